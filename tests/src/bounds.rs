@@ -62,6 +62,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("webhook-dispatcher", &["domain", "db", "taskqueue", "blob", "cache", "providers", "egress", "service"]),
     // Clients of the service, which know nothing but the contract.
     ("client", &["domain"]),
+    ("cli", &["client", "domain"]),
     ("demo", &[]),
     // Test support.
     ("testkit", &[]),

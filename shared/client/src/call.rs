@@ -129,9 +129,14 @@ impl<T> Call<T> {
     }
 
     /// Sets a body.
-    pub fn body(mut self, media_type: &str, bytes: Bytes) -> Self {
+    pub fn body(self, media_type: &str, bytes: Bytes) -> Self {
+        self.bytes(bytes).header(CONTENT_TYPE, media_type)
+    }
+
+    /// Sets a body whose `Content-Type` is set by itself.
+    pub fn bytes(mut self, bytes: Bytes) -> Self {
         self.payload.bytes = bytes;
-        self.header(CONTENT_TYPE, media_type)
+        self
     }
 
     /// Sets the idempotency key of an operation that takes it as a header.

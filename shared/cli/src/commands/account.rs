@@ -1,0 +1,198 @@
+//! Signing in, and what the token may do.
+
+use std::io::{IsTerminal, stdin};
+
+use client::Client;
+use domain::account::Scope;
+use serde_json::{Value, json};
+
+use crate::args::{Global, Login, Profile as ProfileCommand};
+use crate::context::{Context, connect};
+use crate::failure::{Failure, Outcome, usage};
+use crate::output::{Output, items, rows, text, time};
+use crate::profile::{Configuration, Profile};
+
+/// A clock that is further off than this makes signatures and expiries look wrong.
+const SKEW_MAX_SECONDS: i64 = 30;
+
+pub async fn login(global: &Global, login: &Login) -> Outcome {
+    let mut configuration = Configuration::load()?;
+    let name = global.profile.clone().or_else(|| configuration.current.clone());
+    let known = name.as_ref().and_then(|name| configuration.profiles.get(name));
+    let Some(url) = global.base_url.clone().or_else(|| known.map(|profile| profile.base_url.clone())) else {
+        return usage("name the service: canvas login --base-url URL");
+    };
+    let token = token(login, &url)?;
+    let client = connect(&url, &token)?;
+    let status = client.get_auth_status().await?;
+    let host = url.split_once("://").map_or(url.as_str(), |(_, rest)| rest).trim_end_matches('/');
+    let name = global.profile.clone().unwrap_or_else(|| host.to_owned());
+    configuration.profiles.insert(name.clone(), Profile { base_url: url.trim_end_matches('/').to_owned(), token });
+    configuration.current = Some(name.clone());
+    configuration.save()?;
+    Output::new(global.json, global.quiet).answer(&status, |it| {
+        format!("Signed in to {url} as {}. The profile {name} is used from now on.", text(&it["email"]))
+    });
+    Ok(())
+}
+
+/// The token, from standard input or typed without an echo. Never an argument: those are seen by others and kept by shells.
+fn token(login: &Login, url: &str) -> Outcome<String> {
+    let read = if login.token_stdin || !stdin().is_terminal() {
+        std::io::read_to_string(stdin())
+    } else {
+        eprint!("Token for {url} (make one in the console: Settings, Tokens): ");
+        console::Term::stderr().read_secure_line()
+    };
+    let token = read.map_err(|error| Failure::Usage(format!("standard input: {error}")))?.trim().to_owned();
+    match token.is_empty() {
+        true => usage("no token was given"),
+        false => Ok(token),
+    }
+}
+
+pub fn logout(global: &Global) -> Outcome {
+    let mut configuration = Configuration::load()?;
+    let Some(name) = global.profile.clone().or_else(|| configuration.current.clone()) else {
+        return usage("no profile is in use");
+    };
+    if configuration.profiles.remove(&name).is_none() {
+        return usage(format!("there is no profile {name}"));
+    }
+    if configuration.current.as_ref() == Some(&name) {
+        configuration.current = None;
+    }
+    configuration.save()?;
+    Output::new(global.json, global.quiet).value(&json!({"profile": name}), |_| {
+        format!("The token of {name} is forgotten here. It stays valid: revoke it in the console (Settings, Tokens).")
+    });
+    Ok(())
+}
+
+pub fn profile(global: &Global, command: &ProfileCommand) -> Outcome {
+    let mut configuration = Configuration::load()?;
+    if let ProfileCommand::Use { name } = command {
+        if !configuration.profiles.contains_key(name) {
+            return usage(format!("there is no profile {name}: `canvas profile list` shows them"));
+        }
+        configuration.current = Some(name.clone());
+        configuration.save()?;
+    }
+    let profile = |(name, profile): (&String, &Profile)| json!({"name": name, "baseUrl": profile.base_url, "current": configuration.current.as_ref() == Some(name)});
+    let list: Vec<Value> = configuration.profiles.iter().map(profile).collect();
+    Output::new(global.json, global.quiet).value(&json!({"profiles": list}), |value| {
+        rows(&["", "profile", "service"], items(&value["profiles"]), |it| {
+            vec![
+                if it["current"] == true { "*".into() } else { String::new() },
+                text(&it["name"]),
+                text(&it["baseUrl"]),
+            ]
+        })
+    });
+    Ok(())
+}
+
+pub async fn whoami(context: &Context) -> Outcome {
+    let status = context.client.get_auth_status().await?;
+    context.output.answer(&status, |it| {
+        let scopes: Vec<String> = items(&it["scopes"]).map(text).collect();
+        let expires = if it["expiresAt"].is_null() { "never".to_owned() } else { time(&it["expiresAt"]) };
+        format!(
+            "{} ({}) at {}\ntoken    {} ({})\nexpires  {expires}\ncredits  {}\nscopes   {}",
+            text(&it["email"]),
+            text(&it["uid"]),
+            context.origin,
+            text(&it["agentLabel"]),
+            text(&it["agentTokenId"]),
+            text(&it["creditBalance"]),
+            scopes.join(" "),
+        )
+    });
+    Ok(())
+}
+
+/// Checks one thing after the other; what depends on a failed one is left out. Fails as the first failed check does.
+pub async fn doctor(context: &Context) -> Outcome {
+    let mut checks = Vec::new();
+    let mut first = None;
+    let mut check = |name: &str, result: Outcome<String>| {
+        let (ok, detail) = match result {
+            Ok(detail) => (true, detail),
+            Err(failure) => {
+                let detail = match &failure {
+                    Failure::Service(error) => error.to_string(),
+                    Failure::Usage(text) | Failure::Running(text) => text.clone(),
+                    Failure::Work => String::new(),
+                };
+                first.get_or_insert(failure);
+                (false, detail)
+            }
+        };
+        checks.push(json!({"name": name, "ok": ok, "detail": detail}));
+        ok
+    };
+    // The digest needs no credential.
+    let digest = context.client.get_digest().await;
+    let clock = digest.as_ref().ok().map(|answer| clock(answer.header("date")));
+    if check("reach", digest.map(|_| context.origin.clone()).map_err(Failure::from)) {
+        if let Some(clock) = clock {
+            check("clock", clock);
+        }
+        check("version", version(&context.client).await);
+        let status = context.client.get_auth_status().await;
+        let scopes = status.as_ref().ok().map(|answer| scopes(&answer.json()));
+        let who = |answer: client::Answer<_>| {
+            format!(
+                "{}, expires {}",
+                text(&answer.json()["agentLabel"]),
+                match &answer.json()["expiresAt"] {
+                    Value::Null => "never".to_owned(),
+                    at => time(at),
+                }
+            )
+        };
+        check("token", status.map(who).map_err(Failure::from));
+        if let Some(scopes) = scopes {
+            check("scopes", Ok(scopes));
+        }
+    }
+    context.output.value(&json!({"checks": checks}), |value| {
+        rows(&["check", "", "detail"], items(&value["checks"]), |it| {
+            vec![text(&it["name"]), if it["ok"] == true { "ok".into() } else { "FAILED".into() }, text(&it["detail"])]
+        })
+    });
+    first.map_or(Ok(()), Err)
+}
+
+fn clock(date: Option<&str>) -> Outcome<String> {
+    let Some(there) = date.and_then(|date| chrono::DateTime::parse_from_rfc2822(date).ok()) else {
+        return Ok("the service does not say its time".into());
+    };
+    #[expect(clippy::disallowed_methods, reason = "the clock of this machine is what is checked")]
+    let here = chrono::Utc::now();
+    match (here - there.to_utc()).num_seconds() {
+        off if off.abs() <= SKEW_MAX_SECONDS => Ok(format!("{off} s beside the service's")),
+        off => usage(format!("{off} s beside the service's: set the clock of this machine")),
+    }
+}
+
+/// Whether the service speaks the version of the contract that this program was made for.
+async fn version(client: &Client) -> Outcome<String> {
+    let document = client.get_contract().await?.json();
+    let spoken = text(&document["info"]["version"]);
+    match spoken.split('.').next() {
+        Some("1") => Ok(format!("contract {spoken}, canvas {}", env!("CARGO_PKG_VERSION"))),
+        _ => {
+            usage(format!("the contract of the service is {spoken}, and canvas {} knows 1", env!("CARGO_PKG_VERSION")))
+        }
+    }
+}
+
+fn scopes(status: &Value) -> String {
+    let has = |scope: &&Scope| items(&status["scopes"]).any(|it| it.as_str() == Some(scope.as_str()));
+    let missing: Vec<&str> = Scope::ALL.iter().filter(|scope| !has(scope)).map(|scope| scope.as_str()).collect();
+    match missing.is_empty() {
+        true => "all".to_owned(),
+        false => format!("all but {}", missing.join(", ")),
+    }
+}

@@ -1,0 +1,135 @@
+//! Pictures: upload, download, list.
+
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use futures_util::{StreamExt, stream};
+use serde_json::Value;
+
+use super::canvases::listed;
+use super::runs::save;
+use crate::args::Asset;
+use crate::context::{Context, canvas};
+use crate::failure::{Failure, Outcome, file};
+use crate::journal;
+use crate::output::{rows, text};
+
+/// Uploads at a time. The service takes eight of an account.
+const UPLOADS: usize = 4;
+
+pub async fn run(context: &Context, asset: Asset) -> Outcome {
+    match asset {
+        Asset::Put { files, on, again } => {
+            let on = on.as_deref().map(canvas).transpose()?;
+            let uploads = stream::iter(&files).map(|path| upload(context, path, on.as_deref(), again));
+            let mut ended = uploads.buffered(UPLOADS);
+            let mut first = None;
+            while let Some(outcome) = ended.next().await {
+                if let Err(failure) = outcome {
+                    // Each file that fails is named; the others are uploaded nevertheless.
+                    match first {
+                        None => first = Some(failure),
+                        Some(_) => failure.report(context.output.json),
+                    }
+                }
+            }
+            first.map_or(Ok(()), Err)
+        }
+        Asset::Get { asset, output, width } => {
+            save(context, context.client.get_asset_content(&asset).query_if("w", width), &output).await
+        }
+        Asset::Show { asset } => {
+            let read = context.client.get_asset(&asset).await?;
+            context.output.answer(&read, |it| {
+                let it = &it["asset"];
+                format!(
+                    "{} {} {}x{} {} bytes {}",
+                    text(&it["handle"]),
+                    text(&it["mimeType"]),
+                    text(&it["width"]),
+                    text(&it["height"]),
+                    text(&it["bytes"]),
+                    text(&it["name"])
+                )
+            });
+            Ok(())
+        }
+        Asset::List { on, listing } => {
+            let on = on.as_deref().map(canvas).transpose()?;
+            let people = |assets: &[Value]| {
+                rows(&["asset", "type", "size", "bytes", "name"], assets, |it| {
+                    vec![
+                        text(&it["handle"]),
+                        text(&it["mimeType"]),
+                        format!("{}x{}", text(&it["width"]), text(&it["height"])),
+                        text(&it["bytes"]),
+                        text(&it["name"]),
+                    ]
+                })
+            };
+            listed(
+                context,
+                &listing,
+                "assets",
+                || context.client.list_assets().query_if("canvasId", on.as_deref()),
+                people,
+            )
+            .await
+        }
+    }
+}
+
+/// Uploads a file. Its key is the hash of its name, content and canvas, so that a repetition is answered from the record of the first.
+async fn upload(context: &Context, path: &PathBuf, on: Option<&str>, again: bool) -> Outcome {
+    let bytes = Bytes::from(tokio::fs::read(path).await.map_err(|error| file(path, &error))?);
+    let Some(media_type) = client::media_type(&bytes) else {
+        return Err(Failure::Usage(format!("{}: is not a PNG, JPEG, WebP or GIF picture", path.display())));
+    };
+    let name = name_of(path);
+    let content = journal::hash_bytes(&bytes);
+    let salt = if again { uuid::Uuid::new_v4().to_string() } else { String::new() };
+    let key = format!("cli-{}", journal::hash(&[&name, &content, on.unwrap_or_default(), &salt]));
+    let bar = context.output.byte_bar(&name, bytes.len() as u64);
+    let sent = bar.clone();
+    let answer = context
+        .client
+        .upload_asset()
+        .query_if("canvasId", on)
+        .key(&key)
+        .header(http::HeaderName::from_static("x-service-file-name"), &encoded(&name))
+        .body(media_type, bytes)
+        .on_sent(move |at| sent.set_position(at as u64))
+        .await;
+    bar.finish_and_clear();
+    let answer = answer?;
+    context.output.answer(&answer, |it| {
+        let node = text(&it["asset"]["node"]);
+        let again = if it["replayed"] == true { " (uploaded before)" } else { "" };
+        format!(
+            "{}{} {}{again}",
+            text(&it["asset"]["handle"]),
+            if node.is_empty() { node } else { format!(" {node}") },
+            name
+        )
+    });
+    Ok(())
+}
+
+fn name_of(path: &Path) -> String {
+    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+/// A name as its header carries it: percent-encoded UTF-8 (docs/reference/assets.md#file-name).
+fn encoded(name: &str) -> String {
+    name.bytes()
+        .map(
+            |byte| {
+                if byte.is_ascii_graphic() && byte != b'%' {
+                    (byte as char).to_string()
+                } else {
+                    format!("%{byte:02X}")
+                }
+            },
+        )
+        .collect()
+}

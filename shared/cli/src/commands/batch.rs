@@ -1,0 +1,225 @@
+//! Changes of a canvas: every one is a batch of operations.
+
+use serde_json::{Value, json};
+
+use super::canvases::findings;
+use crate::args::{Apply, Connect, Disconnect, Node, NodeKind, Position, Write};
+use crate::context::{Body, Context, canvas, text_or_stdin};
+use crate::failure::{Outcome, file, usage};
+use crate::journal;
+use crate::output::{items, text};
+
+/// A batch, and the revision it is based on when the caller named one.
+struct Batch {
+    operations: Value,
+    base: Option<String>,
+    force: bool,
+}
+
+pub async fn apply(context: &Context, apply: &Apply) -> Outcome {
+    let read = match apply.file.as_os_str() == "-" {
+        true => std::io::read_to_string(std::io::stdin()),
+        false => std::fs::read_to_string(&apply.file),
+    };
+    let content = read.map_err(|error| file(&apply.file, &error))?;
+    let batch = match serde_json::from_str(&content) {
+        Ok(Value::Array(operations)) => Batch { operations: operations.into(), base: None, force: false },
+        Ok(Value::Object(mut body)) => Batch {
+            operations: body.remove("operations").unwrap_or_default(),
+            base: body.get("baseRevision").and_then(Value::as_str).map(str::to_owned),
+            force: body.get("force") == Some(&Value::Bool(true)),
+        },
+        Ok(_) => return usage(format!("{}: is neither a batch nor an array of operations", apply.file.display())),
+        Err(error) => return usage(format!("{}: {error}", apply.file.display())),
+    };
+    write(context, batch, &apply.write).await
+}
+
+pub async fn node(context: &Context, node: Node) -> Outcome {
+    let (operations, options) = match node {
+        Node::Add(add) => {
+            let mut node = Body::new();
+            let kind = match add.kind {
+                NodeKind::Text => "text",
+                NodeKind::Sticky => "sticky",
+                NodeKind::Image => "image",
+                NodeKind::Video => "video",
+            };
+            node.insert("type".into(), json!(kind));
+            insert(&mut node, "title", add.title);
+            insert(&mut node, "asset", add.asset);
+            insert(&mut node, "width", add.width);
+            insert(&mut node, "height", add.height);
+            if let Some(content) = &add.text {
+                node.insert("metadata".into(), json!({"content": text_or_stdin(content)?}));
+            }
+            let Position { x, y, near, section } = add.position;
+            if let (Some(x), Some(y)) = (x, y) {
+                node.insert("position".into(), json!({"x": x, "y": y}));
+            }
+            let mut operation =
+                Body::from_iter([("type".into(), json!("node.create")), ("clientId".into(), json!("new"))]);
+            operation.insert("node".into(), node.into());
+            insert(&mut operation, "near", near);
+            insert(&mut operation, "sectionId", section);
+            (json!([operation]), add.write)
+        }
+        Node::Set(set) => {
+            let mut patch = Body::new();
+            insert(&mut patch, "title", set.title);
+            insert(&mut patch, "width", set.width);
+            insert(&mut patch, "height", set.height);
+            if let Some(content) = &set.text {
+                patch.insert("metadata".into(), json!({"content": text_or_stdin(content)?}));
+            }
+            if patch.is_empty() {
+                return usage("nothing to set: --title, --text, --width or --height");
+            }
+            (json!([{"type": "node.update", "nodeId": set.node, "patch": patch}]), set.write)
+        }
+        Node::Move { node, x, y, with_members, write } => {
+            let mut operation = json!({"type": "node.move", "nodeId": node, "position": {"x": x, "y": y}});
+            if with_members {
+                operation["withMembers"] = json!(true);
+            }
+            (json!([operation]), write)
+        }
+        Node::Rm { nodes, write } => {
+            let operations = nodes.iter().map(|node| json!({"type": "node.delete", "nodeId": node}));
+            (operations.collect(), write)
+        }
+    };
+    write(context, Batch { operations, base: None, force: false }, &options).await
+}
+
+pub async fn connect(context: &Context, connect: Connect) -> Outcome {
+    let mut operation = json!({
+        "type": "connection.create", "clientId": "new",
+        "fromNodeId": connect.from, "toNodeId": connect.to, "purpose": connect.purpose,
+    });
+    if let Some(role) = &connect.role {
+        operation["role"] = json!(role);
+    }
+    write(context, Batch { operations: json!([operation]), base: None, force: false }, &connect.write).await
+}
+
+pub async fn disconnect(context: &Context, disconnect: Disconnect) -> Outcome {
+    let delete = |connection: &String| json!({"type": "connection.delete", "connectionId": connection});
+    let operations = disconnect.connections.iter().map(delete).collect();
+    write(context, Batch { operations, base: None, force: false }, &disconnect.write).await
+}
+
+/// Sets a member if there is a value.
+pub fn insert(body: &mut Body, name: &str, value: Option<impl Into<Value>>) {
+    if let Some(value) = value {
+        body.insert(name.into(), value.into());
+    }
+}
+
+async fn write(context: &Context, batch: Batch, options: &Write) -> Outcome {
+    let on = canvas(&options.on)?;
+    let force = batch.force || options.force;
+    if options.dry_run {
+        let mut body = Body::from_iter([("validateOnly".into(), json!(true)), ("operations".into(), batch.operations)]);
+        insert(&mut body, "baseRevision", batch.base);
+        insert(&mut body, "force", force.then_some(true));
+        let answer = call(context, &on, options, &body).await?;
+        context.output.answer(&answer, |it| {
+            let plan = plan(&body["operations"], &it["proposal"]["resolvedIds"]);
+            let detached = items(&it["destructiveImpact"]["detachedAssets"])
+                .map(|asset| format!("! no node shows {} any more", text(asset)));
+            plan.into_iter().chain(detached).chain([findings(&it["validation"])]).collect::<Vec<_>>().join("\n")
+        });
+        return Ok(());
+    }
+    let content = batch.operations.to_string();
+    let base = batch.base.as_deref().unwrap_or_default();
+    let name = journal::hash(&[&context.origin, "apply", &on, &content, base, if force { "force" } else { "" }]);
+    let entry = match journal::find(&name)? {
+        Some(entry) => entry,
+        None => {
+            let revision = match batch.base {
+                Some(base) => base,
+                None => context.revision(&on).await?,
+            };
+            let key = format!("cli-{}", journal::hash(&[&name, &revision]));
+            let mut body =
+                Body::from_iter([("baseRevision".into(), json!(revision)), ("idempotencyKey".into(), json!(key))]);
+            body.insert("operations".into(), batch.operations);
+            insert(&mut body, "force", force.then_some(true));
+            journal::begin(&name, body)?
+        }
+    };
+    let answer = call(context, &on, options, &entry.body).await;
+    let operations = entry.body["operations"].clone();
+    if !answer.as_ref().is_err_and(client::Error::is_temporary) {
+        entry.end();
+    }
+    let answer = answer?;
+    context.output.answer(&answer, |it| {
+        let plan = plan(&operations, &it["resolvedIds"]);
+        plan.into_iter().chain([format!("revision {}", text(&it["canvas"]["revision"]))]).collect::<Vec<_>>().join("\n")
+    });
+    if answer.json()["replayed"] == true {
+        context.output.remark("This was applied before; nothing was applied twice.");
+    }
+    Ok(())
+}
+
+async fn call(
+    context: &Context,
+    on: &str,
+    options: &Write,
+    body: &Body,
+) -> client::Result<client::Answer<client::answers::OperationsAnswer>> {
+    let call = context.client.apply_operations(on).prefer("return=minimal").json(body);
+    if options.rebase { call.prefer("handling=lenient").await } else { call.await }
+}
+
+/// A line for each operation: what it adds (+), changes (~) or deletes (-).
+fn plan(operations: &Value, resolved: &Value) -> Vec<String> {
+    let line = |operation: &Value| {
+        let kind = text(&operation["type"]);
+        let sign = match kind.rsplit('.').next() {
+            Some("create" | "duplicate" | "restore") => '+',
+            Some("delete") => '-',
+            _ => '~',
+        };
+        let named =
+            ["nodeId", "connectionId", "sectionId"].iter().map(|key| text(&operation[*key])).find(|it| !it.is_empty());
+        let created = operation["clientId"].as_str().map(|id| text(&resolved[id]));
+        let about = match kind.as_str() {
+            "connection.create" => format!("{} -> {}", text(&operation["fromNodeId"]), text(&operation["toNodeId"])),
+            _ => ["node", "patch"]
+                .iter()
+                .map(|key| text(&operation[*key]["title"]))
+                .chain([text(&operation["title"])])
+                .find(|it| !it.is_empty())
+                .unwrap_or_default(),
+        };
+        [format!("{sign} {kind}"), created.or(named).unwrap_or_default(), about]
+            .into_iter()
+            .filter(|part| !part.is_empty())
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    items(operations).map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_has_a_line_for_each_operation() {
+        let operations = json!([
+            {"type": "node.create", "clientId": "a", "node": {"type": "text", "title": "Brief"}},
+            {"type": "node.update", "nodeId": "n1", "patch": {"title": "New"}},
+            {"type": "node.delete", "nodeId": "n2"},
+            {"type": "connection.create", "clientId": "c", "fromNodeId": "n1", "toNodeId": "a"},
+        ]);
+        let expected =
+            ["+ node.create node:9 Brief", "~ node.update n1 New", "- node.delete n2", "+ connection.create n1 -> a"];
+        assert_eq!(plan(&operations, &json!({"a": "node:9"})), expected);
+    }
+}

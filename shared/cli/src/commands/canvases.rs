@@ -1,0 +1,204 @@
+//! Canvases: list, make, open, show, view, review.
+
+use std::fs;
+use std::io::{IsTerminal, stdout};
+
+use client::Pages;
+use serde_json::{Value, json};
+
+use crate::args::{Listing, New, Show, View};
+use crate::context::{Context, canvas, page};
+use crate::failure::{Failure, Outcome, file, usage};
+use crate::journal;
+use crate::output::{items, plain_lines, put, rows, text, time};
+use crate::terminal;
+
+/// Prints one page of a list, or with `--all` every item: as JSON, one on each line.
+pub async fn listed<T: 'static>(
+    context: &Context,
+    listing: &Listing,
+    name: &'static str,
+    list: impl Fn() -> client::Call<T>,
+    people: impl Fn(&[Value]) -> String,
+) -> Outcome {
+    if !listing.all {
+        let answer = page(list(), listing).await?;
+        let more = answer.json()["page"]["nextCursor"]
+            .as_str()
+            .map(|cursor| format!("More: repeat with --cursor {cursor}, or --all."));
+        context.output.answer(&answer, |value| people(value[name].as_array().map_or(&[], Vec::as_slice)));
+        more.into_iter().for_each(|more| context.output.remark(more));
+        return Ok(());
+    }
+    let mut pages = Pages::new(name, || list().query_if("limit", listing.limit));
+    let mut all = Vec::new();
+    while let Some(item) = pages.next().await? {
+        match context.output.json {
+            true => context.output.line(item),
+            false => all.push(item),
+        }
+    }
+    context.output.line(people(&all));
+    Ok(())
+}
+
+pub async fn list(context: &Context, listing: &Listing) -> Outcome {
+    let people = |canvases: &[Value]| {
+        rows(&["canvas", "role", "nodes", "changed", "title"], canvases, |it| {
+            ["handle", "accessRole", "nodeCount"]
+                .map(|key| text(&it[key]))
+                .into_iter()
+                .chain([time(&it["updatedAt"]), text(&it["title"])])
+                .collect()
+        })
+    };
+    listed(context, listing, "canvases", || context.client.list_canvases(), people).await
+}
+
+/// Makes a canvas. Its id is chosen here and kept in the journal, so that a repetition after a lost answer finds it.
+pub async fn new(context: &Context, new: &New) -> Outcome {
+    let name = journal::hash(&[
+        &context.origin,
+        "new",
+        &new.title,
+        new.id.as_deref().unwrap_or_default(),
+        if new.agent { "agent" } else { "" },
+    ]);
+    let entry = match journal::find(&name)? {
+        Some(entry) => entry,
+        None => {
+            let id = new.id.clone().unwrap_or_else(|| uuid::Uuid::now_v7().to_string());
+            let mut body =
+                crate::context::Body::from_iter([("id".into(), json!(id)), ("title".into(), json!(new.title))]);
+            if new.agent {
+                body.insert("canvasType".into(), json!("agent"));
+            }
+            journal::begin(&name, body)?
+        }
+    };
+    let mut answer = context.client.create_canvas().json(&entry.body).await;
+    if entry.is_resumed && answer.as_ref().is_err_and(|error| error.problem().is_some_and(|it| it.status == 409)) {
+        answer = context.client.get_canvas(entry.body["id"].as_str().unwrap_or_default()).await;
+    }
+    if answer.is_ok() || !answer.as_ref().is_err_and(client::Error::is_temporary) {
+        entry.end();
+    }
+    context.output.answer(&answer?, |it| text(&it["canvas"]["handle"]));
+    Ok(())
+}
+
+/// The address of a canvas's page.
+async fn page_of(context: &Context, reference: &str) -> Outcome<String> {
+    let named = canvas(reference)?;
+    let parts: Vec<&str> = named.split(':').collect();
+    let (owner, id) = match parts[..] {
+        ["canvas", owner, id] => (owner.to_owned(), id),
+        ["canvas", id] | [id] => (text(&context.client.get_auth_status().await?.json()["uid"]), id),
+        _ => return usage(format!("{reference} is not a canvas")),
+    };
+    Ok(format!("{}/c/{owner}/{id}", context.origin))
+}
+
+pub async fn open(context: &Context, reference: &str) -> Outcome {
+    let url = page_of(context, reference).await?;
+    context.output.value(&json!({"url": url}), |_| url.clone());
+    if !context.output.json && stdout().is_terminal() && !terminal::browse(&url) {
+        context.output.remark("No browser was found: open the address above.");
+    }
+    Ok(())
+}
+
+pub async fn show(context: &Context, show: &Show) -> Outcome {
+    let named = canvas(&show.canvas)?;
+    if !context.output.json && show.section.is_none() {
+        let outline = context.client.get_canvas_outline(&named).await?;
+        context.output.line(plain_lines(outline.text().trim_end()));
+        return Ok(());
+    }
+    let read = context.client.get_canvas(&named).await?;
+    let Some(section) = &show.section else {
+        context.output.answer(&read, |_| String::new());
+        return Ok(());
+    };
+    let id = section.strip_prefix("node:").unwrap_or(section);
+    let belongs = |node: &&Value| node["id"] == id || node["metadata"]["sectionId"] == id;
+    let whole = read.json();
+    let nodes: Vec<&Value> = items(&whole["canvas"]["nodes"]).filter(belongs).collect();
+    if nodes.is_empty() {
+        return usage(format!("{} has no Section {section}", show.canvas));
+    }
+    context.output.value(&json!({"revision": whole["canvas"]["revision"], "nodes": nodes}), |value| {
+        rows(&["node", "type", "x", "y", "width", "height", "title"], items(&value["nodes"]), |it| {
+            let position = ["x", "y"].map(|key| text(&it["position"][key]));
+            let size = ["width", "height"].map(|key| text(&it[key]));
+            [text(&it["handle"]), text(&it["type"])]
+                .into_iter()
+                .chain(position)
+                .chain(size)
+                .chain([text(&it["title"])])
+                .collect()
+        })
+    });
+    Ok(())
+}
+
+/// The picture goes to a file, to a pipe, or onto a terminal that can show it.
+pub async fn view(context: &Context, view: &View) -> Outcome {
+    let named = canvas(&view.canvas)?;
+    let nodes = (!view.nodes.is_empty()).then(|| view.nodes.join(","));
+    let png = context
+        .client
+        .render_canvas(&named)
+        .header(http::header::ACCEPT, "image/png")
+        .query_if("section", view.section.as_deref())
+        .query_if("nodes", nodes)
+        .query_if("width", view.width)
+        .query_if("labels", view.labels.then_some(true))
+        .await?;
+    let labels: Value =
+        png.header("x-canvas-labels").and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+    let is_piped = view.output.as_ref().is_some_and(|path| path.as_os_str() == "-")
+        || (view.output.is_none() && !stdout().is_terminal());
+    match &view.output {
+        _ if is_piped && !context.output.json => put(&png.body),
+        Some(path) => {
+            fs::write(path, &png.body).map_err(|error| file(path, &error))?;
+            let said = json!({"file": path, "bytes": png.body.len(), "labels": labels});
+            context.output.value(&said, |_| format!("{}", path.display()));
+        }
+        None if context.output.json => return usage("name a file for the picture: --output FILE"),
+        None => match terminal::Graphics::of_environment() {
+            Some(graphics) => put(graphics.show(&png.body).as_bytes()),
+            None => {
+                let url = page_of(context, &view.canvas).await?;
+                context.output.line(terminal::link(&url));
+                context.output.remark("This terminal does not show pictures: --output FILE writes it to a file.");
+            }
+        },
+    }
+    if !context.output.json {
+        for (number, node) in labels.as_object().into_iter().flatten() {
+            context.output.remark(format!("{number}  {}", text(node)));
+        }
+    }
+    Ok(())
+}
+
+pub async fn review(context: &Context, reference: &str) -> Outcome {
+    let review = context.client.review_canvas(&canvas(reference)?).await?;
+    context.output.answer(&review, |it| findings(&it["validation"]));
+    match review.json()["validation"]["completionReview"]["doneClaimAllowed"].as_bool() {
+        Some(true) => Ok(()),
+        _ => Err(Failure::Work),
+    }
+}
+
+/// The findings of a validation, and what the service says about being done.
+pub fn findings(validation: &Value) -> String {
+    let lines = items(&validation["findings"]).map(|it| {
+        let about: Vec<String> = items(&it["nodeHandles"]).chain(items(&it["connectionHandles"])).map(text).collect();
+        format!("{} {}: {} ({})", text(&it["severity"]), text(&it["code"]), text(&it["message"]), about.join(", "))
+    });
+    let review = &validation["completionReview"];
+    lines.chain([text(&review["instruction"])]).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,49 @@
+//! Pictures from the web.
+
+use serde_json::{Value, json};
+
+use super::batch::insert;
+use crate::args::Import;
+use crate::context::{Body, Context, canvas};
+use crate::failure::Outcome;
+use crate::journal;
+use crate::output::{items, text};
+
+pub async fn run(context: &Context, import: Import) -> Outcome {
+    let (route, on, mut body) = match import {
+        Import::Image { url, on, title } => {
+            let mut body = Body::from_iter([("imageUrl".into(), json!(url))]);
+            insert(&mut body, "title", title);
+            ("image", on, body)
+        }
+        Import::Product { url, on, variant, title } => {
+            let mut body = Body::from_iter([("productPageUrl".into(), json!(url))]);
+            insert(&mut body, "variantSelector", variant);
+            insert(&mut body, "title", title);
+            ("product", on, body)
+        }
+    };
+    body.insert("canvasId".into(), canvas(&on)?.into());
+    let name = journal::hash(&[&context.origin, "import", route, &Value::from(body.clone()).to_string()]);
+    let entry = match journal::find(&name)? {
+        Some(entry) => entry,
+        None => {
+            body.insert("idempotencyKey".into(), format!("cli-{}", uuid::Uuid::new_v4()).into());
+            journal::begin(&name, body)?
+        }
+    };
+    let answer = match route {
+        "image" => context.client.import_image().json(&entry.body).await,
+        _ => context.client.import_product_references().json(&entry.body).await.map(client::Answer::cast),
+    };
+    if !answer.as_ref().is_err_and(client::Error::is_temporary) {
+        entry.end();
+    }
+    context.output.answer(&answer?, |it| {
+        let pictures = items(&it["images"]).chain(it.get("image"));
+        let lines =
+            pictures.map(|it| format!("{} {}", text(&it["nodeHandle"]), text(&it["assetHandle"])).trim().to_owned());
+        lines.chain([format!("revision {}", text(&it["canvasRevision"]))]).collect::<Vec<_>>().join("\n")
+    });
+    Ok(())
+}

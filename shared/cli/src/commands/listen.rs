@@ -1,0 +1,145 @@
+//! Webhooks for a receiver that the service cannot reach, because it runs on this machine.
+//!
+//! What is sent is made from the same records and signed in the same way as what the service delivers
+//! (docs/reference/webhooks.md), with one attempt for each run.
+
+use std::collections::HashSet;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use client::is_over;
+use client::network::Network;
+use client::{Payload, Transport};
+use domain::webhook::{ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER, standard};
+use hmac::{Hmac, KeyInit, Mac};
+use http::{HeaderValue, Request};
+use serde_json::{Value, json};
+use sha2::Sha256;
+
+use super::watch::{Stream, picked};
+use crate::args::Listen;
+use crate::context::{Context, text_or_stdin};
+use crate::failure::{Failure, Outcome, usage};
+use crate::output::{items, text};
+
+pub async fn run(context: &Context, listen: &Listen) -> Outcome {
+    let secret = match &listen.secret {
+        Some(secret) => secret.clone(),
+        None => text_or_stdin("-")?.trim().to_owned(),
+    };
+    let uri: http::Uri =
+        listen.forward_to.parse().map_err(|_| Failure::Usage(format!("{} is not a URL", listen.forward_to)))?;
+    let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
+        return usage(format!("{} is not a URL", listen.forward_to));
+    };
+    let receiver =
+        Network::new(&format!("{scheme}://{authority}"), "Canvas-Webhooks/1.0").map_err(client::Error::from)?;
+    let path = uri.path_and_query().map_or("/", |path| path.as_str());
+    context
+        .output
+        .remark(format!("Webhooks of runs that end from now on go to {}. Interrupt to stop.", listen.forward_to));
+    let mut sent = HashSet::new();
+    let mut stream = Stream::new(context, Vec::new(), true);
+    loop {
+        stream.open().await?;
+        let Some(event) = stream.next().await? else { continue };
+        let handle = text(&event.data["run"]);
+        // A video sends no webhook.
+        let is_end = event.data["status"].as_str().is_some_and(is_over) && handle.starts_with("run:");
+        if !is_end || !sent.insert(handle.clone()) {
+            continue;
+        }
+        let record = context.client.get_run(&handle).await?.json();
+        let body = envelope(&record).to_string();
+        let answer = receiver.send(request(path, secret.as_bytes(), body.as_bytes())).await;
+        let status = answer.map(|answer| answer.status().as_u16());
+        let said = json!({"run": handle, "status": status.as_ref().ok(), "error": status.as_ref().err().map(ToString::to_string)});
+        context.output.value(&said, |it| match &status {
+            Ok(status) => format!("{handle} {} -> {status}", text(&record["status"])),
+            Err(_) => format!("{handle} {} -> {}", text(&record["status"]), text(&it["error"])),
+        });
+    }
+}
+
+/// The event at the end of a run (docs/reference/webhooks.md#events).
+fn envelope(record: &Value) -> Value {
+    let is_recipe = record["operation"] == "recipe";
+    let outcome = match (record["status"].as_str(), record["failure"]["code"].as_str()) {
+        (Some("failed"), Some("output_finalization_failed")) => "finalization_failed",
+        (Some(status), _) => status,
+        (None, _) => "failed",
+    };
+    let run = if is_recipe {
+        let names = [
+            "id",
+            "run",
+            "status",
+            "operation",
+            "recipeId",
+            "recipeVersion",
+            "canvasId",
+            "canvasHandle",
+            "failure",
+            "standIn",
+        ];
+        let mut run = picked(record, &names);
+        run["outputs"] = items(&record["outputs"])
+            .map(|it| picked(it, &["key", "status", "nodeId", "assetId", "standIn"]))
+            .collect();
+        run
+    } else {
+        let mut run = record.clone();
+        for member in ["webhook", "replayed"] {
+            run.as_object_mut().and_then(|run| run.remove(member));
+        }
+        for image in run["images"].as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
+            image.remove("previewUrl");
+            image.remove("markdown");
+        }
+        run
+    };
+    let ended = [&record["timing"]["completedAt"], &record["completedAt"], &record["updatedAt"]];
+    json!({
+        "id": format!("event:{}", uuid::Uuid::now_v7()),
+        "type": format!("{}.{outcome}", if is_recipe { "recipe_run" } else { "image_job" }),
+        "apiVersion": "v1",
+        "createdAt": ended.iter().find(|at| at.is_string()),
+        "data": {"run": run},
+    })
+}
+
+fn request(path: &str, secret: &[u8], body: &[u8]) -> Request<Payload> {
+    let id = format!("webhook:{}", uuid::Uuid::now_v7());
+    #[expect(clippy::disallowed_methods, reason = "a signature carries the time at which it is made")]
+    let at = chrono::Utc::now().timestamp();
+    let hex: String = sign(secret, &format!("{at}."), body).iter().map(|byte| format!("{byte:02x}")).collect();
+    let standard_signature = BASE64_STANDARD.encode(sign(secret, &format!("{id}.{at}."), body));
+    let mut request = Request::new(Payload { bytes: body.to_vec().into(), sent: None });
+    *request.method_mut() = http::Method::POST;
+    if let Ok(path) = path.parse() {
+        *request.uri_mut() = path;
+    }
+    let headers = [
+        ("content-type", "application/json".to_owned()),
+        (ID_HEADER, id.clone()),
+        (TIMESTAMP_HEADER, at.to_string()),
+        (SIGNATURE_HEADER, format!("v1={hex}")),
+        (standard::ID_HEADER, id),
+        (standard::TIMESTAMP_HEADER, at.to_string()),
+        (standard::SIGNATURE_HEADER, format!("v1,{standard_signature}")),
+    ];
+    for (name, value) in headers {
+        if let Ok(value) = HeaderValue::from_str(&value) {
+            request.headers_mut().insert(name, value);
+        }
+    }
+    request
+}
+
+/// HMAC-SHA256 of a head and a body.
+fn sign(secret: &[u8], head: &str, body: &[u8]) -> Vec<u8> {
+    let mut mac = Hmac::<Sha256>::new_from_slice(secret).expect("HMAC takes keys of every length");
+    mac.update(head.as_bytes());
+    mac.update(body);
+    mac.finalize().into_bytes().to_vec()
+}

@@ -1,0 +1,58 @@
+//! The commands.
+
+pub mod account;
+mod api;
+mod assets;
+mod batch;
+mod canvases;
+mod catalogs;
+mod elements;
+mod imports;
+mod listen;
+mod runs;
+mod starts;
+mod watch;
+mod work;
+
+use crate::args::Command;
+use crate::context::Context;
+use crate::failure::Outcome;
+
+/// Carries out a command that talks to the service.
+pub async fn run(context: &Context, command: Command) -> Outcome {
+    match command {
+        Command::Whoami => account::whoami(context).await,
+        Command::Doctor => account::doctor(context).await,
+        Command::List(listing) => canvases::list(context, &listing).await,
+        Command::New(new) => canvases::new(context, &new).await,
+        Command::Open(on) => canvases::open(context, &on.canvas).await,
+        Command::Show(show) => canvases::show(context, &show).await,
+        Command::View(view) => canvases::view(context, &view).await,
+        Command::Review(on) => canvases::review(context, &on.canvas).await,
+        Command::Apply(apply) => batch::apply(context, &apply).await,
+        Command::Node(node) => batch::node(context, node).await,
+        Command::Connect(connect) => batch::connect(context, connect).await,
+        Command::Disconnect(disconnect) => batch::disconnect(context, disconnect).await,
+        Command::Watch(watch) => watch::watch(context, &watch).await,
+        Command::Asset(asset) => assets::run(context, asset).await,
+        Command::Action(action) => catalogs::action(context, action).await,
+        Command::Generate(generate) => starts::generate(context, generate, starts::Making::Generate).await,
+        Command::Edit(edit) => starts::generate(context, edit, starts::Making::Edit).await,
+        Command::Vary(vary) => starts::vary(context, vary).await,
+        Command::Video(video) => starts::video(context, video).await,
+        Command::Recipe(recipe) => catalogs::recipe(context, recipe).await,
+        Command::Model(model) => catalogs::model(context, model).await,
+        Command::Run(run) => runs::run(context, run).await,
+        Command::Element(element) => elements::element(context, element).await,
+        Command::Collection(collection) => elements::collection(context, collection).await,
+        Command::Import(import) => imports::run(context, import).await,
+        Command::Api(api) => api::run(context, &api).await,
+        Command::Listen(listen) => listen::run(context, &listen).await,
+        // These need no service and are done before.
+        Command::Login(_)
+        | Command::Logout
+        | Command::Profile(_)
+        | Command::Completions { .. }
+        | Command::Man { .. } => Ok(()),
+    }
+}

@@ -1,0 +1,151 @@
+//! Following canvases and runs.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use client::events::{Event, Events};
+use client::is_over;
+use serde_json::{Value, json};
+
+use super::work::succeeded;
+use crate::args::Watch;
+use crate::context::{Context, canvas};
+use crate::failure::{Failure, Outcome};
+use crate::output::{items, text};
+
+/// Pauses between attempts to open the stream.
+const PAUSES: [u64; 5] = [1, 2, 4, 8, 15];
+
+pub async fn watch(context: &Context, watch: &Watch) -> Outcome {
+    let follow = follow(context, &watch.subjects);
+    match watch.timeout {
+        None => follow.await,
+        Some(seconds) => match tokio::time::timeout(Duration::from_secs(seconds), follow).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(Failure::Running(format!("not over after {seconds} s"))),
+        },
+    }
+}
+
+/// Prints every event until all named runs are over, or all canvases are gone.
+async fn follow(context: &Context, subjects: &[String]) -> Outcome {
+    let (runs, canvases): (Vec<&String>, Vec<&String>) =
+        subjects.iter().partition(|it| it.starts_with("run:") || it.starts_with("job:"));
+    let canvases = canvases.into_iter().map(|it| canvas(it)).collect::<Outcome<Vec<_>>>()?;
+    let mut pending: BTreeSet<&str> = runs.iter().map(|it| it.as_str()).collect();
+    let with_runs = !runs.is_empty() || subjects.is_empty();
+    let mut ended = Ok(());
+    let mut stream = Stream::new(context, canvases.clone(), with_runs);
+    loop {
+        // After the stream is open, so that no end falls between the two.
+        let is_new = stream.open().await?;
+        if is_new {
+            for run in pending.clone() {
+                let record = context.client.read_work(run).query("view", "summary").await?.json();
+                if record["status"].as_str().is_some_and(is_over) {
+                    pending.remove(run);
+                    told(context, &Event { name: "run".into(), data: json!({"run": run, "status": record["status"]}) });
+                    ended = ended.and(succeeded(&record));
+                }
+            }
+            if !runs.is_empty() && pending.is_empty() && canvases.is_empty() {
+                return ended;
+            }
+        }
+        let Some(event) = stream.next().await? else { continue };
+        let run = event.data["run"].as_str().unwrap_or_default();
+        if event.name == "run" && !subjects.is_empty() && !runs.iter().any(|it| *it == run) {
+            continue;
+        }
+        told(context, &event);
+        if event.name == "run" && event.data["status"].as_str().is_some_and(is_over) && pending.remove(run) {
+            ended = ended.and(succeeded(&event.data));
+            if pending.is_empty() && canvases.is_empty() {
+                return ended;
+            }
+        }
+        if event.name == "gone" && canvases.len() == 1 && runs.is_empty() {
+            return ended;
+        }
+    }
+}
+
+fn told(context: &Context, event: &Event) {
+    context.output.value(&json!({"event": event.name, "data": event.data}), |it| {
+        let data = &it["data"];
+        match event.name.as_str() {
+            "canvas" => format!("{} revision {}", text(&data["canvas"]), text(&data["revision"])),
+            "presence" => {
+                let who: Vec<String> = items(&data["who"]).map(|it| text(&it["label"])).collect();
+                format!("{} followed by {}", text(&data["canvas"]), who.join(", "))
+            }
+            "gone" => format!("{} is gone", text(&data["canvas"])),
+            "run" if data["total"].is_null() => format!("{} {}", text(&data["run"]), text(&data["status"])),
+            "run" => format!(
+                "{} {} {}/{} {} %",
+                text(&data["run"]),
+                text(&data["status"]),
+                text(&data["done"]),
+                text(&data["total"]),
+                text(&data["progress"])
+            ),
+            name => format!("{name} {data}"),
+        }
+    });
+}
+
+/// A stream of events that is opened again when it breaks off.
+pub struct Stream<'a> {
+    context: &'a Context,
+    canvases: Vec<String>,
+    with_runs: bool,
+    open: Option<Events>,
+    failures: usize,
+}
+
+impl<'a> Stream<'a> {
+    pub fn new(context: &'a Context, canvases: Vec<String>, with_runs: bool) -> Self {
+        Self { context, canvases, with_runs, open: None, failures: 0 }
+    }
+
+    /// Opens the stream unless it is open; `true` if it was opened now. Fails when the service refuses it.
+    pub async fn open(&mut self) -> Outcome<bool> {
+        if self.open.is_some() {
+            return Ok(false);
+        }
+        let call =
+            self.canvases.iter().fold(self.context.client.follow_events(), |call, canvas| call.query("canvas", canvas));
+        self.open = Some(call.query_if("runs", self.with_runs.then_some("mine")).events().await?);
+        Ok(true)
+    }
+
+    /// The next event. `None`: the stream broke off; open it again.
+    pub async fn next(&mut self) -> Outcome<Option<Event>> {
+        let Some(open) = &mut self.open else { return Ok(None) };
+        match open.next().await {
+            Ok(Some(event)) => {
+                self.failures = 0;
+                return Ok(Some(event));
+            }
+            Ok(None) => {}
+            Err(error) if error.is_temporary() => {}
+            Err(error) => return Err(error.into()),
+        }
+        self.open = None;
+        let pause = PAUSES[self.failures.min(PAUSES.len() - 1)];
+        self.failures += 1;
+        self.context.output.remark(format!("The stream broke off; it is opened again in {pause} s."));
+        tokio::time::sleep(Duration::from_secs(pause)).await;
+        Ok(None)
+    }
+}
+
+/// The members of an object that are named.
+pub fn picked(value: &Value, names: &[&str]) -> Value {
+    names
+        .iter()
+        .filter(|name| !value[**name].is_null())
+        .map(|name| ((*name).to_owned(), value[*name].clone()))
+        .collect::<serde_json::Map<_, _>>()
+        .into()
+}

@@ -1,0 +1,215 @@
+//! Starting work and waiting for it.
+
+use std::io::{IsTerminal, stdin};
+use std::time::Duration;
+
+use client::answers::{Run, Started};
+use client::{Answer, Call, Client, is_over};
+use serde_json::{Value, json};
+
+use super::batch::insert;
+use crate::args::Start;
+use crate::context::{Body, Context};
+use crate::failure::{Failure, Outcome, usage};
+use crate::journal;
+use crate::output::{items, text};
+
+/// A start that is being made.
+pub struct Order<'a> {
+    /// What is started, for messages and the journal.
+    pub name: String,
+    /// The canvas it changes, whose revision it is based on.
+    pub canvas: Option<String>,
+    /// Its body, without revision, key and price.
+    pub body: Body,
+    /// The route.
+    pub route: &'a (dyn Fn(&Client) -> Call<Started> + Sync),
+    /// Whether it costs credits.
+    pub is_paid: bool,
+}
+
+/// Starts work, waits for it, and prints its last record. Returns the record when the work has succeeded.
+pub async fn start(context: &Context, order: Order<'_>, options: &Start) -> Outcome<Option<Value>> {
+    if options.dry_run {
+        let quote = quote(context, &order, options).await?;
+        context.output.answer(&quote, |it| {
+            format!("{} credits, about {} s", text(&it["creditCost"]), text(&it["estimatedSeconds"]))
+        });
+        return Ok(None);
+    }
+    let salt = if options.new_attempt { uuid::Uuid::new_v4().to_string() } else { String::new() };
+    let content = Value::from(order.body.clone()).to_string();
+    let name =
+        journal::hash(&[&context.origin, &order.name, order.canvas.as_deref().unwrap_or_default(), &content, &salt]);
+    let entry = match journal::find(&name)? {
+        Some(entry) => entry,
+        None => journal::begin(&name, agreed(context, &order, options, &name).await?)?,
+    };
+    let call = (order.route)(&context.client).json(&entry.body);
+    let call = if order.canvas.is_some() { call.prefer("handling=lenient") } else { call };
+    let answer = match call.await {
+        Ok(answer) => answer,
+        Err(error) => {
+            if !error.is_temporary() {
+                entry.end();
+            }
+            return Err(error.into());
+        }
+    };
+    let record = answer.json();
+    if record["replayed"] == true {
+        context
+            .output
+            .remark("An equal command started this before; nothing was started or charged again (--new-attempt does).");
+    }
+    let handle = handle_of(&record);
+    if options.no_wait {
+        entry.end();
+        context.output.answer(&answer, |_| handle.clone());
+        return Ok(None);
+    }
+    let last = wait(context, &order.name, &handle, options.timeout).await?;
+    entry.end();
+    context.output.answer(&last, ended);
+    let record = last.json();
+    succeeded(&record).map(|()| Some(record))
+}
+
+/// The body to send: with the revision, the key, and a price that was agreed to.
+async fn agreed(context: &Context, order: &Order<'_>, options: &Start, name: &str) -> Outcome<Body> {
+    let mut body = order.body.clone();
+    let revision = match &order.canvas {
+        Some(canvas) => Some(context.revision(canvas).await?),
+        None => None,
+    };
+    let key = format!("cli-{}", journal::hash(&[name, revision.as_deref().unwrap_or_default()]));
+    body.insert("idempotencyKey".into(), key.into());
+    insert(&mut body, "baseRevision", revision);
+    let mut cap = options.max_credits;
+    if order.is_paid {
+        let price = quote(context, order, options).await?.json()["creditCost"].as_u64().unwrap_or_default();
+        if price > 0 && !options.yes {
+            agree(context, price)?;
+        }
+        // What was agreed to is what is paid, also when the price rises in this moment.
+        cap = cap.or(Some(price));
+    }
+    insert(&mut body, "maxCredits", cap);
+    Ok(body)
+}
+
+fn agree(context: &Context, price: u64) -> Outcome {
+    if context.output.json || !stdin().is_terminal() {
+        return usage(format!("this costs {price} credits: repeat with --yes to agree"));
+    }
+    eprint!("This costs {price} credits. Go on? [y/N] ");
+    let mut line = String::new();
+    let read = stdin().read_line(&mut line);
+    match read.is_ok() && ["y", "yes"].contains(&line.trim().to_lowercase().as_str()) {
+        true => Ok(()),
+        false => usage("nothing was started"),
+    }
+}
+
+async fn quote(context: &Context, order: &Order<'_>, options: &Start) -> Outcome<Answer<Started>> {
+    let mut body = order.body.clone();
+    if let Some(canvas) = &order.canvas {
+        body.insert("baseRevision".into(), context.revision(canvas).await?.into());
+    }
+    body.insert("validateOnly".into(), json!(true));
+    insert(&mut body, "maxCredits", options.max_credits);
+    let call = (order.route)(&context.client).json(&body);
+    let call = if order.canvas.is_some() { call.prefer("handling=lenient") } else { call };
+    Ok(call.await?)
+}
+
+/// The handle under which a record is read.
+pub fn handle_of(record: &Value) -> String {
+    [&record["run"], &record["id"]].iter().find_map(|it| it.as_str()).unwrap_or_default().to_owned()
+}
+
+/// Waits for work with a bar. An interruption ends the wait alone, and says how to go on.
+pub async fn wait(context: &Context, name: &str, handle: &str, timeout: Option<u64>) -> Outcome<Answer<Run>> {
+    context.on_interruption(Some(format!(
+        "The work goes on. Wait for it:  canvas run wait {handle}\nCancel it:                     canvas run cancel {handle}"
+    )));
+    let bar = context.output.work_bar(name);
+    let seen = |record: &Value| {
+        let (done, total) = counts(record);
+        let share =
+            record["progress"].as_f64().unwrap_or(if total > 0 { done as f64 / total as f64 * 100.0 } else { 0.0 });
+        bar.set_position(share as u64);
+        bar.set_message(match total {
+            0 | 1 => text(&record["status"]),
+            _ => format!("{} {done}/{total}", text(&record["status"])),
+        });
+    };
+    let waited = context.client.wait(handle, timeout.map(Duration::from_secs), seen).await;
+    bar.finish_and_clear();
+    context.on_interruption(None);
+    let last = waited?;
+    match last.json()["status"].as_str().is_some_and(is_over) {
+        true => Ok(last),
+        false => Err(Failure::Running(format!(
+            "{handle} is still running. Wait for it:  canvas run wait {handle}   Cancel it:  canvas run cancel {handle}"
+        ))),
+    }
+}
+
+/// Outputs that are made, and all of them, as far as the record tells.
+fn counts(record: &Value) -> (usize, usize) {
+    match record["outputs"].as_array() {
+        Some(outputs) => (outputs.iter().filter(|it| it["status"] == "succeeded").count(), outputs.len()),
+        None => (items(&record["images"]).count(), items(&record["targets"]).count()),
+    }
+}
+
+/// How work ended, for people.
+pub fn ended(record: &Value) -> String {
+    let mut lines =
+        vec![format!("{} {} ({} credits)", handle_of(record), text(&record["status"]), text(&record["creditCost"]))];
+    lines.extend(items(&record["images"]).map(|it| {
+        format!(
+            "  {} {} {}x{} {}",
+            text(&it["nodeId"]),
+            text(&it["assetId"]),
+            text(&it["width"]),
+            text(&it["height"]),
+            text(&it["mediaType"])
+        )
+    }));
+    lines.extend(items(&record["outputs"]).map(|it| {
+        let result = ["assetId", "value", "summary"]
+            .iter()
+            .map(|key| text(&it[*key]))
+            .find(|it| !it.is_empty())
+            .unwrap_or_default();
+        format!("  {} {} {} {result}", text(&it["key"]), text(&it["status"]), text(&it["nodeHandle"]))
+            .trim_end()
+            .to_owned()
+    }));
+    if record["standIn"] == true {
+        lines.push("  made by the embedded runtime: a stand-in for a model's output".into());
+    }
+    if record["failure"].is_object() {
+        let again = if record["failure"]["retryable"] == true {
+            " A new attempt may succeed, and is a new charge."
+        } else {
+            ""
+        };
+        lines.push(format!(
+            "  {}: {}.{again}",
+            text(&record["failure"]["code"]),
+            text(&record["failure"]["message"]).trim_end_matches('.')
+        ));
+    }
+    lines.join("\n")
+}
+
+/// Fails unless the work has succeeded.
+pub fn succeeded(record: &Value) -> Outcome {
+    match record["status"].as_str() {
+        Some("succeeded") => Ok(()),
+        _ => Err(Failure::Work),
+    }
+}

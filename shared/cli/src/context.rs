@@ -1,0 +1,163 @@
+//! What the commands work with.
+
+use std::sync::Mutex;
+
+use client::network::Network;
+use client::{Call, Client};
+use http::{HeaderName, HeaderValue};
+use serde_json::{Map, Value};
+
+use crate::args::Global;
+use crate::failure::{Failure, Outcome, usage};
+use crate::output::Output;
+use crate::profile::Configuration;
+
+/// What the commands work with.
+pub struct Context {
+    pub client: Client,
+    /// Address of the service.
+    pub origin: String,
+    /// The token, which `canvas mcp` hands on.
+    pub output: Output,
+    /// What to say when the command is interrupted.
+    pub farewell: Mutex<Option<String>>,
+}
+
+/// An object, which a request consists of.
+pub type Body = Map<String, Value>;
+
+/// The address and token in use: flags, then the environment, then the profile.
+pub fn credentials(global: &Global) -> Outcome<(String, String)> {
+    let environment = std::env::var("CANVAS_TOKEN").ok().filter(|token| !token.is_empty());
+    if let (None, Some(token), Some(url)) = (&global.profile, &environment, &global.base_url) {
+        return Ok((url.clone(), token.clone()));
+    }
+    let configuration = Configuration::load()?;
+    let name = global.profile.clone().or(configuration.current);
+    let profile = match &name {
+        Some(name) => match configuration.profiles.get(name) {
+            Some(profile) => Some(profile.clone()),
+            None => return usage(format!("there is no profile {name}: `canvas profile list` shows them")),
+        },
+        None => None,
+    };
+    let is_named = global.profile.is_some();
+    let url = match (is_named, &profile, &global.base_url) {
+        (true, Some(profile), _) | (false, Some(profile), None) => profile.base_url.clone(),
+        (_, _, Some(url)) => url.clone(),
+        (_, None, None) => {
+            return usage(
+                "no service is named: run `canvas login --base-url URL`, or set CANVAS_BASE_URL and CANVAS_TOKEN",
+            );
+        }
+    };
+    let same = |profile: &crate::profile::Profile| profile.base_url.trim_end_matches('/') == url.trim_end_matches('/');
+    // A token is sent to the service it is from, and to no other.
+    let stored = profile.filter(same).map(|profile| profile.token);
+    let token = if is_named { stored.or(environment) } else { environment.or(stored) };
+    match token {
+        Some(token) => Ok((url, token)),
+        None => usage(format!("there is no token for {url}: run `canvas login --base-url {url}`, or set CANVAS_TOKEN")),
+    }
+}
+
+/// A client of the service at `origin`.
+pub fn connect(origin: &str, token: &str) -> Outcome<Client> {
+    if !origin.starts_with("https://") && !origin.starts_with("http://") {
+        return usage(format!("{origin} is not an address: it begins with https:// or http://"));
+    }
+    let agent = concat!("canvas/", env!("CARGO_PKG_VERSION"));
+    let network = Network::new(origin, agent).map_err(client::Error::from)?;
+    let Some(client) = Client::new(network).with_token(token) else {
+        return usage("the token has characters that no token has");
+    };
+    Ok(client.with_header(HeaderName::from_static("x-service-agent-surface"), HeaderValue::from_static("cli")))
+}
+
+impl Context {
+    pub fn new(global: &Global) -> Outcome<Self> {
+        let (origin, token) = credentials(global)?;
+        let client = connect(&origin, &token)?;
+        let origin = origin.trim_end_matches('/').to_owned();
+        let output = Output::new(global.json, global.quiet);
+        Ok(Self { client, origin, output, farewell: Mutex::new(None) })
+    }
+
+    /// What to say when the command is interrupted from now on.
+    pub fn on_interruption(&self, text: Option<String>) {
+        if let Ok(mut farewell) = self.farewell.lock() {
+            *farewell = text;
+        }
+    }
+
+    /// The current revision of a canvas. Of a revision that never was, only the current one is told.
+    pub async fn revision(&self, canvas: &str) -> Outcome<String> {
+        let changes = self.client.get_canvas_changes(canvas).query("since", "none").await?.json();
+        match changes["revision"].as_str() {
+            Some(revision) => Ok(revision.to_owned()),
+            None => Err(client::Error::Unexpected("changes without a revision".into()).into()),
+        }
+    }
+
+    /// The handle of a model by its handle or its name.
+    pub async fn model(&self, name: &str) -> Outcome<String> {
+        if name.starts_with("model:") {
+            return Ok(name.to_owned());
+        }
+        let models = client::Pages::new("models", || self.client.list_models().query("q", name)).take(1000).await?;
+        let is_named = |model: &&Value| ["modelId", "name", "id"].iter().any(|key| model[*key].as_str() == Some(name));
+        let mut named = models.iter().filter(is_named).filter_map(|model| model["handle"].as_str());
+        match (named.next(), named.next()) {
+            (Some(handle), None) => Ok(handle.to_owned()),
+            (None, _) => usage(format!("there is no model {name}: `canvas model list` shows them")),
+            (Some(_), Some(_)) => {
+                usage(format!("several connections have a model {name}: name it by its handle (`canvas model list`)"))
+            }
+        }
+    }
+}
+
+/// A canvas as the contract names it: its handle or id, or that of the page at a URL.
+pub fn canvas(reference: &str) -> Outcome<String> {
+    let Some((_, rest)) = reference.split_once("://") else { return Ok(reference.to_owned()) };
+    let path = rest.split_once('/').map(|(_, path)| path).unwrap_or_default();
+    let mut parts = path.split(['?', '#']).next().unwrap_or_default().split('/');
+    match (parts.next(), parts.next(), parts.next(), parts.next()) {
+        (Some("c"), Some(owner), Some(id), None) if !owner.is_empty() && !id.is_empty() => {
+            Ok(format!("canvas:{owner}:{id}"))
+        }
+        _ => usage(format!("{reference} is not the page of a canvas: it ends with /c/<owner>/<id>")),
+    }
+}
+
+/// A text argument: itself, or standard input for `-`.
+pub fn text_or_stdin(argument: &str) -> Outcome<String> {
+    match argument {
+        "-" => std::io::read_to_string(std::io::stdin())
+            .map_err(|error| Failure::Usage(format!("standard input: {error}"))),
+        text => Ok(text.to_owned()),
+    }
+}
+
+/// The next page of a list, as its options ask.
+pub fn page<T>(call: Call<T>, listing: &crate::args::Listing) -> Call<T> {
+    call.query_if("limit", listing.limit).query_if("cursor", listing.cursor.as_deref())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_canvas_is_named_by_handle_id_or_page() {
+        for same in ["canvas:me:board", "board"] {
+            assert_eq!(canvas(same).expect("a canvas"), same);
+        }
+        assert_eq!(canvas("https://x.example/c/me/board?a=b#n").expect("a canvas"), "canvas:me:board");
+        for wrong in
+            ["https://x.example/", "https://x.example/c/me", "https://x.example/c//board", "https://x.example/c/me/b/1"]
+        {
+            canvas(wrong).expect_err(wrong);
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! How a command fails, and with which exit status (decisions of the command line: docs/reference/canvas.md#exit-status).
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use client::Problem;
+use serde_json::{Value, json};
+
+use crate::output::plain;
+
+pub type Outcome<T = ()> = Result<T, Failure>;
+
+/// Why a command has no success.
+#[derive(Debug)]
+pub enum Failure {
+    /// The service refused a request, or did not answer.
+    Service(client::Error),
+    /// The work failed or was canceled, or the review says no. What there is to say is on standard output.
+    Work,
+    /// The command cannot be carried out as it was given.
+    Usage(String),
+    /// The work is still running at the timeout: how to wait for it again.
+    Running(String),
+}
+
+impl From<client::Error> for Failure {
+    fn from(error: client::Error) -> Self {
+        Failure::Service(error)
+    }
+}
+
+/// A file that cannot be read or written.
+pub fn file(path: &Path, error: &io::Error) -> Failure {
+    Failure::Usage(format!("{}: {error}", path.display()))
+}
+
+pub fn usage<T>(message: impl Into<String>) -> Outcome<T> {
+    Err(Failure::Usage(message.into()))
+}
+
+impl Failure {
+    /// The exit status.
+    pub fn status(&self) -> u8 {
+        match self {
+            Failure::Work => 1,
+            Failure::Usage(_) => 2,
+            Failure::Running(_) => 9,
+            Failure::Service(client::Error::Refused(problem)) => match problem.status.as_u16() {
+                401 | 403 => 4,
+                404 => 5,
+                409 => 6,
+                402 => 7,
+                429 | 500.. => 8,
+                _ => 3,
+            },
+            Failure::Service(_) => 8,
+        }
+    }
+
+    /// Says on standard error what failed and what to do. As JSON, it is the envelope of the service with its request id.
+    pub fn report(&self, as_json: bool) {
+        let mut stderr = io::stderr().lock();
+        let text = if as_json { self.envelope().map(|envelope| envelope.to_string()) } else { self.text() };
+        if let Some(text) = text {
+            // Nobody is left to be told that this failed.
+            let _ = writeln!(stderr, "{text}");
+        }
+    }
+
+    fn envelope(&self) -> Option<Value> {
+        let local = |code: &str, message: &str| Some(json!({"error": {"code": code, "message": message}}));
+        match self {
+            Failure::Work => None,
+            Failure::Usage(message) => local("usage", message),
+            Failure::Running(message) => local("still_running", message),
+            Failure::Service(client::Error::Refused(problem)) if problem.envelope["error"].is_object() => {
+                let mut envelope = problem.envelope.clone();
+                envelope["error"]["requestId"] = json!(problem.request_id);
+                Some(envelope)
+            }
+            Failure::Service(client::Error::Refused(problem)) => local(&problem.code, &problem.message),
+            Failure::Service(error) => local("unreachable", &error.to_string()),
+        }
+    }
+
+    fn text(&self) -> Option<String> {
+        match self {
+            Failure::Work => None,
+            Failure::Usage(message) | Failure::Running(message) => Some(format!("canvas: {message}")),
+            Failure::Service(client::Error::Refused(problem)) => Some(refusal(problem)),
+            Failure::Service(error) => Some(format!("canvas: {error}")),
+        }
+    }
+}
+
+fn refusal(problem: &Problem) -> String {
+    let mut lines = vec![format!("canvas: {}", plain(&problem.message))];
+    // Of one violation, the message says it all.
+    if problem.fields.len() > 1 {
+        lines.extend(problem.fields.iter().map(|it| format!("  {}: {}", plain(&it.field), plain(&it.message))));
+    }
+    let findings = problem.details["findings"].as_array().into_iter().flatten();
+    lines.extend(findings.filter_map(|finding| Some(format!("  {}", plain(finding["message"].as_str()?)))));
+    let changed: Vec<&str> =
+        problem.details["changedNodeIds"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    if !changed.is_empty() {
+        lines.push(format!("  changed by others: {}", plain(&changed.join(", "))));
+    }
+    let advice = match problem.code.as_str() {
+        "unauthorized" => Some("make a token in the console (Settings, Tokens) and run `canvas login`"),
+        "conflict" if problem.details["currentRevision"].is_string() => {
+            Some("the canvas has changed: look at it again, or repeat with --rebase")
+        }
+        "payment_required" => Some("`canvas whoami` shows the balance, `canvas model list` the prices"),
+        _ => None,
+    };
+    lines.extend(advice.map(|advice| format!("hint: {advice}")));
+    lines.extend(problem.request_id.as_ref().map(|id| format!("request {id}")));
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(status: u16) -> Failure {
+        Failure::Service(client::Error::Refused(Box::new(Problem {
+            status: http::StatusCode::from_u16(status).expect("a status"),
+            code: "code".into(),
+            message: "message".into(),
+            fields: Vec::new(),
+            details: Value::Null,
+            request_id: None,
+            retry_after: None,
+            envelope: Value::Null,
+        })))
+    }
+
+    #[test]
+    fn each_status_of_the_service_has_an_exit_status() {
+        let expected = [
+            (400, 3),
+            (401, 4),
+            (402, 7),
+            (403, 4),
+            (404, 5),
+            (405, 3),
+            (406, 3),
+            (409, 6),
+            (410, 3),
+            (413, 3),
+            (415, 3),
+            (422, 3),
+            (429, 8),
+            (500, 8),
+            (502, 8),
+            (503, 8),
+            (504, 8),
+        ];
+        for (status, exit) in expected {
+            assert_eq!(refused(status).status(), exit, "{status}");
+        }
+    }
+}

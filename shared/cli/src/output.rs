@@ -1,0 +1,168 @@
+//! What a command prints.
+//!
+//! Standard output is the result: for people, or with `--json` exactly what the service answered. Everything else goes to standard
+//! error. Text of the service has passed through [`plain`], because a title can hold anything, also what a terminal obeys.
+
+use std::fmt::Display;
+use std::io::{self, IsTerminal, Write};
+
+use client::Answer;
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde_json::Value;
+use unicode_width::UnicodeWidthStr;
+
+/// How results are printed.
+pub struct Output {
+    /// As JSON.
+    pub json: bool,
+    /// Without progress and remarks.
+    pub quiet: bool,
+    bars: MultiProgress,
+}
+
+impl Output {
+    pub fn new(json: bool, quiet: bool) -> Self {
+        let bars = MultiProgress::new();
+        if quiet || !io::stderr().is_terminal() {
+            bars.set_draw_target(ProgressDrawTarget::hidden());
+        }
+        Self { json, quiet, bars }
+    }
+
+    /// Prints an answer: as it is, or as `people` renders it.
+    pub fn answer<T>(&self, answer: &Answer<T>, people: impl FnOnce(&Value) -> String) {
+        match self.json {
+            true => self.line(String::from_utf8_lossy(&answer.body).trim_end()),
+            false => self.line(people(&answer.json())),
+        }
+    }
+
+    /// Prints a value: as JSON, or as `people` renders it.
+    pub fn value(&self, value: &Value, people: impl FnOnce(&Value) -> String) {
+        match self.json {
+            true => self.line(value),
+            false => self.line(people(value)),
+        }
+    }
+
+    /// Prints a line of the result; nothing if it is empty.
+    pub fn line(&self, text: impl Display) {
+        let text = text.to_string();
+        if !text.is_empty() {
+            self.bars.suspend(|| put(format!("{text}\n").as_bytes()));
+        }
+    }
+
+    /// Says something beside the result.
+    pub fn remark(&self, text: impl Display) {
+        if !self.quiet && !self.json {
+            // A remark that cannot be written is not worth a failure.
+            self.bars.suspend(|| _ = writeln!(io::stderr(), "{text}"));
+        }
+    }
+
+    /// A bar for `length` bytes.
+    pub fn byte_bar(&self, name: &str, length: u64) -> ProgressBar {
+        self.bar(name, length, "{prefix:24!} {bar:30} {decimal_bytes:>9} of {decimal_total_bytes:9} {msg}")
+    }
+
+    /// A bar for the outputs of work, in percent.
+    pub fn work_bar(&self, name: &str) -> ProgressBar {
+        let bar = self.bar(name, 100, "{prefix:24!} {bar:30} {percent:>3} % {elapsed:>4} {msg}");
+        bar.enable_steady_tick(std::time::Duration::from_millis(200));
+        bar
+    }
+
+    fn bar(&self, name: &str, length: u64, template: &str) -> ProgressBar {
+        let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+        let bar = ProgressBar::new(length).with_style(style.progress_chars("━╸ ")).with_prefix(plain(name));
+        self.bars.add(bar)
+    }
+}
+
+/// Writes to standard output. A reader that has seen enough ends the command without a failure, as `canvas list | head` does.
+pub fn put(bytes: &[u8]) {
+    let mut stdout = io::stdout().lock();
+    if let Err(error) = stdout.write_all(bytes).and_then(|()| stdout.flush()) {
+        let is_enough = error.kind() == io::ErrorKind::BrokenPipe;
+        if !is_enough {
+            let _ = writeln!(io::stderr(), "canvas: standard output: {error}");
+        }
+        std::process::exit(if is_enough { 0 } else { 2 });
+    }
+}
+
+/// A text without control characters and those that reorder text, which could make a terminal show or do something else.
+pub fn plain(text: &str) -> String {
+    let is_safe = |c: &char| {
+        !c.is_control() && !matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    text.chars().map(|c| if c == '\n' || c == '\t' { ' ' } else { c }).filter(is_safe).collect()
+}
+
+/// A text of many lines, each of them [`plain`].
+pub fn plain_lines(text: &str) -> String {
+    text.lines().map(plain).collect::<Vec<_>>().join("\n")
+}
+
+/// A member of an answer as plain text; empty when it is absent.
+pub fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => plain(text),
+        Value::Null => String::new(),
+        other => other.to_string(),
+    }
+}
+
+/// Rows in columns. The first row is the head.
+pub fn table(rows: &[Vec<String>]) -> String {
+    if rows.len() < 2 {
+        return String::new();
+    }
+    let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
+    let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.width()).max();
+    let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or_default()).collect();
+    let lines = rows.iter().map(|row| {
+        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell}{}", " ".repeat(width - cell.width())));
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// A table of items: a head, and how each item becomes a row.
+pub fn rows<'a>(
+    head: &[&str],
+    items: impl IntoIterator<Item = &'a Value>,
+    row: impl Fn(&Value) -> Vec<String>,
+) -> String {
+    let head = head.iter().map(|name| (*name).to_owned()).collect();
+    table(&std::iter::once(head).chain(items.into_iter().map(row)).collect::<Vec<_>>())
+}
+
+/// The items of a list in an answer.
+pub fn items(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
+}
+
+/// A time without its fraction of a second.
+pub fn time(value: &Value) -> String {
+    text(value).replace('T', " ").split('.').next().unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_of_others_cannot_control_a_terminal() {
+        assert_eq!(plain("a\u{1b}[31mb\u{7}\u{9b}c\u{202e}d\ne"), "a[31mbcd e");
+        assert_eq!(plain_lines("a\u{1b}\nb\u{7}"), "a\nb");
+    }
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell() {
+        let row = |cells: [&str; 2]| cells.map(str::to_owned).to_vec();
+        assert_eq!(table(&[row(["a", "b"]), row(["猫", "x"])]), "a   b\n猫  x");
+        assert_eq!(table(&[row(["a", "b"])]), "", "nothing but a head");
+    }
+}
