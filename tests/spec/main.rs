@@ -12,6 +12,7 @@ mod bodies;
 mod buckets;
 mod campaigns;
 mod canvases;
+mod command_line;
 mod configuration;
 mod console;
 mod content;

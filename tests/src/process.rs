@@ -138,7 +138,8 @@ pub(crate) fn command(binary: &str) -> Command {
     bare(self::binary(binary))
 }
 
-fn bare(program: impl AsRef<OsStr>) -> Command {
+/// A command without the variables of a service that this process happens to have.
+pub(crate) fn bare(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(program);
     for (name, _) in std::env::vars_os() {
         let ours = name.to_str().is_some_and(|name| name.starts_with("CANVAS_") || name.starts_with("OTEL_"));

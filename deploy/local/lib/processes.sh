@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 
 PROCESSES=(gateway image-worker video-worker webhook-dispatcher)
-BINARIES=(canvas-gateway canvas-image-worker canvas-video-worker canvas-webhook-dispatcher canvas-demo)
+BINARIES=(canvas-gateway canvas-image-worker canvas-video-worker canvas-webhook-dispatcher canvas-demo canvas)
 
 # The settings that are chosen here unless the environment sets them: the required variables, the addresses, and the two egress settings
 # that the demo's webhook receiver on loopback needs.
@@ -10,7 +10,7 @@ SETTINGS=(CANVAS_DATABASE_URL CANVAS_REDIS_URL CANVAS_AMQP_URL CANVAS_BLOB_URL C
     CANVAS_MASTER_KEYS CANVAS_EGRESS_ALLOW CANVAS_EGRESS_CA_FILE)
 
 # Variables in .local/env for clients. Processes never get them, even if the shell that runs `up` has sourced that file.
-CLIENT_SETTINGS=(CANVAS_BASE_URL CANVAS_TOKEN CANVAS_GATEWAY_BIN)
+CLIENT_SETTINGS=(CANVAS_BASE_URL CANVAS_TOKEN CANVAS_GATEWAY_BIN CANVAS_BIN)
 
 new_master_key() { printf 'k1:%s\n' "$(openssl rand -base64 32)"; }
 
@@ -193,6 +193,8 @@ signin_link() {
 # write_env: writes .local/env, the variables that a shell needs to use the service. It is written atomically, readable by its owner only.
 write_env() {
     local name part
+    mkdir -p "$LOCAL/bin"
+    ln -sf "$BIN/canvas" "$LOCAL/bin/canvas"
     (
         umask 077
         {
@@ -203,6 +205,9 @@ write_env() {
             printf 'export CANVAS_BASE_URL=%q\n' "$(base_url)"
             printf 'export CANVAS_TOKEN=%q\n' "$(cat "$LOCAL/token")"
             printf 'export CANVAS_GATEWAY_BIN=%q\n' "$BIN/canvas-gateway"
+            printf 'export CANVAS_BIN=%q\n' "$LOCAL/bin/canvas"
+            # The command line can be called by its name.
+            printf 'case :$PATH: in *:%q:*) ;; *) export PATH=%q:$PATH ;; esac\n' "$LOCAL/bin" "$LOCAL/bin"
             for part in "${PROCESSES[@]}"; do
                 name=${part^^}
                 printf 'export %s_ADMIN_URL=%q\n' "${name//-/_}" "$(admin_url "$part")"

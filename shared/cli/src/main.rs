@@ -7,6 +7,8 @@ mod failure;
 mod journal;
 mod output;
 mod profile;
+#[cfg(test)]
+mod reference;
 mod terminal;
 
 use std::process::ExitCode;

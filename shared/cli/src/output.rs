@@ -144,6 +144,14 @@ pub fn items(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
 }
 
+/// A price.
+pub fn credits(value: &Value) -> String {
+    match value.as_i64() {
+        Some(1) => "1 credit".to_owned(),
+        _ => format!("{} credits", text(value)),
+    }
+}
+
 /// A time without its fraction of a second.
 pub fn time(value: &Value) -> String {
     text(value).replace('T', " ").split('.').next().unwrap_or_default().to_owned()

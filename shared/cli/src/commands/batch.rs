@@ -187,7 +187,9 @@ fn plan(operations: &Value, resolved: &Value) -> Vec<String> {
         };
         let named =
             ["nodeId", "connectionId", "sectionId"].iter().map(|key| text(&operation[*key])).find(|it| !it.is_empty());
-        let created = operation["clientId"].as_str().map(|id| text(&resolved[id]));
+        // As a handle, which every command takes.
+        let prefix = if kind.starts_with("connection") { "connection" } else { "node" };
+        let created = operation["clientId"].as_str().map(|id| format!("{prefix}:{}", text(&resolved[id])));
         let about = match kind.as_str() {
             "connection.create" => format!("{} -> {}", text(&operation["fromNodeId"]), text(&operation["toNodeId"])),
             _ => ["node", "patch"]
@@ -218,8 +220,12 @@ mod tests {
             {"type": "node.delete", "nodeId": "n2"},
             {"type": "connection.create", "clientId": "c", "fromNodeId": "n1", "toNodeId": "a"},
         ]);
-        let expected =
-            ["+ node.create node:9 Brief", "~ node.update n1 New", "- node.delete n2", "+ connection.create n1 -> a"];
-        assert_eq!(plan(&operations, &json!({"a": "node:9"})), expected);
+        let expected = [
+            "+ node.create node:9 Brief",
+            "~ node.update n1 New",
+            "- node.delete n2",
+            "+ connection.create connection:8 n1 -> a",
+        ];
+        assert_eq!(plan(&operations, &json!({"a": "9", "c": "8"})), expected);
     }
 }

@@ -13,7 +13,7 @@ use crate::args::{Action, Model, Position, Recipe, Search};
 use crate::context::{Body, Context, canvas};
 use crate::failure::{Failure, Outcome, usage};
 use crate::journal;
-use crate::output::{items, rows, text};
+use crate::output::{credits, items, rows, text};
 
 pub async fn action(context: &Context, action: Action) -> Outcome {
     match action {
@@ -118,10 +118,10 @@ pub async fn model(context: &Context, model: Model) -> Outcome {
                     vec![text(&it["name"]), kind, text(&it["description"])]
                 });
                 format!(
-                    "{} of {}, {} credits, about {} s\n{}\n\n{parameters}",
+                    "{} of {}, {}, about {} s\n{}\n\n{parameters}",
                     text(&it["name"]),
                     text(&it["providerLabel"]),
-                    text(&it["creditCost"]),
+                    credits(&it["creditCost"]),
                     text(&it["estimatedSeconds"]),
                     text(&it["handle"])
                 )
@@ -187,10 +187,10 @@ fn shown_recipe(answer: &Value) -> String {
     let about =
         ["summary", "description"].iter().map(|key| text(&it[*key])).find(|it| !it.is_empty()).unwrap_or_default();
     format!(
-        "{} {}, {} credits\n{about}\n\n{inputs}\n\n{outputs}",
+        "{} {}, {}\n{about}\n\n{inputs}\n\n{outputs}",
         text(&it["name"]),
         text(&it["version"]),
-        text(&it["creditCost"])
+        credits(&it["creditCost"])
     )
 }
 

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::batch::insert;
 use super::canvases::listed;
+use super::watch::picked;
 use crate::args::{Collection, Element};
 use crate::context::{Body, Context};
 use crate::failure::Outcome;
@@ -48,6 +49,26 @@ pub async fn element(context: &Context, element: Element) -> Outcome {
                 body.insert("collectionIds".into(), json!(collections));
             }
             context.client.create_element().json(&body).await?
+        }
+        Element::Update { element, name, kind, sources, guidelines } => {
+            let known = context.client.get_element(&element).await?.json();
+            let members = ["name", "type", "sourceAssetIds", "guidelines", "collectionIds"];
+            let mut content = picked(&known["element"], &members);
+            let given = [
+                ("name", name.map(Value::from)),
+                ("type", kind.map(Value::from)),
+                (
+                    "sourceAssetIds",
+                    (!sources.is_empty()).then(|| sources.iter().map(|source| plain_id(source)).collect()),
+                ),
+                ("guidelines", guidelines.map(Value::from)),
+            ];
+            for (member, value) in given {
+                if let Some(value) = value {
+                    content[member] = value;
+                }
+            }
+            context.client.update_element(&element).json(&json!({"operation": "update", "element": content})).await?
         }
         Element::Archive { element } => {
             context.client.update_element(&element).json(&json!({"operation": "archive", "confirm": true})).await?

@@ -12,7 +12,7 @@ use crate::args::Start;
 use crate::context::{Body, Context};
 use crate::failure::{Failure, Outcome, usage};
 use crate::journal;
-use crate::output::{items, text};
+use crate::output::{credits, items, text};
 
 /// A start that is being made.
 pub struct Order<'a> {
@@ -32,9 +32,9 @@ pub struct Order<'a> {
 pub async fn start(context: &Context, order: Order<'_>, options: &Start) -> Outcome<Option<Value>> {
     if options.dry_run {
         let quote = quote(context, &order, options).await?;
-        context.output.answer(&quote, |it| {
-            format!("{} credits, about {} s", text(&it["creditCost"]), text(&it["estimatedSeconds"]))
-        });
+        context
+            .output
+            .answer(&quote, |it| format!("{}, about {} s", credits(&it["creditCost"]), text(&it["estimatedSeconds"])));
         return Ok(None);
     }
     let salt = if options.new_attempt { uuid::Uuid::new_v4().to_string() } else { String::new() };
@@ -100,9 +100,9 @@ async fn agreed(context: &Context, order: &Order<'_>, options: &Start, name: &st
 
 fn agree(context: &Context, price: u64) -> Outcome {
     if context.output.json || !stdin().is_terminal() {
-        return usage(format!("this costs {price} credits: repeat with --yes to agree"));
+        return usage(format!("this costs {}: repeat with --yes to agree", credits(&price.into())));
     }
-    eprint!("This costs {price} credits. Go on? [y/N] ");
+    eprint!("This costs {}. Go on? [y/N] ", credits(&price.into()));
     let mut line = String::new();
     let read = stdin().read_line(&mut line);
     match read.is_ok() && ["y", "yes"].contains(&line.trim().to_lowercase().as_str()) {
@@ -167,7 +167,7 @@ fn counts(record: &Value) -> (usize, usize) {
 /// How work ended, for people.
 pub fn ended(record: &Value) -> String {
     let mut lines =
-        vec![format!("{} {} ({} credits)", handle_of(record), text(&record["status"]), text(&record["creditCost"]))];
+        vec![format!("{} {} ({})", handle_of(record), text(&record["status"]), credits(&record["creditCost"]))];
     lines.extend(items(&record["images"]).map(|it| {
         format!(
             "  {} {} {}x{} {}",

@@ -1,0 +1,191 @@
+//! Arguments of what is kept, and of everything else.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use super::{Listing, Search};
+
+#[derive(Subcommand)]
+pub enum Asset {
+    /// Upload pictures
+    Put {
+        /// The files
+        #[arg(required = true)]
+        files: Vec<PathBuf>,
+        /// Put them on this canvas, each as a node
+        #[arg(long, value_name = "CANVAS")]
+        on: Option<String>,
+        /// Upload them once more if they were uploaded before
+        #[arg(long)]
+        again: bool,
+    },
+    /// Download a picture
+    Get {
+        /// The asset
+        asset: String,
+        /// Where to write it; - is standard output
+        #[arg(long, short, value_name = "FILE")]
+        output: PathBuf,
+        /// A smaller rendition: 64, 128, 256, 512, 1024 or 2048 pixels wide
+        #[arg(long, value_name = "PIXELS")]
+        width: Option<u32>,
+    },
+    /// Show what is known about a picture
+    Show {
+        /// The asset
+        asset: String,
+    },
+    /// List pictures
+    List {
+        /// Those of a canvas instead of your own
+        #[arg(long, value_name = "CANVAS")]
+        on: Option<String>,
+        #[command(flatten)]
+        listing: Listing,
+    },
+}
+
+#[derive(Subcommand)]
+pub enum Element {
+    /// List Elements
+    List {
+        /// active, archived or all
+        #[arg(long)]
+        state: Option<String>,
+        #[command(flatten)]
+        search: Search,
+    },
+    /// Show an Element, or one of its versions
+    Show {
+        /// The Element
+        element: String,
+    },
+    /// List the versions of an Element
+    Versions {
+        /// The Element
+        element: String,
+        #[command(flatten)]
+        listing: Listing,
+    },
+    /// Make an Element
+    Create {
+        /// Name
+        name: String,
+        /// Its type, for example product/object
+        #[arg(long = "type", value_name = "TYPE")]
+        kind: String,
+        /// Pictures of it
+        #[arg(long = "source", value_name = "ASSET", required = true)]
+        sources: Vec<String>,
+        /// How to use it
+        #[arg(long)]
+        guidelines: Option<String>,
+        /// Collections it belongs to
+        #[arg(long = "collection", value_name = "ID")]
+        collections: Vec<String>,
+    },
+    /// Change an Element: appends a version in which what is not named stays as it is
+    Update {
+        /// The Element
+        element: String,
+        /// Name
+        #[arg(long)]
+        name: Option<String>,
+        /// Its type
+        #[arg(long = "type", value_name = "TYPE")]
+        kind: Option<String>,
+        /// Pictures of it, instead of those it has
+        #[arg(long = "source", value_name = "ASSET")]
+        sources: Vec<String>,
+        /// How to use it
+        #[arg(long)]
+        guidelines: Option<String>,
+    },
+    /// Archive an Element
+    Archive {
+        /// The Element
+        element: String,
+    },
+    /// Restore an archived Element
+    Restore {
+        /// The Element
+        element: String,
+    },
+}
+
+#[derive(Subcommand)]
+pub enum Collection {
+    /// List collections
+    List(Listing),
+    /// Make a collection
+    Create {
+        /// Name
+        name: String,
+    },
+    /// Rename a collection
+    Rename {
+        /// The collection
+        collection: String,
+        /// New name
+        name: String,
+    },
+    /// Delete a collection; its Elements stay
+    Delete {
+        /// The collection
+        collection: String,
+    },
+}
+
+#[derive(Subcommand)]
+pub enum Import {
+    /// Import a picture
+    Image {
+        /// Its URL
+        url: String,
+        /// The canvas
+        #[arg(long, value_name = "CANVAS")]
+        on: String,
+        /// Title of the node
+        #[arg(long)]
+        title: Option<String>,
+    },
+    /// Import the pictures of a product page
+    Product {
+        /// URL of the page
+        url: String,
+        /// The canvas
+        #[arg(long, value_name = "CANVAS")]
+        on: String,
+        /// One variant of the product, as key=value
+        #[arg(long, value_name = "KEY=VALUE")]
+        variant: Option<String>,
+        /// Title of the Section
+        #[arg(long)]
+        title: Option<String>,
+    },
+}
+
+#[derive(Args)]
+pub struct Api {
+    /// GET, POST, PATCH or DELETE
+    pub method: http::Method,
+    /// The path below the root of the API, with its query
+    pub path: String,
+    /// The body: JSON, @FILE, or @- for standard input
+    #[arg(long, short, value_name = "BODY")]
+    pub data: Option<String>,
+    /// A header, as Name: value
+    #[arg(long = "header", short = 'H', value_name = "HEADER")]
+    pub headers: Vec<String>,
+}
+
+#[derive(Args)]
+pub struct Listen {
+    /// Where to send the webhooks, for example http://127.0.0.1:3000/hooks
+    #[arg(long, value_name = "URL")]
+    pub forward_to: String,
+    /// The secret they are signed with; without it, standard input is read
+    #[arg(long, value_name = "SECRET", env = "CANVAS_WEBHOOK_SECRET", hide_env_values = true)]
+    pub secret: Option<String>,
+}

@@ -1,0 +1,220 @@
+//! The arguments of the command line.
+
+mod graph;
+mod library;
+mod work;
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+pub use graph::*;
+pub use library::*;
+pub use work::*;
+
+/// Work with canvases of Canvas Service
+///
+/// A CANVAS is named by its handle (canvas:<owner>:<id>), by its id when it is your own, or by the URL of its page.
+#[derive(Parser)]
+#[command(name = "canvas", version, max_term_width = 100, after_help = EXIT_STATUS)]
+pub struct Arguments {
+    #[command(flatten)]
+    pub global: Global,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const EXIT_STATUS: &str = "\
+Exit status: 0 done, 1 the work failed or was canceled, or the review says no, 2 usage, 3 refused input, \
+4 credential or role, 5 not found, 6 conflict, 7 funds, 8 unreachable or busy after retries, 9 still running at the \
+timeout, 130 interrupted. An interruption never cancels work.";
+
+/// Options of every command.
+#[derive(Args)]
+pub struct Global {
+    /// Print the service's answer as JSON, and errors as JSON on standard error
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Print results only, no progress
+    #[arg(long, short, global = true)]
+    pub quiet: bool,
+    /// Profile of the configuration to use
+    #[arg(long, global = true, value_name = "NAME", env = "CANVAS_PROFILE")]
+    pub profile: Option<String>,
+    /// Address of the service, for example https://canvas.example.com
+    #[arg(long, global = true, value_name = "URL", env = "CANVAS_BASE_URL")]
+    pub base_url: Option<String>,
+}
+
+#[derive(Subcommand)]
+pub enum Command {
+    /// Store a token for an address
+    Login(Login),
+    /// Forget the token of a profile
+    Logout,
+    /// Show whose token is used, what it may do and the balance
+    Whoami,
+    /// Choose between stored services
+    #[command(subcommand)]
+    Profile(Profile),
+    /// Check the address, the clock, the token and the versions
+    Doctor,
+    /// List canvases
+    List(Listing),
+    /// Make a canvas
+    New(New),
+    /// Open a canvas in a browser
+    Open(OnCanvas),
+    /// Show a canvas as text
+    Show(Show),
+    /// Show a canvas as a picture
+    View(View),
+    /// Apply a batch of operations to a canvas
+    Apply(Apply),
+    /// Add, change, move or delete nodes
+    #[command(subcommand)]
+    Node(Node),
+    /// Connect two nodes
+    Connect(Connect),
+    /// Delete connections
+    Disconnect(Disconnect),
+    /// Follow canvases and runs until the runs have ended
+    Watch(Watch),
+    /// Show the findings of a canvas, and whether it may be called done
+    Review(OnCanvas),
+    /// Upload, download and list pictures
+    #[command(subcommand)]
+    Asset(Asset),
+    /// List and run Image Actions
+    #[command(subcommand)]
+    Action(Action),
+    /// Generate pictures from a prompt
+    Generate(Generate),
+    /// Edit pictures with a prompt
+    Edit(Generate),
+    /// Make variations of a picture
+    Vary(Vary),
+    /// Generate a video
+    Video(Video),
+    /// List, run and copy Recipes
+    #[command(subcommand)]
+    Recipe(Recipe),
+    /// List models
+    #[command(subcommand)]
+    Model(Model),
+    /// List, show, wait for and cancel runs
+    #[command(subcommand)]
+    Run(Run),
+    /// Keep reusable Elements
+    #[command(subcommand)]
+    Element(Element),
+    /// Keep collections of Elements
+    #[command(subcommand)]
+    Collection(Collection),
+    /// Import pictures from the web
+    #[command(subcommand)]
+    Import(Import),
+    /// Send any request
+    Api(Api),
+    /// Send the webhooks of your runs to a local address
+    Listen(Listen),
+    /// Print completions for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Write manual pages
+    Man {
+        /// Where to write them; the page of canvas itself goes to standard output without it
+        #[arg(value_name = "DIRECTORY")]
+        directory: Option<PathBuf>,
+    },
+}
+
+#[derive(Args)]
+pub struct Login {
+    /// Read the token from standard input instead of asking for it
+    #[arg(long)]
+    pub token_stdin: bool,
+}
+
+#[derive(Subcommand)]
+pub enum Profile {
+    /// List the profiles
+    List,
+    /// Use a profile from now on
+    Use {
+        /// Its name
+        name: String,
+    },
+}
+
+#[derive(Args)]
+pub struct Listing {
+    /// Read all pages; with --json, one item a line
+    #[arg(long)]
+    pub all: bool,
+    /// Items of a page
+    #[arg(long, value_name = "N")]
+    pub limit: Option<u32>,
+    /// The page after another one
+    #[arg(long, value_name = "CURSOR", conflicts_with = "all")]
+    pub cursor: Option<String>,
+}
+
+#[derive(Args)]
+pub struct New {
+    /// Title
+    pub title: String,
+    /// Id of the canvas, instead of one that is made up
+    #[arg(long)]
+    pub id: Option<String>,
+    /// Make it a canvas of type agent
+    #[arg(long)]
+    pub agent: bool,
+}
+
+#[derive(Args)]
+pub struct OnCanvas {
+    /// The canvas
+    pub canvas: String,
+}
+
+#[derive(Args)]
+pub struct Show {
+    /// The canvas
+    pub canvas: String,
+    /// Only this Section and its members
+    #[arg(long, value_name = "NODE")]
+    pub section: Option<String>,
+}
+
+#[derive(Args)]
+pub struct View {
+    /// The canvas
+    pub canvas: String,
+    /// Write the PNG to this file; - is standard output
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Only this Section
+    #[arg(long, value_name = "NODE", conflicts_with = "nodes")]
+    pub section: Option<String>,
+    /// Only these nodes
+    #[arg(long = "node", value_name = "NODE")]
+    pub nodes: Vec<String>,
+    /// Width in pixels, 256 to 2048
+    #[arg(long, value_name = "PIXELS")]
+    pub width: Option<u32>,
+    /// Number the nodes, and print which number is which node
+    #[arg(long)]
+    pub labels: bool,
+}
+
+#[derive(Args)]
+pub struct Watch {
+    /// Canvases, runs and jobs; all of your runs without any
+    pub subjects: Vec<String>,
+    /// Give up after this time
+    #[arg(long, value_name = "SECONDS")]
+    pub timeout: Option<u64>,
+}

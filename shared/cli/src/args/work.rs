@@ -1,0 +1,282 @@
+//! Arguments of what runs.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use super::{Listing, Position};
+
+#[derive(Subcommand)]
+pub enum Action {
+    /// List the Actions
+    List(Search),
+    /// Show an Action and its parameters
+    Show {
+        /// Its key, for example resize
+        action: String,
+    },
+    /// Run an Action
+    Run {
+        /// Its key, for example resize
+        action: String,
+        /// Pictures: node: or asset: handles
+        #[arg(required = true)]
+        inputs: Vec<String>,
+        /// A parameter, as name=value
+        #[arg(long = "param", short, value_name = "NAME=VALUE")]
+        params: Vec<String>,
+        /// The empty image node that receives the result, instead of a new one
+        #[arg(long, value_name = "NODE", conflicts_with_all = ["x", "y", "near", "section"])]
+        target: Option<String>,
+        #[command(flatten)]
+        position: Position,
+        #[command(flatten)]
+        start: CanvasStart,
+    },
+}
+
+/// Options of every list that can be searched.
+#[derive(Args)]
+pub struct Search {
+    /// Only what contains this text
+    #[arg(long, short, value_name = "TEXT")]
+    pub search: Option<String>,
+    #[command(flatten)]
+    pub listing: Listing,
+}
+
+/// Options of every start of work.
+#[derive(Args)]
+pub struct Start {
+    /// Say what it would cost, and start nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Start nothing that costs more credits than this
+    #[arg(long, value_name = "CREDITS")]
+    pub max_credits: Option<u64>,
+    /// Agree to the price
+    #[arg(long, short)]
+    pub yes: bool,
+    /// Start it once more, for a new charge, also when the same command was run before
+    #[arg(long)]
+    pub new_attempt: bool,
+    /// Print the run and return without waiting for it
+    #[arg(long)]
+    pub no_wait: bool,
+    /// Give up waiting after this time; the work goes on
+    #[arg(long, value_name = "SECONDS")]
+    pub timeout: Option<u64>,
+}
+
+/// Options of every start of work on a canvas.
+#[derive(Args)]
+pub struct CanvasStart {
+    /// The canvas
+    #[arg(long, value_name = "CANVAS")]
+    pub on: String,
+    #[command(flatten)]
+    pub start: Start,
+}
+
+#[derive(Args)]
+pub struct Generate {
+    /// What to make; - is standard input
+    #[arg(long, value_name = "TEXT", required_unless_present = "prompt_node")]
+    pub prompt: Option<String>,
+    /// The text node or sticky that holds the prompt
+    #[arg(long, value_name = "NODE", conflicts_with = "prompt")]
+    pub prompt_node: Option<String>,
+    /// A picture to use, as HANDLE or HANDLE=ROLE
+    #[arg(long = "reference", short, value_name = "HANDLE[=ROLE]")]
+    pub references: Vec<String>,
+    #[command(flatten)]
+    pub making: Making,
+}
+
+#[derive(Args)]
+pub struct Vary {
+    /// The picture: a node: or asset: handle
+    pub source: String,
+    #[command(flatten)]
+    pub making: Making,
+}
+
+/// Options of everything that makes pictures with a model.
+#[derive(Args)]
+pub struct Making {
+    /// The model: its handle, or its name
+    #[arg(long, short)]
+    pub model: Option<String>,
+    /// An Element to use: element:<id>@v<n>
+    #[arg(long = "element", value_name = "HANDLE")]
+    pub elements: Vec<String>,
+    /// Number of pictures, 1 to 4
+    #[arg(long, short = 'n')]
+    pub count: Option<u32>,
+    /// Size, as the model names it
+    #[arg(long)]
+    pub size: Option<String>,
+    /// Quality, as the model names it
+    #[arg(long)]
+    pub quality: Option<String>,
+    /// Title of the new nodes
+    #[arg(long)]
+    pub title: Option<String>,
+    /// Empty image nodes that receive the pictures, instead of new ones
+    #[arg(long = "target", value_name = "NODE", conflicts_with_all = ["x", "y", "near", "section", "title"])]
+    pub targets: Vec<String>,
+    #[command(flatten)]
+    pub position: Position,
+    #[command(flatten)]
+    pub start: CanvasStart,
+}
+
+#[derive(Args)]
+pub struct Video {
+    /// What to make; - is standard input
+    #[arg(long, value_name = "TEXT")]
+    pub prompt: String,
+    /// The model: its handle, or its name
+    #[arg(long, short)]
+    pub model: String,
+    /// The first frame: a node: or asset: handle
+    #[arg(long, value_name = "HANDLE")]
+    pub first_frame: Option<String>,
+    /// The last frame
+    #[arg(long, value_name = "HANDLE")]
+    pub last_frame: Option<String>,
+    /// A picture to use
+    #[arg(long = "reference", short, value_name = "HANDLE")]
+    pub references: Vec<String>,
+    /// Length
+    #[arg(long, value_name = "SECONDS")]
+    pub seconds: Option<u32>,
+    /// Aspect ratio, for example 16:9
+    #[arg(long, value_name = "RATIO")]
+    pub aspect_ratio: Option<String>,
+    /// Resolution, for example 720p
+    #[arg(long)]
+    pub resolution: Option<String>,
+    /// Make sound, too
+    #[arg(long)]
+    pub audio: bool,
+    /// The canvas of the nodes that are named
+    #[arg(long, value_name = "CANVAS")]
+    pub on: Option<String>,
+    /// Write the film to this file when it is done
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub start: Start,
+}
+
+#[derive(Subcommand)]
+pub enum Recipe {
+    /// List the Recipes
+    List(Search),
+    /// Show a Recipe and its ports
+    Show {
+        /// The Recipe
+        recipe: String,
+        /// One of its versions
+        #[arg(long)]
+        version: Option<String>,
+    },
+    /// Run a Recipe on a canvas
+    Run {
+        /// The Recipe
+        recipe: String,
+        /// An input, as name=value: a text, or a node: or asset: handle; name=- reads standard input
+        #[arg(long = "input", short, value_name = "NAME=VALUE")]
+        inputs: Vec<String>,
+        /// One of its versions
+        #[arg(long)]
+        version: Option<String>,
+        /// A copy of the Recipe that stands on the canvas, instead of a new one
+        #[arg(long, value_name = "NODE")]
+        instance: Option<String>,
+        /// The model of all its pictures
+        #[arg(long, short)]
+        model: Option<String>,
+        /// Near this node
+        #[arg(long, value_name = "NODE")]
+        near: Option<String>,
+        /// In this Section
+        #[arg(long, value_name = "NODE")]
+        section: Option<String>,
+        #[command(flatten)]
+        start: CanvasStart,
+    },
+    /// Copy a Recipe onto a canvas
+    Fork {
+        /// The Recipe
+        recipe: String,
+        /// One of its versions
+        #[arg(long)]
+        version: Option<String>,
+        /// The canvas
+        #[arg(long, value_name = "CANVAS")]
+        on: String,
+        #[command(flatten)]
+        position: Position,
+    },
+}
+
+#[derive(Subcommand)]
+pub enum Model {
+    /// List the models
+    List(Search),
+    /// Show a model and its parameters
+    Show {
+        /// The model
+        model: String,
+    },
+}
+
+#[derive(Subcommand)]
+pub enum Run {
+    /// List runs and jobs
+    List {
+        /// image, action, video or recipe
+        #[arg(long)]
+        kind: Option<String>,
+        /// queued, running, succeeded, …
+        #[arg(long)]
+        status: Option<String>,
+        /// Those that write to a canvas
+        #[arg(long, value_name = "CANVAS")]
+        on: Option<String>,
+        #[command(flatten)]
+        listing: Listing,
+    },
+    /// Show a run or job
+    Show {
+        /// The run or job
+        run: String,
+    },
+    /// Wait until runs and jobs have ended
+    Wait {
+        /// The runs and jobs
+        #[arg(required = true)]
+        runs: Vec<String>,
+        /// Give up after this time
+        #[arg(long, value_name = "SECONDS")]
+        timeout: Option<u64>,
+    },
+    /// Cancel a run or job
+    Cancel {
+        /// The run or job
+        run: String,
+        /// Delete the nodes that were made for it and are still empty
+        #[arg(long)]
+        remove_targets: bool,
+    },
+    /// Download the film of a video
+    Output {
+        /// The job
+        job: String,
+        /// Where to write it; - is standard output
+        #[arg(long, short, value_name = "FILE")]
+        output: PathBuf,
+    },
+}

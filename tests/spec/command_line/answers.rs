@@ -1,0 +1,522 @@
+//! What the commands do and print, and their exit statuses.
+
+use std::fs;
+
+use e2e::api::text;
+use e2e::{Kind, PATIENCE, Part, Shell, Stack, pictures, suite};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, BufReader};
+
+use super::person;
+
+suite! {
+    commands on Stack::builder().image_workers(1).video_workers(1).receivers(1);
+    a_canvas_is_made_changed_shown_and_listed,
+    json_is_the_answer_of_the_service,
+    text_of_others_cannot_control_the_terminal,
+    a_batch_is_read_from_a_file_or_standard_input,
+    a_dry_run_finds_what_the_write_finds_and_changes_nothing,
+    disjoint_changes_are_merged_on_request_and_others_refused,
+    pictures_are_uploaded_once_and_come_back_unchanged,
+    several_files_are_uploaded_although_one_fails,
+    an_action_runs_and_its_result_is_named,
+    paid_work_needs_an_agreement_off_a_terminal,
+    failed_and_canceled_work_is_exit_status_1,
+    a_recipe_runs_with_its_inputs,
+    a_video_is_made_and_downloaded,
+    elements_and_collections_are_kept,
+    a_render_goes_to_a_file_or_a_pipe,
+    a_terminal_shows_pictures_bars_and_questions,
+    a_review_that_says_no_is_exit_status_1,
+    a_list_is_read_page_by_page_or_whole,
+    any_request_can_be_sent,
+    events_are_one_line_each_and_end_with_what_is_waited_for,
+    a_webhook_is_forwarded_with_the_signature_of_the_secret,
+}
+
+suite! {
+    refusals on Stack::builder();
+    each_refusal_has_its_exit_status_and_its_envelope,
+    a_wait_that_is_given_up_is_exit_status_9_and_cancels_nothing,
+    an_interrupt_is_exit_status_130_and_cancels_nothing,
+}
+
+async fn nodes(shell: &Shell, canvas: &str) -> Vec<Value> {
+    let shown = shell.run(&["show", canvas, "--json"]).await.json();
+    shown["canvas"]["nodes"].as_array().expect("nodes").clone()
+}
+
+async fn a_canvas_is_made_changed_shown_and_listed(stack: &Stack) {
+    let (user, shell, canvas) = person(stack).await;
+    let added =
+        shell.run(&["node", "add", "text", "--on", &canvas, "--title", "Brief", "--text", "A mug"]).await.expect(0);
+    let brief = added.stdout.split_whitespace().find(|word| word.starts_with("node:")).expect("a handle").to_owned();
+    assert!(added.stdout.starts_with("+ node.create node:"), "{}", added.stdout);
+    shell
+        .told(&["node", "add", "sticky", "--on", &canvas, "--text", "-", "--near", &brief], "from a pipe")
+        .await
+        .expect(0);
+    shell.run(&["node", "set", &brief, "--title", "New brief", "--on", &canvas]).await.expect(0);
+    shell.run(&["node", "move", &brief, "-40", "800", "--on", &canvas]).await.expect(0);
+    let found = nodes(&shell, &canvas).await;
+    assert_eq!((text(&found[0], "/title"), &found[0]["position"]), ("New brief", &json!({"x": -40, "y": 800})));
+    assert_eq!(text(&found[1], "/metadata/content"), "from a pipe");
+    let other = text(&found[1], "/handle").to_owned();
+    let connected = shell.run(&["connect", &brief, &other, "--on", &canvas]).await.expect(0);
+    let connection =
+        connected.stdout.split_whitespace().find(|word| word.starts_with("connection:")).expect("a handle").to_owned();
+    let outline = shell.run(&["show", &canvas]).await.expect(0).stdout;
+    assert!(outline.contains("New brief") && outline.contains("1 connection"), "{outline}");
+    shell.run(&["disconnect", &connection, "--on", &canvas]).await.expect(0);
+    shell.run(&["node", "rm", &brief, &other, "--on", &canvas]).await.expect(0);
+    assert!(nodes(&shell, &canvas).await.is_empty());
+    let listed = shell.run(&["list"]).await.expect(0).stdout;
+    assert!(listed.contains(&canvas) && listed.contains("Board"), "{listed}");
+    // The page of a canvas and its plain id name it, too.
+    let id = canvas.rsplit(':').next().expect("an id");
+    let page = format!("https://canvas.example.com/c/{}/{id}", user.uid);
+    for reference in [page.as_str(), id] {
+        let shown = shell.run(&["show", reference, "--json"]).await.json();
+        assert_eq!(text(&shown, "/canvas/handle"), canvas);
+    }
+    let opened = shell.run(&["open", id, "--json"]).await.json();
+    assert!(text(&opened, "/url").ends_with(&format!("/c/{}/{id}", user.uid)));
+}
+
+async fn json_is_the_answer_of_the_service(stack: &Stack) {
+    let (user, shell, canvas) = person(stack).await;
+    let id = canvas.rsplit(':').next().expect("an id").to_owned();
+    let pairs: [(&[&str], &str); 8] = [
+        (&["show", &canvas], &format!("/canvases/{id}")),
+        (&["review", &canvas], &format!("/canvases/{id}/review")),
+        (&["list"], "/canvases"),
+        (&["action", "list"], "/actions"),
+        (&["action", "show", "resize"], "/actions/resize"),
+        (&["recipe", "list"], "/recipes"),
+        (&["run", "list"], "/runs"),
+        (&["element", "list"], "/elements"),
+    ];
+    for (arguments, path) in pairs {
+        let printed = shell.run(&[arguments, &["--json"]].concat()).await;
+        let printed: Value = serde_json::from_str(&printed.stdout).expect("one document");
+        assert_eq!(printed, user.get(path).await.ok(), "{arguments:?}");
+    }
+    let who = shell.run(&["whoami", "--json"]).await.json();
+    assert_eq!(text(&who, "/uid"), user.uid);
+    let checks = shell.run(&["doctor", "--json"]).await.json();
+    let names: Vec<&str> = checks["checks"].as_array().expect("checks").iter().map(|it| text(it, "/name")).collect();
+    assert_eq!(names, ["reach", "clock", "version", "token", "scopes"]);
+}
+
+async fn text_of_others_cannot_control_the_terminal(stack: &Stack) {
+    let (user, shell, canvas) = person(stack).await;
+    let title = "a\u{1b}[2Jb\u{202e}c";
+    let id = canvas.rsplit(':').next().expect("an id");
+    user.apply(id, json!([{"type": "canvas.update", "title": title}])).await;
+    user.apply(id, json!([{"type": "node.create", "node": {"type": "text", "title": title}}])).await;
+    for arguments in [&["list"][..], &["show", &canvas]] {
+        let printed = shell.run(arguments).await.expect(0).stdout;
+        assert!(!printed.contains(['\u{1b}', '\u{202e}']), "{printed:?}");
+    }
+}
+
+async fn a_batch_is_read_from_a_file_or_standard_input(stack: &Stack) {
+    let (user, shell, canvas) = person(stack).await;
+    let create =
+        |title: &str| json!([{"type": "node.create", "clientId": "n", "node": {"type": "text", "title": title}}]);
+    shell.file("operations.json", create("array").to_string());
+    shell.run(&["apply", "operations.json", "--on", &canvas]).await.expect(0);
+    shell.told(&["apply", "-", "--on", &canvas], &create("pipe").to_string()).await.expect(0);
+    let revision = user.canvas(&canvas).await["revision"].clone();
+    shell.file("body.json", json!({"baseRevision": revision, "operations": create("body")}).to_string());
+    let applied = shell.run(&["apply", "body.json", "--on", &canvas, "--json"]).await.json();
+    assert_eq!(applied["changedNodeIds"].as_array().map(Vec::len), Some(1));
+    // The same command again has the same key, and is answered from the record.
+    let again = shell.run(&["apply", "body.json", "--on", &canvas, "--json"]).await.json();
+    assert_eq!(again["replayed"], true);
+    assert_eq!(nodes(&shell, &canvas).await.len(), 3);
+    for (name, content) in [("text.json", "{"), ("number.json", "7")] {
+        shell.file(name, content);
+        shell.run(&["apply", name, "--on", &canvas]).await.expect(2);
+    }
+    shell.run(&["apply", "missing.json", "--on", &canvas]).await.expect(2);
+    shell.file("empty.json", "{}");
+    shell.run(&["apply", "empty.json", "--on", &canvas]).await.expect(3);
+}
+
+async fn a_dry_run_finds_what_the_write_finds_and_changes_nothing(stack: &Stack) {
+    let (_, shell, canvas) = person(stack).await;
+    let at = |title: &str, x: f64| json!({"type": "node.create", "node": {"type": "text", "title": title, "position": {"x": x, "y": 0}}});
+    shell.told(&["apply", "-", "--on", &canvas], &json!([at("first", 0.0)]).to_string()).await.expect(0);
+    let overlapping = json!([at("second", 10.0)]).to_string();
+    let trial = shell.told(&["apply", "-", "--on", &canvas, "--dry-run", "--json"], &overlapping).await.json();
+    let found: Vec<&str> =
+        trial["validation"]["findings"].as_array().expect("findings").iter().map(|it| text(it, "/code")).collect();
+    let refused = shell.told(&["apply", "-", "--on", &canvas, "--json"], &overlapping).await.error(3);
+    let blocked: Vec<&str> =
+        refused["details"]["findings"].as_array().expect("findings").iter().map(|it| text(it, "/code")).collect();
+    assert!(!blocked.is_empty());
+    assert_eq!(found, blocked);
+    assert_eq!(nodes(&shell, &canvas).await.len(), 1, "nothing was written");
+    shell.told(&["apply", "-", "--on", &canvas, "--force"], &overlapping).await.expect(0);
+    assert_eq!(nodes(&shell, &canvas).await.len(), 2);
+}
+
+async fn disjoint_changes_are_merged_on_request_and_others_refused(stack: &Stack) {
+    let (user, shell, canvas) = person(stack).await;
+    for title in ["mine", "theirs"] {
+        shell.run(&["node", "add", "text", "--title", title, "--on", &canvas]).await.expect(0);
+    }
+    let found = nodes(&shell, &canvas).await;
+    let [mine, theirs] = [&found[0]["id"], &found[1]["id"]];
+    let renamed =
+        |node: &Value, title: &str| json!([{"type": "node.update", "nodeId": node, "patch": {"title": title}}]);
+    let stale = user.canvas(&canvas).await["revision"].clone();
+    user.apply(&canvas, renamed(theirs, "changed")).await;
+    let body =
+        |node: &Value, title: &str| json!({"baseRevision": stale, "operations": renamed(node, title)}).to_string();
+    let refused = shell.told(&["apply", "-", "--on", &canvas, "--json"], &body(mine, "one")).await.error(6);
+    assert_eq!(text(&refused, "/code"), "conflict");
+    shell.told(&["apply", "-", "--on", &canvas, "--rebase"], &body(mine, "two")).await.expect(0);
+    shell.told(&["apply", "-", "--on", &canvas, "--rebase"], &body(theirs, "three")).await.expect(6);
+    let titles: Vec<String> = nodes(&shell, &canvas).await.iter().map(|node| text(node, "/title").to_owned()).collect();
+    assert_eq!(titles, ["two", "changed"]);
+}
+
+async fn pictures_are_uploaded_once_and_come_back_unchanged(stack: &Stack) {
+    let (_, shell, canvas) = person(stack).await;
+    let picture = pictures::png(300, 200);
+    shell.file("ein Bild ä.png", &picture);
+    let put = shell.run(&["asset", "put", "ein Bild ä.png", "--on", &canvas, "--json"]).await.json();
+    assert_eq!(text(&put, "/asset/name"), "ein Bild ä.png");
+    let again = shell.run(&["asset", "put", "ein Bild ä.png", "--on", &canvas, "--json"]).await.json();
+    assert_eq!((&again["replayed"], &again["asset"]["handle"]), (&json!(true), &put["asset"]["handle"]));
+    assert_eq!(nodes(&shell, &canvas).await.len(), 1);
+    shell.run(&["asset", "put", "ein Bild ä.png", "--on", &canvas, "--again"]).await.expect(0);
+    assert_eq!(nodes(&shell, &canvas).await.len(), 2);
+    let handle = text(&put, "/asset/handle");
+    shell.run(&["asset", "get", handle, "-o", "back.png"]).await.expect(0);
+    assert!(fs::read(shell.home().join("back.png")).expect("a file") == picture);
+    shell.run(&["asset", "get", handle, "-o", "small.png", "--width", "64"]).await.expect(0);
+    shell.run(&["asset", "get", handle, "-o", "x.png", "--width", "65"]).await.expect(3);
+    assert!(!shell.home().join("x.png").exists(), "a file is complete or not there");
+    let shown = shell.run(&["asset", "show", handle]).await.expect(0).stdout;
+    assert!(shown.contains("300x200"), "{shown}");
+}
+
+async fn several_files_are_uploaded_although_one_fails(stack: &Stack) {
+    let (_, shell, canvas) = person(stack).await;
+    let names: Vec<String> = (0..6).map(|at| format!("{at}.png")).collect();
+    for (at, name) in names.iter().enumerate() {
+        shell.file(name, pictures::png(10 + at as u32, 10));
+    }
+    shell.file("no.png", "text");
+    let all: Vec<&str> = names.iter().map(String::as_str).collect();
+    let put =
+        shell.run(&[&["asset", "put", "no.png"], &all[..], &["--on", &canvas, "--json"]].concat()).await.expect(2);
+    let uploaded: Vec<Value> = put.lines().iter().map(|line| line["asset"]["name"].clone()).collect();
+    assert_eq!(json!(uploaded), json!(names));
+    assert!(put.stderr.contains("no.png"), "{}", put.stderr);
+}
+
+/// Uploads a picture to the canvas and returns the handle of its node.
+async fn picture(shell: &Shell, canvas: &str) -> String {
+    shell.file("picture.png", pictures::png(64, 48));
+    let put = shell.run(&["asset", "put", "picture.png", "--on", canvas, "--json"]).await.json();
+    text(&put, "/asset/node").to_owned()
+}
+
+async fn an_action_runs_and_its_result_is_named(stack: &Stack) {
+    let (_, shell, canvas) = person(stack).await;
+    let source = picture(&shell, &canvas).await;
+    let run = ["action", "run", "resize", &source, "--param", "width=32", "--on", &canvas];
+    let done = shell.run(&[&run[..], &["--json"]].concat()).await.json();
+    assert_eq!((text(&done, "/status"), &done["images"][0]["width"]), ("succeeded", &json!(32)));
+    let graph = shell.run(&["show", &canvas, "--json"]).await.json();
+    assert_eq!(text(&graph, "/canvas/connections/0/purpose"), "flow", "the result is connected to its source");
+    let quote = shell.run(&[&run[..], &["--dry-run", "--json"]].concat()).await.json();
+    assert_eq!(quote["creditCost"], 0);
+    let people =
+        shell.run(&["action", "run", "resize", &source, "-p", "width=16", "--on", &canvas]).await.expect(0).stdout;
+    assert!(people.contains("succeeded") && people.contains("16x12"), "{people}");
+    let refused =
+        shell.run(&["action", "run", "resize", &source, "-p", "width=0", "--on", &canvas, "--json"]).await.error(3);
+    assert_eq!(text(&refused, "/fields/0/field"), "params.width");
+    shell.run(&["action", "run", "resize", &source, "-p", "width", "--on", &canvas]).await.expect(2);
+}
+
+async fn paid_work_needs_an_agreement_off_a_terminal(stack: &Stack) {
+    let (user, shell, canvas) = person(stack).await;
+    let generate = ["generate", "--prompt", "a kite", "--model", "sketch", "--on", &canvas, "--json"];
+    let refused = shell.run(&generate).await.error(2);
+    assert!(text(&refused, "/message").contains("--yes"), "{refused}");
+    let dear = shell.run(&[&generate[..], &["--yes", "--max-credits", "0"]].concat()).await.error(7);
+    assert_eq!(text(&dear, "/code"), "payment_required");
+    let quote = shell.run(&[&generate[..], &["--dry-run"]].concat()).await.json();
+    assert_eq!(quote["creditCost"], 1);
+    assert!(user.get("/runs").await.ok()["runs"].as_array().is_some_and(Vec::is_empty), "nothing was started");
+    let done = shell.run(&[&generate[..], &["--yes"]].concat()).await.json();
+    assert_eq!((text(&done, "/status"), &done["creditCost"]), ("succeeded", &json!(1)));
+    let unknown = ["generate", "--prompt", "a kite", "--model", "nope", "--on", &canvas, "--yes"];
+    shell.run(&unknown).await.expect(2);
+}
+
+async fn failed_and_canceled_work_is_exit_status_1(stack: &Stack) {
+    let (_, shell, canvas) = person(stack).await;
+    let source = picture(&shell, &canvas).await;
+    stack.kill(Part(Kind::ImageWorker, 0));
+    let started = shell
+        .run(&["action", "run", "rotate", &source, "-p", "angle=90", "--on", &canvas, "--no-wait"])
+        .await
+        .expect(0);
+    let run = started.stdout.trim();
+    assert!(run.starts_with("run:"), "{run}");
+    let waiting = shell.start(&["run", "wait", run, "--json"]);
+    let canceled = shell.run(&["run", "cancel", run, "--remove-targets", "--json"]).await.json();
+    assert_eq!(text(&canceled, "/status"), "canceled");
+    let output = waiting.wait_with_output().await.expect("ends");
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(nodes(&shell, &canvas).await.len(), 1, "its empty target is gone");
+    let shown = shell.run(&["run", "show", run]).await.expect(0).stdout;
+    assert!(shown.contains("canceled"), "{shown}");
+    stack.restart(Part(Kind::ImageWorker, 0)).await;
+}
+
+async fn a_recipe_runs_with_its_inputs(stack: &Stack) {
+    let (_, shell, canvas) = person(stack).await;
+    let shown = shell.run(&["recipe", "show", "ad-copy-and-banner", "--json"]).await.json();
+    let key = text(&shown, "/recipe/inputs/0/key").to_owned();
+    let input = format!("{key}=-");
+    let run = ["recipe", "run", "ad-copy-and-banner", "--input", &input, "--on", &canvas, "--yes", "--json"];
+    let done = shell.told(&run, "A mug for early risers").await.json();
+    assert_eq!((text(&done, "/status"), text(&done, "/operation")), ("succeeded", "recipe"));
+    assert_eq!(text(&done, "/inputs/0/summary"), "A mug for early risers");
+    let forked = shell.run(&["recipe", "fork", "ad-copy-and-banner", "--on", &canvas, "--json"]).await.json();
+    assert!(forked["changedNodeIds"].as_array().is_some_and(|nodes| !nodes.is_empty()));
+    shell.run(&["recipe", "run", "nope", "--on", &canvas, "--yes"]).await.expect(5);
+}
+
+async fn a_video_is_made_and_downloaded(stack: &Stack) {
+    let (_, shell, _) = person(stack).await;
+    let video = ["video", "--prompt", "a walk", "--model", "animatic", "--yes", "-o", "film.mp4", "--quiet"];
+    shell.run(&video).await.expect(0);
+    let film = fs::read(shell.home().join("film.mp4")).expect("a film");
+    assert_eq!(&film[4..8], b"ftyp");
+}
+
+async fn elements_and_collections_are_kept(stack: &Stack) {
+    let (_, shell, _) = person(stack).await;
+    shell.file("picture.png", pictures::png(20, 20));
+    let put = shell.run(&["asset", "put", "picture.png", "--json"]).await.json();
+    let asset = text(&put, "/asset/handle");
+    let made = shell.run(&["collection", "create", "Mugs", "--json"]).await.json();
+    let collection = text(&made, "/collection/id").to_owned();
+    let create = [
+        "element",
+        "create",
+        "Mug",
+        "--type",
+        "product/object",
+        "--source",
+        asset,
+        "--collection",
+        &collection,
+        "--json",
+    ];
+    let element = shell.run(&create).await.json();
+    let id = text(&element, "/element/id").to_owned();
+    shell.run(&["element", "update", &id, "--name", "Big mug"]).await.expect(0);
+    let versions = shell.run(&["element", "versions", &id, "--json"]).await.json();
+    assert_eq!(versions["versions"].as_array().map(Vec::len), Some(2));
+    let shown = shell.run(&["element", "show", &id]).await.expect(0).stdout;
+    assert!(shown.contains("Big mug") && shown.contains("@v2"), "{shown}");
+    shell.run(&["element", "archive", &id]).await.expect(0);
+    shell.run(&["element", "restore", &id]).await.expect(0);
+    shell.run(&["collection", "rename", &collection, "Cups"]).await.expect(0);
+    let listed = shell.run(&["collection", "list"]).await.expect(0).stdout;
+    assert!(listed.contains("Cups"), "{listed}");
+    shell.run(&["collection", "delete", &collection]).await.expect(0);
+}
+
+async fn a_render_goes_to_a_file_or_a_pipe(stack: &Stack) {
+    let (_, shell, canvas) = person(stack).await;
+    let node = picture(&shell, &canvas).await;
+    shell.run(&["view", &canvas, "-o", "board.png", "--width", "512", "--labels"]).await.expect(0);
+    let png = fs::read(shell.home().join("board.png")).expect("a picture");
+    assert!(png.starts_with(b"\x89PNG"));
+    let said = shell.run(&["view", &canvas, "-o", "board.png", "--labels", "--json"]).await.json();
+    assert_eq!(said["labels"]["1"], json!(node));
+    let piped = shell.start(&["view", &canvas, "--node", &node]).wait_with_output().await.expect("ends");
+    assert!(piped.stdout.starts_with(b"\x89PNG"));
+    shell.run(&["view", &canvas, "--width", "255", "-o", "x.png"]).await.expect(3);
+}
+
+async fn a_terminal_shows_pictures_bars_and_questions(stack: &Stack) {
+    let (user, shell, canvas) = person(stack).await;
+    let shell = shell.with("TERM", "xterm-kitty").with("COLUMNS", "120");
+    shell.run(&["node", "add", "text", "--text", "hello", "--on", &canvas]).await.expect(0);
+    let picture = shell.typed(&["view", &canvas, "--width", "256"], "").await.expect(0).stdout;
+    assert!(picture.starts_with("\u{1b}_Gf=100,a=T,m=1;iVBORw0KGgo"), "{picture:?}");
+    let shell = shell.with("TERM", "xterm-256color");
+    let link = shell.typed(&["view", &canvas], "").await.expect(0).stdout;
+    assert!(link.contains("\u{1b}]8;;http") && link.contains("--output FILE"), "{link:?}");
+    let generate = ["generate", "--prompt", "a kite", "--model", "sketch", "--on", &canvas];
+    let refused = shell.typed(&generate, "n\n").await.expect(2).stdout;
+    assert!(refused.contains("This costs 1 credit. Go on? [y/N]"), "{refused}");
+    assert!(user.get("/runs").await.ok()["runs"].as_array().is_some_and(Vec::is_empty), "nothing was started");
+    let agreed = shell.typed(&generate, "y\n").await.expect(0).stdout;
+    assert!(agreed.contains("succeeded (1 credit)"), "{agreed}");
+    assert!(agreed.contains(" % "), "a bar is drawn: {agreed:?}");
+    let quiet = shell.typed(&[&generate[..], &["--yes", "--quiet"]].concat(), "").await.expect(0).stdout;
+    assert!(!quiet.contains(" % "), "{quiet:?}");
+}
+
+async fn a_review_that_says_no_is_exit_status_1(stack: &Stack) {
+    let (_, shell, canvas) = person(stack).await;
+    shell.run(&["review", &canvas]).await.expect(0);
+    let two =
+        json!([0, 10].map(|x| json!({"type": "node.create", "node": {"type": "text", "position": {"x": x, "y": 0}}})));
+    shell.told(&["apply", "-", "--on", &canvas, "--force"], &two.to_string()).await.expect(0);
+    let reviewed = shell.run(&["review", &canvas]).await.expect(1);
+    assert!(reviewed.stdout.contains("error "), "{}", reviewed.stdout);
+    shell.run(&["review", &canvas, "--json"]).await.expect(1);
+}
+
+async fn a_list_is_read_page_by_page_or_whole(stack: &Stack) {
+    let (_, shell, _) = person(stack).await;
+    for title in ["b", "c"] {
+        shell.run(&["new", title]).await.expect(0);
+    }
+    let first = shell.run(&["list", "--limit", "2", "--json"]).await.json();
+    let cursor = text(&first, "/page/nextCursor");
+    let second = shell.run(&["list", "--limit", "2", "--cursor", cursor, "--json"]).await.json();
+    assert_eq!(second["canvases"].as_array().map(Vec::len), Some(1));
+    let all = shell.run(&["list", "--all", "--limit", "1", "--json"]).await.expect(0).lines();
+    assert_eq!(all.len(), 3);
+    shell.run(&["list", "--limit", "26"]).await.expect(3);
+}
+
+async fn any_request_can_be_sent(stack: &Stack) {
+    let (user, shell, canvas) = person(stack).await;
+    let status: Value =
+        serde_json::from_str(&shell.run(&["api", "GET", "/auth/status"]).await.expect(0).stdout).expect("JSON");
+    assert_eq!(text(&status, "/uid"), user.uid);
+    let made = shell.told(&["api", "POST", "/canvases", "-d", "@-"], r#"{"title": "From a pipe"}"#).await.json();
+    assert_eq!(text(&made, "/canvas/title"), "From a pipe");
+    let refused = shell.run(&["api", "POST", "/canvases", "-d", "{", "--json"]).await.error(3);
+    assert_eq!(text(&refused, "/code"), "invalid_json");
+    let outline = shell
+        .run(&["api", "GET", &format!("/canvases/{canvas}/outline"), "-H", "Accept: text/markdown"])
+        .await
+        .expect(0);
+    assert!(outline.stdout.contains("Board"), "{}", outline.stdout);
+    shell.run(&["api", "GET", "/nothing"]).await.expect(5);
+}
+
+async fn events_are_one_line_each_and_end_with_what_is_waited_for(stack: &Stack) {
+    let (_, shell, canvas) = person(stack).await;
+    let source = picture(&shell, &canvas).await;
+    stack.kill(Part(Kind::ImageWorker, 0));
+    let started = shell
+        .run(&["action", "run", "rotate", &source, "-p", "angle=90", "--on", &canvas, "--no-wait"])
+        .await
+        .expect(0);
+    let run = started.stdout.trim().to_owned();
+    let watching = shell.start(&["watch", &run, "--json"]);
+    stack.restart(Part(Kind::ImageWorker, 0)).await;
+    let output = watching.wait_with_output().await.expect("ends");
+    assert_eq!(output.status.code(), Some(0));
+    let lines = String::from_utf8(output.stdout).expect("text");
+    let last: Value = serde_json::from_str(lines.lines().last().expect("a line")).expect("JSON");
+    assert_eq!((text(&last, "/event"), text(&last, "/data/status")), ("run", "succeeded"));
+    // A run that is over is told, too.
+    let again = shell.run(&["watch", &run, "--json"]).await.expect(0).lines();
+    assert_eq!(text(&again[0], "/data/status"), "succeeded");
+    let waited = shell.run(&["watch", &canvas, "--timeout", "1", "--json"]).await.expect(9);
+    assert_eq!(text(&waited.lines()[0], "/event"), "canvas");
+}
+
+async fn a_webhook_is_forwarded_with_the_signature_of_the_secret(stack: &Stack) {
+    const SECRET: &str = "a secret of the receiver's own";
+    let (_, shell, canvas) = person(stack).await;
+    let source = picture(&shell, &canvas).await;
+    let receiver = stack.take_receiver();
+    shell.file("ca.pem", receiver.ca_pem());
+    let trusted = shell.home().join("ca.pem").display().to_string();
+    let shell = shell.with("SSL_CERT_FILE", &trusted);
+    let listen = ["listen", "--forward-to", &receiver.url("/hook?a=b"), "--secret", SECRET];
+    let mut listening = shell.start(&listen);
+    let mut said = BufReader::new(listening.stderr.take().expect("a pipe")).lines();
+    let first = said.next_line().await.expect("reads").expect("a line");
+    assert!(first.contains("Webhooks of runs"), "{first}");
+    let done =
+        shell.run(&["action", "run", "rotate", &source, "-p", "angle=90", "--on", &canvas, "--json"]).await.json();
+    let requests = receiver.wait_for(1, PATIENCE).await;
+    listening.kill().await.expect("ends");
+    requests[0].verify_signature(SECRET).expect("is signed");
+    let event: Value = serde_json::from_slice(&requests[0].body).expect("JSON");
+    assert_eq!((text(&event, "/type"), &event["data"]["run"]["run"]), ("image_job.succeeded", &done["run"]));
+    assert!(event["data"]["run"]["images"][0]["previewUrl"].is_null(), "a preview URL is never sent");
+}
+
+async fn each_refusal_has_its_exit_status_and_its_envelope(stack: &Stack) {
+    let (user, shell, canvas) = person(stack).await;
+    let cases: [(&[&str], i32, &str); 4] = [
+        (&["list", "--limit", "0"], 3, "input_validation_error"),
+        (&["show", "canvas:nobody:nothing"], 5, "not_found"),
+        (&["node", "rm", "node:nothing", "--on", &canvas], 3, "unprocessable_entity"),
+        (&["run", "show", "run:00000000-0000-0000-0000-000000000000"], 5, "not_found"),
+    ];
+    for (arguments, code, name) in cases {
+        let error = shell.run(&[arguments, &["--json"]].concat()).await.error(code);
+        assert_eq!(text(&error, "/code"), name, "{arguments:?}");
+        assert!(error["requestId"].is_string(), "{error}");
+    }
+    // For people: what failed and the request id, in plain lines.
+    let told = shell.run(&["show", "canvas:nobody:nothing"]).await.expect(5).stderr;
+    assert!(told.starts_with("canvas: canvas not found\nrequest "), "{told}");
+    let stranger = stack.shell(&user).with("CANVAS_TOKEN", "cba_wrong");
+    let error = stranger.run(&["whoami", "--json"]).await.error(4);
+    assert_eq!(text(&error, "/code"), "unauthorized");
+    let reader = stack.user_with("canvas:read").await;
+    let error = stack.shell(&reader).run(&["new", "Mine", "--json"]).await.error(4);
+    assert_eq!(text(&error, "/code"), "forbidden");
+    let nowhere = stack.shell(&user).with("CANVAS_BASE_URL", "http://127.0.0.1:1");
+    let error = nowhere.run(&["new", "Mine", "--json"]).await.error(8);
+    assert_eq!(text(&error, "/code"), "unreachable");
+    shell.run(&["nonsense"]).await.expect(2);
+    shell.run(&["show"]).await.expect(2);
+}
+
+async fn started(shell: &Shell, canvas: &str) -> Vec<String> {
+    let source = picture(shell, canvas).await;
+    ["action", "run", "rotate", &source, "-p", "angle=90", "--on", canvas].map(str::to_owned).to_vec()
+}
+
+async fn a_wait_that_is_given_up_is_exit_status_9_and_cancels_nothing(stack: &Stack) {
+    let (user, shell, canvas) = person(stack).await;
+    let run = started(&shell, &canvas).await;
+    let run: Vec<&str> = run.iter().map(String::as_str).chain(["--timeout", "1"]).collect();
+    let given_up = shell.run(&run).await.expect(9);
+    assert!(given_up.stderr.contains("canvas run wait run:"), "{}", given_up.stderr);
+    let runs = user.get("/runs").await.ok();
+    assert_eq!((runs["runs"].as_array().map(Vec::len), text(&runs, "/runs/0/status")), (Some(1), "queued"));
+    shell.run(&["run", "wait", text(&runs, "/runs/0/handle"), "--timeout", "0"]).await.expect(9);
+}
+
+async fn an_interrupt_is_exit_status_130_and_cancels_nothing(stack: &Stack) {
+    let (user, shell, canvas) = person(stack).await;
+    let run = started(&shell, &canvas).await;
+    let run: Vec<&str> = run.iter().map(String::as_str).collect();
+    let waiting = shell.start(&run);
+    let first = super::repetition::first_run(&user).await;
+    // The wait has begun when the record has been read.
+    tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    let pid = waiting.id().expect("is running").to_string();
+    tokio::process::Command::new("kill").args(["-INT", &pid]).status().await.expect("interrupts");
+    let output = waiting.wait_with_output().await.expect("ends");
+    assert_eq!(output.status.code(), Some(130));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains(&format!("canvas run cancel {first}")), "{said}");
+    assert_eq!(text(&user.get("/runs").await.ok(), "/runs/0/status"), "queued");
+}

@@ -1,0 +1,114 @@
+//! A command that was killed, and the same command again: one effect.
+
+use e2e::api::text;
+use e2e::{Kind, PATIENCE, Part, Shell, Stack, User, pictures, suite};
+use serde_json::{Value, json};
+use testkit::wait_for;
+
+use super::person;
+
+suite! {
+    repeated_commands on Stack::builder().image_workers(1);
+    a_start_that_was_killed_is_continued_without_a_second_charge,
+    a_start_is_made_once_although_its_gateway_was_killed,
+    a_batch_that_was_killed_is_applied_once,
+    a_canvas_is_made_once,
+    a_finished_command_is_a_new_one_the_next_time,
+}
+
+async fn runs(user: &User) -> Vec<Value> {
+    user.get("/runs").await.ok()["runs"].as_array().expect("a list").clone()
+}
+
+/// The handle of the first run of the account, once there is one.
+pub async fn first_run(user: &User) -> String {
+    wait_for("a run", PATIENCE, async || runs(user).await.first().map(|run| text(run, "/handle").to_owned())).await
+}
+
+fn journal(shell: &Shell) -> usize {
+    std::fs::read_dir(shell.home().join(".local/state/canvas/journal")).map_or(0, Iterator::count)
+}
+
+fn generate(canvas: &str) -> [&str; 9] {
+    ["generate", "--prompt", "a kite", "--model", "sketch", "--yes", "--json", "--on", canvas]
+}
+
+async fn a_start_that_was_killed_is_continued_without_a_second_charge(stack: &Stack) {
+    let (user, shell, canvas) = person(stack).await;
+    stack.kill(Part(Kind::ImageWorker, 0));
+    for _ in 0..3 {
+        let mut killed = shell.start(&generate(&canvas));
+        first_run(&user).await;
+        killed.kill().await.expect("dies");
+    }
+    stack.restart(Part(Kind::ImageWorker, 0)).await;
+    let done = shell.run(&generate(&canvas)).await.json();
+    assert_eq!(text(&done, "/status"), "succeeded");
+    let all = runs(&user).await;
+    assert_eq!(all.len(), 1, "{all:?}");
+    assert_eq!(user.get("/auth/status").await.ok()["creditBalance"], 99);
+    assert_eq!(journal(&shell), 0, "the end is known");
+}
+
+async fn a_start_is_made_once_although_its_gateway_was_killed(stack: &Stack) {
+    let (user, shell, canvas) = person(stack).await;
+    let running = shell.start(&generate(&canvas));
+    stack.kill(Part(Kind::Gateway, 0));
+    stack.restart(Part(Kind::Gateway, 0)).await;
+    let output = running.wait_with_output().await.expect("ends");
+    // Depending on the moment, the command has waited for the gateway, or has said that it is away.
+    assert!([Some(0), Some(8)].contains(&output.status.code()), "{output:?}");
+    let done = shell.run(&generate(&canvas)).await.json();
+    assert_eq!(text(&done, "/status"), "succeeded");
+    let count = if output.status.code() == Some(8) { 1 } else { 2 };
+    assert_eq!(runs(&user).await.len(), count);
+}
+
+async fn a_batch_that_was_killed_is_applied_once(stack: &Stack) {
+    let (user, shell, canvas) = person(stack).await;
+    let many: Vec<Value> =
+        (0..200).map(|at| json!({"type": "node.create", "node": {"type": "text", "title": at.to_string()}})).collect();
+    shell.file("many.json", json!(many).to_string());
+    let apply = ["apply", "many.json", "--on", &canvas];
+    let count = async || user.canvas(&canvas).await["nodes"].as_array().map_or(0, Vec::len);
+    // Killed before, while and after the batch is applied.
+    for pause in [0, 5, 10, 20, 40, 80] {
+        let mut killed = shell.start(&apply);
+        tokio::time::sleep(std::time::Duration::from_millis(pause)).await;
+        killed.kill().await.expect("dies");
+    }
+    let left = journal(&shell);
+    let before = count().await;
+    shell.run(&apply).await.expect(0);
+    // What was in the journal was applied already or is now; without an entry, no command had begun or all had ended.
+    let after = count().await;
+    assert!(after == before + 200 || (left == 1 && after == before), "{before} then {after}, {left} in the journal");
+    assert_eq!(after % 200, 0);
+    assert_eq!(journal(&shell), 0);
+}
+
+async fn a_canvas_is_made_once(stack: &Stack) {
+    let (user, shell, _) = person(stack).await;
+    let count = async || user.get("/canvases").await.ok()["canvases"].as_array().map_or(0, Vec::len);
+    let mut killed = shell.start(&["new", "Once"]);
+    wait_for("the canvas", PATIENCE, async || (count().await == 2).then_some(())).await;
+    killed.kill().await.expect("dies");
+    let left = journal(&shell);
+    shell.run(&["new", "Once"]).await.expect(0);
+    // Its answer may have arrived before it was killed.
+    assert_eq!(count().await, if left == 1 { 2 } else { 3 });
+}
+
+async fn a_finished_command_is_a_new_one_the_next_time(stack: &Stack) {
+    let (user, shell, canvas) = person(stack).await;
+    for _ in 0..2 {
+        shell.run(&generate(&canvas)).await.expect(0);
+    }
+    assert_eq!(runs(&user).await.len(), 2);
+    shell.file("picture.png", pictures::png(8, 8));
+    for _ in 0..2 {
+        shell.run(&["asset", "put", "picture.png", "--on", &canvas]).await.expect(0);
+    }
+    let found = user.canvas(&canvas).await["nodes"].as_array().map_or(0, Vec::len);
+    assert_eq!(found, 3, "a file is uploaded once");
+}
