@@ -57,7 +57,7 @@ export async function send(request: Request): Promise<Response> {
 }
 
 /** Typed calls of the contract. Each resolves to a success or throws a `Problem`. */
-const contract = createClient<paths>({ baseUrl: ROOT, fetch: send });
+export const contract = createClient<paths>({ baseUrl: ROOT, fetch: send });
 
 export async function answer<T>(call: Promise<{ data?: T }>): Promise<T> {
   const { data } = await call;
@@ -128,11 +128,11 @@ export const api = {
   startAction: (actionKey: string, body: components["schemas"]["RunAction"]) =>
     answer(contract.POST("/api/canvas-agent/v1/actions/{actionKey}/runs", { params: { path: { actionKey } }, body, signal: patience() })),
 
+  allModels: async (signal: AbortSignal) =>
+    ((await answer(contract.GET("/api/canvas-agent/v1/models", { params: { query: { limit: 100 } }, signal }))) as components["schemas"]["ModelList"]).models,
+
   /** The models that can make pictures. */
-  models: async (signal: AbortSignal) => {
-    const list = await answer(contract.GET("/api/canvas-agent/v1/models", { params: { query: { limit: 100 } }, signal }));
-    return (list as components["schemas"]["ModelList"]).models.filter(({ type }) => type === "image");
-  },
+  models: async (signal: AbortSignal) => (await api.allModels(signal)).filter(({ type }) => type === "image"),
 
   /** Credits that are left. */
   balance: async (signal: AbortSignal) => (await answer(contract.GET("/api/canvas-agent/v1/auth/status", { signal }))).creditBalance,
