@@ -106,7 +106,7 @@ function AddMember({ canvas, members }: { canvas: CanvasSummary; members: Member
           <input
             {...control}
             type="email"
-            autoFocus
+            data-first
             autoComplete="off"
             autoCapitalize="none"
             spellCheck={false}

@@ -11,12 +11,14 @@ interface DialogProps {
   children: ReactNode;
 }
 
-/** A modal dialog without content of its own. Escape and a click beside it close it. */
+/** A modal dialog without content of its own. Escape and a click beside it close it. The keyboard begins at what has `data-first`. */
 export function Dialog({ label, className, close, children }: DialogProps) {
   const element = useRef<HTMLDialogElement>(null);
   useEffect(() => {
     const dialog = element.current;
     dialog?.showModal();
+    // A dialog looks for the attribute autofocus, which React does not set.
+    dialog?.querySelector<HTMLElement>("[data-first]")?.focus();
     return () => dialog?.close();
   }, []);
   return (
@@ -81,12 +83,12 @@ export function Confirm({ title, action, word, run, done, close, children }: Con
             <span>
               Type <strong>{word}</strong> to confirm
             </span>
-            <input autoFocus autoComplete="off" autoCapitalize="none" spellCheck={false} value={typed} onChange={({ target }) => setTyped(target.value)} />
+            <input data-first autoComplete="off" autoCapitalize="none" spellCheck={false} value={typed} onChange={({ target }) => setTyped(target.value)} />
           </label>
         )}
         {attempt.error && <Notice error={attempt.error} />}
         <div className={styles.buttons}>
-          <Button autoFocus={word === undefined} onClick={close}>
+          <Button {...(word === undefined && { "data-first": true })} onClick={close}>
             Keep
           </Button>
           <Button look="danger" type="submit" disabled={!isReady || attempt.isPending}>

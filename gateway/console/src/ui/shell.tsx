@@ -5,7 +5,7 @@ import { Link, useLocation } from "wouter";
 import { api } from "../api.ts";
 import { day, number } from "../format.ts";
 import { useSession, useSigningIn } from "../session.ts";
-import { Avatar, Button, Icon, Mark, Notice } from "./parts.tsx";
+import { Avatar, Button, Icon, intoView, Mark, Notice } from "./parts.tsx";
 import styles from "./shell.module.css";
 import { setTheme, THEMES, theme } from "./theme.ts";
 
@@ -58,7 +58,7 @@ function Screens() {
       {SCREENS.map(([to, label]) => {
         const isCurrent = to === "/" ? path === to : path === to || path.startsWith(`${to}/`);
         return (
-          <Link key={to} href={to} aria-current={isCurrent ? "page" : undefined}>
+          <Link key={to} href={to} {...(isCurrent && { "aria-current": "page", ref: intoView })}>
             {label}
           </Link>
         );

@@ -83,7 +83,7 @@ function Connection({ connection }: { connection: ProviderConnection }) {
         <Models connection={connection} />
       </div>
       <div className={styles.actions}>
-        <Button aria-label={`Replace the key of ${name}`} onClick={() => setAsked("replace")}>
+        <Button aria-label={`Replace key of ${name}`} onClick={() => setAsked("replace")}>
           Replace key…
         </Button>
         <Button aria-label={`Delete ${name}`} onClick={() => setAsked("delete")}>
@@ -140,7 +140,7 @@ function SaveForm({ connection, close }: { connection?: ProviderConnection; clos
           <>
             <Field label="Provider" problem={problemAt(saving.error, "provider", "The provider")}>
               {(control) => (
-                <select {...control} autoFocus value={provider} onChange={({ target }) => setProvider(target.value as Provider)}>
+                <select {...control} data-first value={provider} onChange={({ target }) => setProvider(target.value as Provider)}>
                   {Object.entries(PROVIDERS).map(([key, label]) => (
                     <option key={key} value={key}>
                       {label}
@@ -159,7 +159,7 @@ function SaveForm({ connection, close }: { connection?: ProviderConnection; clos
             <input
               {...control}
               type="password"
-              autoFocus={connection !== undefined}
+              {...(connection && { "data-first": true })}
               autoComplete="off"
               autoCapitalize="none"
               spellCheck={false}

@@ -16,6 +16,7 @@ export function CreditLedger() {
     queryFn: ({ pageParam, signal }) => person.credit(pageParam, signal),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: ({ page }) => page.nextCursor ?? undefined,
+    staleTime: 0,
   });
   const work = useWork();
   const { data, error, refetch } = ledger;
@@ -50,7 +51,7 @@ export function CreditLedger() {
                       <time dateTime={entry.createdAt}>{moment(entry.createdAt)}</time>
                     </td>
                     <td>
-                      {REASONS[entry.reason]}
+                      {REASONS[entry.reason]}{" "}
                       <WorkOf entry={entry} work={work} />
                     </td>
                     <td data-sign={entry.amount < 0 ? "minus" : "plus"}>{entry.amount < 0 ? `−${number(-entry.amount)}` : `+${number(entry.amount)}`}</td>
@@ -73,6 +74,6 @@ export function CreditLedger() {
 
 function WorkOf({ entry, work }: { entry: LedgerEntry; work: ReturnType<typeof useWork> }) {
   const handle = entry.run ?? entry.job;
-  if (handle !== undefined) return <span className={styles.of}>{<WorkLink handle={handle} work={work} />}</span>;
+  if (handle !== undefined) return <span className={styles.of}><WorkLink handle={handle} work={work} /></span>;
   return entry.workId === undefined ? null : <span className={styles.of}>work whose record is over</span>;
 }

@@ -140,7 +140,10 @@ function ScopeBox({ scope, scopes, chosen, choose }: ScopeBoxProps) {
 function Created({ created: { token, secret }, use }: { created: TokenCreated; use: Use }) {
   const heading = useRef<HTMLHeadingElement>(null);
   const [isCopied, setIsCopied] = useState(false);
-  useEffect(() => heading.current?.focus(), []);
+  useEffect(() => {
+    scrollTo(0, 0);
+    heading.current?.focus({ preventScroll: true });
+  }, []);
   useEffect(() => {
     if (isCopied) return;
     const ask = (event: BeforeUnloadEvent) => event.preventDefault();

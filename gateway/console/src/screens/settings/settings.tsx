@@ -5,7 +5,7 @@ import { signInPath } from "../../address.ts";
 import { day } from "../../format.ts";
 import { useSession, useSigningIn } from "../../session.ts";
 import { useTitle } from "../../ui/hooks.ts";
-import { Button } from "../../ui/parts.tsx";
+import { Button, intoView } from "../../ui/parts.tsx";
 import { Shell } from "../../ui/shell.tsx";
 import { Missing } from "../missing.tsx";
 import { Connections } from "./connections.tsx";
@@ -48,7 +48,7 @@ export function Settings({ path }: { path: string }) {
         <h1>Settings</h1>
         <nav className={styles.tabs} aria-label="Settings">
           {Object.entries(TABS).map(([key, { label }]) => (
-            <Link key={key} href={`/settings/${key}`} aria-current={key === current ? "page" : undefined}>
+            <Link key={key} href={`/settings/${key}`} {...(key === current && { "aria-current": "page", ref: intoView })}>
               {label}
             </Link>
           ))}

@@ -43,6 +43,7 @@ export function Webhooks() {
     queryFn: ({ pageParam, signal }) => person.deliveries(status, pageParam, signal),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: ({ page }) => page.nextCursor ?? undefined,
+    staleTime: 0,
     refetchInterval: ({ state }) =>
       state.data?.pages.some(({ deliveries }) => deliveries.some(({ webhook }) => webhook.status === "pending" || webhook.status === "delivering")) ? PACE : false,
   });
@@ -152,7 +153,7 @@ function DeliveryRow({ delivery: { run, webhook, createdAt }, work }: { delivery
         </p>
       </div>
       {isOver && (
-        <Button disabled={replay.isPending} title="Sends the same event once more, with a new signature" aria-label={`Send delivery of ${run} again`} onClick={() => replay.mutate()}>
+        <Button disabled={replay.isPending} title="Sends the same event once more, with a new signature" aria-label={`Send again: delivery of ${run}`} onClick={() => replay.mutate()}>
           Send again
         </Button>
       )}
