@@ -83,10 +83,15 @@ function AddMember({ canvas, members }: { canvas: CanvasSummary; members: Member
   const [email, setEmail] = useState("");
   const [role, setRole] = useState<MemberRole>("viewer");
   const adding = useMutation({
-    mutationFn: (member: Member) => person.setMember(canvas, member),
+    mutationFn: async (member: Member) => {
+      // A path segment such as ".." leads to another route.
+      if (!member.email.includes("@")) throw new Problem(400, "", undefined, undefined, { fields: [{ field: "email", message: "must be an email address" }] });
+      return person.setMember(canvas, member);
+    },
     onSuccess: ({ member }) => {
       list.put(member);
       setEmail("");
+      void list.reread();
     },
   });
   const wanted = email.trim();
@@ -94,8 +99,7 @@ function AddMember({ canvas, members }: { canvas: CanvasSummary; members: Member
 
   function submit(event: SubmitEvent) {
     event.preventDefault();
-    // An empty path segment is no email, and leads to another route.
-    if (!adding.isPending) adding.mutate({ email: wanted || " ", role });
+    if (!adding.isPending) adding.mutate({ email: wanted, role });
   }
 
   const problem = problemAt(adding.error, "email", "The email") ?? waitOf(adding.error);

@@ -37,9 +37,8 @@ export function NewToken() {
   function submit(event: SubmitEvent) {
     event.preventDefault();
     if (creation.isPending) return;
-    // An entry that is no number is sent as it is: the service names the rule.
-    const entry = days.trim() === "" ? 0 : Number(days);
-    creation.mutate({ label, scopes, surface: use, ...(!isEndless && { expiresDays: entry }) });
+    // NaN would be sent as null, which means a token without an end. The service refuses 0, and names the rule.
+    creation.mutate({ label, scopes, surface: use, ...(!isEndless && { expiresDays: Number(days) || 0 }) });
   }
 
   if (creation.data) return <Created created={creation.data} use={use} />;
