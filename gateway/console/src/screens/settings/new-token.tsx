@@ -6,7 +6,8 @@ import { Copyable, Field, isBeyond, problemAt, Wrong } from "../../ui/field.tsx"
 import { Button, Icon, Notice } from "../../ui/parts.tsx";
 import parts from "../../ui/parts.module.css";
 import { ALL_SCOPES, neededBy, PRESETS, presetOf, SCOPES, withNeeded } from "./scopes.ts";
-import styles from "./settings.module.css";
+import styles from "./new-token.module.css";
+import shared from "./settings.module.css";
 import { commandLines, requestLines, type TokenLine, toolLines } from "./token-lines.ts";
 
 /** How a token is used. The service calls it the surface: it decides as what nodes are recorded, and here, which lines come first. */
@@ -45,13 +46,13 @@ export function NewToken() {
   const { error } = creation;
   const scopeProblem = problemAt(error, "scopes", "Scopes");
   return (
-    <section className={styles.section} aria-labelledby="section-title">
+    <section className={shared.section} aria-labelledby="section-title">
       <Link href="/settings/tokens" className={styles.back}>
         <Icon name="back" size={15} />
         Tokens
       </Link>
       <h2 id="section-title">New token</h2>
-      <form className={styles.form} onSubmit={submit} noValidate>
+      <form className={shared.form} onSubmit={submit} noValidate>
         <Field label="Label" hint="What it does on a canvas appears under this name." problem={problemAt(error, "label", "The label")}>
           {(control) => <input {...control} autoFocus dir="auto" autoComplete="off" placeholder="Campaign agent" value={label} onChange={({ target }) => setLabel(target.value)} />}
         </Field>
@@ -92,7 +93,7 @@ export function NewToken() {
           </label>
         </div>
         {isBeyond(error, ["label", "scopes", "expiresDays"]) && <Notice error={error} />}
-        <div className={styles.buttons}>
+        <div className={shared.buttons}>
           <Button look="primary" type="submit" disabled={creation.isPending}>
             {creation.isPending ? "Creating…" : "Create token"}
           </Button>
@@ -157,7 +158,7 @@ function Created({ created: { token, secret }, use }: { created: TokenCreated; u
   };
   const order = [use, ...(Object.keys(groups) as Use[]).filter((key) => key !== use)];
   return (
-    <section className={styles.section} aria-labelledby="section-title">
+    <section className={shared.section} aria-labelledby="section-title">
       <h2 id="section-title" ref={heading} tabIndex={-1}>
         Token <bdi>{token.label}</bdi>
       </h2>
@@ -171,13 +172,13 @@ function Created({ created: { token, secret }, use }: { created: TokenCreated; u
           <h3>{groups[key].title}</h3>
           {groups[key].lines.map(({ label, hint, text }) => (
             <div key={label}>
-              <p className={styles.lead}>{hint}</p>
+              <p className={shared.lead}>{hint}</p>
               <Copyable label={label} text={text} {...(text.includes(secret) && { onCopy: () => setIsCopied(true) })} />
             </div>
           ))}
         </div>
       ))}
-      <div className={styles.buttons}>
+      <div className={shared.buttons}>
         <Link href="/settings/tokens" className={`${parts.button} ${parts.primary}`}>
           Done
         </Link>
