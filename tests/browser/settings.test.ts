@@ -158,7 +158,8 @@ scene("the keyboard alone makes a token and revokes it", async ({ page, expect }
   await page.keyboard.press("Enter");
   await dialog(page).waitFor();
   await page.keyboard.press("Escape");
-  await dialog(page).waitFor({ state: "detached" });
+  // A closed dialog has no role before it is gone.
+  await page.locator("dialog").waitFor({ state: "detached" });
   assert.equal(await page.locator(":focus").getAttribute("aria-label"), "Revoke By keyboard", "the focus returns");
   await page.keyboard.press("Enter");
   await tabTo("button", "Revoke");
