@@ -177,16 +177,23 @@ ARRANGE = {
     "createToken": create_token, "revokeToken": revoke_token, "listMembers": of_canvas, "setMember": set_member,
     "removeMember": remove_member, "deleteCanvas": of_canvas, "deleteAsset": delete_asset, "replayDelivery": replay,
 }
-# Always sent by a person who sends nothing else.
-ENDING = {"signOut", "endAllSessions"}
+# Always sent by a person who sends nothing else, because they may end the session in which they are sent: schemathesis also takes the ids
+# of sessions from responses.
+ENDING = {"signOut", "endAllSessions", "endSession"}
 
 
 @schemathesis.hook
 def before_call(context, case, kwargs):
     operation = operation_of(case)
+    if operation != "signIn" and (case.cookies or {}).get(COOKIE) != os.environ["CONTRACT_SESSION"]:
+        # Sent without a credential, or with one that is invalid on purpose.
+        return
+    owner = next((OWNERS[str(value)] for value in (case.path_parameters or {}).values() if str(value) in OWNERS), None)
+    if owner:
+        case.cookies[COOKIE] = owner
+        return
     if operation in ENDING:
         case.cookies[COOKIE] = person(is_used_up=True).session
-        return
     if not is_right(case) or case.meta.phase.name.value == "coverage" or next(TURNS[operation, "console"]) % 2:
         return
     if operation in ("listTokens", "listDeliveries", "getCredit", "listMembers"):
@@ -194,8 +201,24 @@ def before_call(context, case, kwargs):
         contract.without(case.query or {}, "cursor")
     if operation in ARRANGE:
         who = ARRANGE[operation](case)
-        if who is not None and operation != "signIn":
-            case.cookies[COOKIE] = who.session
+        if who is not None:
+            SENDERS[case.id] = who.session
+            if operation != "signIn":
+                case.cookies[COOKIE] = who.session
+
+
+# The session of the person who sends a request, by the id of the request, and of the person to whom something belongs, by its id: a later
+# request about it is theirs, too.
+SENDERS, OWNERS = {}, {}
+
+
+@schemathesis.hook
+def after_call(context, case, response):
+    sender = SENDERS.pop(case.id, None)
+    if sender and response.status_code in (200, 201):
+        for made in response.json().values():
+            if isinstance(made, dict) and "id" in made:
+                OWNERS[made["id"]] = sender
 
 
 # Rules that no schema can express, as in tests/contract.py.
@@ -203,6 +226,8 @@ contract.BEYOND += [
     # Which fields exclude each other depends on which are sent.
     ("signIn", "link|token|preview", "`link` or `token` is required|must be absent when `link` is given|is for links"),
     ("createToken", "scopes", "[a-z:]+ requires "),
+    # Cursors are authenticated.
+    ("getCredit", "cursor", "is invalid or belongs to a different list"),
     ("saveConnection", "name", "must have 1 to 80 characters, not all white space"),
     ("setMember|removeMember", "email", "must be an email address"),
 ]

@@ -18,6 +18,8 @@ export const GATEWAY = needed("CANVAS_GATEWAY_BIN");
 
 export const BASE_URL = needed("CANVAS_BASE_URL");
 export const TOKEN = needed("CANVAS_TOKEN");
+/** A receiver that answers `/hook` with 204 or the like, and other paths with 404. */
+export const SHOP_URL = needed("CANVAS_SHOP_URL");
 const ENVIRONMENT = JSON.parse(needed("CANVAS_ENVIRONMENT")) as Record<string, string>;
 
 /** Runs `canvas-gateway admin …` and returns what it prints. */
@@ -122,8 +124,8 @@ export interface Canvas {
 }
 
 /** A canvas with one text node and one empty image node, and where it is in the browser. */
-export async function makeCanvas(title: string): Promise<{ canvas: Canvas; target: string; url: string }> {
-  const made = await send<{ canvas: Canvas }>("POST", "/canvases", { title });
+export async function makeCanvas(title: string, token = TOKEN): Promise<{ canvas: Canvas; target: string; url: string }> {
+  const made = await send<{ canvas: Canvas }>("POST", "/canvases", { title }, token);
   const node = (clientId: string, x: number, rest: object) => ({
     type: "node.create",
     clientId,
@@ -140,27 +142,39 @@ export async function makeCanvas(title: string): Promise<{ canvas: Canvas; targe
         node("Result", 400, { type: "image" }),
       ],
     },
+    token,
   );
   const target = batch.resolvedIds["Result"];
   assert(target, "the new node has an id");
   return { canvas: batch.canvas, target, url: `${BASE_URL}/c/${batch.canvas.ownerUid}/${batch.canvas.id}` };
 }
 
-/** Runs an Action into `target` and waits for its end. */
-export async function runAction(canvas: Canvas, target: string): Promise<void> {
-  const { asset } = await send<{ asset: { handle: string } }>("POST", "/assets", png(96, 64));
-  const job = await send<{ run: string }>("POST", "/actions/resize/runs", {
-    canvasId: canvas.id,
-    baseRevision: canvas.revision,
-    idempotencyKey: randomUUID(),
-    targetNodeId: target,
-    inputs: [asset.handle],
-    params: { width: 64 },
-  });
+/** Waits until a run has succeeded. */
+export async function succeeded(run: string, token = TOKEN): Promise<void> {
   for (let status = ""; status !== "succeeded"; ) {
-    assert(["", "preparing", "queued", "running", "finalizing"].includes(status), `the Action has ended as ${status}`);
-    ({ status } = await send<{ status: string }>("GET", `/runs/${job.run}`));
+    assert(["", "preparing", "queued", "running", "finalizing"].includes(status), `the run has ended as ${status}`);
+    ({ status } = await send<{ status: string }>("GET", `/runs/${run}`, undefined, token));
   }
+}
+
+/** Runs an Action into `target` and waits for its end. `rest`: further members of the start, such as a webhook. */
+export async function runAction(canvas: Canvas, target: string, rest: object = {}, token = TOKEN): Promise<void> {
+  const { asset } = await send<{ asset: { handle: string } }>("POST", "/assets", png(96, 64), token);
+  const job = await send<{ run: string }>(
+    "POST",
+    "/actions/resize/runs",
+    {
+      canvasId: canvas.id,
+      baseRevision: canvas.revision,
+      idempotencyKey: randomUUID(),
+      targetNodeId: target,
+      inputs: [asset.handle],
+      params: { width: 64 },
+      ...rest,
+    },
+    token,
+  );
+  await succeeded(job.run, token);
 }
 
 /** A new account with a token of some scopes. */

@@ -42,7 +42,7 @@ const ROOT = "/console";
 export const CONTRACT = `${ROOT}/api/canvas-agent/v1`;
 
 /** Sends a request and turns every failure into a `Problem`. */
-async function send(request: Request): Promise<Response> {
+export async function send(request: Request): Promise<Response> {
   if (request.method !== "GET") request.headers.set("X-Canvas-Console", "1");
   let response: Response;
   try {
@@ -57,9 +57,9 @@ async function send(request: Request): Promise<Response> {
 }
 
 /** Typed calls of the contract. Each resolves to a success or throws a `Problem`. */
-const contract = createClient<paths>({ baseUrl: ROOT, fetch: send });
+export const contract = createClient<paths>({ baseUrl: ROOT, fetch: send });
 
-async function answer<T>(call: Promise<{ data?: T }>): Promise<T> {
+export async function answer<T>(call: Promise<{ data?: T }>): Promise<T> {
   const { data } = await call;
   if (data === undefined) throw new Problem(502, "The service sent an empty answer.");
   return data;
@@ -128,11 +128,11 @@ export const api = {
   startAction: (actionKey: string, body: components["schemas"]["RunAction"]) =>
     answer(contract.POST("/api/canvas-agent/v1/actions/{actionKey}/runs", { params: { path: { actionKey } }, body, signal: patience() })),
 
+  allModels: async (signal: AbortSignal) =>
+    ((await answer(contract.GET("/api/canvas-agent/v1/models", { params: { query: { limit: 100 } }, signal }))) as components["schemas"]["ModelList"]).models,
+
   /** The models that can make pictures. */
-  models: async (signal: AbortSignal) => {
-    const list = await answer(contract.GET("/api/canvas-agent/v1/models", { params: { query: { limit: 100 } }, signal }));
-    return (list as components["schemas"]["ModelList"]).models.filter(({ type }) => type === "image");
-  },
+  models: async (signal: AbortSignal) => (await api.allModels(signal)).filter(({ type }) => type === "image"),
 
   /** Credits that are left. */
   balance: async (signal: AbortSignal) => (await answer(contract.GET("/api/canvas-agent/v1/auth/status", { signal }))).creditBalance,
@@ -177,7 +177,7 @@ export const pictureUrl = (asset: string, width: number): string => `${CONTRACT}
 /** After this long without an answer, a request counts as lost, in milliseconds. */
 const PATIENCE = 30_000;
 
-const patience = () => AbortSignal.timeout(PATIENCE);
+export const patience = () => AbortSignal.timeout(PATIENCE);
 
 /** The requests that keep a canvas in step with the service's. */
 export function transportOf(canvasId: string): Transport {

@@ -1,4 +1,4 @@
-import { Component, type ReactNode } from "react";
+import { Component, lazy, type ReactNode, Suspense } from "react";
 import { Redirect, Route, Switch, useLocation, useSearch } from "wouter";
 import { signInPath } from "./address.ts";
 import { Canvas } from "./screens/canvas.tsx";
@@ -7,6 +7,8 @@ import { Missing } from "./screens/missing.tsx";
 import { SignIn } from "./screens/signin.tsx";
 import { SessionContext, useSessionQuery } from "./session.ts";
 import { Failure, Waiting } from "./ui/parts.tsx";
+
+const Settings = lazy(async () => ({ default: (await import("./screens/settings/settings.tsx")).Settings }));
 
 export function App() {
   return (
@@ -19,6 +21,13 @@ export function App() {
               <Route path="/" component={Canvases} />
               <Route path="/c/:owner/:id">
                 {({ owner, id }) => <Canvas key={`${owner}/${id}`} handle={`canvas:${owner}:${id}`} />}
+              </Route>
+              <Route path="/settings/*?">
+                {(params) => (
+                  <Suspense fallback={<Waiting label="Loading" />}>
+                    <Settings path={params["*"] ?? ""} />
+                  </Suspense>
+                )}
               </Route>
               <Route component={Missing} />
             </Switch>

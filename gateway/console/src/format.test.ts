@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ago, count, percent } from "./format.ts";
+import { ago, count, percent, until } from "./format.ts";
 
 test("times are relative for a month", () => {
   const now = Date.parse("2026-03-31T12:00:00Z");
@@ -13,6 +13,12 @@ test("times are relative for a month", () => {
   assert.equal(before(24 * 3600), "yesterday");
   assert.equal(before(30 * 86_400), "30 days ago");
   assert.equal(before(31 * 86_400), "Feb 28, 2026");
+});
+
+test("times to come", () => {
+  const now = Date.now();
+  const after = (seconds: number) => until(now + seconds * 1000, now);
+  assert.deepEqual([after(-3), after(40), after(61), after(7200), after(5 * 86_400)], ["now", "in 40 seconds", "in 1 minute", "in 2 hours", "in 5 days"]);
 });
 
 test("counts and percentages", () => {

@@ -1,6 +1,7 @@
 /** Numbers and times as people read them. */
 const RELATIVE = new Intl.RelativeTimeFormat("en", { numeric: "auto", style: "long" });
 const DATE = new Intl.DateTimeFormat("en", { dateStyle: "medium" });
+const MOMENT = new Intl.DateTimeFormat("en", { dateStyle: "medium", timeStyle: "short" });
 const NUMBER = new Intl.NumberFormat("en");
 
 /** "3 minutes ago"; after a month, the date. */
@@ -15,7 +16,21 @@ export function ago(time: string | number, now = Date.now()): string {
   return days <= 30 ? RELATIVE.format(-days, "day") : day(time);
 }
 
+/** "in 3 minutes". */
+export function until(time: string | number, now = Date.now()): string {
+  const seconds = Math.max(0, (new Date(time).getTime() - now) / 1000);
+  if (seconds < 60) return RELATIVE.format(Math.round(seconds), "second");
+  if (seconds < 3600) return RELATIVE.format(Math.round(seconds / 60), "minute");
+  if (seconds < 2 * 86_400) return RELATIVE.format(Math.round(seconds / 3600), "hour");
+  return RELATIVE.format(Math.round(seconds / 86_400), "day");
+}
+
 export const day = (time: string | number): string => DATE.format(new Date(time));
+
+/** The date and the time of day. */
+export const moment = (time: string | number): string => MOMENT.format(new Date(time));
+
+export const number = (value: number): string => NUMBER.format(value);
 
 /** "1 node", "1,234 nodes". */
 export const count = (number: number, noun: string, plural = `${noun}s`): string =>

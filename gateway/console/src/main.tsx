@@ -1,4 +1,4 @@
-import { QueryCache, QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import { MutationCache, QueryCache, QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { App } from "./app.tsx";
@@ -6,13 +6,14 @@ import { Problem } from "./errors.ts";
 import "./ui/base.css";
 import { applyTheme } from "./ui/theme.ts";
 
+function onError(error: Error) {
+  // The session ended. The application shows the sign-in page, which leads back here.
+  if (error instanceof Problem && error.status === 401) queries.setQueryData(["session"], null);
+}
+
 const queries = new QueryClient({
-  queryCache: new QueryCache({
-    onError(error) {
-      // The session ended. The application shows the sign-in page, which leads back here.
-      if (error instanceof Problem && error.status === 401) queries.setQueryData(["session"], null);
-    },
-  }),
+  queryCache: new QueryCache({ onError }),
+  mutationCache: new MutationCache({ onError }),
   defaultOptions: {
     queries: {
       // Requests to a service on this machine work without a network.

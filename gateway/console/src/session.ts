@@ -3,6 +3,7 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { createContext, useContext } from "react";
 import { useLocation } from "wouter";
 import { api, type Credential, type Session } from "./api.ts";
+import { person } from "./person.ts";
 import { setTheme, theme } from "./ui/theme.ts";
 
 export const useSessionQuery = () => useQuery({ queryKey: ["session"], queryFn: api.session, staleTime: 60_000 });
@@ -16,7 +17,15 @@ export function useSession(): Session {
   return session;
 }
 
-export function useSigningIn(): { signIn: (credential: Credential) => Promise<void>; signOut: () => Promise<void> } {
+interface SigningIn {
+  signIn: (credential: Credential) => Promise<void>;
+  /** Ends this session and leads to the sign-in page, or to `to`. */
+  signOut: (to?: string) => Promise<void>;
+  /** Ends all sessions of the account. */
+  signOutEverywhere: () => Promise<void>;
+}
+
+export function useSigningIn(): SigningIn {
   const queries = useQueryClient();
   const [, navigate] = useLocation();
 
@@ -26,15 +35,18 @@ export function useSigningIn(): { signIn: (credential: Credential) => Promise<vo
     queries.setQueryData(["session"], session);
   }
 
+  async function leave(end: () => Promise<void>, to = "/signin") {
+    const chosen = theme();
+    await end();
+    // Signing out deletes what the browser stored for this origin.
+    setTheme(chosen);
+    navigate(to);
+    change(null);
+  }
+
   return {
     signIn: async (credential) => change(await api.signIn(credential)),
-    async signOut() {
-      const chosen = theme();
-      await api.signOut();
-      // Signing out deletes what the browser stored for this origin.
-      setTheme(chosen);
-      navigate("/signin");
-      change(null);
-    },
+    signOut: (to) => leave(api.signOut, to),
+    signOutEverywhere: () => leave(person.endAllSessions),
   };
 }

@@ -1,9 +1,11 @@
 /** The canvas for a person who may change it. */
+import { useQueryClient } from "@tanstack/react-query";
 import { useEffect, useEffectEvent, useLayoutEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
 import type { CanvasReview } from "../api.ts";
 import { count } from "../format.ts";
 import type { Live } from "../live.ts";
 import { Connection, FindingList, Presence, Side } from "../screens/canvas-parts.tsx";
+import { Share } from "../screens/share.tsx";
 import { useSession } from "../session.ts";
 import { Button, Empty, Icon, Waiting } from "../ui/parts.tsx";
 import { Shell } from "../ui/shell.tsx";
@@ -17,7 +19,9 @@ import { Inspector } from "./inspector.tsx";
 import { Make } from "./make.tsx";
 import { OutlineTree } from "./outline.tsx";
 import { RunList } from "./run-list.tsx";
+import { isActive } from "./runs.ts";
 import { ActivityLine, Conflicts, Notices, SaveState, Stopped, UploadList } from "./status.tsx";
+import type { Graph } from "../sync/graph.ts";
 import type { State } from "../sync/types.ts";
 import { Surface } from "./surface.tsx";
 import { History, Toolbar, ZoomControls } from "./toolbar.tsx";
@@ -48,6 +52,7 @@ export function Editor({ handle, review, live, reload, signedOut }: Props) {
   const ui = useSyncExternalStore(board.subscribe, board.getUi);
   const list = useSyncExternalStore(uploads.subscribe, uploads.getList);
   const { graph, revision, state } = snapshot;
+  useCurrentBalance(graph);
 
   useEffect(() => {
     if (live.revision !== undefined) engine.follow(live.revision);
@@ -134,6 +139,7 @@ export function Editor({ handle, review, live, reload, signedOut }: Props) {
             <Presence live={live} />
             <SaveState board={board} snapshot={snapshot} />
             <Connection live={live} />
+            <Share canvas={review.canvas} />
           </>
         }
       >
@@ -212,6 +218,18 @@ export function Editor({ handle, review, live, reload, signedOut }: Props) {
       </Shell>
     </BoardContext>
   );
+}
+
+/** Reads the balance again when work on the canvas begins or ends: credit is reserved, and returned. */
+function useCurrentBalance(graph: Graph | undefined): void {
+  const queries = useQueryClient();
+  const active = useMemo(() => [...(graph?.nodes.values() ?? [])].filter(({ metadata }) => metadata.job && isActive(metadata.job.status)).length, [graph]);
+  const counted = useRef(active);
+  useEffect(() => {
+    if (counted.current === active) return;
+    counted.current = active;
+    void queries.invalidateQueries({ queryKey: ["balance"] });
+  }, [queries, active]);
 }
 
 /** The nodes of this canvas that were copied. Any page can write to the clipboard, so the data can be anything. */

@@ -13,6 +13,7 @@ import { Board } from "./board.tsx";
 import styles from "./canvas.module.css";
 import { Connection, FindingList, Presence, Side } from "./canvas-parts.tsx";
 import { Missing } from "./missing.tsx";
+import { Share } from "./share.tsx";
 
 const isMissing = (error: unknown) => error instanceof Problem && (error.status === 404 || error.status === 400);
 
@@ -175,6 +176,7 @@ function Header({ review: { canvas }, live }: { review: CanvasReview; live: Live
       </div>
       <Presence live={live} />
       <Connection live={live} />
+      <Share canvas={canvas} />
     </>
   );
 }

@@ -1,5 +1,5 @@
 import { keepPreviousData, useInfiniteQuery, useQuery } from "@tanstack/react-query";
-import { useEffect, useState } from "react";
+import { lazy, Suspense, useEffect, useState } from "react";
 import { Link, useLocation, useSearchParams } from "wouter";
 import { canvasPath } from "../address.ts";
 import { api, type CanvasSummary } from "../api.ts";
@@ -11,6 +11,9 @@ import { Button, Empty, Failure, Icon, Notice } from "../ui/parts.tsx";
 import parts from "../ui/parts.module.css";
 import { Shell } from "../ui/shell.tsx";
 import styles from "./canvases.module.css";
+import { ShareDialog } from "./share.tsx";
+
+const DeleteCanvas = lazy(async () => ({ default: (await import("./delete-canvas.tsx")).DeleteCanvas }));
 
 const FILTERS = {
   all: { label: "All", has: () => true },
@@ -155,9 +158,10 @@ function NewCanvas() {
 }
 
 function Card({ canvas }: { canvas: CanvasSummary }) {
+  const { session } = useSession();
   const isShared = canvas.accessRole !== "owner";
   return (
-    <li>
+    <li className={styles.item}>
       <Link href={canvasPath(canvas)} className={styles.card}>
         <Thumbnail canvas={canvas} />
         <div className={styles.text}>
@@ -176,7 +180,29 @@ function Card({ canvas }: { canvas: CanvasSummary }) {
           )}
         </div>
       </Link>
+      {!isShared && session.kind === "full" && <OwnerButtons canvas={canvas} />}
     </li>
+  );
+}
+
+/** What only the owner of a canvas may do. */
+function OwnerButtons({ canvas }: { canvas: CanvasSummary }) {
+  const [asked, setAsked] = useState<"share" | "delete">();
+  const name = canvas.title || "Untitled";
+  const close = () => setAsked(undefined);
+  return (
+    <div className={styles.buttons}>
+      <Button aria-label={`Share ${name}`} title="Share" onClick={() => setAsked("share")}>
+        <Icon name="share" size={16} />
+      </Button>
+      <Button aria-label={`Delete ${name}`} title="Delete" onClick={() => setAsked("delete")}>
+        <Icon name="trash" size={16} />
+      </Button>
+      <Suspense>
+        {asked === "share" && <ShareDialog canvas={canvas} close={close} />}
+        {asked === "delete" && <DeleteCanvas canvas={canvas} close={close} />}
+      </Suspense>
+    </div>
   );
 }
 

@@ -11,6 +11,10 @@ const ICONS = {
   fit: "M4 9V5a1 1 0 0 1 1-1h4M20 9V5a1 1 0 0 0-1-1h-4M4 15v4a1 1 0 0 0 1 1h4M20 15v4a1 1 0 0 1-1 1h-4",
   outline: "M4 6h16M8 12h12M8 18h12M4 12h.01M4 18h.01",
   finding: "M12 9v4M12 16.5h.01M10.6 4.6L3.2 17.5A1.6 1.6 0 0 0 4.6 20h14.8a1.6 1.6 0 0 0 1.4-2.5L13.4 4.6a1.6 1.6 0 0 0-2.8 0z",
+  copy: "M9 8h10a1 1 0 0 1 1 1v10a1 1 0 0 1-1 1H9a1 1 0 0 1-1-1V9a1 1 0 0 1 1-1zM16 8V5a1 1 0 0 0-1-1H5a1 1 0 0 0-1 1v10a1 1 0 0 0 1 1h3",
+  trash: "M5 7h14M10 7V5a1 1 0 0 1 1-1h2a1 1 0 0 1 1 1v2M7 7l.8 12a1 1 0 0 0 1 1h6.4a1 1 0 0 0 1-1L17 7M10.5 11v5M13.5 11v5",
+  share: "M9 12a3 3 0 1 1-6 0 3 3 0 0 1 6 0zM21 6a3 3 0 1 1-6 0 3 3 0 0 1 6 0zM21 18a3 3 0 1 1-6 0 3 3 0 0 1 6 0zM8.7 10.7l6.6-3.4M8.7 13.3l6.6 3.4",
+  credit: "M12 10.5c4.4 0 8-1.3 8-3s-3.6-3-8-3-8 1.3-8 3 3.6 3 8 3zM4 7.5v4.5c0 1.7 3.6 3 8 3s8-1.3 8-3V7.5M4 12v4.5c0 1.7 3.6 3 8 3s8-1.3 8-3V12",
   check: "M5 12.5l4.5 4.5L19 7.5",
   close: "M6 6l12 12M18 6L6 18",
   chevron: "M7 10l5 5 5-5",
@@ -50,7 +54,7 @@ export function Mark({ size = 28 }: { size?: number }) {
   );
 }
 
-type ButtonProps = ComponentProps<"button"> & { look?: "primary" | "plain" | "quiet" };
+type ButtonProps = ComponentProps<"button"> & { look?: "primary" | "plain" | "quiet" | "danger" };
 
 export function Button({ look = "plain", className, type = "button", ...rest }: ButtonProps) {
   return <button type={type} className={[styles.button, styles[look], className].filter(Boolean).join(" ")} {...rest} />;
@@ -68,6 +72,9 @@ export function Avatar({ name, size = 28 }: { name: string; size?: number }) {
     </svg>
   );
 }
+
+/** A ref for the current link of a bar that may be wider than the window. */
+export const intoView = (link: HTMLElement | null): void => link?.scrollIntoView({ block: "nearest", inline: "nearest" });
 
 export function Waiting({ label }: { label: string }) {
   return (

@@ -1,9 +1,11 @@
 /** The frame of the screens for a person who is signed in. */
+import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useEffect, useRef, useState } from "react";
 import { Link, useLocation } from "wouter";
-import { day } from "../format.ts";
+import { api } from "../api.ts";
+import { day, number } from "../format.ts";
 import { useSession, useSigningIn } from "../session.ts";
-import { Avatar, Button, Icon, Mark, Notice } from "./parts.tsx";
+import { Avatar, Button, Icon, intoView, Mark, Notice } from "./parts.tsx";
 import styles from "./shell.module.css";
 import { setTheme, THEMES, theme } from "./theme.ts";
 
@@ -39,6 +41,7 @@ export function Shell({ header, isFixed = false, children }: Props) {
           <span className={isFixed ? "unseen" : styles.name}>Canvas Service</span>
         </Link>
         <div className={styles.middle}>{header ?? (isFixed ? null : <Screens />)}</div>
+        <Credit />
         <AccountMenu />
       </header>
       <main id="content" ref={main} tabIndex={-1} className={styles.main}>
@@ -55,12 +58,42 @@ function Screens() {
       {SCREENS.map(([to, label]) => {
         const isCurrent = to === "/" ? path === to : path === to || path.startsWith(`${to}/`);
         return (
-          <Link key={to} href={to} aria-current={isCurrent ? "page" : undefined}>
+          <Link key={to} href={to} {...(isCurrent && { "aria-current": "page", ref: intoView })}>
             {label}
           </Link>
         );
       })}
     </nav>
+  );
+}
+
+/** How often the balance is read while a page is looked at, in milliseconds. */
+const BALANCE_PACE = 30_000;
+
+/** The credits that are left, for a session that can spend them. */
+function Credit() {
+  const { session } = useSession();
+  const { data } = useQuery({
+    queryKey: ["balance"],
+    queryFn: ({ signal }) => api.balance(signal),
+    enabled: session.scopes.some((scope) => scope === "image:generate" || scope === "video:generate"),
+    refetchInterval: BALANCE_PACE,
+  });
+  if (data === undefined) return null;
+  const content = (
+    <>
+      <Icon name="credit" size={16} />
+      <span>{number(data)}</span> <span className={styles.unit}>{data === 1 ? "credit" : "credits"}</span>
+    </>
+  );
+  return session.kind === "full" ? (
+    <Link href="/settings/credit" className={styles.credit} title="Credit that is left">
+      {content}
+    </Link>
+  ) : (
+    <p className={styles.credit} title="Credit that is left">
+      {content}
+    </p>
   );
 }
 

@@ -1,0 +1,119 @@
+/** What only a person who signed in by a link may do: tokens, connections, sessions, members, deliveries and credit. */
+import createClient from "openapi-fetch";
+import { answer, patience, send } from "./api.ts";
+import type { components, paths } from "./person-contract.ts";
+
+type Schemas = components["schemas"];
+export type Scope = Schemas["Scope"];
+export type Surface = Schemas["Surface"];
+export type AgentToken = Schemas["AgentToken"];
+export type CreateToken = Schemas["CreateToken"];
+export type TokenCreated = Schemas["TokenCreated"];
+export type ProviderConnection = Schemas["ProviderConnection"];
+export type SaveConnection = Schemas["SaveConnection"];
+export type OpenSession = Schemas["Session"];
+export type Member = Schemas["Member"];
+export type MemberRole = Schemas["MemberRole"];
+export type Delivery = Schemas["Delivery"];
+export type DeliveryStatus = Schemas["DeliveryStatus"];
+export type DeliveryError = Schemas["DeliveryError"];
+export type LedgerEntry = Schemas["LedgerEntry"];
+
+/** What names a canvas in these routes. */
+export interface CanvasName {
+  ownerUid: string;
+  id: string;
+}
+
+const routes = createClient<paths>({ fetch: send });
+
+/** Resolves when a request without an answer has succeeded. */
+async function done(call: Promise<unknown>): Promise<void> {
+  await call;
+}
+
+/** The items of all pages. */
+async function all<T>(page: (cursor: { cursor?: string }) => Promise<{ items: T[]; nextCursor: string | null }>): Promise<T[]> {
+  const found: T[] = [];
+  for (let cursor: string | null = ""; cursor !== null; ) {
+    const { items, nextCursor } = await page(cursor === "" ? {} : { cursor });
+    found.push(...items);
+    cursor = nextCursor;
+  }
+  return found;
+}
+
+const pathOf = ({ ownerUid, id }: CanvasName) => ({ ownerUid, canvasId: id });
+const after = (cursor: string | undefined) => (cursor === undefined ? {} : { cursor });
+
+export const person = {
+  tokens: (signal: AbortSignal) =>
+    all(async (cursor) => {
+      const { tokens, page } = await answer(routes.GET("/console/tokens", { params: { query: { limit: 100, ...cursor } }, signal }));
+      return { items: tokens, nextCursor: page.nextCursor };
+    }),
+
+  /** The answer alone has the secret. */
+  createToken: (body: CreateToken) => answer(routes.POST("/console/tokens", { body, signal: patience() })),
+
+  revokeToken: (tokenId: string) => done(routes.DELETE("/console/tokens/{tokenId}", { params: { path: { tokenId } }, signal: patience() })),
+
+  connections: async (signal: AbortSignal) => (await answer(routes.GET("/console/connections", { signal }))).connections,
+
+  /** Saves a connection, or a new key of the one with this provider and name. */
+  saveConnection: async (body: SaveConnection) => (await answer(routes.POST("/console/connections", { body, signal: patience() }))).connection,
+
+  deleteConnection: (connectionId: string) =>
+    done(routes.DELETE("/console/connections/{connectionId}", { params: { path: { connectionId } }, signal: patience() })),
+
+  sessions: async (signal: AbortSignal) => (await answer(routes.GET("/console/sessions", { signal }))).sessions,
+
+  endSession: (sessionId: string) => done(routes.DELETE("/console/sessions/{sessionId}", { params: { path: { sessionId } }, signal: patience() })),
+
+  endAllSessions: () => done(routes.DELETE("/console/sessions", { signal: patience() })),
+
+  members: (canvas: CanvasName, signal: AbortSignal) =>
+    all(async (cursor) => {
+      const call = routes.GET("/console/canvases/{ownerUid}/{canvasId}/members", {
+        params: { path: pathOf(canvas), query: { limit: 100, ...cursor } },
+        signal,
+      });
+      const { members, page } = await answer(call);
+      return { items: members, nextCursor: page.nextCursor };
+    }),
+
+  setMember: (canvas: CanvasName, { email, role }: Member) =>
+    answer(
+      routes.PUT("/console/canvases/{ownerUid}/{canvasId}/members/{email}", {
+        params: { path: { ...pathOf(canvas), email } },
+        body: { role },
+        signal: patience(),
+      }),
+    ),
+
+  removeMember: (canvas: CanvasName, email: string) =>
+    done(
+      routes.DELETE("/console/canvases/{ownerUid}/{canvasId}/members/{email}", {
+        params: { path: { ...pathOf(canvas), email } },
+        signal: patience(),
+      }),
+    ),
+
+  deleteCanvas: (canvas: CanvasName) =>
+    answer(
+      routes.DELETE("/console/canvases/{ownerUid}/{canvasId}", {
+        params: { path: pathOf(canvas) },
+        body: { confirm: true },
+        signal: patience(),
+      }),
+    ),
+
+  deliveries: (status: DeliveryStatus | undefined, cursor: string | undefined, signal: AbortSignal) =>
+    answer(routes.GET("/console/deliveries", { params: { query: { limit: 25, ...(status && { status }), ...after(cursor) } }, signal })),
+
+  replay: (deliveryId: string) =>
+    answer(routes.POST("/console/deliveries/{deliveryId}/replay", { params: { path: { deliveryId } }, signal: patience() })),
+
+  credit: (cursor: string | undefined, signal: AbortSignal) =>
+    answer(routes.GET("/console/credit", { params: { query: { limit: 50, ...after(cursor) } }, signal })),
+};

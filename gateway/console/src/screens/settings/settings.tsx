@@ -1,0 +1,83 @@
+/** What a person sets up for the account: who and what may use it. */
+import type { ComponentType } from "react";
+import { Link, Redirect } from "wouter";
+import { signInPath } from "../../address.ts";
+import { day } from "../../format.ts";
+import { useSession, useSigningIn } from "../../session.ts";
+import { useTitle } from "../../ui/hooks.ts";
+import { Button, intoView } from "../../ui/parts.tsx";
+import { Shell } from "../../ui/shell.tsx";
+import { Missing } from "../missing.tsx";
+import { Connections } from "./connections.tsx";
+import { CreditLedger } from "./credit.tsx";
+import { NewToken } from "./new-token.tsx";
+import { Sessions } from "./sessions.tsx";
+import styles from "./settings.module.css";
+import { Sharing } from "./sharing.tsx";
+import { Tokens } from "./tokens.tsx";
+import { Webhooks } from "./webhooks.tsx";
+
+interface Tab {
+  label: string;
+  Content: ComponentType;
+}
+
+const TABS: Record<string, Tab> = {
+  tokens: { label: "Tokens", Content: Tokens },
+  connections: { label: "Connections", Content: Connections },
+  sessions: { label: "Sessions", Content: Sessions },
+  sharing: { label: "Sharing", Content: Sharing },
+  webhooks: { label: "Webhooks", Content: Webhooks },
+  credit: { label: "Credit", Content: CreditLedger },
+};
+
+/** Pages below a tab. */
+const PAGES: Record<string, Tab> = { "tokens/new": { label: "New token", Content: NewToken } };
+
+/** `path` is what follows `/settings/` in the address. */
+export function Settings({ path }: { path: string }) {
+  const { session } = useSession();
+  const shown = Object.hasOwn(TABS, path) ? TABS[path] : Object.hasOwn(PAGES, path) ? PAGES[path] : undefined;
+  useTitle(shown ? `${shown.label} · Settings` : "Settings");
+  if (path === "") return <Redirect to="/settings/tokens" replace />;
+  if (!shown) return <Missing />;
+  const current = path.split("/")[0];
+  return (
+    <Shell>
+      <div className={styles.page}>
+        <h1>Settings</h1>
+        <nav className={styles.tabs} aria-label="Settings">
+          {Object.entries(TABS).map(([key, { label }]) => (
+            <Link key={key} href={`/settings/${key}`} {...(key === current && { "aria-current": "page", ref: intoView })}>
+              {label}
+            </Link>
+          ))}
+        </nav>
+        {session.kind === "full" ? <shown.Content /> : <Narrow />}
+      </div>
+    </Shell>
+  );
+}
+
+/** What a session that was opened with a token may do, and why it has no settings. */
+function Narrow() {
+  const { session, account } = useSession();
+  const { signOut } = useSigningIn();
+  return (
+    <section className={styles.narrow}>
+      <h2>Settings need a sign-in link</h2>
+      <p>
+        You are signed in with the token <strong dir="auto">{session.label}</strong>. A token must not create tokens, give access to canvases or read keys, so a
+        session that it opens has no settings.
+      </p>
+      <p>
+        Until {day(session.expiresAt)}, this session may: {session.scopes.map((scope, index) => [index > 0 && ", ", <code key={scope}>{scope}</code>])}.
+      </p>
+      <p>
+        To change settings of <strong>{account.email}</strong>, sign out and open a sign-in link. Whoever runs the service makes one:{" "}
+        <code>canvas-gateway admin session link --account {account.email}</code>
+      </p>
+      <Button onClick={() => void signOut(signInPath(location.pathname))}>Sign out and use a link</Button>
+    </section>
+  );
+}

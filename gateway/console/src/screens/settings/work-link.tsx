@@ -1,0 +1,21 @@
+import { Link } from "wouter";
+import type { RunSummary } from "../../api.ts";
+import { canvasPathOf, idOf, nameOf } from "./work.ts";
+
+/** Names work, with links to its run and its canvas. */
+export function WorkLink({ handle, work }: { handle: string; work: Map<string, RunSummary> }) {
+  const run = work.get(idOf(handle));
+  return (
+    <>
+      <Link href={`/runs?run=${encodeURIComponent(handle)}`} title={handle}>
+        {run ? nameOf(run) : handle.startsWith("run:recipe-") ? "Recipe" : "Run"}
+      </Link>
+      {run?.canvasId !== undefined && (
+        <>
+          {" "}
+          on a <Link href={canvasPathOf(run.canvasId)}>canvas</Link>
+        </>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,30 @@
+/** The runs that deliveries and movements of credit belong to. */
+import { useQuery } from "@tanstack/react-query";
+import { answer, contract, type RunSummary } from "../../api.ts";
+
+/** The newest work of the account, by id. Older work has no summary, and is named by its handle alone. */
+export function useWork(): Map<string, RunSummary> {
+  const { data } = useQuery({
+    queryKey: ["runs", "all"],
+    queryFn: ({ signal }) => answer(contract.GET("/api/canvas-agent/v1/runs", { params: { query: { limit: 100 } }, signal })),
+  });
+  return new Map(data?.runs.map((run) => [run.id, run]));
+}
+
+/** The id in the handle of a run or a job. */
+export const idOf = (handle: string): string => handle.replace(/^(?:run|job):/, "");
+
+const OPERATIONS: Record<string, string> = {
+  generate: "Generate pictures",
+  edit: "Edit a picture",
+  variations: "Vary a picture",
+  action: "Action",
+  recipe: "Recipe",
+  video: "Video",
+};
+
+/** What work does, in words. */
+export const nameOf = ({ kind, operation }: RunSummary): string => (kind === "video" ? "Video" : (OPERATIONS[operation] ?? operation));
+
+/** The address of the canvas with this handle. */
+export const canvasPathOf = (handle: string): string => `/c/${handle.replace(/^canvas:/, "").replace(":", "/")}`;

@@ -1,0 +1,179 @@
+/** With whom a canvas is shared, and for its owner the means to change that. */
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { type SubmitEvent, useState } from "react";
+import type { CanvasSummary } from "../api.ts";
+import { Problem } from "../errors.ts";
+import { type CanvasName, type Member, type MemberRole, person } from "../person.ts";
+import { useSession } from "../session.ts";
+import { Modal } from "../ui/dialog.tsx";
+import { Field, isBeyond, problemAt } from "../ui/field.tsx";
+import { Avatar, Button, Failure, Icon, Notice, Waiting } from "../ui/parts.tsx";
+import styles from "./share.module.css";
+
+export const membersKey = ({ ownerUid, id }: CanvasName) => ["members", ownerUid, id];
+
+const ROLES: Record<MemberRole, string> = { viewer: "Viewer", editor: "Editor" };
+
+export function ShareDialog({ canvas, close }: { canvas: CanvasSummary; close: () => void }) {
+  const { session, account } = useSession();
+  const isOwner = canvas.accessRole === "owner";
+  return (
+    <Modal title={`Access to “${canvas.title || "Untitled"}”`} close={close}>
+      {!isOwner ? (
+        <p className={styles.lead}>
+          It belongs to the account <code>{canvas.ownerUid}</code>, who alone decides with whom it is shared. You are {canvas.accessRole === "editor" ? "an editor" : "a viewer"}:
+          you may {canvas.accessRole === "editor" ? "read and change it" : "read it"}.
+        </p>
+      ) : session.kind === "narrow" ? (
+        <p className={styles.lead}>
+          It belongs to you, <strong>{account.email}</strong>. You are signed in with the token <strong dir="auto">{session.label}</strong>, and a token must not give access to a
+          canvas. Sign in by a link to see and change its members.
+        </p>
+      ) : (
+        <Members canvas={canvas} />
+      )}
+    </Modal>
+  );
+}
+
+function Members({ canvas }: { canvas: CanvasSummary }) {
+  const { account } = useSession();
+  const { data, error, refetch } = useQuery({ queryKey: membersKey(canvas), queryFn: ({ signal }) => person.members(canvas, signal) });
+  return (
+    <div className={styles.members}>
+      <AddMember canvas={canvas} members={data ?? []} />
+      {!data && (error ? <Failure title="The members cannot be loaded" error={error} retry={refetch} /> : <Waiting label="Loading the members" />)}
+      {data && (
+        <ul className={styles.list} aria-label="Members">
+          <li>
+            <Avatar name={account.displayName || account.email} />
+            <span className={styles.email}>
+              {account.email} <span className={styles.you}>you</span>
+            </span>
+            <span className={styles.role}>Owner</span>
+          </li>
+          {data.map((member) => (
+            <MemberRow key={member.email} canvas={canvas} member={member} />
+          ))}
+        </ul>
+      )}
+      <p className={styles.lead}>Agents of a member have the access of that member. A role that you take away ends at once, for open pages and for agents.</p>
+    </div>
+  );
+}
+
+/** A change of members was refused because there were too many in a minute. */
+const waitOf = (error: unknown): string | undefined =>
+  error instanceof Problem && error.status === 429 ? `Members can be changed 20 times a minute. Try again in ${error.retryAfter ?? 60} seconds.` : undefined;
+
+/** Changes of the members of a canvas, which show in the list before it is read again. */
+function useMembers(canvas: CanvasName) {
+  const queries = useQueryClient();
+  const key = membersKey(canvas);
+  return {
+    put: (member: Member) =>
+      queries.setQueryData<Member[]>(key, (members = []) => [...members.filter(({ email }) => email !== member.email), member].toSorted((one, other) => one.email.localeCompare(other.email))),
+    drop: (email: string) => queries.setQueryData<Member[]>(key, (members = []) => members.filter((member) => member.email !== email)),
+    reread: () => queries.invalidateQueries({ queryKey: key }),
+  };
+}
+
+function AddMember({ canvas, members }: { canvas: CanvasSummary; members: Member[] }) {
+  const list = useMembers(canvas);
+  const [email, setEmail] = useState("");
+  const [role, setRole] = useState<MemberRole>("viewer");
+  const adding = useMutation({
+    mutationFn: async (member: Member) => {
+      // A path segment such as ".." leads to another route.
+      if (!member.email.includes("@")) throw new Problem(400, "", undefined, undefined, { fields: [{ field: "email", message: "must be an email address" }] });
+      return person.setMember(canvas, member);
+    },
+    onSuccess: ({ member }) => {
+      list.put(member);
+      setEmail("");
+      void list.reread();
+    },
+  });
+  const wanted = email.trim();
+  const isMember = members.some((member) => member.email.toLowerCase() === wanted.toLowerCase());
+
+  function submit(event: SubmitEvent) {
+    event.preventDefault();
+    if (!adding.isPending) adding.mutate({ email: wanted, role });
+  }
+
+  const problem = problemAt(adding.error, "email", "The email") ?? waitOf(adding.error);
+  return (
+    <form className={styles.add} onSubmit={submit} noValidate>
+      <Field label="Share with" problem={problem}>
+        {(control) => (
+          <input
+            {...control}
+            type="email"
+            data-first
+            autoComplete="off"
+            autoCapitalize="none"
+            spellCheck={false}
+            placeholder="name@example.com"
+            value={email}
+            onChange={({ target }) => {
+              setEmail(target.value);
+              if (adding.error) adding.reset();
+            }}
+          />
+        )}
+      </Field>
+      <Field label="Role">
+        {(control) => (
+          <select {...control} value={role} onChange={({ target }) => setRole(target.value as MemberRole)}>
+            {Object.entries(ROLES).map(([key, label]) => (
+              <option key={key} value={key}>
+                {label}
+              </option>
+            ))}
+          </select>
+        )}
+      </Field>
+      <Button look="primary" type="submit" disabled={adding.isPending}>
+        {isMember ? "Change" : "Share"}
+      </Button>
+      <p className="unseen" role="status">
+        {adding.data && `Shared with ${adding.data.member.email} as ${adding.data.member.role}`}
+      </p>
+      {problem === undefined && isBeyond(adding.error, ["email"]) && <Notice error={adding.error} />}
+    </form>
+  );
+}
+
+function MemberRow({ canvas, member }: { canvas: CanvasSummary; member: Member }) {
+  const list = useMembers(canvas);
+  const { email, role } = member;
+  const change = useMutation({
+    mutationFn: (role: MemberRole) => person.setMember(canvas, { email, role }),
+    onMutate: (role) => list.put({ email, role }),
+    onSettled: list.reread,
+  });
+  const removal = useMutation({
+    mutationFn: () => person.removeMember(canvas, email),
+    onSuccess: () => list.drop(email),
+    onError: list.reread,
+  });
+  const error = change.error ?? removal.error;
+  return (
+    <li>
+      <Avatar name={email} />
+      <span className={styles.email}>{email}</span>
+      <select aria-label={`Role of ${email}`} value={role} disabled={change.isPending} onChange={({ target }) => change.mutate(target.value as MemberRole)}>
+        {Object.entries(ROLES).map(([key, label]) => (
+          <option key={key} value={key}>
+            {label}
+          </option>
+        ))}
+      </select>
+      <Button look="quiet" aria-label={`Remove ${email}`} title="Remove" disabled={removal.isPending} onClick={() => removal.mutate()}>
+        <Icon name="close" size={16} />
+      </Button>
+      {error && <div className={styles.problem}>{waitOf(error) === undefined ? <Notice error={error} /> : <p role="alert">{waitOf(error)}</p>}</div>}
+    </li>
+  );
+}

@@ -1,0 +1,24 @@
+/** The button that shows with whom a canvas is shared. */
+import { lazy, Suspense, useState } from "react";
+import type { CanvasSummary } from "../api.ts";
+import { Button, Icon } from "../ui/parts.tsx";
+import styles from "./share.module.css";
+
+export const ShareDialog = lazy(async () => ({ default: (await import("./share-dialog.tsx")).ShareDialog }));
+
+export function Share({ canvas }: { canvas: CanvasSummary }) {
+  const [isOpen, setIsOpen] = useState(false);
+  return (
+    <>
+      <Button className={styles.share} title="Who has access" onClick={() => setIsOpen(true)}>
+        <Icon name="share" size={15} />
+        <span>Share</span>
+      </Button>
+      {isOpen && (
+        <Suspense>
+          <ShareDialog canvas={canvas} close={() => setIsOpen(false)} />
+        </Suspense>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,101 @@
+/** Dialogs over the page. */
+import { useMutation } from "@tanstack/react-query";
+import { type ReactNode, useEffect, useRef, useState } from "react";
+import styles from "./dialog.module.css";
+import { Button, Icon, Notice } from "./parts.tsx";
+
+interface DialogProps {
+  label: string;
+  className: string | undefined;
+  close: () => void;
+  children: ReactNode;
+}
+
+/** A modal dialog without content of its own. Escape and a click beside it close it. The keyboard begins at what has `data-first`. */
+export function Dialog({ label, className, close, children }: DialogProps) {
+  const element = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    const dialog = element.current;
+    dialog?.showModal();
+    // A dialog looks for the attribute autofocus, which React does not set.
+    dialog?.querySelector<HTMLElement>("[data-first]")?.focus();
+    return () => dialog?.close();
+  }, []);
+  return (
+    // oxlint-disable-next-line jsx-a11y/click-events-have-key-events -- Escape closes a dialog
+    <dialog ref={element} aria-label={label} className={className} onClose={close} onClick={({ target, currentTarget }) => target === currentTarget && close()}>
+      {children}
+    </dialog>
+  );
+}
+
+/** A dialog with a heading and a button that closes it. */
+export function Modal({ title, close, children }: { title: string; close: () => void; children: ReactNode }) {
+  return (
+    <Dialog label={title} className={styles.modal} close={close}>
+      <div className={styles.head}>
+        <h2 dir="auto">{title}</h2>
+        <Button look="quiet" aria-label="Close" onClick={close}>
+          <Icon name="close" />
+        </Button>
+      </div>
+      <div className={styles.body}>{children}</div>
+    </Dialog>
+  );
+}
+
+interface ConfirmProps {
+  title: string;
+  /** The label of the button that does it. */
+  action: string;
+  /** A word that has to be typed before. */
+  word?: string;
+  run: () => Promise<unknown>;
+  done?: () => void;
+  close: () => void;
+  /** What happens. */
+  children: ReactNode;
+}
+
+/** Asks before something that cannot be undone. The keyboard begins at the button that does nothing, or at the word. */
+export function Confirm({ title, action, word, run, done, close, children }: ConfirmProps) {
+  const [typed, setTyped] = useState("");
+  const attempt = useMutation({
+    mutationFn: run,
+    onSuccess: () => {
+      done?.();
+      close();
+    },
+  });
+  const isReady = word === undefined || typed.trim().toLowerCase() === word;
+  return (
+    <Modal title={title} close={close}>
+      <form
+        className={styles.confirm}
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (isReady && !attempt.isPending) attempt.mutate();
+        }}
+      >
+        <div className={styles.text}>{children}</div>
+        {word !== undefined && (
+          <label className={styles.word}>
+            <span>
+              Type <strong>{word}</strong> to confirm
+            </span>
+            <input data-first autoComplete="off" autoCapitalize="none" spellCheck={false} value={typed} onChange={({ target }) => setTyped(target.value)} />
+          </label>
+        )}
+        {attempt.error && <Notice error={attempt.error} />}
+        <div className={styles.buttons}>
+          <Button {...(word === undefined && { "data-first": true })} onClick={close}>
+            Keep
+          </Button>
+          <Button look="danger" type="submit" disabled={!isReady || attempt.isPending}>
+            {attempt.isPending ? "One moment…" : action}
+          </Button>
+        </div>
+      </form>
+    </Modal>
+  );
+}
