@@ -4,9 +4,9 @@ import { randomUUID } from "node:crypto";
 
 import type { Page } from "playwright-core";
 
-import { ROOT } from "./board.ts";
+import { node, openBoard, path, ROOT, text, until } from "./board.ts";
 import { NOBODY, scene } from "./browser.ts";
-import { admin, type Canvas, makeBoard, png, read, send, stranger } from "./service.ts";
+import { admin, apply, type Canvas, makeBoard, png, read, send, stranger } from "./service.ts";
 import { heading, signIn } from "./steps.ts";
 
 /** A new account with some credit, whose work the embedded models do. */
@@ -32,6 +32,7 @@ async function makeWorkflow(canvas: Canvas, name: string, token: string): Promis
   return made.workflow.id;
 }
 
+const heading2 = (page: Page, name: string) => page.getByRole("heading", { level: 2, name }).waitFor();
 const run = (page: Page) => page.getByRole("button", { name: /^Run( ·|$)/ });
 
 scene("the gallery finds Recipes, and shows what they make, from what, and for which price", async ({ page, expect, isAccessible }) => {
@@ -58,8 +59,6 @@ scene("the gallery finds Recipes, and shows what they make, from what, and for w
   await page.getByRole("button", { name: "Show all Recipes" }).click();
   await storyboard.waitFor();
 });
-
-const heading2 = (page: Page, name: string) => page.getByRole("heading", { level: 2, name }).waitFor();
 
 scene("a Recipe is run from its page by keyboard, and a port without a value is said at its field", async ({ page, expect, isAccessible }) => {
   expect(NOBODY);
@@ -121,4 +120,123 @@ scene("a Recipe with a picture takes one of the canvas or an upload, and makes a
   await progress.locator("img").waitFor();
   await progress.getByRole("link", { name: "Open the canvas" }).click();
   await heading(page, "Material close-up");
+});
+
+scene("a Recipe is run on the board with the selected text, beside it, and its instance is run again", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY);
+  const token = await visitor();
+  const { canvas, url } = await makeBoard("Board with a Recipe", [text("Brief", 0, 0, { metadata: { content: "A harbor at dawn" } })], token);
+  await makeWorkflow((await makeBoard("Elsewhere", [], token)).canvas, "Two lines", token);
+  await openBoard(page, url, token);
+  await node(page, "Brief").click();
+  await page.keyboard.press("w");
+  const panel = page.getByRole("complementary", { name: "Recipes" });
+  await panel.getByRole("button", { name: /^Storyboard/ }).waitFor();
+  await isAccessible();
+  await panel.getByLabel("Search Recipes").fill("Two lines");
+  await panel.getByRole("button", { name: /^Two lines/ }).click();
+  await panel.getByRole("group", { name: "Subject" }).getByText("Brief", { exact: true }).waitFor();
+  assert.equal(await panel.getByLabel("Where the results go").locator("option:checked").textContent(), "Beside “Brief”");
+  await panel.getByRole("button", { name: "Take Brief out of Subject" }).click();
+  await panel.getByRole("button", { name: "Run · free" }).click();
+  await panel.getByText("Write a text here.").waitFor();
+  await panel.getByLabel("Take a text of the canvas for Subject").selectOption({ label: "Brief" });
+  await isAccessible();
+  await panel.getByRole("button", { name: "Run · free" }).click();
+  await panel.getByText("Done", { exact: true }).waitFor();
+  const { nodes, connections } = await until(canvas, "the instance is there", (graph) => graph.nodes.length === 6, token);
+  const brief = nodes.find(({ title }) => title === "Brief");
+  assert(connections.some(({ fromNodeId }) => fromNodeId === brief?.id), "the text leads to the port");
+  await isAccessible();
+  await panel.getByRole("button", { name: "Show on the canvas" }).click();
+  await page.locator(".react-flow__node.selected").nth(1).waitFor();
+  await panel.getByRole("button", { name: "All Recipes" }).click();
+  await panel.getByRole("button", { name: /^Run the selected Two lines/ }).click();
+  await panel.getByRole("button", { name: "Run · free" }).click();
+  await panel.getByText("Done", { exact: true }).waitFor();
+  assert.equal((await read(canvas, token)).nodes.length, 6, "the same nodes are filled again");
+});
+
+scene("a Recipe is forked into a Section, and a run is canceled", async ({ page, expect }) => {
+  expect(NOBODY);
+  const token = await visitor();
+  const { canvas, url } = await makeBoard("Forks", [text("Brief", 0, 0, { metadata: { content: "A harbor at dawn" } })], token);
+  await openBoard(page, url, token);
+  await node(page, "Brief").click();
+  await page.getByRole("button", { name: "Recipes", exact: true }).click();
+  const panel = page.getByRole("complementary", { name: "Recipes" });
+  await panel.getByRole("button", { name: /^Storyboard/ }).click();
+  await panel.getByLabel("Where the results go").selectOption({ label: "In a new Section" });
+  await panel.getByRole("button", { name: "Fork without running" }).click();
+  const { nodes } = await until(canvas, "the instance is in a Section", (graph) => graph.nodes.length === 9, token);
+  const section = nodes.find(({ metadata }) => metadata.section);
+  assert.equal(section?.title, "Storyboard of a brief");
+  assert.equal(nodes.filter(({ metadata }) => metadata.sectionId === section?.id).length, 7);
+  await page.locator(".react-flow__node.selected").first().waitFor();
+  await panel.getByText("What is left empty comes from the nodes").waitFor();
+  await panel.getByRole("button", { name: "All Recipes" }).click();
+  await panel.getByRole("button", { name: /^Storyboard/ }).click();
+  await panel.getByLabel("Where the results go").selectOption({ label: "Beside everything else" });
+  await panel.getByRole("textbox", { name: /^Brief/ }).fill("A walk");
+  await panel.getByRole("button", { name: /^Run · \d+ credits$/ }).click();
+  await panel.getByRole("button", { name: "Cancel the run" }).click();
+  await panel.getByText("Canceled", { exact: true }).waitFor();
+  await panel.getByText("canceled", { exact: true }).first().waitFor();
+  await panel.getByRole("button", { name: "Back to the form" }).click();
+  await panel.getByRole("textbox", { name: /^Brief/ }).waitFor();
+});
+
+scene("a Recipe is made from a Section by keyboard, and run", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY);
+  const token = await visitor();
+  const member = { metadata: { sectionId: "Slogans" } };
+  const { canvas, ids, url } = await makeBoard(
+    "Own Recipe",
+    [
+      { title: "Slogans", type: "sticky", position: { x: 0, y: 0 }, width: 900, height: 400, metadata: { section: true } },
+      text("Product", 60, 100, { metadata: { ...member.metadata, content: "A cup" } }),
+      text("Slogan", 500, 100, member),
+    ],
+    token,
+  );
+  await apply(canvas, [{ type: "connection.create", fromNodeId: ids["Product"], toNodeId: ids["Slogan"], purpose: "flow" }], token);
+  await openBoard(page, url, token);
+  await page.keyboard.press("Control+k");
+  await page.keyboard.type("Slogans");
+  await page.getByRole("option", { name: "Slogans Section" }).waitFor();
+  await page.keyboard.press("Enter");
+  await page.keyboard.press("w");
+  const panel = page.getByRole("complementary", { name: "Recipes" });
+  await panel.getByRole("button", { name: "Make a Recipe from the selection" }).press("Enter");
+  assert.equal(await panel.getByLabel("Name of the Recipe").inputValue(), "Slogans");
+  const [product, slogan] = [panel.getByRole("group", { name: "Product" }), panel.getByRole("group", { name: "Slogan" })];
+  assert.equal(await product.getByLabel("Role").inputValue(), "input");
+  assert(await slogan.getByRole("checkbox", { name: /^Product/ }).isChecked());
+  await panel.getByRole("button", { name: "Make the Recipe" }).press("Enter");
+  await slogan.getByText("Write how it is made.").waitFor();
+  const prompt = slogan.getByLabel("How it is made");
+  await page.waitForFunction(() => document.activeElement?.tagName === "TEXTAREA");
+  await isAccessible();
+  expect(`400 POST ${path(canvas, "/workflows")}`);
+  await prompt.fill("Slogan for {{cup}}");
+  await panel.getByRole("button", { name: "Make the Recipe" }).press("Enter");
+  await slogan.locator("[aria-invalid=true]").waitFor();
+  await prompt.fill("Slogan for {{product}}");
+  await panel.getByRole("button", { name: "Make the Recipe" }).press("Enter");
+  await panel.getByText("What is left empty comes from the nodes").waitFor();
+  await panel.getByRole("button", { name: "Run · free" }).press("Enter");
+  await panel.getByText("Done", { exact: true }).waitFor();
+  await panel.getByText(/cup/).first().waitFor();
+});
+
+scene("a session without the scopes sees Recipes, and why it may not run them", async ({ page, expect }) => {
+  expect(NOBODY);
+  await signIn(page, await visitor("canvas:read"), "/recipes?recipe=storyboard");
+  await heading(page, "Storyboard of a brief");
+  await page.getByText("it lacks canvas:write, asset:read, image:generate").waitFor();
+  assert(await run(page).isDisabled());
+  assert.equal(await page.getByRole("button", { name: "Fork without running" }).count(), 0);
+  expect(`404 GET ${ROOT}/recipes/nothing`);
+  await page.goto("/recipes?recipe=nothing");
+  await heading2(page, "There is nothing here for you");
 });

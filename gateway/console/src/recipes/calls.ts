@@ -27,7 +27,7 @@ export const recipes = {
   // A list is in full unless `view` asks for less.
   list: async (q: string, visibility: Visibility, cursor: string | undefined, signal: AbortSignal) =>
     (await answer(
-      contract.GET("/api/canvas-agent/v1/recipes", { params: { query: { visibility, limit: 50, ...(q && { q }), ...(cursor && { cursor }) } }, signal }),
+      contract.GET("/api/canvas-agent/v1/recipes", { params: { query: { visibility, limit: 100, ...(q && { q }), ...(cursor && { cursor }) } }, signal }),
     )) as Schemas["RecipeList"],
 
   /** A version of a Recipe, or the newest. */

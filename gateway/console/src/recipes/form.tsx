@@ -10,17 +10,11 @@ import { useSettled } from "../ui/hooks.ts";
 import { Button, Icon, messageOf } from "../ui/parts.tsx";
 import { type Recipe, recipes, type RunRecipe } from "./calls.ts";
 import { priceOf } from "./parts.tsx";
-import { inputsOf, missing, MOST_LETTERS, type Port, problemsOf, takesPicture, takesText, type Value, type Values } from "./ports.ts";
+import { inputsOf, missing, MOST_LETTERS, type Port, problemsOf, type Source, takesPicture, takesText, type Value, type Values } from "./ports.ts";
 import styles from "./recipes.module.css";
 
 /** How long nothing was typed before the price is asked for, in milliseconds. */
 const REST = 500;
-
-/** A node whose text a port can take. */
-export interface TextSource {
-  handle: string;
-  title: string;
-}
 
 /** What a start says beside the canvas. */
 export type Filled = Pick<RunRecipe, "inputs" | "model" | "maxCredits" | "instanceNodeId" | "version">;
@@ -34,7 +28,8 @@ interface Props {
   revision: string | undefined;
   /** Values that the selection gives. What is entered here comes before them. */
   given?: Values;
-  texts?: TextSource[];
+  /** Nodes whose text a port can take. */
+  texts?: Source[];
   /** Where the run goes. */
   children: ReactNode;
   run: (filled: Filled) => Promise<void>;
@@ -44,7 +39,7 @@ interface Props {
 }
 
 const NONE: Values = {};
-const NO_TEXTS: TextSource[] = [];
+const NO_TEXTS: Source[] = [];
 
 export function RunForm({ recipe, instance, canvas, revision, given = NONE, texts = NO_TEXTS, children, run, fork, refusal }: Props) {
   const queries = useQueryClient();
@@ -113,14 +108,16 @@ export function RunForm({ recipe, instance, canvas, revision, given = NONE, text
         />
       ))}
       {children}
-      <details className={styles.more}>
-        <summary>Model and spending cap</summary>
-        <Models recipe={recipe} value={model} set={setModel} />
-        <label className={styles.field}>
-          <span>Most credits to spend</span>
-          <input type="number" min={0} step={1} inputMode="numeric" placeholder={shown === undefined ? "" : String(shown)} value={cap} onChange={({ target }) => setCap(target.value)} />
-        </label>
-      </details>
+      {refusal === undefined && (
+        <details className={styles.more}>
+          <summary>Model and spending cap</summary>
+          <Models recipe={recipe} value={model} set={setModel} />
+          <label className={styles.field}>
+            <span>Most credits to spend</span>
+            <input type="number" min={0} step={1} inputMode="numeric" placeholder={shown === undefined ? "" : String(shown)} value={cap} onChange={({ target }) => setCap(target.value)} />
+          </label>
+        </details>
+      )}
       {problems[""] !== undefined && (
         <p className={styles.problem} role="alert">
           {problems[""]}
@@ -181,7 +178,7 @@ interface PortProps {
   value: Value | undefined;
   problem: string | undefined;
   canvas: string | undefined;
-  texts: TextSource[];
+  texts: Source[];
   set: (value: Value) => void;
 }
 

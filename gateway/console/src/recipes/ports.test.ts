@@ -20,7 +20,7 @@ const text = (id: string) => node(id, "text", { metadata: { content: `words of $
 
 const PORTS = [port("product", "image"), port("offer", "text"), port("mood", "sticky", { useAsPreset: true, writtenReference: true })];
 
-const handles = (nodes: Node[]) => inputsOf(filled(PORTS, nodes));
+const handles = (nodes: Node[]) => inputsOf(filled(PORTS, nodes, (id) => id));
 const keys = (ports: Port[]) => ports.map(({ key }) => key);
 
 test("a selection fills ports of its kinds in order, and pictures that are left go to ports that take either", () => {
@@ -31,7 +31,7 @@ test("a selection fills ports of its kinds in order, and pictures that are left 
 
 test("empty nodes and Sections fill nothing", () => {
   const section = node("s", "sticky", { metadata: { section: true, content: "no text of its own" } });
-  assert.deepEqual(filled(PORTS, [node("a", "image"), node("b", "text"), section, node("v", "video", { asset: "asset:a:v" })]), {});
+  assert.deepEqual(filled(PORTS, [node("a", "image"), node("b", "text"), section, node("v", "video", { asset: "asset:a:v" })], String), {});
 });
 
 test("a port without a value is missing unless it has a default", () => {

@@ -5,8 +5,16 @@ import { isSection, type Node } from "../sync/graph.ts";
 
 export type Port = components["schemas"]["RecipePort"];
 
-/** Words, or a node or an asset by its handle. */
-export type Value = { text: string } | { handle: string; title: string; asset?: string };
+/** A node or an asset by its handle. */
+export interface Source {
+  handle: string;
+  title: string;
+  /** The picture, if it is one. */
+  asset?: string;
+}
+
+/** Words, or what a node or an asset holds. */
+export type Value = { text: string } | Source;
 
 /** Values by the key of the port. */
 export type Values = Readonly<Record<string, Value>>;
@@ -38,8 +46,9 @@ export function problemsOf(ports: Port[], fields: FieldProblem[]): Record<string
 
 export const holdsText = (node: Node): boolean => !isSection(node) && (node.type === "text" || node.type === "sticky") && (node.metadata.content ?? "").trim() !== "";
 
-export const valueOf = ({ id, title, type, asset, metadata }: Node): Value => ({
-  handle: `node:${id}`,
+/** A node as a value. `realOf` gives the id that it has at the service. */
+export const valueOf = ({ id, title, type, asset, metadata }: Node, realOf: (id: string) => string): Source => ({
+  handle: `node:${realOf(id)}`,
   title: title || metadata.content?.slice(0, 60) || (type === "image" ? "Image" : "Text"),
   ...(asset !== undefined && { asset }),
 });
@@ -48,14 +57,14 @@ export const valueOf = ({ id, title, type, asset, metadata }: Node): Value => ({
  * What a selection gives to ports: pictures to ports for images and texts to ports for texts, each in order, and then the pictures that
  * are left to ports that take either.
  */
-export function filled(ports: Port[], nodes: Node[]): Values {
+export function filled(ports: Port[], nodes: Node[], realOf: (id: string) => string): Values {
   const pictures = nodes.filter(({ type, asset }) => type === "image" && asset !== undefined);
   const texts = nodes.filter(holdsText);
   const values: Record<string, Value> = {};
   const give = (to: Port[], from: Node[]) => {
     for (const { key } of to) {
       const node = values[key] === undefined ? from.shift() : undefined;
-      if (node) values[key] = valueOf(node);
+      if (node) values[key] = valueOf(node, realOf);
     }
   };
   give(ports.filter((port) => !takesText(port)), pictures);

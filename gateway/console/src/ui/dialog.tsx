@@ -11,8 +11,15 @@ export function Dialog({ label, className, close, children }: { label: string; c
     return () => dialog?.close();
   }, []);
   return (
-    // oxlint-disable-next-line jsx-a11y/click-events-have-key-events -- Escape closes a dialog
-    <dialog ref={element} aria-label={label} className={className} onClose={close} onClick={({ target, currentTarget }) => target === currentTarget && close()}>
+    <dialog
+      ref={element}
+      aria-label={label}
+      className={className}
+      onClose={close}
+      onClick={({ target, currentTarget }) => target === currentTarget && close()}
+      // Escape closes this dialog, and not also the panel that it is in.
+      onKeyDown={(event) => event.key === "Escape" && event.stopPropagation()}
+    >
       {children}
     </dialog>
   );
