@@ -94,6 +94,19 @@ function instanceOf(board: Board, node: Node | undefined): Node | undefined {
   return recipe.role === "instance" ? node : board.graph.nodes.get(board.engine.local(recipe.instance ?? ""));
 }
 
+const isFull = (node: Node | undefined): boolean => node !== undefined && (node.asset !== undefined || holdsText(node));
+
+/** The keys of the ports for which an instance holds a value: in the port's node, or in one that leads to it. */
+function heldBy(board: Board, instance: Node | undefined): Set<string> {
+  const { nodes, connections } = board.graph;
+  const leading = new Set([...connections.values()].filter(({ fromNodeId }) => isFull(nodes.get(fromNodeId))).map(({ toNodeId }) => toNodeId));
+  const full = (instance?.metadata.recipe?.inputs ?? []).filter(({ nodeId }) => {
+    const id = board.engine.local(nodeId);
+    return isFull(nodes.get(id)) || leading.has(id);
+  });
+  return new Set(full.map(({ key }) => key));
+}
+
 function List({ board, nodes, open }: { board: Board; nodes: Node[]; open: (view: View) => void }) {
   const [typed, setTyped] = useState("");
   const q = useSettled(typed.trim(), 250);
@@ -241,6 +254,7 @@ function RecipeSheet({ board, canvas, nodes, revision, chosen, open, recipe }: S
       <RunForm
         recipe={recipe}
         instance={instance}
+        {...(instance !== undefined && { held: heldBy(board, graph.nodes.get(engine.local(instance))) })}
         canvas={canvas}
         revision={revision}
         given={given}

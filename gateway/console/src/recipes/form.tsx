@@ -21,8 +21,9 @@ export type Filled = Pick<RunRecipe, "inputs" | "model" | "maxCredits" | "instan
 
 interface Props {
   recipe: Recipe;
-  /** Whether a run leaves out what it does not name: an instance on a canvas holds values of its own. */
+  /** The instance that is run, if it is on a canvas already, and the keys of the ports for which it holds a value. */
   instance?: string | undefined;
+  held?: ReadonlySet<string>;
   /** The canvas of the run, as far as it exists, and its revision. */
   canvas: string | undefined;
   revision: string | undefined;
@@ -40,8 +41,9 @@ interface Props {
 
 const NONE: Values = {};
 const NO_TEXTS: Source[] = [];
+const NOTHING: ReadonlySet<string> = new Set();
 
-export function RunForm({ recipe, instance, canvas, revision, given = NONE, texts = NO_TEXTS, children, run, fork, refusal }: Props) {
+export function RunForm({ recipe, instance, held = NOTHING, canvas, revision, given = NONE, texts = NO_TEXTS, children, run, fork, refusal }: Props) {
   const queries = useQueryClient();
   const prefix = useId();
   const [own, setOwn] = useState(NONE);
@@ -51,14 +53,14 @@ export function RunForm({ recipe, instance, canvas, revision, given = NONE, text
   const [busy, setBusy] = useState<"run" | "fork">();
 
   const values = { ...given, ...own };
-  const isComplete = instance !== undefined || missing(recipe.inputs, values).length === 0;
+  const lacking = missing(recipe.inputs, values).filter(({ key }) => !held.has(key));
   const filled: Filled = {
     version: recipe.version,
     inputs: inputsOf(values),
     ...(model !== "" && { model }),
     ...(instance !== undefined && { instanceNodeId: instance }),
   };
-  const price = usePrice(recipe, filled, canvas, refusal === undefined && isComplete ? revision : undefined);
+  const price = usePrice(recipe, filled, canvas, refusal === undefined && lacking.length === 0 ? revision : undefined);
   const shown = price ?? (model === "" ? recipe.creditCost : undefined);
   const balance = useQuery({ queryKey: ["balance"], queryFn: ({ signal }) => api.balance(signal) });
 
@@ -82,7 +84,6 @@ export function RunForm({ recipe, instance, canvas, revision, given = NONE, text
 
   function start(event: FormEvent) {
     event.preventDefault();
-    const lacking = instance === undefined ? missing(recipe.inputs, values) : [];
     if (lacking[0]) {
       setProblems(Object.fromEntries(lacking.map((port) => [port.key, takesText(port) ? "Write a text here." : "Choose a picture."])));
       document.getElementById(`${prefix}${lacking[0].key}`)?.focus();
@@ -99,7 +100,8 @@ export function RunForm({ recipe, instance, canvas, revision, given = NONE, text
           key={port.key}
           id={`${prefix}${port.key}`}
           port={port}
-          isOptional={port.useAsPreset || instance !== undefined}
+          isOptional={port.useAsPreset || held.has(port.key)}
+          isHeld={held.has(port.key)}
           value={values[port.key]}
           problem={problems[port.key]}
           canvas={canvas}
@@ -175,6 +177,7 @@ interface PortProps {
   id: string;
   port: Port;
   isOptional: boolean;
+  isHeld: boolean;
   value: Value | undefined;
   problem: string | undefined;
   canvas: string | undefined;
@@ -182,7 +185,7 @@ interface PortProps {
   set: (value: Value) => void;
 }
 
-function PortField({ id, port, isOptional, value, problem, canvas, texts, set }: PortProps) {
+function PortField({ id, port, isOptional, isHeld, value, problem, canvas, texts, set }: PortProps) {
   const [isChoosing, setIsChoosing] = useState(false);
   const chosen = value && "handle" in value ? value : undefined;
   const describedBy = [port.description && `${id}-hint`, problem !== undefined && `${id}-problem`].filter(Boolean).join(" ") || undefined;
@@ -218,7 +221,7 @@ function PortField({ id, port, isOptional, value, problem, canvas, texts, set }:
             rows={3}
             dir="auto"
             maxLength={MOST_LETTERS}
-            placeholder={isOptional ? "Its default, if empty" : undefined}
+            placeholder={isHeld ? "What its node holds, if empty" : isOptional ? "Its default, if empty" : undefined}
             value={value && "text" in value ? value.text : ""}
             aria-required={!isOptional}
             aria-invalid={problem !== undefined}
