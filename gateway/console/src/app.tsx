@@ -8,6 +8,7 @@ import { SignIn } from "./screens/signin.tsx";
 import { SessionContext, useSessionQuery } from "./session.ts";
 import { Failure, Waiting } from "./ui/parts.tsx";
 
+const Elements = lazy(() => import("./screens/elements.tsx"));
 const Recipes = lazy(() => import("./screens/recipes.tsx"));
 
 export function App() {
@@ -23,6 +24,7 @@ export function App() {
                 <Route path="/c/:owner/:id">
                   {({ owner, id }) => <Canvas key={`${owner}/${id}`} handle={`canvas:${owner}:${id}`} />}
                 </Route>
+                <Route path="/elements" component={Elements} />
                 <Route path="/recipes" component={Recipes} />
                 <Route component={Missing} />
               </Switch>

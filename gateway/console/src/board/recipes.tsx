@@ -6,7 +6,7 @@ import { type Filled, RunForm } from "../recipes/form.tsx";
 import { priceOf, Terms } from "../recipes/parts.tsx";
 import { filled, holdsText, valueOf } from "../recipes/ports.ts";
 import { RunProgress } from "../recipes/progress.tsx";
-import styles from "../recipes/recipes.module.css";
+import sheet from "../library/sheet.module.css";
 import { useSession } from "../session.ts";
 import { isSection, type Node } from "../sync/graph.ts";
 import { useSettled } from "../ui/hooks.ts";
@@ -154,14 +154,14 @@ function List({ board, nodes, open }: { board: Board; nodes: Node[]; open: (view
           ))}
         </ul>
       )}
-      {data?.recipes.length === 0 && <p className={styles.hint}>No Recipe matches.</p>}
-      {data?.page.nextCursor && <p className={styles.hint}>There are more. Search to find them.</p>}
+      {data?.recipes.length === 0 && <p className={sheet.hint}>No Recipe matches.</p>}
+      {data?.page.nextCursor && <p className={sheet.hint}>There are more. Search to find them.</p>}
       <div className={panel.make}>
         <Button disabled={nodes.length === 0} onClick={() => open({ kind: "make", ids: nodes.map(({ id }) => id) })}>
           <Icon name="plus" size={16} />
           Make a Recipe from the selection
         </Button>
-        {nodes.length === 0 && <p className={styles.hint}>Select a Section, or the nodes that go in and come out.</p>}
+        {nodes.length === 0 && <p className={sheet.hint}>Select a Section, or the nodes that go in and come out.</p>}
       </div>
     </>
   );
@@ -245,12 +245,12 @@ function RecipeSheet({ board, canvas, nodes, revision, chosen, open, recipe }: S
     <>
       <div className={panel.intro}>
         <h3 dir="auto">{recipe.name}</h3>
-        <p className={styles.hint} dir="auto">
+        <p className={sheet.hint} dir="auto">
           {recipe.summary ?? recipe.description}
         </p>
         <Terms recipe={recipe} />
       </div>
-      {instance !== undefined && <p className={styles.hint}>What is left empty comes from the nodes of this instance, or from those connected to them.</p>}
+      {instance !== undefined && <p className={sheet.hint}>What is left empty comes from the nodes of this instance, or from those connected to them.</p>}
       <RunForm
         recipe={recipe}
         instance={instance}
@@ -264,7 +264,7 @@ function RecipeSheet({ board, canvas, nodes, revision, chosen, open, recipe }: S
         refusal={lacking.length > 0 ? `This session may not run Recipes: it lacks ${lacking.join(", ")}.` : undefined}
       >
         {instance === undefined && (
-          <label className={styles.field}>
+          <label className={sheet.field}>
             <span>Where the results go</span>
             <select value={place} onChange={({ target }) => setWanted(target.value as Place)}>
               {places.map(([name, label]) => (

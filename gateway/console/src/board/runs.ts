@@ -108,6 +108,8 @@ export interface Making {
   references: { node: Node; role?: Role }[];
   /** Nodes that the results follow from, beside the references. */
   sources: Node[];
+  /** Handles of versions of Elements. */
+  elements: string[];
   size: string;
   quality: string;
   count: number;
@@ -115,7 +117,7 @@ export interface Making {
 
 /** Generates pictures into new nodes, for at most the price that was shown. */
 export async function makeImages(board: Board, canvas: string, making: Making): Promise<void> {
-  const { operation, model, prompt, references, sources, size, quality, count } = making;
+  const { operation, model, prompt, references, sources, elements, size, quality, count } = making;
   const title = (prompt.trim().split("\n")[0] || references[0]?.node.title || "Image").slice(0, 60);
   const targets = targetsFor(board, count, references[0]?.node ?? sources[0], title);
   const links = [
@@ -131,6 +133,7 @@ export async function makeImages(board: Board, canvas: string, making: Making): 
       maxCredits: model.creditCost * count,
       ...(prompt.trim() !== "" && { prompt }),
       ...(references.length > 0 && { references: references.map(({ node, role }) => referenceOf(board, node, role)) }),
+      ...(elements.length > 0 && { elements }),
       ...(size !== "" && { size }),
       ...(quality !== "" && { quality }),
     }),

@@ -1,12 +1,13 @@
 /** Makes a Recipe from nodes of the canvas: what goes in, and how the others are made from it. */
 import { useQueryClient } from "@tanstack/react-query";
-import { type FormEvent, type ReactNode, useState } from "react";
+import { type FormEvent, useState } from "react";
 import { Problem } from "../errors.ts";
 import { insist } from "../insist.ts";
 import { recipes } from "../recipes/calls.ts";
 import { KINDS } from "../recipes/parts.tsx";
 import { MOST_LETTERS } from "../recipes/ports.ts";
-import styles from "../recipes/recipes.module.css";
+import { Field } from "../library/field.tsx";
+import sheet from "../library/sheet.module.css";
 import { bodyOf, keyed, MOST_INPUTS, MOST_OUTPUTS, type Part, partProblems, partsOf, proposed } from "../recipes/workflow.ts";
 import { Button, messageOf } from "../ui/parts.tsx";
 import type { Board } from "./board.ts";
@@ -78,8 +79,8 @@ export function WorkflowForm({ board, canvas, ids, made }: Props) {
   }
 
   return (
-    <form className={styles.form} noValidate onSubmit={(event) => void make(event)}>
-      <p className={styles.hint}>The new Recipe is yours alone. Its first instance goes onto this canvas; nothing runs.</p>
+    <form className={sheet.form} noValidate onSubmit={(event) => void make(event)}>
+      <p className={sheet.hint}>The new Recipe is yours alone. Its first instance goes onto this canvas; nothing runs.</p>
       <Field label="Name of the Recipe" id="workflow-name" problem={problems["name"]}>
         {(shared) => <input {...shared} type="text" dir="auto" maxLength={160} value={name} onChange={({ target }) => setName(target.value)} />}
       </Field>
@@ -89,9 +90,9 @@ export function WorkflowForm({ board, canvas, ids, made }: Props) {
       {parts.map((part, index) => (
         <PartFields key={part.id} part={part} title={board.graph.nodes.get(part.id)?.title || `${KINDS[part.type]} ${index + 1}`} all={all} problems={problems} change={(to) => change(part.id, to)} />
       ))}
-      {parts.length === 0 && <p className={styles.problem}>The selection has no pictures and texts.</p>}
+      {parts.length === 0 && <p className={sheet.problem}>The selection has no pictures and texts.</p>}
       {problems[""] !== undefined && (
-        <p className={styles.problem} role="alert">
+        <p className={sheet.problem} role="alert">
           {problems[""]}
         </p>
       )}
@@ -99,26 +100,6 @@ export function WorkflowForm({ board, canvas, ids, made }: Props) {
         {isMaking ? "Making…" : "Make the Recipe"}
       </Button>
     </form>
-  );
-}
-
-interface Shared {
-  id: string;
-  "aria-invalid": boolean;
-  "aria-describedby": string | undefined;
-}
-
-function Field({ label, id, problem, children }: { label: string; id: string; problem?: string | undefined; children: (shared: Shared) => ReactNode }) {
-  return (
-    <div className={styles.field}>
-      <label htmlFor={id}>{label}</label>
-      {children({ id, "aria-invalid": problem !== undefined, "aria-describedby": problem === undefined ? undefined : `${id}-problem` })}
-      {problem !== undefined && (
-        <p id={`${id}-problem`} className={styles.problem}>
-          {problem}
-        </p>
-      )}
-    </div>
   );
 }
 

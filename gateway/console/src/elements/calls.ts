@@ -14,6 +14,9 @@ export type SourceHealth = Schemas["SourceHealth"];
 export const TYPES: ElementType[] = ["character", "product/object", "environment", "style", "material/texture", "lighting"];
 export const MOST_SOURCES = 8;
 
+/** What a type is called. */
+export const typeName = (type: ElementType): string => `${type[0]?.toUpperCase()}${type.slice(1).replace("/", " or ")}`;
+
 /** The handle of a source, which belongs to the owner of the Element. */
 export const sourceOf = (ownerUid: string, assetId: string): string => `asset:${ownerUid}:${assetId}`;
 
@@ -26,7 +29,7 @@ const patch = async (elementId: string, body: Schemas["ElementPatch"]): Promise<
 export const elements = {
   list: (state: Lifecycle, search: string, cursor: string | undefined, signal: AbortSignal) =>
     answer(
-      contract.GET("/api/canvas-agent/v1/elements", { params: { query: { state, limit: 50, ...(search && { search }), ...(cursor && { cursor }) } }, signal }),
+      contract.GET("/api/canvas-agent/v1/elements", { params: { query: { state, limit: 100, ...(search && { search }), ...(cursor && { cursor }) } }, signal }),
     ),
 
   read: async (elementId: string, signal: AbortSignal) =>
@@ -45,8 +48,17 @@ export const elements = {
 };
 
 export const collections = {
-  list: (cursor: string | undefined, signal: AbortSignal) =>
-    answer(contract.GET("/api/canvas-agent/v1/element-collections", { params: { query: { limit: 100, ...(cursor && { cursor }) } }, signal })),
+  /** All of them. */
+  async list(signal: AbortSignal): Promise<Collection[]> {
+    const all = new Map<string, Collection>();
+    for (let cursor: string | null | undefined; cursor !== null; ) {
+      const query = { limit: 100, ...(cursor && { cursor }) };
+      const list = await answer(contract.GET("/api/canvas-agent/v1/element-collections", { params: { query }, signal }));
+      for (const collection of list.collections) all.set(collection.id, collection);
+      cursor = list.page.nextCursor ?? null;
+    }
+    return [...all.values()];
+  },
 
   create: (name: string) => answer(contract.POST("/api/canvas-agent/v1/element-collections", { body: { name }, signal: patience() })),
   rename: (collectionId: string, name: string) => answer(contract.PATCH(COLLECTION, { params: { path: { collectionId } }, body: { name }, signal: patience() })),

@@ -11,6 +11,7 @@ import { Button, Icon, messageOf } from "../ui/parts.tsx";
 import { type Recipe, recipes, type RunRecipe } from "./calls.ts";
 import { priceOf } from "./parts.tsx";
 import { inputsOf, missing, MOST_LETTERS, type Port, problemsOf, type Source, takesPicture, takesText, type Value, type Values } from "./ports.ts";
+import sheet from "../library/sheet.module.css";
 import styles from "./recipes.module.css";
 
 /** How long nothing was typed before the price is asked for, in milliseconds. */
@@ -94,7 +95,7 @@ export function RunForm({ recipe, instance, held = NOTHING, canvas, revision, gi
   }
 
   return (
-    <form className={styles.form} noValidate onSubmit={start}>
+    <form className={sheet.form} noValidate onSubmit={start}>
       {recipe.inputs.map((port) => (
         <PortField
           key={port.key}
@@ -111,22 +112,22 @@ export function RunForm({ recipe, instance, held = NOTHING, canvas, revision, gi
       ))}
       {children}
       {refusal === undefined && (
-        <details className={styles.more}>
+        <details className={sheet.more}>
           <summary>Model and spending cap</summary>
           <Models recipe={recipe} value={model} set={setModel} />
-          <label className={styles.field}>
+          <label className={sheet.field}>
             <span>Most credits to spend</span>
             <input type="number" min={0} step={1} inputMode="numeric" placeholder={shown === undefined ? "" : String(shown)} value={cap} onChange={({ target }) => setCap(target.value)} />
           </label>
         </details>
       )}
       {problems[""] !== undefined && (
-        <p className={styles.problem} role="alert">
+        <p className={sheet.problem} role="alert">
           {problems[""]}
         </p>
       )}
-      {refusal !== undefined && <p className={styles.hint}>{refusal}</p>}
-      <div className={styles.buttons}>
+      {refusal !== undefined && <p className={sheet.hint}>{refusal}</p>}
+      <div className={sheet.buttons}>
         <Button look="primary" type="submit" disabled={busy !== undefined || refusal !== undefined}>
           {busy === "run" ? "Starting…" : shown === undefined ? "Run" : `Run · ${priceOf(shown)}`}
         </Button>
@@ -136,7 +137,7 @@ export function RunForm({ recipe, instance, held = NOTHING, canvas, revision, gi
           </Button>
         )}
       </div>
-      {shown !== undefined && shown > 0 && balance.data !== undefined && <p className={styles.hint}>{count(balance.data, "credit")} left</p>}
+      {shown !== undefined && shown > 0 && balance.data !== undefined && <p className={sheet.hint}>{count(balance.data, "credit")} left</p>}
     </form>
   );
 }
@@ -159,7 +160,7 @@ function Models({ recipe, value, set }: { recipe: Recipe; value: string; set: (v
   if (!makesPictures) return null;
   const able = data?.filter(({ capabilities }) => capabilities.includes("image.generate") || capabilities.includes("image.edit"));
   return (
-    <label className={styles.field}>
+    <label className={sheet.field}>
       <span>Model for the pictures</span>
       <select value={value} onChange={({ target }) => set(target.value)}>
         <option value="">As the Recipe says</option>
@@ -202,7 +203,7 @@ function PortField({ id, port, isOptional, isHeld, value, problem, canvas, texts
         {isOptional && <small>optional</small>}
       </label>
       {port.description && (
-        <p id={`${id}-hint`} className={styles.hint} dir="auto">
+        <p id={`${id}-hint`} className={sheet.hint} dir="auto">
           {port.description}
         </p>
       )}
@@ -255,7 +256,7 @@ function PortField({ id, port, isOptional, isHeld, value, problem, canvas, texts
         choosePicture
       )}
       {problem !== undefined && (
-        <p id={`${id}-problem`} className={styles.problem}>
+        <p id={`${id}-problem`} className={sheet.problem}>
           {problem}
         </p>
       )}

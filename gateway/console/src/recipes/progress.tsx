@@ -7,6 +7,7 @@ import { Thumb } from "../library/thumb.tsx";
 import { Button, Failure, Icon, Notice, Waiting } from "../ui/parts.tsx";
 import { type RecipeRun, recipes, type RunOutput } from "./calls.ts";
 import { KindIcon, priceOf, StandIn } from "./parts.tsx";
+import sheet from "../library/sheet.module.css";
 import styles from "./recipes.module.css";
 
 /** How often a run is read while it is under way, in milliseconds. */
@@ -55,12 +56,12 @@ export function RunProgress({ run, children }: Props) {
         ))}
       </ol>
       {data.failure && (
-        <p className={styles.reason}>
+        <p className={sheet.reason}>
           {data.failure.message} <code>{data.failure.code}</code>. {data.failure.retryable ? "Another attempt may succeed." : "Another attempt will fail in the same way."}
         </p>
       )}
       {error !== undefined && <Notice error={error} />}
-      <div className={styles.buttons}>
+      <div className={sheet.buttons}>
         {isActive(data.status) && (
           <Button disabled={isCanceling} onClick={() => void cancel()}>
             {isCanceling ? "Canceling…" : "Cancel the run"}
@@ -105,7 +106,7 @@ function Step({ output: { label, type, status, standIn, value, assetId, failure 
         </span>
       )}
       {failure && (
-        <p className={styles.reason}>
+        <p className={sheet.reason}>
           {failure.message} <code>{failure.code}</code>
         </p>
       )}

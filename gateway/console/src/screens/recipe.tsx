@@ -10,6 +10,7 @@ import { onNewest, type Recipe, recipes, RUN_SCOPES } from "../recipes/calls.ts"
 import { type Filled, RunForm } from "../recipes/form.tsx";
 import { KindIcon, priceOf, StandIn, Terms } from "../recipes/parts.tsx";
 import { RunProgress } from "../recipes/progress.tsx";
+import sheet from "../library/sheet.module.css";
 import styles from "../recipes/recipes.module.css";
 import { useSession } from "../session.ts";
 import { useTitle } from "../ui/hooks.ts";
@@ -32,7 +33,7 @@ export function RecipePage({ id }: { id: string }) {
   return (
     <Shell>
       <div className={page.page}>
-        <Link className={styles.back} href="/recipes">
+        <Link className={sheet.back} href="/recipes">
           <Icon name="back" size={16} />
           All Recipes
         </Link>
@@ -88,7 +89,7 @@ function Details({ recipe }: { recipe: Recipe }) {
 
   return (
     <>
-      <header className={styles.intro}>
+      <header className={sheet.intro}>
         <p className={styles.category}>
           {recipe.category}
           {recipe.visibility === "private" && <span className={styles.yours}>Yours</span>}
@@ -99,8 +100,8 @@ function Details({ recipe }: { recipe: Recipe }) {
         </p>
         <Terms recipe={recipe} />
       </header>
-      <div className={styles.columns}>
-        <section className={styles.sheet} aria-label="Inputs">
+      <div className={sheet.columns}>
+        <section className={sheet.sheet} aria-label="Inputs">
           <h2>What it needs</h2>
           <RunForm
             recipe={recipe}
@@ -110,7 +111,7 @@ function Details({ recipe }: { recipe: Recipe }) {
             {...(session.scopes.includes("canvas:write") && { fork })}
             refusal={refusal}
           >
-            <label className={styles.field}>
+            <label className={sheet.field}>
               <span>Canvas for the results</span>
               <select value={target} onChange={({ target }) => setChosen(target.value)}>
                 {canvases?.map(({ handle, title }) => (
@@ -123,9 +124,9 @@ function Details({ recipe }: { recipe: Recipe }) {
             </label>
           </RunForm>
         </section>
-        <div className={styles.results}>
+        <div className={sheet.results}>
           {run !== null && (
-            <div className={styles.sheet}>
+            <div className={sheet.sheet}>
               <h2>Run</h2>
               <RunProgress key={run} run={run}>
                 {({ canvasHandle }) => (
@@ -141,7 +142,7 @@ function Details({ recipe }: { recipe: Recipe }) {
               </RunProgress>
             </div>
           )}
-          <section className={styles.sheet} aria-label="Outputs">
+          <section className={sheet.sheet} aria-label="Outputs">
             <h2>What it makes</h2>
             <ol className={styles.steps}>
               {recipe.outputs.map(({ key, label, description, nodeType, model, standIn, creditCost }) => (
@@ -157,7 +158,7 @@ function Details({ recipe }: { recipe: Recipe }) {
                     </span>
                   </div>
                   {description && (
-                    <p className={styles.hint} dir="auto">
+                    <p className={sheet.hint} dir="auto">
                       {description}
                     </p>
                   )}
