@@ -6,7 +6,7 @@ import type { Page } from "playwright-core";
 
 import { node, openBoard, path, ROOT, text, until } from "./board.ts";
 import { NOBODY, scene } from "./browser.ts";
-import { admin, apply, type Canvas, makeBoard, png, read, send, stranger } from "./service.ts";
+import { admin, apply, type Canvas, makeBoard, png, read, send, stranger, TOKEN } from "./service.ts";
 import { heading, signIn } from "./steps.ts";
 
 /** A new account with some credit, whose work the embedded models do. */
@@ -227,6 +227,22 @@ scene("a Recipe is made from a Section by keyboard, and run", async ({ page, exp
   await panel.getByRole("button", { name: "Run · free" }).press("Enter");
   await panel.getByText("Done", { exact: true }).waitFor();
   await panel.getByText(/cup/).first().waitFor();
+});
+
+scene("a step that fails says why, and what depends on it is not made", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY);
+  const { canvas } = await makeBoard("Failing", []);
+  const id = await makeWorkflow(canvas, "Refused", TOKEN);
+  await signIn(page, TOKEN, `/recipes?recipe=${id}`);
+  await page.getByRole("textbox", { name: "Subject" }).fill("A cup [[sim:content]]");
+  await page.getByLabel("Canvas for the results").selectOption(canvas.handle);
+  await run(page).click();
+  const progress = page.getByRole("region", { name: "Run", exact: true });
+  await progress.getByText("Failed", { exact: true }).waitFor({ timeout: 30_000 });
+  const steps = progress.getByRole("listitem");
+  await steps.filter({ hasText: "slogan" }).locator("code").waitFor();
+  await steps.filter({ hasText: "caption" }).getByText("canceled", { exact: true }).waitFor();
+  await isAccessible();
 });
 
 scene("a session without the scopes sees Recipes, and why it may not run them", async ({ page, expect }) => {

@@ -1,6 +1,7 @@
 /** Recipes beside the board: run on the selection, forked into a Section, and made from a selection. */
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useEffect, useMemo, useRef, useState } from "react";
+import { count } from "../format.ts";
 import { type Recipe, recipes, type RecipeRun, RUN_SCOPES } from "../recipes/calls.ts";
 import { type Filled, RunForm } from "../recipes/form.tsx";
 import { priceOf, Terms } from "../recipes/parts.tsx";
@@ -146,7 +147,7 @@ function List({ board, nodes, open }: { board: Board; nodes: Node[]; open: (view
                   <bdi>{one.name}</bdi>
                 </strong>
                 <span>
-                  {one.inputs.length} → {one.outputs.length} · {priceOf(one.creditCost)}
+                  {count(one.inputs.length, "input")}, {count(one.outputs.length, "output")} · {priceOf(one.creditCost)}
                   {one.visibility === "private" && " · yours"}
                 </span>
               </button>
