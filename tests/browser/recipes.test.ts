@@ -113,6 +113,9 @@ scene("a Recipe with a picture takes one of the canvas or an upload, and makes a
   await run(page).click();
   await page.getByRole("alert").waitFor();
   await page.getByLabel("Most credits to spend").fill("");
+  // With a model of one's own, the price is that of a dry run.
+  await page.getByLabel("Model for the pictures").selectOption({ index: 1 });
+  await page.getByRole("button", { name: "Run · 1 credit", exact: true }).waitFor();
   await page.getByLabel("Canvas for the results").selectOption({ label: "A new canvas" });
   await run(page).click();
   const progress = page.getByRole("region", { name: "Run", exact: true });

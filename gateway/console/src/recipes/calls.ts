@@ -55,8 +55,11 @@ export const recipes = {
       contract.POST("/api/canvas-agent/v1/canvases/{canvasId}/workflows", { params: { path: { canvasId } }, body, signal: patience() }),
     )) as Schemas["WorkflowResult"],
 
-  readRun: async (runId: string, signal: AbortSignal) =>
-    (await answer(contract.GET("/api/canvas-agent/v1/runs/{runId}", { params: { path: { runId } }, signal }))) as RecipeRun,
+  async readRun(runId: string, signal: AbortSignal): Promise<RecipeRun> {
+    const run = await answer(contract.GET("/api/canvas-agent/v1/runs/{runId}", { params: { path: { runId } }, signal }));
+    if (run.kind !== "recipe") throw new Problem(404, "This is not the run of a Recipe.");
+    return run as RecipeRun;
+  },
 };
 
 /** Starts something on the newest revision of a canvas: again when others were faster. */
