@@ -13,9 +13,9 @@ export const saved = (page: Page) => page.locator('[data-save="saved"]').waitFor
 export const titled = (graph: Graph, title: string) => graph.nodes.find((node) => node.title === title);
 
 /** Waits until the canvas at the service satisfies `holds`. */
-export async function until(canvas: Canvas, what: string, holds: (graph: Graph & { batches: string[] }) => boolean): Promise<Graph & { batches: string[] }> {
-  let graph = await read(canvas);
-  for (const start = Date.now(); !holds(graph); graph = await read(canvas)) {
+export async function until(canvas: Canvas, what: string, holds: (graph: Graph & { batches: string[] }) => boolean, token = TOKEN): Promise<Graph & { batches: string[] }> {
+  let graph = await read(canvas, token);
+  for (const start = Date.now(); !holds(graph); graph = await read(canvas, token)) {
     assert(Date.now() - start < 15_000, `${what}: ${JSON.stringify(graph.nodes.map(({ title, position }) => [title, position.x, position.y])).slice(0, 2000)}`);
     await new Promise((resume) => setTimeout(resume, 50));
   }

@@ -101,8 +101,8 @@ export async function apply(canvas: Canvas, operations: object[], token = TOKEN)
 }
 
 /** A canvas with these nodes, by their titles. */
-export async function makeBoard(title: string, nodes: (Partial<Node> & { title: string })[]): Promise<{ canvas: Canvas; ids: Record<string, string>; url: string }> {
-  const { canvas } = await send<{ canvas: Canvas }>("POST", "/canvases", { title });
+export async function makeBoard(title: string, nodes: (Partial<Node> & { title: string })[], token = TOKEN): Promise<{ canvas: Canvas; ids: Record<string, string>; url: string }> {
+  const { canvas } = await send<{ canvas: Canvas }>("POST", "/canvases", { title }, token);
   const ids: Record<string, string> = {};
   for (let at = 0; at < nodes.length; at += 200) {
     const operations = nodes.slice(at, at + 200).map((node) => {
@@ -110,7 +110,7 @@ export async function makeBoard(title: string, nodes: (Partial<Node> & { title: 
       const home = sectionId === undefined ? {} : { sectionId: ids[sectionId] ?? sectionId };
       return { type: "node.create", clientId: node.title, node: { type: "text", ...node, metadata: { ...metadata, ...home } } };
     });
-    Object.assign(ids, await apply(canvas, operations));
+    Object.assign(ids, await apply(canvas, operations, token));
   }
   return { canvas, ids, url: `${BASE_URL}/c/${canvas.ownerUid}/${canvas.id}` };
 }

@@ -8,6 +8,8 @@ import { SignIn } from "./screens/signin.tsx";
 import { SessionContext, useSessionQuery } from "./session.ts";
 import { Failure, Waiting } from "./ui/parts.tsx";
 
+const Elements = lazy(() => import("./screens/elements.tsx"));
+const Recipes = lazy(() => import("./screens/recipes.tsx"));
 const Settings = lazy(async () => ({ default: (await import("./screens/settings/settings.tsx")).Settings }));
 
 export function App() {
@@ -17,20 +19,18 @@ export function App() {
         <Route path="/signin" component={SignIn} />
         <Route>
           <SignedIn>
-            <Switch>
-              <Route path="/" component={Canvases} />
-              <Route path="/c/:owner/:id">
-                {({ owner, id }) => <Canvas key={`${owner}/${id}`} handle={`canvas:${owner}:${id}`} />}
-              </Route>
-              <Route path="/settings/*?">
-                {(params) => (
-                  <Suspense fallback={<Waiting label="Loading" />}>
-                    <Settings path={params["*"] ?? ""} />
-                  </Suspense>
-                )}
-              </Route>
-              <Route component={Missing} />
-            </Switch>
+            <Suspense fallback={<Waiting label="Loading" />}>
+              <Switch>
+                <Route path="/" component={Canvases} />
+                <Route path="/c/:owner/:id">
+                  {({ owner, id }) => <Canvas key={`${owner}/${id}`} handle={`canvas:${owner}:${id}`} />}
+                </Route>
+                <Route path="/recipes" component={Recipes} />
+                <Route path="/elements" component={Elements} />
+                <Route path="/settings/*?">{(params) => <Settings path={params["*"] ?? ""} />}</Route>
+                <Route component={Missing} />
+              </Switch>
+            </Suspense>
           </SignedIn>
         </Route>
       </Switch>

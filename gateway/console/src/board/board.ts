@@ -63,7 +63,7 @@ export interface Ui {
   /** Nodes that are being moved, and how far. */
   drag: { ids: ReadonlySet<string>; by: Point } | undefined;
   resize: { id: string; box: Box } | undefined;
-  panel: "inspect" | "make" | "runs" | "outline" | "findings" | undefined;
+  panel: "inspect" | "make" | "recipes" | "runs" | "outline" | "findings" | undefined;
 }
 
 const NOTHING: ReadonlySet<string> = new Set();

@@ -58,6 +58,7 @@ export const COMMANDS: readonly Command[] = [
   { id: "hand", label: "Hand tool: drag the view", group: "View", keys: ["H"], run: (board) => board.set({ tool: board.getUi().tool === "hand" ? "select" : "hand" }) },
   { id: "inspect", label: "Properties and Actions", group: "View", keys: ["P"], run: (board) => board.set({ panel: board.getUi().panel === "inspect" ? undefined : "inspect" }) },
   { id: "make", label: "Make pictures with a model", group: "View", keys: ["G"], run: (board) => board.set({ panel: board.getUi().panel === "make" ? undefined : "make" }) },
+  { id: "recipes", label: "Run or make a Recipe", group: "View", keys: ["W"], run: (board) => board.set({ panel: board.getUi().panel === "recipes" ? undefined : "recipes" }) },
   { id: "runs", label: "Runs on this canvas", group: "View", keys: ["R"], run: (board) => board.set({ panel: board.getUi().panel === "runs" ? undefined : "runs" }) },
   { id: "outline", label: "Outline", group: "View", keys: ["O"], run: (board) => board.set({ panel: board.getUi().panel === "outline" ? undefined : "outline" }) },
   { id: "palette", label: "Find a command or a node", group: "View", keys: ["Mod+K"], run: (board) => board.set({ dialog: "palette" }) },

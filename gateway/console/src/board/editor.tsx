@@ -18,6 +18,7 @@ import { useEngine } from "./engines.ts";
 import { Inspector } from "./inspector.tsx";
 import { Make } from "./make.tsx";
 import { OutlineTree } from "./outline.tsx";
+import { Recipes } from "./recipes.tsx";
 import { RunList } from "./run-list.tsx";
 import { isActive } from "./runs.ts";
 import { ActivityLine, Conflicts, Notices, SaveState, Stopped, UploadList } from "./status.tsx";
@@ -193,6 +194,11 @@ export function Editor({ handle, review, live, reload, signedOut }: Props) {
               <Make board={board} canvas={handle} nodes={board.selected} />
             </Side>
           )}
+          {ui.panel === "recipes" && graph && (
+            <Side title="Recipes" close={() => closePanel(board)}>
+              <Recipes board={board} canvas={handle} nodes={board.selected} revision={state === "saved" ? revision : undefined} />
+            </Side>
+          )}
           {ui.panel === "runs" && graph && (
             <Side title="Runs" close={() => closePanel(board)}>
               <RunList board={board} canvas={handle} revision={revision} />
@@ -275,6 +281,10 @@ function PanelToggles({ board, panel, findings, scopes }: { board: Board; panel:
           Make
         </Button>
       )}
+      <Button data-panel="recipes" aria-expanded={panel === "recipes"} onClick={() => toggle("recipes")}>
+        <Icon name="recipe" size={16} />
+        Recipes
+      </Button>
       {canSeeRuns && (
         <Button data-panel="runs" aria-expanded={panel === "runs"} onClick={() => toggle("runs")}>
           <Icon name="clock" size={16} />

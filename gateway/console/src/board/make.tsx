@@ -2,8 +2,11 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { api, type ImageOperation, type Model } from "../api.ts";
+import { ElementChooser } from "../elements/chooser.tsx";
+import type { Element } from "../elements/calls.ts";
 import { Problem } from "../errors.ts";
 import { count as counted } from "../format.ts";
+import { useSession } from "../session.ts";
 import type { Node, Role } from "../sync/graph.ts";
 import { Button, Failure, messageOf, Waiting } from "../ui/parts.tsx";
 import type { Board } from "./board.ts";
@@ -33,12 +36,14 @@ export function Make({ board, canvas, nodes }: { board: Board; canvas: string; n
 }
 
 function MakeForm({ board, canvas, nodes, models }: { board: Board; canvas: string; nodes: Node[]; models: Model[] }) {
+  const { session } = useSession();
   const queries = useQueryClient();
   const balance = useQuery({ queryKey: ["balance"], queryFn: ({ signal }) => api.balance(signal) });
   const [key, setKey] = useState(models[0]?.id);
   const [typed, setTyped] = useState<string>();
   const [wanted, setWanted] = useState<ImageOperation>("generate");
   const [roles, setRoles] = useState<Record<string, Role | "">>({});
+  const [elements, setElements] = useState<Element[]>([]);
   const [size, setSize] = useState("");
   const [quality, setQuality] = useState("");
   const [count, setCount] = useState(1);
@@ -66,6 +71,7 @@ function MakeForm({ board, canvas, nodes, models }: { board: Board; canvas: stri
         prompt,
         references: pictures.map((node) => ({ node, ...(roles[node.id] && { role: roles[node.id] as Role }) })),
         sources: text ? [text] : [],
+        elements: elements.map(({ versionHandle }) => versionHandle),
         size: sizes.includes(size) ? size : "",
         quality: qualities.includes(quality) ? quality : "",
         count,
@@ -123,6 +129,7 @@ function MakeForm({ board, canvas, nodes, models }: { board: Board; canvas: stri
       ) : (
         <p className={styles.hint}>Select pictures to use them as references, or a text to use it as the prompt.</p>
       )}
+      {session.scopes.includes("element:read") && <ElementChooser chosen={elements} set={setElements} />}
       {sizes.length > 0 && <Choice label="Size" value={size} options={sizes} set={setSize} />}
       {qualities.length > 0 && <Choice label="Quality" value={quality} options={qualities} set={setQuality} />}
       <fieldset className={styles.counts}>

@@ -22,17 +22,24 @@ export function Dialog({ label, className, close, children }: DialogProps) {
     return () => dialog?.close();
   }, []);
   return (
-    // oxlint-disable-next-line jsx-a11y/click-events-have-key-events -- Escape closes a dialog
-    <dialog ref={element} aria-label={label} className={className} onClose={close} onClick={({ target, currentTarget }) => target === currentTarget && close()}>
+    <dialog
+      ref={element}
+      aria-label={label}
+      className={className}
+      onClose={close}
+      onClick={({ target, currentTarget }) => target === currentTarget && close()}
+      // Escape closes this dialog, and not also the panel that it is in.
+      onKeyDown={(event) => event.key === "Escape" && event.stopPropagation()}
+    >
       {children}
     </dialog>
   );
 }
 
 /** A dialog with a heading and a button that closes it. */
-export function Modal({ title, close, children }: { title: string; close: () => void; children: ReactNode }) {
+export function Modal({ title, isWide = false, close, children }: { title: string; isWide?: boolean; close: () => void; children: ReactNode }) {
   return (
-    <Dialog label={title} className={styles.modal} close={close}>
+    <Dialog label={title} className={isWide ? styles.wide : styles.modal} close={close}>
       <div className={styles.head}>
         <h2 dir="auto">{title}</h2>
         <Button look="quiet" aria-label="Close" onClick={close}>

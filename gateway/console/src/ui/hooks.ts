@@ -42,3 +42,13 @@ export function useIsNear(element: Element | null): boolean {
   }, [element]);
   return isNear;
 }
+
+/** `value` once it has not changed for a while, in milliseconds. */
+export function useSettled<T>(value: T, rest: number): T {
+  const [settled, setSettled] = useState(value);
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(value), rest);
+    return () => clearTimeout(timer);
+  }, [value, rest]);
+  return settled;
+}

@@ -1,0 +1,58 @@
+/** What a Recipe makes, from what, and for which price. */
+import { count } from "../format.ts";
+import { Icon } from "../ui/parts.tsx";
+import type { Recipe } from "./calls.ts";
+import styles from "./recipes.module.css";
+
+export const priceOf = (credits: number): string => (credits === 0 ? "free" : count(credits, "credit"));
+
+/** The names of the models that make the outputs. */
+export const modelsOf = ({ outputs }: Recipe): string[] => [...new Set(outputs.flatMap(({ model }) => model?.name ?? []))];
+
+const ICONS = { image: "picture", text: "text", sticky: "note" } as const;
+export const KINDS = { image: "picture", text: "text", sticky: "note" } as const;
+
+export const KindIcon = ({ kind, size = 15 }: { kind: keyof typeof ICONS; size?: number }) => <Icon name={ICONS[kind]} size={size} />;
+
+/** The ports of a Recipe: from what it makes what. */
+export function Ports({ recipe: { inputs, outputs } }: { recipe: Recipe }) {
+  return (
+    <div className={styles.ports}>
+      <ul aria-label="From">
+        {inputs.map(({ key, label, nodeType, useAsPreset }) => (
+          <li key={key} title={`${KINDS[nodeType]}${useAsPreset ? ", optional" : ""}`} data-optional={useAsPreset}>
+            <KindIcon kind={nodeType} />
+            <bdi>{label}</bdi>
+          </li>
+        ))}
+      </ul>
+      <span aria-hidden="true">→</span>
+      <ul aria-label="Makes">
+        {outputs.map(({ key, label, nodeType }) => (
+          <li key={key} title={KINDS[nodeType]}>
+            <KindIcon kind={nodeType} />
+            <bdi>{label}</bdi>
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+/** Price, models, and whether the results only stand in for those of a provider. */
+export function Terms({ recipe }: { recipe: Recipe }) {
+  const models = modelsOf(recipe);
+  return (
+    <p className={styles.terms}>
+      <strong>{priceOf(recipe.creditCost)}</strong>
+      <bdi>{models.length > 0 ? models.join(", ") : "no model for it"}</bdi>
+      {recipe.outputs.some(({ standIn }) => standIn) && <StandIn />}
+    </p>
+  );
+}
+
+export const StandIn = () => (
+  <span className={styles.standIn} title="The built-in models draw where text and pictures will be. Connect a provider for real ones.">
+    Stand-in
+  </span>
+);

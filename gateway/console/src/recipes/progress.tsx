@@ -1,0 +1,115 @@
+/** A run of a Recipe: its steps, what they made, and why some did not. */
+import { useQuery } from "@tanstack/react-query";
+import { type ReactNode, useState } from "react";
+import { api } from "../api.ts";
+import { isActive } from "../board/runs.ts";
+import { Thumb } from "../library/thumb.tsx";
+import { Button, Failure, Icon, Notice, Waiting } from "../ui/parts.tsx";
+import { type RecipeRun, recipes, type RunOutput } from "./calls.ts";
+import { KindIcon, priceOf, StandIn } from "./parts.tsx";
+import sheet from "../library/sheet.module.css";
+import styles from "./recipes.module.css";
+
+/** How often a run is read while it is under way, in milliseconds. */
+const PACE = 1000;
+
+const STATES: Record<RunOutput["status"], string> = { pending: "waits", running: "is being made", succeeded: "done", failed: "failed", canceled: "canceled" };
+
+interface Props {
+  /** The handle of the run. */
+  run: string;
+  /** What can be done with the run. */
+  children?: (run: RecipeRun) => ReactNode;
+}
+
+export function RunProgress({ run, children }: Props) {
+  const [error, setError] = useState<unknown>();
+  const [isCanceling, setIsCanceling] = useState(false);
+  const { data, error: failure, refetch } = useQuery({
+    queryKey: ["run", run],
+    queryFn: ({ signal }) => recipes.readRun(run, signal),
+    refetchInterval: ({ state }) => (!state.data || isActive(state.data.status) ? PACE : false),
+  });
+  if (!data) return failure ? <Failure title="The run cannot be read" error={failure} retry={refetch} /> : <Waiting label="Reading the run" />;
+
+  async function cancel() {
+    setIsCanceling(true);
+    setError(undefined);
+    await api.cancelRun(run).catch(setError);
+    await refetch();
+    setIsCanceling(false);
+  }
+
+  const done = data.outputs.filter(({ status }) => status !== "pending" && status !== "running").length;
+  return (
+    <section className={styles.run} aria-label="Run">
+      <div className={styles.runHead}>
+        <p role="status">
+          <strong data-status={data.status}>{sentence(data)}</strong>
+        </p>
+        {data.creditCost > 0 && <span>{priceOf(data.creditCost)}</span>}
+      </div>
+      {isActive(data.status) && <progress aria-label="Progress of the run" max={data.outputs.length} value={done} />}
+      <ol className={styles.steps}>
+        {data.outputs.map((output) => (
+          <Step key={output.key} output={output} />
+        ))}
+      </ol>
+      {data.failure && (
+        <p className={sheet.reason}>
+          {data.failure.message} <code>{data.failure.code}</code>. {data.failure.retryable ? "Another attempt may succeed." : "Another attempt will fail in the same way."}
+        </p>
+      )}
+      {error !== undefined && <Notice error={error} />}
+      <div className={sheet.buttons}>
+        {isActive(data.status) && (
+          <Button disabled={isCanceling} onClick={() => void cancel()}>
+            {isCanceling ? "Canceling…" : "Cancel the run"}
+          </Button>
+        )}
+        {children?.(data)}
+      </div>
+    </section>
+  );
+}
+
+function sentence({ status, outputs, currentStep }: RecipeRun): string {
+  const step = outputs.findIndex(({ key }) => key === currentStep);
+  if (status === "succeeded") return "Done";
+  if (status === "failed") return "Failed";
+  if (status === "canceled") return "Canceled";
+  return step < 0 ? "Under way" : `Step ${step + 1} of ${outputs.length}: ${outputs[step]?.label}`;
+}
+
+function Step({ output: { label, type, status, standIn, value, assetId, failure } }: { output: RunOutput }) {
+  return (
+    <li data-status={status}>
+      <div className={styles.stepHead}>
+        <KindIcon kind={type} />
+        <strong>
+          <bdi>{label}</bdi>
+        </strong>
+        {standIn && status === "succeeded" && <StandIn />}
+        <span className={styles.state}>
+          {status === "succeeded" && <Icon name="check" size={14} />}
+          {STATES[status]}
+        </span>
+      </div>
+      {value !== undefined && (
+        <blockquote className={styles.value} dir="auto">
+          {value}
+        </blockquote>
+      )}
+      {assetId !== undefined && (
+        <span className={styles.picture}>
+          <Thumb asset={assetId} pixels={640} />
+        </span>
+      )}
+      {failure && (
+        <p className={sheet.reason}>
+          {failure.message} <code>{failure.code}</code>
+        </p>
+      )}
+    </li>
+  );
+}

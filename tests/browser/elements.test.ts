@@ -1,0 +1,150 @@
+/** Elements: made, changed, used and archived, and their collections. */
+import assert from "node:assert/strict";
+
+import { node, openBoard, text, until } from "./board.ts";
+import { NOBODY, scene } from "./browser.ts";
+import { admin, makeBoard, png, send, stranger } from "./service.ts";
+import { heading, signIn } from "./steps.ts";
+
+interface Element {
+  id: string;
+  versionHandle: string;
+  version: number;
+  lifecycle: string;
+  guidelines?: string;
+  sourceAssetIds: string[];
+  collectionIds: string[];
+}
+
+const newest = async (token: string): Promise<Element | undefined> => (await send<{ elements: Element[] }>("GET", "/elements", undefined, token)).elements[0];
+const make = (name: string, token: string) => send<{ element: Element }>("POST", "/elements", { name, type: "style", sourceAssetIds: [], guidelines: `Guidelines of ${name}` }, token);
+
+scene("an Element is made from an upload and a picture of a canvas, gets a second version, and is archived and restored", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY);
+  const { token } = await stranger();
+  const { canvas } = await makeBoard("Shelf", [], token);
+  await send("POST", `/assets?canvasId=${canvas.handle}`, png(96, 64), token);
+  await signIn(page, token);
+  await page.getByRole("link", { name: "Elements", exact: true }).click();
+  await heading(page, "Elements");
+  await page.getByText("No Elements yet").waitFor();
+  await isAccessible();
+  await page.getByRole("button", { name: "New Element" }).first().click();
+  const form = page.getByRole("dialog", { name: "New Element" });
+  await form.getByRole("button", { name: "Create the Element" }).click();
+  await form.getByText("Give it a name.").waitFor();
+  await form.getByText("Add a picture, or write guidelines.").waitFor();
+  await form.getByLabel("Name").fill("Mug <i>blue</i>");
+  await form.getByLabel("Type").selectOption("product/object");
+  await form.getByRole("button", { name: "Choose source pictures" }).click();
+  const picker = page.getByRole("dialog", { name: "Source pictures" });
+  await picker.getByLabel("Picture to upload").setInputFiles({ name: "mug.png", mimeType: "image/png", buffer: Buffer.from(png(64, 64)) });
+  await picker.getByText("1 of 8 chosen").waitFor();
+  await picker.getByLabel("From").selectOption(canvas.handle);
+  await picker.getByRole("listitem").getByRole("button").first().click();
+  await picker.getByText("2 of 8 chosen").waitFor();
+  await picker.locator("img").first().waitFor();
+  await isAccessible();
+  await picker.getByRole("button", { name: "Done" }).click();
+  await isAccessible();
+  await form.getByRole("button", { name: "Create the Element" }).click();
+  await heading(page, "Mug <i>blue</i>");
+  await page.getByText("Sources available").waitFor();
+  await isAccessible();
+  assert.equal((await newest(token))?.sourceAssetIds.length, 2);
+
+  await page.getByRole("button", { name: "Edit" }).click();
+  const edit = page.getByRole("dialog");
+  await edit.getByLabel("Guidelines").fill("Always matte.");
+  await edit.getByRole("button", { name: "Remove source picture 1" }).click();
+  await edit.getByRole("button", { name: "Save as version 2" }).click();
+  await page.getByText("Version 2", { exact: true }).waitFor();
+  const versions = page.getByRole("region", { name: "Versions" });
+  await versions.getByText("v2", { exact: true }).waitFor();
+  await versions.getByText("v1", { exact: true }).waitFor();
+  await versions.getByRole("button", { name: "Use version 1 again" }).click();
+  await versions.getByText("v3", { exact: true }).waitFor();
+  const third = await newest(token);
+  assert.deepEqual([third?.version, third?.guidelines, third?.sourceAssetIds.length], [3, undefined, 2]);
+
+  await page.getByRole("button", { name: "Archive", exact: true }).click();
+  await page.getByRole("button", { name: "Keep" }).click();
+  await page.getByRole("button", { name: "Archive", exact: true }).click();
+  await isAccessible();
+  await page.getByRole("button", { name: "Archive the Element" }).click();
+  await page.getByText("Archived", { exact: true }).waitFor();
+  assert.equal(await newest(token), undefined, "it is not among the active ones");
+  await page.getByRole("link", { name: "All Elements" }).click();
+  await page.getByText("Archived", { exact: true }).click();
+  await page.getByRole("link", { name: /^Mug/ }).click();
+  await page.getByRole("button", { name: "Restore" }).click();
+  await page.getByText("Version 4", { exact: true }).waitFor();
+});
+
+scene("Elements are found by search and by collection, which are made, renamed and deleted by keyboard", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY);
+  const { token } = await stranger();
+  const { element } = await make("Autumn light", token);
+  await make("Winter light", token);
+  await signIn(page, token, "/elements");
+  await page.getByRole("heading", { name: "Autumn light" }).waitFor();
+  await page.getByLabel("Search Elements").fill("guidelines of WINTER");
+  await page.getByRole("heading", { name: "Autumn light" }).waitFor({ state: "detached" });
+  await page.getByRole("heading", { name: "Winter light" }).waitFor();
+  await page.getByLabel("Search Elements").fill("");
+  await page.getByRole("button", { name: "Collections" }).press("Enter");
+  const dialog = page.getByRole("dialog", { name: "Collections" });
+  await dialog.getByLabel("Name of a new collection").fill("Seasons");
+  await page.keyboard.press("Enter");
+  await dialog.getByRole("button", { name: "Rename Seasons" }).press("Enter");
+  await page.keyboard.type(" of 2026");
+  await page.keyboard.press("Enter");
+  await dialog.getByText("Seasons of 2026").waitFor();
+  await isAccessible();
+  await page.keyboard.press("Escape");
+  await page.getByRole("link", { name: /^Autumn light/ }).press("Enter");
+  await page.getByRole("checkbox", { name: "Seasons of 2026" }).press("Space");
+  await page.waitForFunction(() => document.querySelector("input[type=checkbox]:checked:enabled"));
+  await page.getByRole("link", { name: "All Elements" }).press("Enter");
+  await page.getByLabel("Collection", { exact: true }).selectOption({ label: "Seasons of 2026" });
+  await page.getByRole("heading", { name: "Winter light" }).waitFor({ state: "detached" });
+  await page.getByRole("heading", { name: "Autumn light" }).waitFor();
+  await page.getByRole("button", { name: "Collections" }).press("Enter");
+  await dialog.getByRole("button", { name: /^Delete Seasons/ }).press("Enter");
+  await page.getByRole("button", { name: "Delete the collection" }).press("Enter");
+  await dialog.getByText("Collections group Elements").waitFor();
+  const { element: after } = await send<{ element: Element }>("GET", `/elements/${element.id}`, undefined, token);
+  assert.deepEqual(after.collectionIds, []);
+});
+
+scene("Make uses an Element in the version that was chosen", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY);
+  const { uid, token } = await stranger();
+  await admin("credits", "grant", "--account", uid, "--amount", "100");
+  const { element } = await make("Soft light", token);
+  const { canvas, url } = await makeBoard("With Elements", [text("Brief", 0, 0, { metadata: { content: "A quiet harbor" } })], token);
+  await openBoard(page, url, token);
+  await node(page, "Brief").click();
+  await page.keyboard.press("g");
+  const panel = page.getByRole("complementary", { name: "Make" });
+  const chosen = panel.getByRole("group", { name: "Elements" });
+  await chosen.getByLabel("Add an Element").selectOption({ label: "Soft light · Style · v1" });
+  await chosen.getByRole("button", { name: "Leave out Soft light" }).waitFor();
+  await isAccessible();
+  await panel.getByRole("button", { name: /^Make · / }).click();
+  type Made = { metadata: { provenance?: { elements: string[] } } };
+  const { nodes } = await until(canvas, "a picture is made", (graph) => graph.nodes.some(({ asset }) => asset !== undefined), token);
+  const made = nodes.find(({ asset }) => asset !== undefined) as unknown as Made;
+  assert.deepEqual(made.metadata.provenance?.elements, [element.versionHandle]);
+});
+
+scene("a session without the scopes is told what it may not see or change", async ({ page, guest, expect }) => {
+  expect(NOBODY);
+  const { token } = await stranger("canvas:read,element:read");
+  await signIn(page, token, "/elements");
+  await page.getByText("No Elements yet").waitFor();
+  assert.equal(await page.getByRole("button", { name: "New Element" }).count(), 0);
+  const other = await guest();
+  await signIn(other, (await stranger("canvas:read")).token, "/elements");
+  await other.getByText("This session may not see Elements").waitFor();
+});
