@@ -404,7 +404,7 @@ scene("settings fit a narrow window", async ({ page, expect, isAccessible }) => 
   for (const tab of ["tokens", "tokens/new", "connections", "sessions", "sharing", "webhooks", "credit"]) {
     await page.goto(`/settings/${tab}`);
     await page.getByRole("heading", { level: 2 }).first().waitFor();
-    await page.locator("main [role=status]").first().waitFor({ state: "detached" }).catch(() => undefined);
+    await page.locator("main [role=status]").waitFor({ state: "detached" });
     const [content, window] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
     assert(content <= window, `${tab} is ${content} pixels wide`);
     await isAccessible();
