@@ -42,7 +42,7 @@ const ROOT = "/console";
 export const CONTRACT = `${ROOT}/api/canvas-agent/v1`;
 
 /** Sends a request and turns every failure into a `Problem`. */
-async function send(request: Request): Promise<Response> {
+export async function send(request: Request): Promise<Response> {
   if (request.method !== "GET") request.headers.set("X-Canvas-Console", "1");
   let response: Response;
   try {
@@ -57,9 +57,9 @@ async function send(request: Request): Promise<Response> {
 }
 
 /** Typed calls of the contract. Each resolves to a success or throws a `Problem`. */
-const contract = createClient<paths>({ baseUrl: ROOT, fetch: send });
+export const contract = createClient<paths>({ baseUrl: ROOT, fetch: send });
 
-async function answer<T>(call: Promise<{ data?: T }>): Promise<T> {
+export async function answer<T>(call: Promise<{ data?: T }>): Promise<T> {
   const { data } = await call;
   if (data === undefined) throw new Problem(502, "The service sent an empty answer.");
   return data;
@@ -177,7 +177,7 @@ export const pictureUrl = (asset: string, width: number): string => `${CONTRACT}
 /** After this long without an answer, a request counts as lost, in milliseconds. */
 const PATIENCE = 30_000;
 
-const patience = () => AbortSignal.timeout(PATIENCE);
+export const patience = () => AbortSignal.timeout(PATIENCE);
 
 /** The requests that keep a canvas in step with the service's. */
 export function transportOf(canvasId: string): Transport {

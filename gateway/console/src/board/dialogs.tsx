@@ -1,26 +1,12 @@
 /** The palette, which finds commands and nodes, the list of keys, and the menus of connections. */
 import { type KeyboardEvent, type ReactNode, useEffect, useId, useRef, useState } from "react";
 import { isSection } from "../sync/graph.ts";
+import { Dialog } from "../ui/dialog.tsx";
 import { Button, Icon } from "../ui/parts.tsx";
 import type { Board, Menu } from "./board.ts";
 import { type Command, COMMANDS, keyNames, SELECTION_COMMANDS } from "./commands.ts";
 import styles from "./dialogs.module.css";
 import { type Choice, kindOf, type Kind } from "./gestures.ts";
-
-function Dialog({ label, className, close, children }: { label: string; className: string | undefined; close: () => void; children: ReactNode }) {
-  const element = useRef<HTMLDialogElement>(null);
-  useEffect(() => {
-    const dialog = element.current;
-    dialog?.showModal();
-    return () => dialog?.close();
-  }, []);
-  return (
-    // oxlint-disable-next-line jsx-a11y/click-events-have-key-events -- Escape closes a dialog
-    <dialog ref={element} aria-label={label} className={className} onClose={close} onClick={({ target, currentTarget }) => target === currentTarget && close()}>
-      {children}
-    </dialog>
-  );
-}
 
 const Keys = ({ combination }: { combination: string }) => (
   <span className={styles.keys}>

@@ -1,7 +1,7 @@
 /** Starts work on the board: makes the empty nodes that receive the results, and starts on the newest revision. */
 import { type Action, api, type ImageOperation, type Model } from "../api.ts";
 import { Problem } from "../errors.ts";
-import { backoff } from "../stream.ts";
+import { insist } from "../insist.ts";
 import type { Change } from "../sync/change.ts";
 import type { Engine } from "../sync/engine.ts";
 import { isSection, type Node, type Purpose, type Role } from "../sync/graph.ts";
@@ -14,8 +14,6 @@ const GAP = 60;
 const MOST_ROWS = 60;
 /** How often a start is tried on a newer revision. */
 const MOST_CONFLICTS = 6;
-/** How often a start without an answer is sent again. */
-const MOST_ATTEMPTS = 5;
 
 /** Resolves when everything is saved. Throws when saving has stopped. */
 function saved(engine: Engine): Promise<void> {
@@ -49,51 +47,41 @@ function targetsFor(board: Board, count: number, source: Node | undefined, title
   return targets;
 }
 
-/** Sends a start until there is an answer: under the same key, so it is accepted once. */
-async function insist(start: () => Promise<unknown>): Promise<void> {
-  for (let attempt = 0; ; attempt += 1) {
-    try {
-      await start();
-      return;
-    } catch (error) {
-      if (!(error instanceof Problem) || !error.isTemporary || attempt === MOST_ATTEMPTS) throw error;
-      const pause = error.retryAfter === undefined ? backoff(attempt) : error.retryAfter * 1000;
-      await new Promise((resume) => setTimeout(resume, pause));
-    }
-  }
-}
-
 /** What every start has in common. */
-interface Start {
+export interface Start {
   baseRevision: string;
   idempotencyKey: string;
 }
 
+/** Starts work on the newest revision, once everything is saved: again when others were faster. */
+export async function startOn<T>({ engine, newId }: Board, start: (common: Start) => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt += 1) {
+    await saved(engine);
+    const common = { baseRevision: engine.getSnapshot().revision ?? "", idempotencyKey: newId() };
+    try {
+      return await insist(() => start(common));
+    } catch (error) {
+      if (!(error instanceof Problem) || error.status !== 409 || attempt === MOST_CONFLICTS) throw error;
+      await engine.refresh();
+    }
+  }
+}
+
 /** Makes the targets of a start and starts on the newest revision. If the start is refused, nothing is left of it. */
-async function startInto(board: Board, label: string, targets: Node[], links: Change[], start: (common: Start, targets: string[]) => Promise<unknown>): Promise<void> {
+export async function startInto<T>(board: Board, label: string, targets: Node[], links: Change[], start: (common: Start, targets: string[]) => Promise<T>): Promise<T> {
   const { engine } = board;
   const ids = targets.map(({ id }) => id);
   engine.perform(label, [...targets.map((node): Change => ({ do: "create", node })), ...links]);
-  for (let attempt = 1; ; attempt += 1) {
-    await saved(engine);
-    const common = { baseRevision: engine.getSnapshot().revision ?? "", idempotencyKey: board.newId() };
-    const handles = ids.map((id) => `node:${engine.real(id)}`);
-    try {
-      await insist(() => start(common, handles));
-      break;
-    } catch (error) {
-      const isRefused = error instanceof Problem && !error.isTemporary;
-      if (isRefused && error.status === 409 && attempt < MOST_CONFLICTS) {
-        await engine.refresh();
-        continue;
-      }
-      // Without an answer it may have been accepted. Then its results come into the nodes.
-      if (isRefused) engine.perform(`Take back: ${label}`, removed(board.graph, ids));
-      throw error;
-    }
+  try {
+    const started = await startOn(board, (common) => start(common, ids.map((id) => `node:${engine.real(id)}`)));
+    await engine.refresh();
+    board.select(ids);
+    return started;
+  } catch (error) {
+    // Without an answer it may have been accepted. Then its results come into the nodes.
+    if (error instanceof Problem && !error.isTemporary) engine.perform(`Take back: ${label}`, removed(board.graph, ids));
+    throw error;
   }
-  await engine.refresh();
-  board.select(ids);
 }
 
 /** Runs an Action on nodes into a new node. */
