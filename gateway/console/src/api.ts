@@ -128,10 +128,10 @@ export const api = {
   startAction: (actionKey: string, body: components["schemas"]["RunAction"]) =>
     answer(contract.POST("/api/canvas-agent/v1/actions/{actionKey}/runs", { params: { path: { actionKey } }, body, signal: patience() })),
 
-  /** The models that can make pictures. */
-  models: async (signal: AbortSignal) => {
+  /** The models that can make pictures, or videos. */
+  models: async (signal: AbortSignal, kind: "image" | "video" = "image") => {
     const list = await answer(contract.GET("/api/canvas-agent/v1/models", { params: { query: { limit: 100 } }, signal }));
-    return (list as components["schemas"]["ModelList"]).models.filter(({ type }) => type === "image");
+    return (list as components["schemas"]["ModelList"]).models.filter(({ type }) => type === kind);
   },
 
   /** Credits that are left. */
@@ -152,10 +152,6 @@ export const api = {
   failure: async (runId: string, signal: AbortSignal) => {
     const run = await answer(contract.GET("/api/canvas-agent/v1/runs/{runId}", { params: { path: { runId } }, signal }));
     return (run as { failure?: { code: string; message: string; retryable: boolean } }).failure;
-  },
-
-  cancelRun: async (runId: string): Promise<void> => {
-    await contract.DELETE("/api/canvas-agent/v1/runs/{runId}", { params: { path: { runId } }, signal: patience() });
   },
 
   /** Makes sure that a picture is ready, and that the browser has it. */

@@ -1,4 +1,4 @@
-import { Component, type ReactNode } from "react";
+import { Component, lazy, type ReactNode, Suspense } from "react";
 import { Redirect, Route, Switch, useLocation, useSearch } from "wouter";
 import { signInPath } from "./address.ts";
 import { Canvas } from "./screens/canvas.tsx";
@@ -8,6 +8,9 @@ import { SignIn } from "./screens/signin.tsx";
 import { SessionContext, useSessionQuery } from "./session.ts";
 import { Failure, Waiting } from "./ui/parts.tsx";
 
+const Assets = lazy(async () => ({ default: (await import("./screens/assets.tsx")).Assets }));
+const Runs = lazy(async () => ({ default: (await import("./screens/runs.tsx")).Runs }));
+
 export function App() {
   return (
     <Boundary>
@@ -15,13 +18,17 @@ export function App() {
         <Route path="/signin" component={SignIn} />
         <Route>
           <SignedIn>
-            <Switch>
-              <Route path="/" component={Canvases} />
-              <Route path="/c/:owner/:id">
-                {({ owner, id }) => <Canvas key={`${owner}/${id}`} handle={`canvas:${owner}:${id}`} />}
-              </Route>
-              <Route component={Missing} />
-            </Switch>
+            <Suspense fallback={<Waiting label="Loading" />}>
+              <Switch>
+                <Route path="/" component={Canvases} />
+                <Route path="/c/:owner/:id">
+                  {({ owner, id }) => <Canvas key={`${owner}/${id}`} handle={`canvas:${owner}:${id}`} />}
+                </Route>
+                <Route path="/runs" component={Runs} />
+                <Route path="/assets" component={Assets} />
+                <Route component={Missing} />
+              </Switch>
+            </Suspense>
           </SignedIn>
         </Route>
       </Switch>

@@ -1,0 +1,63 @@
+/** The assets beside the board: a click or Enter puts one on it, and so does dragging one onto it. */
+import { useState } from "react";
+import type { Placed } from "../assets.ts";
+import { AssetGrid } from "../screens/asset-grid.tsx";
+import { Icon } from "../ui/parts.tsx";
+import styles from "./asset-panel.module.css";
+import type { Board } from "./board.ts";
+
+/** The type of an asset that is dragged. */
+export const ASSET = "application/x-canvas-asset";
+
+/** The asset that was dragged here. Another page can drag something of this type, so the data can be anything. */
+export function draggedAsset(data: string): Placed | undefined {
+  try {
+    const { handle, name, width, height } = JSON.parse(data) as Record<string, unknown>;
+    const isAsset = typeof handle === "string" && handle.startsWith("asset:") && typeof name === "string" && typeof width === "number" && typeof height === "number";
+    return isAsset ? { handle, name, width, height } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The service shows in a canvas what is stored there, and to its owner everything that is the owner's. */
+export function AssetPanel({ board, canvas, isOwner }: { board: Board; canvas: string; isOwner: boolean }) {
+  const [wanted, setWanted] = useState("");
+  const [isWide, setIsWide] = useState(isOwner);
+  return (
+    <>
+      <div className={styles.tools}>
+        <label className={styles.search}>
+          <Icon name="search" size={16} />
+          <input type="search" aria-label="Search assets by name" placeholder="Search" value={wanted} onChange={({ target }) => setWanted(target.value)} />
+        </label>
+        {isOwner && (
+          <label className={styles.where}>
+            <span className="unseen">Which assets</span>
+            <select value={isWide ? "all" : "canvas"} onChange={({ target }) => setIsWide(target.value === "all")}>
+              <option value="all">All of mine</option>
+              <option value="canvas">In this canvas</option>
+            </select>
+          </label>
+        )}
+      </div>
+      <p className={styles.hint}>Click an asset to put it on the board, or drag it there.{!isOwner && " On a canvas of somebody else, these are the pictures that are stored in it."}</p>
+      <AssetGrid
+        canvas={isWide ? undefined : canvas}
+        wanted={wanted}
+        isSmall
+        action="Put on the board:"
+        choose={(asset) => {
+          board.place(asset);
+          board.tell(`${asset.name} is on the board.`);
+        }}
+        drag={(asset, event) => {
+          const { handle, name, width, height } = asset;
+          event.dataTransfer.setData(ASSET, JSON.stringify({ handle, name, width, height } satisfies Placed));
+          event.dataTransfer.effectAllowed = "copy";
+        }}
+        empty={<p className={styles.hint}>There are no assets yet. Drop pictures on the board to upload them.</p>}
+      />
+    </>
+  );
+}
