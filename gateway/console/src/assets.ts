@@ -8,15 +8,40 @@ export type Asset = components["schemas"]["Asset"];
 /** What a node that shows an asset is made from. */
 export type Placed = Pick<Asset, "handle" | "name" | "width" | "height">;
 
+/** Which assets are listed: all of the account, those in no canvas, or those of the canvas with this handle. */
+export type Where = "all" | "none" | `canvas:${string}`;
+
+/** A place in a list: in a canvas or outside of all, and the canvases that follow once they are known. */
+export interface Place {
+  canvas?: string;
+  cursor?: string;
+  rest?: CanvasSummary[];
+}
+
+/** An asset and the title of the canvas that it is stored in, if it is known. */
+export interface Listed {
+  asset: Asset;
+  canvas?: string;
+}
+
+/** Requests for one page: canvases without assets are passed over. */
+const MOST_REQUESTS = 12;
+
 export const assets = {
-  /** The account's own, or those that are stored in a canvas. */
-  list: (canvasId: string | undefined, cursor: string | undefined, signal: AbortSignal) =>
-    answer(
-      contract.GET("/api/canvas-agent/v1/assets", {
-        params: { query: { limit: 60, ...(canvasId && { canvasId }), ...(cursor && { cursor }) } },
-        signal,
-      }),
-    ),
+  /** The next assets of a list, and where it goes on. The service lists each canvas by itself. */
+  list: async (where: Where, start: Place, signal: AbortSignal): Promise<{ items: Listed[]; next: Place | undefined }> => {
+    let place: Place | undefined = start;
+    const items: Listed[] = [];
+    for (let request = 0; place && items.length === 0 && request < MOST_REQUESTS; request += 1) {
+      const { canvas, rest }: Place = place;
+      const { assets, page } = await read(place, signal);
+      const title = rest?.[0]?.handle === canvas ? rest?.[0]?.title : undefined;
+      items.push(...assets.map((asset) => ({ asset, ...(title !== undefined && { canvas: title }) })));
+      if (page.nextCursor) place = { ...place, cursor: page.nextCursor };
+      else place = where === "all" ? following(rest ? rest.slice(1) : await ownCanvases(signal)) : undefined;
+    }
+    return { items, next: place };
+  },
 
   read: async (assetId: string, signal: AbortSignal): Promise<Asset> =>
     (await answer(contract.GET("/api/canvas-agent/v1/assets/{assetId}", { params: { path: { assetId } }, signal }))).asset,
@@ -29,6 +54,27 @@ export const assets = {
   },
 };
 
+function read({ canvas, cursor }: Place, signal: AbortSignal): Promise<components["schemas"]["AssetList"]> {
+  const query = { limit: 60, ...(canvas !== undefined && { canvasId: canvas }), ...(cursor !== undefined && { cursor }) };
+  return answer(contract.GET("/api/canvas-agent/v1/assets", { params: { query }, signal }));
+}
+
+const following = (rest: CanvasSummary[]): Place | undefined => (rest[0] ? { canvas: rest[0].handle, rest } : undefined);
+
+async function allCanvases(signal: AbortSignal): Promise<CanvasSummary[]> {
+  const canvases: CanvasSummary[] = [];
+  for (let cursor: string | undefined, isLast = false; !isLast; ) {
+    const list: Awaited<ReturnType<typeof api.canvases>> = await api.canvases(cursor, signal);
+    canvases.push(...list.canvases);
+    cursor = list.page.nextCursor ?? undefined;
+    isLast = cursor === undefined;
+  }
+  return canvases;
+}
+
+/** What is stored in a canvas belongs to its owner. */
+const ownCanvases = async (signal: AbortSignal) => (await allCanvases(signal)).filter(({ accessRole }) => accessRole === "owner");
+
 /** A canvas and the handles of its nodes that show an asset. */
 export interface Usage {
   canvas: CanvasSummary;
@@ -37,13 +83,7 @@ export interface Usage {
 
 /** Reads one canvas after another, and tells after each what was found so far. */
 export async function* shownBy(asset: string, signal: AbortSignal): AsyncGenerator<{ usages: Usage[]; seen: number; all: number }> {
-  const canvases: CanvasSummary[] = [];
-  for (let cursor: string | undefined, isLast = false; !isLast; ) {
-    const list: Awaited<ReturnType<typeof api.canvases>> = await api.canvases(cursor, signal);
-    canvases.push(...list.canvases);
-    cursor = list.page.nextCursor ?? undefined;
-    isLast = cursor === undefined;
-  }
+  const canvases = await allCanvases(signal);
   const usages: Usage[] = [];
   for (const [index, canvas] of canvases.entries()) {
     signal.throwIfAborted();

@@ -1,6 +1,6 @@
 /** The assets beside the board: a click or Enter puts one on it, and so does dragging one onto it. */
 import { useState } from "react";
-import type { Placed } from "../assets.ts";
+import type { Placed, Where } from "../assets.ts";
 import { AssetGrid } from "../screens/asset-grid.tsx";
 import { Icon } from "../ui/parts.tsx";
 import styles from "./asset-panel.module.css";
@@ -23,7 +23,8 @@ export function draggedAsset(data: string): Placed | undefined {
 /** The service shows in a canvas what is stored there, and to its owner everything that is the owner's. */
 export function AssetPanel({ board, canvas, isOwner }: { board: Board; canvas: string; isOwner: boolean }) {
   const [wanted, setWanted] = useState("");
-  const [isWide, setIsWide] = useState(isOwner);
+  const here = canvas as Where;
+  const [where, setWhere] = useState<Where>(isOwner ? "all" : here);
   return (
     <>
       <div className={styles.tools}>
@@ -32,18 +33,18 @@ export function AssetPanel({ board, canvas, isOwner }: { board: Board; canvas: s
           <input type="search" aria-label="Search assets by name" placeholder="Search" value={wanted} onChange={({ target }) => setWanted(target.value)} />
         </label>
         {isOwner && (
-          <label className={styles.where}>
-            <span className="unseen">Which assets</span>
-            <select value={isWide ? "all" : "canvas"} onChange={({ target }) => setIsWide(target.value === "all")}>
+          <span className={styles.where}>
+            <select aria-label="Which assets" value={where} onChange={({ target }) => setWhere(target.value as Where)}>
               <option value="all">All of mine</option>
-              <option value="canvas">In this canvas</option>
+              <option value="none">In no canvas</option>
+              <option value={here}>In this canvas</option>
             </select>
-          </label>
+          </span>
         )}
       </div>
       <p className={styles.hint}>Click an asset to put it on the board, or drag it there.{!isOwner && " On a canvas of somebody else, these are the pictures that are stored in it."}</p>
       <AssetGrid
-        canvas={isWide ? undefined : canvas}
+        where={where}
         wanted={wanted}
         isSmall
         action="Put on the board:"

@@ -1,7 +1,7 @@
 /** Assets as a grid of pictures, read page by page and loaded when they come near the screen. */
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { type DragEvent, type KeyboardEvent, type ReactNode, useEffect, useState } from "react";
-import { type Asset, assets, formatOf } from "../assets.ts";
+import { type Asset, assets, formatOf, type Listed, type Place, type Where } from "../assets.ts";
 import { usePicture } from "../board/pictures.ts";
 import { bytes, count } from "../format.ts";
 import { useIsNear } from "../ui/hooks.ts";
@@ -14,8 +14,7 @@ export const ASSETS = "assets";
 export const factsOf = ({ width, height, bytes: size, mimeType }: Asset): string => `${width} × ${height} · ${formatOf(mimeType)} · ${bytes(size)}`;
 
 interface Props {
-  /** Only assets that are stored in this canvas. */
-  canvas?: string | undefined;
+  where: Where;
   /** Part of the name. */
   wanted: string;
   isSmall?: boolean;
@@ -27,16 +26,16 @@ interface Props {
   empty: ReactNode;
 }
 
-export function AssetGrid({ canvas, wanted, isSmall = false, action, choose, drag, empty }: Props) {
+export function AssetGrid({ where, wanted, isSmall = false, action, choose, drag, empty }: Props) {
   const list = useInfiniteQuery({
-    queryKey: [ASSETS, canvas],
-    queryFn: ({ pageParam, signal }) => assets.list(canvas, pageParam, signal),
-    initialPageParam: undefined as string | undefined,
-    getNextPageParam: ({ page }) => page.nextCursor ?? undefined,
+    queryKey: [ASSETS, where],
+    queryFn: ({ pageParam, signal }) => assets.list(where, pageParam, signal),
+    initialPageParam: (where.startsWith("canvas:") ? { canvas: where } : {}) as Place,
+    getNextPageParam: ({ next }) => next,
   });
-  const all = [...new Map(list.data?.pages.flatMap((page) => page.assets).map((asset) => [asset.handle, asset])).values()];
+  const all = [...new Map(list.data?.pages.flatMap(({ items }) => items).map((item) => [item.asset.handle, item])).values()];
   const needle = wanted.trim().toLocaleLowerCase();
-  const found = all.filter(({ name }) => name.toLocaleLowerCase().includes(needle));
+  const found = all.filter(({ asset: { name } }) => name.toLocaleLowerCase().includes(needle));
 
   // The service has no search: with one, all pages are read; without, the next when the end of the list is near.
   const [end, setEnd] = useState<Element | null>(null);
@@ -48,7 +47,7 @@ export function AssetGrid({ canvas, wanted, isSmall = false, action, choose, dra
   }, [needsMore, fetchNextPage]);
 
   if (list.isLoadingError) return <Failure title="The assets cannot be loaded" error={list.error} retry={list.refetch} />;
-  if (list.isSuccess && all.length === 0) return empty;
+  if (list.isSuccess && all.length === 0 && !hasNextPage) return empty;
   return (
     <>
       <p className="unseen" role="status">
@@ -60,7 +59,7 @@ export function AssetGrid({ canvas, wanted, isSmall = false, action, choose, dra
               // oxlint-disable-next-line react/no-array-index-key -- the placeholders are all the same
               <li key={index} className={styles.ghost} aria-hidden="true" />
             ))
-          : found.map((asset) => <Tile key={asset.handle} asset={asset} isSmall={isSmall} action={action} choose={choose} drag={drag} />)}
+          : found.map((item) => <Tile key={item.asset.handle} item={item} isSmall={isSmall} action={action} choose={choose} drag={drag} />)}
       </ul>
       {list.isSuccess && found.length === 0 && !hasNextPage && <Empty title="No asset has this name" />}
       {list.isFetchNextPageError ? (
@@ -74,7 +73,7 @@ export function AssetGrid({ canvas, wanted, isSmall = false, action, choose, dra
   );
 }
 
-function Tile({ asset, isSmall, action, choose, drag }: { asset: Asset; isSmall: boolean } & Pick<Props, "action" | "choose" | "drag">) {
+function Tile({ item: { asset, canvas }, isSmall, action, choose, drag }: { item: Listed; isSmall: boolean } & Pick<Props, "action" | "choose" | "drag">) {
   const { name } = asset;
   return (
     <li className={styles.tile}>
@@ -85,6 +84,11 @@ function Tile({ asset, isSmall, action, choose, drag }: { asset: Asset; isSmall:
           {name}
         </span>
         <span className={styles.facts}>{isSmall ? `${asset.width} × ${asset.height}` : factsOf(asset)}</span>
+        {canvas !== undefined && !isSmall && (
+          <span className={styles.facts}>
+            in <bdi>{canvas || "Untitled"}</bdi>
+          </span>
+        )}
       </button>
     </li>
   );

@@ -40,6 +40,7 @@ function AssetList({ canUpload }: { canUpload: boolean }) {
   const uploads = useMemo(() => new Uploads(undefined, () => queries.invalidateQueries({ queryKey: [ASSETS] })), [queries]);
   const uploading = useSyncExternalStore(uploads.subscribe, uploads.getList);
   const canvas = params.get("canvas") ?? undefined;
+  const where = canvas === undefined ? "all" : canvas === "none" ? "none" : (`canvas:${canvas.replace(/^canvas:/, "")}` as const);
   const wanted = params.get("q") ?? "";
   const open = params.get("asset");
 
@@ -73,7 +74,7 @@ function AssetList({ canUpload }: { canUpload: boolean }) {
         {canUpload && <UploadButton add={add} />}
       </Empty>
     ) : (
-      <Empty title="No assets in this canvas">
+      <Empty title={canvas === "none" ? "No assets outside of canvases" : "No assets in this canvas"}>
         <Button onClick={() => set("canvas", undefined)}>Show all assets</Button>
       </Empty>
     );
@@ -103,7 +104,7 @@ function AssetList({ canUpload }: { canUpload: boolean }) {
             <Icon name="search" />
             <input type="search" aria-label="Search by name" placeholder="Search" value={wanted} onChange={({ target }) => set("q", target.value)} />
           </label>
-          <CanvasFilter value={canvas} set={(handle) => set("canvas", handle)} />
+          <CanvasFilter value={canvas} set={(handle) => set("canvas", handle)} first={[["", "In all canvases, and in none"], ["none", "In no canvas"]]} />
           {canUpload && <UploadButton add={add} />}
         </div>
       </div>
@@ -116,7 +117,7 @@ function AssetList({ canUpload }: { canUpload: boolean }) {
           <UploadList uploads={uploads} list={uploading} />
         </div>
       )}
-      <AssetGrid canvas={canvas} wanted={wanted} action="Open" choose={({ handle }) => set("asset", handle)} empty={empty} />
+      <AssetGrid where={where} wanted={wanted} action="Open" choose={({ handle }) => set("asset", handle)} empty={empty} />
       {open !== null && <AssetPreview key={open} handle={open} close={() => set("asset", undefined)} removed={removed} />}
       <div className={styles.drop} aria-hidden="true">
         Drop pictures to upload them

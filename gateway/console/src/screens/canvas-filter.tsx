@@ -26,20 +26,31 @@ export function useCanvasNames(): ReadonlyMap<string, CanvasSummary> | undefined
   return data;
 }
 
-export function CanvasFilter({ value, set }: { value: string | undefined; set: (handle: string | undefined) => void }) {
+interface Props {
+  /** Handle of a canvas, or a value of `first`. */
+  value: string | undefined;
+  set: (value: string | undefined) => void;
+  /** Values and labels before the canvases. An empty value is no choice. */
+  first: [string, string][];
+}
+
+export function CanvasFilter({ value, set, first }: Props) {
   const names = useCanvasNames();
   return (
-    <label className={list.select}>
-      <span className="unseen">Canvas</span>
-      <select value={value ?? ""} onChange={({ target }) => set(target.value || undefined)}>
-        <option value="">All canvases</option>
-        {value !== undefined && !names?.has(value) && <option value={value}>{value.replace("canvas:", "")}</option>}
+    <span className={list.select}>
+      <select aria-label="Canvas" value={value ?? ""} onChange={({ target }) => set(target.value || undefined)}>
+        {first.map(([key, label]) => (
+          <option key={key} value={key}>
+            {label}
+          </option>
+        ))}
+        {value !== undefined && !first.some(([key]) => key === value) && !names?.has(value) && <option value={value}>{value.replace("canvas:", "")}</option>}
         {[...(names?.values() ?? [])].map(({ handle, title }) => (
           <option key={handle} value={handle}>
             {title || "Untitled"}
           </option>
         ))}
       </select>
-    </label>
+    </span>
   );
 }

@@ -83,7 +83,7 @@ function RunsOfAccount() {
         <div className={list.tools}>
           <Choice label="Kind" all="All kinds" names={KINDS} value={kind} set={(value) => set("kind", value)} />
           <Choice label="State" all="All states" names={STATUSES} value={status} set={(value) => set("state", value)} />
-          <CanvasFilter value={canvasId} set={(handle) => set("canvas", handle)} />
+          <CanvasFilter value={canvasId} set={(handle) => set("canvas", handle)} first={[["", "All canvases"]]} />
         </div>
       </div>
       {query.isPending && <Waiting label="Loading the runs" />}
@@ -171,9 +171,8 @@ function useRuns(filter: Filter) {
 
 function Choice<Key extends string>({ label, all, names, value, set }: { label: string; all: string; names: Record<Key, string>; value: Key | undefined; set: (value: string | undefined) => void }) {
   return (
-    <label className={list.select}>
-      <span className="unseen">{label}</span>
-      <select value={value ?? ""} onChange={({ target }) => set(target.value || undefined)}>
+    <span className={list.select}>
+      <select aria-label={label} value={value ?? ""} onChange={({ target }) => set(target.value || undefined)}>
         <option value="">{all}</option>
         {(Object.entries(names) as [Key, string][]).map(([key, name]) => (
           <option key={key} value={key}>
@@ -181,7 +180,7 @@ function Choice<Key extends string>({ label, all, names, value, set }: { label: 
           </option>
         ))}
       </select>
-    </label>
+    </span>
   );
 }
 
