@@ -6,7 +6,7 @@ import type { Page } from "playwright-core";
 
 import { ROOT } from "./board.ts";
 import { NOBODY, scene } from "./browser.ts";
-import { admin, BASE_URL, makeCanvas, png, runAction, send, stranger, TOKEN } from "./service.ts";
+import { admin, makeCanvas, runAction, send, stranger, TOKEN } from "./service.ts";
 import { heading, signIn } from "./steps.ts";
 
 const row = (page: Page, name: string) => page.getByRole("main").getByRole("listitem").filter({ has: page.getByRole("button", { name: new RegExp(`^${name}`) }) });
@@ -128,18 +128,16 @@ scene("an account without runs is told what appears here, and a session without 
   await page.getByRole("heading", { name: "This session may not see runs" }).waitFor();
 });
 
-scene("the steps of a Recipe are shown with their texts, and its webhook", async ({ page, expect, isAccessible }) => {
+scene("the steps of a Recipe are shown with their texts and pictures", async ({ page, expect, isAccessible }) => {
   expect(NOBODY);
   const { canvas } = await makeCanvas("Recipe run");
-  const { recipes } = await send<{ recipes: { id: string; slug?: string; inputs: { key: string; type: string }[]; outputs: { type: string }[] }[] }>("GET", "/recipes?limit=100");
-  const recipe = recipes.find(({ inputs, outputs }) => inputs.every(({ type }) => type !== "image") && outputs.some(({ type }) => type === "text"));
-  assert(recipe, "a Recipe makes a text from texts");
-  const inputs = Object.fromEntries(recipe.inputs.map(({ key }) => [key, "A quiet harbor at dawn"]));
-  const body = { canvasId: canvas.id, baseRevision: canvas.revision, idempotencyKey: randomUUID(), inputs, webhook: { url: `${BASE_URL.replace("http:", "https:")}/hook`, secret: "0123456789abcdef0123456789abcdef" } };
-  const { run } = await send<{ run: string }>("POST", `/recipes/${recipe.id}/runs`, body).catch(() => send<{ run: string }>("POST", `/recipes/${recipe.id}/runs`, { ...body, webhook: undefined }));
+  const start = { canvasId: canvas.id, baseRevision: canvas.revision, idempotencyKey: randomUUID(), inputs: { brief: "A quiet harbor at dawn" } };
+  const { run } = await send<{ run: string }>("POST", "/recipes/storyboard/runs", start);
   await signIn(page, TOKEN, `/runs?canvas=${encodeURIComponent(canvas.handle)}&run=${encodeURIComponent(run)}`);
   const item = row(page, "Recipe");
-  await item.getByText("Succeeded").first().waitFor();
-  await item.getByRole("list", { name: "Outputs" }).locator("blockquote").first().waitFor();
+  const outputs = item.getByRole("list", { name: "Outputs" });
+  await outputs.getByRole("link", { name: "Treatment" }).waitFor();
+  await outputs.locator("blockquote").first().waitFor();
+  await item.getByText("storyboard 1").waitFor();
   await isAccessible();
 });

@@ -13,15 +13,15 @@ export type Where = "all" | "none" | `canvas:${string}`;
 
 /** A place in a list: in a canvas or outside of all, and the canvases that follow once they are known. */
 export interface Place {
-  canvas?: string;
-  cursor?: string;
-  rest?: CanvasSummary[];
+  canvas?: string | undefined;
+  cursor?: string | undefined;
+  rest?: CanvasSummary[] | undefined;
 }
 
 /** An asset and the title of the canvas that it is stored in, if it is known. */
 export interface Listed {
   asset: Asset;
-  canvas?: string;
+  canvas: string | undefined;
 }
 
 /** Requests for one page: canvases without assets are passed over. */
@@ -36,8 +36,8 @@ export const assets = {
       const { canvas, rest }: Place = place;
       const { assets, page } = await read(place, signal);
       const title = rest?.[0]?.handle === canvas ? rest?.[0]?.title : undefined;
-      items.push(...assets.map((asset) => ({ asset, ...(title !== undefined && { canvas: title }) })));
-      if (page.nextCursor) place = { ...place, cursor: page.nextCursor };
+      for (const asset of assets) items.push({ asset, canvas: title });
+      if (page.nextCursor) place = { canvas, rest, cursor: page.nextCursor };
       else place = where === "all" ? following(rest ? rest.slice(1) : await ownCanvases(signal)) : undefined;
     }
     return { items, next: place };

@@ -65,7 +65,8 @@ export function Start({ price, balance, isStarting, isPossible, error }: StartPr
           {error instanceof Problem && error.fields[0] ? `${error.fields[0].field} ${error.fields[0].message}` : messageOf(error)}
         </p>
       )}
-      <Button look="primary" type="submit" disabled={isStarting || !isPossible}>
+      {/* A disabled button would lose the keyboard. */}
+      <Button look="primary" type="submit" aria-disabled={isStarting} disabled={!isPossible}>
         {isStarting ? "Starting…" : `Make · ${priceOf(price)}`}
       </Button>
       {price > 0 && balance !== undefined && <p className={styles.hint}>{count(balance, "credit")} left</p>}

@@ -22,7 +22,7 @@ export function MakeVideo({ board, nodes }: { board: Board; nodes: Node[] }) {
   if (error) return <Failure title="The models cannot be loaded" error={error} retry={refetch} />;
   if (!data) return <Waiting label="Loading the models" />;
   if (data.length === 0) return <p className={styles.hint}>No model can make videos with this session.</p>;
-  return <VideoForm key={target?.id ?? ""} board={board} nodes={nodes} target={target} models={data} />;
+  return <VideoForm board={board} nodes={nodes} target={target} models={data} />;
 }
 
 /** A picture, and what it is used for as long as a person chooses nothing else. */
@@ -42,6 +42,13 @@ function picturesFor(graph: Graph, nodes: Node[], target: Node | undefined): Pic
   return [...linked, ...selected].slice(0, MOST_PICTURES);
 }
 
+interface Settings {
+  seconds?: string | undefined;
+  ratio?: string | undefined;
+  resolution?: string | undefined;
+  audio?: string | undefined;
+}
+
 interface FormProps {
   board: Board;
   nodes: Node[];
@@ -57,19 +64,20 @@ function VideoForm({ board, nodes, target, models }: FormProps) {
   const before = target && filmOf(target);
   const film = useFilm(before);
   const made = target?.metadata;
-  const [key, setKey] = useState((models.find(({ modelId }) => modelId === made?.model) ?? models[0])?.id);
-  const [typed, setTyped] = useState(made?.prompt);
+  // What a person chooses stays; until then the form follows the video node.
+  const [key, setKey] = useState<string>();
+  const [typed, setTyped] = useState<string>();
   const [uses, setUses] = useState<Record<string, string>>({});
-  const [seconds, setSeconds] = useState(String(made?.durationSeconds ?? ""));
-  const [ratio, setRatio] = useState(made?.aspectRatio ?? "");
-  const [resolution, setResolution] = useState(before?.resolution ?? "");
-  const [audio, setAudio] = useState(before?.hasAudio === undefined ? "" : String(before.hasAudio));
+  const [entered, setEntered] = useState<Settings>({});
   const [error, setError] = useState<unknown>();
   const [isStarting, setIsStarting] = useState(false);
 
-  const model = models.find(({ id }) => id === key) ?? (models[0] as Model);
+  const model = models.find(({ id, modelId }) => (key === undefined ? modelId === made?.model : id === key)) ?? (models[0] as Model);
   const text = promptNode(nodes);
-  const prompt = typed ?? text?.metadata.content?.slice(0, 8000) ?? "";
+  const prompt = typed ?? text?.metadata.content?.slice(0, 8000) ?? made?.prompt ?? "";
+  const known: Settings = { seconds: made?.durationSeconds?.toString(), ratio: made?.aspectRatio, resolution: before?.resolution, audio: before?.hasAudio?.toString() };
+  const setting = (name: keyof Settings) => entered[name] ?? known[name] ?? "";
+  const set = (name: keyof Settings) => (value: string) => setEntered((entered) => ({ ...entered, [name]: value }));
   const pictures = picturesFor(board.graph, nodes, target);
   const choice = (picture: Picture, index: number): string => uses[picture.asset] ?? entryOf(picture.use ?? defaultUse(model, pictures, index), picture.role);
   const frames = pictures.flatMap((picture, index) => {
@@ -79,12 +87,13 @@ function VideoForm({ board, nodes, target, models }: FormProps) {
   const capability = videoCapability(frames.map(({ use }) => use));
   const problem = frameProblem(model, frames.map(({ use }) => use));
   const options = (name: string) => optionsOf(model, name, capability);
-  const among = (value: string, name: string) => (options(name).includes(value) ? value : "");
+  const among = (name: keyof Settings, parameter: string) => (options(parameter).includes(setting(name)) ? setting(name) : "");
   const hasAudio = model.parameters.some(({ name, capabilities }) => name === "generateAudio" && capabilities.some((one) => one === capability));
   const isMaking = film?.state === "making";
 
   async function start(event: FormEvent) {
     event.preventDefault();
+    if (isStarting) return;
     setIsStarting(true);
     setError(undefined);
     try {
@@ -94,10 +103,10 @@ function VideoForm({ board, nodes, target, models }: FormProps) {
         frames,
         source: text,
         target: isMaking ? undefined : target,
-        seconds: Number(among(seconds, "durationSeconds")) || undefined,
-        ratio: among(ratio, "aspectRatio"),
-        resolution: among(resolution, "resolution"),
-        hasAudio: hasAudio && audio !== "" ? audio === "true" : undefined,
+        seconds: Number(among("seconds", "durationSeconds")) || undefined,
+        ratio: among("ratio", "aspectRatio"),
+        resolution: among("resolution", "resolution"),
+        hasAudio: hasAudio && setting("audio") !== "" ? setting("audio") === "true" : undefined,
         by: account.id,
       });
     } catch (error) {
@@ -135,13 +144,13 @@ function VideoForm({ board, nodes, target, models }: FormProps) {
       ) : (
         <p className={styles.hint}>Select pictures for the first and last frame, or a text to use it as the prompt.</p>
       )}
-      <Choice label="Seconds" value={seconds} options={options("durationSeconds")} set={setSeconds} />
-      <Choice label="Aspect ratio" value={ratio} options={options("aspectRatio")} set={setRatio} />
-      <Choice label="Resolution" value={resolution} options={options("resolution")} set={setResolution} />
+      <Choice label="Seconds" value={setting("seconds")} options={options("durationSeconds")} set={set("seconds")} />
+      <Choice label="Aspect ratio" value={setting("ratio")} options={options("aspectRatio")} set={set("ratio")} />
+      <Choice label="Resolution" value={setting("resolution")} options={options("resolution")} set={set("resolution")} />
       {hasAudio && (
         <label className={styles.field}>
           <span>Sound</span>
-          <select value={audio} onChange={({ target }) => setAudio(target.value)}>
+          <select value={setting("audio")} onChange={({ target }) => set("audio")(target.value)}>
             <option value="">the model's default</option>
             <option value="true">with sound</option>
             <option value="false">without sound</option>

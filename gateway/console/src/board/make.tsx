@@ -94,6 +94,7 @@ function MakeForm({ board, canvas, nodes, models, draft }: FormProps) {
 
   async function start(event: FormEvent) {
     event.preventDefault();
+    if (isStarting) return;
     setIsStarting(true);
     setError(undefined);
     try {

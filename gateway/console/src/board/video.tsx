@@ -1,6 +1,7 @@
 /** A video node: its film, or what becomes of the job that makes it. */
 import { useQuery } from "@tanstack/react-query";
-import { useContext, useEffect, useState } from "react";
+import { useContext, useEffect, useRef, useState } from "react";
+import { flushSync } from "react-dom";
 import { Problem } from "../errors.ts";
 import { percent } from "../format.ts";
 import { SessionContext } from "../session.ts";
@@ -82,22 +83,52 @@ function Player({ job, title }: { job: string; title: string }) {
       isShown = false;
     };
   }, [job]);
-  if (isOpen) return <FilmView job={job} title={title} isPlaying className={`nodrag nowheel ${styles.film}`} />;
+  const button = useRef<HTMLButtonElement>(null);
+  const close = () => {
+    flushSync(() => setIsOpen(false));
+    button.current?.focus();
+  };
+  if (isOpen) return <FilmView job={job} title={title} isPlaying className={`nodrag nowheel ${styles.film}`} close={close} />;
   return (
     <div className={styles.frame}>
       {frame !== undefined && <img src={frame} alt="" draggable={false} />}
-      <button type="button" className={`nodrag ${styles.play}`} aria-label={`Play ${title || "the video"}`} onClick={() => setIsOpen(true)}>
+      <button ref={button} type="button" className={`nodrag ${styles.play}`} aria-label={`Play ${title || "the video"}`} onClick={() => setIsOpen(true)}>
         <Icon name="play" size={24} />
       </button>
     </div>
   );
 }
 
+interface FilmProps {
+  job: string;
+  title: string;
+  /** Whether it plays at once, and takes the keyboard. */
+  isPlaying?: boolean;
+  className?: string | undefined;
+  /** What Escape does. */
+  close?: () => void;
+}
+
 /** A film with the browser's controls. It reads ranges, so one can go to any place in it. */
-export function FilmView({ job, title, isPlaying = false, className }: { job: string; title: string; isPlaying?: boolean; className?: string | undefined }) {
+export function FilmView({ job, title, isPlaying = false, className, close }: FilmProps) {
   return (
     // oxlint-disable-next-line jsx-a11y/media-has-caption -- the service makes no captions
-    <video src={filmUrl(job)} controls autoPlay={isPlaying} preload={isPlaying ? "auto" : "metadata"} playsInline className={className} aria-label={title || "Video"} />
+    <video
+      ref={(video) => void (isPlaying && video?.focus({ preventScroll: true }))}
+      src={filmUrl(job)}
+      controls
+      autoPlay={isPlaying}
+      preload={isPlaying ? "auto" : "metadata"}
+      playsInline
+      tabIndex={0}
+      className={className}
+      aria-label={title || "Video"}
+      onKeyDown={(event) => {
+        if (event.key !== "Escape" || !close) return;
+        event.preventDefault();
+        close();
+      }}
+    />
   );
 }
 

@@ -104,7 +104,7 @@ function AssetList({ canUpload }: { canUpload: boolean }) {
             <Icon name="search" />
             <input type="search" aria-label="Search by name" placeholder="Search" value={wanted} onChange={({ target }) => set("q", target.value)} />
           </label>
-          <CanvasFilter value={canvas} set={(handle) => set("canvas", handle)} first={[["", "In all canvases, and in none"], ["none", "In no canvas"]]} />
+          <CanvasFilter value={canvas} set={(handle) => set("canvas", handle)} first={[["", "Everywhere"], ["none", "In no canvas"]]} />
           {canUpload && <UploadButton add={add} />}
         </div>
       </div>
