@@ -205,4 +205,14 @@ scene("a session without asset:read or uploads is told so", async ({ page, expec
   await signIn(page, token, "/assets");
   await page.getByText("Uploading needs the scope image:generate or video:generate").waitFor();
   assert.equal(await page.getByRole("button", { name: "Upload" }).count(), 0);
+  const { token: writer } = await stranger("canvas:read,canvas:write");
+  const { canvas } = await send<{ canvas: { id: string; ownerUid: string } }>("POST", "/canvases", { title: "No assets" }, writer);
+  await page.getByRole("button", { name: /^Account of/ }).click();
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await openBoard(page, `${BASE_URL}/c/${canvas.ownerUid}/${canvas.id}`, writer);
+  await page.keyboard.press("a");
+  await page.getByText("This session may not see assets").waitFor();
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("g");
+  await page.getByText("This session may make neither pictures nor videos").waitFor();
 });

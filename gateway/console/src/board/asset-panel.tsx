@@ -2,6 +2,7 @@
 import { useState } from "react";
 import type { Placed, Where } from "../assets.ts";
 import { AssetGrid } from "../screens/asset-grid.tsx";
+import { useSession } from "../session.ts";
 import { Icon } from "../ui/parts.tsx";
 import styles from "./asset-panel.module.css";
 import type { Board } from "./board.ts";
@@ -23,8 +24,10 @@ export function draggedAsset(data: string): Placed | undefined {
 /** The service shows in a canvas what is stored there, and to its owner everything that is the owner's. */
 export function AssetPanel({ board, canvas, isOwner }: { board: Board; canvas: string; isOwner: boolean }) {
   const [wanted, setWanted] = useState("");
+  const { scopes } = useSession().session;
   const here = canvas as Where;
   const [where, setWhere] = useState<Where>(isOwner ? "all" : here);
+  if (!scopes.includes("asset:read")) return <p className={styles.hint}>This session may not see assets: its token does not have the scope asset:read.</p>;
   return (
     <>
       <div className={styles.tools}>

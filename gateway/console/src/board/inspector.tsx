@@ -124,7 +124,7 @@ function Work({ node }: { node: Node }) {
   const hasFailed = job?.status === "failed";
   const { data } = useQuery({ queryKey: ["failure", job?.run], queryFn: ({ signal }) => api.failure(job?.run ?? "", signal), enabled: hasFailed });
   if (!job || job.status === "succeeded") return null;
-  const run = { handle: job.run, kind: "image", operation: job.operation, canvasId: node.id, creditCost: 0 };
+  const run = { handle: job.run, kind: "image", operation: job.operation, creditCost: 0 };
   return (
     <section className={styles.group} aria-label="Work">
       <p className={styles.work}>
@@ -134,7 +134,7 @@ function Work({ node }: { node: Node }) {
         {isActive(job.status) && <Button onClick={() => setIsCanceling(true)}>Cancel</Button>}
       </p>
       {hasFailed && data && <Reason failure={data} />}
-      {isCanceling && <CancelDialog run={run} close={() => setIsCanceling(false)} canceled={() => {}} />}
+      {isCanceling && <CancelDialog run={run} hasTargets close={() => setIsCanceling(false)} canceled={() => {}} />}
     </section>
   );
 }
@@ -177,6 +177,7 @@ function Film({ node, film }: { node: Node; film: FilmOf }) {
       {isCanceling && (
         <CancelDialog
           run={{ handle: job.id, kind: "video", operation: "generate", creditCost: job.creditCost }}
+          hasTargets={false}
           close={() => setIsCanceling(false)}
           canceled={() => void queries.invalidateQueries({ queryKey: ["film", job.id] })}
         />

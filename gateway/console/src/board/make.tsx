@@ -26,6 +26,7 @@ export function Make({ board, canvas, nodes, draft }: { board: Board; canvas: st
   const fitting = !draft && nodes.length === 1 && nodes[0]?.type === "video" ? "video" : "image";
   const wanted = draft ? "image" : (chosen ?? fitting);
   const kind = canMake[wanted] ? wanted : canMake.image ? "image" : "video";
+  if (!canMake[kind]) return <p className={styles.hint}>This session may make neither pictures nor videos: its token does not have the scopes for it.</p>;
   return (
     <>
       {canMake.image && canMake.video && (

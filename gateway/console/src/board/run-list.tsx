@@ -69,7 +69,7 @@ function Run({ board, run, changed }: { board: Board; run: RunSummary; changed: 
         )}
       </div>
       {isOpen && <Why run={run.handle} />}
-      {isCanceling && <CancelDialog run={run} close={() => setIsCanceling(false)} canceled={changed} />}
+      {isCanceling && <CancelDialog run={run} hasTargets close={() => setIsCanceling(false)} canceled={changed} />}
     </li>
   );
 }

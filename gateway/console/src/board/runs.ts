@@ -176,7 +176,7 @@ const VIDEO_SIDE = 480;
 const CAPTION = 28;
 
 /** The size of a node that shows a video of this aspect ratio whole. */
-export function videoSize(ratio: string): Size {
+function videoSize(ratio: string): Size {
   const [across = 16, down = 9] = /^\d+:\d+$/.test(ratio) ? ratio.split(":").map(Number) : [];
   const scale = VIDEO_SIDE / Math.max(across, down, 1);
   return { width: Math.max(Math.round(across * scale), 60), height: Math.max(Math.round(down * scale), 60) + CAPTION };

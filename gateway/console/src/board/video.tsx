@@ -8,7 +8,7 @@ import { SessionContext } from "../session.ts";
 import type { Node } from "../sync/graph.ts";
 import { Icon, messageOf } from "../ui/parts.tsx";
 import { explained, filmUrl, isOver, statusOf, type VideoJob, work } from "../work.ts";
-import { type Film, filmOf, frameOf } from "./films.ts";
+import { type Film, frameOf } from "./films.ts";
 import styles from "./video.module.css";
 
 /** How often a job that is under way is read, in milliseconds. */
@@ -131,6 +131,3 @@ export function FilmView({ job, title, isPlaying = false, className, close }: Fi
     />
   );
 }
-
-/** Whether a new video can be made into this node. */
-export const isFree = (node: Node): boolean => node.type === "video" && filmOf(node) === undefined;

@@ -11,7 +11,7 @@ import styles from "./asset-grid.module.css";
 /** The query of the list, which all that changes assets invalidates. */
 export const ASSETS = "assets";
 
-export const factsOf = ({ width, height, bytes: size, mimeType }: Asset): string => `${width} × ${height} · ${formatOf(mimeType)} · ${bytes(size)}`;
+const factsOf = ({ width, height, bytes: size, mimeType }: Asset): string => `${width} × ${height} · ${formatOf(mimeType)} · ${bytes(size)}`;
 
 interface Props {
   where: Where;

@@ -6,14 +6,15 @@ import { nameOf, work } from "../work.ts";
 import styles from "./cancel.module.css";
 
 interface Props {
-  run: { handle: string; kind: string; operation: string; canvasId?: string; creditCost: number };
+  run: { handle: string; kind: string; operation: string; creditCost: number };
+  /** Whether nodes wait for its outputs. */
+  hasTargets: boolean;
   close: () => void;
   canceled: () => void;
 }
 
-export function CancelDialog({ run, close, canceled }: Props) {
+export function CancelDialog({ run, hasTargets, close, canceled }: Props) {
   const [removes, setRemoves] = useState(true);
-  const hasTargets = run.canvasId !== undefined;
   async function cancel() {
     await work.cancel(run.handle, hasTargets && removes);
     canceled();

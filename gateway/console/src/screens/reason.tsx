@@ -6,7 +6,7 @@ export function Reason({ failure }: { failure: Failure }) {
   const reason = explained(failure);
   if (!reason) return null;
   return (
-    <div className={styles.reason}>
+    <div className={styles.reason} data-reason>
       <p>
         <strong>{reason.happened}</strong> {reason.remedy}
       </p>

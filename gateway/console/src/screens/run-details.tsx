@@ -164,9 +164,14 @@ function Facts({ data, handle }: { data: Work; handle: string }) {
         <dt>Price</dt>
         <dd>
           {data.creditCost === 0 ? "free" : `${count(data.creditCost, "credit")} ${isOver(data.status) ? "charged" : "reserved"}`}
-          {data.standIn && ", a stand-in for the result of a model"}
         </dd>
       </div>
+      {data.standIn && (
+        <div>
+          <dt>Stand-in</dt>
+          <dd>Made by the embedded runtime, in place of a model</dd>
+        </div>
+      )}
       {webhook && (
         <div>
           <dt>Webhook</dt>

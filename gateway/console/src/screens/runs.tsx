@@ -131,7 +131,7 @@ function RunsOfAccount() {
           {hasNextPage && "Loading more…"}
         </div>
       )}
-      {canceling && <CancelDialog run={canceling} close={() => setCanceling(undefined)} canceled={() => void query.refetch()} />}
+      {canceling && <CancelDialog run={canceling} hasTargets={canceling.canvasId !== undefined} close={() => setCanceling(undefined)} canceled={() => void query.refetch()} />}
     </div>
   );
 }
