@@ -3,6 +3,19 @@ import type { Credential } from "./api.ts";
 
 export const canvasPath = (canvas: { ownerUid: string; id: string }): string => `/c/${canvas.ownerUid}/${canvas.id}`;
 
+/** The page of a canvas that shows these nodes, or those that these runs filled. */
+export const showPath = (canvas: { ownerUid: string; id: string }, handles: string[]): string =>
+  `${canvasPath(canvas)}?show=${handles.slice(0, 50).map(encodeURIComponent).join(",")}`;
+
+/** What names a canvas in its handle. */
+export function canvasOf(handle: string): { ownerUid: string; id: string } {
+  const [, ownerUid = "", id = ""] = handle.split(":");
+  return { ownerUid, id };
+}
+
+/** The handles in the address of a canvas page. */
+export const shownIn = (search: string): string[] => new URLSearchParams(search).get("show")?.split(",") ?? [];
+
 /** The sign-in page that leads back to `path`. */
 export const signInPath = (path: string): string => (path === "/" ? "/signin" : `/signin?next=${encodeURIComponent(path)}`);
 

@@ -131,8 +131,8 @@ export const api = {
   allModels: async (signal: AbortSignal) =>
     ((await answer(contract.GET("/api/canvas-agent/v1/models", { params: { query: { limit: 100 } }, signal }))) as components["schemas"]["ModelList"]).models,
 
-  /** The models that can make pictures. */
-  models: async (signal: AbortSignal) => (await api.allModels(signal)).filter(({ type }) => type === "image"),
+  /** The models that can make pictures, or videos. */
+  models: async (signal: AbortSignal, kind: "image" | "video" = "image") => (await api.allModels(signal)).filter(({ type }) => type === kind),
 
   /** Credits that are left. */
   balance: async (signal: AbortSignal) => (await answer(contract.GET("/api/canvas-agent/v1/auth/status", { signal }))).creditBalance,
@@ -152,10 +152,6 @@ export const api = {
   failure: async (runId: string, signal: AbortSignal) => {
     const run = await answer(contract.GET("/api/canvas-agent/v1/runs/{runId}", { params: { path: { runId } }, signal }));
     return (run as { failure?: { code: string; message: string; retryable: boolean } }).failure;
-  },
-
-  cancelRun: async (runId: string): Promise<void> => {
-    await contract.DELETE("/api/canvas-agent/v1/runs/{runId}", { params: { path: { runId } }, signal: patience() });
   },
 
   /** Makes sure that a picture is ready, and that the browser has it. */

@@ -11,6 +11,8 @@ import { Failure, Waiting } from "./ui/parts.tsx";
 const Elements = lazy(() => import("./screens/elements.tsx"));
 const Recipes = lazy(() => import("./screens/recipes.tsx"));
 const Settings = lazy(async () => ({ default: (await import("./screens/settings/settings.tsx")).Settings }));
+const Assets = lazy(async () => ({ default: (await import("./screens/assets.tsx")).Assets }));
+const Runs = lazy(async () => ({ default: (await import("./screens/runs.tsx")).Runs }));
 
 export function App() {
   return (
@@ -28,6 +30,8 @@ export function App() {
                 <Route path="/recipes" component={Recipes} />
                 <Route path="/elements" component={Elements} />
                 <Route path="/settings/*?">{(params) => <Settings path={params["*"] ?? ""} />}</Route>
+                <Route path="/runs" component={Runs} />
+                <Route path="/assets" component={Assets} />
                 <Route component={Missing} />
               </Switch>
             </Suspense>

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ago, count, percent, until } from "./format.ts";
+import { ago, bytes, count, lasted, percent, until } from "./format.ts";
 
 test("times are relative for a month", () => {
   const now = Date.parse("2026-03-31T12:00:00Z");
@@ -24,4 +24,9 @@ test("times to come", () => {
 test("counts and percentages", () => {
   assert.deepEqual([count(0, "node"), count(1, "node"), count(1234, "node")], ["0 nodes", "1 node", "1,234 nodes"]);
   assert.deepEqual([percent(0.015), percent(0.62), percent(8)], ["1.5 %", "62 %", "800 %"]);
+});
+
+test("sizes of files and durations", () => {
+  assert.deepEqual([0, 1, 999, 1000, 1_843_200, 52_428_800, 5e12].map(bytes), ["0 bytes", "1 byte", "999 bytes", "1 kB", "1.84 MB", "52.4 MB", "5,000 GB"]);
+  assert.deepEqual([0, 340, 5300, 59_400, 60_000, 125_000].map(lasted), ["0 ms", "340 ms", "5.3 s", "59 s", "1 min", "2 min 5 s"]);
 });

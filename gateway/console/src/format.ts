@@ -36,5 +36,24 @@ export const number = (value: number): string => NUMBER.format(value);
 export const count = (number: number, noun: string, plural = `${noun}s`): string =>
   `${NUMBER.format(number)} ${number === 1 ? noun : plural}`;
 
+const UNITS = ["byte", "kilobyte", "megabyte", "gigabyte"].map(
+  (unit) => new Intl.NumberFormat("en", { style: "unit", unit, unitDisplay: unit === "byte" ? "long" : "short", maximumSignificantDigits: 3 }),
+);
+
+/** "512 bytes", "1.84 MB". */
+export function bytes(number: number): string {
+  const power = Math.min(Math.floor(Math.log10(Math.max(number, 1)) / 3), UNITS.length - 1);
+  return UNITS[power]?.format(number / 1000 ** power) ?? String(number);
+}
+
+/** "340 ms", "5.3 s", "2 min 5 s". */
+export function lasted(milliseconds: number): string {
+  if (milliseconds < 1000) return `${Math.round(milliseconds)} ms`;
+  const seconds = milliseconds / 1000;
+  if (seconds < 60) return `${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)} s`;
+  const whole = Math.round(seconds);
+  return `${Math.floor(whole / 60)} min${whole % 60 === 0 ? "" : ` ${whole % 60} s`}`;
+}
+
 /** A percentage without needless digits. */
 export const percent = (part: number): string => `${part < 0.1 ? (part * 100).toFixed(1) : Math.round(part * 100)} %`;

@@ -1,7 +1,10 @@
-/** What a page knows of a canvas while it is open: its revision, who else has it open, and the state of the event stream. */
-import { useEffect, useState } from "react";
+/**
+ * What a page knows of a canvas while it is open: its revision, who else has it open, and the state of the event stream. And what happens
+ * to the runs of the account.
+ */
+import { useEffect, useEffectEvent, useState } from "react";
 import { openEvents } from "./events.ts";
-import { type Command, type Message, type Presence, Stream } from "./stream.ts";
+import { type Command, type Message, type Presence, RUNS, type RunState, Stream, topicOf } from "./stream.ts";
 import type { Hello } from "./stream.worker.ts";
 import workerUrl from "./stream.worker.ts?sharedworker&url";
 
@@ -77,20 +80,42 @@ export function useLive(canvas: string | undefined): Live {
   const [live, setLive] = useState(CONNECTING);
   useEffect(() => {
     if (canvas === undefined) return;
-    const listener = (message: Message) => {
-      if ("canvas" in message && message.canvas !== canvas) return;
-      setLive((live) => next(live, message));
-    };
-    const post = connect();
-    listeners.add(listener);
-    post({ follow: canvas });
+    const stop = follow(canvas, (message) => setLive((live) => next(live, message)));
     return () => {
-      listeners.delete(listener);
-      post({ unfollow: canvas });
+      stop();
       setLive(CONNECTING);
     };
   }, [canvas]);
   return live;
+}
+
+/** Calls `listener` with the messages about a topic, and those about the stream, until the returned function is called. */
+function follow(topic: string, listener: (message: Message) => void): () => void {
+  const listening = (message: Message) => {
+    if ((topicOf(message) ?? topic) === topic) listener(message);
+  };
+  const post = connect();
+  listeners.add(listening);
+  post({ follow: topic });
+  return () => {
+    listeners.delete(listening);
+    post({ unfollow: topic });
+  };
+}
+
+/**
+ * Follows the runs of the account while the component is shown, if `isAllowed`: without the scope, the service would refuse the stream.
+ * `heard` is called with each state of a run, and without one when some may have been missed.
+ */
+export function useRunEvents(isAllowed: boolean, heard: (state?: RunState) => void): void {
+  const hear = useEffectEvent(heard);
+  useEffect(() => {
+    if (!isAllowed) return;
+    return follow(RUNS, (message) => {
+      if (message.event === "run") hear(message);
+      else if (message.event === "state" && message.state === "live") hear();
+    });
+  }, [isAllowed]);
 }
 
 function next(live: Live, message: Message): Live {
@@ -104,5 +129,7 @@ function next(live: Live, message: Message): Live {
     case "gone":
     case "refused":
       return { ...live, lost: live.lost + 1 };
+    case "run":
+      return live;
   }
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { backoff, type Message, parser, Stream } from "./stream.ts";
+import { backoff, type Message, parser, RUNS, Stream } from "./stream.ts";
 
 const parsed = (...pieces: string[]) => {
   const messages: Message[] = [];
@@ -22,7 +22,7 @@ test("events are parsed however the stream is cut", () => {
 });
 
 test("unknown events, comments and unfinished events are ignored", () => {
-  assert.deepEqual(parsed("event: run\ndata: {}\n\n", "event: canvas\n\n", ': x\n\nevent: canvas\ndata: {"canvas":"a"}'), []);
+  assert.deepEqual(parsed("event: other\ndata: {}\n\n", "event: canvas\n\n", ': x\n\nevent: canvas\ndata: {"canvas":"a"}'), []);
 });
 
 test("the pause between attempts grows to 30 s", () => {
@@ -112,6 +112,19 @@ test("a stream that ends or is refused is opened again", async () => {
     ],
   );
   stream.do({ unfollow: "a" });
+});
+
+test("runs are followed beside canvases, and are not told to a listener as the state of a canvas", async () => {
+  const state = { run: "job:1", kind: "video", status: "running", progress: 40, done: 0, total: 1 };
+  const { stream, opened, heard } = service((sent) => sent.enqueue(bytes(`event: run\ndata: ${JSON.stringify(state)}\n\n`)));
+  stream.do({ follow: RUNS });
+  stream.do({ follow: "z" });
+  await until(() => heard.some((message) => message.event === "run"));
+  assert.deepEqual(opened, [["z", RUNS]]);
+  assert.deepEqual(heard.at(-1), { event: "run", ...state });
+  assert.deepEqual(stream.present(RUNS), [{ event: "state", state: "live" }]);
+  stream.do({ unfollow: RUNS });
+  stream.do({ unfollow: "z" });
 });
 
 test("a stream follows at most 16 canvases, the newest", async () => {

@@ -1,8 +1,9 @@
 /**
- * One event stream for any number of canvases and listeners. It runs in the shared worker of all tabs, because a browser keeps at most
+ * One event stream for any number of canvases, the runs of the account, and listeners. It runs in the shared worker of all tabs, because a browser keeps at most
  * six connections to a service over HTTP/1.1; where there are no shared workers, it runs in the page.
  *
- * The service sends the present state of each canvas first, so an interrupted stream loses nothing: it is opened again.
+ * The service sends the present state of each canvas first, so an interrupted stream loses nothing of them: it is opened again. Of runs it
+ * sends those under way, so a listener reads the list again after an interruption.
  */
 import { problemOf } from "./errors.ts";
 
@@ -11,18 +12,37 @@ export interface Presence {
   surface: string;
 }
 
+/** What is followed in place of a canvas for the runs of the account. The handles of canvases begin with `canvas:`. */
+export const RUNS = "runs";
+
+/** The state of a run, or of a video's job. */
+export interface RunState {
+  run: string;
+  kind: string;
+  status: string;
+  /** In percent. */
+  progress: number;
+  done: number;
+  total: number;
+}
+
 export type Message =
   | { event: "canvas"; canvas: string; revision: string }
   | { event: "presence"; canvas: string; who: Presence[] }
   /** The canvas was deleted, or is no longer shared. */
   | { event: "gone"; canvas: string }
+  | ({ event: "run" } & RunState)
   /** The stream's state. `since`: when it was interrupted, in milliseconds. */
   | { event: "state"; state: "connecting" | "live" }
   | { event: "state"; state: "interrupted"; since: number }
   /** The service refused the stream with this status: a page has to read its canvas again. */
   | { event: "refused"; status: number };
 
-/** `reopen`: the network has changed, so the present connection may be dead, or a new one possible at once. */
+/** What a message is about, as it is followed. One about the stream itself is for every listener. */
+export const topicOf = (message: Message): string | undefined =>
+  message.event === "run" ? RUNS : message.event === "state" || message.event === "refused" ? undefined : message.canvas;
+
+/** `follow` and `unfollow`: a canvas, or `RUNS`. `reopen`: the network has changed, so the present connection may be dead, or a new one possible at once. */
 export type Command = { follow: string } | { unfollow: string } | { reopen: true };
 
 /** The service's limit on canvases in a stream. */
@@ -31,7 +51,7 @@ const MOST = 16;
 const SILENCE = 40_000;
 
 export class Stream {
-  #open: (canvases: string[], signal: AbortSignal) => Promise<Response>;
+  #open: (topics: string[], signal: AbortSignal) => Promise<Response>;
   #emit: (message: Message) => void;
   #followers = new Map<string, number>();
   #latest = new Map<string, Message>();
@@ -39,7 +59,7 @@ export class Stream {
   #attempt: AbortController | undefined;
   #failures = 0;
 
-  constructor(open: (canvases: string[], signal: AbortSignal) => Promise<Response>, emit: (message: Message) => void) {
+  constructor(open: (topics: string[], signal: AbortSignal) => Promise<Response>, emit: (message: Message) => void) {
     this.#open = open;
     this.#emit = emit;
   }
@@ -50,33 +70,39 @@ export class Stream {
     else this.#restart();
   }
 
-  /** What a new listener of `canvas` has missed. */
-  present(canvas: string): Message[] {
-    const known = ["canvas", "presence"].map((event) => this.#latest.get(`${event} ${canvas}`));
+  /** What a new listener of `topic` has missed. */
+  present(topic: string): Message[] {
+    const known = ["canvas", "presence"].map((event) => this.#latest.get(`${event} ${topic}`));
     return [this.#state, ...known.filter((message) => message !== undefined)];
   }
 
-  #follow(canvas: string): void {
-    const count = this.#followers.get(canvas) ?? 0;
+  #follow(topic: string): void {
+    const count = this.#followers.get(topic) ?? 0;
     // The newest is last: beyond the limit, the stream follows the newest.
-    this.#followers.delete(canvas);
-    this.#followers.set(canvas, count + 1);
+    this.#followers.delete(topic);
+    this.#followers.set(topic, count + 1);
     if (count === 0) this.#restart();
   }
 
-  #unfollow(canvas: string): void {
-    const count = this.#followers.get(canvas) ?? 0;
+  #unfollow(topic: string): void {
+    const count = this.#followers.get(topic) ?? 0;
     if (count > 1) {
-      this.#followers.set(canvas, count - 1);
+      this.#followers.set(topic, count - 1);
     } else if (count === 1) {
-      this.#followers.delete(canvas);
-      this.#latest.delete(`canvas ${canvas}`);
-      this.#latest.delete(`presence ${canvas}`);
+      this.#followers.delete(topic);
+      this.#latest.delete(`canvas ${topic}`);
+      this.#latest.delete(`presence ${topic}`);
       this.#restart();
     }
   }
 
-  /** Opens the stream for the canvases that are followed now. */
+  /** What to follow: the newest canvases, and the runs. */
+  get #topics(): string[] {
+    const canvases = [...this.#followers.keys()].filter((topic) => topic !== RUNS);
+    return [...canvases.slice(-MOST).toSorted(), ...(this.#followers.has(RUNS) ? [RUNS] : [])];
+  }
+
+  /** Opens the stream for what is followed now. */
   #restart(): void {
     this.#attempt?.abort();
     this.#failures = 0;
@@ -96,7 +122,7 @@ export class Stream {
       const signal = AbortSignal.any([stopped, connection.signal]);
       let after: number | undefined;
       try {
-        const response = await this.#open([...this.#followers.keys()].slice(-MOST).toSorted(), signal);
+        const response = await this.#open(this.#topics, signal);
         if (!response.ok) {
           const problem = await problemOf(response);
           after = problem.retryAfter;
@@ -119,7 +145,7 @@ export class Stream {
   async #read(body: ReadableStream<Uint8Array<ArrayBuffer>>, connection: AbortController): Promise<void> {
     const reader = body.pipeThrough(new TextDecoderStream()).getReader();
     const parse = parser((message) => {
-      if ("canvas" in message) this.#latest.set(`${message.event} ${message.canvas}`, message);
+      if (message.event === "canvas" || message.event === "presence") this.#latest.set(`${message.event} ${message.canvas}`, message);
       this.#emit(message);
     });
     for (;;) {
@@ -164,7 +190,7 @@ export function parser(emit: (message: Message) => void): (text: string) => void
       const fields = block.split("\n").map((line) => /^(\w+): ?(.*)$/.exec(line));
       const event = fields.find((field) => field?.[1] === "event")?.[2];
       const data = fields.filter((field) => field?.[1] === "data").map((field) => field?.[2]);
-      if (data.length > 0 && (event === "canvas" || event === "presence" || event === "gone")) {
+      if (data.length > 0 && (event === "canvas" || event === "presence" || event === "gone" || event === "run")) {
         emit({ event, ...JSON.parse(data.join("\n")) } as Message);
       }
     }

@@ -1,6 +1,6 @@
 /** The shared worker that holds the event stream of all tabs. */
 import { openEvents } from "./events.ts";
-import { type Command, type Message, Stream } from "./stream.ts";
+import { type Command, type Message, Stream, topicOf } from "./stream.ts";
 
 /** The first message of a tab. The tab holds this lock as long as it lives. */
 export interface Hello {
@@ -10,8 +10,9 @@ export interface Hello {
 const tabs = new Map<MessagePort, string[]>();
 
 const stream = new Stream(openEvents, (message) => {
+  const topic = topicOf(message);
   for (const [port, followed] of tabs) {
-    if (!("canvas" in message) || followed.includes(message.canvas)) port.postMessage(message);
+    if (topic === undefined || followed.includes(topic)) port.postMessage(message);
   }
 });
 
@@ -42,6 +43,6 @@ function obey(port: MessagePort, command: Command): void {
 }
 
 function leave(port: MessagePort): void {
-  for (const canvas of tabs.get(port) ?? []) stream.do({ unfollow: canvas });
+  for (const topic of tabs.get(port) ?? []) stream.do({ unfollow: topic });
   tabs.delete(port);
 }

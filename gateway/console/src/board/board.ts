@@ -3,6 +3,7 @@ import type { Engine } from "../sync/engine.ts";
 import type { OpenConflict } from "../sync/types.ts";
 import { retitle, update } from "../sync/change.ts";
 import { type Fields, type Graph, graphOf, isSection, type Node } from "../sync/graph.ts";
+import { nodeSizeOf, type Placed } from "../assets.ts";
 import type { Box, Point } from "../view.ts";
 import {
   type Choice,
@@ -20,6 +21,7 @@ import {
   sectioned,
   sizeOf,
 } from "./gestures.ts";
+import type { Draft } from "./making.ts";
 import { boxOf, middleOf } from "./spatial.ts";
 
 /** The surface on which the board is drawn. */
@@ -63,13 +65,17 @@ export interface Ui {
   /** Nodes that are being moved, and how far. */
   drag: { ids: ReadonlySet<string>; by: Point } | undefined;
   resize: { id: string; box: Box } | undefined;
-  panel: "inspect" | "make" | "recipes" | "runs" | "outline" | "findings" | undefined;
+  panel: "inspect" | "make" | "recipes" | "assets" | "runs" | "outline" | "findings" | undefined;
+  /** What the panel Make begins with, in place of the selection. */
+  draft: Draft | undefined;
 }
 
 const NOTHING: ReadonlySet<string> = new Set();
 const NO_GRAPH = graphOf({ title: "", nodes: [], connections: [] });
 /** How long after the last arrow key the move is made, in milliseconds. */
 const NUDGE_REST = 400;
+/** The longest title that the service takes, in characters. */
+const MOST_TITLE = 160;
 
 const count = (number: number, noun: string) => (number === 1 ? noun : `${number} ${noun}s`);
 
@@ -88,6 +94,7 @@ export class Board {
     drag: undefined,
     resize: undefined,
     panel: undefined,
+    draft: undefined,
   };
   #listeners = new Set<() => void>();
   #notices = new Set<(text: string) => void>();
@@ -187,6 +194,17 @@ export class Board {
     if (kind === "text" || kind === "sticky") this.edit(id, "content");
     else this.edit(id, "title");
     return id;
+  }
+
+  /** Shows an asset in a new node, whose middle is at `point` or where there is room. */
+  place(asset: Placed, point?: Point): void {
+    this.settle();
+    const id = this.newId();
+    const title = asset.name.slice(0, MOST_TITLE);
+    const size = nodeSizeOf(asset, title);
+    const at = point ?? freeSpot(this.graph, size, this.surface?.middle() ?? { x: 0, y: 0 });
+    this.engine.perform(`Add ${title}`, [{ do: "create", node: newNode(this.graph, "image", id, at, { title, asset: asset.handle, ...size }) }]);
+    this.select([id]);
   }
 
   /** A Section around the selection, or an empty one. */

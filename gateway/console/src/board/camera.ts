@@ -69,7 +69,7 @@ export class Camera implements Surface {
     this.#frame = frame;
     this.#key = `canvas.view ${canvas}`;
     this.#screen = { width: frame.clientWidth, height: frame.clientHeight };
-    this.first = this.#kept() ?? this.#fitting(this.#boxOf()) ?? { x: this.#screen.width / 2, y: this.#screen.height / 2, zoom: 1 };
+    this.first = this.#fitting(this.#boxOf(board.getUi().selection)) ?? this.#kept() ?? this.#fitting(this.#boxOf()) ?? { x: this.#screen.width / 2, y: this.#screen.height / 2, zoom: 1 };
     this.#view = this.first;
     this.#window = windowOf(this.first, this.#screen, devicePixelRatio);
     this.moved(this.first);

@@ -1,6 +1,8 @@
 /** The canvas for a person who may change it. */
 import { useQueryClient } from "@tanstack/react-query";
 import { useEffect, useEffectEvent, useLayoutEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
+import { useLocation, useSearch } from "wouter";
+import { shownIn } from "../address.ts";
 import type { CanvasReview } from "../api.ts";
 import { count } from "../format.ts";
 import type { Live } from "../live.ts";
@@ -9,24 +11,28 @@ import { Share } from "../screens/share.tsx";
 import { useSession } from "../session.ts";
 import { Button, Empty, Icon, Waiting } from "../ui/parts.tsx";
 import { Shell } from "../ui/shell.tsx";
+import { UploadList } from "../ui/upload-list.tsx";
+import { ASSET, AssetPanel, draggedAsset } from "./asset-panel.tsx";
 import { Board, type Ui } from "./board.ts";
 import { combinationOf, commandOf } from "./commands.ts";
 import { BoardContext } from "./context.ts";
 import { BoardMenu, KeyList, Palette } from "./dialogs.tsx";
 import styles from "./editor.module.css";
 import { useEngine } from "./engines.ts";
+import { nodesOf } from "./films.ts";
 import { Inspector } from "./inspector.tsx";
 import { Make } from "./make.tsx";
 import { OutlineTree } from "./outline.tsx";
 import { Recipes } from "./recipes.tsx";
 import { RunList } from "./run-list.tsx";
-import { isActive } from "./runs.ts";
-import { ActivityLine, Conflicts, Notices, SaveState, Stopped, UploadList } from "./status.tsx";
+import { isOver } from "../work.ts";
+import { ActivityLine, Conflicts, Notices, SaveState, Stopped } from "./status.tsx";
 import type { Graph } from "../sync/graph.ts";
 import type { State } from "../sync/types.ts";
 import { Surface } from "./surface.tsx";
 import { History, Toolbar, ZoomControls } from "./toolbar.tsx";
-import { Uploads } from "./uploads.ts";
+import { refusalOf } from "../uploads.ts";
+import { BoardUploads } from "./uploads.ts";
 
 interface Props {
   handle: string;
@@ -48,7 +54,7 @@ export function Editor({ handle, review, live, reload, signedOut }: Props) {
   const { account, session } = useSession();
   const engine = useEngine(account.id, handle);
   const board = useMemo(() => new Board(engine), [engine]);
-  const uploads = useMemo(() => new Uploads(handle, board), [handle, board]);
+  const uploads = useMemo(() => new BoardUploads(handle, board), [handle, board]);
   const snapshot = useSyncExternalStore(engine.subscribe, engine.getSnapshot);
   const ui = useSyncExternalStore(board.subscribe, board.getUi);
   const list = useSyncExternalStore(uploads.subscribe, uploads.getList);
@@ -65,6 +71,21 @@ export function Editor({ handle, review, live, reload, signedOut }: Props) {
     if (review.canvas.revision === engine.getSnapshot().revision) engine.retitled(review.canvas.title);
   }, [engine, review]);
 
+  const search = useSearch();
+  const [path, navigate] = useLocation();
+  const isOpen = graph !== undefined;
+  const showNamed = useEffectEvent((handles: string[]) => {
+    const ids = nodesOf(board.graph, handles).map(({ id }) => id);
+    board.select(ids);
+    board.surface?.show(ids);
+    // A reload keeps the view that a person has moved to since.
+    navigate(path, { replace: true });
+  });
+  useEffect(() => {
+    const handles = shownIn(search);
+    if (isOpen && handles.length > 0) showNamed(handles);
+  }, [isOpen, search]);
+
   const stopped = useEffectEvent((state: State) => {
     if (state === "signed-out") signedOut();
     if (state === "gone") reload();
@@ -80,13 +101,13 @@ export function Editor({ handle, review, live, reload, signedOut }: Props) {
   }, [revision, shown]);
 
   function addFiles(files: File[], point = board.surface?.middle() ?? { x: 0, y: 0 }) {
-    const refused = uploads.add(files, point);
-    if (refused.length > 0) board.tell(`${refused.join(", ")}: only PNG, JPEG, WebP and GIF pictures can be uploaded.`);
+    const refused = uploads.addAt(files, point);
+    if (refused.length > 0) board.tell(refusalOf(refused));
   }
 
   const type = useEffectEvent((event: KeyboardEvent) => {
     const target = event.target as HTMLElement;
-    const isTyping = target.matches("input, textarea, select, [contenteditable], dialog *, [role=menu] *");
+    const isTyping = target.matches("input, textarea, select, video, [contenteditable], dialog *, [role=menu] *");
     // Enter and Space are for the button that has the keyboard.
     const isPressing = target.matches("button, a") && (event.key === "Enter" || event.key === " ");
     const isPalette = combinationOf(event) === "Mod+K";
@@ -150,7 +171,10 @@ export function Editor({ handle, review, live, reload, signedOut }: Props) {
             onDragOver={(event) => event.preventDefault()}
             onDrop={(event) => {
               event.preventDefault();
-              addFiles([...event.dataTransfer.files], board.surface?.toPlane({ x: event.clientX, y: event.clientY }));
+              const point = board.surface?.toPlane({ x: event.clientX, y: event.clientY });
+              const asset = draggedAsset(event.dataTransfer.getData(ASSET));
+              if (asset) board.place(asset, point);
+              else addFiles([...event.dataTransfer.files], point);
             }}
           >
             {graph ? <Surface board={board} graph={graph} ui={ui} canvas={handle} /> : <Waiting label="Opening the canvas" />}
@@ -191,7 +215,12 @@ export function Editor({ handle, review, live, reload, signedOut }: Props) {
           )}
           {ui.panel === "make" && graph && (
             <Side title="Make" close={() => closePanel(board)}>
-              <Make board={board} canvas={handle} nodes={board.selected} />
+              <Make board={board} canvas={handle} nodes={board.selected} draft={ui.draft} />
+            </Side>
+          )}
+          {ui.panel === "assets" && graph && (
+            <Side title="Assets" close={() => closePanel(board)}>
+              <AssetPanel board={board} canvas={handle} isOwner={review.canvas.accessRole === "owner"} />
             </Side>
           )}
           {ui.panel === "recipes" && graph && (
@@ -229,7 +258,7 @@ export function Editor({ handle, review, live, reload, signedOut }: Props) {
 /** Reads the balance again when work on the canvas begins or ends: credit is reserved, and returned. */
 function useCurrentBalance(graph: Graph | undefined): void {
   const queries = useQueryClient();
-  const active = useMemo(() => [...(graph?.nodes.values() ?? [])].filter(({ metadata }) => metadata.job && isActive(metadata.job.status)).length, [graph]);
+  const active = useMemo(() => [...(graph?.nodes.values() ?? [])].filter(({ metadata }) => metadata.job && !isOver(metadata.job.status)).length, [graph]);
   const counted = useRef(active);
   useEffect(() => {
     if (counted.current === active) return;
@@ -254,12 +283,13 @@ function closeDialog(board: Board): void {
 
 function closePanel(board: Board): void {
   const { panel } = board.getUi();
-  board.set({ panel: undefined });
+  board.set({ panel: undefined, draft: undefined });
   document.querySelector<HTMLElement>(`[data-panel="${panel}"]`)?.focus();
 }
 
 function PanelToggles({ board, panel, findings, scopes }: { board: Board; panel: Ui["panel"]; findings: number; scopes: string[] }) {
-  const [canMake, canSeeRuns] = [scopes.includes("image:generate"), scopes.includes("job:manage")];
+  const canMake = scopes.includes("image:generate") || scopes.includes("video:generate");
+  const [canSeeAssets, canSeeRuns] = [scopes.includes("asset:read"), scopes.includes("job:manage")];
   const toggle = (name: NonNullable<Ui["panel"]>) => board.set({ panel: panel === name ? undefined : name });
   return (
     <div className={styles.toggles}>
@@ -285,6 +315,12 @@ function PanelToggles({ board, panel, findings, scopes }: { board: Board; panel:
         <Icon name="recipe" size={16} />
         Recipes
       </Button>
+      {canSeeAssets && (
+        <Button data-panel="assets" aria-expanded={panel === "assets"} onClick={() => toggle("assets")}>
+          <Icon name="picture" size={16} />
+          Assets
+        </Button>
+      )}
       {canSeeRuns && (
         <Button data-panel="runs" aria-expanded={panel === "runs"} onClick={() => toggle("runs")}>
           <Icon name="clock" size={16} />

@@ -1,27 +1,37 @@
 /** What is known of the selection, and what can be made of it. */
-import { useQuery } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
-import { type Action, api, fileUrl, type Parameter } from "../api.ts";
+import { Link } from "wouter";
+import { type Action, api, type Parameter } from "../api.ts";
 import { Problem } from "../errors.ts";
-import { ago, count } from "../format.ts";
+import { count, percent } from "../format.ts";
+import { CancelDialog } from "../screens/cancel.tsx";
+import { Reason } from "../screens/reason.tsx";
 import type { Node } from "../sync/graph.ts";
 import { Button, Failure, messageOf, Waiting } from "../ui/parts.tsx";
+import { filmUrl, isActive, nameOf, statusOf } from "../work.ts";
 import type { Board } from "./board.ts";
+import { priceOf } from "./fields.tsx";
+import { type Film as FilmOf, filmOf } from "./films.ts";
 import { type Entries, entryOf, isAnchor, paramsOf, problemsOf } from "./forms.ts";
 import { kindOf } from "./gestures.ts";
 import styles from "./inspector.module.css";
-import { isActive, runAction } from "./runs.ts";
+import { ProvenanceOf } from "./provenance.tsx";
+import { runAction } from "./runs.ts";
+import { FilmView, useFilm } from "./video.tsx";
 
 export function Inspector({ board, canvas, nodes }: { board: Board; canvas: string; nodes: Node[] }) {
   const [node] = nodes;
   if (!node) return <p className={styles.hint}>Select a node to see what it is and what can be made of it.</p>;
   const pictures = nodes.filter(({ asset }) => asset !== undefined);
+  const film = filmOf(node);
   return (
     <>
       {nodes.length === 1 ? <Properties key={node.id} board={board} node={node} /> : <p className={styles.hint}>{count(nodes.length, "node")} selected</p>}
       <Colors board={board} nodes={nodes} />
       {nodes.length === 1 && <Work node={node} />}
-      {nodes.length === 1 && <Provenance node={node} board={board} />}
+      {nodes.length === 1 && film && <Film key={film.job} node={node} film={film} />}
+      {nodes.length === 1 && <ProvenanceOf node={node} board={board} />}
       {pictures.length > 0 && <Actions board={board} canvas={canvas} pictures={pictures} />}
     </>
   );
@@ -109,60 +119,69 @@ function Colors({ board, nodes }: { board: Board; nodes: Node[] }) {
 
 /** The work that fills the node. */
 function Work({ node }: { node: Node }) {
-  const [error, setError] = useState<unknown>();
+  const [isCanceling, setIsCanceling] = useState(false);
   const { job } = node.metadata;
+  const hasFailed = job?.status === "failed";
+  const { data } = useQuery({ queryKey: ["failure", job?.run], queryFn: ({ signal }) => api.failure(job?.run ?? "", signal), enabled: hasFailed });
   if (!job || job.status === "succeeded") return null;
+  const run = { handle: job.run, kind: "image", operation: job.operation, creditCost: 0 };
   return (
-    <section className={styles.group}>
-      <h3>Work</h3>
+    <section className={styles.group} aria-label="Work">
       <p className={styles.work}>
         <span>
-          {job.operation}: {job.status}
+          {nameOf(run)}: {statusOf(job.status).toLowerCase()}
         </span>
-        {isActive(job.status) && <Button onClick={() => void api.cancelRun(job.run).catch(setError)}>Cancel</Button>}
+        {isActive(job.status) && <Button onClick={() => setIsCanceling(true)}>Cancel</Button>}
       </p>
-      {error !== undefined && <p className={styles.problem}>{messageOf(error)}</p>}
+      {hasFailed && data && <Reason failure={data} />}
+      {isCanceling && <CancelDialog run={run} hasTargets close={() => setIsCanceling(false)} canceled={() => {}} />}
     </section>
   );
 }
 
-function Provenance({ board, node }: { board: Board; node: Node }) {
-  const { provenance, prompt } = node.metadata;
-  const kind = provenance && { generated: "Generated", action: "Made by an Action", import: "Imported", upload: "Uploaded", recipe: "Made by a Recipe" }[provenance.kind];
-  if (!provenance && !prompt && node.asset === undefined) return null;
-  const sources = (provenance?.references ?? []).flatMap(({ handle }) => [...board.graph.nodes.values()].find(({ asset }) => asset === handle) ?? []);
+/** The film of a video node: played, or how far it is. */
+function Film({ node, film }: { node: Node; film: FilmOf }) {
+  const queries = useQueryClient();
+  const [isCanceling, setIsCanceling] = useState(false);
+  const found = useFilm(film);
+  if (!found || found.state === "loading") return null;
+  if (found.state === "hidden") return <p className={styles.hint}>{found.why}.</p>;
+  const { job } = found;
+  if (!job) return null;
   return (
-    <section className={styles.group}>
-      {provenance && (
-        <p>
-          {kind} <time dateTime={provenance.createdAt}>{ago(provenance.createdAt)}</time>
-          {provenance.actionId && <> · {provenance.actionId.replace("action:", "")}</>}
-          {provenance.model && <> · {provenance.model}</>}
-        </p>
-      )}
-      {(provenance?.prompt ?? prompt) && (
-        <blockquote className={styles.prompt} dir="auto">
-          {provenance?.prompt ?? prompt}
-        </blockquote>
-      )}
+    <section className={styles.group} aria-label="Film">
+      <p className={styles.work}>
+        <span>
+          {job.model.name}: {statusOf(job.status).toLowerCase()}
+          {found.state === "making" && job.progress > 0 && `, ${percent(job.progress / 100)}`}
+        </span>
+        {found.state === "making" && <Button onClick={() => setIsCanceling(true)}>Cancel</Button>}
+      </p>
+      {found.state === "making" && <progress aria-label="Progress of the video" max={100} {...(job.progress > 0 && { value: job.progress })} />}
+      {found.state === "ready" && <FilmView key={job.id} job={job.id} title={node.title} className={styles.film} />}
+      {job.failure && <Reason failure={job.failure} />}
+      <p className={styles.hint}>
+        {priceOf(job.creditCost)}
+        {job.standIn && " · a stand-in of the embedded runtime for the result of a model"}
+      </p>
       <p className={styles.links}>
-        {sources.map((source) => (
-          <Button
-            key={source.id}
-            onClick={() => {
-              board.select([source.id]);
-              board.surface?.show([source.id]);
-            }}
-          >
-            From <bdi>{source.title || kindOf(source)}</bdi>
-          </Button>
-        ))}
-        {node.asset !== undefined && (
-          <a className={styles.download} href={fileUrl(node.asset)} download={node.title || "picture"}>
+        {found.state === "ready" && (
+          <a className={styles.download} href={filmUrl(job.id)} download>
             Download
           </a>
         )}
+        <Link className={styles.download} href={`/runs?run=${encodeURIComponent(job.id)}`}>
+          Its run
+        </Link>
       </p>
+      {isCanceling && (
+        <CancelDialog
+          run={{ handle: job.id, kind: "video", operation: "generate", creditCost: job.creditCost }}
+          hasTargets={false}
+          close={() => setIsCanceling(false)}
+          canceled={() => void queries.invalidateQueries({ queryKey: ["film", job.id] })}
+        />
+      )}
     </section>
   );
 }

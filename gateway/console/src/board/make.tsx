@@ -1,16 +1,18 @@
-/** Makes pictures with a model: from a prompt, from the selected pictures, or from both. */
+/** Makes pictures and videos with a model: from a prompt, from the selected pictures, or from both. */
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { api, type ImageOperation, type Model } from "../api.ts";
 import { ElementChooser } from "../elements/chooser.tsx";
 import type { Element } from "../elements/calls.ts";
-import { Problem } from "../errors.ts";
 import { count as counted } from "../format.ts";
 import { useSession } from "../session.ts";
 import type { Node, Role } from "../sync/graph.ts";
-import { Button, Failure, messageOf, Waiting } from "../ui/parts.tsx";
+import { Button, Failure, Waiting } from "../ui/parts.tsx";
 import type { Board } from "./board.ts";
+import { Choice, ModelField, PromptField, Start } from "./fields.tsx";
 import styles from "./inspector.module.css";
+import { MakeVideo } from "./make-video.tsx";
+import { type Draft, modelOf, MOST_REFERENCES, optionsOf, promptNode, referencesTo, ROLES, withRole } from "./making.ts";
 import { makeImages } from "./runs.ts";
 
 const OPERATIONS: [ImageOperation, string][] = [
@@ -18,50 +20,86 @@ const OPERATIONS: [ImageOperation, string][] = [
   ["edit", "Edit the first picture"],
   ["variations", "Variations"],
 ];
-const ROLES: Role[] = ["identity", "construction", "texture", "fit", "style"];
-const MOST_REFERENCES = 16;
 
-/** What a model offers for a parameter in an operation. */
-function optionsOf(model: Model, name: string, operation: ImageOperation): string[] {
-  const parameter = model.parameters.find((one) => one.name === name);
-  return parameter?.capabilities.includes(`image.${operation}`) ? (parameter.options ?? []).map(({ value }) => String(value)) : [];
+export function Make({ board, canvas, nodes, draft }: { board: Board; canvas: string; nodes: Node[]; draft: Draft | undefined }) {
+  const { scopes } = useSession().session;
+  const canMake = { image: scopes.includes("image:generate"), video: scopes.includes("video:generate") };
+  const [chosen, choose] = useState<"image" | "video">();
+  const fitting = !draft && nodes.length === 1 && nodes[0]?.type === "video" ? "video" : "image";
+  const wanted = draft ? "image" : (chosen ?? fitting);
+  const kind = canMake[wanted] ? wanted : canMake.image ? "image" : "video";
+  if (!canMake[kind]) return <p className={styles.hint}>This session may make neither pictures nor videos: its token does not have the scopes for it.</p>;
+  return (
+    <>
+      {canMake.image && canMake.video && (
+        <fieldset className={styles.kinds}>
+          <legend className="unseen">What to make</legend>
+          {(["image", "video"] as const).map((one) => (
+            <label key={one}>
+              <input
+                type="radio"
+                name="kind"
+                checked={kind === one}
+                onChange={() => {
+                  choose(one);
+                  board.set({ draft: undefined });
+                }}
+              />
+              <span>{one === "image" ? "Pictures" : "Video"}</span>
+            </label>
+          ))}
+        </fieldset>
+      )}
+      {kind === "image" ? <MakeImages key={draft ? JSON.stringify(draft.of) : ""} board={board} canvas={canvas} nodes={nodes} draft={draft} /> : <MakeVideo board={board} nodes={nodes} />}
+    </>
+  );
 }
 
-export function Make({ board, canvas, nodes }: { board: Board; canvas: string; nodes: Node[] }) {
+function MakeImages(props: { board: Board; canvas: string; nodes: Node[]; draft: Draft | undefined }) {
   const { data, error, refetch } = useQuery({ queryKey: ["models"], queryFn: ({ signal }) => api.models(signal), staleTime: 60_000 });
   if (error) return <Failure title="The models cannot be loaded" error={error} retry={refetch} />;
   if (!data) return <Waiting label="Loading the models" />;
   if (data.length === 0) return <p className={styles.hint}>No model can make pictures with this session.</p>;
-  return <MakeForm board={board} canvas={canvas} nodes={nodes} models={data} />;
+  return <MakeForm {...props} models={data} />;
 }
 
-function MakeForm({ board, canvas, nodes, models }: { board: Board; canvas: string; nodes: Node[]; models: Model[] }) {
+interface FormProps {
+  board: Board;
+  canvas: string;
+  nodes: Node[];
+  models: Model[];
+  draft: Draft | undefined;
+}
+
+function MakeForm({ board, canvas, nodes, models, draft }: FormProps) {
   const { session } = useSession();
   const queries = useQueryClient();
   const balance = useQuery({ queryKey: ["balance"], queryFn: ({ signal }) => api.balance(signal) });
-  const [key, setKey] = useState(models[0]?.id);
-  const [typed, setTyped] = useState<string>();
-  const [wanted, setWanted] = useState<ImageOperation>("generate");
+  const known = draft && modelOf(models, draft);
+  const [key, setKey] = useState((known ?? models[0])?.id);
+  const [typed, setTyped] = useState(draft?.prompt);
+  const [wanted, setWanted] = useState<ImageOperation>(draft?.operation ?? "generate");
   const [roles, setRoles] = useState<Record<string, Role | "">>({});
-  const [elements, setElements] = useState<Element[]>([]);
-  const [size, setSize] = useState("");
-  const [quality, setQuality] = useState("");
-  const [count, setCount] = useState(1);
+  const [chosen, setChosen] = useState<Element[]>([]);
+  const [size, setSize] = useState(draft?.size ?? "");
+  const [quality, setQuality] = useState(draft?.quality ?? "");
+  const [count, setCount] = useState(draft?.count ?? 1);
   const [error, setError] = useState<unknown>();
   const [isStarting, setIsStarting] = useState(false);
 
   const model = models.find(({ id }) => id === key) ?? (models[0] as Model);
-  const pictures = nodes.filter(({ asset }) => asset !== undefined).slice(0, MOST_REFERENCES);
-  const text = nodes.find(({ type, metadata }) => (type === "text" || type === "sticky") && metadata.content && !metadata.section);
+  const references = (draft?.references ?? referencesTo(nodes)).slice(0, MOST_REFERENCES).map((reference) => withRole(reference, roles[reference.asset] ?? reference.role));
+  const before = draft?.elements ?? [];
+  const text = draft ? undefined : promptNode(nodes);
   const prompt = typed ?? text?.metadata.content?.slice(0, 8000) ?? "";
-  const possible = OPERATIONS.filter(([name]) => model.capabilities.includes(`image.${name}`) && (name === "generate" || pictures.length > 0));
+  const possible = OPERATIONS.filter(([name]) => model.capabilities.includes(`image.${name}`) && (name === "generate" || references.length > 0));
   const operation = possible.find(([name]) => name === wanted)?.[0] ?? possible[0]?.[0] ?? "generate";
-  const sizes = optionsOf(model, "size", operation);
-  const qualities = optionsOf(model, "quality", operation);
-  const price = model.creditCost * count;
+  const sizes = optionsOf(model, "size", `image.${operation}`);
+  const qualities = optionsOf(model, "quality", `image.${operation}`);
 
   async function start(event: FormEvent) {
     event.preventDefault();
+    if (isStarting) return;
     setIsStarting(true);
     setError(undefined);
     try {
@@ -69,9 +107,9 @@ function MakeForm({ board, canvas, nodes, models }: { board: Board; canvas: stri
         operation,
         model,
         prompt,
-        references: pictures.map((node) => ({ node, ...(roles[node.id] && { role: roles[node.id] as Role }) })),
+        references,
+        elements: [...new Set([...before, ...chosen.map(({ versionHandle }) => versionHandle)])],
         sources: text ? [text] : [],
-        elements: elements.map(({ versionHandle }) => versionHandle),
         size: sizes.includes(size) ? size : "",
         quality: qualities.includes(quality) ? quality : "",
         count,
@@ -85,16 +123,16 @@ function MakeForm({ board, canvas, nodes, models }: { board: Board; canvas: stri
 
   return (
     <form className={styles.form} onSubmit={(event) => void start(event)}>
-      <label className={styles.field}>
-        <span>Model</span>
-        <select value={model.id} onChange={({ target }) => setKey(target.value)}>
-          {models.map(({ id, name, connectionName, creditCost }) => (
-            <option key={id} value={id}>
-              {name} · {connectionName} · {creditCost === 0 ? "free" : counted(creditCost, "credit")}
-            </option>
-          ))}
-        </select>
-      </label>
+      {draft && (
+        <div className={styles.draft}>
+          <p>
+            Again, like <bdi>“{draft.of}”</bdi>
+            {!known && `. Its model, ${draft.model}, is not offered now: choose another one`}.
+          </p>
+          <Button onClick={() => board.set({ draft: undefined })}>Start afresh</Button>
+        </div>
+      )}
+      <ModelField models={models} model={model} set={setKey} />
       {possible.length > 1 && (
         <label className={styles.field}>
           <span>How</span>
@@ -107,17 +145,14 @@ function MakeForm({ board, canvas, nodes, models }: { board: Board; canvas: stri
           </select>
         </label>
       )}
-      <label className={styles.field}>
-        <span>{text && typed === undefined ? `Prompt, from “${text.title}”` : "Prompt"}</span>
-        <textarea rows={5} maxLength={8000} dir="auto" required={operation !== "variations"} value={prompt} onChange={({ target }) => setTyped(target.value)} />
-      </label>
-      {pictures.length > 0 ? (
+      <PromptField label={text && typed === undefined ? `Prompt, from “${text.title}”` : "Prompt"} value={prompt} isRequired={operation !== "variations"} set={setTyped} />
+      {references.length > 0 ? (
         <fieldset className={styles.references}>
-          <legend>{counted(pictures.length, "reference")}</legend>
-          {pictures.map((node) => (
-            <label key={node.id}>
-              <bdi>{node.title || "Image"}</bdi>
-              <select value={roles[node.id] ?? ""} onChange={({ target }) => setRoles((roles) => ({ ...roles, [node.id]: target.value as Role | "" }))}>
+          <legend>{counted(references.length, "reference")}</legend>
+          {references.map(({ asset, title, role }) => (
+            <label key={asset}>
+              <bdi>{title}</bdi>
+              <select value={role ?? ""} onChange={({ target }) => setRoles((roles) => ({ ...roles, [asset]: target.value as Role | "" }))}>
                 <option value="">no role</option>
                 {ROLES.map((role) => (
                   <option key={role}>{role}</option>
@@ -127,11 +162,12 @@ function MakeForm({ board, canvas, nodes, models }: { board: Board; canvas: stri
           ))}
         </fieldset>
       ) : (
-        <p className={styles.hint}>Select pictures to use them as references, or a text to use it as the prompt.</p>
+        !draft && <p className={styles.hint}>Select pictures to use them as references, or a text to use it as the prompt.</p>
       )}
-      {session.scopes.includes("element:read") && <ElementChooser chosen={elements} set={setElements} />}
-      {sizes.length > 0 && <Choice label="Size" value={size} options={sizes} set={setSize} />}
-      {qualities.length > 0 && <Choice label="Quality" value={quality} options={qualities} set={setQuality} />}
+      {before.length > 0 && <p className={styles.hint}>With {counted(before.length, "Element")}, as before.</p>}
+      {session.scopes.includes("element:read") && <ElementChooser chosen={chosen} set={setChosen} />}
+      <Choice label="Size" value={size} options={sizes} set={setSize} />
+      <Choice label="Quality" value={quality} options={qualities} set={setQuality} />
       <fieldset className={styles.counts}>
         <legend>Pictures</legend>
         {[1, 2, 3, 4].map((number) => (
@@ -141,29 +177,7 @@ function MakeForm({ board, canvas, nodes, models }: { board: Board; canvas: stri
           </label>
         ))}
       </fieldset>
-      {error !== undefined && (
-        <p className={styles.problem} role="alert">
-          {error instanceof Problem && error.fields[0] ? `${error.fields[0].field} ${error.fields[0].message}` : messageOf(error)}
-        </p>
-      )}
-      <Button look="primary" type="submit" disabled={isStarting || possible.length === 0}>
-        {isStarting ? "Starting…" : price === 0 ? "Make · free" : `Make · ${counted(price, "credit")}`}
-      </Button>
-      {price > 0 && balance.data !== undefined && <p className={styles.hint}>{counted(balance.data, "credit")} left</p>}
+      <Start price={model.creditCost * count} balance={balance.data} isStarting={isStarting} isPossible={possible.length > 0} error={error} />
     </form>
-  );
-}
-
-function Choice({ label, value, options, set }: { label: string; value: string; options: string[]; set: (value: string) => void }) {
-  return (
-    <label className={styles.field}>
-      <span>{label}</span>
-      <select value={options.includes(value) ? value : ""} onChange={({ target }) => set(target.value)}>
-        <option value="">the model's default</option>
-        {options.map((option) => (
-          <option key={option}>{option}</option>
-        ))}
-      </select>
-    </label>
   );
 }

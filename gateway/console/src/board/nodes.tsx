@@ -4,9 +4,11 @@ import { memo, type ReactNode, useContext } from "react";
 import { isSection, type Node } from "../sync/graph.ts";
 import { Icon } from "../ui/parts.tsx";
 import { DetailContext, useBoard } from "./context.ts";
+import { filmOf } from "./films.ts";
 import styles from "./nodes.module.css";
 import { usePicture } from "./pictures.ts";
 import { TextField } from "./text.tsx";
+import { VideoArea } from "./video.tsx";
 
 export type BoardNode = FlowNode<{ node: Node; editing: "content" | "title" | undefined; isResizable: boolean }>;
 type Props = NodeProps<BoardNode>;
@@ -123,11 +125,14 @@ const ImageNode = memo(({ data: { node, editing, isResizable }, selected }: Prop
   </Card>
 ));
 
-const VideoNode = memo(({ data: { node, editing, isResizable }, selected }: Props) => (
-  <Card node={node} editing={editing} selected={selected} isResizable={isResizable}>
-    <Slot node={node} icon="film" />
-  </Card>
-));
+const VideoNode = memo(({ data: { node, editing, isResizable }, selected }: Props) => {
+  const film = filmOf(node);
+  return (
+    <Card node={node} editing={editing} selected={selected} isResizable={isResizable}>
+      {film ? <VideoArea node={node} film={film} /> : <Slot node={node} icon="film" />}
+    </Card>
+  );
+});
 
 /** The largest size at which a note's text fits, as the service draws it. */
 export function noteSize({ width, height, metadata: { content = "", fontSize } }: Node): number {

@@ -3,11 +3,14 @@ import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { api, type RunSummary } from "../api.ts";
 import { ago, count } from "../format.ts";
+import { CancelDialog } from "../screens/cancel.tsx";
+import { Reason } from "../screens/reason.tsx";
 import { useClock } from "../ui/hooks.ts";
 import { Button, Failure, messageOf, Waiting } from "../ui/parts.tsx";
 import type { Board } from "./board.ts";
 import styles from "./run-list.module.css";
-import { isActive } from "./runs.ts";
+import { isActive, nameOf, statusOf } from "../work.ts";
+import { nodesOf } from "./films.ts";
 
 /** How often the list is read while something is under way, in milliseconds. */
 const PACE = 2000;
@@ -33,18 +36,16 @@ export function RunList({ board, canvas, revision }: { board: Board; canvas: str
   );
 }
 
-const NAMES: Record<string, string> = { generate: "Generate", edit: "Edit", variations: "Variations", action: "Action", recipe: "Recipe", video: "Video" };
-
 function Run({ board, run, changed }: { board: Board; run: RunSummary; changed: () => void }) {
   const [isOpen, setIsOpen] = useState(false);
-  const [error, setError] = useState<unknown>();
+  const [isCanceling, setIsCanceling] = useState(false);
   const { status, outputs, creditCost } = run;
-  const nodes = [...board.graph.nodes.values()].filter(({ metadata }) => metadata.job?.run === run.handle || metadata.provenance?.run === run.handle);
-  const parts = [status, outputs.total > 1 && `${outputs.done} of ${outputs.total}`, creditCost > 0 && count(creditCost, "credit")];
+  const nodes = nodesOf(board.graph, [run.handle]);
+  const parts = [statusOf(status).toLowerCase(), outputs.total > 1 && `${outputs.done} of ${outputs.total}`, creditCost > 0 && count(creditCost, "credit")];
   return (
     <li className={styles.run} data-status={isActive(status) ? "active" : status}>
       <div className={styles.head}>
-        <strong>{NAMES[run.operation] ?? run.operation}</strong>
+        <strong>{nameOf(run)}</strong>
         <time dateTime={run.createdAt}>{ago(run.createdAt)}</time>
       </div>
       <p>{parts.filter(Boolean).join(" · ")}</p>
@@ -60,26 +61,21 @@ function Run({ board, run, changed }: { board: Board; run: RunSummary; changed: 
             Show
           </Button>
         )}
-        {isActive(status) && <Button onClick={() => void api.cancelRun(run.handle).then(changed, setError)}>Cancel</Button>}
+        {isActive(status) && <Button onClick={() => setIsCanceling(true)}>Cancel</Button>}
         {status === "failed" && (
           <Button aria-expanded={isOpen} onClick={() => setIsOpen(!isOpen)}>
             Why
           </Button>
         )}
       </div>
-      {isOpen && <Reason run={run.handle} />}
-      {error !== undefined && <p className={styles.reason}>{messageOf(error)}</p>}
+      {isOpen && <Why run={run.handle} />}
+      {isCanceling && <CancelDialog run={run} hasTargets close={() => setIsCanceling(false)} canceled={changed} />}
     </li>
   );
 }
 
-function Reason({ run }: { run: string }) {
+function Why({ run }: { run: string }) {
   const { data, error } = useQuery({ queryKey: ["failure", run], queryFn: ({ signal }) => api.failure(run, signal) });
   if (error) return <p className={styles.reason}>{messageOf(error)}</p>;
-  if (!data) return null;
-  return (
-    <p className={styles.reason}>
-      {data.message} <code>{data.code}</code>. {data.retryable ? "Another attempt may succeed." : "Another attempt will fail in the same way."}
-    </p>
-  );
+  return data ? <Reason failure={data} /> : null;
 }

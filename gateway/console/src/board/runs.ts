@@ -2,11 +2,15 @@
 import { type Action, api, type ImageOperation, type Model } from "../api.ts";
 import { Problem } from "../errors.ts";
 import { insist } from "../insist.ts";
-import type { Change } from "../sync/change.ts";
+import { type Change, update } from "../sync/change.ts";
 import type { Engine } from "../sync/engine.ts";
-import { isSection, type Node, type Purpose, type Role } from "../sync/graph.ts";
+import { isSection, type Node, type Purpose, type Role, withFields } from "../sync/graph.ts";
+import type { Size } from "../view.ts";
+import { work } from "../work.ts";
 import type { Board } from "./board.ts";
+import { customWith, filmOf } from "./films.ts";
 import { connectionOf, newNode, removed, sizeOf } from "./gestures.ts";
+import type { FrameUse, Reference } from "./making.ts";
 import { SpatialIndex } from "./spatial.ts";
 
 const GAP = 60;
@@ -30,9 +34,12 @@ function saved(engine: Engine): Promise<void> {
   });
 }
 
-/** New image nodes of one size, below each other beside `source` or else in the middle of the view, where no other nodes are. */
-function targetsFor(board: Board, count: number, source: Node | undefined, title: string): Node[] {
-  const size = source && source.type !== "text" && source.type !== "sticky" ? { width: source.width, height: source.height } : sizeOf("image");
+/** The size of a picture that is made from `source`. */
+const pictureSize = (source: Node | undefined): Size =>
+  source?.type === "image" ? { width: source.width, height: source.height } : sizeOf("image");
+
+/** New nodes of one size, below each other beside `source` or else in the middle of the view, where no other nodes are. */
+function targetsFor(board: Board, count: number, source: Node | undefined, title: string, kind: "image" | "video" = "image", size = pictureSize(source)): Node[] {
   const middle = board.surface?.middle() ?? { x: 0, y: 0 };
   const begin = source
     ? { x: source.position.x + source.width + GAP, y: source.position.y }
@@ -42,7 +49,7 @@ function targetsFor(board: Board, count: number, source: Node | undefined, title
   for (let row = 0; targets.length < count; row += 1) {
     const position = { x: begin.x, y: begin.y + row * (size.height + GAP) };
     const isTaken = index.in({ ...position, ...size }).some((node) => !isSection(node));
-    if (!isTaken || row > MOST_ROWS) targets.push(newNode(board.graph, "image", board.newId(), position, { position, ...size, title }));
+    if (!isTaken || row > MOST_ROWS) targets.push(newNode(board.graph, kind, board.newId(), position, { position, ...size, title }));
   }
   return targets;
 }
@@ -105,7 +112,7 @@ export interface Making {
   operation: ImageOperation;
   model: Model;
   prompt: string;
-  references: { node: Node; role?: Role }[];
+  references: Reference[];
   /** Nodes that the results follow from, beside the references. */
   sources: Node[];
   /** Handles of versions of Elements. */
@@ -117,11 +124,11 @@ export interface Making {
 
 /** Generates pictures into new nodes, for at most the price that was shown. */
 export async function makeImages(board: Board, canvas: string, making: Making): Promise<void> {
-  const { operation, model, prompt, references, sources, elements, size, quality, count } = making;
-  const title = (prompt.trim().split("\n")[0] || references[0]?.node.title || "Image").slice(0, 60);
+  const { operation, model, prompt, references, elements, sources, size, quality, count } = making;
+  const title = titleOf(prompt) || references[0]?.node?.title || "Image";
   const targets = targetsFor(board, count, references[0]?.node ?? sources[0], title);
   const links = [
-    ...references.flatMap(({ node, role }) => linksTo(board, node, targets, "reference", role)),
+    ...references.flatMap(({ node, role }) => (node ? linksTo(board, node, targets, "reference", role) : [])),
     ...sources.flatMap((node) => linksTo(board, node, targets, "flow")),
   ];
   await startInto(board, `Make ${count === 1 ? "a picture" : `${count} pictures`}`, targets, links, (common, targetNodeIds) =>
@@ -132,7 +139,7 @@ export async function makeImages(board: Board, canvas: string, making: Making): 
       model: model.handle,
       maxCredits: model.creditCost * count,
       ...(prompt.trim() !== "" && { prompt }),
-      ...(references.length > 0 && { references: references.map(({ node, role }) => referenceOf(board, node, role)) }),
+      ...(references.length > 0 && { references: references.map((reference) => referenceOf(board, reference)) }),
       ...(elements.length > 0 && { elements }),
       ...(size !== "" && { size }),
       ...(quality !== "" && { quality }),
@@ -140,15 +147,92 @@ export async function makeImages(board: Board, canvas: string, making: Making): 
   );
 }
 
-function referenceOf(board: Board, { id }: Node, role: Role | undefined) {
-  const handle = `node:${board.engine.real(id)}`;
+const titleOf = (prompt: string): string => (prompt.trim().split("\n")[0] ?? "").slice(0, 60);
+
+function referenceOf(board: Board, { asset, node, role }: Reference) {
+  const handle = node ? `node:${board.engine.real(node.id)}` : asset;
   return role ? { handle, role } : { handle };
 }
 
-const ACTIVE = new Set(["preparing", "queued", "running", "finalizing"]);
+export interface Filming {
+  model: Model;
+  prompt: string;
+  /** Pictures, and what each is used for. */
+  frames: { reference: Reference; use: FrameUse }[];
+  /** The selected text, which the result follows from. */
+  source: Node | undefined;
+  /** The empty video node that is filled, if not a new one. */
+  target: Node | undefined;
+  seconds: number | undefined;
+  ratio: string;
+  resolution: string;
+  hasAudio: boolean | undefined;
+  /** The account that pays. */
+  by: string;
+}
 
-/** Whether work in this status can be canceled. */
-export const isActive = (status: string): boolean => ACTIVE.has(status);
+/** The longer side of a new video node, and the height of its title. */
+const VIDEO_SIDE = 480;
+const CAPTION = 28;
+
+/** The size of a node that shows a video of this aspect ratio whole. */
+function videoSize(ratio: string): Size {
+  const [across = 16, down = 9] = /^\d+:\d+$/.test(ratio) ? ratio.split(":").map(Number) : [];
+  const scale = VIDEO_SIDE / Math.max(across, down, 1);
+  return { width: Math.max(Math.round(across * scale), 60), height: Math.max(Math.round(down * scale), 60) + CAPTION };
+}
+
+/**
+ * Generates a video, for at most the price that was shown, and keeps its job in a video node. The service writes no canvas for a video:
+ * a start that is refused leaves nothing, and one that is accepted is in the list of runs whatever happens to the node.
+ */
+export async function makeVideo(board: Board, filming: Filming): Promise<void> {
+  const { model, prompt, frames, source, target, seconds, ratio, resolution, hasAudio, by } = filming;
+  const frame = (use: FrameUse) => frames.find((one) => one.use === use)?.reference.asset;
+  const [first, last] = [frame("first"), frame("last")];
+  const references = frames.filter(({ use }) => use === "reference").map(({ reference: { asset, role } }) => (role ? { handle: asset, role } : asset));
+  const job = await work.startVideo({
+    idempotencyKey: board.newId(),
+    model: model.handle,
+    prompt,
+    maxCredits: model.creditCost,
+    ...(first !== undefined && { firstFrame: first }),
+    ...(last !== undefined && { lastFrame: last }),
+    ...(references.length > 0 && { references }),
+    ...(seconds !== undefined && { durationSeconds: seconds }),
+    ...(ratio !== "" && { aspectRatio: ratio }),
+    ...(resolution !== "" && { resolution }),
+    ...(hasAudio !== undefined && { generateAudio: hasAudio }),
+  });
+  const film = { job: job.id, by, ...(resolution !== "" && { resolution }), ...(hasAudio !== undefined && { hasAudio }) };
+  const metadata = { prompt, model: model.modelId, durationSeconds: seconds ?? null, aspectRatio: ratio || null };
+  // What was there when the start was sent may have changed or gone since.
+  const present = target && board.graph.nodes.get(target.id);
+  const isFree = present !== undefined && filmOf(present)?.job === filmOf(target as Node)?.job;
+  const beside = frames[0]?.reference.node ?? source ?? present;
+  const [made] = isFree ? [present] : targetsFor(board, 1, beside, titleOf(prompt) || "Video", "video", videoSize(ratio));
+  if (!made) return;
+  const fields = { ...metadata, custom: customWith(isFree ? present : undefined, film) };
+  const change: Change = isFree
+    ? update("node", present, Object.fromEntries(Object.entries(fields).map(([key, value]) => [`metadata.${key}`, value])))
+    : { do: "create", node: withFields(made, Object.fromEntries(Object.entries(fields).map(([key, value]) => [`metadata.${key}`, value]))) };
+  const wanted = [
+    ...frames.map(({ reference: { node, role }, use }) => ({ from: node, purpose: PURPOSES[use], role: use === "reference" ? role : undefined })),
+    { from: source, purpose: "flow" as const, role: undefined },
+  ];
+  const links = wanted.flatMap(({ from, purpose, role }) => (from && !isLinked(board, from, made, purpose) ? linksTo(board, from, [made], purpose, role) : []));
+  board.engine.perform("Make a video", [change, ...links]);
+  board.select([made.id]);
+}
+
+const PURPOSES = { first: "first-frame", last: "last-frame", reference: "reference" } as const satisfies Record<FrameUse, Purpose>;
+
+/** Whether this connection is there, or cannot be. A video node has one connection for each of its frames. */
+function isLinked(board: Board, from: Node, to: Node, purpose: Purpose): boolean {
+  if (!board.graph.nodes.has(from.id) || from.id === to.id) return true;
+  const isFrame = purpose === "first-frame" || purpose === "last-frame";
+  return [...board.graph.connections.values()].some((one) => one.toNodeId === to.id && one.purpose === purpose && (isFrame || one.fromNodeId === from.id));
+}
 
 const linksTo = (board: Board, from: Node, targets: Node[], purpose: Purpose, role?: Role): Change[] =>
   targets.map((target) => ({ do: "connect", connection: connectionOf(board.newId(), from.id, target.id, purpose, role) }));

@@ -6,7 +6,6 @@ import type { News, OpenConflict, Snapshot } from "../sync/types.ts";
 import { Button, Icon, messageOf } from "../ui/parts.tsx";
 import type { Board } from "./board.ts";
 import styles from "./status.module.css";
-import type { Upload, Uploads } from "./uploads.ts";
 
 /** How long saving takes before it is mentioned, in milliseconds. */
 const NOTICEABLE = 600;
@@ -116,33 +115,6 @@ function ConflictCard({ board, conflict }: { board: Board; conflict: OpenConflic
         <Button onClick={() => board.resolve(conflict, "theirs")}>Keep theirs</Button>
         {conflict.field === "metadata.content" && node && <Button onClick={() => board.resolve(conflict, "both")}>Keep both</Button>}
       </div>
-    </section>
-  );
-}
-
-export function UploadList({ uploads, list }: { uploads: Uploads; list: readonly Upload[] }) {
-  if (list.length === 0) return null;
-  return (
-    <section className={styles.card} aria-label="Uploads">
-      <h3>{count(list.length, "upload")}</h3>
-      <ul>
-        {list.map(({ key, name, progress, problem }) => (
-          <li key={key} className={styles.upload}>
-            <span dir="auto">{name}</span>
-            {problem ? (
-              <>
-                <span className={styles.problem}>{problem.fields[0]?.message ?? problem.message}</span>
-                {problem.isTemporary && <Button onClick={() => uploads.retry(key)}>Try again</Button>}
-                <Button look="quiet" aria-label={`Dismiss ${name}`} onClick={() => uploads.dismiss(key)}>
-                  <Icon name="close" size={14} />
-                </Button>
-              </>
-            ) : (
-              <progress value={progress} max={1} aria-label={`Upload of ${name}`} />
-            )}
-          </li>
-        ))}
-      </ul>
     </section>
   );
 }

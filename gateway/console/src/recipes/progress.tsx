@@ -1,13 +1,12 @@
 /** A run of a Recipe: its steps, what they made, and why some did not. */
 import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
-import { api } from "../api.ts";
-import { isActive } from "../board/runs.ts";
 import { Thumb } from "../library/thumb.tsx";
 import { Button, Failure, Icon, Notice, Waiting } from "../ui/parts.tsx";
 import { type RecipeRun, recipes, type RunOutput } from "./calls.ts";
 import { KindIcon, priceOf, StandIn } from "./parts.tsx";
 import sheet from "../library/sheet.module.css";
+import { isOver, work } from "../work.ts";
 import styles from "./recipes.module.css";
 
 /** How often a run is read while it is under way, in milliseconds. */
@@ -28,14 +27,14 @@ export function RunProgress({ run, children }: Props) {
   const { data, error: failure, refetch } = useQuery({
     queryKey: ["run", run],
     queryFn: ({ signal }) => recipes.readRun(run, signal),
-    refetchInterval: ({ state }) => (!state.data || isActive(state.data.status) ? PACE : false),
+    refetchInterval: ({ state }) => (!state.data || !isOver(state.data.status) ? PACE : false),
   });
   if (!data) return failure ? <Failure title="The run cannot be read" error={failure} retry={refetch} /> : <Waiting label="Reading the run" />;
 
   async function cancel() {
     setIsCanceling(true);
     setError(undefined);
-    await api.cancelRun(run).catch(setError);
+    await work.cancel(run, false).catch(setError);
     await refetch();
     setIsCanceling(false);
   }
@@ -49,7 +48,7 @@ export function RunProgress({ run, children }: Props) {
         </p>
         {data.creditCost > 0 && <span>{priceOf(data.creditCost)}</span>}
       </div>
-      {isActive(data.status) && <progress aria-label="Progress of the run" max={data.outputs.length} value={done} />}
+      {!isOver(data.status) && <progress aria-label="Progress of the run" max={data.outputs.length} value={done} />}
       <ol className={styles.steps}>
         {data.outputs.map((output) => (
           <Step key={output.key} output={output} />
@@ -62,7 +61,7 @@ export function RunProgress({ run, children }: Props) {
       )}
       {error !== undefined && <Notice error={error} />}
       <div className={sheet.buttons}>
-        {isActive(data.status) && (
+        {!isOver(data.status) && (
           <Button disabled={isCanceling} onClick={() => void cancel()}>
             {isCanceling ? "Canceling…" : "Cancel the run"}
           </Button>

@@ -1,5 +1,5 @@
 /** Parts of the canvas page that its two forms share: the board, and the drawing for viewers. */
-import { type ReactNode, useEffect, useRef } from "react";
+import { type KeyboardEvent, type ReactNode, useEffect, useRef } from "react";
 import type { CanvasReview } from "../api.ts";
 import type { Live } from "../live.ts";
 import { useSession } from "../session.ts";
@@ -45,8 +45,14 @@ export function Connection({ live }: { live: Live }) {
 export function Side({ title, close, children }: { title: string; close: () => void; children: ReactNode }) {
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => heading.current?.focus(), []);
+  function type(event: KeyboardEvent) {
+    if (event.key !== "Escape" || event.defaultPrevented) return;
+    // The board keeps its selection.
+    event.preventDefault();
+    close();
+  }
   return (
-    <aside className={styles.side} aria-label={title} onKeyDown={(event) => event.key === "Escape" && close()}>
+    <aside className={styles.side} aria-label={title} onKeyDown={type}>
       <div className={styles.sideHead}>
         <h2 ref={heading} tabIndex={-1}>
           {title}

@@ -1,0 +1,112 @@
+/** Assets: the pictures that an account has stored. */
+import { answer, api, type CanvasSummary, contract, patience, send, transportOf } from "./api.ts";
+import type { components } from "./contract.ts";
+import type { Size } from "./view.ts";
+
+export type Asset = components["schemas"]["Asset"];
+
+/** What a node that shows an asset is made from. */
+export type Placed = Pick<Asset, "handle" | "name" | "width" | "height">;
+
+/** Which assets are listed: all of the account, those in no canvas, or those of the canvas with this handle. */
+export type Where = "all" | "none" | `canvas:${string}`;
+
+/** A place in a list: in a canvas or outside of all, and the canvases that follow once they are known. */
+export interface Place {
+  canvas?: string | undefined;
+  cursor?: string | undefined;
+  rest?: CanvasSummary[] | undefined;
+}
+
+/** An asset and the title of the canvas that it is stored in, if it is known. */
+export interface Listed {
+  asset: Asset;
+  canvas: string | undefined;
+}
+
+/** Requests for one page: canvases without assets are passed over. */
+const MOST_REQUESTS = 12;
+
+export const assets = {
+  /** The next assets of a list, and where it goes on. The service lists each canvas by itself. */
+  list: async (where: Where, start: Place, signal: AbortSignal): Promise<{ items: Listed[]; next: Place | undefined }> => {
+    let place: Place | undefined = start;
+    const items: Listed[] = [];
+    for (let request = 0; place && items.length === 0 && request < MOST_REQUESTS; request += 1) {
+      const { canvas, rest }: Place = place;
+      const { assets, page } = await read(place, signal);
+      const title = rest?.[0]?.handle === canvas ? rest?.[0]?.title : undefined;
+      for (const asset of assets) items.push({ asset, canvas: title });
+      if (page.nextCursor) place = { canvas, rest, cursor: page.nextCursor };
+      else place = where === "all" ? following(rest ? rest.slice(1) : await ownCanvases(signal)) : undefined;
+    }
+    return { items, next: place };
+  },
+
+  read: async (assetId: string, signal: AbortSignal): Promise<Asset> =>
+    (await answer(contract.GET("/api/canvas-agent/v1/assets/{assetId}", { params: { path: { assetId } }, signal }))).asset,
+
+  /** Deletes an asset for good. Without `force` it is a conflict while a node shows it. */
+  remove: async ({ ownerUid, id }: Asset, force: boolean): Promise<void> => {
+    const body = JSON.stringify({ confirm: true, ...(force && { force }) });
+    const headers = { "Content-Type": "application/json" };
+    await send(new Request(`/console/assets/${encodeURIComponent(ownerUid)}/${encodeURIComponent(id)}`, { method: "DELETE", headers, body, signal: patience() }));
+  },
+};
+
+function read({ canvas, cursor }: Place, signal: AbortSignal): Promise<components["schemas"]["AssetList"]> {
+  const query = { limit: 60, ...(canvas !== undefined && { canvasId: canvas }), ...(cursor !== undefined && { cursor }) };
+  return answer(contract.GET("/api/canvas-agent/v1/assets", { params: { query }, signal }));
+}
+
+const following = (rest: CanvasSummary[]): Place | undefined => (rest[0] ? { canvas: rest[0].handle, rest } : undefined);
+
+async function allCanvases(signal: AbortSignal): Promise<CanvasSummary[]> {
+  const canvases: CanvasSummary[] = [];
+  for (let cursor: string | undefined, isLast = false; !isLast; ) {
+    const list: Awaited<ReturnType<typeof api.canvases>> = await api.canvases(cursor, signal);
+    canvases.push(...list.canvases);
+    cursor = list.page.nextCursor ?? undefined;
+    isLast = cursor === undefined;
+  }
+  return canvases;
+}
+
+/** What is stored in a canvas belongs to its owner. */
+const ownCanvases = async (signal: AbortSignal) => (await allCanvases(signal)).filter(({ accessRole }) => accessRole === "owner");
+
+/** A canvas and the handles of its nodes that show an asset. */
+export interface Usage {
+  canvas: CanvasSummary;
+  nodes: string[];
+}
+
+/** Reads one canvas after another, and tells after each what was found so far. */
+export async function* shownBy(asset: string, signal: AbortSignal): AsyncGenerator<{ usages: Usage[]; seen: number; all: number }> {
+  const canvases = await allCanvases(signal);
+  const usages: Usage[] = [];
+  for (const [index, canvas] of canvases.entries()) {
+    signal.throwIfAborted();
+    if (canvas.nodeCount > 0) {
+      const { nodes } = await transportOf(canvas.handle).read();
+      const showing = nodes.filter((node) => node.asset === asset).map(({ handle }) => handle);
+      if (showing.length > 0) usages.push({ canvas, nodes: showing });
+    }
+    yield { usages: [...usages], seen: index + 1, all: canvases.length };
+  }
+}
+
+/** The longer side of a picture in a node that is made for it, and the height of its title, as the service has them. */
+const SIDE = 320;
+const CAPTION = 28;
+
+/** The size of a node that shows a whole picture above its title. */
+export function nodeSizeOf(picture: Size, title: string): Size {
+  const scale = SIDE / Math.max(picture.width, picture.height, 1);
+  const [width, height] = [picture.width, picture.height].map((pixels) => Math.max(Math.round(pixels * scale), 1)) as [number, number];
+  const hasCaption = title.trim() !== "" && height >= 2 * CAPTION && width >= 2 * CAPTION;
+  return { width, height: hasCaption ? height + CAPTION : height };
+}
+
+/** "PNG", "JPEG". */
+export const formatOf = (mimeType: string): string => (mimeType.split("/")[1] ?? mimeType).toUpperCase();

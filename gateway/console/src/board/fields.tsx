@@ -1,0 +1,75 @@
+/** Fields of the forms that start work with a model. */
+import type { Model } from "../api.ts";
+import { Problem } from "../errors.ts";
+import { count } from "../format.ts";
+import { Button, messageOf } from "../ui/parts.tsx";
+import styles from "./inspector.module.css";
+
+export const priceOf = (credits: number): string => (credits === 0 ? "free" : count(credits, "credit"));
+
+export function ModelField({ models, model, set }: { models: Model[]; model: Model; set: (id: string) => void }) {
+  return (
+    <label className={styles.field}>
+      <span>Model</span>
+      <select value={model.id} onChange={({ target }) => set(target.value)}>
+        {models.map(({ id, name, connectionName, creditCost, beta }) => (
+          <option key={id} value={id}>
+            {name} · {connectionName} · {priceOf(creditCost)}
+            {beta && " · beta"}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+export function PromptField({ label, value, isRequired, set }: { label: string; value: string; isRequired: boolean; set: (text: string) => void }) {
+  return (
+    <label className={styles.field}>
+      <span>{label}</span>
+      <textarea rows={5} maxLength={8000} dir="auto" required={isRequired} value={value} onChange={({ target }) => set(target.value)} />
+    </label>
+  );
+}
+
+/** One of the values that a model offers, or its default. */
+export function Choice({ label, value, options, set }: { label: string; value: string; options: string[]; set: (value: string) => void }) {
+  if (options.length === 0) return null;
+  return (
+    <label className={styles.field}>
+      <span>{label}</span>
+      <select value={options.includes(value) ? value : ""} onChange={({ target }) => set(target.value)}>
+        <option value="">the model's default</option>
+        {options.map((option) => (
+          <option key={option}>{option}</option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+interface StartProps {
+  price: number;
+  balance: number | undefined;
+  isStarting: boolean;
+  isPossible: boolean;
+  error: unknown;
+}
+
+/** Why a start was refused, and the button with the price. */
+export function Start({ price, balance, isStarting, isPossible, error }: StartProps) {
+  return (
+    <>
+      {error !== undefined && (
+        <p className={styles.problem} role="alert">
+          {error instanceof Problem && error.fields[0] ? `${error.fields[0].field} ${error.fields[0].message}` : messageOf(error)}
+        </p>
+      )}
+      {/* A disabled button would lose the keyboard. */}
+      <Button look="primary" type="submit" aria-disabled={isStarting} disabled={!isPossible}>
+        {isStarting ? "Starting…" : `Make · ${priceOf(price)}`}
+      </Button>
+      {price > 0 && balance !== undefined && <p className={styles.hint}>{count(balance, "credit")} left</p>}
+    </>
+  );
+}

@@ -1,0 +1,190 @@
+/** Makes a video with a model: from a prompt, and from frames or references among the selected pictures. */
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { type FormEvent, useState } from "react";
+import { api, type Model } from "../api.ts";
+import { useSession } from "../session.ts";
+import type { Graph, Node, Purpose, Role } from "../sync/graph.ts";
+import { Failure, Waiting } from "../ui/parts.tsx";
+import type { Board } from "./board.ts";
+import { Choice, ModelField, PromptField, Start } from "./fields.tsx";
+import { filmOf } from "./films.ts";
+import styles from "./inspector.module.css";
+import { type FrameUse, frameProblem, optionsOf, promptNode, type Reference, referencesTo, ROLES, videoCapability, withRole } from "./making.ts";
+import { makeVideo } from "./runs.ts";
+import { useFilm } from "./video.tsx";
+
+const MOST_PICTURES = 9;
+const USES: Partial<Record<Purpose, FrameUse>> = { "first-frame": "first", "last-frame": "last", reference: "reference" };
+
+export function MakeVideo({ board, nodes }: { board: Board; nodes: Node[] }) {
+  const { data, error, refetch } = useQuery({ queryKey: ["models", "video"], queryFn: ({ signal }) => api.models(signal, "video"), staleTime: 60_000 });
+  const target = nodes.find(({ type }) => type === "video");
+  if (error) return <Failure title="The models cannot be loaded" error={error} retry={refetch} />;
+  if (!data) return <Waiting label="Loading the models" />;
+  if (data.length === 0) return <p className={styles.hint}>No model can make videos with this session.</p>;
+  return <VideoForm board={board} nodes={nodes} target={target} models={data} />;
+}
+
+/** A picture, and what it is used for as long as a person chooses nothing else. */
+interface Picture extends Reference {
+  use?: FrameUse | undefined;
+}
+
+/** The selected pictures, and those that are connected to the video node. */
+function picturesFor(graph: Graph, nodes: Node[], target: Node | undefined): Picture[] {
+  const links = [...graph.connections.values()].filter((one) => one.toNodeId === target?.id && USES[one.purpose] !== undefined);
+  const linked = links.flatMap(({ fromNodeId, purpose, role }) => {
+    const [reference] = referencesTo([graph.nodes.get(fromNodeId)].filter((node) => node !== undefined));
+    return reference ? [{ ...reference, ...(role && { role }), use: USES[purpose] }] : [];
+  });
+  const known = new Set(linked.map(({ asset }) => asset));
+  const selected = referencesTo(nodes).filter(({ asset }) => !known.has(asset));
+  return [...linked, ...selected].slice(0, MOST_PICTURES);
+}
+
+interface Settings {
+  seconds?: string | undefined;
+  ratio?: string | undefined;
+  resolution?: string | undefined;
+  audio?: string | undefined;
+}
+
+interface FormProps {
+  board: Board;
+  nodes: Node[];
+  /** The video node that is selected. */
+  target: Node | undefined;
+  models: Model[];
+}
+
+function VideoForm({ board, nodes, target, models }: FormProps) {
+  const queries = useQueryClient();
+  const { account } = useSession();
+  const balance = useQuery({ queryKey: ["balance"], queryFn: ({ signal }) => api.balance(signal) });
+  const before = target && filmOf(target);
+  const film = useFilm(before);
+  const made = target?.metadata;
+  // What a person chooses stays; until then the form follows the video node.
+  const [key, setKey] = useState<string>();
+  const [typed, setTyped] = useState<string>();
+  const [uses, setUses] = useState<Record<string, string>>({});
+  const [entered, setEntered] = useState<Settings>({});
+  const [error, setError] = useState<unknown>();
+  const [isStarting, setIsStarting] = useState(false);
+
+  const model = models.find(({ id, modelId }) => (key === undefined ? modelId === made?.model : id === key)) ?? (models[0] as Model);
+  const text = promptNode(nodes);
+  const prompt = typed ?? text?.metadata.content?.slice(0, 8000) ?? made?.prompt ?? "";
+  const known: Settings = { seconds: made?.durationSeconds?.toString(), ratio: made?.aspectRatio, resolution: before?.resolution, audio: before?.hasAudio?.toString() };
+  const setting = (name: keyof Settings) => entered[name] ?? known[name] ?? "";
+  const set = (name: keyof Settings) => (value: string) => setEntered((entered) => ({ ...entered, [name]: value }));
+  const pictures = picturesFor(board.graph, nodes, target);
+  const choice = (picture: Picture, index: number): string => uses[picture.asset] ?? entryOf(picture.use ?? defaultUse(model, pictures, index), picture.role);
+  const frames = pictures.flatMap((picture, index) => {
+    const { use, role } = chosen(choice(picture, index));
+    return use ? [{ use, reference: withRole(picture, role) }] : [];
+  });
+  const capability = videoCapability(frames.map(({ use }) => use));
+  const problem = frameProblem(model, frames.map(({ use }) => use));
+  const options = (name: string) => optionsOf(model, name, capability);
+  const among = (name: keyof Settings, parameter: string) => (options(parameter).includes(setting(name)) ? setting(name) : "");
+  const hasAudio = model.parameters.some(({ name, capabilities }) => name === "generateAudio" && capabilities.some((one) => one === capability));
+  const isMaking = film?.state === "making";
+
+  async function start(event: FormEvent) {
+    event.preventDefault();
+    if (isStarting) return;
+    setIsStarting(true);
+    setError(undefined);
+    try {
+      await makeVideo(board, {
+        model,
+        prompt,
+        frames,
+        source: text,
+        target: isMaking ? undefined : target,
+        seconds: Number(among("seconds", "durationSeconds")) || undefined,
+        ratio: among("ratio", "aspectRatio"),
+        resolution: among("resolution", "resolution"),
+        hasAudio: hasAudio && setting("audio") !== "" ? setting("audio") === "true" : undefined,
+        by: account.id,
+      });
+    } catch (error) {
+      setError(error);
+    }
+    setIsStarting(false);
+    void queries.invalidateQueries({ queryKey: ["balance"] });
+  }
+
+  return (
+    <form className={styles.form} onSubmit={(event) => void start(event)}>
+      <ModelField models={models} model={model} set={setKey} />
+      <PromptField label={text && typed === undefined ? `Prompt, from “${text.title}”` : "Prompt"} value={prompt} isRequired set={setTyped} />
+      {pictures.length > 0 ? (
+        <fieldset className={styles.references}>
+          <legend>Pictures</legend>
+          {pictures.map((picture, index) => (
+            <label key={picture.asset}>
+              <bdi>{picture.title}</bdi>
+              <select value={choice(picture, index)} onChange={({ target }) => setUses((uses) => ({ ...uses, [picture.asset]: target.value }))}>
+                <option value="">not used</option>
+                <option value="first">first frame</option>
+                <option value="last">last frame</option>
+                <option value="reference">reference</option>
+                {ROLES.map((role) => (
+                  <option key={role} value={`reference ${role}`}>
+                    reference: {role}
+                  </option>
+                ))}
+              </select>
+            </label>
+          ))}
+          {problem !== undefined && <p className={styles.problem}>{problem}</p>}
+        </fieldset>
+      ) : (
+        <p className={styles.hint}>Select pictures for the first and last frame, or a text to use it as the prompt.</p>
+      )}
+      <Choice label="Seconds" value={setting("seconds")} options={options("durationSeconds")} set={set("seconds")} />
+      <Choice label="Aspect ratio" value={setting("ratio")} options={options("aspectRatio")} set={set("ratio")} />
+      <Choice label="Resolution" value={setting("resolution")} options={options("resolution")} set={set("resolution")} />
+      {hasAudio && (
+        <label className={styles.field}>
+          <span>Sound</span>
+          <select value={setting("audio")} onChange={({ target }) => set("audio")(target.value)}>
+            <option value="">the model's default</option>
+            <option value="true">with sound</option>
+            <option value="false">without sound</option>
+          </select>
+        </label>
+      )}
+      {pictures.length === 0 && problem !== undefined && <p className={styles.problem}>{problem}</p>}
+      <Start price={model.creditCost} balance={balance.data} isStarting={isStarting} isPossible={problem === undefined} error={error} />
+      <p className={styles.hint}>
+        {target && !isMaking ? (
+          <>
+            Into <bdi>{target.title || "the selected video"}</bdi>.{before && " Its present film is replaced."}
+          </>
+        ) : (
+          "Into a new node."
+        )}{" "}
+        The service keeps a video for 30 days. Only you can play it: download it to share it.
+      </p>
+    </form>
+  );
+}
+
+/** The first picture begins the video and the second ends it, where the model can do so. */
+function defaultUse(model: Model, pictures: Picture[], index: number): FrameUse | undefined {
+  if (pictures.some(({ use }) => use !== undefined)) return undefined;
+  const can = (capability: string) => model.capabilities.some((one) => one === capability);
+  if (index === 0 && can("video.generate.fromImage")) return "first";
+  if (index === 1 && pictures.length === 2 && can("video.generate.fromFrames")) return "last";
+  return can("video.generate.fromReferences") && !can("video.generate.fromImage") ? "reference" : undefined;
+}
+
+const entryOf = (use: FrameUse | undefined, role: Role | undefined): string => (use === "reference" && role ? `reference ${role}` : (use ?? ""));
+
+function chosen(entry: string): { use?: FrameUse; role?: Role } {
+  const [use, role] = entry.split(" ") as [FrameUse | "", Role | undefined];
+  return use === "" ? {} : { use, ...(role && { role }) };
+}

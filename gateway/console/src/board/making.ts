@@ -1,0 +1,113 @@
+/** What is made with a model, and where it comes from. */
+import type { ImageOperation, Model } from "../api.ts";
+import type { Graph, Node, Role } from "../sync/graph.ts";
+
+/** A picture that guides a result: that of a node, or one that is on no node any more. */
+export interface Reference {
+  /** Handle of the asset. */
+  asset: string;
+  title: string;
+  role?: Role;
+  node?: Node;
+}
+
+/** What was chosen for a picture that is made again. */
+export interface Draft {
+  /** The node that is made again. */
+  of: string;
+  operation: ImageOperation;
+  /** The provider's id of the model, and the provider. */
+  model: string;
+  provider: string | undefined;
+  prompt: string;
+  references: Reference[];
+  elements: string[];
+  size: string;
+  quality: string;
+  count: number;
+}
+
+const OPERATIONS = new Set(["generate", "edit", "variations"]);
+export const ROLES: Role[] = ["identity", "construction", "texture", "fit", "style"];
+export const MOST_REFERENCES = 16;
+const MOST_PICTURES = 4;
+
+/** How a picture was made with a model; undefined for one that was not. */
+export function draftOf(graph: Graph, node: Node): Draft | undefined {
+  const { provenance } = node.metadata;
+  if (node.type !== "image" || provenance?.kind !== "generated" || !provenance.model || !OPERATIONS.has(provenance.operation ?? "")) return undefined;
+  const { operation, model, provider, prompt = "", references, elements, size = "", quality = "", run } = provenance;
+  const nodes = [...graph.nodes.values()];
+  const siblings = nodes.filter(({ metadata }) => run !== undefined && metadata.provenance?.run === run);
+  return {
+    of: node.title || "the picture",
+    operation: operation as ImageOperation,
+    model,
+    provider,
+    prompt,
+    references: references.flatMap(({ handle, role }) => referenceTo(nodes, handle, role) ?? []),
+    elements,
+    size,
+    quality,
+    count: Math.min(Math.max(siblings.length, 1), MOST_PICTURES),
+  };
+}
+
+function referenceTo(nodes: Node[], handle: string, role: Role | undefined): Reference | undefined {
+  const node = nodes.find((one) => one.asset === handle || one.handle === handle);
+  const asset = handle.startsWith("asset:") ? handle : node?.asset;
+  if (asset === undefined) return undefined;
+  return { asset, title: node?.title || "A picture that is on no node", ...(role && { role }), ...(node && { node }) };
+}
+
+/** The pictures of nodes as references, each once. */
+export function referencesTo(nodes: Node[]): Reference[] {
+  const references = nodes.flatMap((node): [string, Reference][] => (node.asset === undefined ? [] : [[node.asset, { asset: node.asset, title: node.title || "Image", node }]]));
+  return [...new Map(references.toReversed()).values()].toReversed().slice(0, MOST_REFERENCES);
+}
+
+export function withRole({ role: _, ...reference }: Reference, role: Role | "" | undefined): Reference {
+  return { ...reference, ...(role && { role }) };
+}
+
+/** The selected text that is used as the prompt. */
+export const promptNode = (nodes: Node[]): Node | undefined =>
+  nodes.find(({ type, metadata }) => (type === "text" || type === "sticky") && metadata.content && !metadata.section);
+
+/** The model of a draft among those that can be used now. */
+export const modelOf = (models: Model[], { model, provider }: Pick<Draft, "model" | "provider">): Model | undefined =>
+  models.find((one) => one.modelId === model && one.provider === provider) ?? models.find((one) => one.modelId === model);
+
+/** What a model offers for a parameter that applies to a capability. */
+export function optionsOf(model: Model, name: string, capability: string): string[] {
+  const parameter = model.parameters.find((one) => one.name === name);
+  return parameter?.capabilities.some((one) => one === capability) ? (parameter.options ?? []).map(({ value }) => String(value)) : [];
+}
+
+// Videos
+
+/** What a picture is used for in a video. */
+export type FrameUse = "first" | "last" | "reference";
+
+/** The capability that a video needs, by what its pictures are used for. */
+export function videoCapability(uses: FrameUse[]): string {
+  if (uses.includes("last")) return "video.generate.fromFrames";
+  if (uses.includes("first")) return "video.generate.fromImage";
+  return uses.length > 0 ? "video.generate.fromReferences" : "video.generate";
+}
+
+/** Why pictures cannot be used in this way, or undefined. */
+export function frameProblem(model: Model, uses: FrameUse[]): string | undefined {
+  for (const [use, name] of [["first", "first frame"], ["last", "last frame"]] as const) {
+    if (uses.filter((one) => one === use).length > 1) return `A video has one ${name}.`;
+  }
+  if (uses.includes("last") && !uses.includes("first")) return "A last frame needs a first frame.";
+  const needed = videoCapability(uses);
+  if (!model.capabilities.some((one) => one === needed)) {
+    const what = { "video.generate": "without pictures", "video.generate.fromImage": "from a first frame", "video.generate.fromFrames": "to a last frame" }[needed] ?? "from references";
+    return `${model.name} makes no videos ${what}.`;
+  }
+  // Only the embedded runtime takes both.
+  if (uses.includes("reference") && uses.includes("first") && !model.standIn) return `${model.name} takes frames or references, not both.`;
+  return undefined;
+}

@@ -1,0 +1,138 @@
+/** How a node came to be: by what, from what, when. And making it again. */
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "wouter";
+import { api, fileUrl } from "../api.ts";
+import { ago, count } from "../format.ts";
+import { useSession } from "../session.ts";
+import type { Node } from "../sync/graph.ts";
+import { Button } from "../ui/parts.tsx";
+import type { Board } from "./board.ts";
+import { kindOf } from "./gestures.ts";
+import styles from "./inspector.module.css";
+import { draftOf } from "./making.ts";
+
+type Provenance = NonNullable<Node["metadata"]["provenance"]>;
+
+const KINDS: Record<Provenance["kind"], string> = { generated: "Generated", action: "Made by an Action", import: "Imported", upload: "Uploaded", recipe: "Made by a Recipe" };
+const OPERATIONS: Record<string, string> = { edit: "Edited", variations: "Varied" };
+
+export function ProvenanceOf({ board, node }: { board: Board; node: Node }) {
+  const { session } = useSession();
+  const { provenance, prompt } = node.metadata;
+  const text = provenance?.prompt ?? prompt;
+  const draft = draftOf(board.graph, node);
+  if (!provenance && !text && node.asset === undefined) return null;
+  return (
+    <section className={styles.group} aria-label="How it was made">
+      {provenance && <Origin provenance={provenance} />}
+      {text && (
+        <blockquote className={styles.prompt} dir="auto">
+          {text}
+        </blockquote>
+      )}
+      {provenance?.actionId && <Parameters action={provenance.actionId} params={(provenance.params ?? {}) as Record<string, unknown>} />}
+      {provenance && <Sources board={board} provenance={provenance} />}
+      <p className={styles.links}>
+        {draft && session.scopes.includes("image:generate") && (
+          <Button onClick={() => board.set({ panel: "make", draft })}>Make again</Button>
+        )}
+        {node.asset !== undefined && (
+          <a className={styles.download} href={fileUrl(node.asset)} download={node.title || "picture"}>
+            Download
+          </a>
+        )}
+        {provenance?.run && session.scopes.includes("job:manage") && (
+          <Link className={styles.download} href={`/runs?run=${encodeURIComponent(provenance.run)}`}>
+            Its run
+          </Link>
+        )}
+      </p>
+    </section>
+  );
+}
+
+function Origin({ provenance }: { provenance: Provenance }) {
+  const { kind, operation = "", model, provider, actionId, actionVersion, size, quality, standIn, sourceUrl, createdAt, elements } = provenance;
+  const what = [size, quality, elements.length > 0 && `with ${count(elements.length, "Element")}`].filter(Boolean).join(" · ");
+  return (
+    <>
+      <p>
+        {(kind === "generated" && OPERATIONS[operation]) || KINDS[kind]}
+        {model && (
+          <>
+            {" by "}
+            <strong>{model}</strong>
+            {provider && ` (${provider})`}
+          </>
+        )}
+        {actionId && (
+          <>
+            {": "}
+            <strong>{actionId.replace("action:", "")}</strong> {actionVersion}
+          </>
+        )}{" "}
+        <time dateTime={createdAt} title={new Date(createdAt).toLocaleString("en")}>
+          {ago(createdAt)}
+        </time>
+      </p>
+      {standIn && <p className={styles.hint}>A stand-in of the embedded runtime for the result of a model.</p>}
+      {what !== "" && <p className={styles.hint}>{what}</p>}
+      {sourceUrl && (
+        <p className={styles.hint} dir="auto">
+          From {sourceUrl}
+        </p>
+      )}
+    </>
+  );
+}
+
+/** The parameters of an Action, by their titles. */
+function Parameters({ action, params }: { action: string; params: Record<string, unknown> }) {
+  const { data } = useQuery({ queryKey: ["actions"], queryFn: ({ signal }) => api.actions(signal), staleTime: Infinity });
+  const known = data?.find(({ slug }) => `action:${slug}` === action)?.parameters ?? [];
+  const entries = Object.entries(params);
+  if (entries.length === 0) return null;
+  return (
+    <dl className={styles.parameters}>
+      {entries.map(([id, value]) => {
+        const parameter = known.find((one) => one.id === id);
+        const option = parameter?.options?.find((one) => String(one.value) === String(value));
+        return (
+          <div key={id}>
+            <dt>{parameter?.title ?? id}</dt>
+            <dd dir="auto">{option?.label ?? String(value)}</dd>
+          </div>
+        );
+      })}
+    </dl>
+  );
+}
+
+function Sources({ board, provenance }: { board: Board; provenance: Provenance }) {
+  if (provenance.references.length === 0) return null;
+  const nodes = [...board.graph.nodes.values()];
+  return (
+    <ul className={styles.sources} aria-label="Made from">
+      {provenance.references.map(({ handle, role }) => {
+        const source = nodes.find((node) => node.asset === handle || node.handle === handle);
+        return (
+          <li key={`${handle} ${role ?? ""}`}>
+            {source ? (
+              <Button
+                onClick={() => {
+                  board.select([source.id]);
+                  board.surface?.show([source.id]);
+                }}
+              >
+                From <bdi>{source.title || kindOf(source)}</bdi>
+              </Button>
+            ) : (
+              <span>From a picture that is not on this canvas any more</span>
+            )}
+            {role && <span className={styles.hint}>for {role}</span>}
+          </li>
+        );
+      })}
+    </ul>
+  );
+}

@@ -1,0 +1,133 @@
+/** A video node: its film, or what becomes of the job that makes it. */
+import { useQuery } from "@tanstack/react-query";
+import { useContext, useEffect, useRef, useState } from "react";
+import { flushSync } from "react-dom";
+import { Problem } from "../errors.ts";
+import { percent } from "../format.ts";
+import { SessionContext } from "../session.ts";
+import type { Node } from "../sync/graph.ts";
+import { Icon, messageOf } from "../ui/parts.tsx";
+import { explained, filmUrl, isOver, statusOf, type VideoJob, work } from "../work.ts";
+import { type Film, frameOf } from "./films.ts";
+import styles from "./video.module.css";
+
+/** How often a job that is under way is read, in milliseconds. */
+const PACE = 1500;
+
+export type FilmState =
+  | { state: "loading" | "making" | "ready" | "ended"; job?: VideoJob }
+  /** Why there is no film for this person. */
+  | { state: "hidden"; why: string };
+
+export function useFilm(film: Film | undefined): FilmState | undefined {
+  const session = useContext(SessionContext);
+  const isAllowed = session?.session.scopes.includes("job:manage") ?? false;
+  const { data, error } = useQuery({
+    queryKey: ["film", film?.job],
+    queryFn: ({ signal }) => work.video(film?.job ?? "", signal),
+    enabled: film !== undefined && isAllowed,
+    staleTime: Infinity,
+    refetchInterval: ({ state }) => (state.data && isOver(state.data.status) ? false : state.error ? 10_000 : PACE),
+  });
+  if (!film) return undefined;
+  if (!isAllowed) return { state: "hidden", why: "This session may not see videos" };
+  if (data) return { state: data.status === "succeeded" ? "ready" : isOver(data.status) ? "ended" : "making", job: data };
+  if (error instanceof Problem && error.status === 404) {
+    return { state: "hidden", why: film.by === session?.account.id ? "This video is not kept any more" : "Only who made this video can play it" };
+  }
+  return error ? { state: "hidden", why: messageOf(error) } : { state: "loading" };
+}
+
+/** The film in its node on the board. */
+export function VideoArea({ node, film }: { node: Node; film: Film }) {
+  const found = useFilm(film);
+  if (!found || found.state === "loading") return <div className={styles.slot} />;
+  if (found.state === "hidden") {
+    return (
+      <div className={styles.slot}>
+        <Icon name="film" size={28} />
+        <span>{found.why}</span>
+      </div>
+    );
+  }
+  if (found.state === "ready") return <Player key={film.job} job={film.job} title={node.title} />;
+  const { status = "", progress = 0, failure } = found.job ?? {};
+  return (
+    <div className={styles.slot} data-status={found.state === "making" ? "making" : status}>
+      {found.state === "making" ? (
+        <>
+          <progress aria-label={`Progress of ${node.title || "the video"}`} max={100} {...(progress > 0 && { value: progress })} />
+          <span>
+            {statusOf(status)}
+            {progress > 0 && `, ${percent(progress / 100)}`}
+          </span>
+        </>
+      ) : (
+        <>
+          <Icon name={status === "failed" ? "finding" : "film"} size={28} />
+          <span>{(failure && explained(failure)?.happened) ?? statusOf(status)}</span>
+        </>
+      )}
+    </div>
+  );
+}
+
+/** The first frame, and the film once it is played: until then it costs no connection. */
+function Player({ job, title }: { job: string; title: string }) {
+  const [isOpen, setIsOpen] = useState(false);
+  const [frame, setFrame] = useState<string>();
+  useEffect(() => {
+    let isShown = true;
+    void frameOf(job).then((url) => isShown && setFrame(url));
+    return () => {
+      isShown = false;
+    };
+  }, [job]);
+  const button = useRef<HTMLButtonElement>(null);
+  const close = () => {
+    flushSync(() => setIsOpen(false));
+    button.current?.focus();
+  };
+  if (isOpen) return <FilmView job={job} title={title} isPlaying className={`nodrag nowheel ${styles.film}`} close={close} />;
+  return (
+    <div className={styles.frame}>
+      {frame !== undefined && <img src={frame} alt="" draggable={false} />}
+      <button ref={button} type="button" className={`nodrag ${styles.play}`} aria-label={`Play ${title || "the video"}`} onClick={() => setIsOpen(true)}>
+        <Icon name="play" size={24} />
+      </button>
+    </div>
+  );
+}
+
+interface FilmProps {
+  job: string;
+  title: string;
+  /** Whether it plays at once, and takes the keyboard. */
+  isPlaying?: boolean;
+  className?: string | undefined;
+  /** What Escape does. */
+  close?: () => void;
+}
+
+/** A film with the browser's controls. It reads ranges, so one can go to any place in it. */
+export function FilmView({ job, title, isPlaying = false, className, close }: FilmProps) {
+  return (
+    // oxlint-disable-next-line jsx-a11y/media-has-caption -- the service makes no captions
+    <video
+      ref={(video) => void (isPlaying && video?.focus({ preventScroll: true }))}
+      src={filmUrl(job)}
+      controls
+      autoPlay={isPlaying}
+      preload={isPlaying ? "auto" : "metadata"}
+      playsInline
+      tabIndex={0}
+      className={className}
+      aria-label={title || "Video"}
+      onKeyDown={(event) => {
+        if (event.key !== "Escape" || !close) return;
+        event.preventDefault();
+        close();
+      }}
+    />
+  );
+}

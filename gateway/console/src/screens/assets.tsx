@@ -1,0 +1,151 @@
+/** The pictures that the account has stored. */
+import { useQueryClient } from "@tanstack/react-query";
+import { useMemo, useRef, useState, useSyncExternalStore } from "react";
+import { useSearchParams } from "wouter";
+import type { Asset } from "../assets.ts";
+import { useSession } from "../session.ts";
+import { useTitle } from "../ui/hooks.ts";
+import { Button, Empty, Icon } from "../ui/parts.tsx";
+import parts from "../ui/parts.module.css";
+import { Shell } from "../ui/shell.tsx";
+import { UploadList } from "../ui/upload-list.tsx";
+import { PICTURES, refusalOf, Uploads } from "../uploads.ts";
+import { AssetGrid, ASSETS } from "./asset-grid.tsx";
+import { AssetPreview } from "./asset-preview.tsx";
+import styles from "./assets.module.css";
+import { CanvasFilter } from "./canvas-filter.tsx";
+import list from "./list.module.css";
+
+export function Assets() {
+  useTitle("Assets");
+  const { session } = useSession();
+  return (
+    <Shell>
+      {session.scopes.includes("asset:read") ? (
+        <AssetList canUpload={session.scopes.some((scope) => scope === "image:generate" || scope === "video:generate")} />
+      ) : (
+        <Empty title="This session may not see assets">
+          <p className={parts.text}>The token that you signed in with does not have the scope asset:read.</p>
+        </Empty>
+      )}
+    </Shell>
+  );
+}
+
+function AssetList({ canUpload }: { canUpload: boolean }) {
+  const queries = useQueryClient();
+  const [params, setParams] = useSearchParams();
+  const [notice, setNotice] = useState("");
+  const [isOver, setIsOver] = useState(false);
+  const uploads = useMemo(() => new Uploads(undefined, () => queries.invalidateQueries({ queryKey: [ASSETS] })), [queries]);
+  const uploading = useSyncExternalStore(uploads.subscribe, uploads.getList);
+  const canvas = params.get("canvas") ?? undefined;
+  const where = canvas === undefined ? "all" : canvas === "none" ? "none" : (`canvas:${canvas.replace(/^canvas:/, "")}` as const);
+  const wanted = params.get("q") ?? "";
+  const open = params.get("asset");
+
+  function set(name: string, value: string | undefined) {
+    setParams(
+      (params) => {
+        if (value) params.set(name, value);
+        else params.delete(name);
+        return params;
+      },
+      { replace: true },
+    );
+  }
+
+  function add(files: Iterable<File>) {
+    const { refused } = uploads.add(files);
+    setNotice(refused.length > 0 ? refusalOf(refused) : "");
+  }
+
+  function removed({ name }: Asset) {
+    set("asset", undefined);
+    setNotice(`${name} was deleted.`);
+  }
+
+  const empty =
+    canvas === undefined ? (
+      <Empty title="No assets yet">
+        <p className={parts.text}>
+          Pictures that are uploaded, imported or made with a model are kept here. {canUpload && "Drop some on this page, or upload them."}
+        </p>
+        {canUpload && <UploadButton add={add} />}
+      </Empty>
+    ) : (
+      <Empty title={canvas === "none" ? "No assets outside of canvases" : "No assets in this canvas"}>
+        <Button onClick={() => set("canvas", undefined)}>Show all assets</Button>
+      </Empty>
+    );
+
+  return (
+    <div
+      className={list.page}
+      data-over={isOver || undefined}
+      {...(canUpload && {
+        onDragOver: (event) => {
+          if (!event.dataTransfer.types.includes("Files")) return;
+          event.preventDefault();
+          setIsOver(true);
+        },
+        onDragLeave: (event) => event.currentTarget.contains(event.relatedTarget as Element | null) || setIsOver(false),
+        onDrop: (event) => {
+          event.preventDefault();
+          setIsOver(false);
+          add(event.dataTransfer.files);
+        },
+      })}
+    >
+      <div className={list.head}>
+        <h1>Assets</h1>
+        <div className={list.tools}>
+          <label className={list.search}>
+            <Icon name="search" />
+            <input type="search" aria-label="Search by name" placeholder="Search" value={wanted} onChange={({ target }) => set("q", target.value)} />
+          </label>
+          <CanvasFilter value={canvas} set={(handle) => set("canvas", handle)} first={[["", "Everywhere"], ["none", "In no canvas"]]} />
+          {canUpload && <UploadButton add={add} />}
+        </div>
+      </div>
+      {!canUpload && <p className={list.note}>Uploading needs the scope image:generate or video:generate, which this session does not have.</p>}
+      <p className={notice === "" ? "unseen" : list.notice} role="status" dir="auto">
+        {notice}
+      </p>
+      {uploading.length > 0 && (
+        <div className={styles.uploads}>
+          <UploadList uploads={uploads} list={uploading} />
+        </div>
+      )}
+      <AssetGrid where={where} wanted={wanted} action="Open" choose={({ handle }) => set("asset", handle)} empty={empty} />
+      {open !== null && <AssetPreview key={open} handle={open} close={() => set("asset", undefined)} removed={removed} />}
+      <div className={styles.drop} aria-hidden="true">
+        Drop pictures to upload them
+      </div>
+    </div>
+  );
+}
+
+function UploadButton({ add }: { add: (files: File[]) => void }) {
+  const input = useRef<HTMLInputElement>(null);
+  return (
+    <>
+      <Button look="primary" onClick={() => input.current?.click()}>
+        <Icon name="upload" size={16} />
+        Upload
+      </Button>
+      <input
+        ref={input}
+        type="file"
+        multiple
+        hidden
+        accept={PICTURES.join(",")}
+        aria-label="Pictures to upload"
+        onChange={({ target }) => {
+          add([...(target.files ?? [])]);
+          target.value = "";
+        }}
+      />
+    </>
+  );
+}

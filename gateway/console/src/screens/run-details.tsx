@@ -1,0 +1,207 @@
+/** What became of a run: when, its outputs, why it failed, and its webhook. */
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { Link } from "wouter";
+import { canvasOf, showPath } from "../address.ts";
+import { Problem } from "../errors.ts";
+import { count, lasted } from "../format.ts";
+import { Copy } from "../ui/copy.tsx";
+import { Button, Icon, Notice } from "../ui/parts.tsx";
+import { deliveryOf, filmUrl, type ImageJob, isOver, type RecipeRun, statusOf, type VideoJob, type Work, work } from "../work.ts";
+import { Thumbnail } from "./asset-grid.tsx";
+import { Reason } from "./reason.tsx";
+import styles from "./run-details.module.css";
+
+/** `state` changes whenever the record may have changed. */
+export function RunDetails({ handle, state }: { handle: string; state: string }) {
+  const { data, error, refetch } = useQuery({
+    queryKey: ["work", "record", handle, state],
+    queryFn: ({ signal }) => work.read(handle, signal),
+    placeholderData: keepPreviousData,
+    staleTime: Infinity,
+  });
+  if (error instanceof Problem && error.status === 404) return <p className={styles.empty}>This run has no record any more. Its results stay on the canvas.</p>;
+  if (error && !data) {
+    return (
+      <div className={styles.empty}>
+        <Notice error={error} />
+        <Button onClick={() => void refetch()}>Try again</Button>
+      </div>
+    );
+  }
+  if (!data) return <p className={styles.empty}>Loading…</p>;
+  return (
+    <div className={styles.details}>
+      {data.failure && <Reason failure={data.failure} />}
+      <Outputs data={data} />
+      <div className={styles.columns}>
+        <Timeline data={data} />
+        <Facts data={data} handle={handle} />
+      </div>
+    </div>
+  );
+}
+
+function Outputs({ data }: { data: Work }) {
+  if (data.kind === "video") return data.status === "succeeded" ? <Film job={data} /> : null;
+  if (data.kind === "recipe") return <Steps run={data} />;
+  const { images = [], targets, canvasId, status } = data;
+  if (images.length === 0 && isOver(status)) return null;
+  const missing = targets.length - images.length;
+  return (
+    <ul className={styles.outputs} aria-label="Outputs">
+      {images.map(({ assetId, nodeId, width, height }) => (
+        <li key={assetId}>
+          <Output canvasId={canvasId} node={nodeId} asset={assetId} />
+          <span className={styles.size}>
+            {width} × {height}
+          </span>
+        </li>
+      ))}
+      {missing > 0 && !isOver(status) && <li className={styles.missing}>{count(missing, "output")} to come</li>}
+    </ul>
+  );
+}
+
+function Output({ canvasId, node, asset }: { canvasId: string | undefined; node: string; asset: string }) {
+  const picture = <Thumbnail asset={{ handle: asset }} pixels={160} />;
+  if (canvasId === undefined) return picture;
+  return (
+    <Link href={showPath(canvasOf(canvasId), [node])} aria-label="Show the output on its canvas">
+      {picture}
+    </Link>
+  );
+}
+
+function Film({ job }: { job: VideoJob }) {
+  return (
+    <div className={styles.film}>
+      {/* oxlint-disable-next-line jsx-a11y/media-has-caption -- the service makes no captions */}
+      <video src={filmUrl(job.id)} controls preload="metadata" playsInline aria-label="The video" />
+      <a href={filmUrl(job.id)} download>
+        <Icon name="download" size={15} /> Download
+      </a>
+    </div>
+  );
+}
+
+function Steps({ run }: { run: RecipeRun }) {
+  const canvas = canvasOf(run.canvasHandle);
+  return (
+    <ol className={styles.steps} aria-label="Outputs">
+      {run.outputs.map(({ key, label, status, assetId, value, failure, nodeHandle, startedAt, completedAt }) => (
+        <li key={key}>
+          <p className={styles.step}>
+            <Link href={showPath(canvas, [nodeHandle])}>
+              <bdi>{label}</bdi>
+            </Link>
+            <span data-status={status}>{statusOf(status)}</span>
+            {startedAt && completedAt && <span>{lasted(Date.parse(completedAt) - Date.parse(startedAt))}</span>}
+          </p>
+          {assetId && <Output canvasId={run.canvasHandle} node={nodeHandle} asset={assetId} />}
+          {value && (
+            <blockquote className={styles.text} dir="auto">
+              {value}
+            </blockquote>
+          )}
+          {failure && <Reason failure={failure} />}
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+const TIME = new Intl.DateTimeFormat("en", { dateStyle: "medium", timeStyle: "medium" });
+
+/** The moments of a run that are known, in order, each with how long it took to get there. */
+function momentsOf(data: Work): { name: string; at: string; took?: string }[] {
+  if (data.kind === "video") {
+    const end = isOver(data.status) ? [{ name: statusOf(data.status), at: data.updatedAt, took: lasted(Date.parse(data.updatedAt) - Date.parse(data.createdAt)) }] : [];
+    return [{ name: "Accepted", at: data.createdAt }, ...end];
+  }
+  const { createdAt, queuedAt, startedAt, completedAt, queueDurationMs, executionDurationMs, totalDurationMs } = data.timing;
+  const took = executionDurationMs ?? totalDurationMs;
+  return [
+    { name: "Accepted", at: createdAt },
+    ...(startedAt ? [{ name: "Started", at: startedAt, ...(queuedAt && queueDurationMs !== undefined && { took: `waited ${lasted(queueDurationMs)}` }) }] : []),
+    ...(completedAt ? [{ name: statusOf(data.status), at: completedAt, ...(took !== undefined && { took: `took ${lasted(took)}` }) }] : []),
+  ];
+}
+
+function Timeline({ data }: { data: Work }) {
+  return (
+    <ol className={styles.timeline} aria-label="Timeline">
+      {momentsOf(data).map(({ name, at, took }) => (
+        <li key={name}>
+          <span>{name}</span>
+          <time dateTime={at}>{TIME.format(new Date(at))}</time>
+          {took && <span className={styles.took}>{took}</span>}
+        </li>
+      ))}
+      {!isOver(data.status) && (
+        <li data-now>
+          <span>{statusOf(data.status)}</span>
+          <span className={styles.took}>about {lasted(data.estimatedSeconds * 1000)} in all</span>
+        </li>
+      )}
+    </ol>
+  );
+}
+
+function Facts({ data, handle }: { data: Work; handle: string }) {
+  const webhook = data.kind === "video" ? undefined : data.webhook;
+  const what = whatOf(data);
+  return (
+    <dl className={styles.facts}>
+      {what && (
+        <div>
+          <dt>{what.name}</dt>
+          <dd>
+            <bdi>{what.value}</bdi>
+          </dd>
+        </div>
+      )}
+      <div>
+        <dt>Price</dt>
+        <dd>
+          {data.creditCost === 0 ? "free" : `${count(data.creditCost, "credit")} ${isOver(data.status) ? "charged" : "reserved"}`}
+        </dd>
+      </div>
+      {data.standIn && (
+        <div>
+          <dt>Stand-in</dt>
+          <dd>Made by the embedded runtime, in place of a model</dd>
+        </div>
+      )}
+      {webhook && (
+        <div>
+          <dt>Webhook</dt>
+          <dd>
+            {deliveryOf(webhook)} <Copy text={webhook.id} label="the id of the delivery" />
+          </dd>
+        </div>
+      )}
+      <div>
+        <dt>Handle</dt>
+        <dd>
+          <Copy text={handle} label="the handle" />
+        </dd>
+      </div>
+      {data.kind === "video" && data.providerRunId && (
+        <div>
+          <dt>Run at the provider</dt>
+          <dd>
+            <Copy text={data.providerRunId} label="the id at the provider" />
+          </dd>
+        </div>
+      )}
+    </dl>
+  );
+}
+
+function whatOf(data: Work): { name: string; value: string } | undefined {
+  if (data.kind === "video") return { name: "Model", value: data.model.name };
+  if (data.kind === "recipe") return { name: "Recipe", value: `${data.recipeId} ${data.recipeVersion}` };
+  const { actionId, actionVersion, references } = data as ImageJob;
+  if (actionId) return { name: "Action", value: `${actionId.replace("action:", "")} ${actionVersion ?? ""}` };
+  return references.length > 0 ? { name: "References", value: String(references.length) } : undefined;
+}

@@ -1,0 +1,242 @@
+/** Everything that the account has started: pictures, Actions, videos and Recipes, wherever they were started. */
+import { useInfiniteQuery, useQueryClient } from "@tanstack/react-query";
+import { useCallback, useEffect, useRef, useState } from "react";
+import { Link, useSearchParams } from "wouter";
+import { canvasOf, showPath } from "../address.ts";
+import type { RunSummary } from "../api.ts";
+import { ago, count } from "../format.ts";
+import { useRunEvents } from "../live.ts";
+import { useSession } from "../session.ts";
+import { useClock, useIsNear, useTitle } from "../ui/hooks.ts";
+import { Button, Empty, Failure, Icon, Waiting } from "../ui/parts.tsx";
+import parts from "../ui/parts.module.css";
+import { Shell } from "../ui/shell.tsx";
+import { type Filter, isActive, isOver, KINDS, nameOf, STATUSES, statusOf, work } from "../work.ts";
+import { CancelDialog } from "./cancel.tsx";
+import { CanvasFilter, useCanvasNames } from "./canvas-filter.tsx";
+import list from "./list.module.css";
+import { RunDetails } from "./run-details.tsx";
+import styles from "./runs.module.css";
+
+/** How long a change of a run waits for others before the list is read again, in milliseconds. */
+const REST = 400;
+/** How often the list is read while something is under way, in case that no event arrives. */
+const PACE = 15_000;
+
+export function Runs() {
+  useTitle("Runs");
+  const { session } = useSession();
+  return (
+    <Shell>
+      {session.scopes.includes("job:manage") ? (
+        <RunsOfAccount />
+      ) : (
+        <Empty title="This session may not see runs">
+          <p className={parts.text}>The token that you signed in with does not have the scope job:manage.</p>
+        </Empty>
+      )}
+    </Shell>
+  );
+}
+
+const only = <Key extends string>(names: Record<Key, string>, text: string | null): Key | undefined =>
+  text !== null && Object.hasOwn(names, text) ? (text as Key) : undefined;
+
+function RunsOfAccount() {
+  useClock();
+  const [params, setParams] = useSearchParams();
+  const kind = only(KINDS, params.get("kind"));
+  const status = only(STATUSES, params.get("state"));
+  const canvasId = params.get("canvas") ?? undefined;
+  const filter: Filter = { ...(kind && { kind }), ...(status && { status }), ...(canvasId !== undefined && { canvasId }) };
+  const isFiltered = Object.keys(filter).length > 0;
+  const open = params.get("run");
+  const { query, progress } = useRuns(filter);
+  const names = useCanvasNames();
+  const [canceling, setCanceling] = useState<RunSummary>();
+  const runs = [...new Map(query.data?.pages.flatMap((page) => page.runs).map((run) => [run.handle, run])).values()];
+
+  const [end, setEnd] = useState<Element | null>(null);
+  const isNearEnd = useIsNear(end);
+  const { hasNextPage, isFetching, isError, fetchNextPage } = query;
+  const needsMore = hasNextPage && !isFetching && !isError && isNearEnd;
+  useEffect(() => {
+    if (needsMore) void fetchNextPage();
+  }, [needsMore, fetchNextPage]);
+
+  function set(name: string, value: string | undefined) {
+    setParams(
+      (params) => {
+        if (value) params.set(name, value);
+        else params.delete(name);
+        return params;
+      },
+      { replace: true },
+    );
+  }
+
+  const ids = new Set(runs.map(({ handle }) => handle));
+  return (
+    <div className={list.page}>
+      <div className={list.head}>
+        <h1>Runs</h1>
+        <div className={list.tools}>
+          <Choice label="Kind" all="All kinds" names={KINDS} value={kind} set={(value) => set("kind", value)} />
+          <Choice label="State" all="All states" names={STATUSES} value={status} set={(value) => set("state", value)} />
+          <CanvasFilter value={canvasId} set={(handle) => set("canvas", handle)} first={[["", "All canvases"]]} />
+        </div>
+      </div>
+      {query.isPending && <Waiting label="Loading the runs" />}
+      {query.isLoadingError && <Failure title="The runs cannot be loaded" error={query.error} retry={query.refetch} />}
+      {query.isSuccess && runs.length === 0 && !isFiltered && (
+        <Empty title="Nothing was started yet">
+          <p className={parts.text}>
+            What you or your agents start appears here: pictures and videos that a model makes, Actions, and Recipes. Open a canvas and choose{" "}
+            <strong>Make</strong> to start something.
+          </p>
+          <Link href="/" className={`${parts.button} ${parts.plain}`}>
+            Canvases
+          </Link>
+        </Empty>
+      )}
+      {query.isSuccess && runs.length === 0 && isFiltered && (
+        <Empty title="No run matches">
+          <Button onClick={() => setParams({}, { replace: true })}>Show all runs</Button>
+        </Empty>
+      )}
+      {open !== null && !ids.has(open) && query.isSuccess && (
+        <section className={styles.alone} aria-label="Run">
+          <RunDetails handle={open} state="" />
+        </section>
+      )}
+      {runs.length > 0 && (
+        <ul className={styles.list}>
+          {runs.map((run) => (
+            <Row
+              key={run.handle}
+              run={run}
+              progress={progress.get(run.handle)}
+              canvas={run.canvasId === undefined ? undefined : (names?.get(run.canvasId)?.title ?? undefined)}
+              isOpen={open === run.handle}
+              toggle={() => set("run", open === run.handle ? undefined : run.handle)}
+              cancel={() => setCanceling(run)}
+            />
+          ))}
+        </ul>
+      )}
+      {query.isFetchNextPageError ? (
+        <Failure title="The rest cannot be loaded" error={query.error} retry={fetchNextPage} />
+      ) : (
+        <div ref={setEnd} className={styles.end}>
+          {hasNextPage && "Loading more…"}
+        </div>
+      )}
+      {canceling && <CancelDialog run={canceling} hasTargets={canceling.canvasId !== undefined} close={() => setCanceling(undefined)} canceled={() => void query.refetch()} />}
+    </div>
+  );
+}
+
+/** The list, which is read again when a run starts, changes its state or makes an output, and the progress of those under way. */
+function useRuns(filter: Filter) {
+  const queries = useQueryClient();
+  const [progress, setProgress] = useState<ReadonlyMap<string, number>>(new Map());
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
+  const known = useRef(new Map<string, string>());
+  useEffect(() => () => clearTimeout(timer.current), []);
+
+  const reread = useCallback(() => {
+    timer.current ??= setTimeout(() => {
+      timer.current = undefined;
+      void queries.invalidateQueries({ queryKey: ["work"] });
+    }, REST);
+  }, [queries]);
+
+  useRunEvents(true, (state) => {
+    if (!state) return reread();
+    setProgress((progress) => new Map(progress).set(state.run, state.progress));
+    const now = `${state.status} ${state.done}`;
+    if (known.current.get(state.run) !== now) reread();
+    known.current.set(state.run, now);
+  });
+
+  const query = useInfiniteQuery({
+    queryKey: ["work", "list", filter],
+    queryFn: ({ pageParam, signal }) => work.list(filter, pageParam, signal),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: ({ page }) => page.nextCursor ?? undefined,
+    refetchInterval: ({ state }) => (state.data?.pages.some(({ runs }) => runs.some(({ status }) => !isOver(status))) ? PACE : false),
+  });
+  return { query, progress };
+}
+
+function Choice<Key extends string>({ label, all, names, value, set }: { label: string; all: string; names: Record<Key, string>; value: Key | undefined; set: (value: string | undefined) => void }) {
+  return (
+    <span className={list.select}>
+      <select aria-label={label} value={value ?? ""} onChange={({ target }) => set(target.value || undefined)}>
+        <option value="">{all}</option>
+        {(Object.entries(names) as [Key, string][]).map(([key, name]) => (
+          <option key={key} value={key}>
+            {name}
+          </option>
+        ))}
+      </select>
+    </span>
+  );
+}
+
+const ICONS = { image: "picture", action: "sliders", video: "film", recipe: "outline" } as const;
+
+interface RowProps {
+  run: RunSummary;
+  progress: number | undefined;
+  /** Title of the canvas, as far as it is known. */
+  canvas: string | undefined;
+  isOpen: boolean;
+  toggle: () => void;
+  cancel: () => void;
+}
+
+function Row({ run, progress, canvas, isOpen, toggle, cancel }: RowProps) {
+  const { handle, kind, status, outputs, creditCost, canvasId, createdAt, standIn } = run;
+  const name = `${nameOf(run)}${outputs.total > 1 ? ` × ${outputs.total}` : ""}`;
+  const isWorking = !isOver(status);
+  const done = progress ?? (100 * outputs.done) / outputs.total;
+  return (
+    <li className={styles.run} data-status={isWorking ? "active" : status} data-open={isOpen || undefined}>
+      <div className={styles.row}>
+        <button type="button" className={styles.toggle} aria-expanded={isOpen} onClick={toggle}>
+          <span className={styles.icon}>
+            <Icon name={ICONS[kind]} />
+          </span>
+          <span className={styles.name}>{name}</span>
+          <span className={styles.state}>
+            {statusOf(status)}
+            {outputs.total > 1 && (isWorking || outputs.done < outputs.total) && `, ${outputs.done} of ${outputs.total}`}
+          </span>
+          <Icon name="chevron" size={14} />
+        </button>
+        <span className={styles.canvas}>
+          {canvasId !== undefined && (
+            <Link href={showPath(canvasOf(canvasId), [handle])} aria-label={`Open ${canvas ?? "the canvas"} at its nodes`}>
+              <bdi>{canvas === undefined ? "Canvas" : canvas || "Untitled"}</bdi>
+            </Link>
+          )}
+        </span>
+        <span className={styles.price}>
+          {standIn && (
+            <span className={styles.mark} title="Made by the embedded runtime: it stands in for the result of a model">
+              stand-in
+            </span>
+          )}
+          {creditCost > 0 ? count(creditCost, "credit") : "free"}
+        </span>
+        <time className={styles.time} dateTime={createdAt} title={new Date(createdAt).toLocaleString("en")}>
+          {ago(createdAt)}
+        </time>
+        <span className={styles.act}>{isActive(status) && <Button onClick={cancel}>Cancel</Button>}</span>
+      </div>
+      {isWorking && <progress aria-label={`Progress of ${name}`} max={100} {...(done > 0 && { value: done })} />}
+      {isOpen && <RunDetails handle={handle} state={`${status} ${outputs.done}`} />}
+    </li>
+  );
+}

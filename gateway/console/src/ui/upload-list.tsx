@@ -1,0 +1,32 @@
+/** Uploads that are under way or have failed. */
+import { count } from "../format.ts";
+import type { Upload, Uploads } from "../uploads.ts";
+import { Button, Icon } from "./parts.tsx";
+import styles from "./upload-list.module.css";
+
+export function UploadList({ uploads, list }: { uploads: Uploads; list: readonly Upload[] }) {
+  if (list.length === 0) return null;
+  return (
+    <section className={styles.card} aria-label="Uploads">
+      <h3>{count(list.length, "upload")}</h3>
+      <ul>
+        {list.map(({ key, name, progress, problem }) => (
+          <li key={key} className={styles.upload}>
+            <span dir="auto">{name}</span>
+            {problem ? (
+              <>
+                <span className={styles.problem}>{problem.fields[0]?.message ?? problem.message}</span>
+                {problem.isTemporary && <Button onClick={() => uploads.retry(key)}>Try again</Button>}
+                <Button look="quiet" aria-label={`Dismiss ${name}`} onClick={() => uploads.dismiss(key)}>
+                  <Icon name="close" size={14} />
+                </Button>
+              </>
+            ) : (
+              <progress value={progress} max={1} aria-label={`Upload of ${name}`} />
+            )}
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}

@@ -1,0 +1,124 @@
+/**
+ * Uploads of pictures. Each file has one idempotency key, so another attempt is a replay: a file is stored once, and the
+ * same file dropped twice is two assets.
+ */
+import { CONTRACT } from "./api.ts";
+import type { Asset } from "./assets.ts";
+import { Problem, problemOf } from "./errors.ts";
+import { backoff } from "./stream.ts";
+
+export interface Upload {
+  key: string;
+  name: string;
+  file: File;
+  /** The part that was sent, from 0 to 1. */
+  progress: number;
+  problem?: Problem;
+}
+
+/** Uploads at a time. The service takes eight of an account. */
+const WIDTH = 4;
+const MOST_ATTEMPTS = 6;
+/** The types of files that the service stores. */
+export const PICTURES = ["image/png", "image/jpeg", "image/webp", "image/gif"];
+
+/** What is said of files of other types. */
+export const refusalOf = (names: string[]): string => `${names.join(", ")}: only PNG, JPEG, WebP and GIF pictures can be uploaded.`;
+
+export class Uploads {
+  #canvas: string | undefined;
+  #stored: (asset: Asset, key: string) => Promise<void> | void;
+  #list: readonly Upload[] = [];
+  #active = new Set<string>();
+  #listeners = new Set<() => void>();
+
+  /** Uploads into a canvas, in which each gets a node, or without one. `stored` is called with the key of each upload that has arrived. */
+  constructor(canvas: string | undefined, stored: (asset: Asset, key: string) => Promise<void> | void) {
+    this.#canvas = canvas;
+    this.#stored = stored;
+  }
+
+  readonly subscribe = (listener: () => void): (() => void) => {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  };
+
+  readonly getList = (): readonly Upload[] => this.#list;
+
+  /** Begins uploads. Files that are no pictures are named in `refused`. */
+  add(files: Iterable<File>): { added: Upload[]; refused: string[] } {
+    const all = [...files];
+    const pictures = all.filter(({ type }) => PICTURES.includes(type));
+    const added = pictures.map((file): Upload => ({ key: crypto.randomUUID(), name: file.name, file, progress: 0 }));
+    this.#set([...this.#list, ...added]);
+    // The caller may have something to remember of each first.
+    queueMicrotask(() => this.#next());
+    return { added, refused: all.filter(({ type }) => !PICTURES.includes(type)).map(({ name }) => name) };
+  }
+
+  retry(key: string): void {
+    this.#set(this.#list.map(({ problem, ...upload }) => (upload.key === key || !problem ? upload : { ...upload, problem })));
+    this.#next();
+  }
+
+  dismiss(key: string): void {
+    this.#set(this.#list.filter((upload) => upload.key !== key));
+  }
+
+  #set(list: readonly Upload[]): void {
+    this.#list = list;
+    for (const listener of this.#listeners) listener();
+  }
+
+  #update(key: string, change: Partial<Upload>): void {
+    this.#set(this.#list.map((upload) => (upload.key === key ? { ...upload, ...change } : upload)));
+  }
+
+  #next(): void {
+    for (const upload of this.#list) {
+      if (this.#active.size >= WIDTH) return;
+      if (upload.problem || this.#active.has(upload.key)) continue;
+      this.#active.add(upload.key);
+      void this.#run(upload).finally(() => {
+        this.#active.delete(upload.key);
+        this.#next();
+      });
+    }
+  }
+
+  async #run(upload: Upload): Promise<void> {
+    for (let attempt = 0; ; attempt += 1) {
+      try {
+        await this.#stored(await this.#send(upload), upload.key);
+        this.dismiss(upload.key);
+        return;
+      } catch (error) {
+        const problem = error instanceof Problem ? error : new Problem(0, "The upload failed.");
+        if (!problem.isTemporary || attempt + 1 === MOST_ATTEMPTS) {
+          this.#update(upload.key, { problem });
+          return;
+        }
+        await new Promise((resume) => setTimeout(resume, problem.retryAfter ? problem.retryAfter * 1000 : backoff(attempt)));
+      }
+    }
+  }
+
+  #send({ key, file }: Upload): Promise<Asset> {
+    return new Promise((resolve, reject) => {
+      // fetch does not report the progress of a body.
+      const request = new XMLHttpRequest();
+      const query = this.#canvas === undefined ? "" : `?canvasId=${encodeURIComponent(this.#canvas)}`;
+      request.open("POST", `${CONTRACT}/assets${query}`);
+      const headers = { "Content-Type": file.type, "Idempotency-Key": key, "X-Service-File-Name": encodeURIComponent(file.name), "X-Canvas-Console": "1" };
+      for (const [name, value] of Object.entries(headers)) request.setRequestHeader(name, value);
+      request.upload.addEventListener("progress", ({ loaded, total }) => this.#update(key, { progress: total > 0 ? loaded / total : 0 }));
+      request.addEventListener("error", () => reject(new Problem(0, "The service cannot be reached.")));
+      request.addEventListener("load", () => {
+        const response = new Response(request.responseText, { status: request.status, headers: { "retry-after": request.getResponseHeader("retry-after") ?? "" } });
+        if (!response.ok) void problemOf(response).then(reject);
+        else void response.json().then(({ asset }: { asset: Asset }) => resolve(asset), reject);
+      });
+      request.send(file);
+    });
+  }
+}

@@ -1,0 +1,147 @@
+/** Runs and jobs: how they are read, started and canceled, and what is said of them. */
+import { answer, contract, CONTRACT, patience } from "./api.ts";
+import type { components } from "./contract.ts";
+import { insist } from "./insist.ts";
+
+type Schemas = components["schemas"];
+export type RunKind = Schemas["RunKind"];
+export type JobStatus = Schemas["JobStatus"];
+export type ImageJob = Schemas["ImageJob"];
+export type RecipeRun = Schemas["RecipeRun"];
+export type VideoJob = Schemas["VideoJob"];
+export type Work = ImageJob | RecipeRun | VideoJob;
+export type Delivery = Schemas["DeliveryState"];
+
+export interface Filter {
+  kind?: RunKind;
+  status?: JobStatus;
+  /** Handle of a canvas. */
+  canvasId?: string;
+}
+
+export const KINDS: Record<RunKind, string> = { image: "Pictures", action: "Actions", video: "Videos", recipe: "Recipes" };
+
+export const STATUSES: Record<JobStatus, string> = {
+  preparing: "Preparing",
+  queued: "Queued",
+  running: "Running",
+  finalizing: "Finishing",
+  canceling: "Canceling",
+  succeeded: "Succeeded",
+  failed: "Failed",
+  canceled: "Canceled",
+  expired: "Expired",
+};
+
+const OPERATIONS: Record<string, string> = { generate: "Generate", edit: "Edit", variations: "Variations", action: "Action", recipe: "Recipe" };
+const ENDED = new Set(["succeeded", "failed", "canceled", "expired"]);
+
+/** "Generate", "Video". */
+export const nameOf = ({ kind, operation }: { kind: string; operation: string }): string =>
+  kind === "video" ? "Video" : (OPERATIONS[operation] ?? operation);
+
+export const statusOf = (status: string): string => STATUSES[status as JobStatus] ?? status;
+
+/** Whether nothing more will happen to work in this status. */
+export const isOver = (status: string): boolean => ENDED.has(status);
+
+/** Whether work in this status can be canceled. */
+export const isActive = (status: string): boolean => !isOver(status) && status !== "canceling";
+
+const isVideo = (handle: string): boolean => handle.startsWith("job:");
+
+/** The address of the film of a video job that has succeeded. */
+export const filmUrl = (job: string): string => `${CONTRACT}/jobs/${encodeURIComponent(job)}/output`;
+
+export const work = {
+  list: (filter: Filter, cursor: string | undefined, signal: AbortSignal) =>
+    answer(contract.GET("/api/canvas-agent/v1/runs", { params: { query: { limit: 25, ...filter, ...(cursor && { cursor }) } }, signal })),
+
+  /** Reads a run by its handle, and a video by that of its job. */
+  read: async (handle: string, signal: AbortSignal): Promise<Work> => {
+    const call = isVideo(handle)
+      ? contract.GET("/api/canvas-agent/v1/jobs/{jobId}", { params: { path: { jobId: handle } }, signal })
+      : contract.GET("/api/canvas-agent/v1/runs/{runId}", { params: { path: { runId: handle } }, signal });
+    // A record is in full unless `view` asks for less.
+    return (await answer<unknown>(call)) as Work;
+  },
+
+  video: (job: string, signal: AbortSignal) => work.read(job, signal) as Promise<VideoJob>,
+
+  /** Asks work to stop. `removesTargets`: whether the empty nodes that its start made are deleted. */
+  cancel: async (handle: string, removesTargets: boolean): Promise<void> => {
+    const query = removesTargets ? { removeTargets: true } : {};
+    if (isVideo(handle)) await contract.DELETE("/api/canvas-agent/v1/jobs/{jobId}", { params: { path: { jobId: handle }, query }, signal: patience() });
+    else await contract.DELETE("/api/canvas-agent/v1/runs/{runId}", { params: { path: { runId: handle }, query }, signal: patience() });
+  },
+
+  /** Starts a video. The key of the body makes another attempt a replay. */
+  startVideo: async (body: Schemas["VideoStart"]): Promise<VideoJob> =>
+    (await insist(() => answer(contract.POST("/api/canvas-agent/v1/videos/generate", { body, signal: patience() })))) as VideoJob,
+};
+
+// Failures
+
+export interface Failure {
+  code: string;
+  message: string;
+  retryable: boolean;
+}
+
+/** What happened and what can be done, by the code of a failure. */
+const REASONS: Record<string, [happened: string, remedy: string]> = {
+  provider_authentication_failed: ["The provider refused the key.", "Save a valid key for the connection in the settings."],
+  provider_timeout: ["The provider did not finish in time.", ""],
+  provider_rate_limited: ["The provider takes no more requests for now.", "Wait some minutes before the next attempt."],
+  provider_rejected: [
+    "The provider refused the request.",
+    "Change the prompt or the references, choose another model, or look whether the account at the provider can pay.",
+  ],
+  provider_unavailable: ["The provider is out of order.", "Wait, or choose another model."],
+  runtime_failed: ["The service itself failed.", "Tell the operator the handle of this run."],
+  action_input_invalid: ["A picture that the work needs is gone or cannot be read.", "Upload it again, or choose another one."],
+  result_expired: ["The result was not stored in time.", ""],
+  output_finalization_failed: [
+    "The result was made but could not be stored.",
+    "Look whether the account has room for it, and whether you may still change the canvas.",
+  ],
+  recipe_input_invalid: ["An input of the Recipe cannot be used.", "Fill its ports with other pictures or texts."],
+  recipe_step_failed: ["A step of the Recipe failed.", "The output below says why."],
+  recipe_output_missing: ["An output of the Recipe was not made.", ""],
+  delegation_revoked: ["The session or token that started it was revoked.", "Start it again from a session that stays."],
+};
+const CANCELED = new Set(["canceled", "recipe_run_canceled"]);
+
+/** The failure of a video has the code of its cause at the beginning of its message. */
+function causeOf({ code, message }: Failure): { code: string; message: string } {
+  const cause = code === "video_generation_failed" ? /^(\w+): (.*)$/s.exec(message) : null;
+  return cause ? { code: cause[1] ?? code, message: cause[2] ?? message } : { code, message };
+}
+
+export interface Explanation {
+  happened: string;
+  /** What the service or the provider said. */
+  said: string;
+  remedy: string;
+  code: string;
+}
+
+/** Why work failed, in plain words; undefined for work that was canceled. */
+export function explained(failure: Failure): Explanation | undefined {
+  if (CANCELED.has(failure.code)) return undefined;
+  const { code, message } = causeOf(failure);
+  const [happened, remedy] = REASONS[code] ?? ["It failed.", ""];
+  const again = failure.retryable
+    ? "Another attempt may succeed. It is a new start, and a new charge."
+    : "The same start would fail in the same way.";
+  return { happened, said: message, remedy: [remedy, again].filter(Boolean).join(" "), code };
+}
+
+/** Where the delivery of a webhook is. */
+export function deliveryOf({ status, attempts, lastStatus, errorCode }: Delivery): string {
+  const tries = `${attempts} ${attempts === 1 ? "attempt" : "attempts"}`;
+  const last = lastStatus === undefined ? "" : `, last answer ${lastStatus}`;
+  if (status === "delivered") return `delivered after ${tries}`;
+  if (status === "failed") return `not delivered after ${tries}${last}${errorCode ? ` (${errorCode})` : ""}`;
+  return attempts === 0 ? "waits to be sent" : `will be sent again; ${tries} so far${last}`;
+}

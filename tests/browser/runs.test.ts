@@ -1,0 +1,143 @@
+/** The screen of everything that an account has started. */
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+
+import type { Page } from "playwright-core";
+
+import { ROOT } from "./board.ts";
+import { NOBODY, scene } from "./browser.ts";
+import { admin, makeCanvas, runAction, send, stranger, TOKEN } from "./service.ts";
+import { heading, signIn } from "./steps.ts";
+
+const row = (page: Page, name: string) => page.getByRole("main").getByRole("listitem").filter({ has: page.getByRole("button", { name: new RegExp(`^${name}`) }) });
+
+/** The first model of the account's connection, whose provider is a simulator that a prompt commands. */
+async function simulated(): Promise<string> {
+  const { models } = await send<{ models: { handle: string; provider: string; type: string; capabilities: string[] }[] }>("GET", "/models?limit=100");
+  const model = models.find(({ provider, capabilities }) => provider === "openai" && capabilities.includes("image.generate"));
+  assert(model, "the account has a connection");
+  return model.handle;
+}
+
+async function generate(canvas: { id: string; revision: string }, target: string, prompt: string, model: string, token = TOKEN): Promise<string> {
+  const body = { canvasId: canvas.id, baseRevision: canvas.revision, idempotencyKey: randomUUID(), targetNodeIds: [target], prompt, model };
+  return (await send<{ run: string }>("POST", "/images/generate", body, token)).run;
+}
+
+scene("runs are listed with their canvas, filtered in the address, and opened at their nodes", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY);
+  const { canvas, target } = await makeCanvas("Runs of a harbor");
+  await runAction(canvas, target);
+  await signIn(page, TOKEN, `/runs?canvas=${encodeURIComponent(canvas.handle)}`);
+  await heading(page, "Runs");
+  const action = row(page, "Action");
+  await action.getByText("Succeeded").waitFor();
+  await action.getByText("free").waitFor();
+  await isAccessible();
+
+  await page.getByLabel("State").selectOption("Failed");
+  await page.getByRole("heading", { name: "No run matches" }).waitFor();
+  assert.match(page.url(), /state=failed/);
+  await page.getByLabel("State").selectOption("All states");
+  await page.getByLabel("Kind").selectOption("Actions");
+  await action.getByText("Succeeded").waitFor();
+
+  await action.getByRole("button", { name: /^Action/ }).click();
+  const timeline = page.getByRole("list", { name: "Timeline" });
+  await timeline.getByText("Accepted").waitFor();
+  await timeline.getByText("Succeeded").waitFor();
+  await page.getByText("resize 1.0.0").waitFor();
+  await page.getByRole("list", { name: "Outputs" }).locator("img").waitFor();
+  await page.getByRole("button", { name: "Copy the handle" }).click();
+  assert.match(page.url(), /run=run/, "an open run is in the address");
+  await isAccessible();
+  await action.getByRole("link", { name: "Open Runs of a harbor at its nodes" }).click();
+  await page.locator('.react-flow__node.selected[aria-label*="Result"]').waitFor();
+});
+
+scene("a run appears by itself, and a refusal of the provider is explained", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY);
+  const { canvas, target } = await makeCanvas("Refused");
+  const model = await simulated();
+  await signIn(page, TOKEN, `/runs?canvas=${encodeURIComponent(canvas.handle)}`);
+  await page.getByRole("heading", { name: "No run matches" }).waitFor();
+  await generate(canvas, target, "a boat [[sim:content]]", model);
+  const run = row(page, "Generate");
+  await run.getByText("Failed").waitFor();
+  await run.getByRole("button", { name: /^Generate/ }).press("Enter");
+  await run.getByText("The provider refused the request.").waitFor();
+  await run.getByText("The same start would fail in the same way.").waitFor();
+  await run.getByText("provider_rejected").waitFor();
+  await isAccessible();
+});
+
+scene("a run is canceled with its empty nodes, after a question", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY);
+  const { canvas } = await makeCanvas("Canceled");
+  const model = await simulated();
+  const start = { canvasId: canvas.id, baseRevision: canvas.revision, idempotencyKey: randomUUID(), prompt: "a boat [[sim:hang]]", model, place: { title: "Never" }, count: 2 };
+  const { run: handle } = await send<{ run: string }>("POST", "/images/generate", start);
+  await signIn(page, TOKEN, `/runs?canvas=${encodeURIComponent(canvas.handle)}`);
+  const run = row(page, "Generate × 2");
+  await run.getByRole("progressbar", { name: "Progress of Generate × 2" }).waitFor();
+  await run.getByRole("button", { name: "Cancel" }).press("Enter");
+  const question = page.getByRole("dialog", { name: "Cancel generate?" });
+  await question.getByLabel("Also delete the empty nodes that were made for it").waitFor();
+  await isAccessible();
+  await question.getByRole("button", { name: "Keep it" }).press("Enter");
+  await question.waitFor({ state: "detached" });
+  await run.getByRole("button", { name: "Cancel" }).press("Enter");
+  await question.getByRole("button", { name: "Cancel it" }).press("Enter");
+  await run.getByText("Canceled").waitFor();
+  for (let status = ""; status !== "canceled"; ) ({ status } = await send<{ status: string }>("GET", `/runs/${handle}`));
+  const { canvas: graph } = await send<{ canvas: { nodes: { title: string }[] } }>("GET", `/canvases/${canvas.handle}`);
+  assert(!graph.nodes.some(({ title }) => title.startsWith("Never")), "its empty nodes are deleted");
+});
+
+scene("videos are played in the list of runs", async ({ page, expect }) => {
+  expect(NOBODY);
+  const { uid, token } = await stranger();
+  await admin("credits", "grant", "--account", uid, "--amount", "10");
+  await signIn(page, token, "/runs?kind=video");
+  await page.getByRole("heading", { name: "No run matches" }).waitFor();
+  await send("POST", "/videos/generate", { model: "animatic", prompt: "a kite", idempotencyKey: randomUUID(), durationSeconds: 1, resolution: "480p" }, token);
+  const video = row(page, "Video");
+  await video.getByText("Succeeded").waitFor();
+  await video.getByText("stand-in").waitFor();
+  await video.getByText("1 credit").waitFor();
+  await video.getByRole("button", { name: /^Video/ }).click();
+  const film = video.locator("video");
+  await film.waitFor();
+  await page.waitForFunction(() => (document.querySelector("video")?.readyState ?? 0) >= 1);
+  assert.equal(await film.evaluate((video: HTMLVideoElement) => Math.round(video.duration)), 1);
+  await video.getByText("Animatic").waitFor();
+});
+
+scene("an account without runs is told what appears here, and a session without job:manage why not", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY, `404 GET ${ROOT}/runs/${encodeURIComponent("run:0198c5b4-90a2-7d6f-a1b3-0c4e5f607182")}`);
+  const { token } = await stranger();
+  await signIn(page, token, "/runs");
+  await page.getByRole("heading", { name: "Nothing was started yet" }).waitFor();
+  await isAccessible();
+  await page.goto("/runs?run=run:0198c5b4-90a2-7d6f-a1b3-0c4e5f607182");
+  await page.getByText("This run has no record any more.").waitFor();
+  await page.getByRole("button", { name: /^Account of/ }).click();
+  await page.getByRole("button", { name: "Sign out" }).click();
+  const { token: narrow } = await stranger("canvas:read");
+  await signIn(page, narrow, "/runs");
+  await page.getByRole("heading", { name: "This session may not see runs" }).waitFor();
+});
+
+scene("the steps of a Recipe are shown with their texts and pictures", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY);
+  const { canvas } = await makeCanvas("Recipe run");
+  const start = { canvasId: canvas.id, baseRevision: canvas.revision, idempotencyKey: randomUUID(), inputs: { brief: "A quiet harbor at dawn" } };
+  const { run } = await send<{ run: string }>("POST", "/recipes/storyboard/runs", start);
+  await signIn(page, TOKEN, `/runs?canvas=${encodeURIComponent(canvas.handle)}&run=${encodeURIComponent(run)}`);
+  const item = row(page, "Recipe");
+  const outputs = item.getByRole("list", { name: "Outputs" });
+  await outputs.getByRole("link", { name: "Treatment" }).waitFor();
+  await outputs.locator("blockquote").first().waitFor();
+  await item.getByText("storyboard 1").waitFor();
+  await isAccessible();
+});

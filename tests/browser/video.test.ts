@@ -1,0 +1,187 @@
+/** Videos on the board: made with a model, played, canceled, and what is said of those that failed. */
+import assert from "node:assert/strict";
+
+import type { Page } from "playwright-core";
+
+import { middle, node, openBoard, ROOT, saved, text, titled, until } from "./board.ts";
+import { NOBODY, scene } from "./browser.ts";
+import { admin, apply, BASE_URL, makeBoard, png, read, send, stranger, TOKEN } from "./service.ts";
+
+const panel = (page: Page, name: string) => page.getByRole("complementary", { name });
+
+async function chooseModel(page: Page, name: string): Promise<void> {
+  const models = panel(page, "Make").getByRole("combobox").first();
+  await models.selectOption((await models.locator("option", { hasText: name }).first().getAttribute("value")) ?? "");
+}
+
+/** The job in the data of a video node. */
+const jobOf = (node: object | undefined): string | undefined =>
+  (node as { metadata: { custom?: { console?: { video?: { job: string } } } } } | undefined)?.metadata.custom?.console?.video?.job;
+
+scene("a video is made between two frames for the price on the button, and played", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY);
+  const { canvas, url } = await makeBoard("Film", [text("Script", 0, 500, { metadata: { content: "Fog lifts over the harbor" } })]);
+  for (const size of [96, 120]) await send("POST", `/assets?canvasId=${canvas.handle}`, png(size, 54));
+  const { nodes } = await read(canvas);
+  const pictures = nodes.filter(({ asset }) => asset !== undefined);
+  await apply(canvas, pictures.map(({ id }, index) => ({ type: "node.update", nodeId: id, patch: { title: index === 0 ? "Dawn" : "Noon" } })));
+  await openBoard(page, url);
+  await page.waitForFunction(() => document.querySelectorAll(".react-flow__node img").length === 2);
+  const ranges: string[] = [];
+  page.on("response", (response) => {
+    if (response.url().endsWith("/output")) ranges.push(`${response.status()} ${response.request().headers()["range"]?.slice(0, 8)}`);
+  });
+
+  await page.keyboard.press("Control+a");
+  await page.keyboard.press("g");
+  const make = panel(page, "Make");
+  await make.getByText("Video", { exact: true }).click();
+  await chooseModel(page, "Animatic");
+  await make.getByLabel("Prompt, from “Script”").waitFor();
+  const uses = make.locator("fieldset", { hasText: "Noon" }).getByRole("combobox");
+  assert.deepEqual(await uses.evaluateAll((all) => all.map((one) => (one as HTMLSelectElement).value)), ["first", "last"]);
+  await uses.nth(0).selectOption("last frame");
+  await make.getByText("A video has one last frame.").waitFor();
+  assert(await make.getByRole("button", { name: "Make · 1 credit" }).isDisabled());
+  await uses.nth(0).selectOption("first frame");
+  await make.getByLabel("Seconds").selectOption("1");
+  await make.getByLabel("Resolution").selectOption("480p");
+  await isAccessible();
+  await make.getByRole("button", { name: "Make · 1 credit" }).click();
+
+  const after = await until(canvas, "a video node has the job", (graph) => graph.nodes.some((node) => jobOf(node) !== undefined));
+  const film = after.nodes.find((node) => jobOf(node) !== undefined);
+  assert.equal(film?.title, "Fog lifts over the harbor");
+  const links = after.connections.filter(({ toNodeId }) => toNodeId === film.id).map(({ purpose }) => purpose);
+  assert.deepEqual(links.toSorted(), ["first-frame", "flow", "last-frame"]);
+
+  const play = page.getByRole("button", { name: "Play Fog lifts over the harbor" });
+  await play.waitFor();
+  await page.locator(".react-flow__node-video img").waitFor();
+  await saved(page);
+  await isAccessible();
+  await play.focus();
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => (document.querySelector<HTMLVideoElement>(".react-flow__node video")?.currentTime ?? 0) > 0);
+  assert(ranges.every((one) => one === "206 bytes=0-" || one.startsWith("206 ")), ranges.join(", "));
+
+  await page.keyboard.press("Escape");
+  await page.locator(".react-flow__node video").waitFor({ state: "detached" });
+  assert(await play.evaluate((button) => button === document.activeElement), "the keyboard is back at the button");
+  await page.getByRole("button", { name: "Inspect", exact: true }).click();
+  const inspect = panel(page, "Inspect");
+  await inspect.getByText("Animatic: succeeded").waitFor();
+  const download = page.waitForEvent("download");
+  await inspect.getByRole("link", { name: "Download" }).click();
+  assert.match((await download).suggestedFilename(), /\.mp4$/);
+  await isAccessible();
+  await inspect.getByRole("link", { name: "Its run" }).click();
+  await page.getByRole("heading", { level: 1, name: "Runs" }).waitFor();
+  await page.getByRole("button", { name: /^Video/, expanded: true }).waitFor();
+});
+
+scene("a video is made into the slot that is selected, by keyboard alone, and canceled", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY);
+  const { canvas, url } = await makeBoard("Slot", []);
+  await openBoard(page, url);
+  await page.getByRole("application", { name: "Board" }).focus();
+  await page.keyboard.press("v");
+  await page.keyboard.type("Waves");
+  await page.keyboard.press("Enter");
+  await until(canvas, "the slot is there", (graph) => titled(graph, "Waves") !== undefined);
+  await page.getByRole("application", { name: "Board" }).focus();
+  await page.keyboard.press("g");
+  const make = panel(page, "Make");
+  await make.getByText("Into Waves.").waitFor();
+  await chooseModel(page, "Animatic");
+  await make.getByLabel("Prompt").fill("Waves at night");
+  await make.getByLabel("Seconds").selectOption("30");
+  await make.getByRole("button", { name: /^Make · / }).press("Enter");
+  await until(canvas, "the slot has the job", (graph) => jobOf(titled(graph, "Waves")) !== undefined);
+  await node(page, "Waves").getByRole("progressbar").waitFor();
+  await make.getByText("Into a new node.").waitFor();
+  await page.keyboard.press("Escape");
+  await page.getByRole("button", { name: "Inspect", exact: true }).press("Enter");
+  const inspect = panel(page, "Inspect");
+  await inspect.getByRole("button", { name: "Cancel" }).press("Enter");
+  await isAccessible();
+  await page.getByRole("dialog", { name: "Cancel video?" }).getByRole("button", { name: "Cancel it" }).press("Enter");
+  await inspect.getByText("Animatic: canceled").waitFor();
+  await node(page, "Waves").getByText("Canceled").waitFor();
+  const { nodes } = await read(canvas);
+  assert.equal(nodes.length, 1);
+});
+
+scene("a video that fails says why, and a refused start leaves nothing", async ({ page, expect, isAccessible }) => {
+  const { canvas, url } = await makeBoard("Failed film", []);
+  const damaged = png(96, 54).fill(0, 60, 200);
+  const { asset } = await send<{ asset: { handle: string; node: string } }>("POST", `/assets?canvasId=${canvas.handle}`, damaged);
+  expect(NOBODY, `422 GET ${ROOT}/assets/${encodeURIComponent(asset.handle)}/content`);
+  await openBoard(page, url);
+  await page.getByText("This picture cannot be shown").waitFor();
+  await page.keyboard.press("Control+a");
+  await page.getByRole("button", { name: "Make", exact: true }).click();
+  const make = panel(page, "Make");
+  await make.getByText("Video", { exact: true }).click();
+  await make.getByLabel("Prompt").fill("a boat");
+  await make.getByRole("button", { name: "Make · 1 credit" }).click();
+  const film = node(page, "a boat");
+  await film.getByText("A picture that the work needs is gone or cannot be read.").waitFor();
+  await page.keyboard.press("Escape");
+  await page.getByRole("button", { name: "Inspect", exact: true }).click();
+  await panel(page, "Inspect").getByText("Upload it again, or choose another one. The same start would fail in the same way.").waitFor();
+  await panel(page, "Inspect").getByText("action_input_invalid").waitFor();
+  await isAccessible();
+  await page.keyboard.press("Escape");
+
+  const { uid, token } = await stranger();
+  assert(uid !== canvas.ownerUid);
+  const poor = await send<{ canvas: { handle: string; id: string; ownerUid: string } }>("POST", "/canvases", { title: "Poor" }, token);
+  expect(`402 POST ${ROOT}/videos/generate`);
+  await page.getByRole("link", { name: /Canvas Service/ }).click();
+  await page.getByRole("button", { name: /^Account of/ }).click();
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await openBoard(page, `${BASE_URL}/c/${poor.canvas.ownerUid}/${poor.canvas.id}`, token);
+  await page.getByRole("button", { name: "Make", exact: true }).click();
+  await make.getByText("Video", { exact: true }).click();
+  await make.getByLabel("Prompt").fill("a boat");
+  await make.getByRole("button", { name: "Make · 1 credit" }).click();
+  await make.getByRole("alert").waitFor();
+  assert.equal(await page.locator(".react-flow__node").count(), 0);
+});
+
+scene("a video is played by who made it, and others are told so", async ({ page, guest, expect }) => {
+  const { canvas, url } = await makeBoard("Shared film", []);
+  const job = await send<{ id: string }>("POST", "/videos/generate", { model: "animatic", prompt: "a kite", idempotencyKey: crypto.randomUUID(), durationSeconds: 1, resolution: "480p" });
+  const custom = { console: { video: { job: job.id, by: canvas.ownerUid } } };
+  await apply(canvas, [{ type: "node.create", clientId: "film", node: { type: "video", title: "Kite", metadata: { custom } } }]);
+  const friend = await stranger();
+  await admin("share", "--canvas", canvas.handle, "--with", friend.uid, "--role", "editor");
+  expect(NOBODY, `404 GET ${ROOT}/jobs/${encodeURIComponent(job.id)}`);
+  await openBoard(page, url, TOKEN);
+  await page.getByRole("button", { name: "Play Kite" }).waitFor();
+  const other = await guest();
+  await openBoard(other, url, friend.token);
+  await node(other, "Kite").getByText("Only who made this video can play it").waitFor();
+  // The film moves with its node, and a drag on it is a drag of the node.
+  await page.keyboard.press("1");
+  const from = await middle(node(page, "Kite"));
+  await page.mouse.move(from.x + 90, from.y + 60);
+  await page.mouse.down();
+  await page.mouse.move(from.x + 150, from.y + 90, { steps: 4 });
+  await page.mouse.up();
+  await until(canvas, "the node is moved", (graph) => (titled(graph, "Kite")?.position.x ?? 0) !== 0);
+});
+
+scene("a session without video:generate makes pictures alone, and one without job:manage sees no film", async ({ page, expect }) => {
+  expect(NOBODY);
+  const { uid, token } = await stranger("canvas:read,canvas:write,asset:read,image:generate");
+  const { canvas } = await send<{ canvas: { handle: string; id: string; ownerUid: string; revision: string } }>("POST", "/canvases", { title: "Narrow" }, token);
+  const custom = { console: { video: { job: "job:0198c5b0-3c1d-7a42-b0fe-91c2d3e4f506", by: uid } } };
+  await apply(canvas, [{ type: "node.create", clientId: "film", node: { type: "video", title: "Hidden", metadata: { custom } } }], token);
+  await openBoard(page, `${BASE_URL}/c/${canvas.ownerUid}/${canvas.id}`, token);
+  await node(page, "Hidden").getByText("This session may not see videos").waitFor();
+  await page.getByRole("button", { name: "Make", exact: true }).click();
+  await panel(page, "Make").getByLabel("Prompt").waitFor();
+  assert.equal(await panel(page, "Make").getByText("Video", { exact: true }).count(), 0);
+});
