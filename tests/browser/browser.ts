@@ -10,32 +10,20 @@ import { join } from "node:path";
 import { env } from "node:process";
 import { after, test } from "node:test";
 
-import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
+import type { Browser, BrowserContext, Page } from "playwright-core";
 
+import { launch } from "./chromium.ts";
 import { BASE_URL } from "./service.ts";
 
 const PICTURES = env["CANVAS_SCREENSHOTS"] ?? join(import.meta.dirname, "../../.local/browser/screenshots");
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const ORIGIN = new URL(BASE_URL).origin;
 
-/** Chromium's own requests to its vendor are off, and no name is resolved. */
-const ARGUMENTS = [
-  "--headless",
-  "--disable-gpu",
-  "--disable-quic",
-  "--no-first-run",
-  "--disable-background-networking",
-  "--disable-component-update",
-  "--disable-sync",
-  "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
-  ...(process.getuid?.() === 0 ? ["--no-sandbox"] : []),
-];
-
 /** Started by the first case: with --test-name-pattern a file may have none, and Node then runs `before` without `after`. */
 let started: Promise<Browser> | undefined;
 const browser = (): Promise<Browser> => {
   mkdirSync(PICTURES, { recursive: true });
-  started ??= chromium.launch({ executablePath: env["CHROMIUM"] ?? "/usr/bin/chromium", args: ARGUMENTS });
+  started ??= launch();
   return started;
 };
 after(async () => (await started)?.close());

@@ -35,13 +35,13 @@ function useDrawing(camera: Camera, draw: () => void): () => void {
   return redraw;
 }
 
-export function Overview({ camera, scene }: { camera: Camera; scene: Scene | undefined }) {
+export function Overview({ camera, scene }: { camera: Camera; scene: Scene }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const [again] = useState(() => ({ draw: () => {} }));
   const redraw = useDrawing(camera, () => {
     const element = canvas.current;
     const context = element && prepared(element, camera.screen);
-    if (context && scene) drawOverview(context, scene, camera.view, camera.seen, lookOf(element), () => again.draw());
+    if (context) drawOverview(context, scene, camera.view, camera.seen, lookOf(element), () => again.draw());
   });
   useEffect(() => void Object.assign(again, { draw: redraw }), [again, redraw]);
   return <canvas ref={canvas} className={styles.overview} aria-hidden="true" />;
