@@ -18,8 +18,7 @@ const OVERVIEW_ZOOM = 0.25;
 const MARGIN = 240;
 /** What the tools and buttons at the edges cover of the board, in pixels. */
 const COVERED = { left: 76, top: 20, right: 0, bottom: 0 };
-/** The distance of the dots, and the length of the view's animation. */
-const DOTS = 24;
+/** The length of the view's animation. */
 const DURATION = 220;
 /** How long after its last step the view is at rest, in milliseconds. */
 const REST = 120;
@@ -141,10 +140,6 @@ export class Camera implements Surface {
   #show(view: Viewport): void {
     const next = windowOf(view, this.#screen, devicePixelRatio);
     if (!this.#isZooming && !isSame(next, this.#window)) this.#window = next;
-    // Dots at a distance that is never too small to see.
-    const step = DOTS * view.zoom * 2 ** Math.max(0, Math.ceil(-Math.log2(view.zoom * 1.5)));
-    this.#frame.style.backgroundSize = `${step}px ${step}px`;
-    this.#frame.style.backgroundPosition = `${view.x}px ${view.y}px`;
     for (const listener of this.#listeners) listener();
   }
 

@@ -67,10 +67,14 @@ export interface Scene {
   drag: { ids: ReadonlySet<string>; by: Point } | undefined;
 }
 
-/** Draws what is in view and not rendered. `changed` is called when a picture has arrived. */
+/** The nodes in view that are drawn. */
+export const drawnIn = ({ index, rendered }: Scene, seen: Box): Node[] => index.in(seen).filter(({ id }) => !rendered.has(id));
+
+/** Draws `nodes` and the lines of what is not rendered. `changed` is called when a picture has arrived. */
 export function drawOverview(
   context: CanvasRenderingContext2D,
-  { graph, index, rendered, selection, drag }: Scene,
+  { graph, rendered, selection, drag }: Scene,
+  nodes: Node[],
   view: { x: number; y: number; zoom: number },
   seen: Box,
   look: Look,
@@ -83,7 +87,6 @@ export function drawOverview(
     const box = boxOf(node);
     return drag?.ids.has(node.id) ? { ...box, x: box.x + drag.by.x, y: box.y + drag.by.y } : box;
   };
-  const nodes = index.in(seen).filter(({ id }) => !rendered.has(id));
   if (nodes.length === 0) return;
   context.lineWidth = 1.5 / zoom;
   for (const node of nodes) {

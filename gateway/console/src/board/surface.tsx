@@ -13,7 +13,7 @@ import { DetailContext } from "./context.ts";
 import { type BoardEdge, edgeTypes } from "./edges.tsx";
 import { Elements, MOST_RENDERED } from "./elements.ts";
 import { carried, enclosed } from "./gestures.ts";
-import { Minimap, Overview } from "./layers.tsx";
+import { Dots, Minimap, Overview } from "./layers.tsx";
 import { type BoardNode, nodeTypes } from "./nodes.tsx";
 import { SpatialIndex } from "./spatial.ts";
 import styles from "./surface.module.css";
@@ -148,6 +148,7 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
 
   return (
     <DetailContext value={seen.detail}>
+      <Dots camera={camera} />
       <Overview camera={camera} scene={{ graph, index, rendered, selection: ui.selection, drag: ui.drag }} />
       <ReactFlow<BoardNode, BoardEdge>
         nodes={nodes}
