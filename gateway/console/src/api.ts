@@ -109,6 +109,12 @@ export const api = {
   review: (canvasId: string, signal: AbortSignal) =>
     answer(contract.GET("/api/canvas-agent/v1/canvases/{canvasId}/review", { params: { path: { canvasId } }, signal })),
 
+  /** What the canvas would be like after these operations. */
+  dryRun: (canvasId: string, operations: components["schemas"]["Operation"][]) => {
+    const init = { params: { path: { canvasId } }, body: { operations, validateOnly: true as const }, signal: patience() };
+    return answer(contract.POST("/api/canvas-agent/v1/canvases/{canvasId}/operations", init)) as Promise<components["schemas"]["DryRun"]>;
+  },
+
   outline: (canvasId: string, signal: AbortSignal) =>
     answer(
       contract.GET("/api/canvas-agent/v1/canvases/{canvasId}/outline", {

@@ -3,7 +3,8 @@ import { useEffect, useEffectEvent, useLayoutEffect, useMemo, useRef, useState, 
 import type { CanvasReview } from "../api.ts";
 import { count } from "../format.ts";
 import type { Live } from "../live.ts";
-import { Connection, FindingList, Presence, Side } from "../screens/canvas-parts.tsx";
+import { Connection, Presence, Side } from "../screens/canvas-parts.tsx";
+import { Review } from "../screens/review.tsx";
 import { useSession } from "../session.ts";
 import { Button, Empty, Icon, Waiting } from "../ui/parts.tsx";
 import { Shell } from "../ui/shell.tsx";
@@ -16,6 +17,7 @@ import { useEngine } from "./engines.ts";
 import { Inspector } from "./inspector.tsx";
 import { Make } from "./make.tsx";
 import { OutlineTree } from "./outline.tsx";
+import { remediesOf } from "./remedies.ts";
 import { RunList } from "./run-list.tsx";
 import { ActivityLine, Conflicts, Notices, SaveState, Stopped, UploadList } from "./status.tsx";
 import type { State } from "../sync/types.ts";
@@ -194,15 +196,7 @@ export function Editor({ handle, review, live, reload, signedOut }: Props) {
           )}
           {ui.panel === "findings" && (
             <Side title="Findings" close={() => closePanel(board)}>
-              <FindingList
-                review={review}
-                show={(handles) => {
-                  const ids = handles.map((one) => engine.local(one.replace(/^node:/, "")));
-                  board.select(ids);
-                  board.surface?.show(ids);
-                }}
-                makeRoom={(handles) => board.makeRoom(handles.map((one) => engine.local(one.replace(/^node:/, ""))))}
-              />
+              <Review review={review} remedies={remediesOf(board, handle)} />
             </Side>
           )}
         </div>

@@ -11,8 +11,9 @@ import parts from "../ui/parts.module.css";
 import { Shell } from "../ui/shell.tsx";
 import { Board } from "./board.tsx";
 import styles from "./canvas.module.css";
-import { Connection, FindingList, Presence, Side } from "./canvas-parts.tsx";
+import { Connection, Presence, Side } from "./canvas-parts.tsx";
 import { Missing } from "./missing.tsx";
+import { Review } from "./review.tsx";
 
 const isMissing = (error: unknown) => error instanceof Problem && (error.status === 404 || error.status === 400);
 
@@ -162,7 +163,7 @@ function Readable({ handle, review, live }: OpenedProps) {
         </div>
         {panel === "findings" && (
           <Side title="Findings" close={close}>
-            <FindingList review={review} />
+            <Review review={review} />
           </Side>
         )}
         {panel === "outline" && (
