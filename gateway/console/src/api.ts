@@ -164,6 +164,9 @@ export const api = {
     await contract.DELETE("/api/canvas-agent/v1/runs/{runId}", { params: { path: { runId } }, signal: patience() });
   },
 
+  asset: async (assetId: string, signal: AbortSignal) =>
+    (await answer(contract.GET("/api/canvas-agent/v1/assets/{assetId}", { params: { path: { assetId } }, signal }))).asset,
+
   /** Makes sure that a picture is ready, and that the browser has it. */
   picture: async (url: string, signal: AbortSignal) => (await send(new Request(url, { signal }))).blob(),
 

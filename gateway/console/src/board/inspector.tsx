@@ -7,6 +7,7 @@ import { ago, count } from "../format.ts";
 import type { Node } from "../sync/graph.ts";
 import { Button, Failure, messageOf, Waiting } from "../ui/parts.tsx";
 import type { Board } from "./board.ts";
+import { ActionPreview, Comparison } from "./comparison.tsx";
 import { type Entries, entryOf, isAnchor, paramsOf, problemsOf } from "./forms.ts";
 import { kindOf } from "./gestures.ts";
 import styles from "./inspector.module.css";
@@ -21,6 +22,7 @@ export function Inspector({ board, canvas, nodes }: { board: Board; canvas: stri
       {nodes.length === 1 ? <Properties key={node.id} board={board} node={node} /> : <p className={styles.hint}>{count(nodes.length, "node")} selected</p>}
       <Colors board={board} nodes={nodes} />
       {nodes.length === 1 && <Work node={node} />}
+      {nodes.length === 1 && <Comparison key={`${node.id} compared`} node={node} />}
       {nodes.length === 1 && <Provenance node={node} board={board} />}
       {pictures.length > 0 && <Actions board={board} canvas={canvas} pictures={pictures} />}
     </>
@@ -240,6 +242,7 @@ function ActionForm({ board, canvas, action, pictures }: { board: Board; canvas:
           set={(value) => setEntries((entries) => ({ ...entries, [parameter.id]: value }))}
         />
       ))}
+      {first?.asset !== undefined && <ActionPreview action={action} entries={entries} asset={first.asset} />}
       {error !== undefined && (
         <p className={styles.problem} role="alert">
           {problems[""] ?? (Object.keys(problems).length > 0 ? "Some values are not possible." : messageOf(error))}
