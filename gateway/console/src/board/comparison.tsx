@@ -2,7 +2,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { type CSSProperties, useState } from "react";
 import { type Action, api } from "../api.ts";
-import type { Node } from "../sync/graph.ts";
 import { paramsOf, type Entries } from "./forms.ts";
 import styles from "./comparison.module.css";
 import { usePicture } from "./pictures.ts";
@@ -84,18 +83,17 @@ function TextBox({ params, height }: { params: Record<string, string | number>; 
 }
 
 /** What an Action made, over what it was made from, with a line between them that a pointer or the arrow keys move. */
-export function Comparison({ node }: { node: Node }) {
-  const { provenance } = node.metadata;
-  const source = provenance?.kind === "action" ? provenance.references[0]?.handle : undefined;
-  const [before, after] = [usePanelPicture(source), usePanelPicture(node.asset)];
+export function Comparison({ before, after, ratio }: { before: string; after: string; ratio: number }) {
+  const { url: source } = usePanelPicture(before);
+  const { url: result } = usePanelPicture(after);
   const [part, setPart] = useState(50);
-  if (source === undefined || before.url === undefined || after.url === undefined) return null;
+  if (source === undefined || result === undefined) return null;
   return (
     <figure className={styles.figure}>
       <div className={styles.stage}>
-        <div className={styles.compare} style={{ aspectRatio: `${node.width} / ${node.height}`, width: `min(100%, ${(280 * node.width) / node.height}px)` }}>
-          <img src={before.url} alt="Before" style={{ clipPath: `inset(0 ${100 - part}% 0 0)` }} />
-          <img src={after.url} alt="After" style={{ clipPath: `inset(0 0 0 ${part}%)` }} />
+        <div className={styles.compare} style={{ aspectRatio: ratio, width: `min(100%, ${280 * ratio}px)` }}>
+          <img src={source} alt="Before" style={{ clipPath: `inset(0 ${100 - part}% 0 0)` }} />
+          <img src={result} alt="After" style={{ clipPath: `inset(0 0 0 ${part}%)` }} />
           <span className={styles.line} style={{ left: `${part}%` }} />
           <input
             type="range"

@@ -22,11 +22,20 @@ export function Inspector({ board, canvas, nodes }: { board: Board; canvas: stri
       {nodes.length === 1 ? <Properties key={node.id} board={board} node={node} /> : <p className={styles.hint}>{count(nodes.length, "node")} selected</p>}
       <Colors board={board} nodes={nodes} />
       {nodes.length === 1 && <Work node={node} />}
-      {nodes.length === 1 && <Comparison key={`${node.id} compared`} node={node} />}
+      {nodes.length === 1 && <BeforeAndAfter board={board} node={node} />}
       {nodes.length === 1 && <Provenance node={node} board={board} />}
       {pictures.length > 0 && <Actions board={board} canvas={canvas} pictures={pictures} />}
     </>
   );
+}
+
+/** For a picture that an Action made, its source beside it. */
+function BeforeAndAfter({ board, node }: { board: Board; node: Node }) {
+  const { provenance } = node.metadata;
+  const handle = provenance?.kind === "action" ? provenance.references[0]?.handle : undefined;
+  const before = handle === undefined ? undefined : (sourceOf(board, handle)?.asset ?? (handle.startsWith("asset:") ? handle : undefined));
+  if (before === undefined || node.asset === undefined) return null;
+  return <Comparison key={node.id} before={before} after={node.asset} ratio={node.width / node.height} />;
 }
 
 const NUMBERS = [
@@ -128,11 +137,17 @@ function Work({ node }: { node: Node }) {
   );
 }
 
+/** The node from which a picture was made, named by its own handle or by that of the asset it shows. */
+function sourceOf(board: Board, handle: string): Node | undefined {
+  if (handle.startsWith("node:")) return board.graph.nodes.get(board.engine.local(handle.slice("node:".length)));
+  return [...board.graph.nodes.values()].find(({ asset }) => asset === handle);
+}
+
 function Provenance({ board, node }: { board: Board; node: Node }) {
   const { provenance, prompt } = node.metadata;
   const kind = provenance && { generated: "Generated", action: "Made by an Action", import: "Imported", upload: "Uploaded", recipe: "Made by a Recipe" }[provenance.kind];
   if (!provenance && !prompt && node.asset === undefined) return null;
-  const sources = (provenance?.references ?? []).flatMap(({ handle }) => [...board.graph.nodes.values()].find(({ asset }) => asset === handle) ?? []);
+  const sources = (provenance?.references ?? []).flatMap(({ handle }) => sourceOf(board, handle) ?? []);
   return (
     <section className={styles.group}>
       {provenance && (
