@@ -75,7 +75,7 @@ export function scene(name: string, run: (scene: Scene) => Promise<void>): void 
       if (watch.faults.length > 0) console.error(watch.faults.join("\n"));
       throw error;
     } finally {
-      await page.screenshot({ path: join(PICTURES, `${name.replaceAll(/\W+/g, "-")}.png`) });
+      if (!page.isClosed()) await page.screenshot({ path: join(PICTURES, `${name.replaceAll(/\W+/g, "-")}.png`) });
       for (const context of contexts) await context.close();
       for (const task of tasks) await task();
     }

@@ -1,11 +1,10 @@
 /** The board with others, without a network, and with a service that fails. */
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
-import { createServer } from "node:net";
 
 import { middle, node, openBoard, path, saved, text, titled, until } from "./board.ts";
 import { NOBODY, scene } from "./browser.ts";
-import { admin, apply, BASE_URL, GATEWAY, makeBoard, processEnvironment, read, reader, stranger, TOKEN } from "./service.ts";
+import { ownGateway } from "./processes.ts";
+import { admin, apply, BASE_URL, makeBoard, read, reader, stranger, TOKEN } from "./service.ts";
 import { isLive, signIn } from "./steps.ts";
 
 scene("changes that were not sent survive a reload", async ({ page, expect }) => {
@@ -107,8 +106,8 @@ scene("two people and an agent change one canvas under a killed gateway, and all
   });
   const fault = (async () => {
     await until(canvas, "the agent is at work", ({ nodes }) => nodes.length > 20);
-  await gateway.kill();
-  await gateway.start();
+    await gateway.kill();
+    await gateway.start();
   })();
   await Promise.all([...people, fault]);
   isOver = true;
@@ -155,39 +154,6 @@ scene("a gateway that is killed during a drag loses nothing", async ({ page, exp
   assert.equal(titled(after, "Still")?.id, ids["Still"]);
   await saved(page);
 });
-
-const freePort = (): Promise<number> =>
-  new Promise((resolve) => {
-    const probe = createServer().listen(0, "127.0.0.1", () => {
-      const address = probe.address();
-      probe.close(() => resolve(typeof address === "object" ? (address?.port ?? 0) : 0));
-    });
-  });
-
-/** A gateway of a case's own, on the service's stores. */
-async function ownGateway(): Promise<{ url: string; start: () => Promise<void>; kill: () => Promise<void> }> {
-  const [port, adminPort] = [await freePort(), await freePort()];
-  const url = `http://127.0.0.1:${port}`;
-  let child: ReturnType<typeof spawn> | undefined;
-  const kill = async () => {
-    const ended = child && child.exitCode === null && child.signalCode === null ? new Promise((resolve) => child?.once("exit", resolve)) : undefined;
-    child?.kill("SIGKILL");
-    await ended;
-  };
-  const start = async () => {
-    child = spawn(GATEWAY, ["serve"], { env: { ...processEnvironment(), CANVAS_LISTEN: `127.0.0.1:${port}`, CANVAS_ADMIN_LISTEN: `127.0.0.1:${adminPort}`, CANVAS_PUBLIC_URL: url }, stdio: "ignore" });
-    for (const begin = Date.now(); ; ) {
-      if ((await fetch(`http://127.0.0.1:${adminPort}/readyz`).catch(() => undefined))?.ok) return;
-      assert(Date.now() - begin < 20_000, "the gateway is ready");
-      await new Promise((resume) => setTimeout(resume, 100));
-    }
-  };
-  await start().catch(async (error: unknown) => {
-    await kill();
-    throw error;
-  });
-  return { url, start, kill };
-}
 
 scene("what an agent does is told, shown and undone", async ({ page, expect, isAccessible }) => {
   expect(NOBODY);

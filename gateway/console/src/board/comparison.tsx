@@ -83,17 +83,18 @@ function TextBox({ params, height }: { params: Record<string, string | number>; 
 }
 
 /** What an Action made, over what it was made from, with a line between them that a pointer or the arrow keys move. */
-export function Comparison({ before, after, ratio }: { before: string; after: string; ratio: number }) {
+export function Comparison({ before, after }: { before: string; after: string }) {
   const { url: source } = usePanelPicture(before);
   const { url: result } = usePanelPicture(after);
   const [part, setPart] = useState(50);
+  const [ratio, setRatio] = useState(1.5);
   if (source === undefined || result === undefined) return null;
   return (
     <figure className={styles.figure}>
       <div className={styles.stage}>
         <div className={styles.compare} style={{ aspectRatio: ratio, width: `min(100%, ${280 * ratio}px)` }}>
           <img src={source} alt="Before" style={{ clipPath: `inset(0 ${100 - part}% 0 0)` }} />
-          <img src={result} alt="After" style={{ clipPath: `inset(0 0 0 ${part}%)` }} />
+          <img src={result} alt="After" onLoad={({ currentTarget: { naturalWidth, naturalHeight } }) => setRatio(naturalWidth / naturalHeight)} style={{ clipPath: `inset(0 0 0 ${part}%)` }} />
           <span className={styles.line} style={{ left: `${part}%` }} />
           <input
             type="range"

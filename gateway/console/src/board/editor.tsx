@@ -164,7 +164,7 @@ export function Editor({ handle, review, live, reload, signedOut }: Props) {
             {graph && <Toolbar board={board} ui={ui} onFiles={addFiles} />}
             <ZoomControls board={board} />
             <PanelToggles board={board} panel={ui.panel} scopes={session.scopes} findings={review.validation.findings.filter(({ severity }) => severity !== "info").length} />
-            <Stopped board={board} snapshot={snapshot} />
+            <Stopped board={board} canvas={handle} snapshot={snapshot} />
             <div className={styles.cards}>
               <Conflicts board={board} conflicts={snapshot.conflicts} />
               <UploadList uploads={uploads} list={list} />

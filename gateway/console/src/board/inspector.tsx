@@ -35,7 +35,7 @@ function BeforeAndAfter({ board, node }: { board: Board; node: Node }) {
   const handle = provenance?.kind === "action" ? provenance.references[0]?.handle : undefined;
   const before = handle === undefined ? undefined : (sourceOf(board, handle)?.asset ?? (handle.startsWith("asset:") ? handle : undefined));
   if (before === undefined || node.asset === undefined) return null;
-  return <Comparison key={node.id} before={before} after={node.asset} ratio={node.width / node.height} />;
+  return <Comparison key={node.id} before={before} after={node.asset} />;
 }
 
 const NUMBERS = [

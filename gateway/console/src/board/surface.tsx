@@ -50,15 +50,21 @@ const placeOf = (event: globalThis.MouseEvent | TouchEvent): Point => {
   return { x: clientX, y: clientY };
 };
 
-/** The ids of `nodes`, a few new ones in each frame: what comes into view all at once delays no frame by much. */
+/** The ids of `nodes`. If many are new, a few of them in each frame: what comes into view all at once delays no frame by much. */
 function useGradually(nodes: BoardNode[]): ReadonlySet<string> {
   const [rendered, setRendered] = useState<ReadonlySet<string>>(() => new Set());
+  const fresh = nodes.filter(({ id }) => !rendered.has(id));
+  const areFew = fresh.length <= MOST_NEW;
+  // Before anything is shown: a node that was made has the keyboard at once.
+  if (areFew && (fresh.length > 0 || nodes.length !== rendered.size)) setRendered(new Set(nodes.map(({ id }) => id)));
   useEffect(() => {
-    const fresh = nodes.filter(({ id }) => !rendered.has(id)).slice(0, MOST_NEW);
-    if (fresh.length === 0) return;
-    const request = requestAnimationFrame(() => setRendered(new Set(nodes.flatMap((node) => (rendered.has(node.id) || fresh.includes(node) ? node.id : [])))));
+    if (areFew) return;
+    const request = requestAnimationFrame(() => {
+      let room = MOST_NEW;
+      setRendered(new Set(nodes.flatMap(({ id }) => (rendered.has(id) || (room -= 1) >= 0 ? id : []))));
+    });
     return () => cancelAnimationFrame(request);
-  }, [nodes, rendered]);
+  }, [areFew, nodes, rendered]);
   return rendered;
 }
 

@@ -12,7 +12,7 @@ import { Shell } from "../ui/shell.tsx";
 import { Board } from "./board.tsx";
 import styles from "./canvas.module.css";
 import { Connection, Presence, Side } from "./canvas-parts.tsx";
-import { Missing } from "./missing.tsx";
+import { MissingCanvas } from "./missing.tsx";
 import { Review } from "./review.tsx";
 
 const isMissing = (error: unknown) => error instanceof Problem && (error.status === 404 || error.status === 400);
@@ -55,7 +55,7 @@ export function Canvas({ handle }: { handle: string }) {
   const { data, error, refetch } = useQuery(reviewOf(handle));
   useHeadStart(handle, data);
   useTitle(data?.canvas.title ?? "");
-  if (isMissing(error)) return <Missing />;
+  if (isMissing(error)) return <MissingCanvas handle={handle} />;
   if (data) return <Opened handle={handle} review={data} />;
   return (
     <Shell isFixed>
