@@ -48,8 +48,8 @@ export interface Scene {
 /** Nobody is signed in when a page asks who is. */
 export const NOBODY = "401 GET /console/session";
 
-export function scene(name: string, run: (scene: Scene) => Promise<void>): void {
-  test(name, { timeout: 90_000 }, async () => {
+export function scene(name: string, run: (scene: Scene) => Promise<void>, seconds = 90): void {
+  test(name, { timeout: seconds * 1000 }, async () => {
     const watch = new Watch();
     const contexts: BrowserContext[] = [];
     const tasks: (() => Promise<void>)[] = [];

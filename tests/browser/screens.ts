@@ -21,22 +21,22 @@ const panel = (page: Page, name: string) => page.getByRole("complementary", { na
 const open = (name: string, title: string) => async (page: Page) => {
   await page.goto(board);
   await isLive(page);
-  await page.keyboard.press("0");
   await node(page, title).click();
   await page.locator(`[data-panel="${name}"]`).click();
+  await page.keyboard.press("0");
 };
 const at = (path: string) => (page: Page) => page.goto(path);
 
 const SCREENS: [name: string, go: (page: Page) => Promise<unknown>][] = [
   ["canvases", at("/")],
   ["board", (page) => page.goto(board)],
-  ["inspect", open("inspect", "Harbor, square")],
-  ["action", async (page) => (await open("inspect", "Harbor")(page), await panel(page, "Inspect").getByLabel("Make a new picture").selectOption({ label: "Change aspect ratio" }), panel(page, "Inspect").getByLabel("Ratio").fill("4:5"))],
+  ["inspect", open("inspect", "Espresso, square")],
+  ["action", async (page) => (await open("inspect", "Espresso")(page), await panel(page, "Inspect").getByLabel("Make a new picture").selectOption({ label: "Change aspect ratio" }), panel(page, "Inspect").locator("form").getByLabel("Ratio", { exact: true }).fill("4:5"))],
   ["make", open("make", "Text of the brief")],
-  ["outline", open("outline", "Harbor")],
-  ["findings", open("findings", "Harbor")],
-  ["runs-of-a-canvas", open("runs", "Harbor")],
-  ["palette", async (page) => (await open("inspect", "Harbor")(page), page.keyboard.press("Control+k"))],
+  ["outline", open("outline", "Espresso")],
+  ["findings", open("findings", "Espresso")],
+  ["runs-of-a-canvas", open("runs", "Espresso")],
+  ["palette", async (page) => (await open("inspect", "Espresso")(page), page.keyboard.press("Control+k"))],
   ["runs", at("/runs")],
   ["recipes", at("/recipes")],
   ["elements", at("/elements")],
@@ -55,25 +55,25 @@ const section = (title: string, x: number, width: number) => ({ type: "sticky", 
 const frame = (title: string, x: number, y: number, width: number, height: number, sectionId: string) => ({ type: "image", title, ...place(x, y, width, height), metadata: { sectionId } });
 const note = (title: string, y: number, content: string, color: string) => ({ type: "sticky", title, ...place(2500, y, 240, 200), metadata: { content, color } });
 
-const { canvas, ids, url: board } = await makeBoard("Autumn drop", [
+const { canvas, ids, url: board } = await makeBoard("Autumn menu", [
   section("Brief", 0, 560),
   section("Formats", 640, 840),
   section("Storyboard", 1560, 900),
-  { title: "Text of the brief", ...place(40, 520, 480, 200), metadata: { content: "Autumn drop: a quiet harbor at dawn, slate blue and brass. Feed, story and a wide banner, and four frames for the film.", sectionId: "Brief" } },
-  frame("Harbor, square", 680, 80, 340, 370, "Formats"),
-  frame("Harbor, story", 1060, 80, 380, 640, "Formats"),
-  frame("Harbor, warm", 680, 490, 340, 230, "Formats"),
-  ...["Boats wake", "The pier", "First light", "Out to sea"].map((title, index) => frame(title, 1600 + (index % 2) * 420, 80 + Math.floor(index / 2) * 330, 400, 290, "Storyboard")),
+  { title: "Text of the brief", ...place(40, 520, 480, 200), metadata: { content: "Autumn menu: one espresso, red cup on dark wood, warm light. Square, story and a warm grade, and four frames for the film.", sectionId: "Brief" } },
+  frame("Espresso, square", 680, 80, 340, 370, "Formats"),
+  frame("Espresso, story", 1060, 80, 380, 640, "Formats"),
+  frame("Espresso, warm", 680, 490, 340, 230, "Formats"),
+  ...["Beans", "First drops", "The cup", "To the table"].map((title, index) => frame(title, 1600 + (index % 2) * 420, 80 + Math.floor(index / 2) * 330, 400, 290, "Storyboard")),
 ], token);
 const photo = new Uint8Array(readFileSync(join(ROOT, "deploy/local/demo-photo.jpg")));
 const { asset } = await send<{ asset: { node: string } }>("POST", `/assets?canvasId=${canvas.handle}`, photo, token);
 const picture = asset.node.replace("node:", "");
-const notes = [note("Mood", 80, "Less blue in the story, more brass.", "#bfdcff"), note("Review", 320, "Square is approved. Thank you!", "#c7e9d4")];
+const notes = [note("Mood", 80, "Less cropping in the story, please.", "#bfdcff"), note("Review", 320, "Square is approved. Thank you!", "#c7e9d4")];
 await apply(canvas, [
   { type: "node.move", nodeId: picture, position: { x: 40, y: 80 } },
-  { type: "node.update", nodeId: picture, patch: { title: "Harbor", width: 480, metadata: { sectionId: ids["Brief"] } } },
+  { type: "node.update", nodeId: picture, patch: { title: "Espresso", width: 480, metadata: { sectionId: ids["Brief"] } } },
   ...notes.map((one) => ({ type: "node.create", node: one })),
-  ...["Harbor, square", "Harbor, story", "Harbor, warm"].map((title) => ({ type: "connection.create", fromNodeId: picture, toNodeId: ids[title] })),
+  ...["Espresso, square", "Espresso, story", "Espresso, warm"].map((title) => ({ type: "connection.create", fromNodeId: picture, toNodeId: ids[title] })),
 ], token);
 
 async function start(path: string, body: object): Promise<void> {
@@ -82,12 +82,12 @@ async function start(path: string, body: object): Promise<void> {
   for (let status = ""; status !== "succeeded"; ) ({ status } = await send<{ status: string }>("GET", `/runs/${run}`, undefined, token));
 }
 const act = (action: string, target: string, params: object) => start(`/actions/${action}/runs`, { inputs: [asset.node], targetNodeId: ids[target], params });
-await act("change-aspect-ratio", "Harbor, square", { ratio: "1:1" });
-await act("change-aspect-ratio", "Harbor, story", { ratio: "3:5" });
-await act("color-grade", "Harbor, warm", { preset: "warm", contrast: 10 });
+await act("change-aspect-ratio", "Espresso, square", { ratio: "1:1" });
+await act("change-aspect-ratio", "Espresso, story", { ratio: "3:5" });
+await act("color-grade", "Espresso, warm", { preset: "warm", contrast: 10 });
 const { models } = await send<{ models: { handle: string; name: string }[] }>("GET", "/models?limit=100", undefined, token);
-const frames = ["Boats wake", "The pier", "First light", "Out to sea"].map((title) => ids[title]);
-await start("/images/generate", { model: models.find(({ name }) => name === "Sketch")?.handle, prompt: "Storyboard: a small harbor at dawn, boats, brass light", targetNodeIds: frames });
+const frames = ["Beans", "First drops", "The cup", "To the table"].map((title) => ids[title]);
+await start("/images/generate", { model: models.find(({ name }) => name === "Sketch")?.handle, prompt: "Espresso in a red cup, warm morning light", targetNodeIds: frames });
 for (const [title, first] of [["Moodboard, ceramics", "Glaze tests"], ["Spring campaign", "Retrospective"], ["Packaging, small boxes", "Dielines"]] as const) {
   await makeBoard(title, [{ title: first, ...place(0, 0, 320, 160), metadata: { content: first } }, { type: "image", title: "Sketch", ...place(400, 0, 320, 320) }], token);
 }

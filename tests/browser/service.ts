@@ -35,7 +35,7 @@ export async function send<T>(method: string, path: string, body?: object | Uint
       Authorization: `Bearer ${token}`,
       // A read of a run is answered when the run changes.
       ...(path.startsWith("/runs/") && { Prefer: "wait=30" }),
-      ...(body && { "Content-Type": isFile ? "image/png" : "application/json" }),
+      ...(body && { "Content-Type": isFile ? (body[0] === 0xff ? "image/jpeg" : "image/png") : "application/json" }),
       ...(isFile && { "Idempotency-Key": randomUUID() }),
     },
     ...(body && { body: isFile ? body : JSON.stringify(body) }),
