@@ -105,9 +105,8 @@ for (const colorScheme of ["light", "dark"] as const) {
   await signIn(page, token);
   for (const [name, go] of SCREENS) {
     await go(page);
-    await page.waitForLoadState("networkidle").catch(() => undefined);
     // Pictures and drawings come in by and by.
-    await page.waitForTimeout(2500);
+    await page.waitForTimeout(3000);
     if (await page.getByRole("heading", { name: "There is nothing here for you" }).isVisible()) console.log(`   ${name}: there is no such screen`);
     else await save(page, name, colorScheme);
   }
