@@ -6,7 +6,7 @@ import type { Page } from "playwright-core";
 
 import { openBoard, path, text } from "./board.ts";
 import { launch } from "./chromium.ts";
-import { type Canvas, makeBoard, png, read, send } from "./service.ts";
+import { apply, type Canvas, makeBoard, png, send } from "./service.ts";
 import { isLive } from "./steps.ts";
 
 const NODES = 10_000;
@@ -47,15 +47,12 @@ function frames(page: Page, { x = 0, y = 0, zoom }: Wheel): Promise<number> {
   );
 }
 
-/** An agent renames nodes, one change after the other, until the returned function is called. */
-function rename(canvas: Canvas & { nodes: { id: string }[] }): () => Promise<void> {
+/** An agent renames a node again and again, until the returned function is called. */
+function rename(canvas: Canvas, nodeId: string | undefined): () => Promise<void> {
   let isOver = false;
   const work = (async () => {
-    let { revision } = canvas;
     for (let turn = 0; !isOver; turn += 1) {
-      const operations = [{ type: "node.update", nodeId: canvas.nodes[turn % 5]?.id, patch: { title: `Renamed ${turn}` } }];
-      const body = { baseRevision: revision, idempotencyKey: crypto.randomUUID(), operations };
-      ({ canvas: { revision } } = await send<{ canvas: Canvas }>("POST", `/canvases/${canvas.handle}/operations`, body));
+      await apply(canvas, [{ type: "node.update", nodeId, patch: { title: `Renamed ${turn}` } }]);
       await new Promise((resume) => setTimeout(resume, 200));
     }
   })();
@@ -72,10 +69,7 @@ const nodes = Array.from({ length: NODES }, (_, index) => {
 });
 const { canvas, ids, url } = await makeBoard("Ten thousand", nodes);
 const lines = Array.from({ length: NODES - 1 }, (_, index) => ({ type: "connection.create", fromNodeId: ids[`n${index}`], toNodeId: ids[`n${index + 1}`] }));
-for (let at = 0; at < lines.length; at += 200) {
-  const { revision } = await read(canvas);
-  await send("POST", `/canvases/${canvas.handle}/operations`, { baseRevision: revision, idempotencyKey: crypto.randomUUID(), operations: lines.slice(at, at + 200) });
-}
+for (let at = 0; at < lines.length; at += 200) await apply(canvas, lines.slice(at, at + 200));
 
 const browser = await launch();
 const context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
@@ -100,7 +94,7 @@ for (const [what, key, wheel, change] of cases) {
     await page.locator(".react-flow__pane").focus();
     await page.keyboard.press(key);
     await page.waitForTimeout(500);
-    const stop = change && rename(await read(canvas));
+    const stop = change && rename(canvas, ids["n0"]);
     const time = await frames(page, wheel);
     await stop?.();
     ratios.push(time / floor);

@@ -82,6 +82,7 @@ scene("about what an Action will make is shown, and then its result over its sou
     await about.getByText(`About ${size} pixels`).waitFor();
     if (action === "Add text to image") await panel.locator("figure").getByText("Autumn").waitFor();
   }
+  assert.equal(await page.evaluate(() => document.documentElement.scrollHeight), 800, "a long panel does not make the page higher");
   await isAccessible();
   await panel.locator("form").getByLabel("Width", { exact: true }).fill("9999");
   await about.waitFor({ state: "detached" });

@@ -31,12 +31,12 @@ const SCREENS: [name: string, go: (page: Page) => Promise<unknown>][] = [
   ["canvases", at("/")],
   ["board", (page) => page.goto(board)],
   ["inspect", open("inspect", "Espresso, square")],
-  ["action", async (page) => (await open("inspect", "Espresso")(page), await panel(page, "Inspect").getByLabel("Make a new picture").selectOption({ label: "Change aspect ratio" }), panel(page, "Inspect").locator("form").getByLabel("Ratio", { exact: true }).fill("4:5"))],
+  ["action", async (page) => (await open("inspect", "Photo")(page), await panel(page, "Inspect").getByLabel("Make a new picture").selectOption({ label: "Change aspect ratio" }), panel(page, "Inspect").locator("form").getByLabel("Ratio", { exact: true }).fill("4:5"))],
   ["make", open("make", "Text of the brief")],
-  ["outline", open("outline", "Espresso")],
-  ["findings", open("findings", "Espresso")],
-  ["runs-of-a-canvas", open("runs", "Espresso")],
-  ["palette", async (page) => (await open("inspect", "Espresso")(page), page.keyboard.press("Control+k"))],
+  ["outline", open("outline", "Photo")],
+  ["findings", open("findings", "Photo")],
+  ["runs-of-a-canvas", open("runs", "Photo")],
+  ["palette", async (page) => (await open("inspect", "Photo")(page), page.keyboard.press("Control+k"))],
   ["runs", at("/runs")],
   ["recipes", at("/recipes")],
   ["elements", at("/elements")],
@@ -55,23 +55,28 @@ const section = (title: string, x: number, width: number) => ({ type: "sticky", 
 const frame = (title: string, x: number, y: number, width: number, height: number, sectionId: string) => ({ type: "image", title, ...place(x, y, width, height), metadata: { sectionId } });
 const note = (title: string, y: number, content: string, color: string) => ({ type: "sticky", title, ...place(2500, y, 240, 200), metadata: { content, color } });
 
+const photo = new Uint8Array(readFileSync(join(ROOT, "deploy/local/demo-photo.jpg")));
+for (const [title, content] of [["Packaging, small boxes", "Kraft board, one color"], ["Spring campaign", "What worked, what to repeat"], ["Moodboard, ceramics", "Glazes between brick and rust"]] as const) {
+  const { canvas } = await makeBoard(title, [{ title: "Idea", ...place(600, 0, 320, 320), type: "sticky", metadata: { content } }], token);
+  await send("POST", `/assets?canvasId=${canvas.handle}`, photo, token);
+}
+
 const { canvas, ids, url: board } = await makeBoard("Autumn menu", [
   section("Brief", 0, 560),
   section("Formats", 640, 840),
   section("Storyboard", 1560, 900),
   { title: "Text of the brief", ...place(40, 520, 480, 200), metadata: { content: "Autumn menu: one espresso, red cup on dark wood, warm light. Square, story and a warm grade, and four frames for the film.", sectionId: "Brief" } },
-  frame("Espresso, square", 680, 80, 340, 370, "Formats"),
-  frame("Espresso, story", 1060, 80, 380, 640, "Formats"),
-  frame("Espresso, warm", 680, 490, 340, 230, "Formats"),
+  frame("Espresso, square", 680, 80, 340, 368, "Formats"),
+  frame("Espresso, story", 1060, 80, 380, 661, "Formats"),
+  frame("Espresso, warm", 680, 488, 340, 255, "Formats"),
   ...["Beans", "First drops", "The cup", "To the table"].map((title, index) => frame(title, 1600 + (index % 2) * 420, 80 + Math.floor(index / 2) * 330, 400, 290, "Storyboard")),
 ], token);
-const photo = new Uint8Array(readFileSync(join(ROOT, "deploy/local/demo-photo.jpg")));
 const { asset } = await send<{ asset: { node: string } }>("POST", `/assets?canvasId=${canvas.handle}`, photo, token);
 const picture = asset.node.replace("node:", "");
 const notes = [note("Mood", 80, "Less cropping in the story, please.", "#bfdcff"), note("Review", 320, "Square is approved. Thank you!", "#c7e9d4")];
 await apply(canvas, [
   { type: "node.move", nodeId: picture, position: { x: 40, y: 80 } },
-  { type: "node.update", nodeId: picture, patch: { title: "Espresso", width: 480, metadata: { sectionId: ids["Brief"] } } },
+  { type: "node.update", nodeId: picture, patch: { title: "Photo", width: 480, metadata: { sectionId: ids["Brief"] } } },
   ...notes.map((one) => ({ type: "node.create", node: one })),
   ...["Espresso, square", "Espresso, story", "Espresso, warm"].map((title) => ({ type: "connection.create", fromNodeId: picture, toNodeId: ids[title] })),
 ], token);
@@ -88,10 +93,6 @@ await act("color-grade", "Espresso, warm", { preset: "warm", contrast: 10 });
 const { models } = await send<{ models: { handle: string; name: string }[] }>("GET", "/models?limit=100", undefined, token);
 const frames = ["Beans", "First drops", "The cup", "To the table"].map((title) => ids[title]);
 await start("/images/generate", { model: models.find(({ name }) => name === "Sketch")?.handle, prompt: "Espresso in a red cup, warm morning light", targetNodeIds: frames });
-for (const [title, first] of [["Moodboard, ceramics", "Glaze tests"], ["Spring campaign", "Retrospective"], ["Packaging, small boxes", "Dielines"]] as const) {
-  await makeBoard(title, [{ title: first, ...place(0, 0, 320, 160), metadata: { content: first } }, { type: "image", title: "Sketch", ...place(400, 0, 320, 320) }], token);
-}
-
 // The pictures
 
 mkdirSync(IMAGES, { recursive: true });

@@ -33,7 +33,7 @@ export function Review({ review: { validation }, remedies }: { review: CanvasRev
         <p className={styles.claim}>{completion.doneClaimAllowed ? "The work may be reported as done." : "The work may not be reported as done yet."}</p>
         {outputs.count > 0 && (
           <dl className={styles.outputs} aria-label="Outputs">
-            {([["Outputs", outputs.count], ["stored", outputs.durableCount], ["in work", outputs.pendingCount], ["failed", outputs.failedCount]] as const).map(([name, number]) => (
+            {([["outputs", outputs.count], ["stored", outputs.durableCount], ["in work", outputs.pendingCount], ["failed", outputs.failedCount]] as const).map(([name, number]) => (
               <div key={name}>
                 <dt>{name}</dt>
                 <dd>{number}</dd>
