@@ -5,7 +5,7 @@ import { type Action, api } from "../api.ts";
 import { paramsOf, type Entries } from "./forms.ts";
 import styles from "./comparison.module.css";
 import { usePicture } from "./pictures.ts";
-import { previewOf, shares } from "./preview.ts";
+import { isPreviewed, type Preview, previewOf, shares } from "./preview.ts";
 
 /** The width of the panel, in pixels of the screen. */
 const WIDTH = 340;
@@ -24,15 +24,16 @@ export function ActionPreview({ action, entries, asset }: { action: Action; entr
   const { data } = useQuery({ queryKey: ["asset", asset], queryFn: ({ signal }) => api.asset(asset, signal), staleTime: Infinity });
   const { url } = usePanelPicture(asset);
   const params = allParams(action, entries);
-  const preview = data && previewOf(action.slug, params, data);
-  if (!preview || url === undefined) return null;
-  const { size, picture, degrees, flip, background, isBlurred } = preview;
+  if (!data || url === undefined || !isPreviewed(action.slug)) return null;
+  const preview = previewOf(action.slug, params, data);
+  // The picture as it is, so that the form does not jump while a number is typed.
+  const { size, picture, degrees, flip, background, isBlurred }: Preview = preview ?? { size: data, picture: { x: 0, y: 0, width: data.width, height: data.height } };
   const isText = action.slug === "add-text-to-image";
   const turn = [degrees && `rotate(${degrees}deg)`, flip?.x && "scaleX(-1)", flip?.y && "scaleY(-1)"].filter(Boolean).join(" ");
   return (
-    <figure className={styles.figure}>
+    <figure className={`${styles.figure} ${styles.preview}`}>
       <div className={styles.stage}>
-        <div className={styles.result} style={{ aspectRatio: `${size.width} / ${size.height}`, width: `min(100%, ${(240 * size.width) / size.height}px)`, ...(background && { background }) }}>
+        <div className={styles.result} style={{ aspectRatio: `${size.width} / ${size.height}`, width: `min(100%, ${(200 * size.width) / size.height}px)`, ...(background && { background }) }}>
           {isBlurred && <img className={styles.blurred} src={url} alt="" />}
           <img
             src={url}
@@ -49,7 +50,7 @@ export function ActionPreview({ action, entries, asset }: { action: Action; entr
         </div>
       </div>
       <figcaption>
-        About {Math.round(size.width)} × {Math.round(size.height)} pixels. The result can differ a little.
+        {preview ? `About ${Math.round(size.width)} × ${Math.round(size.height)} pixels. The result can differ a little.` : "The picture as it is: a value is missing or not possible."}
       </figcaption>
     </figure>
   );

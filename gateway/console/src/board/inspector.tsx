@@ -236,6 +236,7 @@ function ActionForm({ board, canvas, action, pictures }: { board: Board; canvas:
   return (
     <form className={styles.form} onSubmit={(event) => void start(event)}>
       <p className={styles.hint}>{action.summary}</p>
+      {first?.asset !== undefined && <ActionPreview action={action} entries={entries} asset={first.asset} />}
       {needsSecond && (
         <label className={styles.field}>
           <span>{action.inputs[1]?.title}</span>
@@ -257,7 +258,6 @@ function ActionForm({ board, canvas, action, pictures }: { board: Board; canvas:
           set={(value) => setEntries((entries) => ({ ...entries, [parameter.id]: value }))}
         />
       ))}
-      {first?.asset !== undefined && <ActionPreview action={action} entries={entries} asset={first.asset} />}
       {error !== undefined && (
         <p className={styles.problem} role="alert">
           {problems[""] ?? (Object.keys(problems).length > 0 ? "Some values are not possible." : messageOf(error))}

@@ -32,15 +32,20 @@ const scaled = ({ width, height }: Size, by: number): Size => ({ width: width * 
 const rounded = ({ width, height }: Size): Size => ({ width: Math.max(Math.round(width), 1), height: Math.max(Math.round(height), 1) });
 const isSide = (value: unknown): value is number => typeof value === "number" && value >= 1;
 
-/** The preview of an Action with these parameters on a picture of this size, or nothing if it has none or a value is missing. */
-export function previewOf(slug: string, params: Params, source: Size): Preview | undefined {
-  if (slug === "crop") return crop(params, source);
-  if (slug === "resize") return resize(params, source);
-  if (slug === "change-aspect-ratio") return changeRatio(params, source);
-  if (slug === "rotate") return rotate(params, source);
-  if (slug === "add-text-to-image") return { size: source, picture: { x: 0, y: 0, ...source } };
-  return undefined;
-}
+type Action = (params: Params, source: Size) => Preview | undefined;
+
+const PREVIEWS: Record<string, Action> = {
+  crop,
+  resize,
+  "change-aspect-ratio": changeRatio,
+  rotate,
+  "add-text-to-image": (_, { width, height }) => ({ size: { width, height }, picture: { x: 0, y: 0, width, height } }),
+};
+
+export const isPreviewed = (slug: string): boolean => slug in PREVIEWS;
+
+/** The preview of an Action with these parameters on a picture of this size, or nothing if a value is missing or not possible. */
+export const previewOf = (slug: string, params: Params, { width, height }: Size): Preview | undefined => PREVIEWS[slug]?.(params, { width, height });
 
 function crop({ width, height, x, y, anchor }: Params, source: Size): Preview | undefined {
   if (!isSide(width) || !isSide(height) || width > source.width || height > source.height) return undefined;
