@@ -10,32 +10,20 @@ import { join } from "node:path";
 import { env } from "node:process";
 import { after, test } from "node:test";
 
-import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
+import type { Browser, BrowserContext, Page } from "playwright-core";
 
+import { launch } from "./chromium.ts";
 import { BASE_URL } from "./service.ts";
 
 const PICTURES = env["CANVAS_SCREENSHOTS"] ?? join(import.meta.dirname, "../../.local/browser/screenshots");
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const ORIGIN = new URL(BASE_URL).origin;
 
-/** Chromium's own requests to its vendor are off, and no name is resolved. */
-const ARGUMENTS = [
-  "--headless",
-  "--disable-gpu",
-  "--disable-quic",
-  "--no-first-run",
-  "--disable-background-networking",
-  "--disable-component-update",
-  "--disable-sync",
-  "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
-  ...(process.getuid?.() === 0 ? ["--no-sandbox"] : []),
-];
-
 /** Started by the first case: with --test-name-pattern a file may have none, and Node then runs `before` without `after`. */
 let started: Promise<Browser> | undefined;
 const browser = (): Promise<Browser> => {
   mkdirSync(PICTURES, { recursive: true });
-  started ??= chromium.launch({ executablePath: env["CHROMIUM"] ?? "/usr/bin/chromium", args: ARGUMENTS });
+  started ??= launch();
   return started;
 };
 after(async () => (await started)?.close());
@@ -60,8 +48,8 @@ export interface Scene {
 /** Nobody is signed in when a page asks who is. */
 export const NOBODY = "401 GET /console/session";
 
-export function scene(name: string, run: (scene: Scene) => Promise<void>): void {
-  test(name, { timeout: 90_000 }, async () => {
+export function scene(name: string, run: (scene: Scene) => Promise<void>, seconds = 90): void {
+  test(name, { timeout: seconds * 1000 }, async () => {
     const watch = new Watch();
     const contexts: BrowserContext[] = [];
     const tasks: (() => Promise<void>)[] = [];
@@ -87,7 +75,7 @@ export function scene(name: string, run: (scene: Scene) => Promise<void>): void 
       if (watch.faults.length > 0) console.error(watch.faults.join("\n"));
       throw error;
     } finally {
-      await page.screenshot({ path: join(PICTURES, `${name.replaceAll(/\W+/g, "-")}.png`) });
+      if (!page.isClosed()) await page.screenshot({ path: join(PICTURES, `${name.replaceAll(/\W+/g, "-")}.png`) });
       for (const context of contexts) await context.close();
       for (const task of tasks) await task();
     }

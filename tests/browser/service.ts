@@ -37,7 +37,7 @@ export async function send<T>(method: string, path: string, body?: object | Uint
       Authorization: `Bearer ${token}`,
       // A read of a run is answered when the run changes.
       ...(path.startsWith("/runs/") && { Prefer: "wait=30" }),
-      ...(body && { "Content-Type": isFile ? "image/png" : "application/json" }),
+      ...(body && { "Content-Type": isFile ? (body[0] === 0xff ? "image/jpeg" : "image/png") : "application/json" }),
       ...(isFile && { "Idempotency-Key": randomUUID() }),
     },
     ...(body && { body: isFile ? body : JSON.stringify(body) }),
@@ -100,17 +100,20 @@ export async function apply(canvas: Canvas, operations: object[], token = TOKEN)
   }
 }
 
-/** A canvas with these nodes, by their titles. */
+/** A canvas with these nodes, and their ids by their titles. A node names its Section by the title of that. */
 export async function makeBoard(title: string, nodes: (Partial<Node> & { title: string })[], token = TOKEN): Promise<{ canvas: Canvas; ids: Record<string, string>; url: string }> {
   const { canvas } = await send<{ canvas: Canvas }>("POST", "/canvases", { title }, token);
   const ids: Record<string, string> = {};
+  const clientIds = Object.fromEntries(nodes.map(({ title }, index) => [title, `n${index}`]));
   for (let at = 0; at < nodes.length; at += 200) {
-    const operations = nodes.slice(at, at + 200).map((node) => {
+    const part = nodes.slice(at, at + 200);
+    const operations = part.map((node) => {
       const { sectionId, ...metadata } = node.metadata ?? {};
-      const home = sectionId === undefined ? {} : { sectionId: ids[sectionId] ?? sectionId };
-      return { type: "node.create", clientId: node.title, node: { type: "text", ...node, metadata: { ...metadata, ...home } } };
+      const home = sectionId === undefined ? {} : { sectionId: ids[sectionId] ?? clientIds[sectionId] ?? sectionId };
+      return { type: "node.create", clientId: clientIds[node.title], node: { type: "text", ...node, metadata: { ...metadata, ...home } } };
     });
-    Object.assign(ids, await apply(canvas, operations, token));
+    const made = await apply(canvas, operations, token);
+    for (const { title } of part) ids[title] = made[clientIds[title] ?? ""] ?? "";
   }
   return { canvas, ids, url: `${BASE_URL}/c/${canvas.ownerUid}/${canvas.id}` };
 }

@@ -1,11 +1,11 @@
 /** The board with others, without a network, and with a service that fails. */
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
-import { createServer } from "node:net";
+import { env } from "node:process";
 
 import { middle, node, openBoard, path, saved, text, titled, until } from "./board.ts";
 import { NOBODY, scene } from "./browser.ts";
-import { admin, apply, BASE_URL, GATEWAY, makeBoard, processEnvironment, read, reader, stranger, TOKEN } from "./service.ts";
+import { ownGateway } from "./processes.ts";
+import { admin, apply, BASE_URL, makeBoard, read, reader, stranger, TOKEN } from "./service.ts";
 import { isLive, signIn } from "./steps.ts";
 
 scene("changes that were not sent survive a reload", async ({ page, expect }) => {
@@ -71,6 +71,9 @@ scene("a text that two people changed is a person's choice", async ({ page, expe
   await card.waitFor({ state: "detached" });
 });
 
+/** For how long two people and an agent write, in seconds: at least for 12 turns. The gateway is killed every 10 seconds. */
+const DURATION = Number(env["CANVAS_TOGETHER_SECONDS"] ?? 0);
+
 scene("two people and an agent change one canvas under a killed gateway, and all see the same", async ({ page, guest, expect, permit, afterwards }) => {
   expect(NOBODY);
   const { canvas, ids, url } = await makeBoard("Together", Array.from({ length: 12 }, (_, index) => text(`n${index}`, (index % 4) * 300, Math.floor(index / 4) * 180)));
@@ -83,7 +86,9 @@ scene("two people and an agent change one canvas under a killed gateway, and all
   permit(gateway.url);
   await openBoard(page, url.replace(BASE_URL, gateway.url));
   await openBoard(other, url, friend.token);
+  const end = Date.now() + DURATION * 1000;
   let isOver = false;
+  let notes = 0;
   const agent = (async () => {
     for (let turn = 0; !isOver; turn += 1) {
       const nodeId = ids[`n${turn % 12}`];
@@ -95,9 +100,10 @@ scene("two people and an agent change one canvas under a killed gateway, and all
     return true;
   })();
   const people = [page, other].map(async (one, index) => {
-    for (let turn = 0; turn < 12; turn += 1) {
+    for (let turn = 0; turn < 12 || Date.now() < end; turn += 1) {
+      notes += 1;
       await one.keyboard.press("Escape");
-      await one.mouse.move(300 + turn * 20, 300 + index * 200);
+      await one.mouse.move(300 + (turn % 12) * 20, 300 + index * 200);
       await one.keyboard.press("n");
       await one.keyboard.type(`person ${index} ${turn}`);
       await one.keyboard.press("Escape");
@@ -107,14 +113,17 @@ scene("two people and an agent change one canvas under a killed gateway, and all
   });
   const fault = (async () => {
     await until(canvas, "the agent is at work", ({ nodes }) => nodes.length > 20);
-  await gateway.kill();
-  await gateway.start();
+    do {
+      await gateway.kill();
+      await gateway.start();
+      await new Promise((resume) => setTimeout(resume, Math.min(10_000, Math.max(end - Date.now(), 0))));
+    } while (Date.now() < end);
   })();
   await Promise.all([...people, fault]);
   isOver = true;
   await agent;
   for (const one of [page, other]) await saved(one);
-  const graph = await until(canvas, "everything is there", ({ nodes }) => nodes.filter(({ metadata }) => metadata.content?.startsWith("person")).length === 24);
+  const graph = await until(canvas, "everything is there", ({ nodes }) => nodes.filter(({ metadata }) => metadata.content?.startsWith("person")).length === notes);
   const texts = graph.nodes.flatMap(({ metadata }) => metadata.content ?? []);
   assert.equal(new Set(texts).size, texts.length, "nothing twice");
   const seen: string[][] = [];
@@ -122,7 +131,7 @@ scene("two people and an agent change one canvas under a killed gateway, and all
     await one.locator(`[data-revision="${(await read(canvas)).revision}"]`).waitFor();
     await one.keyboard.press("o");
     await one.getByRole("tree").waitFor();
-    await one.getByRole("tree").evaluate((tree) => ((tree as HTMLElement).style.height = "9000px"));
+    await one.getByRole("tree").evaluate((tree) => ((tree as HTMLElement).style.height = "90000px"));
     await one.waitForFunction((count) => document.querySelectorAll("[role=treeitem]").length === count, graph.nodes.length);
     const labels = await one.getByRole("treeitem").evaluateAll((items) => items.map((item) => item.getAttribute("aria-label") ?? ""));
     seen.push(labels.toSorted());
@@ -131,7 +140,7 @@ scene("two people and an agent change one canvas under a killed gateway, and all
   for (const { title, metadata } of graph.nodes) {
     assert(seen[0]?.some((label) => label.includes(title) && label.includes(metadata.content ?? "")), `${title} is seen`);
   }
-});
+}, 90 + 2 * DURATION);
 
 scene("a gateway that is killed during a drag loses nothing", async ({ page, expect, permit, afterwards }) => {
   expect(NOBODY);
@@ -155,39 +164,6 @@ scene("a gateway that is killed during a drag loses nothing", async ({ page, exp
   assert.equal(titled(after, "Still")?.id, ids["Still"]);
   await saved(page);
 });
-
-const freePort = (): Promise<number> =>
-  new Promise((resolve) => {
-    const probe = createServer().listen(0, "127.0.0.1", () => {
-      const address = probe.address();
-      probe.close(() => resolve(typeof address === "object" ? (address?.port ?? 0) : 0));
-    });
-  });
-
-/** A gateway of a case's own, on the service's stores. */
-async function ownGateway(): Promise<{ url: string; start: () => Promise<void>; kill: () => Promise<void> }> {
-  const [port, adminPort] = [await freePort(), await freePort()];
-  const url = `http://127.0.0.1:${port}`;
-  let child: ReturnType<typeof spawn> | undefined;
-  const kill = async () => {
-    const ended = child && child.exitCode === null && child.signalCode === null ? new Promise((resolve) => child?.once("exit", resolve)) : undefined;
-    child?.kill("SIGKILL");
-    await ended;
-  };
-  const start = async () => {
-    child = spawn(GATEWAY, ["serve"], { env: { ...processEnvironment(), CANVAS_LISTEN: `127.0.0.1:${port}`, CANVAS_ADMIN_LISTEN: `127.0.0.1:${adminPort}`, CANVAS_PUBLIC_URL: url }, stdio: "ignore" });
-    for (const begin = Date.now(); ; ) {
-      if ((await fetch(`http://127.0.0.1:${adminPort}/readyz`).catch(() => undefined))?.ok) return;
-      assert(Date.now() - begin < 20_000, "the gateway is ready");
-      await new Promise((resume) => setTimeout(resume, 100));
-    }
-  };
-  await start().catch(async (error: unknown) => {
-    await kill();
-    throw error;
-  });
-  return { url, start, kill };
-}
 
 scene("what an agent does is told, shown and undone", async ({ page, expect, isAccessible }) => {
   expect(NOBODY);

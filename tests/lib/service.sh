@@ -11,12 +11,12 @@ use_test_services() {
     fi
 }
 
-# start_service LOG: starts canvas-contract (tests/src/bin/canvas-contract.rs), which logs to LOG. It runs until this script closes its
-# standard input or ends.
+# start_service LOG [PROFILE]: starts canvas-contract (tests/src/bin/canvas-contract.rs), which logs to LOG. It runs until this script closes
+# its standard input or ends. The builds are debug builds, or those of PROFILE.
 start_service() {
-    local binary
-    cargo build --locked --quiet --workspace --bins
-    binary=$(target_directory)/debug/canvas-contract
+    local binary profile=${2:-debug}
+    cargo build --locked --quiet --workspace --bins --profile "${profile/#debug/dev}"
+    binary=$(target_directory)/$profile/canvas-contract
     mkdir -p "${1%/*}"
     # Set before the coprocess starts, which reads it.
     SERVICE_LOG=$1

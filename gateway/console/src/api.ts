@@ -109,6 +109,12 @@ export const api = {
   review: (canvasId: string, signal: AbortSignal) =>
     answer(contract.GET("/api/canvas-agent/v1/canvases/{canvasId}/review", { params: { path: { canvasId } }, signal })),
 
+  /** What the canvas would be like after these operations. */
+  dryRun: (canvasId: string, operations: components["schemas"]["Operation"][]) => {
+    const init = { params: { path: { canvasId } }, body: { operations, validateOnly: true as const }, signal: patience() };
+    return answer(contract.POST("/api/canvas-agent/v1/canvases/{canvasId}/operations", init)) as Promise<components["schemas"]["DryRun"]>;
+  },
+
   outline: (canvasId: string, signal: AbortSignal) =>
     answer(
       contract.GET("/api/canvas-agent/v1/canvases/{canvasId}/outline", {
@@ -153,6 +159,9 @@ export const api = {
     const run = await answer(contract.GET("/api/canvas-agent/v1/runs/{runId}", { params: { path: { runId } }, signal }));
     return (run as { failure?: { code: string; message: string; retryable: boolean } }).failure;
   },
+
+  asset: async (assetId: string, signal: AbortSignal) =>
+    (await answer(contract.GET("/api/canvas-agent/v1/assets/{assetId}", { params: { path: { assetId } }, signal }))).asset,
 
   /** Makes sure that a picture is ready, and that the browser has it. */
   picture: async (url: string, signal: AbortSignal) => (await send(new Request(url, { signal }))).blob(),

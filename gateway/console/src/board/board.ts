@@ -12,7 +12,6 @@ import {
   duplicated,
   freeSpot,
   type Kind,
-  madeRoom,
   moved,
   newNode,
   purposeOf,
@@ -240,12 +239,6 @@ export class Board {
     this.engine.perform(`Delete ${count(nodes.length, "node")}`, removed(this.graph, nodes.map(({ id }) => id)));
     this.select([]);
     this.surface?.focus();
-  }
-
-  /** Moves nodes apart that cover each other. */
-  makeRoom(ids: string[]): void {
-    const [, node] = ids.flatMap((id) => this.graph.nodes.get(id) ?? []);
-    if (node) this.engine.perform("Make room", [madeRoom(this.graph, node)]);
   }
 
   move(ids: Iterable<string>, by: Point): void {

@@ -18,9 +18,10 @@ const OVERVIEW_ZOOM = 0.25;
 const MARGIN = 240;
 /** What the tools and buttons at the edges cover of the board, in pixels. */
 const COVERED = { left: 76, top: 20, right: 0, bottom: 0 };
-/** The distance of the dots, and of the view's animation. */
-const DOTS = 24;
+/** The length of the view's animation. */
 const DURATION = 220;
+/** How long after its last step the view is at rest, in milliseconds. */
+const REST = 120;
 
 /** What of the view decides on what is rendered. It changes seldom. */
 export interface Window {
@@ -62,6 +63,8 @@ export class Camera implements Surface {
   #frame: HTMLElement;
   #apply: ((view: Viewport, duration: number) => void) | undefined;
   #pointer: Point | undefined;
+  #rest: ReturnType<typeof setTimeout> | undefined;
+  #isZooming = false;
   #listeners = new Set<() => void>();
 
   constructor(canvas: string, board: Board, frame: HTMLElement) {
@@ -72,7 +75,7 @@ export class Camera implements Surface {
     this.first = this.#fitting(this.#boxOf(board.getUi().selection)) ?? this.#kept() ?? this.#fitting(this.#boxOf()) ?? { x: this.#screen.width / 2, y: this.#screen.height / 2, zoom: 1 };
     this.#view = this.first;
     this.#window = windowOf(this.first, this.#screen, devicePixelRatio);
-    this.moved(this.first);
+    this.#show(this.first);
   }
 
   get view(): Viewport {
@@ -103,24 +106,40 @@ export class Camera implements Surface {
     const detach = this.#board.attach(this);
     const observer = new ResizeObserver(() => {
       this.#screen = { width: this.#frame.clientWidth, height: this.#frame.clientHeight };
-      this.moved(this.#view);
+      this.#show(this.#view);
     });
     observer.observe(this.#frame);
     return () => {
+      clearTimeout(this.#rest);
       observer.disconnect();
       detach();
     };
   }
 
-  /** The view is now this one. */
+  /**
+   * The view is now this one. Until it rests, the nodes that are rendered are one layer that is moved as a whole. While the scale changes,
+   * they stay the same, so that what is only passed is never rendered.
+   */
   moved(view: Viewport): void {
+    // A single step, such as a key, is no zooming yet.
+    this.#isZooming ||= this.#rest !== undefined && view.zoom !== this.#view.zoom;
     this.#view = view;
+    clearTimeout(this.#rest);
+    this.#rest = setTimeout(() => this.#rested(), REST);
+    this.#frame.toggleAttribute("data-moving", true);
+    this.#show(view);
+  }
+
+  #rested(): void {
+    this.#rest = undefined;
+    this.#isZooming = false;
+    this.#frame.toggleAttribute("data-moving", false);
+    this.#show(this.#view);
+  }
+
+  #show(view: Viewport): void {
     const next = windowOf(view, this.#screen, devicePixelRatio);
-    if (!isSame(next, this.#window)) this.#window = next;
-    // Dots at a distance that is never too small to see.
-    const step = DOTS * view.zoom * 2 ** Math.max(0, Math.ceil(-Math.log2(view.zoom * 1.5)));
-    this.#frame.style.backgroundSize = `${step}px ${step}px`;
-    this.#frame.style.backgroundPosition = `${view.x}px ${view.y}px`;
+    if (!this.#isZooming && !isSame(next, this.#window)) this.#window = next;
     for (const listener of this.#listeners) listener();
   }
 

@@ -6,7 +6,8 @@ import { shownIn } from "../address.ts";
 import type { CanvasReview } from "../api.ts";
 import { count } from "../format.ts";
 import type { Live } from "../live.ts";
-import { Connection, FindingList, Presence, Side } from "../screens/canvas-parts.tsx";
+import { Connection, Presence, Side } from "../screens/canvas-parts.tsx";
+import { Review } from "../screens/review.tsx";
 import { Share } from "../screens/share.tsx";
 import { useSession } from "../session.ts";
 import { Button, Empty, Icon, Waiting } from "../ui/parts.tsx";
@@ -24,6 +25,7 @@ import { Inspector } from "./inspector.tsx";
 import { Make } from "./make.tsx";
 import { OutlineTree } from "./outline.tsx";
 import { Recipes } from "./recipes.tsx";
+import { remediesOf } from "./remedies.ts";
 import { RunList } from "./run-list.tsx";
 import { isOver } from "../work.ts";
 import { ActivityLine, Conflicts, Notices, SaveState, Stopped } from "./status.tsx";
@@ -193,7 +195,7 @@ export function Editor({ handle, review, live, reload, signedOut }: Props) {
             {graph && <Toolbar board={board} ui={ui} onFiles={addFiles} />}
             <ZoomControls board={board} />
             <PanelToggles board={board} panel={ui.panel} scopes={session.scopes} findings={review.validation.findings.filter(({ severity }) => severity !== "info").length} />
-            <Stopped board={board} snapshot={snapshot} />
+            <Stopped board={board} canvas={handle} snapshot={snapshot} />
             <div className={styles.cards}>
               <Conflicts board={board} conflicts={snapshot.conflicts} />
               <UploadList uploads={uploads} list={list} />
@@ -235,15 +237,7 @@ export function Editor({ handle, review, live, reload, signedOut }: Props) {
           )}
           {ui.panel === "findings" && (
             <Side title="Findings" close={() => closePanel(board)}>
-              <FindingList
-                review={review}
-                show={(handles) => {
-                  const ids = handles.map((one) => engine.local(one.replace(/^node:/, "")));
-                  board.select(ids);
-                  board.surface?.show(ids);
-                }}
-                makeRoom={(handles) => board.makeRoom(handles.map((one) => engine.local(one.replace(/^node:/, ""))))}
-              />
+              <Review review={review} remedies={remediesOf(board, handle)} />
             </Side>
           )}
         </div>

@@ -42,16 +42,19 @@ function closeIfDone(key: string, { engine, users }: Entry): void {
   engine.close();
 }
 
+/** Keeps the engine of a canvas, and begins to read the canvas, until the returned function is called. */
+export function hold(account: string, canvas: string): () => void {
+  const entry = entryOf(account, canvas);
+  entry.users += 1;
+  return () => {
+    entry.users -= 1;
+    // The next screen may want the same canvas.
+    setTimeout(() => closeIfDone(`${account} ${canvas}`, entry));
+  };
+}
+
 /** The engine of a canvas while the component is shown. */
 export function useEngine(account: string, canvas: string): Engine {
-  useEffect(() => {
-    const entry = entryOf(account, canvas);
-    entry.users += 1;
-    return () => {
-      entry.users -= 1;
-      // The next screen may want the same canvas.
-      setTimeout(() => closeIfDone(`${account} ${canvas}`, entry));
-    };
-  }, [account, canvas]);
+  useEffect(() => hold(account, canvas), [account, canvas]);
   return entryOf(account, canvas).engine;
 }

@@ -118,22 +118,18 @@ export function duplicated(graph: Graph, ids: Iterable<string>, newId: NewId, po
   return { changes, copies };
 }
 
-/** Moves a node to the nearest place to the right or below where it covers no other node. */
-export function madeRoom(graph: Graph, node: Node): Change {
-  const others = [...graph.nodes.values()].filter((other) => other.id !== node.id && !isSection(other)).map(boxOf);
-  const isFree = (position: Point) => {
-    const box = { x: position.x - GAP / 2, y: position.y - GAP / 2, width: node.width + GAP, height: node.height + GAP };
-    return !others.some((other) => touches(other, box));
-  };
+/** Places to the right of a node or below it where it covers no other node, or no other Section if it is one, the nearest first. */
+export function* freePlaces(graph: Graph, node: Node): Generator<Point> {
+  const others = [...graph.nodes.values()].filter((other) => other.id !== node.id && isSection(other) === isSection(node)).map(boxOf);
   for (let ring = 1; ring < 400; ring += 1) {
     for (let part = 0; part <= ring; part += 1) {
       for (const [right, down] of [[ring, part], [part, ring]] as const) {
-        const position = whole({ x: node.position.x + right * GAP, y: node.position.y + down * GAP });
-        if (isFree(position)) return update("node", node, { position });
+        const { x, y } = whole({ x: node.position.x + right * GAP, y: node.position.y + down * GAP });
+        const box = { x: x - GAP / 2, y: y - GAP / 2, width: node.width + GAP, height: node.height + GAP };
+        if (!others.some((other) => touches(other, box))) yield { x, y };
       }
     }
   }
-  return update("node", node, {});
 }
 
 /** A Section around nodes, which become its members. Without nodes, an empty one around `point`. */

@@ -13,10 +13,11 @@ import { filmUrl, isActive, nameOf, statusOf } from "../work.ts";
 import type { Board } from "./board.ts";
 import { priceOf } from "./fields.tsx";
 import { type Film as FilmOf, filmOf } from "./films.ts";
+import { ActionPreview, Comparison } from "./comparison.tsx";
 import { type Entries, entryOf, isAnchor, paramsOf, problemsOf } from "./forms.ts";
 import { kindOf } from "./gestures.ts";
 import styles from "./inspector.module.css";
-import { ProvenanceOf } from "./provenance.tsx";
+import { ProvenanceOf, sourceOf } from "./provenance.tsx";
 import { runAction } from "./runs.ts";
 import { FilmView, useFilm } from "./video.tsx";
 
@@ -31,10 +32,20 @@ export function Inspector({ board, canvas, nodes }: { board: Board; canvas: stri
       <Colors board={board} nodes={nodes} />
       {nodes.length === 1 && <Work node={node} />}
       {nodes.length === 1 && film && <Film key={film.job} node={node} film={film} />}
+      {nodes.length === 1 && <BeforeAndAfter board={board} node={node} />}
       {nodes.length === 1 && <ProvenanceOf node={node} board={board} />}
       {pictures.length > 0 && <Actions board={board} canvas={canvas} pictures={pictures} />}
     </>
   );
+}
+
+/** For a picture that an Action made, its source beside it. */
+function BeforeAndAfter({ board, node }: { board: Board; node: Node }) {
+  const { provenance } = node.metadata;
+  const handle = provenance?.kind === "action" ? provenance.references[0]?.handle : undefined;
+  const before = handle === undefined ? undefined : (sourceOf(board, handle)?.asset ?? (handle.startsWith("asset:") ? handle : undefined));
+  if (before === undefined || node.asset === undefined) return null;
+  return <Comparison key={node.id} before={before} after={node.asset} />;
 }
 
 const NUMBERS = [
@@ -238,6 +249,7 @@ function ActionForm({ board, canvas, action, pictures }: { board: Board; canvas:
   return (
     <form className={styles.form} onSubmit={(event) => void start(event)}>
       <p className={styles.hint}>{action.summary}</p>
+      {first?.asset !== undefined && <ActionPreview action={action} entries={entries} asset={first.asset} />}
       {needsSecond && (
         <label className={styles.field}>
           <span>{action.inputs[1]?.title}</span>

@@ -1,8 +1,8 @@
 /** What is drawn on canvas elements: the board from far away, and the small picture of the whole. */
-import { type PointerEvent, useCallback, useEffect, useEffectEvent, useRef, useState } from "react";
+import { type PointerEvent, useCallback, useEffect, useEffectEvent, useLayoutEffect, useRef, useState } from "react";
 import type { Graph } from "../sync/graph.ts";
 import type { Camera } from "./camera.ts";
-import { drawOverview, lookOf, MinimapPicture, MINIMAP, prepared, type Scene } from "./overview.ts";
+import { drawnIn, drawOverview, lookOf, MinimapPicture, MINIMAP, prepared, type Scene } from "./overview.ts";
 import type { SpatialIndex } from "./spatial.ts";
 import styles from "./surface.module.css";
 
@@ -35,13 +35,40 @@ function useDrawing(camera: Camera, draw: () => void): () => void {
   return redraw;
 }
 
-export function Overview({ camera, scene }: { camera: Camera; scene: Scene | undefined }) {
+/** The distance of the dots, in pixels at full size. */
+const DOTS = 24;
+
+/** Dots that move with the plane. They are one layer, which is painted again only when the scale changes. */
+export function Dots({ camera }: { camera: Camera }) {
+  const dots = useRef<HTMLDivElement>(null);
+  useLayoutEffect(() => {
+    const place = () => {
+      const { x, y, zoom } = camera.view;
+      // A distance that is never too small to see.
+      const step = DOTS * zoom * 2 ** Math.max(0, Math.ceil(-Math.log2(zoom * 1.5)));
+      const { style } = dots.current as HTMLDivElement;
+      style.inset = `${-step}px`;
+      style.backgroundSize = `${step}px ${step}px`;
+      style.transform = `translate(${x % step}px, ${y % step}px)`;
+    };
+    place();
+    return camera.subscribe(place);
+  }, [camera]);
+  return <div ref={dots} className={styles.dots} />;
+}
+
+export function Overview({ camera, scene }: { camera: Camera; scene: Scene }) {
   const canvas = useRef<HTMLCanvasElement>(null);
+  const isEmpty = useRef(true);
   const [again] = useState(() => ({ draw: () => {} }));
   const redraw = useDrawing(camera, () => {
     const element = canvas.current;
-    const context = element && prepared(element, camera.screen);
-    if (context && scene) drawOverview(context, scene, camera.view, camera.seen, lookOf(element), () => again.draw());
+    const nodes = drawnIn(scene, camera.seen);
+    // An empty canvas that stays so is not composited again.
+    if (!element || (nodes.length === 0 && isEmpty.current)) return;
+    isEmpty.current = nodes.length === 0;
+    const context = prepared(element, camera.screen);
+    if (context) drawOverview(context, scene, nodes, camera.view, camera.seen, lookOf(element), () => again.draw());
   });
   useEffect(() => void Object.assign(again, { draw: redraw }), [again, redraw]);
   return <canvas ref={canvas} className={styles.overview} aria-hidden="true" />;

@@ -60,15 +60,21 @@ export function prepared(canvas: HTMLCanvasElement, screen: Size): CanvasRenderi
 
 export interface Scene {
   graph: Graph;
+  /** Nodes that are rendered, and not drawn. */
+  rendered: ReadonlySet<string>;
   index: SpatialIndex;
   selection: ReadonlySet<string>;
   drag: { ids: ReadonlySet<string>; by: Point } | undefined;
 }
 
-/** Draws what is in view. `changed` is called when a picture has arrived. */
+/** The nodes in view that are drawn. */
+export const drawnIn = ({ index, rendered }: Scene, seen: Box): Node[] => index.in(seen).filter(({ id }) => !rendered.has(id));
+
+/** Draws `nodes` and the lines of what is not rendered. `changed` is called when a picture has arrived. */
 export function drawOverview(
   context: CanvasRenderingContext2D,
-  { graph, index, selection, drag }: Scene,
+  { graph, rendered, selection, drag }: Scene,
+  nodes: Node[],
   view: { x: number; y: number; zoom: number },
   seen: Box,
   look: Look,
@@ -81,7 +87,7 @@ export function drawOverview(
     const box = boxOf(node);
     return drag?.ids.has(node.id) ? { ...box, x: box.x + drag.by.x, y: box.y + drag.by.y } : box;
   };
-  const nodes = index.in(seen);
+  if (nodes.length === 0) return;
   context.lineWidth = 1.5 / zoom;
   for (const node of nodes) {
     if (!isSection(node)) continue;
@@ -95,6 +101,7 @@ export function drawOverview(
   context.lineWidth = 1 / zoom;
   context.beginPath();
   for (const { from, to } of allLinks(graph)) {
+    if (rendered.has(from.id) && rendered.has(to.id)) continue;
     const [a, b] = [placed(from), placed(to)];
     const [startX, startY, endX, endY] = [a.x + a.width, a.y + a.height / 2, b.x, b.y + b.height / 2];
     const reach = { x: Math.min(startX, endX), y: Math.min(startY, endY), width: Math.abs(endX - startX), height: Math.abs(endY - startY) };

@@ -108,13 +108,18 @@ function Parameters({ action, params }: { action: string; params: Record<string,
   );
 }
 
+/** The node that a handle of a source names: its own, or that of the picture that it shows. */
+export function sourceOf(board: Board, handle: string): Node | undefined {
+  if (handle.startsWith("node:")) return board.graph.nodes.get(board.engine.local(handle.slice("node:".length)));
+  return [...board.graph.nodes.values()].find(({ asset }) => asset === handle);
+}
+
 function Sources({ board, provenance }: { board: Board; provenance: Provenance }) {
   if (provenance.references.length === 0) return null;
-  const nodes = [...board.graph.nodes.values()];
   return (
     <ul className={styles.sources} aria-label="Made from">
       {provenance.references.map(({ handle, role }) => {
-        const source = nodes.find((node) => node.asset === handle || node.handle === handle);
+        const source = sourceOf(board, handle);
         return (
           <li key={`${handle} ${role ?? ""}`}>
             {source ? (

@@ -35,11 +35,13 @@ export function around(boxes: Iterable<Box>): Box | undefined {
 export class SpatialIndex {
   #cells = new Map<string, Node[]>();
   #large: Node[] = [];
-  /** The place of each node in the order of creation. */
+  /** All nodes from the lowest to the topmost, and the place of each among them. */
+  #all: Node[];
   #rank = new Map<Node, number>();
 
   constructor(nodes: Iterable<Node>) {
-    for (const node of nodes) {
+    this.#all = [...nodes].toSorted((a, b) => (a.metadata.zIndex ?? 0) - (b.metadata.zIndex ?? 0));
+    for (const node of this.#all) {
       this.#rank.set(node, this.#rank.size);
       const cells = cellsOf(boxOf(node));
       if (cells === undefined) {
@@ -54,13 +56,14 @@ export class SpatialIndex {
     }
   }
 
-  /** The nodes that touch `box`, in the order of creation. */
+  /** The nodes that touch `box`, from the lowest to the topmost: by z-index, then in the order of creation. */
   in(box: Box): Node[] {
-    const cells = cellsOf(box) ?? this.#cells.keys();
+    const cells = cellsOf(box);
+    if (cells === undefined) return this.#all.filter((node) => touches(boxOf(node), box));
     const found = new Set<Node>();
     for (const cell of cells) for (const node of this.#cells.get(cell) ?? []) if (touches(boxOf(node), box)) found.add(node);
     for (const node of this.#large) if (touches(boxOf(node), box)) found.add(node);
-    return [...found].toSorted((a, b) => this.#order(a) - this.#order(b));
+    return [...found].toSorted((a, b) => this.#place(a) - this.#place(b));
   }
 
   /** What a person sees at `point`: the topmost node, or else a Section. */
@@ -74,8 +77,8 @@ export class SpatialIndex {
     return this.in({ ...point, width: 0, height: 0 }).findLast((node) => isSection(node) && holds(boxOf(node), point));
   }
 
-  #order(node: Node): number {
-    return (node.metadata.zIndex ?? 0) * 1e6 + (this.#rank.get(node) ?? 0);
+  #place(node: Node): number {
+    return this.#rank.get(node) ?? 0;
   }
 }
 

@@ -6,6 +6,7 @@ import type { News, OpenConflict, Snapshot } from "../sync/types.ts";
 import { Button, Icon, messageOf } from "../ui/parts.tsx";
 import type { Board } from "./board.ts";
 import styles from "./status.module.css";
+import { SaveUnsent } from "./unsent.tsx";
 
 /** How long saving takes before it is mentioned, in milliseconds. */
 const NOTICEABLE = 600;
@@ -40,7 +41,7 @@ export function SaveState({ board, snapshot: { state, waiting, problem } }: { bo
 }
 
 /** What is said when the role no longer permits changes. */
-export function Stopped({ board, snapshot: { state, waiting, problem } }: { board: Board; snapshot: Snapshot }) {
+export function Stopped({ board, canvas, snapshot: { state, waiting, problem } }: { board: Board; canvas: string; snapshot: Snapshot }) {
   if (state !== "read-only") return null;
   return (
     <div className={styles.banner} role="alert">
@@ -48,6 +49,7 @@ export function Stopped({ board, snapshot: { state, waiting, problem } }: { boar
         You can no longer change this canvas. {waiting > 0 && `${count(waiting, "change")} of yours ${waiting === 1 ? "was" : "were"} not saved.`}{" "}
         {problem && messageOf(problem)}
       </p>
+      {waiting > 0 && <SaveUnsent engine={board.engine} canvas={canvas} />}
       <Button onClick={() => board.engine.resume()}>Try again</Button>
     </div>
   );

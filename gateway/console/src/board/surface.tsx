@@ -13,13 +13,15 @@ import { DetailContext } from "./context.ts";
 import { type BoardEdge, edgeTypes } from "./edges.tsx";
 import { Elements, MOST_RENDERED } from "./elements.ts";
 import { carried, enclosed } from "./gestures.ts";
-import { Minimap, Overview } from "./layers.tsx";
+import { Dots, Minimap, Overview } from "./layers.tsx";
 import { type BoardNode, nodeTypes } from "./nodes.tsx";
 import { SpatialIndex } from "./spatial.ts";
 import styles from "./surface.module.css";
 
 /** How far a pointer moves before a press is a drag. */
 const DRAG_START = 4;
+/** How many nodes begin to be rendered in a frame. */
+const MOST_NEW = 16;
 
 interface Props {
   board: Board;
@@ -48,6 +50,24 @@ const placeOf = (event: globalThis.MouseEvent | TouchEvent): Point => {
   return { x: clientX, y: clientY };
 };
 
+/** The ids of `nodes`. If many are new, a few of them in each frame: what comes into view all at once delays no frame by much. */
+function useGradually(nodes: BoardNode[]): ReadonlySet<string> {
+  const [rendered, setRendered] = useState<ReadonlySet<string>>(() => new Set());
+  const fresh = nodes.filter(({ id }) => !rendered.has(id));
+  const areFew = fresh.length <= MOST_NEW;
+  // Before anything is shown: a node that was made has the keyboard at once.
+  if (areFew && (fresh.length > 0 || nodes.length !== rendered.size)) setRendered(new Set(nodes.map(({ id }) => id)));
+  useEffect(() => {
+    if (areFew) return;
+    const request = requestAnimationFrame(() => {
+      let room = MOST_NEW;
+      setRendered(new Set(nodes.flatMap(({ id }) => (rendered.has(id) || (room -= 1) >= 0 ? id : []))));
+    });
+    return () => cancelAnimationFrame(request);
+  }, [areFew, nodes, rendered]);
+  return rendered;
+}
+
 function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement }) {
   const { setViewport } = useReactFlow();
   const [camera] = useState(() => new Camera(canvas, board, frame));
@@ -58,7 +78,9 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
   const index = useMemo(() => new SpatialIndex(graph.nodes.values()), [graph.nodes]);
   const inView = useMemo(() => (seen.isFar ? [] : index.in(seen.box)), [index, seen]);
   const isOverview = seen.isFar || inView.length > MOST_RENDERED;
-  const nodes = useMemo(() => (isOverview ? [] : elements.nodes(graph, inView, ui)), [elements, graph, inView, isOverview, ui]);
+  const wanted = useMemo(() => (isOverview ? [] : elements.nodes(graph, inView, ui)), [elements, graph, inView, isOverview, ui]);
+  const rendered = useGradually(wanted);
+  const nodes = useMemo(() => wanted.filter(({ id }) => rendered.has(id)), [wanted, rendered]);
   const edges = useMemo(() => elements.edges(graph, nodes, ui.link), [elements, graph, nodes, ui.link]);
   const isHand = ui.tool === "hand";
 
@@ -113,8 +135,8 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
       setMarquee(undefined);
       board.surface?.focus();
       if (isDrag) return;
-      const hit = isOverview ? index.at(start) : undefined;
-      if (hit) board.select([hit.id], isAdding(event) ? "toggle" : "set");
+      const hit = index.at(start);
+      if (hit && !rendered.has(hit.id)) board.select([hit.id], isAdding(event) ? "toggle" : "set");
       else if (!isAdding(event)) board.select([]);
     };
     addEventListener("pointermove", move, { signal: stop.signal });
@@ -132,7 +154,8 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
 
   return (
     <DetailContext value={seen.detail}>
-      <Overview camera={camera} scene={isOverview ? { graph, index, selection: ui.selection, drag: ui.drag } : undefined} />
+      <Dots camera={camera} />
+      <Overview camera={camera} scene={{ graph, index, rendered, selection: ui.selection, drag: ui.drag }} />
       <ReactFlow<BoardNode, BoardEdge>
         nodes={nodes}
         edges={edges}

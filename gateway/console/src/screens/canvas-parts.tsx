@@ -1,6 +1,5 @@
 /** Parts of the canvas page that its two forms share: the board, and the drawing for viewers. */
 import { type KeyboardEvent, type ReactNode, useEffect, useRef } from "react";
-import type { CanvasReview } from "../api.ts";
 import type { Live } from "../live.ts";
 import { useSession } from "../session.ts";
 import { Avatar, Button, Icon } from "../ui/parts.tsx";
@@ -63,42 +62,5 @@ export function Side({ title, close, children }: { title: string; close: () => v
       </div>
       {children}
     </aside>
-  );
-}
-
-interface FindingProps {
-  review: CanvasReview;
-  /** Shows nodes. */
-  show?: (nodeHandles: string[]) => void;
-  /** Moves nodes apart. */
-  makeRoom?: (nodeHandles: string[]) => void;
-}
-
-/** The findings that ask for something. */
-export function FindingList({ review: { validation }, show, makeRoom }: FindingProps) {
-  return (
-    <>
-      <p className={styles.instruction}>{validation.completionReview.instruction}</p>
-      <ul className={styles.findings}>
-        {validation.findings
-          .filter(({ severity }) => severity !== "info")
-          .map((finding, index) => (
-            // oxlint-disable-next-line react/no-array-index-key -- findings have no id
-            <li key={index} data-severity={finding.severity}>
-              <Icon name="finding" />
-              <div>
-                <p>{finding.message}</p>
-                <p className={styles.code}>
-                  {finding.severity === "error" ? "Error" : "Warning"} <code>{finding.code}</code>
-                </p>
-                <div className={styles.remedies}>
-                  {show && finding.nodeHandles.length > 0 && <Button onClick={() => show(finding.nodeHandles)}>Show</Button>}
-                  {makeRoom && finding.code === "agent_overlap" && <Button onClick={() => makeRoom(finding.nodeHandles)}>Make room</Button>}
-                </div>
-              </div>
-            </li>
-          ))}
-      </ul>
-    </>
   );
 }

@@ -11,8 +11,9 @@ import parts from "../ui/parts.module.css";
 import { Shell } from "../ui/shell.tsx";
 import { Board } from "./board.tsx";
 import styles from "./canvas.module.css";
-import { Connection, FindingList, Presence, Side } from "./canvas-parts.tsx";
-import { Missing } from "./missing.tsx";
+import { Connection, Presence, Side } from "./canvas-parts.tsx";
+import { MissingCanvas } from "./missing.tsx";
+import { Review } from "./review.tsx";
 import { Share } from "./share.tsx";
 
 const isMissing = (error: unknown) => error instanceof Problem && (error.status === 404 || error.status === 400);
@@ -28,13 +29,34 @@ const drawingOf = (handle: string) => ({
   refetchInterval: ({ state }: { state: { data: Drawing | undefined } }) => (state.data?.isComplete === false ? 2000 : false),
 });
 
-const Editor = lazy(async () => ({ default: (await import("../board/editor.tsx")).Editor }));
+const editor = () => import("../board/editor.tsx");
+const Editor = lazy(async () => ({ default: (await editor()).Editor }));
+
+/** Loads the board and its content while the review is on its way: only that tells whether the person may change the canvas. */
+function useHeadStart(handle: string, review: CanvasReview | undefined): void {
+  const { account, session } = useSession();
+  const isLikely = session.scopes.includes("canvas:write") && review?.canvas.accessRole !== "viewer";
+  useEffect(() => {
+    if (!isLikely) return;
+    let isLeft = false;
+    let release = () => {};
+    void editor();
+    void import("../board/engines.ts").then(({ hold }) => {
+      if (!isLeft) release = hold(account.id, handle);
+    });
+    return () => {
+      isLeft = true;
+      release();
+    };
+  }, [account.id, handle, isLikely]);
+}
 
 /** A canvas: the board for a person who may change it, and a drawing for others. Both follow the changes of others. */
 export function Canvas({ handle }: { handle: string }) {
   const { data, error, refetch } = useQuery(reviewOf(handle));
+  useHeadStart(handle, data);
   useTitle(data?.canvas.title ?? "");
-  if (isMissing(error)) return <Missing />;
+  if (isMissing(error)) return <MissingCanvas handle={handle} />;
   if (data) return <Opened handle={handle} review={data} />;
   return (
     <Shell isFixed>
@@ -142,7 +164,7 @@ function Readable({ handle, review, live }: OpenedProps) {
         </div>
         {panel === "findings" && (
           <Side title="Findings" close={close}>
-            <FindingList review={review} />
+            <Review review={review} />
           </Side>
         )}
         {panel === "outline" && (

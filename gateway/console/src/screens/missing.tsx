@@ -1,3 +1,4 @@
+import { lazy, type ReactNode, Suspense } from "react";
 import { Link, useLocation } from "wouter";
 import { signInPath } from "../address.ts";
 import { useSession, useSigningIn } from "../session.ts";
@@ -7,8 +8,23 @@ import parts from "../ui/parts.module.css";
 import { Shell } from "../ui/shell.tsx";
 import styles from "./missing.module.css";
 
-/** The page for an unknown address, and for a canvas that does not exist or is not shared with this account: nobody learns which. */
-export function Missing() {
+const Unsent = lazy(async () => ({ default: (await import("../board/unsent.tsx")).Unsent }));
+
+/** The page for an unknown address. */
+export const Missing = () => <Nothing />;
+
+/** The page for a canvas that does not exist or is not shared with this account: it looks the same, so nobody learns which. */
+export function MissingCanvas({ handle }: { handle: string }) {
+  return (
+    <Nothing>
+      <Suspense>
+        <Unsent canvas={handle} />
+      </Suspense>
+    </Nothing>
+  );
+}
+
+function Nothing({ children }: { children?: ReactNode }) {
   useTitle("Not found");
   const { account } = useSession();
   const { signOut } = useSigningIn();
@@ -34,6 +50,7 @@ export function Missing() {
           </Link>
           <Button onClick={() => void signOut().then(() => navigate(signInPath(path)))}>Use another account</Button>
         </div>
+        {children}
       </Empty>
     </Shell>
   );

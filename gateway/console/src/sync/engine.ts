@@ -102,6 +102,9 @@ export class Engine {
   /** The id here of what has `id` at the service. */
   readonly local = (id: string): string => this.#ours.get(id) ?? id;
 
+  /** What the service does not have yet, in order. */
+  readonly unsent = (): readonly Batch[] => this.#batches;
+
   #graph(): Graph | undefined {
     if (!this.#shown && this.#base) {
       this.#shown = applied(this.#base.graph, [...this.#accepted, ...this.#batches.flatMap(({ changes }) => changes)]);
@@ -217,6 +220,12 @@ export class Engine {
     void this.#save();
     this.#emit();
     this.#run();
+  }
+
+  /** Forgets what the service does not have. */
+  discard(): void {
+    this.#batches = [];
+    this.#changed();
   }
 
   // What the service does

@@ -1,0 +1,117 @@
+/** Pictures in Inspect: about what an Action will make, and what it made beside what it was made from. */
+import { useQuery } from "@tanstack/react-query";
+import { type CSSProperties, useState } from "react";
+import { type Action, api } from "../api.ts";
+import { paramsOf, type Entries } from "./forms.ts";
+import styles from "./comparison.module.css";
+import { usePicture } from "./pictures.ts";
+import { isPreviewed, type Preview, previewOf, shares } from "./preview.ts";
+
+/** The width of the panel, in pixels of the screen. */
+const WIDTH = 340;
+
+const usePanelPicture = (asset: string | undefined) => usePicture(asset, WIDTH * devicePixelRatio);
+const percent = (part: number, whole: number) => `${(part / whole) * 100}%`;
+
+/** The parameters as they would be sent, with the defaults. */
+function allParams(action: Action, entries: Entries): Record<string, string | number> {
+  const defaults = action.parameters.flatMap(({ id, default: value }) => (typeof value === "string" || typeof value === "number" ? [[id, value] as const] : []));
+  return { ...Object.fromEntries(defaults), ...paramsOf(action, entries) };
+}
+
+/** About what the Action will make. It follows the form at once, and asks the service for nothing but the picture. */
+export function ActionPreview({ action, entries, asset }: { action: Action; entries: Entries; asset: string }) {
+  const { data } = useQuery({ queryKey: ["asset", asset], queryFn: ({ signal }) => api.asset(asset, signal), staleTime: Infinity });
+  const { url } = usePanelPicture(asset);
+  const params = allParams(action, entries);
+  if (!data || url === undefined || !isPreviewed(action.slug)) return null;
+  const preview = previewOf(action.slug, params, data);
+  // The picture as it is, so that the form does not jump while a number is typed.
+  const { size, picture, degrees, flip, background, isBlurred }: Preview = preview ?? { size: data, picture: { x: 0, y: 0, width: data.width, height: data.height } };
+  const isText = action.slug === "add-text-to-image";
+  const turn = [degrees && `rotate(${degrees}deg)`, flip?.x && "scaleX(-1)", flip?.y && "scaleY(-1)"].filter(Boolean).join(" ");
+  return (
+    <figure className={`${styles.figure} ${styles.preview}`}>
+      <div className={styles.stage}>
+        <div className={styles.result} style={{ aspectRatio: `${size.width} / ${size.height}`, width: `min(100%, ${(200 * size.width) / size.height}px)`, ...(background && { background }) }}>
+          {isBlurred && <img className={styles.blurred} src={url} alt="" />}
+          <img
+            src={url}
+            alt=""
+            style={{
+              left: percent(picture.x, size.width),
+              top: percent(picture.y, size.height),
+              width: percent(picture.width, size.width),
+              height: percent(picture.height, size.height),
+              ...(turn && { transform: turn }),
+            }}
+          />
+          {isText && <TextBox params={params} height={size.height} />}
+        </div>
+      </div>
+      <figcaption>
+        {preview ? `About ${Math.round(size.width)} × ${Math.round(size.height)} pixels. The result can differ a little.` : "The picture as it is: a value is missing or not possible."}
+      </figcaption>
+    </figure>
+  );
+}
+
+/** The text on the picture. Its sizes are relative to the picture's height, as those of the Action are. */
+function TextBox({ params, height }: { params: Record<string, string | number>; height: number }) {
+  const number = (name: string) => Number(params[name] ?? 0);
+  const { x, y } = shares(String(params.anchor));
+  const cqh = (pixels: number) => `${(pixels / height) * 100}cqh`;
+  const style: CSSProperties = {
+    left: `calc(${x * 100}% + ${cqh(number("offsetX"))})`,
+    top: `calc(${y * 100}% + ${cqh(number("offsetY"))})`,
+    transform: `translate(${-x * 100}%, ${-y * 100}%)`,
+    maxWidth: `${number("maxWidth")}%`,
+    padding: `${number("padding") / 100}em`,
+    background: String(params.background ?? ""),
+    color: String(params.color ?? ""),
+    fontFamily: { serif: "serif", mono: "monospace" }[String(params.font)] ?? "sans-serif",
+    fontSize: `${number("size")}cqh`,
+    fontWeight: params.weight === "regular" ? 400 : 700,
+    lineHeight: number("lineHeight"),
+    textAlign: params.align === "left" || params.align === "right" ? params.align : "center",
+    WebkitTextStroke: `${number("strokeWidth") / 100}em ${String(params.strokeColor ?? "")}`,
+  };
+  return (
+    <div className={styles.text} dir="auto" style={style}>
+      {params.text ?? "Text"}
+    </div>
+  );
+}
+
+/** What an Action made, over what it was made from, with a line between them that a pointer or the arrow keys move. */
+export function Comparison({ before, after }: { before: string; after: string }) {
+  const { url: source } = usePanelPicture(before);
+  const { url: result } = usePanelPicture(after);
+  const [part, setPart] = useState(50);
+  const [ratio, setRatio] = useState(1.5);
+  if (source === undefined || result === undefined) return null;
+  return (
+    <figure className={styles.figure}>
+      <div className={styles.stage}>
+        <div className={styles.compare} style={{ aspectRatio: ratio, width: `min(100%, ${280 * ratio}px)` }}>
+          <img src={source} alt="Before" style={{ clipPath: `inset(0 ${100 - part}% 0 0)` }} />
+          <img src={result} alt="After" onLoad={({ currentTarget: { naturalWidth, naturalHeight } }) => setRatio(naturalWidth / naturalHeight)} style={{ clipPath: `inset(0 0 0 ${part}%)` }} />
+          <span className={styles.line} style={{ left: `${part}%` }} />
+          <input
+            type="range"
+            min={0}
+            max={100}
+            value={part}
+            aria-label="Before and after"
+            aria-valuetext={`${part} percent before, ${100 - part} percent after`}
+            onChange={({ target }) => setPart(Number(target.value))}
+          />
+        </div>
+      </div>
+      <figcaption className={styles.sides}>
+        <span>Before</span>
+        <span>After</span>
+      </figcaption>
+    </figure>
+  );
+}

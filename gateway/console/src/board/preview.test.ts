@@ -1,0 +1,45 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { previewOf } from "./preview.ts";
+
+const SOURCE = { width: 400, height: 200 };
+
+test("a crop is placed by its anchor, or by its corner", () => {
+  const size = { width: 100, height: 100 };
+  assert.deepEqual(previewOf("crop", { ...size, anchor: "bottom-right" }, SOURCE), { size, picture: { x: -300, y: -100, ...SOURCE } });
+  assert.deepEqual(previewOf("crop", { ...size, x: 10, y: 20 }, SOURCE)?.picture, { x: -10, y: -20, ...SOURCE });
+  assert.equal(previewOf("crop", { width: 401, height: 10 }, SOURCE), undefined, "the service refuses it");
+});
+
+test("a resize with one side keeps the ratio", () => {
+  assert.deepEqual(previewOf("resize", { width: 200 }, SOURCE)?.size, { width: 200, height: 100 });
+  assert.deepEqual(previewOf("resize", { height: 400, enlarge: "no" }, SOURCE)?.size, SOURCE);
+  assert.equal(previewOf("resize", {}, SOURCE), undefined);
+});
+
+test("a resize into a box follows the fit", () => {
+  const box = { width: 100, height: 100 };
+  const of = (fit: string, more: Record<string, string> = {}) => previewOf("resize", { ...box, fit, ...more }, SOURCE);
+  assert.deepEqual(of("inside")?.size, { width: 100, height: 50 });
+  assert.deepEqual(of("outside")?.size, { width: 200, height: 100 });
+  assert.deepEqual(of("fill"), { size: box, picture: { x: 0, y: 0, ...box } });
+  assert.deepEqual(of("cover", { anchor: "left" }), { size: box, picture: { x: -0, y: 0, width: 200, height: 100 } });
+  assert.deepEqual(of("contain", { anchor: "bottom", background: "#fff" }), { size: box, picture: { x: 0, y: 50, width: 100, height: 50 }, background: "#fff" });
+});
+
+test("a box that may not enlarge shrinks until the picture covers it", () => {
+  assert.deepEqual(previewOf("resize", { width: 800, height: 800, fit: "cover", enlarge: "no" }, SOURCE)?.size, { width: 200, height: 200 });
+});
+
+test("a ratio crops to the largest part, or pads to the smallest whole", () => {
+  assert.deepEqual(previewOf("change-aspect-ratio", { ratio: "1:1" }, SOURCE)?.size, { width: 200, height: 200 });
+  assert.deepEqual(previewOf("change-aspect-ratio", { ratio: "1:1", mode: "pad" }, SOURCE)?.size, { width: 400, height: 400 });
+  assert.deepEqual(previewOf("change-aspect-ratio", { ratio: "4:1", mode: "blur" }, SOURCE)?.size, { width: 800, height: 200 });
+  assert.equal(previewOf("change-aspect-ratio", { ratio: "wide" }, SOURCE), undefined);
+});
+
+test("a quarter turn swaps the sides, and other turns grow unless they must not", () => {
+  assert.deepEqual(previewOf("rotate", { degrees: 90 }, SOURCE)?.size, { width: 200, height: 400 });
+  assert.deepEqual(previewOf("rotate", { degrees: 45 }, SOURCE)?.size, { width: 424, height: 424 });
+  assert.deepEqual(previewOf("rotate", { degrees: 45, expand: "no" }, SOURCE)?.size, SOURCE);
+});

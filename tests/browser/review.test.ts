@@ -1,0 +1,98 @@
+/** The review of a canvas, and pictures before and after an Action. */
+import assert from "node:assert/strict";
+
+import { node, openBoard, text, titled, until } from "./board.ts";
+import { NOBODY, scene } from "./browser.ts";
+import { apply, makeBoard, png, read, reader, send } from "./service.ts";
+import { signIn } from "./steps.ts";
+
+scene("the review says whether the work is done, and room is made where a dry run finds it", async ({ page, guest, expect, isAccessible }) => {
+  expect(NOBODY);
+  const { canvas, url } = await makeBoard("Reviewed", [text("Below", 0, 0), text("Above", 60, 40), text("Beside", 320, 0)]);
+  await openBoard(page, url);
+  await page.getByRole("button", { name: "1 finding" }).click();
+  const panel = page.getByRole("complementary", { name: "Findings" });
+  const review = panel.getByRole("region", { name: "Completion review" });
+  await review.getByText("The work may not be reported as done yet.").waitFor();
+  await panel.getByText("Warning agent_overlap").waitFor();
+  await isAccessible();
+  const viewer = await guest();
+  await signIn(viewer, await reader(), url);
+  await viewer.getByRole("button", { name: "1 finding" }).click();
+  await viewer.getByText("The work may not be reported as done yet.").waitFor();
+  assert.equal(await viewer.getByRole("button", { name: "Make room" }).count(), 0);
+  await panel.getByRole("button", { name: "Make room" }).click();
+  await page.getByRole("button", { name: "No findings" }).waitFor();
+  await review.getByText("The work may be reported as done.").waitFor();
+  const { nodes } = await read(canvas);
+  assert.deepEqual([titled({ nodes } as never, "Below")?.position, titled({ nodes } as never, "Beside")?.position], [{ x: 0, y: 0 }, { x: 320, y: 0 }], "only one node is moved");
+  await page.getByRole("button", { name: "Undo", exact: true }).click();
+  await page.getByRole("button", { name: "1 finding" }).waitFor();
+});
+
+scene("outputs that a person should compare with the product are listed", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY);
+  const { canvas, url } = await makeBoard("Product", []);
+  const { asset } = await send<{ asset: { node: string } }>("POST", `/assets?canvasId=${canvas.handle}`, png(96, 96));
+  const { models } = await send<{ models: { handle: string; name: string }[] }>("GET", "/models?limit=100");
+  const { revision } = await read(canvas);
+  await send("POST", "/images/generate", {
+    canvasId: canvas.id,
+    baseRevision: revision,
+    idempotencyKey: crypto.randomUUID(),
+    model: models.find(({ name }) => name === "Sketch")?.handle,
+    prompt: "The mug on a pier",
+    references: [{ handle: asset.node, role: "identity" }],
+    place: { title: "Hero" },
+  });
+  await until(canvas, "the picture is made", ({ nodes }) => nodes.filter((one) => one.asset !== undefined).length === 2);
+  await openBoard(page, url);
+  await page.locator('[data-panel="findings"]').click();
+  const panel = page.getByRole("complementary", { name: "Findings" });
+  await panel.getByRole("heading", { name: "Product fidelity" }).waitFor();
+  await panel.getByText("Compare these with the product.").waitFor();
+  await isAccessible();
+  await panel.locator("li", { hasText: "Hero" }).getByRole("button", { name: "Show" }).first().click();
+  await page.locator('.react-flow__node.selected[aria-label*="Hero"]').waitFor();
+});
+
+scene("about what an Action will make is shown, and then its result over its source", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY);
+  const { canvas, url } = await makeBoard("Before and after", []);
+  await send("POST", `/assets?canvasId=${canvas.handle}`, png(400, 200));
+  const [source] = (await read(canvas)).nodes;
+  assert(source);
+  await apply(canvas, [{ type: "node.update", nodeId: source.id, patch: { title: "Photo" } }]);
+  await openBoard(page, url);
+  await page.locator("img").first().waitFor();
+  await node(page, "Photo").click();
+  await page.keyboard.press("p");
+  const panel = page.getByRole("complementary", { name: "Inspect" });
+  const about = panel.locator("figcaption", { hasText: "About" });
+  const forms: [string, Record<string, string>, string][] = [
+    ["Resize", { Width: "100" }, "100 × 50"],
+    ["Change aspect ratio", { Ratio: "1:1" }, "200 × 200"],
+    ["Rotate", { Degrees: "90" }, "200 × 400"],
+    ["Add text to image", { Text: "Autumn" }, "400 × 200"],
+    ["Crop", { Width: "120", Height: "80" }, "120 × 80"],
+  ];
+  for (const [action, entries, size] of forms) {
+    await panel.getByLabel("Make a new picture").selectOption({ label: action });
+    for (const [label, value] of Object.entries(entries)) await panel.locator("form").getByLabel(label, { exact: true }).fill(value);
+    await about.getByText(`About ${size} pixels`).waitFor();
+    if (action === "Add text to image") await panel.locator("figure").getByText("Autumn").waitFor();
+  }
+  assert.equal(await page.evaluate(() => document.documentElement.scrollHeight), 800, "a long panel does not make the page higher");
+  await isAccessible();
+  await panel.locator("form").getByLabel("Width", { exact: true }).fill("9999");
+  await about.waitFor({ state: "detached" });
+  await panel.locator("form").getByLabel("Width", { exact: true }).fill("120");
+  await panel.getByRole("button", { name: "Run into a new node" }).click();
+  const slider = panel.getByRole("slider", { name: "Before and after" });
+  await slider.focus();
+  await page.keyboard.press("ArrowRight");
+  assert.equal(await slider.inputValue(), "51");
+  await page.keyboard.press("End");
+  assert.equal(await slider.getAttribute("aria-valuetext"), "100 percent before, 0 percent after");
+  await isAccessible();
+});
