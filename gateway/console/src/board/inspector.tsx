@@ -2,8 +2,10 @@
 import { useQuery } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { type Action, api, fileUrl, type Parameter } from "../api.ts";
+import { ElementForm } from "../elements/form.tsx";
 import { Problem } from "../errors.ts";
 import { ago, count } from "../format.ts";
+import { useSession } from "../session.ts";
 import type { Node } from "../sync/graph.ts";
 import { Button, Failure, messageOf, Waiting } from "../ui/parts.tsx";
 import type { Board } from "./board.ts";
@@ -23,7 +25,33 @@ export function Inspector({ board, canvas, nodes }: { board: Board; canvas: stri
       {nodes.length === 1 && <Work node={node} />}
       {nodes.length === 1 && <Provenance node={node} board={board} />}
       {pictures.length > 0 && <Actions board={board} canvas={canvas} pictures={pictures} />}
+      <NewElement board={board} pictures={pictures} />
     </>
+  );
+}
+
+/** Makes an Element from the pictures of this account. */
+function NewElement({ board, pictures }: { board: Board; pictures: Node[] }) {
+  const { account, session } = useSession();
+  const [isOpen, setIsOpen] = useState(false);
+  const own = `asset:${account.id}:`;
+  const ids = [...new Set(pictures.flatMap(({ asset }) => (asset?.startsWith(own) ? asset.slice(own.length) : [])))];
+  if (ids.length === 0 || !session.scopes.includes("element:read") || !session.scopes.includes("element:write")) return null;
+  return (
+    <section className={styles.group}>
+      <h3>Elements</h3>
+      <Button onClick={() => setIsOpen(true)}>Make an Element of {ids.length === 1 ? "this picture" : `these ${ids.length} pictures`}</Button>
+      {isOpen && (
+        <ElementForm
+          pictures={ids}
+          done={({ name }) => {
+            setIsOpen(false);
+            board.tell(`${name} is an Element now. Choose it in Make.`);
+          }}
+          close={() => setIsOpen(false)}
+        />
+      )}
+    </section>
   );
 }
 
