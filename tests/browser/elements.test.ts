@@ -138,6 +138,24 @@ scene("Make uses an Element in the version that was chosen", async ({ page, expe
   assert.deepEqual(made.metadata.provenance?.elements, [element.versionHandle]);
 });
 
+scene("a picture on the board becomes an Element", async ({ page, expect }) => {
+  expect(NOBODY);
+  const { token } = await stranger();
+  const { canvas, url } = await makeBoard("Pictures", [], token);
+  const { asset } = await send<{ asset: { id: string } }>("POST", `/assets?canvasId=${canvas.handle}`, png(96, 64), token);
+  await openBoard(page, url, token);
+  await page.locator("img").first().waitFor();
+  await page.keyboard.press("Control+a");
+  await page.keyboard.press("p");
+  await page.getByRole("button", { name: "Make an Element of this picture" }).click();
+  const form = page.getByRole("dialog", { name: "New Element" });
+  await form.getByLabel("Name").fill("Gradient");
+  await form.getByRole("button", { name: "Create the Element" }).click();
+  await page.getByText("Gradient is an Element now.").waitFor();
+  assert.deepEqual((await newest(token))?.sourceAssetIds, [asset.id]);
+  await page.getByRole("complementary", { name: "Inspect" }).waitFor();
+});
+
 scene("a session without the scopes is told what it may not see or change", async ({ page, guest, expect }) => {
   expect(NOBODY);
   const { token } = await stranger("canvas:read,element:read");

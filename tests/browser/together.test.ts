@@ -131,7 +131,7 @@ scene("two people and an agent change one canvas under a killed gateway, and all
     await one.locator(`[data-revision="${(await read(canvas)).revision}"]`).waitFor();
     await one.keyboard.press("o");
     await one.getByRole("tree").waitFor();
-    await one.getByRole("tree").evaluate((tree) => ((tree as HTMLElement).style.height = "90000px"));
+    await one.getByRole("tree").evaluate((tree) => void Object.assign((tree as HTMLElement).style, { flex: "none", height: "9000px" }));
     await one.waitForFunction((count) => document.querySelectorAll("[role=treeitem]").length === count, graph.nodes.length);
     const labels = await one.getByRole("treeitem").evaluateAll((items) => items.map((item) => item.getAttribute("aria-label") ?? ""));
     seen.push(labels.toSorted());

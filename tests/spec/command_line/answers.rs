@@ -3,7 +3,7 @@
 use std::fs;
 
 use e2e::api::text;
-use e2e::{Kind, PATIENCE, Part, Shell, Stack, pictures, suite};
+use e2e::{PATIENCE, Shell, Stack, pictures, suite};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
@@ -21,7 +21,6 @@ suite! {
     several_files_are_uploaded_although_one_fails,
     an_action_runs_and_its_result_is_named,
     paid_work_needs_an_agreement_off_a_terminal,
-    failed_and_canceled_work_is_exit_status_1,
     a_recipe_runs_with_its_inputs,
     a_video_is_made_and_downloaded,
     elements_and_collections_are_kept,
@@ -37,6 +36,7 @@ suite! {
 suite! {
     refusals on Stack::builder();
     each_refusal_has_its_exit_status_and_its_envelope,
+    work_that_was_canceled_is_exit_status_1,
     a_wait_that_is_given_up_is_exit_status_9_and_cancels_nothing,
     an_interrupt_is_exit_status_130_and_cancels_nothing,
 }
@@ -261,12 +261,11 @@ async fn paid_work_needs_an_agreement_off_a_terminal(stack: &Stack) {
     shell.run(&unknown).await.expect(2);
 }
 
-async fn failed_and_canceled_work_is_exit_status_1(stack: &Stack) {
+async fn work_that_was_canceled_is_exit_status_1(stack: &Stack) {
     let (_, shell, canvas) = person(stack).await;
     let source = picture(&shell, &canvas).await;
-    stack.kill(Part(Kind::ImageWorker, 0));
     let started = shell
-        .run(&["action", "run", "rotate", &source, "-p", "angle=90", "--on", &canvas, "--no-wait"])
+        .run(&["action", "run", "rotate", &source, "-p", "degrees=90", "--on", &canvas, "--no-wait"])
         .await
         .expect(0);
     let run = started.stdout.trim();
@@ -279,7 +278,6 @@ async fn failed_and_canceled_work_is_exit_status_1(stack: &Stack) {
     assert_eq!(nodes(&shell, &canvas).await.len(), 1, "its empty target is gone");
     let shown = shell.run(&["run", "show", run]).await.expect(0).stdout;
     assert!(shown.contains("canceled"), "{shown}");
-    stack.restart(Part(Kind::ImageWorker, 0)).await;
 }
 
 async fn a_recipe_runs_with_its_inputs(stack: &Stack) {
@@ -416,19 +414,14 @@ async fn any_request_can_be_sent(stack: &Stack) {
 async fn events_are_one_line_each_and_end_with_what_is_waited_for(stack: &Stack) {
     let (_, shell, canvas) = person(stack).await;
     let source = picture(&shell, &canvas).await;
-    stack.kill(Part(Kind::ImageWorker, 0));
     let started = shell
-        .run(&["action", "run", "rotate", &source, "-p", "angle=90", "--on", &canvas, "--no-wait"])
+        .run(&["action", "run", "rotate", &source, "-p", "degrees=90", "--on", &canvas, "--no-wait"])
         .await
         .expect(0);
     let run = started.stdout.trim().to_owned();
-    let watching = shell.start(&["watch", &run, "--json"]);
-    stack.restart(Part(Kind::ImageWorker, 0)).await;
-    let output = watching.wait_with_output().await.expect("ends");
-    assert_eq!(output.status.code(), Some(0));
-    let lines = String::from_utf8(output.stdout).expect("text");
-    let last: Value = serde_json::from_str(lines.lines().last().expect("a line")).expect("JSON");
-    assert_eq!((text(&last, "/event"), text(&last, "/data/status")), ("run", "succeeded"));
+    let lines = shell.run(&["watch", &run, "--json"]).await.expect(0).lines();
+    let last = lines.last().expect("a line");
+    assert_eq!((text(last, "/event"), text(last, "/data/status")), ("run", "succeeded"));
     // A run that is over is told, too.
     let again = shell.run(&["watch", &run, "--json"]).await.expect(0).lines();
     assert_eq!(text(&again[0], "/data/status"), "succeeded");
@@ -450,7 +443,7 @@ async fn a_webhook_is_forwarded_with_the_signature_of_the_secret(stack: &Stack) 
     let first = said.next_line().await.expect("reads").expect("a line");
     assert!(first.contains("Webhooks of runs"), "{first}");
     let done =
-        shell.run(&["action", "run", "rotate", &source, "-p", "angle=90", "--on", &canvas, "--json"]).await.json();
+        shell.run(&["action", "run", "rotate", &source, "-p", "degrees=90", "--on", &canvas, "--json"]).await.json();
     let requests = receiver.wait_for(1, PATIENCE).await;
     listening.kill().await.expect("ends");
     requests[0].verify_signature(SECRET).expect("is signed");
@@ -490,7 +483,7 @@ async fn each_refusal_has_its_exit_status_and_its_envelope(stack: &Stack) {
 
 async fn started(shell: &Shell, canvas: &str) -> Vec<String> {
     let source = picture(shell, canvas).await;
-    ["action", "run", "rotate", &source, "-p", "angle=90", "--on", canvas].map(str::to_owned).to_vec()
+    ["action", "run", "rotate", &source, "-p", "degrees=90", "--on", canvas].map(str::to_owned).to_vec()
 }
 
 async fn a_wait_that_is_given_up_is_exit_status_9_and_cancels_nothing(stack: &Stack) {

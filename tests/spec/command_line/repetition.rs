@@ -8,9 +8,17 @@ use testkit::wait_for;
 use super::person;
 
 suite! {
-    repeated_commands on Stack::builder().image_workers(1);
+    killed_starts on Stack::builder().image_workers(1);
     a_start_that_was_killed_is_continued_without_a_second_charge,
+}
+
+suite! {
+    starts_at_killed_gateways on Stack::builder().image_workers(1);
     a_start_is_made_once_although_its_gateway_was_killed,
+}
+
+suite! {
+    repeated_commands on Stack::builder().image_workers(1);
     a_batch_that_was_killed_is_applied_once,
     a_canvas_is_made_once,
     a_finished_command_is_a_new_one_the_next_time,

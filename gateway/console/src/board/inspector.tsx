@@ -3,10 +3,12 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { Link } from "wouter";
 import { type Action, api, type Parameter } from "../api.ts";
+import { ElementForm } from "../elements/form.tsx";
 import { Problem } from "../errors.ts";
 import { count, percent } from "../format.ts";
 import { CancelDialog } from "../screens/cancel.tsx";
 import { Reason } from "../screens/reason.tsx";
+import { useSession } from "../session.ts";
 import type { Node } from "../sync/graph.ts";
 import { Button, Failure, messageOf, Waiting } from "../ui/parts.tsx";
 import { filmUrl, isActive, nameOf, statusOf } from "../work.ts";
@@ -35,6 +37,7 @@ export function Inspector({ board, canvas, nodes }: { board: Board; canvas: stri
       {nodes.length === 1 && <BeforeAndAfter board={board} node={node} />}
       {nodes.length === 1 && <ProvenanceOf node={node} board={board} />}
       {pictures.length > 0 && <Actions board={board} canvas={canvas} pictures={pictures} />}
+      <NewElement board={board} pictures={pictures} />
     </>
   );
 }
@@ -46,6 +49,31 @@ function BeforeAndAfter({ board, node }: { board: Board; node: Node }) {
   const before = handle === undefined ? undefined : (sourceOf(board, handle)?.asset ?? (handle.startsWith("asset:") ? handle : undefined));
   if (before === undefined || node.asset === undefined) return null;
   return <Comparison key={node.id} before={before} after={node.asset} />;
+}
+
+/** Makes an Element from the pictures of this account. */
+function NewElement({ board, pictures }: { board: Board; pictures: Node[] }) {
+  const { account, session } = useSession();
+  const [isOpen, setIsOpen] = useState(false);
+  const own = `asset:${account.id}:`;
+  const ids = [...new Set(pictures.flatMap(({ asset }) => (asset?.startsWith(own) ? asset.slice(own.length) : [])))];
+  if (ids.length === 0 || !session.scopes.includes("element:read") || !session.scopes.includes("element:write")) return null;
+  return (
+    <section className={styles.group}>
+      <h3>Elements</h3>
+      <Button onClick={() => setIsOpen(true)}>Make an Element of {ids.length === 1 ? "this picture" : `these ${ids.length} pictures`}</Button>
+      {isOpen && (
+        <ElementForm
+          pictures={ids}
+          done={({ name }) => {
+            setIsOpen(false);
+            board.tell(`${name} is an Element now. Choose it in Make.`);
+          }}
+          close={() => setIsOpen(false)}
+        />
+      )}
+    </section>
+  );
 }
 
 const NUMBERS = [

@@ -16,11 +16,14 @@ import { useCollections } from "./parts.tsx";
 interface Props {
   /** What is changed. A new one is made without it. */
   element?: Element;
+  /** The ids of the pictures that a new one begins with. */
+  pictures?: string[];
   done: (element: Element) => void;
   close: () => void;
 }
 
 const MOST_COLLECTIONS = 24;
+const NONE: string[] = [];
 
 /** Refusals by field. */
 function problemsOf(error: unknown): Record<string, string> {
@@ -35,14 +38,14 @@ function problemsOf(error: unknown): Record<string, string> {
 
 const toggle = (list: string[], id: string) => (list.includes(id) ? list.filter((one) => one !== id) : [...list, id]);
 
-export function ElementForm({ element, done, close }: Props) {
+export function ElementForm({ element, pictures = NONE, done, close }: Props) {
   const { account } = useSession();
   const queries = useQueryClient();
   const prefix = useId();
   const [name, setName] = useState(element?.name ?? "");
   const [type, setType] = useState<ElementType>(element?.type ?? "character");
   const [guidelines, setGuidelines] = useState(element?.guidelines ?? "");
-  const [sources, setSources] = useState(element?.sourceAssetIds ?? []);
+  const [sources, setSources] = useState(element?.sourceAssetIds ?? pictures.slice(0, MOST_SOURCES));
   const [members, setMembers] = useState<string[]>([]);
   const [problems, setProblems] = useState<Record<string, string>>({});
   const [isChoosing, setIsChoosing] = useState(false);
