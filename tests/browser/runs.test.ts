@@ -64,6 +64,7 @@ scene("a run appears by itself, and a refusal of the provider is explained", asy
   await generate(canvas, target, "a boat [[sim:content]]", model);
   const run = row(page, "Generate");
   await run.getByText("Failed").waitFor();
+  await page.getByRole("status").getByText("Pictures: failed").waitFor();
   await run.getByRole("button", { name: /^Generate/ }).press("Enter");
   await run.getByText("The provider refused the request.").waitFor();
   await run.getByText("The same start would fail in the same way.").waitFor();

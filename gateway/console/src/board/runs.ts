@@ -161,7 +161,7 @@ export interface Filming {
   frames: { reference: Reference; use: FrameUse }[];
   /** The selected text, which the result follows from. */
   source: Node | undefined;
-  /** The empty video node that is filled, if not a new one. */
+  /** The video node that is filled, if not a new one. */
   target: Node | undefined;
   seconds: number | undefined;
   ratio: string;
@@ -205,17 +205,20 @@ export async function makeVideo(board: Board, filming: Filming): Promise<void> {
     ...(hasAudio !== undefined && { generateAudio: hasAudio }),
   });
   const film = { job: job.id, by, ...(resolution !== "" && { resolution }), ...(hasAudio !== undefined && { hasAudio }) };
-  const metadata = { prompt, model: model.modelId, durationSeconds: seconds ?? null, aspectRatio: ratio || null };
   // What was there when the start was sent may have changed or gone since.
   const present = target && board.graph.nodes.get(target.id);
   const isFree = present !== undefined && filmOf(present)?.job === filmOf(target as Node)?.job;
   const beside = frames[0]?.reference.node ?? source ?? present;
   const [made] = isFree ? [present] : targetsFor(board, 1, beside, titleOf(prompt) || "Video", "video", videoSize(ratio));
   if (!made) return;
-  const fields = { ...metadata, custom: customWith(isFree ? present : undefined, film) };
-  const change: Change = isFree
-    ? update("node", present, Object.fromEntries(Object.entries(fields).map(([key, value]) => [`metadata.${key}`, value])))
-    : { do: "create", node: withFields(made, Object.fromEntries(Object.entries(fields).map(([key, value]) => [`metadata.${key}`, value]))) };
+  const fields = {
+    "metadata.prompt": prompt,
+    "metadata.model": model.modelId,
+    "metadata.durationSeconds": seconds ?? null,
+    "metadata.aspectRatio": ratio || null,
+    "metadata.custom": customWith(isFree ? present : undefined, film),
+  };
+  const change: Change = isFree ? update("node", present, fields) : { do: "create", node: withFields(made, fields) };
   const wanted = [
     ...frames.map(({ reference: { node, role }, use }) => ({ from: node, purpose: PURPOSES[use], role: use === "reference" ? role : undefined })),
     { from: source, purpose: "flow" as const, role: undefined },

@@ -11,7 +11,7 @@ import { useClock, useIsNear, useTitle } from "../ui/hooks.ts";
 import { Button, Empty, Failure, Icon, Waiting } from "../ui/parts.tsx";
 import parts from "../ui/parts.module.css";
 import { Shell } from "../ui/shell.tsx";
-import { type Filter, isActive, isOver, KINDS, nameOf, STATUSES, statusOf, work } from "../work.ts";
+import { type Filter, isActive, isOver, KINDS, nameOf, type RunKind, STATUSES, statusOf, work } from "../work.ts";
 import { CancelDialog } from "./cancel.tsx";
 import { CanvasFilter, useCanvasNames } from "./canvas-filter.tsx";
 import list from "./list.module.css";
@@ -51,7 +51,7 @@ function RunsOfAccount() {
   const filter: Filter = { ...(kind && { kind }), ...(status && { status }), ...(canvasId !== undefined && { canvasId }) };
   const isFiltered = Object.keys(filter).length > 0;
   const open = params.get("run");
-  const { query, progress } = useRuns(filter);
+  const { query, progress, ended } = useRuns(filter);
   const names = useCanvasNames();
   const [canceling, setCanceling] = useState<RunSummary>();
   const runs = [...new Map(query.data?.pages.flatMap((page) => page.runs).map((run) => [run.handle, run])).values()];
@@ -86,6 +86,9 @@ function RunsOfAccount() {
           <CanvasFilter value={canvasId} set={(handle) => set("canvas", handle)} first={[["", "All canvases"]]} />
         </div>
       </div>
+      <p className="unseen" role="status">
+        {ended}
+      </p>
       {query.isPending && <Waiting label="Loading the runs" />}
       {query.isLoadingError && <Failure title="The runs cannot be loaded" error={query.error} retry={query.refetch} />}
       {query.isSuccess && runs.length === 0 && !isFiltered && (
@@ -136,10 +139,14 @@ function RunsOfAccount() {
   );
 }
 
-/** The list, which is read again when a run starts, changes its state or makes an output, and the progress of those under way. */
+/**
+ * The list, which is read again when a run starts, changes its state or makes an output; the progress of those under way; and the last
+ * one that ended, in words.
+ */
 function useRuns(filter: Filter) {
   const queries = useQueryClient();
   const [progress, setProgress] = useState<ReadonlyMap<string, number>>(new Map());
+  const [ended, setEnded] = useState("");
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
   const known = useRef(new Map<string, string>());
   useEffect(() => () => clearTimeout(timer.current), []);
@@ -154,6 +161,7 @@ function useRuns(filter: Filter) {
   useRunEvents(true, (state) => {
     if (!state) return reread();
     setProgress((progress) => new Map(progress).set(state.run, state.progress));
+    if (isOver(state.status)) setEnded(`${KINDS[state.kind as RunKind] ?? "A run"}: ${statusOf(state.status).toLowerCase()}`);
     const now = `${state.status} ${state.done}`;
     if (known.current.get(state.run) !== now) reread();
     known.current.set(state.run, now);
@@ -166,7 +174,7 @@ function useRuns(filter: Filter) {
     getNextPageParam: ({ page }) => page.nextCursor ?? undefined,
     refetchInterval: ({ state }) => (state.data?.pages.some(({ runs }) => runs.some(({ status }) => !isOver(status))) ? PACE : false),
   });
-  return { query, progress };
+  return { query, progress, ended };
 }
 
 function Choice<Key extends string>({ label, all, names, value, set }: { label: string; all: string; names: Record<Key, string>; value: Key | undefined; set: (value: string | undefined) => void }) {
