@@ -416,4 +416,17 @@ mod tests {
         }
         assert_eq!(Metadata::new(object("{}"), &object("{}"), true).0.get(), r#"{"createdBy":"agent"}"#);
     }
+
+    #[test]
+    fn metadata_is_read_inside_of_a_union() {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Either {
+            Metadata(Metadata),
+        }
+        let text = r#"{"createdBy":"agent","custom":{"a":[1.5,null]}}"#;
+        let Either::Metadata(metadata) = serde_json::from_str(text).expect("reads");
+        assert_eq!(serde_json::to_string(&metadata).expect("writes"), text);
+        assert_eq!(metadata.members()["custom"]["a"][0], 1.5);
+    }
 }
