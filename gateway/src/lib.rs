@@ -34,7 +34,6 @@ mod source_health;
 mod start;
 mod state;
 mod stored;
-mod summary;
 mod wait;
 
 pub use command_line::main;

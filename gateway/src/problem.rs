@@ -10,14 +10,12 @@ use axum::response::{IntoResponse, Response};
 use domain::canvas::CanvasRecord;
 use domain::id::NodeId;
 use domain::limits::{CONFLICT_NODES_MAX, VIOLATIONS_MAX};
-use domain::review::{CompletionReview, Finding, Validation};
+use domain::problem::{ErrorBody, ErrorCode, ErrorDetails, ErrorEnvelope};
+use domain::review::Validation;
 use domain::{API_ROOT, Violation};
 use http::header::{CACHE_CONTROL, CONTENT_RANGE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
-use serde::Serialize;
-use serde_json::{Value, json};
 use service::chain;
-use utoipa::ToSchema;
 
 /// `Retry-After` in seconds for the caps on active jobs and imports.
 pub const CAP_RETRY: u64 = 5;
@@ -51,7 +49,7 @@ pub enum Problem {
     /// A retired operation that the operator has not enabled.
     Gone(&'static str),
     /// The stored state is not what the request assumes.
-    Conflict(String, Option<Value>),
+    Conflict(String, Option<Box<ErrorDetails>>),
     /// A body over the operation's limit, in bytes.
     PayloadTooLarge(u64),
     /// A body within that limit whose parsed form would exceed the memory that is reserved for it.
@@ -63,7 +61,7 @@ pub enum Problem {
     /// Input that disagrees with what is stored.
     Unprocessable(Vec<Violation>),
     /// A write that findings of severity error block. Holds the findings and the review.
-    Blocked(Value),
+    Blocked(Box<ErrorDetails>),
     /// A limit on requests or work is reached. Holds the seconds after which to retry.
     RateLimited(String, u64),
     /// The service failed.
@@ -88,98 +86,6 @@ pub fn combine_violations<A, B>(first: Result<A>, second: Result<B>) -> Result<(
     }
 }
 
-/// The envelope of every failing response.
-#[derive(Serialize, ToSchema)]
-pub struct ErrorEnvelope {
-    /// What failed.
-    pub error: ErrorBody,
-}
-
-/// What failed.
-#[derive(Serialize, ToSchema)]
-pub struct ErrorBody {
-    /// Stable. Clients branch on it.
-    pub code: ErrorCode,
-    /// Text for people. Not part of the contract.
-    pub message: String,
-    /// Every violation, with the field that it concerns.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub fields: Vec<Violation>,
-    /// Data for the program that handles the error.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<ErrorDetails>, nullable = false)]
-    pub details: Option<Value>,
-}
-
-/// Data for the program that handles an error. Which members are present depends on the error.
-#[derive(ToSchema)]
-#[schema(rename_all = "camelCase")]
-#[expect(dead_code, reason = "the document's form of `details`, which each error builds by itself")]
-pub struct ErrorDetails {
-    /// In a revision conflict: the revision that the canvas has now.
-    #[schema(nullable = false)]
-    current_revision: Option<String>,
-    /// In a revision conflict: where to read what has changed since `baseRevision`. A path.
-    #[schema(nullable = false)]
-    changes_url: Option<String>,
-    /// In a revision conflict: plain ids of the first 50 nodes that the request names or uses and that have changed since
-    /// `baseRevision`, or have other connections or members since. Absent when `baseRevision` is not one of the last 1000 revisions.
-    #[schema(max_items = 50, nullable = false)]
-    changed_node_ids: Option<Vec<NodeId>>,
-    /// With status 402: the credits that the work costs.
-    #[schema(minimum = 0, nullable = false)]
-    credit_cost: Option<i64>,
-    /// With status 402, where the work costs more than the request allows: its `maxCredits`.
-    #[schema(minimum = 0, nullable = false)]
-    max_credits: Option<i64>,
-    /// In a blocked batch: the findings, errors first.
-    #[schema(nullable = false)]
-    findings: Option<Vec<Finding>>,
-    /// In a blocked batch: the review of the canvas as the batch would leave it.
-    #[schema(nullable = false)]
-    completion_review: Option<CompletionReview>,
-}
-
-/// The stable error codes of the contract.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ErrorCode {
-    /// 400: missing, malformed or out-of-range input.
-    InputValidationError,
-    /// 400: a body that cannot be parsed.
-    InvalidJson,
-    /// 401: the credential failed.
-    Unauthorized,
-    /// 402: the work costs more than the account or the request covers.
-    PaymentRequired,
-    /// 403: a scope or a role is missing.
-    Forbidden,
-    /// 404: the resource does not exist or is not visible.
-    NotFound,
-    /// 409: a revision conflict, a reused key, or a state that forbids it.
-    Conflict,
-    /// 410: retired.
-    Gone,
-    /// 413: the body is over the limit.
-    PayloadTooLarge,
-    /// 415: the media type of the body is not supported.
-    UnsupportedMediaType,
-    /// 422: a semantic rejection.
-    UnprocessableEntity,
-    /// 429: too many requests.
-    RateLimited,
-    /// 500: the service failed.
-    InternalError,
-    /// 502: a dependency failed.
-    UpstreamError,
-    /// 503: temporarily unable.
-    ServiceUnavailable,
-    /// 504: a dependency took too long.
-    UpstreamTimeout,
-    /// Any other status.
-    RequestFailed,
-}
-
 impl Problem {
     /// One violation of one field.
     pub fn invalid(field: impl Into<String>, message: impl Into<String>) -> Self {
@@ -195,14 +101,13 @@ impl Problem {
     /// first of the changed nodes that the request reads or writes.
     pub fn stale(canvas: &CanvasRecord, base_revision: &str, changed_nodes: Option<&[NodeId]>) -> Self {
         let since = percent_encoding::utf8_percent_encode(base_revision, percent_encoding::NON_ALPHANUMERIC);
-        let mut details = json!({
-            "currentRevision": canvas.revision,
-            "changesUrl": format!("{API_ROOT}/canvases/{}/changes?since={since}", canvas.handle),
-        });
-        if let Some(nodes) = changed_nodes {
-            details["changedNodeIds"] = json!(&nodes[..nodes.len().min(CONFLICT_NODES_MAX)]);
-        }
-        Problem::Conflict("the canvas has changed since baseRevision".into(), Some(details))
+        let details = ErrorDetails {
+            current_revision: Some(canvas.revision.clone()),
+            changes_url: Some(format!("{API_ROOT}/canvases/{}/changes?since={since}", canvas.handle)),
+            changed_node_ids: changed_nodes.map(|nodes| nodes[..nodes.len().min(CONFLICT_NODES_MAX)].to_vec()),
+            ..ErrorDetails::default()
+        };
+        Problem::Conflict("the canvas has changed since baseRevision".into(), Some(Box::new(details)))
     }
 
     /// The violations of invalid input; none for any other problem.
@@ -232,13 +137,13 @@ impl Problem {
         (status, ErrorEnvelope { error: ErrorBody { code, message, fields, details } })
     }
 
-    fn parts(self) -> (StatusCode, ErrorCode, String, Vec<Violation>, Option<Value>) {
+    fn parts(self) -> (StatusCode, ErrorCode, String, Vec<Violation>, Option<Box<ErrorDetails>>) {
         use ErrorCode as Code;
         fn plain(
             status: StatusCode,
             code: ErrorCode,
             message: impl Into<String>,
-        ) -> (StatusCode, ErrorCode, String, Vec<Violation>, Option<Value>) {
+        ) -> (StatusCode, ErrorCode, String, Vec<Violation>, Option<Box<ErrorDetails>>) {
             (status, code, message.into(), Vec::new(), None)
         }
         match self {
@@ -258,16 +163,12 @@ impl Problem {
                 plain(StatusCode::UNAUTHORIZED, Code::Unauthorized, "a valid bearer token is required")
             }
             Problem::PaymentRequired { credit_cost, max_credits } => {
-                let (message, details) = match max_credits {
-                    Some(max) => (
-                        format!("the price of the work in credits is {credit_cost}, and maxCredits is {max}"),
-                        json!({"creditCost": credit_cost, "maxCredits": max}),
-                    ),
-                    None => {
-                        ("the account's credit does not cover this work".into(), json!({"creditCost": credit_cost}))
-                    }
+                let message = match max_credits {
+                    Some(max) => format!("the price of the work in credits is {credit_cost}, and maxCredits is {max}"),
+                    None => "the account's credit does not cover this work".into(),
                 };
-                (StatusCode::PAYMENT_REQUIRED, Code::PaymentRequired, message, Vec::new(), Some(details))
+                let details = ErrorDetails { credit_cost: Some(credit_cost), max_credits, ..ErrorDetails::default() };
+                (StatusCode::PAYMENT_REQUIRED, Code::PaymentRequired, message, Vec::new(), Some(Box::new(details)))
             }
             Problem::Forbidden(message) => plain(StatusCode::FORBIDDEN, Code::Forbidden, message),
             Problem::NotFound(what) => plain(StatusCode::NOT_FOUND, Code::NotFound, format!("{what} not found")),
@@ -401,7 +302,11 @@ impl From<app::Error> for Problem {
             Error::Unprocessable(violations) => Problem::Unprocessable(violations),
             Error::Blocked(validation) => {
                 let Validation { findings, completion_review, .. } = *validation;
-                Problem::Blocked(json!({"findings": findings, "completionReview": completion_review}))
+                Problem::Blocked(Box::new(ErrorDetails {
+                    findings: Some(findings),
+                    completion_review: Some(completion_review),
+                    ..ErrorDetails::default()
+                }))
             }
             Error::PaymentRequired { credit_cost, max_credits } => {
                 Problem::PaymentRequired { credit_cost, max_credits }

@@ -8,12 +8,10 @@ use db::jobs::Windows;
 use domain::account::Scope;
 use domain::channel;
 use domain::id::{AccountUid, JobId};
-use domain::job::{ImageJob, JobDocument, JobKind, JobStatus, Record, VideoStatus, etag};
-use domain::recipe::run::{RecipeRun, RunId, RunRecord};
+use domain::job::{JobDocument, JobKind, JobStatus, Record, VideoStatus, etag};
+use domain::recipe::run::{RecipeRun, RunDocument, RunId, RunRecord};
 use http::header::{CACHE_CONTROL, ETAG, LOCATION, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, StatusCode, Uri};
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::extract::accept::Accepted;
 use crate::extract::caller::{Caller, ManageJobs};
@@ -116,17 +114,6 @@ impl Target {
 pub enum Shown {
     Job(Box<Record>),
     Recipe(Box<RunRecord>),
-}
-
-/// A run as `/runs/{runId}` returns it.
-#[derive(Serialize, ToSchema)]
-#[schema(as = Run)]
-#[serde(untagged)]
-pub enum RunDocument {
-    /// A run of image or Action work.
-    Work(Box<ImageJob>),
-    /// A run of a Recipe.
-    Recipe(Box<RecipeRun>),
 }
 
 impl Shown {

@@ -11,6 +11,8 @@ use reqwest::{Method, RequestBuilder};
 use serde_json::Value;
 use uuid::Uuid;
 
+use crate::answers;
+
 /// The path prefix of the API.
 pub const API_ROOT: &str = "/api/canvas-agent/v1";
 
@@ -186,6 +188,7 @@ impl Reply {
     /// (docs/reference/conventions.md#request-id, docs/reference/conventions.md#caching, docs/reference/errors.md#envelope).
     fn check(&self) {
         let name = &self.name;
+        self.check_answer();
         let id = self.header("x-request-id").and_then(|id| Uuid::parse_str(id).ok());
         assert!(id.is_some(), "{name}: X-Request-ID is a UUID: {self}");
         assert!(self.header("cache-control").is_some(), "{name}: says how it may be cached: {self}");
@@ -220,6 +223,19 @@ impl Reply {
         assert_eq!(self.status == 401, self.header("www-authenticate") == Some("Bearer"), "{name}: {self}");
         if self.status >= 500 {
             assert!(error.get("fields").is_none() && error.get("details").is_none(), "{name}: has no details: {self}");
+        }
+    }
+
+    /// Checks that a JSON body of the API is the answer that the contract has for it.
+    fn check_answer(&self) {
+        let (method, path) = self.name.split_once(' ').expect("a name is method and path");
+        let path = path.strip_prefix(API_ROOT).map(|rest| rest.split('?').next().unwrap_or_default());
+        let is_json = self.header("content-type") == Some("application/json") && !self.body.is_empty();
+        // `E2E_BIN_DIR` has the processes of another release, whose answers are not of this contract.
+        if let Some(path) = path.filter(|_| is_json && std::env::var_os("E2E_BIN_DIR").is_none())
+            && let Err(error) = answers::check(method, path, self.status, &self.body)
+        {
+            panic!("{}: {error}: {self}", self.name);
         }
     }
 

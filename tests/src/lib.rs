@@ -11,6 +11,7 @@
 //! Only tests use this crate, so it panics where a library would return an error.
 
 mod account;
+pub mod answers;
 pub mod api;
 mod backlog;
 mod broker;

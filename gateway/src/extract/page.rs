@@ -1,9 +1,9 @@
 //! Pages: a limit, and a cursor that is authenticated and bound to its list (docs/reference/conventions.md#cursors).
 
 use domain::limits::CURSOR_MAX;
+use domain::page::Page;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use utoipa::ToSchema;
 
 use super::query::QueryReader;
 use crate::state::App;
@@ -48,20 +48,6 @@ pub fn page_request<P: DeserializeOwned>(
         position
     });
     PageRequest { limit, after }
-}
-
-/// Position of a page in its list.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Page {
-    /// Maximum number of items of this page.
-    #[schema(minimum = 1)]
-    pub limit: u32,
-    /// Whether more items follow.
-    pub has_more: bool,
-    /// Cursor of the next page, valid with unchanged filters.
-    #[schema(max_length = 8192, required = true)]
-    pub next_cursor: Option<String>,
 }
 
 /// Cuts `items`, of which one more than `limit` was loaded, to a page. `position` returns the position of an item.

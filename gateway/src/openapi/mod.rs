@@ -21,6 +21,7 @@ use axum::Extension;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use domain::job::RunKind;
+use domain::problem::{ErrorBody, ErrorCode, ErrorDetails, ErrorEnvelope};
 use domain::stream::{CanvasStreamEvent, GoneStreamEvent, Participant, PresenceStreamEvent, RunStreamEvent};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use serde::{Serialize, Serializer};
@@ -35,7 +36,6 @@ use utoipa::openapi::{
 use utoipa::{PartialSchema, ToSchema};
 
 pub use self::examples::Recorded;
-use crate::problem::{ErrorBody, ErrorCode, ErrorDetails, ErrorEnvelope};
 use crate::routes::assets::picture::RenditionWidth;
 use crate::routes::recipes::list::VisibilityFilter;
 

@@ -87,14 +87,16 @@ const DISCRIMINATED: [Union; 3] = [
 ];
 
 /// Members that always have one value.
-const CONSTANTS: [(&str, &str, Constant); 10] = [
+const CONSTANTS: [(&str, &str, Constant); 12] = [
     ("AuthStatus", "authenticated", Constant::True),
     ("AuthStatus", "authType", Constant::Text("agent_token")),
+    ("CollectionDeleted", "deleted", Constant::True),
     ("Element", "schemaVersion", Constant::One),
     ("ElementCollection", "schemaVersion", Constant::One),
     ("ElementVersion", "schemaVersion", Constant::One),
     ("Event", "apiVersion", Constant::Text("v1")),
     ("EventRecipeRun", "operation", Constant::Text("recipe")),
+    ("ImportReview", "reviewRequired", Constant::True),
     ("RecipeRun", "kind", Constant::Text("recipe")),
     ("RecipeRun", "operation", Constant::Text("recipe")),
     ("RecipeRun", "schemaVersion", Constant::One),
@@ -122,10 +124,6 @@ pub fn refine(document: &mut Value) {
     }
     schemas.insert("RunEvent".into(), run_event());
     schemas.insert("StreamEvent".into(), stream_event());
-    // Clients are told of members that come later; requests never hold these.
-    for name in ["ModelParameter", "ModelParameterOption"] {
-        schemas[name].as_object_mut().expect("a schema").remove("additionalProperties");
-    }
     schemas["ModelParameterOption"]["properties"]["value"]["type"] = json!(["string", "number", "boolean"]);
     schemas.values_mut().for_each(refine_schema);
     let paths = document["paths"].as_object_mut().expect("a document has paths");

@@ -293,7 +293,7 @@ const TYPES: &[Type] = &[
 /// Adds the types, and refers to them.
 pub fn share(document: &mut Value) {
     let schemas = document["components"]["schemas"].as_object_mut().expect("the schemas are components");
-    let slugs: Vec<&str> = action::all().iter().map(|action| action.slug).collect();
+    let slugs: Vec<&str> = action::all().iter().map(|action| &*action.slug).collect();
     let ids: Vec<&str> = action::all().iter().map(|action| action.id.as_str()).collect();
     schemas.insert("ActionSlug".into(), json!({"type": "string", "enum": slugs}));
     schemas.insert("ActionHandle".into(), json!({"type": "string", "enum": ids}));

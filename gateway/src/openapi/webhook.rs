@@ -97,7 +97,7 @@ mod tests {
             id: format!("recipe-{id}"),
             run: format!("run:recipe-{id}"),
             status: RunStatus::Succeeded,
-            operation: "recipe",
+            operation: "recipe".into(),
             recipe_id: "a-recipe".parse().expect("an id"),
             recipe_version: "1.0.0".into(),
             canvas_id: "a-canvas".parse().expect("an id"),
@@ -115,7 +115,7 @@ mod tests {
         let event = Event {
             id: format!("event:{id}"),
             kind: EventType::RecipeRunSucceeded,
-            api_version: "v1",
+            api_version: "v1".into(),
             created_at: serde_json::from_value(json!("2026-01-02T03:04:05.678Z")).expect("a time"),
             data: EventData { run: EventRun::Recipe(Box::new(run)) },
         };

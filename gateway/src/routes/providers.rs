@@ -4,28 +4,17 @@ use axum::extract::{OriginalUri, State};
 use db::connections::Connection;
 use domain::Timestamp;
 use domain::limits::{PAGE_DEFAULT, PAGE_MAX};
-use domain::model::ProviderConnection;
+use domain::model::ConnectionList;
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::extract::caller::{Caller, Generate};
-use crate::extract::page::{ListScope, Page, page, page_request};
+use crate::extract::page::{ListScope, page, page_request};
 use crate::extract::query::QueryReader;
 use crate::models::saved;
 use crate::problem::Result;
 use crate::reply;
 use crate::state::App;
-
-/// A page of the account's connections, oldest first.
-#[derive(Serialize, ToSchema)]
-#[schema(as = ProviderConnectionList)]
-pub struct ConnectionList {
-    /// Connections, with masked API keys.
-    connections: Vec<ProviderConnection>,
-    /// Position in the list.
-    page: Page,
-}
 
 /// Position of a connection in the list.
 #[derive(PartialEq, PartialOrd, Serialize, Deserialize)]

@@ -1,12 +1,16 @@
 //! Scopes and surfaces of tokens, emails of accounts, reasons of ledger entries.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+use uuid::Uuid;
 
+use crate::Timestamp;
 use crate::graph::named;
+use crate::id::AccountUid;
 use crate::limits::EMAIL_MAX;
 
 /// Permission of a token. The order is that of lists and error messages.
@@ -229,6 +233,31 @@ pub fn is_email(text: &str) -> bool {
     text.len() <= EMAIL_MAX
         && parts.is_some_and(|(name, host)| !name.is_empty() && !host.is_empty() && !host.contains('@'))
         && !text.chars().any(|character| character.is_whitespace() || character.is_control())
+}
+
+/// The account and the permissions of the presented token.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AuthStatus {
+    /// Always true; a rejected credential is a 401.
+    pub authenticated: bool,
+    /// Always `agent_token`.
+    pub auth_type: Cow<'static, str>,
+    /// Email of the account.
+    pub email: String,
+    /// Scopes of the token, in a fixed order.
+    pub scopes: Vec<Scope>,
+    /// Id of the token.
+    pub agent_token_id: Uuid,
+    /// Label of the token.
+    pub agent_label: String,
+    /// Uid of the account (an extension).
+    pub uid: AccountUid,
+    /// Credits of the account (an extension).
+    pub credit_balance: i64,
+    /// When the token expires; null if it does not expire (an extension).
+    #[schema(required = true)]
+    pub expires_at: Option<Timestamp>,
 }
 
 #[cfg(test)]

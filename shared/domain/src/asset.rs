@@ -1,6 +1,6 @@
 //! Assets: stored pictures.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -8,6 +8,7 @@ use crate::Timestamp;
 use crate::graph::named;
 use crate::id::{AccountUid, AssetHandle, AssetId, NodeId};
 use crate::limits::RENDITION_EAGER;
+use crate::page::Page;
 
 /// Widths of the renditions that renders embed, in pixels, in order of preference. Up to [`RENDITION_EAGER`] they are
 /// those of previews, so that both share most renditions; smaller widths serve pictures that are very high.
@@ -75,7 +76,7 @@ pub struct Preview {
 }
 
 /// An asset.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Asset {
     /// Plain id of the asset.
@@ -109,6 +110,26 @@ pub struct Asset {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub node: Option<String>,
+}
+
+/// One asset.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct AssetRead {
+    /// The asset, with a new preview URL.
+    pub asset: Asset,
+    /// Whether the response repeats that of an earlier, equal upload.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub replayed: Option<bool>,
+}
+
+/// A page of assets, most recently updated first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct AssetList {
+    /// Assets, each with a new preview URL.
+    pub assets: Vec<Asset>,
+    /// Position in the list.
+    pub page: Page,
 }
 
 impl AssetRecord {

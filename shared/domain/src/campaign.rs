@@ -1,6 +1,6 @@
 //! Legacy campaigns: a brief and up to eight shots made from it. Deprecated. Rules: `docs/reference/campaigns.md`.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -101,7 +101,7 @@ pub struct Shot {
 }
 
 /// A campaign.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CampaignRun {
     /// Id of the campaign.
@@ -126,7 +126,7 @@ pub struct CampaignRun {
 }
 
 /// A shot of a campaign: one picture.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CampaignShot {
     /// Id of the shot, unique in the campaign.
@@ -147,6 +147,52 @@ pub struct CampaignShot {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub decision: Option<ShotDecision>,
+}
+
+/// A campaign.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct CampaignRead {
+    /// The campaign with its current status.
+    pub run: CampaignRun,
+    /// Whether the response repeats that of an earlier, equal request; only in responses to a start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub replayed: Option<bool>,
+}
+
+/// The newest 200 campaigns.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct CampaignList {
+    /// Campaigns of the account, newest first.
+    pub runs: Vec<CampaignRun>,
+}
+
+/// Response with a planned campaign.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct CampaignPlanned {
+    /// Plan to send with the start request, unchanged or edited.
+    pub plan: CampaignPlan,
+}
+
+/// Plan of a campaign.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CampaignPlan {
+    /// Brief of the campaign.
+    #[schema(min_length = 1, max_length = 8000)]
+    pub brief: String,
+    /// Shots of the campaign.
+    #[schema(min_items = 1, max_items = 8)]
+    pub shots: Vec<PlannedShot>,
+}
+
+/// A planned shot: one picture.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PlannedShot {
+    /// Prompt of the shot.
+    #[schema(min_length = 1, max_length = 8000)]
+    pub prompt: String,
 }
 
 impl Campaign {

@@ -1,6 +1,8 @@
 //! Events: what a webhook delivers at the end of a run. Rules: `docs/reference/webhooks.md#events`.
 
-use serde::Serialize;
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -45,7 +47,7 @@ impl EventType {
 }
 
 /// Body of a delivery. It is serialized once, when the run ends, and is the same in every attempt.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Event {
     /// Id of the event, `event:<uuid>`; the same in all attempts.
@@ -54,7 +56,7 @@ pub struct Event {
     #[serde(rename = "type")]
     pub kind: EventType,
     /// Version of the API: always `v1`.
-    pub api_version: &'static str,
+    pub api_version: Cow<'static, str>,
     /// When the run ended.
     pub created_at: Timestamp,
     /// Subject of the event.
@@ -62,14 +64,14 @@ pub struct Event {
 }
 
 /// Subject of an event.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct EventData {
     /// The run that ended.
     pub run: EventRun,
 }
 
 /// A run that ended.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(untagged)]
 pub enum EventRun {
     /// An image or Action run as a read serves it, without preview URLs and delivery state.
@@ -79,7 +81,7 @@ pub enum EventRun {
 }
 
 /// A Recipe run in an event. It contains no text values; read the run to get them.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EventRecipeRun {
     /// Id of the run, `recipe-<uuid>`.
@@ -89,7 +91,7 @@ pub struct EventRecipeRun {
     /// Terminal status of the run.
     pub status: RunStatus,
     /// Operation of the run: always `recipe`.
-    pub operation: &'static str,
+    pub operation: Cow<'static, str>,
     /// Plain id of the Recipe.
     pub recipe_id: RecipeId,
     /// Version of the Recipe.
@@ -109,7 +111,7 @@ pub struct EventRecipeRun {
 }
 
 /// An output of a Recipe run in an event.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EventOutput {
     /// Key of the output.
@@ -133,7 +135,7 @@ impl Event {
         Self {
             id: format!("event:{id}"),
             kind: EventType::of_image_job(&run),
-            api_version: "v1",
+            api_version: "v1".into(),
             created_at,
             data: EventData { run: EventRun::Job(Box::new(run)) },
         }
@@ -157,7 +159,7 @@ impl Event {
             id: run.id.to_string(),
             run: run.id.handle(),
             status: run.status,
-            operation: "recipe",
+            operation: "recipe".into(),
             recipe_id: run.recipe.clone(),
             recipe_version: run.recipe_version.to_string(),
             canvas_id: run.canvas.id.clone(),
@@ -167,6 +169,6 @@ impl Event {
             stand_in: run.plan.is_stand_in(),
         };
         let data = EventData { run: EventRun::Recipe(Box::new(run)) };
-        Self { id: format!("event:{id}"), kind, api_version: "v1", created_at, data }
+        Self { id: format!("event:{id}"), kind, api_version: "v1".into(), created_at, data }
     }
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::graph::named;
-use crate::id::{AssetId, NodeId};
+use crate::id::{AssetHandle, AssetId, CanvasHandle, NodeId};
 
 /// What to import. The form of the URL has passed the egress guard.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -178,6 +178,120 @@ pub struct Discovery {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[schema(required = false)]
     pub limited: bool,
+}
+
+/// An imported picture.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ImportedImage {
+    /// Handle of the asset, `asset:<ownerUid>:<id>`.
+    pub asset_id: AssetHandle,
+    /// Handle of the node, `node:<id>`.
+    pub node_id: String,
+    /// Media type, detected from the bytes.
+    #[schema(pattern = "^image/(png|jpeg|webp|gif)$")]
+    pub media_type: String,
+    /// Width in pixels.
+    #[schema(minimum = 1)]
+    pub width: u32,
+    /// Height in pixels.
+    #[schema(minimum = 1)]
+    pub height: u32,
+    /// Size of the file in bytes.
+    #[schema(minimum = 1, maximum = 52_428_800)]
+    pub bytes: u64,
+    /// URL that the bytes came from, after redirects.
+    #[schema(format = Uri)]
+    pub source_image_url: String,
+    /// Preview URL, a short-lived capability for this picture; do not store it.
+    #[schema(format = Uri)]
+    pub preview_url: String,
+    /// Markdown image link.
+    pub markdown: String,
+}
+
+/// Result of an image import.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ImageImport {
+    /// Handle of the canvas, `canvas:<ownerUid>:<id>`.
+    pub canvas_id: CanvasHandle,
+    /// Canvas revision that the import created.
+    pub canvas_revision: String,
+    /// URL of the canvas for people.
+    #[schema(format = Uri)]
+    pub canvas_url: String,
+    /// Whether the response repeats that of an earlier, equal request.
+    pub replayed: bool,
+    /// The imported picture.
+    pub image: ImportedImage,
+}
+
+/// Outcome of a product import.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(tag = "status", rename_all = "snake_case")]
+pub enum ProductImport {
+    /// The pack is on the canvas.
+    Succeeded(ImportedPack),
+    /// A person has to decide or check first; nothing was imported.
+    ReviewRequired(ImportReview),
+}
+
+/// An imported pack of pictures.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ImportedPack {
+    /// Whether the response repeats that of an earlier, equal request.
+    pub replayed: bool,
+    /// Handle of the canvas, `canvas:<ownerUid>:<id>`.
+    pub canvas_id: CanvasHandle,
+    /// Canvas revision that the import created.
+    pub canvas_revision: String,
+    /// URL of the canvas for people.
+    #[schema(format = Uri)]
+    pub canvas_url: String,
+    /// The product page.
+    pub page: ProductPage,
+    /// The variant that the pictures show.
+    pub variant: Variant,
+    /// The Section that holds the pictures.
+    pub pack: PackSection,
+    /// Imported pictures, in the order of the page.
+    #[schema(min_items = 1, max_items = 12)]
+    pub images: Vec<ImportedImage>,
+    /// How the pictures were found.
+    pub discovery: Discovery,
+}
+
+/// The Section of a pack.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PackSection {
+    /// Plain id of the Section node, which its members carry as `metadata.sectionId`.
+    pub section_id: NodeId,
+    /// Title of the Section.
+    pub title: String,
+    /// Number of pictures in the Section.
+    #[schema(minimum = 1, maximum = 12)]
+    pub image_count: usize,
+}
+
+/// An import that a person has to decide on or check.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ImportReview {
+    /// Always `true`.
+    pub review_required: bool,
+    /// Why a person has to decide or check.
+    pub reason: ReviewReason,
+    /// Handle of the canvas, `canvas:<ownerUid>:<id>`.
+    pub canvas_id: CanvasHandle,
+    /// The product page.
+    pub page: ProductPage,
+    /// What the page says about variants.
+    pub variant: Variant,
+    /// What was found on the page.
+    pub discovery: Discovery,
 }
 
 /// Why an import failed.

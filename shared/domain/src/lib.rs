@@ -22,6 +22,8 @@ pub mod message;
 pub mod model;
 pub mod object;
 pub mod operation;
+pub mod page;
+pub mod problem;
 pub mod recipe;
 pub mod review;
 pub mod stream;

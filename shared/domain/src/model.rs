@@ -8,6 +8,7 @@ use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 
 use crate::graph::named;
 use crate::job::ChosenModel;
+use crate::page::{CatalogEntry, Page};
 
 named! {
     /// Kind of provider that runs a model.
@@ -125,7 +126,6 @@ named! {
 
 /// An option of a model's parameter.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
 pub struct ModelParameterOption {
     /// Label for people.
     pub label: String,
@@ -139,7 +139,7 @@ pub struct ModelParameterOption {
 
 /// A parameter of a model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct ModelParameter {
     /// Field of the request, such as `prompt`, `references`, `size` or `quality`; for videos also `durationSeconds` or
     /// `aspectRatio`.
@@ -176,7 +176,7 @@ impl ModelParameter {
 }
 
 /// A model that the caller can run.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Model {
     /// Opaque key of the model.
@@ -219,7 +219,7 @@ pub struct Model {
 }
 
 /// A saved connection to a third-party provider.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ProviderConnection {
     /// Plain id of the connection.
@@ -234,6 +234,51 @@ pub struct ProviderConnection {
     pub masked_key: String,
     /// Ids of the models that the connection runs.
     pub models: Vec<String>,
+}
+
+/// One model.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ModelRead {
+    /// The model; the caller can run it.
+    pub model: Model,
+}
+
+/// A page of models: saved connections, oldest first, then the managed runtime, each in catalog order.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ModelList {
+    /// Models that the caller's scopes allow; text models are not listed.
+    pub models: Vec<Model>,
+    /// Position in the list.
+    pub page: Page,
+}
+
+/// A page of models in short.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ModelSummaries {
+    /// Models in short: provider, capabilities, price and estimated duration of one output.
+    pub models: Vec<CatalogEntry>,
+    /// Position in the list.
+    pub page: Page,
+}
+
+/// A page of models.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(untagged)]
+pub enum ModelPage {
+    /// Models with their parameters.
+    Full(ModelList),
+    /// Models in short, with `view=summary`.
+    Summary(ModelSummaries),
+}
+
+/// A page of the account's connections, oldest first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = ProviderConnectionList)]
+pub struct ConnectionList {
+    /// Connections, with masked API keys.
+    pub connections: Vec<ProviderConnection>,
+    /// Position in the list.
+    pub page: Page,
 }
 
 /// Schema of the kinds that a connection can have.

@@ -9,8 +9,10 @@ use utoipa::ToSchema;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Schema, Type};
 
+use crate::canvas::MutationResult;
 use crate::graph::{NodeType, Position, Purpose, Role, named};
 use crate::limits::ARRANGED_MAX;
+use crate::review::DryRun;
 
 /// Distance between arranged nodes, and between a Section's edge and its members, in canvas units.
 pub const GAP: f64 = 40.0;
@@ -307,4 +309,14 @@ pub struct NodePatch {
     #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub kind: Option<NodeType>,
+}
+
+/// Result of a batch.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(untagged)]
+pub enum OperationsAnswer {
+    /// Result of an applied batch.
+    Applied(Box<MutationResult>),
+    /// Result of a validated batch.
+    Tried(Box<DryRun>),
 }

@@ -295,7 +295,7 @@ pub struct DeliveryReview {
 }
 
 /// What a batch would do. Ids of created records are provisional.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Proposal {
     /// Number of operations.
@@ -320,7 +320,7 @@ fn always_provisional() -> Object {
 }
 
 /// What a batch would delete.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DestructiveImpact {
     /// Whether the batch deletes anything.
@@ -334,7 +334,7 @@ pub struct DestructiveImpact {
 }
 
 /// Response to a dry run.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DryRun {
     /// The canvas as it is; nothing was written.
@@ -344,6 +344,15 @@ pub struct DryRun {
     /// What the batch would delete.
     pub destructive_impact: DestructiveImpact,
     /// Findings that the batch would leave.
+    pub validation: Validation,
+}
+
+/// A canvas and its review.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct CanvasReview {
+    /// Summary of the canvas.
+    pub canvas: CanvasSummary,
+    /// Findings and completion review.
     pub validation: Validation,
 }
 

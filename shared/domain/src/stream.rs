@@ -8,7 +8,7 @@ use crate::id::CanvasHandle;
 use crate::job::{JobStatus, RunKind};
 
 /// Data of the event `canvas`: a canvas and its present revision.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct CanvasStreamEvent {
     /// Handle of the canvas, `canvas:<ownerUid>:<id>`.
     pub canvas: CanvasHandle,
@@ -17,14 +17,14 @@ pub struct CanvasStreamEvent {
 }
 
 /// Data of the event `gone`: a canvas that can no longer be followed.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct GoneStreamEvent {
     /// Handle of the canvas, `canvas:<ownerUid>:<id>`.
     pub canvas: CanvasHandle,
 }
 
 /// Data of the event `presence`: who follows a canvas.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct PresenceStreamEvent {
     /// Handle of the canvas, `canvas:<ownerUid>:<id>`.
     pub canvas: CanvasHandle,
@@ -43,7 +43,7 @@ pub struct Participant {
 }
 
 /// Data of the event `run`: the present state of a run or job.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct RunStreamEvent {
     /// Handle of the run, `run:<id>`; of a video, which has no run, handle of the job, `job:<uuid>`.
     pub run: String,

@@ -1,10 +1,10 @@
 //! What is wrong with a request, field by field.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 /// One invalid field of a request.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Violation {
     /// Path of the field, such as `operations[3].node.width`, `params.height` or `webhook.url`.
     pub field: String,

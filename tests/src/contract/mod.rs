@@ -166,7 +166,7 @@ pub fn built() -> impl Iterator<Item = Endpoint> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
     use serde_json::{Value, json};
@@ -175,7 +175,7 @@ mod tests {
     use crate::API_ROOT;
 
     /// The committed contract document. A test of the gateway compares it with the routes.
-    pub(super) fn document() -> Value {
+    pub(crate) fn document() -> Value {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../gateway/openapi.json");
         let text = std::fs::read_to_string(path).expect("the contract document is committed");
         serde_json::from_str(&text).expect("it is JSON")
@@ -198,7 +198,7 @@ mod tests {
     }
 
     /// The operations of the document, by method and path relative to the API's root.
-    pub(super) fn operations(document: &Value) -> BTreeMap<(String, String), Value> {
+    pub(crate) fn operations(document: &Value) -> BTreeMap<(String, String), Value> {
         let paths = document["paths"].as_object().expect("paths");
         let operations = paths.iter().flat_map(|(path, item)| {
             let path = path.strip_prefix(API_ROOT).unwrap_or(path);

@@ -6,12 +6,13 @@ use domain::Timestamp;
 use domain::account::LedgerReason;
 use domain::id::JobId;
 use domain::limits::{PAGE_DEFAULT, PAGE_MAX};
+use domain::page::Page;
 use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::console::person::Person;
-use crate::extract::page::{ListScope, Page, page, page_request};
+use crate::extract::page::{ListScope, page, page_request};
 use crate::extract::query::QueryReader;
 use crate::problem::Result;
 use crate::reply;

@@ -4,6 +4,7 @@ use axum::extract::{OriginalUri, State};
 use db::deliveries::operation::{self, After, ListedDelivery, Replay};
 use domain::Timestamp;
 use domain::limits::{PAGE_DEFAULT, PAGE_MAX};
+use domain::page::Page;
 use domain::webhook::{DeliveryState, DeliveryStatus};
 use http::StatusCode;
 use serde::Serialize;
@@ -11,7 +12,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::console::person::Person;
-use crate::extract::page::{ListScope, Page, page, page_request};
+use crate::extract::page::{ListScope, page, page_request};
 use crate::extract::path::PathText;
 use crate::extract::query::QueryReader;
 use crate::problem::{Problem, Result};

@@ -201,7 +201,7 @@ fn action_lines<'a>(forms: &Forms<'a>, params: &[&'a Value]) -> (String, Vec<Str
     let names = forms.members(first).into_iter().map(|member| member.name);
     let (common, own): (Vec<&str>, Vec<&str>) = names.partition(|name| is_common(name));
     let lines = action::all().iter().zip(params).map(|(action, params)| {
-        let inputs: Vec<&str> = action.inputs.iter().map(|input| input.id).collect();
+        let inputs: Vec<&str> = action.inputs.iter().map(|input| &*input.id).collect();
         format!("- `{}` [{}] {}", action.slug, inputs.join(", "), forms.object(params, &common))
     });
     (format!("All take {}.", forms.object(first, &own)), lines.collect())

@@ -15,10 +15,10 @@ const COLOR: &str = "^#([0-9A-Fa-f]{3}|[0-9A-Fa-f]{6}|[0-9A-Fa-f]{8})$";
 pub(super) fn add(schemas: &mut Value) {
     let mut forms = Vec::new();
     for action in action::all() {
-        let name = format!("{}Parameters", camel(action.slug));
+        let name = format!("{}Parameters", camel(&action.slug));
         forms.push(json!({"$ref": format!("#/components/schemas/{name}")}));
         let mut parameters = parameters(action);
-        if let Some(rule) = together(action.slug) {
+        if let Some(rule) = together(&action.slug) {
             extend(&mut parameters, rule);
         }
         schemas[name] = parameters;
@@ -39,8 +39,8 @@ pub(super) fn add(schemas: &mut Value) {
 
 /// `params` of one Action.
 fn parameters(action: &Action) -> Value {
-    let properties = action.parameters.iter().map(|parameter| (parameter.id.to_owned(), parameter_schema(parameter)));
-    let required: Vec<&str> = action.parameters.iter().filter(|it| it.required).map(|it| it.id).collect();
+    let properties = action.parameters.iter().map(|parameter| (parameter.id.to_string(), parameter_schema(parameter)));
+    let required: Vec<&str> = action.parameters.iter().filter(|it| it.required).map(|it| &*it.id).collect();
     let mut schema = json!({
         "type": "object", "description": action.summary, "additionalProperties": false,
         "properties": properties.collect::<Map<_, _>>(),
@@ -61,8 +61,8 @@ fn parameter_schema(parameter: &Parameter) -> Value {
 
 /// A schema with what the parameter is, and its default.
 fn described(mut schema: Value, parameter: &Parameter) -> Value {
-    let described = if parameter.description.is_empty() { parameter.title } else { parameter.description };
-    schema["description"] = described.into();
+    let described = if parameter.description.is_empty() { &parameter.title } else { &parameter.description };
+    schema["description"] = (&**described).into();
     // `shapes` turns it into words: generators make a member with a default mandatory.
     if let Some(default) = &parameter.default {
         schema["default"] = default.clone();
@@ -72,7 +72,7 @@ fn described(mut schema: Value, parameter: &Parameter) -> Value {
 
 /// The component for parameters that several Actions have in the same form.
 fn shared_type(parameter: &Parameter) -> Option<&'static str> {
-    match (parameter.kind, parameter.id) {
+    match (parameter.kind, &*parameter.id) {
         (ParameterType::Color, _) => Some("Color"),
         (_, "anchor") => Some("Anchor"),
         (_, "format") => Some("OutputFormat"),

@@ -1,46 +1,16 @@
 //! `GET /actions` (docs/reference/actions.md#list-actions).
 
 use axum::extract::{OriginalUri, State};
-use domain::action::{self, Action};
+use domain::action::{self, ActionList, ActionPage, ActionSummaries, DefinedAction};
 use domain::limits::{ACTION_QUERY_MAX, PAGE_DEFAULT, PAGE_MAX};
-use serde::Serialize;
-use utoipa::ToSchema;
+use domain::page::CatalogEntry;
 
 use crate::extract::caller::{Caller, ReadCanvas};
-use crate::extract::page::{ListScope, Page, page, page_request};
+use crate::extract::page::{ListScope, page, page_request};
 use crate::extract::query::QueryReader;
 use crate::problem::Result;
 use crate::reply;
 use crate::state::App;
-use crate::summary::CatalogEntry;
-
-/// A page of Actions, in a fixed order.
-#[derive(Serialize, ToSchema)]
-pub struct ActionList {
-    /// Actions with their full schemas.
-    actions: Vec<&'static Action>,
-    /// Position in the list.
-    page: Page,
-}
-
-/// A page of Actions in short.
-#[derive(Serialize, ToSchema)]
-pub struct ActionSummaries {
-    /// Actions in short.
-    actions: Vec<CatalogEntry>,
-    /// Position in the list.
-    page: Page,
-}
-
-/// A page of Actions.
-#[derive(Serialize, ToSchema)]
-#[serde(untagged)]
-pub enum ActionPage {
-    /// Actions with their full schemas.
-    Full(ActionList),
-    /// Actions in short, with `view=summary`.
-    Summary(ActionSummaries),
-}
 
 /// List Image Actions
 ///
@@ -65,18 +35,20 @@ pub async fn list(State(app): State<App>, caller: Caller<ReadCanvas>, OriginalUr
     // The position of an Action is the index of its slug in the fixed order.
     let request = page_request::<String>(&app, &mut query, &scope, PAGE_DEFAULT, PAGE_MAX);
     query.finish()?;
-    let matches = |action: &&Action| {
-        [action.slug, action.title, action.summary].iter().any(|field| field.to_lowercase().contains(&text))
+    let matches = |action: &&DefinedAction| {
+        [&action.slug, &action.title, &action.summary].iter().any(|field| field.to_lowercase().contains(&text))
     };
     let start = request
         .after
         .and_then(|slug| action::all().iter().position(|action| action.slug == slug))
         .map_or(0, |last| last + 1);
-    let mut actions: Vec<&'static Action> = action::all()[start..].iter().filter(matches).collect();
-    let page = page(&app, &scope, request.limit, &mut actions, |action| action.slug);
-    let entry = |action: &&Action| CatalogEntry::new(action.id.clone(), action.title, action.summary);
+    let mut actions: Vec<&'static DefinedAction> = action::all()[start..].iter().filter(matches).collect();
+    let page = page(&app, &scope, request.limit, &mut actions, |action| &action.slug);
+    let entry = |action: &&DefinedAction| CatalogEntry::new(action.id.clone(), &action.title, &action.summary);
     Ok(reply::ok(&match in_short {
         true => ActionPage::Summary(ActionSummaries { actions: actions.iter().map(entry).collect(), page }),
-        false => ActionPage::Full(ActionList { actions, page }),
+        false => {
+            ActionPage::Full(ActionList { actions: actions.iter().map(|action| action.document()).collect(), page })
+        }
     }))
 }

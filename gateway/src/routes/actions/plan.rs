@@ -5,7 +5,7 @@
 
 use domain::Violation;
 use domain::action::{
-    Action, ChangeAspectRatioParams, CropParams, Ratio, ResizeParams, RotateParams, SideBySideCompositeParams,
+    ChangeAspectRatioParams, CropParams, DefinedAction, Ratio, ResizeParams, RotateParams, SideBySideCompositeParams,
 };
 use domain::asset::AssetRecord;
 use raster::crop::{self, Crop, CropPosition};
@@ -30,12 +30,12 @@ pub struct Estimate {
 
 /// The estimate of an Action on these inputs, or why it cannot succeed.
 pub fn estimate(
-    action: &Action,
+    action: &DefinedAction,
     params: &Map<String, Value>,
     inputs: &[AssetRecord],
 ) -> Result<Estimate, Vec<Violation>> {
     let sizes: Vec<Size> = inputs.iter().map(size).collect();
-    let planned = match (action.slug, &*sizes) {
+    let planned = match (&*action.slug, &*sizes) {
         ("resize", [image]) => plan_resize(params, *image),
         ("crop", [image]) => plan_crop(params, *image),
         ("change-aspect-ratio", [image]) => plan_ratio(params, *image),

@@ -2,21 +2,12 @@
 
 use std::str::FromStr;
 
-use domain::action::{self, Action};
-use serde::Serialize;
-use utoipa::ToSchema;
+use domain::action::{self, ActionRead, DefinedAction};
 
 use crate::extract::caller::{Caller, ReadCanvas};
 use crate::extract::path::PathText;
 use crate::problem::{Problem, Result};
 use crate::reply;
-
-/// One Action.
-#[derive(Serialize, ToSchema)]
-pub struct ActionRead {
-    /// The Action with its parameter schema.
-    action: &'static Action,
-}
 
 /// Read the schema of an Image Action
 ///
@@ -29,11 +20,11 @@ pub struct ActionRead {
     responses((status = 200, description = "The Action.", body = ActionRead))
 )]
 pub async fn read(_caller: Caller<ReadCanvas>, params: PathText) -> Result {
-    Ok(reply::ok(&ActionRead { action: action_of(&params)? }))
+    Ok(reply::ok(&ActionRead { action: action_of(&params)?.document() }))
 }
 
 /// The Action that the path names; 400 for a malformed key, 404 for an unknown one.
-pub fn action_of(params: &PathText) -> Result<&'static Action> {
+pub fn action_of(params: &PathText) -> Result<&'static DefinedAction> {
     let ActionKey(slug) = params.parameter("actionKey")?;
     action::find(&slug).ok_or(Problem::NotFound("action"))
 }

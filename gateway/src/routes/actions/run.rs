@@ -9,7 +9,7 @@ use canvas::targets::Link;
 use db::PgConnection;
 use db::accounts::Credential;
 use domain::Violation;
-use domain::action::Action;
+use domain::action::DefinedAction;
 use domain::asset::AssetRecord;
 use domain::canvas::CanvasRecord;
 use domain::graph::{Named, Node, NodeType, Purpose};
@@ -134,7 +134,7 @@ struct Checked {
 
 /// An Action whose input pictures are not looked up yet.
 struct Run {
-    action: &'static Action,
+    action: &'static DefinedAction,
     destination: Destination,
     inputs: Vec<Named>,
     params: Map<String, Value>,
@@ -147,7 +147,7 @@ impl RunRequest {
         self,
         guard: &Guard,
         account: &AccountUid,
-        action: Option<&&'static Action>,
+        action: Option<&&'static DefinedAction>,
     ) -> Result<Checked, Vec<Violation>> {
         let mut check = Check::default();
         let webhook = webhook_of(&mut check, guard, self.webhook);
@@ -172,7 +172,7 @@ impl RunRequest {
         }
         let mut params = self.params;
         if let Some(action) = action {
-            let names: Vec<_> = action.inputs.iter().map(|input| input.id).collect();
+            let names: Vec<_> = action.inputs.iter().map(|input| &*input.id).collect();
             let is_other = self.inputs.get().is_some_and(|inputs| inputs.len() != names.len());
             check.note_if(is_other, "inputs", format!("must be {}: {}", names.len(), names.join(", ")));
             if let Field::Absent = params {
@@ -205,7 +205,7 @@ impl Checked {
         self,
         app: &'a App,
         caller: &'a Credential,
-        action: &'static Action,
+        action: &'static DefinedAction,
         lenient: bool,
         trace: Trace,
     ) -> StartJob<'a, Run> {
@@ -261,8 +261,8 @@ impl Work for Run {
         let inputs = self.inputs.iter().zip(assets);
         let inputs = inputs.map(|(named, asset)| JobInput { handle: named.to_string(), asset: asset.handle }).collect();
         let request = Request::Action(ActionRequest {
-            slug: self.action.slug.into(),
-            version: self.action.version.into(),
+            slug: self.action.slug.to_string(),
+            version: self.action.version.to_string(),
             params: self.params.clone(),
             inputs,
             target,

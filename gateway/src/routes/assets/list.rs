@@ -2,26 +2,15 @@
 
 use axum::extract::{OriginalUri, State};
 use db::canvases::After;
-use domain::asset::Asset;
+use domain::asset::AssetList;
 use domain::limits::{ASSET_PAGE_MAX, PAGE_DEFAULT};
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::extract::caller::{Caller, ReadAsset};
-use crate::extract::page::{ListScope, Page, page, page_request};
+use crate::extract::page::{ListScope, page, page_request};
 use crate::extract::query::QueryReader;
 use crate::problem::{Problem, Result};
 use crate::reply;
 use crate::state::App;
-
-/// A page of assets, most recently updated first.
-#[derive(Serialize, ToSchema)]
-pub struct AssetList {
-    /// Assets, each with a new preview URL.
-    assets: Vec<Asset>,
-    /// Position in the list.
-    page: Page,
-}
 
 /// List assets of the account or of a canvas
 ///

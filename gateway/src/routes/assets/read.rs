@@ -1,10 +1,8 @@
 //! `GET /assets/{assetId}`.
 
 use axum::extract::{OriginalUri, State};
-use domain::asset::Asset;
+use domain::asset::AssetRead;
 use domain::id::{AccountUid, AssetHandle, AssetRef};
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::extract::caller::{Caller, ReadAsset};
 use crate::extract::path::PathText;
@@ -12,17 +10,6 @@ use crate::extract::query::QueryReader;
 use crate::problem::{Problem, Result, combine_violations};
 use crate::reply;
 use crate::state::App;
-
-/// One asset.
-#[derive(Serialize, ToSchema)]
-pub struct AssetRead {
-    /// The asset, with a new preview URL.
-    pub asset: Asset,
-    /// Whether the response repeats that of an earlier, equal upload.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    pub replayed: Option<bool>,
-}
 
 /// Read one asset
 ///

@@ -2,9 +2,9 @@
 
 use axum::Extension;
 use axum::extract::State;
-use domain::campaign::CampaignStatus;
+use domain::campaign::{CampaignRead, CampaignStatus};
 
-use super::{CampaignRead, id_of, load, require_switched_on};
+use super::{id_of, load, require_switched_on};
 use crate::extract::caller::{Caller, ManageCampaigns};
 use crate::extract::path::PathText;
 use crate::observe::Trace;

@@ -1,10 +1,8 @@
 //! `GET /campaigns`.
 
 use axum::extract::{OriginalUri, State};
-use domain::campaign::{Campaign, CampaignRun};
+use domain::campaign::{Campaign, CampaignList};
 use domain::id::CanvasRef;
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::extract::caller::{Caller, ManageCampaigns};
 use crate::extract::owner::with_owner;
@@ -12,13 +10,6 @@ use crate::extract::query::QueryReader;
 use crate::problem::{Problem, Result};
 use crate::reply;
 use crate::state::App;
-
-/// The newest 200 campaigns.
-#[derive(Serialize, ToSchema)]
-pub struct CampaignList {
-    /// Campaigns of the account, newest first.
-    runs: Vec<CampaignRun>,
-}
 
 /// List legacy campaigns
 ///

@@ -13,12 +13,10 @@ pub mod start;
 
 use axum::middleware;
 use axum::response::Response;
-use domain::campaign::{Campaign, CampaignRun};
+use domain::campaign::Campaign;
 use domain::id::AccountUid;
 use http::HeaderValue;
 use http::header::{HeaderName, LINK};
-use serde::Serialize;
-use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use uuid::Uuid;
@@ -29,17 +27,6 @@ use crate::state::App;
 
 /// Date since which campaigns are deprecated (RFC 9745): 2026-01-01T00:00:00Z.
 const DEPRECATED_SINCE: &str = "@1767225600";
-
-/// A campaign.
-#[derive(Serialize, ToSchema)]
-pub struct CampaignRead {
-    /// The campaign with its current status.
-    run: CampaignRun,
-    /// Whether the response repeats that of an earlier, equal request; only in responses to a start.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    replayed: Option<bool>,
-}
 
 /// The routes; every response carries the deprecation headers.
 pub fn router() -> OpenApiRouter<App> {

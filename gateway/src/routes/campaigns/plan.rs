@@ -3,8 +3,9 @@
 use axum::extract::State;
 use domain::Violation;
 use domain::campaign;
+use domain::campaign::{CampaignPlan, CampaignPlanned, PlannedShot};
 use domain::id::{AccountUid, CanvasHandle};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::require_switched_on;
@@ -40,34 +41,6 @@ impl CampaignPlanRequest {
         let canvas = canvas_of(&mut check, self.canvas_id, Field::Absent, account);
         check.finish(|| Some((canvas?, self.brief.given()?, self.shot_count.given()?)))
     }
-}
-
-/// Response with a planned campaign.
-#[derive(Serialize, ToSchema)]
-pub struct CampaignPlanned {
-    /// Plan to send with the start request, unchanged or edited.
-    plan: CampaignPlan,
-}
-
-/// Plan of a campaign.
-#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct CampaignPlan {
-    /// Brief of the campaign.
-    #[schema(min_length = 1, max_length = 8000)]
-    pub brief: String,
-    /// Shots of the campaign.
-    #[schema(min_items = 1, max_items = 8)]
-    pub shots: Vec<PlannedShot>,
-}
-
-/// A planned shot: one picture.
-#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct PlannedShot {
-    /// Prompt of the shot.
-    #[schema(min_length = 1, max_length = 8000)]
-    pub prompt: String,
 }
 
 /// Plan a legacy campaign

@@ -1,8 +1,9 @@
 //! `GET /campaigns/{runId}`.
 
 use axum::extract::State;
+use domain::campaign::CampaignRead;
 
-use super::{CampaignRead, id_of, load};
+use super::{id_of, load};
 use crate::extract::caller::{Caller, ManageCampaigns};
 use crate::extract::path::PathText;
 use crate::problem::Result;

@@ -4,11 +4,11 @@ use std::collections::HashSet;
 
 use axum::extract::State;
 use domain::Violation;
-use domain::campaign::ShotDecision;
+use domain::campaign::{CampaignRead, ShotDecision};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::{CampaignRead, id_of, load, require_switched_on};
+use super::{id_of, load, require_switched_on};
 use crate::extract::caller::{Caller, ManageCampaigns};
 use crate::extract::draft::Check;
 use crate::extract::json::{Input, JsonBody};

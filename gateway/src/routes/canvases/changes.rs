@@ -4,13 +4,11 @@
 use std::time::Duration;
 
 use axum::extract::{OriginalUri, State};
-use domain::canvas::{Activity, Changes, Connection, Node};
+use domain::canvas::CanvasChanges;
 use domain::id::{AccountUid, CanvasHandle};
 use domain::limits::{BASE_REVISION_MAX, CHANGES_GRAPH_MAX};
 use http::HeaderMap;
-use serde::Serialize;
 use tokio::time::{Instant, timeout_at};
-use utoipa::ToSchema;
 
 use crate::extract::caller::ReadCanvas;
 use crate::extract::canvas::CanvasAccess;
@@ -20,32 +18,6 @@ use crate::problem::{Problem, Result, combine_violations};
 use crate::reply;
 use crate::state::App;
 use crate::wait::{during, preferred_wait};
-
-/// Changes between two revisions.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct CanvasChanges {
-    /// The revision that the request named.
-    since: String,
-    /// The current revision.
-    revision: String,
-    /// Whether the lists are complete. `false`: `since` is not one of the last 1000 revisions, or `include=graph` would return
-    /// more than 1000 nodes and connections; the lists are empty, and the canvas must be read again.
-    complete: bool,
-    /// Changed nodes and connections. What was both created and deleted since `since` is in no list.
-    #[serde(flatten)]
-    changes: Changes,
-    /// The nodes in `changedNodeIds`, in the order of creation. Present with `include=graph`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, max_items = 1000)]
-    nodes: Option<Vec<Node>>,
-    /// The connections in `changedConnectionIds`, in the order of creation. Present with `include=graph`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, max_items = 1000)]
-    connections: Option<Vec<Connection>>,
-    /// Activity entries since `since`, at most 50, newest first.
-    activity: Vec<Activity>,
-}
 
 /// Read what changed since a revision, or wait for a change
 ///

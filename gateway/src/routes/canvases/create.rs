@@ -3,12 +3,12 @@
 use axum::extract::State;
 use db::canvases::NewCanvas;
 use domain::Violation;
-use domain::canvas::{CanvasRecord, CanvasType};
+use domain::canvas::{CanvasRead, CanvasRecord, CanvasType};
 use domain::id::{CanvasHandle, CanvasId};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::read::{CanvasRead, document_of};
+use super::read::document_of;
 use crate::extract::caller::{Caller, WriteCanvas};
 use crate::extract::draft::{Check, Field};
 use crate::extract::json::{Input, JsonBody};

@@ -2,26 +2,15 @@
 
 use axum::extract::{OriginalUri, State};
 use db::canvases::After;
-use domain::canvas::CanvasSummary;
+use domain::canvas::CanvasList;
 use domain::limits::CANVAS_PAGE_MAX;
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::extract::caller::{Caller, ReadCanvas};
-use crate::extract::page::{ListScope, Page, page, page_request};
+use crate::extract::page::{ListScope, page, page_request};
 use crate::extract::query::QueryReader;
 use crate::problem::Result;
 use crate::reply;
 use crate::state::App;
-
-/// A page of canvases, most recently updated first.
-#[derive(Serialize, ToSchema)]
-pub struct CanvasList {
-    /// Owned and shared canvases in one list.
-    canvases: Vec<CanvasSummary>,
-    /// Position in the list.
-    page: Page,
-}
 
 /// List canvases, owned and shared
 ///

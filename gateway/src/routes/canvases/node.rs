@@ -1,10 +1,8 @@
 //! `GET /canvases/{canvasId}/nodes/{nodeId}` (docs/reference/canvases.md#read-a-node).
 
 use axum::extract::State;
-use domain::canvas::{CanvasSummary, Connection, Node};
+use domain::canvas::NodeRead;
 use domain::id::NodeId;
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::extract::caller::ReadCanvas;
 use crate::extract::canvas::CanvasAccess;
@@ -12,28 +10,6 @@ use crate::extract::path::PathText;
 use crate::problem::{Problem, Result, combine_violations};
 use crate::reply;
 use crate::state::App;
-
-/// A node with its connections.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct NodeRead {
-    /// The node.
-    node: Node,
-    /// Connections that end at the node.
-    incoming: Vec<Connection>,
-    /// Connections that start at the node.
-    outgoing: Vec<Connection>,
-    /// Summary of the canvas.
-    canvas: CanvasSummary,
-    /// Preview URL of the picture that the node shows.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(format = Uri, nullable = false)]
-    preview_url: Option<String>,
-    /// Remaining lifetime of the preview URL, in seconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(minimum = 1, nullable = false)]
-    preview_expires_in_seconds: Option<u64>,
-}
 
 /// Read one node with its connections
 ///

@@ -4,27 +4,16 @@
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use domain::canvas::{Activity, Canvas, CanvasRecord};
+use domain::canvas::{CanvasRead, CanvasRecord};
 use domain::id::{AccountUid, CanvasHandle};
 use http::header::{CACHE_CONTROL, ETAG, VARY};
 use http::{HeaderMap, HeaderValue, StatusCode};
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::extract::caller::ReadCanvas;
 use crate::extract::canvas::CanvasAccess;
 use crate::problem::{Problem, Result};
 use crate::reply::{self, none_match};
 use crate::state::App;
-
-/// A canvas and its recent activity.
-#[derive(Serialize, ToSchema)]
-pub struct CanvasRead {
-    /// The canvas with its whole graph.
-    canvas: Canvas,
-    /// The newest 50 activity entries, newest first.
-    activity: Vec<Activity>,
-}
 
 /// Read a whole canvas
 ///

@@ -3,25 +3,13 @@
 
 use axum::extract::State;
 use canvas::{Graph, Touched};
-use domain::canvas::CanvasSummary;
-use domain::review::Validation;
-use serde::Serialize;
-use utoipa::ToSchema;
+use domain::review::CanvasReview;
 
 use crate::extract::caller::ReadCanvas;
 use crate::extract::canvas::CanvasAccess;
 use crate::problem::{Problem, Result};
 use crate::reply;
 use crate::state::App;
-
-/// A canvas and its review.
-#[derive(Serialize, ToSchema)]
-pub struct CanvasReview {
-    /// Summary of the canvas.
-    canvas: CanvasSummary,
-    /// Findings and completion review.
-    validation: Validation,
-}
 
 /// Review a canvas as it is
 ///

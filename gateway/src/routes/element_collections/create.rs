@@ -1,9 +1,9 @@
 //! `POST /element-collections`.
 
 use axum::extract::State;
-use domain::element::{ElementCollection, Listed};
+use domain::element::{CollectionRead, Listed};
 use http::StatusCode;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::extract::caller::{Caller, WriteElements};
@@ -22,13 +22,6 @@ pub struct CollectionName {
 }
 
 impl Input for CollectionName {}
-
-/// One collection.
-#[derive(Serialize, ToSchema)]
-pub struct CollectionRead {
-    /// The collection in its present state.
-    pub collection: ElementCollection,
-}
 
 /// Create an Element collection
 ///

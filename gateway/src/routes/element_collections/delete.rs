@@ -1,9 +1,9 @@
 //! `DELETE /element-collections/{collectionId}` (docs/reference/elements.md#delete-a-collection).
 
 use axum::extract::State;
-use domain::element::{ElementCollection, Listed};
+use domain::element::{CollectionDeleted, Listed};
 use domain::id::ElementCollectionId;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::extract::caller::{Caller, WriteElements};
@@ -24,16 +24,6 @@ pub struct DeleteCollection {
 }
 
 impl Input for DeleteCollection {}
-
-/// A deleted collection.
-#[derive(Serialize, ToSchema)]
-pub struct CollectionDeleted {
-    /// Always `true`.
-    #[schema(schema_with = only::<true>)]
-    deleted: bool,
-    /// The collection before its deletion.
-    collection: ElementCollection,
-}
 
 /// Delete an Element collection
 ///

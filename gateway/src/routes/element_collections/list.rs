@@ -2,26 +2,15 @@
 
 use axum::extract::{OriginalUri, State};
 use db::canvases::After;
-use domain::element::{ElementCollection, Listed};
+use domain::element::{CollectionList, Listed};
 use domain::limits::{PAGE_DEFAULT, PAGE_MAX};
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::extract::caller::{Caller, ReadElements};
-use crate::extract::page::{ListScope, Page, page, page_request};
+use crate::extract::page::{ListScope, page, page_request};
 use crate::extract::query::QueryReader;
 use crate::problem::Result;
 use crate::reply;
 use crate::state::App;
-
-/// A page of collections, most recently updated first.
-#[derive(Serialize, ToSchema)]
-pub struct CollectionList {
-    /// Collections of the account.
-    collections: Vec<ElementCollection>,
-    /// Position in the list.
-    page: Page,
-}
 
 /// List Element collections
 ///

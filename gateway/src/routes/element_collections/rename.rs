@@ -1,10 +1,10 @@
 //! `PATCH /element-collections/{collectionId}`.
 
 use axum::extract::State;
-use domain::element::Listed;
+use domain::element::{CollectionRead, Listed};
 use domain::id::ElementCollectionId;
 
-use super::create::{CollectionName, CollectionRead};
+use super::create::CollectionName;
 use crate::extract::caller::{Caller, WriteElements};
 use crate::extract::json::JsonBody;
 use crate::extract::path::PathText;

@@ -7,7 +7,7 @@ use std::hash::Hash;
 use domain::Violation;
 use domain::element::{Content, ElementType};
 use domain::id::{AccountUid, AssetId, ElementCollectionId};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::extract::draft::{Check, Field};
@@ -69,13 +69,6 @@ pub fn note_repeated<T: Eq + Hash>(check: &mut Check, field: &str, ids: &[Field<
         let is_repeated = id.get().is_some_and(|id| !seen.insert(id));
         check.note_if(is_repeated, format!("{field}[{index}]"), "was given before");
     }
-}
-
-/// One Element.
-#[derive(Serialize, ToSchema)]
-pub struct ElementRead {
-    /// The Element with its newest version.
-    pub element: domain::element::Element,
 }
 
 /// Violations of pictures that the account does not have.

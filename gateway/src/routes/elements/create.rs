@@ -2,14 +2,12 @@
 
 use axum::extract::State;
 use domain::Violation;
-use domain::element::{Content, ElementRecord, ElementType, Listed};
+use domain::element::{Content, ElementRead, ElementRecord, ElementType, Listed};
 use domain::id::{AssetId, ElementCollectionId};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::body::{
-    ElementContent, ElementRead, all, note_repeated, require_known, unknown_collections, unknown_images,
-};
+use super::body::{ElementContent, all, note_repeated, require_known, unknown_collections, unknown_images};
 use crate::extract::caller::{Caller, WriteElements};
 use crate::extract::draft::{Check, Field};
 use crate::extract::json::{Input, JsonBody};

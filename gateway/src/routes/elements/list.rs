@@ -2,27 +2,16 @@
 
 use axum::extract::{OriginalUri, State};
 use db::canvases::After;
-use domain::element::{Element, Lifecycle, Listed};
+use domain::element::{ElementList, Lifecycle, Listed};
 use domain::limits::{ELEMENT_QUERY_MAX, PAGE_DEFAULT, PAGE_MAX};
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::extract::caller::{Caller, ReadElements};
-use crate::extract::page::{ListScope, Page, page, page_request};
+use crate::extract::page::{ListScope, page, page_request};
 use crate::extract::query::QueryReader;
 use crate::problem::Result;
 use crate::reply;
 use crate::source_health::Sources;
 use crate::state::App;
-
-/// A page of Elements, most recently updated first.
-#[derive(Serialize, ToSchema)]
-pub struct ElementList {
-    /// Elements, each with its newest version.
-    elements: Vec<Element>,
-    /// Position in the list.
-    page: Page,
-}
 
 /// List Elements
 ///

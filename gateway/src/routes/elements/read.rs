@@ -2,11 +2,8 @@
 //! (docs/reference/elements.md#read-an-element).
 
 use axum::extract::{OriginalUri, State};
-use domain::element::{ElementRef, ElementVersion, Listed, version_number};
-use serde::Serialize;
-use utoipa::ToSchema;
+use domain::element::{ElementOrVersion, ElementRead, ElementRef, Listed, VersionRead, version_number};
 
-use super::body::ElementRead;
 use crate::extract::caller::{Caller, ReadElements};
 use crate::extract::path::PathText;
 use crate::extract::query::QueryReader;
@@ -14,24 +11,6 @@ use crate::problem::{Problem, Result, combine_violations};
 use crate::reply;
 use crate::source_health::Sources;
 use crate::state::App;
-
-/// One version of an Element.
-#[derive(Serialize, ToSchema)]
-pub struct VersionRead {
-    /// The version; it never changes.
-    version: ElementVersion,
-}
-
-/// The Element, or the requested version of it.
-#[derive(Serialize, ToSchema)]
-#[serde(untagged)]
-#[expect(dead_code, reason = "names the two forms of the answer for the contract document")]
-pub enum ElementOrVersion {
-    /// Response to a request without a version.
-    Element(ElementRead),
-    /// Response to a request with a version.
-    Version(VersionRead),
-}
 
 /// Read an Element or one of its versions
 ///

@@ -2,16 +2,14 @@
 
 use axum::extract::State;
 use domain::Violation;
-use domain::element::{Content, ElementRecord, Lifecycle, Listed};
+use domain::element::{Content, ElementRead, ElementRecord, Lifecycle, Listed};
 use domain::id::{ElementCollectionId, ElementId};
 use serde::Deserialize;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::Schema;
 use utoipa::{PartialSchema, ToSchema};
 
-use super::body::{
-    ElementContent, ElementRead, all, note_repeated, require_known, unknown_collections, unknown_images,
-};
+use super::body::{ElementContent, all, note_repeated, require_known, unknown_collections, unknown_images};
 use crate::extract::caller::{Caller, WriteElements};
 use crate::extract::draft::{Check, Field};
 use crate::extract::json::{Input, JsonBody, only};

@@ -1,29 +1,18 @@
 //! `GET /elements/{elementId}/versions`.
 
 use axum::extract::{OriginalUri, State};
-use domain::element::{ElementVersion, Listed};
+use domain::element::{Listed, VersionList};
 use domain::id::ElementId;
 use domain::limits::{PAGE_DEFAULT, PAGE_MAX};
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::extract::caller::{Caller, ReadElements};
-use crate::extract::page::{ListScope, Page, page, page_request};
+use crate::extract::page::{ListScope, page, page_request};
 use crate::extract::path::PathText;
 use crate::extract::query::QueryReader;
 use crate::problem::{Problem, Result, combine_violations};
 use crate::reply;
 use crate::source_health::Sources;
 use crate::state::App;
-
-/// A page of an Element's versions, newest first.
-#[derive(Serialize, ToSchema)]
-pub struct VersionList {
-    /// Versions; they never change.
-    versions: Vec<ElementVersion>,
-    /// Position in the list.
-    page: Page,
-}
 
 /// List the versions of an Element
 ///

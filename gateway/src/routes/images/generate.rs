@@ -3,13 +3,14 @@
 use axum::Extension;
 use axum::extract::State;
 use domain::job::{ImageJob, JobOperation, StartQuote};
+use domain::problem::ErrorEnvelope;
 use http::HeaderMap;
 
 use super::body::ImageStart;
 use crate::extract::caller::{Caller, GenerateImages};
 use crate::extract::json::JsonBody;
 use crate::observe::Trace;
-use crate::problem::{ErrorEnvelope, Result};
+use crate::problem::Result;
 use crate::state::App;
 
 /// Generate images

@@ -5,23 +5,24 @@ use axum::extract::State;
 use db::accounts::Credential;
 use domain::Violation;
 use domain::id::{AccountUid, CanvasHandle};
-use domain::import::{ImportOutcome, Request};
+use domain::import::{ImageImport, ImportOutcome, Request};
 use domain::job::canvas_url;
+use domain::problem::ErrorEnvelope;
 use egress::Guard;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::json;
 use url::Url;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::{ImportedImage, Start, answer};
+use super::{Start, answer, image_document};
 use crate::extract::caller::{Caller, ImportImage};
 use crate::extract::canvas::canvas_of;
 use crate::extract::draft::{Check, Field};
 use crate::extract::idempotency::fingerprint;
 use crate::extract::json::{Input, JsonBody};
 use crate::observe::Trace;
-use crate::problem::{ErrorEnvelope, Problem, Result};
+use crate::problem::{Problem, Result};
 use crate::reply;
 use crate::state::App;
 
@@ -81,23 +82,6 @@ impl ImageImportRequest {
     }
 }
 
-/// Result of an image import.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ImageImport {
-    /// Handle of the canvas, `canvas:<ownerUid>:<id>`.
-    canvas_id: CanvasHandle,
-    /// Canvas revision that the import created.
-    canvas_revision: String,
-    /// URL of the canvas for people.
-    #[schema(format = Uri)]
-    canvas_url: String,
-    /// Whether the response repeats that of an earlier, equal request.
-    replayed: bool,
-    /// The imported picture.
-    image: ImportedImage,
-}
-
 /// Import a public picture
 ///
 /// Fetches one picture from a public HTTPS URL, stores it as an asset and shows it in a new image node. Use it to
@@ -130,7 +114,7 @@ pub async fn import(
         canvas_revision: imported.revision.clone(),
         canvas_url: canvas_url(&app.config.public_url, &start.canvas),
         replayed: answer.replayed,
-        image: ImportedImage::of(&app, &start.canvas, image),
+        image: image_document(&app, &start.canvas, image),
         canvas_id: start.canvas,
     }))
 }

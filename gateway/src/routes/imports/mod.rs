@@ -18,11 +18,9 @@ use db::imports::NewImport;
 use db::tasks::NewTask;
 use domain::id::{AccountUid, AssetHandle, CanvasHandle};
 use domain::idempotency;
-use domain::import::{Failure, FailureKind, Image, ImportOutcome, Request};
+use domain::import::{Failure, FailureKind, Image, ImportOutcome, ImportedImage, Request};
 use domain::message::{Queue, TaskKind};
-use serde::Serialize;
 use tokio::time::{Instant, timeout_at};
-use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::extract::caller::Caller;
@@ -177,51 +175,20 @@ fn problem(failure: Failure) -> Problem {
     }
 }
 
-/// An imported picture.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ImportedImage {
-    /// Handle of the asset, `asset:<ownerUid>:<id>`.
-    asset_id: AssetHandle,
-    /// Handle of the node, `node:<id>`.
-    node_id: String,
-    /// Media type, detected from the bytes.
-    #[schema(pattern = "^image/(png|jpeg|webp|gif)$")]
-    media_type: String,
-    /// Width in pixels.
-    #[schema(minimum = 1)]
-    width: u32,
-    /// Height in pixels.
-    #[schema(minimum = 1)]
-    height: u32,
-    /// Size of the file in bytes.
-    #[schema(minimum = 1, maximum = 52_428_800)]
-    bytes: u64,
-    /// URL that the bytes came from, after redirects.
-    #[schema(format = Uri)]
-    source_image_url: String,
-    /// Preview URL, a short-lived capability for this picture; do not store it.
-    #[schema(format = Uri)]
-    preview_url: String,
-    /// Markdown image link.
-    markdown: String,
-}
-
-impl ImportedImage {
-    fn of(app: &App, canvas: &CanvasHandle, image: &Image) -> Self {
-        let asset_id = AssetHandle { owner: canvas.owner.clone(), id: image.asset.clone() };
-        let preview = app.previews.make(&app.keys, &asset_id, service::clock::now());
-        Self {
-            node_id: image.node.handle(),
-            media_type: image.media_type.clone(),
-            width: image.width,
-            height: image.height,
-            bytes: image.bytes,
-            source_image_url: image.source_url.clone(),
-            markdown: format!("![{}]({})", escaped(&image.title), preview.url),
-            preview_url: preview.url,
-            asset_id,
-        }
+/// The served form of an imported picture.
+fn image_document(app: &App, canvas: &CanvasHandle, image: &Image) -> ImportedImage {
+    let asset_id = AssetHandle { owner: canvas.owner.clone(), id: image.asset.clone() };
+    let preview = app.previews.make(&app.keys, &asset_id, service::clock::now());
+    ImportedImage {
+        node_id: image.node.handle(),
+        media_type: image.media_type.clone(),
+        width: image.width,
+        height: image.height,
+        bytes: image.bytes,
+        source_image_url: image.source_url.clone(),
+        markdown: format!("![{}]({})", escaped(&image.title), preview.url),
+        preview_url: preview.url,
+        asset_id,
     }
 }
 

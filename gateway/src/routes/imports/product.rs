@@ -5,24 +5,25 @@ use axum::Extension;
 use axum::extract::State;
 use db::accounts::Credential;
 use domain::Violation;
-use domain::id::{AccountUid, CanvasHandle, NodeId};
-use domain::import::{Discovery, ImportOutcome, ProductPage, Request, ReviewReason, Variant};
+use domain::id::{AccountUid, CanvasHandle};
+use domain::import::{ImportOutcome, ImportReview, ImportedPack, PackSection, ProductImport, Request};
 use domain::job::canvas_url;
+use domain::problem::ErrorEnvelope;
 use egress::Guard;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::json;
 use url::Url;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::{ImportedImage, Start, answer};
+use super::{Start, answer, image_document};
 use crate::extract::caller::{Caller, ImportProduct};
 use crate::extract::canvas::canvas_of;
 use crate::extract::draft::{Check, Field};
 use crate::extract::idempotency::fingerprint;
-use crate::extract::json::{Input, JsonBody, only};
+use crate::extract::json::{Input, JsonBody};
 use crate::observe::Trace;
-use crate::problem::{ErrorEnvelope, Problem, Result};
+use crate::problem::{Problem, Result};
 use crate::reply;
 use crate::state::App;
 
@@ -81,74 +82,6 @@ impl ProductImportRequest {
     }
 }
 
-/// Outcome of a product import.
-#[derive(Serialize, ToSchema)]
-#[serde(tag = "status", rename_all = "snake_case")]
-pub enum ProductImport {
-    /// The pack is on the canvas.
-    Succeeded(ImportedPack),
-    /// A person has to decide or check first; nothing was imported.
-    ReviewRequired(ImportReview),
-}
-
-/// An imported pack of pictures.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ImportedPack {
-    /// Whether the response repeats that of an earlier, equal request.
-    replayed: bool,
-    /// Handle of the canvas, `canvas:<ownerUid>:<id>`.
-    canvas_id: CanvasHandle,
-    /// Canvas revision that the import created.
-    canvas_revision: String,
-    /// URL of the canvas for people.
-    #[schema(format = Uri)]
-    canvas_url: String,
-    /// The product page.
-    page: ProductPage,
-    /// The variant that the pictures show.
-    variant: Variant,
-    /// The Section that holds the pictures.
-    pack: PackSection,
-    /// Imported pictures, in the order of the page.
-    #[schema(min_items = 1, max_items = 12)]
-    images: Vec<ImportedImage>,
-    /// How the pictures were found.
-    discovery: Discovery,
-}
-
-/// The Section of a pack.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct PackSection {
-    /// Plain id of the Section node, which its members carry as `metadata.sectionId`.
-    section_id: NodeId,
-    /// Title of the Section.
-    title: String,
-    /// Number of pictures in the Section.
-    #[schema(minimum = 1, maximum = 12)]
-    image_count: usize,
-}
-
-/// An import that a person has to decide on or check.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ImportReview {
-    /// Always true.
-    #[schema(schema_with = only::<true>)]
-    review_required: bool,
-    /// Why a person has to decide or check.
-    reason: ReviewReason,
-    /// Handle of the canvas, `canvas:<ownerUid>:<id>`.
-    canvas_id: CanvasHandle,
-    /// The product page.
-    page: ProductPage,
-    /// What the page says about variants.
-    variant: Variant,
-    /// What was found on the page.
-    discovery: Discovery,
-}
-
 /// Import a product page's gallery
 ///
 /// Reads a public product page and stores up to 12 pictures of its gallery as assets and nodes in one new
@@ -184,7 +117,7 @@ pub async fn import(
                 page: pack.page,
                 variant: pack.variant,
                 pack: PackSection { section_id: pack.section, title: pack.title, image_count: imported.images.len() },
-                images: imported.images.iter().map(|image| ImportedImage::of(&app, &canvas, image)).collect(),
+                images: imported.images.iter().map(|image| image_document(&app, &canvas, image)).collect(),
                 discovery: pack.discovery,
                 canvas_id: canvas,
             })

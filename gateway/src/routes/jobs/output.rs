@@ -3,13 +3,14 @@
 use axum::extract::State;
 use blob::BlobKey;
 use domain::job::{JobKind, JobStatus};
+use domain::problem::ErrorEnvelope;
 use http::header::{CACHE_CONTROL, CONTENT_DISPOSITION};
 use http::{HeaderMap, Method};
 
 use crate::extract::caller::{Caller, ManageJobs};
 use crate::extract::path::{JobInPath, PathText};
 use crate::openapi::Binary;
-use crate::problem::{ErrorEnvelope, Problem, Result, combine_violations};
+use crate::problem::{Problem, Result, combine_violations};
 use crate::runs::{View, load};
 use crate::state::App;
 use crate::stored::{self, Selection};

@@ -2,46 +2,16 @@
 
 use axum::extract::{OriginalUri, State};
 use domain::limits::{MODEL_QUERY_MAX, PAGE_DEFAULT, PAGE_MAX};
-use domain::model::{Capability, Model, ProviderKind};
-use serde::Serialize;
-use utoipa::ToSchema;
+use domain::model::{Capability, Model, ModelList, ModelPage, ModelSummaries, ProviderKind};
+use domain::page::CatalogEntry;
 
 use crate::extract::caller::{Caller, Generate};
-use crate::extract::page::{ListScope, Page, page, page_request};
+use crate::extract::page::{ListScope, page, page_request};
 use crate::extract::query::QueryReader;
 use crate::models::{ModelPosition, Runnable};
 use crate::problem::Result;
 use crate::reply;
 use crate::state::App;
-use crate::summary::CatalogEntry;
-
-/// A page of models: saved connections, oldest first, then the managed runtime, each in catalog order.
-#[derive(Serialize, ToSchema)]
-pub struct ModelList {
-    /// Models that the caller's scopes allow; text models are not listed.
-    models: Vec<Model>,
-    /// Position in the list.
-    page: Page,
-}
-
-/// A page of models in short.
-#[derive(Serialize, ToSchema)]
-pub struct ModelSummaries {
-    /// Models in short: provider, capabilities, price and estimated duration of one output.
-    models: Vec<CatalogEntry>,
-    /// Position in the list.
-    page: Page,
-}
-
-/// A page of models.
-#[derive(Serialize, ToSchema)]
-#[serde(untagged)]
-pub enum ModelPage {
-    /// Models with their parameters.
-    Full(ModelList),
-    /// Models in short, with `view=summary`.
-    Summary(ModelSummaries),
-}
 
 /// List runnable models
 ///

@@ -3,22 +3,13 @@
 use std::str::FromStr;
 
 use axum::extract::State;
-use domain::model::{Model, is_model_key};
-use serde::Serialize;
-use utoipa::ToSchema;
+use domain::model::{ModelRead, is_model_key};
 
 use crate::extract::caller::{Caller, Generate};
 use crate::extract::path::PathText;
 use crate::problem::{Problem, Result};
 use crate::reply;
 use crate::state::App;
-
-/// One model.
-#[derive(Serialize, ToSchema)]
-pub struct ModelRead {
-    /// The model; the caller can run it.
-    model: Model,
-}
 
 /// Key of a model in a path: `^[A-Za-z0-9_-]{8,600}$`, with or without the prefix `model:`.
 struct ModelKey(String);

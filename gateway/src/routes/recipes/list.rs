@@ -3,46 +3,17 @@
 use axum::extract::{OriginalUri, State};
 use db::canvases::After;
 use domain::limits::{PAGE_DEFAULT, PAGE_MAX, RECIPE_QUERY_MAX};
-use domain::recipe::{Recipe, RecipeRecord, Visibility};
-use serde::Serialize;
+use domain::page::CatalogEntry;
+use domain::recipe::{RecipeList, RecipePage, RecipeRecord, RecipeSummaries, Visibility};
 use utoipa::ToSchema;
 
 use crate::extract::caller::{Caller, ReadCanvas};
-use crate::extract::page::{ListScope, Page, page, page_request};
+use crate::extract::page::{ListScope, page, page_request};
 use crate::extract::query::QueryReader;
 use crate::models::steps::of_recipe;
 use crate::problem::Result;
 use crate::reply;
 use crate::state::App;
-use crate::summary::CatalogEntry;
-
-/// A page of Recipes, most recently changed first.
-#[derive(Serialize, ToSchema)]
-pub struct RecipeList {
-    /// Recipes, each in its newest version.
-    recipes: Vec<Recipe>,
-    /// Position in the list.
-    page: Page,
-}
-
-/// A page of Recipes in short.
-#[derive(Serialize, ToSchema)]
-pub struct RecipeSummaries {
-    /// Recipes in short.
-    recipes: Vec<CatalogEntry>,
-    /// Position in the list.
-    page: Page,
-}
-
-/// A page of Recipes.
-#[derive(Serialize, ToSchema)]
-#[serde(untagged)]
-pub enum RecipePage {
-    /// Recipes with their ports.
-    Full(RecipeList),
-    /// Recipes in short, with `view=summary`.
-    Summary(RecipeSummaries),
-}
 
 /// Values of the parameter `visibility`, for the contract document.
 #[derive(ToSchema)]

@@ -3,9 +3,7 @@
 use axum::extract::{OriginalUri, State};
 use domain::id::RecipeId;
 use domain::limits::RECIPE_VERSION_MAX;
-use domain::recipe::{Recipe, Version};
-use serde::Serialize;
-use utoipa::ToSchema;
+use domain::recipe::{RecipeRead, Version};
 
 use crate::extract::caller::{Caller, ReadCanvas};
 use crate::extract::path::PathText;
@@ -14,13 +12,6 @@ use crate::models::steps::of_recipe;
 use crate::problem::{Problem, Result, combine_violations};
 use crate::reply;
 use crate::state::App;
-
-/// One Recipe.
-#[derive(Serialize, ToSchema)]
-pub struct RecipeRead {
-    /// The Recipe in the requested version.
-    recipe: Recipe,
-}
 
 /// Read a Recipe
 ///

@@ -2,13 +2,14 @@
 
 use axum::Extension;
 use axum::extract::State;
+use domain::recipe::run::RunDocument;
 use http::Uri;
 
 use crate::extract::caller::{Caller, ManageJobs};
 use crate::extract::path::PathText;
 use crate::observe::Trace;
 use crate::problem::Result;
-use crate::runs::{RunDocument, Target, cancel_record};
+use crate::runs::{Target, cancel_record};
 use crate::state::App;
 
 /// Cancel a run

@@ -2,26 +2,15 @@
 
 use axum::extract::{OriginalUri, State};
 use db::runs::{After, Filter};
-use domain::job::{JobStatus, RunKind, RunSummary};
+use domain::job::{JobStatus, RunKind, RunList};
 use domain::limits::{PAGE_DEFAULT, PAGE_MAX};
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::extract::caller::{Caller, ManageJobs};
-use crate::extract::page::{ListScope, Page, page, page_request};
+use crate::extract::page::{ListScope, page, page_request};
 use crate::extract::query::QueryReader;
 use crate::problem::{Problem, Result};
 use crate::reply;
 use crate::state::App;
-
-/// A page of jobs and Recipe runs, newest first.
-#[derive(Serialize, ToSchema)]
-pub struct RunList {
-    /// Summaries; a read of the handle has the rest.
-    runs: Vec<RunSummary>,
-    /// Position in the list.
-    page: Page,
-}
 
 /// List runs and jobs
 ///

@@ -1,12 +1,13 @@
 //! `GET /runs/{runId}`.
 
 use axum::extract::{OriginalUri, State};
+use domain::recipe::run::RunDocument;
 use http::HeaderMap;
 
 use crate::extract::caller::{Caller, ManageJobs};
 use crate::extract::path::PathText;
 use crate::problem::{Result, combine_violations};
-use crate::runs::{Detail, RunDocument, Target, read_record};
+use crate::runs::{Detail, Target, read_record};
 use crate::state::App;
 
 /// Read a run, or wait for it to change

@@ -12,6 +12,7 @@ use domain::channel;
 use domain::id::{AccountUid, JobId};
 use domain::idempotency::{Fingerprint, StoredOutcome};
 use domain::job::{JobOperation, Request, StartQuote, VideoJob, VideoRequest};
+use domain::problem::ErrorEnvelope;
 use serde_json::json;
 
 use super::body::VideoStart;
@@ -22,7 +23,7 @@ use crate::extract::idempotency::fingerprint;
 use crate::extract::json::JsonBody;
 use crate::models::choose;
 use crate::observe::Trace;
-use crate::problem::{ErrorEnvelope, Result};
+use crate::problem::Result;
 use crate::start::{answer, quote, with_cap};
 use crate::state::App;
 

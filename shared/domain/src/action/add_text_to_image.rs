@@ -5,14 +5,14 @@ use serde_json::json;
 
 use super::cost::Cost;
 use super::parts::{Definition, anchor, color, image, no_check, number, plain, select, whole};
-use super::{Action, Parameter, ParameterType};
+use super::{DefinedAction, Parameter, ParameterType};
 
 /// Longest text, in characters.
 const TEXT_MAX: usize = 500;
 
-pub(super) fn action() -> Action {
+pub(super) fn action() -> DefinedAction {
     let offset = |id, title| Parameter {
-        description: "In pixels. Positive values move right and down, whatever the anchor.",
+        description: "In pixels. Positive values move right and down, whatever the anchor.".into(),
         default: Some(json!(0)),
         ..whole(id, title)
     };
@@ -25,50 +25,53 @@ pub(super) fn action() -> Action {
         output: "The picture with the text on it.",
         parameters: [
             Parameter {
-                description: "The text to write. A line break begins a new line.",
+                description: "The text to write. A line break begins a new line.".into(),
                 required: true,
                 max_length: Some(TEXT_MAX),
                 ..plain("text", "Text", ParameterType::Text)
             },
-            Parameter { description: "Position of the text box.", ..anchor("bottom") },
+            Parameter { description: "Position of the text box.".into(), ..anchor("bottom") },
             offset("offsetX", "Offset to the right"),
             offset("offsetY", "Offset down"),
             Parameter {
-                description: "Typeface of Latin, Greek and Cyrillic letters; other scripts have one form.",
+                description: "Typeface of Latin, Greek and Cyrillic letters; other scripts have one form.".into(),
                 ..select("font", "Font", "sans", &[("sans", "Sans serif"), ("serif", "Serif"), ("mono", "Monospaced")])
             },
             Parameter {
-                description: "Weight of the letters.",
+                description: "Weight of the letters.".into(),
                 ..select("weight", "Weight", "bold", &[("regular", "Regular"), ("bold", "Bold")])
             },
             Parameter {
-                description: "Size of the letters, in percent of the picture's height.",
+                description: "Size of the letters, in percent of the picture's height.".into(),
                 ..number("size", "Size", (0.5, 50.0), 6.0)
             },
-            Parameter { description: "Color of the letters.", ..color("color", "Color", "#ffffff") },
+            Parameter { description: "Color of the letters.".into(), ..color("color", "Color", "#ffffff") },
             Parameter {
-                description: "Alignment of the lines in the box, whatever the direction of the text.",
+                description: "Alignment of the lines in the box, whatever the direction of the text.".into(),
                 ..select("align", "Align", "center", &[("left", "Left"), ("center", "Center"), ("right", "Right")])
             },
             Parameter {
-                description: "Greatest width of the box with its padding, in percent of the picture's width.",
+                description: "Greatest width of the box with its padding, in percent of the picture's width.".into(),
                 ..number("maxWidth", "Greatest width", (10.0, 100.0), 90.0)
             },
             Parameter {
-                description: "Distance from line to line, as a multiple of the size.",
+                description: "Distance from line to line, as a multiple of the size.".into(),
                 ..number("lineHeight", "Line height", (0.8, 3.0), 1.2)
             },
             Parameter {
-                description: "Color of the outline of the letters.",
+                description: "Color of the outline of the letters.".into(),
                 ..color("strokeColor", "Stroke color", "#000000")
             },
             Parameter {
-                description: "Width of the outline, half of it inside the letters, in percent of the size.",
+                description: "Width of the outline, half of it inside the letters, in percent of the size.".into(),
                 ..number("strokeWidth", "Stroke width", (0.0, 20.0), 0.0)
             },
-            Parameter { description: "Background of the text box.", ..color("background", "Background", "#00000000") },
             Parameter {
-                description: "Distance from the text to the edges of its box, in percent of the size.",
+                description: "Background of the text box.".into(),
+                ..color("background", "Background", "#00000000")
+            },
+            Parameter {
+                description: "Distance from the text to the edges of its box, in percent of the size.".into(),
                 ..number("padding", "Padding", (0.0, 100.0), 30.0)
             },
         ],

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::cost::Cost;
 use super::parts::{Definition, anchor, color, image, plain, select};
-use super::{Action, Parameter, ParameterOption, ParameterType};
+use super::{DefinedAction, Parameter, ParameterOption, ParameterType};
 use crate::Violation;
 
 /// Length of the longest ratio, `100.00:100.00`.
@@ -14,7 +14,7 @@ const RATIO_LENGTH_MAX: usize = 13;
 /// Ratios that a control suggests. Any other ratio is accepted as well.
 const SUGGESTED: [&str; 10] = ["1:1", "4:5", "5:4", "3:4", "4:3", "2:3", "3:2", "9:16", "16:9", "21:9"];
 
-pub(super) fn action() -> Action {
+pub(super) fn action() -> DefinedAction {
     Definition {
         slug: "change-aspect-ratio",
         title: "Change aspect ratio",
@@ -24,14 +24,19 @@ pub(super) fn action() -> Action {
         output: "The picture in the requested ratio.",
         parameters: [
             Parameter {
-                description: "Width to height, such as 16:9 or 1.91:1; each a number from 1 to 100 with at most two decimals.",
+                description:
+                    "Width to height, such as 16:9 or 1.91:1; each a number from 1 to 100 with at most two decimals."
+                        .into(),
                 required: true,
                 max_length: Some(RATIO_LENGTH_MAX),
-                options: SUGGESTED.iter().map(|ratio| ParameterOption { value: json!(ratio), label: ratio }).collect(),
+                options: SUGGESTED
+                    .iter()
+                    .map(|ratio| ParameterOption { value: json!(ratio), label: (*ratio).into() })
+                    .collect(),
                 ..plain("ratio", "Ratio", ParameterType::Text)
             },
             Parameter {
-                description: "Whether the picture is cropped to the ratio or padded to it.",
+                description: "Whether the picture is cropped to the ratio or padded to it.".into(),
                 ..select(
                     "mode",
                     "Mode",
@@ -40,7 +45,7 @@ pub(super) fn action() -> Action {
                 )
             },
             anchor("center"),
-            Parameter { description: "Color of the padding.", ..color("background", "Background", "#ffffff") },
+            Parameter { description: "Color of the padding.".into(), ..color("background", "Background", "#ffffff") },
         ],
         check: well_formed,
     }

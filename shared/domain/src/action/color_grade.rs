@@ -4,10 +4,13 @@ use serde::Deserialize;
 
 use super::cost::Cost;
 use super::parts::{Definition, image, no_check, number, select};
-use super::{Action, Parameter};
+use super::{DefinedAction, Parameter};
 
-pub(super) fn action() -> Action {
-    let percent = |id, title, description| Parameter { description, ..number(id, title, (-100.0, 100.0), 0.0) };
+pub(super) fn action() -> DefinedAction {
+    let percent = |id, title, description: &'static str| Parameter {
+        description: description.into(),
+        ..number(id, title, (-100.0, 100.0), 0.0)
+    };
     Definition {
         slug: "color-grade",
         title: "Color grade",
@@ -17,7 +20,7 @@ pub(super) fn action() -> Action {
         output: "The graded picture.",
         parameters: [
             Parameter {
-                description: "In stops (EV); each stop doubles the light.",
+                description: "In stops (EV); each stop doubles the light.".into(),
                 ..number("exposure", "Exposure", (-5.0, 5.0), 0.0)
             },
             percent("brightness", "Brightness", "From black (-100) to twice as bright (100)."),
@@ -29,11 +32,11 @@ pub(super) fn action() -> Action {
             percent("highlights", "Highlights", "Darkens or brightens the bright parts."),
             percent("shadows", "Shadows", "Darkens or brightens the dark parts."),
             Parameter {
-                description: "Above 1 brightens the middle tones.",
+                description: "Above 1 brightens the middle tones.".into(),
                 ..number("gamma", "Gamma", (0.1, 5.0), 1.0)
             },
             Parameter {
-                description: "A look, applied after everything else.",
+                description: "A look, applied after everything else.".into(),
                 ..select(
                     "preset",
                     "Preset",
@@ -50,7 +53,7 @@ pub(super) fn action() -> Action {
                 )
             },
             Parameter {
-                description: "Strength of the preset in percent.",
+                description: "Strength of the preset in percent.".into(),
                 ..number("intensity", "Intensity", (0.0, 100.0), 100.0)
             },
         ],

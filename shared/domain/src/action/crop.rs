@@ -5,12 +5,13 @@ use serde_json::{Map, Value};
 
 use super::cost::Cost;
 use super::parts::{Definition, anchor, image, whole};
-use super::{Action, Parameter};
+use super::{DefinedAction, Parameter};
 use crate::Violation;
 
-pub(super) fn action() -> Action {
+pub(super) fn action() -> DefinedAction {
     // The picture limits sides and positions. A rectangle outside of it is rejected with 422.
-    let side = |id, title| Parameter { required: true, min: Some(1.0), description: "In pixels.", ..whole(id, title) };
+    let side =
+        |id, title| Parameter { required: true, min: Some(1.0), description: "In pixels.".into(), ..whole(id, title) };
     Definition {
         slug: "crop",
         title: "Crop",
@@ -21,9 +22,15 @@ pub(super) fn action() -> Action {
         parameters: [
             side("width", "Width"),
             side("height", "Height"),
-            Parameter { description: "Pixels to the left of the rectangle. Requires `y`.", ..whole("x", "Left") },
-            Parameter { description: "Pixels above the rectangle. Requires `x`.", ..whole("y", "Top") },
-            Parameter { description: "Position of the rectangle when `x` and `y` are omitted.", ..anchor("center") },
+            Parameter {
+                description: "Pixels to the left of the rectangle. Requires `y`.".into(),
+                ..whole("x", "Left")
+            },
+            Parameter { description: "Pixels above the rectangle. Requires `x`.".into(), ..whole("y", "Top") },
+            Parameter {
+                description: "Position of the rectangle when `x` and `y` are omitted.".into(),
+                ..anchor("center")
+            },
         ],
         check: together,
     }

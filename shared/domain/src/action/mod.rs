@@ -15,14 +15,17 @@ mod side_by_side_composite;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
+use std::ops::Deref;
 use std::sync::LazyLock;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value};
 use utoipa::ToSchema;
 
 use crate::Violation;
 use crate::graph::named;
+use crate::page::{CatalogEntry, Page};
 
 pub use add_text_to_image::AddTextToImageParams;
 pub use change_aspect_ratio::{ChangeAspectRatioParams, Ratio};
@@ -51,34 +54,34 @@ named! {
 }
 
 /// A picture that an Action reads.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ActionInput {
     /// Name of the input.
     #[schema(pattern = "^[A-Za-z][A-Za-z0-9_-]{0,79}$")]
-    pub id: &'static str,
+    pub id: Cow<'static, str>,
     /// Title for people.
-    pub title: &'static str,
+    pub title: Cow<'static, str>,
     /// Description for people.
-    pub description: &'static str,
+    pub description: Cow<'static, str>,
 }
 
 /// Result of an Action.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ActionOutput {
     /// Title for people.
-    pub title: &'static str,
+    pub title: Cow<'static, str>,
     /// Description for people.
-    pub description: &'static str,
+    pub description: Cow<'static, str>,
 }
 
 /// An option of a parameter.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ParameterOption {
     /// Value to send: a text or a number.
     #[schema(value_type = OptionValue)]
     pub value: Value,
     /// Label for people.
-    pub label: &'static str,
+    pub label: Cow<'static, str>,
 }
 
 /// Value of an option.
@@ -93,17 +96,17 @@ pub enum OptionValue {
 }
 
 /// A parameter of an Action.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Parameter {
     /// Name of the parameter in `params`.
     #[schema(pattern = "^[A-Za-z][A-Za-z0-9_-]{0,79}$")]
-    pub id: &'static str,
+    pub id: Cow<'static, str>,
     /// Title for people.
-    pub title: &'static str,
+    pub title: Cow<'static, str>,
     /// Description for people.
-    #[serde(skip_serializing_if = "str::is_empty")]
-    pub description: &'static str,
+    #[serde(default, skip_serializing_if = "str::is_empty")]
+    pub description: Cow<'static, str>,
     /// Type of the value.
     #[serde(rename = "type")]
     pub kind: ParameterType,
@@ -130,7 +133,7 @@ pub struct Parameter {
     #[schema(minimum = 1, nullable = false)]
     pub max_length: Option<usize>,
     /// Options of a `select`; suggestions for a `text`.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<ParameterOption>,
     /// Value that is used when the parameter is omitted (an extension).
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -138,27 +141,22 @@ pub struct Parameter {
     pub default: Option<Value>,
 }
 
-/// Checks that a schema of one parameter cannot express: a rule over several parameters, or the syntax of a text. It
-/// receives the parameters as they were sent, so that its violations are reported together with those of single
-/// parameters.
-type Check = fn(&Map<String, Value>) -> Vec<Violation>;
-
 /// An Image Action.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Action {
     /// Id of the Action, `action:<slug>`.
     pub id: String,
     /// Slug of the Action.
-    pub slug: &'static str,
+    pub slug: Cow<'static, str>,
     /// Version of the Action: `1.0.0`.
-    pub version: &'static str,
+    pub version: Cow<'static, str>,
     /// Title for people.
     #[schema(min_length = 1)]
-    pub title: &'static str,
+    pub title: Cow<'static, str>,
     /// Summary for people.
     #[schema(min_length = 1)]
-    pub summary: &'static str,
+    pub summary: Cow<'static, str>,
     /// Estimated seconds for pictures of twelve megapixels. Guidance.
     #[schema(minimum = 1)]
     pub estimated_seconds: i32,
@@ -169,19 +167,69 @@ pub struct Action {
     pub output: ActionOutput,
     /// Parameters of the Action.
     pub parameters: Vec<Parameter>,
+}
+
+/// One Action.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ActionRead {
+    /// The Action with its parameter schema.
+    pub action: Action,
+}
+
+/// A page of Actions, in a fixed order.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ActionList {
+    /// Actions with their full schemas.
+    pub actions: Vec<Action>,
+    /// Position in the list.
+    pub page: Page,
+}
+
+/// A page of Actions in short.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ActionSummaries {
+    /// Actions in short.
+    pub actions: Vec<CatalogEntry>,
+    /// Position in the list.
+    pub page: Page,
+}
+
+/// A page of Actions.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(untagged)]
+pub enum ActionPage {
+    /// Actions with their full schemas.
+    Full(ActionList),
+    /// Actions in short, with `view=summary`.
+    Summary(ActionSummaries),
+}
+
+/// Checks that a schema of one parameter cannot express: a rule over several parameters, or the syntax of a text. It
+/// receives the parameters as they were sent, so that its violations are reported together with those of single
+/// parameters.
+type Check = fn(&Map<String, Value>) -> Vec<Violation>;
+
+/// An Action as this service defines it: what is served, and the rules and the cost that are not.
+#[derive(Clone, Debug)]
+pub struct DefinedAction {
+    /// The served form.
+    action: Action,
     /// Rules that the schema of a single parameter cannot express.
-    #[serde(skip)]
-    #[schema(ignore)]
     check: Check,
     /// Processing cost without decoding and encoding.
-    #[serde(skip)]
-    #[schema(ignore)]
     cost: cost::Cost,
 }
 
+impl Deref for DefinedAction {
+    type Target = Action;
+    fn deref(&self) -> &Action {
+        &self.action
+    }
+}
+
 /// Every Action, in the order in which lists serve them.
-pub fn all() -> &'static [Action] {
-    static ACTIONS: LazyLock<Vec<Action>> = LazyLock::new(|| {
+pub fn all() -> &'static [DefinedAction] {
+    static ACTIONS: LazyLock<Vec<DefinedAction>> = LazyLock::new(|| {
         vec![
             resize::action(),
             crop::action(),
@@ -197,12 +245,17 @@ pub fn all() -> &'static [Action] {
 }
 
 /// The Action with this slug or id (`action:<slug>`).
-pub fn find(key: &str) -> Option<&'static Action> {
+pub fn find(key: &str) -> Option<&'static DefinedAction> {
     let slug = key.strip_prefix("action:").unwrap_or(key);
     all().iter().find(|action| action.slug == slug)
 }
 
-impl Action {
+impl DefinedAction {
+    /// The served form.
+    pub fn document(&self) -> Action {
+        self.action.clone()
+    }
+
     /// Estimated seconds, at least 1, for `read` input pixels in total and `written` output pixels.
     pub fn seconds_for(&self, read: u64, written: u64) -> i32 {
         self.cost.seconds(read, written)
@@ -217,9 +270,9 @@ impl Action {
             .collect();
         let mut normalized = Map::new();
         for parameter in &self.parameters {
-            match params.get(parameter.id) {
+            match params.get(&*parameter.id) {
                 Some(value) => match parameter.accept(value) {
-                    Ok(value) => drop(normalized.insert(parameter.id.into(), value)),
+                    Ok(value) => drop(normalized.insert(parameter.id.to_string(), value)),
                     Err(message) => violations.push(Violation::new(format!("params.{}", parameter.id), message)),
                 },
                 None if parameter.required => {
@@ -227,7 +280,7 @@ impl Action {
                 }
                 None => {
                     if let Some(default) = &parameter.default {
-                        normalized.insert(parameter.id.into(), default.clone());
+                        normalized.insert(parameter.id.to_string(), default.clone());
                     }
                 }
             }

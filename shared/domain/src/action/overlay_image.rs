@@ -5,11 +5,11 @@ use serde_json::json;
 
 use super::cost::Cost;
 use super::parts::{Definition, anchor, no_check, number, select, whole};
-use super::{Action, ActionInput, Parameter};
+use super::{ActionInput, DefinedAction, Parameter};
 
-pub(super) fn action() -> Action {
+pub(super) fn action() -> DefinedAction {
     let offset = |id, title| Parameter {
-        description: "In pixels. Positive values move right and down, whatever the anchor.",
+        description: "In pixels. Positive values move right and down, whatever the anchor.".into(),
         default: Some(json!(0)),
         ..whole(id, title)
     };
@@ -19,28 +19,32 @@ pub(super) fn action() -> Action {
         summary: "Lay one picture over another one, such as a logo or a watermark.",
         cost: Cost::MIX,
         inputs: vec![
-            ActionInput { id: "image", title: "Image", description: "The picture below, whose size the result has." },
-            ActionInput { id: "overlay", title: "Overlay", description: "The picture on top." },
+            ActionInput {
+                id: "image".into(),
+                title: "Image".into(),
+                description: "The picture below, whose size the result has.".into(),
+            },
+            ActionInput { id: "overlay".into(), title: "Overlay".into(), description: "The picture on top.".into() },
         ],
         output: "The picture with the overlay on it.",
         parameters: [
-            Parameter { description: "Position of the overlay.", ..anchor("bottom-right") },
+            Parameter { description: "Position of the overlay.".into(), ..anchor("bottom-right") },
             offset("offsetX", "Offset to the right"),
             offset("offsetY", "Offset down"),
             Parameter {
-                description: "Width of the overlay, in percent of the picture's width.",
+                description: "Width of the overlay, in percent of the picture's width.".into(),
                 ..number("scale", "Scale", (0.1, 400.0), 25.0)
             },
             Parameter {
-                description: "Opacity of the overlay in percent, multiplied with its own alpha.",
+                description: "Opacity of the overlay in percent, multiplied with its own alpha.".into(),
                 ..number("opacity", "Opacity", (0.0, 100.0), 100.0)
             },
             Parameter {
-                description: "Rotation of the overlay about its center, in degrees clockwise.",
+                description: "Rotation of the overlay about its center, in degrees clockwise.".into(),
                 ..number("rotate", "Rotate", (-360.0, 360.0), 0.0)
             },
             Parameter {
-                description: "How colors mix (W3C Compositing and Blending).",
+                description: "How colors mix (W3C Compositing and Blending).".into(),
                 ..select(
                     "blend",
                     "Blend",

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::cost::Cost;
-use super::{Action, ActionInput, ActionOutput, Check, Parameter, ParameterOption, ParameterType};
+use super::{Action, ActionInput, ActionOutput, Check, DefinedAction, Parameter, ParameterOption, ParameterType};
 
 pub(super) fn select(
     id: &'static str,
@@ -12,7 +12,10 @@ pub(super) fn select(
     options: &[(&'static str, &'static str)],
 ) -> Parameter {
     Parameter {
-        options: options.iter().map(|(value, label)| ParameterOption { value: json!(value), label }).collect(),
+        options: options
+            .iter()
+            .map(|(value, label)| ParameterOption { value: json!(value), label: (*label).into() })
+            .collect(),
         default: Some(json!(default)),
         ..plain(id, title, ParameterType::Select)
     }
@@ -40,9 +43,9 @@ pub(super) fn color(id: &'static str, title: &'static str, default: &str) -> Par
 
 pub(super) fn plain(id: &'static str, title: &'static str, kind: ParameterType) -> Parameter {
     Parameter {
-        id,
-        title,
-        description: "",
+        id: id.into(),
+        title: title.into(),
+        description: "".into(),
         kind,
         required: false,
         integer: None,
@@ -57,7 +60,7 @@ pub(super) fn plain(id: &'static str, title: &'static str, kind: ParameterType) 
 
 pub(super) fn anchor(default: &str) -> Parameter {
     Parameter {
-        description: "The part of the picture that is kept when it is cut, or the position of the picture when there is space around it.",
+        description: "The part of the picture that is kept when it is cut, or the position of the picture when there is space around it.".into(),
         ..select(
             "anchor",
             "Anchor",
@@ -81,7 +84,8 @@ pub(super) fn anchor(default: &str) -> Parameter {
 pub(super) fn encoding() -> [Parameter; 2] {
     [
         Parameter {
-            description: "File format. `auto` keeps JPEG (unless alpha is needed) and WebP; everything else becomes PNG.",
+            description:
+                "File format. `auto` keeps JPEG (unless alpha is needed) and WebP; everything else becomes PNG.".into(),
             ..select(
                 "format",
                 "Format",
@@ -90,7 +94,7 @@ pub(super) fn encoding() -> [Parameter; 2] {
             )
         },
         Parameter {
-            description: "Quality of a JPEG or WebP file.",
+            description: "Quality of a JPEG or WebP file.".into(),
             default: Some(json!(85)),
             ..integer("quality", "Quality", 1, 100)
         },
@@ -110,26 +114,25 @@ pub(super) struct Definition<const N: usize> {
 }
 
 impl<const N: usize> Definition<N> {
-    pub(super) fn build(self) -> Action {
-        Action {
+    pub(super) fn build(self) -> DefinedAction {
+        let action = Action {
             id: format!("action:{}", self.slug),
-            slug: self.slug,
-            version: super::ACTION_VERSION,
-            title: self.title,
-            summary: self.summary,
+            slug: self.slug.into(),
+            version: super::ACTION_VERSION.into(),
+            title: self.title.into(),
+            summary: self.summary.into(),
             estimated_seconds: self.cost.typical_seconds(self.inputs.len()),
-            cost: self.cost,
             inputs: self.inputs,
-            output: ActionOutput { title: "Image", description: self.output },
+            output: ActionOutput { title: "Image".into(), description: self.output.into() },
             parameters: self.parameters.into_iter().chain(encoding()).collect(),
-            check: self.check,
-        }
+        };
+        DefinedAction { action, check: self.check, cost: self.cost }
     }
 }
 
 /// The only input of an Action with one input.
 pub(super) fn image(description: &'static str) -> Vec<ActionInput> {
-    vec![ActionInput { id: "image", title: "Image", description }]
+    vec![ActionInput { id: "image".into(), title: "Image".into(), description: description.into() }]
 }
 
 /// No rules beyond the schemas of the parameters.

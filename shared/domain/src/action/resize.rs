@@ -4,13 +4,13 @@ use serde::Deserialize;
 
 use super::cost::Cost;
 use super::parts::{Definition, anchor, color, image, integer, select};
-use super::{Action, Parameter};
+use super::{DefinedAction, Parameter};
 use crate::Violation;
 use crate::limits::OUTPUT_SIDE_MAX;
 
-pub(super) fn action() -> Action {
+pub(super) fn action() -> DefinedAction {
     let side = |id, title| Parameter {
-        description: "In pixels. When omitted, it follows from the other side and the picture's ratio.",
+        description: "In pixels. When omitted, it follows from the other side and the picture's ratio.".into(),
         ..integer(id, title, 1, OUTPUT_SIDE_MAX)
     };
     Definition {
@@ -24,7 +24,7 @@ pub(super) fn action() -> Action {
             side("width", "Width"),
             side("height", "Height"),
             Parameter {
-                description: "How the picture is fitted to the requested box.",
+                description: "How the picture is fitted to the requested box.".into(),
                 ..select(
                     "fit",
                     "Fit",
@@ -40,11 +40,11 @@ pub(super) fn action() -> Action {
             },
             anchor("center"),
             Parameter {
-                description: "Color of the area that the picture does not cover.",
+                description: "Color of the area that the picture does not cover.".into(),
                 ..color("background", "Background", "#00000000")
             },
             Parameter {
-                description: "Whether pixels may be scaled up.",
+                description: "Whether pixels may be scaled up.".into(),
                 ..select("enlarge", "Enlarge", "yes", &[("yes", "Yes"), ("no", "No")])
             },
         ],

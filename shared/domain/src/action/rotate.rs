@@ -4,9 +4,9 @@ use serde::Deserialize;
 
 use super::cost::Cost;
 use super::parts::{Definition, color, image, no_check, plain, select};
-use super::{Action, Parameter, ParameterType};
+use super::{DefinedAction, Parameter, ParameterType};
 
-pub(super) fn action() -> Action {
+pub(super) fn action() -> DefinedAction {
     Definition {
         slug: "rotate",
         title: "Rotate",
@@ -16,18 +16,19 @@ pub(super) fn action() -> Action {
         output: "The turned picture.",
         parameters: [
             Parameter {
-                description: "Angle in degrees clockwise. Multiples of 90 are lossless.",
+                description: "Angle in degrees clockwise. Multiples of 90 are lossless.".into(),
                 required: true,
                 min: Some(-360.0),
                 max: Some(360.0),
                 ..plain("degrees", "Degrees", ParameterType::Number)
             },
             Parameter {
-                description: "Whether the result grows to hold the whole turned picture or keeps the picture's size.",
+                description: "Whether the result grows to hold the whole turned picture or keeps the picture's size."
+                    .into(),
                 ..select("expand", "Expand", "yes", &[("yes", "Yes"), ("no", "No")])
             },
             Parameter {
-                description: "Mirrors the picture before it is turned.",
+                description: "Mirrors the picture before it is turned.".into(),
                 ..select(
                     "flip",
                     "Flip",
@@ -36,7 +37,7 @@ pub(super) fn action() -> Action {
                 )
             },
             Parameter {
-                description: "Color of the area that the turned picture does not cover.",
+                description: "Color of the area that the turned picture does not cover.".into(),
                 ..color("background", "Background", "#00000000")
             },
         ],

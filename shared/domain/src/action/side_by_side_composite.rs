@@ -5,22 +5,22 @@ use serde_json::json;
 
 use super::cost::Cost;
 use super::parts::{Definition, color, integer, no_check, select};
-use super::{Action, ActionInput, Parameter};
+use super::{ActionInput, DefinedAction, Parameter};
 
-pub(super) fn action() -> Action {
+pub(super) fn action() -> DefinedAction {
     Definition {
         slug: "side-by-side-composite",
         title: "Side by side",
         summary: "Put two pictures beside or above each other.",
         cost: Cost::COPY,
         inputs: vec![
-            ActionInput { id: "first", title: "First", description: "The picture on the left, or on top." },
-            ActionInput { id: "second", title: "Second", description: "The picture on the right, or below." },
+            ActionInput { id: "first".into(), title: "First".into(), description: "The picture on the left, or on top.".into() },
+            ActionInput { id: "second".into(), title: "Second".into(), description: "The picture on the right, or below.".into() },
         ],
         output: "Both pictures in one.",
         parameters: [
             Parameter {
-                description: "Whether the pictures stand side by side or one above the other.",
+                description: "Whether the pictures stand side by side or one above the other.".into(),
                 ..select(
                     "direction",
                     "Direction",
@@ -29,20 +29,20 @@ pub(super) fn action() -> Action {
                 )
             },
             Parameter {
-                description: "Pixels between the pictures.",
+                description: "Pixels between the pictures.".into(),
                 default: Some(json!(0)),
                 ..integer("gap", "Gap", 0, 1024)
             },
             Parameter {
-                description: "Whether the larger picture is scaled down to the other's height (side by side) or width (one above the other).",
+                description: "Whether the larger picture is scaled down to the other's height (side by side) or width (one above the other).".into(),
                 ..select("scale", "Scale", "match", &[("match", "Match"), ("none", "None")])
             },
             Parameter {
-                description: "Position of the smaller picture across the direction.",
+                description: "Position of the smaller picture across the direction.".into(),
                 ..select("align", "Align", "center", &[("start", "Start"), ("center", "Center"), ("end", "End")])
             },
             Parameter {
-                description: "Color of the area that neither picture covers.",
+                description: "Color of the area that neither picture covers.".into(),
                 ..color("background", "Background", "#ffffff")
             },
         ],

@@ -77,7 +77,7 @@ fn the_catalogue_is_in_the_order_of_the_table_and_well_formed() {
     for action in all() {
         assert_eq!(action.id, format!("action:{}", action.slug));
         assert!((1..=2).contains(&action.inputs.len()));
-        let mut ids: Vec<_> = action.parameters.iter().map(|parameter| parameter.id).collect();
+        let mut ids: Vec<_> = action.parameters.iter().map(|parameter| &parameter.id).collect();
         assert_eq!(ids[ids.len() - 2..], ["format", "quality"], "every Action has them, last");
         ids.sort_unstable();
         ids.dedup();
@@ -86,7 +86,7 @@ fn the_catalogue_is_in_the_order_of_the_table_and_well_formed() {
             let Some(default) = &parameter.default else { continue };
             assert_eq!(parameter.accept(default).as_ref(), Ok(default), "{}.{}", action.slug, parameter.id);
         }
-        assert!(action.normalize(&least(action.slug)).is_ok(), "{}", action.slug);
+        assert!(action.normalize(&least(&action.slug)).is_ok(), "{}", action.slug);
     }
 }
 
@@ -140,10 +140,10 @@ fn every_bound_is_inclusive_and_every_option_is_taken() {
     for action in all() {
         for parameter in &action.parameters {
             let judge = |value: Value| {
-                let mut params = least(action.slug);
-                params.insert(parameter.id.into(), value);
+                let mut params = least(&action.slug);
+                params.insert(parameter.id.to_string(), value);
                 // Parameters that must be sent together.
-                match parameter.id {
+                match &*parameter.id {
                     "x" => drop(params.insert("y".into(), json!(0))),
                     "y" => drop(params.insert("x".into(), json!(0))),
                     _ => {}

@@ -1,6 +1,6 @@
 //! Jobs as they are served.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
@@ -19,7 +19,7 @@ use crate::review::CompletionReview;
 use crate::webhook::DeliveryState;
 
 /// Times and durations of a job or run.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Timing {
     /// When the job was accepted.
@@ -51,7 +51,7 @@ pub struct Timing {
 }
 
 /// An image that a job made.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct JobImage {
     /// Handle of the stored image, `asset:<ownerUid>:<id>`.
@@ -80,7 +80,7 @@ pub struct JobImage {
 }
 
 /// A reference of a job and its role.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ReferenceInput {
     /// Node or asset handle.
     pub handle: String,
@@ -91,7 +91,7 @@ pub struct ReferenceInput {
 }
 
 /// An image or Action job, and its view as a run.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ImageJob {
     /// Handle of the job, `job:<uuid>`.
@@ -182,7 +182,7 @@ pub struct ImageJob {
 }
 
 /// A job.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(untagged)]
 #[schema(as = Job)]
 pub enum JobDocument {

@@ -22,7 +22,7 @@ use crate::{API_ROOT, Timestamp};
 pub use document::{ImageJob, JobDocument, JobImage, ReferenceInput, Timing};
 pub use placement::Placement;
 pub use quote::{NewTarget, QuotedModel, StartQuote};
-pub use summary::{OutputCounts, RunKind, RunSummary, WorkOperation};
+pub use summary::{OutputCounts, RunKind, RunList, RunSummary, WorkOperation};
 pub use video::{
     StoredVideo, VideoDownload, VideoFailure, VideoFailureCode, VideoJob, VideoModel, VideoPicture, VideoStatus,
     video_url,

@@ -1,6 +1,6 @@
 //! The quote of a start: the answer to a dry run. Rules: `docs/reference/jobs.md#dry-run-of-a-start`.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{ChosenModel, Request};
@@ -8,7 +8,7 @@ use crate::graph::{Node, NodeType, Position};
 use crate::id::NodeId;
 
 /// What a start would cost and do. Nothing is started.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StartQuote {
     /// Credits that the start would reserve.
@@ -30,7 +30,7 @@ pub struct StartQuote {
 }
 
 /// A node that a start would create for a result.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NewTarget {
     /// Type of the node.
@@ -51,7 +51,7 @@ pub struct NewTarget {
 }
 
 /// The model of a quote, or of an output of a Recipe.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct QuotedModel {
     /// Opaque key of the model: `Model.id`.
     pub id: String,

@@ -1,12 +1,13 @@
 //! Summaries of jobs and Recipe runs, as they are listed. Rules: `docs/reference/jobs.md#list-runs`.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::JobStatus;
 use crate::Timestamp;
 use crate::graph::named;
 use crate::id::CanvasHandle;
+use crate::page::Page;
 
 named! {
     /// Kind of a run or job.
@@ -39,7 +40,7 @@ named! {
 }
 
 /// Number of outputs of a job or run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct OutputCounts {
     /// Outputs that the work was accepted for.
     #[schema(minimum = 1)]
@@ -51,7 +52,7 @@ pub struct OutputCounts {
 }
 
 /// A job or Recipe run in a list.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RunSummary {
     /// Id: a UUID, or `recipe-<uuid>` of a Recipe run.
@@ -81,4 +82,13 @@ pub struct RunSummary {
     pub outputs: OutputCounts,
     /// Whether the embedded runtime makes outputs of the work: stand-ins for those of a model.
     pub stand_in: bool,
+}
+
+/// A page of jobs and Recipe runs, newest first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct RunList {
+    /// Summaries; a read of the handle has the rest.
+    pub runs: Vec<RunSummary>,
+    /// Position in the list.
+    pub page: Page,
 }

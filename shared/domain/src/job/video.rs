@@ -77,7 +77,7 @@ named! {
 }
 
 /// Why there is no video.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct VideoFailure {
     /// Stable code.
     pub code: VideoFailureCode,
@@ -98,7 +98,7 @@ impl From<&Failure> for VideoFailure {
 }
 
 /// The model of a video job.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct VideoModel {
     /// Opaque key of the model: `Model.id`.
     pub id: String,
@@ -113,7 +113,7 @@ impl From<&ChosenModel> for VideoModel {
 }
 
 /// Location of a video.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct VideoDownload {
     /// Path of the download, `/api/canvas-agent/v1/jobs/<id>/output`.
@@ -121,7 +121,7 @@ pub struct VideoDownload {
 }
 
 /// A video job.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct VideoJob {
     /// Handle of the job, `job:<uuid>`.

@@ -1,15 +1,16 @@
 //! Recipes as they are served.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{Category, Input, Output, RecipeRecord, Visibility};
 use crate::graph::NodeType;
 use crate::id::RecipeId;
 use crate::job::{ChosenModel, QuotedModel};
+use crate::page::{CatalogEntry, Page};
 
 /// A typed port of a Recipe.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RecipePort {
     /// Plain id that names the port in the inputs of a run, like the key.
@@ -28,7 +29,7 @@ pub struct RecipePort {
     #[schema(schema_with = port_type)]
     pub node_type: NodeType,
     /// Whether a text or sticky input also accepts a picture (an extension).
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[schema(required = false)]
     pub written_reference: bool,
 }
@@ -66,7 +67,7 @@ impl From<&Output> for RecipePort {
 }
 
 /// An output of a Recipe, with what makes it for the caller.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RecipeOutput {
     /// The port.
@@ -95,7 +96,7 @@ impl RecipeOutput {
 }
 
 /// One version of a Recipe.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Recipe {
     /// Plain id of the Recipe.
@@ -116,7 +117,7 @@ pub struct Recipe {
     #[schema(nullable = false)]
     pub description: Option<String>,
     /// Tags for the search.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     pub tags: Vec<String>,
     /// Category of the Recipe (an extension).
@@ -130,6 +131,41 @@ pub struct Recipe {
     /// Credits for all outputs, in a run that names no model (an extension).
     #[schema(minimum = 0)]
     pub credit_cost: i64,
+}
+
+/// One Recipe.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct RecipeRead {
+    /// The Recipe in the requested version.
+    pub recipe: Recipe,
+}
+
+/// A page of Recipes, most recently changed first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct RecipeList {
+    /// Recipes, each in its newest version.
+    pub recipes: Vec<Recipe>,
+    /// Position in the list.
+    pub page: Page,
+}
+
+/// A page of Recipes in short.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct RecipeSummaries {
+    /// Recipes in short.
+    pub recipes: Vec<CatalogEntry>,
+    /// Position in the list.
+    pub page: Page,
+}
+
+/// A page of Recipes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(untagged)]
+pub enum RecipePage {
+    /// Recipes with their ports.
+    Full(RecipeList),
+    /// Recipes in short, with `view=summary`.
+    Summary(RecipeSummaries),
 }
 
 impl RecipeRecord {

@@ -22,7 +22,7 @@ use crate::Timestamp;
 use crate::graph::{NodeType, named};
 use crate::id::{AccountUid, AssetHandle, RecipeId};
 
-pub use document::{Recipe, RecipeOutput, RecipePort};
+pub use document::{Recipe, RecipeList, RecipeOutput, RecipePage, RecipePort, RecipeRead, RecipeSummaries};
 
 named! {
     /// Category of a Recipe.

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{Category, NewInput, NewOutput};
+use crate::canvas::MutationResult;
 use crate::id::{NodeId, RecipeId};
 
 /// A workflow to create. Its JSON, with the handles in canonical form, is what the idempotency key is bound to.
@@ -30,7 +31,7 @@ pub struct NewWorkflow {
 }
 
 /// A private workflow with the nodes of its first instance.
-#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Workflow {
     /// Plain id of the workflow.
@@ -52,8 +53,18 @@ pub struct Workflow {
     pub outputs: Vec<WorkflowOutput>,
 }
 
+/// The workflow, and the changes on the canvas.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct WorkflowResult {
+    /// The canvas and its changes.
+    #[serde(flatten)]
+    pub result: MutationResult,
+    /// The created workflow.
+    pub workflow: Workflow,
+}
+
 /// Nodes of an input.
-#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkflowInput {
     /// Key of the input.
@@ -69,7 +80,7 @@ pub struct WorkflowInput {
 }
 
 /// Nodes of an output.
-#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkflowOutput {
     /// Key of the output.

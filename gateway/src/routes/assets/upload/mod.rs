@@ -12,13 +12,13 @@ use axum::Extension;
 use axum::body::HttpBody;
 use axum::extract::{OriginalUri, State};
 use domain::account::Scope;
+use domain::asset::AssetRead;
 use domain::limits::UPLOAD_MAX;
 use http::HeaderName;
 use raster::Header;
 use serde_json::json;
 
 use self::receive::{EMPTY, declared_format, store};
-use super::read::AssetRead;
 use crate::extract::caller::{Caller, UploadAsset};
 use crate::extract::canvas::require_writer;
 use crate::extract::header::single;

@@ -12,12 +12,10 @@ use axum::extract::State;
 use canvas::Batch;
 use domain::Violation;
 use domain::account::Scope;
-use domain::canvas::MutationResult;
 use domain::graph::{NodeType, Position, Purpose};
 use domain::id::NodeId;
 use domain::limits::{ARRANGED_MAX, OPERATIONS_BODY_MAX};
-use domain::operation::{Arrangement, NewNode, NodePatch, Operation};
-use domain::review::DryRun;
+use domain::operation::{Arrangement, NewNode, NodePatch, Operation, OperationsAnswer};
 use http::HeaderMap;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
@@ -202,17 +200,6 @@ fn readable_part(item: &Value) -> Operation {
 /// The schema of a boolean that must be false.
 fn only_false() -> impl Into<RefOr<Schema>> {
     ObjectBuilder::new().schema_type(Type::Boolean).enum_values(Some([false])).default(Some(false.into()))
-}
-
-/// Result of a batch.
-#[derive(ToSchema)]
-#[serde(untagged)]
-#[expect(dead_code, reason = "the document's form of the two answers, of which each request gets one")]
-pub enum OperationsAnswer {
-    /// Result of an applied batch.
-    Applied(Box<MutationResult>),
-    /// Result of a validated batch.
-    Tried(Box<DryRun>),
 }
 
 /// Apply a batch of operations, or validate it

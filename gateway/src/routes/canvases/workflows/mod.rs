@@ -5,12 +5,11 @@ mod rules;
 
 use app::recipe::Given;
 use axum::extract::State;
-use domain::canvas::MutationResult;
 use domain::id::{AccountUid, NodeId};
-use domain::recipe::workflow::{NewWorkflow, Workflow};
+use domain::recipe::workflow::{NewWorkflow, WorkflowResult};
 use domain::recipe::{Category, InputKind, NewInput, NewOutput};
 use http::HeaderMap;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
@@ -60,16 +59,6 @@ pub struct CreateWorkflow {
 }
 
 impl Input for CreateWorkflow {}
-
-/// The workflow, and the changes on the canvas.
-#[derive(Serialize, ToSchema)]
-pub struct WorkflowResult {
-    /// The canvas and its changes.
-    #[serde(flatten)]
-    result: MutationResult,
-    /// The created workflow.
-    workflow: Workflow,
-}
 
 /// Create a private workflow
 ///

@@ -1,6 +1,8 @@
 //! Runs of Recipes as they are served.
 
-use serde::Serialize;
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{OutputStatus, Plan, RunFailure, RunInput, RunOutput, RunRecord, RunStatus, Step};
@@ -8,7 +10,7 @@ use crate::Timestamp;
 use crate::channel;
 use crate::graph::NodeType;
 use crate::id::{AssetHandle, CanvasHandle, CanvasId, JobId, NodeId, RecipeId};
-use crate::job::{Timing, canvas_url};
+use crate::job::{ImageJob, Timing, canvas_url};
 use crate::recipe::PortValue;
 use crate::review::CompletionReview;
 use crate::webhook::DeliveryState;
@@ -17,7 +19,7 @@ use crate::webhook::DeliveryState;
 const SUMMARY_MAX: usize = 200;
 
 /// An input of a Recipe run.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(as = RunInput)]
 #[serde(rename_all = "camelCase")]
 pub struct RunInputDocument {
@@ -59,7 +61,7 @@ impl From<&RunInput> for RunInputDocument {
 }
 
 /// An output of a Recipe run.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(as = RunOutput)]
 #[serde(rename_all = "camelCase")]
 pub struct RunOutputDocument {
@@ -130,7 +132,7 @@ impl RunOutputDocument {
 }
 
 /// A run of a Recipe.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RecipeRun {
     /// Always 1.
@@ -145,9 +147,9 @@ pub struct RecipeRun {
     /// The same as `handle`.
     pub run: String,
     /// Kind of the run: always `recipe`.
-    pub kind: &'static str,
+    pub kind: Cow<'static, str>,
     /// Operation of the run: always `recipe`.
-    pub operation: &'static str,
+    pub operation: Cow<'static, str>,
     /// Status of the run.
     pub status: RunStatus,
     /// Plain id of the Recipe.
@@ -229,6 +231,17 @@ pub struct RecipeRun {
     pub stand_in: bool,
 }
 
+/// A run as `/runs/{runId}` returns it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = Run)]
+#[serde(untagged)]
+pub enum RunDocument {
+    /// A run of image or Action work.
+    Work(Box<ImageJob>),
+    /// A run of a Recipe.
+    Recipe(Box<RecipeRun>),
+}
+
 impl RunRecord {
     /// The channels on which a change of the run, of its jobs and of its canvas is announced.
     pub fn channels(&self) -> Vec<String> {
@@ -249,8 +262,8 @@ impl RunRecord {
             raw_id: self.id.to_string(),
             handle: self.id.handle(),
             run: self.id.handle(),
-            kind: "recipe",
-            operation: "recipe",
+            kind: "recipe".into(),
+            operation: "recipe".into(),
             status: self.status,
             recipe_id: self.recipe.clone(),
             recipe_handle: self.recipe.handle(),

@@ -21,7 +21,7 @@ use crate::review::CompletionReview;
 use crate::webhook::DeliveryState;
 use crate::{API_ROOT, Timestamp};
 
-pub use document::{RecipeRun, RunInputDocument, RunOutputDocument};
+pub use document::{RecipeRun, RunDocument, RunInputDocument, RunOutputDocument};
 
 named! {
     /// Status of a Recipe run.

@@ -1,0 +1,100 @@
+//! Answers of operations on canvases.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::{Activity, Canvas, CanvasSummary, Changes, Connection, Node};
+use crate::page::Page;
+
+/// A canvas and its recent activity.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct CanvasRead {
+    /// The canvas with its whole graph.
+    pub canvas: Canvas,
+    /// The newest 50 activity entries, newest first.
+    pub activity: Vec<Activity>,
+}
+
+/// A page of canvases, most recently updated first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct CanvasList {
+    /// Owned and shared canvases in one list.
+    pub canvases: Vec<CanvasSummary>,
+    /// Position in the list.
+    pub page: Page,
+}
+
+/// Changes between two revisions.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CanvasChanges {
+    /// The revision that the request named.
+    pub since: String,
+    /// The current revision.
+    pub revision: String,
+    /// Whether the lists are complete. `false`: `since` is not one of the last 1000 revisions, or `include=graph` would return
+    /// more than 1000 nodes and connections; the lists are empty, and the canvas must be read again.
+    pub complete: bool,
+    /// Changed nodes and connections. What was both created and deleted since `since` is in no list.
+    #[serde(flatten)]
+    pub changes: Changes,
+    /// The nodes in `changedNodeIds`, in the order of creation. Present with `include=graph`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, max_items = 1000)]
+    pub nodes: Option<Vec<Node>>,
+    /// The connections in `changedConnectionIds`, in the order of creation. Present with `include=graph`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, max_items = 1000)]
+    pub connections: Option<Vec<Connection>>,
+    /// Activity entries since `since`, at most 50, newest first.
+    pub activity: Vec<Activity>,
+}
+
+/// A node with its connections.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeRead {
+    /// The node.
+    pub node: Node,
+    /// Connections that end at the node.
+    pub incoming: Vec<Connection>,
+    /// Connections that start at the node.
+    pub outgoing: Vec<Connection>,
+    /// Summary of the canvas.
+    pub canvas: CanvasSummary,
+    /// Preview URL of the picture that the node shows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(format = Uri, nullable = false)]
+    pub preview_url: Option<String>,
+    /// Remaining lifetime of the preview URL, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, nullable = false)]
+    pub preview_expires_in_seconds: Option<u64>,
+}
+
+/// The canvas after a write.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(untagged)]
+pub enum CanvasAfter {
+    /// The canvas with its graph.
+    Whole(Canvas),
+    /// The canvas without nodes and connections, in answer to `Prefer: return=minimal`.
+    Minimal(CanvasSummary),
+}
+
+/// Response to an applied batch: the canvas after it, and what the batch changed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MutationResult {
+    /// The canvas after the batch; without its graph in answer to `Prefer: return=minimal`.
+    pub canvas: CanvasAfter,
+    /// Whether the response is that of an earlier equal request.
+    pub replayed: bool,
+    /// Created id for each `clientId`.
+    pub resolved_ids: BTreeMap<String, String>,
+    /// What the batch changed.
+    #[serde(flatten)]
+    pub changes: Changes,
+}

@@ -1,0 +1,108 @@
+//! The answer to a request that fails (docs/reference/errors.md).
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::Violation;
+use crate::id::NodeId;
+use crate::review::{CompletionReview, Finding};
+
+/// The envelope of every failing response.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ErrorEnvelope {
+    /// What failed.
+    pub error: ErrorBody,
+}
+
+/// What failed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ErrorBody {
+    /// Stable. Clients branch on it.
+    pub code: ErrorCode,
+    /// Text for people. Not part of the contract.
+    pub message: String,
+    /// Every violation, with the field that it concerns.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<Violation>,
+    /// Data for the program that handles the error.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub details: Option<Box<ErrorDetails>>,
+}
+
+/// Data for the program that handles an error. Which members are present depends on the error.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ErrorDetails {
+    /// In a revision conflict: the revision that the canvas has now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub current_revision: Option<String>,
+    /// In a revision conflict: where to read what has changed since `baseRevision`. A path.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub changes_url: Option<String>,
+    /// In a revision conflict: plain ids of the first 50 nodes that the request names or uses and that have changed since
+    /// `baseRevision`, or have other connections or members since. Absent when `baseRevision` is not one of the last 1000 revisions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(max_items = 50, nullable = false)]
+    pub changed_node_ids: Option<Vec<NodeId>>,
+    /// With status 402: the credits that the work costs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0, nullable = false)]
+    pub credit_cost: Option<i64>,
+    /// With status 402, where the work costs more than the request allows: its `maxCredits`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0, nullable = false)]
+    pub max_credits: Option<i64>,
+    /// In a blocked batch: the findings, errors first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub findings: Option<Vec<Finding>>,
+    /// In a blocked batch: the review of the canvas as the batch would leave it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub completion_review: Option<CompletionReview>,
+}
+
+/// The stable error codes of the contract.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ErrorCode {
+    /// 400: missing, malformed or out-of-range input.
+    InputValidationError,
+    /// 400: a body that cannot be parsed.
+    InvalidJson,
+    /// 401: the credential failed.
+    Unauthorized,
+    /// 402: the work costs more than the account or the request covers.
+    PaymentRequired,
+    /// 403: a scope or a role is missing.
+    Forbidden,
+    /// 404: the resource does not exist or is not visible.
+    NotFound,
+    /// 409: a revision conflict, a reused key, or a state that forbids it.
+    Conflict,
+    /// 410: retired.
+    Gone,
+    /// 413: the body is over the limit.
+    PayloadTooLarge,
+    /// 415: the media type of the body is not supported.
+    UnsupportedMediaType,
+    /// 422: a semantic rejection.
+    UnprocessableEntity,
+    /// 429: too many requests.
+    RateLimited,
+    /// 500: the service failed.
+    InternalError,
+    /// 502: a dependency failed.
+    UpstreamError,
+    /// 503: temporarily unable.
+    ServiceUnavailable,
+    /// 504: a dependency took too long.
+    UpstreamTimeout,
+    /// Any other status.
+    // Clients read a code that they do not know as this one.
+    #[serde(other)]
+    RequestFailed,
+}
