@@ -42,7 +42,7 @@ class Agent:
         return titles
 
     def formats(self):
-        runs, targets = [], {}
+        runs, targets, since = [], {}, None
         for title, (width, height) in SIZES.items():
             started = self.start(
                 "/actions/resize/runs",
@@ -52,9 +52,10 @@ class Agent:
             )
             runs.append(started["run"])
             [targets[title]] = started["targets"]
+            since = started["canvasRevision"]
         self.events.wait(*runs)
         # A revision in which the new pictures are what they are.
-        self.revision = self.client.get(f"/canvases/{self.canvas}/changes?since={self.revision}")["revision"]
+        self.revision = self.client.get(f"/canvases/{self.canvas}/changes?since={since}")["revision"]
         runs = []
         for title, node in targets.items():
             place = {"near": node, "title": f"{title} with text"}
@@ -82,9 +83,12 @@ class Agent:
         source = self.pictures[1]
         vary = {"model": "sketch", "source": source}
         place = {"near": source, "title": "Variation"}
-        self.events.wait(self.start("/images/variations", **vary, place=place | {"count": 3})["run"])
+        # The second run waits behind the first, so it is still to be done when it is canceled.
+        wanted = self.start("/images/variations", **vary, place=place | {"count": 3})["run"]
         unwanted = self.start("/images/variations", **vary, place=place | {"count": 4})["run"]
         self.client.call("DELETE", f"/runs/{unwanted}?removeTargets=true")
+        self.events.wait(wanted)
+        self.events.wait(unwanted, status="canceled")
         self.client.get(f"/canvases/{self.canvas}/review")
         return unwanted
 
@@ -92,9 +96,11 @@ class Agent:
         outline = self.client.get(f"/canvases/{canvas}/outline")
         operations = []
         for at, (kind, nodes) in enumerate(nodes_in(outline).items()):
+            section = {"clientId": kind, "title": f"All {kind}s", "nodeIds": nodes, "x": 0, "y": 4000 * (at + 1)}
             operations += [
-                {"type": "layout.arrange", "nodeIds": nodes, "layout": "grid", "columns": 3, "x": 0, "y": 4000 * (at + 1)},
-                {"type": "section.create", "title": f"All {kind}s", "nodeIds": nodes},
+                {"type": "section.create"} | section,
+                {"type": "layout.arrange", "sectionId": kind, "layout": "grid", "columns": 3},
+                {"type": "section.fit", "nodeId": kind},
             ]
         self.apply(canvas, revision_in(outline), operations)
         self.client.get(f"/canvases/{canvas}/review")

@@ -1,11 +1,12 @@
 """A client over plain HTTP that counts what it sends and receives, and the stream of events."""
 
 import http.client
+import itertools
 import json
 import re
+import secrets
 import threading
 import urllib.parse
-import uuid
 
 API = "/api/canvas-agent/v1"
 TERMINAL = ("succeeded", "failed", "canceled", "expired")
@@ -99,8 +100,12 @@ class Client:
                 return record
 
 
+TASK, STEPS = secrets.token_hex(2), itertools.count(1)
+
+
 def key():
-    return str(uuid.uuid4())
+    """An idempotency key in the form that docs/guides/agents.md recommends."""
+    return f"task-{TASK}-step-{next(STEPS)}"
 
 
 class Events:
@@ -126,10 +131,10 @@ class Events:
                     self.runs[event.get("run")] = event["status"]
                     self.changed.notify_all()
 
-    def wait(self, *runs):
-        """Waits until these runs have succeeded."""
+    def wait(self, *runs, status="succeeded"):
+        """Waits until these runs have ended with this status."""
         with self.changed:
             is_over = self.changed.wait_for(lambda: all(self.runs.get(run) in TERMINAL for run in runs), DEADLINE)
             assert is_over, f"not over after {DEADLINE} s: {self.runs}"
             ended = {run: self.runs[run] for run in runs}
-        assert set(ended.values()) == {"succeeded"}, ended
+        assert set(ended.values()) == {status}, ended

@@ -163,6 +163,7 @@ async fn file_names_are_decoded_and_cleaned(stack: &Stack) {
     };
     let longest = "n".repeat(255);
     let decoded = "%C3%BC".repeat(255);
+    let emoji = "%F0%9F%98%80".repeat(160);
     for (sent, kept) in [
         ("photo.png", "photo.png"),
         ("caf%C3%A9%20%E2%98%95.png", "café ☕.png"),
@@ -176,13 +177,16 @@ async fn file_names_are_decoded_and_cleaned(stack: &Stack) {
         ("%01", "upload.png"),
         (longest.as_str(), longest.as_str()),
         (decoded.as_str(), &"ü".repeat(255)),
+        (emoji.as_str(), &"😀".repeat(160)),
+        ("%E2%80%AE%3Cb%3E.png", "\u{202e}<b>.png"),
+        ("a%00b.png", "ab.png"),
     ] {
         for header in ["x-service-file-name", "x-canvas-file-name"] {
             let reply = upload(header, sent).await;
             assert_eq!((reply.status, &reply.json()["asset"]["name"]), (201, &json!(kept)), "{sent}");
         }
     }
-    for bad in ["n".repeat(256), "%C3%BC".repeat(256), "%C3".into(), "%zz".into(), "100%".into(), "%ff%fe".into()] {
+    for bad in ["n".repeat(256), "%C3%BC".repeat(256), "%F0%9F%98%80".repeat(256), "%C3".into(), "%zz".into(), "100%".into(), "%ff%fe".into()] {
         let refused = upload("x-service-file-name", &bad).await.expect(400);
         assert_eq!(refused.json()["error"]["code"], "input_validation_error", "{bad}");
     }

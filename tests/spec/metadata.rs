@@ -13,6 +13,7 @@ suite! {
     metadata_is_capped_at_64_kibibytes_after_the_merge,
     sections_have_members_and_free_them,
     writable_text_comes_back_as_it_was_sent,
+    an_emoji_counts_as_its_code_points,
     a_million_characters_are_refused_by_the_limit_of_their_field,
     the_longest_hostile_text_goes_through_json_and_render,
 }
@@ -192,6 +193,31 @@ async fn writable_text_comes_back_as_it_was_sent(stack: &Stack) {
         let read = nodes.iter().find(|node| node["id"] == made["resolvedIds"]["n"]).expect("is there");
         assert_eq!((&read["title"], &read["metadata"]["content"]), (&json!(odd), &json!(odd)));
         assert_eq!(read["metadata"]["custom"], json!({"custom": odd, odd: [odd]}));
+    }
+}
+
+async fn an_emoji_counts_as_its_code_points(stack: &Stack) {
+    const FAMILY: &str = "👩\u{200d}👩\u{200d}👧";
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let id = text(&canvas, "/id");
+    for title in ["😀".repeat(160), FAMILY.repeat(32), "\u{202e}".repeat(160), "<b>".repeat(53)] {
+        let rename = json!({"type": "canvas.update", "title": title});
+        let made = user.apply(id, json!([create(json!({"type": "text", "title": title})), rename])).await;
+        assert_eq!(made["canvas"]["title"], title);
+        let made = user.send("/canvases", &json!({"title": title})).await.expect(201).json();
+        assert_eq!(made["canvas"]["title"], title);
+    }
+    let revision = text(&user.canvas(id).await, "/revision").to_owned();
+    for title in ["😀".repeat(161), FAMILY.repeat(33), "\u{202e}".repeat(161), "😀\0".into()] {
+        let operations = json!([
+            create(json!({"type": "text", "title": title})), {"type": "canvas.update", "title": title}
+        ]);
+        let refused = user.batch(id, &revision, operations).await;
+        let fields = ["operations[0].node.title", "operations[1].title"];
+        refused.expect_error(400, "input_validation_error", &fields);
+        let refused = user.send("/canvases", &json!({"title": title})).await;
+        refused.expect_error(400, "input_validation_error", &["title"]);
     }
 }
 

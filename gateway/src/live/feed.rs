@@ -17,14 +17,14 @@ use tokio::sync::{Notify, watch};
 use tokio::time::sleep;
 use tokio_util::task::AbortOnDropHandle;
 
-/// Minimum time between two reads. Announcements meanwhile are read together.
-const PACE: Duration = Duration::from_millis(20);
-/// The same while Redis is unavailable, and after a failure.
+/// Minimum time between two reads while Redis is unavailable, and after a failure.
 const PACE_WITHOUT_REDIS: Duration = Duration::from_millis(500);
 
 /// The followed subjects of one kind.
 pub struct Feed<K, S> {
     cache: cache::Cache,
+    /// Minimum time between two reads. Announcements meanwhile are read together.
+    pace: Duration,
     topics: Mutex<HashMap<K, Topic<S>>>,
     due: Arc<Due<K>>,
 }
@@ -55,9 +55,9 @@ impl<K: Eq + Hash> Due<K> {
 }
 
 impl<K: Clone + Eq + Hash + Send + 'static, S: Clone + PartialEq> Feed<K, S> {
-    pub fn new(cache: cache::Cache) -> Arc<Self> {
+    pub fn new(cache: cache::Cache, pace: Duration) -> Arc<Self> {
         let due = Due { keys: Mutex::default(), marked: Notify::new() };
-        Arc::new(Self { cache, topics: Mutex::default(), due: Arc::new(due) })
+        Arc::new(Self { cache, pace, topics: Mutex::default(), due: Arc::new(due) })
     }
 
     /// Follows a subject whose changes are announced on `channel`. A caller that then reads the state itself misses no change.
@@ -85,7 +85,7 @@ impl<K: Clone + Eq + Hash + Send + 'static, S: Clone + PartialEq> Feed<K, S> {
             let keys: Vec<K> =
                 lock(&self.topics).keys().filter(|key| without_redis || due.contains(key)).cloned().collect();
             let failed = !keys.is_empty() && !self.publish(keys, &read).await;
-            sleep(if without_redis || failed { PACE_WITHOUT_REDIS } else { PACE }).await;
+            sleep(if without_redis || failed { PACE_WITHOUT_REDIS } else { self.pace }).await;
         }
     }
 
@@ -154,11 +154,12 @@ mod tests {
     use super::*;
 
     const LIMIT: Duration = Duration::from_secs(10);
+    const PACE: Duration = Duration::from_millis(20);
 
     /// A feed whose states are the lengths of its keys times a factor, and the number of reads so far.
     fn feed(url: &str, factor: &Arc<AtomicU32>) -> (Arc<Feed<String, u32>>, cache::Cache, Arc<AtomicU32>) {
         let cache = cache::Cache::connect(url, &redis_prefix()).expect("a Redis URL");
-        let (feed, reads) = (Feed::new(cache.clone()), Arc::new(AtomicU32::new(0)));
+        let (feed, reads) = (Feed::new(cache.clone(), PACE), Arc::new(AtomicU32::new(0)));
         let (running, counted, factor) = (feed.clone(), reads.clone(), factor.clone());
         tokio::spawn(async move {
             let read = |keys: Vec<String>| {

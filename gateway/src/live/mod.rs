@@ -5,6 +5,7 @@ mod presence;
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use db::PgPool;
 use db::streams::{CanvasState, FollowedCanvas, RunState};
@@ -20,6 +21,11 @@ pub use presence::{LISTED_MAX, Presence, Present};
 
 use feed::Feed;
 
+/// Minimum time between two reads of the canvases and participants that are followed.
+const PACE: Duration = Duration::from_millis(20);
+/// The same for runs. A short job goes through its states in less, and its followers are told its start and its end.
+const PACE_OF_RUNS: Duration = Duration::from_millis(500);
+
 /// Everything that this gateway follows.
 pub struct Live {
     pool: PgPool,
@@ -34,7 +40,7 @@ impl Live {
     pub fn new(pool: PgPool, cache: &cache::Cache) -> (Self, impl Future<Output = ()> + Send + use<>) {
         let (presence, registering) = Presence::new(cache.clone());
         let (canvases, participants, runs) =
-            (Feed::new(cache.clone()), Feed::new(cache.clone()), Feed::new(cache.clone()));
+            (Feed::new(cache.clone(), PACE), Feed::new(cache.clone(), PACE), Feed::new(cache.clone(), PACE_OF_RUNS));
         let live = Self {
             pool: pool.clone(),
             canvases: canvases.clone(),

@@ -14,7 +14,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (_, text) = SHIPPED.iter().find(|(shipped, _)| *shipped == name).ok_or("no shipped Recipe has this name")?;
     let definition = serde_json::from_str::<RecipeFile>(text)?.definition();
     let fillings: Vec<Filling> =
-        definition.inputs.iter().map(|input| Filling { held: input.default.clone(), source: None }).collect();
+        definition.inputs.iter().map(|input| Filling { held: input.default.clone(), ..Filling::default() }).collect();
     let instance = Instance {
         recipe: &RecipeId::parse(&name)?,
         version: Version(0),

@@ -1,6 +1,6 @@
 //! What a node shows where: the geometry that renders draw by, and that the service sizes nodes by.
 
-use domain::graph::{Node, NodeType};
+use domain::graph::Node;
 use serde_json::Value;
 
 /// Height of the title strip below a picture, in canvas units.
@@ -67,12 +67,13 @@ pub fn fitted(picture: (f64, f64), title: &str) -> (f64, f64) {
 /// The size that an empty image node of the default size takes on with its picture. It shows the picture whole and is
 /// nowhere larger, so that it covers nothing new.
 pub fn fitted_to_slot(picture: (f64, f64), title: &str) -> (f64, f64) {
-    let (width, height) = fitted(picture, title);
-    if height <= NodeType::Image.default_size().1 {
-        (width, height)
-    } else {
-        sized(picture, title, PICTURE_SIDE - CAPTION)
-    }
+    fitted_within(picture, title, PICTURE_SIDE)
+}
+
+/// The size of the node that shows a picture whole and is nowhere larger than `side`.
+pub(crate) fn fitted_within(picture: (f64, f64), title: &str, side: f64) -> (f64, f64) {
+    let (width, height) = sized(picture, title, side);
+    if height <= side { (width, height) } else { sized(picture, title, side - CAPTION) }
 }
 
 fn sized((width, height): (f64, f64), title: &str, side: f64) -> (f64, f64) {
@@ -170,7 +171,9 @@ mod tests {
         ) {
             let picture = (f64::from(width), f64::from(height));
             let followed = (at, height_for(picture, title, at));
-            for size in [fitted(picture, title), fitted_to_slot(picture, title), followed] {
+            let small = fitted_within(picture, title, 240.0);
+            prop_assert!(small.0 <= 240.0 && small.1 <= 240.0);
+            for size in [fitted(picture, title), fitted_to_slot(picture, title), small, followed] {
                 prop_assert_ne!(Fit::of(title, size, picture.0 / picture.1), Fit::Cropped, "{:?}", size);
                 prop_assert!(size.0 >= 1.0 && size.1 >= 1.0);
             }

@@ -119,7 +119,7 @@ pub async fn runs(
             let kind = known("jobs.kind", &row.kind)?;
             let status = match (kind, known("jobs.status", &row.status)?) {
                 // As in the record of a video.
-                (RunKind::Video, JobStatus::Finalizing | JobStatus::Canceling) => JobStatus::Running,
+                (RunKind::Video, JobStatus::Canceling) | (_, JobStatus::Finalizing) => JobStatus::Running,
                 (_, status) => status,
             };
             let (total, done) = (row.total.max(1), row.done.unwrap_or(row.total));

@@ -73,10 +73,10 @@ async fn a_label_has_1_to_80_characters_and_a_token_lives_1_to_90_days(stack: &S
     let create = async |label: &str, days: Value| {
         person.send("/tokens", &json!({"label": label, "scopes": ["canvas:read"], "expiresDays": days})).await
     };
-    for (label, days) in [("x", 1), (&*"ü".repeat(80), 90)] {
+    for (label, days) in [("x", 1), (&*"ü".repeat(80), 90), (&*"😀".repeat(80), 1), ("\u{202e}<b>", 1)] {
         create(label, days.into()).await.expect(201);
     }
-    for label in [String::new(), "x".repeat(81)] {
+    for label in [String::new(), "x".repeat(81), "😀".repeat(81)] {
         create(&label, 1.into()).await.expect_error(400, "input_validation_error", &["label"]);
     }
     for days in [json!(0), json!(91), json!(-1), json!(1.5), json!("1"), json!(null)] {

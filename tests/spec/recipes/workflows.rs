@@ -214,7 +214,7 @@ pub(super) async fn the_ranges_of_a_workflow(stack: &Stack) {
         json!({"inputs": inputs(16), "outputs": outputs(8)}),
         json!({"name": "ä".repeat(160), "description": "d".repeat(1200), "tags": vec!["t"; 12]}),
         json!({"inputs": [with(input(&"k".repeat(80), "sticky"), json!({
-            "label": "l".repeat(80), "description": "d".repeat(200), "value": "ä".repeat(8000), "useAsDefault": true,
+            "label": "😀".repeat(80), "description": "d".repeat(200), "value": "ä".repeat(8000), "useAsDefault": true,
         }))], "outputs": [with(output("o", "image", &[&"k".repeat(80)]), json!({
             "prompt": "p".repeat(8000), "size": "s".repeat(80), "quality": "q".repeat(80),
         }))]}),
@@ -241,6 +241,7 @@ pub(super) async fn the_ranges_of_a_workflow(stack: &Stack) {
         (one_input(json!({"key": "k".repeat(81)})), "inputs[0].key"),
         (one_input(json!({"key": "a b"})), "inputs[0].key"),
         (one_input(json!({"label": ""})), "inputs[0].label"),
+        (one_input(json!({"label": "😀".repeat(81)})), "inputs[0].label"),
         (one_input(json!({"description": "d".repeat(201)})), "inputs[0].description"),
         (one_input(json!({"type": "video"})), "inputs[0].type"),
         (one_input(json!({"value": "v".repeat(8001)})), "inputs[0].value"),

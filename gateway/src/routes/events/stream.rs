@@ -16,7 +16,8 @@ use axum::response::sse::Event;
 use db::accounts::Credential;
 use db::streams::{CanvasState, RunState};
 use domain::id::{AccountUid, CanvasHandle};
-use domain::stream::{CanvasStreamEvent, GoneStreamEvent, Participant, PresenceStreamEvent};
+use domain::job::JobStatus;
+use domain::stream::{CanvasStreamEvent, GoneStreamEvent, Participant, PresenceStreamEvent, RunStreamEvent};
 use futures_util::{Stream, StreamExt, stream};
 use serde::Serialize;
 use tokio::sync::mpsc::Sender;
@@ -92,7 +93,7 @@ impl Followed {
         caller: Credential,
         wait: Wait,
     ) -> impl Stream<Item = Result<Event, Infallible>> + use<> {
-        let (sender, receiver) = tokio::sync::mpsc::channel(1);
+        let (sender, receiver) = tokio::sync::mpsc::channel::<Box<Event>>(1);
         tokio::spawn(async move {
             let lost = loss(&app, &caller);
             tokio::select! {
@@ -101,11 +102,11 @@ impl Followed {
             }
             wait.close().await;
         });
-        ReceiverStream::new(receiver)
+        ReceiverStream::new(receiver).map(|event| Ok(*event))
     }
 
     /// Sends the present states and then each new one; `None` when the stream ends.
-    async fn send(self, app: &App, caller: &Credential, sender: Sender<Result<Event, Infallible>>) -> Option<()> {
+    async fn send(self, app: &App, caller: &Credential, sender: Sender<Box<Event>>) -> Option<()> {
         let Self { mut news, canvases, runs } = self;
         let join = |(handle, state): (CanvasHandle, CanvasState)| {
             let present = app.live.presence().join(&handle, caller);
@@ -113,7 +114,8 @@ impl Followed {
         };
         let canvases: Vec<_> = canvases.into_iter().map(join).collect();
         let mut told = Told { app, caller, sender, canvases, runs: HashMap::new(), heartbeat: Instant::now() };
-        told.present_state(runs).await?;
+        // What is large and rare is not part of the future, which is held as long as the stream is open.
+        Box::pin(told.present_state(runs)).await?;
         loop {
             tokio::select! {
                 next = news.next() => match next?.1 {
@@ -142,16 +144,28 @@ struct FollowedCanvas {
 }
 
 /// A run as it was last told.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy)]
 struct ToldRun {
     version: i32,
     done: i64,
-    is_over: bool,
+    status: JobStatus,
+    progress: f64,
 }
 
 impl ToldRun {
     fn of(run: &RunState) -> Self {
-        Self { version: run.version, done: run.event.done, is_over: run.is_over() }
+        let RunStreamEvent { done, status, progress, .. } = run.event;
+        Self { version: run.version, done, status, progress }
+    }
+
+    /// Whether `later` is a later state.
+    fn precedes(self, later: Self) -> bool {
+        !self.status.is_terminal() && (self.version, self.done) < (later.version, later.done)
+    }
+
+    /// Whether the events of both states are the same.
+    fn looks_like(self, other: Self) -> bool {
+        (self.status, self.done, self.progress) == (other.status, other.done, other.progress)
     }
 }
 
@@ -159,7 +173,8 @@ impl ToldRun {
 struct Told<'a> {
     app: &'a App,
     caller: &'a Credential,
-    sender: Sender<Result<Event, Infallible>>,
+    /// A channel has room for 32 messages, whatever its capacity; hence a small type.
+    sender: Sender<Box<Event>>,
     /// `None`: it is gone.
     canvases: Vec<Option<FollowedCanvas>>,
     runs: HashMap<Uuid, ToldRun>,
@@ -224,19 +239,21 @@ impl Told<'_> {
     /// them has ended: its last state is read.
     async fn runs(&mut self, runs: &[RunState]) -> Option<()> {
         let listed: HashSet<Uuid> = runs.iter().map(|run| run.id).collect();
-        self.runs.retain(|id, told| !told.is_over || listed.contains(id));
+        self.runs.retain(|id, told| !told.status.is_terminal() || listed.contains(id));
         let missing: Vec<Uuid> = self.runs.keys().filter(|id| !listed.contains(id)).copied().collect();
         let ended = match missing.is_empty() {
             true => Vec::new(),
             // The next read of the feed repeats the attempt.
-            false => self.app.live.runs_now(&self.caller.account, &missing).await.unwrap_or_default(),
+            false => Box::pin(self.app.live.runs_now(&self.caller.account, &missing)).await.unwrap_or_default(),
         };
         for run in runs.iter().chain(&ended) {
             let now = ToldRun::of(run);
-            let told = self.runs.get(&run.id);
-            if told.is_none_or(|told| !told.is_over && *told < now) {
+            let told = self.runs.get(&run.id).copied();
+            if told.is_none_or(|told| told.precedes(now)) {
                 self.runs.insert(run.id, now);
-                self.event("run", &run.event).await?;
+                if !told.is_some_and(|told| told.looks_like(now)) {
+                    self.event("run", &run.event).await?;
+                }
             }
         }
         Some(())
@@ -252,7 +269,7 @@ impl Told<'_> {
         if !matches!(holds(self.app, self.caller.token).await, Ok(true)) {
             return None;
         }
-        self.sender.send(Ok(event)).await.ok()?;
+        self.sender.send(Box::new(event)).await.ok()?;
         self.heartbeat = Instant::now() + HEARTBEAT;
         Some(())
     }

@@ -8,9 +8,10 @@ use domain::canvas::{ActivityType, Actor};
 use domain::channel;
 use domain::id::{AccountUid, RecipeId};
 use domain::idempotency::StoredOutcome;
-use domain::recipe::{PortValue, RecipeRecord};
+use domain::recipe::RecipeRecord;
 
 use super::RequestedRecipe;
+use super::ports::readable;
 use crate::canvas::{self, CanvasEvent, ChangedCanvas, addition_refused};
 use crate::command::{CanvasWrite, Command, Key};
 use crate::{Error, Result};
@@ -96,11 +97,7 @@ impl Command for ForkRecipe<'_> {
 async fn defaults(conn: &mut PgConnection, account: &AccountUid, recipe: &RecipeRecord) -> Result<Vec<Filling>> {
     let mut fillings = Vec::new();
     for input in &recipe.definition.inputs {
-        let held = match &input.default {
-            Some(PortValue::Asset(asset)) if db::assets::get_readable(conn, account, asset).await?.is_none() => None,
-            held => held.clone(),
-        };
-        fillings.push(Filling { held, source: None });
+        fillings.push(readable(conn, account, input.default.clone()).await?);
     }
     Ok(fillings)
 }

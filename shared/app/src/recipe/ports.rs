@@ -129,7 +129,7 @@ fn found(graph: &Graph, port: &NodeId, input: &Input) -> Option<(PortValue, Opti
     sources.find_map(|node| Some((fits(node)?, Some(node.id.clone()))))
 }
 
-/// The value of every input: what the request gives, else what the instance's port holds, else the saved default. Violations are
+/// The value of every input, and what a port of a new instance holds with it: what the request gives, else what the instance's port holds, else the saved default. Violations are
 /// reported as `inputs.<key>`.
 #[expect(clippy::too_many_arguments, reason = "they are one run's parts, and it is called once")]
 pub(super) async fn resolve(
@@ -141,7 +141,7 @@ pub(super) async fn resolve(
     given: &BTreeMap<String, Given>,
     is_new: bool,
     refused: &mut Vec<Violation>,
-) -> Result<Vec<RunInput>> {
+) -> Result<(Vec<RunInput>, Vec<Filling>)> {
     let nodes: Vec<String> = ports.ids.inputs.iter().map(ToString::to_string).collect();
     let mut named: BTreeMap<usize, &Given> = BTreeMap::new();
     for (name, value) in given {
@@ -154,7 +154,7 @@ pub(super) async fn resolve(
             Ok(_) => {}
         }
     }
-    let mut inputs = Vec::new();
+    let (mut inputs, mut fillings) = (Vec::new(), Vec::new());
     for (at, (input, node)) in definition.inputs.iter().zip(&ports.ids.inputs).enumerate() {
         let (held, source) = match named.get(&at) {
             Some(value) => match value.resolve(conn, account, graph).await?.and_then(|held| {
@@ -174,28 +174,44 @@ pub(super) async fn resolve(
                 None => (input.default.clone(), None),
             },
         };
-        let held = match held {
-            // The account may be unable to read a picture that was saved earlier or is on the canvas.
-            Some(PortValue::Asset(asset)) if db::assets::get_readable(conn, account, &asset).await?.is_none() => None,
-            held => held,
+        let filling = readable(conn, account, held).await?;
+        let Some(held) = filling.held.clone() else {
+            refused.push(Violation::new(format!("inputs.{}", input.key), "is required and has no default"));
+            continue;
         };
-        match held {
-            Some(held) => inputs.push(RunInput {
-                key: input.key.clone(),
-                label: input.label.clone(),
-                kind: input.kind,
-                node: node.clone(),
-                source,
-                held,
-            }),
-            None => refused.push(Violation::new(format!("inputs.{}", input.key), "is required and has no default")),
-        }
+        let node_of = |source: &str| NodeId::parse(source).ok().filter(|_| source.starts_with("node:"));
+        fillings.push(Filling { source: source.as_deref().and_then(node_of), ..filling });
+        inputs.push(RunInput {
+            key: input.key.clone(),
+            label: input.label.clone(),
+            kind: input.kind,
+            node: node.clone(),
+            source,
+            held,
+        });
     }
-    Ok(inputs)
+    Ok((inputs, fillings))
 }
 
-/// The initial content of a port of a new instance.
-pub(super) fn filling(input: &RunInput) -> Filling {
-    let source = input.source.as_deref().filter(|source| source.starts_with("node:"));
-    Filling { held: Some(input.held.clone()), source: source.and_then(|source| NodeId::parse(source).ok()) }
+/// A port with this value, or an empty one if the value is a picture that the account cannot read: one that was saved earlier or
+/// is on the canvas.
+pub(super) async fn readable(
+    conn: &mut db::PgConnection,
+    account: &AccountUid,
+    held: Option<PortValue>,
+) -> Result<Filling> {
+    let size = size_of(conn, account, held.as_ref()).await?;
+    let is_kept = |held: &PortValue| size.is_some() || !matches!(held, PortValue::Asset(_));
+    Ok(Filling { held: held.filter(is_kept), size, source: None })
+}
+
+/// Width and height in pixels of a value that is a picture which the account can read.
+pub(super) async fn size_of(
+    conn: &mut db::PgConnection,
+    account: &AccountUid,
+    held: Option<&PortValue>,
+) -> Result<Option<(f64, f64)>> {
+    let Some(PortValue::Asset(asset)) = held else { return Ok(None) };
+    let found = db::assets::get_readable(conn, account, asset).await?;
+    Ok(found.map(|(asset, _)| (asset.width.into(), asset.height.into())))
 }

@@ -28,7 +28,7 @@ use domain::recipe::run::{Plan, RunId, RunRecord};
 use domain::webhook::WebhookInput;
 
 use super::RequestedRecipe;
-use super::ports::{Ports, filling, footprint_of_instance, resolve};
+use super::ports::{Ports, footprint_of_instance, resolve};
 use super::sources::Given;
 use crate::canvas::addition_refused;
 use crate::command::{Base, CanvasWrite, Command, Key, KnownOutcome, LockedCanvas};
@@ -240,7 +240,7 @@ impl<M: Models> StartRun<'_, M> {
             None => Ports::fresh(definition, recipe.version),
         };
         let mut refused: Vec<Violation> = Vec::new();
-        let inputs =
+        let (inputs, fillings) =
             resolve(conn, self.account(), &graph, definition, &ports, &self.run.inputs, is_new, &mut refused).await?;
         refused.extend(self.run.location.violations(&graph));
         if !refused.is_empty() {
@@ -252,7 +252,6 @@ impl<M: Models> StartRun<'_, M> {
         let plan = Plan { inputs, steps };
         let placed = match is_new {
             true => {
-                let fillings: Vec<_> = plan.inputs.iter().map(filling).collect();
                 let instance = Instance {
                     recipe: &recipe.id,
                     version: recipe.version,

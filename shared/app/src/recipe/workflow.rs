@@ -17,6 +17,7 @@ use domain::recipe::{Input as Port, Output as Step};
 use serde::Deserialize;
 use serde_json::json;
 
+use super::ports::size_of;
 use super::sources::{Given, held, may_feed};
 use crate::canvas::{self, CanvasEvent, ChangedCanvas, addition_refused};
 use crate::command::{CanvasWrite, Command, Key, Locks};
@@ -125,7 +126,7 @@ impl<M> CreateWorkflow<'_, M> {
                     Some(node) if !may_feed(node, input.kind, input.written_reference) => {
                         note("sourceNodeId", "is a node of another kind than the input");
                     }
-                    Some(node) => filling = Filling { held: held(node), source: Some(id) },
+                    Some(node) => filling = Filling { held: held(node), source: Some(id), size: None },
                 }
             }
             if let Some(value) = input.value.as_deref().filter(|value| !value.is_empty()) {
@@ -148,6 +149,7 @@ impl<M> CreateWorkflow<'_, M> {
                 }
                 _ => {}
             }
+            filling.size = size_of(conn, &self.caller.account, filling.held.as_ref()).await?;
             fillings.push(filling);
         }
         Ok((fillings, violations))

@@ -5,8 +5,10 @@
 //! one line.
 
 use domain::graph::{NodeType, Position};
-use domain::recipe::Definition;
+use domain::recipe::{Definition, Input};
 
+use super::Filling;
+use crate::geometry::fitted_within;
 use crate::placement::Frame;
 
 /// Most nodes in a column.
@@ -22,6 +24,9 @@ const INSTANCE_HEIGHT: f64 = 240.0;
 /// Height of a line of the sticky note's text, in canvas units. A step counts as two lines, because it is usually
 /// longer than one.
 const LINE: f64 = 24.0;
+
+/// Longest side of an image port, in canvas units.
+const PORT_SIDE: f64 = 240.0;
 
 /// The frames of an instance's nodes, relative to the top left corner of the whole.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,9 +44,11 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// The layout of a Recipe's instance.
-    pub fn of(definition: &Definition) -> Self {
-        let inputs: Vec<Size> = definition.inputs.iter().map(|input| port_size(input.kind.node_type())).collect();
+    /// The layout of a Recipe's instance, whose ports hold `fillings`.
+    pub fn of(definition: &Definition, fillings: &[Filling]) -> Self {
+        let pictures = fillings.iter().map(|filling| filling.size).chain(std::iter::repeat(None));
+        let inputs: Vec<Size> =
+            definition.inputs.iter().zip(pictures).map(|(input, picture)| port_size(input, picture)).collect();
         let outputs: Vec<Size> = definition.outputs.iter().map(|output| result_size(output.kind.node_type())).collect();
         let mut columns: Vec<Vec<Cell>> =
             columns_of(0..inputs.len()).map(|column| cells(column, Cell::Input)).collect();
@@ -103,12 +110,15 @@ struct Size {
     height: f64,
 }
 
-fn port_size(kind: NodeType) -> Size {
-    match kind {
-        NodeType::Image => Size { width: 240.0, height: 240.0 },
-        NodeType::Sticky => Size { width: 240.0, height: 200.0 },
-        _ => Size { width: 280.0, height: 180.0 },
-    }
+/// The size of a port. An image port shows its picture whole.
+fn port_size(input: &Input, picture: Option<(f64, f64)>) -> Size {
+    let (width, height) = match (input.kind.node_type(), picture) {
+        (NodeType::Image, Some(picture)) => fitted_within(picture, &input.label, PORT_SIDE),
+        (NodeType::Image, None) => (PORT_SIDE, PORT_SIDE),
+        (NodeType::Sticky, _) => (240.0, 200.0),
+        _ => (280.0, 180.0),
+    };
+    Size { width, height }
 }
 
 fn result_size(kind: NodeType) -> Size {

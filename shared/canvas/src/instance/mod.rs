@@ -49,6 +49,8 @@ impl Ids {
 pub struct Filling {
     /// The value.
     pub held: Option<PortValue>,
+    /// Width and height in pixels of the picture that it is.
+    pub size: Option<(f64, f64)>,
     /// The node of the canvas that the value was taken from. It is connected into the port.
     pub source: Option<NodeId>,
 }
@@ -76,7 +78,7 @@ pub struct Instance<'a> {
 /// Puts an instance on a canvas: an ordinary batch with server-owned metadata added. If it is rejected (the canvas or the
 /// Section is full, a source was deleted), the graph is unchanged.
 pub fn place(graph: &mut Graph, instance: &Instance<'_>, options: Options) -> Result<Applied, Refused> {
-    let layout = Layout::of(instance.definition);
+    let layout = Layout::of(instance.definition, instance.fillings);
     let mut steps = Vec::new();
     let free = spot(graph, instance.location, (layout.width, layout.height), &mut steps)?;
     // Every node must lie within the bounds of the canvas.

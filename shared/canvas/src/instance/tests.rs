@@ -1,6 +1,7 @@
 use domain::graph::Node;
 use domain::limits::{RECIPE_INPUTS_MAX, RECIPE_OUTPUTS_MAX};
 use domain::recipe::{Category, InputKind, OutputKind};
+use domain::review::{Origin, StoredAsset, StoredAssets};
 use proptest::prelude::*;
 
 use super::layout::ROWS;
@@ -55,6 +56,9 @@ fn chain() -> Definition {
     )
 }
 
+/// Width and height of the picture in a filled port, in pixels.
+const WIDE: (f64, f64) = (1600.0, 900.0);
+
 struct Made {
     graph: Graph,
     ids: Ids,
@@ -91,8 +95,8 @@ fn tried(
 }
 
 fn filled() -> Vec<Filling> {
-    let pack = Filling { held: Some(PortValue::Asset(asset("a1"))), source: Some(id("photo")) };
-    vec![pack, Filling { held: Some(PortValue::Text("Warm light".into())), source: None }]
+    let pack = Filling { held: Some(PortValue::Asset(asset("a1"))), size: Some(WIDE), source: Some(id("photo")) };
+    vec![pack, Filling { held: Some(PortValue::Text("Warm light".into())), ..Filling::default() }]
 }
 
 fn board() -> Graph {
@@ -198,8 +202,22 @@ fn what_is_placed_gives_no_findings() {
 }
 
 #[test]
+fn a_filled_port_shows_its_picture_whole_and_an_empty_one_is_a_square() {
+    let size = |fillings| {
+        let Made { graph, ids, applied } = placed(board(), &chain(), fillings, None);
+        let stored = StoredAsset { origin: Origin::Brought, size: WIDE };
+        let found = validate(&graph, &applied.touched, &StoredAssets::from([(asset("a1"), stored)]));
+        assert_eq!(found.findings, [], "no picture is cropped");
+        let port = graph.node(&ids.inputs[0]).expect("is there");
+        (port.width, port.height)
+    };
+    assert_eq!(size(vec![Filling::default(); 2]), (240.0, 240.0));
+    assert_eq!(size(filled()), (240.0, 135.0 + 28.0));
+}
+
+#[test]
 fn a_chain_of_outputs_reads_from_left_to_right() {
-    let layout = Layout::of(&chain());
+    let layout = Layout::of(&chain(), &[]);
     assert!(layout.inputs.iter().all(|input| input.right + layout::COLUMN_GAP <= layout.instance.left));
     assert!(layout.instance.right + layout::COLUMN_GAP <= layout.outputs[0].left);
     assert!(layout.outputs[0].right + layout::COLUMN_GAP <= layout.outputs[1].left);
@@ -229,7 +247,7 @@ fn a_source_that_is_gone_is_refused_and_nothing_is_written() {
 
 #[test]
 fn an_instance_is_near_a_node_or_in_a_section_that_grows_for_it() {
-    let layout = Layout::of(&chain());
+    let layout = Layout::of(&chain(), &[]);
     let far = at(text("far"), 9000.0, 0.0);
     let nodes = vec![agents(at(image("photo"), 0.0, 0.0)), far];
     let near = Location { near: Some(id("photo")), section: None };
@@ -279,8 +297,12 @@ fn any_definition() -> impl Strategy<Value = Definition> {
 
 proptest! {
     #[test]
-    fn no_two_nodes_of_any_instance_overlap(definition in any_definition()) {
-        let layout = Layout::of(&definition);
+    fn no_two_nodes_of_any_instance_overlap(
+        definition in any_definition(),
+        sizes in prop::collection::vec(prop::option::of((1.0..2000.0, 1.0..2000.0)), 0..=RECIPE_INPUTS_MAX),
+    ) {
+        let fillings: Vec<_> = sizes.into_iter().map(|size| Filling { size, ..Filling::default() }).collect();
+        let layout = Layout::of(&definition, &fillings);
         let frames: Vec<Frame> =
             layout.inputs.iter().chain(&layout.outputs).chain([&layout.instance]).copied().collect();
         for (index, a) in frames.iter().enumerate() {

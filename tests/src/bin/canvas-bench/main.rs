@@ -14,6 +14,7 @@
 mod batches;
 mod floor;
 mod jobs;
+mod lines;
 mod load;
 mod memory;
 mod overhead;
@@ -78,6 +79,8 @@ enum Measurement {
     Webhooks,
     /// Reads and batches of canvases of growing size.
     Sizes,
+    /// A render whose lines lead around nodes, against one whose lines are free.
+    Lines,
     /// Time between the steps of a Recipe run.
     Recipes,
     /// Latency of a provider's picture from acceptance to end, on an idle service.
@@ -157,6 +160,7 @@ async fn one(measurement: Measurement, stack: &Stack) -> Vec<BenchRow> {
         Measurement::Jobs => rates::measure(stack).await,
         Measurement::Webhooks => webhooks::measure(stack).await,
         Measurement::Sizes => sizes::measure(stack).await,
+        Measurement::Lines => lines::measure(stack).await,
         Measurement::Recipes => recipes::measure(stack).await,
         Measurement::Overhead => overhead::measure(stack).await,
         Measurement::Carried => providers::carried(stack).await,

@@ -30,16 +30,18 @@ impl<'a> Recorder<'a> {
         self.stack.count(calls).await as f64 / began.elapsed().as_secs_f64()
     }
 
-    /// The calls of statements that ran at least `times` times during `run`, without the bounds of transactions and the
-    /// counts by which a measurement waits.
+    /// The calls of statements that ran at least `times` times during `run`, each a round trip of a client. The bounds of
+    /// transactions, what PostgreSQL runs by itself (checks of foreign keys, functions, triggers), and the counts by which a
+    /// measurement waits are left out.
     pub async fn calls_during(&self, run: impl AsyncFnOnce(), times: i64) -> i64 {
         self.stack.execute("SELECT pg_stat_statements_reset()").await;
         run().await;
         sqlx::query_scalar(
             "SELECT coalesce(sum(calls), 0)::bigint FROM pg_stat_statements
              WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database())
-               AND calls >= $1 AND query NOT LIKE '%pg_stat_statements%' AND query NOT LIKE 'SELECT count(*) FROM %'
-               AND query NOT IN ('BEGIN', 'COMMIT')",
+               AND toplevel AND query NOT LIKE '%(NEW.%' -- a deferred trigger counts as top level
+               AND calls >= $1 AND query NOT LIKE '%pg_stat_statements%'
+               AND query NOT LIKE 'SELECT count(*) FROM %' AND query NOT IN ('BEGIN', 'COMMIT')",
         )
         .bind(times)
         .fetch_one(self.stack.pool())
