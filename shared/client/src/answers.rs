@@ -1,40 +1,41 @@
-//! What the operations answer.
+//! What the operations answer: types of `domain`, which read every member that they know and ignore others.
 
-use serde_json::Value;
+pub use domain::account::AuthStatus;
+pub use domain::action::{ActionPage, ActionRead};
+pub use domain::asset::{AssetList, AssetRead};
+pub use domain::campaign::{CampaignList, CampaignPlanned, CampaignRead};
+pub use domain::canvas::{CanvasChanges, CanvasList, CanvasRead, MutationResult, NodeRead};
+pub use domain::element::{
+    CollectionDeleted, CollectionList, CollectionRead, ElementList, ElementOrVersion, ElementRead, VersionList,
+};
+pub use domain::import::{ImageImport, ProductImport};
+pub use domain::job::{ImageJob, JobDocument, RunList, StartQuote, VideoJob};
+pub use domain::model::{ConnectionList, ModelPage, ModelRead};
+pub use domain::operation::OperationsAnswer;
+pub use domain::recipe::run::{RecipeRun, RunDocument};
+pub use domain::recipe::workflow::WorkflowResult;
+pub use domain::recipe::{RecipePage, RecipeRead};
+pub use domain::review::CanvasReview;
+use serde::Deserialize;
 
-pub type ActionPage = Value;
-pub type ActionRead = Value;
-pub type Started = Value;
-pub type AssetList = Value;
-pub type AssetRead = Value;
-pub type Bytes = Value;
-pub type AuthStatus = Value;
-pub type CampaignList = Value;
-pub type CampaignPlanned = Value;
-pub type CampaignRead = Value;
-pub type CanvasList = Value;
-pub type CanvasRead = Value;
-pub type CanvasChanges = Value;
-pub type NodeRead = Value;
-pub type OperationsAnswer = Value;
-pub type CanvasReview = Value;
-pub type WorkflowResult = Value;
-pub type CollectionList = Value;
-pub type CollectionRead = Value;
-pub type CollectionDeleted = Value;
-pub type ElementList = Value;
-pub type ElementRead = Value;
-pub type ElementOrVersion = Value;
-pub type VersionList = Value;
-pub type EventStream = Value;
-pub type ImageImport = Value;
-pub type Job = Value;
-pub type ModelPage = Value;
-pub type ModelRead = Value;
-pub type ProductImport = Value;
-pub type ConnectionList = Value;
-pub type RecipePage = Value;
-pub type RecipeRead = Value;
-pub type MutationResult = Value;
-pub type RunList = Value;
-pub type Run = Value;
+/// The answer to a start of a `T`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub enum Started<T> {
+    /// 202: it was accepted, now or by an earlier equal request. First, because a record has all members of a quote.
+    Accepted(Box<T>),
+    /// 200: what it would cost, in answer to `validateOnly`.
+    Quote(StartQuote),
+}
+
+/// A file or picture: its bytes are the body of the answer ([`Call::read`](crate::Call::read)).
+#[derive(Clone, Copy, Debug)]
+pub enum File {}
+
+/// A text that is not JSON ([`Answer::text`](crate::Answer::text)).
+#[derive(Clone, Copy, Debug)]
+pub enum Text {}
+
+/// A stream of events ([`Call::events`](crate::Call::events)).
+#[derive(Clone, Copy, Debug)]
+pub enum EventStream {}

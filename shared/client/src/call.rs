@@ -151,6 +151,12 @@ impl<T> Call<T> {
         self
     }
 
+    /// The same request, with its answer read as another type.
+    pub fn cast<U>(self) -> Call<U> {
+        let Self { client, method, path, headers, payload, is_keyed, invalid, .. } = self;
+        Call { client, method, path, headers, payload, is_keyed, invalid, of: PhantomData }
+    }
+
     /// Method and path, for messages.
     pub fn name(&self) -> String {
         format!("{} {}", self.method, self.path)

@@ -1,11 +1,12 @@
 //! A client of Canvas Service: one method for each operation of the contract ([`operations`]), over the service's own types.
 //!
-//! A method returns a [`Call`], which can be completed with a query, preferences or a body, and is awaited for its [`Answer`]:
+//! A method returns a [`Call`], which can be completed with a query, preferences or a body, and is awaited for its [`Answer`]. An
+//! answer is read as its type ([`Answer::value`]), or as JSON where it is only passed on or shown:
 //!
 //! ```no_run
 //! # async fn example(client: client::Client) -> client::Result<()> {
 //! let canvas = client.get_canvas("canvas:me:board").await?;
-//! println!("{}", canvas.json()["canvas"]["revision"]);
+//! println!("{}", canvas.value()?.canvas.revision);
 //! # Ok(())
 //! # }
 //! ```
@@ -37,7 +38,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 pub use answer::Answer;
 pub use call::Call;
-pub use page::{Page, Pages};
+pub use page::Pages;
 pub use problem::{Error, Problem, Result};
 pub use transport::{BodyStream, Payload, Transport, Unreachable};
 pub use upload::media_type;

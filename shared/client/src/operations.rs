@@ -31,17 +31,17 @@ operations! {
     /// An Action with its parameters.
     get_action, "getAction", GET "/actions/{actionKey}", action => ActionRead;
     /// Starts an Action.
-    run_action, "runAction", POST "/actions/{actionKey}/runs", action => Started;
+    run_action, "runAction", POST "/actions/{actionKey}/runs", action => Started<ImageJob>;
     /// Assets of the account, or of a canvas. Query: `canvasId`, `limit`, `cursor`.
     list_assets, "listAssets", GET "/assets" => AssetList;
     /// Stores a picture. Query: `canvasId`. Takes its key as a header ([`Call::key`]).
     upload_asset, "uploadAsset", POST "/assets" => AssetRead;
     /// A picture by its preview token. Query: `token`, `w`.
-    get_asset_preview, "getAssetPreview", GET "/assets/preview" => Bytes;
+    get_asset_preview, "getAssetPreview", GET "/assets/preview" => File;
     /// An asset.
     get_asset, "getAsset", GET "/assets/{assetId}", asset => AssetRead;
     /// The bytes of an asset. Query: `w` for a rendition.
-    get_asset_content, "getAssetContent", GET "/assets/{assetId}/content", asset => Bytes;
+    get_asset_content, "getAssetContent", GET "/assets/{assetId}/content", asset => File;
     /// Who the token belongs to, and what it may do.
     get_auth_status, "getAuthStatus", GET "/auth/status" => AuthStatus;
     /// Campaigns (deprecated).
@@ -49,7 +49,7 @@ operations! {
     /// Plans a campaign (deprecated).
     plan_campaign, "planCampaign", POST "/campaigns/plan" => CampaignPlanned;
     /// Starts a campaign (deprecated).
-    start_campaign, "startCampaign", POST "/campaigns/start" => CampaignRead;
+    start_campaign, "startCampaign", POST "/campaigns/start" => Started<CampaignRead>;
     /// Cancels a campaign (deprecated).
     cancel_campaign, "cancelCampaign", DELETE "/campaigns/{runId}", run => CampaignRead;
     /// A campaign (deprecated).
@@ -69,15 +69,15 @@ operations! {
     /// Applies a batch of operations, or tries it. Preferences: `return=minimal`, `handling=lenient`.
     apply_operations, "applyOperations", POST "/canvases/{canvasId}/operations", canvas => OperationsAnswer;
     /// A canvas as text for a model.
-    get_canvas_outline, "getCanvasOutline", GET "/canvases/{canvasId}/outline", canvas => String;
+    get_canvas_outline, "getCanvasOutline", GET "/canvases/{canvasId}/outline", canvas => Text;
     /// A canvas as a picture. Query: `section`, `nodes`, `width`, `labels`.
-    render_canvas, "renderCanvas", GET "/canvases/{canvasId}/render", canvas => Bytes;
+    render_canvas, "renderCanvas", GET "/canvases/{canvasId}/render", canvas => File;
     /// The findings of a canvas, and whether it may be called done.
     review_canvas, "reviewCanvas", GET "/canvases/{canvasId}/review", canvas => CanvasReview;
     /// Makes a Recipe from a part of a canvas.
     create_workflow, "createWorkflow", POST "/canvases/{canvasId}/workflows", canvas => WorkflowResult;
     /// The contract for language models.
-    get_digest, "getDigest", GET "/digest.md" => String;
+    get_digest, "getDigest", GET "/digest.md" => Text;
     /// Collections of Elements. Query: `limit`, `cursor`.
     list_element_collections, "listElementCollections", GET "/element-collections" => CollectionList;
     /// Makes a collection.
@@ -99,19 +99,19 @@ operations! {
     /// Streams the present state of canvases and runs ([`Client::follow`]). Query: `canvas`, `runs`.
     follow_events, "followEvents", GET "/events" => EventStream;
     /// Starts an edit of pictures.
-    edit_images, "editImages", POST "/images/edit" => Started;
+    edit_images, "editImages", POST "/images/edit" => Started<ImageJob>;
     /// Starts a generation of pictures.
-    generate_images, "generateImages", POST "/images/generate" => Started;
+    generate_images, "generateImages", POST "/images/generate" => Started<ImageJob>;
     /// Imports a picture from a URL.
     import_image, "importImage", POST "/images/import" => ImageImport;
     /// Starts variations of a picture.
-    vary_images, "varyImages", POST "/images/variations" => Started;
+    vary_images, "varyImages", POST "/images/variations" => Started<ImageJob>;
     /// Cancels a job. Query: `removeTargets`.
-    cancel_job, "cancelJob", DELETE "/jobs/{jobId}", job => Job;
+    cancel_job, "cancelJob", DELETE "/jobs/{jobId}", job => JobDocument;
     /// A job. Query: `view`. Preference: `wait=N`.
-    get_job, "getJob", GET "/jobs/{jobId}", job => Job;
+    get_job, "getJob", GET "/jobs/{jobId}", job => JobDocument;
     /// The film of a video job.
-    get_job_output, "getJobOutput", GET "/jobs/{jobId}/output", job => Bytes;
+    get_job_output, "getJobOutput", GET "/jobs/{jobId}/output", job => File;
     /// Models. Query: `q`, `provider`, `capability`, `view`, `limit`, `cursor`.
     list_models, "listModels", GET "/models" => ModelPage;
     /// A model.
@@ -129,19 +129,19 @@ operations! {
     /// Copies a Recipe onto a canvas.
     fork_recipe, "forkRecipe", POST "/recipes/{recipeId}/fork", recipe => MutationResult;
     /// Starts a Recipe.
-    run_recipe, "runRecipe", POST "/recipes/{recipeId}/runs", recipe => Started;
+    run_recipe, "runRecipe", POST "/recipes/{recipeId}/runs", recipe => Started<RecipeRun>;
     /// Runs and jobs of the account. Query: `kind`, `status`, `canvasId`, `limit`, `cursor`.
     list_runs, "listRuns", GET "/runs" => RunList;
     /// Cancels a run. Query: `removeTargets`.
-    cancel_run, "cancelRun", DELETE "/runs/{runId}", run => Run;
+    cancel_run, "cancelRun", DELETE "/runs/{runId}", run => RunDocument;
     /// A run. Query: `view`. Preference: `wait=N`.
-    get_run, "getRun", GET "/runs/{runId}", run => Run;
+    get_run, "getRun", GET "/runs/{runId}", run => RunDocument;
     /// Streams the states of a run. Query: `view`.
     follow_run, "followRun", GET "/runs/{runId}/events", run => EventStream;
     /// Starts a video.
-    generate_video, "generateVideo", POST "/videos/generate" => Started;
+    generate_video, "generateVideo", POST "/videos/generate" => Started<VideoJob>;
     /// The contract document as a page.
-    get_docs, "getDocs", GET "/docs" => String;
+    get_docs, "getDocs", GET "/docs" => Text;
 }
 
 impl Client {

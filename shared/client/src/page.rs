@@ -2,19 +2,12 @@
 
 use std::collections::VecDeque;
 
+use domain::page::Page;
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::call::Call;
 use crate::problem::{Error, Result};
-
-/// Position in a list (docs/reference/conventions.md#lists-and-pages).
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Page {
-    /// The `cursor` of the next page.
-    pub next_cursor: Option<String>,
-}
 
 /// The items of a list. Each page is read when its first item is asked for.
 pub struct Pages<F> {
@@ -43,8 +36,8 @@ impl<F: Fn() -> Call<T>, T: 'static> Pages<F> {
                 _ => return Err(Error::Unexpected(format!("a page without {}", self.name))),
             }
             let page = answer.get_mut("page").map(Value::take).unwrap_or_default();
-            let page = Page::deserialize(page).unwrap_or_default();
-            self.next = page.next_cursor.map(Some);
+            // Campaigns are listed without a page.
+            self.next = Page::deserialize(page).ok().and_then(|page| page.next_cursor).map(Some);
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use domain::Violation;
 use http::header::RETRY_AFTER;
 use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
@@ -58,7 +59,7 @@ pub struct Problem {
     /// Text for people.
     pub message: String,
     /// Every violation of the request.
-    pub fields: Vec<Field>,
+    pub fields: Vec<Violation>,
     /// Data that depends on the error; `null` when there is none.
     pub details: Value,
     /// `X-Request-ID` of the answer.
@@ -67,15 +68,6 @@ pub struct Problem {
     pub retry_after: Option<Duration>,
     /// The envelope as it was received.
     pub envelope: Value,
-}
-
-/// A field of a request, and what is wrong with it.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct Field {
-    /// Its path, for example `operations[3].node.width`.
-    pub field: String,
-    /// What it must be.
-    pub message: String,
 }
 
 impl Problem {
@@ -90,7 +82,7 @@ impl Problem {
             code: String,
             message: String,
             #[serde(default)]
-            fields: Vec<Field>,
+            fields: Vec<Violation>,
             #[serde(default)]
             details: Value,
         }

@@ -10,10 +10,13 @@ use serde_json::{Value, json};
 
 use super::*;
 
+/// Answers; `None` for none.
+type Answers = VecDeque<Option<Response<Bytes>>>;
+
 /// Answers with what it was given, one after the other, and keeps the requests.
 #[derive(Clone, Default)]
 struct Script {
-    answers: Arc<Mutex<VecDeque<Result<Response<Bytes>, ()>>>>,
+    answers: Arc<Mutex<Answers>>,
     requests: Arc<Mutex<Vec<(String, HeaderMap, Bytes)>>>,
 }
 
@@ -21,12 +24,12 @@ impl Script {
     fn then(self, status: u16, body: &Value) -> Self {
         let mut response = Response::new(Bytes::from(body.to_string()));
         *response.status_mut() = http::StatusCode::from_u16(status).expect("a status");
-        self.answers.lock().expect("no panic").push_back(Ok(response));
+        self.answers.lock().expect("no panic").push_back(Some(response));
         self
     }
 
     fn then_silence(self) -> Self {
-        self.answers.lock().expect("no panic").push_back(Err(()));
+        self.answers.lock().expect("no panic").push_back(None);
         self
     }
 
@@ -47,7 +50,7 @@ impl Transport for Script {
         let answer = self.answers.lock().expect("no panic").pop_front().expect("another answer");
         let answer = answer
             .map(|response| response.map(|body| -> BodyStream { Box::pin(stream::iter([Ok(body)])) }))
-            .map_err(|()| Unreachable("closed".into()));
+            .ok_or_else(|| Unreachable("closed".into()));
         async move { answer }.boxed()
     }
 }

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use crate::Client;
 use crate::answer::Answer;
-use crate::answers::Run;
+use crate::call::Call;
 use crate::problem::Result;
 
 /// Seconds that a read waits for a change at the service (docs/reference/conventions.md#long-polls).
@@ -19,19 +19,19 @@ pub fn is_over(status: &str) -> bool {
 }
 
 impl Client {
-    /// A run or job by its handle: a video has no run.
-    pub fn read_work(&self, handle: &str) -> crate::Call<Run> {
+    /// A run or job by its handle: a video has no run. Its record is a `RunDocument` or a `JobDocument`, by the handle.
+    pub fn read_work(&self, handle: &str) -> Call<Value> {
         match handle.starts_with("job:") {
-            true => self.get_job(handle),
-            false => self.get_run(handle),
+            true => self.get_job(handle).cast(),
+            false => self.get_run(handle).cast(),
         }
     }
 
     /// Cancels a run or job by its handle.
-    pub fn cancel_work(&self, handle: &str) -> crate::Call<Run> {
+    pub fn cancel_work(&self, handle: &str) -> Call<Value> {
         match handle.starts_with("job:") {
-            true => self.cancel_job(handle),
-            false => self.cancel_run(handle),
+            true => self.cancel_job(handle).cast(),
+            false => self.cancel_run(handle).cast(),
         }
     }
 
@@ -43,9 +43,9 @@ impl Client {
         handle: &str,
         patience: Option<Duration>,
         mut seen: impl FnMut(&Value),
-    ) -> Result<Answer<Run>> {
+    ) -> Result<Answer<Value>> {
         let deadline = patience.map(|patience| Instant::now() + patience);
-        let mut last: Option<Answer<Run>> = None;
+        let mut last: Option<Answer<Value>> = None;
         loop {
             let left = deadline.map_or(WAIT_SECONDS, |deadline| {
                 deadline.saturating_duration_since(Instant::now()).as_secs().min(WAIT_SECONDS)

@@ -47,7 +47,7 @@ pub async fn action(context: &Context, action: Action) -> Outcome {
                 Some(target) => _ = body.insert("targetNodeId".into(), json!(target)),
                 None => _ = body.insert("place".into(), place(position, None)),
             }
-            let route = |client: &Client| client.run_action(&action);
+            let route = |client: &Client| client.run_action(&action).cast();
             let order = Order { name: action.clone(), canvas: Some(on), body, route: &route, is_paid: false };
             start(context, order, &options.start).await.map(|_| ())
         }
@@ -157,7 +157,7 @@ pub async fn recipe(context: &Context, recipe: Recipe) -> Outcome {
             if let Some(model) = &model {
                 body.insert("model".into(), context.model(model).await?.into());
             }
-            let route = |client: &Client| client.run_recipe(&recipe);
+            let route = |client: &Client| client.run_recipe(&recipe).cast();
             let order = Order { name: recipe.clone(), canvas: Some(on), body, route: &route, is_paid: true };
             start(context, order, &options.start).await.map(|_| ())
         }

@@ -30,14 +30,16 @@ pub async fn generate(context: &Context, generate: Generate, making: Making) -> 
         body.insert("references".into(), generate.references.iter().map(reference).collect());
     }
     match making {
-        Making::Generate => make(context, "generate", body, generate.making, &Client::generate_images).await,
-        Making::Edit => make(context, "edit", body, generate.making, &Client::edit_images).await,
+        Making::Generate => {
+            make(context, "generate", body, generate.making, &|client| client.generate_images().cast()).await
+        }
+        Making::Edit => make(context, "edit", body, generate.making, &|client| client.edit_images().cast()).await,
     }
 }
 
 pub async fn vary(context: &Context, vary: Vary) -> Outcome {
     let body = Body::from_iter([("source".into(), json!(vary.source))]);
-    make(context, "vary", body, vary.making, &Client::vary_images).await
+    make(context, "vary", body, vary.making, &|client| client.vary_images().cast()).await
 }
 
 async fn make(
@@ -45,7 +47,7 @@ async fn make(
     name: &str,
     mut body: Body,
     options: Options,
-    route: &(dyn Fn(&Client) -> client::Call<client::answers::Started> + Sync),
+    route: &(dyn Fn(&Client) -> client::Call<Value> + Sync),
 ) -> Outcome {
     let on = canvas(&options.start.on)?;
     body.insert("canvasId".into(), json!(on));
@@ -94,7 +96,13 @@ pub async fn video(context: &Context, video: Video) -> Outcome {
     if let Some(on) = &video.on {
         body.insert("canvasId".into(), canvas(on)?.into());
     }
-    let order = Order { name: "video".into(), canvas: None, body, route: &Client::generate_video, is_paid: true };
+    let order = Order {
+        name: "video".into(),
+        canvas: None,
+        body,
+        route: &|client| client.generate_video().cast(),
+        is_paid: true,
+    };
     let record = start(context, order, &video.start).await?;
     match (record, &video.output) {
         (Some(record), Some(path)) => {

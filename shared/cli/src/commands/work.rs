@@ -3,7 +3,6 @@
 use std::io::{IsTerminal, stdin};
 use std::time::Duration;
 
-use client::answers::{Run, Started};
 use client::{Answer, Call, Client, is_over};
 use serde_json::{Value, json};
 
@@ -23,7 +22,7 @@ pub struct Order<'a> {
     /// Its body, without revision, key and price.
     pub body: Body,
     /// The route.
-    pub route: &'a (dyn Fn(&Client) -> Call<Started> + Sync),
+    pub route: &'a (dyn Fn(&Client) -> Call<Value> + Sync),
     /// Whether it costs credits.
     pub is_paid: bool,
 }
@@ -111,7 +110,7 @@ fn agree(context: &Context, price: u64) -> Outcome {
     }
 }
 
-async fn quote(context: &Context, order: &Order<'_>, options: &Start) -> Outcome<Answer<Started>> {
+async fn quote(context: &Context, order: &Order<'_>, options: &Start) -> Outcome<Answer<Value>> {
     let mut body = order.body.clone();
     if let Some(canvas) = &order.canvas {
         body.insert("baseRevision".into(), context.revision(canvas).await?.into());
@@ -129,7 +128,7 @@ pub fn handle_of(record: &Value) -> String {
 }
 
 /// Waits for work with a bar. An interruption ends the wait alone, and says how to go on.
-pub async fn wait(context: &Context, name: &str, handle: &str, timeout: Option<u64>) -> Outcome<Answer<Run>> {
+pub async fn wait(context: &Context, name: &str, handle: &str, timeout: Option<u64>) -> Outcome<Answer<Value>> {
     context.on_interruption(Some(format!(
         "The work goes on. Wait for it:  canvas run wait {handle}\nCancel it:                     canvas run cancel {handle}"
     )));
