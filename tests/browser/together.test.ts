@@ -96,6 +96,7 @@ scene("two people and an agent change one canvas under a killed gateway, and all
         { type: "node.move", nodeId, position: { x: (turn % 4) * 300 + turn, y: 700 + turn } },
         { type: "node.create", node: { type: "sticky", title: `agent ${turn}`, position: { x: 1400, y: turn * 20 }, width: 100, height: 100 } },
       ]);
+      await new Promise((resume) => setTimeout(resume, 100));
     }
     return true;
   })();
@@ -122,7 +123,8 @@ scene("two people and an agent change one canvas under a killed gateway, and all
   await Promise.all([...people, fault]);
   isOver = true;
   await agent;
-  for (const one of [page, other]) await saved(one);
+  // What a person writes faster than it can be sent waits its turn.
+  for (const one of [page, other]) await one.locator('[data-save="saved"]').waitFor({ timeout: 15_000 + 2000 * DURATION });
   const graph = await until(canvas, "everything is there", ({ nodes }) => nodes.filter(({ metadata }) => metadata.content?.startsWith("person")).length === notes);
   const texts = graph.nodes.flatMap(({ metadata }) => metadata.content ?? []);
   assert.equal(new Set(texts).size, texts.length, "nothing twice");
@@ -131,7 +133,7 @@ scene("two people and an agent change one canvas under a killed gateway, and all
     await one.locator(`[data-revision="${(await read(canvas)).revision}"]`).waitFor();
     await one.keyboard.press("o");
     await one.getByRole("tree").waitFor();
-    await one.getByRole("tree").evaluate((tree) => void Object.assign((tree as HTMLElement).style, { flex: "none", height: "9000px" }));
+    await one.getByRole("tree").evaluate((tree) => ((tree as HTMLElement).style.minHeight = "90000px"));
     await one.waitForFunction((count) => document.querySelectorAll("[role=treeitem]").length === count, graph.nodes.length);
     const labels = await one.getByRole("treeitem").evaluateAll((items) => items.map((item) => item.getAttribute("aria-label") ?? ""));
     seen.push(labels.toSorted());
