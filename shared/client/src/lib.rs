@@ -38,7 +38,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 pub use answer::Answer;
 pub use call::Call;
 pub use page::{Page, Pages};
-pub use problem::{Error, Problem, Result};
+pub use problem::{Error, Field, Problem, Result};
 pub use transport::{BodyStream, Payload, Transport, Unreachable};
 pub use upload::media_type;
 pub use wait::is_over;

@@ -112,8 +112,8 @@ impl JsonBody {
         Ok((body, permit))
     }
 
-    /// The parsed body, and the memory that it takes.
-    async fn value(self, limit: usize, may_be_empty: bool) -> Result<(Value, MemoryPermit)> {
+    /// The body as it is, for who parses it, and the memory that its parsed form takes.
+    pub async fn text(self, limit: usize) -> Result<(HeaderMap, Vec<u8>, MemoryPermit)> {
         let Self { headers, body } = self;
         if declared_length(&headers).is_some_and(|length| length > limit as u64) {
             return Err(Problem::PayloadTooLarge(limit as u64));
@@ -121,6 +121,12 @@ impl JsonBody {
         let _received = memory::for_text(declared_length(&headers).unwrap_or(limit as u64)).await?;
         let bytes = read(body, limit).await?;
         let permit = memory::for_value(&bytes).await?;
+        Ok((headers, bytes, permit))
+    }
+
+    /// The parsed body, and the memory that it takes.
+    async fn value(self, limit: usize, may_be_empty: bool) -> Result<(Value, MemoryPermit)> {
+        let (headers, bytes, permit) = self.text(limit).await?;
         let typed = headers.contains_key(CONTENT_TYPE);
         if typed && !is_json(&headers) {
             return Err(Problem::UnsupportedMediaType("the body must be application/json".into()));
