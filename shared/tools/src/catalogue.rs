@@ -33,11 +33,11 @@ impl Entry {
         }
         let validator = jsonschema::draft202012::new(&Value::Object(input.clone()))
             .expect("a derived schema is valid: a test compiles each");
-        let annotations = ToolAnnotations::new()
-            .read_only(T::HINTS.reads)
-            .destructive(T::HINTS.destroys)
-            .idempotent(T::HINTS.repeats)
-            .open_world(T::HINTS.reaches_out);
+        let mut annotations = ToolAnnotations::new().read_only(T::HINTS.reads).open_world(T::HINTS.reaches_out);
+        // Of a tool that only reads, these say nothing.
+        if !T::HINTS.reads {
+            annotations = annotations.destructive(T::HINTS.destroys).idempotent(T::HINTS.repeats);
+        }
         let definition = rmcp::model::Tool::new(T::NAME, T::ABOUT, input)
             .with_title(T::TITLE)
             .with_raw_output_schema(Arc::new(schema::of_answer::<T::Output>()))
@@ -106,4 +106,90 @@ fn entries(local: bool) -> Vec<Entry> {
 /// The tool with a name.
 pub fn find(local: bool, name: &str) -> Option<&'static Entry> {
     all(local).iter().find(|entry| entry.definition.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Each host reads the whole list before its first call.
+    const LIST_BYTES_MAX: usize = 24_000;
+
+    const NAMES: [&str; 19] = [
+        "status",
+        "find",
+        "describe",
+        "canvas_create",
+        "canvas_read",
+        "canvas_view",
+        "canvas_edit",
+        "canvas_review",
+        "asset_upload",
+        "import_url",
+        "action_run",
+        "image_generate",
+        "video_generate",
+        "recipe_run",
+        "workflow_create",
+        "run_wait",
+        "run_cancel",
+        "element_save",
+        "element_manage",
+    ];
+
+    fn names(scopes: &[Scope]) -> Vec<&'static str> {
+        all(false).iter().filter(|entry| entry.is_for(scopes)).map(|entry| entry.definition.name.as_ref()).collect()
+    }
+
+    #[test]
+    fn the_list_has_a_stable_order_and_is_short() {
+        assert_eq!(names(&Scope::ALL), NAMES);
+        for local in [false, true] {
+            let list: Vec<_> = all(local).iter().map(|entry| &entry.definition).collect();
+            let bytes = json!(list).to_string().len();
+            assert!(bytes <= LIST_BYTES_MAX, "{bytes} bytes");
+        }
+    }
+
+    #[test]
+    fn a_token_is_offered_what_it_may_do() {
+        let reading = ["status", "find", "describe", "canvas_read", "canvas_view", "canvas_review"];
+        assert_eq!(names(&[Scope::CanvasRead, Scope::AssetRead]), reading);
+        assert_eq!(names(&[]), ["status", "find", "describe"]);
+        let uploads = |scope| names(&[Scope::AssetRead, scope]).contains(&"asset_upload");
+        assert!(uploads(Scope::VideoGenerate) && uploads(Scope::ImageGenerate) && !uploads(Scope::JobManage));
+    }
+
+    #[test]
+    fn local_files_are_named_by_local_callers_alone() {
+        let takes_path = |local| find(local, "asset_upload").expect("is there").definition.input_schema["properties"].get("path").is_some();
+        assert!(takes_path(true) && !takes_path(false));
+    }
+
+    #[test]
+    fn every_schema_is_one_of_an_object_and_compiles() {
+        for entry in all(true) {
+            let definition = &entry.definition;
+            let output = definition.output_schema.as_deref().expect("each tool has one");
+            for schema in [definition.input_schema.as_ref(), output] {
+                let schema = Value::Object(schema.clone());
+                assert_eq!(schema["type"], "object", "{}", definition.name);
+                assert!(schema.get("$defs").is_none() && !schema.to_string().contains("\"null\""), "{}: {schema}", definition.name);
+                jsonschema::draft202012::new(&schema).unwrap_or_else(|error| panic!("{}: {error}", definition.name));
+            }
+            assert_eq!(definition.input_schema["additionalProperties"], false, "{}", definition.name);
+        }
+    }
+
+    #[test]
+    fn wrong_arguments_are_all_named() {
+        let validator = &find(false, "image_generate").expect("is there").validator;
+        let given = json!({"canvas": "c", "mode": "dream", "count": 9, "place": {"nearby": "n"}, "references": ["a", {"handle": "b"}]});
+        let mut fields: Vec<String> = schema::violations(validator, &given).into_iter().map(|it| it.field).collect();
+        fields.sort();
+        assert_eq!(fields, ["count", "mode", "place.nearby", "references[1]", "revision"]);
+        assert!(schema::violations(validator, &json!({"canvas": "c", "revision": "r", "mode": "edit"})).is_empty());
+    }
 }

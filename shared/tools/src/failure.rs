@@ -96,7 +96,10 @@ impl Failure {
             StatusCode::NOT_FOUND => "nothing that you can see has this name: look for it with find",
             _ => "",
         };
+        let thing = problem.message.split(' ').next().unwrap_or_default().to_owned();
         let message = match told {
+            // The service names a way to overrule them, which is for people.
+            "" if problem.details["findings"].is_array() => "findings block this batch; nothing was changed".to_owned(),
             "" => problem.message,
             told => format!("{}: {told}", problem.message),
         };
@@ -110,7 +113,14 @@ impl Failure {
             retry,
         };
         match problem.status {
-            StatusCode::NOT_FOUND => failure.then(Next::new("find", json!({"kind": "canvas"}), "the handles that exist")),
+            StatusCode::NOT_FOUND => {
+                let kind = match thing.as_str() {
+                    "asset" | "element" | "collection" | "recipe" | "action" | "model" | "run" => thing.as_str(),
+                    "job" => "run",
+                    _ => "canvas",
+                };
+                failure.then(Next::new("find", json!({"kind": kind}), "the handles that exist"))
+            }
             _ => failure,
         }
     }

@@ -19,6 +19,8 @@ mod failure;
 mod funds;
 pub mod http;
 mod place;
+mod prompts;
+mod resources;
 mod schema;
 mod server;
 mod stdio;

@@ -7,7 +7,7 @@ use jsonschema::paths::{Location, LocationSegment};
 use schemars::generate::SchemaSettings;
 use schemars::transform::{RecursiveTransform, Transform};
 use schemars::{JsonSchema, Schema};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// Violations that are told at most.
 const VIOLATIONS_MAX: usize = 50;
@@ -17,13 +17,17 @@ pub fn of_arguments<T: JsonSchema>() -> Map<String, Value> {
     object(SchemaSettings::draft2020_12(), T::json_schema, RecursiveTransform(shorten))
 }
 
-/// The schema of the answer `T`. Its members say by their names what they are.
+/// The schema of the answer `T`: its members with their types. What is within them says by its names what it is.
 pub fn of_answer<T: JsonSchema>() -> Map<String, Value> {
-    let terse = |schema: &mut Schema| {
-        shorten(schema);
-        schema.remove("description");
-    };
-    object(SchemaSettings::draft2020_12().for_serialize(), T::json_schema, RecursiveTransform(terse))
+    let settings = SchemaSettings::draft2020_12().for_serialize();
+    let mut schema = object(settings, T::json_schema, RecursiveTransform(shorten));
+    for member in schema.get_mut("properties").and_then(Value::as_object_mut).into_iter().flat_map(Map::values_mut) {
+        *member = match member["type"].take() {
+            Value::Null => json!({}),
+            kind => json!({"type": kind}),
+        };
+    }
+    schema
 }
 
 fn object(
@@ -46,6 +50,14 @@ fn object(
 fn shorten(schema: &mut Schema) {
     for name in ["$schema", "title", "format", "default"] {
         schema.remove(name);
+    }
+    for name in ["additionalProperties", "items"] {
+        if schema.get(name) == Some(&Value::Bool(true)) {
+            schema.remove(name);
+        }
+    }
+    if let Some(Value::String(text)) = schema.get_mut("description") {
+        *text = text.replace('\n', " ");
     }
     if let Some(Value::Array(types)) = schema.get_mut("type") {
         types.retain(|kind| kind != "null");

@@ -8,10 +8,13 @@ use client::Client;
 use domain::account::Scope;
 use http::request::Parts;
 use rmcp::model::{
-    CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, ErrorData, Implementation, ListToolsResult,
-    PaginatedRequestParams, ProgressNotificationParam, ProgressToken, ProtocolVersion, ServerCapabilities, ServerConfig,
+    CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, ErrorData, GetPromptRequestParams, GetPromptResponse,
+    Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, ProgressNotificationParam, ProgressToken, ProtocolVersion, ReadResourceRequestParams,
+    ReadResourceResponse, ReadResourceResult, ServerCapabilities, ServerConfig,
+    SubscriptionFilter,
 };
-use rmcp::service::RequestContext;
+use rmcp::service::{RequestContext, SubscriptionContext};
 use rmcp::{Peer, RoleServer, ServerHandler};
 use serde::Deserialize;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -20,6 +23,8 @@ use tokio_util::sync::CancellationToken;
 use crate::call::Call;
 use crate::catalogue;
 use crate::failure::{Failure, Retry};
+use crate::prompts;
+use crate::resources::{self, Address};
 use crate::stdio::Root;
 
 /// What a model is told about the whole.
@@ -37,6 +42,9 @@ Canvas Service keeps visual workspaces: canvases with nodes, connections and pic
 const CALL_MAX: Duration = Duration::from_secs(55);
 /// Between two notifications of progress.
 const PROGRESS_PAUSE: Duration = Duration::from_millis(500);
+
+/// Canvases that one stream of the service follows.
+const FOLLOWED_MAX: usize = 16;
 
 /// Makes the client of a caller from the head of the request.
 pub type Connect = Arc<dyn Fn(&Parts) -> Client + Send + Sync>;
@@ -104,7 +112,12 @@ impl Server {
 
 impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
-        let capabilities = ServerCapabilities::builder().enable_tools().build();
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_resources()
+            .enable_resources_subscribe()
+            .enable_prompts()
+            .build();
         let implementation = Implementation::new("canvas-service", env!("CARGO_PKG_VERSION")).with_title("Canvas Service");
         ServerConfig::new(capabilities)
             .with_server_info(implementation)
@@ -169,6 +182,106 @@ impl ServerHandler for Server {
             }
         };
         Ok(result.into())
+    }
+
+    async fn list_resources(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let resources = resources::list(&self.client(&context)?).await.map_err(failed)?;
+        let mut list = ListResourcesResult::with_all_items(resources);
+        list.ttl_ms = Some(0);
+        list.cache_scope = Some(CacheScope::Private);
+        Ok(list)
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Ok(ListResourceTemplatesResult::with_all_items(resources::templates()))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let Some(address) = Address::parse(&request.uri) else {
+            return Err(ErrorData::resource_not_found(format!("{:?} has the form of no template", request.uri), None));
+        };
+        let contents = address.read(&self.client(&context)?, &request.uri).await.map_err(failed)?;
+        let result = ReadResourceResult::new(vec![contents]).with_ttl_ms(0).with_cache_scope(CacheScope::Private);
+        Ok(ReadResourceResponse::Complete(result))
+    }
+
+    async fn list_prompts(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Ok(ListPromptsResult::with_all_items(prompts::list()))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let arguments = request.arguments.unwrap_or_default();
+        let got = prompts::get(&request.name, &arguments).map_err(|why| ErrorData::invalid_params(why, None))?;
+        Ok(GetPromptResponse::Complete(got))
+    }
+
+    /// Sides of canvases are followed, as many as one stream of the service takes.
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        let uris = requested.resource_subscriptions.iter().flatten();
+        let followed = uris.filter(|uri| Address::parse(uri).is_some_and(|address| address.canvas().is_some()));
+        Some(SubscriptionFilter::builder().resource_subscriptions(followed.take(FOLLOWED_MAX).cloned()).build())
+    }
+
+    /// Tells of each change of a followed canvas until the caller or the service ends it.
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        let client = self.client(context.request_context())?;
+        let uris = context.accepted().resource_subscriptions.clone().unwrap_or_default();
+        let followed: Vec<(String, String)> = uris
+            .into_iter()
+            .filter_map(|uri| Some((Address::parse(&uri)?.canvas()?.to_owned(), uri)))
+            .collect();
+        if followed.is_empty() {
+            context.cancelled().await;
+            return Ok(());
+        }
+        let mut canvases: Vec<&String> = followed.iter().map(|(canvas, _)| canvas).collect();
+        canvases.dedup();
+        let open = canvases.into_iter().fold(client.follow_events(), |request, canvas| request.query("canvas", canvas));
+        let mut events = open.events().await.map_err(failed)?;
+        loop {
+            let event = tokio::select! {
+                event = events.next() => event.map_err(failed)?,
+                () = context.cancelled() => None,
+                () = self.stopping.cancelled() => None,
+            };
+            let Some(event) = event else { return Ok(()) };
+            for (_, uri) in followed.iter().filter(|(canvas, _)| event.name == "canvas" && event.data["canvas"] == **canvas) {
+                let told = context.sink().notify_resource_updated(uri.clone()).await;
+                if told.is_err() {
+                    return Ok(());
+                }
+            }
+        }
+    }
+}
+
+/// A request that failed, where the protocol has no result for it.
+fn failed(error: client::Error) -> ErrorData {
+    match error.problem() {
+        Some(problem) if problem.status == http::StatusCode::NOT_FOUND => {
+            ErrorData::resource_not_found(problem.message.clone(), None)
+        }
+        _ => ErrorData::internal_error(error.to_string(), None),
     }
 }
 

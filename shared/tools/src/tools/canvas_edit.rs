@@ -39,7 +39,7 @@ pub struct Arguments {
     rebase: Option<bool>,
 }
 
-/// The contract's own form, which the service checks.
+// The contract's own form, which the service checks.
 #[derive(Deserialize, Serialize, JsonSchema)]
 struct Operation {
     #[serde(rename = "type")]

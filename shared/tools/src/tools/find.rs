@@ -4,7 +4,7 @@ use client::{Call as Request, Client};
 use domain::account::Scope;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::answer::Answer;
 use crate::call::Call;
@@ -125,21 +125,18 @@ impl Kind {
     /// What tells one item from another.
     fn short(self, item: &Value) -> Value {
         let pick = |names: &[&str]| -> Value {
-            names.iter().filter(|name| !item[**name].is_null()).map(|name| ((*name).to_owned(), item[*name].clone())).collect::<serde_json::Map<_, _>>().into()
+            let told = names.iter().filter(|name| !item[**name].is_null());
+            told.map(|name| ((*name).to_owned(), item[*name].clone())).collect::<Map<_, _>>().into()
         };
         match self {
             Kind::Canvas => pick(&["handle", "title", "accessRole", "nodeCount", "revision", "updatedAt", "canvasType"]),
             Kind::Asset => pick(&["handle", "name", "width", "height", "mimeType", "node"]),
             Kind::Element => pick(&["versionHandle", "name", "type", "lifecycle", "guidelines"]),
             Kind::Collection => pick(&["handle", "name"]),
-            Kind::Recipe => json!({"handle": format!("recipe:{}", text(&item["key"])), "name": item["name"], "summary": item["summary"]}),
-            Kind::Action => json!({"handle": format!("action:{}", text(&item["key"])), "name": item["name"], "summary": item["summary"]}),
+            // The key of a summary is a handle.
+            Kind::Recipe | Kind::Action => json!({"handle": item["key"], "name": item["name"], "summary": item["summary"]}),
             Kind::Model => pick(&["handle", "name", "modelId", "capabilities", "creditCost", "standIn"]),
             Kind::Run => work::summary(item),
         }
     }
-}
-
-fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_default()
 }
