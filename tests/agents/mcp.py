@@ -3,6 +3,7 @@
 import http.client
 import itertools
 import json
+import time
 import urllib.parse
 
 from client import DEADLINE, Refused, tokens
@@ -17,9 +18,11 @@ class Tools:
         self.host, self.token, self.version = urllib.parse.urlsplit(base_url).netloc, token, version
         self.ids, self.calls, self.written, self.read = itertools.count(1), 0, 0, 0
         self.transcript = []
+        # Is called before each call of a tool, with its name: what happens meanwhile.
+        self.meanwhile = None
 
-    def request(self, method, params):
-        """Sends a request and returns its result. The connection is closed afterwards: nothing is kept on the other side."""
+    def send(self, method, params):
+        """Sends a request on a connection of its own: nothing is kept on the other side."""
         headers = {
             "Authorization": f"Bearer {self.token}",
             "Content-Type": "application/json",
@@ -30,16 +33,20 @@ class Tools:
             headers["Mcp-Method"] = method
             if "name" in params:
                 headers["Mcp-Name"] = params["name"]
-            params = params | {
-                "_meta": {
-                    "io.modelcontextprotocol/protocolVersion": self.version,
-                    "io.modelcontextprotocol/clientInfo": {"name": "scripted-agent", "version": "1"},
-                    "io.modelcontextprotocol/clientCapabilities": {},
-                }
+            meta = {
+                "protocolVersion": self.version,
+                "clientInfo": {"name": "scripted-agent", "version": "1"},
+                "clientCapabilities": {},
             }
+            params = params | {"_meta": {f"io.modelcontextprotocol/{name}": value for name, value in meta.items()}}
         body = json.dumps({"jsonrpc": "2.0", "id": next(self.ids), "method": method, "params": params})
         connection = http.client.HTTPConnection(self.host, timeout=DEADLINE)
         connection.request("POST", "/mcp", body, headers)
+        return connection
+
+    def request(self, method, params):
+        """The result of a request."""
+        connection = self.send(method, params)
         response = connection.getresponse()
         text = response.read().decode()
         connection.close()
@@ -51,6 +58,13 @@ class Tools:
             raise Refused(method, response.status, answer)
         return answer["result"]
 
+    def cut(self, tool, /, **arguments):
+        """Calls a tool and loses its answer: the connection ends while the service is at work."""
+        self.calls += 1
+        connection = self.send("tools/call", {"name": tool, "arguments": arguments})
+        time.sleep(0.2)
+        connection.close()
+
     def list(self):
         result = self.request("tools/list", {})
         self.read += tokens(json.dumps(result["tools"], separators=(",", ":")))
@@ -59,6 +73,8 @@ class Tools:
     def call(self, tool, /, **arguments):
         """Calls a tool. Returns whether it failed, its text as JSON where it is that, and its pictures."""
         self.calls += 1
+        if self.meanwhile:
+            self.meanwhile(tool)
         result = self.request("tools/call", {"name": tool, "arguments": arguments})
         text = "".join(part["text"] for part in result["content"] if part["type"] == "text")
         self.written += tokens(f"{tool} {json.dumps(arguments, separators=(',', ':'))}")

@@ -46,6 +46,7 @@ mod starts;
 mod storage;
 mod targets;
 mod text;
+mod tools;
 mod traces;
 mod videos;
 mod views;

@@ -28,6 +28,7 @@ mod seed;
 mod services;
 mod stack;
 mod suite;
+pub mod tools;
 mod vhost;
 mod work;
 

@@ -22,9 +22,9 @@ pub fn of_answer<T: JsonSchema>() -> Map<String, Value> {
     let settings = SchemaSettings::draft2020_12().for_serialize();
     let mut schema = object(settings, T::json_schema, RecursiveTransform(shorten));
     for member in schema.get_mut("properties").and_then(Value::as_object_mut).into_iter().flat_map(Map::values_mut) {
-        *member = match member["type"].take() {
-            Value::Null => json!({}),
-            kind => json!({"type": kind}),
+        *member = match member.get("type") {
+            Some(kind) => json!({"type": kind}),
+            None => json!({}),
         };
     }
     schema
