@@ -50,7 +50,9 @@ mod tests {
     #[test]
     fn the_text_names_the_doors_and_each_tool() {
         let text = text("https://canvas.example/");
-        for part in ["https://canvas.example/mcp", "https://canvas.example/api/canvas-agent/v1/digest.md", "`canvas_read`: "] {
+        for part in
+            ["https://canvas.example/mcp", "https://canvas.example/api/canvas-agent/v1/digest.md", "`canvas_read`: "]
+        {
             assert!(text.contains(part), "{part}");
         }
     }

@@ -56,8 +56,8 @@ async fn answer(_: Caller<AnyToken>, Extension(http): Extension<Http>, request: 
 /// A client that sends the requests of a tool as those of the caller of `/mcp`.
 fn client_of(contract: &Router, parts: &Parts) -> Client {
     let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>().copied();
-    let mut client = Client::new(Inside { contract: contract.clone(), peer })
-        .with_header(SURFACE, HeaderValue::from_static("tool"));
+    let mut client =
+        Client::new(Inside { contract: contract.clone(), peer }).with_header(SURFACE, HeaderValue::from_static("tool"));
     if let Some(credential) = parts.headers.get(AUTHORIZATION) {
         client = client.with_header(AUTHORIZATION, credential.clone());
     }

@@ -36,7 +36,21 @@ const ALLOWED: &[(&str, &[&str])] = &[
     // Processes, which do not import each other. The gateway uses `raster` for headers of pictures only, never for pixels.
     (
         "gateway",
-        &["domain", "app", "db", "taskqueue", "blob", "cache", "canvas", "client", "tools", "providers", "raster", "egress", "service"],
+        &[
+            "domain",
+            "app",
+            "db",
+            "taskqueue",
+            "blob",
+            "cache",
+            "canvas",
+            "client",
+            "tools",
+            "providers",
+            "raster",
+            "egress",
+            "service",
+        ],
     ),
     (
         "image-worker",

@@ -84,7 +84,9 @@ impl Client {
     pub fn call(&self, method: Method, path: &str) -> Call {
         let url = match path {
             whole if whole.starts_with("http") => whole.to_owned(),
-            rooted if ["/api/", "/console", "/docs", "/mcp", "/llms.txt"].iter().any(|root| rooted.starts_with(root)) => {
+            rooted
+                if ["/api/", "/console", "/docs", "/mcp", "/llms.txt"].iter().any(|root| rooted.starts_with(root)) =>
+            {
                 format!("{}{rooted}", self.origin)
             }
             path => format!("{}{API_ROOT}{path}", self.origin),

@@ -164,7 +164,9 @@ mod tests {
 
     #[test]
     fn local_files_are_named_by_local_callers_alone() {
-        let takes_path = |local| find(local, "asset_upload").expect("is there").definition.input_schema["properties"].get("path").is_some();
+        let takes_path = |local| {
+            find(local, "asset_upload").expect("is there").definition.input_schema["properties"].get("path").is_some()
+        };
         assert!(takes_path(true) && !takes_path(false));
     }
 
@@ -176,7 +178,11 @@ mod tests {
             for schema in [definition.input_schema.as_ref(), output] {
                 let schema = Value::Object(schema.clone());
                 assert_eq!(schema["type"], "object", "{}", definition.name);
-                assert!(schema.get("$defs").is_none() && !schema.to_string().contains("\"null\""), "{}: {schema}", definition.name);
+                assert!(
+                    schema.get("$defs").is_none() && !schema.to_string().contains("\"null\""),
+                    "{}: {schema}",
+                    definition.name
+                );
                 jsonschema::draft202012::new(&schema).unwrap_or_else(|error| panic!("{}: {error}", definition.name));
             }
             assert_eq!(definition.input_schema["additionalProperties"], false, "{}", definition.name);

@@ -79,7 +79,9 @@ impl Failure {
 
     /// Whether a field of the request, or one below it, is wrong.
     pub fn concerns(&self, field: &str) -> bool {
-        self.fields.iter().any(|it| it.field.strip_prefix(field).is_some_and(|rest| !rest.starts_with(char::is_alphanumeric)))
+        self.fields
+            .iter()
+            .any(|it| it.field.strip_prefix(field).is_some_and(|rest| !rest.starts_with(char::is_alphanumeric)))
     }
 
     fn refused(problem: Problem) -> Self {

@@ -27,14 +27,16 @@ pub async fn told(failure: Failure, call: &Call, capability: &str, model: Option
         let count = if price > 0 { budget / price } else { i64::MAX };
         (count > 0).then(|| json!({"model": model["handle"], "name": model["name"], "creditCost": price, "outputsUpTo": count.min(4)}))
     };
-    let fitting: Vec<Value> = read["models"].as_array().into_iter().flatten().filter_map(fits).take(MODELS_MAX).collect();
+    let fitting: Vec<Value> =
+        read["models"].as_array().into_iter().flatten().filter_map(fits).take(MODELS_MAX).collect();
     // The price of one output of this call.
     let count = call.arguments.get("count").and_then(Value::as_i64).unwrap_or(1).max(1);
     let affordable = budget * count / price.max(1);
     if call.arguments.contains_key("count") && affordable > 0 {
         let mut fewer = call.arguments.clone();
         fewer.insert("count".to_owned(), affordable.into());
-        failure = failure.then(Next::new(call.tool, fewer.into(), "as many as can be paid; ask a person about the others"));
+        failure =
+            failure.then(Next::new(call.tool, fewer.into(), "as many as can be paid; ask a person about the others"));
     } else if let Some(cheaper) = fitting.iter().find(|it| Some(it["model"].as_str().unwrap_or_default()) != model) {
         let mut with = call.arguments.clone();
         with.insert("model".to_owned(), cheaper["model"].clone());

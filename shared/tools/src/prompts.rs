@@ -73,7 +73,8 @@ pub fn get(name: &str, arguments: &JsonObject) -> Result<GetPromptResult, String
     let task = TASKS.iter().find(|task| task.name == name).ok_or_else(|| format!("there is no prompt {name:?}"))?;
     let text = |name: &str| arguments.get(name).and_then(|value| value.as_str());
     let canvas = text("canvas").ok_or("canvas is required")?;
-    let brief = text("brief").map_or(String::new(), |brief| format!("\nThe brief, in the words of the user: {brief:?}"));
+    let brief =
+        text("brief").map_or(String::new(), |brief| format!("\nThe brief, in the words of the user: {brief:?}"));
     let told = format!("On the canvas {canvas:?}: {}.{brief}\n\n{}", task.about, task.steps);
     Ok(GetPromptResult::new(vec![PromptMessage::new_text(Role::User, told)]).with_description(task.about))
 }

@@ -57,7 +57,9 @@ impl Address {
 
     /// Reads it. `uri` is the address as it was given.
     pub async fn read(&self, client: &Client, uri: &str) -> Result<ResourceContents, Error> {
-        let json = |value: &Value| ResourceContents::text(cut(value.to_string(), "use a tool"), uri).with_mime_type("application/json");
+        let json = |value: &Value| {
+            ResourceContents::text(cut(value.to_string(), "use a tool"), uri).with_mime_type("application/json")
+        };
         let picture = |bytes: &[u8], media_type: &str| {
             ResourceContents::blob(STANDARD.encode(bytes), uri).with_mime_type(media_type.to_owned())
         };

@@ -8,10 +8,10 @@ use client::Client;
 use domain::account::Scope;
 use http::request::Parts;
 use rmcp::model::{
-    CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, ErrorData, GetPromptRequestParams, GetPromptResponse,
-    Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
-    PaginatedRequestParams, ProgressNotificationParam, ProgressToken, ProtocolVersion, ReadResourceRequestParams,
-    ReadResourceResponse, ReadResourceResult, ServerCapabilities, ServerConfig,
+    CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, ErrorData, GetPromptRequestParams,
+    GetPromptResponse, Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+    ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ProgressToken, ProtocolVersion,
+    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ServerCapabilities, ServerConfig,
     SubscriptionFilter,
 };
 use rmcp::service::{RequestContext, SubscriptionContext};
@@ -118,7 +118,8 @@ impl ServerHandler for Server {
             .enable_resources_subscribe()
             .enable_prompts()
             .build();
-        let implementation = Implementation::new("canvas-service", env!("CARGO_PKG_VERSION")).with_title("Canvas Service");
+        let implementation =
+            Implementation::new("canvas-service", env!("CARGO_PKG_VERSION")).with_title("Canvas Service");
         ServerConfig::new(capabilities)
             .with_server_info(implementation)
             .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
@@ -176,10 +177,12 @@ impl ServerHandler for Server {
         let result: CallToolResult = match ended {
             Ok(Ok(result)) => result,
             Ok(Err(failure)) => failure.into_result(),
-            Err(_) => {
-                Failure::new("upstream_timeout", "it took too long; the same call is safe, it takes effect once", Retry::SameCall)
-                    .into_result()
-            }
+            Err(_) => Failure::new(
+                "upstream_timeout",
+                "it took too long; the same call is safe, it takes effect once",
+                Retry::SameCall,
+            )
+            .into_result(),
         };
         Ok(result.into())
     }
@@ -246,10 +249,8 @@ impl ServerHandler for Server {
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         let client = self.client(context.request_context())?;
         let uris = context.accepted().resource_subscriptions.clone().unwrap_or_default();
-        let followed: Vec<(String, String)> = uris
-            .into_iter()
-            .filter_map(|uri| Some((Address::parse(&uri)?.canvas()?.to_owned(), uri)))
-            .collect();
+        let followed: Vec<(String, String)> =
+            uris.into_iter().filter_map(|uri| Some((Address::parse(&uri)?.canvas()?.to_owned(), uri))).collect();
         if followed.is_empty() {
             context.cancelled().await;
             return Ok(());
@@ -265,7 +266,9 @@ impl ServerHandler for Server {
                 () = self.stopping.cancelled() => None,
             };
             let Some(event) = event else { return Ok(()) };
-            for (_, uri) in followed.iter().filter(|(canvas, _)| event.name == "canvas" && event.data["canvas"] == **canvas) {
+            for (_, uri) in
+                followed.iter().filter(|(canvas, _)| event.name == "canvas" && event.data["canvas"] == **canvas)
+            {
                 let told = context.sink().notify_resource_updated(uri.clone()).await;
                 if told.is_err() {
                     return Ok(());

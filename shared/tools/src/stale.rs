@@ -19,7 +19,11 @@ pub async fn told(failure: Failure, call: &Call, canvas: &str, revision: &str) -
     again.insert("revision".to_owned(), present.clone().into());
     let mut failure = failure
         .then(Next::new("canvas_read", json!({"canvas": canvas}), "the canvas as it is now, to plan again"))
-        .then(Next::new(call.tool, again.into(), "the same for the present revision, if it is still right after these changes"));
+        .then(Next::new(
+            call.tool,
+            again.into(),
+            "the same for the present revision, if it is still right after these changes",
+        ));
     failure.message = format!(
         "others changed what this call uses; the revision is now {present}. Look at the changes, then call with it"
     );

@@ -94,7 +94,9 @@ impl Work {
         let status = text(&record["status"]);
         let outputs = match record["kind"].as_str() {
             Some("recipe") => items(&record["outputs"]).map(Output::of_recipe).collect(),
-            Some("video") => vec![Output { download_url: some(&record["video"]["downloadUrl"]), ..Output::new(&status) }],
+            Some("video") => {
+                vec![Output { download_url: some(&record["video"]["downloadUrl"]), ..Output::new(&status) }]
+            }
             _ => Output::of_job(record, &status),
         };
         let review = &record["completionReview"];
@@ -262,7 +264,11 @@ fn failed(work: Work) -> Failure {
     );
     let mut told = Failure::new(&code, message, Retry::WithChanges);
     if let Some(canvas) = &work.canvas {
-        told = told.then(Next::new("canvas_read", json!({"canvas": canvas}), "what is there, and the revision for a new attempt"));
+        told = told.then(Next::new(
+            "canvas_read",
+            json!({"canvas": canvas}),
+            "what is there, and the revision for a new attempt",
+        ));
     }
     told.details = json!({
         "run": work.run, "status": work.status, "retryable": failure["retryable"], "charged": work.credit_cost,

@@ -23,7 +23,8 @@ suite! {
 type Host = RunningService<RoleClient, ()>;
 
 async fn over_http(stack: &Stack, user: &User) -> Host {
-    let config = StreamableHttpClientTransportConfig::with_uri(format!("{}/mcp", stack.origin(0))).auth_header(&user.token);
+    let config =
+        StreamableHttpClientTransportConfig::with_uri(format!("{}/mcp", stack.origin(0))).auth_header(&user.token);
     ().serve(StreamableHttpClientTransport::from_config(config)).await.expect("connects")
 }
 
@@ -50,7 +51,8 @@ async fn both_transports_give_equal_results(stack: &Stack) {
     let directory = std::env::temp_dir();
     let (http, streams) = (over_http(stack, &user).await, over_streams(stack, &user, &directory).await);
     let made = told(&call(&http, "canvas_create", json!({"title": "Both"})).await).ok();
-    let operations = json!([{"type": "node.create", "clientId": "n", "node": {"type": "text", "metadata": {"content": "Hi"}}}]);
+    let operations =
+        json!([{"type": "node.create", "clientId": "n", "node": {"type": "text", "metadata": {"content": "Hi"}}}]);
     let edit = json!({"canvas": made["canvas"], "revision": made["revision"], "operations": operations});
     let edited = told(&call(&http, "canvas_edit", edit.clone()).await).ok();
     // Also the keys are equal: here it is a replay.
@@ -68,7 +70,8 @@ async fn both_transports_give_equal_results(stack: &Stack) {
         ("canvas_read", json!({"canvas": canvas, "nods": []})),
         ("run_wait", json!({"runs": ["run:none"]})),
     ] {
-        let (mut one, mut other) = (told(&call(&http, tool, arguments.clone()).await), told(&call(&streams, tool, arguments).await));
+        let (mut one, mut other) =
+            (told(&call(&http, tool, arguments.clone()).await), told(&call(&streams, tool, arguments).await));
         // Each request has an id of its own.
         for told in [&mut one, &mut other] {
             if told.failed {
@@ -79,7 +82,9 @@ async fn both_transports_give_equal_results(stack: &Stack) {
         assert_eq!(one, other, "{tool}");
     }
     let uri = format!("canvas://{}/outline", canvas.as_str().expect("a handle")[7..].replace(':', "/"));
-    let read = async |host: &Host| json!(host.read_resource(ReadResourceRequestParams::new(&uri)).await.expect("is read"))["contents"].clone();
+    let read = async |host: &Host| {
+        json!(host.read_resource(ReadResourceRequestParams::new(&uri)).await.expect("is read"))["contents"].clone()
+    };
     assert_eq!(read(&http).await, read(&streams).await);
     let names = async |host: &Host| -> Vec<String> {
         host.list_all_tools().await.expect("a list").into_iter().map(|tool| tool.name.into_owned()).collect()
@@ -98,7 +103,8 @@ async fn local_files_are_uploaded_over_standard_streams_alone(stack: &Stack) {
     let stored = told(&call(&streams, "asset_upload", json!({"path": "boot.png"})).await).ok();
     assert_eq!((&stored["name"], &stored["width"]), (&json!("boot.png"), &json!(30)));
     for path in ["out.png", "../etc/passwd", "/etc/passwd", "/dev/zero", "."] {
-        let refused = told(&call(&streams, "asset_upload", json!({"path": path})).await).fails("input_validation_error");
+        let refused =
+            told(&call(&streams, "asset_upload", json!({"path": path})).await).fails("input_validation_error");
         assert_eq!(refused["error"]["fields"][0]["field"], "path", "{refused}");
     }
     fs::remove_dir_all(directory).expect("removes");

@@ -37,7 +37,11 @@ async fn a_stale_revision_is_told_with_what_changed(stack: &Stack) {
     let changed = &stale["error"]["details"]["changes"]["nodes"][0];
     assert_eq!((&changed["node"], &changed["title"]), (&node, &json!("theirs")), "{stale}");
     let again = stale["next"].as_array().expect("steps").last().expect("one").clone();
-    assert_eq!((&again["tool"], &again["arguments"]["revision"]), (&json!("canvas_edit"), &other["revision"]), "{stale}");
+    assert_eq!(
+        (&again["tool"], &again["arguments"]["revision"]),
+        (&json!("canvas_edit"), &other["revision"]),
+        "{stale}"
+    );
     tools.ok("canvas_edit", again["arguments"].clone()).await;
     // A start that uses the node is told the same.
     let arguments = json!({"canvas": canvas, "revision": revision, "action": "rotate", "inputs": [node], "params": {"degrees": 90}});
@@ -113,7 +117,8 @@ async fn a_wrong_parameter_is_told_with_those_of_the_action(stack: &Stack) {
     let user = stack.user().await;
     let tools = tools_of(&user).await;
     let (canvas, revision, node) = board(&tools).await;
-    let arguments = json!({"canvas": canvas, "revision": revision, "action": "resize", "inputs": [node], "params": {"widht": 9}});
+    let arguments =
+        json!({"canvas": canvas, "revision": revision, "action": "resize", "inputs": [node], "params": {"widht": 9}});
     let told = tools.call("action_run", arguments).await.fails("input_validation_error");
     assert_eq!(told["error"]["fields"][0]["field"], "params.widht");
     let parameters = told["error"]["details"]["parameters"].as_array().expect("parameters");
@@ -143,7 +148,11 @@ async fn a_price_over_the_balance_is_told_with_what_fits(stack: &Stack) {
     });
     let told = tools.call("image_generate", arguments.clone()).await.fails("payment_required");
     let price = told["error"]["details"]["creditCost"].as_i64().expect("a price");
-    assert_eq!((&told["error"]["details"]["balance"], &told["error"]["details"]["fitting"]), (&json!(0), &json!([])), "{told}");
+    assert_eq!(
+        (&told["error"]["details"]["balance"], &told["error"]["details"]["fitting"]),
+        (&json!(0), &json!([])),
+        "{told}"
+    );
     stack.grant(&user.uid, price / 2).await;
     let told = tools.call("image_generate", arguments).await.fails("payment_required");
     assert_eq!(told["error"]["details"]["fitting"][0]["outputsUpTo"], 2, "{told}");
@@ -161,7 +170,10 @@ async fn a_price_over_the_cap_is_told(stack: &Stack) {
         "canvas": canvas, "revision": revision, "mode": "generate", "model": "sketch", "prompt": "a harbor", "maxCredits": 0,
     });
     let told = tools.call("image_generate", arguments).await.fails("payment_required");
-    assert_eq!((&told["error"]["details"]["maxCredits"], &told["error"]["details"]["balance"]), (&json!(0), &json!(1000)));
+    assert_eq!(
+        (&told["error"]["details"]["maxCredits"], &told["error"]["details"]["balance"]),
+        (&json!(0), &json!(1000))
+    );
     assert_eq!(tools.ok("status", json!({})).await["credit"], 1000);
 }
 
@@ -176,7 +188,9 @@ async fn a_missing_scope_or_role_is_final(stack: &Stack) {
     let id = canvas.as_str().expect("a handle").rsplit(':').next().expect("an id");
     stack.share(&owner, id, &account.email, "viewer").await;
     let reader = stack.user_with("canvas:read").await;
-    for (user, arguments) in [(&viewer, edit), (&reader, json!({"canvas": "c", "revision": "r", "operations": [{"type": "canvas.update"}]}))] {
+    for (user, arguments) in
+        [(&viewer, edit), (&reader, json!({"canvas": "c", "revision": "r", "operations": [{"type": "canvas.update"}]}))]
+    {
         let told = tools.with(user).call("canvas_edit", arguments).await.fails("forbidden");
         assert_eq!((&told["retry"]["when"], &told["next"]), (&json!("never"), &json!([])), "{told}");
         assert!(told["error"]["message"].as_str().expect("a text").contains("a person"), "{told}");
@@ -193,7 +207,11 @@ async fn a_name_of_nothing_leads_to_a_search(stack: &Stack) {
         ("describe", json!({"handle": "asset:none"}), "asset"),
     ] {
         let told = tools.call(tool, arguments).await.fails("not_found");
-        assert_eq!((&told["next"][0]["tool"], &told["next"][0]["arguments"]["kind"]), (&json!("find"), &json!(kind)), "{told}");
+        assert_eq!(
+            (&told["next"][0]["tool"], &told["next"][0]["arguments"]["kind"]),
+            (&json!("find"), &json!(kind)),
+            "{told}"
+        );
     }
 }
 
@@ -220,7 +238,10 @@ async fn failed_work_is_told_with_its_price(stack: &Stack) {
     let arguments = json!({"canvas": canvas, "revision": revision, "mode": "generate", "prompt": "[[sim:content]]"});
     let told = tools.call("image_generate", arguments.clone()).await.fails("provider_rejected");
     let details = &told["error"]["details"];
-    assert_eq!((&details["charged"], &details["retryable"], &details["outputs"][0]["status"]), (&json!(0), &json!(false), &json!("failed")));
+    assert_eq!(
+        (&details["charged"], &details["retryable"], &details["outputs"][0]["status"]),
+        (&json!(0), &json!(false), &json!("failed"))
+    );
     assert_eq!(told["retry"]["when"], "with_changes");
     assert!(told["error"]["message"].as_str().expect("a text").contains("new charge"), "{told}");
     // The same call again is the same record, not another attempt.
@@ -234,7 +255,9 @@ async fn failed_work_is_told_with_its_price(stack: &Stack) {
 async fn what_needs_a_person_needs_a_confirmation(stack: &Stack) {
     let user = stack.user().await;
     let tools = tools_of(&user).await;
-    let element = tools.ok("element_save", json!({"name": "Calm", "type": "style", "guidelines": "quiet"})).await["element"].clone();
+    let element =
+        tools.ok("element_save", json!({"name": "Calm", "type": "style", "guidelines": "quiet"})).await["element"]
+            .clone();
     for confirm in [json!(null), json!(false)] {
         let arguments = json!({"do": "archive", "target": element, "confirm": confirm});
         let told = tools.call("element_manage", arguments).await.fails("input_validation_error");

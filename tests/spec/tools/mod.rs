@@ -6,10 +6,10 @@ mod protocol;
 mod replays;
 mod successes;
 
-use e2e::tools::Tools;
-use e2e::{User, pictures};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use e2e::tools::Tools;
+use e2e::{User, pictures};
 use serde_json::{Value, json};
 
 /// A new canvas with a picture on it: its handle, its revision, and the node.

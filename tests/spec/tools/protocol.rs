@@ -139,7 +139,9 @@ async fn resources_are_read_by_address(stack: &Stack) {
     let tools = tools_of(&user).await;
     let (canvas, _, _) = board(&tools).await;
     let address = address_of(&canvas);
-    let read = async |uri: String| user.mcp_result(STATELESS, "resources/read", json!({"uri": uri})).await["contents"][0].clone();
+    let read = async |uri: String| {
+        user.mcp_result(STATELESS, "resources/read", json!({"uri": uri})).await["contents"][0].clone()
+    };
     let listed = user.mcp_result(STATELESS, "resources/list", json!({})).await;
     assert_eq!(listed["resources"][0]["uri"], format!("{address}/outline"), "{listed}");
     assert_eq!((&listed["ttlMs"], &listed["cacheScope"]), (&json!(0), &json!("private")));
@@ -221,7 +223,9 @@ async fn a_subscription_tells_of_changes(stack: &Stack) {
     // The present state, then each change.
     until(1).await;
     let operations = json!([{"type": "canvas.update", "title": "New"}]);
-    tools.ok("canvas_edit", json!({"canvas": made["canvas"], "revision": made["revision"], "operations": operations})).await;
+    tools
+        .ok("canvas_edit", json!({"canvas": made["canvas"], "revision": made["revision"], "operations": operations}))
+        .await;
     let received = until(2).await;
     assert!(received.contains(&uri) && !received.contains("elsewhere"), "{received}");
 }

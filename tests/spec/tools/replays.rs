@@ -88,7 +88,8 @@ async fn an_ended_wait_leaves_the_work_alone(stack: &Stack) {
     let (canvas, revision, _) = board(&tools).await;
     let call = generate(&canvas, &revision);
     // Whoever asks goes away.
-    let abandoned = tokio::time::timeout(std::time::Duration::from_millis(300), tools.ok("image_generate", call.clone())).await;
+    let abandoned =
+        tokio::time::timeout(std::time::Duration::from_millis(300), tools.ok("image_generate", call.clone())).await;
     let made = tools.ok("image_generate", call).await;
     assert_eq!(made["status"], "succeeded");
     if let Ok(ended) = abandoned {

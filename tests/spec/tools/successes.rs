@@ -42,7 +42,10 @@ impl Checked {
         let errors: Vec<String> = validator.iter_errors(&told.value).map(|error| error.to_string()).collect();
         assert!(errors.is_empty(), "{tool}: {errors:?}: {}", told.value);
         // A host without structured content loses nothing.
-        assert!(told.content[0]["text"].as_str().is_some_and(|text| !text.is_empty() && text.len() <= 32 * 1024), "{tool}");
+        assert!(
+            told.content[0]["text"].as_str().is_some_and(|text| !text.is_empty() && text.len() <= 32 * 1024),
+            "{tool}"
+        );
         told
     }
 
@@ -108,7 +111,10 @@ async fn a_canvas_is_made_read_edited_and_reviewed(stack: &Stack) {
     let mut trial = edit.clone();
     trial["dryRun"] = json!(true);
     let tried = tools.ok("canvas_edit", trial).await;
-    assert_eq!((&tried["dryRun"], &tried["revision"], &tried["findings"]), (&json!(true), &made["revision"], &json!([])));
+    assert_eq!(
+        (&tried["dryRun"], &tried["revision"], &tried["findings"]),
+        (&json!(true), &made["revision"], &json!([]))
+    );
     let edited = tools.ok("canvas_edit", edit).await;
     let created = edited["created"].as_object().expect("ids");
     assert_eq!(created.keys().collect::<Vec<_>>(), ["a", "b", "s"]);
@@ -152,7 +158,8 @@ async fn a_long_outline_is_cut_at_a_line(stack: &Stack) {
     let user = stack.user().await;
     let tools = Checked::of(&user).await;
     let made = tools.ok("canvas_create", json!({})).await;
-    let node = |at: usize| json!({"type": "node.create", "node": {"type": "text", "position": {"x": 400 * at, "y": 0}}});
+    let node =
+        |at: usize| json!({"type": "node.create", "node": {"type": "text", "position": {"x": 400 * at, "y": 0}}});
     let operations: Vec<Value> = (0..200).map(node).collect();
     let edit = json!({"canvas": made["canvas"], "revision": made["revision"], "operations": operations});
     tools.ok("canvas_edit", edit).await;
@@ -160,7 +167,10 @@ async fn a_long_outline_is_cut_at_a_line(stack: &Stack) {
     let outline = read["outline"].as_str().expect("a text");
     let (kept, last) = outline.rsplit_once('\n').expect("lines");
     assert!(outline.len() <= 3000 && last.starts_with("… ") && last.contains("section="), "{last}");
-    assert!(kept.lines().skip(1).all(|line| line.trim_start().starts_with('#') && line.ends_with("320x160")), "whole lines");
+    assert!(
+        kept.lines().skip(1).all(|line| line.trim_start().starts_with('#') && line.ends_with("320x160")),
+        "whole lines"
+    );
 }
 
 async fn an_upload_is_stored_once(stack: &Stack) {
@@ -169,7 +179,8 @@ async fn an_upload_is_stored_once(stack: &Stack) {
     let picture = STANDARD.encode(pictures::jpeg(60, 40));
     let first = tools.ok("asset_upload", json!({"data": picture, "name": "näh.jpg"})).await;
     assert_eq!((&first["name"], &first["width"], &first["height"]), (&json!("näh.jpg"), &json!(60), &json!(40)));
-    let again = tools.ok("asset_upload", json!({"data": format!("data:image/jpeg;base64,{picture}"), "name": "näh.jpg"})).await;
+    let again =
+        tools.ok("asset_upload", json!({"data": format!("data:image/jpeg;base64,{picture}"), "name": "näh.jpg"})).await;
     assert_eq!((&again["asset"], &again["replayed"]), (&first["asset"], &json!(true)));
 }
 
@@ -180,14 +191,16 @@ async fn pictures_and_products_are_imported(stack: &Stack) {
     shop.answer_with(|request| match request.path.as_str() {
         "/boots.png" => Answer::status(200).header("content-type", "image/png").body(pictures::scene(320, 240, 1)),
         "/boots" => {
-            let product = json!({"@context": "https://schema.org", "@type": "Product", "name": "Boots", "image": ["/boots.png"]});
+            let product =
+                json!({"@context": "https://schema.org", "@type": "Product", "name": "Boots", "image": ["/boots.png"]});
             let page = format!("<script type='application/ld+json'>{product}</script>");
             Answer::status(200).header("content-type", "text/html; charset=utf-8").body(page.into_bytes())
         }
         _ => Answer::status(404),
     });
     let made = tools.ok("canvas_create", json!({})).await;
-    let import = |url: &str, form: &str| json!({"canvas": made["canvas"], "url": shop.url(url), "as": form, "title": "Boots"});
+    let import =
+        |url: &str, form: &str| json!({"canvas": made["canvas"], "url": shop.url(url), "as": form, "title": "Boots"});
     let image = tools.call("import_url", import("/boots.png", "image")).await;
     assert_eq!((image.pictures().len(), image.value["images"].as_array().map(Vec::len)), (1, Some(1)));
     assert_eq!(tools.ok("import_url", import("/boots.png", "image")).await["replayed"], true);
@@ -207,10 +220,17 @@ async fn an_action_makes_its_own_target(stack: &Stack) {
     });
     let made = tools.call("action_run", arguments).await;
     let output = &made.value["outputs"][0];
-    assert_eq!((&made.value["status"], &output["width"], &made.value["creditCost"]), (&json!("succeeded"), &json!(100), &json!(0)));
+    assert_eq!(
+        (&made.value["status"], &output["width"], &made.value["creditCost"]),
+        (&json!("succeeded"), &json!(100), &json!(0))
+    );
     assert_eq!(made.pictures().len(), 1);
     let read = tools.ok("canvas_read", json!({"canvas": canvas, "nodes": [output["node"]]})).await;
-    assert_eq!((&read["nodes"][0]["title"], &read["nodes"][0]["incoming"][0]["from"]), (&json!("Small"), &node), "{read}");
+    assert_eq!(
+        (&read["nodes"][0]["title"], &read["nodes"][0]["incoming"][0]["from"]),
+        (&json!("Small"), &node),
+        "{read}"
+    );
 }
 
 async fn pictures_are_generated_edited_and_varied(stack: &Stack) {
@@ -227,7 +247,12 @@ async fn pictures_are_generated_edited_and_varied(stack: &Stack) {
         arguments.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
         let made = tools.call("image_generate", arguments).await;
         let count = more["count"].as_u64().unwrap_or(1) as usize;
-        assert_eq!((&made.value["status"], made.pictures().len()), (&json!("succeeded"), count), "{mode}: {}", made.value);
+        assert_eq!(
+            (&made.value["status"], made.pictures().len()),
+            (&json!("succeeded"), count),
+            "{mode}: {}",
+            made.value
+        );
         assert_eq!(made.value["standIn"], true, "{mode}");
         assert!(made.value["creditCost"].as_i64() > Some(0), "{mode}");
         revision = made.value["revision"].clone();
@@ -239,7 +264,8 @@ async fn a_video_is_generated(stack: &Stack) {
     stack.grant(&user.uid, 100).await;
     let tools = Checked::of(&user).await;
     let (canvas, _, node) = board(&tools.0).await;
-    let arguments = json!({"model": "animatic", "prompt": "a walk", "durationSeconds": 2, "canvas": canvas, "firstFrame": node});
+    let arguments =
+        json!({"model": "animatic", "prompt": "a walk", "durationSeconds": 2, "canvas": canvas, "firstFrame": node});
     let made = tools.ok("video_generate", arguments.clone()).await;
     assert!(made["status"] == "succeeded" && made["outputs"][0]["downloadUrl"].is_string(), "{made}");
     assert_eq!(tools.ok("video_generate", arguments.clone()).await["run"], made["run"]);
@@ -262,8 +288,12 @@ async fn a_recipe_is_forked_made_and_run(stack: &Stack) {
         "outputs": [{"key": "line", "label": "Line", "type": "text", "prompt": "One line on {{topic}}", "inputKeys": ["topic"]}],
     });
     let made = tools.ok("workflow_create", workflow).await;
-    assert!(made["recipe"].as_str().is_some_and(|recipe| recipe.starts_with("recipe:")) && made["instance"].is_string(), "{made}");
-    let run = json!({"canvas": canvas, "revision": made["revision"], "recipe": made["recipe"], "inputs": {"topic": "rope"}});
+    assert!(
+        made["recipe"].as_str().is_some_and(|recipe| recipe.starts_with("recipe:")) && made["instance"].is_string(),
+        "{made}"
+    );
+    let run =
+        json!({"canvas": canvas, "revision": made["revision"], "recipe": made["recipe"], "inputs": {"topic": "rope"}});
     let run = tools.ok("recipe_run", run).await;
     assert!(run["status"] == "succeeded" && run["outputs"][0]["text"].is_string(), "{run}");
     let hero = json!({"canvas": canvas, "revision": run["revision"], "recipe": "recipe:product-hero-shot", "inputs": {"pack": node}});
@@ -276,9 +306,7 @@ async fn work_is_started_awaited_and_canceled(stack: &Stack) {
     stack.grant(&user.uid, 100).await;
     let tools = Checked::of(&user).await;
     let (canvas, revision, _) = board(&tools.0).await;
-    let start = |revision: &Value, prompt: &str| {
-        json!({"canvas": canvas, "revision": revision, "mode": "generate", "model": "sketch", "prompt": prompt, "wait": 0})
-    };
+    let start = |revision: &Value, prompt: &str| json!({"canvas": canvas, "revision": revision, "mode": "generate", "model": "sketch", "prompt": prompt, "wait": 0});
     let started = tools.ok("image_generate", start(&revision, "one")).await;
     assert_eq!((&started["status"], &started["next"][0]["tool"]), (&json!("queued"), &json!("run_wait")), "{started}");
     let waited = tools.call("run_wait", started["next"][0]["arguments"].clone()).await;
@@ -294,7 +322,8 @@ async fn elements_are_saved_and_managed(stack: &Stack) {
     let tools = Checked::of(&user).await;
     let picture = STANDARD.encode(pictures::png(40, 40));
     let asset = tools.ok("asset_upload", json!({"data": picture})).await["asset"].clone();
-    let shelf = tools.ok("element_manage", json!({"do": "collection.create", "target": "Shelf"})).await["handle"].clone();
+    let shelf =
+        tools.ok("element_manage", json!({"do": "collection.create", "target": "Shelf"})).await["handle"].clone();
     let save = json!({"name": "Mug", "type": "product/object", "sources": [asset], "collections": [shelf]});
     let first = tools.ok("element_save", save.clone()).await;
     assert_eq!(first["collections"].as_array().map(Vec::len), Some(1));
@@ -302,15 +331,27 @@ async fn elements_are_saved_and_managed(stack: &Stack) {
     revised["element"] = first["element"].clone();
     revised["guidelines"] = json!("Blue.");
     let second = tools.ok("element_save", revised).await;
-    assert_eq!((&second["element"], second["version"].as_str().map(|it| it.ends_with("@v2"))), (&first["element"], Some(true)));
+    assert_eq!(
+        (&second["element"], second["version"].as_str().map(|it| it.ends_with("@v2"))),
+        (&first["element"], Some(true))
+    );
     let manage = |what: &str, target: &Value, more: Value| {
         let mut arguments = json!({"do": what, "target": target});
         arguments.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
         arguments
     };
     let element = &first["element"];
-    assert_eq!(tools.ok("element_manage", manage("archive", element, json!({"confirm": true}))).await["lifecycle"], "archived");
+    assert_eq!(
+        tools.ok("element_manage", manage("archive", element, json!({"confirm": true}))).await["lifecycle"],
+        "archived"
+    );
     assert_eq!(tools.ok("element_manage", manage("restore", element, json!({}))).await["lifecycle"], "active");
-    assert_eq!(tools.ok("element_manage", manage("collection.rename", &shelf, json!({"name": "Top"}))).await["name"], "Top");
-    assert_eq!(tools.ok("element_manage", manage("collection.delete", &shelf, json!({"confirm": true}))).await["deleted"], true);
+    assert_eq!(
+        tools.ok("element_manage", manage("collection.rename", &shelf, json!({"name": "Top"}))).await["name"],
+        "Top"
+    );
+    assert_eq!(
+        tools.ok("element_manage", manage("collection.delete", &shelf, json!({"confirm": true}))).await["deleted"],
+        true
+    );
 }

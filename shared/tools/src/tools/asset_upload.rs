@@ -72,7 +72,8 @@ impl Tool for AssetUpload {
             return Err(Failure::argument("data", "is no PNG, JPEG, WebP or GIF"));
         };
         let canvas = arguments.canvas.as_ref().map(CanvasName::handle);
-        let own_name = arguments.path.as_ref().and_then(|path| Path::new(path).file_name()?.to_str().map(str::to_owned));
+        let own_name =
+            arguments.path.as_ref().and_then(|path| Path::new(path).file_name()?.to_str().map(str::to_owned));
         let name = arguments.name.or(own_name);
         let key = key(&bytes, canvas.as_deref(), name.as_deref());
         let mut request = call.client.upload_asset().query_if("canvasId", canvas.as_ref()).key(&key);
@@ -110,7 +111,8 @@ async fn bytes_of(call: &Call, arguments: &Arguments) -> Result<Bytes> {
             // Line breaks are allowed in base64 (RFC 2045).
             let data: String = data.split_ascii_whitespace().collect();
             let data = data.split_once(";base64,").map_or(data.as_str(), |(_, data)| data);
-            let bytes = STANDARD.decode(data).map_err(|error| Failure::argument("data", format!("is no base64: {error}")))?;
+            let bytes =
+                STANDARD.decode(data).map_err(|error| Failure::argument("data", format!("is no base64: {error}")))?;
             match bytes.len() <= DATA_MAX {
                 true => Ok(bytes.into()),
                 false => Err(Failure::argument("data", "has more than 8 MiB")),
@@ -122,7 +124,9 @@ async fn bytes_of(call: &Call, arguments: &Arguments) -> Result<Bytes> {
             let read = read.unwrap_or_else(|error| Err(error.to_string()));
             read.map(Bytes::from).map_err(|why| Failure::argument("path", why))
         }
-        _ => Err(Failure::argument("data", if call.root.is_some() { "give either data or path" } else { "is required" })),
+        _ => {
+            Err(Failure::argument("data", if call.root.is_some() { "give either data or path" } else { "is required" }))
+        }
     }
 }
 

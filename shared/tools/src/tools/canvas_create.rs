@@ -37,7 +37,8 @@ struct Created {
 impl Tool for CanvasCreate {
     const NAME: &'static str = "canvas_create";
     const TITLE: &'static str = "Create a canvas";
-    const ABOUT: &'static str = "Make a canvas: a new one with each call. With agent=true, get the account's Agent Canvas.";
+    const ABOUT: &'static str =
+        "Make a canvas: a new one with each call. With agent=true, get the account's Agent Canvas.";
     const HINTS: Hints = Hints::ADD;
     const SCOPES: &'static [Scope] = &[Scope::CanvasRead, Scope::CanvasWrite];
     type Arguments = Arguments;

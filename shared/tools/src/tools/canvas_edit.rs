@@ -171,7 +171,9 @@ async fn free_places(failure: Failure, call: &Call, canvas: &str, arguments: &Ar
         let mut operation = json!(operation);
         match arguments.operations[index].kind {
             // Its id is not known before it is made, so each one that has a position may be meant.
-            Kind::NodeCreate if operation["node"]["position"].is_object() && operation["node"]["metadata"]["section"] != true => {
+            Kind::NodeCreate
+                if operation["node"]["position"].is_object() && operation["node"]["metadata"]["section"] != true =>
+            {
                 let position = operation["node"].as_object_mut().and_then(|node| node.remove("position"));
                 if operation["clientId"].is_null() {
                     operation["clientId"] = format!("new-{}", index + 1).into();
@@ -179,7 +181,9 @@ async fn free_places(failure: Failure, call: &Call, canvas: &str, arguments: &Ar
                 moved.push((operation["clientId"].clone(), position));
                 operations.push(operation);
             }
-            Kind::NodeMove if operation["nodeId"].as_str().is_some_and(is_named) && operation["withMembers"] != true => {
+            Kind::NodeMove
+                if operation["nodeId"].as_str().is_some_and(is_named) && operation["withMembers"] != true =>
+            {
                 moved.push((operation["nodeId"].clone(), Some(operation["position"].clone())));
             }
             _ => operations.push(operation),

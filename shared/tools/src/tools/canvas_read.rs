@@ -135,14 +135,18 @@ async fn outline(client: &Client, canvas: &str, section: Option<&str>, bytes_max
     let head = text.lines().next().unwrap_or_default().to_owned();
     // `<handle> <title> revision <revision> (<counts>)`; the title is a JSON string.
     let handle = head.split(' ').next().unwrap_or(canvas).to_owned();
-    let revision = head.rsplit_once(" (").and_then(|(head, _)| head.rsplit_once(' ')).map_or("", |(_, revision)| revision);
+    let revision =
+        head.rsplit_once(" (").and_then(|(head, _)| head.rsplit_once(' ')).map_or("", |(_, revision)| revision);
     let mut output = Output::new(&handle, &revision.into());
     let text = match section {
         None => text,
         Some(section) => match part(&text, section) {
             Some(lines) => format!("{head}\n{lines}"),
             None => {
-                let failure = Failure::argument("section", "is no Section of this canvas, or one beyond the first 64 KiB of its outline");
+                let failure = Failure::argument(
+                    "section",
+                    "is no Section of this canvas, or one beyond the first 64 KiB of its outline",
+                );
                 return Err(failure);
             }
         },

@@ -41,7 +41,8 @@ pub struct Output {
 impl Tool for CanvasReview {
     const NAME: &'static str = "canvas_review";
     const TITLE: &'static str = "Review a canvas";
-    const ABOUT: &'static str = "Findings of a canvas, and whether you may say that the work is done (doneClaimAllowed).";
+    const ABOUT: &'static str =
+        "Findings of a canvas, and whether you may say that the work is done (doneClaimAllowed).";
     const HINTS: Hints = Hints::READ;
     const SCOPES: &'static [Scope] = &[Scope::CanvasRead];
     type Arguments = Arguments;
@@ -65,7 +66,10 @@ impl Tool for CanvasReview {
             instruction: text(&review["instruction"]),
             outputs,
             more_findings: validation["truncated"] == true || findings.len() > FINDINGS_MAX,
-            compare_with_product: review["productFidelity"]["needsReviewOutputHandles"].as_array().cloned().unwrap_or_default(),
+            compare_with_product: review["productFidelity"]["needsReviewOutputHandles"]
+                .as_array()
+                .cloned()
+                .unwrap_or_default(),
             next: repair(canvas, &findings).into_iter().collect(),
             findings: findings.into_iter().take(FINDINGS_MAX).map(finding).collect(),
         };
@@ -77,7 +81,8 @@ impl Tool for CanvasReview {
 fn repair(canvas: &Value, findings: &[&Value]) -> Option<Next> {
     let mut operations = Vec::new();
     for finding in findings.iter().take(FINDINGS_MAX) {
-        let nodes: Vec<&str> = finding["nodeHandles"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let nodes: Vec<&str> =
+            finding["nodeHandles"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         match (finding["code"].as_str(), nodes.as_slice()) {
             (Some("agent_overlap"), [first, second, ..]) => {
                 operations.push(json!({"type": "layout.arrange", "layout": "row", "nodeIds": [second], "near": first}));
@@ -91,5 +96,6 @@ fn repair(canvas: &Value, findings: &[&Value]) -> Option<Next> {
     }
     operations.dedup();
     let edit = json!({"canvas": canvas["handle"], "revision": canvas["revision"], "operations": operations});
-    (!operations.is_empty()).then(|| Next::new("canvas_edit", edit, "moves apart what overlaps and fits Sections to their members"))
+    (!operations.is_empty())
+        .then(|| Next::new("canvas_edit", edit, "moves apart what overlaps and fits Sections to their members"))
 }

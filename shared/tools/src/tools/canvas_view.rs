@@ -53,7 +53,8 @@ pub struct Output {
 impl Tool for CanvasView {
     const NAME: &'static str = "canvas_view";
     const TITLE: &'static str = "See a canvas or picture";
-    const ABOUT: &'static str = "See a canvas, a part of it, or an asset as a picture. labels=true numbers the nodes and tells their handles.";
+    const ABOUT: &'static str =
+        "See a canvas, a part of it, or an asset as a picture. labels=true numbers the nodes and tells their handles.";
     const HINTS: Hints = Hints::READ;
     const SCOPES: &'static [Scope] = &[Scope::CanvasRead];
     type Arguments = Arguments;

@@ -28,7 +28,8 @@ pub struct Output {
 impl Tool for Describe {
     const NAME: &'static str = "describe";
     const TITLE: &'static str = "Describe";
-    const ABOUT: &'static str = "All facts of one handle: ports of a Recipe, parameters of an Action or model, an Element, an asset, a run.";
+    const ABOUT: &'static str =
+        "All facts of one handle: ports of a Recipe, parameters of an Action or model, an Element, an asset, a run.";
     const HINTS: Hints = Hints::READ;
     const SCOPES: &'static [Scope] = &[];
     type Arguments = Arguments;
@@ -51,7 +52,12 @@ impl Tool for Describe {
                 let failure = Failure::argument("handle", "canvases and nodes are read with canvas_read");
                 return Err(failure.then(Next::new("canvas_read", json!({"canvas": handle}), "the canvas")));
             }
-            _ => return Err(Failure::argument("handle", "must begin with recipe:, action:, model:, element:, asset:, run: or job:")),
+            _ => {
+                return Err(Failure::argument(
+                    "handle",
+                    "must begin with recipe:, action:, model:, element:, asset:, run: or job:",
+                ));
+            }
         };
         Ok(Answer::new(Output { kind: kind.to_owned(), facts: lasting(read) }))
     }

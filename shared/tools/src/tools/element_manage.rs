@@ -63,7 +63,9 @@ impl Tool for ElementManage {
             return Err(Failure::argument("confirm", "must be true: ask a person first"));
         }
         let read = match arguments.r#do {
-            Do::Archive => client.update_element(target).json(&json!({"operation": "archive", "confirm": true})).await?.json(),
+            Do::Archive => {
+                client.update_element(target).json(&json!({"operation": "archive", "confirm": true})).await?.json()
+            }
             Do::Restore => client.update_element(target).json(&json!({"operation": "restore"})).await?.json(),
             Do::Create => client.create_element_collection().json(&json!({"name": target})).await?.json(),
             Do::Rename => {

@@ -81,7 +81,8 @@ impl Tool for ElementSave {
 
     async fn run(call: &Call, arguments: Arguments) -> Result<Answer<Output>> {
         let sources: Vec<&str> = arguments.sources.iter().flatten().map(|it| plain(it)).collect();
-        let collections = arguments.collections.map(|all| all.iter().map(|it| plain(it).to_owned()).collect::<Vec<_>>());
+        let collections =
+            arguments.collections.map(|all| all.iter().map(|it| plain(it).to_owned()).collect::<Vec<_>>());
         let mut element = json!({"name": arguments.name, "type": arguments.r#type, "sourceAssetIds": sources});
         if let Some(guidelines) = arguments.guidelines {
             element["guidelines"] = guidelines.into();
@@ -94,7 +95,11 @@ impl Tool for ElementSave {
                 call.client.create_element().json(&element).await?
             }
             Some(handle) => {
-                let read = call.client.update_element(handle).json(&json!({"operation": "update", "element": element})).await?;
+                let read = call
+                    .client
+                    .update_element(handle)
+                    .json(&json!({"operation": "update", "element": element}))
+                    .await?;
                 match collections {
                     None => read,
                     Some(collections) => {

@@ -55,7 +55,8 @@ pub struct Output {
 impl Tool for Find {
     const NAME: &'static str = "find";
     const TITLE: &'static str = "Find";
-    const ABOUT: &'static str = "Search one kind of thing, newest or best first. Gives the handles that other tools take.";
+    const ABOUT: &'static str =
+        "Search one kind of thing, newest or best first. Gives the handles that other tools take.";
     const HINTS: Hints = Hints::READ;
     const SCOPES: &'static [Scope] = &[];
     type Arguments = Arguments;
@@ -71,7 +72,9 @@ impl Tool for Find {
             let page = list(&call.client, arguments.kind, query, canvas.as_deref(), limit);
             let read = page.query_if("cursor", cursor.as_ref()).await?.json();
             let items = read[arguments.kind.member()].as_array().into_iter().flatten();
-            found.extend(items.filter(|item| arguments.kind.is_match(item, query)).map(|item| arguments.kind.short(item)));
+            found.extend(
+                items.filter(|item| arguments.kind.is_match(item, query)).map(|item| arguments.kind.short(item)),
+            );
             cursor = read["page"]["nextCursor"].as_str().map(str::to_owned);
             if cursor.is_none() || found.len() >= limit {
                 break;
@@ -129,12 +132,16 @@ impl Kind {
             told.map(|name| ((*name).to_owned(), item[*name].clone())).collect::<Map<_, _>>().into()
         };
         match self {
-            Kind::Canvas => pick(&["handle", "title", "accessRole", "nodeCount", "revision", "updatedAt", "canvasType"]),
+            Kind::Canvas => {
+                pick(&["handle", "title", "accessRole", "nodeCount", "revision", "updatedAt", "canvasType"])
+            }
             Kind::Asset => pick(&["handle", "name", "width", "height", "mimeType", "node"]),
             Kind::Element => pick(&["versionHandle", "name", "type", "lifecycle", "guidelines"]),
             Kind::Collection => pick(&["handle", "name"]),
             // The key of a summary is a handle.
-            Kind::Recipe | Kind::Action => json!({"handle": item["key"], "name": item["name"], "summary": item["summary"]}),
+            Kind::Recipe | Kind::Action => {
+                json!({"handle": item["key"], "name": item["name"], "summary": item["summary"]})
+            }
             Kind::Model => pick(&["handle", "name", "modelId", "capabilities", "creditCost", "standIn"]),
             Kind::Run => work::summary(item),
         }

@@ -98,7 +98,9 @@ async fn with_ports(call: &Call, failure: Failure, recipe: &str) -> Failure {
     let ports: Vec<Value> = ports.collect();
     let mut again = call.arguments.clone();
     again.insert("inputs".to_owned(), inputs);
-    failure
-        .with_detail("ports", ports.into())
-        .then(Next::new(call.tool, again.into(), "with every port; replace what is in <>, or ask a person for it"))
+    failure.with_detail("ports", ports.into()).then(Next::new(
+        call.tool,
+        again.into(),
+        "with every port; replace what is in <>, or ask a person for it",
+    ))
 }

@@ -44,7 +44,8 @@ pub struct Arguments {
 impl Tool for VideoGenerate {
     const NAME: &'static str = "video_generate";
     const TITLE: &'static str = "Generate a video";
-    const ABOUT: &'static str = "Generate a video. Spends credit. The same call with the same attempt is never charged twice.";
+    const ABOUT: &'static str =
+        "Generate a video. Spends credit. The same call with the same attempt is never charged twice.";
     const HINTS: Hints = Hints::REACH_OUT;
     const SCOPES: &'static [Scope] = &[Scope::VideoGenerate];
     type Arguments = Arguments;

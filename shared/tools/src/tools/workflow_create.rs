@@ -54,7 +54,8 @@ pub struct Output {
 impl Tool for WorkflowCreate {
     const NAME: &'static str = "workflow_create";
     const TITLE: &'static str = "Create a workflow";
-    const ABOUT: &'static str = "Put a copy of a Recipe (fork) or a new private workflow on a canvas. Runs nothing, costs nothing.";
+    const ABOUT: &'static str =
+        "Put a copy of a Recipe (fork) or a new private workflow on a canvas. Runs nothing, costs nothing.";
     const HINTS: Hints = Hints::ADD_ONCE;
     const SCOPES: &'static [Scope] = &[Scope::CanvasRead, Scope::CanvasWrite];
     type Arguments = Arguments;
@@ -64,7 +65,9 @@ impl Tool for WorkflowCreate {
         let canvas = arguments.canvas.handle();
         let read = match (arguments.fork, arguments.name) {
             (Some(recipe), None) => {
-                let Some(revision) = arguments.revision else { return Err(Failure::argument("revision", "is required to fork")) };
+                let Some(revision) = arguments.revision else {
+                    return Err(Failure::argument("revision", "is required to fork"));
+                };
                 let mut body = json!({"canvasId": canvas, "baseRevision": revision, "idempotencyKey": call.key()});
                 for (name, value) in [("near", arguments.near), ("sectionId", arguments.section_id)] {
                     if let Some(value) = value {
