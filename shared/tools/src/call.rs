@@ -31,16 +31,7 @@ impl Call {
     pub fn key(&self) -> String {
         let mut arguments = self.arguments.clone();
         arguments.remove("wait");
-        self.digest(&arguments)
-    }
-
-    fn digest(&self, arguments: &Map<String, Value>) -> String {
-        let digest = Sha256::digest(canonical_request("TOOL", self.tool, "", arguments));
-        digest.iter().fold(String::new(), |mut key, byte| {
-            // Writing to a String cannot fail.
-            let _ = write!(key, "{byte:02x}");
-            key
-        })
+        key_of([canonical_request("TOOL", self.tool, "", &arguments).as_bytes()])
     }
 
     /// Tells a caller who waits how far the work is.
@@ -49,4 +40,17 @@ impl Call {
             let _ = progress.send(state);
         }
     }
+}
+
+/// The key of what consists of `parts`.
+pub fn key_of<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
+    let mut digest = Sha256::new();
+    for part in parts {
+        digest.update(part);
+    }
+    digest.finalize().iter().fold(String::new(), |mut key, byte| {
+        // Writing to a String cannot fail.
+        let _ = write!(key, "{byte:02x}");
+        key
+    })
 }

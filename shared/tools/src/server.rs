@@ -39,7 +39,7 @@ Canvas Service keeps visual workspaces: canvases with nodes, connections and pic
 - Say that work is done only while canvas_review says doneClaimAllowed. Name stand-ins (standIn) as such.";
 
 /// The longest a tool takes: hosts give up after a minute.
-const CALL_MAX: Duration = Duration::from_secs(55);
+const CALL_MAX: Duration = Duration::from_secs(58);
 /// Between two notifications of progress.
 const PROGRESS_PAUSE: Duration = Duration::from_millis(500);
 

@@ -6,6 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use client::Client;
 use client::answers::Started;
+use futures_util::future::join_all;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -21,6 +22,8 @@ const WAIT_SECONDS: u64 = 45;
 /// Pictures of a result, and their width: enough to see what they show.
 pub const PICTURES_MAX: usize = 4;
 const PICTURE_WIDTH: u32 = 512;
+/// The longest that a picture is waited for: renditions are made at their first use.
+const PICTURE_MAX: Duration = Duration::from_secs(5);
 
 /// Seconds to wait for the end, 0 to 50; default 45
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
@@ -280,20 +283,19 @@ fn failed(work: Work) -> Failure {
 /// An answer with the pictures of work, as far as they are there.
 pub async fn with_pictures(client: &Client, work: Work) -> Answer<Work> {
     let assets: Vec<String> = work.assets().take(PICTURES_MAX).cloned().collect();
-    let mut answer = Answer::new(work);
-    for asset in assets {
-        answer = with_picture(client, answer, &asset).await;
-    }
-    answer
+    show(client, Answer::new(work), &assets).await
 }
 
-/// Adds a picture in small, and a link to it. One that cannot be shown now is linked alone.
-pub async fn with_picture<T>(client: &Client, answer: Answer<T>, asset: &str) -> Answer<T> {
-    let answer = answer.with_asset(asset);
-    match picture(client, asset, PICTURE_WIDTH).await {
-        Ok(picture) => answer.with_picture(picture),
-        Err(_) => answer,
+/// Adds pictures in small, and links to them. One that cannot be shown at once is linked alone.
+pub async fn show<T>(client: &Client, mut answer: Answer<T>, assets: &[String]) -> Answer<T> {
+    let reading = assets.iter().map(|asset| tokio::time::timeout(PICTURE_MAX, picture(client, asset, PICTURE_WIDTH)));
+    for (asset, read) in assets.iter().zip(join_all(reading).await) {
+        answer = answer.with_asset(asset);
+        if let Ok(Ok(picture)) = read {
+            answer = answer.with_picture(picture);
+        }
     }
+    answer
 }
 
 /// A picture, at most this wide.

@@ -188,9 +188,10 @@ async fn a_missing_scope_or_role_is_final(stack: &Stack) {
     let id = canvas.as_str().expect("a handle").rsplit(':').next().expect("an id");
     stack.share(&owner, id, &account.email, "viewer").await;
     let reader = stack.user_with("canvas:read").await;
-    for (user, arguments) in
-        [(&viewer, edit), (&reader, json!({"canvas": "c", "revision": "r", "operations": [{"type": "canvas.update"}]}))]
-    {
+    for (user, arguments) in [
+        (&viewer, edit),
+        (&reader, json!({"canvas": "c", "revision": "r", "operations": [{"type": "canvas.update", "title": "New"}]})),
+    ] {
         let told = tools.with(user).call("canvas_edit", arguments).await.fails("forbidden");
         assert_eq!((&told["retry"]["when"], &told["next"]), (&json!("never"), &json!([])), "{told}");
         assert!(told["error"]["message"].as_str().expect("a text").contains("a person"), "{told}");

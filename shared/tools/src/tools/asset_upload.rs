@@ -1,6 +1,5 @@
 //! Storing a picture.
 
-use std::fmt::Write;
 use std::path::Path;
 
 use base64::Engine;
@@ -12,10 +11,9 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 
 use crate::answer::Answer;
-use crate::call::Call;
+use crate::call::{Call, key_of};
 use crate::canvas_name::CanvasName;
 use crate::failure::Failure;
 use crate::tool::{Hints, Result, Tool};
@@ -132,13 +130,6 @@ async fn bytes_of(call: &Call, arguments: &Arguments) -> Result<Bytes> {
 
 /// The key of an upload: the same picture with the same name at the same place is the same upload.
 fn key(bytes: &[u8], canvas: Option<&str>, name: Option<&str>) -> String {
-    let mut digest = Sha256::new();
-    for part in [canvas.unwrap_or_default().as_bytes(), b"\n", name.unwrap_or_default().as_bytes(), b"\n", bytes] {
-        digest.update(part);
-    }
-    digest.finalize().iter().fold(String::new(), |mut key, byte| {
-        // Writing to a String cannot fail.
-        let _ = write!(key, "{byte:02x}");
-        key
-    })
+    let (canvas, name) = (canvas.unwrap_or_default(), name.unwrap_or_default());
+    key_of([canvas.as_bytes(), b"\n", name.as_bytes(), b"\n", bytes])
 }

@@ -98,10 +98,6 @@ impl Tool for ImportUrl {
             reason: text(&read["reason"]),
             variant: read.get("variant").cloned(),
         };
-        let mut answer = Answer::new(output);
-        for asset in assets {
-            answer = work::with_picture(&call.client, answer, &asset).await;
-        }
-        Ok(answer)
+        Ok(work::show(&call.client, Answer::new(output), &assets).await)
     }
 }

@@ -47,10 +47,6 @@ impl Tool for RunWait {
         };
         let runs = try_join_all(arguments.runs.into_iter().map(wait)).await?;
         let assets: Vec<String> = runs.iter().flat_map(Work::assets).take(work::PICTURES_MAX).cloned().collect();
-        let mut answer = Answer::new(Output { runs });
-        for asset in assets {
-            answer = work::with_picture(&call.client, answer, &asset).await;
-        }
-        Ok(answer)
+        Ok(work::show(&call.client, Answer::new(Output { runs }), &assets).await)
     }
 }
