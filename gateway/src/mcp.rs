@@ -49,7 +49,7 @@ async fn answer(_: Caller<AnyToken>, Extension(http): Extension<Http>, request: 
     let mut read = Request::new(body);
     *read.headers_mut() = parts.headers.clone();
     let Ok(body) = JsonBody::from_request(read, &()).await;
-    let (_, bytes, _permit) = body.text(BODY_MAX).await?;
+    let (bytes, _permit) = body.message(BODY_MAX).await?;
     Ok(http.answer(Request::from_parts(parts, Body::from(bytes))).await.into_response())
 }
 

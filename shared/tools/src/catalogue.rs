@@ -59,7 +59,9 @@ impl Entry {
         if !violations.is_empty() {
             return Err(Failure::invalid(violations));
         }
-        call.arguments = given.as_object().cloned().unwrap_or_default();
+        // A picture has no part in what is told about a call, or in its key.
+        let kept = given.as_object().into_iter().flatten().filter(|(name, _)| *name != "data");
+        call.arguments = kept.map(|(name, value)| (name.clone(), value.clone())).collect();
         (self.run)(call, given).await
     }
 }

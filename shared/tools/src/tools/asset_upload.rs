@@ -1,5 +1,6 @@
 //! Storing a picture.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use base64::Engine;
@@ -106,11 +107,15 @@ impl Tool for AssetUpload {
 async fn bytes_of(call: &Call, arguments: &Arguments) -> Result<Bytes> {
     match (&arguments.data, &arguments.path, &call.root) {
         (Some(data), None, _) => {
-            // Line breaks are allowed in base64 (RFC 2045).
-            let data: String = data.split_ascii_whitespace().collect();
             let data = data.split_once(";base64,").map_or(data.as_str(), |(_, data)| data);
-            let bytes =
-                STANDARD.decode(data).map_err(|error| Failure::argument("data", format!("is no base64: {error}")))?;
+            // Line breaks are allowed in base64 (RFC 2045).
+            let data: Cow<str> = match data.contains(|it: char| it.is_ascii_whitespace()) {
+                true => data.split_ascii_whitespace().collect(),
+                false => data.into(),
+            };
+            let bytes = STANDARD
+                .decode(data.as_bytes())
+                .map_err(|error| Failure::argument("data", format!("is no base64: {error}")))?;
             match bytes.len() <= DATA_MAX {
                 true => Ok(bytes.into()),
                 false => Err(Failure::argument("data", "has more than 8 MiB")),
