@@ -17,6 +17,8 @@ mod extract;
 mod ignored;
 mod installation;
 mod live;
+mod llms;
+mod mcp;
 mod models;
 mod observe;
 mod open_waits;

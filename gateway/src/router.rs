@@ -18,6 +18,8 @@ use utoipa_axum::routes;
 use crate::console::{self, ConsoleDocument};
 use crate::docs;
 use crate::ignored::KnownParameters;
+use crate::llms;
+use crate::mcp;
 use crate::openapi;
 use crate::problem;
 use crate::routes::{
@@ -104,12 +106,16 @@ pub fn router(app: App) -> Router {
         .layer(axum::Extension(openapi::Document::of(document, &app.config.public_url)))
         // Each route reads its body under a limit of its own.
         .layer(DefaultBodyLimit::disable());
-    let router = router
-        .merge(console)
-        .fallback(problem::unknown_path)
-        .method_not_allowed_fallback(problem::unknown_method)
-        .layer(around)
-        .with_state(app);
+    let complete = |router: Router<App>| {
+        router
+            .fallback(problem::unknown_path)
+            .method_not_allowed_fallback(problem::unknown_method)
+            .layer(around.clone())
+            .with_state(app.clone())
+    };
+    // The tools call the contract as everybody does, through all that surrounds its routes.
+    let tools = mcp::router(complete(router.clone()), &app);
+    let router = complete(router.merge(console).merge(tools).merge(llms::router(&app.config.public_url)));
     // Routes are matched after the path of a request to the console is mapped.
     Router::new().fallback_service(ServiceBuilder::new().map_request(console::enter).service(router))
 }
@@ -132,6 +138,9 @@ fn cors(origins: &[String]) -> Option<CorsLayer> {
             "content-type",
             "if-none-match",
             "idempotency-key",
+            "mcp-method",
+            "mcp-name",
+            "mcp-protocol-version",
             "prefer",
             "range",
             "traceparent",

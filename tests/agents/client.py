@@ -65,7 +65,8 @@ class Client:
         written = "\n".join([f"{method} {path}"] + [f"{name}: {value}" for name, value in headers.items()])
         data = None
         if file:
-            headers |= {"Content-Type": "image/png", "X-Service-File-Name": file[0]}
+            kind = "jpeg" if file[0].endswith(".jpg") else "png"
+            headers |= {"Content-Type": f"image/{kind}", "X-Service-File-Name": file[0]}
             data, written = file[1], f"{written}\n{file[0]}"
         elif body is not None:
             headers["Content-Type"] = "application/json"

@@ -23,7 +23,7 @@ def board(client, title, nodes):
     """A canvas with these nodes, and their ids."""
     canvas = client.post("/canvases", {"title": title})["canvas"]["id"]
     creates = [{"type": "node.create", "clientId": f"n{at}", "node": node} for at, node in enumerate(nodes)]
-    made = apply(client, canvas, creates, force=True)["resolvedIds"]
+    made = apply(client, canvas, creates, force=True)["resolvedIds"] if creates else {}
     return canvas, [made[f"n{at}"] for at in range(len(nodes))]
 
 

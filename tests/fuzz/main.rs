@@ -136,7 +136,7 @@ fn every_seed_is_what_it_is_meant_to_be() {
         other => panic!("{params}: {other:?}"),
     };
     let slugs: Vec<&str> = seeds::params().iter().map(|(slug, _)| *slug).collect();
-    assert!(domain::action::all().iter().all(|action| slugs.contains(&action.slug)), "{slugs:?}");
+    assert!(domain::action::all().iter().all(|action| slugs.contains(&&*action.slug)), "{slugs:?}");
     for (slug, params) in seeds::params() {
         let action = domain::action::find(slug).expect("is there");
         assert!(action.normalize(&object(params)).is_ok(), "{slug} takes {params}");

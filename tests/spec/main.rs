@@ -47,6 +47,7 @@ mod starts;
 mod storage;
 mod targets;
 mod text;
+mod tools;
 mod traces;
 mod videos;
 mod views;

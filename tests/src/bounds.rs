@@ -36,7 +36,21 @@ const ALLOWED: &[(&str, &[&str])] = &[
     // Processes, which do not import each other. The gateway uses `raster` for headers of pictures only, never for pixels.
     (
         "gateway",
-        &["domain", "app", "db", "taskqueue", "blob", "cache", "canvas", "providers", "raster", "egress", "service"],
+        &[
+            "domain",
+            "app",
+            "db",
+            "taskqueue",
+            "blob",
+            "cache",
+            "canvas",
+            "client",
+            "tools",
+            "providers",
+            "raster",
+            "egress",
+            "service",
+        ],
     ),
     (
         "image-worker",
@@ -62,7 +76,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("webhook-dispatcher", &["domain", "db", "taskqueue", "blob", "cache", "providers", "egress", "service"]),
     // Clients of the service, which know nothing but the contract.
     ("client", &["domain"]),
-    ("cli", &["client", "domain"]),
+    ("cli", &["client", "domain", "tools"]),
+    ("tools", &["client", "domain"]),
     ("demo", &[]),
     // Test support.
     ("testkit", &[]),
@@ -77,6 +92,7 @@ const RESTRICTED: &[(&str, &[&str])] = &[
     // blob only enables the TLS of object_store's own client, which connects to the operator's store. client and demo connect to
     // the service from outside. service connects to the operator's collector, which callers cannot choose.
     ("reqwest", &["egress", "blob", "client", "demo", "service"]),
+    ("rmcp", &["tools"]),
     ("turbojpeg", &["raster"]),
     ("turbojpeg-sys", &["raster"]),
     ("openh264", &["embedded"]),

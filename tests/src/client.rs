@@ -61,7 +61,8 @@ impl Client {
         Self { token: Some(token.to_owned()), ..self.clone() }
     }
 
-    /// `GET`. A path is relative to the API's root unless it starts with that root, `/console` or `/docs`, or is a whole URL.
+    /// `GET`. A path is relative to the API's root unless it starts with that root, `/console`, `/docs`, `/mcp` or
+    /// `/llms.txt`, or is a whole URL.
     pub fn get(&self, path: &str) -> Call {
         self.call(Method::GET, path)
     }
@@ -85,7 +86,9 @@ impl Client {
     pub fn call(&self, method: Method, path: &str) -> Call {
         let url = match path {
             whole if whole.starts_with("http") => whole.to_owned(),
-            rooted if ["/api/", "/console", "/docs"].iter().any(|root| rooted.starts_with(root)) => {
+            rooted
+                if ["/api/", "/console", "/docs", "/mcp", "/llms.txt"].iter().any(|root| rooted.starts_with(root)) =>
+            {
                 format!("{}{rooted}", self.origin)
             }
             path => format!("{}{API_ROOT}{path}", self.origin),

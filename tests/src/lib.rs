@@ -30,6 +30,7 @@ mod services;
 mod shell;
 mod stack;
 mod suite;
+pub mod tools;
 mod vhost;
 mod work;
 

@@ -32,10 +32,14 @@ fn prepare(slug: &str, changed: Value, inputs: usize) -> Result<Prepared, NotUnd
 fn every_action_of_the_catalogue_is_carried_out_on_as_many_inputs_as_it_declares() {
     for action in domain::action::all() {
         let count = action.inputs.len();
-        let prepared = prepare(action.slug, json!({}), count).expect("is understood");
+        let prepared = prepare(&action.slug, json!({}), count).expect("is understood");
         assert!(prepared.memory_bytes() > 40 * 20 * 4, "{}", action.slug);
         for wrong in [0, 3 - count, 3] {
-            assert!(matches!(prepare(action.slug, json!({}), wrong), Err(NotUnderstood::Inputs(_))), "{}", action.slug);
+            assert!(
+                matches!(prepare(&action.slug, json!({}), wrong), Err(NotUnderstood::Inputs(_))),
+                "{}",
+                action.slug
+            );
         }
     }
 }
@@ -45,11 +49,11 @@ fn a_stored_request_that_no_build_wrote_is_refused() {
     assert!(matches!(Prepared::new("melt", &Map::new(), &[SOURCE]), Err(NotUnderstood::Action(_))));
     for action in domain::action::all() {
         let inputs = vec![SOURCE; action.inputs.len()];
-        let empty = Prepared::new(action.slug, &Map::new(), &inputs);
+        let empty = Prepared::new(&action.slug, &Map::new(), &inputs);
         assert!(matches!(empty, Err(NotUnderstood::Params(_))), "{}", action.slug);
         // An option that does not exist. The engine also parses colors.
         for parameter in action.parameters.iter().filter(|parameter| parameter.default == Some(json!("auto"))) {
-            let refused = prepare(action.slug, json!({parameter.id: "gif"}), inputs.len());
+            let refused = prepare(&action.slug, json!({parameter.id.clone(): "gif"}), inputs.len());
             assert!(matches!(refused, Err(NotUnderstood::Value("format"))), "{}", action.slug);
         }
     }
@@ -107,10 +111,10 @@ fn every_action_gives_the_same_bytes_on_however_many_threads() {
     // JPEG to JPEG is processed row by row, pictures with alpha as a whole.
     for (source, file) in [waves(OutputFormat::Jpeg, Channels::Rgb), waves(OutputFormat::Png, Channels::Rgba)] {
         for action in domain::action::all() {
-            let params = action.normalize(telling(action.slug).as_object().expect("an object")).expect("valid");
+            let params = action.normalize(telling(&action.slug).as_object().expect("an object")).expect("valid");
             let (sources, files) = (vec![source; action.inputs.len()], vec![file.clone(); action.inputs.len()]);
             let job =
-                || Prepared::new(action.slug, &params, &sources).expect("is understood").run(&files).expect("runs");
+                || Prepared::new(&action.slug, &params, &sources).expect("is understood").run(&files).expect("runs");
             let alone = job();
             assert_eq!(alone, job(), "{} again", action.slug);
             for threads in [2, 4] {

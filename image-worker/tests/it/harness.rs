@@ -258,7 +258,7 @@ impl Harness {
         let (id, mut node) = (JobId::generate(), image_node());
         let request = Request::Action(ActionRequest {
             slug: "resize".into(),
-            version: action.version.into(),
+            version: action.version.clone().into(),
             params: action.normalize(&params).expect("valid parameters"),
             inputs: vec![Input { handle: input.to_string(), asset: input.clone() }],
             target: node.id.clone(),

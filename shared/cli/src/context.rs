@@ -17,11 +17,13 @@ pub struct Context {
     pub client: Client,
     /// Address of the service.
     pub origin: String,
-    /// The token, which `canvas mcp` hands on.
     pub output: Output,
     /// What to say when the command is interrupted.
     pub farewell: Mutex<Option<String>>,
 }
+
+/// What the requests are made through; the service logs it.
+const SURFACE: HeaderName = HeaderName::from_static("x-service-agent-surface");
 
 /// An object, which a request consists of.
 pub type Body = Map<String, Value>;
@@ -71,7 +73,7 @@ pub fn connect(origin: &str, token: &str) -> Outcome<Client> {
     let Some(client) = Client::new(network).with_token(token) else {
         return usage("the token has characters that no token has");
     };
-    Ok(client.with_header(HeaderName::from_static("x-service-agent-surface"), HeaderValue::from_static("cli")))
+    Ok(client.with_header(SURFACE, HeaderValue::from_static("cli")))
 }
 
 impl Context {
@@ -81,6 +83,11 @@ impl Context {
         let origin = origin.trim_end_matches('/').to_owned();
         let output = Output::new(global.json, global.quiet);
         Ok(Self { client, origin, output, farewell: Mutex::new(None) })
+    }
+
+    /// The client for the tools of agents.
+    pub fn tools(&self) -> Client {
+        self.client.clone().with_header(SURFACE, HeaderValue::from_static("tool"))
     }
 
     /// What to say when the command is interrupted from now on.

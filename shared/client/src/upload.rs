@@ -1,7 +1,7 @@
 //! Pictures that are stored.
 
 /// The media type of a picture by its first bytes; `None` for what the service does not store
-/// (docs/reference/assets.md#accepted-files).
+/// (docs/reference/assets.md#upload).
 pub fn media_type(bytes: &[u8]) -> Option<&'static str> {
     match bytes {
         [0x89, b'P', b'N', b'G', ..] => Some("image/png"),

@@ -1,12 +1,12 @@
 //! The memory that bodies take: an estimate before parsing, and budgets to wait for.
 //!
 //! **Guarantee.** In one process, bodies being received take at most 128 MiB, the values made of them at most 256 MiB, and the
-//! violations of rejected ones at most 64 MiB, whatever they contain. A body that alone would exceed the budget is rejected with 413
+//! violations of rejected ones at most 64 MiB, whatever they contain. Messages to `/mcp` take at most 256 MiB. A body that alone would exceed the budget is rejected with 413
 //! before it is parsed.
 //!
 //! **Mechanism.** One pass over the bytes computes what `serde_json` will allocate for each object, array, key and string. Twice
 //! that amount is reserved, since a body is copied once more when it is brought to its canonical form, and it is held as long as
-//! the value lives. There are three budgets, so that a request that holds one of them never waits for requests that wait for the
+//! the value lives. There are four budgets, so that a request that holds one of them never waits for requests that wait for the
 //! same one.
 //!
 //! **Reason.** `{"":0},` is seven bytes on the wire and about 700 in memory: 16 MiB of it are 1.6 GB.
@@ -26,6 +26,8 @@ const BLOCK: u64 = 64 * 1024;
 static TEXTS: LazyLock<ByteBudget> = LazyLock::new(|| ByteBudget::new(8 * OPERATIONS_BODY_MAX as u64));
 /// Budget for parsed values.
 static VALUES: LazyLock<ByteBudget> = LazyLock::new(|| ByteBudget::new(256 * 1024 * 1024));
+/// Budget for messages, which are held while requests that they cause take of the others.
+static MESSAGES: LazyLock<ByteBudget> = LazyLock::new(|| ByteBudget::new(256 * 1024 * 1024));
 /// Budget for the violations of rejected bodies.
 static REFUSALS: LazyLock<ByteBudget> = LazyLock::new(|| ByteBudget::new(64 * 1024 * 1024));
 /// Copies of a body's content that exist at the same time, at most.
@@ -44,11 +46,20 @@ pub(super) async fn for_text(bytes: u64) -> Result<MemoryPermit> {
 
 /// Memory for the value parsed from a body; 413 when it exceeds the whole budget.
 pub(super) async fn for_value(text: &[u8]) -> Result<MemoryPermit> {
+    for_parsed(&VALUES, text).await
+}
+
+/// The same for a message.
+pub(super) async fn for_message(text: &[u8]) -> Result<MemoryPermit> {
+    for_parsed(&MESSAGES, text).await
+}
+
+async fn for_parsed(budget: &ByteBudget, text: &[u8]) -> Result<MemoryPermit> {
     let bytes = COPIES * weigh(text);
-    if bytes > VALUES.total_bytes() {
+    if bytes > budget.total_bytes() {
         return Err(Problem::PayloadTooHeavy);
     }
-    reserve(&VALUES, bytes).await
+    reserve(budget, bytes).await
 }
 
 /// Whether the budget for violations admits those of `value` as a whole.

@@ -112,14 +112,26 @@ impl JsonBody {
         Ok((body, permit))
     }
 
-    /// The parsed body, and the memory that it takes.
-    async fn value(self, limit: usize, may_be_empty: bool) -> Result<(Value, MemoryPermit)> {
+    /// The body as it is, for a route that parses it by itself and sends requests of its own, and the memory that it takes then.
+    pub async fn message(self, limit: usize) -> Result<(Vec<u8>, MemoryPermit)> {
+        let (_, bytes) = self.text(limit).await?;
+        let permit = memory::for_message(&bytes).await?;
+        Ok((bytes, permit))
+    }
+
+    async fn text(self, limit: usize) -> Result<(HeaderMap, Vec<u8>)> {
         let Self { headers, body } = self;
         if declared_length(&headers).is_some_and(|length| length > limit as u64) {
             return Err(Problem::PayloadTooLarge(limit as u64));
         }
         let _received = memory::for_text(declared_length(&headers).unwrap_or(limit as u64)).await?;
         let bytes = read(body, limit).await?;
+        Ok((headers, bytes))
+    }
+
+    /// The parsed body, and the memory that it takes.
+    async fn value(self, limit: usize, may_be_empty: bool) -> Result<(Value, MemoryPermit)> {
+        let (headers, bytes) = self.text(limit).await?;
         let permit = memory::for_value(&bytes).await?;
         let typed = headers.contains_key(CONTENT_TYPE);
         if typed && !is_json(&headers) {

@@ -118,6 +118,12 @@ pub enum Command {
     Api(Api),
     /// Send the webhooks of your runs to a local address
     Listen(Listen),
+    /// Serve the tools for AI agents (MCP) on standard input and output
+    Mcp {
+        /// The directory whose files the tools may read; the present one without it
+        #[arg(long, value_name = "DIRECTORY", default_value = ".")]
+        root: PathBuf,
+    },
     /// Print completions for a shell
     Completions {
         /// The shell

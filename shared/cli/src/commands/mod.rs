@@ -16,7 +16,7 @@ mod work;
 
 use crate::args::Command;
 use crate::context::Context;
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome, file};
 
 /// Carries out a command that talks to the service.
 pub async fn run(context: &Context, command: Command) -> Outcome {
@@ -48,6 +48,11 @@ pub async fn run(context: &Context, command: Command) -> Outcome {
         Command::Import(import) => imports::run(context, import).await,
         Command::Api(api) => api::run(context, &api).await,
         Command::Listen(listen) => listen::run(context, &listen).await,
+        Command::Mcp { root } => {
+            let directory = tools::Root::new(&root).map_err(|error| file(&root, &error))?;
+            let served = tools::stdio(context.tools(), directory).await;
+            served.map_err(|error| Failure::Usage(format!("the host's side of the protocol: {error}")))
+        }
         // These need no service and are done before.
         Command::Login(_)
         | Command::Logout

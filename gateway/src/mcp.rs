@@ -1,0 +1,106 @@
+//! `/mcp`: the tools of `shared/tools` over streamable HTTP (docs/reference/tools.md).
+//!
+//! **Guarantee.** A call of a tool is requests of its caller, through every layer that any request passes.
+//!
+//! **Mechanism.** The tools' client sends its requests to this process's own router for the contract, with the credential, the
+//! address and the trace of the request to `/mcp`.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{ConnectInfo, FromRequest, Request};
+use axum::response::IntoResponse;
+use axum::routing::post;
+use axum::{Extension, Router};
+use client::{BodyStream, Client, Payload, Transport, Unreachable};
+use futures_util::TryStreamExt;
+use futures_util::future::BoxFuture;
+use http::header::AUTHORIZATION;
+use http::request::Parts;
+use http::{HeaderName, HeaderValue, Response};
+use tools::Server;
+use tools::http::{BODY_MAX, Http};
+use tower::ServiceExt;
+use url::Url;
+
+use crate::extract::caller::{AnyToken, Caller};
+use crate::extract::json::JsonBody;
+use crate::observe::Trace;
+use crate::problem::Result;
+use crate::state::App;
+
+const SURFACE: HeaderName = HeaderName::from_static("x-service-agent-surface");
+const TRACE_PARENT: HeaderName = HeaderName::from_static("traceparent");
+
+/// The route; its tools send their requests to `contract`.
+pub fn router(contract: Router, app: &App) -> Router<App> {
+    let connect = move |parts: &Parts| client_of(&contract, parts);
+    let server = Server::remote(Arc::new(connect), app.stopping.clone());
+    let origins = std::iter::once(&app.config.public_url).chain(&app.config.cors_origins);
+    let http = Http::new(server, origins.filter_map(|origin| with_port(origin)));
+    Router::new().route("/mcp", post(answer).layer(Extension(http)))
+}
+
+/// Credential and rate are checked before a byte of the body is read. The server checks the rest.
+async fn answer(_: Caller<AnyToken>, Extension(http): Extension<Http>, request: Request) -> Result {
+    let (parts, body) = request.into_parts();
+    let mut read = Request::new(body);
+    *read.headers_mut() = parts.headers.clone();
+    let Ok(body) = JsonBody::from_request(read, &()).await;
+    let (bytes, _permit) = body.message(BODY_MAX).await?;
+    Ok(http.answer(Request::from_parts(parts, Body::from(bytes))).await.into_response())
+}
+
+/// A client that sends the requests of a tool as those of the caller of `/mcp`.
+fn client_of(contract: &Router, parts: &Parts) -> Client {
+    let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>().copied();
+    let mut client =
+        Client::new(Inside { contract: contract.clone(), peer }).with_header(SURFACE, HeaderValue::from_static("tool"));
+    if let Some(credential) = parts.headers.get(AUTHORIZATION) {
+        client = client.with_header(AUTHORIZATION, credential.clone());
+    }
+    let trace = parts.extensions.get::<Trace>().and_then(|Trace(trace)| trace.to_string().parse().ok());
+    match trace {
+        Some(trace) => client.with_header(TRACE_PARENT, trace),
+        None => client,
+    }
+}
+
+/// An origin with its port, so that it matches no other.
+fn with_port(origin: &str) -> Option<String> {
+    let url = Url::parse(origin).ok()?;
+    Some(format!("{}://{}:{}", url.scheme(), url.host_str()?, url.port_or_known_default()?))
+}
+
+/// The contract's router in this process.
+struct Inside {
+    contract: Router,
+    peer: Option<ConnectInfo<SocketAddr>>,
+}
+
+impl Transport for Inside {
+    fn send(&self, request: http::Request<Payload>) -> BoxFuture<'_, Result<Response<BodyStream>, Unreachable>> {
+        Box::pin(async move {
+            let mut request = request.map(|payload| Body::from(payload.bytes));
+            if let Some(peer) = self.peer {
+                request.extensions_mut().insert(peer);
+            }
+            let Ok(response) = self.contract.clone().oneshot(request).await;
+            Ok(response.map(|body| -> BodyStream { Box::pin(body.into_data_stream().map_err(io::Error::other)) }))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::with_port;
+
+    #[test]
+    fn an_origin_matches_with_its_port_alone() {
+        assert_eq!(with_port("https://a.example").as_deref(), Some("https://a.example:443"));
+        assert_eq!(with_port("http://127.0.0.1:8080").as_deref(), Some("http://127.0.0.1:8080"));
+        assert_eq!(with_port("http://[::1]").as_deref(), Some("http://[::1]:80"));
+    }
+}

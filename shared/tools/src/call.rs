@@ -1,0 +1,56 @@
+//! A call of a tool: what it may use.
+
+use std::fmt::Write;
+
+use client::Client;
+use domain::idempotency::canonical_request;
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+use tokio::sync::mpsc::UnboundedSender;
+use tokio_util::sync::CancellationToken;
+
+use crate::stdio::Root;
+
+/// A call of a tool.
+pub struct Call {
+    /// Sends requests for the caller.
+    pub client: Client,
+    /// The local files that the caller may name; none over HTTP.
+    pub root: Option<Root>,
+    /// Canceled when waits are to end because the process stops.
+    pub stopping: CancellationToken,
+    pub(crate) tool: &'static str,
+    pub(crate) arguments: Map<String, Value>,
+    /// Takes what is told to a caller who waits.
+    pub(crate) progress: Option<UnboundedSender<String>>,
+}
+
+impl Call {
+    /// The key of the request that has the effect of this call: a digest of the tool and its arguments. So the same call again is
+    /// the same request, which the service replays. How long to wait for the end has no part in it.
+    pub fn key(&self) -> String {
+        let mut arguments = self.arguments.clone();
+        arguments.remove("wait");
+        key_of([canonical_request("TOOL", self.tool, "", &arguments).as_bytes()])
+    }
+
+    /// Tells a caller who waits how far the work is.
+    pub fn tell(&self, state: String) {
+        if let Some(progress) = &self.progress {
+            let _ = progress.send(state);
+        }
+    }
+}
+
+/// The key of what consists of `parts`.
+pub fn key_of<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
+    let mut digest = Sha256::new();
+    for part in parts {
+        digest.update(part);
+    }
+    digest.finalize().iter().fold(String::new(), |mut key, byte| {
+        // Writing to a String cannot fail.
+        let _ = write!(key, "{byte:02x}");
+        key
+    })
+}

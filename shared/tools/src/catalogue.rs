@@ -1,0 +1,203 @@
+//! All tools, in the order in which they are listed.
+
+use std::sync::{Arc, LazyLock};
+
+use domain::account::Scope;
+use futures_util::future::{BoxFuture, FutureExt};
+use jsonschema::Validator;
+use rmcp::model::{CallToolResult, ToolAnnotations};
+use serde_json::{Map, Value};
+
+use crate::call::Call;
+use crate::failure::Failure;
+use crate::schema;
+use crate::tool::{Result, Tool};
+use crate::tools;
+
+/// A tool as the server knows it.
+pub struct Entry {
+    /// What hosts are told.
+    pub definition: rmcp::model::Tool,
+    scopes: &'static [Scope],
+    any_scope: &'static [Scope],
+    validator: Validator,
+    run: fn(Call, Value) -> BoxFuture<'static, Result<CallToolResult>>,
+}
+
+impl Entry {
+    /// `local`: the caller may name files of this machine.
+    fn of<T: Tool>(local: bool) -> Self {
+        let mut input = schema::of_arguments::<T::Arguments>();
+        if !local && let Some(Value::Object(properties)) = input.get_mut("properties") {
+            properties.remove("path");
+        }
+        let validator = jsonschema::draft202012::new(&Value::Object(input.clone()))
+            .expect("a derived schema is valid: a test compiles each");
+        let mut annotations = ToolAnnotations::new().read_only(T::HINTS.reads).open_world(T::HINTS.reaches_out);
+        // Of a tool that only reads, these say nothing.
+        if !T::HINTS.reads {
+            annotations = annotations.destructive(T::HINTS.destroys).idempotent(T::HINTS.repeats);
+        }
+        let definition = rmcp::model::Tool::new(T::NAME, T::ABOUT, input)
+            .with_title(T::TITLE)
+            .with_raw_output_schema(Arc::new(schema::of_answer::<T::Output>()))
+            .with_annotations(annotations);
+        Self { definition, scopes: T::SCOPES, any_scope: T::ANY_SCOPE, validator, run: run::<T> }
+    }
+
+    /// Whether a token with these scopes is offered the tool.
+    pub fn is_for(&self, scopes: &[Scope]) -> bool {
+        self.scopes.iter().all(|scope| scopes.contains(scope))
+            && (self.any_scope.is_empty() || self.any_scope.iter().any(|scope| scopes.contains(scope)))
+    }
+
+    /// Runs the tool. A member that is `null` counts as left out: some hosts send all that a schema knows.
+    pub async fn run(&self, mut call: Call, mut arguments: Map<String, Value>) -> Result<CallToolResult> {
+        arguments.retain(|_, value| !value.is_null());
+        let given = Value::Object(arguments);
+        let violations = schema::violations(&self.validator, &given);
+        if !violations.is_empty() {
+            return Err(Failure::invalid(violations));
+        }
+        // A picture has no part in what is told about a call, or in its key.
+        let kept = given.as_object().into_iter().flatten().filter(|(name, _)| *name != "data");
+        call.arguments = kept.map(|(name, value)| (name.clone(), value.clone())).collect();
+        (self.run)(call, given).await
+    }
+}
+
+fn run<T: Tool>(call: Call, arguments: Value) -> BoxFuture<'static, Result<CallToolResult>> {
+    async move {
+        let arguments = serde_json::from_value(arguments).map_err(|error| Failure::argument("", error.to_string()))?;
+        Ok(T::run(&call, arguments).await?.into_result())
+    }
+    .boxed()
+}
+
+/// The tools, for callers with local files or without.
+pub fn all(local: bool) -> &'static [Entry] {
+    static HERE: LazyLock<Vec<Entry>> = LazyLock::new(|| entries(true));
+    static AFAR: LazyLock<Vec<Entry>> = LazyLock::new(|| entries(false));
+    if local { &HERE } else { &AFAR }
+}
+
+fn entries(local: bool) -> Vec<Entry> {
+    vec![
+        Entry::of::<tools::status::Status>(local),
+        Entry::of::<tools::find::Find>(local),
+        Entry::of::<tools::describe::Describe>(local),
+        Entry::of::<tools::canvas_create::CanvasCreate>(local),
+        Entry::of::<tools::canvas_read::CanvasRead>(local),
+        Entry::of::<tools::canvas_view::CanvasView>(local),
+        Entry::of::<tools::canvas_edit::CanvasEdit>(local),
+        Entry::of::<tools::canvas_review::CanvasReview>(local),
+        Entry::of::<tools::asset_upload::AssetUpload>(local),
+        Entry::of::<tools::import_url::ImportUrl>(local),
+        Entry::of::<tools::action_run::ActionRun>(local),
+        Entry::of::<tools::image_generate::ImageGenerate>(local),
+        Entry::of::<tools::video_generate::VideoGenerate>(local),
+        Entry::of::<tools::recipe_run::RecipeRun>(local),
+        Entry::of::<tools::workflow_create::WorkflowCreate>(local),
+        Entry::of::<tools::run_wait::RunWait>(local),
+        Entry::of::<tools::run_cancel::RunCancel>(local),
+        Entry::of::<tools::element_save::ElementSave>(local),
+        Entry::of::<tools::element_manage::ElementManage>(local),
+    ]
+}
+
+/// The tool with a name.
+pub fn find(local: bool, name: &str) -> Option<&'static Entry> {
+    all(local).iter().find(|entry| entry.definition.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Each host reads the whole list before its first call.
+    const LIST_BYTES_MAX: usize = 24_000;
+
+    const NAMES: [&str; 19] = [
+        "status",
+        "find",
+        "describe",
+        "canvas_create",
+        "canvas_read",
+        "canvas_view",
+        "canvas_edit",
+        "canvas_review",
+        "asset_upload",
+        "import_url",
+        "action_run",
+        "image_generate",
+        "video_generate",
+        "recipe_run",
+        "workflow_create",
+        "run_wait",
+        "run_cancel",
+        "element_save",
+        "element_manage",
+    ];
+
+    fn names(scopes: &[Scope]) -> Vec<&'static str> {
+        all(false).iter().filter(|entry| entry.is_for(scopes)).map(|entry| entry.definition.name.as_ref()).collect()
+    }
+
+    #[test]
+    fn the_list_has_a_stable_order_and_is_short() {
+        assert_eq!(names(&Scope::ALL), NAMES);
+        for local in [false, true] {
+            let list: Vec<_> = all(local).iter().map(|entry| &entry.definition).collect();
+            let bytes = json!(list).to_string().len();
+            assert!(bytes <= LIST_BYTES_MAX, "{bytes} bytes");
+        }
+    }
+
+    #[test]
+    fn a_token_is_offered_what_it_may_do() {
+        let reading = ["status", "find", "describe", "canvas_read", "canvas_view", "canvas_review"];
+        assert_eq!(names(&[Scope::CanvasRead, Scope::AssetRead]), reading);
+        assert_eq!(names(&[]), ["status", "find", "describe"]);
+        let uploads = |scope| names(&[Scope::AssetRead, scope]).contains(&"asset_upload");
+        assert!(uploads(Scope::VideoGenerate) && uploads(Scope::ImageGenerate) && !uploads(Scope::JobManage));
+    }
+
+    #[test]
+    fn local_files_are_named_by_local_callers_alone() {
+        let takes_path = |local| {
+            find(local, "asset_upload").expect("is there").definition.input_schema["properties"].get("path").is_some()
+        };
+        assert!(takes_path(true) && !takes_path(false));
+    }
+
+    #[test]
+    fn every_schema_is_one_of_an_object_and_compiles() {
+        for entry in all(true) {
+            let definition = &entry.definition;
+            let output = definition.output_schema.as_deref().expect("each tool has one");
+            for schema in [definition.input_schema.as_ref(), output] {
+                let schema = Value::Object(schema.clone());
+                assert_eq!(schema["type"], "object", "{}", definition.name);
+                assert!(
+                    schema.get("$defs").is_none() && !schema.to_string().contains("\"null\""),
+                    "{}: {schema}",
+                    definition.name
+                );
+                jsonschema::draft202012::new(&schema).unwrap_or_else(|error| panic!("{}: {error}", definition.name));
+            }
+            assert_eq!(definition.input_schema["additionalProperties"], false, "{}", definition.name);
+        }
+    }
+
+    #[test]
+    fn wrong_arguments_are_all_named() {
+        let validator = &find(false, "image_generate").expect("is there").validator;
+        let given = json!({"canvas": "c", "mode": "dream", "count": 9, "place": {"nearby": "n"}, "references": ["a", {"handle": "b"}]});
+        let mut fields: Vec<String> = schema::violations(validator, &given).into_iter().map(|it| it.field).collect();
+        fields.sort();
+        assert_eq!(fields, ["count", "mode", "place.nearby", "references[1]", "revision"]);
+        assert!(schema::violations(validator, &json!({"canvas": "c", "revision": "r", "mode": "edit"})).is_empty());
+    }
+}

@@ -1,0 +1,183 @@
+//! Why a tool has no success, and what its caller can do about it.
+
+use client::{Error, Problem};
+use domain::Violation;
+use http::StatusCode;
+use rmcp::model::{CallToolResult, ContentBlock};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::answer::{Next, cut};
+
+/// Seconds after which a failure of the service may have passed, when it does not say so itself.
+const PAUSE_SECONDS: u64 = 5;
+/// Findings that are told at most.
+const FINDINGS_MAX: usize = 20;
+
+/// Whether the call is worth repeating.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "when", rename_all = "snake_case")]
+pub enum Retry {
+    /// It will fail again.
+    Never,
+    /// The same call may succeed, and takes effect once.
+    SameCall,
+    /// The same call may succeed after some seconds, and takes effect once.
+    After { seconds: u64 },
+    /// Another call may succeed.
+    WithChanges,
+}
+
+/// A tool without success.
+#[derive(Debug)]
+pub struct Failure {
+    pub code: String,
+    pub message: String,
+    pub fields: Vec<Violation>,
+    pub details: Value,
+    pub request_id: Option<String>,
+    pub next: Vec<Next>,
+    pub retry: Retry,
+}
+
+impl Failure {
+    /// A call that has to be made differently.
+    pub fn invalid(fields: Vec<Violation>) -> Self {
+        Self { fields, ..Self::new("input_validation_error", "invalid arguments", Retry::WithChanges) }
+    }
+
+    /// One argument that has to be different.
+    pub fn argument(field: &str, message: impl Into<String>) -> Self {
+        Self::invalid(vec![Violation { field: field.to_owned(), message: message.into() }])
+    }
+
+    pub fn new(code: &str, message: impl Into<String>, retry: Retry) -> Self {
+        Self {
+            code: code.to_owned(),
+            message: message.into(),
+            fields: Vec::new(),
+            details: Value::Null,
+            request_id: None,
+            next: Vec::new(),
+            retry,
+        }
+    }
+
+    /// Adds a step that may come next.
+    pub fn then(mut self, next: Next) -> Self {
+        self.next.push(next);
+        self
+    }
+
+    /// Adds a member to the details.
+    pub fn with_detail(mut self, name: &str, value: Value) -> Self {
+        if !self.details.is_object() {
+            self.details = json!({});
+        }
+        self.details[name] = value;
+        self
+    }
+
+    /// Whether a field of the request, or one below it, is wrong.
+    pub fn concerns(&self, field: &str) -> bool {
+        self.fields
+            .iter()
+            .any(|it| it.field.strip_prefix(field).is_some_and(|rest| !rest.starts_with(char::is_alphanumeric)))
+    }
+
+    fn refused(problem: Problem) -> Self {
+        let after = || problem.retry_after.map_or(PAUSE_SECONDS, |pause| pause.as_secs().max(1));
+        let retry = match problem.status {
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::GONE => Retry::Never,
+            StatusCode::TOO_MANY_REQUESTS => Retry::After { seconds: after() },
+            status if status.is_server_error() => Retry::After { seconds: after() },
+            _ => Retry::WithChanges,
+        };
+        let told = match problem.status {
+            StatusCode::UNAUTHORIZED => "the token is not valid: a person has to give you another one; do not retry",
+            StatusCode::FORBIDDEN => "a person has to give you a token or a role that may do this; do not retry",
+            StatusCode::NOT_FOUND => "nothing that you can see has this name: look for it with find",
+            _ => "",
+        };
+        let thing = problem.message.split(' ').next().unwrap_or_default().to_owned();
+        let message = match told {
+            // The service names a way to overrule them, which is for people.
+            "" if problem.details["findings"].is_array() => "findings block this batch; nothing was changed".to_owned(),
+            "" => problem.message,
+            told => format!("{}: {told}", problem.message),
+        };
+        let failure = Self {
+            code: problem.code,
+            message,
+            fields: problem.fields,
+            details: shortened(problem.details),
+            request_id: problem.request_id,
+            next: Vec::new(),
+            retry,
+        };
+        match problem.status {
+            StatusCode::NOT_FOUND => {
+                let kind = match thing.as_str() {
+                    "asset" | "element" | "collection" | "recipe" | "action" | "model" | "run" => thing.as_str(),
+                    "job" => "run",
+                    _ => "canvas",
+                };
+                failure.then(Next::new("find", json!({"kind": kind}), "the handles that exist"))
+            }
+            _ => failure,
+        }
+    }
+
+    /// The result of the protocol. It is told as text alone: it does not have the form of an answer.
+    pub fn into_result(self) -> CallToolResult {
+        let mut error = json!({"code": self.code, "message": self.message});
+        if !self.fields.is_empty() {
+            error["fields"] = self.fields.iter().map(|it| json!({"field": it.field, "message": it.message})).collect();
+        }
+        if !self.details.is_null() {
+            error["details"] = self.details;
+        }
+        if let Some(id) = self.request_id {
+            error["requestId"] = id.into();
+        }
+        let told = json!({"error": error, "next": self.next, "retry": self.retry});
+        CallToolResult::error(vec![ContentBlock::text(cut(told.to_string(), "ask for less"))])
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Refused(problem) => Self::refused(*problem),
+            Error::Unreachable(cause) => {
+                let message = format!("no answer ({cause}); the same call is safe, it takes effect once");
+                Self::new("service_unavailable", message, Retry::SameCall)
+            }
+            Error::Unexpected(what) => Self::new("request_failed", what, Retry::SameCall),
+        }
+    }
+}
+
+/// The details without what is too long to read: the review, and findings beyond the first.
+fn shortened(mut details: Value) -> Value {
+    if let Some(details) = details.as_object_mut() {
+        details.remove("completionReview");
+        if let Some(Value::Array(findings)) = details.get_mut("findings") {
+            findings.retain(|finding| finding["severity"] == "error");
+            findings.truncate(FINDINGS_MAX);
+            findings.iter_mut().for_each(|it| *it = finding(it));
+        }
+    }
+    details
+}
+
+/// A finding in short.
+pub fn finding(finding: &Value) -> Value {
+    let mut told = json!({"code": finding["code"], "message": finding["message"]});
+    for (name, from) in [("nodes", "nodeHandles"), ("connections", "connectionHandles")] {
+        if finding[from].as_array().is_some_and(|handles| !handles.is_empty()) {
+            told[name] = finding[from].clone();
+        }
+    }
+    told
+}

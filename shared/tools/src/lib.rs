@@ -1,0 +1,41 @@
+//! The tool adapter: Canvas Service as an MCP server (Model Context Protocol), for language models (docs/reference/tools.md).
+//!
+//! **Guarantee.** A tool is nothing but requests of the contract with the caller's own credential, so it can do no more than these
+//! can: scopes, limits, idempotency and logs are those of the requests. A call that is repeated with the same arguments takes effect
+//! once.
+//!
+//! **Mechanism.** A [`tool::Tool`] has typed arguments and a typed answer; their types are the schemas that a host sees. It sends
+//! requests through a [`client::Client`]. Whoever mounts the server brings that client: the gateway hands in one that calls its own
+//! router ([`http`]), a command line one that goes over the network ([`stdio`]). The key of a write is a digest of the tool and its
+//! arguments ([`call::Call::key`]). A request that is refused becomes a result that says what to do next ([`failure`]).
+//!
+//! The protocol itself is `rmcp`, which is imported in this crate alone.
+
+mod answer;
+mod call;
+mod canvas_name;
+mod catalogue;
+mod failure;
+mod funds;
+pub mod http;
+mod place;
+mod prompts;
+mod resources;
+mod schema;
+mod server;
+mod stale;
+mod stdio;
+mod tool;
+mod tools;
+mod work;
+
+pub use server::Server;
+pub use stdio::{Root, serve as stdio};
+
+/// The tools with what they are for, in the order of the list.
+pub fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
+    catalogue::all(false).iter().map(|entry| {
+        let definition = &entry.definition;
+        (definition.name.as_ref(), definition.description.as_deref().unwrap_or_default())
+    })
+}

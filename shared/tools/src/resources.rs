@@ -1,0 +1,135 @@
+//! What a host can read by address.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use client::{Client, Error};
+use domain::id::is_plain_id;
+use http::header::ACCEPT;
+use rmcp::model::{Resource, ResourceContents, ResourceTemplate};
+use serde_json::Value;
+
+use crate::answer::cut;
+
+/// Canvases that are listed, the latest first.
+const CANVASES: usize = 25;
+const PICTURE_WIDTH: u32 = 1024;
+
+/// What an address names.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Address {
+    Outline(String),
+    Review(String),
+    Render(String),
+    Asset(String),
+    Run(String),
+}
+
+impl Address {
+    /// `None` for what no template has the form of.
+    pub fn parse(uri: &str) -> Option<Self> {
+        let parts: Vec<&str> = uri.strip_prefix("canvas://")?.split('/').collect();
+        if !parts.iter().all(|part| is_plain_id(part) || *part == "render.png") {
+            return None;
+        }
+        match parts.as_slice() {
+            ["asset", owner, id] => Some(Self::Asset(format!("asset:{owner}:{id}"))),
+            ["run", id] => Some(Self::Run(format!("run:{id}"))),
+            [owner, id, part] => {
+                let canvas = format!("canvas:{owner}:{id}");
+                match *part {
+                    "outline" => Some(Self::Outline(canvas)),
+                    "review" => Some(Self::Review(canvas)),
+                    "render.png" => Some(Self::Render(canvas)),
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
+    }
+
+    /// The canvas that it shows a side of.
+    pub fn canvas(&self) -> Option<&str> {
+        match self {
+            Self::Outline(canvas) | Self::Review(canvas) | Self::Render(canvas) => Some(canvas),
+            Self::Asset(_) | Self::Run(_) => None,
+        }
+    }
+
+    /// Reads it. `uri` is the address as it was given.
+    pub async fn read(&self, client: &Client, uri: &str) -> Result<ResourceContents, Error> {
+        let json = |value: &Value| {
+            ResourceContents::text(cut(value.to_string(), "use a tool"), uri).with_mime_type("application/json")
+        };
+        let picture = |bytes: &[u8], media_type: &str| {
+            ResourceContents::blob(STANDARD.encode(bytes), uri).with_mime_type(media_type.to_owned())
+        };
+        Ok(match self {
+            Self::Outline(canvas) => {
+                let text = client.get_canvas_outline(canvas).await?.text();
+                ResourceContents::text(cut(text, "read on with canvas_read and section=<id>"), uri)
+            }
+            Self::Review(canvas) => json(&client.review_canvas(canvas).await?.json()),
+            Self::Run(run) => json(&client.get_run(run).query("view", "summary").await?.json()),
+            Self::Render(canvas) => {
+                let request = client.render_canvas(canvas).header(ACCEPT, "image/png").query("width", PICTURE_WIDTH);
+                picture(&request.await?.body, "image/png")
+            }
+            Self::Asset(asset) => {
+                let read = client.get_asset_content(asset).query("w", PICTURE_WIDTH).await?;
+                picture(&read.body, read.header("content-type").unwrap_or("image/jpeg"))
+            }
+        })
+    }
+}
+
+/// The forms of addresses.
+pub fn templates() -> Vec<ResourceTemplate> {
+    let of = |uri: &str, name: &str, about: &str, media_type: &str| {
+        ResourceTemplate::new(uri, name).with_description(about).with_mime_type(media_type)
+    };
+    vec![
+        of("canvas://{owner}/{id}/outline", "outline", "A canvas as text", "text/plain"),
+        of("canvas://{owner}/{id}/review", "review", "Findings of a canvas", "application/json"),
+        of("canvas://{owner}/{id}/render.png", "render", "A canvas as a picture", "image/png"),
+        of("canvas://asset/{owner}/{id}", "asset", "A picture", "image/jpeg"),
+        of("canvas://run/{id}", "run", "A run", "application/json"),
+    ]
+}
+
+/// The latest canvases of the caller, as outlines.
+pub async fn list(client: &Client) -> Result<Vec<Resource>, Error> {
+    let read = client.list_canvases().query("limit", CANVASES).await?.json();
+    let canvases = read["canvases"].as_array().into_iter().flatten();
+    let resource = |canvas: &Value| {
+        let (_, name) = canvas["handle"].as_str()?.split_once(':')?;
+        let (owner, id) = name.split_once(':')?;
+        let title = canvas["title"].as_str().unwrap_or_default();
+        let resource = Resource::new(format!("canvas://{owner}/{id}/outline"), format!("{owner}/{id}"));
+        Some(resource.with_title(title).with_mime_type("text/plain"))
+    };
+    Ok(canvases.filter_map(resource).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_those_of_the_templates() {
+        let canvas = || "canvas:ana:board".to_owned();
+        for (uri, address) in [
+            ("canvas://ana/board/outline", Some(Address::Outline(canvas()))),
+            ("canvas://ana/board/review", Some(Address::Review(canvas()))),
+            ("canvas://ana/board/render.png", Some(Address::Render(canvas()))),
+            ("canvas://asset/ana/a1", Some(Address::Asset("asset:ana:a1".into()))),
+            ("canvas://run/recipe-1", Some(Address::Run("run:recipe-1".into()))),
+            ("canvas://ana/board", None),
+            ("canvas://ana/board/nodes", None),
+            ("canvas://ana/../outline", None),
+            ("canvas://a%20b/c/outline", None),
+            ("https://ana/board/outline", None),
+        ] {
+            assert_eq!(Address::parse(uri), address, "{uri}");
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! JSON Schemas of arguments and answers, and the check of arguments.
+
+use domain::Violation;
+use jsonschema::Validator;
+use jsonschema::error::{ValidationError, ValidationErrorKind};
+use jsonschema::paths::{Location, LocationSegment};
+use schemars::generate::SchemaSettings;
+use schemars::transform::{RecursiveTransform, Transform};
+use schemars::{JsonSchema, Schema};
+use serde_json::{Map, Value, json};
+
+/// Violations that are told at most.
+const VIOLATIONS_MAX: usize = 50;
+
+/// The schema of the arguments `T`: short, because each host reads it with each list of tools.
+pub fn of_arguments<T: JsonSchema>() -> Map<String, Value> {
+    object(SchemaSettings::draft2020_12(), T::json_schema, RecursiveTransform(shorten))
+}
+
+/// The schema of the answer `T`: its members with their types. What is within them says by its names what it is.
+pub fn of_answer<T: JsonSchema>() -> Map<String, Value> {
+    let settings = SchemaSettings::draft2020_12().for_serialize();
+    let mut schema = object(settings, T::json_schema, RecursiveTransform(shorten));
+    for member in schema.get_mut("properties").and_then(Value::as_object_mut).into_iter().flat_map(Map::values_mut) {
+        *member = match member.get("type") {
+            Some(kind) => json!({"type": kind}),
+            None => json!({}),
+        };
+    }
+    schema
+}
+
+fn object(
+    settings: SchemaSettings,
+    of: fn(&mut schemars::SchemaGenerator) -> Schema,
+    mut transform: impl Transform,
+) -> Map<String, Value> {
+    let mut generator = settings.with(|it| it.inline_subschemas = true).into_generator();
+    let mut schema = of(&mut generator);
+    transform.transform(&mut schema);
+    schema.remove("description");
+    schema.insert("type".to_owned(), "object".into());
+    match schema.to_value() {
+        Value::Object(schema) => schema,
+        _ => Map::new(),
+    }
+}
+
+/// Removes what says nothing to a caller. An optional member is left out, never `null`.
+fn shorten(schema: &mut Schema) {
+    for name in ["$schema", "title", "format", "default"] {
+        schema.remove(name);
+    }
+    for name in ["additionalProperties", "items"] {
+        if schema.get(name) == Some(&Value::Bool(true)) {
+            schema.remove(name);
+        }
+    }
+    if let Some(Value::String(text)) = schema.get_mut("description") {
+        *text = text.replace('\n', " ");
+    }
+    if let Some(Value::Array(types)) = schema.get_mut("type") {
+        types.retain(|kind| kind != "null");
+        if let [only] = types.as_slice() {
+            let only = only.clone();
+            schema.insert("type".to_owned(), only);
+        }
+    }
+    if let Some(Value::Array(values)) = schema.get_mut("enum") {
+        values.retain(|value| !value.is_null());
+    }
+    if let Some(Value::Array(forms)) = schema.get_mut("anyOf") {
+        forms.retain(|form| form["type"] != "null");
+        if let [Value::Object(only)] = forms.as_slice() {
+            let only = only.clone();
+            schema.remove("anyOf");
+            for (name, value) in only {
+                if schema.get(&name).is_none() {
+                    schema.insert(name, value);
+                }
+            }
+        }
+    }
+}
+
+/// What is wrong with `arguments`; nothing when they fit.
+pub fn violations(validator: &Validator, arguments: &Value) -> Vec<Violation> {
+    validator.iter_errors(arguments).take(VIOLATIONS_MAX).flat_map(|error| told(&error)).collect()
+}
+
+fn told(error: &ValidationError<'_>) -> Vec<Violation> {
+    let path = path(error.instance_path());
+    let within = |name: &str| match path.is_empty() {
+        true => name.to_owned(),
+        false => format!("{path}.{name}"),
+    };
+    let one = |field: String, message: String| vec![Violation { field, message }];
+    match error.kind() {
+        ValidationErrorKind::Required { property } => {
+            one(within(property.as_str().unwrap_or_default()), "is required".to_owned())
+        }
+        ValidationErrorKind::AdditionalProperties { unexpected } => unexpected
+            .iter()
+            .map(|name| Violation { field: within(name), message: "is not a known argument".to_owned() })
+            .collect(),
+        // The value itself stays out of the message.
+        _ => one(path, error.masked_with("the value").to_string()),
+    }
+}
+
+/// A path as the contract writes it: `operations[3].node.width`.
+fn path(location: &Location) -> String {
+    let mut path = String::new();
+    for segment in location {
+        match segment {
+            LocationSegment::Property(name) if path.is_empty() => path.push_str(&name),
+            LocationSegment::Property(name) => path.extend([".", &name]),
+            LocationSegment::Index(index) => path.push_str(&format!("[{index}]")),
+        }
+    }
+    path
+}

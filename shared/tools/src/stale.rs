@@ -1,0 +1,31 @@
+//! Writes whose revision is no longer the present one.
+
+use serde_json::json;
+
+use crate::answer::Next;
+use crate::call::Call;
+use crate::failure::Failure;
+use crate::tools::canvas_read::changes_of;
+
+/// Adds to a revision conflict what others have changed since `revision`, and the revision to go on with.
+pub async fn told(failure: Failure, call: &Call, canvas: &str, revision: &str) -> Failure {
+    let Some(present) = failure.details["currentRevision"].as_str().map(str::to_owned) else { return failure };
+    let read = call.client.get_canvas_changes(canvas).query("since", revision).query("include", "graph").await;
+    let failure = match read {
+        Ok(read) => failure.with_detail("changes", changes_of(&read.json())),
+        Err(_) => failure,
+    };
+    let mut again = call.arguments.clone();
+    again.insert("revision".to_owned(), present.clone().into());
+    let mut failure = failure
+        .then(Next::new("canvas_read", json!({"canvas": canvas}), "the canvas as it is now, to plan again"))
+        .then(Next::new(
+            call.tool,
+            again.into(),
+            "the same for the present revision, if it is still right after these changes",
+        ));
+    failure.message = format!(
+        "others changed what this call uses; the revision is now {present}. Look at the changes, then call with it"
+    );
+    failure
+}

@@ -1,0 +1,98 @@
+//! An Image Action.
+
+use domain::account::Scope;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::answer::Answer;
+use crate::call::Call;
+use crate::canvas_name::CanvasName;
+use crate::failure::Failure;
+use crate::place::{Place, picture};
+use crate::tool::{Hints, Result, Tool};
+use crate::work::{self, Wait, Work};
+
+pub struct ActionRun;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Arguments {
+    canvas: CanvasName,
+    /// From your last read or write
+    revision: String,
+    action: Action,
+    /// Nodes or assets
+    #[schemars(length(min = 1, max = 2))]
+    inputs: Vec<String>,
+    params: Option<Map<String, Value>>,
+    /// Empty image node; else a new one is made
+    target: Option<String>,
+    place: Option<Place>,
+    wait: Option<Wait>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum Action {
+    Resize,
+    Crop,
+    ChangeAspectRatio,
+    SideBySideComposite,
+    AddTextToImage,
+    OverlayImage,
+    ColorGrade,
+    Rotate,
+}
+
+impl Action {
+    fn slug(&self) -> &'static str {
+        match self {
+            Action::Resize => "resize",
+            Action::Crop => "crop",
+            Action::ChangeAspectRatio => "change-aspect-ratio",
+            Action::SideBySideComposite => "side-by-side-composite",
+            Action::AddTextToImage => "add-text-to-image",
+            Action::OverlayImage => "overlay-image",
+            Action::ColorGrade => "color-grade",
+            Action::Rotate => "rotate",
+        }
+    }
+}
+
+impl Tool for ActionRun {
+    const NAME: &'static str = "action_run";
+    const TITLE: &'static str = "Run an Action";
+    const ABOUT: &'static str = "Run a free, exact image transformation; describe tells its params. The result is a new node connected \
+                                 to its sources, unless a target is named.";
+    const HINTS: Hints = Hints::ADD_ONCE;
+    const SCOPES: &'static [Scope] = &[Scope::CanvasRead, Scope::CanvasWrite, Scope::AssetRead];
+    type Arguments = Arguments;
+    type Output = Work;
+
+    async fn run(call: &Call, arguments: Arguments) -> Result<Answer<Work>> {
+        let (canvas, slug) = (arguments.canvas.handle(), arguments.action.slug());
+        let inputs: Vec<String> = arguments.inputs.iter().map(|it| picture(it)).collect();
+        let mut body = json!({
+            "canvasId": canvas, "baseRevision": arguments.revision, "idempotencyKey": call.key(), "inputs": inputs,
+            "params": arguments.params.unwrap_or_default(),
+        });
+        match arguments.target {
+            Some(target) => body["targetNodeId"] = target.into(),
+            None => body["place"] = Place::of(arguments.place, inputs.first().map(String::as_str), None),
+        }
+        let request = call.client.run_action(slug).json(&body);
+        match work::start(call, request, Some((&canvas, &arguments.revision)), arguments.wait).await {
+            Err(failure) if failure.concerns("params") => Err(with_parameters(call, failure, slug).await),
+            done => done,
+        }
+    }
+}
+
+/// Adds what parameters the Action has.
+async fn with_parameters(call: &Call, failure: Failure, slug: &str) -> Failure {
+    match call.client.get_action(slug).await {
+        Ok(read) => failure.with_detail("parameters", read.json()["action"]["parameters"].clone()),
+        Err(_) => failure,
+    }
+}

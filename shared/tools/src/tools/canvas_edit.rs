@@ -1,0 +1,209 @@
+//! A batch of operations.
+
+use client::Client;
+use domain::account::Scope;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::answer::{Answer, Next};
+use crate::call::Call;
+use crate::canvas_name::CanvasName;
+use crate::failure::{Failure, finding};
+use crate::stale;
+use crate::tool::{Hints, Result, Tool};
+
+/// Findings that are told at most.
+const FINDINGS_MAX: usize = 20;
+
+pub struct CanvasEdit;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Arguments {
+    canvas: CanvasName,
+    /// From your last read or write
+    revision: String,
+    /// Forms, ? may be left out: node.create {clientId?, node: {type, title?, position?, width?, height?, asset?, metadata?}, near?,
+    /// sectionId?}; node.update {nodeId, patch: {title?, width?, height?, metadata?, type?}}; node.move {nodeId, position,
+    /// withMembers?}; node.duplicate {nodeId, clientId?, position}; node.delete, node.restore {nodeId}; connection.create
+    /// {fromNodeId, toNodeId, purpose?, role?}; connection.update {connectionId, purpose?, role?}; connection.delete,
+    /// connection.restore {connectionId}; layout.arrange {nodeIds or sectionId, layout: row|column|grid, gap?, columns?, near? or x?,
+    /// y?}; section.create {clientId?, title, nodeIds?, near? or x?, y?}; section.fit {nodeId}; canvas.update {title}. metadata: the
+    /// text of text and sticky is content; also color, tags, sectionId, custom; null removes
+    #[schemars(length(min = 1, max = 200))]
+    operations: Vec<Operation>,
+    /// Change nothing, tell the findings
+    dry_run: Option<bool>,
+    /// Apply on top of others' changes to other nodes; default true
+    rebase: Option<bool>,
+}
+
+// The contract's own form, which the service checks.
+#[derive(Deserialize, Serialize, JsonSchema)]
+struct Operation {
+    #[serde(rename = "type")]
+    kind: Kind,
+    #[serde(flatten)]
+    rest: Map<String, Value>,
+}
+
+#[derive(Clone, Copy, PartialEq, Deserialize, Serialize, JsonSchema)]
+enum Kind {
+    #[serde(rename = "node.create")]
+    NodeCreate,
+    #[serde(rename = "node.update")]
+    NodeUpdate,
+    #[serde(rename = "node.move")]
+    NodeMove,
+    #[serde(rename = "node.duplicate")]
+    NodeDuplicate,
+    #[serde(rename = "node.delete")]
+    NodeDelete,
+    #[serde(rename = "node.restore")]
+    NodeRestore,
+    #[serde(rename = "connection.create")]
+    ConnectionCreate,
+    #[serde(rename = "connection.update")]
+    ConnectionUpdate,
+    #[serde(rename = "connection.delete")]
+    ConnectionDelete,
+    #[serde(rename = "connection.restore")]
+    ConnectionRestore,
+    #[serde(rename = "layout.arrange")]
+    LayoutArrange,
+    #[serde(rename = "section.create")]
+    SectionCreate,
+    #[serde(rename = "section.fit")]
+    SectionFit,
+    #[serde(rename = "canvas.update")]
+    CanvasUpdate,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Output {
+    canvas: String,
+    revision: String,
+    dry_run: bool,
+    replayed: bool,
+    /// Handles or, in a dry run, provisional ids by clientId.
+    created: Map<String, Value>,
+    changed_nodes: Vec<Value>,
+    deleted_nodes: Vec<Value>,
+    changed_connections: Vec<Value>,
+    deleted_connections: Vec<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    findings: Option<Vec<Value>>,
+}
+
+impl Tool for CanvasEdit {
+    const NAME: &'static str = "canvas_edit";
+    const TITLE: &'static str = "Edit a canvas";
+    const ABOUT: &'static str = "Change a canvas in one atomic batch. Later operations may name clientIds of earlier ones. Without a \
+                                 position the service finds a free place. Overlaps are refused with findings and a batch that fits.";
+    const HINTS: Hints = Hints::CHANGE;
+    const SCOPES: &'static [Scope] = &[Scope::CanvasRead, Scope::CanvasWrite];
+    type Arguments = Arguments;
+    type Output = Output;
+
+    async fn run(call: &Call, arguments: Arguments) -> Result<Answer<Output>> {
+        let canvas = arguments.canvas.handle();
+        let operations: Vec<Value> = arguments.operations.iter().map(|it| json!(it)).collect();
+        if arguments.dry_run == Some(true) {
+            let read = dry_run(&call.client, &canvas, &operations).await?;
+            let findings = read["validation"]["findings"].as_array().into_iter().flatten();
+            let findings = findings.take(FINDINGS_MAX).map(finding).collect();
+            let output = output(&read["canvas"], &read["proposal"], true, false, Some(findings));
+            return Ok(Answer::new(output));
+        }
+        let body = json!({"baseRevision": arguments.revision, "idempotencyKey": call.key(), "operations": operations});
+        let mut request = call.client.apply_operations(&canvas).json(&body).prefer("return=minimal");
+        if arguments.rebase != Some(false) {
+            request = request.prefer("handling=lenient");
+        }
+        match request.await {
+            Ok(answer) => {
+                let read = answer.json();
+                Ok(Answer::new(output(&read["canvas"], &read, false, read["replayed"] == true, None)))
+            }
+            Err(error) => {
+                let failure = stale::told(Failure::from(error), call, &canvas, &arguments.revision).await;
+                Err(free_places(failure, call, &canvas, &arguments).await)
+            }
+        }
+    }
+}
+
+async fn dry_run(client: &Client, canvas: &str, operations: &[Value]) -> Result<Value> {
+    let body = json!({"validateOnly": true, "operations": operations});
+    Ok(client.apply_operations(canvas).json(&body).await?.json())
+}
+
+fn output(canvas: &Value, changes: &Value, dry_run: bool, replayed: bool, findings: Option<Vec<Value>>) -> Output {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let list = |name: &str| changes[name].as_array().cloned().unwrap_or_default();
+    Output {
+        canvas: text(&canvas["handle"]),
+        revision: text(&canvas["revision"]),
+        dry_run,
+        replayed,
+        created: changes["resolvedIds"].as_object().cloned().unwrap_or_default(),
+        changed_nodes: list("changedNodeIds"),
+        deleted_nodes: list("deletedNodeIds"),
+        changed_connections: list("changedConnectionIds"),
+        deleted_connections: list("deletedConnectionIds"),
+        findings,
+    }
+}
+
+/// Adds to a batch that findings block the batch that would pass: what covers something goes to the free place that is nearest to
+/// where it was to be. A dry run has found it to pass.
+async fn free_places(failure: Failure, call: &Call, canvas: &str, arguments: &Arguments) -> Failure {
+    let Some(findings) = failure.details["findings"].as_array() else { return failure };
+    let is_named = |id: &str| {
+        let handle = format!("node:{}", id.strip_prefix("node:").unwrap_or(id));
+        findings.iter().any(|it| it["nodes"].as_array().is_some_and(|nodes| nodes.iter().any(|node| *node == handle)))
+    };
+    let mut moved = Vec::new();
+    let mut operations = Vec::new();
+    for (index, operation) in arguments.operations.iter().enumerate() {
+        let mut operation = json!(operation);
+        match arguments.operations[index].kind {
+            // Its id is not known before it is made, so each one that has a position may be meant.
+            Kind::NodeCreate
+                if operation["node"]["position"].is_object() && operation["node"]["metadata"]["section"] != true =>
+            {
+                let position = operation["node"].as_object_mut().and_then(|node| node.remove("position"));
+                if operation["clientId"].is_null() {
+                    operation["clientId"] = format!("new-{}", index + 1).into();
+                }
+                moved.push((operation["clientId"].clone(), position));
+                operations.push(operation);
+            }
+            Kind::NodeMove
+                if operation["nodeId"].as_str().is_some_and(is_named) && operation["withMembers"] != true =>
+            {
+                moved.push((operation["nodeId"].clone(), Some(operation["position"].clone())));
+            }
+            _ => operations.push(operation),
+        }
+    }
+    if moved.is_empty() {
+        return failure.then(Next::new("canvas_read", json!({"canvas": canvas}), "the places that are taken"));
+    }
+    for (node, position) in moved {
+        let position = position.unwrap_or_default();
+        operations.push(json!({
+            "type": "layout.arrange", "layout": "row", "nodeIds": [node], "x": position["x"], "y": position["y"],
+        }));
+    }
+    match dry_run(&call.client, canvas, &operations).await {
+        Ok(read) if read["validation"]["status"] != "blocked" => {
+            let revision = &read["canvas"]["revision"];
+            let edit = json!({"canvas": canvas, "revision": revision, "operations": operations});
+            failure.then(Next::new("canvas_edit", edit, "the same on the nearest free places; a dry run has passed"))
+        }
+        _ => failure.then(Next::new("canvas_read", json!({"canvas": canvas}), "the places that are taken")),
+    }
+}

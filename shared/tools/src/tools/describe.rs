@@ -1,0 +1,78 @@
+//! The facts of one thing.
+
+use domain::account::Scope;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::answer::{Answer, Next};
+use crate::call::Call;
+use crate::failure::Failure;
+use crate::tool::{Hints, Result, Tool};
+
+pub struct Describe;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Arguments {
+    /// recipe:…, action:…, model:…, element:…(@v…), asset:…, run:… or job:…
+    handle: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Output {
+    kind: String,
+    facts: Value,
+}
+
+impl Tool for Describe {
+    const NAME: &'static str = "describe";
+    const TITLE: &'static str = "Describe";
+    const ABOUT: &'static str =
+        "All facts of one handle: ports of a Recipe, parameters of an Action or model, an Element, an asset, a run.";
+    const HINTS: Hints = Hints::READ;
+    const SCOPES: &'static [Scope] = &[];
+    type Arguments = Arguments;
+    type Output = Output;
+
+    async fn run(call: &Call, Arguments { handle }: Arguments) -> Result<Answer<Output>> {
+        let client = &call.client;
+        let kind = handle.split_once(':').map_or("", |(kind, _)| kind);
+        let read = match kind {
+            "recipe" => client.get_recipe(&handle).await?.json()["recipe"].take(),
+            "action" => client.get_action(&handle).await?.json()["action"].take(),
+            "model" => client.get_model(&handle).await?.json()["model"].take(),
+            "asset" => client.get_asset(&handle).await?.json()["asset"].take(),
+            "element" => {
+                let mut read = client.get_element(&handle).await?.json();
+                if handle.contains('@') { read["version"].take() } else { read["element"].take() }
+            }
+            "run" | "job" => client.read_work(&handle).await?.json(),
+            "canvas" | "node" => {
+                let failure = Failure::argument("handle", "canvases and nodes are read with canvas_read");
+                return Err(failure.then(Next::new("canvas_read", json!({"canvas": handle}), "the canvas")));
+            }
+            _ => {
+                return Err(Failure::argument(
+                    "handle",
+                    "must begin with recipe:, action:, model:, element:, asset:, run: or job:",
+                ));
+            }
+        };
+        Ok(Answer::new(Output { kind: kind.to_owned(), facts: lasting(read) }))
+    }
+}
+
+/// A record without what expires in minutes.
+fn lasting(mut record: Value) -> Value {
+    let strip = |object: &mut Value| {
+        if let Some(object) = object.as_object_mut() {
+            object.retain(|name, _| !matches!(name.as_str(), "previewUrl" | "previewExpiresInSeconds" | "markdown"));
+        }
+    };
+    strip(&mut record);
+    for image in record.get_mut("images").and_then(Value::as_array_mut).into_iter().flatten() {
+        strip(image);
+    }
+    record
+}

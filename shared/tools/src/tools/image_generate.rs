@@ -1,0 +1,151 @@
+//! Generation of pictures.
+
+use domain::account::Scope;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::answer::Answer;
+use crate::call::Call;
+use crate::canvas_name::CanvasName;
+use crate::funds;
+use crate::place::{Place, picture};
+use crate::tool::{Hints, Result, Tool};
+use crate::work::{self, Wait, Work};
+
+pub struct ImageGenerate;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Arguments {
+    canvas: CanvasName,
+    /// From your last read or write
+    revision: String,
+    mode: Mode,
+    #[schemars(length(max = 8000))]
+    prompt: Option<String>,
+    /// Text node whose text is the prompt
+    prompt_node: Option<String>,
+    /// Pictures to work from, nodes or assets; edit and variations need one
+    #[schemars(length(min = 1, max = 16))]
+    references: Option<Vec<Reference>>,
+    /// element:<id>@v<n>
+    #[schemars(length(max = 8))]
+    elements: Option<Vec<String>>,
+    model: Option<String>,
+    size: Option<String>,
+    quality: Option<String>,
+    #[schemars(range(min = 1, max = 4))]
+    count: Option<u32>,
+    /// Empty image nodes; else new ones are made
+    #[schemars(length(min = 1, max = 4))]
+    targets: Option<Vec<String>>,
+    place: Option<Place>,
+    #[schemars(range(min = 0))]
+    max_credits: Option<i64>,
+    wait: Option<Wait>,
+}
+
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Mode {
+    Generate,
+    Edit,
+    Variations,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(untagged)]
+enum Reference {
+    Plain(String),
+    WithRole(WithRole),
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct WithRole {
+    handle: String,
+    role: Role,
+}
+
+#[derive(Deserialize, serde::Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Role {
+    Identity,
+    Construction,
+    Texture,
+    Fit,
+    Style,
+}
+
+impl Reference {
+    fn handle(&self) -> String {
+        match self {
+            Reference::Plain(handle) | Reference::WithRole(WithRole { handle, .. }) => picture(handle),
+        }
+    }
+
+    fn form(&self) -> Value {
+        match self {
+            Reference::Plain(_) => self.handle().into(),
+            Reference::WithRole(WithRole { role, .. }) => json!({"handle": self.handle(), "role": role}),
+        }
+    }
+}
+
+impl Tool for ImageGenerate {
+    const NAME: &'static str = "image_generate";
+    const TITLE: &'static str = "Generate pictures";
+    const ABOUT: &'static str = "Generate, edit or vary pictures. Spends credit: maxCredits refuses what is dearer. The same call with \
+                                 the same revision is never charged twice.";
+    const HINTS: Hints = Hints::REACH_OUT;
+    const SCOPES: &'static [Scope] = &[Scope::ImageGenerate];
+    type Arguments = Arguments;
+    type Output = Work;
+
+    async fn run(call: &Call, arguments: Arguments) -> Result<Answer<Work>> {
+        let canvas = arguments.canvas.handle();
+        let mut body = json!({"canvasId": canvas, "baseRevision": arguments.revision, "idempotencyKey": call.key()});
+        let references = arguments.references.unwrap_or_default();
+        if !references.is_empty() {
+            body["references"] = references.iter().map(Reference::form).collect();
+        }
+        for (name, value) in [
+            ("prompt", arguments.prompt.map(Value::from)),
+            ("promptNodeId", arguments.prompt_node.map(Value::from)),
+            ("elements", arguments.elements.map(Value::from)),
+            ("model", arguments.model.clone().map(Value::from)),
+            ("size", arguments.size.map(Value::from)),
+            ("quality", arguments.quality.map(Value::from)),
+            ("maxCredits", arguments.max_credits.map(Value::from)),
+        ] {
+            if let Some(value) = value {
+                body[name] = value;
+            }
+        }
+        match arguments.targets {
+            Some(targets) => {
+                body["targetNodeIds"] = targets.into();
+                if let Some(count) = arguments.count {
+                    body["count"] = count.into();
+                }
+            }
+            None => {
+                let source = references.first().map(Reference::handle);
+                body["place"] = Place::of(arguments.place, source.as_deref(), Some(arguments.count.unwrap_or(1)));
+            }
+        }
+        let (request, capability) = match arguments.mode {
+            Mode::Generate => (call.client.generate_images(), "image.generate"),
+            Mode::Edit => (call.client.edit_images(), "image.edit"),
+            Mode::Variations => (call.client.vary_images(), "image.variations"),
+        };
+        let on = Some((canvas.as_str(), arguments.revision.as_str()));
+        match work::start(call, request.json(&body), on, arguments.wait).await {
+            Err(failure) if failure.code == "payment_required" => {
+                Err(funds::told(failure, call, capability, arguments.model.as_deref()).await)
+            }
+            done => done,
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! A run of a Recipe.
+
+use std::collections::BTreeMap;
+
+use domain::account::Scope;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::answer::{Answer, Next};
+use crate::call::Call;
+use crate::canvas_name::CanvasName;
+use crate::failure::Failure;
+use crate::funds;
+use crate::tool::{Hints, Result, Tool};
+use crate::work::{self, Wait, Work};
+
+pub struct RecipeRun;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Arguments {
+    canvas: CanvasName,
+    /// From your last read or write
+    revision: String,
+    recipe: String,
+    version: Option<String>,
+    /// Sticky node of an instance on the canvas; else a new one is made
+    instance: Option<String>,
+    /// By port key: text, or the handle of a node or asset
+    inputs: BTreeMap<String, String>,
+    model: Option<String>,
+    near: Option<String>,
+    section_id: Option<String>,
+    #[schemars(range(min = 0))]
+    max_credits: Option<i64>,
+    wait: Option<Wait>,
+}
+
+impl Tool for RecipeRun {
+    const NAME: &'static str = "recipe_run";
+    const TITLE: &'static str = "Run a Recipe";
+    const ABOUT: &'static str = "Run a Recipe or private workflow on a canvas; describe tells its ports. Spends credit. The same call \
+                                 with the same revision is never charged twice.";
+    const HINTS: Hints = Hints::REACH_OUT;
+    const SCOPES: &'static [Scope] = &[Scope::ImageGenerate];
+    type Arguments = Arguments;
+    type Output = Work;
+
+    async fn run(call: &Call, arguments: Arguments) -> Result<Answer<Work>> {
+        let canvas = arguments.canvas.handle();
+        let mut body = json!({
+            "canvasId": canvas, "baseRevision": arguments.revision, "idempotencyKey": call.key(), "inputs": arguments.inputs,
+        });
+        for (name, value) in [
+            ("version", arguments.version.map(Value::from)),
+            ("instanceNodeId", arguments.instance.map(Value::from)),
+            ("model", arguments.model.clone().map(Value::from)),
+            ("near", arguments.near.map(Value::from)),
+            ("sectionId", arguments.section_id.map(Value::from)),
+            ("maxCredits", arguments.max_credits.map(Value::from)),
+        ] {
+            if let Some(value) = value {
+                body[name] = value;
+            }
+        }
+        let request = call.client.run_recipe(&arguments.recipe).json(&body);
+        match work::start(call, request, Some((&canvas, &arguments.revision)), arguments.wait).await {
+            Err(failure) if failure.code == "payment_required" => {
+                Err(funds::told(failure, call, "image.generate", arguments.model.as_deref()).await)
+            }
+            Err(failure) if failure.concerns("inputs") => Err(with_ports(call, failure, &arguments.recipe).await),
+            done => done,
+        }
+    }
+}
+
+/// Adds which ports the Recipe has.
+async fn with_ports(call: &Call, failure: Failure, recipe: &str) -> Failure {
+    let Ok(read) = call.client.get_recipe(recipe).await else { return failure };
+    let read = read.json();
+    let ports = read["recipe"]["inputs"].as_array().into_iter().flatten().map(|port| {
+        json!({
+            "key": port["key"], "type": port["nodeType"], "label": port["label"], "description": port["description"],
+            "mayBeLeftOut": port["useAsPreset"],
+        })
+    });
+    let mut inputs = call.arguments.get("inputs").cloned().unwrap_or_else(|| json!({}));
+    for port in read["recipe"]["inputs"].as_array().into_iter().flatten() {
+        if let (Some(key), Some(inputs)) = (port["key"].as_str(), inputs.as_object_mut())
+            && port["useAsPreset"] == false
+        {
+            let kind = port["nodeType"].as_str().unwrap_or_default();
+            let wanted = format!("<{kind}: {}>", port["label"].as_str().unwrap_or(key));
+            inputs.entry(key).or_insert(wanted.into());
+        }
+    }
+    let ports: Vec<Value> = ports.collect();
+    let mut again = call.arguments.clone();
+    again.insert("inputs".to_owned(), inputs);
+    failure.with_detail("ports", ports.into()).then(Next::new(
+        call.tool,
+        again.into(),
+        "with every port; replace what is in <>, or ask a person for it",
+    ))
+}

@@ -1,0 +1,72 @@
+//! Who the caller is.
+
+use domain::account::Scope;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::answer::Answer;
+use crate::call::Call;
+use crate::tool::{Hints, Result, Tool};
+use crate::work::{self, is_over};
+
+/// Runs that are looked at, newest first.
+const RUNS_MAX: usize = 50;
+
+pub struct Status;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Arguments {}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Output {
+    account: String,
+    token: String,
+    scopes: Vec<String>,
+    credit: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires_at: Option<String>,
+    /// Work under way.
+    running: Vec<Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Who {
+    email: String,
+    agent_label: String,
+    scopes: Vec<String>,
+    credit_balance: i64,
+    expires_at: Option<String>,
+}
+
+impl Tool for Status {
+    const NAME: &'static str = "status";
+    const TITLE: &'static str = "Status";
+    const ABOUT: &'static str = "Who you are here, what you may do, credit left, work under way. Call first.";
+    const HINTS: Hints = Hints::READ;
+    const SCOPES: &'static [Scope] = &[];
+    type Arguments = Arguments;
+    type Output = Output;
+
+    async fn run(call: &Call, Arguments {}: Arguments) -> Result<Answer<Output>> {
+        let who: Who = call.client.get_auth_status().await?.cast().value()?;
+        let mut running = Vec::new();
+        if who.scopes.iter().any(|scope| scope == Scope::JobManage.as_str()) {
+            let runs = call.client.list_runs().query("limit", RUNS_MAX).await?.json();
+            let active = runs["runs"].as_array().into_iter().flatten().filter(|run| !is_over(&run["status"]));
+            running.extend(active.map(work::summary));
+        }
+        let output = Output {
+            account: who.email,
+            token: who.agent_label,
+            scopes: who.scopes,
+            credit: who.credit_balance,
+            expires_at: who.expires_at,
+            running,
+        };
+        Ok(Answer::new(output))
+    }
+}

@@ -1,0 +1,79 @@
+//! Generation of a video.
+
+use domain::account::Scope;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::answer::Answer;
+use crate::call::Call;
+use crate::canvas_name::CanvasName;
+use crate::funds;
+use crate::place::picture;
+use crate::tool::{Hints, Result, Tool};
+use crate::work::{self, Wait, Work};
+
+pub struct VideoGenerate;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Arguments {
+    model: String,
+    #[schemars(length(max = 8000))]
+    prompt: String,
+    /// Needed for frames and references that are nodes
+    canvas: Option<CanvasName>,
+    first_frame: Option<String>,
+    last_frame: Option<String>,
+    #[schemars(length(max = 9))]
+    references: Option<Vec<String>>,
+    #[schemars(range(min = 1, max = 120))]
+    duration_seconds: Option<u32>,
+    aspect_ratio: Option<String>,
+    resolution: Option<String>,
+    generate_audio: Option<bool>,
+    /// Raise it to pay for another one from the same input
+    #[schemars(range(min = 1))]
+    #[expect(dead_code, reason = "a part of the key alone")]
+    attempt: Option<u32>,
+    #[schemars(range(min = 0))]
+    max_credits: Option<i64>,
+    wait: Option<Wait>,
+}
+
+impl Tool for VideoGenerate {
+    const NAME: &'static str = "video_generate";
+    const TITLE: &'static str = "Generate a video";
+    const ABOUT: &'static str =
+        "Generate a video. Spends credit. The same call with the same attempt is never charged twice.";
+    const HINTS: Hints = Hints::REACH_OUT;
+    const SCOPES: &'static [Scope] = &[Scope::VideoGenerate];
+    type Arguments = Arguments;
+    type Output = Work;
+
+    async fn run(call: &Call, arguments: Arguments) -> Result<Answer<Work>> {
+        let mut body = json!({"model": arguments.model, "prompt": arguments.prompt, "idempotencyKey": call.key()});
+        let references = |all: Vec<String>| Value::from(all.iter().map(|it| picture(it)).collect::<Vec<_>>());
+        for (name, value) in [
+            ("canvasId", arguments.canvas.map(|canvas| canvas.handle().into())),
+            ("firstFrame", arguments.first_frame.map(|frame| picture(&frame).into())),
+            ("lastFrame", arguments.last_frame.map(|frame| picture(&frame).into())),
+            ("references", arguments.references.map(references)),
+            ("durationSeconds", arguments.duration_seconds.map(Value::from)),
+            ("aspectRatio", arguments.aspect_ratio.map(Value::from)),
+            ("resolution", arguments.resolution.map(Value::from)),
+            ("generateAudio", arguments.generate_audio.map(Value::from)),
+            ("maxCredits", arguments.max_credits.map(Value::from)),
+        ] {
+            if let Some(value) = value {
+                body[name] = value;
+            }
+        }
+        match work::start(call, call.client.generate_video().json(&body), None, arguments.wait).await {
+            Err(failure) if failure.code == "payment_required" => {
+                Err(funds::told(failure, call, "video.generate", Some(&arguments.model)).await)
+            }
+            done => done,
+        }
+    }
+}

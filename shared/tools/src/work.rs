@@ -1,0 +1,306 @@
+//! Work: starting it, waiting for it, and telling what became of it.
+
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use client::Client;
+use client::answers::Started;
+use futures_util::future::join_all;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::answer::{Answer, Next, Picture};
+use crate::call::Call;
+use crate::failure::{Failure, Retry};
+use crate::stale;
+use crate::tool::Result;
+
+/// Seconds that a start waits for the end of its work unless the call says otherwise.
+const WAIT_SECONDS: u64 = 45;
+/// Pictures of a result, and their width: enough to see what they show.
+pub const PICTURES_MAX: usize = 4;
+const PICTURE_WIDTH: u32 = 512;
+/// The longest that a picture is waited for: renditions are made at their first use.
+const PICTURE_MAX: Duration = Duration::from_secs(5);
+
+/// Seconds to wait for the end, 0 to 50; default 45
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Wait(#[schemars(range(min = 0, max = 50))] u64);
+
+/// Work as a tool tells it.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Work {
+    /// `run:…`, of a video `job:…`.
+    run: String,
+    kind: String,
+    status: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    canvas: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    revision: Option<String>,
+    credit_cost: i64,
+    stand_in: bool,
+    replayed: bool,
+    outputs: Vec<Output>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failure: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    done_claim_allowed: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instruction: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    next: Vec<Next>,
+}
+
+/// What work makes.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Output {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    node: Option<String>,
+    status: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    asset: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    width: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    height: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    download_url: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failure: Option<Value>,
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+fn some(value: &Value) -> Option<String> {
+    value.as_str().map(str::to_owned)
+}
+
+fn items(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
+}
+
+impl Work {
+    /// Work of which a record was read.
+    pub fn of(record: &Value) -> Self {
+        let status = text(&record["status"]);
+        let outputs = match record["kind"].as_str() {
+            Some("recipe") => items(&record["outputs"]).map(Output::of_recipe).collect(),
+            Some("video") => {
+                vec![Output { download_url: some(&record["video"]["downloadUrl"]), ..Output::new(&status) }]
+            }
+            _ => Output::of_job(record, &status),
+        };
+        let review = &record["completionReview"];
+        let mut work = Self {
+            run: handle(record),
+            kind: text(&record["kind"]),
+            canvas: some(&record["canvasHandle"]).or_else(|| some(&record["canvasId"])),
+            revision: some(&record["canvasRevision"]),
+            credit_cost: record["creditCost"].as_i64().unwrap_or_default(),
+            stand_in: record["standIn"] == true,
+            replayed: record["replayed"] == true,
+            outputs,
+            failure: record.get("failure").cloned(),
+            done_claim_allowed: review["doneClaimAllowed"].as_bool(),
+            instruction: some(&review["instruction"]),
+            next: Vec::new(),
+            status,
+        };
+        if !client::is_over(&work.status) {
+            work.next.push(Next::wait(&work.run));
+        }
+        work
+    }
+
+    /// The pictures that it has made.
+    pub fn assets(&self) -> impl Iterator<Item = &String> {
+        self.outputs.iter().filter_map(|output| output.asset.as_ref())
+    }
+}
+
+impl Output {
+    fn new(status: &str) -> Self {
+        Self { status: status.to_owned(), ..Self::default() }
+    }
+
+    fn of_recipe(output: &Value) -> Self {
+        Self {
+            key: some(&output["key"]),
+            node: some(&output["nodeHandle"]),
+            asset: some(&output["assetId"]),
+            text: some(&output["value"]),
+            failure: output.get("failure").cloned(),
+            ..Self::new(output["status"].as_str().unwrap_or_default())
+        }
+    }
+
+    /// One output for each target. Of ended work, a target without a picture has failed.
+    fn of_job(record: &Value, status: &str) -> Vec<Self> {
+        let of_target = |target: &Value| {
+            let image = items(&record["images"]).find(|image| image["nodeId"] == *target);
+            match image {
+                Some(image) => Self {
+                    node: some(target),
+                    asset: some(&image["assetId"]),
+                    width: image["width"].as_i64(),
+                    height: image["height"].as_i64(),
+                    ..Self::new("succeeded")
+                },
+                None => Self { node: some(target), ..Self::new(if status == "succeeded" { "failed" } else { status }) },
+            }
+        };
+        items(&record["targets"]).map(of_target).collect()
+    }
+}
+
+/// The handle under which work is read.
+fn handle(record: &Value) -> String {
+    some(&record["run"]).unwrap_or_else(|| text(&record["id"]))
+}
+
+/// Whether a status is the last one of work.
+pub fn is_over(status: &Value) -> bool {
+    status.as_str().is_some_and(client::is_over)
+}
+
+/// An item of the list of runs in short.
+pub fn summary(run: &Value) -> Value {
+    let mut told = json!({
+        "run": run["handle"], "kind": run["kind"], "operation": run["operation"], "status": run["status"],
+        "createdAt": run["createdAt"], "creditCost": run["creditCost"], "outputs": run["outputs"],
+    });
+    if run["canvasId"].is_string() {
+        told["canvas"] = run["canvasId"].clone();
+    }
+    told
+}
+
+/// Starts work on a canvas at a revision, and waits for its end.
+pub async fn start<T: 'static>(
+    call: &Call,
+    request: client::Call<Started<T>>,
+    on: Option<(&str, &str)>,
+    wait: Option<Wait>,
+) -> Result<Answer<Work>> {
+    let started = match request.prefer("handling=lenient").await {
+        Ok(started) => started.json(),
+        Err(error) => {
+            let failure = Failure::from(error);
+            return Err(match on {
+                Some((canvas, revision)) => stale::told(failure, call, canvas, revision).await,
+                None => failure,
+            });
+        }
+    };
+    let record = follow(call, started, wait.map_or(WAIT_SECONDS, |Wait(seconds)| seconds)).await;
+    let mut work = Work::of(&record);
+    if let Some((canvas, revision)) = on
+        && work.revision.is_none()
+    {
+        // The record of a Recipe run does not say it.
+        let changes = call.client.get_canvas_changes(canvas).query("since", revision).await;
+        work.revision = changes.ok().and_then(|changes| some(&changes.json()["revision"]));
+    }
+    if work.status == "failed" || work.status == "expired" {
+        return Err(failed(work));
+    }
+    Ok(with_pictures(&call.client, work).await)
+}
+
+/// Waits for the end of work, at most `seconds`, and returns its last record. Without the right to read it, that is the first one.
+pub async fn follow(call: &Call, record: Value, seconds: u64) -> Value {
+    if is_over(&record["status"]) || seconds == 0 {
+        return record;
+    }
+    call.tell(state(&record));
+    let (handle, replayed) = (handle(&record), record["replayed"].clone());
+    let mut last = record;
+    let waiting = call.client.wait(&handle, Some(Duration::from_secs(seconds)), |record| {
+        call.tell(state(record));
+        last = record.clone();
+    });
+    tokio::select! {
+        _ = waiting => {}
+        () = call.stopping.cancelled() => {}
+    }
+    // That the start was repeated is told by its own answer alone.
+    if !replayed.is_null() {
+        last["replayed"] = replayed;
+    }
+    last
+}
+
+/// How far work is, in a few words.
+fn state(record: &Value) -> String {
+    let outputs = Work::of(record).outputs;
+    let done = outputs.iter().filter(|output| output.status == "succeeded").count();
+    let progress = match record["progress"].as_f64() {
+        Some(percent) => format!("{percent:.0} %"),
+        None => format!("{done} of {} outputs", outputs.len()),
+    };
+    format!("{} {}: {progress}", handle(record), text(&record["status"]))
+}
+
+/// Work that has failed: what is there nevertheless, and what it has cost.
+fn failed(work: Work) -> Failure {
+    let failure = work.failure.clone().unwrap_or_default();
+    let code = failure["code"].as_str().unwrap_or("expired").to_owned();
+    let said = failure["message"].as_str().unwrap_or("the work has ended without a result");
+    let advice = match failure["retryable"] == true {
+        true => "another attempt may succeed",
+        false => "the same input will fail again: change it",
+    };
+    let message = format!(
+        "{said}; {advice}. Outputs with an asset are stored and stay. A new attempt takes the canvas's present revision and is a new charge"
+    );
+    let mut told = Failure::new(&code, message, Retry::WithChanges);
+    if let Some(canvas) = &work.canvas {
+        told = told.then(Next::new(
+            "canvas_read",
+            json!({"canvas": canvas}),
+            "what is there, and the revision for a new attempt",
+        ));
+    }
+    told.details = json!({
+        "run": work.run, "status": work.status, "retryable": failure["retryable"], "charged": work.credit_cost,
+        "outputs": work.outputs, "revision": work.revision,
+    });
+    told
+}
+
+/// An answer with the pictures of work, as far as they are there.
+pub async fn with_pictures(client: &Client, work: Work) -> Answer<Work> {
+    let assets: Vec<String> = work.assets().take(PICTURES_MAX).cloned().collect();
+    show(client, Answer::new(work), &assets).await
+}
+
+/// Adds pictures in small, and links to them. One that cannot be shown at once is linked alone.
+pub async fn show<T>(client: &Client, mut answer: Answer<T>, assets: &[String]) -> Answer<T> {
+    let reading = assets.iter().map(|asset| tokio::time::timeout(PICTURE_MAX, picture(client, asset, PICTURE_WIDTH)));
+    for (asset, read) in assets.iter().zip(join_all(reading).await) {
+        answer = answer.with_asset(asset);
+        if let Ok(Ok(picture)) = read {
+            answer = answer.with_picture(picture);
+        }
+    }
+    answer
+}
+
+/// A picture, at most this wide.
+pub async fn picture(client: &Client, asset: &str, width: u32) -> client::Result<Picture> {
+    let read = client.get_asset_content(asset).query("w", width).await?;
+    let media_type = read.header("content-type").unwrap_or("image/jpeg").to_owned();
+    Ok(Picture { data: STANDARD.encode(&read.body), media_type })
+}

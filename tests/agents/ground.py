@@ -1,0 +1,102 @@
+"""Accounts for the tasks, made as an operator makes them, and what the tasks find on the service."""
+
+import itertools
+import json
+import os
+import socket
+import subprocess
+import time
+import urllib.request
+
+from client import Client
+from mcp import Tools
+from pictures import png
+
+GATEWAY = os.environ["CANVAS_GATEWAY"]
+SERVICE = json.loads(os.environ["CANVAS_SERVICE"])
+NUMBERS = itertools.count(1)
+
+
+def admin(*arguments):
+    run = subprocess.run([GATEWAY, "admin", *arguments], env=environment(), capture_output=True, text=True, check=True)
+    return json.loads(run.stdout)
+
+
+def environment(**more):
+    return os.environ | json.loads(SERVICE["environment"]) | more
+
+
+class Account:
+    """An account with credit, its tools for the agent, and a client for the checker."""
+
+    def __init__(self, credit=0, scopes="all"):
+        name = f"agent-{os.getpid()}-{next(NUMBERS)}"
+        self.uid = admin("account", "create", "--email", f"{name}@example.com", "--credits", str(credit))["uid"]
+        self.credit = credit
+        self.owner = Client(SERVICE["baseUrl"], self.token("all"))
+        self.tools = Tools(SERVICE["baseUrl"], self.token(scopes))
+
+    def token(self, scopes):
+        return admin("token", "create", "--account", self.uid, "--label", "agent", "--scopes", scopes)["token"]
+
+    def spent(self):
+        return self.credit - self.owner.get("/auth/status")["creditBalance"]
+
+    def runs(self):
+        return self.owner.get("/runs?limit=100")["runs"]
+
+    def picture(self, name, width=480, height=320, tone=40, canvas=None):
+        """Stores a picture and returns its asset."""
+        where = f"?canvasId={canvas}" if canvas else ""
+        return self.owner.call("POST", f"/assets{where}", file=(name, png(width, height, tone)))["asset"]
+
+
+class Existing(Account):
+    """The account that canvas-contract has furnished: with a connection to a simulated provider, whose work costs nothing."""
+
+    def __init__(self):
+        self.owner = Client(SERVICE["baseUrl"], SERVICE["token"])
+        self.tools = Tools(SERVICE["baseUrl"], SERVICE["token"])
+        self.credit = self.owner.get("/auth/status")["creditBalance"]
+
+
+def another_gateway():
+    """A new process of the gateway on the same state: its address, and the process."""
+    def free():
+        with socket.socket() as listener:
+            listener.bind(("127.0.0.1", 0))
+            return listener.getsockname()[1]
+
+    port, probes = free(), free()
+    listen = {"CANVAS_LISTEN": f"127.0.0.1:{port}", "CANVAS_ADMIN_LISTEN": f"127.0.0.1:{probes}"}
+    process = subprocess.Popen([GATEWAY, "serve"], env=environment(**listen), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        try:
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/llms.txt", timeout=1)
+            return f"http://127.0.0.1:{port}", process
+        except OSError:
+            time.sleep(0.2)
+    process.kill()
+    raise AssertionError("the other gateway does not answer")
+
+
+def turned_jpeg(account, canvas, node):
+    """A JPEG whose EXIF says that it is to be turned by 90 degrees: 480 wide in the file, 320 as it is seen."""
+    told = account.tools.ok(
+        "action_run",
+        canvas=canvas,
+        revision=account.owner.get(f"/canvases/{canvas}/changes?since=none")["revision"],
+        action="rotate",
+        inputs=[node],
+        params={"degrees": 0, "format": "jpeg"},
+    )
+    request = urllib.request.Request(
+        f"{SERVICE['baseUrl']}/api/canvas-agent/v1/assets/{told['outputs'][0]['asset']}/content",
+        headers={"Authorization": f"Bearer {account.owner.token}"},
+    )
+    jpeg = urllib.request.urlopen(request).read()
+    tiff = b"MM\0*\0\0\0\x08" + b"\0\x01" + b"\x01\x12\0\x03\0\0\0\x01\0\x06\0\0" + b"\0\0\0\0"
+    exif = b"Exif\0\0" + tiff
+    return jpeg[:2] + b"\xff\xe1" + (len(exif) + 2).to_bytes(2, "big") + exif + jpeg[2:]
+

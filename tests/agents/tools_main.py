@@ -1,0 +1,39 @@
+"""Does the ten tasks with the scripted agent and judges them; see tests/agents/tools."""
+
+import statistics
+import sys
+import traceback
+
+from tasks import TASKS, judge
+
+CALLS_MEDIAN_MAX = 12
+TOKENS_MEDIAN_MAX = 25_000
+
+
+def main(only):
+    rows, failures = [], []
+    for task in TASKS:
+        if only and task.__name__ not in only:
+            continue
+        try:
+            account, agent, canvas = task()
+            if not judge(account, agent, canvas):
+                failures.append(f"{task.__name__}: a false claim: {agent.report}")
+            rows.append((task.__name__, agent.tools.calls, agent.tools.written, agent.tools.read, agent.done))
+        except Exception:
+            failures.append(f"{task.__name__}: {traceback.format_exc()}")
+            rows.append((task.__name__, 0, 0, 0, "failed"))
+    print(f"   {'':14}{'calls':>8}{'written':>10}{'read':>10}   claims done")
+    for name, calls, written, read, done in rows:
+        print(f"   {name:14}{calls:8}{written:10}{read:10}   {done}")
+    calls, tokens = (statistics.median(values) for values in zip(*((row[1], row[2] + row[3]) for row in rows)))
+    print(f"   {'median':14}{calls:8.0f}{tokens:20.0f}")
+    if calls > CALLS_MEDIAN_MAX:
+        failures.append(f"a median of {calls} calls, more than {CALLS_MEDIAN_MAX}")
+    if tokens > TOKENS_MEDIAN_MAX:
+        failures.append(f"a median of {tokens} tokens, more than {TOKENS_MEDIAN_MAX}")
+    return failures
+
+
+if __name__ == "__main__":
+    sys.exit("\n".join(main(sys.argv[1:])) or 0)

@@ -1,0 +1,111 @@
+//! The SDK's own client, over HTTP and over standard streams: both give equal results.
+
+use std::fs;
+
+use client::Client;
+use client::network::Network;
+use e2e::tools::told;
+use e2e::{Stack, User, pictures, suite};
+use rmcp::model::{CallToolRequestParams, ReadResourceRequestParams};
+use rmcp::service::RunningService;
+use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rmcp::{RoleClient, ServiceExt};
+use serde_json::{Value, json};
+use tools::{Root, Server};
+
+suite! {
+    clients on Stack::builder().image_workers(1);
+    both_transports_give_equal_results,
+    local_files_are_uploaded_over_standard_streams_alone,
+}
+
+type Host = RunningService<RoleClient, ()>;
+
+async fn over_http(stack: &Stack, user: &User) -> Host {
+    let config =
+        StreamableHttpClientTransportConfig::with_uri(format!("{}/mcp", stack.origin(0))).auth_header(&user.token);
+    ().serve(StreamableHttpClientTransport::from_config(config)).await.expect("connects")
+}
+
+/// A host beside a server that goes over the network, as `canvas mcp` does.
+async fn over_streams(stack: &Stack, user: &User, root: &std::path::Path) -> Host {
+    let network = Network::new(&stack.origin(0), "e2e").expect("a client");
+    let client = Client::new(network).with_token(&user.token).expect("a token");
+    let server = Server::local(client, Root::new(root).expect("a directory"));
+    let (here, there) = tokio::io::duplex(1024 * 1024);
+    tokio::spawn(async move {
+        let running = server.serve(there).await.expect("is initialized");
+        running.waiting().await.expect("ends");
+    });
+    ().serve(here).await.expect("connects")
+}
+
+async fn call(host: &Host, tool: &'static str, arguments: Value) -> Value {
+    let params = CallToolRequestParams::new(tool).with_arguments(arguments.as_object().expect("an object").clone());
+    json!(host.call_tool(params).await.expect("is answered"))
+}
+
+async fn both_transports_give_equal_results(stack: &Stack) {
+    let user = stack.user().await;
+    let directory = std::env::temp_dir();
+    let (http, streams) = (over_http(stack, &user).await, over_streams(stack, &user, &directory).await);
+    let made = told(&call(&http, "canvas_create", json!({"title": "Both"})).await).ok();
+    let operations =
+        json!([{"type": "node.create", "clientId": "n", "node": {"type": "text", "metadata": {"content": "Hi"}}}]);
+    let edit = json!({"canvas": made["canvas"], "revision": made["revision"], "operations": operations});
+    let edited = told(&call(&http, "canvas_edit", edit.clone()).await).ok();
+    // Also the keys are equal: here it is a replay.
+    let replayed = told(&call(&streams, "canvas_edit", edit).await).ok();
+    assert_eq!((&replayed["replayed"], &replayed["created"]), (&json!(true), &edited["created"]));
+    let canvas = &made["canvas"];
+    for (tool, arguments) in [
+        ("status", json!({})),
+        ("find", json!({"kind": "action"})),
+        ("describe", json!({"handle": "action:crop"})),
+        ("canvas_read", json!({"canvas": canvas})),
+        ("canvas_read", json!({"canvas": canvas, "since": made["revision"]})),
+        ("canvas_review", json!({"canvas": canvas})),
+        ("canvas_view", json!({"canvas": canvas, "width": 256})),
+        ("canvas_read", json!({"canvas": canvas, "nods": []})),
+        ("run_wait", json!({"runs": ["run:none"]})),
+    ] {
+        let (mut one, mut other) =
+            (told(&call(&http, tool, arguments.clone()).await), told(&call(&streams, tool, arguments).await));
+        // Each request has an id of its own.
+        for told in [&mut one, &mut other] {
+            if told.failed {
+                told.value["error"].as_object_mut().expect("an error").remove("requestId");
+                told.content.clear();
+            }
+        }
+        assert_eq!(one, other, "{tool}");
+    }
+    let uri = format!("canvas://{}/outline", canvas.as_str().expect("a handle")[7..].replace(':', "/"));
+    let read = async |host: &Host| {
+        json!(host.read_resource(ReadResourceRequestParams::new(&uri)).await.expect("is read"))["contents"].clone()
+    };
+    assert_eq!(read(&http).await, read(&streams).await);
+    let names = async |host: &Host| -> Vec<String> {
+        host.list_all_tools().await.expect("a list").into_iter().map(|tool| tool.name.into_owned()).collect()
+    };
+    assert_eq!(names(&http).await, names(&streams).await);
+    assert_eq!(http.list_all_prompts().await.expect("a list").len(), 5);
+}
+
+async fn local_files_are_uploaded_over_standard_streams_alone(stack: &Stack) {
+    let user = stack.user().await;
+    let directory = std::env::temp_dir().join(format!("canvas-e2e-root-{}", user.uid));
+    fs::create_dir_all(&directory).expect("makes a directory");
+    fs::write(directory.join("boot.png"), pictures::png(30, 20)).expect("writes");
+    std::os::unix::fs::symlink("/etc/passwd", directory.join("out.png")).expect("links");
+    let streams = over_streams(stack, &user, &directory).await;
+    let stored = told(&call(&streams, "asset_upload", json!({"path": "boot.png"})).await).ok();
+    assert_eq!((&stored["name"], &stored["width"]), (&json!("boot.png"), &json!(30)));
+    for path in ["out.png", "../etc/passwd", "/etc/passwd", "/dev/zero", "."] {
+        let refused =
+            told(&call(&streams, "asset_upload", json!({"path": path})).await).fails("input_validation_error");
+        assert_eq!(refused["error"]["fields"][0]["field"], "path", "{refused}");
+    }
+    fs::remove_dir_all(directory).expect("removes");
+}

@@ -1,0 +1,278 @@
+//! What a tool says when it has no success: each row of the table in docs/reference/tools.md#errors.
+
+use e2e::{Stack, suite};
+use serde_json::{Value, json};
+
+use super::{board, tools_of};
+
+suite! {
+    errors on Stack::builder().image_workers(1);
+    a_stale_revision_is_told_with_what_changed,
+    disjoint_changes_are_merged_unless_that_is_declined,
+    a_batch_that_covers_nodes_is_told_with_one_that_fits,
+    every_wrong_argument_is_named,
+    a_wrong_parameter_is_told_with_those_of_the_action,
+    a_missing_port_is_told_with_the_call_that_has_it,
+    a_price_over_the_balance_is_told_with_what_fits,
+    a_price_over_the_cap_is_told,
+    a_missing_scope_or_role_is_final,
+    a_name_of_nothing_leads_to_a_search,
+    too_many_calls_are_told_when_to_come_back,
+    failed_work_is_told_with_its_price,
+    what_needs_a_person_needs_a_confirmation,
+    a_broken_picture_is_refused,
+}
+
+async fn a_stale_revision_is_told_with_what_changed(stack: &Stack) {
+    let user = stack.user().await;
+    let tools = tools_of(&user).await;
+    let (canvas, revision, node) = board(&tools).await;
+    let rename = |revision: &Value, title: &str| {
+        let operations = json!([{"type": "node.update", "nodeId": node, "patch": {"title": title}}]);
+        json!({"canvas": canvas, "revision": revision, "operations": operations})
+    };
+    let other = tools.ok("canvas_edit", rename(&revision, "theirs")).await;
+    let stale = tools.call("canvas_edit", rename(&revision, "mine")).await.fails("conflict");
+    assert_eq!(stale["retry"], json!({"when": "with_changes"}));
+    let changed = &stale["error"]["details"]["changes"]["nodes"][0];
+    assert_eq!((&changed["node"], &changed["title"]), (&node, &json!("theirs")), "{stale}");
+    let again = stale["next"].as_array().expect("steps").last().expect("one").clone();
+    assert_eq!(
+        (&again["tool"], &again["arguments"]["revision"]),
+        (&json!("canvas_edit"), &other["revision"]),
+        "{stale}"
+    );
+    tools.ok("canvas_edit", again["arguments"].clone()).await;
+    // A start that uses the node is told the same.
+    let arguments = json!({"canvas": canvas, "revision": revision, "action": "rotate", "inputs": [node], "params": {"degrees": 90}});
+    let stale = tools.call("action_run", arguments).await.fails("conflict");
+    assert_eq!(stale["next"].as_array().expect("steps").last().expect("one")["tool"], "action_run");
+}
+
+async fn disjoint_changes_are_merged_unless_that_is_declined(stack: &Stack) {
+    let user = stack.user().await;
+    let tools = tools_of(&user).await;
+    let (canvas, revision, _) = board(&tools).await;
+    let add = |title: &str| json!([{"type": "node.create", "node": {"type": "text", "title": title}}]);
+    tools.ok("canvas_edit", json!({"canvas": canvas, "revision": revision, "operations": add("one")})).await;
+    let strict = json!({"canvas": canvas, "revision": revision, "operations": add("two"), "rebase": false});
+    tools.call("canvas_edit", strict).await.fails("conflict");
+    tools.ok("canvas_edit", json!({"canvas": canvas, "revision": revision, "operations": add("two")})).await;
+}
+
+async fn a_batch_that_covers_nodes_is_told_with_one_that_fits(stack: &Stack) {
+    let user = stack.user().await;
+    let tools = tools_of(&user).await;
+    let (canvas, revision, node) = board(&tools).await;
+    let far = json!({"type": "text", "position": {"x": 3000, "y": 0}});
+    let operations = json!([{"type": "node.create", "clientId": "t", "node": far}]);
+    let made = tools.ok("canvas_edit", json!({"canvas": canvas, "revision": revision, "operations": operations})).await;
+    let text = &made["created"]["t"];
+    for operations in [
+        json!([{"type": "node.create", "node": {"type": "text", "title": "over", "position": {"x": 10, "y": 10}}}]),
+        json!([{"type": "node.move", "nodeId": text, "position": {"x": 10, "y": 10}}]),
+    ] {
+        let edit = json!({"canvas": canvas, "revision": made["revision"], "operations": operations});
+        let blocked = tools.call("canvas_edit", edit).await.fails("unprocessable_entity");
+        let finding = &blocked["error"]["details"]["findings"][0];
+        assert_eq!(finding["code"], "agent_overlap", "{blocked}");
+        assert!(finding["nodes"].as_array().expect("nodes").contains(&node), "{blocked}");
+        assert!(!blocked.to_string().contains("force"), "{blocked}");
+        assert_eq!(blocked["next"][0]["tool"], "canvas_edit", "{blocked}");
+        let fitting = blocked["next"][0]["arguments"].clone();
+        tools.ok("canvas_edit", fitting).await;
+    }
+    let review = tools.ok("canvas_review", json!({"canvas": canvas})).await;
+    assert_eq!((&review["findings"], &review["doneClaimAllowed"]), (&json!([]), &json!(true)));
+}
+
+async fn every_wrong_argument_is_named(stack: &Stack) {
+    let user = stack.user().await;
+    let tools = tools_of(&user).await;
+    let fields = async |tool: &str, arguments: Value| -> Vec<String> {
+        let told = tools.call(tool, arguments).await.fails("input_validation_error");
+        assert_eq!(told["retry"]["when"], "with_changes");
+        let fields = told["error"]["fields"].as_array().expect("fields").iter();
+        let mut fields: Vec<String> = fields.map(|it| it["field"].as_str().expect("a path").to_owned()).collect();
+        fields.sort();
+        fields
+    };
+    let wrong = json!({"canvas": "c", "mode": "dream", "count": 5, "seed": 1});
+    assert_eq!(fields("image_generate", wrong).await, ["count", "mode", "revision", "seed"]);
+    assert_eq!(fields("asset_upload", json!({"data": "AAAA", "path": "/etc/passwd"})).await, ["path"], "over HTTP");
+    assert_eq!(fields("asset_upload", json!({})).await, ["data"]);
+    assert_eq!(fields("canvas_view", json!({"canvas": "c", "asset": "asset:a"})).await, ["canvas"]);
+    assert_eq!(fields("describe", json!({"handle": "boots"})).await, ["handle"]);
+    assert_eq!(fields("workflow_create", json!({"canvas": "c"})).await, ["fork"]);
+    // What the service says about the contract's own forms.
+    let (canvas, revision, _) = board(&tools).await;
+    let operations = json!([{"type": "node.create", "node": {"type": "text", "widht": 1, "title": 7}}]);
+    let edit = json!({"canvas": canvas, "revision": revision, "operations": operations});
+    assert_eq!(fields("canvas_edit", edit).await, ["operations[0].node.title", "operations[0].node.widht"]);
+    // Members that are null count as left out.
+    tools.ok("canvas_read", json!({"canvas": canvas, "nodes": null, "since": null})).await;
+}
+
+async fn a_wrong_parameter_is_told_with_those_of_the_action(stack: &Stack) {
+    let user = stack.user().await;
+    let tools = tools_of(&user).await;
+    let (canvas, revision, node) = board(&tools).await;
+    let arguments =
+        json!({"canvas": canvas, "revision": revision, "action": "resize", "inputs": [node], "params": {"widht": 9}});
+    let told = tools.call("action_run", arguments).await.fails("input_validation_error");
+    assert_eq!(told["error"]["fields"][0]["field"], "params.widht");
+    let parameters = told["error"]["details"]["parameters"].as_array().expect("parameters");
+    assert!(parameters.iter().any(|parameter| parameter["id"] == "width"), "{told}");
+}
+
+async fn a_missing_port_is_told_with_the_call_that_has_it(stack: &Stack) {
+    let user = stack.user().await;
+    stack.grant(&user.uid, 100).await;
+    let tools = tools_of(&user).await;
+    let (canvas, revision, node) = board(&tools).await;
+    let arguments = json!({"canvas": canvas, "revision": revision, "recipe": "recipe:product-hero-shot", "inputs": {}});
+    let told = tools.call("recipe_run", arguments).await.fails("unprocessable_entity");
+    assert_eq!(told["error"]["details"]["ports"][0]["key"], "pack", "{told}");
+    let mut again = told["next"][0]["arguments"].clone();
+    assert!(again["inputs"]["pack"].as_str().expect("a hint").starts_with('<'), "{told}");
+    again["inputs"]["pack"] = node;
+    tools.ok("recipe_run", again).await;
+}
+
+async fn a_price_over_the_balance_is_told_with_what_fits(stack: &Stack) {
+    let user = stack.user().await;
+    let tools = tools_of(&user).await;
+    let (canvas, revision, _) = board(&tools).await;
+    let arguments = json!({
+        "canvas": canvas, "revision": revision, "mode": "generate", "model": "sketch", "prompt": "a harbor", "count": 4,
+    });
+    let told = tools.call("image_generate", arguments.clone()).await.fails("payment_required");
+    let price = told["error"]["details"]["creditCost"].as_i64().expect("a price");
+    assert_eq!(
+        (&told["error"]["details"]["balance"], &told["error"]["details"]["fitting"]),
+        (&json!(0), &json!([])),
+        "{told}"
+    );
+    stack.grant(&user.uid, price / 2).await;
+    let told = tools.call("image_generate", arguments).await.fails("payment_required");
+    assert_eq!(told["error"]["details"]["fitting"][0]["outputsUpTo"], 2, "{told}");
+    assert_eq!(told["next"][0]["arguments"]["count"], 2, "{told}");
+    let made = tools.ok("image_generate", told["next"][0]["arguments"].clone()).await;
+    assert_eq!(made["creditCost"], price / 2);
+}
+
+async fn a_price_over_the_cap_is_told(stack: &Stack) {
+    let user = stack.user().await;
+    stack.grant(&user.uid, 1000).await;
+    let tools = tools_of(&user).await;
+    let (canvas, revision, _) = board(&tools).await;
+    let arguments = json!({
+        "canvas": canvas, "revision": revision, "mode": "generate", "model": "sketch", "prompt": "a harbor", "maxCredits": 0,
+    });
+    let told = tools.call("image_generate", arguments).await.fails("payment_required");
+    assert_eq!(
+        (&told["error"]["details"]["maxCredits"], &told["error"]["details"]["balance"]),
+        (&json!(0), &json!(1000))
+    );
+    assert_eq!(tools.ok("status", json!({})).await["credit"], 1000);
+}
+
+async fn a_missing_scope_or_role_is_final(stack: &Stack) {
+    let owner = stack.user().await;
+    let tools = tools_of(&owner).await;
+    let (canvas, revision, _) = board(&tools).await;
+    let operations = json!([{"type": "canvas.update", "title": "New"}]);
+    let edit = json!({"canvas": canvas, "revision": revision, "operations": operations});
+    let account = stack.account().await;
+    let viewer = stack.user_of(&account, "all").await;
+    let id = canvas.as_str().expect("a handle").rsplit(':').next().expect("an id");
+    stack.share(&owner, id, &account.email, "viewer").await;
+    let reader = stack.user_with("canvas:read").await;
+    for (user, arguments) in [
+        (&viewer, edit),
+        (&reader, json!({"canvas": "c", "revision": "r", "operations": [{"type": "canvas.update", "title": "New"}]})),
+    ] {
+        let told = tools.with(user).call("canvas_edit", arguments).await.fails("forbidden");
+        assert_eq!((&told["retry"]["when"], &told["next"]), (&json!("never"), &json!([])), "{told}");
+        assert!(told["error"]["message"].as_str().expect("a text").contains("a person"), "{told}");
+    }
+}
+
+async fn a_name_of_nothing_leads_to_a_search(stack: &Stack) {
+    let user = stack.user().await;
+    let tools = tools_of(&user).await;
+    for (tool, arguments, kind) in [
+        ("canvas_read", json!({"canvas": "canvas:none"}), "canvas"),
+        ("run_wait", json!({"runs": ["run:none"]}), "run"),
+        ("describe", json!({"handle": "recipe:none"}), "recipe"),
+        ("describe", json!({"handle": "asset:none"}), "asset"),
+    ] {
+        let told = tools.call(tool, arguments).await.fails("not_found");
+        assert_eq!(
+            (&told["next"][0]["tool"], &told["next"][0]["arguments"]["kind"]),
+            (&json!("find"), &json!(kind)),
+            "{told}"
+        );
+    }
+}
+
+async fn too_many_calls_are_told_when_to_come_back(_: &Stack) {
+    let stack = Stack::builder().env("CANVAS_RATE_PER_MINUTE", 1).env("CANVAS_RATE_BURST", 3).start().await;
+    let user = stack.user().await;
+    // The list takes two of the three requests, the message of the call one.
+    let tools = tools_of(&user).await;
+    let told = tools.call("status", json!({})).await.fails("rate_limited");
+    assert_eq!(told["retry"]["when"], "after", "{told}");
+    assert!(told["retry"]["seconds"].as_u64() > Some(30), "{told}");
+    // Then the messages themselves are refused.
+    let refused = user.send("/mcp", &json!({})).await;
+    assert!(refused.header("retry-after").is_some());
+    refused.expect_error(429, "rate_limited", &[]);
+}
+
+async fn failed_work_is_told_with_its_price(stack: &Stack) {
+    let user = stack.user().await;
+    let tools = tools_of(&user).await;
+    let (canvas, revision, _) = board(&tools).await;
+    let simulator = testkit::providers::Simulator::start(testkit::providers::Vendor::OpenAi).await;
+    stack.connect_to(&user.uid, "openai", simulator.url(), testkit::providers::SIMULATOR_KEY).await;
+    let arguments = json!({"canvas": canvas, "revision": revision, "mode": "generate", "prompt": "[[sim:content]]"});
+    let told = tools.call("image_generate", arguments.clone()).await.fails("provider_rejected");
+    let details = &told["error"]["details"];
+    assert_eq!(
+        (&details["charged"], &details["retryable"], &details["outputs"][0]["status"]),
+        (&json!(0), &json!(false), &json!("failed"))
+    );
+    assert_eq!(told["retry"]["when"], "with_changes");
+    assert!(told["error"]["message"].as_str().expect("a text").contains("new charge"), "{told}");
+    // The same call again is the same record, not another attempt.
+    let again = tools.call("image_generate", arguments).await.fails("provider_rejected");
+    assert_eq!(again["error"]["details"]["run"], details["run"]);
+    // To look at it is no failure.
+    let seen = tools.ok("run_wait", json!({"runs": [details["run"]]})).await;
+    assert_eq!(seen["runs"][0]["failure"]["code"], "provider_rejected");
+}
+
+async fn what_needs_a_person_needs_a_confirmation(stack: &Stack) {
+    let user = stack.user().await;
+    let tools = tools_of(&user).await;
+    let element =
+        tools.ok("element_save", json!({"name": "Calm", "type": "style", "guidelines": "quiet"})).await["element"]
+            .clone();
+    for confirm in [json!(null), json!(false)] {
+        let arguments = json!({"do": "archive", "target": element, "confirm": confirm});
+        let told = tools.call("element_manage", arguments).await.fails("input_validation_error");
+        assert_eq!(told["error"]["fields"][0]["field"], "confirm");
+    }
+    let facts = tools.ok("describe", json!({"handle": element})).await;
+    assert_eq!(facts["facts"]["lifecycle"], "active");
+}
+
+async fn a_broken_picture_is_refused(stack: &Stack) {
+    let user = stack.user().await;
+    let tools = tools_of(&user).await;
+    for data in ["!", "aGVsbG8="] {
+        let told = tools.call("asset_upload", json!({"data": data})).await.fails("input_validation_error");
+        assert_eq!(told["error"]["fields"][0]["field"], "data");
+    }
+}

@@ -1,0 +1,252 @@
+//! `/mcp`: versions, credentials, origins and limits; the list of tools, resources and prompts; `/llms.txt`.
+
+use std::time::Duration;
+
+use e2e::tools::{STATELESS, Tools, WITH_HANDSHAKE, told};
+use e2e::{Stack, suite};
+use serde_json::{Value, json};
+
+use super::{board, tools_of};
+
+suite! {
+    protocol on Stack::builder().gateways(2).image_workers(1).env("CANVAS_CORS_ORIGINS", "https://host.example");
+    every_version_is_spoken,
+    an_unknown_version_is_refused,
+    a_call_needs_a_token,
+    foreign_pages_are_refused,
+    a_message_has_at_most_12_mebibytes,
+    only_posts_are_taken,
+    the_list_is_short_and_the_same_everywhere,
+    the_list_has_what_the_token_may_do,
+    an_unknown_tool_is_an_error_of_the_protocol,
+    resources_are_read_by_address,
+    prompts_are_listed_and_filled_in,
+    progress_is_told_to_who_asks_for_it,
+    a_subscription_tells_of_changes,
+    requests_of_tools_are_logged_with_their_surface,
+    a_page_for_models_names_the_doors,
+}
+
+async fn every_version_is_spoken(stack: &Stack) {
+    let user = stack.user().await;
+    for version in ["2025-03-26", "2025-06-18", WITH_HANDSHAKE] {
+        let params = json!({
+            "protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "e2e", "version": "1"},
+        });
+        let result = user.mcp_result(version, "initialize", params).await;
+        assert_eq!(result["protocolVersion"], version, "{result}");
+        assert_eq!(result["serverInfo"]["name"], "canvas-service");
+        let instructions = result["instructions"].as_str().expect("instructions");
+        assert!(instructions.len() <= 1024, "{} bytes", instructions.len());
+        // No session: another gateway answers what follows.
+        let list = user.at(stack, 1).mcp_result(version, "tools/list", json!({})).await;
+        assert_eq!(list["tools"].as_array().map(Vec::len), Some(19));
+    }
+    let found = user.mcp_result(STATELESS, "server/discover", json!({})).await;
+    let versions = json!(["2025-03-26", "2025-06-18", WITH_HANDSHAKE, STATELESS]);
+    assert_eq!(found["supportedVersions"], versions, "{found}");
+    let list = user.mcp_result(STATELESS, "tools/list", json!({})).await;
+    assert_eq!((&list["ttlMs"], &list["cacheScope"]), (&json!(0), &json!("private")), "{list}");
+}
+
+async fn an_unknown_version_is_refused(stack: &Stack) {
+    let user = stack.user().await;
+    for version in ["1999-01-01", "2027-01-01"] {
+        let reply = user.mcp(version, "server/discover", json!({})).await;
+        assert_eq!(reply.status, 400, "{version}: {reply}");
+    }
+}
+
+async fn a_call_needs_a_token(stack: &Stack) {
+    let user = stack.user().await;
+    stack.anonymous().send("/mcp", &json!({})).await.expect_error(401, "unauthorized", &[]);
+    let wrong = stack.anonymous().with_token(&user.token.replace("cba_", "cba-"));
+    let refused = wrong.send("/mcp", &json!({})).await.expect(401);
+    assert_eq!(refused.header("www-authenticate"), Some("Bearer"));
+    stack.admin(&["admin", "token", "revoke", &user.token_id]).await.expect_success();
+    user.send("/mcp", &json!({})).await.expect_error(401, "unauthorized", &[]);
+}
+
+async fn foreign_pages_are_refused(stack: &Stack) {
+    let user = stack.user().await;
+    let ask = async |origin: &str| {
+        let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).to_string();
+        let call = user.post("/mcp").header("accept", "application/json, text/event-stream").header("origin", origin);
+        call.body("application/json", message).attempt().await.expect("is answered")
+    };
+    for origin in ["https://foreign.example", "https://host.example:444", "http://host.example", "null"] {
+        assert_eq!(ask(origin).await.status, 403, "{origin}");
+    }
+    let admitted = ask("https://host.example").await.expect(200);
+    assert_eq!(admitted.header("access-control-allow-origin"), Some("https://host.example"));
+}
+
+async fn a_message_has_at_most_12_mebibytes(stack: &Stack) {
+    const MOST: usize = 12 * 1024 * 1024;
+    let user = stack.user().await;
+    user.send("/mcp", &json!("x".repeat(MOST))).await.expect_error(413, "payload_too_large", &[]);
+    let tools = tools_of(&user).await;
+    // Base64 that is none: the message is read, and the argument is refused.
+    let refused = tools.call("asset_upload", json!({"data": "-".repeat(MOST - 4096)})).await;
+    assert_eq!(refused.fails("input_validation_error")["error"]["fields"][0]["field"], "data");
+}
+
+async fn only_posts_are_taken(stack: &Stack) {
+    let user = stack.user().await;
+    for method in [reqwest::Method::GET, reqwest::Method::DELETE] {
+        let refused = user.call(method, "/mcp").await.expect(405);
+        assert_eq!(refused.header("allow"), Some("POST"));
+    }
+}
+
+async fn the_list_is_short_and_the_same_everywhere(stack: &Stack) {
+    let user = stack.user().await;
+    let list = async |gateway: usize, version: &'static str| {
+        user.at(stack, gateway).mcp_result(version, "tools/list", json!({})).await["tools"].clone()
+    };
+    let first = list(0, STATELESS).await;
+    assert!(first.to_string().len() <= 24_000, "{} bytes", first.to_string().len());
+    for (gateway, version) in [(1, STATELESS), (0, WITH_HANDSHAKE), (1, "2025-03-26")] {
+        assert_eq!(list(gateway, version).await, first, "{version}");
+    }
+}
+
+async fn the_list_has_what_the_token_may_do(stack: &Stack) {
+    let reader = stack.user_with("canvas:read,asset:read").await;
+    let tools = tools_of(&reader).await;
+    let names: Vec<&str> = tools.outputs().keys().map(|name| name.trim_matches('"')).collect();
+    assert_eq!(names, ["canvas_read", "canvas_review", "canvas_view", "describe", "find", "status"]);
+    // What is not listed is refused by the service, not by the list.
+    let refused = tools.call("canvas_create", json!({})).await.fails("forbidden");
+    assert_eq!(refused["retry"]["when"], "never");
+    assert!(refused["error"]["message"].as_str().expect("a text").contains("canvas:write"), "{refused}");
+}
+
+async fn an_unknown_tool_is_an_error_of_the_protocol(stack: &Stack) {
+    let user = stack.user().await;
+    let reply = user.mcp(WITH_HANDSHAKE, "tools/call", json!({"name": "rm", "arguments": {}})).await.json();
+    assert_eq!(reply["error"]["code"], -32602, "{reply}");
+}
+
+/// `canvas://<owner>/<id>` of a handle.
+fn address_of(canvas: &Value) -> String {
+    let (_, name) = canvas.as_str().expect("a handle").split_once(':').expect("a handle");
+    format!("canvas://{}", name.replace(':', "/"))
+}
+
+async fn resources_are_read_by_address(stack: &Stack) {
+    let user = stack.user().await;
+    let tools = tools_of(&user).await;
+    let (canvas, _, _) = board(&tools).await;
+    let address = address_of(&canvas);
+    let read = async |uri: String| {
+        user.mcp_result(STATELESS, "resources/read", json!({"uri": uri})).await["contents"][0].clone()
+    };
+    let listed = user.mcp_result(STATELESS, "resources/list", json!({})).await;
+    assert_eq!(listed["resources"][0]["uri"], format!("{address}/outline"), "{listed}");
+    assert_eq!((&listed["ttlMs"], &listed["cacheScope"]), (&json!(0), &json!("private")));
+    let outline = read(format!("{address}/outline")).await;
+    assert!(outline["text"].as_str().expect("a text").contains("boot.png"), "{outline}");
+    assert!(read(format!("{address}/review")).await["text"].as_str().expect("a text").contains("doneClaimAllowed"));
+    let render = read(format!("{address}/render.png")).await;
+    assert!(render["mimeType"] == "image/png" && render["blob"].as_str().expect("base64").starts_with("iVBOR"));
+    let templates = user.mcp_result(STATELESS, "resources/templates/list", json!({})).await;
+    assert_eq!(templates["resourceTemplates"].as_array().map(Vec::len), Some(5));
+    for missing in ["canvas://none/none/outline", "canvas://a/b/c/d", "file:///etc/passwd"] {
+        let reply = user.mcp(WITH_HANDSHAKE, "resources/read", json!({"uri": missing})).await.json();
+        assert_eq!(reply["error"]["code"], -32002, "{missing}: {reply}");
+    }
+}
+
+async fn prompts_are_listed_and_filled_in(stack: &Stack) {
+    let user = stack.user().await;
+    let list = user.mcp_result(STATELESS, "prompts/list", json!({})).await;
+    let names: Vec<&Value> = list["prompts"].as_array().expect("a list").iter().map(|prompt| &prompt["name"]).collect();
+    assert_eq!(names, ["moodboard", "product_shots", "storyboard", "fix_findings", "hand_over"]);
+    let arguments = json!({"name": "moodboard", "arguments": {"canvas": "canvas:a:b", "brief": "quiet"}});
+    let prompt = user.mcp_result(STATELESS, "prompts/get", arguments).await;
+    assert!(prompt["messages"][0]["content"]["text"].as_str().expect("a text").contains("\"quiet\""), "{prompt}");
+}
+
+/// The messages of a stream of the protocol.
+fn messages(stream: &str) -> Vec<Value> {
+    let data = stream.lines().filter_map(|line| line.strip_prefix("data: "));
+    data.filter_map(|data| serde_json::from_str(data).ok()).collect()
+}
+
+async fn progress_is_told_to_who_asks_for_it(stack: &Stack) {
+    let user = stack.user().await;
+    let tools = tools_of(&user).await;
+    let (canvas, revision, node) = board(&tools).await;
+    let arguments = json!({"canvas": canvas, "revision": revision, "action": "rotate", "inputs": [node], "params": {"degrees": 90}});
+    let params = json!({"name": "action_run", "arguments": arguments, "_meta": {"progressToken": "p1"}});
+    let reply = user.mcp(STATELESS, "tools/call", params).await.expect(200);
+    assert_eq!(reply.header("content-type"), Some("text/event-stream"));
+    let sent = messages(std::str::from_utf8(&reply.body).expect("UTF-8"));
+    let (last, told_before) = sent.split_last().expect("messages");
+    assert!(!told_before.is_empty());
+    for (index, message) in told_before.iter().enumerate() {
+        assert_eq!(message["method"], "notifications/progress", "{message}");
+        assert_eq!(message["params"]["progressToken"], "p1");
+        assert_eq!(message["params"]["progress"].as_f64(), Some(index as f64 + 1.0), "it grows");
+    }
+    assert_eq!(told(&last["result"]).ok()["status"], "succeeded");
+}
+
+async fn a_subscription_tells_of_changes(stack: &Stack) {
+    let user = stack.user().await;
+    let tools = tools_of(&user).await;
+    let made = tools.ok("canvas_create", json!({})).await;
+    let uri = format!("{}/outline", address_of(&made["canvas"]));
+    let params = json!({"notifications": {"resourceSubscriptions": [uri, "https://elsewhere.example"]}});
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": STATELESS,
+        "io.modelcontextprotocol/clientInfo": {"name": "e2e", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let mut params = params;
+    params["_meta"] = meta;
+    let message = json!({"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": params});
+    let request = user.post("/mcp").header("accept", "application/json, text/event-stream");
+    let request = request.header("mcp-protocol-version", STATELESS).header("mcp-method", "subscriptions/listen");
+    let mut stream = request.body("application/json", message.to_string()).streamed().await;
+    assert_eq!(stream.status(), 200);
+    let mut received = String::new();
+    let mut until = async |count: usize| {
+        let enough = |text: &str| text.matches("notifications/resources/updated").count() >= count;
+        while !enough(&received) {
+            let piece = tokio::time::timeout(Duration::from_secs(20), stream.chunk()).await.expect("in time");
+            received.push_str(std::str::from_utf8(&piece.expect("reads").expect("goes on")).expect("UTF-8"));
+        }
+        received.clone()
+    };
+    // The present state, then each change.
+    until(1).await;
+    let operations = json!([{"type": "canvas.update", "title": "New"}]);
+    tools
+        .ok("canvas_edit", json!({"canvas": made["canvas"], "revision": made["revision"], "operations": operations}))
+        .await;
+    let received = until(2).await;
+    assert!(received.contains(&uri) && !received.contains("elsewhere"), "{received}");
+}
+
+async fn requests_of_tools_are_logged_with_their_surface(stack: &Stack) {
+    let user = stack.user().await;
+    Tools::of(&user, STATELESS).await.ok("status", json!({})).await;
+    let log = stack.log(e2e::Part(e2e::Kind::Gateway, 0));
+    let of_token = |line: &&str| line.contains(&user.token_id) && line.contains("request done");
+    let lines: Vec<&str> = log.lines().filter(of_token).collect();
+    assert!(lines.iter().any(|line| line.contains("/mcp")), "{lines:?}");
+    assert!(
+        lines.iter().any(|line| line.contains("/auth/status") && line.contains("surface") && line.contains("tool")),
+        "{lines:?}"
+    );
+}
+
+async fn a_page_for_models_names_the_doors(stack: &Stack) {
+    let page = stack.anonymous().get("/llms.txt").await.expect(200);
+    let text = String::from_utf8(page.body.to_vec()).expect("UTF-8");
+    for part in ["# Canvas Service", "/mcp", "[Digest]", "openapi.json", "/docs", "`canvas_edit`"] {
+        assert!(text.contains(part), "{part}");
+    }
+}

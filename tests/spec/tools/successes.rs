@@ -1,0 +1,357 @@
+//! The success of each tool. Every value is held against the output schema of its tool.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use e2e::tools::{STATELESS, Told, Tools};
+use e2e::{Stack, User, pictures, suite};
+use serde_json::{Value, json};
+use testkit::Answer;
+
+use super::board;
+
+suite! {
+    successes on Stack::builder().image_workers(1).video_workers(1).receivers(1);
+    status_tells_who_and_what,
+    things_are_found_and_described,
+    a_canvas_is_made_read_edited_and_reviewed,
+    a_canvas_and_a_picture_are_seen,
+    a_long_outline_is_cut_at_a_line,
+    an_upload_is_stored_once,
+    pictures_and_products_are_imported,
+    an_action_makes_its_own_target,
+    pictures_are_generated_edited_and_varied,
+    a_video_is_generated,
+    a_recipe_is_forked_made_and_run,
+    work_is_started_awaited_and_canceled,
+    elements_are_saved_and_managed,
+}
+
+/// Tools whose successes are checked.
+struct Checked(Tools);
+
+impl Checked {
+    async fn of(user: &User) -> Self {
+        Self(Tools::of(user, STATELESS).await)
+    }
+
+    async fn call(&self, tool: &str, arguments: Value) -> Told {
+        let told = self.0.call(tool, arguments).await;
+        assert!(!told.failed, "{tool}: {}", told.value);
+        let schema = &self.0.outputs()[&json!(tool).to_string()];
+        let validator = jsonschema::draft202012::new(schema).expect("a schema");
+        let errors: Vec<String> = validator.iter_errors(&told.value).map(|error| error.to_string()).collect();
+        assert!(errors.is_empty(), "{tool}: {errors:?}: {}", told.value);
+        // A host without structured content loses nothing.
+        assert!(
+            told.content[0]["text"].as_str().is_some_and(|text| !text.is_empty() && text.len() <= 32 * 1024),
+            "{tool}"
+        );
+        told
+    }
+
+    async fn ok(&self, tool: &str, arguments: Value) -> Value {
+        self.call(tool, arguments).await.value
+    }
+}
+
+async fn status_tells_who_and_what(stack: &Stack) {
+    let user = stack.user().await;
+    stack.grant(&user.uid, 7).await;
+    let status = Checked::of(&user).await.ok("status", json!({})).await;
+    assert_eq!((&status["credit"], &status["token"], &status["running"]), (&json!(7), &json!("e2e"), &json!([])));
+    assert_eq!(status["scopes"].as_array().map(Vec::len), Some(8));
+    let poor = stack.user_with("asset:read").await;
+    let status = Checked::of(&poor).await.ok("status", json!({})).await;
+    assert_eq!(status["scopes"], json!(["asset:read"]), "without the right to list runs");
+}
+
+async fn things_are_found_and_described(stack: &Stack) {
+    let user = stack.user().await;
+    let tools = Checked::of(&user).await;
+    let (canvas, revision, node) = board(&tools.0).await;
+    let arguments = json!({"canvas": canvas, "revision": revision, "action": "rotate", "inputs": [node], "params": {"degrees": 90}});
+    let run = tools.ok("action_run", arguments).await["run"].clone();
+    let element = tools.ok("element_save", json!({"name": "Calm", "type": "style", "guidelines": "quiet"})).await;
+    tools.ok("element_manage", json!({"do": "collection.create", "target": "Shelf"})).await;
+    let found = async |arguments: Value| tools.ok("find", arguments).await["items"].clone();
+    assert_eq!(found(json!({"kind": "canvas", "query": "BOARD"})).await[0]["handle"], canvas);
+    assert_eq!(found(json!({"kind": "canvas", "query": "nothing like it"})).await, json!([]));
+    assert_eq!(found(json!({"kind": "element", "query": "calm"})).await[0]["versionHandle"], element["version"]);
+    assert_eq!(found(json!({"kind": "collection"})).await[0]["name"], "Shelf");
+    assert_eq!(found(json!({"kind": "run", "canvas": canvas})).await[0]["run"], run);
+    let asset = found(json!({"kind": "asset", "canvas": canvas, "query": "boot"})).await[0]["handle"].clone();
+    for (kind, query) in [("recipe", "hero"), ("action", "resize"), ("model", "sketch")] {
+        let items = found(json!({"kind": kind, "query": query})).await;
+        let handle = items[0]["handle"].as_str().expect("a handle");
+        let facts = tools.ok("describe", json!({"handle": handle})).await;
+        assert_eq!((&facts["kind"], handle.starts_with(kind)), (&json!(kind), true), "{handle}");
+    }
+    for handle in [&asset, &run, &element["element"], &element["version"]] {
+        let facts = tools.ok("describe", json!({"handle": handle})).await["facts"].clone();
+        assert!(facts.is_object() && !facts.to_string().contains("previewUrl"), "{facts}");
+    }
+    // Pages continue where they ended.
+    let first = tools.ok("find", json!({"kind": "action", "limit": 5})).await;
+    let rest = tools.ok("find", json!({"kind": "action", "limit": 5, "cursor": first["cursor"]})).await;
+    assert_eq!((rest["items"].as_array().map(Vec::len), rest.get("cursor")), (Some(3), None));
+}
+
+async fn a_canvas_is_made_read_edited_and_reviewed(stack: &Stack) {
+    let user = stack.user().await;
+    let tools = Checked::of(&user).await;
+    let made = tools.ok("canvas_create", json!({"title": "Plan \"A\""})).await;
+    let operations = json!([
+        {"type": "node.create", "clientId": "a", "node": {"type": "text", "metadata": {"content": "say \"done\"\nnow"}}},
+        {"type": "node.create", "clientId": "b", "node": {"type": "sticky"}, "near": "a"},
+        {"type": "section.create", "clientId": "s", "title": "Ideas", "nodeIds": ["a", "b"]},
+        {"type": "connection.create", "fromNodeId": "a", "toNodeId": "b", "purpose": "list"},
+    ]);
+    let canvas = &made["canvas"];
+    let edit = json!({"canvas": canvas, "revision": made["revision"], "operations": operations});
+    let mut trial = edit.clone();
+    trial["dryRun"] = json!(true);
+    let tried = tools.ok("canvas_edit", trial).await;
+    assert_eq!(
+        (&tried["dryRun"], &tried["revision"], &tried["findings"]),
+        (&json!(true), &made["revision"], &json!([]))
+    );
+    let edited = tools.ok("canvas_edit", edit).await;
+    let created = edited["created"].as_object().expect("ids");
+    assert_eq!(created.keys().collect::<Vec<_>>(), ["a", "b", "s"]);
+    let read = tools.call("canvas_read", json!({"canvas": canvas})).await;
+    let outline = read.content[0]["text"].as_str().expect("a text").to_owned();
+    assert_eq!(read.value["outline"], outline, "both forms say the same");
+    assert!(outline.contains(r#""say \"done\"\nnow""#), "one line, in quotes: {outline}");
+    let section = tools.ok("canvas_read", json!({"canvas": canvas, "section": created["s"]})).await;
+    assert_eq!(section["outline"].as_str().expect("a text").lines().count(), 5);
+    let nodes = tools.ok("canvas_read", json!({"canvas": canvas, "nodes": [created["b"]]})).await;
+    assert_eq!(nodes["nodes"][0]["incoming"][0]["purpose"], "list", "{nodes}");
+    let changes = tools.ok("canvas_read", json!({"canvas": canvas, "since": made["revision"]})).await;
+    assert_eq!(changes["changes"]["nodes"].as_array().map(Vec::len), Some(3), "{changes}");
+    let review = tools.ok("canvas_review", json!({"canvas": canvas})).await;
+    assert_eq!((&review["doneClaimAllowed"], &review["revision"]), (&json!(true), &edited["revision"]));
+    // The address that people see names the canvas as well.
+    let url = format!("http://any.example/c/{}", canvas.as_str().expect("a handle")[7..].replace(':', "/"));
+    assert_eq!(tools.ok("canvas_read", json!({"canvas": url})).await["revision"], edited["revision"]);
+    let agent = tools.ok("canvas_create", json!({"agent": true})).await;
+    assert_eq!(tools.ok("canvas_create", json!({"agent": true})).await["canvas"], agent["canvas"]);
+}
+
+async fn a_canvas_and_a_picture_are_seen(stack: &Stack) {
+    let user = stack.user().await;
+    let tools = Checked::of(&user).await;
+    let (canvas, _, node) = board(&tools.0).await;
+    let seen = tools.call("canvas_view", json!({"canvas": canvas, "width": 300, "labels": true})).await;
+    assert_eq!(seen.value["labels"], json!({"1": node}));
+    assert_eq!(pictures::size(&seen.pictures()[0]).0, 300);
+    let part = tools.call("canvas_view", json!({"canvas": canvas, "nodes": [node]})).await;
+    assert_eq!(part.pictures().len(), 1);
+    let asset = tools.ok("find", json!({"kind": "asset", "canvas": canvas})).await["items"][0]["handle"].clone();
+    let seen = tools.call("canvas_view", json!({"asset": asset})).await;
+    assert_eq!(seen.value["mediaType"], "image/jpeg");
+    let link = seen.content.iter().find(|part| part["type"] == "resource_link").expect("a link");
+    let (_, name) = asset.as_str().expect("a handle").split_once(':').expect("a handle");
+    assert_eq!(link["uri"], format!("canvas://asset/{}", name.replace(':', "/")));
+}
+
+async fn a_long_outline_is_cut_at_a_line(stack: &Stack) {
+    let user = stack.user().await;
+    let tools = Checked::of(&user).await;
+    let made = tools.ok("canvas_create", json!({})).await;
+    let node =
+        |at: usize| json!({"type": "node.create", "node": {"type": "text", "position": {"x": 400 * at, "y": 0}}});
+    let operations: Vec<Value> = (0..200).map(node).collect();
+    let edit = json!({"canvas": made["canvas"], "revision": made["revision"], "operations": operations});
+    tools.ok("canvas_edit", edit).await;
+    let read = tools.ok("canvas_read", json!({"canvas": made["canvas"], "maxChars": 3000})).await;
+    let outline = read["outline"].as_str().expect("a text");
+    let (kept, last) = outline.rsplit_once('\n').expect("lines");
+    assert!(outline.len() <= 3000 && last.starts_with("… ") && last.contains("section="), "{last}");
+    assert!(
+        kept.lines().skip(1).all(|line| line.trim_start().starts_with('#') && line.ends_with("320x160")),
+        "whole lines"
+    );
+}
+
+async fn an_upload_is_stored_once(stack: &Stack) {
+    let user = stack.user().await;
+    let tools = Checked::of(&user).await;
+    let picture = STANDARD.encode(pictures::jpeg(60, 40));
+    let first = tools.ok("asset_upload", json!({"data": picture, "name": "näh.jpg"})).await;
+    assert_eq!((&first["name"], &first["width"], &first["height"]), (&json!("näh.jpg"), &json!(60), &json!(40)));
+    let again =
+        tools.ok("asset_upload", json!({"data": format!("data:image/jpeg;base64,{picture}"), "name": "näh.jpg"})).await;
+    assert_eq!((&again["asset"], &again["replayed"]), (&first["asset"], &json!(true)));
+}
+
+async fn pictures_and_products_are_imported(stack: &Stack) {
+    let user = stack.user().await;
+    let tools = Checked::of(&user).await;
+    let shop = stack.take_receiver();
+    shop.answer_with(|request| match request.path.as_str() {
+        "/boots.png" => Answer::status(200).header("content-type", "image/png").body(pictures::scene(320, 240, 1)),
+        "/boots" => {
+            let product =
+                json!({"@context": "https://schema.org", "@type": "Product", "name": "Boots", "image": ["/boots.png"]});
+            let page = format!("<script type='application/ld+json'>{product}</script>");
+            Answer::status(200).header("content-type", "text/html; charset=utf-8").body(page.into_bytes())
+        }
+        _ => Answer::status(404),
+    });
+    let made = tools.ok("canvas_create", json!({})).await;
+    let import =
+        |url: &str, form: &str| json!({"canvas": made["canvas"], "url": shop.url(url), "as": form, "title": "Boots"});
+    let image = tools.call("import_url", import("/boots.png", "image")).await;
+    assert_eq!((image.pictures().len(), image.value["images"].as_array().map(Vec::len)), (1, Some(1)));
+    assert_eq!(tools.ok("import_url", import("/boots.png", "image")).await["replayed"], true);
+    let pack = tools.ok("import_url", import("/boots", "product")).await;
+    assert!(pack["status"] == "succeeded" && pack["section"].is_string(), "{pack}");
+}
+
+async fn an_action_makes_its_own_target(stack: &Stack) {
+    let user = stack.user().await;
+    let tools = Checked::of(&user).await;
+    let (canvas, revision, node) = board(&tools.0).await;
+    // As the outline has it.
+    let plain = node.as_str().expect("a handle").trim_start_matches("node:").to_owned();
+    let arguments = json!({
+        "canvas": canvas, "revision": revision, "action": "resize", "inputs": [plain], "params": {"width": 100},
+        "place": {"title": "Small"},
+    });
+    let made = tools.call("action_run", arguments).await;
+    let output = &made.value["outputs"][0];
+    assert_eq!(
+        (&made.value["status"], &output["width"], &made.value["creditCost"]),
+        (&json!("succeeded"), &json!(100), &json!(0))
+    );
+    assert_eq!(made.pictures().len(), 1);
+    let read = tools.ok("canvas_read", json!({"canvas": canvas, "nodes": [output["node"]]})).await;
+    assert_eq!(
+        (&read["nodes"][0]["title"], &read["nodes"][0]["incoming"][0]["from"]),
+        (&json!("Small"), &node),
+        "{read}"
+    );
+}
+
+async fn pictures_are_generated_edited_and_varied(stack: &Stack) {
+    let user = stack.user().await;
+    stack.grant(&user.uid, 100).await;
+    let tools = Checked::of(&user).await;
+    let (canvas, mut revision, node) = board(&tools.0).await;
+    for (mode, more) in [
+        ("generate", json!({"prompt": "a harbor", "count": 2})),
+        ("edit", json!({"prompt": "at night", "references": [{"handle": node, "role": "identity"}]})),
+        ("variations", json!({"references": [node], "count": 3, "maxCredits": 50})),
+    ] {
+        let mut arguments = json!({"canvas": canvas, "revision": revision, "mode": mode, "model": "sketch"});
+        arguments.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+        let made = tools.call("image_generate", arguments).await;
+        let count = more["count"].as_u64().unwrap_or(1) as usize;
+        assert_eq!(
+            (&made.value["status"], made.pictures().len()),
+            (&json!("succeeded"), count),
+            "{mode}: {}",
+            made.value
+        );
+        assert_eq!(made.value["standIn"], true, "{mode}");
+        assert!(made.value["creditCost"].as_i64() > Some(0), "{mode}");
+        revision = made.value["revision"].clone();
+    }
+}
+
+async fn a_video_is_generated(stack: &Stack) {
+    let user = stack.user().await;
+    stack.grant(&user.uid, 100).await;
+    let tools = Checked::of(&user).await;
+    let (canvas, _, node) = board(&tools.0).await;
+    let arguments =
+        json!({"model": "animatic", "prompt": "a walk", "durationSeconds": 2, "canvas": canvas, "firstFrame": node});
+    let made = tools.ok("video_generate", arguments.clone()).await;
+    assert!(made["status"] == "succeeded" && made["outputs"][0]["downloadUrl"].is_string(), "{made}");
+    assert_eq!(tools.ok("video_generate", arguments.clone()).await["run"], made["run"]);
+    let mut another = arguments;
+    another["attempt"] = json!(2);
+    another["wait"] = json!(0);
+    assert_ne!(tools.ok("video_generate", another).await["run"], made["run"]);
+}
+
+async fn a_recipe_is_forked_made_and_run(stack: &Stack) {
+    let user = stack.user().await;
+    stack.grant(&user.uid, 100).await;
+    let tools = Checked::of(&user).await;
+    let (canvas, revision, node) = board(&tools.0).await;
+    let fork = json!({"canvas": canvas, "revision": revision, "fork": "recipe:product-hero-shot"});
+    let forked = tools.ok("workflow_create", fork).await;
+    assert!(!forked["changedNodes"].as_array().expect("ids").is_empty());
+    let workflow = json!({
+        "canvas": canvas, "name": "Line", "inputs": [{"key": "topic", "label": "Topic", "type": "text", "useAsDefault": false}],
+        "outputs": [{"key": "line", "label": "Line", "type": "text", "prompt": "One line on {{topic}}", "inputKeys": ["topic"]}],
+    });
+    let made = tools.ok("workflow_create", workflow).await;
+    assert!(
+        made["recipe"].as_str().is_some_and(|recipe| recipe.starts_with("recipe:")) && made["instance"].is_string(),
+        "{made}"
+    );
+    let run =
+        json!({"canvas": canvas, "revision": made["revision"], "recipe": made["recipe"], "inputs": {"topic": "rope"}});
+    let run = tools.ok("recipe_run", run).await;
+    assert!(run["status"] == "succeeded" && run["outputs"][0]["text"].is_string(), "{run}");
+    let hero = json!({"canvas": canvas, "revision": run["revision"], "recipe": "recipe:product-hero-shot", "inputs": {"pack": node}});
+    let hero = tools.call("recipe_run", hero).await;
+    assert!(hero.value["status"] == "succeeded" && !hero.pictures().is_empty(), "{}", hero.value);
+}
+
+async fn work_is_started_awaited_and_canceled(stack: &Stack) {
+    let user = stack.user().await;
+    stack.grant(&user.uid, 100).await;
+    let tools = Checked::of(&user).await;
+    let (canvas, revision, _) = board(&tools.0).await;
+    let start = |revision: &Value, prompt: &str| json!({"canvas": canvas, "revision": revision, "mode": "generate", "model": "sketch", "prompt": prompt, "wait": 0});
+    let started = tools.ok("image_generate", start(&revision, "one")).await;
+    assert_eq!((&started["status"], &started["next"][0]["tool"]), (&json!("queued"), &json!("run_wait")), "{started}");
+    let waited = tools.call("run_wait", started["next"][0]["arguments"].clone()).await;
+    assert_eq!((&waited.value["runs"][0]["status"], waited.pictures().len()), (&json!("succeeded"), 1));
+    let started = tools.ok("image_generate", start(&started["revision"], "two")).await;
+    let canceled = tools.ok("run_cancel", json!({"run": started["run"], "removeTargets": true})).await;
+    // It may have been over already.
+    assert_ne!(canceled["status"], "queued", "{canceled}");
+}
+
+async fn elements_are_saved_and_managed(stack: &Stack) {
+    let user = stack.user().await;
+    let tools = Checked::of(&user).await;
+    let picture = STANDARD.encode(pictures::png(40, 40));
+    let asset = tools.ok("asset_upload", json!({"data": picture})).await["asset"].clone();
+    let shelf =
+        tools.ok("element_manage", json!({"do": "collection.create", "target": "Shelf"})).await["handle"].clone();
+    let save = json!({"name": "Mug", "type": "product/object", "sources": [asset], "collections": [shelf]});
+    let first = tools.ok("element_save", save.clone()).await;
+    assert_eq!(first["collections"].as_array().map(Vec::len), Some(1));
+    let mut revised = save;
+    revised["element"] = first["element"].clone();
+    revised["guidelines"] = json!("Blue.");
+    let second = tools.ok("element_save", revised).await;
+    assert_eq!(
+        (&second["element"], second["version"].as_str().map(|it| it.ends_with("@v2"))),
+        (&first["element"], Some(true))
+    );
+    let manage = |what: &str, target: &Value, more: Value| {
+        let mut arguments = json!({"do": what, "target": target});
+        arguments.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+        arguments
+    };
+    let element = &first["element"];
+    assert_eq!(
+        tools.ok("element_manage", manage("archive", element, json!({"confirm": true}))).await["lifecycle"],
+        "archived"
+    );
+    assert_eq!(tools.ok("element_manage", manage("restore", element, json!({}))).await["lifecycle"], "active");
+    assert_eq!(
+        tools.ok("element_manage", manage("collection.rename", &shelf, json!({"name": "Top"}))).await["name"],
+        "Top"
+    );
+    assert_eq!(
+        tools.ok("element_manage", manage("collection.delete", &shelf, json!({"confirm": true}))).await["deleted"],
+        true
+    );
+}
