@@ -4,10 +4,13 @@ import statistics
 import sys
 import traceback
 
+from ground import SERVICE, Tools
 from tasks import TASKS, judge
 
 CALLS_MEDIAN_MAX = 12
 TOKENS_MEDIAN_MAX = 25_000
+# Of the list of tools.
+LIST_TOKENS_MAX = 6000
 
 
 def main(only):
@@ -26,6 +29,11 @@ def main(only):
     print(f"   {'':14}{'calls':>8}{'written':>10}{'read':>10}   claims done")
     for name, calls, written, read, done in rows:
         print(f"   {name:14}{calls:8}{written:10}{read:10}   {done}")
+    listed = Tools(SERVICE["baseUrl"], SERVICE["token"])
+    listed.list()
+    print(f"   {'list of tools':14}{listed.read:28}")
+    if listed.read > LIST_TOKENS_MAX:
+        failures.append(f"the list of tools has {listed.read} tokens, more than {LIST_TOKENS_MAX}")
     calls, tokens = (statistics.median(values) for values in zip(*((row[1], row[2] + row[3]) for row in rows)))
     print(f"   {'median':14}{calls:8.0f}{tokens:20.0f}")
     if calls > CALLS_MEDIAN_MAX:
