@@ -1,11 +1,13 @@
-"""Does the ten tasks with the scripted agent and judges them; see tests/agents/tools."""
+"""Does the ten tasks with an agent and judges them; see tests/agents/tools."""
 
+import functools
 import statistics
 import sys
 import traceback
 
+import tasks
 from ground import SERVICE, Tools
-from tasks import TASKS, judge
+from model import Model
 
 CALLS_MEDIAN_MAX = 12
 TOKENS_MEDIAN_MAX = 25_000
@@ -15,12 +17,12 @@ LIST_TOKENS_MAX = 6000
 
 def main(only):
     rows, failures = [], []
-    for task in TASKS:
+    for task in tasks.TASKS:
         if only and task.__name__ not in only:
             continue
         try:
             account, agent, canvas = task()
-            if not judge(account, agent, canvas):
+            if not tasks.judge(account, agent, canvas):
                 failures.append(f"{task.__name__}: a false claim: {agent.report}")
             rows.append((task.__name__, agent.tools.calls, agent.tools.written, agent.tools.read, agent.done))
         except Exception:
@@ -44,4 +46,8 @@ def main(only):
 
 
 if __name__ == "__main__":
-    sys.exit("\n".join(main(sys.argv[1:])) or 0)
+    only = sys.argv[1:]
+    if only[:1] == ["--model"]:
+        _, url, name, *only = only
+        tasks.Agent = functools.partial(Model, url, name)
+    sys.exit("\n".join(main(only)) or 0)
