@@ -20,6 +20,8 @@ class Tools:
         self.transcript = []
         # Is called before each call of a tool, with its name: what happens meanwhile.
         self.meanwhile = None
+        # The tool whose next answer is lost.
+        self.lost = None
 
     def send(self, method, params):
         """Sends a request on a connection of its own: nothing is kept on the other side."""
@@ -58,9 +60,8 @@ class Tools:
             raise Refused(method, response.status, answer)
         return answer["result"]
 
-    def cut(self, tool, /, **arguments):
-        """Calls a tool and loses its answer: the connection ends while the service is at work."""
-        self.calls += 1
+    def cut(self, tool, arguments):
+        """Sends a call and loses its answer: the connection ends while the service is at work."""
         connection = self.send("tools/call", {"name": tool, "arguments": arguments})
         time.sleep(0.2)
         connection.close()
@@ -75,6 +76,10 @@ class Tools:
         self.calls += 1
         if self.meanwhile:
             self.meanwhile(tool)
+        if tool == self.lost:
+            self.lost = None
+            self.cut(tool, arguments)
+            return True, "The connection was lost before the answer came.", []
         result = self.request("tools/call", {"name": tool, "arguments": arguments})
         text = "".join(part["text"] for part in result["content"] if part["type"] == "text")
         self.written += tokens(f"{tool} {json.dumps(arguments, separators=(',', ':'))}")

@@ -105,9 +105,10 @@ class Agent:
             "canvas": canvas, "revision": revision, "mode": "variations", "model": "sketch", "count": 4,
             "references": [{"handle": product, "role": "identity"}],
         }
-        # The stream breaks: nobody knows what has become of the call. It is repeated as it was.
-        self.tools.cut("image_generate", **call)
-        made = self.tools.ok("image_generate", **call)
+        failed, made, _ = self.tools.call("image_generate", **call)
+        if failed:
+            # The answer is lost: nobody knows what has become of the call. It is repeated as it was.
+            made = self.tools.ok("image_generate", **call)
         while made["status"] not in ("succeeded", "canceled"):
             made = self.tools.ok("run_wait", runs=[made["run"]])["runs"][0]
         self.claim(canvas)

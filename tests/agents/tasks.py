@@ -104,6 +104,7 @@ def variations():
     account = Account(credit=100)
     agent, canvas, _ = agent_on(account, "Product", [])
     product = account.picture("boot.png", canvas=canvas)["node"]
+    agent.tools.lost = "image_generate"
     agent.variations(handle(account, canvas))
     [run] = account.runs()
     assert run["outputs"] == {"total": 4, "done": 4, "failed": 0} and account.spent() == run["creditCost"], run

@@ -1,23 +1,28 @@
-"""Does the ten tasks with the scripted agent and judges them; see tests/agents/tools."""
+"""Does the ten tasks with an agent and judges them; see tests/agents/tools."""
 
+import functools
 import statistics
 import sys
 import traceback
 
-from tasks import TASKS, judge
+import tasks
+from ground import SERVICE, Tools
+from model import Model
 
 CALLS_MEDIAN_MAX = 12
 TOKENS_MEDIAN_MAX = 25_000
+# Of the list of tools.
+LIST_TOKENS_MAX = 6000
 
 
 def main(only):
     rows, failures = [], []
-    for task in TASKS:
+    for task in tasks.TASKS:
         if only and task.__name__ not in only:
             continue
         try:
             account, agent, canvas = task()
-            if not judge(account, agent, canvas):
+            if not tasks.judge(account, agent, canvas):
                 failures.append(f"{task.__name__}: a false claim: {agent.report}")
             rows.append((task.__name__, agent.tools.calls, agent.tools.written, agent.tools.read, agent.done))
         except Exception:
@@ -26,6 +31,11 @@ def main(only):
     print(f"   {'':14}{'calls':>8}{'written':>10}{'read':>10}   claims done")
     for name, calls, written, read, done in rows:
         print(f"   {name:14}{calls:8}{written:10}{read:10}   {done}")
+    listed = Tools(SERVICE["baseUrl"], SERVICE["token"])
+    listed.list()
+    print(f"   {'list of tools':14}{listed.read:28}")
+    if listed.read > LIST_TOKENS_MAX:
+        failures.append(f"the list of tools has {listed.read} tokens, more than {LIST_TOKENS_MAX}")
     calls, tokens = (statistics.median(values) for values in zip(*((row[1], row[2] + row[3]) for row in rows)))
     print(f"   {'median':14}{calls:8.0f}{tokens:20.0f}")
     if calls > CALLS_MEDIAN_MAX:
@@ -36,4 +46,8 @@ def main(only):
 
 
 if __name__ == "__main__":
-    sys.exit("\n".join(main(sys.argv[1:])) or 0)
+    only = sys.argv[1:]
+    if only[:1] == ["--model"]:
+        _, url, name, *only = only
+        tasks.Agent = functools.partial(Model, url, name)
+    sys.exit("\n".join(main(only)) or 0)

@@ -33,10 +33,14 @@ impl Entry {
         }
         let validator = jsonschema::draft202012::new(&Value::Object(input.clone()))
             .expect("a derived schema is valid: a test compiles each");
-        let mut annotations = ToolAnnotations::new().read_only(T::HINTS.reads).open_world(T::HINTS.reaches_out);
-        // Of a tool that only reads, these say nothing.
-        if !T::HINTS.reads {
-            annotations = annotations.destructive(T::HINTS.destroys).idempotent(T::HINTS.repeats);
+        // What equals the protocol's default is left out, except for what a host may ask a person about.
+        let mut annotations = ToolAnnotations::new().open_world(T::HINTS.reaches_out);
+        match T::HINTS.reads {
+            true => annotations = annotations.read_only(true),
+            false => annotations = annotations.destructive(T::HINTS.destroys),
+        }
+        if T::HINTS.repeats && !T::HINTS.reads {
+            annotations = annotations.idempotent(true);
         }
         let definition = rmcp::model::Tool::new(T::NAME, T::ABOUT, input)
             .with_title(T::TITLE)
@@ -117,7 +121,7 @@ mod tests {
     use super::*;
 
     /// Each host reads the whole list before its first call.
-    const LIST_BYTES_MAX: usize = 24_000;
+    const LIST_BYTES_MAX: usize = 20_000;
 
     const NAMES: [&str; 19] = [
         "status",

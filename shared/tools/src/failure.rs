@@ -158,10 +158,11 @@ impl From<Error> for Failure {
     }
 }
 
-/// The details without what is too long to read: the review, and findings beyond the first.
+/// The details without what a tool does not need: the review, paths, and findings beyond the first.
 fn shortened(mut details: Value) -> Value {
     if let Some(details) = details.as_object_mut() {
         details.remove("completionReview");
+        details.remove("changesUrl");
         if let Some(Value::Array(findings)) = details.get_mut("findings") {
             findings.retain(|finding| finding["severity"] == "error");
             findings.truncate(FINDINGS_MAX);

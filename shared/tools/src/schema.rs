@@ -17,15 +17,20 @@ pub fn of_arguments<T: JsonSchema>() -> Map<String, Value> {
     object(SchemaSettings::draft2020_12(), T::json_schema, RecursiveTransform(shorten))
 }
 
-/// The schema of the answer `T`: its members with their types. What is within them says by its names what it is.
+/// The schema of the answer `T`: the members that it always has, with their types. That they are always there is not said again by
+/// `required`: it would be a sixth of the list. What is within them says by its names what it is.
 pub fn of_answer<T: JsonSchema>() -> Map<String, Value> {
     let settings = SchemaSettings::draft2020_12().for_serialize();
     let mut schema = object(settings, T::json_schema, RecursiveTransform(shorten));
-    for member in schema.get_mut("properties").and_then(Value::as_object_mut).into_iter().flat_map(Map::values_mut) {
-        *member = match member.get("type") {
-            Some(kind) => json!({"type": kind}),
-            None => json!({}),
-        };
+    let always = schema.remove("required").unwrap_or_default();
+    if let Some(Value::Object(members)) = schema.get_mut("properties") {
+        members.retain(|name, _| always.as_array().is_some_and(|always| always.contains(&json!(name))));
+        for member in members.values_mut() {
+            *member = match member.get("type") {
+                Some(kind) => json!({"type": kind}),
+                None => json!({}),
+            };
+        }
     }
     schema
 }

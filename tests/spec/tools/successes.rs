@@ -41,6 +41,9 @@ impl Checked {
         let validator = jsonschema::draft202012::new(schema).expect("a schema");
         let errors: Vec<String> = validator.iter_errors(&told.value).map(|error| error.to_string()).collect();
         assert!(errors.is_empty(), "{tool}: {errors:?}: {}", told.value);
+        // All that the schema names is there.
+        let named = schema["properties"].as_object().expect("members");
+        assert!(!named.is_empty() && named.keys().all(|name| told.value.get(name).is_some()), "{tool}: {}", told.value);
         // A host without structured content loses nothing.
         assert!(
             told.content[0]["text"].as_str().is_some_and(|text| !text.is_empty() && text.len() <= 32 * 1024),
