@@ -186,7 +186,15 @@ async fn file_names_are_decoded_and_cleaned(stack: &Stack) {
             assert_eq!((reply.status, &reply.json()["asset"]["name"]), (201, &json!(kept)), "{sent}");
         }
     }
-    for bad in ["n".repeat(256), "%C3%BC".repeat(256), "%F0%9F%98%80".repeat(256), "%C3".into(), "%zz".into(), "100%".into(), "%ff%fe".into()] {
+    for bad in [
+        "n".repeat(256),
+        "%C3%BC".repeat(256),
+        "%F0%9F%98%80".repeat(256),
+        "%C3".into(),
+        "%zz".into(),
+        "100%".into(),
+        "%ff%fe".into(),
+    ] {
         let refused = upload("x-service-file-name", &bad).await.expect(400);
         assert_eq!(refused.json()["error"]["code"], "input_validation_error", "{bad}");
     }
