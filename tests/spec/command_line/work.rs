@@ -1,0 +1,198 @@
+//! Work that is started, waited for and followed.
+
+use std::fs;
+
+use e2e::api::text;
+use e2e::{PATIENCE, Shell, Stack, suite};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, BufReader};
+
+use super::{nodes, person, picture};
+
+suite! {
+    work on Stack::builder().image_workers(1).video_workers(1).receivers(1);
+    an_action_runs_and_its_result_is_named,
+    paid_work_needs_an_agreement_off_a_terminal,
+    a_recipe_runs_with_its_inputs,
+    a_video_is_made_and_downloaded,
+    a_terminal_shows_pictures_bars_and_questions,
+    events_are_one_line_each_and_end_with_what_is_waited_for,
+    a_webhook_is_forwarded_with_the_signature_of_the_secret,
+}
+
+suite! {
+    waiting on Stack::builder();
+    work_that_was_canceled_is_exit_status_1,
+    a_wait_that_is_given_up_is_exit_status_9_and_cancels_nothing,
+    an_interrupt_is_exit_status_130_and_cancels_nothing,
+}
+
+async fn an_action_runs_and_its_result_is_named(stack: &Stack) {
+    let (_, shell, canvas) = person(stack).await;
+    let source = picture(&shell, &canvas).await;
+    let run = ["action", "run", "resize", &source, "--param", "width=32", "--on", &canvas];
+    let done = shell.run(&[&run[..], &["--json"]].concat()).await.json();
+    assert_eq!((text(&done, "/status"), &done["images"][0]["width"]), ("succeeded", &json!(32)));
+    let graph = shell.run(&["show", &canvas, "--json"]).await.json();
+    assert_eq!(text(&graph, "/canvas/connections/0/purpose"), "flow", "the result is connected to its source");
+    let quote = shell.run(&[&run[..], &["--dry-run", "--json"]].concat()).await.json();
+    assert_eq!(quote["creditCost"], 0);
+    let people =
+        shell.run(&["action", "run", "resize", &source, "-p", "width=16", "--on", &canvas]).await.expect(0).stdout;
+    assert!(people.contains("succeeded") && people.contains("16x12"), "{people}");
+    let refused =
+        shell.run(&["action", "run", "resize", &source, "-p", "width=0", "--on", &canvas, "--json"]).await.error(3);
+    assert_eq!(text(&refused, "/fields/0/field"), "params.width");
+    shell.run(&["action", "run", "resize", &source, "-p", "width", "--on", &canvas]).await.expect(2);
+}
+
+async fn paid_work_needs_an_agreement_off_a_terminal(stack: &Stack) {
+    let (user, shell, canvas) = person(stack).await;
+    let generate = ["generate", "--prompt", "a kite", "--model", "sketch", "--on", &canvas, "--json"];
+    let refused = shell.run(&generate).await.error(2);
+    assert!(text(&refused, "/message").contains("--yes"), "{refused}");
+    let dear = shell.run(&[&generate[..], &["--yes", "--max-credits", "0"]].concat()).await.error(7);
+    assert_eq!(text(&dear, "/code"), "payment_required");
+    let quote = shell.run(&[&generate[..], &["--dry-run"]].concat()).await.json();
+    assert_eq!(quote["creditCost"], 1);
+    assert!(user.get("/runs").await.ok()["runs"].as_array().is_some_and(Vec::is_empty), "nothing was started");
+    let done = shell.run(&[&generate[..], &["--yes"]].concat()).await.json();
+    assert_eq!((text(&done, "/status"), &done["creditCost"]), ("succeeded", &json!(1)));
+    let unknown = ["generate", "--prompt", "a kite", "--model", "nope", "--on", &canvas, "--yes"];
+    shell.run(&unknown).await.expect(2);
+}
+
+async fn a_recipe_runs_with_its_inputs(stack: &Stack) {
+    let (_, shell, canvas) = person(stack).await;
+    let shown = shell.run(&["recipe", "show", "ad-copy-and-banner", "--json"]).await.json();
+    let key = text(&shown, "/recipe/inputs/0/key").to_owned();
+    let input = format!("{key}=-");
+    let run = ["recipe", "run", "ad-copy-and-banner", "--input", &input, "--on", &canvas, "--yes", "--json"];
+    let done = shell.told(&run, "A mug for early risers").await.json();
+    assert_eq!((text(&done, "/status"), text(&done, "/operation")), ("succeeded", "recipe"));
+    assert_eq!(text(&done, "/inputs/0/summary"), "A mug for early risers");
+    let forked = shell.run(&["recipe", "fork", "ad-copy-and-banner", "--on", &canvas, "--json"]).await.json();
+    assert!(forked["changedNodeIds"].as_array().is_some_and(|nodes| !nodes.is_empty()));
+    shell.run(&["recipe", "run", "nope", "--on", &canvas, "--yes"]).await.expect(5);
+}
+
+async fn a_video_is_made_and_downloaded(stack: &Stack) {
+    let (_, shell, _) = person(stack).await;
+    let video = ["video", "--prompt", "a walk", "--model", "animatic", "--yes", "-o", "film.mp4", "--quiet"];
+    shell.run(&video).await.expect(0);
+    let film = fs::read(shell.home().join("film.mp4")).expect("a film");
+    assert_eq!(&film[4..8], b"ftyp");
+}
+
+async fn a_terminal_shows_pictures_bars_and_questions(stack: &Stack) {
+    let (user, shell, canvas) = person(stack).await;
+    let shell = shell.with("TERM", "xterm-kitty").with("COLUMNS", "120");
+    shell.run(&["node", "add", "text", "--text", "hello", "--on", &canvas]).await.expect(0);
+    let picture = shell.typed(&["view", &canvas, "--width", "256"], "").await.expect(0).stdout;
+    assert!(picture.starts_with("\u{1b}_Gf=100,a=T,m=1;iVBORw0KGgo"), "{picture:?}");
+    let shell = shell.with("TERM", "xterm-256color");
+    let link = shell.typed(&["view", &canvas], "").await.expect(0).stdout;
+    assert!(link.contains("\u{1b}]8;;http") && link.contains("--output FILE"), "{link:?}");
+    let generate = ["generate", "--prompt", "a kite", "--model", "sketch", "--on", &canvas];
+    let refused = shell.typed(&generate, "n\n").await.expect(2).stdout;
+    assert!(refused.contains("This costs 1 credit. Go on? [y/N]"), "{refused}");
+    assert!(user.get("/runs").await.ok()["runs"].as_array().is_some_and(Vec::is_empty), "nothing was started");
+    let agreed = shell.typed(&generate, "y\n").await.expect(0).stdout;
+    assert!(agreed.contains("succeeded (1 credit)"), "{agreed}");
+    assert!(agreed.contains(" % "), "a bar is drawn: {agreed:?}");
+    let quiet = shell.typed(&[&generate[..], &["--yes", "--quiet"]].concat(), "").await.expect(0).stdout;
+    assert!(!quiet.contains(" % "), "{quiet:?}");
+}
+
+async fn events_are_one_line_each_and_end_with_what_is_waited_for(stack: &Stack) {
+    let (_, shell, canvas) = person(stack).await;
+    let source = picture(&shell, &canvas).await;
+    let started = shell
+        .run(&["action", "run", "rotate", &source, "-p", "degrees=90", "--on", &canvas, "--no-wait"])
+        .await
+        .expect(0);
+    let run = started.stdout.trim().to_owned();
+    let lines = shell.run(&["watch", &run, "--json"]).await.expect(0).lines();
+    let last = lines.last().expect("a line");
+    assert_eq!((text(last, "/event"), text(last, "/data/status")), ("run", "succeeded"));
+    // A run that is over is told, too.
+    let again = shell.run(&["watch", &run, "--json"]).await.expect(0).lines();
+    assert_eq!(text(&again[0], "/data/status"), "succeeded");
+    let waited = shell.run(&["watch", &canvas, "--timeout", "1", "--json"]).await.expect(9);
+    assert_eq!(text(&waited.lines()[0], "/event"), "canvas");
+}
+
+async fn a_webhook_is_forwarded_with_the_signature_of_the_secret(stack: &Stack) {
+    const SECRET: &str = "a secret of the receiver's own";
+    let (_, shell, canvas) = person(stack).await;
+    let source = picture(&shell, &canvas).await;
+    let receiver = stack.take_receiver();
+    shell.file("ca.pem", receiver.ca_pem());
+    let trusted = shell.home().join("ca.pem").display().to_string();
+    let shell = shell.with("SSL_CERT_FILE", &trusted);
+    let listen = ["listen", "--forward-to", &receiver.url("/hook?a=b"), "--secret", SECRET];
+    let mut listening = shell.start(&listen);
+    let mut said = BufReader::new(listening.stderr.take().expect("a pipe")).lines();
+    let first = said.next_line().await.expect("reads").expect("a line");
+    assert!(first.contains("Webhooks of runs"), "{first}");
+    let done =
+        shell.run(&["action", "run", "rotate", &source, "-p", "degrees=90", "--on", &canvas, "--json"]).await.json();
+    let requests = receiver.wait_for(1, PATIENCE).await;
+    listening.kill().await.expect("ends");
+    requests[0].verify_signature(SECRET).expect("is signed");
+    let event: Value = serde_json::from_slice(&requests[0].body).expect("JSON");
+    assert_eq!((text(&event, "/type"), &event["data"]["run"]["run"]), ("image_job.succeeded", &done["run"]));
+    assert!(event["data"]["run"]["images"][0]["previewUrl"].is_null(), "a preview URL is never sent");
+}
+
+async fn started(shell: &Shell, canvas: &str) -> Vec<String> {
+    let source = picture(shell, canvas).await;
+    ["action", "run", "rotate", &source, "-p", "degrees=90", "--on", canvas].map(str::to_owned).to_vec()
+}
+
+async fn work_that_was_canceled_is_exit_status_1(stack: &Stack) {
+    let (_, shell, canvas) = person(stack).await;
+    let source = picture(&shell, &canvas).await;
+    let started = shell
+        .run(&["action", "run", "rotate", &source, "-p", "degrees=90", "--on", &canvas, "--no-wait"])
+        .await
+        .expect(0);
+    let run = started.stdout.trim();
+    assert!(run.starts_with("run:"), "{run}");
+    let waiting = shell.start(&["run", "wait", run, "--json"]);
+    let canceled = shell.run(&["run", "cancel", run, "--remove-targets", "--json"]).await.json();
+    assert_eq!(text(&canceled, "/status"), "canceled");
+    let output = waiting.wait_with_output().await.expect("ends");
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(nodes(&shell, &canvas).await.len(), 1, "its empty target is gone");
+    let shown = shell.run(&["run", "show", run]).await.expect(0).stdout;
+    assert!(shown.contains("canceled"), "{shown}");
+}
+
+async fn a_wait_that_is_given_up_is_exit_status_9_and_cancels_nothing(stack: &Stack) {
+    let (user, shell, canvas) = person(stack).await;
+    let run = started(&shell, &canvas).await;
+    let run: Vec<&str> = run.iter().map(String::as_str).chain(["--timeout", "1"]).collect();
+    let given_up = shell.run(&run).await.expect(9);
+    assert!(given_up.stderr.contains("canvas run wait run:"), "{}", given_up.stderr);
+    let runs = user.get("/runs").await.ok();
+    assert_eq!((runs["runs"].as_array().map(Vec::len), text(&runs, "/runs/0/status")), (Some(1), "queued"));
+    shell.run(&["run", "wait", text(&runs, "/runs/0/handle"), "--timeout", "0"]).await.expect(9);
+}
+
+async fn an_interrupt_is_exit_status_130_and_cancels_nothing(stack: &Stack) {
+    let (user, shell, canvas) = person(stack).await;
+    let run = started(&shell, &canvas).await;
+    let run: Vec<&str> = run.iter().map(String::as_str).collect();
+    let waiting = shell.start(&run);
+    let first = super::repetition::first_run(&user).await;
+    // The wait has begun when the record has been read.
+    tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    let pid = waiting.id().expect("is running").to_string();
+    tokio::process::Command::new("kill").args(["-INT", &pid]).status().await.expect("interrupts");
+    let output = waiting.wait_with_output().await.expect("ends");
+    assert_eq!(output.status.code(), Some(130));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains(&format!("canvas run cancel {first}")), "{said}");
+    assert_eq!(text(&user.get("/runs").await.ok(), "/runs/0/status"), "queued");
+}
