@@ -85,7 +85,7 @@ scene("a run is canceled with its empty nodes, after a question", async ({ page,
   const question = page.getByRole("dialog", { name: "Cancel generate?" });
   await question.getByLabel("Also delete the empty nodes that were made for it").waitFor();
   await isAccessible();
-  await question.getByRole("button", { name: "Keep it" }).press("Enter");
+  await question.getByRole("button", { name: "Keep" }).press("Enter");
   await question.waitFor({ state: "detached" });
   await run.getByRole("button", { name: "Cancel" }).press("Enter");
   await question.getByRole("button", { name: "Cancel it" }).press("Enter");
