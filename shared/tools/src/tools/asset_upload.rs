@@ -123,6 +123,10 @@ async fn bytes_of(call: &Call, arguments: &Arguments) -> Result<Bytes> {
         }
         (None, Some(path), Some(root)) => {
             let (root, path) = (root.clone(), path.clone());
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "beside a local caller there is no service whose bounded pool it could use"
+            )]
             let read = tokio::task::spawn_blocking(move || root.read(Path::new(&path), FILE_MAX)).await;
             let read = read.unwrap_or_else(|error| Err(error.to_string()));
             read.map(Bytes::from).map_err(|why| Failure::argument("path", why))
