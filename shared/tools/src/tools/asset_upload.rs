@@ -125,7 +125,7 @@ async fn bytes_of(call: &Call, arguments: &Arguments) -> Result<Bytes> {
             let (root, path) = (root.clone(), path.clone());
             #[expect(
                 clippy::disallowed_methods,
-                reason = "a file of whoever runs the command line, not in a process of the service"
+                reason = "beside a local caller there is no service whose bounded pool it could use"
             )]
             let read = tokio::task::spawn_blocking(move || root.read(Path::new(&path), FILE_MAX)).await;
             let read = read.unwrap_or_else(|error| Err(error.to_string()));
