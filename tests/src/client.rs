@@ -234,6 +234,8 @@ impl Reply {
         let (method, path) = self.name.split_once(' ').expect("a name is method and path");
         let path = path.strip_prefix(API_ROOT).map(|rest| rest.split('?').next().unwrap_or_default());
         let is_json = self.header("content-type") == Some("application/json") && !self.body.is_empty();
+        // A test that asks for compression reads the bytes itself.
+        let is_json = is_json && self.header("content-encoding").is_none();
         // `E2E_BIN_DIR` has the processes of another release, whose answers are not of this contract.
         if let Some(path) = path.filter(|_| is_json && std::env::var_os("E2E_BIN_DIR").is_none())
             && let Err(error) = answers::check(method, path, self.status, &self.body)

@@ -156,7 +156,7 @@ async fn a_refusal_says_what_the_service_said() {
 
 #[tokio::test]
 async fn pages_are_read_as_they_are_needed() {
-    let page = |items: Value, next: Value| json!({"canvases": items, "page": {"limit": 2, "nextCursor": next}});
+    let page = |items: Value, next: Value| json!({"canvases": items, "page": {"limit": 2, "hasMore": !next.is_null(), "nextCursor": next}});
     let script =
         Script::default().then(200, &page(json!([1, 2]), json!("n"))).then(200, &page(json!([3]), Value::Null));
     let client = script.client();

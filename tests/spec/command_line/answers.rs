@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{nodes, person, picture};
 
 suite! {
-    commands on Stack::builder();
+    commands on Stack::builder().image_workers(1);
     a_canvas_is_made_changed_shown_and_listed,
     json_is_the_answer_of_the_service,
     text_of_others_cannot_control_the_terminal,
@@ -39,7 +39,7 @@ async fn a_canvas_is_made_changed_shown_and_listed(stack: &Stack) {
     shell.run(&["node", "set", &brief, "--title", "New brief", "--on", &canvas]).await.expect(0);
     shell.run(&["node", "move", &brief, "-40", "800", "--on", &canvas]).await.expect(0);
     let found = nodes(&shell, &canvas).await;
-    assert_eq!((text(&found[0], "/title"), &found[0]["position"]), ("New brief", &json!({"x": -40, "y": 800})));
+    assert_eq!((text(&found[0], "/title"), &found[0]["position"]), ("New brief", &json!({"x": -40.0, "y": 800.0})));
     assert_eq!(text(&found[1], "/metadata/content"), "from a pipe");
     let other = text(&found[1], "/handle").to_owned();
     let connected = shell.run(&["connect", &brief, &other, "--on", &canvas]).await.expect(0);
@@ -253,7 +253,7 @@ async fn a_review_that_says_no_is_exit_status_1(stack: &Stack) {
         json!([0, 10].map(|x| json!({"type": "node.create", "node": {"type": "text", "position": {"x": x, "y": 0}}})));
     shell.told(&["apply", "-", "--on", &canvas, "--force"], &two.to_string()).await.expect(0);
     let reviewed = shell.run(&["review", &canvas]).await.expect(1);
-    assert!(reviewed.stdout.contains("error "), "{}", reviewed.stdout);
+    assert!(reviewed.stdout.contains("agent_overlap"), "{}", reviewed.stdout);
     shell.run(&["review", &canvas, "--json"]).await.expect(1);
 }
 

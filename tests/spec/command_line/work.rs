@@ -64,14 +64,14 @@ async fn paid_work_needs_an_agreement_off_a_terminal(stack: &Stack) {
 
 async fn a_recipe_runs_with_its_inputs(stack: &Stack) {
     let (_, shell, canvas) = person(stack).await;
-    let shown = shell.run(&["recipe", "show", "ad-copy-and-banner", "--json"]).await.json();
+    let shown = shell.run(&["recipe", "show", "storyboard", "--json"]).await.json();
     let key = text(&shown, "/recipe/inputs/0/key").to_owned();
     let input = format!("{key}=-");
-    let run = ["recipe", "run", "ad-copy-and-banner", "--input", &input, "--on", &canvas, "--yes", "--json"];
-    let done = shell.told(&run, "A mug for early risers").await.json();
+    let run = ["recipe", "run", "storyboard", "--input", &input, "--on", &canvas, "--yes", "--json"];
+    let done = shell.told(&run, "A boat leaves the harbor at dawn").await.json();
     assert_eq!((text(&done, "/status"), text(&done, "/operation")), ("succeeded", "recipe"));
-    assert_eq!(text(&done, "/inputs/0/summary"), "A mug for early risers");
-    let forked = shell.run(&["recipe", "fork", "ad-copy-and-banner", "--on", &canvas, "--json"]).await.json();
+    assert_eq!(text(&done, "/inputs/0/summary"), "A boat leaves the harbor at dawn");
+    let forked = shell.run(&["recipe", "fork", "storyboard", "--on", &canvas, "--json"]).await.json();
     assert!(forked["changedNodeIds"].as_array().is_some_and(|nodes| !nodes.is_empty()));
     shell.run(&["recipe", "run", "nope", "--on", &canvas, "--yes"]).await.expect(5);
 }
@@ -89,7 +89,7 @@ async fn a_terminal_shows_pictures_bars_and_questions(stack: &Stack) {
     let shell = shell.with("TERM", "xterm-kitty").with("COLUMNS", "120");
     shell.run(&["node", "add", "text", "--text", "hello", "--on", &canvas]).await.expect(0);
     let picture = shell.typed(&["view", &canvas, "--width", "256"], "").await.expect(0).stdout;
-    assert!(picture.starts_with("\u{1b}_Gf=100,a=T,m=1;iVBORw0KGgo"), "{picture:?}");
+    assert!(picture.starts_with("\u{1b}_Gf=100,a=T,m=0;iVBORw0KGgo"), "{picture:?}");
     let shell = shell.with("TERM", "xterm-256color");
     let link = shell.typed(&["view", &canvas], "").await.expect(0).stdout;
     assert!(link.contains("\u{1b}]8;;http") && link.contains("--output FILE"), "{link:?}");

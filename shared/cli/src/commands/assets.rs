@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
+use client::Answer;
+use client::answers::AssetRead;
 use futures_util::{StreamExt, stream};
 use serde_json::Value;
 
@@ -25,12 +27,11 @@ pub async fn run(context: &Context, asset: Asset) -> Outcome {
             let mut ended = uploads.buffered(UPLOADS);
             let mut first = None;
             while let Some(outcome) = ended.next().await {
-                if let Err(failure) = outcome {
+                match outcome {
+                    Ok(answer) => context.output.answer(&answer, uploaded),
                     // Each file that fails is named; the others are uploaded nevertheless.
-                    match first {
-                        None => first = Some(failure),
-                        Some(_) => failure.report(context.output.json),
-                    }
+                    Err(failure) if first.is_some() => failure.report(context.output.json),
+                    Err(failure) => first = Some(failure),
                 }
             }
             first.map_or(Ok(()), Err)
@@ -80,7 +81,7 @@ pub async fn run(context: &Context, asset: Asset) -> Outcome {
 }
 
 /// Uploads a file. Its key is the hash of its name, content and canvas, so that a repetition is answered from the record of the first.
-async fn upload(context: &Context, path: &PathBuf, on: Option<&str>, again: bool) -> Outcome {
+async fn upload(context: &Context, path: &PathBuf, on: Option<&str>, again: bool) -> Outcome<Answer<AssetRead>> {
     let bytes = Bytes::from(tokio::fs::read(path).await.map_err(|error| file(path, &error))?);
     let Some(media_type) = client::media_type(&bytes) else {
         return Err(Failure::Usage(format!("{}: is not a PNG, JPEG, WebP or GIF picture", path.display())));
@@ -101,25 +102,21 @@ async fn upload(context: &Context, path: &PathBuf, on: Option<&str>, again: bool
         .on_sent(move |at| sent.set_position(at as u64))
         .await;
     bar.finish_and_clear();
-    let answer = answer?;
-    context.output.answer(&answer, |it| {
-        let node = text(&it["asset"]["node"]);
-        let again = if it["replayed"] == true { " (uploaded before)" } else { "" };
-        format!(
-            "{}{} {}{again}",
-            text(&it["asset"]["handle"]),
-            if node.is_empty() { node } else { format!(" {node}") },
-            name
-        )
-    });
-    Ok(())
+    Ok(answer?)
+}
+
+fn uploaded(answer: &Value) -> String {
+    let asset = &answer["asset"];
+    let again = if answer["replayed"] == true { "(uploaded before)".to_owned() } else { String::new() };
+    let parts = [text(&asset["handle"]), text(&asset["node"]), text(&asset["name"]), again];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
 fn name_of(path: &Path) -> String {
     path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// A name as its header carries it: percent-encoded UTF-8 (docs/reference/assets.md#file-name).
+/// A name as its header carries it: percent-encoded UTF-8 (docs/reference/assets.md#file-names).
 fn encoded(name: &str) -> String {
     name.bytes()
         .map(

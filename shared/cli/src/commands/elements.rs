@@ -52,7 +52,7 @@ pub async fn element(context: &Context, element: Element) -> Outcome {
         }
         Element::Update { element, name, kind, sources, guidelines } => {
             let known = context.client.get_element(&element).await?.json();
-            let members = ["name", "type", "sourceAssetIds", "guidelines", "collectionIds"];
+            let members = ["name", "type", "sourceAssetIds", "guidelines"];
             let mut content = picked(&known["element"], &members);
             let given = [
                 ("name", name.map(Value::from)),

@@ -12,6 +12,7 @@
 mod supervise;
 
 use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -30,12 +31,14 @@ pub struct Lifecycle {
     tasks: Tasks,
     /// Tasks that the others need until they have ended.
     support: Tasks,
+    /// Listened to since the beginning, so that a signal while the process still starts counts, too.
+    signals: Arc<Mutex<Option<Signals>>>,
 }
 
 impl Lifecycle {
-    /// A lifecycle without tasks.
+    /// A lifecycle without tasks, which listens to signals from now on. Needs a runtime.
     pub fn new() -> Self {
-        Self::default()
+        Self { signals: Arc::new(Mutex::new(Signals::listen().ok())), ..Self::default() }
     }
 
     /// Canceled when shutdown begins: take no new work, finish the work in progress.
@@ -82,7 +85,8 @@ impl Lifecycle {
     /// Like [`run`](Self::run), then runs `last` in the rest of the grace period, for example to
     /// report how the tasks ended.
     pub async fn run_then(self, grace: Duration, last: impl Future<Output = ()>) -> ExitCode {
-        let mut signals = match Signals::listen() {
+        let listened = self.signals.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let mut signals = match listened.map_or_else(Signals::listen, Ok) {
             Ok(signals) => signals,
             Err(error) => {
                 tracing::error!(error = %error, "cannot listen for signals");
@@ -137,6 +141,7 @@ impl Lifecycle {
 }
 
 /// SIGTERM (orchestrators) and SIGINT (terminals).
+#[derive(Debug)]
 struct Signals {
     terminate: Signal,
     interrupt: Signal,
