@@ -2,7 +2,7 @@
 
 from client import Events, key
 from pictures import PHOTOS
-from common import BOARD, CAPTION, RECIPE, SIZES, image_port, nodes_in, revision_in
+from common import BOARD, CANCELED, CAPTION, RECIPE, SIZES, image_port, nodes_in, revision_in
 
 
 class Agent:
@@ -85,10 +85,14 @@ class Agent:
         place = {"near": source, "title": "Variation"}
         # The second run waits behind the first, so it is still to be done when it is canceled.
         wanted = self.start("/images/variations", **vary, place=place | {"count": 3})["run"]
-        unwanted = self.start("/images/variations", **vary, place=place | {"count": 4})["run"]
+        started = self.start("/images/variations", **vary, place=place | {"count": 4})
+        unwanted = started["run"]
         self.client.call("DELETE", f"/runs/{unwanted}?removeTargets=true")
         self.events.wait(wanted)
-        self.events.wait(unwanted, status="canceled")
+        # On a busy machine it can have ended before its cancel arrived. Then its pictures go.
+        if self.events.wait(unwanted, statuses=CANCELED) == ["succeeded"]:
+            revision = self.client.get(f"/canvases/{self.canvas}/changes?since={started['canvasRevision']}")["revision"]
+            self.apply(self.canvas, revision, [{"type": "node.delete", "nodeId": node} for node in started["targets"]])
         self.client.get(f"/canvases/{self.canvas}/review")
         return unwanted
 

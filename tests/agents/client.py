@@ -132,10 +132,11 @@ class Events:
                     self.runs[event.get("run")] = event["status"]
                     self.changed.notify_all()
 
-    def wait(self, *runs, status="succeeded"):
-        """Waits until these runs have ended with this status."""
+    def wait(self, *runs, statuses=("succeeded",)):
+        """Waits until these runs have ended, each with one of these statuses, which it returns."""
         with self.changed:
             is_over = self.changed.wait_for(lambda: all(self.runs.get(run) in TERMINAL for run in runs), DEADLINE)
             assert is_over, f"not over after {DEADLINE} s: {self.runs}"
             ended = {run: self.runs[run] for run in runs}
-        assert set(ended.values()) == {status}, ended
+        assert set(ended.values()) <= set(statuses), ended
+        return list(ended.values())

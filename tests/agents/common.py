@@ -6,6 +6,8 @@ SIZES = {"Square": (1080, 1080), "Portrait": (1080, 1350), "Story": (1080, 1920)
 CAPTION = {"text": "Back to the harbor", "anchor": "bottom", "color": "#ffffff", "background": "#00000080", "size": 6}
 RECIPE = "Product hero shot"
 BOARD = "Moodboard"
+# How a run ends that is canceled at once: on a busy machine it can be over before the cancel arrives.
+CANCELED = ("canceled", "succeeded")
 
 NODE = re.compile(r'^\s*#\d+ (image|text) ([\w-]+) "(?:[^"\\]|\\.)*" ([-\d]+),([-\d]+) (\d+)x(\d+)', re.MULTILINE)
 
