@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import type { Page } from "playwright-core";
 
 import { node, openBoard, saved, titled, until } from "./board.ts";
-import { NOBODY, scene } from "./browser.ts";
+import { becomes, NOBODY, scene } from "./browser.ts";
 import { admin, apply, BASE_URL, makeBoard, png, read, send, signInLink, stranger } from "./service.ts";
 import { heading, signIn } from "./steps.ts";
 
@@ -45,7 +45,7 @@ scene("assets are shown as pictures, found by name and by canvas, and opened lar
   await tile(page, "harbor.png").waitFor();
   await page.getByText("640 × 480 · PNG").waitFor();
   await page.waitForFunction(() => document.querySelectorAll("main li img").length === 3);
-  assert.equal(await page.locator("#x").count(), 0, "a name is text");
+  await becomes(() => page.locator("#x").count(), 0, "a name is text");
   await isAccessible();
 
   await page.getByLabel("Search by name").fill("BOAT");
@@ -191,7 +191,7 @@ scene("an editor puts the pictures of a shared canvas on it, and not those of ot
   await panel.getByRole("button", { name: /ours.png/ }).click();
   await page.locator('.react-flow__node[aria-label*="ours.png"]').nth(1).waitFor();
   await saved(page);
-  assert.equal(await panel.getByRole("button", { name: /private.png/ }).count(), 0);
+  await becomes(() => panel.getByRole("button", { name: /private.png/ }).count(), 0);
 });
 
 scene("a session without asset:read or uploads is told so", async ({ page, expect }) => {
@@ -204,7 +204,7 @@ scene("a session without asset:read or uploads is told so", async ({ page, expec
   const { token } = await stranger("canvas:read,asset:read");
   await signIn(page, token, "/assets");
   await page.getByText("Uploading needs the scope image:generate or video:generate").waitFor();
-  assert.equal(await page.getByRole("button", { name: "Upload" }).count(), 0);
+  await becomes(() => page.getByRole("button", { name: "Upload" }).count(), 0);
   const { token: writer } = await stranger("canvas:read,canvas:write");
   const { canvas } = await send<{ canvas: { id: string; ownerUid: string } }>("POST", "/canvases", { title: "No assets" }, writer);
   await page.getByRole("button", { name: /^Account of/ }).click();

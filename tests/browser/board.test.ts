@@ -1,8 +1,8 @@
 /** The board: what a person changes, and what becomes of it. */
 import assert from "node:assert/strict";
 
-import { drag, dragBy, inView, middle, node, openBoard, path, saved, text, titled, until } from "./board.ts";
-import { NOBODY, scene } from "./browser.ts";
+import { box, drag, dragBy, inView, middle, node, openBoard, path, saved, text, titled, until } from "./board.ts";
+import { becomes, NOBODY, scene } from "./browser.ts";
 import { apply, type Graph, makeBoard, person, png, read, send, stranger } from "./service.ts";
 import { isLive, signIn } from "./steps.ts";
 
@@ -104,10 +104,9 @@ scene("a rectangle selects, corners resize, copies keep their connections", asyn
   const { canvas, ids, url } = await makeBoard("Gestures", [text("One", 0, 0), text("Two", 400, 0), text("Far", 0, 700)]);
   await apply(canvas, [{ type: "connection.create", fromNodeId: ids["One"], toNodeId: ids["Two"], purpose: "reference" }]);
   await openBoard(page, url);
-  const [one, two] = [await node(page, "One").boundingBox(), await node(page, "Two").boundingBox()];
-  assert(one && two);
+  const [one, two] = [await box(node(page, "One")), await box(node(page, "Two"))];
   await drag(page, { x: one.x - 20, y: one.y - 20 }, { x: two.x + two.width / 2, y: two.y + two.height + 20 });
-  assert.equal(await page.locator(".react-flow__node.selected").count(), 2);
+  await becomes(() => page.locator(".react-flow__node.selected").count(), 2);
   await page.keyboard.press("Control+d");
   const copied = await until(canvas, "two are copied", ({ nodes, connections }) => nodes.length === 5 && connections.length === 2);
   assert.deepEqual(copied.connections.map(({ purpose }) => purpose), ["reference", "reference"]);
@@ -147,7 +146,7 @@ scene("findings are shown, and room is made", async ({ page, expect, isAccessibl
   await page.getByRole("button", { name: "1 finding" }).click();
   const panel = page.getByRole("complementary", { name: "Findings" });
   await panel.getByRole("button", { name: "Show" }).click();
-  assert.equal(await page.locator(".react-flow__node.selected").count(), 2);
+  await becomes(() => page.locator(".react-flow__node.selected").count(), 2);
   await isAccessible();
   await panel.getByRole("button", { name: "Make room" }).click();
   await page.getByRole("button", { name: "No findings" }).waitFor();
@@ -168,7 +167,7 @@ scene("nodes are connected for every purpose that is possible", async ({ page, e
     await drag(page, await middle(node(page, "Photo").locator(".react-flow__handle.source")), await middle(node(page, "Film")));
     await page.getByRole("menu", { name: "Connect for" }).waitFor();
     if (index === 0) {
-      assert.deepEqual(await page.getByRole("menuitem").allTextContents(), ["Flow", "Reference", "Reference: Identity", "Reference: Construction", "Reference: Texture", "Reference: Fit", "Reference: Style", "List", "First frame", "Last frame"]);
+      await becomes(() => page.getByRole("menuitem").allTextContents(), ["Flow", "Reference", "Reference: Identity", "Reference: Construction", "Reference: Texture", "Reference: Fit", "Reference: Style", "List", "First frame", "Last frame"]);
       await isAccessible();
     }
     await page.getByRole("menuitem", { name: purpose, exact: true }).click();
@@ -312,7 +311,7 @@ scene("of ten thousand nodes, only those in view are rendered", async ({ page, e
   await page.getByRole("application", { name: "Board" }).waitFor();
   console.log(`10000 nodes are interactive after ${Date.now() - start} ms`);
   await isLive(page);
-  assert.equal(await page.locator(".react-flow__node").count(), 0, "from far away, nothing is rendered");
+  await becomes(() => page.locator(".react-flow__node").count(), 0, "from far away, nothing is rendered");
   await page.keyboard.press("Control+a");
   await page.keyboard.press("Escape");
   await page.keyboard.press("1");

@@ -1,5 +1,6 @@
 /** What the cases of the board do. */
 import assert from "node:assert/strict";
+import { isDeepStrictEqual } from "node:util";
 
 import type { Locator, Page } from "playwright-core";
 
@@ -22,24 +23,34 @@ export async function until(canvas: Canvas, what: string, holds: (graph: Graph &
   return graph;
 }
 
+/** Reads until it is there and the same twice: a board that is opened or zoomed moves for some frames. */
+async function atRest<T>(look: () => Promise<T | null>): Promise<T> {
+  let found = await look();
+  for (let before: T | null = null; !found || !isDeepStrictEqual(found, before); found = await look()) {
+    before = found;
+    await new Promise((resume) => setTimeout(resume, 50));
+  }
+  return found;
+}
+
+export const box = (target: Locator) => atRest(() => target.boundingBox());
+
 export async function middle(target: Locator): Promise<{ x: number; y: number }> {
-  const box = await target.boundingBox();
-  assert(box, "it is on the screen");
-  return { x: box.x + box.width / 2, y: box.y + box.height / 2 };
+  const { x, y, width, height } = await box(target);
+  return { x: x + width / 2, y: y + height / 2 };
 }
 
 /** The middle and the name of a node in the middle part of the board. */
-export async function inView(page: Page): Promise<{ x: number; y: number; name: string }> {
-  const found = await page.evaluate(() => {
-    for (const node of document.querySelectorAll(".react-flow__node")) {
-      const { left, top, width, height } = node.getBoundingClientRect();
-      if (left > 300 && left < 800 && top > 250 && top < 600) return { x: left + width / 2, y: top + height / 2, name: node.getAttribute("aria-label") ?? "" };
-    }
-    return undefined;
-  });
-  assert(found, "a node is in view");
-  return found;
-}
+export const inView = (page: Page): Promise<{ x: number; y: number; name: string }> =>
+  atRest(() =>
+    page.evaluate(() => {
+      for (const node of document.querySelectorAll(".react-flow__node")) {
+        const { left, top, width, height } = node.getBoundingClientRect();
+        if (left > 300 && left < 800 && top > 250 && top < 600) return { x: left + width / 2, y: top + height / 2, name: node.getAttribute("aria-label") ?? "" };
+      }
+      return null;
+    }),
+  );
 
 export async function drag(page: Page, from: { x: number; y: number }, to: { x: number; y: number }): Promise<void> {
   await page.mouse.move(from.x, from.y);

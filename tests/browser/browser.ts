@@ -9,6 +9,7 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { env } from "node:process";
 import { after, test } from "node:test";
+import { isDeepStrictEqual } from "node:util";
 
 import type { Browser, BrowserContext, Page } from "playwright-core";
 
@@ -80,6 +81,17 @@ export function scene(name: string, run: (scene: Scene) => Promise<void>, second
       for (const task of tasks) await task();
     }
   });
+}
+
+/** Reads until the answer is as expected, for at most 10 s: a page shows a change some frames after the event that causes it. */
+export async function becomes<T>(read: () => Promise<T>, expected: T, message?: string): Promise<void> {
+  const end = Date.now() + 10_000;
+  let found = await read();
+  while (!isDeepStrictEqual(found, expected) && Date.now() < end) {
+    await new Promise((resume) => setTimeout(resume, 50));
+    found = await read();
+  }
+  assert.deepEqual(found, expected, message);
 }
 
 /** Collects what is a failure in every case. */

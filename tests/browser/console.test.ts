@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 
 import type { Page } from "playwright-core";
 
-import { NOBODY, scene } from "./browser.ts";
+import { becomes, NOBODY, scene } from "./browser.ts";
 import { admin, BASE_URL, makeCanvas, person, reader, runAction, send, signInLink, stranger, TOKEN } from "./service.ts";
 import { field, heading, isLive, signIn } from "./steps.ts";
 
@@ -69,7 +69,7 @@ scene("a wrong token, a wrong link and something else are explained", async ({ p
   await field(page).fill("hello");
   await page.keyboard.press("Enter");
   await page.getByRole("alert").getByText("neither a sign-in link nor a token").waitFor();
-  assert.equal(await field(page).getAttribute("aria-invalid"), "true");
+  await becomes(() => field(page).getAttribute("aria-invalid"), "true");
   await isAccessible();
   await field(page).fill(`${TOKEN.slice(0, -4)}AAAA`);
   await page.keyboard.press("Enter");
@@ -111,14 +111,14 @@ scene("the keyboard alone signs in, finds a canvas, zooms it and reads its outli
   const scale = page.getByRole("button", { name: /%$/ });
   const before = await scale.textContent();
   await page.keyboard.press("+");
-  assert.notEqual(await scale.textContent(), before);
+  await becomes(async () => (await scale.textContent()) === before, false);
   await page.keyboard.press("0");
-  assert.equal(await scale.textContent(), before);
+  await becomes(() => scale.textContent(), before);
   await tabTo("button", /^Outline$/);
   await page.keyboard.press("Enter");
   await page.getByText("A quiet harbor at dawn.").waitFor();
   await page.keyboard.press("Escape");
-  assert.equal(await page.locator(":focus").textContent(), "Outline", "the focus returns");
+  await becomes(() => page.locator(":focus").textContent(), "Outline", "the focus returns");
 });
 
 scene("the result of an Action appears without a reload, in every tab over one stream", async ({ page, open, expect, isAccessible }) => {
@@ -192,7 +192,7 @@ scene("a canvas of another account and an unknown page look the same", async ({ 
   await isAccessible();
   await page.goto("/settings/unknown");
   await title.waitFor();
-  assert.equal(await page.getByRole("main").textContent(), text);
+  await becomes(() => page.getByRole("main").textContent(), text);
   await page.getByRole("link", { name: "All canvases" }).last().click();
   await page.getByRole("heading", { name: "No canvases yet" }).waitFor();
   await isAccessible();
@@ -225,13 +225,13 @@ scene("titles are text, and the list is searched and filtered", async ({ page, e
   await isAccessible();
   await page.getByLabel("Search by title").fill("AUTUMN");
   await page.getByRole("link", { name: /Autumn drop/ }).waitFor();
-  assert.equal(await page.getByRole("main").getByRole("link").count(), 1);
+  await becomes(() => page.getByRole("main").getByRole("link").count(), 1);
   await page.reload();
   await page.getByRole("link", { name: /Autumn drop/ }).waitFor();
-  assert.equal(await page.getByRole("main").getByRole("link").count(), 1, "the address keeps the search");
+  await becomes(() => page.getByRole("main").getByRole("link").count(), 1, "the address keeps the search");
   await page.getByText("Shared", { exact: true }).click();
   await page.getByRole("heading", { name: "No canvas matches" }).waitFor();
   await page.getByRole("button", { name: "Show all canvases" }).click();
   await page.getByRole("link", { name: /Autumn drop/ }).waitFor();
-  assert.equal(await page.getByRole("main").getByRole("link").count(), 3);
+  await becomes(() => page.getByRole("main").getByRole("link").count(), 3);
 });

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 
 import { node, openBoard, text, until } from "./board.ts";
-import { NOBODY, scene } from "./browser.ts";
+import { becomes, NOBODY, scene } from "./browser.ts";
 import { admin, makeBoard, png, send, stranger } from "./service.ts";
 import { heading, signIn } from "./steps.ts";
 
@@ -161,7 +161,7 @@ scene("a session without the scopes is told what it may not see or change", asyn
   const { token } = await stranger("canvas:read,element:read");
   await signIn(page, token, "/elements");
   await page.getByText("No Elements yet").waitFor();
-  assert.equal(await page.getByRole("button", { name: "New Element" }).count(), 0);
+  await becomes(() => page.getByRole("button", { name: "New Element" }).count(), 0);
   const other = await guest();
   await signIn(other, (await stranger("canvas:read")).token, "/elements");
   await other.getByText("This session may not see Elements").waitFor();

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 
 import { openBoard, path, ROOT, text, until } from "./board.ts";
-import { NOBODY, scene } from "./browser.ts";
+import { becomes, NOBODY, scene } from "./browser.ts";
 import { apply, makeBoard, makeCanvas, png, read, runAction, send } from "./service.ts";
 
 scene("every Action is run from its form, and a refusal is explained", async ({ page, expect, isAccessible }) => {
@@ -47,7 +47,7 @@ scene("every Action is run from its form, and a refusal is explained", async ({ 
   await panel.locator("form").getByLabel("Ratio", { exact: true }).fill("wide");
   await run.click();
   await panel.getByRole("alert").waitFor();
-  assert.equal(await panel.locator("[aria-invalid=true]").count(), 1);
+  await becomes(() => panel.locator("[aria-invalid=true]").count(), 1);
   await until(canvas, "the refused start leaves nothing", (graph) => graph.nodes.length === 10);
 });
 
@@ -75,7 +75,7 @@ scene("pictures are made from a prompt and references, for the price that is sho
   await runs.getByText("succeeded · 2 of 2").waitFor();
   await isAccessible();
   await runs.getByRole("button", { name: "Show" }).click();
-  assert.equal(await page.locator(".react-flow__node.selected").count(), 2);
+  await becomes(() => page.locator(".react-flow__node.selected").count(), 2);
   assert.deepEqual(
     after.connections.map(({ purpose, role }) => role ?? purpose).toSorted(),
     ["flow", "flow", "style", "style"],
@@ -107,11 +107,11 @@ scene("a picture is made again with what it was made with, and says how it was m
   await made.getByRole("button", { name: "Make again" }).press("Enter");
   const make = page.getByRole("complementary", { name: "Make" });
   await make.getByText(/^Again, like/).waitFor();
-  assert.equal(await make.getByLabel("Prompt").inputValue(), "A quiet harbor");
+  await becomes(() => make.getByLabel("Prompt").inputValue(), "A quiet harbor");
   const chosen = await make.getByRole("combobox").evaluateAll((all) => all.map((one) => (one as HTMLSelectElement).selectedOptions[0]?.textContent));
   assert(chosen[0]?.startsWith("Sketch"), chosen.join(", "));
   assert(chosen.includes("style") && chosen.includes("1536x1024"), chosen.join(", "));
-  assert(await make.getByLabel("2", { exact: true }).isChecked());
+  await becomes(() => make.getByLabel("2", { exact: true }).isChecked(), true);
   await isAccessible();
   await make.getByRole("button", { name: "Make · 2 credits" }).press("Enter");
   const after = await until(canvas, "two more pictures are made", ({ nodes }) => nodes.filter(({ asset }) => asset !== undefined).length === 5);
@@ -135,5 +135,5 @@ scene("the parameters of an Action are told by their names", async ({ page, expe
   await made.getByText(/^Made by an Action: resize 1/).waitFor();
   await made.getByText("Width").waitFor();
   await made.getByText("64", { exact: true }).waitFor();
-  assert.equal(await made.getByRole("button", { name: "Make again" }).count(), 0);
+  await becomes(() => made.getByRole("button", { name: "Make again" }).count(), 0);
 });

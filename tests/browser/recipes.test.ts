@@ -5,7 +5,7 @@ import { randomUUID } from "node:crypto";
 import type { Page } from "playwright-core";
 
 import { node, openBoard, path, ROOT, text, until } from "./board.ts";
-import { NOBODY, scene } from "./browser.ts";
+import { becomes, NOBODY, scene } from "./browser.ts";
 import { admin, apply, type Canvas, makeBoard, png, read, send, stranger, TOKEN } from "./service.ts";
 import { heading, signIn } from "./steps.ts";
 
@@ -53,7 +53,7 @@ scene("the gallery finds Recipes, and shows what they make, from what, and for w
   await page.getByLabel("Search Recipes").fill("CAPTION slogan");
   await storyboard.waitFor({ state: "detached" });
   await cards.filter({ hasText: "Slogan and caption" }).getByText("free", { exact: true }).waitFor();
-  assert.equal(await cards.count(), 1);
+  await becomes(() => cards.count(), 1);
   await page.getByLabel("Search Recipes").fill("nothing of this name");
   await heading2(page, "No Recipe matches");
   await page.getByRole("button", { name: "Show all Recipes" }).click();
@@ -72,7 +72,7 @@ scene("a Recipe is run from its page by keyboard, and a port without a value is 
   await page.keyboard.press("Enter");
   const subject = page.getByRole("textbox", { name: "Subject" });
   await page.getByRole("group", { name: "Subject" }).getByText("Write a text here.").waitFor();
-  assert.equal(await subject.getAttribute("aria-invalid"), "true");
+  await becomes(() => subject.getAttribute("aria-invalid"), "true");
   assert(await subject.evaluate((field) => field === document.activeElement), "the keyboard is in the field");
   await isAccessible();
   await page.keyboard.type("A cup of <b>coffee</b>");
@@ -82,7 +82,7 @@ scene("a Recipe is run from its page by keyboard, and a port without a value is 
   const progress = page.getByRole("region", { name: "Run", exact: true });
   await progress.getByText("Done", { exact: true }).waitFor();
   await progress.getByText("<b>coffee</b>").first().waitFor();
-  assert.equal(await progress.getByText("Stand-in").count(), 2);
+  await becomes(() => progress.getByText("Stand-in").count(), 2);
   await isAccessible();
   await page.reload();
   await progress.getByText("Done", { exact: true }).waitFor();
@@ -139,7 +139,7 @@ scene("a Recipe is run on the board with the selected text, beside it, and its i
   await panel.getByLabel("Search Recipes").fill("Two lines");
   await panel.getByRole("button", { name: /^Two lines/ }).click();
   await panel.getByRole("group", { name: "Subject" }).getByText("Brief", { exact: true }).waitFor();
-  assert.equal(await panel.getByLabel("Where the results go").locator("option:checked").textContent(), "Beside “Brief”");
+  await becomes(() => panel.getByLabel("Where the results go").locator("option:checked").textContent(), "Beside “Brief”");
   await panel.getByRole("button", { name: "Take Brief out of Subject" }).click();
   await panel.getByRole("button", { name: "Run · free" }).click();
   await panel.getByText("Write a text here.").waitFor();
@@ -211,10 +211,10 @@ scene("a Recipe is made from a Section by keyboard, and run", async ({ page, exp
   await page.keyboard.press("w");
   const panel = page.getByRole("complementary", { name: "Recipes" });
   await panel.getByRole("button", { name: "Make a Recipe from the selection" }).press("Enter");
-  assert.equal(await panel.getByLabel("Name of the Recipe").inputValue(), "Slogans");
+  await becomes(() => panel.getByLabel("Name of the Recipe").inputValue(), "Slogans");
   const [product, slogan] = [panel.getByRole("group", { name: "Product" }), panel.getByRole("group", { name: "Slogan" })];
-  assert.equal(await product.getByLabel("Role").inputValue(), "input");
-  assert(await slogan.getByRole("checkbox", { name: /^Product/ }).isChecked());
+  await becomes(() => product.getByLabel("Role").inputValue(), "input");
+  await becomes(() => slogan.getByRole("checkbox", { name: /^Product/ }).isChecked(), true);
   await panel.getByRole("button", { name: "Make the Recipe" }).press("Enter");
   await slogan.getByText("Write how it is made.").waitFor();
   const prompt = slogan.getByLabel("How it is made");
@@ -253,8 +253,8 @@ scene("a session without the scopes sees Recipes, and why it may not run them", 
   await signIn(page, await visitor("canvas:read"), "/recipes?recipe=storyboard");
   await heading(page, "Storyboard of a brief");
   await page.getByText("it lacks canvas:write, asset:read, image:generate").waitFor();
-  assert(await run(page).isDisabled());
-  assert.equal(await page.getByRole("button", { name: "Fork without running" }).count(), 0);
+  await becomes(() => run(page).isDisabled(), true);
+  await becomes(() => page.getByRole("button", { name: "Fork without running" }).count(), 0);
   expect(`404 GET ${ROOT}/recipes/nothing`);
   await page.goto("/recipes?recipe=nothing");
   await heading2(page, "There is nothing here for you");

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 
 import { node, openBoard, text, titled, until } from "./board.ts";
-import { NOBODY, scene } from "./browser.ts";
+import { becomes, NOBODY, scene } from "./browser.ts";
 import { apply, makeBoard, png, read, reader, send } from "./service.ts";
 import { signIn } from "./steps.ts";
 
@@ -20,7 +20,7 @@ scene("the review says whether the work is done, and room is made where a dry ru
   await signIn(viewer, await reader(), url);
   await viewer.getByRole("button", { name: "1 finding" }).click();
   await viewer.getByText("The work may not be reported as done yet.").waitFor();
-  assert.equal(await viewer.getByRole("button", { name: "Make room" }).count(), 0);
+  await becomes(() => viewer.getByRole("button", { name: "Make room" }).count(), 0);
   await panel.getByRole("button", { name: "Make room" }).click();
   await page.getByRole("button", { name: "No findings" }).waitFor();
   await review.getByText("The work may be reported as done.").waitFor();
@@ -91,8 +91,8 @@ scene("about what an Action will make is shown, and then its result over its sou
   const slider = panel.getByRole("slider", { name: "Before and after" });
   await slider.focus();
   await page.keyboard.press("ArrowRight");
-  assert.equal(await slider.inputValue(), "51");
+  await becomes(() => slider.inputValue(), "51");
   await page.keyboard.press("End");
-  assert.equal(await slider.getAttribute("aria-valuetext"), "100 percent before, 0 percent after");
+  await becomes(() => slider.getAttribute("aria-valuetext"), "100 percent before, 0 percent after");
   await isAccessible();
 });

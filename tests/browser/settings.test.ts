@@ -5,7 +5,7 @@ import { randomUUID } from "node:crypto";
 import type { Locator, Page } from "playwright-core";
 
 import { ALL_SCOPES, SCOPES } from "../../gateway/console/src/screens/settings/scopes.ts";
-import { NOBODY, scene } from "./browser.ts";
+import { becomes, NOBODY, scene } from "./browser.ts";
 import { admin, BASE_URL, makeCanvas, runAction, send, SHOP_URL, signInLink, stranger, succeeded } from "./service.ts";
 import { field, heading, isLive, signIn } from "./steps.ts";
 
@@ -46,11 +46,11 @@ scene("a token is shown once, works, and is refused once it is revoked", async (
   await page.getByRole("button", { name: "Read only" }).click();
   const box = (scope: string) => page.getByRole("checkbox", { name: scope, exact: true });
   await box("image:generate").check();
-  assert(await box("canvas:write").isChecked());
-  assert(await box("canvas:write").isDisabled());
+  await becomes(() => box("canvas:write").isChecked(), true);
+  await becomes(() => box("canvas:write").isDisabled(), true);
   await row(page, "canvas:write").getByText("Needed by image:generate.").waitFor();
   await box("image:generate").uncheck();
-  assert(!(await box("canvas:write").isChecked()));
+  await becomes(() => box("canvas:write").isChecked(), false);
   await isAccessible();
 
   expect("400 POST /console/tokens");
@@ -94,7 +94,7 @@ scene("a token is shown once, works, and is refused once it is revoked", async (
   await page.goto("/settings/tokens");
   await page.getByRole("button", { name: "Revoke <b>Campaign</b>" }).click();
   await isAccessible();
-  assert.equal(await page.locator(":focus").textContent(), "Keep");
+  await becomes(() => page.locator(":focus").textContent(), "Keep");
   await dialog(page).getByRole("button", { name: "Revoke" }).click();
   await page.getByText("1 of 20 active").waitFor();
   assert.equal(await statusOf(secret), 401);
@@ -121,7 +121,7 @@ scene("the scopes that the form adds are those that the service asks for, and th
   await page.getByLabel("Label", { exact: true }).fill("One too many");
   await page.getByRole("button", { name: "Create token" }).click();
   await page.getByRole("alert").waitFor();
-  assert.equal(await page.getByLabel("Label", { exact: true }).inputValue(), "One too many");
+  await becomes(() => page.getByLabel("Label", { exact: true }).inputValue(), "One too many");
 });
 
 scene("the keyboard alone makes a token and revokes it", async ({ page, expect }) => {
@@ -160,7 +160,7 @@ scene("the keyboard alone makes a token and revokes it", async ({ page, expect }
   await page.keyboard.press("Escape");
   // A closed dialog has no role before it is gone.
   await page.locator("dialog").waitFor({ state: "detached" });
-  assert.equal(await page.locator(":focus").getAttribute("aria-label"), "Revoke By keyboard", "the focus returns");
+  await becomes(() => page.locator(":focus").getAttribute("aria-label"), "Revoke By keyboard", "the focus returns");
   await page.keyboard.press("Enter");
   await tabTo("button", "Revoke");
   await page.keyboard.press("Enter");
@@ -253,7 +253,7 @@ scene("a canvas is shared by email from its header, and the role is changed and 
     await email.fill(wrong);
     await share.click();
     await dialog(page).getByText(what).waitFor();
-    assert.equal(await email.getAttribute("aria-invalid"), "true");
+    await becomes(() => email.getAttribute("aria-invalid"), "true");
     await email.fill("x");
     await dialog(page).getByText(what).waitFor({ state: "detached" });
   }
@@ -261,7 +261,7 @@ scene("a canvas is shared by email from its header, and the role is changed and 
   await page.keyboard.press("Enter");
   const role = dialog(page).getByLabel(`Role of ${friend.email}`);
   await role.waitFor();
-  assert.equal(await email.inputValue(), "");
+  await becomes(() => email.inputValue(), "");
   await isAccessible();
 
   // The member sees whose canvas it is, and has what the role gives.
@@ -362,7 +362,7 @@ scene("a canvas is deleted from the list once its owner has typed so", async ({ 
   const confirm = dialog(page).getByRole("button", { name: "Delete for good" });
   await dialog(page).getByText("2 nodes").waitFor();
   await isAccessible();
-  assert(await confirm.isDisabled());
+  await becomes(() => confirm.isDisabled(), true);
   await page.keyboard.type("delet");
   await page.keyboard.press("Enter");
   await dialog(page).waitFor();

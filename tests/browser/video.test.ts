@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import type { Page } from "playwright-core";
 
 import { middle, node, openBoard, ROOT, saved, text, titled, until } from "./board.ts";
-import { NOBODY, scene } from "./browser.ts";
+import { becomes, NOBODY, scene } from "./browser.ts";
 import { admin, apply, BASE_URL, makeBoard, png, read, send, stranger, TOKEN } from "./service.ts";
 
 const panel = (page: Page, name: string) => page.getByRole("complementary", { name });
@@ -39,10 +39,10 @@ scene("a video is made between two frames for the price on the button, and playe
   await chooseModel(page, "Animatic");
   await make.getByLabel("Prompt, from “Script”").waitFor();
   const uses = make.locator("fieldset", { hasText: "Noon" }).getByRole("combobox");
-  assert.deepEqual(await uses.evaluateAll((all) => all.map((one) => (one as HTMLSelectElement).value)), ["first", "last"]);
+  await becomes(() => uses.evaluateAll((all) => all.map((one) => (one as HTMLSelectElement).value)), ["first", "last"]);
   await uses.nth(0).selectOption("last frame");
   await make.getByText("A video has one last frame.").waitFor();
-  assert(await make.getByRole("button", { name: "Make · 1 credit" }).isDisabled());
+  await becomes(() => make.getByRole("button", { name: "Make · 1 credit" }).isDisabled(), true);
   await uses.nth(0).selectOption("first frame");
   await make.getByLabel("Seconds").selectOption("1");
   await make.getByLabel("Resolution").selectOption("480p");
@@ -147,7 +147,7 @@ scene("a video that fails says why, and a refused start leaves nothing", async (
   await make.getByLabel("Prompt").fill("a boat");
   await make.getByRole("button", { name: "Make · 1 credit" }).click();
   await make.getByRole("alert").waitFor();
-  assert.equal(await page.locator(".react-flow__node").count(), 0);
+  await becomes(() => page.locator(".react-flow__node").count(), 0);
 });
 
 scene("a video is played by who made it, and others are told so", async ({ page, guest, expect }) => {
@@ -183,5 +183,5 @@ scene("a session without video:generate makes pictures alone, and one without jo
   await node(page, "Hidden").getByText("This session may not see videos").waitFor();
   await page.getByRole("button", { name: "Make", exact: true }).click();
   await panel(page, "Make").getByLabel("Prompt").waitFor();
-  assert.equal(await panel(page, "Make").getByText("Video", { exact: true }).count(), 0);
+  await becomes(() => panel(page, "Make").getByText("Video", { exact: true }).count(), 0);
 });
