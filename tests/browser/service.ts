@@ -8,7 +8,7 @@ import { crc32, deflateSync } from "node:zlib";
 
 function needed(name: string): string {
   const value = env[name];
-  assert(value, `${name} is not set: these tests are started by tests/browser/run`);
+  assert(value, `${name} is not set: tests/browser/run and tests/mcp/run set it`);
   return value;
 }
 

@@ -1,0 +1,200 @@
+/** Hosts: programs that use the tools by a client of the protocol's own makers. */
+import { randomUUID } from "node:crypto";
+import { env } from "node:process";
+
+import { Client as Client2, type ClientOptions, StreamableHTTPClientTransport as Http2 } from "@modelcontextprotocol/client";
+import { StdioClientTransport as Stdio2 } from "@modelcontextprotocol/client/stdio";
+import { AjvJsonSchemaValidator as Validator2 } from "@modelcontextprotocol/client/validators/ajv";
+import { Client as Client1 } from "@modelcontextprotocol/sdk/client/index.js";
+import { StdioClientTransport as Stdio1 } from "@modelcontextprotocol/sdk/client/stdio.js";
+import { StreamableHTTPClientTransport as Http1 } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+import { AjvJsonSchemaValidator as Validator1 } from "@modelcontextprotocol/sdk/validation/ajv";
+
+import { CLIENT } from "./balancer.ts";
+
+export const STATELESS = "2026-07-28";
+const WITH_HANDSHAKE = "2025-11-25";
+
+export interface Tool {
+  name: string;
+  description?: string | undefined;
+  inputSchema: { properties?: Record<string, object> | undefined };
+  outputSchema?: { properties?: Record<string, object> } | undefined;
+}
+
+export interface Part {
+  type: string;
+  text?: string;
+  data?: string;
+  mimeType?: string;
+  uri?: string;
+}
+
+export interface Result {
+  content: Part[];
+  structuredContent?: Record<string, unknown>;
+  isError?: boolean;
+}
+
+export interface Progress {
+  progress: number;
+  message?: string | undefined;
+}
+
+interface Options {
+  signal?: AbortSignal;
+  onprogress?: (progress: Progress) => void;
+}
+
+/** What a client can do, whichever it is. */
+export interface Host {
+  /** The name that its messages have at the balancer; over standard streams they have none. */
+  id: string;
+  protocol: string | undefined;
+  server: { name: string } | undefined;
+  instructions: string | undefined;
+  capabilities: { resources?: { subscribe?: boolean | undefined } | undefined } | undefined;
+  /** What the client complains about. */
+  complaints: string[];
+  /** How many results it has held against the schema of their tool. */
+  validated: () => number;
+  tools: () => Promise<Tool[]>;
+  call: (name: string, args: object, options?: Options) => Promise<Result>;
+  resources: () => Promise<{ uri: string }[]>;
+  templates: () => Promise<{ uriTemplate: string }[]>;
+  read: (uri: string) => Promise<{ uri: string; mimeType?: string | undefined; text?: string; blob?: string }[]>;
+  subscribe: (uri: string) => Promise<object>;
+  /** Since 2026-07-28: calls `told` for each change of `uris`. */
+  follow: (uris: string[], told: (uri: string) => void) => Promise<{ accepted: string[]; close: () => Promise<void> }>;
+  prompts: () => Promise<{ name: string }[]>;
+  prompt: (name: string, args: Record<string, string>) => Promise<string>;
+  close: () => Promise<void>;
+}
+
+export interface Kind {
+  name: string;
+  version: string;
+  isLocal: boolean;
+  /** Whether it is the newest version of those with a handshake, or of those without. */
+  isNewest: boolean;
+  /** A host of the service at `url`. Over standard streams, it may read the files below `root`. */
+  connect: (url: string, token: string, root: string) => Promise<Host>;
+}
+
+const INFO = { name: "canvas-mcp-tests", version: "1" };
+
+/** The streams of `canvas mcp`. */
+const command = (url: string, token: string, root: string) => ({
+  command: env["CANVAS_BIN"] ?? "canvas",
+  args: ["mcp", "--root", root],
+  env: { CANVAS_BASE_URL: url, CANVAS_TOKEN: token },
+  stderr: "inherit" as const,
+});
+
+const headers = (id: string, token: string) => ({ requestInit: { headers: { Authorization: `Bearer ${token}`, [CLIENT]: id } } });
+
+/** Counts what a validator of the client does. */
+function counting<V extends { getValidator: Validator1["getValidator"] | Validator2["getValidator"] }>(validator: V, count: () => void): V {
+  const inner = validator.getValidator.bind(validator) as (schema: never) => (input: unknown) => unknown;
+  const getValidator = (schema: never) => {
+    const validate = inner(schema);
+    return (input: unknown) => {
+      count();
+      return validate(input);
+    };
+  };
+  return Object.assign(validator, { getValidator });
+}
+
+/** What both clients do alike. */
+const alike = (client: Client1 | Client2) => ({
+  server: client.getServerVersion(),
+  instructions: client.getInstructions(),
+  capabilities: client.getServerCapabilities(),
+  tools: async () => (await client.listTools()).tools as Tool[],
+  resources: async () => (await client.listResources()).resources,
+  templates: async () => (await client.listResourceTemplates()).resourceTemplates,
+  read: async (uri: string) => (await client.readResource({ uri })).contents,
+  subscribe: (uri: string) => client.subscribeResource({ uri }),
+  prompts: async () => (await client.listPrompts()).prompts,
+  async prompt(name: string, args: Record<string, string>) {
+    const { messages } = await client.getPrompt({ name, arguments: args });
+    return messages.map(({ content }) => (content.type === "text" ? content.text : "")).join("\n");
+  },
+  close: () => client.close(),
+});
+
+/** `@modelcontextprotocol/sdk`, which knows the versions up to 2025-11-25. */
+async function sdk1(url: string, token: string, root: string | undefined): Promise<Host> {
+  const id = randomUUID();
+  const complaints: string[] = [];
+  let validated = 0;
+  const client = new Client1(INFO, { jsonSchemaValidator: counting(new Validator1(), () => (validated += 1)) });
+  client.onerror = ({ message }) => complaints.push(message);
+  const transport = root === undefined ? new Http1(new URL(`${url}/mcp`), headers(id, token)) : new Stdio1(command(url, token, root));
+  // The client tells its transport which version was agreed on. That of standard streams does not keep it.
+  let protocol: string | undefined;
+  if (transport instanceof Stdio1) Object.assign(transport, { setProtocolVersion: (version: string) => (protocol = version) });
+  // Its types are not written for exactOptionalPropertyTypes.
+  await client.connect(transport as Parameters<Client1["connect"]>[0]);
+  return {
+    ...alike(client),
+    id,
+    protocol: transport instanceof Http1 ? transport.protocolVersion : protocol,
+    complaints,
+    validated: () => validated,
+    call: async (name, args, options) => (await client.callTool({ name, arguments: { ...args } }, undefined, options)) as Result,
+    follow: () => Promise.reject(new Error("it does not know subscriptions/listen")),
+  };
+}
+
+/** `@modelcontextprotocol/client`, which knows every version. */
+async function client2(version: string, url: string, token: string, root: string | undefined): Promise<Host> {
+  const id = randomUUID();
+  const complaints: string[] = [];
+  let validated = 0;
+  const options: ClientOptions = version === STATELESS ? { versionNegotiation: { mode: { pin: version } } } : { supportedProtocolVersions: [version] };
+  const client = new Client2(INFO, { ...options, jsonSchemaValidator: counting(new Validator2(), () => (validated += 1)) });
+  client.onerror = ({ message }) => complaints.push(message);
+  await client.connect(root === undefined ? new Http2(new URL(`${url}/mcp`), headers(id, token)) : new Stdio2(command(url, token, root)));
+  return {
+    ...alike(client),
+    id,
+    protocol: client.getNegotiatedProtocolVersion(),
+    complaints,
+    validated: () => validated,
+    call: async (name, args, options) => (await client.callTool({ name, arguments: { ...args } }, options)) as Result,
+    async follow(uris, told) {
+      client.setNotificationHandler("notifications/resources/updated", ({ params }) => told(params.uri));
+      const stream = await client.listen({ resourceSubscriptions: uris });
+      return { accepted: stream.honoredFilter.resourceSubscriptions ?? [], close: () => stream.close() };
+    },
+  };
+}
+
+const over = (version: string, isLocal: boolean): Kind => ({
+  name: `client 2, ${isLocal ? "canvas mcp" : "/mcp"}, ${version}`,
+  version,
+  isLocal,
+  isNewest: version === STATELESS || version === WITH_HANDSHAKE,
+  connect: (url, token, root) => client2(version, url, token, isLocal ? root : undefined),
+});
+
+const overSdk1 = (isLocal: boolean): Kind => ({
+  name: `SDK 1, ${isLocal ? "canvas mcp" : "/mcp"}, ${WITH_HANDSHAKE}`,
+  version: WITH_HANDSHAKE,
+  isLocal,
+  isNewest: true,
+  connect: (url, token, root) => sdk1(url, token, isLocal ? root : undefined),
+});
+
+export const KINDS: Kind[] = [
+  overSdk1(false),
+  overSdk1(true),
+  over("2025-03-26", false),
+  over("2025-06-18", false),
+  over(WITH_HANDSHAKE, false),
+  over(WITH_HANDSHAKE, true),
+  over(STATELESS, false),
+  over(STATELESS, true),
+];
