@@ -106,6 +106,8 @@ function cases(kind: Kind): void {
     assert.equal(host.protocol, kind.version);
     assert.equal(host.server?.name, "canvas-service");
     assert(host.instructions?.includes("Begin with status"));
+    // Only what is offered may be called.
+    assert.equal(host.capabilities?.resources?.subscribe ?? false, kind.version === STATELESS);
   });
 
   test("all tools are listed, the same everywhere", () => {

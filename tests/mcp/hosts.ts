@@ -63,7 +63,6 @@ export interface Host {
   resources: () => Promise<{ uri: string }[]>;
   templates: () => Promise<{ uriTemplate: string }[]>;
   read: (uri: string) => Promise<{ uri: string; mimeType?: string | undefined; text?: string; blob?: string }[]>;
-  subscribe: (uri: string) => Promise<object>;
   /** Since 2026-07-28: calls `told` for each change of `uris`. */
   follow: (uris: string[], told: (uri: string) => void) => Promise<{ accepted: string[]; close: () => Promise<void> }>;
   prompts: () => Promise<{ name: string }[]>;
@@ -115,7 +114,6 @@ const alike = (client: Client1 | Client2) => ({
   resources: async () => (await client.listResources()).resources,
   templates: async () => (await client.listResourceTemplates()).resourceTemplates,
   read: async (uri: string) => (await client.readResource({ uri })).contents,
-  subscribe: (uri: string) => client.subscribeResource({ uri }),
   prompts: async () => (await client.listPrompts()).prompts,
   async prompt(name: string, args: Record<string, string>) {
     const { messages } = await client.getPrompt({ name, arguments: args });

@@ -36,6 +36,7 @@ async fn every_version_is_spoken(stack: &Stack) {
         let result = user.mcp_result(version, "initialize", params).await;
         assert_eq!(result["protocolVersion"], version, "{result}");
         assert_eq!(result["serverInfo"]["name"], "canvas-service");
+        assert_eq!(result["capabilities"]["resources"], json!({}), "without a session there are no subscriptions");
         let instructions = result["instructions"].as_str().expect("instructions");
         assert!(instructions.len() <= 1024, "{} bytes", instructions.len());
         // No session: another gateway answers what follows.
@@ -45,6 +46,7 @@ async fn every_version_is_spoken(stack: &Stack) {
     let found = user.mcp_result(STATELESS, "server/discover", json!({})).await;
     let versions = json!(["2025-03-26", "2025-06-18", WITH_HANDSHAKE, STATELESS]);
     assert_eq!(found["supportedVersions"], versions, "{found}");
+    assert_eq!(found["capabilities"]["resources"]["subscribe"], true, "{found}");
     let list = user.mcp_result(STATELESS, "tools/list", json!({})).await;
     assert_eq!((&list["ttlMs"], &list["cacheScope"]), (&json!(0), &json!("private")), "{list}");
 }
