@@ -137,6 +137,7 @@ async fn run(config: Config) -> Result<ExitCode, Error> {
             guard,
             waker,
             documents: Default::default(),
+            graphs: Default::default(),
             previews: Previews::new(&config.public_url, config.preview_ttl),
             uploads: tokio::sync::Semaphore::new(UPLOADS_MAX),
             uploaders: RequestLimit::new(UPLOADS_OF_ACCOUNT_MAX),

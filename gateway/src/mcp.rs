@@ -50,7 +50,7 @@ async fn answer(_: Caller<AnyToken>, Extension(http): Extension<Http>, request: 
     *read.headers_mut() = parts.headers.clone();
     let Ok(body) = JsonBody::from_request(read, &()).await;
     let (bytes, _permit) = body.message(BODY_MAX).await?;
-    Ok(http.answer(Request::from_parts(parts, Body::from(bytes))).await.into_response())
+    Ok(http.answer(Request::from_parts(parts, bytes.into())).await.into_response())
 }
 
 /// A client that sends the requests of a tool as those of the caller of `/mcp`.

@@ -48,6 +48,8 @@ pub struct Shared {
     pub waker: RelayWaker,
     /// Cache of served canvas documents.
     pub documents: Documents,
+    /// Graphs of the canvases that were written last.
+    pub graphs: app::graphs::Graphs,
     /// Makes and opens preview URLs.
     pub previews: Previews,
     /// What event streams and long polls of canvases follow.

@@ -1,6 +1,7 @@
 //! Changes of a canvas's graph: batches of operations, and the steps that all graph writes share.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use ::canvas::graph::{Picture, Sources};
 use ::canvas::{Applied, Batch, Footprint, Graph, Options, Refused};
@@ -15,6 +16,7 @@ use domain::idempotency::StoredOutcome;
 use domain::review::{CompletionReview, DetachedOutput, StoredAssets};
 
 use crate::command::{CanvasWrite, Command, Key, LockedCanvas};
+use crate::graphs::Graphs;
 use crate::{Error, Result};
 
 /// A canvas after a write, with what the write changed.
@@ -24,7 +26,7 @@ pub struct ChangedCanvas {
     pub record: CanvasRecord,
     /// The account's role on it.
     pub role: AccessRole,
-    pub graph: Graph,
+    pub graph: Arc<Graph>,
     /// Created id for each `clientId`.
     pub resolved_ids: BTreeMap<String, String>,
     /// Changed and deleted ids.
@@ -41,9 +43,8 @@ impl ChangedCanvas {
         let canvas = if minimal {
             CanvasAfter::Minimal(self.record.summary(Some(self.role)))
         } else {
-            let (nodes, connections) = self.graph.into_parts();
-            let nodes = nodes.into_iter().map(Into::into).collect();
-            CanvasAfter::Whole(self.record.document(nodes, connections.into_iter().map(Into::into).collect()))
+            let nodes = self.graph.nodes().map(Into::into).collect();
+            CanvasAfter::Whole(self.record.document(nodes, self.graph.connections().map(Into::into).collect()))
         };
         MutationResult { canvas, replayed: self.replayed, resolved_ids: self.resolved_ids, changes: self.changes }
     }
@@ -61,6 +62,8 @@ pub struct ApplyBatch<'a> {
     pub batch: &'a Batch,
     /// Whether findings of severity error, and active jobs of deleted nodes, do not block the batch.
     pub force: bool,
+    /// Graphs of the process.
+    pub graphs: &'a Graphs,
 }
 
 impl Command for ApplyBatch<'_> {
@@ -85,20 +88,26 @@ impl Command for ApplyBatch<'_> {
 
     async fn execute(&self, conn: &mut PgConnection, (): ()) -> Result<ChangedCanvas> {
         let canvas = self.target.enter(conn, &Footprint::named_by(self.batch)).await?;
-        let mut graph = load_for(conn, &canvas.record, self.target.account, self.batch).await?;
+        let mut graph = match load_for_restore(conn, &canvas.record, self.batch).await? {
+            Some(graph) => graph,
+            None => self.graphs.take(conn, &canvas.record).await?,
+        };
+        read_pictures(conn, &canvas.record, self.target.account, self.batch, &mut graph).await?;
         if canvas.stale_base.is_some() {
             canvas.admit(&Footprint::of(self.batch, &graph))?;
         }
         let options = Options { agent: self.actor.surface.is_agent(), force: self.force };
         let applied = ::canvas::apply(&mut graph, self.batch, options)?;
-        if !self.force && ::canvas::is_blocked(&graph, &applied.touched) {
+        if !self.force && ::canvas::is_blocked(&mut graph, &applied.touched) {
             let assets = stored_assets(conn, &graph).await?;
             return Err(Error::Blocked(Box::new(::canvas::validate(&graph, &applied.touched, &assets))));
         }
         let count = self.batch.operation_count();
         let summary = format!("applied {count} operation{}", if count == 1 { "" } else { "s" });
         let event = CanvasEvent { kind: ActivityType::OperationsApplied, actor: &self.actor, summary };
-        write(conn, canvas, graph, applied, event).await
+        let changed = write(conn, canvas, graph, applied, event).await?;
+        self.graphs.keep(&changed.record, &changed.graph);
+        Ok(changed)
     }
 
     fn outcome(&self, reply: &ChangedCanvas) -> Option<StoredOutcome> {
@@ -133,7 +142,7 @@ pub async fn replayed(
     Ok(ChangedCanvas {
         record: canvas.record,
         role: canvas.role,
-        graph,
+        graph: Arc::new(graph),
         resolved_ids,
         changes,
         replayed: true,
@@ -147,43 +156,51 @@ pub async fn load(conn: &mut PgConnection, record: &CanvasRecord) -> Result<Grap
     Ok(Graph::new(record.title.clone(), record.graph_bytes, nodes, connections))
 }
 
-/// The graph of a canvas, with what a batch of the account may bring onto it: what it restores, and the assets that its new nodes
-/// show. A dry run reads it from a snapshot.
-pub async fn load_for(
+/// The graph of a canvas with the deleted items that a batch restores; `None` if it restores nothing.
+pub async fn load_for_restore(conn: &mut PgConnection, record: &CanvasRecord, batch: &Batch) -> Result<Option<Graph>> {
+    let (restored_nodes, restored_connections) = batch.restored();
+    if restored_nodes.is_empty() && restored_connections.is_empty() {
+        return Ok(None);
+    }
+    let (nodes, connections) = db::canvases::graph(conn, record.key).await?;
+    let sources = Sources {
+        nodes: db::canvases::deleted_nodes(conn, record.key, &restored_nodes).await?,
+        connections: db::canvases::deleted_connections(conn, record.key, &restored_connections).await?,
+        ..Sources::default()
+    };
+    Ok(Some(Graph::with_sources(record.title.clone(), record.graph_bytes, nodes, connections, sources)))
+}
+
+/// Reads the pictures that a batch of the account needs into the graph that it will be applied to.
+pub async fn read_pictures(
     conn: &mut PgConnection,
     record: &CanvasRecord,
     account: &AccountUid,
     batch: &Batch,
-) -> Result<Graph> {
-    let (nodes, connections) = db::canvases::graph(conn, record.key).await?;
-    let mut sources = Sources::default();
-    let (restored_nodes, restored_connections) = batch.restored();
-    if !restored_nodes.is_empty() {
-        sources.nodes = db::canvases::deleted_nodes(conn, record.key, &restored_nodes).await?;
-    }
-    if !restored_connections.is_empty() {
-        sources.connections = db::canvases::deleted_connections(conn, record.key, &restored_connections).await?;
-    }
+    graph: &mut Graph,
+) -> Result<()> {
+    let (mut assets, mut sizes) = (HashMap::new(), HashMap::new());
     let named: HashMap<AssetRef, AssetHandle> =
         batch.assets().map(|asset| (asset.clone(), asset.clone().resolve(account))).collect();
     if !named.is_empty() {
         // A member of a shared canvas brings in nothing of the owner's that is not in the canvas.
         let owner = Some(account).filter(|account| **account == record.handle.owner);
-        let sizes = db::assets::placeable(conn, record.key, owner, named.values()).await?;
+        let found = db::assets::placeable(conn, record.key, owner, named.values()).await?;
         let picture = |(named, asset): (AssetRef, AssetHandle)| {
-            let size = sizes.get(&asset).map(|(width, height)| (f64::from(*width), f64::from(*height)))?;
+            let size = found.get(&asset).map(|(width, height)| (f64::from(*width), f64::from(*height)))?;
             Some((named, Picture { asset, size }))
         };
-        sources.assets = named.into_iter().filter_map(picture).collect();
-        sources.sizes = sources.assets.values().map(|picture| (picture.asset.clone(), picture.size)).collect();
+        assets = named.into_iter().filter_map(picture).collect();
+        sizes = assets.values().map(|picture: &Picture| (picture.asset.clone(), picture.size)).collect();
     }
-    let sizing = batch.sizing_pictures(&nodes, &sources.nodes);
+    let sizing = batch.sizing_pictures(graph);
     if !sizing.is_empty() {
         // What the canvas shows is stored in it or belongs to its owner.
-        let sizes = db::assets::placeable(conn, record.key, Some(&record.handle.owner), sizing.into_iter()).await?;
-        sources.sizes.extend(sizes.into_iter().map(|(asset, (width, height))| (asset, (width.into(), height.into()))));
+        let found = db::assets::placeable(conn, record.key, Some(&record.handle.owner), sizing.into_iter()).await?;
+        sizes.extend(found.into_iter().map(|(asset, (width, height))| (asset, (width.into(), height.into()))));
     }
-    Ok(Graph::with_sources(record.title.clone(), record.graph_bytes, nodes, connections, sources))
+    graph.set_pictures(assets, sizes);
+    Ok(())
 }
 
 /// The stored ones among the assets that findings and reviews of a graph depend on.
@@ -227,7 +244,7 @@ pub async fn write(
     Ok(ChangedCanvas {
         record,
         role: canvas.role,
-        graph,
+        graph: Arc::new(graph),
         resolved_ids: applied.resolved_ids,
         changes: applied.changes,
         replayed: false,

@@ -9,6 +9,7 @@ pub mod canvas;
 pub mod command;
 pub mod connection;
 pub mod error;
+pub mod graphs;
 pub mod job;
 pub mod models;
 pub mod purge;

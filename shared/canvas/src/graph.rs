@@ -12,6 +12,9 @@ use domain::id::{AssetHandle, AssetRef, ConnectionId, NodeId};
 use crate::placement::{Frame, Index};
 use crate::slots::Slots;
 
+/// Emptied slots that a small graph may have.
+const SPARSE_MAX: usize = 1024;
+
 /// Nodes and connections of one canvas, in order of creation.
 #[derive(Clone, Debug)]
 pub struct Graph {
@@ -50,6 +53,18 @@ pub struct Picture {
     pub asset: AssetHandle,
     /// Width and height in pixels.
     pub size: (f64, f64),
+}
+
+/// How a later state of a graph differs from an earlier one.
+#[derive(Clone, Debug, Default)]
+pub struct Later {
+    pub title: String,
+    /// Serialized size of all nodes and connections.
+    pub bytes: i64,
+    pub nodes: Vec<Node>,
+    pub deleted_nodes: Vec<NodeId>,
+    pub connections: Vec<Connection>,
+    pub deleted_connections: Vec<ConnectionId>,
 }
 
 /// Slots of a node's connections.
@@ -111,6 +126,57 @@ impl Graph {
         graph
     }
 
+    /// Sets the pictures that the next batch needs: those that its new nodes show, as it names them, and the sizes of those
+    /// that nodes take their height from.
+    pub fn set_pictures(&mut self, assets: HashMap<AssetRef, Picture>, sizes: HashMap<AssetHandle, (f64, f64)>) {
+        self.sources.assets = assets;
+        self.sources.sizes = sizes;
+    }
+
+    /// The node of this id, or the deleted one that may be restored.
+    pub(crate) fn present_or_deleted(&self, id: &NodeId) -> Option<&Node> {
+        let deleted = || self.sources.nodes.iter().map(|deleted| &deleted.node).find(|node| node.id == *id);
+        self.node(id).or_else(deleted)
+    }
+
+    /// Whether further batches may be applied to the graph. Otherwise it has empty slots of deleted items, or more that were
+    /// emptied than are in use, and is to be made anew.
+    pub fn is_dense(&self) -> bool {
+        let is_dense = |end: usize, len: usize| end <= 2 * len + SPARSE_MAX;
+        self.sources.nodes.is_empty()
+            && self.sources.connections.is_empty()
+            && is_dense(self.nodes.end(), self.nodes.len())
+            && is_dense(self.connections.end(), self.connections.len())
+    }
+
+    /// Brings the graph to a later state. `nodes` and `connections` are those that were changed or made since, the made ones in
+    /// order of creation, after all others. The cost is that of the difference. A connection to or from a node that does not
+    /// exist is dropped.
+    pub fn advance(&mut self, later: Later) {
+        for id in &later.deleted_connections {
+            self.connections.find(id).map(|slot| self.set_connection(slot, None));
+        }
+        for id in &later.deleted_nodes {
+            let Some(slot) = self.nodes.find(id) else { continue };
+            for link in self.links_at(slot) {
+                self.set_connection(link, None);
+            }
+            self.set_node(slot, None);
+        }
+        for node in later.nodes {
+            self.set_node(self.nodes.find(&node.id).unwrap_or(self.nodes.end()), Some(node));
+        }
+        for connection in later.connections {
+            let slot = self.connections.find(&connection.id);
+            slot.map(|slot| self.set_connection(slot, None));
+            if self.ends_of(&connection).is_some() {
+                self.set_connection(slot.unwrap_or(self.connections.end()), Some(connection));
+            }
+        }
+        self.title = later.title;
+        self.bytes = later.bytes;
+    }
+
     /// Nodes and connections, each in order of creation, without copying them.
     pub fn into_parts(self) -> (Vec<Node>, Vec<Connection>) {
         (self.nodes.into_items(), self.connections.into_items())
@@ -135,12 +201,12 @@ impl Graph {
     }
 
     /// Every node, in order of creation.
-    pub fn nodes(&self) -> impl Iterator<Item = &Node> {
+    pub fn nodes(&self) -> impl DoubleEndedIterator<Item = &Node> {
         self.nodes.iter()
     }
 
     /// Every connection, in order of creation.
-    pub fn connections(&self) -> impl Iterator<Item = &Connection> {
+    pub fn connections(&self) -> impl DoubleEndedIterator<Item = &Connection> {
         self.connections.iter()
     }
 

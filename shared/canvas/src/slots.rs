@@ -122,7 +122,7 @@ impl<T: Keyed> Slots<T> {
     }
 
     /// The items, in order of creation.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &T> {
         self.slots.iter().flatten()
     }
 }

@@ -125,7 +125,7 @@ fn connections(graph: &Graph, targets: &[NodeId], links: &[Link]) -> Vec<Step> {
 }
 
 /// Refuses what findings of severity error would block.
-fn allowed(graph: &Graph, applied: Applied) -> Result<Applied, Refused> {
+fn allowed(graph: &mut Graph, applied: Applied) -> Result<Applied, Refused> {
     if !is_blocked(graph, &applied.touched) {
         return Ok(applied);
     }

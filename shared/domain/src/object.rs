@@ -1,5 +1,6 @@
 //! JSON objects that stay text until they are read.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::OnceLock;
@@ -45,10 +46,10 @@ impl Object {
     }
 
     /// Its JSON.
-    pub fn to_text(&self) -> String {
+    pub fn text(&self) -> Cow<'_, str> {
         match &self.text {
-            Some(text) => text.clone().into_string(),
-            None => serde_json::to_string(self.map()).expect("a map of text keys serializes"),
+            Some(text) => Cow::Borrowed(text),
+            None => Cow::Owned(serde_json::to_string(self.map()).expect("a map of text keys serializes")),
         }
     }
 
@@ -143,7 +144,7 @@ mod tests {
         assert_eq!(object.get("c"), None);
         assert!(object.map.get().is_none(), "looking up a key that the text does not contain does not parse it");
         assert_eq!(object.get("a"), Some(&json!("x")));
-        assert_eq!(object.to_text(), r#"{"b": 1e308, "a": "x"}"#);
+        assert_eq!(object.text(), r#"{"b": 1e308, "a": "x"}"#);
     }
 
     #[test]
@@ -160,9 +161,9 @@ mod tests {
         let mut object = stored(r#"{"a":1,"b":2}"#);
         object.remove("a");
         object.insert("c".into(), json!(3));
-        assert_eq!(object.to_text(), r#"{"b":2,"c":3}"#);
+        assert_eq!(object.text(), r#"{"b":2,"c":3}"#);
         assert_eq!(object, json!({"b": 2, "c": 3}).as_object().cloned().expect("an object").into());
-        assert_eq!(Object::default().to_text(), "{}");
+        assert_eq!(Object::default().text(), "{}");
     }
 
     #[test]

@@ -12,6 +12,7 @@ suite! {
     protocol on Stack::builder().gateways(2).image_workers(1).env("CANVAS_CORS_ORIGINS", "https://host.example");
     every_version_is_spoken,
     an_unknown_version_is_refused,
+    a_message_is_one_json_object,
     a_call_needs_a_token,
     foreign_pages_are_refused,
     a_message_has_at_most_12_mebibytes,
@@ -53,9 +54,22 @@ async fn every_version_is_spoken(stack: &Stack) {
 
 async fn an_unknown_version_is_refused(stack: &Stack) {
     let user = stack.user().await;
-    for version in ["1999-01-01", "2027-01-01"] {
+    for version in ["1999-01-01", "2024-11-05", "2027-01-01"] {
         let reply = user.mcp(version, "server/discover", json!({})).await;
         assert_eq!(reply.status, 400, "{version}: {reply}");
+    }
+}
+
+async fn a_message_is_one_json_object(stack: &Stack) {
+    let user = stack.user().await;
+    let send = async |body: &str| {
+        let call = user.post("/mcp").header("accept", "application/json, text/event-stream");
+        call.body("application/json", body.to_owned()).attempt().await.expect("is answered")
+    };
+    let batch = json!([{"jsonrpc": "2.0", "id": 1, "method": "ping"}]).to_string();
+    for (body, code) in [("{", -32700), ("", -32700), (&*batch, -32600), (" []", -32600)] {
+        let reply = send(body).await;
+        assert_eq!((reply.status, &reply.json()["error"]["code"]), (400, &json!(code)), "{body}: {reply}");
     }
 }
 

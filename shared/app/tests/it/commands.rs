@@ -1,6 +1,7 @@
 //! What holds for every command with an idempotency key, shown with batches of operations on a real database.
 
 use app::canvas::{ApplyBatch, ChangedCanvas};
+use app::graphs::Graphs;
 use app::{Base, CanvasWrite, Error, Key, Locks};
 use canvas::Batch;
 use db::canvases::{self, NewCanvas};
@@ -61,6 +62,7 @@ impl Setting {
             actor: Actor { owner_uid: account.clone(), surface: Surface::Api, label: "test".into() },
             batch: &batch,
             force: false,
+            graphs: &Graphs::default(),
         };
         app::run(self.database.pool(), &command, |channels| assert_eq!(channels, [self.canvas.to_string()])).await
     }

@@ -3,5 +3,6 @@
 mod canvas_locks;
 mod commands;
 mod fixture;
+mod graphs;
 mod jobs;
 mod recipe_runs;

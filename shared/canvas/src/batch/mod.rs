@@ -9,12 +9,13 @@ use std::collections::HashSet;
 use std::str::FromStr;
 
 use domain::Violation;
-use domain::graph::{DeletedNode, Node, NodeType, Position, Purpose, Role};
+use domain::graph::{NodeType, Position, Purpose, Role};
 use domain::id::{AssetHandle, AssetRef, ConnectionId, MalformedId, NodeId, is_plain_id};
 use domain::limits::{COORDINATE_MAX, NODE_SIDE_MAX, OPERATIONS_MAX, TITLE_MAX, VIOLATIONS_MAX};
 use domain::operation::{Arrangement, NewNode, NodePatch, Operation};
 use serde_json::{Map, Value};
 
+use crate::graph::Graph;
 use crate::metadata::{Home, MetadataPatch, SECTION_IN_SECTION, is_text};
 use crate::reference::Ref;
 
@@ -61,9 +62,8 @@ impl Batch {
         (nodes, connections)
     }
 
-    /// The pictures whose ratio it may need, because it sets the width of a node and not its height. `nodes` and `deleted` are the
-    /// nodes of the canvas, and those that the batch restores.
-    pub fn sizing_pictures<'a>(&self, nodes: &'a [Node], deleted: &'a [DeletedNode]) -> HashSet<&'a AssetHandle> {
+    /// The pictures whose ratio it may need, because it sets the width of a node and not its height.
+    pub fn sizing_pictures<'a>(&self, graph: &'a Graph) -> HashSet<&'a AssetHandle> {
         let sets_width = |step: &Step| matches!(step, Step::UpdateNode { patch, .. } if patch.follows_picture());
         if !self.steps.iter().any(sets_width) {
             return HashSet::new();
@@ -75,9 +75,7 @@ impl Batch {
             }
             _ => None,
         });
-        let named: HashSet<&NodeId> = named.collect();
-        let all = nodes.iter().chain(deleted.iter().map(|deleted| &deleted.node));
-        all.filter(|node| named.contains(&node.id)).filter_map(|node| node.asset.as_ref()).collect()
+        named.filter_map(|id| graph.present_or_deleted(id)?.asset.as_ref()).collect()
     }
 
     /// The assets that its new nodes show, as the request names them.

@@ -28,6 +28,8 @@ use sweep::{Field, Standing};
 const ERRORS: usize = 0;
 /// First level after the warnings.
 const ADVICE_BEFORE: usize = 3;
+/// Comparisons of frames that are made before the sweep is used instead, beside one for each node.
+const NEAR_MIN: usize = 256;
 
 /// Overlaps of each level of the search. Every overlap belongs to exactly one level.
 const LEVELS: [fn(Standing, Standing) -> bool; 5] = [
@@ -61,7 +63,7 @@ struct Draft {
 pub(crate) fn find(graph: &Graph, touched: &Touched, assets: &StoredAssets) -> Found {
     let mut drafts = Vec::new();
     lineage::cycles(graph, touched, &mut drafts);
-    overflows(graph, touched, &mut drafts);
+    overflows(graph, touched, graph.nodes(), &mut drafts);
     lineage::empty_sources(graph, touched, &mut drafts);
     lineage::missing_sources(graph, assets, touched, &mut drafts);
     drafts.extend(stand_in::outputs(graph));
@@ -72,16 +74,46 @@ pub(crate) fn find(graph: &Graph, touched: &Touched, assets: &StoredAssets) -> F
     found
 }
 
-/// Whether there is an error: the check of a write without `force`, at a fraction of the cost of [`find`].
-pub(crate) fn has_error(graph: &Graph, touched: &Touched) -> bool {
+/// Whether there is an error: the check of a write without `force`. Every error lies in something that the batch touched, so
+/// that the cost is that of the batch, once the places of the graph are indexed.
+pub(crate) fn has_error(graph: &mut Graph, touched: &Touched) -> bool {
     let mut drafts = Vec::new();
     lineage::cycles(graph, touched, &mut drafts);
-    overflows(graph, touched, &mut drafts);
-    if drafts.iter().any(|draft| draft.severity == Severity::Error) {
-        return true;
+    let moved = touched.placed.iter().chain(&touched.rehomed).filter_map(|id| graph.node(id));
+    overflows(graph, touched, moved.chain(touched.sections.iter().flat_map(|id| graph.members(id))), &mut drafts);
+    drafts.iter().any(|draft| draft.severity == Severity::Error) || has_placed_overlap(graph, touched)
+}
+
+/// Whether the batch placed a node of an agent where it overlaps another.
+fn has_placed_overlap(graph: &mut Graph, touched: &Touched) -> bool {
+    let slots = touched.placed.iter().filter_map(|id| graph.nodes.find(id));
+    let is_agents = |slot: &usize| graph.nodes.get(*slot).is_some_and(|node| node.agent_owned);
+    let placed: Vec<usize> = slots.filter(is_agents).collect();
+    if placed.is_empty() {
+        return false;
     }
-    let overlaps = |sections| field(graph, touched, sections).pairs(LEVELS[ERRORS], |_, _| ControlFlow::Break(()));
-    !touched.placed.is_empty() && [false, true].into_iter().any(|sections| overlaps(sections).is_break())
+    graph.index();
+    overlaps_near(graph, &placed).unwrap_or_else(|| {
+        let overlaps = |sections| field(graph, touched, sections).pairs(LEVELS[ERRORS], |_, _| ControlFlow::Break(()));
+        [false, true].into_iter().any(|sections| overlaps(sections).is_break())
+    })
+}
+
+/// Whether a node in one of these slots overlaps another; `None` when so many are near them that the sweep is faster.
+fn overlaps_near(graph: &Graph, placed: &[usize]) -> Option<bool> {
+    let mut left = graph.node_count() + NEAR_MIN;
+    for slot in placed {
+        let (Some(node), Some(index)) = (graph.nodes.get(*slot), &graph.index) else { continue };
+        let frame = Frame::of(node);
+        for (other, other_frame) in index.near(frame) {
+            left = left.checked_sub(1)?;
+            let is_alike = || graph.nodes.get(other).is_some_and(|other| other.is_section() == node.is_section());
+            if other != *slot && sweep::overlap(frame, other_frame) && is_alike() {
+                return Some(true);
+            }
+        }
+    }
+    Some(false)
 }
 
 fn ownership(is_agent_owned: bool) -> Ownership {
@@ -183,9 +215,9 @@ fn overlap_of(graph: &Graph, a: usize, b: usize, is_error: bool) -> Finding {
     }
 }
 
-/// Members that lie partly outside of their Sections.
-fn overflows(graph: &Graph, touched: &Touched, drafts: &mut Vec<Draft>) {
-    for node in graph.nodes() {
+/// Those of the nodes that lie partly outside of their Sections.
+fn overflows<'a>(graph: &Graph, touched: &Touched, nodes: impl Iterator<Item = &'a Node>, drafts: &mut Vec<Draft>) {
+    for node in nodes {
         let Some(section) = node.section_id() else { continue };
         let Some(section) = graph.node(&NodeId::from_stored(section.to_owned())) else { continue };
         let (inner, outer) = (Frame::of(node), Frame::of(section));

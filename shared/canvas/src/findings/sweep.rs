@@ -55,7 +55,6 @@ struct Item {
 }
 
 /// Whether two frames overlap.
-#[cfg(test)]
 pub(crate) fn overlap(a: Frame, b: Frame) -> bool {
     shares(a.right.min(b.right), a.left.max(b.left)) && shares(a.bottom.min(b.bottom), a.top.max(b.top))
 }

@@ -194,8 +194,8 @@ fn an_instance_that_is_wanted_at_the_edge_stands_within_it() {
 
 #[test]
 fn what_is_placed_gives_no_findings() {
-    let Made { graph, applied, .. } = placed(board(), &chain(), vec![Filling::default(); 2], None);
-    assert!(!is_blocked(&graph, &applied.touched));
+    let Made { mut graph, applied, .. } = placed(board(), &chain(), vec![Filling::default(); 2], None);
+    assert!(!is_blocked(&mut graph, &applied.touched));
     let found = validate(&graph, &applied.touched, &Default::default());
     assert_eq!(found.findings, []);
     assert!(found.completion_review.done_claim_allowed, "an instance that has not run promises nothing");
@@ -261,7 +261,7 @@ fn an_instance_is_near_a_node_or_in_a_section_that_grows_for_it() {
     let section = Node { width: 400.0, height: 456.0, ..at(section("s"), 0.0, 0.0) };
     let member = agents(at(member(image("photo"), "s"), 40.0, 96.0));
     let location = Location { near: None, section: Some(id("s")) };
-    let (made, outcome) =
+    let (mut made, outcome) =
         tried(graph(vec![section.clone(), member.clone()], vec![]), &chain(), filled(), None, &location);
     let applied = outcome.expect("is placed");
     let grown = Frame::of(made.graph.node(&id("s")).expect("is there"));
@@ -269,7 +269,7 @@ fn an_instance_is_near_a_node_or_in_a_section_that_grows_for_it() {
     assert!(grown.contains(frames(&made)) && grown.right >= layout.width + 80.0, "{grown:?}");
     assert_eq!((made.graph.members(&id("s")).count(), applied.nodes_delta), (6, 5));
     assert!(applied.changes.changed_node_ids.contains(&id("s")));
-    assert!(!is_blocked(&made.graph, &applied.touched));
+    assert!(!is_blocked(&mut made.graph, &applied.touched));
     // No room below or beside.
     let around = [at(text("below"), 0.0, 500.0), at(text("beside"), 440.0, 0.0)];
     let enclosed = graph([vec![section, member], around.to_vec()].concat(), vec![]);

@@ -62,8 +62,12 @@ impl Index {
 
     /// The frames that overlap `area`, each once or more.
     pub(crate) fn overlapping(&self, area: Frame) -> impl Iterator<Item = (usize, Frame)> {
-        let found = self.levels.iter().enumerate().flat_map(move |(at, level)| level.near(at, area));
-        found.filter(move |(_, frame)| frame.overlaps(area))
+        self.near(area).filter(move |(_, frame)| frame.overlaps(area))
+    }
+
+    /// The frames in the cells of `area`, each once or more.
+    pub(crate) fn near(&self, area: Frame) -> impl Iterator<Item = (usize, Frame)> {
+        self.levels.iter().enumerate().flat_map(move |(at, level)| level.near(at, area))
     }
 
     /// The smallest frame that contains all.

@@ -85,7 +85,7 @@ impl Graph {
     }
 
     /// The places of the nodes.
-    pub(super) fn index(&mut self) -> &Index {
+    pub(crate) fn index(&mut self) -> &Index {
         self.index.get_or_insert_with(|| Index::new(self.nodes.entries().map(|(slot, node)| (slot, Frame::of(node)))))
     }
 

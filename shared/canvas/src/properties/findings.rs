@@ -59,7 +59,7 @@ proptest! {
         let (of_dry, of_wet) = (validate(&tried, &dry.touched, &assets), validate(&written, &wet.touched, &assets));
         prop_assert_eq!(said(&of_dry.findings, &Rename::of(&dry)), said(&of_wet.findings, &Rename::of(&wet)));
         prop_assert_eq!((of_dry.status, of_dry.truncated), (of_wet.status, of_wet.truncated));
-        prop_assert_eq!(is_blocked(&written, &wet.touched), of_wet.is_blocked());
+        prop_assert_eq!(is_blocked(&mut written, &wet.touched), of_wet.is_blocked());
         // The graph that the next request loads has the same findings.
         let mut store = restore::Store::start();
         store.write(&wet, &written);

@@ -31,7 +31,7 @@ pub fn validate(graph: &Graph, touched: &Touched, assets: &StoredAssets) -> Vali
 
 /// Whether [`validate`] would report `blocked`: the check of a write without `force`. It needs no assets and stops at
 /// the first error.
-pub fn is_blocked(graph: &Graph, touched: &Touched) -> bool {
+pub fn is_blocked(graph: &mut Graph, touched: &Touched) -> bool {
     findings::has_error(graph, touched)
 }
 

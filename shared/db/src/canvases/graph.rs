@@ -188,6 +188,38 @@ pub async fn part(
     Ok((nodes, connections.into_iter().map(ConnectionRow::connection).collect::<Result<_>>()?))
 }
 
+/// The last of the nodes and connections that a reader knows, and the first of those that were made since.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Ends<'a> {
+    pub last_node: Option<&'a NodeId>,
+    pub made_node: Option<&'a NodeId>,
+    pub last_connection: Option<&'a ConnectionId>,
+    pub made_connection: Option<&'a ConnectionId>,
+}
+
+/// Whether what was made comes after what is known, in the order of creation. What was restored may come before.
+#[instrument(skip_all, name = "db.graph.are_appended")]
+pub async fn are_appended(conn: &mut PgConnection, canvas_key: i64, ends: &Ends<'_>) -> Result<bool> {
+    let nodes = ends.last_node.zip(ends.made_node).unzip();
+    let connections = ends.last_connection.zip(ends.made_connection).unzip();
+    if nodes.0.is_none() && connections.0.is_none() {
+        return Ok(true);
+    }
+    let appended = sqlx::query_scalar!(
+        r#"SELECT coalesce((SELECT ordinal FROM nodes WHERE canvas_key = $1 AND id = $2)
+                           < (SELECT ordinal FROM nodes WHERE canvas_key = $1 AND id = $3), $2 IS NULL)
+                  AND coalesce((SELECT ordinal FROM connections WHERE canvas_key = $1 AND id = $4)
+                               < (SELECT ordinal FROM connections WHERE canvas_key = $1 AND id = $5), $4 IS NULL)
+                  AS "appended!""#,
+        canvas_key,
+        nodes.0.map(NodeId::as_str),
+        nodes.1.map(NodeId::as_str),
+        connections.0.map(ConnectionId::as_str),
+        connections.1.map(ConnectionId::as_str),
+    );
+    Ok(appended.fetch_one(conn).await?)
+}
+
 /// Reads the nodes that wait for a job or run.
 #[instrument(skip_all, name = "db.graph.nodes_of_job")]
 pub async fn nodes_of_job(conn: &mut PgConnection, canvas_key: i64, job: Uuid) -> Result<Vec<Node>> {

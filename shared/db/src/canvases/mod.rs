@@ -23,7 +23,8 @@ use uuid::Uuid;
 
 pub use changes::{ChangesSince, changes_since, concurrent_changes};
 pub use graph::{
-    NodeFrame, connections_of, frames, graph, made_in, node, nodes_of_job, part, release_unread, skeleton,
+    Ends, NodeFrame, are_appended, connections_of, frames, graph, made_in, node, nodes_of_job, part, release_unread,
+    skeleton,
 };
 pub use members::{Member, member, members, share};
 pub use write::{GraphWrites, deleted_connections, deleted_nodes, write_graph};

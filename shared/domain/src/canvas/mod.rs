@@ -2,6 +2,7 @@
 
 mod answer;
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
@@ -209,8 +210,24 @@ impl From<graph::Node> for Node {
             position: node.position,
             width: node.width,
             height: node.height,
-            metadata: Metadata::new(node.metadata, &node.server, node.agent_owned),
+            metadata: Metadata::new(&node.metadata, &node.server, node.agent_owned),
             asset: node.asset,
+        }
+    }
+}
+
+impl From<&graph::Node> for Node {
+    fn from(node: &graph::Node) -> Self {
+        Self {
+            handle: node.id.handle(),
+            id: node.id.clone(),
+            kind: node.kind,
+            title: node.title.clone(),
+            position: node.position,
+            width: node.width,
+            height: node.height,
+            metadata: Metadata::new(&node.metadata, &node.server, node.agent_owned),
+            asset: node.asset.clone(),
         }
     }
 }
@@ -223,12 +240,13 @@ pub struct Metadata(Box<RawValue>);
 impl Metadata {
     /// Joins the keys that clients wrote with those that the service owns. It joins texts, so that a canvas is served
     /// without parsing its nodes. Only `content` can be in both; the value of the service wins.
-    fn new(mut written: Object, owned: &Object, by_agent: bool) -> Self {
+    fn new(written: &Object, owned: &Object, by_agent: bool) -> Self {
+        let mut written = Cow::Borrowed(written);
         if owned.contains_key("content") && written.contains_key("content") {
-            written.remove("content");
+            written.to_mut().remove("content");
         }
         let creator = if by_agent { r#""createdBy":"agent"}"# } else { r#""createdBy":"user"}"# };
-        let (written, owned) = (written.to_text(), owned.to_text());
+        let (written, owned) = (written.text(), owned.text());
         let mut text = String::with_capacity(written.len() + owned.len() + creator.len());
         text.push('{');
         for object in [&written, &owned] {
@@ -283,6 +301,21 @@ pub struct Connection {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub role: Option<Role>,
+}
+
+impl From<&graph::Connection> for Connection {
+    fn from(connection: &graph::Connection) -> Self {
+        Self {
+            handle: connection.id.handle(),
+            id: connection.id.clone(),
+            from: connection.from.handle(),
+            to: connection.to.handle(),
+            from_node_id: connection.from.clone(),
+            to_node_id: connection.to.clone(),
+            purpose: connection.purpose,
+            role: connection.role,
+        }
+    }
 }
 
 impl From<graph::Connection> for Connection {
@@ -412,9 +445,9 @@ mod tests {
             (r#"{"a":1e308}"#, r#"{"job":{}}"#, r#"{"a":1e308,"job":{},"createdBy":"user"}"#),
             (r#"{"content":"mine","b":1}"#, r#"{"content":"ours"}"#, r#"{"b":1,"content":"ours","createdBy":"user"}"#),
         ] {
-            assert_eq!(Metadata::new(object(written), &object(owned), false).0.get(), served);
+            assert_eq!(Metadata::new(&object(written), &object(owned), false).0.get(), served);
         }
-        assert_eq!(Metadata::new(object("{}"), &object("{}"), true).0.get(), r#"{"createdBy":"agent"}"#);
+        assert_eq!(Metadata::new(&object("{}"), &object("{}"), true).0.get(), r#"{"createdBy":"agent"}"#);
     }
 
     #[test]

@@ -31,7 +31,11 @@ impl Trial<'_> {
             Some(base) => base.check(&mut snapshot, &record, &Footprint::named_by(self.batch)).await?,
             None => None,
         };
-        let mut graph = app::canvas::load_for(&mut snapshot, &record, &self.caller.account, self.batch).await?;
+        let mut graph = match app::canvas::load_for_restore(&mut snapshot, &record, self.batch).await? {
+            Some(graph) => graph,
+            None => app.graphs.copy(&mut snapshot, &record).await?,
+        };
+        app::canvas::read_pictures(&mut snapshot, &record, &self.caller.account, self.batch, &mut graph).await?;
         if let Some(stale) = &stale_base {
             stale.admit(&record, &Footprint::of(self.batch, &graph))?;
         }

@@ -271,13 +271,16 @@ async fn apply_batch(
         actor: on.caller.actor(),
         batch: &batch,
         force: request.force,
+        graphs: &app.graphs,
     };
     let permit = app.writers.pass(&handle.to_string()).await?;
     let room = app.documents.reserve(record.graph_bytes).await?;
     let changed = app.run(&command).await?;
-    drop(permit);
     let (lenient, minimal) = (changed.lenient, prefer::minimal(headers));
-    let reply = reply::private(reply::document(room.into_json(&changed.document(minimal))?));
+    // The next writer takes the graph that this answer is made of.
+    let answer = changed.document(minimal);
+    drop(permit);
+    let reply = reply::private(reply::document(room.into_json(&answer)?));
     Ok(prefer::applied_lenient(prefer::applied_minimal(reply, minimal), lenient))
 }
 

@@ -1,0 +1,128 @@
+//! Graphs of the canvases that a process wrote last, so that the next write costs what it changes and not what the canvas holds.
+//!
+//! **Guarantee.** A graph that is taken from here equals the stored one of the revision that the caller's transaction sees.
+//!
+//! **Mechanism.** A graph is kept under the revision that a write gave to its canvas. Revisions are never used twice
+//! (docs/reference/canvases.md#revision), so a graph whose revision is the present one is current. A graph of an earlier revision
+//! is brought up to date from the rows that changed since, which the canvas's changes name. A graph of a revision that was never
+//! committed has no such changes and is read anew. Nothing has to be invalidated, whichever process writes.
+
+use std::collections::HashSet;
+use std::hash::Hash;
+use std::sync::Arc;
+
+use ::canvas::Graph;
+use ::canvas::graph::Later;
+use db::PgConnection;
+use db::canvases::Ends;
+use domain::canvas::{CanvasRecord, Changes};
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
+
+use crate::Result;
+
+/// Memory that the kept graphs of a process take at most, in bytes.
+const CAPACITY_BYTES: u64 = 64 * 1024 * 1024;
+/// Canvases whose graphs a process keeps about.
+const CANVASES: usize = 64;
+/// Memory that a graph takes, as a multiple of its serialized size: its texts, and the indexes.
+const SIZE_FACTOR: u64 = 3;
+/// Memory that the smallest graph takes, in bytes.
+const SIZE_MIN: u64 = 4096;
+/// A graph that differs in more nodes and connections is read anew.
+const DIFFERENCE_MAX: usize = 500;
+
+/// The graphs that a process keeps, by the key of their canvas.
+pub struct Graphs(Cache<i64, Kept, ByBytes>);
+
+#[derive(Clone)]
+struct Kept {
+    revision: Arc<str>,
+    graph: Arc<Graph>,
+}
+
+#[derive(Clone)]
+struct ByBytes;
+
+impl Weighter<i64, Kept> for ByBytes {
+    fn weight(&self, _: &i64, kept: &Kept) -> u64 {
+        u64::try_from(kept.graph.bytes()).unwrap_or_default() * SIZE_FACTOR + SIZE_MIN
+    }
+}
+
+impl Default for Graphs {
+    fn default() -> Self {
+        Self(Cache::with_weighter(CANVASES, CAPACITY_BYTES, ByBytes))
+    }
+}
+
+impl Graphs {
+    /// The graph of a canvas as `conn` sees it, in a transaction that has locked the canvas. The caller keeps what it makes of it.
+    pub async fn take(&self, conn: &mut PgConnection, record: &CanvasRecord) -> Result<Graph> {
+        current(conn, record, self.0.remove(&record.key).map(|(_, kept)| kept)).await
+    }
+
+    /// A copy of the graph of a canvas as `conn` sees it, in a transaction that reads a snapshot.
+    pub async fn copy(&self, conn: &mut PgConnection, record: &CanvasRecord) -> Result<Graph> {
+        current(conn, record, self.0.get(&record.key)).await
+    }
+
+    /// Keeps the graph that a write made. It may be called before the write is committed.
+    pub fn keep(&self, record: &CanvasRecord, graph: &Arc<Graph>) {
+        if graph.is_dense() {
+            let kept = Kept { revision: Arc::from(&*record.revision), graph: Arc::clone(graph) };
+            self.0.insert(record.key, kept);
+        }
+    }
+}
+
+async fn current(conn: &mut PgConnection, record: &CanvasRecord, kept: Option<Kept>) -> Result<Graph> {
+    let Some(Kept { revision, graph }) = kept else { return crate::canvas::load(conn, record).await };
+    if *revision == *record.revision {
+        return Ok(Arc::unwrap_or_clone(graph));
+    }
+    match later(conn, record, &revision, &graph).await? {
+        Some(later) => {
+            let mut graph = Arc::unwrap_or_clone(graph);
+            graph.advance(later);
+            Ok(graph)
+        }
+        None => crate::canvas::load(conn, record).await,
+    }
+}
+
+/// How the present graph differs from one of an earlier revision. `None`: that is not known, or it differs in more than
+/// [`DIFFERENCE_MAX`] items, or one of them was put back between older ones.
+async fn later(conn: &mut PgConnection, record: &CanvasRecord, revision: &str, graph: &Graph) -> Result<Option<Later>> {
+    let Some(since) = db::canvases::changes_since(conn, record.key, revision).await? else { return Ok(None) };
+    let Changes { changed_node_ids, deleted_node_ids, changed_connection_ids, deleted_connection_ids } = since.changes;
+    if changed_node_ids.len() + changed_connection_ids.len() > DIFFERENCE_MAX {
+        return Ok(None);
+    }
+    let (nodes, connections) = db::canvases::part(conn, record.key, &changed_node_ids, &changed_connection_ids).await?;
+    let node_ids = graph.nodes().rev().map(|node| &node.id);
+    let connection_ids = graph.connections().rev().map(|connection| &connection.id);
+    let ends = Ends {
+        last_node: last_of(node_ids, &deleted_node_ids),
+        made_node: nodes.iter().map(|node| &node.id).find(|id| graph.node(id).is_none()),
+        last_connection: last_of(connection_ids, &deleted_connection_ids),
+        made_connection: connections.iter().map(|made| &made.id).find(|id| graph.connection(id).is_none()),
+    };
+    if !db::canvases::are_appended(conn, record.key, &ends).await? {
+        return Ok(None);
+    }
+    Ok(Some(Later {
+        title: record.title.clone(),
+        bytes: record.graph_bytes,
+        nodes,
+        deleted_nodes: deleted_node_ids,
+        connections,
+        deleted_connections: deleted_connection_ids,
+    }))
+}
+
+/// The first of `ids` that is not deleted.
+fn last_of<'a, T: Eq + Hash>(mut ids: impl Iterator<Item = &'a T>, deleted: &[T]) -> Option<&'a T> {
+    let deleted: HashSet<&T> = deleted.iter().collect();
+    ids.find(|id| !deleted.contains(id))
+}
