@@ -7,6 +7,22 @@ export function useTitle(title: string): void {
   }, [title]);
 }
 
+/**
+ * What `load` resolves to, or undefined until then. What is shown with it appears in the next frame, while React keeps the fallback of a
+ * `lazy` component for 300 ms.
+ */
+export function useLoaded<T>(load: () => Promise<T>): T | undefined {
+  const [result, setResult] = useState<{ value: T } | { error: unknown }>();
+  useEffect(() => {
+    load().then(
+      (value) => setResult({ value }),
+      (error: unknown) => setResult({ error }),
+    );
+  }, [load]);
+  if (result && "error" in result) throw result.error;
+  return result?.value;
+}
+
 /** A URL of `blob` while the component is shown. */
 export function useObjectUrl(blob: Blob | undefined): string | undefined {
   const [url, setUrl] = useState<string>();
