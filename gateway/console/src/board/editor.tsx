@@ -7,6 +7,7 @@ import type { CanvasReview, CanvasSummary } from "../api.ts";
 import { count } from "../format.ts";
 import type { Live } from "../live.ts";
 import { Connection, Presence, Side } from "../screens/canvas-parts.tsx";
+import page from "../screens/canvas.module.css";
 import { Review } from "../screens/review.tsx";
 import { Share } from "../screens/share.tsx";
 import { useSession } from "../session.ts";
@@ -315,8 +316,8 @@ function PanelToggles({ board, panel, findings, scopes }: { board: Board; panel:
   const [canSeeAssets, canSeeRuns] = [scopes.includes("asset:read"), scopes.includes("job:manage")];
   const toggle = (name: NonNullable<Ui["panel"]>) => board.set({ panel: panel === name ? undefined : name });
   return (
-    <div className={styles.toggles}>
-      <Button data-panel="findings" aria-expanded={panel === "findings"} className={findings === undefined ? undefined : findings > 0 ? styles.found : styles.clear} onClick={() => toggle("findings")}>
+    <div className={page.toggles}>
+      <Button data-panel="findings" aria-expanded={panel === "findings"} className={findings === undefined ? undefined : findings > 0 ? page.found : page.clear} onClick={() => toggle("findings")}>
         <Icon name={findings === 0 ? "check" : "finding"} size={16} />
         {findings === undefined ? "Findings" : findings > 0 ? count(findings, "finding") : "No findings"}
       </Button>
