@@ -71,6 +71,9 @@ export const Overview = memo(function Overview({ camera, scene }: { camera: Came
   return <canvas ref={canvas} className={styles.overview} aria-hidden="true" />;
 });
 
+/** How long the small map may be behind the board, in milliseconds. */
+const MAP_REST = 100;
+
 export const Minimap = memo(function Minimap({ camera, graph, index }: { camera: Camera; graph: Graph; index: SpatialIndex }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const [picture] = useState(() => new MinimapPicture());
@@ -80,14 +83,25 @@ export const Minimap = memo(function Minimap({ camera, graph, index }: { camera:
     const context = element && prepared(element, MINIMAP);
     if (!context) return;
     const look = lookOf(element);
-    clearTimeout(painting.current);
-    // The frame that shows the board does not wait for the map of the whole.
-    if (!picture.isOf(index, look)) painting.current = setTimeout(() => (picture.paint(graph, index, look), redraw()));
+    // The frames that show a board or a change of it do not wait for the map of the whole.
+    if (!picture.isOf(index, look)) {
+      painting.current ??= setTimeout(() => {
+        painting.current = undefined;
+        picture.paint(graph, index, look);
+        redraw();
+      }, MAP_REST);
+    }
     picture.draw(context, camera.seen, look);
     element.toggleAttribute("data-whole", picture.isWhole(camera.seen));
   });
 
-  useEffect(() => () => clearTimeout(painting.current), []);
+  useEffect(
+    () => () => {
+      clearTimeout(painting.current);
+      painting.current = undefined;
+    },
+    [],
+  );
 
   function goTo(event: PointerEvent<HTMLCanvasElement>) {
     if (event.buttons !== 1) return;

@@ -167,9 +167,9 @@ export class MinimapPicture {
     context.strokeRect(x, y, width, height);
   }
 
-  /** Whether `seen` holds the whole canvas. */
+  /** Whether `seen` holds the whole canvas, or nothing is painted yet: then the map says nothing. */
   isWhole(seen: Box): boolean {
-    return this.#painted !== undefined && encloses(seen, this.#all);
+    return !this.#painted || encloses(seen, this.#all);
   }
 
   /** The point of the plane at a point of the map. */
