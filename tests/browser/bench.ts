@@ -113,6 +113,9 @@ await context.addInitScript(() => {
 const openings: { time: number; ratio: number }[] = [];
 for (let round = 0; round < ROUNDS; round += 1) {
   await page.reload();
+  // Nothing looks into the page while it is opening.
+  await page.waitForTimeout(1500);
+  await page.waitForFunction(() => "opened" in globalThis);
   await isLive(page);
   await page.waitForTimeout(1000);
   openings.push(

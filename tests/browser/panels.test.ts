@@ -1,7 +1,7 @@
-/** What is made on the board: Actions and generated pictures. */
+/** What is made on the board: Actions and generated pictures; and the panels in which that is done. */
 import assert from "node:assert/strict";
 
-import { openBoard, path, ROOT, text, until } from "./board.ts";
+import { box, node, openBoard, path, ROOT, text, until } from "./board.ts";
 import { becomes, NOBODY, scene } from "./browser.ts";
 import { apply, makeBoard, makeCanvas, png, read, runAction, send } from "./service.ts";
 
@@ -136,4 +136,41 @@ scene("the parameters of an Action are told by their names", async ({ page, expe
   await made.getByText("Width").waitFor();
   await made.getByText("64", { exact: true }).waitFor();
   await becomes(() => made.getByRole("button", { name: "Make again" }).count(), 0);
+});
+
+scene("in a window of 1024 pixels, no button is behind a panel, and the keyboard stays where it was", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY);
+  await page.setViewportSize({ width: 1024, height: 700 });
+  const { canvas, ids, url } = await makeBoard("Narrow", [text("One", 0, 0), text("Two", 400, 0)]);
+  await apply(canvas, [{ type: "connection.create", fromNodeId: ids["One"], toNodeId: ids["Two"] }]);
+  await openBoard(page, url);
+  const buttons = page.locator("[data-panel]");
+  for (let at = 0; at < (await buttons.count()); at += 1) {
+    await buttons.nth(at).click();
+    const side = await box(page.getByRole("complementary"));
+    for (const one of await buttons.all()) {
+      const { x, width } = await box(one);
+      assert(x + width <= side.x, `${await one.textContent()} is in front of the panel`);
+    }
+  }
+  await isAccessible();
+
+  await node(page, "One").click();
+  await page.locator('[data-panel="inspect"]').click();
+  const inspect = page.getByRole("complementary", { name: "Inspect" });
+  await inspect.getByLabel("Title").fill("Something else");
+  await page.keyboard.press("Escape");
+  await becomes(() => inspect.getByLabel("Title").inputValue(), "One");
+  await page.keyboard.press("Escape");
+  await inspect.waitFor({ state: "detached" });
+
+  await page.locator('[data-panel="outline"]').click();
+  const tree = page.getByRole("tree");
+  await tree.focus();
+  await page.keyboard.press("Home");
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("Enter");
+  await page.getByRole("menu", { name: "Change the purpose" }).waitFor();
+  await page.keyboard.press("Escape");
+  await becomes(() => tree.evaluate((element) => element === document.activeElement), true);
 });

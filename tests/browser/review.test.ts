@@ -1,7 +1,9 @@
 /** The review of a canvas, and pictures before and after an Action. */
 import assert from "node:assert/strict";
 
-import { node, openBoard, text, titled, until } from "./board.ts";
+import type { Route } from "playwright-core";
+
+import { node, openBoard, path, text, titled, until } from "./board.ts";
 import { becomes, NOBODY, scene } from "./browser.ts";
 import { apply, makeBoard, png, read, reader, send } from "./service.ts";
 import { signIn } from "./steps.ts";
@@ -28,6 +30,32 @@ scene("the review says whether the work is done, and room is made where a dry ru
   assert.deepEqual([titled({ nodes } as never, "Below")?.position, titled({ nodes } as never, "Beside")?.position], [{ x: 0, y: 0 }, { x: 320, y: 0 }], "only one node is moved");
   await page.getByRole("button", { name: "Undo", exact: true }).click();
   await page.getByRole("button", { name: "1 finding" }).waitFor();
+});
+
+scene("an owner's board waits for no review, and says what could not be read", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY);
+  const { canvas, url } = await makeBoard("Unreviewed", [text("Shown", 0, 0)]);
+  const fail = (status: number) => (route: Route) => route.fulfill({ status, headers: { "Retry-After": "60" }, contentType: "application/problem+json", body: "{}" });
+  for (const [part, status] of [["", 503], ["/review", 403]] as const) {
+    expect(`${status} GET ${path(canvas, part)}`);
+    await page.route(`**${path(canvas, part)}`, fail(status));
+  }
+  await signIn(page, undefined, url);
+  const failure = page.getByRole("alert").filter({ hasText: "This canvas cannot be opened" });
+  await failure.waitFor();
+  await isAccessible();
+  await page.unroute(`**${path(canvas, "")}`);
+  await failure.getByRole("button", { name: "Try again" }).click();
+  await node(page, "Shown").waitFor();
+  assert.equal(await page.title(), "Unreviewed · Canvas Service");
+  await page.getByRole("button", { name: "Findings", exact: true }).click();
+  const panel = page.getByRole("complementary", { name: "Findings" });
+  await panel.getByText("The findings cannot be loaded").waitFor();
+  await isAccessible();
+  await page.unroute(`**${path(canvas, "/review")}`);
+  await panel.getByRole("button", { name: "Try again" }).click();
+  await page.getByRole("button", { name: "No findings" }).waitFor();
+  await panel.getByText("The work may be reported as done.").waitFor();
 });
 
 scene("outputs that a person should compare with the product are listed", async ({ page, expect, isAccessible }) => {

@@ -3,7 +3,7 @@ import { useState } from "react";
 import type { Placed, Where } from "../assets.ts";
 import { AssetGrid } from "../screens/asset-grid.tsx";
 import { useSession } from "../session.ts";
-import { Icon } from "../ui/parts.tsx";
+import { Search } from "../ui/search.tsx";
 import styles from "./asset-panel.module.css";
 import type { Board } from "./board.ts";
 
@@ -31,10 +31,7 @@ export function AssetPanel({ board, canvas, isOwner }: { board: Board; canvas: s
   return (
     <>
       <div className={styles.tools}>
-        <label className={styles.search}>
-          <Icon name="search" size={16} />
-          <input type="search" aria-label="Search assets by name" placeholder="Search" value={wanted} onChange={({ target }) => setWanted(target.value)} />
-        </label>
+        <Search isSmall className={styles.search ?? ""} label="Search assets by name" value={wanted} set={setWanted} />
         {isOwner && (
           <span className={styles.where}>
             <select aria-label="Which assets" value={where} onChange={({ target }) => setWhere(target.value as Where)}>

@@ -188,9 +188,15 @@ interface Item {
 export function BoardMenu({ board, menu }: { board: Board; menu: Menu }) {
   const element = useRef<HTMLDivElement>(null);
   const { title, items } = contentOf(board, menu);
+  const [before] = useState(() => document.activeElement);
+  const giveBack = (id?: string) => {
+    // The outline opens menus, too.
+    if (before?.matches("[role=tree]")) (before as HTMLElement).focus();
+    else board.surface?.focus(id);
+  };
   const close = () => {
     board.set({ menu: undefined });
-    board.surface?.focus("from" in menu ? menu.from : undefined);
+    giveBack("from" in menu ? menu.from : undefined);
   };
 
   useEffect(() => {
@@ -231,7 +237,7 @@ export function BoardMenu({ board, menu }: { board: Board; menu: Menu }) {
           data-purpose={purpose}
           onClick={() => {
             run();
-            board.surface?.focus();
+            giveBack();
           }}
         >
           {label}

@@ -2,15 +2,17 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { useEffect, useEffectEvent, useLayoutEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
 import { useLocation, useSearch } from "wouter";
-import { shownIn } from "../address.ts";
-import type { CanvasReview } from "../api.ts";
+import { canvasOf, shownIn } from "../address.ts";
+import type { CanvasReview, CanvasSummary } from "../api.ts";
 import { count } from "../format.ts";
 import type { Live } from "../live.ts";
 import { Connection, Presence, Side } from "../screens/canvas-parts.tsx";
+import page from "../screens/canvas.module.css";
 import { Review } from "../screens/review.tsx";
 import { Share } from "../screens/share.tsx";
 import { useSession } from "../session.ts";
-import { Button, Empty, Icon, Waiting } from "../ui/parts.tsx";
+import { useTitle } from "../ui/hooks.ts";
+import { Button, Empty, Failure, Icon, Waiting } from "../ui/parts.tsx";
 import { Shell } from "../ui/shell.tsx";
 import { UploadList } from "../ui/upload-list.tsx";
 import { ASSET, AssetPanel, draggedAsset } from "./asset-panel.tsx";
@@ -38,8 +40,13 @@ import { BoardUploads } from "./uploads.ts";
 
 interface Props {
   handle: string;
-  review: CanvasReview;
+  role: NonNullable<CanvasSummary["accessRole"]>;
+  /** Absent until it was read, and if it could not be: then there is an error. */
+  review: CanvasReview | undefined;
+  error: Error | null;
   live: Live;
+  /** The board has been drawn. */
+  shown: () => void;
   /** Reads the review again. */
   reload: () => void;
   /** The session ended: the page asks who is signed in. */
@@ -51,8 +58,10 @@ const NODES = "application/x-canvas-nodes";
 
 /** How long after the last change the findings are read again, in milliseconds. */
 const REVIEW_REST = 1000;
+/** How long the first frames of a board may take before the page goes on, in milliseconds. */
+const DRAWING = 100;
 
-export function Editor({ handle, review, live, reload, signedOut }: Props) {
+export function Editor({ handle, role, review, error, live, shown, reload, signedOut }: Props) {
   const { account, session } = useSession();
   const engine = useEngine(account.id, handle);
   const board = useMemo(() => new Board(engine), [engine]);
@@ -61,6 +70,9 @@ export function Editor({ handle, review, live, reload, signedOut }: Props) {
   const ui = useSyncExternalStore(board.subscribe, board.getUi);
   const list = useSyncExternalStore(uploads.subscribe, uploads.getList);
   const { graph, revision, state } = snapshot;
+  const title = graph?.title ?? review?.canvas.title;
+  const nodes = graph?.nodes.size ?? review?.canvas.nodeCount;
+  useTitle(title ?? "");
   useCurrentBalance(graph);
 
   useEffect(() => {
@@ -70,7 +82,7 @@ export function Editor({ handle, review, live, reload, signedOut }: Props) {
     if (live.state === "live") engine.resume();
   }, [engine, live.state]);
   useEffect(() => {
-    if (review.canvas.revision === engine.getSnapshot().revision) engine.retitled(review.canvas.title);
+    if (review && review.canvas.revision === engine.getSnapshot().revision) engine.retitled(review.canvas.title);
   }, [engine, review]);
 
   const search = useSearch();
@@ -94,13 +106,19 @@ export function Editor({ handle, review, live, reload, signedOut }: Props) {
   });
   useEffect(() => stopped(state), [state]);
 
-  const shown = review.canvas.revision;
+  const reviewed = review?.canvas.revision;
   const reread = useEffectEvent(() => reload());
   useEffect(() => {
-    if (revision === undefined || revision === shown) return;
+    if (revision === undefined || reviewed === undefined || revision === reviewed) return;
     const timer = setTimeout(() => reread(), REVIEW_REST);
     return () => clearTimeout(timer);
-  }, [revision, shown]);
+  }, [revision, reviewed]);
+  const drawn = useEffectEvent(() => shown());
+  useEffect(() => {
+    if (!isOpen) return;
+    const timer = setTimeout(() => drawn(), DRAWING);
+    return () => clearTimeout(timer);
+  }, [isOpen]);
 
   function addFiles(files: File[], point = board.surface?.middle() ?? { x: 0, y: 0 }) {
     const refused = uploads.addAt(files, point);
@@ -158,12 +176,12 @@ export function Editor({ handle, review, live, reload, signedOut }: Props) {
         isFixed
         header={
           <>
-            <Title board={board} title={graph?.title ?? review.canvas.title} meta={`${review.canvas.accessRole} · ${count(graph?.nodes.size ?? review.canvas.nodeCount, "node")}`} revision={revision} />
+            <Title board={board} title={title} meta={nodes === undefined ? role : `${role} · ${count(nodes, "node")}`} revision={revision} />
             <History board={board} undo={snapshot.undo} redo={snapshot.redo} />
             <Presence live={live} />
             <SaveState board={board} snapshot={snapshot} />
             <Connection live={live} />
-            <Share canvas={review.canvas} />
+            <Share canvas={{ ...canvasOf(handle), title: title ?? "", accessRole: role }} />
           </>
         }
       >
@@ -179,7 +197,13 @@ export function Editor({ handle, review, live, reload, signedOut }: Props) {
               else addFiles([...event.dataTransfer.files], point);
             }}
           >
-            {graph ? <Surface board={board} graph={graph} ui={ui} canvas={handle} /> : <Waiting label="Opening the canvas" />}
+            {graph ? (
+              <Surface board={board} graph={graph} ui={ui} canvas={handle} />
+            ) : snapshot.problem ? (
+              <Failure title="This canvas cannot be opened" error={snapshot.problem} retry={() => engine.resume()} />
+            ) : (
+              <Waiting label="Opening the canvas" />
+            )}
             <p id="board-help" className="unseen">
               Tab moves through the nodes in view, arrow keys move the selection, question mark lists all keys. The outline has the same content as a tree.
             </p>
@@ -194,7 +218,7 @@ export function Editor({ handle, review, live, reload, signedOut }: Props) {
             )}
             {graph && <Toolbar board={board} ui={ui} onFiles={addFiles} />}
             <ZoomControls board={board} />
-            <PanelToggles board={board} panel={ui.panel} scopes={session.scopes} findings={review.validation.findings.filter(({ severity }) => severity !== "info").length} />
+            <PanelToggles board={board} panel={ui.panel} scopes={session.scopes} findings={review?.validation.findings.filter(({ severity }) => severity !== "info").length} />
             <Stopped board={board} canvas={handle} snapshot={snapshot} />
             <div className={styles.cards}>
               <Conflicts board={board} conflicts={snapshot.conflicts} />
@@ -222,7 +246,7 @@ export function Editor({ handle, review, live, reload, signedOut }: Props) {
           )}
           {ui.panel === "assets" && graph && (
             <Side title="Assets" close={() => closePanel(board)}>
-              <AssetPanel board={board} canvas={handle} isOwner={review.canvas.accessRole === "owner"} />
+              <AssetPanel board={board} canvas={handle} isOwner={role === "owner"} />
             </Side>
           )}
           {ui.panel === "recipes" && graph && (
@@ -237,7 +261,13 @@ export function Editor({ handle, review, live, reload, signedOut }: Props) {
           )}
           {ui.panel === "findings" && (
             <Side title="Findings" close={() => closePanel(board)}>
-              <Review review={review} remedies={remediesOf(board, handle)} />
+              {review ? (
+                <Review review={review} remedies={remediesOf(board, handle)} />
+              ) : error ? (
+                <Failure title="The findings cannot be loaded" error={error} retry={reload} />
+              ) : (
+                <Waiting label="Looking for findings" />
+              )}
             </Side>
           )}
         </div>
@@ -281,15 +311,15 @@ function closePanel(board: Board): void {
   document.querySelector<HTMLElement>(`[data-panel="${panel}"]`)?.focus();
 }
 
-function PanelToggles({ board, panel, findings, scopes }: { board: Board; panel: Ui["panel"]; findings: number; scopes: string[] }) {
+function PanelToggles({ board, panel, findings, scopes }: { board: Board; panel: Ui["panel"]; findings: number | undefined; scopes: string[] }) {
   const canMake = scopes.includes("image:generate") || scopes.includes("video:generate");
   const [canSeeAssets, canSeeRuns] = [scopes.includes("asset:read"), scopes.includes("job:manage")];
   const toggle = (name: NonNullable<Ui["panel"]>) => board.set({ panel: panel === name ? undefined : name });
   return (
-    <div className={styles.toggles}>
-      <Button data-panel="findings" aria-expanded={panel === "findings"} className={findings > 0 ? styles.found : styles.clear} onClick={() => toggle("findings")}>
-        <Icon name={findings > 0 ? "finding" : "check"} size={16} />
-        {findings > 0 ? count(findings, "finding") : "No findings"}
+    <div className={page.toggles}>
+      <Button data-panel="findings" aria-expanded={panel === "findings"} className={findings === undefined ? undefined : findings > 0 ? page.found : page.clear} onClick={() => toggle("findings")}>
+        <Icon name={findings === 0 ? "check" : "finding"} size={16} />
+        {findings === undefined ? "Findings" : findings > 0 ? count(findings, "finding") : "No findings"}
       </Button>
       <Button data-panel="outline" aria-expanded={panel === "outline"} onClick={() => toggle("outline")}>
         <Icon name="outline" size={16} />
@@ -326,7 +356,7 @@ function PanelToggles({ board, panel, findings, scopes }: { board: Board; panel:
 }
 
 /** The title of the canvas, which a click makes a field. */
-function Title({ board, title, meta, revision }: { board: Board; title: string; meta: string; revision: string | undefined }) {
+function Title({ board, title, meta, revision }: { board: Board; title: string | undefined; meta: string; revision: string | undefined }) {
   const [draft, setDraft] = useState<string>();
   const field = useRef<HTMLInputElement>(null);
   const isEditing = draft !== undefined;
@@ -355,8 +385,8 @@ function Title({ board, title, meta, revision }: { board: Board; title: string; 
             }}
           />
         ) : (
-          <button type="button" title="Rename the canvas" onClick={() => setDraft(title)}>
-            <bdi>{title || "Untitled"}</bdi>
+          <button type="button" title="Rename the canvas" disabled={title === undefined} onClick={() => setDraft(title)}>
+            <bdi>{title === undefined ? "Opening…" : title || "Untitled"}</bdi>
           </button>
         )}
       </h1>

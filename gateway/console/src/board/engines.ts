@@ -3,6 +3,7 @@ import { useEffect } from "react";
 import { transportOf } from "../api.ts";
 import { Engine } from "../sync/engine.ts";
 import { browserStorage } from "../sync/storage.ts";
+import type { Canvas, Transport } from "../sync/types.ts";
 
 interface Entry {
   engine: Engine;
@@ -23,11 +24,30 @@ function wait(milliseconds: number, signal: AbortSignal): Promise<void> {
 
 const newId = () => crypto.randomUUID();
 
+/** Begins to read the canvas before it is asked for. Once something was sent, that answer is no longer the newest. */
+function readAhead(transport: Transport): Transport {
+  let ahead: Promise<Canvas> | undefined = transport.read();
+  ahead.catch(() => {});
+  const taken = () => {
+    const answer = ahead;
+    ahead = undefined;
+    return answer;
+  };
+  return {
+    ...transport,
+    read: () => taken() ?? transport.read(),
+    apply: (request) => {
+      ahead = undefined;
+      return transport.apply(request);
+    },
+  };
+}
+
 function entryOf(account: string, canvas: string): Entry {
   const key = `${account} ${canvas}`;
   const known = entries.get(key);
   if (known) return known;
-  const engine = new Engine({ transport: transportOf(canvas), storage: browserStorage(account, canvas), newId, wait });
+  const engine = new Engine({ transport: readAhead(transportOf(canvas)), storage: browserStorage(account, canvas), newId, wait });
   const entry = { engine, users: 0 };
   entries.set(key, entry);
   engine.subscribe(() => closeIfDone(key, entry));

@@ -96,12 +96,16 @@ function Field({ label, value, type, apply }: { label: string; value: string; ty
       <input
         type={type}
         dir="auto"
+        maxLength={160}
         value={draft ?? value}
         onChange={({ target }) => setDraft(target.value)}
         onBlur={end}
-        onKeyDown={({ key }) => {
-          if (key === "Enter") end();
-          if (key === "Escape") setDraft(undefined);
+        onKeyDown={(event) => {
+          if (event.key === "Enter") end();
+          if (event.key !== "Escape" || draft === undefined) return;
+          // It takes back what was typed, and does not also close the panel.
+          event.stopPropagation();
+          setDraft(undefined);
         }}
       />
     </label>
@@ -134,7 +138,16 @@ function Properties({ board, node }: { board: Board; node: Node }) {
   );
 }
 
-const PALETTE = ["#ffe48a", "#ffc9a3", "#ffb8c4", "#d9c8ff", "#bfdcff", "#c7e9d4", "#e3e8ee"];
+const YELLOW = "#ffe48a";
+const PALETTE = [
+  ["Yellow", YELLOW],
+  ["Orange", "#ffc9a3"],
+  ["Pink", "#ffb8c4"],
+  ["Violet", "#d9c8ff"],
+  ["Blue", "#bfdcff"],
+  ["Green", "#c7e9d4"],
+  ["Gray", "#e3e8ee"],
+] as const;
 
 function Colors({ board, nodes }: { board: Board; nodes: Node[] }) {
   const colored = nodes.filter((node) => node.type === "sticky");
@@ -142,14 +155,15 @@ function Colors({ board, nodes }: { board: Board; nodes: Node[] }) {
   return (
     <fieldset className={styles.colors}>
       <legend>Color</legend>
-      {PALETTE.map((color) => (
+      {PALETTE.map(([name, color]) => (
         <button
           key={color}
           type="button"
-          aria-label={color}
-          aria-pressed={colored.every(({ metadata }) => (metadata.color ?? PALETTE[0]) === color)}
+          aria-label={name}
+          title={name}
+          aria-pressed={colored.every(({ metadata }) => (metadata.color ?? YELLOW) === color)}
           style={{ background: color }}
-          onClick={() => board.setFields("Color a note", colored, { "metadata.color": color === PALETTE[0] ? null : color })}
+          onClick={() => board.setFields("Color a note", colored, { "metadata.color": color === YELLOW ? null : color })}
         />
       ))}
     </fieldset>

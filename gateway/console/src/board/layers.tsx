@@ -1,13 +1,13 @@
 /** What is drawn on canvas elements: the board from far away, and the small picture of the whole. */
-import { type PointerEvent, useCallback, useEffect, useEffectEvent, useLayoutEffect, useRef, useState } from "react";
+import { memo, type PointerEvent, useCallback, useEffect, useEffectEvent, useLayoutEffect, useRef, useState } from "react";
 import type { Graph } from "../sync/graph.ts";
 import type { Camera } from "./camera.ts";
 import { drawnIn, drawOverview, lookOf, MinimapPicture, MINIMAP, prepared, type Scene } from "./overview.ts";
 import type { SpatialIndex } from "./spatial.ts";
 import styles from "./surface.module.css";
 
-/** Calls `draw` before the next frame: after every render, whenever the view moves, and when the colors change. */
-function useDrawing(camera: Camera, draw: () => void): () => void {
+/** Calls `draw` before the next frame: after every render, whenever the view moves, when the colors change, and when it asks for it. */
+function useDrawing(camera: Camera, draw: (redraw: () => void) => void): void {
   const request = useRef(0);
   const latest = useEffectEvent(draw);
   const [run] = useState(() => ({ now: () => {} }));
@@ -16,7 +16,7 @@ function useDrawing(camera: Camera, draw: () => void): () => void {
     request.current = requestAnimationFrame(() => run.now());
   }, [run]);
   useEffect(() => {
-    Object.assign(run, { now: () => latest() });
+    Object.assign(run, { now: () => latest(redraw) });
     redraw();
   });
   useEffect(() => {
@@ -32,7 +32,6 @@ function useDrawing(camera: Camera, draw: () => void): () => void {
       cancelAnimationFrame(request.current);
     };
   }, [camera, redraw]);
-  return redraw;
 }
 
 /** The distance of the dots, in pixels at full size. */
@@ -57,33 +56,52 @@ export function Dots({ camera }: { camera: Camera }) {
   return <div ref={dots} className={styles.dots} />;
 }
 
-export function Overview({ camera, scene }: { camera: Camera; scene: Scene }) {
+export const Overview = memo(function Overview({ camera, scene }: { camera: Camera; scene: Scene }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const isEmpty = useRef(true);
-  const [again] = useState(() => ({ draw: () => {} }));
-  const redraw = useDrawing(camera, () => {
+  useDrawing(camera, (redraw) => {
     const element = canvas.current;
     const nodes = drawnIn(scene, camera.seen);
     // An empty canvas that stays so is not composited again.
     if (!element || (nodes.length === 0 && isEmpty.current)) return;
     isEmpty.current = nodes.length === 0;
     const context = prepared(element, camera.screen);
-    if (context) drawOverview(context, scene, nodes, camera.view, camera.seen, lookOf(element), () => again.draw());
+    if (context) drawOverview(context, scene, nodes, camera.view, camera.seen, lookOf(element), redraw);
   });
-  useEffect(() => void Object.assign(again, { draw: redraw }), [again, redraw]);
   return <canvas ref={canvas} className={styles.overview} aria-hidden="true" />;
-}
+});
 
-export function Minimap({ camera, graph, index }: { camera: Camera; graph: Graph; index: SpatialIndex }) {
+/** How long the small map may be behind the board, in milliseconds. */
+const MAP_REST = 100;
+
+export const Minimap = memo(function Minimap({ camera, graph, index }: { camera: Camera; graph: Graph; index: SpatialIndex }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const [picture] = useState(() => new MinimapPicture());
-  useDrawing(camera, () => {
+  const painting = useRef<ReturnType<typeof setTimeout>>(undefined);
+  useDrawing(camera, (redraw) => {
     const element = canvas.current;
     const context = element && prepared(element, MINIMAP);
     if (!context) return;
-    picture.draw(context, graph, index, camera.seen, lookOf(element));
+    const look = lookOf(element);
+    // The frames that show a board or a change of it do not wait for the map of the whole.
+    if (!picture.isOf(index, look)) {
+      painting.current ??= setTimeout(() => {
+        painting.current = undefined;
+        picture.paint(graph, index, look);
+        redraw();
+      }, MAP_REST);
+    }
+    picture.draw(context, camera.seen, look);
     element.toggleAttribute("data-whole", picture.isWhole(camera.seen));
   });
+
+  useEffect(
+    () => () => {
+      clearTimeout(painting.current);
+      painting.current = undefined;
+    },
+    [],
+  );
 
   function goTo(event: PointerEvent<HTMLCanvasElement>) {
     if (event.buttons !== 1) return;
@@ -104,4 +122,4 @@ export function Minimap({ camera, graph, index }: { camera: Camera; graph: Graph
       onPointerMove={goTo}
     />
   );
-}
+});

@@ -3,7 +3,7 @@ import { type Graph, isSection, type Node } from "../sync/graph.ts";
 import type { Box, Point, Size } from "../view.ts";
 import { allLinks } from "./links.ts";
 import { bitmapOf } from "./pictures.ts";
-import { around, boxOf, encloses, middleOf, type SpatialIndex, touches } from "./spatial.ts";
+import { around, boxOf, encloses, middleOf, type SpatialIndex } from "./spatial.ts";
 
 /** Below this scale, pictures are plain boxes. */
 const PICTURE_SCALE = 0.05;
@@ -80,39 +80,41 @@ export function drawOverview(
   look: Look,
   changed: () => void,
 ): void {
+  if (nodes.length === 0) return;
   const ratio = devicePixelRatio;
   const { zoom } = view;
   context.setTransform(zoom * ratio, 0, 0, zoom * ratio, view.x * ratio, view.y * ratio);
-  const placed = (node: Node): Box => {
-    const box = boxOf(node);
-    return drag?.ids.has(node.id) ? { ...box, x: box.x + drag.by.x, y: box.y + drag.by.y } : box;
-  };
-  if (nodes.length === 0) return;
+  // This runs for thousands of nodes in each frame, and makes no objects for them.
+  const xOf = (node: Node) => (drag?.ids.has(node.id) ? node.position.x + drag.by.x : node.position.x);
+  const yOf = (node: Node) => (drag?.ids.has(node.id) ? node.position.y + drag.by.y : node.position.y);
+  const sections = nodes.filter(isSection);
   context.lineWidth = 1.5 / zoom;
-  for (const node of nodes) {
-    if (!isSection(node)) continue;
-    const { x, y, width, height } = placed(node);
-    context.fillStyle = look.section;
-    context.fillRect(x, y, width, height);
-    context.strokeStyle = look.frame;
-    context.strokeRect(x, y, width, height);
+  context.fillStyle = look.section;
+  context.strokeStyle = look.frame;
+  for (const node of sections) {
+    context.fillRect(xOf(node), yOf(node), node.width, node.height);
+    context.strokeRect(xOf(node), yOf(node), node.width, node.height);
   }
   context.strokeStyle = look.line;
   context.lineWidth = 1 / zoom;
   context.beginPath();
+  const [right, bottom] = [seen.x + seen.width, seen.y + seen.height];
   for (const { from, to } of allLinks(graph)) {
     if (rendered.has(from.id) && rendered.has(to.id)) continue;
-    const [a, b] = [placed(from), placed(to)];
-    const [startX, startY, endX, endY] = [a.x + a.width, a.y + a.height / 2, b.x, b.y + b.height / 2];
-    const reach = { x: Math.min(startX, endX), y: Math.min(startY, endY), width: Math.abs(endX - startX), height: Math.abs(endY - startY) };
-    if (!touches(reach, seen)) continue;
+    const startX = xOf(from) + from.width;
+    const startY = yOf(from) + from.height / 2;
+    const endX = xOf(to);
+    const endY = yOf(to) + to.height / 2;
+    const isSeen = Math.min(startX, endX) <= right && Math.max(startX, endX) >= seen.x && Math.min(startY, endY) <= bottom && Math.max(startY, endY) >= seen.y;
+    if (!isSeen) continue;
     context.moveTo(startX, startY);
     context.lineTo(endX, endY);
   }
   context.stroke();
   for (const node of nodes) {
     if (isSection(node)) continue;
-    const { x, y, width, height } = placed(node);
+    const { width, height } = node;
+    const [x, y] = [xOf(node), yOf(node)];
     const picture = zoom >= PICTURE_SCALE && node.asset !== undefined ? bitmapOf(node.asset, changed) : undefined;
     context.fillStyle = fillOf(node, look);
     context.fillRect(x, y, width, height);
@@ -124,41 +126,35 @@ export function drawOverview(
   }
   context.strokeStyle = look.accent;
   context.lineWidth = 2 / zoom;
-  for (const node of nodes) {
-    if (!selection.has(node.id)) continue;
-    const { x, y, width, height } = placed(node);
-    context.strokeRect(x, y, width, height);
-  }
-  drawSectionTitles(context, nodes, placed, zoom, look);
-}
-
-/** The titles of Sections stay legible from far away. */
-function drawSectionTitles(context: CanvasRenderingContext2D, nodes: Node[], placed: (node: Node) => Box, zoom: number, look: Look): void {
+  if (selection.size > 0) for (const node of nodes) if (selection.has(node.id)) context.strokeRect(xOf(node), yOf(node), node.width, node.height);
+  // The titles of Sections stay legible from far away.
   const size = 13 / zoom;
   context.font = `600 ${size}px system-ui, sans-serif`;
   context.textBaseline = "top";
   context.fillStyle = look.frame;
-  for (const node of nodes) {
-    const { x, y, width } = placed(node);
-    if (!isSection(node) || width * zoom < 60 || node.title === "") continue;
-    context.fillText(node.title, x + size / 2, y + size / 2, width - size);
+  for (const node of sections) {
+    if (node.width * zoom >= 60 && node.title !== "") context.fillText(node.title, xOf(node) + size / 2, yOf(node) + size / 2, node.width - size);
   }
 }
 
 export const MINIMAP: Size = { width: 184, height: 120 };
 const INSET = 8;
 
-/** The whole canvas in the size of the small map. It is drawn once for each graph, and the frame of the view above it. */
+/** The whole canvas in the size of the small map. It is painted once for each graph, and the frame of the view is drawn above it. */
 export class MinimapPicture {
-  #drawn: { index: SpatialIndex; image: OffscreenCanvas; colors: string } | undefined;
+  #painted: { index: SpatialIndex; image: OffscreenCanvas; colors: string } | undefined;
   #scale = 1;
   #middle: Point = { x: 0, y: 0 };
   #all: Box = { x: 0, y: 0, width: 1, height: 1 };
 
-  draw(context: CanvasRenderingContext2D, graph: Graph, index: SpatialIndex, seen: Box, look: Look): void {
+  isOf(index: SpatialIndex, look: Look): boolean {
+    return this.#painted?.index === index && this.#painted.colors === look.text;
+  }
+
+  draw(context: CanvasRenderingContext2D, seen: Box, look: Look): void {
+    if (!this.#painted) return;
     const ratio = devicePixelRatio;
-    if (this.#drawn?.index !== index || this.#drawn.colors !== look.text) this.#paint(graph, index, look);
-    if (this.#drawn) context.drawImage(this.#drawn.image, 0, 0);
+    context.drawImage(this.#painted.image, 0, 0);
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     const { x, y } = this.#toMap(seen);
     const [width, height] = [seen.width * this.#scale, seen.height * this.#scale];
@@ -171,9 +167,9 @@ export class MinimapPicture {
     context.strokeRect(x, y, width, height);
   }
 
-  /** Whether `seen` holds the whole canvas. */
+  /** Whether `seen` holds the whole canvas, or nothing is painted yet: then the map says nothing. */
   isWhole(seen: Box): boolean {
-    return encloses(seen, this.#all);
+    return !this.#painted || encloses(seen, this.#all);
   }
 
   /** The point of the plane at a point of the map. */
@@ -185,7 +181,7 @@ export class MinimapPicture {
     return { x: (x - this.#middle.x) * this.#scale + MINIMAP.width / 2, y: (y - this.#middle.y) * this.#scale + MINIMAP.height / 2 };
   }
 
-  #paint(graph: Graph, index: SpatialIndex, look: Look): void {
+  paint(graph: Graph, index: SpatialIndex, look: Look): void {
     const all = around([...graph.nodes.values()].map(boxOf)) ?? { x: 0, y: 0, width: 1, height: 1 };
     this.#all = all;
     this.#middle = middleOf(all);
@@ -203,6 +199,6 @@ export class MinimapPicture {
         paint.fillRect(x, y, Math.max(node.width * this.#scale, 1.5), Math.max(node.height * this.#scale, 1.5));
       }
     }
-    this.#drawn = { index, image, colors: look.text };
+    this.#painted = { index, image, colors: look.text };
   }
 }

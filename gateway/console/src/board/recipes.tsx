@@ -14,6 +14,7 @@ import { useSettled } from "../ui/hooks.ts";
 import { Button, Failure, Icon, Waiting } from "../ui/parts.tsx";
 import type { Board } from "./board.ts";
 import { newNode } from "./gestures.ts";
+import { Search } from "../ui/search.tsx";
 import panel from "./recipes.module.css";
 import { type Start, startInto, startOn } from "./runs.ts";
 import { around, boxOf } from "./spatial.ts";
@@ -132,10 +133,7 @@ function List({ board, nodes, open }: { board: Board; nodes: Node[]; open: (view
           <span>With what its nodes hold</span>
         </button>
       )}
-      <label className={panel.search}>
-        <Icon name="search" size={16} />
-        <input type="search" aria-label="Search Recipes" placeholder="Search" maxLength={500} value={typed} onChange={({ target }) => setTyped(target.value)} />
-      </label>
+      <Search isSmall label="Search Recipes" maxLength={500} value={typed} set={setTyped} />
       {error && !data && <Failure title="The Recipes cannot be loaded" error={error} retry={refetch} />}
       {!data && !error && <Waiting label="Loading the Recipes" />}
       {data && (

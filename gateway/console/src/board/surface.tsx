@@ -83,6 +83,8 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
   const nodes = useMemo(() => wanted.filter(({ id }) => rendered.has(id)), [wanted, rendered]);
   const edges = useMemo(() => elements.edges(graph, nodes, ui.link), [elements, graph, nodes, ui.link]);
   const isHand = ui.tool === "hand";
+  const { selection, drag } = ui;
+  const scene = useMemo(() => ({ graph, index, rendered, selection, drag }), [graph, index, rendered, selection, drag]);
 
   useEffect(() => camera.connect((view, duration) => void setViewport(view, { duration })), [camera, setViewport]);
 
@@ -155,7 +157,7 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
   return (
     <DetailContext value={seen.detail}>
       <Dots camera={camera} />
-      <Overview camera={camera} scene={{ graph, index, rendered, selection: ui.selection, drag: ui.drag }} />
+      <Overview camera={camera} scene={scene} />
       <ReactFlow<BoardNode, BoardEdge>
         nodes={nodes}
         edges={edges}

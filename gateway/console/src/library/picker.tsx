@@ -146,6 +146,7 @@ export function Picker({ title, canvas = "", isOwn = false, chosen = NOTHING, mo
           })}
         </ul>
       )}
+      {list.isFetchNextPageError && <Notice error={list.error} />}
       {list.hasNextPage && (
         <Button disabled={list.isFetchingNextPage} onClick={() => void list.fetchNextPage()}>
           Show more

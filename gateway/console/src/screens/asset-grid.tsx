@@ -1,10 +1,10 @@
 /** Assets as a grid of pictures, read page by page and loaded when they come near the screen. */
 import { useInfiniteQuery } from "@tanstack/react-query";
-import { type DragEvent, type KeyboardEvent, type ReactNode, useEffect, useState } from "react";
+import { type DragEvent, type KeyboardEvent, type ReactNode, useState } from "react";
 import { type Asset, assets, formatOf, type Listed, type Place, type Where } from "../assets.ts";
 import { usePicture } from "../board/pictures.ts";
 import { bytes, count } from "../format.ts";
-import { useIsNear } from "../ui/hooks.ts";
+import { useIsNear, useNextPages } from "../ui/hooks.ts";
 import { Empty, Failure, Icon } from "../ui/parts.tsx";
 import styles from "./asset-grid.module.css";
 
@@ -38,13 +38,8 @@ export function AssetGrid({ where, wanted, isSmall = false, action, choose, drag
   const found = all.filter(({ asset: { name } }) => name.toLocaleLowerCase().includes(needle));
 
   // The service has no search: with one, all pages are read; without, the next when the end of the list is near.
-  const [end, setEnd] = useState<Element | null>(null);
-  const isNearEnd = useIsNear(end);
-  const { hasNextPage, isFetching, isError, fetchNextPage } = list;
-  const needsMore = hasNextPage && !isFetching && !isError && (needle !== "" || isNearEnd);
-  useEffect(() => {
-    if (needsMore) void fetchNextPage();
-  }, [needsMore, fetchNextPage]);
+  const setEnd = useNextPages(list, needle !== "");
+  const { hasNextPage, isFetching, fetchNextPage } = list;
 
   if (list.isLoadingError) return <Failure title="The assets cannot be loaded" error={list.error} retry={list.refetch} />;
   if (list.isSuccess && all.length === 0 && !hasNextPage) return empty;

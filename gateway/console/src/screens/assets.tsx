@@ -1,12 +1,12 @@
 /** The pictures that the account has stored. */
 import { useQueryClient } from "@tanstack/react-query";
 import { useMemo, useRef, useState, useSyncExternalStore } from "react";
-import { useSearchParams } from "wouter";
 import type { Asset } from "../assets.ts";
 import { useSession } from "../session.ts";
-import { useTitle } from "../ui/hooks.ts";
+import { useAddress, useTitle } from "../ui/hooks.ts";
 import { Button, Empty, Icon } from "../ui/parts.tsx";
 import parts from "../ui/parts.module.css";
+import { Search } from "../ui/search.tsx";
 import { Shell } from "../ui/shell.tsx";
 import { UploadList } from "../ui/upload-list.tsx";
 import { PICTURES, refusalOf, Uploads } from "../uploads.ts";
@@ -34,7 +34,7 @@ export function Assets() {
 
 function AssetList({ canUpload }: { canUpload: boolean }) {
   const queries = useQueryClient();
-  const [params, setParams] = useSearchParams();
+  const { params, set } = useAddress();
   const [notice, setNotice] = useState("");
   const [isOver, setIsOver] = useState(false);
   const uploads = useMemo(() => new Uploads(undefined, () => queries.invalidateQueries({ queryKey: [ASSETS] })), [queries]);
@@ -43,17 +43,6 @@ function AssetList({ canUpload }: { canUpload: boolean }) {
   const where = canvas === undefined ? "all" : canvas === "none" ? "none" : (`canvas:${canvas.replace(/^canvas:/, "")}` as const);
   const wanted = params.get("q") ?? "";
   const open = params.get("asset");
-
-  function set(name: string, value: string | undefined) {
-    setParams(
-      (params) => {
-        if (value) params.set(name, value);
-        else params.delete(name);
-        return params;
-      },
-      { replace: true },
-    );
-  }
 
   function add(files: Iterable<File>) {
     const { refused } = uploads.add(files);
@@ -100,10 +89,7 @@ function AssetList({ canUpload }: { canUpload: boolean }) {
       <div className={list.head}>
         <h1>Assets</h1>
         <div className={list.tools}>
-          <label className={list.search}>
-            <Icon name="search" />
-            <input type="search" aria-label="Search by name" placeholder="Search" value={wanted} onChange={({ target }) => set("q", target.value)} />
-          </label>
+          <Search className={list.narrow ?? ""} label="Search by name" value={wanted} set={(value) => set("q", value)} />
           <CanvasFilter value={canvas} set={(handle) => set("canvas", handle)} first={[["", "Everywhere"], ["none", "In no canvas"]]} />
           {canUpload && <UploadButton add={add} />}
         </div>

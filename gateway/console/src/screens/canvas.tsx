@@ -1,11 +1,12 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { lazy, Suspense, useEffect, useRef, useState } from "react";
+import { type ComponentProps, useEffect, useEffectEvent, useRef, useState } from "react";
+import { canvasOf } from "../address.ts";
 import { api, type CanvasReview, type Drawing } from "../api.ts";
 import { Problem } from "../errors.ts";
 import { ago, count } from "../format.ts";
 import { type Live, useLive } from "../live.ts";
 import { useSession } from "../session.ts";
-import { useClock, useTitle } from "../ui/hooks.ts";
+import { useClock, useLoaded, useTitle } from "../ui/hooks.ts";
 import { Button, Empty, Failure, Icon, messageOf, Waiting } from "../ui/parts.tsx";
 import parts from "../ui/parts.module.css";
 import { Shell } from "../ui/shell.tsx";
@@ -30,9 +31,8 @@ const drawingOf = (handle: string) => ({
 });
 
 const editor = () => import("../board/editor.tsx");
-const Editor = lazy(async () => ({ default: (await editor()).Editor }));
 
-/** Loads the board and its content while the review is on its way: only that tells whether the person may change the canvas. */
+/** Loads the board and its content at once, although it may be the review that tells whether the person may change the canvas. */
 function useHeadStart(handle: string, review: CanvasReview | undefined): void {
   const { account, session } = useSession();
   const isLikely = session.scopes.includes("canvas:write") && review?.canvas.accessRole !== "viewer";
@@ -53,14 +53,24 @@ function useHeadStart(handle: string, review: CanvasReview | undefined): void {
 
 /** A canvas: the board for a person who may change it, and a drawing for others. Both follow the changes of others. */
 export function Canvas({ handle }: { handle: string }) {
-  const { data, error, refetch } = useQuery(reviewOf(handle));
+  const { account, session } = useSession();
+  const canWrite = session.scopes.includes("canvas:write");
+  // An owner needs no review to begin. It is read when the board is shown, because it takes the service longer than the canvas does.
+  const isOwn = canvasOf(handle).ownerUid === account.id && canWrite;
+  const [isShown, setIsShown] = useState(!isOwn);
+  const { data, error, refetch } = useQuery({ ...reviewOf(handle), enabled: isShown });
+  const live = useLive(data || (isOwn && isShown) ? handle : undefined);
   useHeadStart(handle, data);
-  useTitle(data?.canvas.title ?? "");
+  const role = isOwn ? "owner" : data?.canvas.accessRole;
   if (isMissing(error)) return <MissingCanvas handle={handle} />;
-  if (data) return <Opened handle={handle} review={data} />;
+  if (role !== undefined && role !== "viewer" && canWrite) {
+    return <Changeable handle={handle} role={role} review={data} error={error} live={live} shown={() => setIsShown(true)} reload={refetch} />;
+  }
+  if (data) return <Readable handle={handle} review={data} live={live} />;
+  if (!error) return <Opening />;
   return (
     <Shell isFixed>
-      {error ? <Failure title="This canvas cannot be opened" error={error} retry={refetch} /> : <Waiting label="Opening the canvas" />}
+      <Failure title="This canvas cannot be opened" error={error} retry={refetch} />
     </Shell>
   );
 }
@@ -82,43 +92,40 @@ function useFollowing(live: Live, shown: string | undefined, query: { isFetching
 
 type Panel = "findings" | "outline";
 
-function Opened({ handle, review }: { handle: string; review: CanvasReview }) {
-  const { session } = useSession();
-  const live = useLive(handle);
-  const canChange = review.canvas.accessRole !== "viewer" && session.scopes.includes("canvas:write");
-  return canChange ? <Changeable handle={handle} review={review} live={live} /> : <Readable handle={handle} review={review} live={live} />;
-}
-
 interface OpenedProps {
   handle: string;
   review: CanvasReview;
   live: Live;
 }
 
-function Changeable({ handle, review, live }: OpenedProps) {
+type EditorProps = ComponentProps<Awaited<ReturnType<typeof editor>>["Editor"]>;
+
+function Changeable({ reload, ...props }: Omit<EditorProps, "signedOut">) {
+  const loaded = useLoaded(editor);
   const queries = useQueryClient();
-  const { refetch } = useQuery(reviewOf(handle));
+  const { lost } = props.live;
+  const reread = useEffectEvent(reload);
   useEffect(() => {
-    if (live.lost > 0) void refetch();
-  }, [live.lost, refetch]);
+    if (lost > 0) reread();
+  }, [lost]);
   // What was changed here shows in the list at once.
   useEffect(() => () => void queries.invalidateQueries({ queryKey: ["canvases"] }), [queries]);
+  if (!loaded) return <Opening />;
+  return <loaded.Editor key={props.handle} {...props} reload={reload} signedOut={() => queries.setQueryData(["session"], null)} />;
+}
+
+function Opening() {
+  useTitle("");
   return (
-    <Suspense fallback={<Shell isFixed>{<Waiting label="Opening the canvas" />}</Shell>}>
-      <Editor
-        key={handle}
-        handle={handle}
-        review={review}
-        live={live}
-        reload={() => void refetch()}
-        signedOut={() => queries.setQueryData(["session"], null)}
-      />
-    </Suspense>
+    <Shell isFixed>
+      <Waiting label="Opening the canvas" />
+    </Shell>
   );
 }
 
 function Readable({ handle, review, live }: OpenedProps) {
   const { canvas, validation } = review;
+  useTitle(canvas.title);
   const drawing = useQuery(drawingOf(handle));
   useFollowing(live, canvas.revision, useQuery(reviewOf(handle)));
   useFollowing(live, drawing.data?.revision, drawing);

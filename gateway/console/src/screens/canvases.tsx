@@ -1,16 +1,18 @@
 import { keepPreviousData, useInfiniteQuery, useQuery } from "@tanstack/react-query";
-import { lazy, Suspense, useEffect, useState } from "react";
-import { Link, useLocation, useSearchParams } from "wouter";
+import { lazy, Suspense, useState } from "react";
+import { Link, useLocation } from "wouter";
 import { canvasPath } from "../address.ts";
 import { api, type CanvasSummary } from "../api.ts";
 import { Problem } from "../errors.ts";
 import { ago, count } from "../format.ts";
-import { useClock, useIsNear, useObjectUrl, useTitle } from "../ui/hooks.ts";
+import { useAddress, useClock, useIsNear, useNextPages, useObjectUrl, useTitle } from "../ui/hooks.ts";
 import { useSession } from "../session.ts";
 import { Button, Empty, Failure, Icon, Notice } from "../ui/parts.tsx";
 import parts from "../ui/parts.module.css";
+import { Filters, Search } from "../ui/search.tsx";
 import { Shell } from "../ui/shell.tsx";
 import styles from "./canvases.module.css";
+import page from "./list.module.css";
 import { ShareDialog } from "./share.tsx";
 
 const DeleteCanvas = lazy(async () => ({ default: (await import("./delete-canvas.tsx")).DeleteCanvas }));
@@ -23,12 +25,14 @@ const FILTERS = {
 } as const;
 type Filter = keyof typeof FILTERS;
 
+const FILTER_NAMES = (Object.keys(FILTERS) as Filter[]).map((key) => [key, FILTERS[key].label] as const);
+
 const isFilter = (text: string | null): text is Filter => text !== null && Object.hasOwn(FILTERS, text);
 
 export function Canvases() {
   useTitle("Canvases");
   useClock();
-  const [params, setParams] = useSearchParams();
+  const { params, set, reset } = useAddress();
   const shown = params.get("show");
   const filter = isFilter(shown) ? shown : "all";
   const wanted = params.get("q") ?? "";
@@ -38,7 +42,7 @@ export function Canvases() {
     queryKey: ["canvases"],
     queryFn: ({ pageParam, signal }) => api.canvases(pageParam, signal),
     initialPageParam: undefined as string | undefined,
-    getNextPageParam: ({ page }) => page.nextCursor ?? undefined,
+    getNextPageParam: (last) => last.page.nextCursor ?? undefined,
     // The first page stays current by itself; further ones when the window is visited again.
     refetchInterval: ({ state }) => (state.data?.pages.length === 1 ? 15_000 : false),
   });
@@ -48,46 +52,19 @@ export function Canvases() {
   const found = canvases.filter((canvas) => FILTERS[filter].has(canvas) && canvas.title.toLocaleLowerCase().includes(needle));
 
   // The service has no search: with a filter, all pages are read; without one, the next when the end of the list is near.
-  const [end, setEnd] = useState<Element | null>(null);
-  const isNearEnd = useIsNear(end);
-  const { hasNextPage, isFetching, isError, fetchNextPage } = list;
-  const needsMore = hasNextPage && !isFetching && !isError && (isFiltered || isNearEnd);
-  useEffect(() => {
-    if (needsMore) void fetchNextPage();
-  }, [needsMore, fetchNextPage]);
-
-  function set(name: string, value: string) {
-    setParams(
-      (params) => {
-        if (value) params.set(name, value);
-        else params.delete(name);
-        return params;
-      },
-      { replace: true },
-    );
-  }
+  const setEnd = useNextPages(list, isFiltered);
+  const { hasNextPage, isFetching, fetchNextPage } = list;
 
   const isEmpty = list.isSuccess && canvases.length === 0;
   return (
     <Shell>
-      <div className={styles.page}>
-        <div className={styles.head}>
+      <div className={page.page}>
+        <div className={page.head}>
           <h1>Canvases</h1>
           {!isEmpty && (
-            <div className={styles.tools}>
-              <label className={styles.search}>
-                <Icon name="search" />
-                <input type="search" aria-label="Search by title" placeholder="Search" value={wanted} onChange={(event) => set("q", event.target.value)} />
-              </label>
-              <fieldset className={styles.filters}>
-                <legend className="unseen">Show</legend>
-                {(Object.keys(FILTERS) as Filter[]).map((key) => (
-                  <label key={key}>
-                    <input type="radio" name="show" checked={key === filter} onChange={() => set("show", key === "all" ? "" : key)} />
-                    <span>{FILTERS[key].label}</span>
-                  </label>
-                ))}
-              </fieldset>
+            <div className={page.tools}>
+              <Search label="Search by title" value={wanted} set={(value) => set("q", value)} />
+              <Filters names={FILTER_NAMES} value={filter} set={(name) => set("show", name === "all" ? "" : name)} />
               <NewCanvas />
             </div>
           )}
@@ -107,13 +84,13 @@ export function Canvases() {
             </ul>
             {found.length === 0 && !hasNextPage && (
               <Empty title="No canvas matches">
-                <Button onClick={() => setParams({}, { replace: true })}>Show all canvases</Button>
+                <Button onClick={reset}>Show all canvases</Button>
               </Empty>
             )}
             {list.isFetchNextPageError ? (
               <Failure title="The rest cannot be loaded" error={list.error} retry={fetchNextPage} />
             ) : (
-              <div ref={setEnd} className={styles.end} role="status">
+              <div ref={setEnd} className={page.end} role="status">
                 {hasNextPage && (isFiltered ? `Searched ${count(canvases.length, "canvas", "canvases")}…` : "Loading more…")}
               </div>
             )}

@@ -15,7 +15,7 @@ import { Confirm } from "../ui/dialog.tsx";
 import { useClock, useTitle } from "../ui/hooks.ts";
 import { Button, Failure, Icon, Notice, Waiting } from "../ui/parts.tsx";
 import { Shell } from "../ui/shell.tsx";
-import page from "./canvases.module.css";
+import page from "./list.module.css";
 import { Missing } from "./missing.tsx";
 
 export function ElementPage({ id }: { id: string }) {

@@ -1,6 +1,6 @@
 /** The Elements of an account: a gallery, and one of them if the address names it. */
 import { keepPreviousData, useInfiniteQuery } from "@tanstack/react-query";
-import { useEffect, useState } from "react";
+import { useState } from "react";
 import { Link, useLocation, useSearchParams } from "wouter";
 import { type Element, elements as calls, typeName } from "../elements/calls.ts";
 import { Collections } from "../elements/collections.tsx";
@@ -9,14 +9,21 @@ import { ElementForm } from "../elements/form.tsx";
 import { Health, Preview, useCollections } from "../elements/parts.tsx";
 import { ago, count } from "../format.ts";
 import { useSession } from "../session.ts";
-import { useClock, useIsNear, useSettled, useTitle } from "../ui/hooks.ts";
+import { useAddress, useClock, useNextPages, useSettled, useTitle } from "../ui/hooks.ts";
 import { Button, Empty, Failure, Icon, Waiting } from "../ui/parts.tsx";
 import parts from "../ui/parts.module.css";
+import { Filters, Search } from "../ui/search.tsx";
 import { Shell } from "../ui/shell.tsx";
-import page from "./canvases.module.css";
+import cards from "./canvases.module.css";
 import { ElementPage } from "./element.tsx";
+import page from "./list.module.css";
 
 export const elementPath = (id: string): string => `/elements?element=${encodeURIComponent(id)}`;
+
+const STATES = [
+  ["active", "Active"],
+  ["archived", "Archived"],
+] as const;
 
 export default function Elements() {
   const { session } = useSession();
@@ -43,7 +50,7 @@ function Gallery() {
   useClock();
   const { session } = useSession();
   const [, navigate] = useLocation();
-  const [params, setParams] = useSearchParams();
+  const { params, set, reset } = useAddress();
   const [dialog, setDialog] = useState<"new" | "collections">();
   const canChange = session.scopes.includes("element:write");
   const collections = useCollections();
@@ -63,24 +70,8 @@ function Gallery() {
   const found = all?.filter(({ collectionIds }) => collection === undefined || collectionIds.includes(collection));
 
   // The service does not filter by collection: then all pages are read.
-  const [end, setEnd] = useState<HTMLElement | null>(null);
-  const isNearEnd = useIsNear(end);
-  const { hasNextPage, isFetching, isError, fetchNextPage } = list;
-  const needsMore = hasNextPage && !isFetching && !isError && (collection !== undefined || isNearEnd);
-  useEffect(() => {
-    if (needsMore) void fetchNextPage();
-  }, [needsMore, fetchNextPage]);
-
-  function set(name: string, value: string) {
-    setParams(
-      (params) => {
-        if (value) params.set(name, value);
-        else params.delete(name);
-        return params;
-      },
-      { replace: true },
-    );
-  }
+  const setEnd = useNextPages(list, collection !== undefined);
+  const { hasNextPage, isFetching, fetchNextPage } = list;
 
   const create = canChange && (
     <Button look="primary" onClick={() => setDialog("new")}>
@@ -95,10 +86,7 @@ function Gallery() {
         <div className={page.head}>
           <h1>Elements</h1>
           <div className={page.tools}>
-            <label className={page.search}>
-              <Icon name="search" />
-              <input type="search" aria-label="Search Elements" placeholder="Search" maxLength={160} value={wanted} onChange={({ target }) => set("q", target.value)} />
-            </label>
+            <Search label="Search Elements" maxLength={160} value={wanted} set={(value) => set("q", value)} />
             {collections && collections.length > 0 && (
               <select className={styles.filter} aria-label="Collection" value={collection ?? ""} onChange={({ target }) => set("in", target.value)}>
                 <option value="">All collections</option>
@@ -109,15 +97,7 @@ function Gallery() {
                 ))}
               </select>
             )}
-            <fieldset className={page.filters}>
-              <legend className="unseen">Show</legend>
-              {(["active", "archived"] as const).map((name) => (
-                <label key={name}>
-                  <input type="radio" name="state" checked={name === state} onChange={() => set("state", name === "active" ? "" : name)} />
-                  <span>{name === "active" ? "Active" : "Archived"}</span>
-                </label>
-              ))}
-            </fieldset>
+            <Filters names={STATES} value={state} set={(name) => set("state", name === "active" ? "" : name)} />
             <Button onClick={() => setDialog("collections")}>Collections</Button>
             {create}
           </div>
@@ -128,7 +108,7 @@ function Gallery() {
         {list.isPending && <Waiting label="Loading the Elements" />}
         {list.isLoadingError && <Failure title="The Elements cannot be loaded" error={list.error} retry={list.refetch} />}
         {found && found.length > 0 && (
-          <ul className={page.grid}>
+          <ul className={cards.grid}>
             {found.map((element) => (
               <Card key={element.id} element={element} />
             ))}
@@ -138,7 +118,7 @@ function Gallery() {
           !hasNextPage &&
           (isFiltered ? (
             <Empty title="No Element matches">
-              <Button onClick={() => setParams({}, { replace: true })}>Show all Elements</Button>
+              <Button onClick={reset}>Show all Elements</Button>
             </Empty>
           ) : state === "archived" ? (
             <Empty title="Nothing is archived" />
@@ -165,15 +145,15 @@ function Card({ element }: { element: Element }) {
   const { id, name, type, version, ownerUid, sourceAssetIds, guidelines, sourceHealth, updatedAt } = element;
   return (
     <li>
-      <Link href={elementPath(id)} className={page.card}>
-        <span className={page.frame} data-state="made" aria-hidden="true">
+      <Link href={elementPath(id)} className={cards.card}>
+        <span className={cards.frame} data-state="made" aria-hidden="true">
           <Preview ownerUid={ownerUid} sourceAssetIds={sourceAssetIds} guidelines={guidelines} />
         </span>
-        <div className={page.text}>
-          <h2 className={page.title}>
+        <div className={cards.text}>
+          <h2 className={cards.title}>
             <bdi>{name}</bdi>
           </h2>
-          <p className={page.meta}>
+          <p className={cards.meta}>
             <span>{typeName(type)}</span>
             <span>v{version}</span>
             <time dateTime={updatedAt}>{ago(updatedAt)}</time>

@@ -17,7 +17,7 @@ import { useTitle } from "../ui/hooks.ts";
 import { Button, Failure, Icon, Waiting } from "../ui/parts.tsx";
 import parts from "../ui/parts.module.css";
 import { Shell } from "../ui/shell.tsx";
-import page from "./canvases.module.css";
+import page from "./list.module.css";
 import { Missing } from "./missing.tsx";
 
 /** The page of the canvas that a handle names. */

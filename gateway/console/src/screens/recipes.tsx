@@ -1,16 +1,16 @@
 /** The gallery of Recipes: those of the service and the account's own workflows. */
 import { keepPreviousData, useInfiniteQuery } from "@tanstack/react-query";
-import { useEffect, useState } from "react";
 import { Link, useSearchParams } from "wouter";
 import { count } from "../format.ts";
 import { type Recipe, recipes as calls, type Visibility } from "../recipes/calls.ts";
 import { Ports, Terms } from "../recipes/parts.tsx";
 import styles from "../recipes/recipes.module.css";
-import { useIsNear, useSettled, useTitle } from "../ui/hooks.ts";
-import { Button, Empty, Failure, Icon, Waiting } from "../ui/parts.tsx";
+import { useAddress, useNextPages, useSettled, useTitle } from "../ui/hooks.ts";
+import { Button, Empty, Failure, Waiting } from "../ui/parts.tsx";
 import parts from "../ui/parts.module.css";
+import { Filters, Search } from "../ui/search.tsx";
 import { Shell } from "../ui/shell.tsx";
-import page from "./canvases.module.css";
+import page from "./list.module.css";
 import { RecipePage } from "./recipe.tsx";
 
 const FILTERS: [Visibility, string][] = [
@@ -27,7 +27,7 @@ export default function Recipes() {
 
 function Gallery() {
   useTitle("Recipes");
-  const [params, setParams] = useSearchParams();
+  const { params, set, reset } = useAddress();
   const wanted = params.get("q") ?? "";
   const visibility = FILTERS.find(([name]) => name === params.get("show"))?.[0] ?? "all";
   const q = useSettled(wanted.trim(), 250);
@@ -40,23 +40,8 @@ function Gallery() {
   });
   const found = list.data?.pages.flatMap(({ recipes }) => recipes);
 
-  const [end, setEnd] = useState<Element | null>(null);
-  const isNearEnd = useIsNear(end);
-  const { hasNextPage, isFetching, isError, fetchNextPage } = list;
-  useEffect(() => {
-    if (hasNextPage && !isFetching && !isError && isNearEnd) void fetchNextPage();
-  }, [hasNextPage, isFetching, isError, isNearEnd, fetchNextPage]);
-
-  function set(name: string, value: string) {
-    setParams(
-      (params) => {
-        if (value) params.set(name, value);
-        else params.delete(name);
-        return params;
-      },
-      { replace: true },
-    );
-  }
+  const setEnd = useNextPages(list);
+  const { isFetching, fetchNextPage } = list;
 
   return (
     <Shell>
@@ -64,19 +49,8 @@ function Gallery() {
         <div className={page.head}>
           <h1>Recipes</h1>
           <div className={page.tools}>
-            <label className={page.search}>
-              <Icon name="search" />
-              <input type="search" aria-label="Search Recipes" placeholder="Search" maxLength={500} value={wanted} onChange={({ target }) => set("q", target.value)} />
-            </label>
-            <fieldset className={page.filters}>
-              <legend className="unseen">Show</legend>
-              {FILTERS.map(([name, label]) => (
-                <label key={name}>
-                  <input type="radio" name="show" checked={name === visibility} onChange={() => set("show", name === "all" ? "" : name)} />
-                  <span>{label}</span>
-                </label>
-              ))}
-            </fieldset>
+            <Search label="Search Recipes" maxLength={500} value={wanted} set={(value) => set("q", value)} />
+            <Filters names={FILTERS} value={visibility} set={(name) => set("show", name === "all" ? "" : name)} />
           </div>
         </div>
         <p className="unseen" role="status">
@@ -91,7 +65,7 @@ function Gallery() {
             ))}
           </ul>
         )}
-        {found?.length === 0 && (q === "" && visibility === "private" ? <NoWorkflows /> : <NothingFound reset={() => setParams({}, { replace: true })} />)}
+        {found?.length === 0 && (q === "" && visibility === "private" ? <NoWorkflows /> : <NothingFound reset={reset} />)}
         {list.isFetchNextPageError && <Failure title="The rest cannot be loaded" error={list.error} retry={fetchNextPage} />}
         <div ref={setEnd} className={page.end} role="status">
           {list.isFetchingNextPage && "Loading more…"}

@@ -1,13 +1,13 @@
 /** Everything that the account has started: pictures, Actions, videos and Recipes, wherever they were started. */
 import { useInfiniteQuery, useQueryClient } from "@tanstack/react-query";
 import { useCallback, useEffect, useRef, useState } from "react";
-import { Link, useSearchParams } from "wouter";
+import { Link } from "wouter";
 import { canvasOf, showPath } from "../address.ts";
 import type { RunSummary } from "../api.ts";
 import { ago, count } from "../format.ts";
 import { useRunEvents } from "../live.ts";
 import { useSession } from "../session.ts";
-import { useClock, useIsNear, useTitle } from "../ui/hooks.ts";
+import { useAddress, useClock, useNextPages, useTitle } from "../ui/hooks.ts";
 import { Button, Empty, Failure, Icon, Waiting } from "../ui/parts.tsx";
 import parts from "../ui/parts.module.css";
 import { Shell } from "../ui/shell.tsx";
@@ -44,7 +44,7 @@ const only = <Key extends string>(names: Record<Key, string>, text: string | nul
 
 function RunsOfAccount() {
   useClock();
-  const [params, setParams] = useSearchParams();
+  const { params, set, reset } = useAddress();
   const kind = only(KINDS, params.get("kind"));
   const status = only(STATUSES, params.get("state"));
   const canvasId = params.get("canvas") ?? undefined;
@@ -56,24 +56,8 @@ function RunsOfAccount() {
   const [canceling, setCanceling] = useState<RunSummary>();
   const runs = [...new Map(query.data?.pages.flatMap((page) => page.runs).map((run) => [run.handle, run])).values()];
 
-  const [end, setEnd] = useState<Element | null>(null);
-  const isNearEnd = useIsNear(end);
-  const { hasNextPage, isFetching, isError, fetchNextPage } = query;
-  const needsMore = hasNextPage && !isFetching && !isError && isNearEnd;
-  useEffect(() => {
-    if (needsMore) void fetchNextPage();
-  }, [needsMore, fetchNextPage]);
-
-  function set(name: string, value: string | undefined) {
-    setParams(
-      (params) => {
-        if (value) params.set(name, value);
-        else params.delete(name);
-        return params;
-      },
-      { replace: true },
-    );
-  }
+  const setEnd = useNextPages(query);
+  const { hasNextPage, fetchNextPage } = query;
 
   const ids = new Set(runs.map(({ handle }) => handle));
   return (
@@ -104,7 +88,7 @@ function RunsOfAccount() {
       )}
       {query.isSuccess && runs.length === 0 && isFiltered && (
         <Empty title="No run matches">
-          <Button onClick={() => setParams({}, { replace: true })}>Show all runs</Button>
+          <Button onClick={reset}>Show all runs</Button>
         </Empty>
       )}
       {open !== null && !ids.has(open) && query.isSuccess && (

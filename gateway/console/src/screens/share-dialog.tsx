@@ -1,20 +1,20 @@
 /** With whom a canvas is shared, and for its owner the means to change that. */
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { type SubmitEvent, useState } from "react";
-import type { CanvasSummary } from "../api.ts";
 import { Problem } from "../errors.ts";
 import { type CanvasName, type Member, type MemberRole, person } from "../person.ts";
 import { useSession } from "../session.ts";
 import { Modal } from "../ui/dialog.tsx";
 import { Field, isBeyond, problemAt } from "../ui/field.tsx";
 import { Avatar, Button, Failure, Icon, Notice, Waiting } from "../ui/parts.tsx";
+import type { SharedCanvas } from "./share.tsx";
 import styles from "./share.module.css";
 
 export const membersKey = ({ ownerUid, id }: CanvasName) => ["members", ownerUid, id];
 
 const ROLES: Record<MemberRole, string> = { viewer: "Viewer", editor: "Editor" };
 
-export function ShareDialog({ canvas, close }: { canvas: CanvasSummary; close: () => void }) {
+export function ShareDialog({ canvas, close }: { canvas: SharedCanvas; close: () => void }) {
   const { session, account } = useSession();
   const isOwner = canvas.accessRole === "owner";
   return (
@@ -36,7 +36,7 @@ export function ShareDialog({ canvas, close }: { canvas: CanvasSummary; close: (
   );
 }
 
-function Members({ canvas }: { canvas: CanvasSummary }) {
+function Members({ canvas }: { canvas: SharedCanvas }) {
   const { account } = useSession();
   const { data, error, refetch } = useQuery({ queryKey: membersKey(canvas), queryFn: ({ signal }) => person.members(canvas, signal) });
   return (
@@ -78,7 +78,7 @@ function useMembers(canvas: CanvasName) {
   };
 }
 
-function AddMember({ canvas, members }: { canvas: CanvasSummary; members: Member[] }) {
+function AddMember({ canvas, members }: { canvas: SharedCanvas; members: Member[] }) {
   const list = useMembers(canvas);
   const [email, setEmail] = useState("");
   const [role, setRole] = useState<MemberRole>("viewer");
@@ -145,7 +145,7 @@ function AddMember({ canvas, members }: { canvas: CanvasSummary; members: Member
   );
 }
 
-function MemberRow({ canvas, member }: { canvas: CanvasSummary; member: Member }) {
+function MemberRow({ canvas, member }: { canvas: SharedCanvas; member: Member }) {
   const list = useMembers(canvas);
   const { email, role } = member;
   const change = useMutation({

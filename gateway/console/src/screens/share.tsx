@@ -4,9 +4,12 @@ import type { CanvasSummary } from "../api.ts";
 import { Button, Icon } from "../ui/parts.tsx";
 import styles from "./share.module.css";
 
+/** What the dialog needs to know of a canvas. */
+export type SharedCanvas = Pick<CanvasSummary, "id" | "ownerUid" | "title" | "accessRole">;
+
 export const ShareDialog = lazy(async () => ({ default: (await import("./share-dialog.tsx")).ShareDialog }));
 
-export function Share({ canvas }: { canvas: CanvasSummary }) {
+export function Share({ canvas }: { canvas: SharedCanvas }) {
   const [isOpen, setIsOpen] = useState(false);
   return (
     <>

@@ -17,9 +17,8 @@ import { Problem } from "../errors.ts";
 import { backoff } from "../stream.ts";
 import { type Change, applied, applyTo, difference, groupsOf, inverseOf, judge, nodeOf, operationsOf, retitle, update } from "./change.ts";
 import { type Connection, Draft, type Graph, graphOf, type Node } from "./graph.ts";
-import type { Answer, Batch, Environment, Kept, News, OpenConflict, Request, Snapshot, State } from "./types.ts";
+import type { Answer, Batch, Canvas, Environment, Kept, News, OpenConflict, Request, Snapshot, State } from "./types.ts";
 
-type Canvas = components["schemas"]["Canvas"];
 type CanvasChanges = components["schemas"]["CanvasChanges"];
 
 interface Step {
@@ -471,6 +470,7 @@ export class Engine {
   }
 
   #baseOf(canvas: Canvas): { graph: Graph; revision: string } {
+    if (this.#ours.size === 0) return { graph: graphOf(canvas), revision: canvas.revision };
     const nodes = canvas.nodes.map((node) => this.#node(node));
     const connections = canvas.connections.map((connection) => this.#connection(connection));
     return { graph: graphOf({ title: canvas.title, nodes, connections }), revision: canvas.revision };

@@ -5,7 +5,7 @@ import type { Change, Conflict } from "./change.ts";
 import type { Graph } from "./graph.ts";
 
 type Operation = components["schemas"]["Operation"];
-type Canvas = components["schemas"]["Canvas"];
+export type Canvas = components["schemas"]["Canvas"];
 type CanvasChanges = components["schemas"]["CanvasChanges"];
 export type Activity = components["schemas"]["Activity"];
 

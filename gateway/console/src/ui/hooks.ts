@@ -1,10 +1,27 @@
 import { useEffect, useReducer, useState } from "react";
+import { useSearchParams } from "wouter";
 
 /** Sets the title of the page. */
 export function useTitle(title: string): void {
   useEffect(() => {
     document.title = title === "" ? "Canvas Service" : `${title} · Canvas Service`;
   }, [title]);
+}
+
+/**
+ * What `load` resolves to, or undefined until then. What is shown with it appears in the next frame, while React keeps the fallback of a
+ * `lazy` component for 300 ms.
+ */
+export function useLoaded<T>(load: () => Promise<T>): T | undefined {
+  const [result, setResult] = useState<{ value: T } | { error: unknown }>();
+  useEffect(() => {
+    load().then(
+      (value) => setResult({ value }),
+      (error: unknown) => setResult({ error }),
+    );
+  }, [load]);
+  if (result && "error" in result) throw result.error;
+  return result?.value;
 }
 
 /** A URL of `blob` while the component is shown. */
@@ -41,6 +58,39 @@ export function useIsNear(element: Element | null): boolean {
     return () => observer.disconnect();
   }, [element]);
   return isNear;
+}
+
+interface Pages {
+  hasNextPage: boolean;
+  isFetching: boolean;
+  isError: boolean;
+  fetchNextPage: () => unknown;
+}
+
+/** Reads the next page of a list when its end is near, or all of them if `isAll`. Returns the ref of the element at the end. */
+export function useNextPages({ hasNextPage, isFetching, isError, fetchNextPage }: Pages, isAll = false): (end: Element | null) => void {
+  const [end, setEnd] = useState<Element | null>(null);
+  const isNearEnd = useIsNear(end);
+  const needsMore = hasNextPage && !isFetching && !isError && (isAll || isNearEnd);
+  useEffect(() => {
+    if (needsMore) void fetchNextPage();
+  }, [needsMore, fetchNextPage]);
+  return setEnd;
+}
+
+/** What the address says behind its path, and what changes one value of it, or removes all. The way back stays the same. */
+export function useAddress(): { params: URLSearchParams; set: (name: string, value: string | undefined) => void; reset: () => void } {
+  const [params, setParams] = useSearchParams();
+  const set = (name: string, value: string | undefined) =>
+    setParams(
+      (params) => {
+        if (value) params.set(name, value);
+        else params.delete(name);
+        return params;
+      },
+      { replace: true },
+    );
+  return { params, set, reset: () => setParams({}, { replace: true }) };
 }
 
 /** `value` once it has not changed for a while, in milliseconds. */

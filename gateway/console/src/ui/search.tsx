@@ -1,0 +1,35 @@
+/** A field that searches in what the page shows, and a choice of what it shows. */
+import type { ComponentProps } from "react";
+import { Icon } from "./parts.tsx";
+import styles from "./search.module.css";
+
+interface SearchProps extends Omit<ComponentProps<"input">, "onChange"> {
+  label: string;
+  value: string;
+  set: (value: string) => void;
+  /** Beside a heading, or in a panel of the board. */
+  isSmall?: boolean;
+}
+
+export function Search({ label, set, isSmall = false, className, ...rest }: SearchProps) {
+  return (
+    <label className={[styles.search, isSmall ? styles.small : styles.large, className].filter(Boolean).join(" ")}>
+      <Icon name="search" size={isSmall ? 16 : 18} />
+      <input type="search" aria-label={label} placeholder="Search" onChange={({ target }) => set(target.value)} {...rest} />
+    </label>
+  );
+}
+
+export function Filters<Name extends string>({ names, value, set }: { names: readonly (readonly [Name, string])[]; value: Name; set: (name: Name) => void }) {
+  return (
+    <fieldset className={styles.filters}>
+      <legend className="unseen">Show</legend>
+      {names.map(([name, label]) => (
+        <label key={name}>
+          <input type="radio" name="show" checked={name === value} onChange={() => set(name)} />
+          <span>{label}</span>
+        </label>
+      ))}
+    </fieldset>
+  );
+}
