@@ -6,6 +6,7 @@
 - Every alert has a row in deploy/RUNBOOK.md, and every row with an anchor has an alert.
 - deploy/observe/prometheus-rule.yaml contains the rules of deploy/observe/rules.yaml.
 - deploy/docker/env.example and deploy/docker/compose.yaml name the same variables, and the image build receives the whole workspace.
+- Each process in deploy/docker/compose.yaml is given the secrets that it requires and no others.
 
 With --update the generated parts are written; handwritten parts are only checked. Each fault is printed as one line on standard
 output. With --expressions the queries of dashboard and scaling are printed as rules, as input for promtool.
@@ -17,6 +18,8 @@ import re
 import sys
 
 import yaml
+
+import privileges
 
 ROOT, UPDATE = pathlib.Path(sys.argv[1]), "--update" in sys.argv
 DEPLOY = ROOT / "deploy"
@@ -59,7 +62,7 @@ def variables():
             readers = [short for short in PROCESSES.values() if short != "gateway"]
         elif reads.search(taskqueue) or len(readers) == len(PROCESSES):
             readers = ["all"]
-        shown = "required" if required == "None" else f"`{default}`" if default else "none"
+        shown = "required" if name in privileges.REQUIRED else f"`{default}`" if default else "none"
         meaning = meaning.replace('\\"', '"').replace("|", "\\|")
         yield f"| `{name}` | {shown} | {', '.join(readers)} | {meaning} |"
 
@@ -197,6 +200,11 @@ def compose_faults():
             yield f"compose.yaml: {name} may gain privileges"
         if not re.search(r":.*\d", service["image"]):
             yield f"compose.yaml: the image of {name} has no version"
+        # Docker copies such a config into the container, which it refuses if the root file system is read-only.
+        configs = yaml.safe_load(text)["configs"]
+        if service.get("read_only") and any("content" in configs[use["source"]] for use in service.get("configs", [])):
+            yield f"compose.yaml: {name} is read-only and cannot receive a config by content"
+    yield from privileges.compose_faults(yaml.safe_load(text)["services"])
 
 
 if "--expressions" in sys.argv:

@@ -36,12 +36,17 @@ pub(super) fn database_url(text: &str) -> Result<Secret, String> {
     service_url(text, &["postgres", "postgresql"], "postgres://user:password@host:5432/database")
 }
 
-pub(super) fn redis_url(text: &str) -> Result<Secret, String> {
-    service_url(text, &["redis", "rediss", "redis+unix", "unix"], "redis://host:6379/0")
+pub(super) fn redis_url(text: &str) -> Result<Option<Secret>, String> {
+    given(text, |text| service_url(text, &["redis", "rediss", "redis+unix", "unix"], "redis://host:6379/0"))
 }
 
-pub(super) fn amqp_url(text: &str) -> Result<Secret, String> {
-    service_url(text, &["amqp", "amqps"], "amqp://user:password@host:5672/vhost")
+pub(super) fn amqp_url(text: &str) -> Result<Option<Secret>, String> {
+    given(text, |text| service_url(text, &["amqp", "amqps"], "amqp://user:password@host:5672/vhost"))
+}
+
+/// The value of a variable that only some parts need.
+fn given<T>(text: &str, parse: impl Fn(&str) -> Result<T, String>) -> Result<Option<T>, String> {
+    if text.is_empty() { Ok(None) } else { parse(text).map(Some) }
 }
 
 fn service_url(text: &str, schemes: &[&str], example: &str) -> Result<Secret, String> {
@@ -51,7 +56,11 @@ fn service_url(text: &str, schemes: &[&str], example: &str) -> Result<Secret, St
     }
 }
 
-pub(super) fn blob_url(text: &str) -> Result<Url, String> {
+pub(super) fn blob_url(text: &str) -> Result<Option<Url>, String> {
+    given(text, store_url)
+}
+
+fn store_url(text: &str) -> Result<Url, String> {
     let plain = |url: &Url| {
         url.query().is_none() && url.fragment().is_none() && url.username().is_empty() && url.password().is_none()
     };
