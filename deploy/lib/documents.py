@@ -6,6 +6,7 @@
 - Every alert has a row in deploy/RUNBOOK.md, and every row with an anchor has an alert.
 - deploy/observe/prometheus-rule.yaml contains the rules of deploy/observe/rules.yaml.
 - deploy/docker/env.example and deploy/docker/compose.yaml name the same variables, and the image build receives the whole workspace.
+- Compose file and manifests run the same, maintained versions of the services, and docs/development.md lists them.
 - Each process in deploy/docker/compose.yaml is given the secrets that it requires and no others.
 
 With --update the generated parts are written; handwritten parts are only checked. Each fault is printed as one line on standard
@@ -207,11 +208,36 @@ def compose_faults():
     yield from privileges.compose_faults(yaml.safe_load(text)["services"])
 
 
+# The oldest release of each service that its project still maintains.
+MAINTAINED = {"postgres": 17, "rabbitmq": 4, "valkey": 8}
+
+
+def version_faults():
+    """Whether Compose file and manifests run the same, maintained versions of the services, and docs/development.md names them."""
+    found = {}
+    for path in [DEPLOY / "docker/compose.yaml", *sorted(DEPLOY.glob("k8s/**/*.yaml"))]:
+        for image, version in re.findall(r"^\s*image(?:Name)?: (?:\S+/)?(postgres|postgresql|rabbitmq|valkey):([\d.]+)", path.read_text(), re.M):
+            found.setdefault(image.replace("postgresql", "postgres"), {}).setdefault(version, path.relative_to(ROOT))
+    section = re.search(r"## Versions\n(.*?)\n## ", (ROOT / "docs/development.md").read_text(), re.S)[1]
+    for image, oldest in MAINTAINED.items():
+        versions = found.get(image, {})
+        if len(versions) != 1:
+            yield f"not one version of {image} in the Compose file and the manifests, but {sorted(versions)}"
+        for version, path in versions.items():
+            if int(version.split(".")[0]) < oldest:
+                yield f"{path}: {image} {version} is older than {oldest}"
+            if not re.search(rf"^\| (?:PostgreSQL|RabbitMQ|Valkey) \|.*\b{re.escape(version)}\b", section, re.M):
+                yield f"docs/development.md: the table of versions does not name {image} {version}"
+    bases = re.findall(r"^FROM .*?(bookworm|trixie|debian\d+)", (DEPLOY / "docker/Dockerfile").read_text(), re.M)
+    if {base.replace("debian13", "trixie") for base in bases} != {"trixie"}:
+        yield f"deploy/docker/Dockerfile: the bases are of different releases of Debian, or of one before 13: {bases}"
+
+
 if "--expressions" in sys.argv:
     asked = [{"record": f"asked:{number}", "expr": expression} for number, (_, expression) in enumerate(queries())]
     print(yaml.safe_dump({"groups": [{"name": "asked", "rules": asked}]}))
     sys.exit()
-faults = [fault for faults in (table_faults, metric_faults, scaling_faults, runbook_faults, rule_faults, chart_faults, image_faults, compose_faults) for fault in faults()]
+faults = [fault for faults in (table_faults, metric_faults, scaling_faults, runbook_faults, rule_faults, chart_faults, image_faults, compose_faults, version_faults) for fault in faults()]
 for fault in faults:
     print(fault)
 sys.exit(bool(faults))

@@ -79,7 +79,6 @@ BREAKS = [
     (put("Cluster/postgres spec.instance", 3), "'instance' was unexpected"),
     (drop("RabbitmqCluster/rabbitmq spec.rabbitmq"), None),
     (put("RabbitmqCluster/rabbitmq spec.replicas", "3"), "$.spec.replicas"),
-    (put("Redis/redis spec.kubernetesConfig", {}), "'image' is a required property"),
     (put("PodMonitor/canvas spec.podMetricsEndpoints.0.intervall", "15s"), "'intervall' was unexpected"),
     (put("PrometheusRule/canvas kind", "PrometheusRules"), "there is no schema"),
     (put(f"{GATEWAY}.securityContext.runAsNonRoot", False), "not root"),
