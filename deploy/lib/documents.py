@@ -185,6 +185,14 @@ def image_faults():
     stages = set(re.findall(r"^FROM \S+ AS (\S+)$", (DEPLOY / "docker/Dockerfile").read_text(), re.M))
     for name in sorted(set(PROCESSES) - stages):
         yield f"deploy/docker/Dockerfile: there is no stage {name}"
+    for needed in ("deploy/lib/notices.py", "deploy/licenses"):
+        if needed not in let_in:
+            yield f".dockerignore excludes {needed} from the image build"
+    stages = (DEPLOY / "docker/Dockerfile").read_text().split("\nFROM ")
+    process = next((stage for stage in stages if re.match(r"\S+ AS process\n", stage)), "")
+    for file in ("LICENSE", "OFL.txt", "/out/NOTICES"):
+        if not re.search(rf"^COPY .*{re.escape(file)}.* /usr/share/doc/canvas-service/$", process, re.M):
+            yield f"deploy/docker/Dockerfile: the images have no {file}"
     linter = json.loads((ROOT / "gateway/console/.oxlintrc.json").read_text())
     for name in sorted({"dist", "node_modules"} - set(linter["ignorePatterns"])):
         yield f"gateway/console/.oxlintrc.json does not ignore {name}, and the image is built without .gitignore"
