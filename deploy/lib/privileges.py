@@ -15,7 +15,12 @@ OPTIONAL = {
     "OTEL_EXPORTER_OTLP_HEADERS": {"gateway", "image-worker", "video-worker", "webhook-dispatcher"},
 }
 # Secrets of the object store, for the parts that need CANVAS_BLOB_URL.
-BLOBS = {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"}
+BLOBS = {
+    "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_SERVICE_ACCOUNT_KEY",
+    "GOOGLE_BEARER_TOKEN", "AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_ACCESS_KEY", "AZURE_STORAGE_CLIENT_SECRET", "AZURE_STORAGE_SAS_KEY",
+}
+# The variables whose value is the path of a file with a secret, in addition to those that end in _FILE.
+PATHS = {"GOOGLE_APPLICATION_CREDENTIALS"}
 
 
 def kebab(name):
@@ -77,7 +82,8 @@ def pod_faults(part, pod, config_maps):
                     yield f"is given all keys of the secret {volume['secret']['secretName']}"
                 for item in volume["secret"].get("items", []):
                     paths[f"{mount['mountPath']}/{item['path']}"] = volume["secret"]["secretName"]
-    files = {value for name, value in values.items() if name.endswith("_FILE") and name.removesuffix("_FILE") in SECRETS}
+    files = {value for name, value in values.items()
+             if name in PATHS or name.endswith("_FILE") and name.removesuffix("_FILE") in SECRETS}
     yield from (f"is given the secret {paths[path]} as {path}, which nothing reads" for path in sorted(paths.keys() - files))
     yield from (f"reads {path}, which is not mounted" for path in sorted(files - paths.keys()))
     mounted = {mount["name"] for mount in container.get("volumeMounts", [])}

@@ -78,6 +78,13 @@ volumes:
       defaultMode: 0440
       items: [{ key: {{ $secret.key }}, path: value }]
   {{- end }}
+  {{- if and .blobs .root.Values.blobs.credentialsSecret (hasPrefix "gs://" .root.Values.blobs.url) }}
+  - name: gcs
+    secret:
+      secretName: {{ .root.Values.blobs.credentialsSecret }}
+      defaultMode: 0440
+      items: [{ key: key.json, path: key.json }]
+  {{- end }}
   {{- if and .blobs .root.Values.blobs.volumeClaim }}
   - name: blobs
     persistentVolumeClaim: { claimName: {{ .root.Values.blobs.volumeClaim }} }
@@ -99,6 +106,9 @@ volumeMounts:
   {{- range include "canvas.secrets" . | fromJsonArray }}
   - { name: {{ index . 0 }}, mountPath: /run/canvas/{{ index . 0 }}, readOnly: true }
   {{- end }}
+  {{- if and .blobs .root.Values.blobs.credentialsSecret (hasPrefix "gs://" .root.Values.blobs.url) }}
+  - { name: gcs, mountPath: /run/canvas/gcs, readOnly: true }
+  {{- end }}
   {{- if and .blobs .root.Values.blobs.volumeClaim }}
   - { name: blobs, mountPath: /var/lib/canvas/blobs }
   {{- end }}
@@ -111,10 +121,17 @@ env:
   - { name: CANVAS_IMAGE_MEMORY_MIB, value: {{ .values.memoryMiB | quote }} }
   - { name: CANVAS_GENERATION_MEMORY_MIB, value: {{ .values.generationMemoryMiB | quote }} }
   {{- end }}
+  {{- $scheme := (urlParse .root.Values.blobs.url).scheme }}
   {{- if .blobs }}
   {{- with .root.Values.blobs.credentialsSecret }}
+  {{- if eq $scheme "s3" }}
   - { name: AWS_ACCESS_KEY_ID, valueFrom: { secretKeyRef: { name: {{ . }}, key: ACCESS_KEY_ID } } }
   - { name: AWS_SECRET_ACCESS_KEY, valueFrom: { secretKeyRef: { name: {{ . }}, key: SECRET_ACCESS_KEY } } }
+  {{- else if eq $scheme "gs" }}
+  - { name: GOOGLE_APPLICATION_CREDENTIALS, value: /run/canvas/gcs/key.json }
+  {{- else if eq $scheme "az" }}
+  - { name: AZURE_STORAGE_ACCOUNT_KEY, valueFrom: { secretKeyRef: { name: {{ . }}, key: ACCOUNT_KEY } } }
+  {{- end }}
   {{- end }}
   {{- end }}
 {{- end }}
@@ -151,6 +168,9 @@ spec:
         {{- include "canvas.labels" . | nindent 8 }}
         {{- range .clients }}
         canvas/{{ . }}: client
+        {{- end }}
+        {{- with .values.podLabels }}
+        {{- toYaml . | nindent 8 }}
         {{- end }}
       annotations:
         # A change of the settings restarts the pods.

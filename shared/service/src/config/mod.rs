@@ -295,7 +295,7 @@ variables! {
     "CANVAS_AMQP_URL" => amqp_url: Option<Secret> = Some(""), parse::amqp_url,
         "RabbitMQ: amqp://user:password@host:5672/vhost; amqps:// for TLS.";
     "CANVAS_BLOB_URL" => blob_url: Option<Url> = Some(""), parse::blob_url,
-        "Blob storage: file:///absolute/directory or s3://bucket/prefix.";
+        "Blob storage: file:///absolute/directory, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix.";
     "CANVAS_MASTER_KEYS" => master_keys: KeyRing = None, parse::master_keys,
         "Key ring for secrets at rest: id:base64[,id:base64...], 32 bytes each; the first seals, every one opens.";
     "CANVAS_PUBLIC_URL" => public_url: String = Some("http://127.0.0.1:8080"), parse::origin,

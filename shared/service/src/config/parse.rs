@@ -68,10 +68,15 @@ fn store_url(text: &str) -> Result<Url, String> {
         .ok()
         .filter(|url| match url.scheme() {
             "file" => plain(url) && url.to_file_path().is_ok_and(|path| path.parent().is_some()),
-            "s3" => plain(url) && url.host_str().is_some_and(|bucket| !bucket.is_empty()) && url.port().is_none(),
+            "s3" | "gs" | "az" => {
+                plain(url) && url.host_str().is_some_and(|bucket| !bucket.is_empty()) && url.port().is_none()
+            }
             _ => false,
         })
-        .ok_or_else(|| "expected file:///absolute/directory or s3://bucket/prefix".to_owned())
+        .ok_or_else(|| {
+            "expected file:///absolute/directory, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix"
+                .to_owned()
+        })
 }
 
 pub(super) fn master_keys(text: &str) -> Result<KeyRing, String> {

@@ -125,6 +125,8 @@ fn a_wrong_value_gives_one_line_that_names_the_variable_and_not_the_value() {
         ("CANVAS_BLOB_URL", "file://host/hunter2"),
         ("CANVAS_BLOB_URL", "file:///"),
         ("CANVAS_BLOB_URL", "s3:///hunter2"),
+        ("CANVAS_BLOB_URL", "gs://bucket/?key=hunter2"),
+        ("CANVAS_BLOB_URL", "az://account:hunter2@container/"),
         ("CANVAS_BLOB_URL", "s3://user:hunter2@bucket/"),
         ("CANVAS_MASTER_KEYS", "k1:hunter2\nhunter2"),
         ("CANVAS_PUBLIC_URL", "https://hunter2/path"),
@@ -216,7 +218,7 @@ fn origins_are_kept_in_their_serialised_form() {
 
 #[test]
 fn blobs_live_in_a_directory_or_a_bucket() {
-    for url in ["file:///var/lib/canvas", "s3://bucket", "s3://bucket/a/prefix"] {
+    for url in ["file:///var/lib/canvas", "s3://bucket", "s3://bucket/a/prefix", "gs://bucket/a", "az://container/a"] {
         assert_eq!(loaded(&[("CANVAS_BLOB_URL", url)]).blob_url().map(Url::as_str), Ok(url));
     }
 }
