@@ -6,6 +6,7 @@
 - Every alert has a row in deploy/RUNBOOK.md, and every row with an anchor has an alert.
 - deploy/observe/prometheus-rule.yaml contains the rules of deploy/observe/rules.yaml.
 - deploy/docker/env.example and deploy/docker/compose.yaml name the same variables, and the image build receives the whole workspace.
+- Everything that names the version of this project names that of Cargo.toml.
 - Compose file and manifests run the same, maintained versions of the services, and docs/development.md lists them.
 - Each process in deploy/docker/compose.yaml is given the secrets that it requires and no others.
 
@@ -241,11 +242,31 @@ def version_faults():
         yield f"deploy/docker/Dockerfile: the bases are of different releases of Debian, or of one before 13: {bases}"
 
 
+def release_faults():
+    """Whether everything that names the version of this project names that of Cargo.toml."""
+    version = re.search(r'^\[workspace\.package\][^[]*?^version = "(.*?)"', (ROOT / "Cargo.toml").read_text(), re.S | re.M)[1]
+    places = {
+        "CHANGELOG.md": r"^## (\d\S*)",
+        "deploy/README.md": r"^registry=\S+ version=(\S+)",
+        "deploy/docker/Dockerfile": r"^ARG VERSION=(\S+)",
+        "deploy/docker/compose.yaml": r"CANVAS_VERSION:-([\d.]+)",
+        "deploy/docker/env.example": r"^CANVAS_VERSION=(\S+)",
+        "deploy/helm/all-values.yaml": r"^image: \{ tag: ([^,]+),",
+        "deploy/helm/canvas/Chart.yaml": r"^(?:version|appVersion): (\S+)",
+        **{f"deploy/k8s/overlays/{name}/kustomization.yaml": r"newTag: ([\d.]+)" for name in ("small", "managed", "production")},
+    }
+    for place, pattern in places.items():
+        found = re.findall(pattern, (ROOT / place).read_text(), re.M)
+        # The first heading of the changelog is that of the newest version.
+        if set(found[:1] if place == "CHANGELOG.md" else found) != {version}:
+            yield f"{place}: the version is not {version}, that of Cargo.toml"
+
+
 if "--expressions" in sys.argv:
     asked = [{"record": f"asked:{number}", "expr": expression} for number, (_, expression) in enumerate(queries())]
     print(yaml.safe_dump({"groups": [{"name": "asked", "rules": asked}]}))
     sys.exit()
-faults = [fault for faults in (table_faults, metric_faults, scaling_faults, runbook_faults, rule_faults, chart_faults, image_faults, compose_faults, version_faults) for fault in faults()]
+faults = [fault for faults in (table_faults, metric_faults, scaling_faults, runbook_faults, rule_faults, chart_faults, image_faults, compose_faults, version_faults, release_faults) for fault in faults()]
 for fault in faults:
     print(fault)
 sys.exit(bool(faults))
