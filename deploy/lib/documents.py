@@ -6,6 +6,9 @@
 - Every alert has a row in deploy/RUNBOOK.md, and every row with an anchor has an alert.
 - deploy/observe/prometheus-rule.yaml contains the rules of deploy/observe/rules.yaml.
 - deploy/docker/env.example and deploy/docker/compose.yaml name the same variables, and the image build receives the whole workspace.
+- Everything that names the version of this project names that of Cargo.toml.
+- Compose file and manifests run the same, maintained versions of the services, and docs/development.md lists them.
+- Each process in deploy/docker/compose.yaml is given the secrets that it requires and no others.
 
 With --update the generated parts are written; handwritten parts are only checked. Each fault is printed as one line on standard
 output. With --expressions the queries of dashboard and scaling are printed as rules, as input for promtool.
@@ -17,6 +20,8 @@ import re
 import sys
 
 import yaml
+
+import privileges
 
 ROOT, UPDATE = pathlib.Path(sys.argv[1]), "--update" in sys.argv
 DEPLOY = ROOT / "deploy"
@@ -59,7 +64,7 @@ def variables():
             readers = [short for short in PROCESSES.values() if short != "gateway"]
         elif reads.search(taskqueue) or len(readers) == len(PROCESSES):
             readers = ["all"]
-        shown = "required" if required == "None" else f"`{default}`" if default else "none"
+        shown = "required" if name in privileges.REQUIRED else f"`{default}`" if default else "none"
         meaning = meaning.replace('\\"', '"').replace("|", "\\|")
         yield f"| `{name}` | {shown} | {', '.join(readers)} | {meaning} |"
 
@@ -181,6 +186,14 @@ def image_faults():
     stages = set(re.findall(r"^FROM \S+ AS (\S+)$", (DEPLOY / "docker/Dockerfile").read_text(), re.M))
     for name in sorted(set(PROCESSES) - stages):
         yield f"deploy/docker/Dockerfile: there is no stage {name}"
+    for needed in ("deploy/lib/notices.py", "deploy/licenses"):
+        if needed not in let_in:
+            yield f".dockerignore excludes {needed} from the image build"
+    stages = (DEPLOY / "docker/Dockerfile").read_text().split("\nFROM ")
+    process = next((stage for stage in stages if re.match(r"\S+ AS process\n", stage)), "")
+    for file in ("LICENSE", "OFL.txt", "/out/NOTICES"):
+        if not re.search(rf"^COPY .*{re.escape(file)}.* /usr/share/doc/canvas-service/$", process, re.M):
+            yield f"deploy/docker/Dockerfile: the images have no {file}"
     linter = json.loads((ROOT / "gateway/console/.oxlintrc.json").read_text())
     for name in sorted({"dist", "node_modules"} - set(linter["ignorePatterns"])):
         yield f"gateway/console/.oxlintrc.json does not ignore {name}, and the image is built without .gitignore"
@@ -197,13 +210,63 @@ def compose_faults():
             yield f"compose.yaml: {name} may gain privileges"
         if not re.search(r":.*\d", service["image"]):
             yield f"compose.yaml: the image of {name} has no version"
+        # Docker copies such a config into the container, which it refuses if the root file system is read-only.
+        configs = yaml.safe_load(text)["configs"]
+        if service.get("read_only") and any("content" in configs[use["source"]] for use in service.get("configs", [])):
+            yield f"compose.yaml: {name} is read-only and cannot receive a config by content"
+    yield from privileges.compose_faults(yaml.safe_load(text)["services"])
+
+
+# The oldest release of each service that its project still maintains.
+MAINTAINED = {"postgres": 17, "rabbitmq": 4, "valkey": 8}
+
+
+def version_faults():
+    """Whether Compose file and manifests run the same, maintained versions of the services, and docs/development.md names them."""
+    found = {}
+    for path in [DEPLOY / "docker/compose.yaml", *sorted(DEPLOY.glob("k8s/**/*.yaml"))]:
+        for image, version in re.findall(r"^\s*image(?:Name)?: (?:\S+/)?(postgres|postgresql|rabbitmq|valkey):([\d.]+)", path.read_text(), re.M):
+            found.setdefault(image.replace("postgresql", "postgres"), {}).setdefault(version, path.relative_to(ROOT))
+    section = re.search(r"## Versions\n(.*?)\n## ", (ROOT / "docs/development.md").read_text(), re.S)[1]
+    for image, oldest in MAINTAINED.items():
+        versions = found.get(image, {})
+        if len(versions) != 1:
+            yield f"not one version of {image} in the Compose file and the manifests, but {sorted(versions)}"
+        for version, path in versions.items():
+            if int(version.split(".")[0]) < oldest:
+                yield f"{path}: {image} {version} is older than {oldest}"
+            if not re.search(rf"^\| (?:PostgreSQL|RabbitMQ|Valkey) \|.*\b{re.escape(version)}\b", section, re.M):
+                yield f"docs/development.md: the table of versions does not name {image} {version}"
+    bases = re.findall(r"^FROM .*?(bookworm|trixie|debian\d+)", (DEPLOY / "docker/Dockerfile").read_text(), re.M)
+    if {base.replace("debian13", "trixie") for base in bases} != {"trixie"}:
+        yield f"deploy/docker/Dockerfile: the bases are of different releases of Debian, or of one before 13: {bases}"
+
+
+def release_faults():
+    """Whether everything that names the version of this project names that of Cargo.toml."""
+    version = re.search(r'^\[workspace\.package\][^[]*?^version = "(.*?)"', (ROOT / "Cargo.toml").read_text(), re.S | re.M)[1]
+    places = {
+        "CHANGELOG.md": r"^## (\d\S*)",
+        "deploy/README.md": r"^registry=\S+ version=(\S+)",
+        "deploy/docker/Dockerfile": r"^ARG VERSION=(\S+)",
+        "deploy/docker/compose.yaml": r"CANVAS_VERSION:-([\d.]+)",
+        "deploy/docker/env.example": r"^CANVAS_VERSION=(\S+)",
+        "deploy/helm/all-values.yaml": r"^image: \{ tag: ([^,]+),",
+        "deploy/helm/canvas/Chart.yaml": r"^(?:version|appVersion): (\S+)",
+        **{f"deploy/k8s/overlays/{name}/kustomization.yaml": r"newTag: ([\d.]+)" for name in ("small", "managed", "production")},
+    }
+    for place, pattern in places.items():
+        found = re.findall(pattern, (ROOT / place).read_text(), re.M)
+        # The first heading of the changelog is that of the newest version.
+        if set(found[:1] if place == "CHANGELOG.md" else found) != {version}:
+            yield f"{place}: the version is not {version}, that of Cargo.toml"
 
 
 if "--expressions" in sys.argv:
     asked = [{"record": f"asked:{number}", "expr": expression} for number, (_, expression) in enumerate(queries())]
     print(yaml.safe_dump({"groups": [{"name": "asked", "rules": asked}]}))
     sys.exit()
-faults = [fault for faults in (table_faults, metric_faults, scaling_faults, runbook_faults, rule_faults, chart_faults, image_faults, compose_faults) for fault in faults()]
+faults = [fault for faults in (table_faults, metric_faults, scaling_faults, runbook_faults, rule_faults, chart_faults, image_faults, compose_faults, version_faults, release_faults) for fault in faults()]
 for fault in faults:
     print(fault)
 sys.exit(bool(faults))

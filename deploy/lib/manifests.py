@@ -8,11 +8,14 @@ there is any.
 
 import json
 import pathlib
+import re
 import sys
 
 import jsonschema
 import kubernetes_validate
 import yaml
+
+import privileges
 
 KUBERNETES = "1.34"
 # The shutdown grace period of each process, in seconds: how long it may take to finish after SIGTERM.
@@ -73,7 +76,7 @@ def pod_faults(pod):
         if not any(map(str.isdigit, tag)):
             yield f"the image {container['image']} has no version"
         for variable in container.get("env", []):
-            if "value" in variable and any(word in variable["name"] for word in ("PASSWORD", "SECRET", "KEYS")):
+            if "value" in variable and re.search(r"(PASSWORD|SECRET|KEY|KEYS)(?!.*_FILE$)", variable["name"]):
                 yield f"{variable['name']} contains a literal secret"
 
 
@@ -149,6 +152,7 @@ def blocks(policy):
 def faults(documents, schemas):
     """All faults of an installation."""
     yield from set_faults(documents)
+    config_maps = {name_of(document): document.get("data", {}) for document in documents if document["kind"] == "ConfigMap"}
     for document in documents:
         name, kind = name_of(document), document["kind"]
         found = list(schema_faults(document, schemas))
@@ -157,6 +161,8 @@ def faults(documents, schemas):
             found += pod_faults(document["spec"] if kind == "Pod" else document["spec"]["template"]["spec"])
             if name in GRACE_SECONDS or name.startswith("migrate-"):
                 found += process_faults(name, document["spec"], kind)
+                part = "migrate" if kind == "Job" else name
+                found += privileges.pod_faults(part, document["spec"]["template"]["spec"], config_maps)
         yield from (f"{kind} {name}: {fault}" for fault in found)
 
 

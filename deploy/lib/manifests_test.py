@@ -1,5 +1,5 @@
 """Tests that manifests.py detects faults: `manifests_test.py RENDERED SCHEMAS` breaks the rendered production overlay in one place at a
-time and expects manifests.py to report a fault that names the place."""
+time and expects manifests.py to report a fault that names the place. The same for privileges.py and the Compose file."""
 
 import copy
 import functools
@@ -10,6 +10,7 @@ import sys
 import yaml
 
 import manifests
+import privileges
 
 DOCUMENTS = [document for document in yaml.load_all(pathlib.Path(sys.argv[1]).read_text(), manifests.Loader) if document]
 SCHEMAS = pathlib.Path(sys.argv[2])
@@ -50,6 +51,25 @@ def without(kind, name):
     return lambda documents: documents.remove(found(documents, kind, name))
 
 
+def give(place, name, value=None, secret=None):
+    """Adds a variable to the environment of a workload."""
+    source = {"value": value} if value else {"valueFrom": {"secretKeyRef": {"name": secret, "key": "x"}}}
+
+    def change(documents):
+        container = found(documents, *place.split("/"))["spec"]["template"]["spec"]["containers"][0]
+        container.setdefault("env", []).append({"name": name} | source)
+    return change
+
+
+def mount(place, secret):
+    """Mounts a secret into a workload."""
+    def change(documents):
+        pod = found(documents, *place.split("/"))["spec"]["template"]["spec"]
+        pod.setdefault("volumes", []).append({"name": "x", "secret": secret})
+        pod["containers"][0].setdefault("volumeMounts", []).append({"name": "x", "mountPath": "/run/x"})
+    return change
+
+
 GATEWAY, WORKER = "Deployment/gateway spec.template.spec", "Deployment/image-worker spec.template.spec"
 # A change, and a part of the fault that must be reported; None: the change is permitted.
 BREAKS = [
@@ -59,7 +79,6 @@ BREAKS = [
     (put("Cluster/postgres spec.instance", 3), "'instance' was unexpected"),
     (drop("RabbitmqCluster/rabbitmq spec.rabbitmq"), None),
     (put("RabbitmqCluster/rabbitmq spec.replicas", "3"), "$.spec.replicas"),
-    (put("Redis/redis spec.kubernetesConfig", {}), "'image' is a required property"),
     (put("PodMonitor/canvas spec.podMetricsEndpoints.0.intervall", "15s"), "'intervall' was unexpected"),
     (put("PrometheusRule/canvas kind", "PrometheusRules"), "there is no schema"),
     (put(f"{GATEWAY}.securityContext.runAsNonRoot", False), "not root"),
@@ -78,7 +97,7 @@ BREAKS = [
     (put("Deployment/video-worker spec.replicas", 2), "overrides its autoscaler"),
     (put("Pod/blobs spec.securityContext.runAsNonRoot", False), "not root"),
     (drop(f"{WORKER}.containers.0.resources.limits.ephemeral-storage"), "may fill the disk"),
-    (put("Job/migrate-0.1.0 spec.template.spec.containers.0.image", "canvas-gateway:0.1.1"), "not named after the version"),
+    (put("Job/migrate-0.2.0 spec.template.spec.containers.0.image", "canvas-gateway:0.2.1"), "not named after the version"),
     (drop("PodDisruptionBudget/gateway spec.unhealthyPodEvictionPolicy"), "PodDisruptionBudget gateway keeps pods"),
     (put("ScaledObject/video-worker metadata.namespace", "second"), "asks for the queues of another namespace"),
     (without("PodDisruptionBudget", "webhook-dispatcher"), "no PodDisruptionBudget webhook-dispatcher"),
@@ -92,6 +111,20 @@ BREAKS = [
     (put("Cluster/postgres-look spec.bootstrap.recovery.sources", "x"), "'sources' was unexpected"),
     (put("Deployment/gateway spec.template.metadata.labels.canvas/internet", "client"), "only the three workers may reach the internet"),
     (lambda documents: documents.append(documents[0]), "is defined twice"),
+    # Secrets: no more and no less than a process requires.
+    (give("Deployment/webhook-dispatcher", "CANVAS_REDIS_URL", value="redis://redis:6379/0"), "dispatcher: is given CANVAS_REDIS_URL, which"),
+    (give("Deployment/webhook-dispatcher", "REDIS_PASSWORD", secret="redis"), "is given the secret redis as REDIS_PASSWORD, which nothing uses"),
+    (give("Deployment/webhook-dispatcher", "AWS_SECRET_ACCESS_KEY", secret="canvas-s3"), "is given AWS_SECRET_ACCESS_KEY, which"),
+    (give("Deployment/webhook-dispatcher", "AZURE_STORAGE_ACCOUNT_KEY", secret="canvas-azure"), "is given AZURE_STORAGE_ACCOUNT_KEY, which"),
+    (give("Deployment/gateway", "GOOGLE_APPLICATION_CREDENTIALS", value="/run/key.json"), "reads /run/key.json, which is not mounted"),
+    (give("Deployment/gateway", "CANVAS_MANAGED_KEY", secret="inference"), "gateway: is given CANVAS_MANAGED_KEY, which"),
+    (give("Job/migrate-0.2.0", "CANVAS_AMQP_URL", value="amqp://rabbitmq"), "migrate-0.2.0: is given CANVAS_AMQP_URL, which"),
+    (give("Deployment/gateway", "CANVAS_MASTER_KEYS_FILE", value="/ring"), "is given CANVAS_MASTER_KEYS twice"),
+    (put("Deployment/video-worker spec.template.spec.containers.0.env", []), "is not given CANVAS_MASTER_KEYS, which it requires"),
+    (put(f"{GATEWAY}.containers.0.envFrom", [{"secretRef": {"name": "redis"}}]), "is given all of the secret redis"),
+    (mount("Deployment/webhook-dispatcher", {"secretName": "redis"}), "is given all keys of the secret redis"),
+    (mount("Deployment/webhook-dispatcher", {"secretName": "redis", "items": [{"key": "password", "path": "value"}]}),
+     "is given the secret redis as /run/x/value, which nothing reads"),
 ]
 
 # Most documents are the same in every round, so each distinct document is validated against its schema only once.
@@ -108,5 +141,21 @@ for number, (change, expected) in enumerate(BREAKS):
     if expected is None and said or expected is not None and not any(expected in fault for fault in said):
         print(f"change {number}: expected {expected!r}, reported {said}")
         missed += 1
-print(f"{len(BREAKS) - missed} of {len(BREAKS)} faults are reported as expected")
+# The same for the Compose file: a change of one service, and a part of the fault.
+COMPOSE = yaml.safe_load((pathlib.Path(__file__).parents[1] / "docker/compose.yaml").read_text())["services"]
+COMPOSE_BREAKS = [
+    (lambda services: services["webhook-dispatcher"]["environment"].update(CANVAS_REDIS_URL="x"), "webhook-dispatcher is given CANVAS_REDIS_URL, which"),
+    (lambda services: services["migrate"]["environment"].update(CANVAS_AMQP_URL="x"), "migrate is given CANVAS_AMQP_URL, which"),
+    (lambda services: services["gateway"]["environment"].pop("CANVAS_BLOB_URL"), "gateway is not given CANVAS_BLOB_URL, which"),
+    (lambda services: services["image-worker"].update(env_file=[{"path": ".env"}]), "image-worker is given everything in .env"),
+]
+for number, (change, expected) in enumerate(COMPOSE_BREAKS):
+    broken = {name: copy.deepcopy(service) for name, service in COMPOSE.items()}
+    change(broken)
+    said = list(privileges.compose_faults(broken))
+    if [expected in fault for fault in said] != [True]:
+        print(f"change {number} of the Compose file: expected {expected!r}, reported {said}")
+        missed += 1
+tried = len(BREAKS) + len(COMPOSE_BREAKS)
+print(f"{tried - missed} of {tried} faults are reported as expected")
 sys.exit(bool(missed))

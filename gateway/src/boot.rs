@@ -71,12 +71,13 @@ async fn run(config: Config) -> Result<ExitCode, Error> {
     let outward = egress::Settings { allow: &config.egress_allow, ca_file: config.egress_ca_file.as_deref() };
     egress::Client::load(outward)?;
     let models = providers::Setup::load(&config)?;
-    let blobs = blob::Store::open(config.blob_url.as_str()).map_err(Error::Blobs)?;
-    cache::Cache::check_url(config.redis_url.expose()).map_err(Error::Cache)?;
+    let blobs = blob::Store::open(config.blob_url().map_err(BootError::from)?.as_str()).map_err(Error::Blobs)?;
+    cache::Cache::check_url(config.redis_url().map_err(BootError::from)?.expose()).map_err(Error::Cache)?;
     // Bound before the process starts and logs, so that a failure is reported in a single line.
     let listener = TcpListener::bind(config.listen).await.map_err(Error::Listen)?;
     let process = Process::start(NAME, config.clone()).await?;
-    let cache = cache::Cache::connect(config.redis_url.expose(), cache::PREFIX).map_err(Error::Cache)?;
+    let cache = cache::Cache::connect(config.redis_url().map_err(BootError::from)?.expose(), cache::PREFIX)
+        .map_err(Error::Cache)?;
     let key_watch = process.readiness().component("installation key", true);
     let aborted = process.lifecycle().aborted();
 

@@ -1,6 +1,6 @@
 //! `canvas-gateway check-config`: validates the environment as each process would, and reports every error.
 //!
-//! All four processes share one configuration, and a wrong value stops each of them. The command starts nothing, binds no
+//! All four processes share one configuration. A wrong value stops each of them, and a missing one those that need it. The command starts nothing, binds no
 //! address, makes no directory and connects to nothing; it reads the files that variables name.
 
 use std::path::Path;
@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use egress::{AllowList, Client};
 use providers::Setup;
 use service::chain;
-use service::config::Config;
+use service::config::{Config, Part};
 
 use crate::boot::Error;
 
@@ -30,7 +30,7 @@ pub fn run() -> ExitCode {
 /// configuration as a whole when one of them is wrong.
 fn problems() -> Vec<String> {
     let mut problems = Vec::new();
-    if let Err(errors) = Config::from_env() {
+    if let Err(errors) = Config::from_env(Part::ALL) {
         problems.extend(errors.iter().map(ToString::to_string));
     }
     // What only the drivers of the services can judge, such as options in a URL.

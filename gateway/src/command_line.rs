@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use service::config::Config;
+use service::config::{Config, Part};
 
 use crate::{admin, boot, check_config};
 
@@ -43,10 +43,13 @@ pub fn main() -> ExitCode {
         // The user asked for help or the version, which is not an error.
         Err(error) => error.exit(),
     };
-    if matches!(command, Command::CheckConfig) {
-        return check_config::run();
-    }
-    let config = match Config::from_env() {
+    let part = match command {
+        Command::CheckConfig => return check_config::run(),
+        Command::Serve => Part::Gateway,
+        Command::Migrate => Part::Migrate,
+        Command::Admin(_) => Part::Admin,
+    };
+    let config = match Config::from_env(&[part]) {
         Ok(config) => config,
         Err(errors) => {
             // One line; `check-config` lists all errors.

@@ -25,7 +25,7 @@ use std::process::ExitCode;
 
 use domain::message::Queue;
 use service::admission::ByteBudget;
-use service::config::Config;
+use service::config::{Config, Part};
 use taskqueue::{BootError, RunnerOptions};
 use worker::generation::{Generator, RUN_LIMIT};
 
@@ -51,7 +51,12 @@ const IMPORT_FILES_SHARE: u64 = 4;
 /// Runs the process. The future is run in this crate because the crate that runs a future generates
 /// its code: otherwise the binary would compile the whole process a second time.
 pub fn main() -> ExitCode {
-    taskqueue::main(NAME, "carries out Image Actions and image generation and makes smaller copies of pictures", run)
+    taskqueue::main(
+        NAME,
+        Part::ImageWorker,
+        "carries out Image Actions and image generation and makes smaller copies of pictures",
+        run,
+    )
 }
 
 /// Runs the process until it is stopped.

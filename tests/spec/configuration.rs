@@ -33,7 +33,7 @@ const SOUND: [(&str, &str); 8] = [
 ];
 
 /// A wrong value of each variable. It stops every process, whether or not the process itself has a use for it.
-const WRONG: [(&str, &str); 53] = [
+const WRONG: [(&str, &str); 52] = [
     ("CANVAS_DATABASE_URL", ""),
     ("CANVAS_DATABASE_URL", "mysql://user:hunter2@localhost"),
     ("CANVAS_REDIS_URL", "hunter2:6379"),
@@ -85,12 +85,20 @@ const WRONG: [(&str, &str); 53] = [
     ("CANVAS_FAILPOINTS", "task.claimed=explode"),
     ("CANVAS_LEGACY_CAMPAIGNS", "yes"),
     ("CANVAS_LOG", "db=hunter2"),
-    ("CANVAS_REDIS_URL", ""),
     ("CANVAS_DATABASE_URL", "postgres://a:hunter2@h/db?sslmode=maybe"),
     ("CANVAS_AMQP_URL", "amqp://a:hunter2@h/v?heartbeat=often"),
     // Only the driver rejects these two.
     ("CANVAS_REDIS_URL", "redis://:hunter2@h/first"),
     ("CANVAS_BLOB_URL", "s3://bucket/a//b"),
+];
+
+/// The required variables, and the processes that need each of them.
+const REQUIRED: [(&str, &[Kind]); 5] = [
+    ("CANVAS_DATABASE_URL", &KINDS),
+    ("CANVAS_REDIS_URL", &STORING),
+    ("CANVAS_AMQP_URL", &KINDS),
+    ("CANVAS_BLOB_URL", &STORING),
+    ("CANVAS_MASTER_KEYS", &KINDS),
 ];
 
 /// Runs a process until it exits by itself.
@@ -117,6 +125,32 @@ async fn every_wrong_value_is_told_in_one_line_that_names_the_variable() {
     let cases = WRONG.iter().flat_map(|&(name, value)| KINDS.map(move |kind| (kind, name, value)));
     let runs = cases.map(|(kind, name, value)| async move { assert_refused(kind, name, &[(name, value)]).await });
     stream::iter(runs).buffer_unordered(4).for_each(|_| std::future::ready(())).await;
+}
+
+#[tokio::test]
+async fn a_process_needs_the_variables_that_it_uses_and_no_others() {
+    for kind in KINDS {
+        for (name, needing) in REQUIRED {
+            let unset = [(name, "")];
+            if needing.contains(&kind) {
+                assert!(assert_refused(kind, name, &unset).await.ends_with("is required and not set\n"));
+            } else {
+                // The process gets as far as its last check, the address of its probes.
+                assert_refused(kind, "CANVAS_ADMIN_LISTEN", &[unset[0], ("CANVAS_ADMIN_LISTEN", "192.0.2.1:1")]).await;
+            }
+        }
+    }
+    // `check-config` is about every process; `migrate` needs the database and the key ring alone.
+    let others = [("CANVAS_REDIS_URL", ""), ("CANVAS_AMQP_URL", ""), ("CANVAS_BLOB_URL", "")];
+    let output = ended(Kind::Gateway, &["check-config"], &others).await;
+    let told = String::from_utf8(output.stderr).expect("UTF-8");
+    let missing = others.map(|(name, _)| format!("canvas-gateway: {name}: is required and not set\n"));
+    assert_eq!(told, missing.concat());
+    for name in ["CANVAS_DATABASE_URL", "CANVAS_MASTER_KEYS"] {
+        let output = ended(Kind::Gateway, &["migrate"], &[&others[..], &[(name, "")]].concat()).await;
+        let told = String::from_utf8(output.stderr).expect("UTF-8");
+        assert_eq!(told, format!("canvas-gateway: {name}: is required and not set\n"));
+    }
 }
 
 #[tokio::test]

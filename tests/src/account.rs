@@ -95,7 +95,12 @@ impl Stack {
     /// Runs it with a text on standard input and additional variables.
     pub async fn admin_in(&self, arguments: &[&str], input: &str, env: &[(&str, &str)]) -> Admin {
         let mut command = tokio::process::Command::from(command("canvas-gateway"));
-        command.args(arguments).envs(self.env().iter().map(|(name, value)| (name, value))).envs(env.iter().copied());
+        let unused: &[&str] = match arguments {
+            ["migrate"] => &["CANVAS_REDIS_URL", "CANVAS_AMQP_URL", "CANVAS_BLOB_URL"],
+            _ => &["CANVAS_AMQP_URL", "CANVAS_BLOB_URL"],
+        };
+        let used = self.env().iter().filter(|(name, _)| !unused.contains(&name.as_str()));
+        command.args(arguments).envs(used.map(|(name, value)| (name, value))).envs(env.iter().copied());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut process = command.kill_on_drop(true).spawn().expect("starts canvas-gateway");
         // Most commands do not read their input and can exit before it is written.

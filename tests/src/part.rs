@@ -48,6 +48,14 @@ impl Kind {
             _ => &[],
         }
     }
+
+    /// The services' variables that the process has no use for. The harness does not set them, as deployments do not.
+    pub(crate) fn without(self) -> &'static [&'static str] {
+        match self {
+            Self::Dispatcher => &["CANVAS_REDIS_URL", "CANVAS_BLOB_URL"],
+            _ => &[],
+        }
+    }
 }
 
 impl fmt::Display for Part {

@@ -205,7 +205,7 @@ impl Stack {
         sqlx::query(sql).execute(self.pool()).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
     }
 
-    /// The environment of the processes.
+    /// The environment of the service; each process gets what it uses.
     pub fn env(&self) -> &[(String, String)] {
         &self.env
     }
@@ -330,6 +330,7 @@ impl Stack {
     fn launch(&self, part: Part, more: &[(&str, &str)]) {
         let (port, admin) = self.ports[&part];
         let mut env = self.env.clone();
+        env.retain(|(name, _)| !part.0.without().contains(&name.as_str()));
         env.extend(more.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
         let log = self.directory.join(format!("{part}.log"));
         let blobs = self.blobs();

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use domain::message::Queue;
-use service::config::Config;
+use service::config::{Config, Part};
 use taskqueue::{BootError, RunnerOptions};
 use worker::generation::{Generator, RUN_LIMIT};
 
@@ -32,7 +32,7 @@ const GATHER: Duration = Duration::from_millis(500);
 /// Runs the process. The future is run in this crate because the crate that runs a future generates
 /// its code: otherwise the binary would compile the whole process a second time.
 pub fn main() -> ExitCode {
-    taskqueue::main(NAME, "makes videos", run)
+    taskqueue::main(NAME, Part::VideoWorker, "makes videos", run)
 }
 
 /// Starts the process and works until it is stopped.

@@ -22,7 +22,7 @@ use std::time::Duration;
 use domain::message::Queue;
 use egress::Client;
 use providers::Setup;
-use service::config::Config;
+use service::config::{Config, Part};
 use taskqueue::{BootError, Process, RunnerOptions};
 
 pub use dispatch::{Dispatcher, Settings};
@@ -58,7 +58,7 @@ pub const fn account_cap(slots: usize) -> usize {
 /// Runs the process. The future is run in this crate because the crate that runs a future generates
 /// its code: otherwise the binary would compile the whole process a second time.
 pub fn main() -> ExitCode {
-    taskqueue::main(NAME, "delivers signed webhooks", run)
+    taskqueue::main(NAME, Part::WebhookDispatcher, "delivers signed webhooks", run)
 }
 
 /// Starts the dispatcher and runs it until it is stopped.
@@ -69,12 +69,17 @@ pub fn main() -> ExitCode {
 async fn run(config: Config) -> Result<ExitCode, BootError> {
     let allowed = egress::Settings { allow: &config.egress_allow, ca_file: config.egress_ca_file.as_deref() };
     let client = Client::load(allowed).map_err(|error| BootError::Setting(error.into()))?;
-    // The dispatcher runs no model and uses no Redis and no object store, but an invalid setting must stop every process alike.
+    // The dispatcher runs no model and uses no Redis and no object store, and needs no settings of them. A wrong one stops every process
+    // alike.
     Setup::load(&config).map_err(|error| BootError::Setting(error.into()))?;
-    cache::Cache::check_url(config.redis_url.expose())
-        .map_err(|error| BootError::Setting(format!("CANVAS_REDIS_URL: {error}").into()))?;
-    blob::Store::check_url(config.blob_url.as_str())
-        .map_err(|error| BootError::Setting(format!("CANVAS_BLOB_URL: {error}").into()))?;
+    if let Some(url) = &config.redis_url {
+        cache::Cache::check_url(url.expose())
+            .map_err(|error| BootError::Setting(format!("CANVAS_REDIS_URL: {error}").into()))?;
+    }
+    if let Some(url) = &config.blob_url {
+        blob::Store::check_url(url.as_str())
+            .map_err(|error| BootError::Setting(format!("CANVAS_BLOB_URL: {error}").into()))?;
+    }
     let settings = Settings { backoff: Backoff(config.webhook_backoff), ..Settings::default() };
     let (keys, finalized, sweep) = (config.master_keys.clone(), config.retention_finalized, config.sweep);
     let process = Process::start(NAME, config).await?;

@@ -15,7 +15,7 @@ pub(super) struct Announcer(cache::Cache);
 impl Announcer {
     /// Connects in the background.
     pub(super) fn prepare(config: &Config) -> Result<Self> {
-        Ok(Self(cache::Cache::connect(config.redis_url.expose(), cache::PREFIX)?))
+        Ok(Self(cache::Cache::connect(config.redis_url()?.expose(), cache::PREFIX)?))
     }
 
     /// Credentials of `account` were revoked.

@@ -22,7 +22,7 @@ use std::process::ExitCode;
 use clap::Subcommand;
 use db::accounts::Account;
 use service::chain;
-use service::config::Config;
+use service::config::{Config, ConfigError};
 use service::keys::KeyRing;
 
 use crate::installation;
@@ -82,6 +82,9 @@ enum CommandError {
     /// The notification of the gateways cannot be set up.
     #[error("CANVAS_REDIS_URL: invalid URL")]
     Cache(#[from] cache::Error),
+    /// A required variable is missing.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
     /// The models cannot be loaded.
     #[error(transparent)]
     Models(#[from] providers::SetupError),

@@ -8,8 +8,10 @@ pub enum Error {
     /// The URL cannot be parsed.
     #[error("invalid object store URL")]
     Url(#[source] url::ParseError),
-    /// The URL is neither `file:` nor `s3:`.
-    #[error("object store URL is neither file:///directory nor s3://bucket/prefix")]
+    /// The URL is neither that of a directory nor that of a bucket.
+    #[error(
+        "object store URL is none of file:///directory, s3://bucket/prefix, gs://bucket/prefix and az://container/prefix"
+    )]
     Unsupported,
     /// The directory cannot be created or read.
     #[error("object store directory is not accessible")]

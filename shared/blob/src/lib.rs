@@ -1,11 +1,11 @@
-//! The object store: a directory (`file:///dir`) or a bucket (`s3://bucket/prefix`) behind one
-//! interface (docs/reliability.md#object-store).
+//! The object store: a directory (`file:///dir`) or a bucket (`s3://bucket/prefix`, `gs://bucket/prefix`,
+//! `az://container/prefix`) behind one interface (docs/reliability.md#object-store).
 //!
 //! **Guarantee.** An object is either complete or absent. After a write has returned, the object
 //! survives a power loss, so a row may refer to it.
 //!
 //! **Mechanism.** In a directory: write to a temporary file, fsync, rename, fsync the directory. In
-//! a bucket: the guarantees of S3. Keys are random and never reused, so an object never changes and
+//! a bucket: the guarantees of S3, Google Cloud Storage or Azure Blob Storage. Keys are random and never reused, so an object never changes and
 //! may be cached forever.
 
 mod error;
@@ -19,6 +19,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use object_store::aws::AmazonS3Builder;
+use object_store::azure::MicrosoftAzureBuilder;
+use object_store::gcp::GoogleCloudStorageBuilder;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
 use object_store::prefix::PrefixStore;
@@ -65,9 +67,9 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens `file:///dir`, which is created if needed, or `s3://bucket/prefix`, whose credentials, region and endpoint come
-    /// from the environment (`AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_REGION`, `AWS_ENDPOINT`, `AWS_ALLOW_HTTP`, …).
-    /// A bucket is not contacted.
+    /// Opens `file:///dir`, which is created if needed, or a bucket, whose credentials and endpoint come from the environment:
+    /// `s3://bucket/prefix` with `AWS_*`, `gs://bucket/prefix` with `GOOGLE_*`, `az://container/prefix` with `AZURE_*`. A bucket
+    /// is not contacted.
     pub fn open(url: &str) -> Result<Self> {
         let text = |text: OsString| text.into_string().ok();
         Self::open_in(url, std::env::vars_os().filter_map(|(name, value)| Some((text(name)?, text(value)?))))
@@ -87,7 +89,7 @@ impl Store {
         let url: Url = url.parse().map_err(Error::Url)?;
         match url.scheme() {
             "file" => Self::open_directory(url.to_file_path().map_err(|()| Error::Unsupported)?),
-            "s3" => Self::open_bucket(&url, variables),
+            "s3" | "gs" | "az" => Self::open_bucket(&url, variables),
             _ => Err(Error::Unsupported),
         }
     }
@@ -110,9 +112,33 @@ impl Store {
             .with_timeout_disabled()
             .with_connect_timeout(CONNECT_LIMIT)
             .with_read_timeout(READ_LIMIT);
-        let builder = configured(AmazonS3Builder::new().with_client_options(client), variables);
-        let bucket = builder.with_bucket_name(bucket).with_retry(retry).build().map_err(Error::Open)?;
-        Ok(Self { objects: Arc::new(PrefixStore::new(bucket, prefix)), directory: None })
+        let objects: Arc<dyn ObjectStore> = match url.scheme() {
+            "gs" => {
+                let builder = GoogleCloudStorageBuilder::new().with_client_options(client).with_retry(retry);
+                let builder = configured(builder, "GOOGLE_", variables, |builder, name, value| {
+                    name.parse().map(|key| builder.clone().with_config(key, value)).ok()
+                });
+                let bucket = builder.with_bucket_name(bucket).build().map_err(Error::Open)?;
+                Arc::new(PrefixStore::new(bucket, prefix))
+            }
+            "az" => {
+                let builder = MicrosoftAzureBuilder::new().with_client_options(client).with_retry(retry);
+                let builder = configured(builder, "AZURE_", variables, |builder, name, value| {
+                    name.parse().map(|key| builder.clone().with_config(key, value)).ok()
+                });
+                let container = builder.with_container_name(bucket).build().map_err(Error::Open)?;
+                Arc::new(PrefixStore::new(container, prefix))
+            }
+            _ => {
+                let builder = AmazonS3Builder::new().with_client_options(client).with_retry(retry);
+                let builder = configured(builder, "AWS_", variables, |builder, name, value| {
+                    name.parse().map(|key| builder.clone().with_config(key, value)).ok()
+                });
+                let bucket = builder.with_bucket_name(bucket).build().map_err(Error::Open)?;
+                Arc::new(PrefixStore::new(bucket, prefix))
+            }
+        };
+        Ok(Self { objects, directory: None })
     }
 
     /// Deletes an object and, in a directory, temporary files of interrupted writes. Succeeds when the object does not exist.
@@ -180,13 +206,17 @@ impl Store {
     }
 }
 
-/// Adds options from the environment. [`AmazonS3Builder::from_env`] does the same but cannot start
-/// from existing options.
-fn configured(builder: AmazonS3Builder, variables: impl Iterator<Item = (String, String)>) -> AmazonS3Builder {
-    variables.fold(builder, |builder, (name, value)| match name.to_ascii_lowercase().parse() {
-        Ok(key) if name.starts_with("AWS_") => builder.with_config(key, value),
-        _ => builder,
-    })
+/// Adds options from the environment: those that begin with `start` and that `add` knows, in lower case. `from_env` of the builders
+/// does the same but cannot start from existing options.
+fn configured<B>(
+    builder: B,
+    start: &str,
+    variables: impl Iterator<Item = (String, String)>,
+    add: impl Fn(&B, &str, String) -> Option<B>,
+) -> B {
+    variables
+        .filter(|(name, _)| name.starts_with(start))
+        .fold(builder, |builder, (name, value)| add(&builder, &name.to_ascii_lowercase(), value).unwrap_or(builder))
 }
 
 /// Deletes the temporary files of an object. `object_store` names them after the object, with `#` and a number.

@@ -10,7 +10,7 @@ use broker::{Consumer, Publisher};
 use db::PgPool;
 use db::jobs::Windows;
 use domain::message::Queue;
-use service::config::Config;
+use service::config::{Config, ConfigError, Part};
 use service::lifecycle::{Lifecycle, TaskResult, block_on};
 use service::metrics::Metrics;
 use service::probes::{ComponentHandle, Readiness, watch_component};
@@ -43,6 +43,9 @@ pub enum BootError {
     /// The list of failpoints is malformed.
     #[error(transparent)]
     Failpoints(#[from] InvalidFailpoint),
+    /// A required variable is missing.
+    #[error(transparent)]
+    Missing(#[from] ConfigError),
     /// A part of the process rejected its configuration; the text names the variable.
     #[error(transparent)]
     Setting(Box<dyn std::error::Error + Send + Sync>),
@@ -65,8 +68,8 @@ pub enum BootError {
 
 /// The `main` of a worker process: reads command line and environment, then runs `run` to its exit code.
 ///
-/// The only arguments are `--help` and `--version`. Any other argument exits with code 2, an invalid environment with 1.
-pub fn main<F>(name: &'static str, about: &str, run: impl FnOnce(Config) -> F) -> ExitCode
+/// `part` decides which variables must be set. The only arguments are `--help` and `--version`. Any other argument exits with code 2, an invalid environment with 1.
+pub fn main<F>(name: &'static str, part: Part, about: &str, run: impl FnOnce(Config) -> F) -> ExitCode
 where
     F: Future<Output = Result<ExitCode, BootError>>,
 {
@@ -85,7 +88,7 @@ where
             return ExitCode::from(2);
         }
     }
-    let config = match Config::from_env() {
+    let config = match Config::from_env(&[part]) {
         Ok(config) => config,
         Err(errors) => {
             // Only the first error is printed; `canvas-gateway check-config` reports all of them.
@@ -149,8 +152,8 @@ impl Process {
         let metrics = Metrics::install().map_err(BootError::Metrics)?;
         let pool = db::pool::connect(config.database_url.expose(), name, config.database_connections)
             .map_err(BootError::Database)?;
-        let broker =
-            broker::Config::new(config.amqp_url.expose(), broker::Config::PREFIX, name).map_err(BootError::Broker)?;
+        let broker = broker::Config::new(config.amqp_url()?.expose(), broker::Config::PREFIX, name)
+            .map_err(BootError::Broker)?;
         let listener = TcpListener::bind(config.admin_listen).await.map_err(BootError::Listen)?;
 
         let lifecycle = Lifecycle::new();

@@ -5,6 +5,7 @@
 //! says what to do. The services are named by environment variables that `tests/run` sets:
 //! `TEST_DATABASE_URL`, `TEST_REDIS_URL`, `TEST_AMQP_URL`.
 
+mod azurite;
 mod database;
 mod environment;
 pub mod providers;
@@ -13,6 +14,7 @@ mod receiver;
 mod s3;
 mod wait;
 
+pub use azurite::Azurite;
 pub use database::TestDatabase;
 pub use environment::{amqp_prefix, amqp_url, redis_prefix, redis_url};
 pub use proxy::Proxy;

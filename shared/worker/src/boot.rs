@@ -28,9 +28,9 @@ struct Stuck;
 /// store and Redis need not be available.
 pub async fn start(name: &'static str, config: Config) -> Result<(Process, Worker), BootError> {
     // Errors name the variable and never its value: a URL can contain a password.
-    let blobs = blob::Store::open(config.blob_url.as_str())
+    let blobs = blob::Store::open(config.blob_url()?.as_str())
         .map_err(|error| BootError::Setting(format!("CANVAS_BLOB_URL: {error}").into()))?;
-    cache::Cache::check_url(config.redis_url.expose())
+    cache::Cache::check_url(config.redis_url()?.expose())
         .map_err(|error| BootError::Setting(format!("CANVAS_REDIS_URL: {error}").into()))?;
     let settings = egress::Settings { allow: &config.egress_allow, ca_file: config.egress_ca_file.as_deref() };
     let egress = egress::Client::load(settings).map_err(|error| BootError::Setting(error.into()))?;
@@ -38,7 +38,7 @@ pub async fn start(name: &'static str, config: Config) -> Result<(Process, Worke
     let process = Process::start(name, config).await?;
     let config = process.config();
     // After logging is set up, so that an unavailable Redis is logged.
-    let cache = cache::Cache::connect(config.redis_url.expose(), cache::PREFIX)
+    let cache = cache::Cache::connect(config.redis_url()?.expose(), cache::PREFIX)
         .map_err(|error| BootError::Setting(format!("CANVAS_REDIS_URL: {error}").into()))?;
     let threads = available_parallelism().map_or(1, usize::from);
     let pixels = Pixels::new(threads, config.image_memory_bytes);

@@ -24,16 +24,25 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end }}
 
+{{/* The secrets of a workload as a JSON list: the name of the volume, the value that names the secret, the variable. Each workload gets those
+     that it uses: database and key ring, and those of the services of which it is a client. */}}
+{{- define "canvas.secrets" -}}
+{{- $secrets := list (list "database" "database" "CANVAS_DATABASE_URL") (list "master-keys" "masterKeys" "CANVAS_MASTER_KEYS") }}
+{{- if has "broker" .clients }}
+{{- $secrets = append $secrets (list "broker" "broker" "CANVAS_AMQP_URL") }}
+{{- end }}
+{{- if has "cache" .clients }}
+{{- $secrets = append $secrets (list "cache" "cache" "CANVAS_REDIS_URL") }}
+{{- end }}
+{{- toJson $secrets }}
+{{- end }}
+
 {{/* Settings of all processes. */}}
 {{- define "canvas.settings" -}}
 CANVAS_LISTEN: 0.0.0.0:8080
 CANVAS_ADMIN_LISTEN: 0.0.0.0:9090
 CANVAS_PUBLIC_URL: {{ .Values.publicUrl | quote }}
 CANVAS_BLOB_URL: {{ .Values.blobs.url | quote }}
-CANVAS_DATABASE_URL_FILE: /run/canvas/database/value
-CANVAS_AMQP_URL_FILE: /run/canvas/broker/value
-CANVAS_REDIS_URL_FILE: /run/canvas/cache/value
-CANVAS_MASTER_KEYS_FILE: /run/canvas/masterKeys/value
 {{- range $name, $value := .Values.settings }}
 {{ $name }}: {{ $value | quote }}
 {{- end }}
@@ -60,12 +69,21 @@ securityContext:
   fsGroupChangePolicy: OnRootMismatch
   seccompProfile: { type: RuntimeDefault }
 volumes:
-  {{- range $what, $secret := .root.Values.secrets }}
-  - name: {{ $what | lower }}
+  {{- $root := .root }}
+  {{- range include "canvas.secrets" . | fromJsonArray }}
+  {{- $secret := get $root.Values.secrets (index . 1) }}
+  - name: {{ index . 0 }}
     secret:
       secretName: {{ $secret.name }}
       defaultMode: 0440
       items: [{ key: {{ $secret.key }}, path: value }]
+  {{- end }}
+  {{- if and .blobs .root.Values.blobs.credentialsSecret (hasPrefix "gs://" .root.Values.blobs.url) }}
+  - name: gcs
+    secret:
+      secretName: {{ .root.Values.blobs.credentialsSecret }}
+      defaultMode: 0440
+      items: [{ key: key.json, path: key.json }]
   {{- end }}
   {{- if and .blobs .root.Values.blobs.volumeClaim }}
   - name: blobs
@@ -85,13 +103,37 @@ securityContext:
 envFrom:
   - configMapRef: { name: {{ .root.Release.Name }}-settings }
 volumeMounts:
-  {{- range $what, $_ := .root.Values.secrets }}
-  - { name: {{ $what | lower }}, mountPath: /run/canvas/{{ $what }}, readOnly: true }
+  {{- range include "canvas.secrets" . | fromJsonArray }}
+  - { name: {{ index . 0 }}, mountPath: /run/canvas/{{ index . 0 }}, readOnly: true }
+  {{- end }}
+  {{- if and .blobs .root.Values.blobs.credentialsSecret (hasPrefix "gs://" .root.Values.blobs.url) }}
+  - { name: gcs, mountPath: /run/canvas/gcs, readOnly: true }
   {{- end }}
   {{- if and .blobs .root.Values.blobs.volumeClaim }}
   - { name: blobs, mountPath: /var/lib/canvas/blobs }
   {{- end }}
 resources: {{- toYaml .values.resources | nindent 2 }}
+env:
+  {{- range include "canvas.secrets" . | fromJsonArray }}
+  - { name: {{ index . 2 }}_FILE, value: /run/canvas/{{ index . 0 }}/value }
+  {{- end }}
+  {{- if .values.memoryMiB }}
+  - { name: CANVAS_IMAGE_MEMORY_MIB, value: {{ .values.memoryMiB | quote }} }
+  - { name: CANVAS_GENERATION_MEMORY_MIB, value: {{ .values.generationMemoryMiB | quote }} }
+  {{- end }}
+  {{- $scheme := (urlParse .root.Values.blobs.url).scheme }}
+  {{- if .blobs }}
+  {{- with .root.Values.blobs.credentialsSecret }}
+  {{- if eq $scheme "s3" }}
+  - { name: AWS_ACCESS_KEY_ID, valueFrom: { secretKeyRef: { name: {{ . }}, key: ACCESS_KEY_ID } } }
+  - { name: AWS_SECRET_ACCESS_KEY, valueFrom: { secretKeyRef: { name: {{ . }}, key: SECRET_ACCESS_KEY } } }
+  {{- else if eq $scheme "gs" }}
+  - { name: GOOGLE_APPLICATION_CREDENTIALS, value: /run/canvas/gcs/key.json }
+  {{- else if eq $scheme "az" }}
+  - { name: AZURE_STORAGE_ACCOUNT_KEY, valueFrom: { secretKeyRef: { name: {{ . }}, key: ACCOUNT_KEY } } }
+  {{- end }}
+  {{- end }}
+  {{- end }}
 {{- end }}
 
 {{/* ServiceAccount, Deployment and PodDisruptionBudget of a process. */}}
@@ -126,6 +168,9 @@ spec:
         {{- include "canvas.labels" . | nindent 8 }}
         {{- range .clients }}
         canvas/{{ . }}: client
+        {{- end }}
+        {{- with .values.podLabels }}
+        {{- toYaml . | nindent 8 }}
         {{- end }}
       annotations:
         # A change of the settings restarts the pods.
@@ -168,18 +213,6 @@ spec:
           startupProbe: { httpGet: { path: /healthz, port: admin }, periodSeconds: 1, timeoutSeconds: 2, failureThreshold: 60 }
           livenessProbe: { httpGet: { path: /healthz, port: admin }, periodSeconds: 10, timeoutSeconds: 5, failureThreshold: 6 }
           readinessProbe: { httpGet: { path: /readyz, port: admin }, periodSeconds: 5, timeoutSeconds: 3, failureThreshold: 2 }
-          {{- $s3 := and .blobs .root.Values.blobs.credentialsSecret }}
-          {{- if or $s3 .values.memoryMiB }}
-          env:
-            {{- if .values.memoryMiB }}
-            - { name: CANVAS_IMAGE_MEMORY_MIB, value: {{ .values.memoryMiB | quote }} }
-            - { name: CANVAS_GENERATION_MEMORY_MIB, value: {{ .values.generationMemoryMiB | quote }} }
-            {{- end }}
-            {{- if $s3 }}
-            - { name: AWS_ACCESS_KEY_ID, valueFrom: { secretKeyRef: { name: {{ $s3 }}, key: ACCESS_KEY_ID } } }
-            - { name: AWS_SECRET_ACCESS_KEY, valueFrom: { secretKeyRef: { name: {{ $s3 }}, key: SECRET_ACCESS_KEY } } }
-            {{- end }}
-          {{- end }}
 ---
 apiVersion: policy/v1
 kind: PodDisruptionBudget

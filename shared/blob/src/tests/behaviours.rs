@@ -25,6 +25,20 @@ macro_rules! behaviours {
             $(println!(stringify!($name));
             $name(TestStore::bucket(&server).await).await;)+
         }
+
+        #[tokio::test]
+        async fn a_bucket_of_google_behaves_as_a_directory_does() {
+            let server = Arc::new(S3::start().await);
+            $(println!(stringify!($name));
+            $name(TestStore::google(&server).await).await;)+
+        }
+
+        #[tokio::test]
+        async fn a_container_of_azure_behaves_as_a_directory_does() {
+            let server = Arc::new(Azurite::start().await);
+            $(println!(stringify!($name));
+            $name(TestStore::azure(&server).await).await;)+
+        }
     };
 }
 

@@ -6,7 +6,7 @@ mod directory;
 
 use std::sync::Arc;
 
-use testkit::S3;
+use testkit::{Azurite, S3};
 
 use super::*;
 
@@ -23,6 +23,10 @@ enum Kind {
         server: Arc<S3>,
         name: String,
     },
+    Container {
+        server: Arc<Azurite>,
+        name: String,
+    },
 }
 
 impl TestStore {
@@ -37,6 +41,25 @@ impl TestStore {
         Self { store: bucket_at(&name, &server.endpoint()), kind: Kind::Bucket { server: server.clone(), name } }
     }
 
+    /// A bucket of Google Cloud Storage. Its XML API is that of S3, so the same server takes its place. It accepts any
+    /// token.
+    async fn google(server: &Arc<S3>) -> Self {
+        let name = server.make_bucket().await;
+        let variables = [
+            ("GOOGLE_BASE_URL", server.endpoint()),
+            ("GOOGLE_BEARER_TOKEN", "test".to_owned()),
+            ("GOOGLE_ALLOW_HTTP", "true".to_owned()),
+        ];
+        let store = opened(&format!("gs://{name}/some/prefix"), variables);
+        Self { store, kind: Kind::Bucket { server: server.clone(), name } }
+    }
+
+    async fn azure(server: &Arc<Azurite>) -> Self {
+        let name = server.make_container().await;
+        let store = opened(&format!("az://{name}/some/prefix"), server.environment());
+        Self { store, kind: Kind::Container { server: server.clone(), name } }
+    }
+
     /// All contents: complete objects and the remains of unfinished writes.
     async fn contents(&self) -> Vec<String> {
         match &self.kind {
@@ -44,6 +67,7 @@ impl TestStore {
             Kind::Bucket { server, name } => {
                 [server.objects(name).await, server.unfinished_uploads(name).await].concat()
             }
+            Kind::Container { server, name } => server.blobs(name).await,
         }
     }
 
@@ -52,6 +76,7 @@ impl TestStore {
         match &self.kind {
             Kind::Directory(directory) => std::fs::remove_dir_all(directory).expect("removes"),
             Kind::Bucket { server, name } => server.delete_bucket(name).await,
+            Kind::Container { server, name } => server.delete_container(name).await,
         }
     }
 }
@@ -67,8 +92,12 @@ impl Drop for TestStore {
 /// A store below a prefix of a bucket, as configured by an operator who shares the bucket with
 /// others.
 fn bucket_at(name: &str, endpoint: &str) -> Store {
-    let variables = S3::environment(endpoint).map(|(name, value)| (name.to_owned(), value));
-    Store::open_in(&format!("s3://{name}/some/prefix"), variables.into_iter()).expect("opens")
+    opened(&format!("s3://{name}/some/prefix"), S3::environment(endpoint))
+}
+
+/// A store with these environment variables.
+fn opened<const N: usize>(url: &str, variables: [(&'static str, String); N]) -> Store {
+    Store::open_in(url, variables.map(|(name, value)| (name.to_owned(), value)).into_iter()).expect("opens")
 }
 
 /// All files in the directory and its subdirectories, including temporary ones.
@@ -90,7 +119,12 @@ fn only_directories_and_buckets_are_opened() {
     for url in ["", "no url", "http://example.com/", "memory:///", "file://host/x", "s3:///prefix"] {
         assert!(Store::open(url).is_err(), "{url:?}");
     }
-    assert!(Store::open("s3://bucket/some/prefix").is_ok(), "a bucket is not contacted");
+    for url in ["s3://bucket/some/prefix", "gs://bucket/some/prefix"] {
+        assert!(Store::open(url).is_ok(), "a bucket is not contacted: {url}");
+    }
+    // Azure has no default account.
+    assert!(matches!(Store::open_in("az://container", std::iter::empty()), Err(Error::Open(_))));
+    opened("az://container/some/prefix", [("AZURE_STORAGE_ACCOUNT_NAME", "account".to_owned())]);
 }
 
 #[test]

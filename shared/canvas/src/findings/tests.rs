@@ -88,6 +88,21 @@ fn what_a_batch_makes_is_its_tokens() {
     assert_eq!(severities(false), [("user_overlap".to_owned(), "info".to_owned())]);
 }
 
+/// The frames near those that the batch placed are more than the canvas has nodes.
+#[test]
+fn an_overlap_among_frames_over_very_many_nodes_is_found() {
+    let texts = (0..600).map(|i| at(text(&format!("n{i}")), f64::from(i % 30) * 400.0, f64::from(i / 30) * 300.0));
+    let frame =
+        |name: &str, y: f64| Node { agent_owned: true, width: 12_000.0, height: 2900.0, ..at(section(name), 0.0, y) };
+    for (y, is_blocked) in [(3000.0, false), (2890.0, true)] {
+        let frames = [frame("s", 20_000.0), frame("t", 30_000.0), frame("u", 40_000.0)];
+        let mut graph = graph(texts.clone().chain(frames).collect(), vec![]);
+        let operations = batch(json!([put("s", 0.0, 0.0), put("t", 0.0, y), put("u", 0.0, 6000.0)]));
+        let applied = apply(&mut graph, &operations, Options { agent: true, force: false }).expect("applied");
+        assert_eq!(has_error(&mut graph, &applied.touched), is_blocked);
+    }
+}
+
 #[test]
 fn a_node_over_a_section_is_no_overlap_and_two_sections_are() {
     let graph_of = |nodes| graph(nodes, vec![]);

@@ -1,11 +1,12 @@
 //! Configuration: one validated type for all four processes, read once from the environment before anything else starts
-//! (docs/reference/configuration.md).
+//! (docs/reference/configuration.md). A wrong value stops every process; a required variable may be missing where it is not used.
 //!
 //! One table, at the end of this module, declares each variable's name, default, help and type. The struct, the parser and
 //! [`Config::help`] are generated from it, so that they always agree. An invalid value stops the process with one line that
 //! names the variable and what is expected. It never repeats the value, since most values can contain a password.
 
 mod parse;
+mod part;
 mod secret;
 
 use std::collections::HashMap;
@@ -20,6 +21,7 @@ use thiserror::Error;
 use url::Url;
 
 use crate::keys::KeyRing;
+pub use part::Part;
 pub use secret::Secret;
 
 /// Why the configuration was rejected. Displays as one line that names the variable.
@@ -64,7 +66,7 @@ const BELONGING: [(&str, &str); 3] = [
 /// One row of the table.
 struct Variable {
     name: &'static str,
-    /// The default for an unset or empty variable; `None` if the variable is required.
+    /// The default for an unset or empty variable; `None` if every part requires the variable.
     default: Option<&'static str>,
     help: &'static str,
 }
@@ -81,16 +83,25 @@ macro_rules! variables {
         const VARIABLES: &[Variable] = &[$(Variable { name: $name, default: $default, help: $help },)*];
 
         impl Config {
-            /// Reads the configuration through `lookup`, which returns the value of a variable.
+            /// Reads the configuration of `parts` through `lookup`, which returns the value of a variable.
             /// Leading and trailing white space is removed; an empty value counts as unset.
             ///
             /// # Errors
             ///
             /// A [`ConfigError`] for every missing or invalid variable, in the order of the table,
             /// and then for every variable that has no effect because another one is unset.
-            pub fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, Vec<ConfigError>> {
+            pub fn from_lookup(
+                parts: &[Part],
+                lookup: impl Fn(&str) -> Option<String>,
+            ) -> Result<Self, Vec<ConfigError>> {
                 let mut errors = Vec::new();
-                $(let $field = read(&lookup, $name, $default, $parse).map_err(|error| errors.push(error)).ok();)*
+                let is_missing = |name: &str| given(&lookup, name).is_none() && needed(parts, name);
+                $(let $field = if is_missing($name) {
+                    errors.push(ConfigError::Missing { variable: $name });
+                    None
+                } else {
+                    read(&lookup, $name, $default, $parse).map_err(|error| errors.push(error)).ok()
+                };)*
                 let orphans = BELONGING.iter().filter(|(variable, needed)| {
                     let is_meant = given(&lookup, variable).is_some_and(|value| Some(&*value) != default_of(variable));
                     is_meant && given(&lookup, needed).is_none()
@@ -117,16 +128,19 @@ const SECRETS: [&str; 6] = [
 ];
 
 impl Config {
-    /// Reads the configuration from the environment of the process.
+    /// Reads the configuration of `parts` from the environment of the process.
     ///
     /// # Errors
     ///
-    /// A [`ConfigError`] for every variable that is missing or invalid.
-    pub fn from_env() -> Result<Self, Vec<ConfigError>> {
-        Self::from_variables(|name| std::env::var_os(name))
+    /// A [`ConfigError`] for every variable that is invalid, or that a part requires and that is missing.
+    pub fn from_env(parts: &[Part]) -> Result<Self, Vec<ConfigError>> {
+        Self::from_variables(parts, |name| std::env::var_os(name))
     }
 
-    fn from_variables(environment: impl Fn(&str) -> Option<OsString>) -> Result<Self, Vec<ConfigError>> {
+    fn from_variables(
+        parts: &[Part],
+        environment: impl Fn(&str) -> Option<OsString>,
+    ) -> Result<Self, Vec<ConfigError>> {
         let mut values = HashMap::new();
         let mut errors = Vec::new();
         for row in VARIABLES {
@@ -135,7 +149,7 @@ impl Config {
                 Err(error) => errors.push(error),
             }
         }
-        match Self::from_lookup(|name| values.get(name).cloned().flatten()) {
+        match Self::from_lookup(parts, |name| values.get(name).cloned().flatten()) {
             Ok(config) if errors.is_empty() => Ok(config),
             Ok(_) => Err(errors),
             Err(more) => {
@@ -166,16 +180,43 @@ impl Config {
     pub fn help() -> String {
         let mut help = String::from("Environment:\n");
         for Variable { name, default, help: meaning } in VARIABLES {
-            let presence = match default {
-                None => " (required)".to_owned(),
-                Some("") => String::new(),
-                Some(value) => format!(" (default {value})"),
+            let presence = match (part::requirement(name), default) {
+                (Some(requirement), _) => format!(" ({requirement})"),
+                (None, None | Some("")) => String::new(),
+                (None, Some(value)) => format!(" (default {value})"),
             };
             let or_file =
                 if SECRETS.contains(name) { " Or in the file that the variable with _FILE names." } else { "" };
             write!(help, "  {name}{presence}\n      {meaning}{or_file}\n").expect("writing to a String does not fail");
         }
         help
+    }
+
+    /// The URL of Redis, of the parts that need it.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::Missing`] if it is not set.
+    pub fn redis_url(&self) -> Result<&Secret, ConfigError> {
+        self.redis_url.as_ref().ok_or(ConfigError::Missing { variable: "CANVAS_REDIS_URL" })
+    }
+
+    /// The URL of RabbitMQ, of the parts that need it.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::Missing`] if it is not set.
+    pub fn amqp_url(&self) -> Result<&Secret, ConfigError> {
+        self.amqp_url.as_ref().ok_or(ConfigError::Missing { variable: "CANVAS_AMQP_URL" })
+    }
+
+    /// The URL of the object store, of the parts that need it.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::Missing`] if it is not set.
+    pub fn blob_url(&self) -> Result<&Url, ConfigError> {
+        self.blob_url.as_ref().ok_or(ConfigError::Missing { variable: "CANVAS_BLOB_URL" })
     }
 
     /// The interval at which a lease is renewed: a third of the lease, so that it survives two lost
@@ -224,6 +265,11 @@ fn given(lookup: impl Fn(&str) -> Option<String>, variable: &str) -> Option<Stri
     lookup(variable).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
 }
 
+/// Whether one of the parts requires a variable.
+fn needed(parts: &[Part], variable: &str) -> bool {
+    part::needing(variable).iter().any(|part| parts.contains(part))
+}
+
 /// The default of a variable.
 fn default_of(variable: &str) -> Option<&'static str> {
     VARIABLES.iter().find(|row| row.name == variable)?.default
@@ -244,12 +290,12 @@ fn read<T>(
 variables! {
     "CANVAS_DATABASE_URL" => database_url: Secret = None, parse::database_url,
         "PostgreSQL: postgres://user:password@host:5432/database.";
-    "CANVAS_REDIS_URL" => redis_url: Secret = None, parse::redis_url,
+    "CANVAS_REDIS_URL" => redis_url: Option<Secret> = Some(""), parse::redis_url,
         "Redis (rate limits, change notification): redis://host:6379/0; rediss:// for TLS.";
-    "CANVAS_AMQP_URL" => amqp_url: Secret = None, parse::amqp_url,
+    "CANVAS_AMQP_URL" => amqp_url: Option<Secret> = Some(""), parse::amqp_url,
         "RabbitMQ: amqp://user:password@host:5672/vhost; amqps:// for TLS.";
-    "CANVAS_BLOB_URL" => blob_url: Url = None, parse::blob_url,
-        "Blob storage: file:///absolute/directory or s3://bucket/prefix.";
+    "CANVAS_BLOB_URL" => blob_url: Option<Url> = Some(""), parse::blob_url,
+        "Blob storage: file:///absolute/directory, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix.";
     "CANVAS_MASTER_KEYS" => master_keys: KeyRing = None, parse::master_keys,
         "Key ring for secrets at rest: id:base64[,id:base64...], 32 bytes each; the first seals, every one opens.";
     "CANVAS_PUBLIC_URL" => public_url: String = Some("http://127.0.0.1:8080"), parse::origin,

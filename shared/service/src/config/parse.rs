@@ -36,12 +36,17 @@ pub(super) fn database_url(text: &str) -> Result<Secret, String> {
     service_url(text, &["postgres", "postgresql"], "postgres://user:password@host:5432/database")
 }
 
-pub(super) fn redis_url(text: &str) -> Result<Secret, String> {
-    service_url(text, &["redis", "rediss", "redis+unix", "unix"], "redis://host:6379/0")
+pub(super) fn redis_url(text: &str) -> Result<Option<Secret>, String> {
+    given(text, |text| service_url(text, &["redis", "rediss", "redis+unix", "unix"], "redis://host:6379/0"))
 }
 
-pub(super) fn amqp_url(text: &str) -> Result<Secret, String> {
-    service_url(text, &["amqp", "amqps"], "amqp://user:password@host:5672/vhost")
+pub(super) fn amqp_url(text: &str) -> Result<Option<Secret>, String> {
+    given(text, |text| service_url(text, &["amqp", "amqps"], "amqp://user:password@host:5672/vhost"))
+}
+
+/// The value of a variable that only some parts need.
+fn given<T>(text: &str, parse: impl Fn(&str) -> Result<T, String>) -> Result<Option<T>, String> {
+    if text.is_empty() { Ok(None) } else { parse(text).map(Some) }
 }
 
 fn service_url(text: &str, schemes: &[&str], example: &str) -> Result<Secret, String> {
@@ -51,7 +56,11 @@ fn service_url(text: &str, schemes: &[&str], example: &str) -> Result<Secret, St
     }
 }
 
-pub(super) fn blob_url(text: &str) -> Result<Url, String> {
+pub(super) fn blob_url(text: &str) -> Result<Option<Url>, String> {
+    given(text, store_url)
+}
+
+fn store_url(text: &str) -> Result<Url, String> {
     let plain = |url: &Url| {
         url.query().is_none() && url.fragment().is_none() && url.username().is_empty() && url.password().is_none()
     };
@@ -59,10 +68,15 @@ pub(super) fn blob_url(text: &str) -> Result<Url, String> {
         .ok()
         .filter(|url| match url.scheme() {
             "file" => plain(url) && url.to_file_path().is_ok_and(|path| path.parent().is_some()),
-            "s3" => plain(url) && url.host_str().is_some_and(|bucket| !bucket.is_empty()) && url.port().is_none(),
+            "s3" | "gs" | "az" => {
+                plain(url) && url.host_str().is_some_and(|bucket| !bucket.is_empty()) && url.port().is_none()
+            }
             _ => false,
         })
-        .ok_or_else(|| "expected file:///absolute/directory or s3://bucket/prefix".to_owned())
+        .ok_or_else(|| {
+            "expected file:///absolute/directory, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix"
+                .to_owned()
+        })
 }
 
 pub(super) fn master_keys(text: &str) -> Result<KeyRing, String> {

@@ -23,7 +23,7 @@ fn load_all(changes: &[(&str, &str)]) -> Result<Config, Vec<ConfigError>> {
         ("CANVAS_MASTER_KEYS", keys.as_str()),
     ]);
     values.extend(changes.iter().copied());
-    Config::from_lookup(|name| values.get(name).map(|value| (*value).to_owned()))
+    Config::from_lookup(Part::ALL, |name| values.get(name).map(|value| (*value).to_owned()))
 }
 
 fn loaded(changes: &[(&str, &str)]) -> Config {
@@ -66,8 +66,8 @@ fn defaults_hold_for_everything_that_is_not_required() {
 
 #[test]
 fn an_optional_variable_that_is_empty_counts_as_unset() {
-    for Variable { name, default, .. } in VARIABLES {
-        if default.is_some() {
+    for Variable { name, .. } in VARIABLES {
+        if part::needing(name).is_empty() {
             assert_eq!(format!("{:?}", loaded(&[(name, " ")])), format!("{:?}", loaded(&[])), "{name}");
         }
     }
@@ -75,12 +75,45 @@ fn an_optional_variable_that_is_empty_counts_as_unset() {
 
 #[test]
 fn a_required_variable_that_is_unset_or_empty_is_named() {
-    for Variable { name, default, .. } in VARIABLES {
-        if default.is_none() {
-            let error = load(&[(name, "")]).expect_err("required");
-            assert_eq!(error.to_string(), format!("{name}: is required and not set"));
-        }
+    for (name, _) in part::REQUIRED {
+        let error = load(&[(name, "")]).expect_err("required");
+        assert_eq!(error.to_string(), format!("{name}: is required and not set"));
     }
+}
+
+#[test]
+fn a_part_needs_its_own_variables_and_no_others() {
+    for part in Part::ALL {
+        let missing = Config::from_lookup(&[*part], |_| None).expect_err("nothing is set");
+        let named: Vec<String> = missing.iter().map(|error| error.variable().to_owned()).collect();
+        let needed = part::REQUIRED.iter().filter(|(_, parts)| parts.contains(part));
+        assert_eq!(named, needed.map(|(name, _)| *name).collect::<Vec<_>>(), "{part:?}");
+    }
+    let keys = format!("k1:{KEY}");
+    let values = HashMap::from([
+        ("CANVAS_DATABASE_URL", "postgres://canvas@db/canvas"),
+        ("CANVAS_AMQP_URL", "amqp://rabbit/vhost"),
+        ("CANVAS_MASTER_KEYS", keys.as_str()),
+    ]);
+    let lookup = |name: &str| values.get(name).map(|value| (*value).to_owned());
+    let config = Config::from_lookup(&[Part::WebhookDispatcher], lookup).expect("is complete for a dispatcher");
+    assert_eq!(config.amqp_url().map(Secret::expose), Ok("amqp://rabbit/vhost"));
+    assert_eq!(config.redis_url().map(Secret::expose), Err(ConfigError::Missing { variable: "CANVAS_REDIS_URL" }));
+    assert_eq!(config.blob_url().map(Url::as_str), Err(ConfigError::Missing { variable: "CANVAS_BLOB_URL" }));
+}
+
+#[test]
+fn a_value_that_a_part_does_not_need_must_still_be_valid() {
+    let keys = format!("k1:{KEY}");
+    let values = HashMap::from([
+        ("CANVAS_DATABASE_URL", "postgres://canvas@db/canvas"),
+        ("CANVAS_REDIS_URL", "http://redis"),
+        ("CANVAS_MASTER_KEYS", keys.as_str()),
+    ]);
+    let errors = Config::from_lookup(&[Part::Migrate], |name| values.get(name).map(|value| (*value).to_owned()))
+        .expect_err("the URL of Redis is invalid");
+    let texts: Vec<_> = errors.iter().map(ToString::to_string).collect();
+    assert_eq!(texts, ["CANVAS_REDIS_URL: expected a URL such as redis://host:6379/0"]);
 }
 
 #[test]
@@ -92,6 +125,8 @@ fn a_wrong_value_gives_one_line_that_names_the_variable_and_not_the_value() {
         ("CANVAS_BLOB_URL", "file://host/hunter2"),
         ("CANVAS_BLOB_URL", "file:///"),
         ("CANVAS_BLOB_URL", "s3:///hunter2"),
+        ("CANVAS_BLOB_URL", "gs://bucket/?key=hunter2"),
+        ("CANVAS_BLOB_URL", "az://account:hunter2@container/"),
         ("CANVAS_BLOB_URL", "s3://user:hunter2@bucket/"),
         ("CANVAS_MASTER_KEYS", "k1:hunter2\nhunter2"),
         ("CANVAS_PUBLIC_URL", "https://hunter2/path"),
@@ -183,8 +218,8 @@ fn origins_are_kept_in_their_serialised_form() {
 
 #[test]
 fn blobs_live_in_a_directory_or_a_bucket() {
-    for url in ["file:///var/lib/canvas", "s3://bucket", "s3://bucket/a/prefix"] {
-        assert_eq!(loaded(&[("CANVAS_BLOB_URL", url)]).blob_url.as_str(), url);
+    for url in ["file:///var/lib/canvas", "s3://bucket", "s3://bucket/a/prefix", "gs://bucket/a", "az://container/a"] {
+        assert_eq!(loaded(&[("CANVAS_BLOB_URL", url)]).blob_url().map(Url::as_str), Ok(url));
     }
 }
 
@@ -244,6 +279,7 @@ fn help_lists_every_variable_with_its_default() {
         assert!(help.contains(&format!("  {name}")) && help.contains(meaning), "{name}");
     }
     assert!(help.contains("CANVAS_DATABASE_URL (required)\n"));
+    assert!(help.contains("CANVAS_REDIS_URL (required by gateway, image-worker, video-worker, admin)\n"));
     assert!(help.contains("CANVAS_RATE_PER_MINUTE (default 1200)\n"));
     assert!(help.contains("CANVAS_SLOTS\n"));
 }
@@ -276,7 +312,7 @@ fn from_variables(changes: &[(&str, &str)]) -> Result<Config, Vec<ConfigError>> 
         ("CANVAS_MASTER_KEYS", keys.as_str()),
     ]);
     values.extend(changes.iter().copied());
-    Config::from_variables(|name| values.get(name).map(OsString::from))
+    Config::from_variables(Part::ALL, |name| values.get(name).map(OsString::from))
 }
 
 #[test]
