@@ -17,7 +17,6 @@ use db::{PgPool, deliveries, tasks};
 use domain::webhook::DeliveryError;
 use egress::{Client, Outbound};
 use http::Method;
-use service::admission::{KeyPermit, KeyedLimit};
 use service::clock;
 use service::keys::KeyRing;
 use taskqueue::{Decision, Handler, Lease, Task};
@@ -25,8 +24,8 @@ use tracing::Instrument;
 use tracing::field::Empty;
 use url::Url;
 
-use crate::DESTINATION_CAP;
 use crate::attempt_outcome::{AttemptOutcome, AttemptResult, evaluate};
+use crate::destinations::{Destinations, FAST, InHand, Place};
 use crate::journal::Journal;
 use crate::schedule::Backoff;
 use crate::signature;
@@ -63,15 +62,14 @@ pub struct Dispatcher {
     keys: KeyRing,
     client: Client,
     settings: Settings,
-    /// Limits concurrent requests to each destination. No destination waits for another.
-    destinations: KeyedLimit,
+    destinations: Destinations,
 }
 
 impl Dispatcher {
     /// Creates a dispatcher that records attempts in `journal`, opens secrets with `keys` and sends
     /// requests through `client`.
     pub fn new(pool: PgPool, journal: Journal, keys: KeyRing, client: Client, settings: Settings) -> Self {
-        Self { pool, journal, keys, client, settings, destinations: KeyedLimit::new(DESTINATION_CAP) }
+        Self { pool, journal, keys, client, settings, destinations: Destinations::default() }
     }
 
     /// Sends one attempt and evaluates the status of the response, which acknowledges, redirects or
@@ -119,13 +117,14 @@ impl Dispatcher {
         }
     }
 
-    /// Makes an attempt that was already counted, in its slot of the destination.
+    /// Makes an attempt that was already counted, in its place among the requests to the destination.
     async fn attempt(
         &self,
         task: &Task,
         leased: LeasedDelivery,
         attempt: Attempt,
-        slot: KeyPermit,
+        in_hand: &InHand,
+        place: Place,
     ) -> taskqueue::HandlerResult {
         let delivery = deliveries::handle(task.id);
         let (number, replay) = (attempt.number, attempt.replay);
@@ -147,17 +146,32 @@ impl Dispatcher {
         let sending = self.send(&delivery, &traceparent, attempt).instrument(span.clone());
         // An account chooses its destinations, so only its own deliveries wait for names that do
         // not resolve in time.
-        let result = match &task.tenant {
-            Some(account) => egress::on_behalf_of(account, sending).await,
-            None => sending.await,
+        let sending = async {
+            match &task.tenant {
+                Some(account) => egress::on_behalf_of(account, sending).await,
+                None => sending.await,
+            }
+        };
+        let mut sending = std::pin::pin!(sending);
+        let (result, is_fast) = match tokio::time::timeout(FAST, &mut sending).await {
+            Ok(result) => (result, true),
+            Err(_) => {
+                in_hand.is_slow();
+                (sending.await, false)
+            }
         };
         let duration = start.elapsed();
         span.record("status", result.status);
         span.record("error_type", result.error);
         drop(span);
         taskqueue::failpoint!("delivery.sent");
-        // The slot is free for the next attempt while this one is recorded.
-        drop(slot);
+        match result.outcome {
+            AttemptOutcome::Delivered if is_fast => in_hand.is_fast(),
+            AttemptOutcome::Delivered => {}
+            AttemptOutcome::Retryable | AttemptOutcome::Hopeless(_) => in_hand.is_slow(),
+        }
+        // The next request is sent while this attempt is recorded.
+        drop(place);
 
         let next = self.next(result.outcome, number, replay);
         let (status, error) = (result.status, result.error);
@@ -194,16 +208,16 @@ impl Dispatcher {
 impl Handler for Dispatcher {
     async fn run(&self, task: &Task, lease: &Lease) -> taskqueue::HandlerResult {
         let leased = LeasedDelivery { id: task.id, lease_token: lease.token() };
-        // The slot is acquired before the attempt is counted: a process that dies while it waits
-        // for a slot has made no attempt.
-        let slot = self.destinations.acquire(&task.fairness_key).await;
+        let mut in_hand = self.destinations.take(&task.fairness_key);
+        let Some(mut place) = in_hand.place().await else { return Ok(Decision::Release) };
         match self.journal.begin(leased).await? {
             Begun::Attempt(attempt) => {
                 taskqueue::failpoint!("delivery.begun");
+                in_hand.send(&mut place).await;
                 if !lease.check() {
                     return Ok(Decision::Stale);
                 }
-                self.attempt(task, leased, *attempt, slot).await
+                self.attempt(task, leased, *attempt, &in_hand, place).await
             }
             Begun::Spent => {
                 let code = DeliveryError::DeliveryFailed;
@@ -219,6 +233,10 @@ impl Handler for Dispatcher {
             }
             Begun::LeaseLost => Ok(Decision::Stale),
         }
+    }
+
+    fn fairness_key_cap(&self, fairness_key: &str) -> Option<usize> {
+        self.destinations.most_in_hand(fairness_key)
     }
 
     /// The number of attempts limits a delivery, not the number of claims: a delivery that was

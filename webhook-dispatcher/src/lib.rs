@@ -4,12 +4,14 @@
 //!
 //! A delivery is a task of the queue `webhook` whose fairness key is its destination. The
 //! [runner](taskqueue::Runner) claims tasks fairly among destinations: at most [`IN_HAND`] deliveries
-//! of one destination and at most [`account_cap`] of one account. The [`Dispatcher`] makes one
-//! attempt, at most [`DESTINATION_CAP`] per destination at once, and settles or reschedules the
-//! delivery. A slow or unreachable destination thus occupies a limited number of slots. A delivery
-//! that waits for its next attempt occupies none.
+//! of one destination, up to [`IN_HAND_MAX`] while it is fast and [`IN_HAND_MIN`] while it is not, and
+//! at most [`account_cap`] of one account. The [`Dispatcher`] makes one attempt, at most
+//! [`DESTINATION_CAP`] per destination at once, and settles or reschedules the delivery. A slow or
+//! unreachable destination thus occupies a limited number of slots. A delivery that waits for its next
+//! attempt occupies none.
 
 mod attempt_outcome;
+mod destinations;
 mod dispatch;
 mod journal;
 mod retention;
@@ -25,19 +27,13 @@ use providers::Setup;
 use service::config::{Config, Part};
 use taskqueue::{BootError, Process, RunnerOptions};
 
+pub use destinations::{BEGUN_CAP, DESTINATION_CAP, IN_HAND, IN_HAND_MAX, IN_HAND_MIN};
 pub use dispatch::{Dispatcher, Settings};
 pub use journal::Journal;
 pub use schedule::Backoff;
 
 /// The name of the process.
 pub const NAME: &str = "canvas-webhook-dispatcher";
-/// Maximum number of concurrent attempts to one destination in this process.
-pub const DESTINATION_CAP: usize = 4;
-/// Maximum number of claimed deliveries of one destination in this process. It exceeds the number
-/// of concurrent attempts: while some deliveries are being sent, others are claimed, counted and
-/// recorded, many in one commit. Otherwise a fast receiver would wait for our disk most of the
-/// time.
-pub const IN_HAND: usize = 4 * DESTINATION_CAP;
 /// Maximum number of claimed deliveries unless `CANVAS_SLOTS` is set. Deliveries mostly wait, so
 /// this is far above the number of cores. It is also large enough that a few unreachable
 /// destinations do not use up an account's share.

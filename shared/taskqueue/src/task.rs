@@ -67,6 +67,9 @@ pub enum Decision {
         /// Time until the retry.
         after: Duration,
     },
+    /// The run has done nothing, and any worker may take the task at once: the claim does not count, and the task keeps its
+    /// position.
+    Release,
     /// The run went as planned and continues after this time, as polling does. The number of claims
     /// is reset.
     Snooze {
@@ -85,6 +88,12 @@ pub type HandlerResult = Result<Decision, Box<dyn Error + Send + Sync>>;
 pub trait Handler: Send + Sync + 'static {
     /// Runs a task.
     fn run(&self, task: &Task, lease: &Lease) -> impl Future<Output = HandlerResult> + Send;
+
+    /// Maximum number of tasks of a fairness key at once, of which some are in progress; `None`: that of the runner's options.
+    /// It is asked often and must answer at once.
+    fn fairness_key_cap(&self, _fairness_key: &str) -> Option<usize> {
+        None
+    }
 
     /// Ends a task that was claimed more than [`domain::limits::TASK_CLAIMS_MAX`] times, in one
     /// transaction that settles it and makes its record terminal. It must not repeat what may have

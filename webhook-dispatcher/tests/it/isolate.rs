@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use domain::webhook::DeliveryStatus;
-use testkit::{Answer, Receiver};
-use webhook_dispatcher::{DESTINATION_CAP, IN_HAND, account_cap};
+use testkit::{Answer, Receiver, wait_for};
+use webhook_dispatcher::{BEGUN_CAP, DESTINATION_CAP, IN_HAND, account_cap};
 
-use crate::harness::{Setup, Site};
+use crate::harness::{PATIENCE, Setup, Site};
 
 /// The slots of a dispatcher; one account may have half of them.
 const SLOTS: usize = 4 * IN_HAND;
@@ -30,6 +30,33 @@ async fn a_black_hole_delays_nobody_else() {
     }
     assert!(start.elapsed() < Duration::from_secs(10), "healthy deliveries waited for the unresponsive destination");
     assert!(hole.requests().len() <= DESTINATION_CAP, "{} at the hole", hole.requests().len());
+}
+
+#[tokio::test]
+async fn a_fast_destination_that_falls_silent_gives_back_what_was_not_counted() {
+    const FAST: usize = 100;
+    let (turning, healthy) = (Receiver::start().await, Receiver::start().await);
+    turning.answer_in_turn([vec![Answer::status(200); FAST], vec![Answer::never()]].concat());
+    let site = Site::new(&[&turning, &healthy]).await;
+    for _ in 0..2 * FAST {
+        site.send(&turning.url("/")).await;
+    }
+    let _running = site.start(Setup { slots: SLOTS, ..Setup::default() });
+    turning.wait_for(FAST + DESTINATION_CAP, PATIENCE).await;
+    wait_for("the release of all but a few", PATIENCE, async || {
+        let leased = site.count("SELECT count(*) FROM task_queue WHERE state = 'leased'").await;
+        (leased <= BEGUN_CAP as i64).then_some(())
+    })
+    .await;
+    let open = site.count("SELECT count(*) FROM webhook_attempts WHERE finished_at IS NULL").await;
+    assert!(open <= BEGUN_CAP as i64, "{open} attempts are counted");
+    assert_eq!(site.count("SELECT count(*) FROM task_queue WHERE state = 'ready' AND claims > 0").await, 0);
+    assert_eq!(turning.requests().len(), FAST + DESTINATION_CAP);
+    // A destination of the same account.
+    let start = Instant::now();
+    let sent = site.send(&healthy.url("/")).await;
+    assert_eq!(site.ended(sent).await.status, DeliveryStatus::Delivered);
+    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
 }
 
 #[tokio::test]

@@ -45,30 +45,50 @@ pub struct ClaimRequest<'a> {
 /// Limits on what one worker holds of a fairness key and of a tenant.
 #[derive(Clone, Copy, Debug)]
 pub struct FairnessCaps<'a> {
-    /// Maximum number in flight of one fairness key.
+    /// Maximum number in flight of a fairness key of which nothing is in flight.
     pub cap: usize,
-    /// Number in flight now, by fairness key.
-    pub held: &'a [(String, usize)],
+    /// The fairness keys of which something is in flight now.
+    pub held: &'a [HeldKey],
     /// Maximum number in flight of one tenant, over all its fairness keys.
     pub tenant_cap: usize,
     /// Number in flight now, by tenant.
     pub tenants: &'a [(String, usize)],
 }
 
+/// A fairness key of which a worker has tasks in flight.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeldKey {
+    /// The fairness key.
+    pub name: String,
+    /// Number in flight.
+    pub held: usize,
+    /// Maximum number in flight of this key.
+    pub cap: usize,
+}
+
+impl HeldKey {
+    /// Whether claims skip the key: more than half of its cap is in flight.
+    fn is_full(&self) -> bool {
+        self.held > self.cap / 2
+    }
+}
+
 impl<'a> FairnessCaps<'a> {
     /// The fairness keys to skip: those with more than half of their cap in flight.
     pub fn full_keys(&self) -> Vec<&'a str> {
-        names(self.held, |held| held > self.cap / 2)
+        self.held.iter().filter(|key| key.is_full()).map(|key| key.name.as_str()).collect()
     }
 
     /// The tenants to skip: those at their cap.
     pub fn full_tenants(&self) -> Vec<&'a str> {
-        names(self.tenants, |held| held >= self.tenant_cap)
+        self.tenants.iter().filter(|(_, held)| *held >= self.tenant_cap).map(|(name, _)| name.as_str()).collect()
     }
-}
 
-fn names(counts: &[(String, usize)], is_full: impl Fn(usize) -> bool) -> Vec<&str> {
-    counts.iter().filter(|(_, held)| is_full(*held)).map(|(name, _)| name.as_str()).collect()
+    /// The most tasks of one fairness key that a claim can get.
+    fn most_of_a_key(&self) -> usize {
+        let room = self.held.iter().filter(|key| !key.is_full()).map(|key| key.cap - key.held);
+        room.fold(self.cap, usize::max)
+    }
 }
 
 /// A claimed task.
@@ -262,7 +282,7 @@ async fn choose_by_key(
         &kinds() as &[&str],
         wanted.quarantined,
         &caps.full_tenants() as &[&str],
-        count(caps.cap.min(wanted.limit)),
+        count(caps.most_of_a_key().min(wanted.limit)),
         &caps.full_keys() as &[&str],
         count(wanted.limit.saturating_add(MARGIN)),
     )
@@ -274,8 +294,9 @@ async fn choose_by_key(
 /// The first `limit` of the candidates whose fairness key and tenant are not full.
 fn admit(candidates: Vec<Candidate>, caps: &FairnessCaps<'_>, limit: usize) -> Vec<Uuid> {
     let (full_keys, full_tenants) = (caps.full_keys(), caps.full_tenants());
-    let tally = |held: &[(String, usize)]| held.iter().cloned().collect::<HashMap<String, usize>>();
-    let (mut fairness_keys, mut tenants) = (tally(caps.held), tally(caps.tenants));
+    let mut fairness_keys: HashMap<String, (usize, usize)> =
+        caps.held.iter().map(|key| (key.name.clone(), (key.held, key.cap))).collect();
+    let mut tenants: HashMap<String, usize> = caps.tenants.iter().cloned().collect();
     let mut admitted = Vec::with_capacity(limit.min(candidates.len()));
     for Candidate { id, fairness_key, tenant } in candidates {
         if admitted.len() == limit {
@@ -286,9 +307,9 @@ fn admit(candidates: Vec<Candidate>, caps: &FairnessCaps<'_>, limit: usize) -> V
         {
             continue;
         }
-        let in_flight = fairness_keys.entry(fairness_key).or_default();
+        let (in_flight, cap) = fairness_keys.entry(fairness_key).or_insert((0, caps.cap));
         let of_tenant = tenant.map(|name| tenants.entry(name).or_default());
-        if *in_flight < caps.cap && of_tenant.as_ref().is_none_or(|held| **held < caps.tenant_cap) {
+        if in_flight < cap && of_tenant.as_ref().is_none_or(|held| **held < caps.tenant_cap) {
             *in_flight += 1;
             of_tenant.into_iter().for_each(|held| *held += 1);
             admitted.push(id);

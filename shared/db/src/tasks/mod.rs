@@ -40,7 +40,7 @@ use uuid::Uuid;
 use crate::Result;
 use crate::error::known;
 
-pub use claim::{Claim, ClaimRequest, FairnessCaps, claim};
+pub use claim::{Claim, ClaimRequest, FairnessCaps, HeldKey, claim};
 pub use lease::{Beat, cancel_requests, heartbeat, release, reschedule, reschedule_all, retry, settle};
 pub use low_water::{LowWaterMarks, refresh_low_water};
 pub use promote::{Promoted, promote};

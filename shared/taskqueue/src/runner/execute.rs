@@ -48,6 +48,17 @@ enum RunExit {
     Aborted,
 }
 
+/// What becomes of a task whose run has not ended it.
+#[derive(Clone, Copy)]
+enum GiveUp {
+    /// Scheduled again after a failure.
+    Retry(Duration),
+    /// Scheduled again as planned.
+    Snooze(Duration),
+    /// Ready at once, as if it had not been claimed.
+    Release,
+}
+
 /// What happened to a task, as a label, and when it is due again if it was rescheduled.
 type TaskOutcome = (&'static str, Option<Duration>);
 
@@ -119,16 +130,17 @@ impl Execution {
                 ("failed", None)
             }
             RunExit::Returned(Ok(Decision::Stale)) | RunExit::Lost => self.refused(),
-            RunExit::Returned(Ok(Decision::Retry { after })) => self.reschedule(after, false).await,
-            RunExit::Returned(Ok(Decision::Snooze { after })) => self.reschedule(after, true).await,
+            RunExit::Returned(Ok(Decision::Retry { after })) => self.give_up(GiveUp::Retry(after)).await,
+            RunExit::Returned(Ok(Decision::Snooze { after })) => self.give_up(GiveUp::Snooze(after)).await,
+            RunExit::Returned(Ok(Decision::Release)) => self.give_up(GiveUp::Release).await,
             RunExit::Returned(Err(error)) => {
                 tracing::error!(error = chain(&*error), "{} {id} failed unexpectedly", self.task.kind);
-                self.reschedule(self.retry_pause, false).await
+                self.give_up(GiveUp::Retry(self.retry_pause)).await
             }
             RunExit::Panicked(panic) => {
                 tracing::error!(error = panic_text(&*panic), "{} {id} panicked", self.task.kind);
                 metrics::counter!("canvas_task_panics_total", "queue" => self.queue.as_str()).increment(1);
-                self.reschedule(self.retry_pause, false).await
+                self.give_up(GiveUp::Retry(self.retry_pause)).await
             }
             RunExit::Overdue => {
                 tracing::error!(
@@ -137,7 +149,7 @@ impl Execution {
                     self.run_limit
                 );
                 metrics::counter!("canvas_task_overdue_total", "queue" => self.queue.as_str()).increment(1);
-                self.reschedule(self.retry_pause, false).await
+                self.give_up(GiveUp::Retry(self.retry_pause)).await
             }
             RunExit::Aborted => {
                 let released = async { tasks::release(&mut *self.pool.acquire().await?, id, token).await };
@@ -146,30 +158,33 @@ impl Execution {
         }
     }
 
-    /// Reschedules the task. While the database is unavailable, this is retried for as long as the
-    /// lease lasts: a task whose lease expires counts as lost with its worker, and after two losses
-    /// it is quarantined.
-    async fn reschedule(&self, after: Duration, went_as_planned: bool) -> TaskOutcome {
+    /// Gives the task up. While the database is unavailable, this is retried for as long as the lease lasts: a task whose
+    /// lease expires counts as lost with its worker, and after two losses it is quarantined.
+    async fn give_up(&self, how: GiveUp) -> TaskOutcome {
         let lease = &self.kept.lease;
         let (id, token) = (self.task.id, lease.token());
-        let task_outcome = (if went_as_planned { "snoozed" } else { "retry" }, Some(after));
+        let task_outcome = match how {
+            GiveUp::Retry(after) => ("retry", Some(after)),
+            GiveUp::Snooze(after) => ("snoozed", Some(after)),
+            GiveUp::Release => ("released", None),
+        };
         loop {
-            let rescheduled = async {
+            let given_up = async {
                 let mut conn = self.pool.acquire().await?;
-                if went_as_planned {
-                    tasks::reschedule(&mut conn, id, token, after).await
-                } else {
-                    tasks::retry(&mut conn, id, token, after).await
+                match how {
+                    GiveUp::Retry(after) => tasks::retry(&mut conn, id, token, after).await,
+                    GiveUp::Snooze(after) => tasks::reschedule(&mut conn, id, token, after).await,
+                    GiveUp::Release => tasks::release(&mut conn, id, token).await,
                 }
             };
-            let rescheduled = with_deadline(rescheduled).await;
-            if !rescheduled.as_ref().is_err_and(db::Error::is_outage) {
-                return self.moved(rescheduled, task_outcome);
+            let given_up = with_deadline(given_up).await;
+            if !given_up.as_ref().is_err_and(db::Error::is_outage) {
+                return self.moved(given_up, task_outcome);
             }
             tokio::select! {
                 biased;
-                () = self.abort.cancelled() => return self.moved(rescheduled, task_outcome),
-                () = lease.lost() => return self.moved(rescheduled, task_outcome),
+                () = self.abort.cancelled() => return self.moved(given_up, task_outcome),
+                () = lease.lost() => return self.moved(given_up, task_outcome),
                 () = sleep(RESCHEDULE_PAUSE) => {}
             }
         }

@@ -23,14 +23,14 @@ mod execute;
 mod options;
 mod quarantine;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
 use broker::{Consumer, Delivery};
 use db::PgPool;
 use db::pool::with_deadline;
-use db::tasks::{self, ClaimRequest, FairnessCaps, LowWaterMarks};
+use db::tasks::{self, ClaimRequest, FairnessCaps, HeldKey, LowWaterMarks};
 use service::chain;
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
@@ -68,6 +68,8 @@ pub struct Runner<H> {
     /// Runs in progress, with the fairness key and tenant that they count against.
     running: JoinSet<Option<Duration>>,
     running_keys: HashMap<Id, FairnessKeys>,
+    /// What was full after the last claim.
+    skipped: Skipped,
     /// The low-water marks of the queue, from the last refresh.
     marks: LowWaterMarks,
     refreshes: RefreshSchedule,
@@ -97,6 +99,7 @@ impl<H: Handler> Runner<H> {
             options,
             running: JoinSet::new(),
             running_keys: HashMap::new(),
+            skipped: Skipped::default(),
             marks: LowWaterMarks::default(),
             refreshes: RefreshSchedule::new(),
             quarantine: Quarantine::default(),
@@ -228,8 +231,9 @@ impl<H: Handler> Runner<H> {
         let Some(claimed) = self.take(free, false, before.as_ref().map(InFlight::caps), abort).await else { return };
         // A full claim means that there may be more tasks. So does a fairness key or tenant that has just
         // reached its cap, because the tasks behind it were not considered.
-        let full = |in_flight: Option<&InFlight>| in_flight.map_or(0, InFlight::full);
-        self.look = claimed == free || full(self.in_flight().as_ref()) > full(before.as_ref());
+        let skipped = before.as_ref().map(InFlight::skipped).unwrap_or_default();
+        self.skipped = self.in_flight().as_ref().map(InFlight::skipped).unwrap_or_default();
+        self.look = claimed == free || self.skipped.names_more_than(&skipped);
         // Acknowledges as many messages as tasks were claimed, so that the other messages stay for
         // other workers. Acknowledges all of them if no tasks are left.
         self.acknowledge(if self.look { claimed } else { usize::MAX }).await;
@@ -329,22 +333,30 @@ impl<H: Handler> Runner<H> {
         };
         // Nothing was claimed while the quarantined task ran.
         self.look |= self.quarantine.ended();
-        // Fairness keys and tenants at their cap were skipped until now.
-        let before = self.in_flight();
         self.running_keys.remove(&id);
-        let full = |in_flight: Option<InFlight>| in_flight.map_or(0, |in_flight| in_flight.full());
-        self.look |= full(self.in_flight()) < full(before);
+        // Fairness keys and tenants at their cap were skipped until now.
+        if let Some(in_flight) = self.in_flight() {
+            self.look |= self.skipped.names_more_than(&in_flight.skipped());
+        }
         self.count_busy();
     }
 
     /// What is in flight, by fairness key and by tenant; `None` when neither has a cap.
     fn in_flight(&self) -> Option<InFlight> {
         let RunnerOptions { fairness_key_cap, tenant_cap, .. } = self.options;
-        (fairness_key_cap.is_some() || tenant_cap.is_some()).then(|| InFlight {
-            fairness_key_cap: fairness_key_cap.unwrap_or(usize::MAX),
-            fairness_keys: tally(self.running_keys.values().map(|keys| keys.fairness_key.as_str())),
-            tenant_cap: tenant_cap.unwrap_or(usize::MAX),
-            tenants: tally(self.running_keys.values().filter_map(|keys| keys.tenant.as_deref())),
+        (fairness_key_cap.is_some() || tenant_cap.is_some()).then(|| {
+            let fairness_key_cap = fairness_key_cap.unwrap_or(usize::MAX);
+            let held = tally(self.running_keys.values().map(|keys| keys.fairness_key.as_str()));
+            let held = held.into_iter().map(|(name, held)| {
+                let cap = self.handler.fairness_key_cap(&name).unwrap_or(fairness_key_cap);
+                HeldKey { name, held, cap }
+            });
+            InFlight {
+                fairness_key_cap,
+                fairness_keys: held.collect(),
+                tenant_cap: tenant_cap.unwrap_or(usize::MAX),
+                tenants: tally(self.running_keys.values().filter_map(|keys| keys.tenant.as_deref())),
+            }
         })
     }
 
@@ -393,7 +405,7 @@ struct FairnessKeys {
 /// What is in flight, with the caps.
 struct InFlight {
     fairness_key_cap: usize,
-    fairness_keys: Vec<(String, usize)>,
+    fairness_keys: Vec<HeldKey>,
     tenant_cap: usize,
     tenants: Vec<(String, usize)>,
 }
@@ -408,10 +420,23 @@ impl InFlight {
         }
     }
 
-    /// Number of fairness keys and tenants that are skipped.
-    fn full(&self) -> usize {
+    fn skipped(&self) -> Skipped {
         let caps = self.caps();
-        caps.full_keys().len() + caps.full_tenants().len()
+        let owned = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect();
+        Skipped { fairness_keys: owned(caps.full_keys()), tenants: owned(caps.full_tenants()) }
+    }
+}
+
+/// The fairness keys and tenants that are full, whose tasks a claim skips.
+#[derive(Debug, Default)]
+struct Skipped {
+    fairness_keys: HashSet<String>,
+    tenants: HashSet<String>,
+}
+
+impl Skipped {
+    fn names_more_than(&self, other: &Self) -> bool {
+        !self.fairness_keys.is_subset(&other.fairness_keys) || !self.tenants.is_subset(&other.tenants)
     }
 }
 

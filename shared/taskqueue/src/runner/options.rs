@@ -16,7 +16,8 @@ pub struct RunnerOptions {
     /// Maximum number of tasks at once, at least one.
     pub slots: usize,
     /// Maximum number of tasks of one fairness key at once; `None` means the number of slots. Keys at
-    /// the cap are skipped and do not block others.
+    /// the cap are skipped and do not block others. The handler may name another cap for a key
+    /// ([`Handler::fairness_key_cap`](crate::Handler::fairness_key_cap)).
     pub fairness_key_cap: Option<usize>,
     /// Maximum number of tasks of one tenant at once, over all its fairness keys; `None` means the number
     /// of slots.

@@ -3,6 +3,11 @@
 use super::*;
 
 async fn claim_capped(conn: &mut PgConnection, limit: usize, cap: usize, held: &[(String, usize)]) -> Vec<Claim> {
+    let held: Vec<HeldKey> = held.iter().map(|(name, held)| HeldKey { name: name.clone(), held: *held, cap }).collect();
+    claim_within(conn, limit, cap, &held).await
+}
+
+async fn claim_within(conn: &mut PgConnection, limit: usize, cap: usize, held: &[HeldKey]) -> Vec<Claim> {
     let caps = Some(FairnessCaps { cap, held, tenant_cap: usize::MAX, tenants: &[] });
     let wanted = ClaimRequest { queue: Queue::Image, limit, quarantined: false, caps, lease: LEASE, owner: "test" };
     claim(conn, &wanted).await.expect("claims")
@@ -31,6 +36,23 @@ async fn keys_of_equal_load_are_served_alternately() {
         order.push(claim.fairness_key);
     }
     assert_eq!(order, ["a", "b", "c", "a", "b", "a", "a"]);
+}
+
+#[tokio::test]
+async fn a_key_with_a_cap_of_its_own_is_filled_up_to_that_cap() {
+    database!(conn);
+    // More tasks than a claim reads by position, so that it also goes from key to key.
+    for (fairness_key, count) in [("fast", 90), ("slow", 90), ("new", 9)] {
+        for _ in 0..count {
+            enqueue_in(conn, fairness_key, None).await;
+        }
+    }
+    let held = |name: &str, held, cap| HeldKey { name: name.to_owned(), held, cap };
+    let count = |claims: &[Claim], name| claims.iter().filter(|claim| claim.fairness_key == name).count();
+    let claims = claim_within(conn, 60, 4, &[held("fast", 16, 32), held("slow", 3, 5)]).await;
+    assert_eq!(["fast", "slow", "new"].map(|name| count(&claims, name)), [16, 0, 4]);
+    let claims = claim_within(conn, 60, 4, &[held("fast", 17, 32), held("slow", 2, 5)]).await;
+    assert_eq!(["fast", "slow", "new"].map(|name| count(&claims, name)), [0, 3, 4]);
 }
 
 #[tokio::test]

@@ -73,7 +73,7 @@ async fn what_was_done_beside_an_open_transaction_is_not_read_again() {
     let due = sqlx::query("UPDATE task_queue SET due_at = due_at - interval '1 ms' WHERE id = $1").bind(late);
     due.execute(&mut *work).await.expect("is due");
     assert_eq!(super::super::promote(work, Queue::Image, 10, &marks, &[]).await.expect("promotes").due, 1);
-    let fairness_keys = [("b".to_owned(), 2)];
+    let fairness_keys = [HeldKey { name: "b".to_owned(), held: 2, cap: 2 }];
     let caps = Some(FairnessCaps { cap: 2, held: &fairness_keys, tenant_cap: 2, tenants: &[] });
     let wanted = ClaimRequest { queue: Queue::Image, limit: 3, quarantined: false, caps, lease: LEASE, owner: "test" };
     let claimed: HashSet<Uuid> =
