@@ -1,4 +1,4 @@
-//! A server of Azure Blob Storage for tests: Azurite, installed from npm by `tests/azurite`. Each test
+//! A server of Azure Blob Storage for tests: Azurite, installed from npm by `tests/azurite/run`. Each test
 //! makes its own containers.
 
 use std::net::{Ipv4Addr, TcpListener};
@@ -16,7 +16,7 @@ use crate::environment::unique;
 use crate::wait_for;
 
 /// Installs the server if it is missing, then executes it.
-const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/azurite");
+const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/azurite/run");
 /// Allows for the installation on a busy machine.
 const STARTING: Duration = Duration::from_secs(280);
 /// The account that every Azurite has, and its key, which is public.
@@ -42,9 +42,9 @@ impl Azurite {
             .spawn()
             .unwrap_or_else(|error| panic!("cannot start {SCRIPT}: {error}"));
         let mut server = Self { child, port };
-        wait_for("Azurite (tests/azurite serve)", STARTING, async || {
+        wait_for("Azurite (tests/azurite/run serve)", STARTING, async || {
             if let Ok(Some(status)) = server.child.try_wait() {
-                panic!("tests/azurite ended with {status}");
+                panic!("tests/azurite/run ended with {status}");
             }
             server.request("GET", "", &[("comp", "list")]).await.map(drop)
         })
