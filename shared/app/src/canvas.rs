@@ -97,7 +97,13 @@ impl Command for ApplyBatch<'_> {
             canvas.admit(&Footprint::of(self.batch, &graph))?;
         }
         let options = Options { agent: self.actor.surface.is_agent(), force: self.force };
-        let applied = ::canvas::apply(&mut graph, self.batch, options)?;
+        let applied = match ::canvas::apply(&mut graph, self.batch, options) {
+            Ok(applied) => applied,
+            Err(refused) => {
+                self.graphs.keep(&canvas.record, &Arc::new(graph));
+                return Err(refused.into());
+            }
+        };
         if !self.force && ::canvas::is_blocked(&mut graph, &applied.touched) {
             let assets = stored_assets(conn, &graph).await?;
             return Err(Error::Blocked(Box::new(::canvas::validate(&graph, &applied.touched, &assets))));

@@ -67,7 +67,8 @@ impl Graphs {
         current(conn, record, self.0.get(&record.key)).await
     }
 
-    /// Keeps the graph that a write made. It may be called before the write is committed.
+    /// Keeps the graph of a canvas at the revision of `record`: one that a write made, before or after its commit, or that a refused
+    /// one left as it was.
     pub fn keep(&self, record: &CanvasRecord, graph: &Arc<Graph>) {
         if graph.is_dense() {
             let kept = Kept { revision: Arc::from(&*record.revision), graph: Arc::clone(graph) };
