@@ -69,7 +69,7 @@ image_faults() {
     config=$(in_store inspect --type image --format '{{.OCIv1.Config.User}} {{.OCIv1.Config.StopSignal}} {{.OCIv1.Config.Entrypoint}}' \
         "localhost/canvas-$1")
     if [[ $config != "65532:65532 SIGTERM [/usr/local/bin/canvas-$1]" ]]; then echo "$1: user, signal and entry point are $config"; fi
-    for file in LICENSE LICENSES.md OFL.txt NOTICES; do
+    for file in {LICENSES.md,LICENSE,OFL.txt,NOTICES}; do
         if [[ ! -s $2/usr/share/doc/canvas-service/$file ]]; then echo "$1: the image has no $file"; fi
     done
     if [[ $(VARIABLES=() && in_image "$2" "/usr/local/bin/canvas-$1" --version) != "canvas-$1 "* ]]; then echo "$1: does not start"; fi
