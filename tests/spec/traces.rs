@@ -65,7 +65,9 @@ async fn a_request_its_work_and_its_webhook_are_one_trace() {
     let is_told = |span: &Exported| is_work(span) || span.kind == SpanKind::Server || span.name == "task webhook";
     let spans = wait_for("the spans of the three processes", PATIENCE, async || {
         let spans = collector.trace(&trace);
-        (spans.iter().filter(|span| is_told(span)).count() == 3).then_some(spans)
+        let count = |is_wanted: &dyn Fn(&Exported) -> bool| spans.iter().filter(|span| is_wanted(span)).count();
+        // Each span is exported some time after its end.
+        (count(&is_told) == 3 && count(&|span| span.kind == SpanKind::Producer) >= 2).then_some(spans)
     })
     .await;
     let request = the(&spans, "canvas-gateway", SpanKind::Server, "POST /api/canvas-agent/v1/actions/{actionKey}/runs");

@@ -96,6 +96,7 @@ impl Stack {
     pub async fn admin_in(&self, arguments: &[&str], input: &str, env: &[(&str, &str)]) -> Admin {
         let mut command = tokio::process::Command::from(command("canvas-gateway"));
         let unused: &[&str] = match arguments {
+            ["serve"] => &[],
             ["migrate"] => &["CANVAS_REDIS_URL", "CANVAS_AMQP_URL", "CANVAS_BLOB_URL"],
             _ => &["CANVAS_AMQP_URL", "CANVAS_BLOB_URL"],
         };

@@ -53,7 +53,8 @@ async fn a_run_whose_worker_dies_anywhere_takes_each_step_once() {
         stack.restart(Part::IMAGE_WORKER).await;
         judge(&stack, &user, &run, failpoint).await;
     }
-    // The worker also dies after every step of a single run.
+    // The worker also dies after every step of a single run, which no other worker has begun.
+    stack.kill(Part::IMAGE_WORKER);
     let run = run(&user).await;
     for _ in 0..STEPS {
         let (hold, held) = stack.make_hold("recipe.stepped");
