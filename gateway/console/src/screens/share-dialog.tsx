@@ -1,14 +1,17 @@
 /** With whom a canvas is shared, and for its owner the means to change that. */
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { type SubmitEvent, useState } from "react";
+import type { CanvasSummary } from "../api.ts";
 import { Problem } from "../errors.ts";
 import { type CanvasName, type Member, type MemberRole, person } from "../person.ts";
 import { useSession } from "../session.ts";
 import { Modal } from "../ui/dialog.tsx";
 import { Field, isBeyond, problemAt } from "../ui/field.tsx";
 import { Avatar, Button, Failure, Icon, Notice, Waiting } from "../ui/parts.tsx";
-import type { SharedCanvas } from "./share.tsx";
 import styles from "./share.module.css";
+
+/** What the dialog needs to know of a canvas. */
+export type SharedCanvas = Pick<CanvasSummary, "id" | "ownerUid" | "title" | "accessRole">;
 
 export const membersKey = ({ ownerUid, id }: CanvasName) => ["members", ownerUid, id];
 

@@ -1,11 +1,8 @@
 /** The button that shows with whom a canvas is shared. */
 import { lazy, Suspense, useState } from "react";
-import type { CanvasSummary } from "../api.ts";
 import { Button, Icon } from "../ui/parts.tsx";
 import styles from "./share.module.css";
-
-/** What the dialog needs to know of a canvas. */
-export type SharedCanvas = Pick<CanvasSummary, "id" | "ownerUid" | "title" | "accessRole">;
+import type { SharedCanvas } from "./share-dialog.tsx";
 
 export const ShareDialog = lazy(async () => ({ default: (await import("./share-dialog.tsx")).ShareDialog }));
 

@@ -1,4 +1,5 @@
--- The statements of the gateway for a batch of one `node.move`: authentication, key, canvas row, graph, node, revision, outcome.
+-- The statements of the gateway for a batch of one `node.move`: authentication, key, canvas row, node, revision, outcome. The gateway
+-- has the graph from the batch before.
 -- Every run of the benchmark compares them with the statements that PostgreSQL recorded (statements.rs). Authentication, which
 -- locks nothing, reads the first canvas for every client, because pgbench cannot build an array.
 \set canvas :first_canvas + :client_id
@@ -48,12 +49,6 @@ SELECT key, owner_uid, id, canvas_type, title, revision, sequence, node_count, c
            (SELECT role FROM canvas_shares s WHERE s.canvas_key = held.key AND s.account_uid = :uid FOR SHARE)
        END AS role
 FROM held;
-
-SELECT id, type AS kind, title, x, y, width, height, agent_owned, metadata::text AS "metadata!",
-       server::text AS "server!", asset_owner, asset_id, active_job
-FROM nodes WHERE canvas_key = :canvas_key ORDER BY ordinal;
-
-SELECT id, from_node_id, to_node_id, purpose, role FROM connections WHERE canvas_key = :canvas_key ORDER BY ordinal;
 
 INSERT INTO nodes (canvas_key, made, ordinal, id, type, title, x, y, width, height, agent_owned, metadata, server,
                    asset_owner, asset_id, active_job)
