@@ -347,6 +347,18 @@ mod tests {
     }
 
     #[test]
+    fn a_graph_is_dense_up_to_the_limit_of_emptied_slots() {
+        let mut graph = Graph::new(String::new(), 0, Vec::new(), Vec::new());
+        for (made, is_dense) in [(SPARSE_MAX - 1, true), (SPARSE_MAX, true), (SPARSE_MAX + 1, false)] {
+            for slot in graph.nodes.end()..made {
+                graph.set_node(slot, Some(text("a")));
+                graph.set_node(slot, None);
+            }
+            assert_eq!(graph.is_dense(), is_dense, "{made} emptied slots");
+        }
+    }
+
+    #[test]
     fn a_connection_with_an_end_that_is_no_node_is_left_out() {
         let graph = Graph::new(String::new(), 0, vec![image("a")], vec![connection("c", "a", "gone", Purpose::Flow)]);
         assert_eq!(graph.connection_count(), 0);
