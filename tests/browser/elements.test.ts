@@ -62,14 +62,16 @@ scene("an Element is made from an upload and a picture of a canvas, gets a secon
   const versions = page.getByRole("region", { name: "Versions" });
   await versions.getByText("v2", { exact: true }).waitFor();
   await versions.getByText("v1", { exact: true }).waitFor();
-  await versions.getByRole("button", { name: "Use version 1 again" }).click();
+  await versions.getByRole("button", { name: "Use again: version 1" }).click();
   await versions.getByText("v3", { exact: true }).waitFor();
   const third = await newest(token);
   assert.deepEqual([third?.version, third?.guidelines, third?.sourceAssetIds.length], [3, undefined, 2]);
 
   await page.getByRole("button", { name: "Archive", exact: true }).click();
   await page.getByRole("button", { name: "Keep" }).click();
+  await isAccessible();
   await page.getByRole("button", { name: "Archive", exact: true }).click();
+  await page.getByRole("button", { name: "Archive the Element" }).waitFor();
   await isAccessible();
   await page.getByRole("button", { name: "Archive the Element" }).click();
   await page.getByText("Archived", { exact: true }).waitFor();

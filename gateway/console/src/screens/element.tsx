@@ -204,7 +204,7 @@ function Versions({ element: { id, version }, canChange, use }: VersionsProps) {
                 ))}
               </ul>
               {canChange && one.version !== version && (
-                <Button onClick={() => void use(contentOf(one))} aria-label={`Use version ${one.version} again`}>
+                <Button onClick={() => void use(contentOf(one))} aria-label={`Use again: version ${one.version}`}>
                   Use again
                 </Button>
               )}

@@ -209,7 +209,7 @@ function Row({ run, progress, canvas, isOpen, toggle, cancel }: RowProps) {
         </button>
         <span className={styles.canvas}>
           {canvasId !== undefined && (
-            <Link href={showPath(canvasOf(canvasId), [handle])} aria-label={`Open ${canvas ?? "the canvas"} at its nodes`}>
+            <Link href={showPath(canvasOf(canvasId), [handle])} aria-label={`Open ${canvas === undefined ? "the canvas" : canvas || "Untitled"} at its nodes`}>
               <bdi>{canvas === undefined ? "Canvas" : canvas || "Untitled"}</bdi>
             </Link>
           )}
