@@ -324,11 +324,6 @@ impl From<db::Error> for Problem {
     }
 }
 
-/// The response to an unknown path.
-pub async fn unknown_path() -> Problem {
-    Problem::NotFound("path")
-}
-
 /// The response to an unknown method on a known path; the router adds `Allow`.
 pub async fn unknown_method() -> Problem {
     Problem::MethodNotAllowed

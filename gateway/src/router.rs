@@ -108,7 +108,7 @@ pub fn router(app: App) -> Router {
         .layer(DefaultBodyLimit::disable());
     let complete = |router: Router<App>| {
         router
-            .fallback(problem::unknown_path)
+            .fallback(console::unknown)
             .method_not_allowed_fallback(problem::unknown_method)
             .layer(around.clone())
             .with_state(app.clone())

@@ -193,6 +193,10 @@ scene("a canvas of another account and an unknown page look the same", async ({ 
   await page.goto("/settings/unknown");
   await title.waitFor();
   await becomes(() => page.getByRole("main").textContent(), text);
+  expect("404 GET /nowhere");
+  await page.goto("/nowhere");
+  await title.waitFor();
+  await becomes(() => page.getByRole("main").textContent(), text);
   await page.getByRole("link", { name: "All canvases" }).last().click();
   await page.getByRole("heading", { name: "No canvases yet" }).waitFor();
   await isAccessible();

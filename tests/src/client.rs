@@ -107,9 +107,19 @@ impl Client {
         serde_json::from_slice(&response.bytes().await.ok()?).ok()
     }
 
-    /// The status, headers and text of a probe.
+    /// The status, headers and text of a probe or of a page's file.
     pub async fn fetch(&self, path: &str) -> (u16, HeaderMap, String) {
-        let response = self.http.get(format!("{}{path}", self.origin)).send().await.expect("is answered");
+        self.fetch_as(path, "*/*").await
+    }
+
+    /// The status, headers and text of a page that a browser opens.
+    pub async fn navigate(&self, path: &str) -> (u16, HeaderMap, String) {
+        self.fetch_as(path, "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8").await
+    }
+
+    async fn fetch_as(&self, path: &str, accept: &str) -> (u16, HeaderMap, String) {
+        let request = self.http.get(format!("{}{path}", self.origin)).header("accept", accept);
+        let response = request.send().await.expect("is answered");
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         (status, headers, response.text().await.expect("a text"))
     }

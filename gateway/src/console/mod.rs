@@ -22,6 +22,7 @@ use http::request::Parts;
 use serde_json::Value;
 
 pub use document::ConsoleDocument;
+pub use shell::unknown;
 
 use crate::state::App;
 

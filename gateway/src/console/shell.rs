@@ -11,9 +11,10 @@ use bytes::Bytes;
 use http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 use rust_embed::{EmbeddedFile, RustEmbed};
 
+use crate::extract::accept::Accepted;
 use crate::problem::{Problem, Result};
 use crate::state::App;
 
@@ -53,6 +54,21 @@ pub fn router() -> Router<App> {
 
 async fn page(headers: HeaderMap) -> Response {
     show(Files::get("index.html"), &headers)
+}
+
+/// The response to a path that nothing serves: the application's own page for a browser that navigates there, a problem for everyone
+/// else, and below the roots of the API and of the console.
+pub async fn unknown(method: Method, uri: Uri, headers: HeaderMap) -> Response {
+    let is_page = method == Method::GET
+        && ["/api", super::ROOT].iter().all(|root| !uri.path().starts_with(root))
+        && Accepted::of(&headers).prefers_html();
+    match Files::get("index.html").filter(|_| is_page) {
+        Some(page) => {
+            let unkept = [(CACHE_CONTROL, HeaderValue::from_static("no-store"))];
+            (StatusCode::NOT_FOUND, HEADERS, unkept, content(page)).into_response()
+        }
+        None => Problem::NotFound("path").into_response(),
+    }
 }
 
 fn show(page: Option<EmbeddedFile>, headers: &HeaderMap) -> Response {

@@ -26,6 +26,11 @@ impl<'a> Accepted<'a> {
         }
     }
 
+    /// Whether the client would rather have HTML than JSON, as a browser does that navigates.
+    pub fn prefers_html(&self) -> bool {
+        self.quality("text", "html") > self.quality("application", "json")
+    }
+
     /// Whether the client rejects the media type by `q=0`. A type that it merely leaves out is not rejected, and neither is one of
     /// which it rejects a variant.
     pub fn rejects(&self, kind: &str, subtype: &str) -> bool {

@@ -6,6 +6,7 @@ suite! {
     shell on Stack::builder();
     every_page_is_the_application_under_a_strict_policy,
     what_is_no_page_is_not_found,
+    a_browser_is_shown_that_an_address_has_no_page,
 }
 
 async fn every_page_is_the_application_under_a_strict_policy(stack: &Stack) {
@@ -48,6 +49,24 @@ async fn what_is_no_page_is_not_found(stack: &Stack) {
         ["/c/someone", "/c/a/b/c", "/static/absent.js", "/static/../index.html", "/index.html", "/console", "/console/"]
     {
         let (status, headers, _) = stack.anonymous().fetch(path).await;
+        assert_eq!((status, headers["content-type"].to_str().ok()), (404, Some("application/json")), "{path}");
+    }
+}
+
+async fn a_browser_is_shown_that_an_address_has_no_page(stack: &Stack) {
+    let (_, _, page) = stack.anonymous().fetch("/").await;
+    if page.contains("gateway/console/build") {
+        return; // This gateway was built without the application.
+    }
+    for path in ["/nowhere", "/c/someone", "/c/a/b/c"] {
+        let (status, headers, shown) = stack.anonymous().navigate(path).await;
+        assert_eq!((status, shown == page), (404, true), "{path}");
+        assert_eq!(headers["content-type"], "text/html");
+        assert_eq!(headers["cache-control"], "no-store");
+        assert!(headers.contains_key("content-security-policy"), "{path}");
+    }
+    for path in ["/api/canvas-agent/v1/nowhere", "/api", "/console/nowhere", "/static/absent.js"] {
+        let (status, headers, _) = stack.anonymous().navigate(path).await;
         assert_eq!((status, headers["content-type"].to_str().ok()), (404, Some("application/json")), "{path}");
     }
 }
