@@ -12,6 +12,7 @@
 //! `tests/bench` runs it. Like the test harness, it panics where a library would return an error.
 
 mod batches;
+mod cost;
 mod floor;
 mod jobs;
 mod lines;

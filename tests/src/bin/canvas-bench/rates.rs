@@ -8,6 +8,7 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 use testkit::wait_for;
 
+use crate::cost::{Cost, Counters};
 use crate::jobs::{Starter, resize_here};
 use crate::load::Client;
 use crate::seed;
@@ -40,6 +41,7 @@ pub async fn measure(stack: &Stack) -> Vec<BenchRow> {
     let small = ("image/png", pictures::png(1, 1));
     let width = |_, _| json!({"width": 1});
     let plain = rate(stack, "jobs", JOBS_EACH, &small, width).await;
+    let plain_cost = plain.cost(stack).await;
     let recorder = Recorder::start(stack).await;
     let recorded = f64::from(RECORDED_EACH) * CLIENTS as f64;
     let record = async || {
@@ -55,6 +57,7 @@ pub async fn measure(stack: &Stack) -> Vec<BenchRow> {
     // Each result differs, so that each is stored.
     let widths = |client: usize, run: u32| json!({"width": WIDTH + client as u32 * PHOTOGRAPHS_EACH as u32 + run});
     let photographs = rate(stack, "photographs", PHOTOGRAPHS_EACH, &photograph, widths).await;
+    let photographs_cost = photographs.cost(stack).await;
     let engine = engine_rate(&photograph.1);
     let old = format!("jobs beside a transaction that stays open, {DONE} jobs old");
     vec![
@@ -63,7 +66,7 @@ pub async fn measure(stack: &Stack) -> Vec<BenchRow> {
             .goal(format!(">= {JOBS_PER_SECOND} /s"), plain.per_second >= JOBS_PER_SECOND)
             .note(format!(
                 "Resizes of 1x1, {CLIENTS} accounts, one image-worker; from the first request to the last end. All were \
-                 accepted after {:.1} s.",
+                 accepted after {:.1} s. {plain_cost}",
                 plain.accepted
             )),
         BenchRow::reported("SQL statements of a job", format!("{statements:.1}"))
@@ -78,7 +81,7 @@ pub async fn measure(stack: &Stack) -> Vec<BenchRow> {
             .peer(format!("{engine:.1} /s"))
             .note(format!(
                 "{} JPEGs of {}x{} to a width of {WIDTH}, each result stored; beside the same resizes by raster in this \
-                 process, on as many threads as there are processors.",
+                 process, on as many threads as there are processors. {photographs_cost}",
                 photographs.jobs, PHOTOGRAPH.0, PHOTOGRAPH.1
             )),
     ]
@@ -92,6 +95,14 @@ struct Rate {
     /// Seconds from the first request to the last end.
     seconds: f64,
     per_second: f64,
+    before: Counters,
+}
+
+impl Rate {
+    /// What each job has cost.
+    async fn cost(&self, stack: &Stack) -> Cost {
+        self.before.cost(stack, self.jobs as f64).await
+    }
 }
 
 /// Starts runs of `resize` on a picture as fast as they are accepted, and waits until all have ended.
@@ -112,6 +123,7 @@ async fn rate(
     // Waits for the renditions of the uploaded pictures and any other task.
     drained(stack).await;
     let ended_before = ended(stack).await;
+    let before = Counters::read(stack).await;
     let began = Instant::now();
     join_all(starters.iter_mut().map(async |starter| {
         for _ in 0..runs {
@@ -124,7 +136,7 @@ async fn rate(
     wait_for("all jobs to end", DRAIN, async || (ended(stack).await - ended_before >= jobs).then_some(())).await;
     let seconds = began.elapsed().as_secs_f64();
     drained(stack).await;
-    Rate { jobs, accepted, seconds, per_second: jobs as f64 / seconds }
+    Rate { jobs, accepted, seconds, per_second: jobs as f64 / seconds, before }
 }
 
 /// An open transaction with a snapshot, as a dump holds it: PostgreSQL cannot remove rows that are deleted from now on.
