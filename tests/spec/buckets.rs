@@ -205,9 +205,9 @@ async fn everything_that_is_made_lies_in_a_bucket_until_nobody_refers_to_it() {
     let job = user.start_resize(&canvas, json!({})).await;
     hold.reached().await;
     // Renditions of the input are being stored as well.
-    let orphans = wait_for("the result to be the only object without a stored blob", PATIENCE, async || {
+    let orphans = wait_for("result and preview to be the only objects without a stored blob", PATIENCE, async || {
         let orphans = &bucket.objects().await - &bucket.stored().await;
-        (orphans.len() == 1).then_some(orphans)
+        (orphans.len() == 2).then_some(orphans)
     })
     .await;
     user.delete(text(&job, "/pollUrl")).await.expect(202);

@@ -3,7 +3,7 @@
 use e2e::api::text;
 use e2e::{Part, Reply, Stack, pictures, suite};
 use reqwest::Method;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 suite! {
     previews on Stack::builder().image_workers(1);
@@ -16,6 +16,7 @@ suite! {
     a_head_request_ignores_ranges,
     a_validator_is_honoured,
     renditions_are_no_wider_than_asked_and_never_enlarged,
+    the_result_of_an_action_has_its_preview_when_its_job_ends,
     an_invalid_width_is_400,
     a_broken_picture_has_no_rendition,
     a_token_reaches_no_log,
@@ -192,6 +193,32 @@ async fn renditions_are_no_wider_than_asked_and_never_enlarged(stack: &Stack) {
         (made == 1).then_some(())
     })
     .await;
+}
+
+async fn the_result_of_an_action_has_its_preview_when_its_job_ends(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let canvas = text(&canvas, "/id");
+    let photo = user.upload("image/png", pictures::png(900, 600)).await;
+    for (width, preview) in [(800, (512, 341)), (30, (30, 20))] {
+        let target = user.slot(canvas).await;
+        let mut request = user.resize_request(canvas, &target, text(&photo, "/handle")).await;
+        request["params"] = json!({"width": width});
+        let job = user.send("/actions/resize/runs", &request).await.expect(202).json();
+        let ended = user.finished(&job).await;
+        let asset = text(&ended, "/images/0/assetId");
+        let ready: i64 = sqlx::query_scalar(
+            "SELECT count(*) FROM renditions JOIN assets ON source_key = assets.blob_key
+             WHERE assets.id = split_part($1, ':', 3) AND renditions.width = 512 AND state = 'ready'",
+        )
+        .bind(asset)
+        .fetch_one(stack.pool())
+        .await
+        .expect("counts");
+        assert_eq!(ready, 1, "{ended}");
+        let content = user.get(&format!("/assets/{asset}/content?w=512")).await.expect(200);
+        assert_eq!(pictures::size(&content.body), preview);
+    }
 }
 
 async fn an_invalid_width_is_400(stack: &Stack) {

@@ -102,7 +102,8 @@ impl Prepared {
         let sizes: Vec<Size> = inputs.iter().map(|input| input.size).collect();
         let memory_bytes = match engine.plan(&sizes) {
             // The result, its encoder, and for every input the file, its pixels and a working copy
-            // of the pixels.
+            // of the pixels. The preview is made once the inputs are freed, and takes no more than they did
+            // or than the encoder.
             Ok(output) => inputs.iter().fold(2 * PIXEL_BYTES * output.pixels() + DRAWING_BYTES, |sum, input| {
                 let pixels = raster::header::decoded_bytes_max(input.format, input.size);
                 sum + input.file_bytes + pixels + PIXEL_BYTES * input.size.pixels()

@@ -11,9 +11,11 @@
 use app::job::{Completion, CompletionResult};
 use domain::asset::AssetRecord;
 use domain::id::{AssetId, JobId};
-use domain::job::Placement;
-use domain::job::{ActionRequest, CancelReason, Failure, FailureCode, Input, JobStatus, Record, Request};
-use domain::limits::{FILE_NAME_MAX, TASK_CLAIMS_MAX};
+use domain::job::{
+    ActionRequest, CancelReason, Failure, FailureCode, Input, JobStatus, Placement, Preview, Record, Request,
+};
+use domain::limits::{FILE_NAME_MAX, RENDITION_EAGER, TASK_CLAIMS_MAX};
+use futures_util::future::try_join_all;
 use raster::{ErrorKind, Format, Size};
 use serde_json::{Map, Value, json};
 use service::blocking::Panicked;
@@ -29,6 +31,8 @@ use crate::actions::{Prepared, Source};
 struct Made {
     content: Content,
     format: Format,
+    /// Its rendition; `None` if it could not be made, which is left to the rendition's own task.
+    preview: Option<(Format, Content)>,
     width: u32,
     height: u32,
     name: String,
@@ -47,15 +51,15 @@ pub(super) async fn run(worker: &Worker, task: &Task, lease: &Lease) -> Result<D
     };
     taskqueue::failpoint!("action.computed");
     for _ in 0..PUTS_MAX {
-        let blob_key = match keep(worker, task, lease, &made).await {
-            Ok(blob_key) => blob_key,
+        let stored = match keep(worker, task, lease, &made).await {
+            Ok(stored) => stored,
             Err(stop) => return end_early(worker, task, lease, stop).await,
         };
         taskqueue::failpoint!("action.stored");
         if lease.is_cancel_requested() {
             return end_early(worker, task, lease, Interrupt::Canceled).await;
         }
-        let completion = Completion::Succeeded(vec![placement(request, &made, blob_key)]);
+        let completion = Completion::Succeeded(vec![placement(request, &made, stored)]);
         match worker.complete(task, lease, &completion).await? {
             CompletionResult::BlobGone => {}
             concluded => return Ok(decision(&concluded)),
@@ -97,11 +101,15 @@ async fn make(worker: &Worker, job: &Record, request: &ActionRequest, lease: &Le
         }
         let work = move || {
             let output = prepared.run(&files)?;
-            Ok((Format::from(output.format), (output.width, output.height), Content::of(output.bytes)))
+            drop(files);
+            // Made while the memory for pixels is held, which spares a task of its own.
+            let preview = raster::rendition(&output.bytes, RENDITION_EAGER).ok();
+            let preview = preview.map(|preview| (Format::from(preview.format), Content::of(preview.bytes)));
+            Ok((Format::from(output.format), (output.width, output.height), Content::of(output.bytes), preview))
         };
         computed(memory.run(work).await)
     };
-    let (format, (width, height), content) = tokio::select! {
+    let (format, (width, height), content, preview) = tokio::select! {
         biased;
         () = lease.cancelled() => return Err(Interrupt::Canceled),
         made = computing => made?,
@@ -121,6 +129,7 @@ async fn make(worker: &Worker, job: &Record, request: &ActionRequest, lease: &Le
     Ok(Made {
         content,
         format,
+        preview,
         width,
         height,
         name: file_name(assets.first().map_or("image", |asset| asset.name.as_str()), slug, format.extension()),
@@ -178,8 +187,14 @@ fn invalid(message: String) -> Failure {
     Failure::new(FailureCode::ActionInputInvalid, message)
 }
 
-/// Stores the result, unless the store already has the same content.
-async fn keep(worker: &Worker, task: &Task, lease: &Lease, made: &Made) -> Result<Uuid, Interrupt> {
+/// Where the files of a result are stored.
+struct Stored {
+    blob_key: Uuid,
+    preview_key: Option<Uuid>,
+}
+
+/// Stores the result and its preview, unless the store already has the same content.
+async fn keep(worker: &Worker, task: &Task, lease: &Lease, made: &Made) -> Result<Stored, Interrupt> {
     let id = JobId(task.id);
     if lease.is_cancel_requested() {
         return Err(Interrupt::Canceled);
@@ -187,9 +202,11 @@ async fn keep(worker: &Worker, task: &Task, lease: &Lease, made: &Made) -> Resul
     if !lease.check() {
         return Err(Interrupt::Stale);
     }
+    let preview = made.preview.as_ref().map(|(_, content)| content);
+    let files: Vec<&Content> = [Some(&made.content), preview].into_iter().flatten().collect();
+    let hashes: Vec<[u8; 32]> = files.iter().map(|file| file.sha256).collect();
     let mut connection = worker.connection().await?;
-    let (is_finalizing, staged) =
-        db::jobs::finalize_and_stage(&mut connection, id, lease.token(), &made.content.sha256).await?;
+    let (is_finalizing, staged) = db::jobs::finalize_and_stage(&mut connection, id, lease.token(), &hashes).await?;
     if !is_finalizing && db::jobs::is_canceling(&mut connection, id).await? {
         // The client may have seen `canceling` since the last heartbeat, so the work stops at its
         // next step.
@@ -199,17 +216,25 @@ async fn keep(worker: &Worker, task: &Task, lease: &Lease, made: &Made) -> Resul
     if is_finalizing {
         worker.announce(&account_of(task), id, None).await;
     }
-    worker.put_staged(staged, &made.content).await.map_err(|error| match error {
+    let puts = staged.into_iter().zip(&files).map(|(staged, file)| worker.put_staged(staged, file));
+    let keys = try_join_all(puts).await.map_err(|error| match error {
         // Only the last claim fails the job; earlier ones leave it to the next claim.
         Error::Store(source) if task.claims >= TASK_CLAIMS_MAX => {
             tracing::error!(error = &source as &dyn std::error::Error, job.id = %id, "cannot store the result of job {id}");
             Interrupt::from(Failure::new(FailureCode::OutputFinalizationFailed, "the result could not be stored"))
         }
         error => Interrupt::Error(error),
-    })
+    })?;
+    Ok(Stored { blob_key: keys[0], preview_key: keys.get(1).copied() })
 }
 
-fn placement(request: &ActionRequest, made: &Made, blob_key: Uuid) -> Placement {
+fn placement(request: &ActionRequest, made: &Made, stored: Stored) -> Placement {
+    let preview = made.preview.as_ref().zip(stored.preview_key).map(|((format, content), blob_key)| Preview {
+        mime_type: format.media_type().to_owned(),
+        bytes: content.bytes.len() as u64,
+        sha256: content.sha256,
+        blob_key,
+    });
     Placement {
         node: request.target.clone(),
         asset: AssetId::generate(),
@@ -219,7 +244,8 @@ fn placement(request: &ActionRequest, made: &Made, blob_key: Uuid) -> Placement 
         height: made.height,
         bytes: made.content.bytes.len() as u64,
         sha256: made.content.sha256,
-        blob_key,
+        blob_key: stored.blob_key,
+        preview,
         provenance: made.provenance.clone(),
     }
 }

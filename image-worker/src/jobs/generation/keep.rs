@@ -82,6 +82,7 @@ impl Run<'_> {
             bytes: made.content.bytes.len() as u64,
             sha256: made.content.sha256,
             blob_key,
+            preview: None,
             provenance: self.provenance(sent),
         };
         let mut connection = worker.connection().await?;

@@ -1,5 +1,7 @@
 //! What the completion of a job writes to its canvas.
 
+use std::collections::HashMap;
+
 use db::assets::NewAsset;
 use db::jobs::{JobCanvas, LockedJob};
 use db::{Error, PgConnection, Result};
@@ -7,6 +9,8 @@ use domain::asset::AssetKind;
 use domain::graph::Node;
 use domain::id::{AssetHandle, JobId, NodeId};
 use domain::job::{JobStatus, Placement};
+use domain::limits::RENDITION_EAGER;
+use uuid::Uuid;
 
 use crate::target::{self, Made};
 
@@ -25,19 +29,16 @@ pub(super) async fn waiting(
     Ok(waiting)
 }
 
-/// Stores the outputs' assets, each with the rendition that is always made. `false` when a blob was removed.
+/// Stores the outputs' assets, each with the renditions that are always made. `false` when the blob of an output was removed.
 pub(super) async fn store(
     conn: &mut PgConnection,
     canvas: &JobCanvas,
     placements: &[Placement],
     traceparent: Option<&str>,
 ) -> Result<bool> {
-    let mut placements: Vec<&Placement> = placements.iter().collect();
-    placements.sort_unstable_by_key(|placement| placement.sha256);
+    let adopted = adopt(conn, placements).await?;
     for placement in placements {
-        let bytes = column("assets.bytes", placement.bytes)?;
-        let adopted = db::blobs::adopt(conn, placement.blob_key, &placement.sha256, bytes).await?;
-        let Some(blob_key) = adopted else { return Ok(false) };
+        let Some(&blob_key) = adopted.get(&placement.blob_key) else { return Ok(false) };
         let new = NewAsset {
             handle: asset(canvas, placement),
             canvas_key: Some(canvas.key),
@@ -47,14 +48,42 @@ pub(super) async fn store(
             mime_type: placement.mime_type.clone(),
             width: column("assets.width", placement.width)?,
             height: column("assets.height", placement.height)?,
-            bytes,
+            bytes: column("assets.bytes", placement.bytes)?,
             blob_key,
         };
         db::assets::insert(conn, &new).await?;
-        let size = (new.width, new.height);
-        db::renditions::request_eager(conn, blob_key, size, &canvas.owner, traceparent).await?;
+        for width in db::renditions::eager_widths((new.width, new.height)) {
+            let preview = placement.preview.as_ref().filter(|_| width == RENDITION_EAGER);
+            match preview.and_then(|preview| Some((preview, *adopted.get(&preview.blob_key)?))) {
+                Some((preview, key)) => {
+                    db::renditions::insert(conn, blob_key, width, key, &preview.mime_type).await?;
+                }
+                // A preview whose blob was removed is made again.
+                None => {
+                    db::renditions::request(conn, blob_key, width, &canvas.owner, traceparent).await?;
+                }
+            }
+        }
     }
     Ok(true)
+}
+
+/// Lets the transaction refer to the files of the outputs. Returns the key to refer to by the key that was put; files that were
+/// removed are left out.
+async fn adopt(conn: &mut PgConnection, placements: &[Placement]) -> Result<HashMap<Uuid, Uuid>> {
+    let mut files = Vec::with_capacity(2 * placements.len());
+    for Placement { sha256, blob_key, bytes, preview, .. } in placements {
+        files.push((sha256, *blob_key, *bytes));
+        files.extend(preview.as_ref().map(|preview| (&preview.sha256, preview.blob_key, preview.bytes)));
+    }
+    files.sort_unstable();
+    let mut adopted = HashMap::with_capacity(files.len());
+    for (sha256, key, bytes) in files {
+        if let Some(stored) = db::blobs::adopt(conn, key, sha256, column("blobs.bytes", bytes)?).await? {
+            adopted.insert(key, stored);
+        }
+    }
+    Ok(adopted)
 }
 
 /// Releases waiting nodes, and fills those that have an output. Returns the growth of the graph in bytes.

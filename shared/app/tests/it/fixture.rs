@@ -269,6 +269,7 @@ impl Fixture {
             bytes: 12,
             sha256,
             blob_key: key,
+            preview: None,
             provenance,
         }])
     }

@@ -53,43 +53,51 @@ pub async fn mark_finalizing(conn: &mut PgConnection, id: JobId, lease_token: Uu
     advance(conn, id, JobStatus::Finalizing, Some(lease_token)).await
 }
 
-/// [`mark_finalizing`] and [`stage`](crate::blobs::stage) for the only result of a job, in one statement and thus one commit.
-/// Returns whether the job is finalizing now, and where to store its result. The result is staged in any case.
+/// [`mark_finalizing`] and [`stage`](crate::blobs::stage) for the files of a job's only result, in one statement and thus one
+/// commit. Returns whether the job is finalizing now, and where to store each file. The files are staged in any case.
 #[tracing::instrument(skip_all, name = "db.job.finalize_and_stage")]
 pub async fn finalize_and_stage(
     conn: &mut PgConnection,
     id: JobId,
     lease_token: Uuid,
-    sha256: &[u8; 32],
-) -> Result<(bool, Staged)> {
-    let row = sqlx::query!(
+    hashes: &[[u8; 32]],
+) -> Result<(bool, Vec<Staged>)> {
+    let hashes: Vec<Vec<u8>> = hashes.iter().map(|hash| hash.to_vec()).collect();
+    let keys: Vec<Uuid> = hashes.iter().map(|_| Uuid::now_v7()).collect();
+    // Blobs are locked in the order of their keys, as several statements may touch the same ones.
+    let rows = sqlx::query!(
         r#"WITH moved AS (
                UPDATE jobs SET status = 'finalizing', version = version + 1, updated_at = now()
                WHERE id = $3 AND status = ANY($4) AND EXISTS (SELECT FROM task_queue t WHERE t.id = $3 AND t.lease_token = $5)
                RETURNING id, version, status
            ), noted AS (
                INSERT INTO job_history (job_id, version, status) SELECT id, version, status FROM moved
+           ), asked AS (
+               SELECT * FROM UNNEST($1::bytea[], $2::uuid[]) WITH ORDINALITY AS a (sha256, key, position)
            ), found AS (
-               SELECT key, touched_at >= now() - interval '1 second' AS is_fresh FROM blobs
-               WHERE sha256 = $1 AND state = 'stored'
+               SELECT a.position, b.key, b.touched_at >= now() - interval '1 second' AS is_fresh
+               FROM asked a JOIN blobs b ON b.sha256 = a.sha256 AND b.state = 'stored'
+           ), held AS MATERIALIZED (
+               SELECT key FROM blobs WHERE key IN (SELECT key FROM found WHERE NOT is_fresh) AND state = 'stored'
+               ORDER BY key FOR NO KEY UPDATE
            ), touched AS (
-               UPDATE blobs SET touched_at = now()
-               WHERE key = (SELECT key FROM found WHERE NOT is_fresh) AND state = 'stored' RETURNING key
+               UPDATE blobs SET touched_at = now() WHERE key IN (SELECT key FROM held) RETURNING key
            ), existing AS (
-               SELECT key FROM found WHERE is_fresh UNION ALL SELECT key FROM touched
+               SELECT position, key FROM found WHERE is_fresh OR key IN (SELECT key FROM touched)
            ), made AS (
-               INSERT INTO blobs (key) SELECT $2 WHERE NOT EXISTS (SELECT FROM existing) RETURNING key
+               INSERT INTO blobs (key) SELECT key FROM asked WHERE position NOT IN (SELECT position FROM existing)
            )
-           SELECT key AS "key!", existing AS "existing!", EXISTS (SELECT FROM moved) AS "moved!"
-           FROM (SELECT key, true AS existing FROM existing UNION ALL SELECT key, false FROM made) AS staged"#,
-        sha256,
-        Uuid::now_v7(),
+           SELECT coalesce(e.key, a.key) AS "key!", e.key IS NOT NULL AS "existing!", EXISTS (SELECT FROM moved) AS "moved!"
+           FROM asked a LEFT JOIN existing e USING (position) ORDER BY a.position"#,
+        &hashes,
+        &keys,
         id.0,
         &states_before(JobStatus::Finalizing),
         lease_token,
     );
-    let row = row.fetch_one(conn).await?;
-    Ok((row.moved, Staged::read(row.key, row.existing)))
+    let rows = rows.fetch_all(conn).await?;
+    let moved = rows.iter().any(|row| row.moved);
+    Ok((moved, rows.into_iter().map(|row| Staged::read(row.key, row.existing)).collect()))
 }
 
 /// Records a video's progress in percent, below 100, which means success. Progress never decreases. `false` when it did not

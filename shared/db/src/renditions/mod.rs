@@ -189,21 +189,52 @@ pub async fn request(
     Ok(true)
 }
 
-/// Requests the renditions that a stored picture of this size, in pixels, will need: the one of [`RENDITION_EAGER`] and, if it
-/// differs, the one that renders embed. Returns whether a task was enqueued, as [`request`] does.
+/// Requests the [eager](eager_widths) renditions of a stored picture of this size, in pixels. Returns whether a task was
+/// enqueued, as [`request`] does.
 #[instrument(skip_all, name = "db.rendition.request_eager")]
 pub async fn request_eager(
     conn: &mut PgConnection,
     source_key: Uuid,
-    (width, height): (i32, i32),
+    size: (i32, i32),
     owner: &AccountUid,
     traceparent: Option<&str>,
 ) -> crate::Result<bool> {
-    let mut asked = request(conn, source_key, RENDITION_EAGER, owner, traceparent).await?;
-    if let Some(thumbnail) = thumbnail_width(width, height).filter(|width| *width != RENDITION_EAGER) {
-        asked |= request(conn, source_key, thumbnail, owner, traceparent).await?;
+    let mut asked = false;
+    for width in eager_widths(size) {
+        asked |= request(conn, source_key, width, owner, traceparent).await?;
     }
     Ok(asked)
+}
+
+/// The widths of the renditions that every picture of this size, in pixels, will need: [`RENDITION_EAGER`] and, if it differs, the
+/// one that renders embed.
+pub fn eager_widths((width, height): (i32, i32)) -> impl Iterator<Item = u32> {
+    let thumbnail = thumbnail_width(width, height).filter(|width| *width != RENDITION_EAGER);
+    [Some(RENDITION_EAGER), thumbnail].into_iter().flatten()
+}
+
+/// Records a rendition that was made together with its picture, without a task. An earlier one of the same content is kept.
+#[instrument(skip_all, name = "db.rendition.insert")]
+pub async fn insert(
+    conn: &mut PgConnection,
+    source_key: Uuid,
+    width: u32,
+    blob_key: Uuid,
+    mime_type: &str,
+) -> crate::Result<()> {
+    // The column names the task of a rendition. This one has none, and the value is that of no task.
+    sqlx::query!(
+        "INSERT INTO renditions (source_key, width, task_id, state, blob_key, mime_type) VALUES ($1, $2, $3, 'ready', $4, $5)
+         ON CONFLICT DO NOTHING",
+        source_key,
+        i32::try_from(width).unwrap_or(i32::MAX),
+        Uuid::now_v7(),
+        blob_key,
+        mime_type
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
 }
 
 /// Stores the result of a task, in the transaction that settled it. `false` when its blob was removed meanwhile and must be put

@@ -20,7 +20,7 @@ use crate::webhook::DeliveryState;
 use crate::{API_ROOT, Timestamp};
 
 pub use document::{ImageJob, JobDocument, JobImage, ReferenceInput, Timing};
-pub use placement::Placement;
+pub use placement::{Placement, Preview};
 pub use quote::{NewTarget, QuotedModel, StartQuote};
 pub use summary::{OutputCounts, RunKind, RunList, RunSummary, WorkOperation};
 pub use video::{

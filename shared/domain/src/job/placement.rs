@@ -27,6 +27,22 @@ pub struct Placement {
     pub sha256: [u8; 32],
     /// Key of the blob that was put.
     pub blob_key: Uuid,
+    /// Its rendition of [`RENDITION_EAGER`](crate::limits::RENDITION_EAGER) pixels, if it was made together with the result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preview: Option<Preview>,
     /// The node's new `provenance`, without `createdAt`, which is added.
     pub provenance: Map<String, Value>,
+}
+
+/// A rendition that was put together with its picture.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Preview {
+    /// Media type.
+    pub mime_type: String,
+    /// Size of the file in bytes.
+    pub bytes: u64,
+    /// SHA-256 of the file.
+    pub sha256: [u8; 32],
+    /// Key of the blob that was put.
+    pub blob_key: Uuid,
 }

@@ -1,9 +1,9 @@
-use domain::job::{CancelReason, Failure, FailureCode, JobStatus};
+use domain::job::{CancelReason, Failure, FailureCode, JobStatus, Preview};
 use domain::webhook::DeliveryStatus;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::fixture::{CONTEXT, Fixture, WINDOWS, asset};
+use crate::fixture::{CONTEXT, Fixture, WINDOWS, asset, stored_blob};
 use app::job::{Cancellation, Completion, CompletionResult};
 use db::deliveries::{self, NewDelivery};
 use db::jobs;
@@ -68,6 +68,29 @@ async fn a_success_changes_everything_in_one_transaction() {
     assert_eq!(fixture.get(id).await.outcome.completion_review, Some(review.clone()));
     assert_eq!(event["data"]["run"]["completionReview"], json!(review));
     assert!(event["data"]["run"].get("webhook").is_none());
+}
+
+#[tokio::test]
+async fn a_preview_that_was_made_with_its_result_needs_no_task() {
+    for is_removed in [false, true] {
+        let fixture = Fixture::new().await;
+        let id = fixture.start().await;
+        let lease = fixture.claim().await;
+        jobs::begin(&mut *fixture.conn().await, id, lease).await.expect("begins").expect("is ours");
+        let Completion::Succeeded(mut placements) = fixture.success().await else { unreachable!("is a success") };
+        let (blob_key, sha256) = (Uuid::new_v4(), [8; 32]);
+        if !is_removed {
+            stored_blob(&mut *fixture.conn().await, blob_key, &sha256, 5).await;
+        }
+        placements[0].preview = Some(Preview { mime_type: "image/jpeg".into(), bytes: 5, sha256, blob_key });
+        let completed = fixture.complete(id, lease, Completion::Succeeded(placements)).await;
+        assert!(matches!(completed, CompletionResult::Done(_)), "{completed:?}");
+        let is_made =
+            "SELECT count(*) FROM renditions WHERE state = 'ready' AND width = 512 AND mime_type = 'image/jpeg'";
+        let made = fixture.count(is_made).await;
+        let asked = fixture.count("SELECT count(*) FROM task_queue WHERE kind = 'rendition'").await;
+        assert_eq!((made, asked), if is_removed { (0, 1) } else { (1, 0) }, "one that was removed is made again");
+    }
 }
 
 #[tokio::test]

@@ -100,6 +100,7 @@ impl Taken {
             bytes: 12,
             sha256,
             blob_key,
+            preview: None,
             provenance: Map::new(),
         }
     }

@@ -43,23 +43,24 @@ async fn a_result_is_staged_as_its_job_begins_to_finalize() {
     let lease = fixture.claim().await;
     let mut conn = fixture.conn().await;
     jobs::begin(&mut conn, id, lease).await.expect("begins").expect("is ours");
-    let stage =
-        async |lease| jobs::finalize_and_stage(&mut *fixture.conn().await, id, lease, &[7; 32]).await.expect("stages");
+    let stage = async |lease| {
+        jobs::finalize_and_stage(&mut *fixture.conn().await, id, lease, &[[7; 32]]).await.expect("stages")
+    };
     let (moved, staged) = stage(lease).await;
-    let Staged::New(key) = staged else { panic!("nothing is stored yet: {staged:?}") };
+    let [Staged::New(key)] = staged[..] else { panic!("nothing is stored yet: {staged:?}") };
     assert!(moved);
     assert_eq!(fixture.history(id).await, ["queued", "running", "finalizing"]);
     assert_eq!(blobs::adopt(&mut conn, key, &[7; 32], 12).await.expect("adopts"), Some(key));
     assert_eq!(
         stage(lease).await,
-        (false, Staged::Existing(key)),
+        (false, vec![Staged::Existing(key)]),
         "it is finalizing already, and the content is there"
     );
     fixture.expire_lease(id).await;
     let alive = fixture.claim().await;
     jobs::begin(&mut conn, id, alive).await.expect("begins").expect("is ours");
-    assert_eq!(stage(lease).await, (false, Staged::Existing(key)), "the lease is lost");
-    assert_eq!(stage(alive).await, (true, Staged::Existing(key)));
+    assert_eq!(stage(lease).await, (false, vec![Staged::Existing(key)]), "the lease is lost");
+    assert_eq!(stage(alive).await, (true, vec![Staged::Existing(key)]));
     let expected = ["queued", "running", "finalizing", "running", "finalizing"];
     assert_eq!(fixture.history(id).await, expected);
 }
