@@ -42,6 +42,9 @@ const CONNECTION_LIMITS: [(&str, &str); 5] = [
     ("tcp_keepalives_count", "3"),
     ("tcp_user_timeout", "10000"),
 ];
+/// Prepared statements that a connection keeps: more than the service has. Otherwise a mixture of requests would have the server
+/// parse and plan the same statements again and again.
+const STATEMENTS_KEPT: usize = 512;
 /// Longest wait for a connection.
 const ACQUIRE_LIMIT: Duration = Duration::from_secs(5);
 /// Longest wait for the answer of a liveness check.
@@ -84,7 +87,8 @@ pub fn dedicated_pool(pool: &PgPool, connections: u32) -> PgPool {
 }
 
 fn connect_options(url: &str, process: &str) -> Result<PgConnectOptions> {
-    Ok(url.parse::<PgConnectOptions>()?.application_name(process).options(CONNECTION_LIMITS))
+    let options = url.parse::<PgConnectOptions>()?.application_name(process).options(CONNECTION_LIMITS);
+    Ok(options.statement_cache_capacity(STATEMENTS_KEPT))
 }
 
 fn pool_options(connections: u32) -> PgPoolOptions {
@@ -269,6 +273,24 @@ mod tests {
     /// The error of a statement.
     async fn failure(connection: &mut sqlx::PgConnection, sql: &'static str) -> Error {
         sqlx::query(sql).execute(connection).await.expect_err("is ended").into()
+    }
+
+    #[tokio::test]
+    async fn a_connection_keeps_every_statement_of_the_service() {
+        let statements = std::fs::read_dir("../../.sqlx").expect("has the statements").count();
+        assert!(statements > 100 && statements < STATEMENTS_KEPT, "{statements}");
+        let database = TestDatabase::new().await;
+        let pool = connect(&database.url(), "test", 1).expect("a URL");
+        let mut connection = pool.acquire().await.expect("connects");
+        for number in 0..statements {
+            let statement = sqlx::AssertSqlSafe(format!("SELECT {number}"));
+            sqlx::query(statement).execute(&mut *connection).await.expect("runs");
+        }
+        let kept: i64 = sqlx::query_scalar("SELECT count(*) FROM pg_prepared_statements")
+            .fetch_one(&mut *connection)
+            .await
+            .expect("counts");
+        assert!(kept >= statements as i64, "{kept} of {statements}");
     }
 
     #[tokio::test]
