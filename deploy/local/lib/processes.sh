@@ -107,13 +107,14 @@ make_receiver_certificate() {
     ok "created"
 }
 
-# Builds the release binaries and sets BIN to their directory.
+# build_processes [PROFILE]: builds the binaries, by default with the profile for local use, and sets BIN to their directory.
 build_processes() {
+    local profile=${1:-local}
     step "Build (the first one takes minutes)" "" "read cargo's message above, fix the cause, and run the same command again"
     local args=() binary
     for binary in "${BINARIES[@]}"; do args+=(--bin "$binary"); done
-    cargo build --release --locked "${args[@]}" 9>&-
-    BIN=$(target_directory)/release
+    cargo build --profile "$profile" --locked "${args[@]}" 9>&-
+    BIN=$(target_directory)/$profile
     ok "built in $BIN"
 }
 
