@@ -301,6 +301,35 @@ scene("everything is done by keyboard, with the outline and the palette", async 
   await until(canvas, "it is back", ({ nodes }) => nodes.length === 3);
 });
 
+scene("what is written on a board far away is text, and no command", async ({ page, expect }) => {
+  expect(NOBODY);
+  const { canvas, url } = await makeBoard("Far away", [text("Near", 0, 0), text("Far", 30_000, 0)]);
+  await openBoard(page, url);
+  await becomes(() => page.locator(".react-flow__node").count(), 0);
+  await page.mouse.move(640, 200);
+  await page.keyboard.press("t");
+  await page.keyboard.type("Autumn");
+  await page.getByLabel("Text of Text").waitFor();
+  assert((await box(page.getByLabel("Text of Text"))).width > 100, "it is legible");
+  await page.keyboard.press("Escape");
+  await until(canvas, "the text", ({ nodes }) => nodes.some(({ metadata }) => metadata.content === "Autumn"));
+  await becomes(() => page.getByRole("complementary").count(), 0, "no letter opened a panel");
+
+  await page.keyboard.press("0");
+  await becomes(() => page.locator(".react-flow__node").count(), 0);
+  await page.keyboard.press("o");
+  await page.getByRole("tree").focus();
+  for (const [key, was, title] of [["Home", "Near", "Harbor"], ["ArrowDown", "Far", "Autumn"]] as const) {
+    await page.keyboard.press(key);
+    await page.keyboard.press("F2");
+    await page.keyboard.type(title);
+    await page.getByLabel("Title", { exact: true }).waitFor();
+    await page.keyboard.press("Enter");
+    await until(canvas, `${was} is renamed`, (graph) => titled(graph, title) !== undefined && titled(graph, was) === undefined);
+    await page.getByRole("tree").focus();
+  }
+});
+
 scene("of ten thousand nodes, only those in view are rendered", async ({ page, expect }) => {
   expect(NOBODY);
   const grid = Array.from({ length: 10_000 }, (_, index) => text(`n${index}`, (index % 100) * 280, Math.floor(index / 100) * 160));

@@ -39,6 +39,8 @@ export interface Surface {
   panBy(x: number, y: number): void;
   /** Moves the view so that this point of the plane is in its middle. */
   center(point: Point): void;
+  /** Moves the view, unless what is written on this node can be read where it is. */
+  reveal(id: string): void;
   /** Gives the keyboard to a node, or to the board. */
   focus(id?: string): void;
 }
@@ -140,6 +142,12 @@ export class Board {
   /** Space is held, or no more. */
   pan(isPanning: boolean): void {
     this.isPanning = isPanning;
+  }
+
+  /** Whether a text field has the keyboard, or is about to: single keys are letters then. */
+  get isWriting(): boolean {
+    const { editing } = this.#ui;
+    return editing !== undefined && this.graph.nodes.has(editing.id);
   }
 
   get graph(): Graph {
@@ -306,6 +314,7 @@ export class Board {
     if (!node) return;
     const hasText = !isSection(node) && (node.type === "text" || node.type === "sticky");
     this.settle();
+    this.surface?.reveal(id);
     this.set({ editing: { id, field: field ?? (hasText ? "content" : "title") } });
   }
 

@@ -1,7 +1,7 @@
 /** What part of the plane is seen, and how it is moved. */
 import { fit, type Box, type Point, type Size } from "../view.ts";
 import type { Board, Surface } from "./board.ts";
-import { around, boxOf, middleOf } from "./spatial.ts";
+import { around, boxOf, middleOf, touches } from "./spatial.ts";
 
 /** How React Flow writes a view: screen = plane × zoom + (x, y). */
 export interface Viewport {
@@ -14,6 +14,10 @@ export const LEAST_ZOOM = 0.005;
 export const MOST_ZOOM = 4;
 /** Below this scale, nodes are drawn and not rendered. */
 const OVERVIEW_ZOOM = 0.25;
+/** At this scale, texts are legible. */
+const READING_ZOOM = 0.5;
+/** Less of a node than this is not enough to write on it, in pixels. */
+const LEAST_SEEN = 48;
 /** The window is larger than the view by this many pixels, and moves in steps of this size. */
 const MARGIN = 240;
 /** What the tools and buttons at the edges cover of the board, in pixels. */
@@ -199,6 +203,18 @@ export class Camera implements Surface {
   center({ x, y }: Point): void {
     const { zoom } = this.#view;
     this.#go({ x: this.#screen.width / 2 - x * zoom, y: this.#screen.height / 2 - y * zoom, zoom }, false);
+  }
+
+  reveal(id: string): void {
+    const box = this.#boxOf([id]);
+    const { x, y, width: across, height: down } = this.seen;
+    const inset = LEAST_SEEN / this.#view.zoom;
+    const inside = { x: x + inset, y: y + inset, width: across - 2 * inset, height: down - 2 * inset };
+    if (!box || (this.#view.zoom >= OVERVIEW_ZOOM && touches(box, inside))) return;
+    const zoom = Math.max(this.#view.zoom, READING_ZOOM);
+    // Of a node that is larger than the view, the corner where its text begins.
+    const [width, height] = [Math.min(box.width, this.#screen.width / zoom), Math.min(box.height, this.#screen.height / zoom)];
+    this.#go({ x: this.#screen.width / 2 - (box.x + width / 2) * zoom, y: this.#screen.height / 2 - (box.y + height / 2) * zoom, zoom });
   }
 
   focus(id?: string): void {

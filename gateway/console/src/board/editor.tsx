@@ -134,7 +134,8 @@ export function Editor({ handle, role, review, error, live, shown, reload, signe
     if (event.defaultPrevented || isPressing || (isTyping && !isPalette) || !graph) return;
     if (event.key === " " && !isTyping) board.pan(true);
     const command = commandOf(event, board);
-    if (!command) return;
+    // A letter that the text field has missed runs nothing.
+    if (!command || (board.isWriting && event.key.length === 1 && !event.ctrlKey && !event.metaKey)) return;
     event.preventDefault();
     command.run(board);
   });

@@ -20,7 +20,7 @@ export class Elements {
   #nodes: Known<BoardNode> = new Map();
   #edges: Known<BoardEdge> = new Map();
 
-  /** The nodes in view, with those that are edited or moved, and those at the other ends of lines. */
+  /** The nodes in view, with those that are edited or moved, and those at the other ends of lines. From far away, what is edited alone. */
   nodes(graph: Graph, inView: Node[], ui: State): BoardNode[] {
     const shown = new Map(inView.map((node) => [node.id, node]));
     const add = (id: string | undefined) => {

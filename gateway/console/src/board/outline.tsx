@@ -108,7 +108,6 @@ export function OutlineTree({ board, graph, ui }: { board: Board; graph: Graph; 
       ArrowLeft: () => (row.isOpen ? toggle(row, false) : go(parent())),
       Enter: () => {
         if (row.connection !== undefined) return board.set({ menu: { kind: "purpose", connection: row.connection, at: { x: innerWidth - 640, y: 200 } } });
-        board.surface?.show([row.key]);
         board.edit(row.key);
       },
       " ": () => row.connection === undefined && board.surface?.show([row.key]),

@@ -1,6 +1,6 @@
 /**
  * The surface of the board. React Flow handles dragging, connecting and the view. It is given only the nodes in view, so a canvas of
- * 10000 nodes costs as much as one of 100; from far away it is given none, and `overview.ts` draws them.
+ * 10000 nodes costs as much as one of 100; from far away it is given only the one that is edited, and `overview.ts` draws the others.
  */
 import { type NodeChange, type OnConnectEnd, ReactFlow, ReactFlowProvider, useReactFlow } from "@xyflow/react";
 import "@xyflow/react/dist/base.css";
@@ -78,7 +78,7 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
   const index = useMemo(() => new SpatialIndex(graph.nodes.values()), [graph.nodes]);
   const inView = useMemo(() => (seen.isFar ? [] : index.in(seen.box)), [index, seen]);
   const isOverview = seen.isFar || inView.length > MOST_RENDERED;
-  const wanted = useMemo(() => (isOverview ? [] : elements.nodes(graph, inView, ui)), [elements, graph, inView, isOverview, ui]);
+  const wanted = useMemo(() => (elements.nodes(graph, isOverview ? [] : inView, isOverview ? { ...ui, drag: undefined } : ui)), [elements, graph, inView, isOverview, ui]);
   const rendered = useGradually(wanted);
   const nodes = useMemo(() => wanted.filter(({ id }) => rendered.has(id)), [wanted, rendered]);
   const edges = useMemo(() => elements.edges(graph, nodes, ui.link), [elements, graph, nodes, ui.link]);
