@@ -1,7 +1,7 @@
 /** The board: what a person changes, and what becomes of it. */
 import assert from "node:assert/strict";
 
-import { box, drag, dragBy, inView, middle, node, openBoard, path, saved, text, titled, until } from "./board.ts";
+import { box, drag, dragBy, inView, middle, node, openBoard, path, plane, saved, text, titled, until } from "./board.ts";
 import { becomes, NOBODY, scene } from "./browser.ts";
 import { apply, type Graph, makeBoard, person, png, read, send, stranger } from "./service.ts";
 import { isLive, signIn } from "./steps.ts";
@@ -328,6 +328,35 @@ scene("what is written on a board far away is text, and no command", async ({ pa
     await until(canvas, `${was} is renamed`, (graph) => titled(graph, title) !== undefined && titled(graph, was) === undefined);
     await page.getByRole("tree").focus();
   }
+});
+
+scene("nodes are dragged on a board that is far away", async ({ page, expect }) => {
+  expect(NOBODY);
+  const frame = { type: "sticky", title: "Frame", position: { x: 0, y: 0 }, width: 4000, height: 3000, metadata: { section: true } };
+  const inside = text("Inside", 200, 1000, { width: 1500, height: 1500, metadata: { sectionId: "Frame" } });
+  const { canvas, ids, url } = await makeBoard("Drawn", [frame, inside, text("Outside", 8000, 0, { width: 2000, height: 3000 })]);
+  await openBoard(page, url);
+  await becomes(() => page.locator(".react-flow__node").count(), 0);
+  const before = await read(canvas);
+  const at = await plane(page);
+  const by = (graph: Graph, title: string) => {
+    const [now, then] = [titled(graph, title)?.position, titled(before, title)?.position];
+    return [Math.round((now?.x ?? 0) - (then?.x ?? 0)), Math.round((now?.y ?? 0) - (then?.y ?? 0))];
+  };
+  await drag(page, at(9000, 1500), at(2800, 1500));
+  const joined = await until(canvas, "the node has joined", (graph) => titled(graph, "Outside")?.metadata.sectionId === ids["Frame"]);
+  assert.equal(joined.batches.length, before.batches.length + 1);
+  assert.deepEqual([by(joined, "Frame"), by(joined, "Inside")], [[0, 0], [0, 0]]);
+  // The inside of a Section is the plane, until the Section is selected.
+  await drag(page, at(100, 2900), at(1900, 500));
+  assert.equal((await read(canvas)).batches.length, joined.batches.length);
+  await page.mouse.click(at(100, 2900).x, at(100, 2900).y);
+  await drag(page, at(100, 2900), at(2100, 2900));
+  const moved = await until(canvas, "the Section has moved", (graph) => (by(graph, "Frame")[0] ?? 0) > 0);
+  assert.deepEqual(by(moved, "Inside"), by(moved, "Frame"));
+  await page.keyboard.press("Control+z");
+  await page.keyboard.press("Control+z");
+  await until(canvas, "all are back", (graph) => ["Frame", "Inside", "Outside"].every((title) => by(graph, title).every((part) => part === 0)));
 });
 
 scene("of ten thousand nodes, only those in view are rendered", async ({ page, expect }) => {

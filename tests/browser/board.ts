@@ -52,6 +52,16 @@ export const inView = (page: Page): Promise<{ x: number; y: number; name: string
     }),
   );
 
+/** Shows the whole canvas. The result tells where a point of the plane is on the screen. */
+export async function plane(page: Page): Promise<(x: number, y: number) => { x: number; y: number }> {
+  await page.keyboard.press("-");
+  await page.keyboard.press("0");
+  const board = await box(page.getByRole("application", { name: "Board" }));
+  const kept = await atRest(() => page.evaluate(() => Object.entries(sessionStorage).find(([key]) => key.startsWith("canvas.view"))?.[1] as string | undefined ?? null));
+  const view = JSON.parse(kept) as { x: number; y: number; zoom: number };
+  return (x, y) => ({ x: board.x + view.x + x * view.zoom, y: board.y + view.y + y * view.zoom });
+}
+
 export async function drag(page: Page, from: { x: number; y: number }, to: { x: number; y: number }): Promise<void> {
   await page.mouse.move(from.x, from.y);
   await page.mouse.down();

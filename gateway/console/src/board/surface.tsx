@@ -103,7 +103,7 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
   function beginDrag(id: string) {
     board.settle();
     if (!board.getUi().selection.has(id)) board.select([id]);
-    board.set({ drag: { ids: carried(graph, board.getUi().selection), by: { x: 0, y: 0 } } });
+    board.set({ drag: { ids: carried(board.graph, board.getUi().selection), by: { x: 0, y: 0 } } });
   }
 
   const endConnection: OnConnectEnd = (event, { fromNode, fromHandle, toNode }) => {
@@ -117,17 +117,30 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
     else board.offer(fromNode.id, hit.id, at);
   };
 
-  /** A press on the empty plane begins a rectangle that selects, or is a click. */
+  /**
+   * A press on the empty plane begins a rectangle that selects, or is a click. On a node that is drawn it begins a drag; on a Section only
+   * if that is selected, since the inside of a Section is the plane.
+   */
   function press(event: PointerEvent) {
     if (!isPane(event.target) || event.button !== 0 || event.pointerType === "touch" || isHand || board.isPanning) return;
     const start = camera.toPlane(placeOf(event.nativeEvent));
     const before = isAdding(event) ? [...board.getUi().selection] : [];
+    const at = index.at(start);
+    const hit = at && !rendered.has(at.id) ? at : undefined;
+    const grabbed = hit && !isAdding(event) && (!isSection(hit) || board.getUi().selection.has(hit.id)) ? hit : undefined;
     let isDrag = false;
     const stop = new AbortController();
     const move = (next: globalThis.PointerEvent) => {
-      isDrag ||= Math.hypot(next.clientX - event.clientX, next.clientY - event.clientY) > DRAG_START;
+      const isStart = !isDrag && Math.hypot(next.clientX - event.clientX, next.clientY - event.clientY) > DRAG_START;
+      if (isStart && grabbed) beginDrag(grabbed.id);
+      isDrag ||= isStart;
       if (!isDrag) return;
       const end = camera.toPlane(placeOf(next));
+      if (grabbed) {
+        const { drag } = board.getUi();
+        if (drag) board.set({ drag: { ...drag, by: { x: end.x - start.x, y: end.y - start.y } } });
+        return;
+      }
       const box = { x: Math.min(start.x, end.x), y: Math.min(start.y, end.y), width: Math.abs(end.x - start.x), height: Math.abs(end.y - start.y) };
       setMarquee(box);
       board.select([...before, ...enclosed(index.in(box), box)]);
@@ -136,9 +149,9 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
       stop.abort();
       setMarquee(undefined);
       board.surface?.focus();
+      if (isDrag && grabbed) board.drop();
       if (isDrag) return;
-      const hit = index.at(start);
-      if (hit && !rendered.has(hit.id)) board.select([hit.id], isAdding(event) ? "toggle" : "set");
+      if (hit) board.select([hit.id], isAdding(event) ? "toggle" : "set");
       else if (!isAdding(event)) board.select([]);
     };
     addEventListener("pointermove", move, { signal: stop.signal });
