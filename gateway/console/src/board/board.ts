@@ -43,6 +43,8 @@ export interface Surface {
   reveal(id: string): void;
   /** Gives the keyboard to a node, or to the board. */
   focus(id?: string): void;
+  /** The node that has the keyboard. */
+  focused(): string | undefined;
 }
 
 export type Menu =
@@ -57,6 +59,8 @@ export type Menu =
 
 export interface Ui {
   selection: ReadonlySet<string>;
+  /** Whether keys put the selection together, so that Tab leaves it alone. */
+  isCollecting: boolean;
   /** The connection that is selected. */
   link: string | undefined;
   editing: { id: string; field: "content" | "title" } | undefined;
@@ -87,6 +91,7 @@ export class Board {
   #surface: Surface | undefined;
   #ui: Ui = {
     selection: NOTHING,
+    isCollecting: false,
     link: undefined,
     editing: undefined,
     tool: "select",
@@ -170,7 +175,21 @@ export class Board {
       else next.add(id);
     }
     this.settle();
-    this.set({ selection: next, link: undefined });
+    const isCollecting = how !== "set" && this.#ui.isCollecting && next.size > 0;
+    this.set({ selection: next, isCollecting, link: undefined });
+  }
+
+  /** Adds the node that has the keyboard to the selection, or takes it away. The first time, the one that Tab has selected stays. */
+  toggleFocused(): void {
+    const id = this.surface?.focused();
+    if (id === undefined) return;
+    if (this.keepsSelection || !this.#ui.selection.has(id)) this.select([id], "toggle");
+    this.set({ isCollecting: this.#ui.selection.size > 0 });
+  }
+
+  /** Whether a node that is reached with Tab is not selected: more would be lost than one selected node. */
+  get keepsSelection(): boolean {
+    return this.#ui.isCollecting || this.#ui.selection.size > 1;
   }
 
   selectAll(): void {
@@ -178,7 +197,7 @@ export class Board {
   }
 
   selectLink(id: string): void {
-    this.set({ selection: NOTHING, link: id });
+    this.set({ selection: NOTHING, isCollecting: false, link: id });
   }
 
   /** Ends what is under way, step by step: a menu, the editing of a text, the selection. */
@@ -186,7 +205,7 @@ export class Board {
     this.settle();
     if (this.#ui.menu) this.set({ menu: undefined });
     else if (this.#ui.editing) this.stopEditing();
-    else this.set({ selection: NOTHING, link: undefined, tool: "select" });
+    else this.set({ selection: NOTHING, isCollecting: false, link: undefined, tool: "select" });
   }
 
   // Changes
@@ -350,7 +369,8 @@ export class Board {
     this.settle();
     const id = this.newId();
     this.engine.perform(`Connect for ${purposeOf({ purpose, ...(role && { role }) })}`, [{ do: "connect", connection: connectionOf(id, from, to, purpose, role) }]);
-    this.set({ menu: undefined, link: id, selection: NOTHING });
+    this.set({ menu: undefined });
+    this.selectLink(id);
   }
 
   /** Makes a node where a connection was dropped, and connects it. */

@@ -227,6 +227,10 @@ export class Camera implements Surface {
     });
   }
 
+  focused(): string | undefined {
+    return document.activeElement?.closest(".react-flow__node")?.getAttribute("data-id") ?? undefined;
+  }
+
   #go(view: Viewport, isAnimated = true): void {
     const isReduced = matchMedia("(prefers-reduced-motion: reduce)").matches;
     this.#apply?.(view, isAnimated && !isReduced ? DURATION : 0);

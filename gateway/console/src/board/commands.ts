@@ -39,6 +39,7 @@ export const COMMANDS: readonly Command[] = [
   { id: "menu", label: "Menu of the selection", group: "Edit", keys: ["Shift+F10", "ContextMenu"], run: openMenu, can: hasSelection },
 
   { id: "select-all", label: "Select everything", group: "Select", keys: ["Mod+A"], run: (board) => board.selectAll() },
+  { id: "toggle", label: "Add the focused node to the selection, or take it away", group: "Select", keys: ["Mod+ "], run: (board) => board.toggleFocused(), can: ({ surface }) => surface?.focused() !== undefined },
   { id: "select-members", label: "Select the members of the Section", group: "Select", keys: ["M"], run: selectMembers, can: ({ selected }) => selected.some(isSection) },
   { id: "escape", label: "End what is under way", group: "Select", keys: ["Escape"], run: (board) => board.escape() },
   { id: "left", label: "Move the selection, or the view, to the left", group: "Select", keys: ["ArrowLeft"], run: (board) => board.nudge({ x: -8, y: 0 }) },
@@ -90,7 +91,7 @@ export function commandOf(press: Press, board: Board): Command | undefined {
 }
 
 const isMac = typeof navigator === "object" && navigator.platform.startsWith("Mac");
-const NAMES: Record<string, string> = { Mod: isMac ? "⌘" : "Ctrl", Shift: "⇧", ArrowLeft: "←", ArrowRight: "→", ArrowUp: "↑", ArrowDown: "↓", Delete: "Del", Escape: "Esc", ContextMenu: "Menu", "-": "−" };
+const NAMES: Record<string, string> = { Mod: isMac ? "⌘" : "Ctrl", Shift: "⇧", ArrowLeft: "←", ArrowRight: "→", ArrowUp: "↑", ArrowDown: "↓", Delete: "Del", Escape: "Esc", " ": "Space", ContextMenu: "Menu", "-": "−" };
 
 /** The parts of a combination as keyboards name them. */
 export const keyNames = (combination: string): string[] => combination.split("+").map((part) => NAMES[part] ?? (part || "+")).filter((part, index, all) => !(part === "+" && all[index - 1] === "+"));

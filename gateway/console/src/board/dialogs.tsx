@@ -190,8 +190,8 @@ export function BoardMenu({ board, menu }: { board: Board; menu: Menu }) {
   const { title, items } = contentOf(board, menu);
   const [before] = useState(() => document.activeElement);
   const giveBack = (id?: string) => {
-    // The outline opens menus, too.
-    if (before?.matches("[role=tree]")) (before as HTMLElement).focus();
+    // The outline and connections open menus, too.
+    if (before?.isConnected && before.matches("[role=tree], .react-flow__edge")) (before as HTMLElement | SVGElement).focus();
     else board.surface?.focus(id);
   };
   const close = () => {

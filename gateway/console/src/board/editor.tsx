@@ -132,7 +132,7 @@ export function Editor({ handle, role, review, error, live, shown, reload, signe
     const isPressing = target.matches("button, a") && (event.key === "Enter" || event.key === " ");
     const isPalette = combinationOf(event) === "Mod+K";
     if (event.defaultPrevented || isPressing || (isTyping && !isPalette) || !graph) return;
-    if (event.key === " " && !isTyping) board.pan(true);
+    if (event.key === " " && !isTyping && !event.ctrlKey) board.pan(true);
     const command = commandOf(event, board);
     // A letter that the text field has missed runs nothing.
     if (!command || (board.isWriting && event.key.length === 1 && !event.ctrlKey && !event.metaKey)) return;
@@ -207,6 +207,9 @@ export function Editor({ handle, role, review, error, live, shown, reload, signe
             )}
             <p id="board-help" className="unseen">
               Tab moves through the nodes in view, arrow keys move the selection, question mark lists all keys. The outline has the same content as a tree.
+            </p>
+            <p role="status" className="unseen">
+              {ui.selection.size > 0 && `${count(ui.selection.size, "node")} selected${ui.isCollecting ? ". Tab keeps the selection, Escape ends it." : ""}`}
             </p>
             {graph?.nodes.size === 0 && (
               <div className={styles.hint}>

@@ -3,7 +3,7 @@ import { MarkerType, Position } from "@xyflow/react";
 import { type Connection, type Graph, isSection, type Node } from "../sync/graph.ts";
 import type { Ui } from "./board.ts";
 import type { BoardEdge } from "./edges.tsx";
-import { described } from "./gestures.ts";
+import { described, useOf } from "./gestures.ts";
 import { linksAt } from "./links.ts";
 import { type BoardNode, typeOf } from "./nodes.tsx";
 import { boxOf } from "./spatial.ts";
@@ -11,7 +11,7 @@ import { boxOf } from "./spatial.ts";
 /** With more nodes than this in view, they are drawn, not rendered. */
 export const MOST_RENDERED = 300;
 
-type State = Pick<Ui, "selection" | "editing" | "drag" | "resize" | "link" | "tool">;
+type State = Pick<Ui, "selection" | "isCollecting" | "editing" | "drag" | "resize" | "link" | "tool">;
 
 /** Elements with what they were made of. */
 type Known<Element> = Map<string, { key: unknown[]; element: Element }>;
@@ -59,7 +59,8 @@ export class Elements {
     const editing = ui.editing?.id === node.id ? ui.editing.field : undefined;
     const by = ui.drag?.ids.has(node.id) ? ui.drag.by : undefined;
     const resized = ui.resize?.id === node.id ? ui.resize.box : undefined;
-    const label = described(graph, node);
+    const isOneOfSeveral = isSelected && (ui.isCollecting || ui.selection.size > 1);
+    const label = `${described(graph, node)}${isOneOfSeveral ? ", selected" : ""}`;
     const key = [node, isSelected, isResizable, editing, by?.x, by?.y, resized, label];
     const known = this.#nodes.get(node.id);
     if (known && known.key.every((part, at) => part === key[at])) return known;
@@ -92,7 +93,7 @@ export class Elements {
 
   #edge(graph: Graph, connection: Connection, isSelected: boolean): { key: unknown[]; element: BoardEdge } {
     const name = (id: string) => graph.nodes.get(id)?.title ?? "";
-    const label = `Connection from ${name(connection.fromNodeId)} to ${name(connection.toNodeId)}`;
+    const label = `Connection from ${name(connection.fromNodeId)} to ${name(connection.toNodeId)}, ${useOf(connection)}`;
     const key = [connection, isSelected, label];
     const known = this.#edges.get(connection.id);
     if (known && known.key.every((part, at) => part === key[at])) return known;
@@ -108,6 +109,8 @@ export class Elements {
         data: { connection },
         markerEnd: { type: MarkerType.ArrowClosed, width: 15, height: 15, color: "context-stroke" },
         ariaLabel: label,
+        ariaRole: "button",
+        domAttributes: { "aria-roledescription": "connection", "aria-haspopup": "menu" },
       },
     };
   }

@@ -198,6 +198,9 @@ export function purposeOf({ purpose, role }: Pick<Connection, "purpose" | "role"
   return purpose.replace("-", " ");
 }
 
+/** The same with both, for who does not see the line. */
+export const useOf = ({ purpose, role }: Pick<Connection, "purpose" | "role">): string => `${purpose.replace("-", " ")}${role ? `: ${role}` : ""}`;
+
 // Words
 
 export const kindOf = (node: Node): string => (isSection(node) ? "Section" : node.type === "sticky" ? "note" : node.type);

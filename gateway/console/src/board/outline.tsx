@@ -58,6 +58,8 @@ function iconOf(node: Node): Row["icon"] {
 export function OutlineTree({ board, graph, ui }: { board: Board; graph: Graph; ui: Ui }) {
   const [closed, setClosed] = useState<ReadonlySet<string>>(new Set());
   const [current, setCurrent] = useState<string>();
+  /** The row from which Shift selects. */
+  const [anchor, setAnchor] = useState<string>();
   const [scroll, setScroll] = useState({ top: 0, height: 600 });
   const tree = useRef<HTMLDivElement>(null);
   const rows = useMemo(() => rowsOf(graph, closed), [graph, closed]);
@@ -74,7 +76,8 @@ export function OutlineTree({ board, graph, ui }: { board: Board; graph: Graph; 
     return () => observer.disconnect();
   }, []);
 
-  function go(to: number) {
+  /** Goes to a row and selects it, adds it or takes it away, selects all between the anchor and it, or only goes there. */
+  function go(to: number, how: "set" | "toggle" | "extend" | "move" = "set") {
     const row = rows[Math.min(Math.max(to, 0), rows.length - 1)];
     const element = tree.current;
     if (!row || !element) return;
@@ -82,8 +85,18 @@ export function OutlineTree({ board, graph, ui }: { board: Board; graph: Graph; 
     const top = rows.indexOf(row) * ROW;
     if (top < element.scrollTop) element.scrollTop = top;
     else if (top + ROW > element.scrollTop + element.clientHeight) element.scrollTop = top + ROW - element.clientHeight;
-    if (row.connection === undefined) board.select([row.key]);
-    else board.selectLink(row.connection);
+    if (how === "move") return;
+    if (how === "extend") {
+      const known = rows.findIndex(({ key }) => key === anchor);
+      const from = known < 0 ? at : known;
+      setAnchor(rows[from]?.key);
+      const [first, last] = [Math.min(from, rows.indexOf(row)), Math.max(from, rows.indexOf(row))];
+      board.select(rows.slice(first, last + 1).flatMap(({ key, connection }) => (connection === undefined ? key : [])));
+      return;
+    }
+    setAnchor(row.key);
+    if (row.connection === undefined) board.select([row.key], how);
+    else if (how === "set") board.selectLink(row.connection);
   }
 
   function toggle(row: Row, isOpen: boolean) {
@@ -97,20 +110,22 @@ export function OutlineTree({ board, graph, ui }: { board: Board; graph: Graph; 
 
   function type(event: KeyboardEvent) {
     const row = rows[at];
-    if (!row || event.ctrlKey || event.metaKey || event.altKey) return;
+    const isControl = event.ctrlKey || event.metaKey;
+    if (!row || event.altKey || (isControl && !["ArrowDown", "ArrowUp", "Home", "End", " "].includes(event.key))) return;
+    const how = event.shiftKey ? "extend" : isControl ? "move" : "set";
     const parent = () => rows.findLastIndex(({ level }, index) => index < at && level < row.level);
     const actions: Record<string, () => void> = {
-      ArrowDown: () => go(current === undefined ? 0 : at + 1),
-      ArrowUp: () => go(at - 1),
-      Home: () => go(0),
-      End: () => go(rows.length - 1),
+      ArrowDown: () => go(current === undefined ? 0 : at + 1, how),
+      ArrowUp: () => go(at - 1, how),
+      Home: () => go(0, how),
+      End: () => go(rows.length - 1, how),
       ArrowRight: () => (row.isOpen === false ? toggle(row, true) : row.isOpen && go(at + 1)),
       ArrowLeft: () => (row.isOpen ? toggle(row, false) : go(parent())),
       Enter: () => {
         if (row.connection !== undefined) return board.set({ menu: { kind: "purpose", connection: row.connection, at: { x: innerWidth - 640, y: 200 } } });
         board.edit(row.key);
       },
-      " ": () => row.connection === undefined && board.surface?.show([row.key]),
+      " ": () => (isControl ? go(at, "toggle") : row.connection === undefined && board.surface?.show([row.key])),
     };
     const action = actions[event.key];
     if (!action) return;
@@ -121,7 +136,7 @@ export function OutlineTree({ board, graph, ui }: { board: Board; graph: Graph; 
 
   return (
     <>
-      <p className={styles.help}>Arrow keys move, Enter edits, Space shows it on the board. Delete, F2, Ctrl D and Ctrl K work here, too.</p>
+      <p className={styles.help}>Arrow keys move, Enter edits, Space shows it on the board. Shift selects several, Ctrl Space one more. Delete, F2, Ctrl D and Ctrl K work here, too.</p>
       {rows.length === 0 && <p className={styles.help}>This canvas is empty.</p>}
       <div
         ref={tree}
@@ -149,7 +164,7 @@ export function OutlineTree({ board, graph, ui }: { board: Board; graph: Graph; 
               data-current={row.key === rows[at]?.key || undefined}
               className={styles.row}
               style={{ top: (first + index) * ROW, paddingInlineStart: 8 + (row.level - 1) * 18 }}
-              onClick={() => go(first + index)}
+              onClick={({ shiftKey, ctrlKey, metaKey }) => go(first + index, shiftKey ? "extend" : ctrlKey || metaKey ? "toggle" : "set")}
               onDoubleClick={() => board.surface?.show([row.node.id])}
             >
               <Icon name={row.icon} size={15} />

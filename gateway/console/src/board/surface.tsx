@@ -4,7 +4,7 @@
  */
 import { type NodeChange, type OnConnectEnd, ReactFlow, ReactFlowProvider, useReactFlow } from "@xyflow/react";
 import "@xyflow/react/dist/base.css";
-import { type MouseEvent, type PointerEvent, useDeferredValue, useEffect, useMemo, useState, useSyncExternalStore } from "react";
+import { type KeyboardEvent, type MouseEvent, type PointerEvent, useDeferredValue, useEffect, useMemo, useState, useSyncExternalStore } from "react";
 import { type Graph, isSection } from "../sync/graph.ts";
 import type { Box, Point } from "../view.ts";
 import type { Board, Ui } from "./board.ts";
@@ -22,6 +22,8 @@ import styles from "./surface.module.css";
 const DRAG_START = 4;
 /** How many nodes begin to be rendered in a frame. */
 const MOST_NEW = 16;
+
+const LABELS = { "edge.a11yDescription.default": "Enter changes what it is for, Delete deletes it." };
 
 interface Props {
   board: Board;
@@ -159,6 +161,21 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
     addEventListener("pointercancel", end, { signal: stop.signal });
   }
 
+  function typeOnEdge(event: KeyboardEvent) {
+    const { target, key } = event;
+    const id = target instanceof Element && target.matches(".react-flow__edge") ? target.getAttribute("data-id") : null;
+    if (id === null || !["Enter", " ", "Delete", "Backspace"].includes(key)) return;
+    event.preventDefault();
+    board.selectLink(id);
+    if (key === "Delete" || key === "Backspace") {
+      board.delete();
+      board.surface?.focus();
+    } else {
+      const { left, top, width, height } = (target as Element).getBoundingClientRect();
+      board.set({ menu: { kind: "purpose", connection: id, at: { x: left + width / 2, y: top + height / 2 } } });
+    }
+  }
+
   function doubleClick(event: MouseEvent) {
     if (!isPane(event.target)) return;
     const point = camera.toPlane(placeOf(event.nativeEvent));
@@ -182,6 +199,7 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
         tabIndex={0}
         aria-label="Board"
         aria-describedby="board-help"
+        ariaLabelConfig={LABELS}
         elementsSelectable={false}
         selectionKeyCode={null}
         multiSelectionKeyCode={null}
@@ -216,9 +234,12 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
         onPointerLeave={() => camera.point(undefined)}
         onDoubleClick={doubleClick}
         onFocus={({ target }) => {
-          const id = target.matches(".react-flow__node:focus-visible") ? target.getAttribute("data-id") : null;
-          if (id !== null && !board.getUi().selection.has(id)) board.select([id]);
+          const id = target.matches(":focus-visible") ? target.getAttribute("data-id") : null;
+          if (id === null || board.keepsSelection || board.getUi().selection.has(id)) return;
+          if (target.matches(".react-flow__edge")) board.selectLink(id);
+          else if (target.matches(".react-flow__node")) board.select([id]);
         }}
+        onKeyDown={typeOnEdge}
       />
       <Minimap camera={camera} graph={graph} index={index} />
       {marquee && <div className={styles.marquee} style={camera.toBoard(marquee)} />}

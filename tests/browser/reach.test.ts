@@ -1,0 +1,87 @@
+/** The board for people who use no mouse, or do not see it. */
+import assert from "node:assert/strict";
+
+import type { Page } from "playwright-core";
+
+import { node, openBoard, text, titled, until } from "./board.ts";
+import { becomes, NOBODY, scene } from "./browser.ts";
+import { apply, makeBoard } from "./service.ts";
+
+const selected = (page: Page) => page.locator(".react-flow__node.selected").evaluateAll((nodes) => nodes.map((node) => /\w+, /.exec(`${node.getAttribute("aria-label")}, `)?.[0].slice(0, -2)).toSorted());
+const focused = (page: Page) => page.evaluate(() => document.activeElement?.getAttribute("aria-label"));
+
+scene("several nodes are selected by keyboard, on the board and in the outline", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY);
+  const { canvas, ids, url } = await makeBoard("Several", ["One", "Two", "Three", "Four"].map((title, index) => text(title, index * 300, 0)));
+  await apply(canvas, [{ type: "connection.create", fromNodeId: ids["One"], toNodeId: ids["Four"], purpose: "list" }]);
+  await openBoard(page, url);
+  await node(page, "One").waitFor();
+  await page.getByRole("application", { name: "Board" }).focus();
+  const reach = async (name: string) => {
+    for (let step = 0; step < 10 && !(await focused(page))?.startsWith(name); step += 1) await page.keyboard.press("Tab");
+    assert.match((await focused(page)) ?? "", new RegExp(`^${name}`));
+  };
+  await reach("Text One");
+  await becomes(() => selected(page), ["One"]);
+  await reach("Text Two");
+  await becomes(() => selected(page), ["Two"], "Tab takes the selection along");
+  await page.keyboard.press("Control+ ");
+  await page.getByText("1 node selected. Tab keeps the selection").waitFor();
+  await reach("Text Three");
+  await becomes(() => selected(page), ["Two"]);
+  await reach("Text Four");
+  await page.keyboard.press("Control+ ");
+  await becomes(() => selected(page), ["Four", "Two"]);
+  assert.match((await focused(page)) ?? "", /, selected$/);
+  await page.keyboard.press("Shift+Tab");
+  await becomes(() => selected(page), ["Four", "Two"], "Tab drops no selection of several");
+  await isAccessible();
+  await reach("Text Four");
+  await page.keyboard.press("Control+ ");
+  await becomes(() => selected(page), ["Two"]);
+  await page.keyboard.press("Escape");
+  await becomes(() => selected(page), []);
+
+  await page.keyboard.press("o");
+  const tree = page.getByRole("tree");
+  const rows = () => tree.getByRole("treeitem", { selected: true }).evaluateAll((rows) => rows.map((row) => row.textContent));
+  await tree.focus();
+  await page.keyboard.press("Home");
+  await page.keyboard.press("Shift+ArrowDown");
+  await page.keyboard.press("Shift+ArrowDown");
+  await becomes(rows, ["One", "Two"], "a connection between them is passed over");
+  await page.keyboard.press("Shift+ArrowUp");
+  await becomes(rows, ["One"]);
+  await page.keyboard.press("Control+End");
+  await page.keyboard.press("Control+ ");
+  await becomes(rows, ["One", "Four"]);
+  await tree.getByText("Two").click({ modifiers: ["Control"] });
+  await becomes(rows, ["One", "Two", "Four"]);
+  await tree.getByText("Four", { exact: true }).click({ modifiers: ["Shift"] });
+  await becomes(rows, ["Two", "Three", "Four"]);
+  await isAccessible();
+  await page.keyboard.press("Delete");
+  await until(canvas, "three are deleted", ({ nodes }) => nodes.length === 1);
+});
+
+scene("a connection is reached with Tab, told, changed and deleted", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY);
+  const picture = (title: string, x: number) => ({ title, type: "image", position: { x, y: 0 }, width: 240, height: 240 });
+  const { canvas, ids, url } = await makeBoard("Lines", [picture("Sketch", 0), picture("Hero", 600)]);
+  await apply(canvas, [{ type: "connection.create", fromNodeId: ids["Sketch"], toNodeId: ids["Hero"], purpose: "reference", role: "style" }]);
+  await openBoard(page, url);
+  const line = (use: string) => page.getByRole("button", { name: `Connection from Sketch to Hero, ${use}` });
+  await line("reference: style").focus();
+  await page.keyboard.press("Shift+Tab");
+  await page.keyboard.press("Tab");
+  assert.equal(await focused(page), "Connection from Sketch to Hero, reference: style");
+  await page.keyboard.press("Enter");
+  await page.getByRole("menu", { name: "Change the purpose" }).waitFor();
+  await isAccessible();
+  await page.getByRole("menuitem", { name: "Flow" }).press("Enter");
+  await until(canvas, "the purpose is changed", ({ connections }) => connections[0]?.purpose === "flow");
+  await becomes(() => focused(page), "Connection from Sketch to Hero, flow", "the line has the keyboard again");
+  await page.keyboard.press("Delete");
+  const after = await until(canvas, "the connection is deleted", ({ connections }) => connections.length === 0);
+  assert(titled(after, "Sketch") && titled(after, "Hero"));
+});
