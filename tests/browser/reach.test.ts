@@ -5,7 +5,7 @@ import type { Page } from "playwright-core";
 
 import { node, openBoard, text, titled, until } from "./board.ts";
 import { becomes, NOBODY, scene } from "./browser.ts";
-import { apply, makeBoard } from "./service.ts";
+import { admin, apply, makeBoard, makeCanvas, runAction, stranger } from "./service.ts";
 
 const selected = (page: Page) => page.locator(".react-flow__node.selected").evaluateAll((nodes) => nodes.map((node) => /\w+, /.exec(`${node.getAttribute("aria-label")}, `)?.[0].slice(0, -2)).toSorted());
 const focused = (page: Page) => page.evaluate(() => document.activeElement?.getAttribute("aria-label"));
@@ -84,4 +84,19 @@ scene("a connection is reached with Tab, told, changed and deleted", async ({ pa
   await page.keyboard.press("Delete");
   const after = await until(canvas, "the connection is deleted", ({ connections }) => connections.length === 0);
   assert(titled(after, "Sketch") && titled(after, "Hero"));
+});
+
+scene("what happens on the canvas is told in regions that were there before", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY);
+  const { canvas, target, url } = await makeCanvas("Told");
+  const agent = await stranger();
+  await admin("share", "--canvas", canvas.handle, "--with", agent.email, "--role", "editor");
+  await openBoard(page, url);
+  const regions = await page.getByRole("status").count();
+  await runAction(canvas, target);
+  await page.getByRole("status").getByText("“Result”: ready.").waitFor();
+  await isAccessible();
+  await apply(canvas, [{ type: "node.move", nodeId: target, position: { x: 400, y: 300 } }], agent.token);
+  await page.getByRole("status").getByText("browser test").waitFor();
+  assert.equal(await page.getByRole("status").count(), regions);
 });

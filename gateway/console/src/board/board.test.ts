@@ -3,7 +3,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { applied } from "../sync/change.ts";
 import { type Graph, graphOf, type Node } from "../sync/graph.ts";
-import { choices, connectionOf, duplicated, enclosed, freePlaces, moved, newNode, removed, resized, sectioned } from "./gestures.ts";
+import { choices, connectionOf, duplicated, enclosed, ended, freePlaces, moved, newNode, removed, resized, sectioned } from "./gestures.ts";
 import { around, boxOf, SpatialIndex, touches } from "./spatial.ts";
 
 const EMPTY = graphOf({ title: "", nodes: [], connections: [] });
@@ -17,6 +17,7 @@ const section = (id: string, x: number, y: number, width: number, height: number
   newNode(EMPTY, "section", id, { x: 0, y: 0 }, { position: { x, y }, width, height });
 
 const of = (type: Node["type"], id: string): Node => ({ ...node(id, 0, 0), type });
+const job = (status: string, run = "run:1") => ({ metadata: { job: { run, status, operation: "generate" } } }) as Partial<Node>;
 
 let made = 0;
 const newId = () => `new${(made += 1)}`;
@@ -101,6 +102,18 @@ test("free places are near, and no other node is there", () => {
   for (const place of freePlaces(before, b)) if (places.push(place) === 20) break;
   assert(places.every((place) => others.every((other) => !touches(other, { ...boxOf(b), ...place }))));
   assert(places[0] && Math.hypot(places[0].x - 40, places[0].y - 40) < 400);
+});
+
+test("the end of work is told once, and the ends of much work are counted", () => {
+  const of = (status: string, run?: string) => graph(...["a", "b", "c", "d"].map((id) => node(id, 0, 0, { title: id, ...job(status, run) })));
+  const one = (rest: Partial<Node>) => graph(node("a", 0, 0, { title: "Hero", ...rest }));
+  assert.deepEqual(ended(one(job("running")), one(job("succeeded"))), ["“Hero”: ready."]);
+  assert.deepEqual(ended(one({}), one(job("failed"))), ["“Hero”: failed."], "it began and ended between two graphs");
+  assert.deepEqual(ended(one(job("failed")), one(job("failed", "run:2"))), ["“Hero”: failed."]);
+  assert.deepEqual(ended(one(job("succeeded")), one({ ...job("succeeded"), width: 99 })), []);
+  assert.deepEqual(ended(graph(), one(job("succeeded"))), [], "a deleted node is brought back");
+  assert.deepEqual(ended(one(job("queued")), one(job("running"))), []);
+  assert.deepEqual(ended(of("running"), of("canceled")), ["Nodes: 4 canceled."]);
 });
 
 test("sizes stay within the service's limits", () => {

@@ -23,6 +23,7 @@ import { BoardMenu, KeyList, Palette } from "./dialogs.tsx";
 import styles from "./editor.module.css";
 import { useEngine } from "./engines.ts";
 import { nodesOf } from "./films.ts";
+import { ended } from "./gestures.ts";
 import { Inspector } from "./inspector.tsx";
 import { Make } from "./make.tsx";
 import { OutlineTree } from "./outline.tsx";
@@ -74,6 +75,7 @@ export function Editor({ handle, role, review, error, live, shown, reload, signe
   const nodes = graph?.nodes.size ?? review?.canvas.nodeCount;
   useTitle(title ?? "");
   useCurrentBalance(graph);
+  useEndings(board, graph);
 
   useEffect(() => {
     if (live.revision !== undefined) engine.follow(live.revision);
@@ -224,7 +226,7 @@ export function Editor({ handle, role, review, error, live, shown, reload, signe
             <ZoomControls board={board} />
             <PanelToggles board={board} panel={ui.panel} scopes={session.scopes} findings={review?.validation.findings.filter(({ severity }) => severity !== "info").length} />
             <Stopped board={board} canvas={handle} snapshot={snapshot} />
-            <div className={styles.cards}>
+            <div className={styles.cards} role="status" aria-atomic="false">
               <Conflicts board={board} conflicts={snapshot.conflicts} />
               <UploadList uploads={uploads} list={list} />
             </div>
@@ -293,6 +295,15 @@ function useCurrentBalance(graph: Graph | undefined): void {
     counted.current = active;
     void queries.invalidateQueries({ queryKey: ["balance"] });
   }, [queries, active]);
+}
+
+/** Says which work on the canvas has ended. */
+function useEndings(board: Board, graph: Graph | undefined): void {
+  const seen = useRef(graph);
+  useEffect(() => {
+    if (seen.current && graph && seen.current.nodes !== graph.nodes) for (const text of ended(seen.current, graph)) board.tell(text);
+    seen.current = graph;
+  }, [board, graph]);
 }
 
 /** The nodes of this canvas that were copied. Any page can write to the clipboard, so the data can be anything. */

@@ -1,7 +1,8 @@
 /** What gestures change: pure functions from a graph to changes of it. */
-import { type Change, remove, update } from "../sync/change.ts";
+import { type Change, nameOf, remove, update } from "../sync/change.ts";
 import { type Connection, type Graph, isSection, type Node, type Purpose, type Role } from "../sync/graph.ts";
 import type { Box, Point, Size } from "../view.ts";
+import { isOver } from "../work.ts";
 import { around, boxOf, encloses, middleOf, touches } from "./spatial.ts";
 
 export type Kind = "image" | "video" | "text" | "sticky" | "section";
@@ -204,6 +205,22 @@ export const useOf = ({ purpose, role }: Pick<Connection, "purpose" | "role">): 
 // Words
 
 export const kindOf = (node: Node): string => (isSection(node) ? "Section" : node.type === "sticky" ? "note" : node.type);
+
+/** How often one sentence is said for each node, before their number is said. */
+const MOST_TOLD = 3;
+const ENDS: Record<string, string> = { succeeded: "ready", failed: "failed", canceled: "canceled", expired: "expired" };
+
+/** Sentences on the work that has ended between two graphs of a canvas. */
+export function ended(before: Graph, after: Graph): string[] {
+  const told = [...after.nodes.values()].flatMap((node) => {
+    const [was, { job }] = [before.nodes.get(node.id), node.metadata];
+    const isNew = was && was !== node && job && isOver(job.status) && (was.metadata.job?.run !== job.run || !isOver(was.metadata.job.status));
+    return isNew ? { name: nameOf(node), end: ENDS[job.status] ?? job.status } : [];
+  });
+  if (told.length <= MOST_TOLD) return told.map(({ name, end }) => `${name}: ${end}.`);
+  const ends = [...new Set(told.map(({ end }) => end))];
+  return [`Nodes: ${ends.map((end) => `${told.filter((one) => one.end === end).length} ${end}`).join(", ")}.`];
+}
 
 /** What a screen reader says of a node. */
 export function described(graph: Graph, node: Node): string {

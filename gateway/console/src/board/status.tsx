@@ -55,18 +55,29 @@ export function Stopped({ board, canvas, snapshot: { state, waiting, problem } }
   );
 }
 
-/** The newest change of others, which can be undone. */
+/** The newest change of others, which can be undone. It is read out: what contains it is there before it. */
 export function ActivityLine({ board, news, own }: { board: Board; news: News | undefined; own: string }) {
   const [hidden, hide] = useState<string>();
-  const [newest] = news?.activity ?? [];
   const isOwn = news?.activity.every(({ actor }) => actor.surface === "browser" && actor.label === own);
-  if (!news || !newest || isOwn || news.key === hidden) return null;
+  return (
+    <div role="status" aria-atomic="false">
+      {news && !isOwn && news.key !== hidden && <Activity key={news.key} board={board} news={news} hide={() => hide(news.key)} />}
+    </div>
+  );
+}
+
+function Activity({ board, news, hide }: { board: Board; news: News; hide: () => void }) {
+  const [newest] = news.activity;
+  if (!newest) return null;
   const { label, surface } = newest.actor;
   return (
     <div className={styles.activity}>
       <p>
         <Icon name={surface === "browser" ? "cursor" : "agent"} size={14} />
-        <strong dir="auto">{label}</strong> <bdi>{newest.summary}</bdi> <time dateTime={newest.at}>{ago(newest.at)}</time>
+        <strong dir="auto">{label}</strong> <bdi>{newest.summary}</bdi>{" "}
+        <time dateTime={newest.at} aria-live="off">
+          {ago(newest.at)}
+        </time>
       </p>
       {news.nodes.length > 0 && (
         <button
@@ -82,7 +93,7 @@ export function ActivityLine({ board, news, own }: { board: Board; news: News | 
       <button type="button" onClick={() => board.engine.undoNews(news)}>
         Undo
       </button>
-      <button type="button" aria-label="Hide this message" onClick={() => hide(news.key)}>
+      <button type="button" aria-label="Hide this message" onClick={hide}>
         <Icon name="close" size={14} />
       </button>
     </div>
