@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 
 import type { Page } from "playwright-core";
 
-import { node, openBoard, text, titled, until } from "./board.ts";
+import { inView, node, openBoard, text, titled, until } from "./board.ts";
 import { becomes, NOBODY, scene } from "./browser.ts";
 import { admin, apply, makeBoard, makeCanvas, runAction, stranger } from "./service.ts";
 
@@ -99,4 +99,36 @@ scene("what happens on the canvas is told in regions that were there before", as
   await apply(canvas, [{ type: "node.move", nodeId: target, position: { x: 400, y: 300 } }], agent.token);
   await page.getByRole("status").getByText("browser test").waitFor();
   assert.equal(await page.getByRole("status").count(), regions);
+});
+
+scene("the keyboard stays on its node out of view, and on the board when there is no node", async ({ page, expect }) => {
+  expect(NOBODY);
+  const { canvas, url } = await makeBoard("Kept", [text("Here", 0, 0), ...Array.from({ length: 60 }, (_, index) => text(`n${index}`, 0, 400 + index * 300))]);
+  await openBoard(page, url);
+  await page.getByRole("button", { name: "Outline" }).click();
+  await page.keyboard.press("1");
+  await page.getByRole("treeitem", { name: "Text Here" }).dblclick();
+  await node(page, "Here").focus();
+  const { x, y } = await inView(page);
+  await page.mouse.move(x, y);
+  for (let step = 0; step < 8; step += 1) await page.mouse.wheel(0, 3000);
+  await node(page, "n39").waitFor();
+  await becomes(async () => (await focused(page))?.startsWith("Text Here"), true, "its node is out of view");
+  await page.keyboard.press("ArrowDown");
+  await until(canvas, "it is moved", (graph) => titled(graph, "Here")?.position.y === 8);
+  await page.keyboard.press("0");
+  await becomes(() => page.locator(".react-flow__node").count(), 0);
+  await becomes(() => focused(page), "Board", "from far away");
+  await page.keyboard.press("Control+k");
+  await page.keyboard.type("n20");
+  await page.keyboard.press("Enter");
+  await becomes(async () => (await focused(page))?.startsWith("Text n20"), true, "the palette gives the keyboard to a node");
+  await page.keyboard.press("Delete");
+  await until(canvas, "it is deleted", (graph) => titled(graph, "n20") === undefined);
+  await becomes(() => focused(page), "Board", "the node is deleted");
+  await page.getByRole("tree").focus();
+  await page.keyboard.press("End");
+  await page.keyboard.press("Delete");
+  await until(canvas, "the last is deleted", (graph) => titled(graph, "n59") === undefined);
+  await becomes(() => focused(page), "Outline of the canvas");
 });

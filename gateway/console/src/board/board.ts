@@ -265,7 +265,6 @@ export class Board {
     if (nodes.length === 0) return;
     this.engine.perform(`Delete ${count(nodes.length, "node")}`, removed(this.graph, nodes.map(({ id }) => id)));
     this.select([]);
-    this.surface?.focus();
   }
 
   move(ids: Iterable<string>, by: Point): void {

@@ -24,6 +24,8 @@ const MARGIN = 240;
 const COVERED = { left: 76, top: 20, right: 0, bottom: 0 };
 /** The length of the view's animation. */
 const DURATION = 220;
+/** How long a node that gets the keyboard may take to be rendered, in milliseconds. */
+const PATIENCE = 1000;
 /** How long after its last step the view is at rest, in milliseconds. */
 const REST = 120;
 
@@ -69,6 +71,7 @@ export class Camera implements Surface {
   #pointer: Point | undefined;
   #rest: ReturnType<typeof setTimeout> | undefined;
   #isZooming = false;
+  #focusing = 0;
   #listeners = new Set<() => void>();
 
   constructor(canvas: string, board: Board, frame: HTMLElement) {
@@ -218,13 +221,18 @@ export class Camera implements Surface {
   }
 
   focus(id?: string): void {
-    // The node may have to be rendered first.
-    requestAnimationFrame(() => {
-      // A text that is edited now keeps the keyboard.
-      if (this.#board.getUi().editing) return;
+    let before: Element | null | undefined;
+    const end = performance.now() + PATIENCE;
+    const attempt = () => {
+      before ??= document.activeElement;
+      // A text that is edited now keeps the keyboard, and so does what a person has gone to since.
+      if (this.#board.getUi().editing || (document.activeElement !== before && document.activeElement !== document.body)) return;
       const node = id === undefined ? null : this.#frame.querySelector<HTMLElement>(`.react-flow__node[data-id="${CSS.escape(id)}"]`);
-      (node ?? this.#frame.querySelector<HTMLElement>(".react-flow"))?.focus({ preventScroll: true });
-    });
+      if (!node && id !== undefined && performance.now() < end) this.#focusing = requestAnimationFrame(attempt);
+      else (node ?? this.#frame.querySelector<HTMLElement>(".react-flow"))?.focus({ preventScroll: true });
+    };
+    cancelAnimationFrame(this.#focusing);
+    this.#focusing = requestAnimationFrame(attempt);
   }
 
   focused(): string | undefined {

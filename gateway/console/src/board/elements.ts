@@ -20,14 +20,18 @@ export class Elements {
   #nodes: Known<BoardNode> = new Map();
   #edges: Known<BoardEdge> = new Map();
 
-  /** The nodes in view, with those that are edited or moved, and those at the other ends of lines. From far away, what is edited alone. */
-  nodes(graph: Graph, inView: Node[], ui: State): BoardNode[] {
+  /**
+   * The nodes in view, with those that are edited or moved, the one that has the keyboard, and those at the other ends of lines. From far
+   * away, none is in view, and what is edited is alone.
+   */
+  nodes(graph: Graph, inView: Node[], ui: State, focused: string | undefined): BoardNode[] {
     const shown = new Map(inView.map((node) => [node.id, node]));
     const add = (id: string | undefined) => {
       const node = id === undefined ? undefined : graph.nodes.get(id);
       if (node) shown.set(node.id, node);
     };
     add(ui.editing?.id);
+    add(focused);
     for (const id of ui.drag?.ids ?? []) if (shown.size < MOST_RENDERED) add(id);
     for (const { id } of inView) {
       for (const { from, to } of linksAt(graph, id)) if (shown.size < 2 * MOST_RENDERED) for (const end of [from, to]) add(end.id);

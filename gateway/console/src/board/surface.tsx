@@ -4,7 +4,7 @@
  */
 import { type NodeChange, type OnConnectEnd, ReactFlow, ReactFlowProvider, useReactFlow } from "@xyflow/react";
 import "@xyflow/react/dist/base.css";
-import { type KeyboardEvent, type MouseEvent, type PointerEvent, useDeferredValue, useEffect, useMemo, useState, useSyncExternalStore } from "react";
+import { type KeyboardEvent, type MouseEvent, type PointerEvent, useDeferredValue, useEffect, useLayoutEffect, useMemo, useState, useSyncExternalStore } from "react";
 import { type Graph, isSection } from "../sync/graph.ts";
 import type { Box, Point } from "../view.ts";
 import type { Board, Ui } from "./board.ts";
@@ -80,13 +80,25 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
   const index = useMemo(() => new SpatialIndex(graph.nodes.values()), [graph.nodes]);
   const inView = useMemo(() => (seen.isFar ? [] : index.in(seen.box)), [index, seen]);
   const isOverview = seen.isFar || inView.length > MOST_RENDERED;
-  const wanted = useMemo(() => (elements.nodes(graph, isOverview ? [] : inView, isOverview ? { ...ui, drag: undefined } : ui)), [elements, graph, inView, isOverview, ui]);
+  const [focused, setFocused] = useState<string>();
+  const wanted = useMemo(
+    () => (isOverview ? elements.nodes(graph, [], { ...ui, drag: undefined }, undefined) : elements.nodes(graph, inView, ui, focused)),
+    [elements, graph, inView, isOverview, ui, focused],
+  );
   const rendered = useGradually(wanted);
   const nodes = useMemo(() => wanted.filter(({ id }) => rendered.has(id)), [wanted, rendered]);
   const edges = useMemo(() => elements.edges(graph, nodes, ui.link), [elements, graph, nodes, ui.link]);
   const isHand = ui.tool === "hand";
   const { selection, drag } = ui;
   const scene = useMemo(() => ({ graph, index, rendered, selection, drag }), [graph, index, rendered, selection, drag]);
+
+  // The node that has the keyboard stays when it leaves the view. When it goes, because it is deleted or far away, the board has the keyboard.
+  const isFocusLost = focused !== undefined && !wanted.some(({ id }) => id === focused);
+  useLayoutEffect(() => {
+    if (!isFocusLost) return;
+    setFocused(undefined);
+    if (document.activeElement === document.body || camera.focused() !== undefined) camera.focus();
+  }, [camera, isFocusLost]);
 
   useEffect(() => camera.connect((view, duration) => void setViewport(view, { duration })), [camera, setViewport]);
 
@@ -234,11 +246,13 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
         onPointerLeave={() => camera.point(undefined)}
         onDoubleClick={doubleClick}
         onFocus={({ target }) => {
+          setFocused(camera.focused());
           const id = target.matches(":focus-visible") ? target.getAttribute("data-id") : null;
           if (id === null || board.keepsSelection || board.getUi().selection.has(id)) return;
           if (target.matches(".react-flow__edge")) board.selectLink(id);
           else if (target.matches(".react-flow__node")) board.select([id]);
         }}
+        onBlur={({ relatedTarget }) => relatedTarget && setFocused(undefined)}
         onKeyDown={typeOnEdge}
       />
       <Minimap camera={camera} graph={graph} index={index} />
