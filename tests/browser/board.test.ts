@@ -263,6 +263,52 @@ scene("pictures are uploaded by drop, paste and picker", async ({ page, expect, 
   await until(canvas, "an upload is undone", ({ nodes }) => nodes.length === 9);
 });
 
+scene("a picture that is dropped on an empty slot takes its place", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY);
+  const slot = { title: "Hero", type: "image", position: { x: 100, y: 100 }, width: 300, height: 200, metadata: { sectionId: "Frame" } };
+  const frame = { type: "sticky", title: "Frame", position: { x: 0, y: 0 }, width: 700, height: 420, metadata: { section: true } };
+  const film = { title: "Film", type: "video", position: { x: 800, y: 0 }, width: 320, height: 240 };
+  const { canvas, ids, url } = await makeBoard("Slots", [frame, slot, film, text("Brief", 0, 600)]);
+  await apply(canvas, [
+    { type: "connection.create", fromNodeId: ids["Hero"], toNodeId: ids["Film"], purpose: "first-frame" },
+    { type: "connection.create", fromNodeId: ids["Brief"], toNodeId: ids["Hero"], purpose: "reference" },
+  ]);
+  // The upload changes the canvas before the picture gets its place.
+  expect(`409 POST ${path(canvas, "/operations")}`);
+  await openBoard(page, url);
+  const { x, y } = await middle(node(page, "Hero"));
+  const over = (kind: "dragenter" | "drop") =>
+    page.evaluate(
+      ({ kind, x, y, bytes }) => {
+        const dataTransfer = new DataTransfer();
+        dataTransfer.items.add(new File([new Uint8Array(bytes)], "harbor.png", { type: "image/png" }));
+        document.elementFromPoint(x, y)?.dispatchEvent(new DragEvent(kind, { dataTransfer, bubbles: true, cancelable: true, clientX: x, clientY: y }));
+      },
+      { kind, x, y, bytes: [...png(120, 80)] },
+    );
+  await over("dragenter");
+  await page.getByText("Drop to fill it").waitFor();
+  await isAccessible();
+  const before = await read(canvas);
+  await over("drop");
+  const after = await until(canvas, "the slot is filled", (graph) => titled(graph, "Hero")?.asset !== undefined);
+  const { position, width, height, metadata } = titled(after, "Hero") ?? assert.fail();
+  assert.deepEqual({ position, width, height, sectionId: metadata.sectionId }, { position: { x: 100, y: 100 }, width: 300, height: 200, sectionId: ids["Frame"] });
+  const ends = ({ connections }: Graph, hero: string | undefined) =>
+    connections.map(({ fromNodeId, toNodeId, purpose }) => [fromNodeId === hero, toNodeId === hero, purpose]).toSorted();
+  assert.deepEqual(ends(after, titled(after, "Hero")?.id), ends(before, ids["Hero"]));
+  assert.equal(after.nodes.length, 4);
+  assert.equal(after.batches.length, before.batches.length + 1);
+  await page.locator("img").waitFor();
+  await page.keyboard.press("Control+z");
+  const undone = await until(canvas, "the slot is back", (graph) => graph.nodes.some(({ id, asset }) => id === ids["Hero"] && asset === undefined));
+  assert.deepEqual([undone.nodes.length, ends(undone, ids["Hero"])], [4, ends(before, ids["Hero"])]);
+  // The keyboard has no place to drop a picture: the selected slot takes it.
+  await node(page, "Hero").click();
+  await page.getByLabel("Pictures to upload").setInputFiles({ name: "picked.png", mimeType: "image/png", buffer: Buffer.from(png(90, 60)) });
+  await until(canvas, "the slot is filled again", (graph) => graph.nodes.length === 4 && titled(graph, "Hero")?.asset !== undefined);
+});
+
 scene("everything is done by keyboard, with the outline and the palette", async ({ page, expect, isAccessible }) => {
   expect(NOBODY);
   const { canvas, ids, url } = await makeBoard("Keys", [text("First", 0, 0), text("Second", 400, 0), text("Third", 800, 0)]);

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { applied } from "../sync/change.ts";
-import { type Graph, graphOf, type Node } from "../sync/graph.ts";
-import { choices, connectionOf, duplicated, enclosed, ended, freePlaces, moved, newNode, removed, resized, sectioned } from "./gestures.ts";
+import { applied, applyTo, inverseOf, judge } from "../sync/change.ts";
+import { Draft, type Graph, graphOf, type Node } from "../sync/graph.ts";
+import { choices, connectionOf, duplicated, enclosed, ended, filled, freePlaces, isEmptySlot, moved, newNode, removed, resized, sectioned } from "./gestures.ts";
 import { around, boxOf, SpatialIndex, touches } from "./spatial.ts";
 
 const EMPTY = graphOf({ title: "", nodes: [], connections: [] });
@@ -102,6 +102,44 @@ test("free places are near, and no other node is there", () => {
   for (const place of freePlaces(before, b)) if (places.push(place) === 20) break;
   assert(places.every((place) => others.every((other) => !touches(other, { ...boxOf(b), ...place }))));
   assert(places[0] && Math.hypot(places[0].x - 40, places[0].y - 40) < 400);
+});
+
+test("a picture takes the place of an empty slot, and an undo gives it back", () => {
+  const slot = { ...of("image", "slot"), title: "Hero", position: { x: 40, y: 50 }, width: 300, height: 200, metadata: { sectionId: "s", zIndex: 3 } };
+  const picture = { ...of("image", "p"), title: "harbor.png", asset: "asset:p" };
+  const others = [section("s", 0, 0, 900, 900), of("video", "v"), of("text", "t")];
+  const links = [connectionOf("c1", "t", "slot", "reference"), connectionOf("c2", "slot", "v", "first-frame")];
+  const before = applied(graph(slot, ...others), links.map((connection) => ({ do: "connect", connection })));
+  for (const start of [before, applied(before, [{ do: "create", node: picture }])]) {
+    const draft = new Draft(start);
+    const done = filled(start, slot, picture, newId).flatMap((change) => {
+      const { change: left, dropped } = judge(draft, change, "rebase");
+      assert.equal(dropped, undefined);
+      if (left) applyTo(draft, left);
+      return left ?? [];
+    });
+    const after = draft.graph;
+    assert.equal(after.nodes.has("slot"), false);
+    const { id, handle, asset, ...place } = after.nodes.get("p") as Node;
+    assert.deepEqual(place, { type: "image", title: "Hero", position: { x: 40, y: 50 }, width: 300, height: 200, metadata: { sectionId: "s", zIndex: 3 } });
+    assert.equal(asset, "asset:p");
+    const ends = [...after.connections.values()].map(({ fromNodeId, toNodeId, purpose }) => [fromNodeId, toNodeId, purpose]);
+    assert.deepEqual(ends, [["t", "p", "reference"], ["p", "v", "first-frame"]]);
+    const undone = applied(after, inverseOf(done));
+    assert.deepEqual(undone.nodes.get("slot"), slot);
+    assert.deepEqual(undone.nodes.get("p"), start.nodes.get("p"));
+    assert.deepEqual([...undone.connections.keys()].toSorted(), ["c1", "c2"]);
+  }
+});
+
+test("only an empty image without work under way is filled", () => {
+  const image = of("image", "i");
+  assert(isEmptySlot(image));
+  assert(isEmptySlot({ ...image, ...job("failed") }));
+  assert(!isEmptySlot({ ...image, ...job("running") }));
+  assert(!isEmptySlot({ ...image, asset: "asset:a" }));
+  assert(!isEmptySlot({ ...image, metadata: { recipe: { role: "input" } } } as Node), "an instance of a Recipe knows its slots");
+  assert(!isEmptySlot(of("video", "v")));
 });
 
 test("the end of work is told once, and the ends of much work are counted", () => {

@@ -10,7 +10,9 @@ import {
   choices,
   connectionOf,
   duplicated,
+  filled,
   freeSpot,
+  isEmptySlot,
   type Kind,
   moved,
   newNode,
@@ -21,7 +23,7 @@ import {
   sizeOf,
 } from "./gestures.ts";
 import type { Draft } from "./making.ts";
-import { boxOf, middleOf } from "./spatial.ts";
+import { boxOf, middleOf, SpatialIndex } from "./spatial.ts";
 
 /** The surface on which the board is drawn. */
 export interface Surface {
@@ -222,14 +224,23 @@ export class Board {
     return id;
   }
 
-  /** Shows an asset in a new node, whose middle is at `point` or where there is room. */
+  /** The empty slot that a picture fills: the one at `point`, or without a point the one that is selected alone. */
+  slotFor(point?: Point): Node | undefined {
+    const [selected, ...others] = this.selected;
+    const node = point ? new SpatialIndex(this.graph.nodes.values()).at(point) : others.length === 0 ? selected : undefined;
+    return node && isEmptySlot(node) ? node : undefined;
+  }
+
+  /** Shows an asset in an empty slot, or in a new node, whose middle is at `point` or where there is room. */
   place(asset: Placed, point?: Point): void {
     this.settle();
     const id = this.newId();
+    const slot = this.slotFor(point);
     const title = asset.name.slice(0, MOST_TITLE);
     const size = nodeSizeOf(asset, title);
     const at = point ?? freeSpot(this.graph, size, this.surface?.middle() ?? { x: 0, y: 0 });
-    this.engine.perform(`Add ${title}`, [{ do: "create", node: newNode(this.graph, "image", id, at, { title, asset: asset.handle, ...size }) }]);
+    const node = newNode(this.graph, "image", id, at, { title, asset: asset.handle, ...size });
+    this.engine.perform(`Add ${title}`, slot ? filled(this.graph, slot, node, this.newId) : [{ do: "create", node }]);
     this.select([id]);
   }
 

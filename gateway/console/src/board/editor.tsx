@@ -122,8 +122,9 @@ export function Editor({ handle, role, review, error, live, shown, reload, signe
     return () => clearTimeout(timer);
   }, [isOpen]);
 
-  function addFiles(files: File[], point = board.surface?.middle() ?? { x: 0, y: 0 }) {
-    const refused = uploads.addAt(files, point);
+  /** Uploads files that were dropped on the slot at `point`, or pasted or chosen for the selected one. */
+  function addFiles(files: File[], point = board.surface?.middle() ?? { x: 0, y: 0 }, isDropped = false) {
+    const refused = uploads.addAt(files, point, board.slotFor(isDropped ? point : undefined)?.id);
     if (refused.length > 0) board.tell(refusalOf(refused));
   }
 
@@ -197,7 +198,7 @@ export function Editor({ handle, role, review, error, live, shown, reload, signe
               const point = board.surface?.toPlane({ x: event.clientX, y: event.clientY });
               const asset = draggedAsset(event.dataTransfer.getData(ASSET));
               if (asset) board.place(asset, point);
-              else addFiles([...event.dataTransfer.files], point);
+              else addFiles([...event.dataTransfer.files], point, true);
             }}
           >
             {graph ? (

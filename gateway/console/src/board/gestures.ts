@@ -1,8 +1,9 @@
 /** What gestures change: pure functions from a graph to changes of it. */
 import { type Change, nameOf, remove, update } from "../sync/change.ts";
-import { type Connection, type Graph, isSection, type Node, type Purpose, type Role } from "../sync/graph.ts";
+import { type Connection, type Graph, isSection, type Node, type Purpose, type Role, valueOf, withFields } from "../sync/graph.ts";
 import type { Box, Point, Size } from "../view.ts";
 import { isOver } from "../work.ts";
+import { linksAt } from "./links.ts";
 import { around, boxOf, encloses, middleOf, touches } from "./spatial.ts";
 
 export type Kind = "image" | "video" | "text" | "sticky" | "section";
@@ -147,6 +148,28 @@ export function sectioned(graph: Graph, ids: Iterable<string>, id: string, point
 /** The nodes that a selection rectangle takes: Sections only if they are inside as a whole. */
 export const enclosed = (nodes: Node[], box: Box): string[] =>
   nodes.filter((node) => (isSection(node) ? encloses(box, boxOf(node)) : touches(box, boxOf(node)))).map(({ id }) => id);
+
+/** Whether a picture can take the place of a node. The slots of a Recipe stay: its instance knows them by their ids. */
+export const isEmptySlot = ({ type, asset, metadata: { job, recipe } }: Node): boolean =>
+  type === "image" && asset === undefined && !recipe && (!job || isOver(job.status));
+
+/**
+ * Puts a picture, a node of the canvas or a new one, in the place of an empty slot: with its box, title, Section and connections. The
+ * slot is deleted, because the service gives no picture to a node that exists; before the connections are made, because a video has one
+ * first frame.
+ */
+export function filled(graph: Graph, slot: Node, picture: Node, newId: NewId): Change[] {
+  const fields = ["position", "width", "height", "title", "metadata.sectionId", "metadata.zIndex"];
+  const set = Object.fromEntries(fields.map((field) => [field, valueOf(slot, field)]));
+  const at = (id: string) => (id === slot.id ? picture.id : id);
+  return [
+    graph.nodes.has(picture.id) ? update("node", picture, set) : { do: "create", node: withFields(picture, set) },
+    remove(slot),
+    ...linksAt(graph, slot.id).map(
+      ({ connection: { fromNodeId, toNodeId, purpose, role } }): Change => ({ do: "connect", connection: connectionOf(newId(), at(fromNodeId), at(toNodeId), purpose, role) }),
+    ),
+  ];
+}
 
 // Connections
 

@@ -1,10 +1,11 @@
 /** The nodes of the board, as React Flow renders them. */
 import { Handle, type Node as FlowNode, type NodeProps, NodeResizer, Position } from "@xyflow/react";
-import { memo, type ReactNode, useContext } from "react";
+import { memo, type ReactNode, useContext, useState } from "react";
 import { isSection, type Node } from "../sync/graph.ts";
 import { Icon } from "../ui/parts.tsx";
 import { DetailContext, useBoard } from "./context.ts";
 import { filmOf } from "./films.ts";
+import { isEmptySlot } from "./gestures.ts";
 import styles from "./nodes.module.css";
 import { usePicture } from "./pictures.ts";
 import { TextField } from "./text.tsx";
@@ -72,13 +73,22 @@ const ENDED = new Set(["failed", "canceled", "expired"]);
 
 /** What fills a picture's place while there is no picture. */
 function Slot({ node, icon }: { node: Node; icon: "picture" | "film" }) {
+  const [isTarget, setIsTarget] = useState(false);
+  const isOpen = isEmptySlot(node);
   const status = node.metadata.job?.status ?? "";
   const label = LABELS[status];
   const isWorking = label !== undefined && !ENDED.has(status);
   return (
-    <div className={styles.slot} data-status={label === undefined ? undefined : isWorking ? "working" : status}>
+    <div
+      className={styles.slot}
+      data-status={label === undefined ? undefined : isWorking ? "working" : status}
+      data-target={(isTarget && isOpen) || undefined}
+      onDragEnter={() => setIsTarget(true)}
+      onDragLeave={() => setIsTarget(false)}
+      onDrop={() => setIsTarget(false)}
+    >
       {isWorking ? <span className={styles.spinner} /> : <Icon name={status === "failed" ? "finding" : icon} size={28} />}
-      <span>{label ?? (icon === "film" ? "Empty video" : "Empty slot")}</span>
+      <span>{isTarget && isOpen ? "Drop to fill it" : (label ?? (icon === "film" ? "Empty video" : "Empty slot"))}</span>
       {node.metadata.prompt && (
         <span className={styles.prompt} dir="auto">
           {node.metadata.prompt}
