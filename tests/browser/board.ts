@@ -10,6 +10,8 @@ import { isLive, signIn } from "./steps.ts";
 export const ROOT = "/console/api/canvas-agent/v1";
 export const path = (canvas: Canvas, of: string) => `${ROOT}/canvases/${encodeURIComponent(canvas.handle)}${of}`;
 export const node = (page: Page, title: string) => page.locator(`.react-flow__node[aria-label*="${title}"]`).first();
+/** What a screen reader adds to the name of a node. */
+export const description = (node: Locator) => node.evaluate((node) => document.getElementById(node.getAttribute("aria-describedby") ?? "")?.textContent);
 export const saved = (page: Page) => page.locator('[data-save="saved"]').waitFor();
 export const titled = (graph: Graph, title: string) => graph.nodes.find((node) => node.title === title);
 

@@ -3,9 +3,9 @@ import assert from "node:assert/strict";
 
 import type { Page } from "playwright-core";
 
-import { inView, node, openBoard, text, titled, until } from "./board.ts";
+import { description, inView, node, openBoard, text, titled, until } from "./board.ts";
 import { becomes, NOBODY, scene } from "./browser.ts";
-import { admin, apply, makeBoard, makeCanvas, runAction, stranger } from "./service.ts";
+import { admin, apply, makeBoard, makeCanvas, read, runAction, send, stranger } from "./service.ts";
 
 const selected = (page: Page) => page.locator(".react-flow__node.selected").evaluateAll((nodes) => nodes.map((node) => /\w+, /.exec(`${node.getAttribute("aria-label")}, `)?.[0].slice(0, -2)).toSorted());
 const focused = (page: Page) => page.evaluate(() => document.activeElement?.getAttribute("aria-label"));
@@ -131,4 +131,22 @@ scene("the keyboard stays on its node out of view, and on the board when there i
   await page.keyboard.press("Delete");
   await until(canvas, "the last is deleted", (graph) => titled(graph, "n59") === undefined);
   await becomes(() => focused(page), "Outline of the canvas");
+});
+
+scene("a picture that failed says why, in its node and to a screen reader", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY);
+  const { canvas, target, url } = await makeCanvas("Refused");
+  const { models } = await send<{ models: { handle: string; provider: string; capabilities: string[] }[] }>("GET", "/models?limit=100");
+  const model = models.find(({ provider, capabilities }) => provider === "openai" && capabilities.includes("image.generate"))?.handle;
+  await apply(canvas, [{ type: "node.create", node: { type: "video", title: "Later", position: { x: 400, y: 500 } } }]);
+  await openBoard(page, url);
+  const { revision } = await read(canvas);
+  const start = { canvasId: canvas.id, baseRevision: revision, idempotencyKey: crypto.randomUUID(), targetNodeIds: [target], prompt: "a boat [[sim:content]]", model };
+  await send("POST", "/images/generate", start);
+  const failed = node(page, "Image Result, failed");
+  await failed.getByText("The provider refused the request.").waitFor();
+  assert.equal(await description(failed), "The provider refused the request.");
+  await node(page, "Video Later, empty").waitFor();
+  await page.getByRole("status").getByText("“Result”: failed.").waitFor();
+  await isAccessible();
 });

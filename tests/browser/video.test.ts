@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 
 import type { Page } from "playwright-core";
 
-import { middle, node, openBoard, ROOT, saved, text, titled, until } from "./board.ts";
+import { description, middle, node, openBoard, ROOT, saved, text, titled, until } from "./board.ts";
 import { becomes, NOBODY, scene } from "./browser.ts";
 import { admin, apply, BASE_URL, makeBoard, png, read, send, stranger, TOKEN } from "./service.ts";
 
@@ -108,6 +108,7 @@ scene("a video is made into the slot that is selected, by keyboard alone, and ca
   await page.getByRole("dialog", { name: "Cancel video?" }).getByRole("button", { name: "Cancel it" }).press("Enter");
   await inspect.getByText("Animatic: canceled").waitFor();
   await node(page, "Waves").getByText("Canceled").waitFor();
+  await page.getByRole("status").getByText("“Waves”: canceled.").waitFor();
   const { nodes } = await read(canvas);
   assert.equal(nodes.length, 1);
 });
@@ -127,6 +128,7 @@ scene("a video that fails says why, and a refused start leaves nothing", async (
   await make.getByRole("button", { name: "Make · 1 credit" }).click();
   const film = node(page, "a boat");
   await film.getByText("A picture that the work needs is gone or cannot be read.").waitFor();
+  assert.equal(await description(film), "A picture that the work needs is gone or cannot be read.");
   await page.keyboard.press("Escape");
   await page.getByRole("button", { name: "Inspect", exact: true }).click();
   await panel(page, "Inspect").getByText("Upload it again, or choose another one. The same start would fail in the same way.").waitFor();

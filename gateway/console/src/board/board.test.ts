@@ -3,7 +3,8 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { applied, applyTo, inverseOf, judge } from "../sync/change.ts";
 import { Draft, type Graph, graphOf, type Node } from "../sync/graph.ts";
-import { choices, connectionOf, duplicated, enclosed, ended, filled, freePlaces, isEmptySlot, moved, newNode, removed, resized, sectioned } from "./gestures.ts";
+import { customWith } from "./films.ts";
+import { choices, connectionOf, described, duplicated, enclosed, ended, filled, freePlaces, isEmptySlot, moved, newNode, removed, resized, sectioned } from "./gestures.ts";
 import { around, boxOf, SpatialIndex, touches } from "./spatial.ts";
 
 const EMPTY = graphOf({ title: "", nodes: [], connections: [] });
@@ -18,6 +19,7 @@ const section = (id: string, x: number, y: number, width: number, height: number
 
 const of = (type: Node["type"], id: string): Node => ({ ...node(id, 0, 0), type });
 const job = (status: string, run = "run:1") => ({ metadata: { job: { run, status, operation: "generate" } } }) as Partial<Node>;
+const told = (node: Node) => described(graph(node), node);
 
 let made = 0;
 const newId = () => `new${(made += 1)}`;
@@ -140,6 +142,16 @@ test("only an empty image without work under way is filled", () => {
   assert(!isEmptySlot({ ...image, asset: "asset:a" }));
   assert(!isEmptySlot({ ...image, metadata: { recipe: { role: "input" } } } as Node), "an instance of a Recipe knows its slots");
   assert(!isEmptySlot(of("video", "v")));
+});
+
+test("the state of a node is told in words", () => {
+  assert.equal(told(of("image", "i")), "Image Text, empty");
+  assert.equal(told(of("video", "v")), "Video Text, empty");
+  assert.equal(told({ ...of("image", "i"), ...job("finalizing") }), "Image Text, finishing");
+  assert.equal(told({ ...of("video", "v"), ...job("failed") }), "Video Text, failed");
+  assert.equal(told({ ...of("image", "i"), asset: "asset:a", ...job("succeeded") }), "Image Text");
+  const film = customWith(undefined, { job: "job:0198c5b0-3c1d-7a42-b0fe-91c2d3e4f506", by: "u" });
+  assert.equal(told({ ...of("video", "v"), metadata: { custom: film } } as Node), "Video Text", "its film says more");
 });
 
 test("the end of work is told once, and the ends of much work are counted", () => {

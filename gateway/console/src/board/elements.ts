@@ -3,7 +3,7 @@ import { MarkerType, Position } from "@xyflow/react";
 import { type Connection, type Graph, isSection, type Node } from "../sync/graph.ts";
 import type { Ui } from "./board.ts";
 import type { BoardEdge } from "./edges.tsx";
-import { described, useOf } from "./gestures.ts";
+import { described, stateId, useOf } from "./gestures.ts";
 import { linksAt } from "./links.ts";
 import { type BoardNode, typeOf } from "./nodes.tsx";
 import { boxOf } from "./spatial.ts";
@@ -83,6 +83,7 @@ export class Elements {
         selected: isSelected,
         zIndex: isFrame ? 0 : 1000 + z,
         ariaLabel: label,
+        ...((node.type === "image" || node.type === "video") && node.asset === undefined && { domAttributes: { "aria-describedby": stateId(node.id) } }),
         data: { node, editing, isResizable },
         // Known sizes and places: nothing is measured.
         handles: [

@@ -2,7 +2,8 @@
 import { type Change, nameOf, remove, update } from "../sync/change.ts";
 import { type Connection, type Graph, isSection, type Node, type Purpose, type Role, valueOf, withFields } from "../sync/graph.ts";
 import type { Box, Point, Size } from "../view.ts";
-import { isOver } from "../work.ts";
+import { isOver, statusOf } from "../work.ts";
+import { filmOf } from "./films.ts";
 import { linksAt } from "./links.ts";
 import { around, boxOf, encloses, middleOf, touches } from "./spatial.ts";
 
@@ -233,28 +234,35 @@ export const kindOf = (node: Node): string => (isSection(node) ? "Section" : nod
 const MOST_TOLD = 3;
 const ENDS: Record<string, string> = { succeeded: "ready", failed: "failed", canceled: "canceled", expired: "expired" };
 
+/** How work at a node ended, as a sentence. */
+export const endOf = (node: Node, status: string): string => `${nameOf(node)}: ${ENDS[status] ?? status}.`;
+
 /** Sentences on the work that has ended between two graphs of a canvas. */
 export function ended(before: Graph, after: Graph): string[] {
   const told = [...after.nodes.values()].flatMap((node) => {
     const [was, { job }] = [before.nodes.get(node.id), node.metadata];
     const isNew = was && was !== node && job && isOver(job.status) && (was.metadata.job?.run !== job.run || !isOver(was.metadata.job.status));
-    return isNew ? { name: nameOf(node), end: ENDS[job.status] ?? job.status } : [];
+    return isNew ? { node, status: job.status } : [];
   });
-  if (told.length <= MOST_TOLD) return told.map(({ name, end }) => `${name}: ${end}.`);
-  const ends = [...new Set(told.map(({ end }) => end))];
-  return [`Nodes: ${ends.map((end) => `${told.filter((one) => one.end === end).length} ${end}`).join(", ")}.`];
+  if (told.length <= MOST_TOLD) return told.map(({ node, status }) => endOf(node, status));
+  const statuses = [...new Set(told.map(({ status }) => status))];
+  return [`Nodes: ${statuses.map((status) => `${told.filter((one) => one.status === status).length} ${ENDS[status] ?? status}`).join(", ")}.`];
 }
+
+/** The id of the element that says more of a node's state than the graph tells: how far a film is, why work failed. */
+export const stateId = (node: string): string => `state-${node}`;
 
 /** What a screen reader says of a node. */
 export function described(graph: Graph, node: Node): string {
   const { content, sectionId, job, createdBy } = node.metadata;
   const home = sectionId === undefined ? undefined : graph.nodes.get(sectionId);
   const kind = kindOf(node);
+  const isEmpty = node.type === "image" ? !node.asset : node.type === "video" && !filmOf(node);
   return [
     `${kind[0]?.toUpperCase()}${kind.slice(1)} ${node.title || "without a title"}`,
     content?.slice(0, 120),
-    node.type === "image" && !node.asset && !job ? "empty" : undefined,
-    job && job.status !== "succeeded" ? job.status : undefined,
+    isEmpty && !job ? "empty" : undefined,
+    job && job.status !== "succeeded" ? statusOf(job.status).toLowerCase() : undefined,
     home && `in Section ${home.title}`,
     createdBy === "agent" ? "made by an agent" : undefined,
   ]

@@ -13,6 +13,7 @@ import type { Node } from "../sync/graph.ts";
 import { Button, Failure, messageOf, Waiting } from "../ui/parts.tsx";
 import { filmUrl, isActive, nameOf, statusOf } from "../work.ts";
 import type { Board } from "./board.ts";
+import { useFailure } from "./failure.ts";
 import { priceOf } from "./fields.tsx";
 import { type Film as FilmOf, filmOf } from "./films.ts";
 import { ActionPreview, Comparison } from "./comparison.tsx";
@@ -174,8 +175,7 @@ function Colors({ board, nodes }: { board: Board; nodes: Node[] }) {
 function Work({ node }: { node: Node }) {
   const [isCanceling, setIsCanceling] = useState(false);
   const { job } = node.metadata;
-  const hasFailed = job?.status === "failed";
-  const { data } = useQuery({ queryKey: ["failure", job?.run], queryFn: ({ signal }) => api.failure(job?.run ?? "", signal), enabled: hasFailed });
+  const failure = useFailure(node);
   if (!job || job.status === "succeeded") return null;
   const run = { handle: job.run, kind: "image", operation: job.operation, creditCost: 0 };
   return (
@@ -186,7 +186,7 @@ function Work({ node }: { node: Node }) {
         </span>
         {isActive(job.status) && <Button onClick={() => setIsCanceling(true)}>Cancel</Button>}
       </p>
-      {hasFailed && data && <Reason failure={data} />}
+      {failure && <Reason failure={failure} />}
       {isCanceling && <CancelDialog run={run} hasTargets close={() => setIsCanceling(false)} canceled={() => {}} />}
     </section>
   );

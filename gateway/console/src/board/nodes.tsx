@@ -3,9 +3,11 @@ import { Handle, type Node as FlowNode, type NodeProps, NodeResizer, Position } 
 import { memo, type ReactNode, useContext, useState } from "react";
 import { isSection, type Node } from "../sync/graph.ts";
 import { Icon } from "../ui/parts.tsx";
+import { explained, isOver, statusOf } from "../work.ts";
 import { DetailContext, useBoard } from "./context.ts";
+import { useFailure } from "./failure.ts";
 import { filmOf } from "./films.ts";
-import { isEmptySlot } from "./gestures.ts";
+import { isEmptySlot, stateId } from "./gestures.ts";
 import styles from "./nodes.module.css";
 import { usePicture } from "./pictures.ts";
 import { TextField } from "./text.tsx";
@@ -59,36 +61,34 @@ function Caption({ node, isEditing }: { node: Node; isEditing: boolean }) {
   );
 }
 
-const LABELS: Record<string, string> = {
-  preparing: "Preparing",
-  queued: "Queued",
-  running: "Running",
-  finalizing: "Finishing",
-  canceling: "Canceling",
-  failed: "Failed",
-  canceled: "Canceled",
-  expired: "Expired",
-};
-const ENDED = new Set(["failed", "canceled", "expired"]);
+/** The status of work that is under way or has ended without a result. */
+const openStatus = ({ metadata: { job } }: Node): string | undefined => (job?.status === "succeeded" ? undefined : job?.status);
 
 /** What fills a picture's place while there is no picture. */
 function Slot({ node, icon }: { node: Node; icon: "picture" | "film" }) {
   const [isTarget, setIsTarget] = useState(false);
   const isOpen = isEmptySlot(node);
-  const status = node.metadata.job?.status ?? "";
-  const label = LABELS[status];
-  const isWorking = label !== undefined && !ENDED.has(status);
+  const failure = useFailure(node);
+  const reason = failure && explained(failure);
+  const status = openStatus(node);
+  const isWorking = status !== undefined && !isOver(status);
+  const label = status !== undefined ? statusOf(status) : icon === "film" ? "Empty video" : "Empty slot";
   return (
     <div
       className={styles.slot}
-      data-status={label === undefined ? undefined : isWorking ? "working" : status}
+      data-status={isWorking ? "working" : status}
       data-target={(isTarget && isOpen) || undefined}
       onDragEnter={() => setIsTarget(true)}
       onDragLeave={() => setIsTarget(false)}
       onDrop={() => setIsTarget(false)}
     >
       {isWorking ? <span className={styles.spinner} /> : <Icon name={status === "failed" ? "finding" : icon} size={28} />}
-      <span>{isTarget && isOpen ? "Drop to fill it" : (label ?? (icon === "film" ? "Empty video" : "Empty slot"))}</span>
+      <span>{isTarget && isOpen ? "Drop to fill it" : label}</span>
+      {reason && (
+        <span id={stateId(node.id)} className={styles.reason}>
+          {reason.happened}
+        </span>
+      )}
       {node.metadata.prompt && (
         <span className={styles.prompt} dir="auto">
           {node.metadata.prompt}
@@ -111,8 +111,8 @@ function Picture({ node }: { node: Node }) {
 }
 
 function Card({ node, editing, selected, isResizable, children }: { node: Node; editing: Props["data"]["editing"]; selected: boolean; isResizable: boolean; children: ReactNode }) {
-  const status = node.metadata.job?.status;
-  const isWorking = node.asset !== undefined && status !== undefined && LABELS[status] !== undefined && !ENDED.has(status);
+  const status = openStatus(node);
+  const isWorking = node.asset !== undefined && status !== undefined && !isOver(status);
   return (
     <div className={styles.card} data-kind={node.type} data-selected={selected || undefined}>
       {isResizable && <Resizer node={node} keepsRatio={node.asset !== undefined} />}
@@ -120,7 +120,7 @@ function Card({ node, editing, selected, isResizable, children }: { node: Node; 
       {isWorking && (
         <span className={styles.pill}>
           <span className={styles.spinner} />
-          {LABELS[status]}
+          {statusOf(status)}
         </span>
       )}
       <Caption node={node} isEditing={editing === "title"} />

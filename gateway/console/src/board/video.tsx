@@ -1,6 +1,6 @@
 /** A video node: its film, or what becomes of the job that makes it. */
 import { useQuery } from "@tanstack/react-query";
-import { useContext, useEffect, useRef, useState } from "react";
+import { useContext, useEffect, useEffectEvent, useRef, useState } from "react";
 import { flushSync } from "react-dom";
 import { Problem } from "../errors.ts";
 import { percent } from "../format.ts";
@@ -8,7 +8,9 @@ import { SessionContext } from "../session.ts";
 import type { Node } from "../sync/graph.ts";
 import { Icon, messageOf } from "../ui/parts.tsx";
 import { explained, filmUrl, isOver, statusOf, type VideoJob, work } from "../work.ts";
+import { useBoard } from "./context.ts";
 import { type Film, frameOf } from "./films.ts";
+import { endOf, stateId } from "./gestures.ts";
 import styles from "./video.module.css";
 
 /** How often a job that is under way is read, in milliseconds. */
@@ -41,12 +43,14 @@ export function useFilm(film: Film | undefined): FilmState | undefined {
 /** The film in its node on the board. */
 export function VideoArea({ node, film }: { node: Node; film: Film }) {
   const found = useFilm(film);
+  useEnd(node, found);
+  const id = stateId(node.id);
   if (!found || found.state === "loading") return <div className={styles.slot} />;
   if (found.state === "hidden") {
     return (
       <div className={styles.slot}>
         <Icon name="film" size={28} />
-        <span>{found.why}</span>
+        <span id={id}>{found.why}</span>
       </div>
     );
   }
@@ -57,7 +61,7 @@ export function VideoArea({ node, film }: { node: Node; film: Film }) {
       {found.state === "making" ? (
         <>
           <progress aria-label={`Progress of ${node.title || "the video"}`} max={100} {...(progress > 0 && { value: progress })} />
-          <span>
+          <span id={id}>
             {statusOf(status)}
             {progress > 0 && `, ${percent(progress / 100)}`}
           </span>
@@ -65,11 +69,23 @@ export function VideoArea({ node, film }: { node: Node; film: Film }) {
       ) : (
         <>
           <Icon name={status === "failed" ? "finding" : "film"} size={28} />
-          <span>{(failure && explained(failure)?.happened) ?? statusOf(status)}</span>
+          <span id={id}>{(failure && explained(failure)?.happened) ?? statusOf(status)}</span>
         </>
       )}
     </div>
   );
+}
+
+/** Says that a film which was being made is ready, or how its job ended. */
+function useEnd(node: Node, found: FilmState | undefined): void {
+  const board = useBoard();
+  const state = found?.state;
+  const before = useRef(state);
+  const tell = useEffectEvent(() => found && "job" in found && found.job && board.tell(endOf(node, found.job.status)));
+  useEffect(() => {
+    if (before.current === "making" && (state === "ready" || state === "ended")) tell();
+    before.current = state;
+  }, [state]);
 }
 
 /** The first frame, and the film once it is played: until then it costs no connection. */
