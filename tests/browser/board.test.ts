@@ -205,6 +205,30 @@ scene("an undo of a deletion brings back pictures, provenance and connections", 
   await page.locator("img").nth(2).waitFor();
 });
 
+scene("a deletion is told, and undone there", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY);
+  const { canvas, ids, url } = await makeBoard("Told", [text("One", 0, 0), text("Two", 400, 0)]);
+  await apply(canvas, [{ type: "connection.create", fromNodeId: ids["One"], toNodeId: ids["Two"] }]);
+  await openBoard(page, url);
+  await node(page, "One").click();
+  await page.keyboard.press("Delete");
+  const notices = page.getByRole("status").filter({ hasText: "is deleted." });
+  await notices.getByText("“One” is deleted.").waitFor();
+  await isAccessible();
+  await node(page, "Two").click();
+  await page.keyboard.press("Shift+ArrowDown");
+  await until(canvas, "another change", (graph) => titled(graph, "Two")?.position.y === 64 && graph.nodes.length === 1);
+  await notices.getByRole("button", { name: "Undo" }).press("Enter");
+  const after = await until(canvas, "it is back", ({ nodes, connections }) => nodes.length === 2 && connections.length === 1);
+  assert.equal(titled(after, "One")?.id, ids["One"]);
+  assert.equal(titled(after, "Two")?.position.y, 64, "what was done since stays");
+  await becomes(() => notices.count(), 0);
+  await page.keyboard.press("Control+a");
+  await page.keyboard.press("Delete");
+  await page.getByText("2 nodes are deleted.").waitFor();
+  await until(canvas, "both are deleted", ({ nodes }) => nodes.length === 0);
+});
+
 scene("fifty steps are undone and made again", async ({ page, expect }) => {
   expect(NOBODY);
   const { canvas, url } = await makeBoard("Fifty steps", [text("Walker", 0, 0)]);

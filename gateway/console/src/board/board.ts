@@ -1,7 +1,7 @@
 /** What a person does on the board: the selection, what is edited, and the gestures. It knows no React. */
 import type { Engine } from "../sync/engine.ts";
 import type { OpenConflict } from "../sync/types.ts";
-import { retitle, update } from "../sync/change.ts";
+import { nameOf, retitle, update } from "../sync/change.ts";
 import { type Fields, type Graph, graphOf, isSection, type Node } from "../sync/graph.ts";
 import { nodeSizeOf, type Placed } from "../assets.ts";
 import type { Box, Point } from "../view.ts";
@@ -24,6 +24,12 @@ import {
 } from "./gestures.ts";
 import type { Draft } from "./making.ts";
 import { boxOf, middleOf, SpatialIndex } from "./spatial.ts";
+
+/** What a person can do about a notice. */
+export interface Remedy {
+  label: string;
+  run: () => void;
+}
 
 /** The surface on which the board is drawn. */
 export interface Surface {
@@ -105,7 +111,7 @@ export class Board {
     draft: undefined,
   };
   #listeners = new Set<() => void>();
-  #notices = new Set<(text: string) => void>();
+  #notices = new Set<(text: string, remedy?: Remedy) => void>();
   #nudge: ReturnType<typeof setTimeout> | undefined;
 
   constructor(engine: Engine) {
@@ -117,14 +123,14 @@ export class Board {
     return () => void this.#listeners.delete(listener);
   };
 
-  /** Calls `listener` with each sentence that a person should read. */
-  readonly onNotice = (listener: (text: string) => void): (() => void) => {
+  /** Calls `listener` with each sentence that a person should read, and what can be done then. */
+  readonly onNotice = (listener: (text: string, remedy?: Remedy) => void): (() => void) => {
     this.#notices.add(listener);
     return () => void this.#notices.delete(listener);
   };
 
-  tell(text: string): void {
-    for (const listener of this.#notices) listener(text);
+  tell(text: string, remedy?: Remedy): void {
+    for (const listener of this.#notices) listener(text, remedy);
   }
 
   readonly getUi = (): Ui => this.#ui;
@@ -268,14 +274,20 @@ export class Board {
     const { link } = this.#ui;
     const connection = link === undefined ? undefined : this.graph.connections.get(link);
     if (connection) {
-      this.engine.perform("Delete a connection", [{ do: "disconnect", connection }]);
+      this.#deleted("The connection is deleted.", this.engine.perform("Delete a connection", [{ do: "disconnect", connection }]));
       this.set({ link: undefined });
       return;
     }
     const nodes = this.selected;
-    if (nodes.length === 0) return;
-    this.engine.perform(`Delete ${count(nodes.length, "node")}`, removed(this.graph, nodes.map(({ id }) => id)));
+    const [first, ...others] = nodes;
+    if (!first) return;
+    const step = this.engine.perform(`Delete ${count(nodes.length, "node")}`, removed(this.graph, nodes.map(({ id }) => id)));
+    this.#deleted(others.length === 0 ? `${nameOf(first)} is deleted.` : `${nodes.length} nodes are deleted.`, step);
     this.select([]);
+  }
+
+  #deleted(text: string, step: string | undefined): void {
+    if (step !== undefined) this.tell(text, { label: "Undo", run: () => this.undo(step) });
   }
 
   move(ids: Iterable<string>, by: Point): void {
@@ -326,9 +338,10 @@ export class Board {
     this.engine.perform("Rename the canvas", [retitle(this.graph, title)]);
   }
 
-  undo(): void {
+  /** Undoes the last step, or this one. */
+  undo(step?: string): void {
     this.settle();
-    this.engine.undo();
+    this.engine.undo(step);
   }
 
   redo(): void {

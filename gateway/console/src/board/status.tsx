@@ -4,7 +4,7 @@ import { ago, count } from "../format.ts";
 import { nameOf } from "../sync/change.ts";
 import type { News, OpenConflict, Snapshot } from "../sync/types.ts";
 import { Button, Icon, messageOf } from "../ui/parts.tsx";
-import type { Board } from "./board.ts";
+import type { Board, Remedy } from "./board.ts";
 import styles from "./status.module.css";
 import { SaveUnsent } from "./unsent.tsx";
 
@@ -135,26 +135,51 @@ function ConflictCard({ board, conflict }: { board: Board; conflict: OpenConflic
 /** How long a notice stays, in milliseconds. */
 const NOTICE = 8000;
 
-/** Sentences that the engine and the board say. They are read out, too. */
+interface Said {
+  key: number;
+  text: string;
+  remedy: Remedy | undefined;
+}
+
+const without = (key: number) => (notices: Said[]) => notices.filter((notice) => notice.key !== key);
+
+/** Sentences that the engine and the board say. They are read out, too. None goes while the pointer or the keyboard is on them. */
 export function Notices({ board }: { board: Board }): ReactNode {
-  const [notices, setNotices] = useState<{ key: number; text: string }[]>([]);
+  const [notices, setNotices] = useState<Said[]>([]);
+  const element = useRef<HTMLDivElement>(null);
   const serial = useRef(0);
   useEffect(() => {
-    const show = (text: string) => {
+    const end = (key: number) => {
+      if (element.current?.matches(":hover, :focus-within")) setTimeout(() => end(key), NOTICE);
+      else setNotices(without(key));
+    };
+    const show = (text: string, remedy?: Remedy) => {
       serial.current += 1;
       const key = serial.current;
-      setNotices((notices) => [...notices.slice(-2), { key, text }]);
-      setTimeout(() => setNotices((notices) => notices.filter((notice) => notice.key !== key)), NOTICE);
+      setNotices((notices) => [...notices.slice(-2), { key, text, remedy }]);
+      setTimeout(() => end(key), NOTICE);
     };
     const stop = [board.engine.onNotice(show), board.onNotice(show)];
     return () => stop.forEach((end) => end());
   }, [board]);
   return (
-    <div className={styles.notices} role="status" aria-live="polite">
-      {notices.map(({ key, text }) => (
-        <p key={key} dir="auto">
-          {text}
-        </p>
+    <div ref={element} className={styles.notices} role="status" aria-live="polite" aria-atomic="false">
+      {notices.map(({ key, text, remedy }) => (
+        <div key={key}>
+          <p dir="auto">{text}</p>
+          {remedy && (
+            <button
+              type="button"
+              onClick={() => {
+                remedy.run();
+                setNotices(without(key));
+                board.surface?.focus();
+              }}
+            >
+              {remedy.label}
+            </button>
+          )}
+        </div>
       ))}
     </div>
   );

@@ -236,6 +236,22 @@ test("undo gives way to what others did since, and redo repeats what was undone"
   assert.equal(service.graph.nodes.get(ana.engine.real(id))?.title, "Ben's");
 });
 
+test("a step is undone by its id, whatever was done since, and once", async () => {
+  const [service, ana] = await opened("ana");
+  const [id, other] = [ana.create(ana.note("Deleted")), ana.create(ana.note("Other"))];
+  await exchange(service, ana);
+  const step = ana.engine.perform("Delete", [remove(ana.graph.nodes.get(id) as Node)]);
+  ana.set(other, { position: { x: 9, y: 9 } });
+  ana.engine.undo(step);
+  assert(ana.graph.nodes.has(id));
+  assert.deepEqual(ana.value(other, "position"), { x: 9, y: 9 }, "what was done since stays");
+  ana.engine.undo(step);
+  assert.equal(ana.engine.getSnapshot().undo, "Change");
+  await ana.drain();
+  assert.deepEqual(ana.seen(), plain(service.graph));
+  assert.equal(ana.engine.perform("Nothing", []), undefined);
+});
+
 test("undo of a deletion brings back nodes, connections and members under their ids", async () => {
   const [service, ana] = await opened("ana");
   const section = ana.create(ana.note("Section", "", { section: true }));

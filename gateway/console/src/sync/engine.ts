@@ -128,28 +128,28 @@ export class Engine {
 
   // What a person does
 
-  /** Makes changes. `merge` joins them with the step before into one, if that has the same value. */
-  perform(label: string, changes: Change[], options: { merge?: string; undoToo?: Change[] } = {}): void {
+  /** Makes changes, and returns the id of their step. `merge` joins them with the step before into one, if that has the same value. */
+  perform(label: string, changes: Change[], options: { merge?: string; undoToo?: Change[] } = {}): string | undefined {
     const step: Step = { id: this.#env.newId(), label, changes: [], merge: options.merge };
     const done = this.#make(step, changes, "rebase");
-    if (done.length === 0 && !options.undoToo) return;
+    if (done.length === 0 && !options.undoToo) return undefined;
     step.changes = [...inverseOf(done), ...(options.undoToo ?? [])];
     const last = this.#undo.at(-1);
-    if (last && options.merge !== undefined && last.merge === options.merge && this.#redo.length === 0) {
-      last.changes = [...step.changes, ...last.changes];
-    } else {
-      this.#undo = [...this.#undo, step].slice(-MOST_STEPS);
-    }
+    const joined = options.merge !== undefined && last?.merge === options.merge && this.#redo.length === 0 ? last : undefined;
+    if (joined) joined.changes = [...step.changes, ...joined.changes];
+    else this.#undo = [...this.#undo, step].slice(-MOST_STEPS);
     this.#redo = [];
     this.#changed();
+    return (joined ?? step).id;
   }
 
-  undo(): void {
-    this.#step(this.#undo, this.#redo);
+  /** Undoes the last step, or the one with this id unless it was undone. */
+  undo(id = this.#undo.at(-1)?.id): void {
+    this.#step(this.#undo, this.#redo, id);
   }
 
   redo(): void {
-    this.#step(this.#redo, this.#undo);
+    this.#step(this.#redo, this.#undo, this.#redo.at(-1)?.id);
   }
 
   /** Undoes what others did, as far as it is still so. */
@@ -177,9 +177,10 @@ export class Engine {
     this.#changed();
   }
 
-  #step(from: Step[], to: Step[]): void {
-    const step = from.pop();
+  #step(from: Step[], to: Step[], id: string | undefined): void {
+    const step = from.find((one) => one.id === id);
     if (!step) return;
+    from.splice(from.indexOf(step), 1);
     const back: Step = { id: this.#env.newId(), label: step.label, changes: [], merge: undefined };
     back.changes = inverseOf(this.#make(back, step.changes, "undo"));
     if (back.changes.length > 0) to.push(back);
