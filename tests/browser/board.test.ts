@@ -380,7 +380,7 @@ scene("what is written on a board far away is text, and no command", async ({ pa
   await page.keyboard.press("t");
   await page.keyboard.type("Autumn");
   await page.getByLabel("Text of Text").waitFor();
-  assert((await box(page.getByLabel("Text of Text"))).width > 100, "it is legible");
+  assert((await box(page.getByLabel("Text of Text"))).width > 250, "it is legible");
   await page.keyboard.press("Escape");
   await until(canvas, "the text", ({ nodes }) => nodes.some(({ metadata }) => metadata.content === "Autumn"));
   await becomes(() => page.getByRole("complementary").count(), 0, "no letter opened a panel");
@@ -396,7 +396,7 @@ scene("what is written on a board far away is text, and no command", async ({ pa
     await page.getByLabel("Title", { exact: true }).waitFor();
     await page.keyboard.press("Enter");
     await until(canvas, `${was} is renamed`, (graph) => titled(graph, title) !== undefined && titled(graph, was) === undefined);
-    await page.getByRole("tree").focus();
+    await becomes(() => page.getByRole("tree").evaluate((tree) => tree === document.activeElement), true, "the outline has the keyboard again");
   }
 });
 

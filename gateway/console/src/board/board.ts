@@ -369,11 +369,12 @@ export class Board {
     this.engine.perform(label, [{ do: "update", on: "node", id, set: { [name]: value(text) }, was: { [name]: value(was) } }], { merge: session });
   }
 
-  stopEditing(): void {
+  /** `isKept`: the keyboard goes to the node whose text was edited. */
+  stopEditing(isKept = true): void {
     const { editing } = this.#ui;
     if (!editing) return;
     this.set({ editing: undefined });
-    this.surface?.focus(editing.id);
+    if (isKept) this.surface?.focus(editing.id);
   }
 
   // Connections

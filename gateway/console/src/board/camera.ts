@@ -15,7 +15,7 @@ export const MOST_ZOOM = 4;
 /** Below this scale, nodes are drawn and not rendered. */
 const OVERVIEW_ZOOM = 0.25;
 /** At this scale, texts are legible. */
-const READING_ZOOM = 0.5;
+const READING_ZOOM = 1;
 /** Less of a node than this is not enough to write on it, in pixels. */
 const LEAST_SEEN = 48;
 /** The window is larger than the view by this many pixels, and moves in steps of this size. */

@@ -209,7 +209,7 @@ export function Editor({ handle, role, review, error, live, shown, reload, signe
               <Waiting label="Opening the canvas" />
             )}
             <p id="board-help" className="unseen">
-              Tab moves through the nodes in view, arrow keys move the selection, question mark lists all keys. The outline has the same content as a tree.
+              Tab moves through the nodes in view, Ctrl Space selects several, arrow keys move the selection, question mark lists all keys. The outline has the same content as a tree.
             </p>
             <p role="status" className="unseen">
               {ui.selection.size > 0 && `${count(ui.selection.size, "node")} selected${ui.isCollecting ? ". Tab keeps the selection, Escape ends it." : ""}`}

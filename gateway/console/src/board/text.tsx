@@ -27,6 +27,8 @@ export function TextField({ id, field, value, label, className, fontSize }: Prop
   /** The text on the canvas that `text` was typed on. */
   const [base, setBase] = useState(value);
   const [session] = useState(board.newId);
+  /** The outline, if the keyboard came from there: it goes back. */
+  const [outline] = useState(() => document.activeElement?.closest<HTMLElement>("[role=tree]"));
   const element = useRef<HTMLTextAreaElement & HTMLInputElement>(null);
 
   // Somebody else changed the text, and nothing was typed since.
@@ -64,7 +66,8 @@ export function TextField({ id, field, value, label, className, fontSize }: Prop
     if (key !== "Escape" && !isDone) return;
     event.preventDefault();
     flush(text);
-    board.stopEditing();
+    board.stopEditing(!outline);
+    outline?.focus();
   }
 
   const shared = {
