@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 
 import type { Page } from "playwright-core";
 
-import { description, inView, node, openBoard, text, titled, until } from "./board.ts";
+import { description, inView, node, openBoard, ROOT, text, titled, until } from "./board.ts";
 import { becomes, NOBODY, scene } from "./browser.ts";
 import { admin, apply, makeBoard, makeCanvas, read, runAction, send, stranger } from "./service.ts";
 
@@ -133,7 +133,7 @@ scene("the keyboard stays on its node out of view, and on the board when there i
   await becomes(() => focused(page), "Outline of the canvas");
 });
 
-scene("a picture that failed says why, in its node and to a screen reader", async ({ page, expect, isAccessible }) => {
+scene("a picture that failed says why, in its node and to a screen reader", async ({ page, guest, expect, isAccessible }) => {
   expect(NOBODY);
   const { canvas, target, url } = await makeCanvas("Refused");
   const { models } = await send<{ models: { handle: string; provider: string; capabilities: string[] }[] }>("GET", "/models?limit=100");
@@ -142,11 +142,24 @@ scene("a picture that failed says why, in its node and to a screen reader", asyn
   await openBoard(page, url);
   const { revision } = await read(canvas);
   const start = { canvasId: canvas.id, baseRevision: revision, idempotencyKey: crypto.randomUUID(), targetNodeIds: [target], prompt: "a boat [[sim:content]]", model };
-  await send("POST", "/images/generate", start);
+  const { run } = await send<{ run: string }>("POST", "/images/generate", start);
   const failed = node(page, "Image Result, failed");
   await failed.getByText("The provider refused the request.").waitFor();
   assert.equal(await description(failed), "The provider refused the request.");
   await node(page, "Video Later, empty").waitFor();
   await page.getByRole("status").getByText("“Result”: failed.").waitFor();
   await isAccessible();
+
+  // A run is told only to who started it.
+  const friend = await stranger();
+  await admin("share", "--canvas", canvas.handle, "--with", friend.email, "--role", "editor");
+  const other = await guest();
+  let asked = 0;
+  other.on("request", (request) => (asked += Number(/\/runs\//.test(request.url()))));
+  expect(`404 GET ${ROOT}/runs/${encodeURIComponent(run)}`);
+  await openBoard(other, url, friend.token);
+  await node(other, "Image Result, failed").getByText("Failed").waitFor();
+  for (const key of ["1", "-", "-", "-", "-", "-", "-", "-", "0"]) await other.keyboard.press(key);
+  await node(other, "Image Result, failed").getByText("Failed").waitFor();
+  assert.equal(asked, 1);
 });

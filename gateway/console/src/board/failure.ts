@@ -18,6 +18,9 @@ export function useFailure({ handle, metadata: { job } }: Node): Failure | undef
     queryFn: ({ signal }) => work.read(job?.run ?? "", signal),
     enabled: job?.status === "failed" && mayKnow,
     staleTime: Infinity,
+    // What the service does not tell now, it does not tell later: nodes come into view again and again.
+    retryOnMount: false,
+    refetchOnWindowFocus: false,
   });
   return data && failureIn(data, handle);
 }
