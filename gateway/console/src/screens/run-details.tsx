@@ -5,7 +5,7 @@ import { canvasOf, showPath } from "../address.ts";
 import { Problem } from "../errors.ts";
 import { count, lasted } from "../format.ts";
 import { Copy } from "../ui/copy.tsx";
-import { Button, Icon, Notice } from "../ui/parts.tsx";
+import { Button, Icon, intoView, Notice } from "../ui/parts.tsx";
 import { deliveryOf, filmUrl, type ImageJob, isOver, type RecipeRun, statusOf, type VideoJob, type Work, work } from "../work.ts";
 import { Thumbnail } from "./asset-grid.tsx";
 import { Reason } from "./reason.tsx";
@@ -30,7 +30,7 @@ export function RunDetails({ handle, state }: { handle: string; state: string })
   }
   if (!data) return <p className={styles.empty}>Loading…</p>;
   return (
-    <div className={styles.details}>
+    <div ref={intoView} className={styles.details}>
       {data.failure && <Reason failure={data.failure} />}
       <Outputs data={data} />
       <div className={styles.columns}>

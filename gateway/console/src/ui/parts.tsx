@@ -76,8 +76,8 @@ export function Avatar({ name, size = 28 }: { name: string; size?: number }) {
   );
 }
 
-/** A ref for the current link of a bar that may be wider than the window. */
-export const intoView = (link: HTMLElement | null): void => link?.scrollIntoView({ block: "nearest", inline: "nearest" });
+/** A ref for what has to be seen: the current link of a bar that may be wider than the window, or details below it. */
+export const intoView = (element: HTMLElement | null): void => element?.scrollIntoView({ block: "nearest", inline: "nearest" });
 
 export function Waiting({ label }: { label: string }) {
   return (
