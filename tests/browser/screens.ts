@@ -1,126 +1,231 @@
 /**
- * Takes pictures of every screen of the console, in light and dark, into docs/images: tests/browser/run --screens
+ * Takes pictures of every screen of the console, in light and dark, into docs/images/console, and writes the page that shows all of
+ * them: tests/browser/run --screens [NAME…]
  *
- * A screen is one line of SCREENS: its name, and how a person gets there.
+ * A screen is one line of SCREENS: its name, what the picture shows, and how a person gets there.
  */
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import assert from "node:assert/strict";
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 import type { Page } from "playwright-core";
 
 import { node } from "./board.ts";
 import { launch } from "./chromium.ts";
-import { admin, apply, BASE_URL, type Canvas, makeBoard, read, send, signInLink } from "./service.ts";
-import { isLive, signIn } from "./steps.ts";
+import { apply, BASE_URL, signInLink } from "./service.ts";
+import { field, isLive } from "./steps.ts";
+import { openStudio } from "./studio.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 const IMAGES = join(ROOT, "docs/images/console");
-const MOST_BYTES = 120_000;
+const GALLERY = join(ROOT, "docs/guides/console-screens.md");
+const SIZE = { width: 1280, height: 800 };
+const SCHEMES = ["light", "dark"] as const;
+const MOST_BYTES = 110_000;
 
-const panel = (page: Page, name: string) => page.getByRole("complementary", { name });
-const open = (name: string, title: string) => async (page: Page) => {
-  await page.goto(board);
+const browser = await launch();
+const studio = await openStudio(browser);
+
+// How a person gets there
+
+const panel = (page: Page, name: string) => page.getByRole("complementary", { name, exact: true });
+const row = (page: Page, text: string | RegExp) => page.getByRole("main").getByRole("listitem").filter({ hasText: text });
+const at = (path: string, heading: string) => async (page: Page) => {
+  await page.goto(path);
+  await page.getByRole("heading", { name: heading }).first().waitFor();
+};
+const onBoard = async (page: Page) => {
+  await page.goto(studio.url);
   await isLive(page);
-  await node(page, title).click();
+  await node(page, "Square").waitFor();
+  // The view of an earlier visit is kept.
+  await page.keyboard.press("0");
+};
+/** Opens the board with these nodes selected and this panel beside it. */
+const beside = (name: string, ...titles: string[]) => async (page: Page) => {
+  await onBoard(page);
+  for (const [index, title] of titles.entries()) await node(page, title).click({ modifiers: index > 0 ? ["Shift"] : [], position: { x: 20, y: 20 } });
   await page.locator(`[data-panel="${name}"]`).click();
   await page.keyboard.press("0");
 };
-const at = (path: string) => (page: Page) => page.goto(path);
+/** Goes near the selected nodes. */
+const near = async (page: Page, steps = 2) => {
+  for (const key of ["2", ...Array<string>(steps).fill("-")]) await page.keyboard.press(key);
+};
+const run = (handle: string) => `/runs?run=${encodeURIComponent(handle)}`;
 
-const SCREENS: [name: string, go: (page: Page) => Promise<unknown>][] = [
-  ["canvases", at("/")],
-  ["board", (page) => page.goto(board)],
-  ["inspect", open("inspect", "Espresso, square")],
-  ["action", async (page) => (await open("inspect", "Photo")(page), await panel(page, "Inspect").getByLabel("Make a new picture").selectOption({ label: "Change aspect ratio" }), panel(page, "Inspect").locator("form").getByLabel("Ratio", { exact: true }).fill("4:5"))],
-  ["make", open("make", "Text of the brief")],
-  ["outline", open("outline", "Photo")],
-  ["findings", open("findings", "Photo")],
-  ["runs-of-a-canvas", open("runs", "Photo")],
-  ["palette", async (page) => (await open("inspect", "Photo")(page), page.keyboard.press("Control+k"))],
-  ["runs", at("/runs")],
-  ["recipes", at("/recipes")],
-  ["elements", at("/elements")],
-  ["assets", at("/assets")],
-  ["settings", at("/settings")],
+const SCREENS: [name: string, shows: string, go: (page: Page) => Promise<unknown>][] = [
+  ["canvases", "The canvases of an account, and those that others share with it", at("/", "Canvases")],
+  ["share", "Who has access to a canvas", async (page) => (await at("/", "Canvases")(page), page.getByRole("button", { name: /^Share Café Lumen/ }).click())],
+  ["delete-canvas", "Deleting a canvas asks for a word", async (page) => (await at("/", "Canvases")(page), page.getByRole("button", { name: /^Delete Kiln diary/ }).click())],
+  ["board", "The board: a brief, a moodboard, formats of a photograph and a storyboard", onBoard],
+  ["inspect", "The result of an Action over its source", async (page) => (await beside("inspect", "Square")(page), near(page))],
+  ["action", "The form of an Action, with about what it will make", async (page) => {
+    await beside("inspect", "Espresso on dark wood")(page);
+    await near(page);
+    const inspect = panel(page, "Inspect");
+    await inspect.getByLabel("Make a new picture").selectOption({ label: "Change aspect ratio" });
+    await inspect.locator("form").getByLabel("Ratio", { exact: true }).fill("4:5");
+    await inspect.locator("figcaption", { hasText: "About" }).scrollIntoViewIfNeeded();
+  }],
+  ["make", "Pictures from a prompt, with references and an Element", async (page) => {
+    await beside("make", "Client brief", "Two cups at the window")(page);
+    const make = panel(page, "Make");
+    await make.getByRole("combobox").first().selectOption({ label: "Sketch · Managed · 1 credit" });
+    await make.getByLabel("Add an Element").selectOption({ label: "Lumen cup · Product or object · v2" });
+    await make.getByText("2", { exact: true }).click();
+    await make.getByRole("button", { name: /^Make · / }).scrollIntoViewIfNeeded();
+  }],
+  ["make-video", "A film from its first frame", async (page) => {
+    await beside("make", "First coffee")(page);
+    await near(page);
+    await panel(page, "Make").getByText("Video", { exact: true }).click();
+  }],
+  ["recipes-of-a-canvas", "A Recipe with the selected text in its port", async (page) => {
+    await beside("recipes", "Client brief")(page);
+    await panel(page, "Recipes").getByRole("button", { name: /^Storyboard/ }).click();
+  }],
+  ["assets-of-a-canvas", "Assets to put on the board", beside("assets")],
+  ["runs-of-a-canvas", "What was started on a canvas", beside("runs")],
+  ["outline", "The outline: the same canvas as a tree", beside("outline", "Story")],
+  ["findings", "The review of a canvas", beside("findings")],
+  ["palette", "The palette finds commands and nodes", async (page) => (await onBoard(page), await page.keyboard.press("Control+k"), page.keyboard.type("cup"))],
+  ["keys", "All keys of the board", async (page) => (await onBoard(page), page.keyboard.press("?"))],
+  ["conflict", "A text that two people have changed", conflict],
+  ["drawing", "The drawing, for those who may only read", async (page) => (await page.goto(studio.sharedUrl), page.getByRole("img", { name: /^Drawing of/ }).waitFor())],
+  ["runs", "Everything that the account has started", at("/runs", "Runs")],
+  ["run", "What is known of a run", async (page) => (await at(run(studio.runs.recipe), "Runs")(page), row(page, "Recipe").first().getByRole("list", { name: "Outputs" }).locator("img").first().waitFor())],
+  ["failed-run", "Why a run failed", async (page) => (await at(run(studio.runs.failed), "Runs")(page), page.getByText("The provider refused the request.").waitFor())],
+  ["recipes", "The Recipes of the catalog and the account's own", at("/recipes", "Recipes")],
+  ["recipe", "A Recipe with the run that was started last", at(`/recipes?recipe=storyboard&run=${encodeURIComponent(studio.runs.recipe)}`, "Storyboard of a brief")],
+  ["own-recipe", "A Recipe that a person made", at(`/recipes?recipe=${studio.recipe}`, "Card and caption")],
+  ["elements", "The Elements of an account", at("/elements", "Elements")],
+  ["element", "An Element and its versions", at(`/elements?element=${studio.element}`, "Lumen cup")],
+  ["new-element", "A new Element", async (page) => (await at("/elements", "Elements")(page), page.getByRole("button", { name: "New Element" }).click())],
+  ["assets", "The pictures that an account has stored", at("/assets", "Assets")],
+  ["asset", "One of them", async (page) => (await page.goto(`/assets?asset=${encodeURIComponent(studio.asset)}`), page.getByRole("dialog").getByText("900 × 1200 pixels").waitFor())],
+  ["tokens", "Tokens of agents and programs", at("/settings/tokens", "Tokens")],
+  ["new-token", "A new token and its scopes", async (page) => {
+    await at("/settings/tokens/new", "New token")(page);
+    await page.getByLabel("Label", { exact: true }).fill("Campaign agent");
+    await page.getByRole("checkbox", { name: "image:generate", exact: true }).check();
+  }],
+  ["connections", "Keys of providers", at("/settings/connections", "Connections")],
+  ["sessions", "Browsers that are signed in", at("/settings/sessions", "Sessions")],
+  ["sharing", "The members of every canvas", at("/settings/sharing", "Sharing")],
+  ["webhooks", "Deliveries of webhooks", async (page) => (await at("/settings/webhooks", "Webhooks")(page), row(page, "Failed").getByText("Details").click())],
+  ["credit", "The balance and the ledger", at("/settings/credit", "Credit")],
+  ["account", "The menu of the account", async (page) => (await at("/", "Canvases")(page), page.getByRole("button", { name: /^Account of/ }).click())],
+  ["missing", "A page that does not exist, or is not shared", at("/settings/unknown", "There is nothing here for you")],
 ];
 
-// What the screens show
-
-const uid = `ana-${crypto.randomUUID()}`;
-await admin("account", "create", "--email", `ana.${uid.slice(-6)}@example.com`, "--uid", uid, "--credits", "500");
-const { token } = await admin<{ token: string }>("token", "create", "--account", uid, "--label", "Ana", "--scopes", "all");
-
-const place = (x: number, y: number, width: number, height: number) => ({ position: { x, y }, width, height });
-const section = (title: string, x: number, width: number) => ({ type: "sticky", title, ...place(x, 0, width, 760), metadata: { section: true } });
-const frame = (title: string, x: number, y: number, width: number, height: number, sectionId: string) => ({ type: "image", title, ...place(x, y, width, height), metadata: { sectionId } });
-const note = (title: string, y: number, content: string, color: string) => ({ type: "sticky", title, ...place(2500, y, 240, 200), metadata: { content, color } });
-
-const photo = new Uint8Array(readFileSync(join(ROOT, "deploy/local/demo-photo.jpg")));
-for (const [title, content] of [["Packaging, small boxes", "Kraft board, one color"], ["Spring campaign", "What worked, what to repeat"], ["Moodboard, ceramics", "Glazes between brick and rust"]] as const) {
-  const { canvas } = await makeBoard(title, [{ title: "Idea", ...place(600, 0, 320, 320), type: "sticky", metadata: { content } }], token);
-  await send("POST", `/assets?canvasId=${canvas.handle}`, photo, token);
+/** Another person rewrites a text while this page cannot save. */
+async function conflict(page: Page): Promise<void> {
+  await onBoard(page);
+  await page.route("**/operations", (route) => route.abort());
+  await node(page, "Palette").dblclick();
+  await page.keyboard.press("Control+End");
+  await page.keyboard.type(" A touch of moss in the garnish.");
+  await page.keyboard.press("Escape");
+  await page.getByRole("status").getByText("1 change waits").waitFor();
+  const content = "Brick, rust and oat carry the set. Slate for bowls and plates. No pure white.";
+  await apply(studio.canvas, [{ type: "node.update", nodeId: studio.ids["Palette"], patch: { metadata: { content } } }], studio.mateo.token);
+  await page.unroute("**/operations");
+  await page.getByRole("region", { name: "Conflict" }).waitFor();
 }
 
-const { canvas, ids, url: board } = await makeBoard("Autumn menu", [
-  section("Brief", 0, 560),
-  section("Formats", 640, 840),
-  section("Storyboard", 1560, 900),
-  { title: "Text of the brief", ...place(40, 520, 480, 200), metadata: { content: "Autumn menu: one espresso, red cup on dark wood, warm light. Square, story and a warm grade, and four frames for the film.", sectionId: "Brief" } },
-  frame("Espresso, square", 680, 80, 340, 368, "Formats"),
-  frame("Espresso, story", 1060, 80, 380, 661, "Formats"),
-  frame("Espresso, warm", 680, 488, 340, 255, "Formats"),
-  ...["Beans", "First drops", "The cup", "To the table"].map((title, index) => frame(title, 1600 + (index % 2) * 420, 80 + Math.floor(index / 2) * 330, 400, 290, "Storyboard")),
-], token);
-const { asset } = await send<{ asset: { node: string } }>("POST", `/assets?canvasId=${canvas.handle}`, photo, token);
-const picture = asset.node.replace("node:", "");
-const notes = [note("Mood", 80, "Less cropping in the story, please.", "#bfdcff"), note("Review", 320, "Square is approved. Thank you!", "#c7e9d4")];
-await apply(canvas, [
-  { type: "node.move", nodeId: picture, position: { x: 40, y: 80 } },
-  { type: "node.update", nodeId: picture, patch: { title: "Photo", width: 480, metadata: { sectionId: ids["Brief"] } } },
-  ...notes.map((one) => ({ type: "node.create", node: one })),
-  ...["Espresso, square", "Espresso, story", "Espresso, warm"].map((title) => ({ type: "connection.create", fromNodeId: picture, toNodeId: ids[title] })),
-], token);
-
-async function start(path: string, body: object): Promise<void> {
-  const { revision } = await read(canvas, token);
-  const { run } = await send<{ run: string }>("POST", path, { canvasId: canvas.handle, baseRevision: revision, idempotencyKey: crypto.randomUUID(), ...body }, token);
-  for (let status = ""; status !== "succeeded"; ) ({ status } = await send<{ status: string }>("GET", `/runs/${run}`, undefined, token));
-}
-const act = (action: string, target: string, params: object) => start(`/actions/${action}/runs`, { inputs: [asset.node], targetNodeId: ids[target], params });
-await act("change-aspect-ratio", "Espresso, square", { ratio: "1:1" });
-await act("change-aspect-ratio", "Espresso, story", { ratio: "3:5" });
-await act("color-grade", "Espresso, warm", { preset: "warm", contrast: 10 });
-const { models } = await send<{ models: { handle: string; name: string }[] }>("GET", "/models?limit=100", undefined, token);
-const frames = ["Beans", "First drops", "The cup", "To the table"].map((title) => ids[title]);
-await start("/images/generate", { model: models.find(({ name }) => name === "Sketch")?.handle, prompt: "Espresso in a red cup, warm morning light", targetNodeIds: frames });
 // The pictures
 
 mkdirSync(IMAGES, { recursive: true });
-const browser = await launch();
-for (const colorScheme of ["light", "dark"] as const) {
-  const context = await browser.newContext({ baseURL: BASE_URL, colorScheme, reducedMotion: "reduce", viewport: { width: 1360, height: 850 } });
-  const page = await context.newPage();
-  await page.goto(await signInLink(uid));
-  await page.getByRole("button", { name: "Continue" }).waitFor();
-  await save(page, "sign-in", colorScheme);
-  await signIn(page, token);
-  for (const [name, go] of SCREENS) {
+const only = process.argv.slice(2);
+if (only.length === 0) for (const file of readdirSync(IMAGES)) rmSync(join(IMAGES, file));
+
+const visit = async (userAgent?: string) => (await browser.newContext({ baseURL: BASE_URL, reducedMotion: "reduce", viewport: SIZE, ...(userAgent && { userAgent }) })).newPage();
+const signIn = async (page: Page, account: string) => {
+  await page.goto(await signInLink(account));
+  await page.getByRole("button", { name: "Continue" }).click();
+  await page.getByRole("heading", { level: 1, name: "Canvases" }).waitFor();
+};
+
+const page = await visit();
+await page.goto("/signin");
+await field(page).waitFor();
+await save(page, "sign-in");
+await page.goto(await signInLink(studio.ana.uid));
+await page.getByRole("button", { name: "Continue" }).waitFor();
+await save(page, "link");
+await signIn(page, studio.ana.uid);
+
+// Others are here, too.
+for (const agent of ["Mozilla/5.0 (Macintosh; Intel Mac OS X 10.15; rv:143.0) Gecko/20100101 Firefox/143.0", "Mozilla/5.0 (iPhone; CPU iPhone OS 18_6 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.6 Mobile/15E148 Safari/604.1"]) {
+  const other = await visit(agent);
+  await signIn(other, studio.ana.uid);
+  await other.context().close();
+}
+const mateo = await visit();
+await signIn(mateo, studio.mateo.uid);
+await mateo.goto(studio.url);
+await isLive(mateo);
+await studio.begin();
+
+const faults: string[] = [];
+page.on("response", (response) => {
+  const { pathname } = new URL(response.url());
+  // A picture that is not ready yet is asked for again, and another revision is part of a conflict.
+  if (response.status() >= 400 && response.status() !== 503 && response.status() !== 409) faults.push(`${response.status()} ${pathname}`);
+});
+for (const [name, , go] of SCREENS) {
+  if (only.length > 0 && !only.includes(name)) continue;
+  try {
     await go(page);
-    // Pictures and drawings come in by and by.
-    await page.waitForTimeout(3000);
-    if (await page.getByRole("heading", { name: "There is nothing here for you" }).isVisible()) console.log(`   ${name}: there is no such screen`);
-    else await save(page, name, colorScheme);
+  } catch (error) {
+    await page.screenshot({ path: join(ROOT, ".local/browser/failed-screen.png") });
+    throw new Error(`${name}: the screen is not there; see .local/browser/failed-screen.png`, { cause: error });
   }
-  await context.close();
+  await save(page, name);
+  assert.deepEqual(faults, [], name);
+  for (const title of ["There is nothing here for you", "Settings need a sign-in link", "This page failed"]) {
+    assert(name === "missing" || !(await page.getByRole("heading", { name: title }).isVisible()), `${name}: ${title}`);
+  }
 }
 await browser.close();
 
-/** Saves what is seen as the sharpest JPEG that is small enough. */
-async function save(page: Page, name: string, colorScheme: string): Promise<void> {
-  for (let quality = 88; ; quality -= 8) {
-    const picture = await page.screenshot({ type: "jpeg", quality });
-    if (picture.length > MOST_BYTES && quality > 40) continue;
-    writeFileSync(join(IMAGES, `${name}-${colorScheme}.jpg`), picture);
-    return;
+const figure = (name: string, shows: string) => `## ${name[0]?.toUpperCase()}${name.slice(1).replaceAll("-", " ")}
+
+${shows}.
+
+<picture>
+  <source media="(prefers-color-scheme: dark)" srcset="../images/console/${name}-dark.jpg">
+  <img alt="${shows}" src="../images/console/${name}-light.jpg">
+</picture>
+`;
+const all: [string, string][] = [["sign-in", "Signing in by a link or a token"], ["link", "A link shows whom it signs in"], ...SCREENS.map(([name, shows]): [string, string] => [name, shows])];
+writeFileSync(GALLERY, `# Screens of the console
+
+Every screen of the [console](console.md), in the colors that your system asks for. \`tests/browser/run --screens\` takes the
+pictures and writes this page.
+
+${all.map(([name, shows]) => figure(name, shows)).join("\n")}`);
+
+/** Waits until pictures and drawings are there. */
+async function rest(page: Page): Promise<void> {
+  await page.waitForTimeout(1500);
+  await page.waitForFunction(() => [...document.images].every((image) => image.complete));
+  await page.waitForFunction(() => !document.querySelector("[data-state=waiting]"), undefined, { timeout: 8000 }).catch(() => {});
+}
+
+/** Saves what is seen, in light and in dark, as the sharpest JPEG that is small enough. */
+async function save(page: Page, name: string): Promise<void> {
+  await rest(page);
+  for (const colorScheme of SCHEMES) {
+    await page.emulateMedia({ colorScheme });
+    await page.waitForTimeout(400);
+    for (let quality = 84; ; quality -= 6) {
+      const picture = await page.screenshot({ type: "jpeg", quality });
+      if (picture.length > MOST_BYTES && quality > 60) continue;
+      writeFileSync(join(IMAGES, `${name}-${colorScheme}.jpg`), picture);
+      break;
+    }
   }
+  await page.emulateMedia({ colorScheme: "light" });
 }
