@@ -4,9 +4,9 @@ import { randomUUID } from "node:crypto";
 
 import type { Page } from "playwright-core";
 
-import { ROOT } from "./board.ts";
-import { NOBODY, scene } from "./browser.ts";
-import { admin, makeCanvas, runAction, send, stranger, TOKEN } from "./service.ts";
+import { node, openBoard, ROOT, until } from "./board.ts";
+import { becomes, NOBODY, scene } from "./browser.ts";
+import { admin, makeBoard, makeCanvas, runAction, send, stranger, TOKEN } from "./service.ts";
 import { heading, signIn } from "./steps.ts";
 
 const row = (page: Page, name: string) => page.getByRole("main").getByRole("listitem").filter({ has: page.getByRole("button", { name: new RegExp(`^${name}`) }) });
@@ -70,6 +70,48 @@ scene("a run appears by itself, and a refusal of the provider is explained", asy
   await run.getByText("The same start would fail in the same way.").waitFor();
   await run.getByText("provider_rejected").waitFor();
   await isAccessible();
+});
+
+scene("work that failed is started again in the same nodes, with what it was started with", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY);
+  const { canvas, url } = await makeBoard("Attempts", []);
+  await openBoard(page, url);
+  await page.keyboard.press("g");
+  const make = page.getByRole("complementary", { name: "Make" });
+  const models = make.getByRole("combobox").first();
+  await models.selectOption((await models.locator("option", { hasText: "mine" }).first().getAttribute("value")) ?? "");
+  const chosen = await models.inputValue();
+  await make.getByLabel("Prompt").fill("A boat [[sim:content]]");
+  await make.getByText("2", { exact: true }).click();
+  await make.getByRole("button", { name: /^Make · / }).click();
+  const job = ({ metadata }: object & { metadata: object }) => (metadata as { job?: { status: string } }).job?.status;
+  const { nodes } = await until(canvas, "both have failed", (graph) => graph.nodes.filter((node) => job(node) === "failed").length === 2);
+  await page.keyboard.press("Escape");
+  await page.getByRole("button", { name: "Runs", exact: true }).click();
+  await page.getByRole("complementary", { name: "Runs" }).getByRole("button", { name: "New attempt…" }).press("Enter");
+  await make.getByText("Another attempt at “A boat").waitFor();
+  await page.getByRole("button", { name: "Inspect", exact: true }).click();
+  await page.keyboard.press("Escape");
+  await node(page, "A boat").click();
+  await page.keyboard.press("p");
+  const inspect = page.getByRole("complementary", { name: "Inspect" });
+  await inspect.getByText("The provider refused the request.").waitFor();
+  await inspect.getByRole("button", { name: "New attempt…" }).waitFor();
+  await becomes(() => inspect.getByRole("button", { name: "Make again" }).count(), 0);
+  await isAccessible();
+
+  await page.goto(`/runs?canvas=${encodeURIComponent(canvas.handle)}`);
+  await row(page, "Generate").getByRole("button", { name: /^Generate/ }).click();
+  await page.getByRole("link", { name: "New attempt…" }).click();
+  await make.getByText("Another attempt at “A boat").waitFor();
+  await becomes(() => make.getByLabel("Prompt").inputValue(), "A boat [[sim:content]]");
+  await becomes(() => models.inputValue(), chosen);
+  await becomes(() => make.getByLabel("2", { exact: true }).isChecked(), true);
+  await isAccessible();
+  await make.getByLabel("Prompt").fill("A boat in the fog");
+  await make.getByRole("button", { name: /^Make · / }).click();
+  const after = await until(canvas, "both are made", (graph) => graph.nodes.every(({ asset }) => asset !== undefined));
+  assert.deepEqual(after.nodes.map(({ id }) => id), nodes.map(({ id }) => id), "no node is added");
 });
 
 scene("a run is canceled with its empty nodes, after a question", async ({ page, expect, isAccessible }) => {

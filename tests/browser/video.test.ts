@@ -134,6 +134,8 @@ scene("a video that fails says why, and a refused start leaves nothing", async (
   await panel(page, "Inspect").getByText("Upload it again, or choose another one. The same start would fail in the same way.").waitFor();
   await panel(page, "Inspect").getByText("action_input_invalid").waitFor();
   await isAccessible();
+  await panel(page, "Inspect").getByRole("button", { name: "New attempt…" }).press("Enter");
+  await becomes(() => make.getByLabel("Prompt").inputValue(), "a boat");
   await page.keyboard.press("Escape");
 
   const { uid, token } = await stranger();
@@ -143,6 +145,7 @@ scene("a video that fails says why, and a refused start leaves nothing", async (
   await page.getByRole("link", { name: /Canvas Service/ }).click();
   await page.getByRole("button", { name: /^Account of/ }).click();
   await page.getByRole("button", { name: "Sign out" }).click();
+  await page.getByLabel("Sign-in link or token").waitFor();
   await openBoard(page, `${BASE_URL}/c/${poor.canvas.ownerUid}/${poor.canvas.id}`, token);
   await page.getByRole("button", { name: "Make", exact: true }).click();
   await make.getByText("Video", { exact: true }).click();

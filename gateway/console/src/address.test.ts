@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { canvasPath, credentialOf, linkOf, returnPath, signInPath } from "./address.ts";
+import { attemptPath, canvasPath, credentialOf, isAttempt, linkOf, returnPath, shownIn, signInPath } from "./address.ts";
 
 const ORIGIN = "https://canvas.example";
 
@@ -18,6 +18,11 @@ test("signing in never leads to another origin, or back to itself", () => {
     assert.equal(path, "/", next);
   }
   assert.equal(returnPath("", ORIGIN), "/");
+});
+
+test("the address of another attempt names the run, and says so", () => {
+  const { search } = new URL(attemptPath({ ownerUid: "a", id: "b" }, "run:1"), ORIGIN);
+  assert.deepEqual([shownIn(search), isAttempt(search), isAttempt("?show=run:1")], [["run:1"], true, false]);
 });
 
 test("a pasted token, link or fragment is recognized", () => {

@@ -7,6 +7,11 @@ export const canvasPath = (canvas: { ownerUid: string; id: string }): string => 
 export const showPath = (canvas: { ownerUid: string; id: string }, handles: string[]): string =>
   `${canvasPath(canvas)}?show=${handles.slice(0, 50).map(encodeURIComponent).join(",")}`;
 
+/** The page of a canvas on which another attempt at a run can be started. */
+export const attemptPath = (canvas: { ownerUid: string; id: string }, run: string): string => `${showPath(canvas, [run])}&again`;
+
+export const isAttempt = (search: string): boolean => new URLSearchParams(search).has("again");
+
 /** What names a canvas in its handle. */
 export function canvasOf(handle: string): { ownerUid: string; id: string } {
   const [, ownerUid = "", id = ""] = handle.split(":");

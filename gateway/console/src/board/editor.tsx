@@ -2,7 +2,7 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { useEffect, useEffectEvent, useLayoutEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
 import { useLocation, useSearch } from "wouter";
-import { canvasOf, shownIn } from "../address.ts";
+import { canvasOf, isAttempt, shownIn } from "../address.ts";
 import type { CanvasReview, CanvasSummary } from "../api.ts";
 import { count } from "../format.ts";
 import type { Live } from "../live.ts";
@@ -16,6 +16,7 @@ import { Button, Empty, Failure, Icon, Waiting } from "../ui/parts.tsx";
 import { Shell } from "../ui/shell.tsx";
 import { UploadList } from "../ui/upload-list.tsx";
 import { ASSET, AssetPanel, draggedAsset } from "./asset-panel.tsx";
+import { attemptAt } from "./attempts.ts";
 import { Board, type Ui } from "./board.ts";
 import { combinationOf, commandOf } from "./commands.ts";
 import { BoardContext } from "./context.ts";
@@ -91,9 +92,11 @@ export function Editor({ handle, role, review, error, live, shown, reload, signe
   const [path, navigate] = useLocation();
   const isOpen = graph !== undefined;
   const showNamed = useEffectEvent((handles: string[]) => {
-    const ids = nodesOf(board.graph, handles).map(({ id }) => id);
+    const named = nodesOf(board.graph, handles);
+    const ids = named.map(({ id }) => id);
     board.select(ids);
     board.surface?.show(ids);
+    if (isAttempt(search)) attemptAt(board, named, session.scopes)?.();
     // A reload keeps the view that a person has moved to since.
     navigate(path, { replace: true });
   });

@@ -12,6 +12,7 @@ import { useSession } from "../session.ts";
 import type { Node } from "../sync/graph.ts";
 import { Button, Failure, messageOf, Waiting } from "../ui/parts.tsx";
 import { filmUrl, isActive, nameOf, statusOf } from "../work.ts";
+import { attemptAt } from "./attempts.ts";
 import type { Board } from "./board.ts";
 import { useFailure } from "./failure.ts";
 import { priceOf } from "./fields.tsx";
@@ -33,8 +34,8 @@ export function Inspector({ board, canvas, nodes }: { board: Board; canvas: stri
     <>
       {nodes.length === 1 ? <Properties key={node.id} board={board} node={node} /> : <p className={styles.hint}>{count(nodes.length, "node")} selected</p>}
       <Colors board={board} nodes={nodes} />
-      {nodes.length === 1 && <Work node={node} />}
-      {nodes.length === 1 && film && <Film key={film.job} node={node} film={film} />}
+      {nodes.length === 1 && <Work board={board} node={node} />}
+      {nodes.length === 1 && film && <Film key={film.job} board={board} node={node} film={film} />}
       {nodes.length === 1 && <BeforeAndAfter board={board} node={node} />}
       {nodes.length === 1 && <ProvenanceOf node={node} board={board} />}
       {pictures.length > 0 && <Actions board={board} canvas={canvas} pictures={pictures} />}
@@ -172,12 +173,14 @@ function Colors({ board, nodes }: { board: Board; nodes: Node[] }) {
 }
 
 /** The work that fills the node. */
-function Work({ node }: { node: Node }) {
+function Work({ board, node }: { board: Board; node: Node }) {
+  const { scopes } = useSession().session;
   const [isCanceling, setIsCanceling] = useState(false);
   const { job } = node.metadata;
   const failure = useFailure(node);
   if (!job || job.status === "succeeded") return null;
   const run = { handle: job.run, kind: "image", operation: job.operation, creditCost: 0 };
+  const attempt = attemptAt(board, [node], scopes);
   return (
     <section className={styles.group} aria-label="Work">
       <p className={styles.work}>
@@ -187,13 +190,15 @@ function Work({ node }: { node: Node }) {
         {isActive(job.status) && <Button onClick={() => setIsCanceling(true)}>Cancel</Button>}
       </p>
       {failure && <Reason failure={failure} />}
+      {attempt && <Button onClick={attempt}>New attempt…</Button>}
       {isCanceling && <CancelDialog run={run} hasTargets close={() => setIsCanceling(false)} canceled={() => {}} />}
     </section>
   );
 }
 
 /** The film of a video node: played, or how far it is. */
-function Film({ node, film }: { node: Node; film: FilmOf }) {
+function Film({ board, node, film }: { board: Board; node: Node; film: FilmOf }) {
+  const { account, session } = useSession();
   const queries = useQueryClient();
   const [isCanceling, setIsCanceling] = useState(false);
   const found = useFilm(film);
@@ -213,6 +218,9 @@ function Film({ node, film }: { node: Node; film: FilmOf }) {
       {found.state === "making" && <progress aria-label="Progress of the video" max={100} {...(job.progress > 0 && { value: job.progress })} />}
       {found.state === "ready" && <FilmView key={job.id} job={job.id} title={node.title} className={styles.film} />}
       {job.failure && <Reason failure={job.failure} />}
+      {found.state === "ended" && film.by === account.id && session.scopes.includes("video:generate") && (
+        <Button onClick={() => board.set({ panel: "make", draft: undefined })}>New attempt…</Button>
+      )}
       <p className={styles.hint}>
         {priceOf(job.creditCost)}
         {job.standIn && " · a stand-in of the embedded runtime for the result of a model"}

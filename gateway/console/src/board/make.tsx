@@ -50,7 +50,7 @@ export function Make({ board, canvas, nodes, draft }: { board: Board; canvas: st
           ))}
         </fieldset>
       )}
-      {kind === "image" ? <MakeImages key={draft ? JSON.stringify(draft.of) : ""} board={board} canvas={canvas} nodes={nodes} draft={draft} /> : <MakeVideo board={board} nodes={nodes} />}
+      {kind === "image" ? <MakeImages key={draft ? JSON.stringify([draft.of, draft.into]) : ""} board={board} canvas={canvas} nodes={nodes} draft={draft} /> : <MakeVideo board={board} nodes={nodes} />}
     </>
   );
 }
@@ -113,6 +113,7 @@ function MakeForm({ board, canvas, nodes, models, draft }: FormProps) {
         size: sizes.includes(size) ? size : "",
         quality: qualities.includes(quality) ? quality : "",
         count,
+        into: draft?.into ?? [],
       });
     } catch (error) {
       setError(error);
@@ -126,8 +127,8 @@ function MakeForm({ board, canvas, nodes, models, draft }: FormProps) {
       {draft && (
         <div className={styles.draft}>
           <p>
-            Again, like <bdi>“{draft.of}”</bdi>
-            {!known && `. Its model, ${draft.model}, is not offered now: choose another one`}.
+            {draft.into.length > 0 ? "Another attempt at" : "Again, like"} <bdi>“{draft.of}”</bdi>
+            {!known && draft.model !== undefined && `. Its model, ${draft.model}, is not offered now: choose another one`}.
           </p>
           <Button onClick={() => board.set({ draft: undefined })}>Start afresh</Button>
         </div>

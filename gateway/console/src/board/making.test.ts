@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Model } from "../api.ts";
-import { graphOf, type Node } from "../sync/graph.ts";
-import { draftOf, frameProblem, modelOf, optionsOf, videoCapability } from "./making.ts";
+import { graphOf, type Node, withFields } from "../sync/graph.ts";
+import { draftOf, frameProblem, keptOf, modelOf, optionsOf, videoCapability } from "./making.ts";
 
 const node = (id: string, rest: Partial<Node> = {}): Node =>
   ({ id, handle: `node:${id}`, type: "image", title: id, position: { x: 0, y: 0 }, width: 320, height: 320, metadata: {}, ...rest }) as Node;
@@ -25,7 +25,7 @@ test("a picture is made again with what it was made with", () => {
   const draft = draftOf(graph, made[0] as Node);
   assert.ok(draft);
   const { references, ...rest } = draft;
-  assert.deepEqual(rest, { of: "Made", operation: "edit", model: "sketch", provider: "managed", prompt: "a harbor", elements: ["element:x@v1"], size: "1024x1024", quality: "", count: 2 });
+  assert.deepEqual(rest, { of: "Made", into: [], operation: "edit", model: "sketch", provider: "managed", prompt: "a harbor", elements: ["element:x@v1"], size: "1024x1024", quality: "", count: 2 });
   assert.deepEqual(
     references.map(({ asset, role, node }) => [asset, role, node?.id]),
     [["asset:a:1", "style", "Photo"], ["asset:a:2", undefined, undefined]],
@@ -41,6 +41,41 @@ test("what no model made is not made again", () => {
 
 const model = (capabilities: string[], rest: Partial<Model> = {}): Model =>
   ({ modelId: "m", provider: "managed", name: "Model", capabilities, parameters: [], standIn: false, ...rest }) as unknown as Model;
+const job = { id: "job:1", run: "run:1", operation: "edit", status: "failed" } as never;
+
+test("a slot whose work failed has the draft that it keeps, for all slots of the run that are empty", () => {
+  const making = { operation: "edit" as const, model: model([], { modelId: "sketch" }), prompt: "a harbor", references: [{ asset: "asset:a:1", title: "", role: "style" as const }], elements: ["element:x@v1"], size: "1024x1024", quality: "" };
+  const slots = ["One", "Two"].map((id) => {
+    const slot = node(id, { metadata: { job, custom: { other: 1 } as never } });
+    return withFields(slot, keptOf(slot, making));
+  });
+  const custom = slots[0]?.metadata.custom as Record<string, unknown> | undefined;
+  assert.equal(custom?.["other"], 1, "what other clients keep stays");
+  const done = node("Done", { asset: "asset:a:9" as never, metadata: { job } });
+  const draft = draftOf(graphOf({ title: "", nodes: [...slots, done], connections: [] }), slots[1] as Node);
+  assert.ok(draft);
+  const { references, ...rest } = draft;
+  assert.deepEqual(rest, { of: "Two", into: ["One", "Two"], operation: "edit", model: "sketch", provider: "managed", prompt: "a harbor", elements: ["element:x@v1"], size: "1024x1024", quality: "", count: 2 });
+  assert.deepEqual(references.map(({ asset, role }) => [asset, role]), [["asset:a:1", "style"]]);
+});
+
+test("a slot of another client has the draft that its connections give, and whatever it keeps does no harm", () => {
+  const photo = node("Photo", { asset: "asset:a:1" as never });
+  const text = node("Text", { type: "text", metadata: { content: "a harbor" } });
+  const connections = [{ id: "1", fromNodeId: "Photo", toNodeId: "Slot", purpose: "reference", role: "fit" }, { id: "2", fromNodeId: "Text", toNodeId: "Slot", purpose: "flow" }];
+  for (const custom of [undefined, { console: 1 }, { console: { image: { references: 7, elements: {}, provider: [] } } }]) {
+    const slot = node("Slot", { metadata: { job, ...(custom && { custom: custom as never }) } });
+    const draft = draftOf(graphOf({ title: "", nodes: [photo, text, slot], connections: connections as never }), slot);
+    assert.deepEqual([draft?.prompt, draft?.model, draft?.elements, draft?.references.map(({ asset, role }) => [asset, role])], ["a harbor", undefined, [], [["asset:a:1", "fit"]]]);
+  }
+});
+
+test("work that goes on, that was done, or that an Action does has no draft", () => {
+  const graph = graphOf({ title: "", nodes: [], connections: [] });
+  for (const other of [{ status: "running" }, { status: "succeeded" }, { operation: "action" }]) {
+    assert.equal(draftOf(graph, node("a", { metadata: { job: { ...(job as object), ...other } as never } })), undefined);
+  }
+});
 
 test("a model is found by its id and provider, or else by its id", () => {
   const [one, other] = [model([], { provider: "openai" as never }), model([])];

@@ -1,6 +1,7 @@
 /** What is made with a model, and where it comes from. */
 import type { ImageOperation, Model } from "../api.ts";
-import type { Graph, Node, Role } from "../sync/graph.ts";
+import type { Fields, Graph, Node, Role } from "../sync/graph.ts";
+import { isOver } from "../work.ts";
 
 /** A picture that guides a result: that of a node, or one that is on no node any more. */
 export interface Reference {
@@ -11,13 +12,15 @@ export interface Reference {
   node?: Node;
 }
 
-/** What was chosen for a picture that is made again. */
+/** What was chosen for a picture that is made again, or that was to be made. */
 export interface Draft {
-  /** The node that is made again. */
+  /** The title of the node. */
   of: string;
+  /** The nodes that another attempt fills, because they are still empty. */
+  into: string[];
   operation: ImageOperation;
-  /** The provider's id of the model, and the provider. */
-  model: string;
+  /** The provider's id of the model, as far as it is known, and the provider. */
+  model: string | undefined;
   provider: string | undefined;
   prompt: string;
   references: Reference[];
@@ -32,8 +35,9 @@ export const ROLES: Role[] = ["identity", "construction", "texture", "fit", "sty
 export const MOST_REFERENCES = 16;
 const MOST_PICTURES = 4;
 
-/** How a picture was made with a model; undefined for one that was not. */
+/** How a picture was made with a model, or was to be made before that failed; undefined for one that was not. */
 export function draftOf(graph: Graph, node: Node): Draft | undefined {
+  if (isFailed(node)) return failedDraft(graph, node);
   const { provenance } = node.metadata;
   if (node.type !== "image" || provenance?.kind !== "generated" || !provenance.model || !OPERATIONS.has(provenance.operation ?? "")) return undefined;
   const { operation, model, provider, prompt = "", references, elements, size = "", quality = "", run } = provenance;
@@ -41,6 +45,7 @@ export function draftOf(graph: Graph, node: Node): Draft | undefined {
   const siblings = nodes.filter(({ metadata }) => run !== undefined && metadata.provenance?.run === run);
   return {
     of: node.title || "the picture",
+    into: [],
     operation: operation as ImageOperation,
     model,
     provider,
@@ -50,6 +55,55 @@ export function draftOf(graph: Graph, node: Node): Draft | undefined {
     size,
     quality,
     count: Math.min(Math.max(siblings.length, 1), MOST_PICTURES),
+  };
+}
+
+/** Whether the node is empty because the work that was to fill it has ended without a result. */
+export const isFailed = ({ type, asset, metadata: { job } }: Node): boolean =>
+  type === "image" && asset === undefined && job !== undefined && job.status !== "succeeded" && isOver(job.status);
+
+const record = (value: unknown): Record<string, unknown> => (typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {});
+const texts = (value: unknown): string[] => (Array.isArray(value) ? value.filter((one) => typeof one === "string") : []);
+
+type Making = Pick<Draft, "operation" | "prompt" | "references" | "elements" | "size" | "quality"> & { model: Model };
+
+/** What a node keeps of the start that is to fill it, for another attempt. What other clients keep there stays. */
+export function keptOf(node: Node, { operation, model, prompt, references, elements, size, quality }: Making): Fields {
+  const custom = record(node.metadata.custom);
+  const sources = references.map(({ asset, role }) => (role ? { handle: asset, role } : { handle: asset }));
+  return {
+    "metadata.prompt": prompt.trim() === "" ? null : prompt,
+    "metadata.model": model.modelId,
+    "metadata.size": size || null,
+    "metadata.quality": quality || null,
+    "metadata.custom": { ...custom, console: { ...record(custom["console"]), image: { operation, provider: model.provider, references: sources, elements } } },
+  };
+}
+
+/** The draft of a slot whose work failed. Any client can write what it keeps, so that can be anything, or nothing. */
+function failedDraft(graph: Graph, node: Node): Draft | undefined {
+  const { job, prompt, model, size = "", quality = "", custom } = node.metadata;
+  if (!job || !OPERATIONS.has(job.operation)) return undefined;
+  const nodes = [...graph.nodes.values()];
+  const kept = record(record(record(custom)["console"])["image"]);
+  const sources = Array.isArray(kept["references"]) ? kept["references"].map(record) : undefined;
+  const leading = [...graph.connections.values()].filter(({ toNodeId }) => toNodeId === node.id);
+  const from = (purpose: string) => leading.filter((one) => one.purpose === purpose).flatMap(({ fromNodeId, role }) => ({ node: graph.nodes.get(fromNodeId), role }));
+  const linked = from("reference").flatMap(({ node, role }) => (node?.asset === undefined ? [] : (referenceTo(nodes, node.handle, role) ?? [])));
+  const text = promptNode(from("flow").flatMap(({ node }) => node ?? []));
+  const into = nodes.filter((one) => isFailed(one) && one.metadata.job?.run === job.run).map(({ id }) => id);
+  return {
+    of: node.title || "the picture",
+    into,
+    operation: job.operation as ImageOperation,
+    model,
+    provider: typeof kept["provider"] === "string" ? kept["provider"] : undefined,
+    prompt: prompt ?? text?.metadata.content?.slice(0, 8000) ?? "",
+    references: sources?.flatMap(({ handle, role }) => referenceTo(nodes, String(handle), ROLES.find((one) => one === role)) ?? []) ?? linked,
+    elements: texts(kept["elements"]),
+    size,
+    quality,
+    count: Math.min(into.length, MOST_PICTURES),
   };
 }
 

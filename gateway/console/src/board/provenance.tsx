@@ -9,7 +9,7 @@ import { Button } from "../ui/parts.tsx";
 import type { Board } from "./board.ts";
 import { kindOf } from "./gestures.ts";
 import styles from "./inspector.module.css";
-import { draftOf } from "./making.ts";
+import { draftOf, isFailed } from "./making.ts";
 
 type Provenance = NonNullable<Node["metadata"]["provenance"]>;
 
@@ -20,7 +20,7 @@ export function ProvenanceOf({ board, node }: { board: Board; node: Node }) {
   const { session } = useSession();
   const { provenance, prompt } = node.metadata;
   const text = provenance?.prompt ?? prompt;
-  const draft = draftOf(board.graph, node);
+  const draft = isFailed(node) ? undefined : draftOf(board.graph, node);
   if (!provenance && !text && node.asset === undefined) return null;
   return (
     <section className={styles.group} aria-label="How it was made">

@@ -7,6 +7,8 @@ import { CancelDialog } from "../screens/cancel.tsx";
 import { Reason } from "../screens/reason.tsx";
 import { useClock } from "../ui/hooks.ts";
 import { Button, Failure, messageOf, Waiting } from "../ui/parts.tsx";
+import { useSession } from "../session.ts";
+import { attemptAt } from "./attempts.ts";
 import type { Board } from "./board.ts";
 import styles from "./run-list.module.css";
 import { isActive, nameOf, statusOf } from "../work.ts";
@@ -40,7 +42,9 @@ function Run({ board, run, changed }: { board: Board; run: RunSummary; changed: 
   const [isOpen, setIsOpen] = useState(false);
   const [isCanceling, setIsCanceling] = useState(false);
   const { status, outputs, creditCost } = run;
+  const { scopes } = useSession().session;
   const nodes = nodesOf(board.graph, [run.handle]);
+  const attempt = status === "failed" || status === "expired" ? attemptAt(board, nodes, scopes) : undefined;
   const parts = [statusOf(status).toLowerCase(), outputs.total > 1 && `${outputs.done} of ${outputs.total}`, creditCost > 0 && count(creditCost, "credit")];
   return (
     <li className={styles.run} data-status={isActive(status) ? "active" : status}>
@@ -67,6 +71,7 @@ function Run({ board, run, changed }: { board: Board; run: RunSummary; changed: 
             Why
           </Button>
         )}
+        {attempt && <Button onClick={attempt}>New attempt…</Button>}
       </div>
       {isOpen && <Why run={run.handle} />}
       {isCanceling && <CancelDialog run={run} hasTargets close={() => setIsCanceling(false)} canceled={changed} />}

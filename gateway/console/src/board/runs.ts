@@ -10,7 +10,7 @@ import { work } from "../work.ts";
 import type { Board } from "./board.ts";
 import { customWith, filmOf } from "./films.ts";
 import { connectionOf, newNode, removed, sizeOf } from "./gestures.ts";
-import type { FrameUse, Reference } from "./making.ts";
+import { type FrameUse, isFailed, keptOf, type Reference } from "./making.ts";
 import { SpatialIndex } from "./spatial.ts";
 
 const GAP = 60;
@@ -74,10 +74,13 @@ export async function startOn<T>({ engine, newId }: Board, start: (common: Start
   }
 }
 
-/** Makes the targets of a start and starts on the newest revision. If the start is refused, nothing is left of it. */
-export async function startInto<T>(board: Board, label: string, targets: Node[], links: Change[], start: (common: Start, targets: string[]) => Promise<T>): Promise<T> {
+/**
+ * Makes the targets of a start and starts on the newest revision. If the start is refused, nothing is left of it. `kept`: nodes that
+ * are there already and are filled first.
+ */
+export async function startInto<T>(board: Board, label: string, targets: Node[], links: Change[], start: (common: Start, targets: string[]) => Promise<T>, kept: Node[] = []): Promise<T> {
   const { engine } = board;
-  const ids = targets.map(({ id }) => id);
+  const ids = [...kept, ...targets].map(({ id }) => id);
   engine.perform(label, [...targets.map((node): Change => ({ do: "create", node })), ...links]);
   try {
     const started = await startOn(board, (common) => start(common, ids.map((id) => `node:${engine.real(id)}`)));
@@ -86,7 +89,7 @@ export async function startInto<T>(board: Board, label: string, targets: Node[],
     return started;
   } catch (error) {
     // Without an answer it may have been accepted. Then its results come into the nodes.
-    if (error instanceof Problem && !error.isTemporary) engine.perform(`Take back: ${label}`, removed(board.graph, ids));
+    if (error instanceof Problem && !error.isTemporary) engine.perform(`Take back: ${label}`, removed(board.graph, targets.map(({ id }) => id)));
     throw error;
   }
 }
@@ -120,18 +123,26 @@ export interface Making {
   size: string;
   quality: string;
   count: number;
+  /** Ids of empty nodes that are filled before new ones are made. */
+  into: string[];
 }
 
-/** Generates pictures into new nodes, for at most the price that was shown. */
+/** Generates pictures into empty nodes of an earlier attempt and into new ones, for at most the price that was shown. */
 export async function makeImages(board: Board, canvas: string, making: Making): Promise<void> {
   const { operation, model, prompt, references, elements, sources, size, quality, count } = making;
   const title = titleOf(prompt) || references[0]?.node?.title || "Image";
-  const targets = targetsFor(board, count, references[0]?.node ?? sources[0], title);
+  const before = making.into.flatMap((id) => board.graph.nodes.get(id) ?? []).filter(isFailed).slice(0, count);
+  const targets = targetsFor(board, count - before.length, references[0]?.node ?? sources[0] ?? before[0], title).map((node) => withFields(node, keptOf(node, making)));
+  const linked = (from: Node, purpose: Purpose, role?: Role) => {
+    const lacking = before.filter((to) => !isLinked(board, from, to, purpose));
+    return linksTo(board, from, [...lacking, ...targets], purpose, role);
+  };
   const links = [
-    ...references.flatMap(({ node, role }) => (node ? linksTo(board, node, targets, "reference", role) : [])),
-    ...sources.flatMap((node) => linksTo(board, node, targets, "flow")),
+    ...before.map((node) => update("node", node, keptOf(node, making))),
+    ...references.flatMap(({ node, role }) => (node ? linked(node, "reference", role) : [])),
+    ...sources.flatMap((node) => linked(node, "flow")),
   ];
-  await startInto(board, `Make ${count === 1 ? "a picture" : `${count} pictures`}`, targets, links, (common, targetNodeIds) =>
+  const start = (common: Start, targetNodeIds: string[]) =>
     api.startImages(operation, {
       ...common,
       canvasId: canvas,
@@ -143,8 +154,8 @@ export async function makeImages(board: Board, canvas: string, making: Making): 
       ...(elements.length > 0 && { elements }),
       ...(size !== "" && { size }),
       ...(quality !== "" && { quality }),
-    }),
-  );
+    });
+  await startInto(board, `Make ${count === 1 ? "a picture" : `${count} pictures`}`, targets, links, start, before);
 }
 
 const titleOf = (prompt: string): string => (prompt.trim().split("\n")[0] ?? "").slice(0, 60);

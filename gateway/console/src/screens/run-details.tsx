@@ -1,11 +1,13 @@
 /** What became of a run: when, its outputs, why it failed, and its webhook. */
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
-import { canvasOf, showPath } from "../address.ts";
+import { attemptPath, canvasOf, showPath } from "../address.ts";
 import { Problem } from "../errors.ts";
 import { count, lasted } from "../format.ts";
+import { useSession } from "../session.ts";
 import { Copy } from "../ui/copy.tsx";
 import { Button, Icon, intoView, Notice } from "../ui/parts.tsx";
+import parts from "../ui/parts.module.css";
 import { deliveryOf, filmUrl, type ImageJob, isOver, type RecipeRun, statusOf, type VideoJob, type Work, work } from "../work.ts";
 import { Thumbnail } from "./asset-grid.tsx";
 import { Reason } from "./reason.tsx";
@@ -32,6 +34,7 @@ export function RunDetails({ handle, state }: { handle: string; state: string })
   return (
     <div ref={intoView} className={styles.details}>
       {data.failure && <Reason failure={data.failure} />}
+      <Attempt data={data} handle={handle} />
       <Outputs data={data} />
       <div className={styles.columns}>
         <Timeline data={data} />
@@ -39,6 +42,24 @@ export function RunDetails({ handle, state }: { handle: string; state: string })
       </div>
     </div>
   );
+}
+
+/** Where work that failed is started once more. A video and an Action are started at their nodes alone. */
+function Attempt({ data, handle }: { data: Work; handle: string }) {
+  const { scopes } = useSession().session;
+  if ((data.status !== "failed" && data.status !== "expired") || !scopes.includes("image:generate")) return null;
+  const to = attemptAddress(data, handle);
+  if (to === undefined) return null;
+  return (
+    <Link href={to} className={`${parts.button} ${parts.plain} ${styles.attempt}`}>
+      New attempt…
+    </Link>
+  );
+}
+
+function attemptAddress(data: Work, handle: string): string | undefined {
+  if (data.kind === "recipe") return `/recipes?recipe=${encodeURIComponent(data.recipeId)}`;
+  return data.kind === "image" && data.canvasId !== undefined ? attemptPath(canvasOf(data.canvasId), handle) : undefined;
 }
 
 function Outputs({ data }: { data: Work }) {
