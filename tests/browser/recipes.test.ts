@@ -60,6 +60,34 @@ scene("the gallery finds Recipes, and shows what they make, from what, and for w
   await storyboard.waitFor();
 });
 
+scene("Recipes are filtered by category and by tags, which the address keeps", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY);
+  await signIn(page, await visitor(), "/recipes");
+  const names = page.getByRole("main").getByRole("listitem").getByRole("heading", { level: 2 });
+  await names.nth(6).waitFor();
+  const tags = page.getByRole("group", { name: "Tags" });
+  await page.getByLabel("Category").selectOption("Product Visualization");
+  await becomes(() => names.count(), 3);
+  await becomes(() => tags.getByRole("checkbox").first().evaluate((box) => box.parentElement?.textContent), "product", "the most frequent is the first");
+  await becomes(() => tags.getByText("storyboard").count(), 0, "no tag leads to nothing");
+  await tags.getByRole("checkbox", { name: "macro" }).press("Space");
+  await becomes(() => names.allTextContents(), ["Material close-up"]);
+  await page.getByRole("status").getByText("1 Recipe found").waitFor();
+  await isAccessible();
+  await page.reload();
+  await becomes(() => names.allTextContents(), ["Material close-up"]);
+  await tags.getByRole("checkbox", { name: "macro", checked: true }).press("Space");
+  await becomes(() => names.count(), 3);
+  await page.getByLabel("Category").selectOption("All categories");
+  await page.getByRole("button", { name: /^All \d+ tags$/ }).click();
+  await tags.getByRole("checkbox", { name: "storyboard" }).press("Space");
+  await becomes(() => names.allTextContents(), ["Storyboard of a brief"]);
+  await page.getByText("Yours", { exact: true }).click();
+  await heading2(page, "No Recipe matches");
+  await page.getByRole("button", { name: "Show all Recipes" }).click();
+  await names.nth(6).waitFor();
+});
+
 scene("a Recipe is run from its page by keyboard, and a port without a value is said at its field", async ({ page, expect, isAccessible }) => {
   expect(NOBODY);
   const token = await visitor();

@@ -1,8 +1,10 @@
 /** The gallery of Recipes: those of the service and the account's own workflows. */
 import { keepPreviousData, useInfiniteQuery } from "@tanstack/react-query";
+import { useState } from "react";
 import { Link, useSearchParams } from "wouter";
 import { count } from "../format.ts";
 import { type Recipe, recipes as calls, type Visibility } from "../recipes/calls.ts";
+import { categoriesOf, matches, tagsOf } from "../recipes/filter.ts";
 import { Ports, Terms } from "../recipes/parts.tsx";
 import styles from "../recipes/recipes.module.css";
 import { useAddress, useNextPages, useSettled, useTitle } from "../ui/hooks.ts";
@@ -38,9 +40,13 @@ function Gallery() {
     getNextPageParam: (last) => last.page.nextCursor ?? undefined,
     placeholderData: keepPreviousData,
   });
-  const found = list.data?.pages.flatMap(({ recipes }) => recipes);
+  const filter = { category: params.get("category") ?? "", tags: params.getAll("tag") };
+  const isFiltered = filter.category !== "" || filter.tags.length > 0;
+  const all = list.data?.pages.flatMap(({ recipes }) => recipes);
+  const found = all?.filter((recipe) => matches(recipe, filter));
 
-  const setEnd = useNextPages(list);
+  // The service searches, but does not filter: what is filtered is read as a whole.
+  const setEnd = useNextPages(list, isFiltered);
   const { isFetching, fetchNextPage } = list;
 
   return (
@@ -50,11 +56,20 @@ function Gallery() {
           <h1>Recipes</h1>
           <div className={page.tools}>
             <Search label="Search Recipes" maxLength={500} value={wanted} set={(value) => set("q", value)} />
+            <span className={page.select}>
+              <select aria-label="Category" value={filter.category} onChange={({ target }) => set("category", target.value)}>
+                <option value="">All categories</option>
+                {categoriesOf(all ?? [], filter.category).map((category) => (
+                  <option key={category}>{category}</option>
+                ))}
+              </select>
+            </span>
             <Filters names={FILTERS} value={visibility} set={(name) => set("show", name === "all" ? "" : name)} />
           </div>
         </div>
+        <Tags tags={tagsOf(all ?? [], filter)} chosen={filter.tags} set={(tags) => set("tag", tags)} />
         <p className="unseen" role="status">
-          {found && !isFetching && q !== "" && `${count(found.length, "Recipe")} found`}
+          {found && !isFetching && (q !== "" || isFiltered) && `${count(found.length, "Recipe")} found`}
         </p>
         {list.isPending && <Waiting label="Loading the Recipes" />}
         {list.isLoadingError && <Failure title="The Recipes cannot be loaded" error={list.error} retry={list.refetch} />}
@@ -65,13 +80,38 @@ function Gallery() {
             ))}
           </ul>
         )}
-        {found?.length === 0 && (q === "" && visibility === "private" ? <NoWorkflows /> : <NothingFound reset={reset} />)}
+        {found?.length === 0 && !list.hasNextPage && (q === "" && !isFiltered && visibility === "private" ? <NoWorkflows /> : <NothingFound reset={reset} />)}
         {list.isFetchNextPageError && <Failure title="The rest cannot be loaded" error={list.error} retry={fetchNextPage} />}
         <div ref={setEnd} className={page.end} role="status">
           {list.isFetchingNextPage && "Loading more…"}
         </div>
       </div>
     </Shell>
+  );
+}
+
+const MOST_TAGS = 12;
+
+/** Tags that the Recipes must have. */
+function Tags({ tags, chosen, set }: { tags: string[]; chosen: readonly string[]; set: (tags: string[]) => void }) {
+  const [isOpen, setIsOpen] = useState(false);
+  if (tags.length === 0) return null;
+  const shown = isOpen ? tags : tags.slice(0, Math.max(MOST_TAGS, chosen.length));
+  return (
+    <fieldset className={styles.tags}>
+      <legend className="unseen">Tags</legend>
+      {shown.map((tag) => (
+        <label key={tag}>
+          <input type="checkbox" checked={chosen.includes(tag)} onChange={({ target }) => set(target.checked ? [...chosen, tag] : chosen.filter((one) => one !== tag))} />
+          <bdi>{tag}</bdi>
+        </label>
+      ))}
+      {tags.length > MOST_TAGS && (
+        <Button look="quiet" aria-expanded={isOpen} onClick={() => setIsOpen(!isOpen)}>
+          {isOpen ? "Fewer tags" : `All ${tags.length} tags`}
+        </Button>
+      )}
+    </fieldset>
   );
 }
 

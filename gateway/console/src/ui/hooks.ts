@@ -79,13 +79,13 @@ export function useNextPages({ hasNextPage, isFetching, isError, fetchNextPage }
 }
 
 /** What the address says behind its path, and what changes one value of it, or removes all. The way back stays the same. */
-export function useAddress(): { params: URLSearchParams; set: (name: string, value: string | undefined) => void; reset: () => void } {
+export function useAddress(): { params: URLSearchParams; set: (name: string, value: string | readonly string[] | undefined) => void; reset: () => void } {
   const [params, setParams] = useSearchParams();
-  const set = (name: string, value: string | undefined) =>
+  const set = (name: string, value: string | readonly string[] | undefined) =>
     setParams(
       (params) => {
-        if (value) params.set(name, value);
-        else params.delete(name);
+        params.delete(name);
+        for (const one of typeof value === "string" ? [value] : (value ?? [])) if (one !== "") params.append(name, one);
         return params;
       },
       { replace: true },
