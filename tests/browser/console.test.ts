@@ -239,3 +239,52 @@ scene("titles are text, and the list is searched and filtered", async ({ page, e
   await page.getByRole("link", { name: /Autumn drop/ }).waitFor();
   await becomes(() => page.getByRole("main").getByRole("link").count(), 3);
 });
+
+scene("the palette leads to screens, settings and canvases from every list, and the keys are listed", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY);
+  const { uid, token } = await stranger();
+  const { url } = await makeCanvas("Quiet harbor", token);
+  await page.goto(await signInLink(uid));
+  await page.getByRole("button", { name: "Continue" }).click();
+  await heading(page, "Canvases");
+  const palette = page.getByRole("dialog", { name: "Find a screen or a canvas" });
+  const option = (name: string) => palette.getByRole("option", { name, exact: true });
+  await page.keyboard.press("Control+k");
+  await option("Quiet harbor canvas").waitFor();
+  await isAccessible();
+  await page.keyboard.type("runs");
+  await becomes(() => palette.getByRole("option").count(), 1);
+  await page.keyboard.press("Enter");
+  await heading(page, "Runs");
+  await palette.waitFor({ state: "detached" });
+
+  await page.goto("/recipes");
+  await heading(page, "Recipes");
+  await page.getByLabel("Search Recipes").fill("what?");
+  await becomes(() => page.getByRole("dialog").count(), 0, "a question mark can be typed");
+  await page.keyboard.press("Control+k");
+  await page.keyboard.type("webh");
+  await option("Webhooks settings").click();
+  await page.getByRole("heading", { level: 2, name: "Webhooks" }).waitFor();
+
+  await page.keyboard.press("?");
+  const keys = page.getByRole("dialog", { name: "Keyboard shortcuts" });
+  await keys.getByText("Find a screen or a canvas").waitFor();
+  await isAccessible();
+  await page.keyboard.press("Control+k");
+  await becomes(() => palette.count(), 0, "one dialog at a time");
+  await page.keyboard.press("Escape");
+  await keys.waitFor({ state: "detached" });
+
+  await page.getByRole("button", { name: "Find a screen or a canvas" }).press("Enter");
+  await page.keyboard.type("nothing of this name");
+  await palette.getByText("Nothing has this name.").waitFor();
+  await page.keyboard.press("Escape");
+  await palette.waitFor({ state: "detached" });
+  await becomes(() => page.locator(":focus").getAttribute("aria-label"), "Find a screen or a canvas", "the focus returns");
+  await page.keyboard.press("Enter");
+  await page.keyboard.type("harbor");
+  await option("Quiet harbor canvas").waitFor();
+  await page.keyboard.press("Enter");
+  await page.waitForURL(url);
+});

@@ -56,6 +56,7 @@ const run = (handle: string) => `/runs?run=${encodeURIComponent(handle)}`;
 
 const SCREENS: [name: string, shows: string, go: (page: Page) => Promise<unknown>][] = [
   ["canvases", "The canvases of an account, and those that others share with it", at("/", "Canvases")],
+  ["places", "The palette finds screens and canvases", async (page) => (await at("/", "Canvases")(page), await page.keyboard.press("Control+k"), page.getByRole("option", { name: /^Café Lumen/ }).waitFor())],
   ["share", "Who has access to a canvas", async (page) => (await at("/", "Canvases")(page), page.getByRole("button", { name: /^Share Café Lumen/ }).click())],
   ["delete-canvas", "Deleting a canvas asks for a word", async (page) => (await at("/", "Canvases")(page), page.getByRole("button", { name: /^Delete Kiln diary/ }).click())],
   ["board", "The board: a brief, a moodboard, formats of a photograph and a storyboard", onBoard],

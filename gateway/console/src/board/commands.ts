@@ -1,5 +1,6 @@
 /** Everything that can be done from the keyboard, the toolbar and the palette, in one list. */
 import { isSection } from "../sync/graph.ts";
+import { combinationOf, type Press } from "../ui/keys.ts";
 import type { Board } from "./board.ts";
 import type { Kind } from "./gestures.ts";
 
@@ -69,32 +70,11 @@ export const COMMANDS: readonly Command[] = [
 
 const BY_KEY = new Map(COMMANDS.flatMap((command) => command.keys.map((key) => [key, command] as const)));
 
-interface Press {
-  key: string;
-  ctrlKey: boolean;
-  metaKey: boolean;
-  altKey: boolean;
-  shiftKey: boolean;
-}
-
-/** A key press as commands name it. A sign that needs Shift on some keyboard is named without it. */
-export function combinationOf({ key, ctrlKey, metaKey, altKey, shiftKey }: Press): string {
-  const isSign = key.length === 1 && key.toLowerCase() === key.toUpperCase();
-  const name = key.length === 1 ? key.toUpperCase() : key;
-  return [(ctrlKey || metaKey) && "Mod", altKey && "Alt", shiftKey && !isSign && "Shift", name].filter(Boolean).join("+");
-}
-
 /** The command of a key press that can be run now. */
 export function commandOf(press: Press, board: Board): Command | undefined {
   const command = BY_KEY.get(combinationOf(press));
   return command && (command.can?.(board) ?? true) ? command : undefined;
 }
-
-const isMac = typeof navigator === "object" && navigator.platform.startsWith("Mac");
-const NAMES: Record<string, string> = { Mod: isMac ? "⌘" : "Ctrl", Shift: "⇧", ArrowLeft: "←", ArrowRight: "→", ArrowUp: "↑", ArrowDown: "↓", Delete: "Del", Escape: "Esc", " ": "Space", ContextMenu: "Menu", "-": "−" };
-
-/** The parts of a combination as keyboards name them. */
-export const keyNames = (combination: string): string[] => combination.split("+").map((part) => NAMES[part] ?? (part || "+")).filter((part, index, all) => !(part === "+" && all[index - 1] === "+"));
 
 /** What the menu of the selection offers. */
 export const SELECTION_COMMANDS = ["edit", "rename", "duplicate", "section", "connect", "inspect", "fit-selection", "delete"];

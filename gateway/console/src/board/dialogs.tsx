@@ -1,72 +1,28 @@
 /** The palette, which finds commands and nodes, the list of keys, and the menus of connections. */
-import { type KeyboardEvent, type ReactNode, useEffect, useId, useRef, useState } from "react";
+import { type KeyboardEvent, useEffect, useRef, useState } from "react";
 import { isSection } from "../sync/graph.ts";
-import { Dialog } from "../ui/dialog.tsx";
-import { Button, Icon } from "../ui/parts.tsx";
+import { type Entry, EntryKind, KeyDialog, type KeyGroup, Keys, PaletteDialog } from "../ui/palette.tsx";
 import type { Board, Menu } from "./board.ts";
-import { type Command, COMMANDS, keyNames, SELECTION_COMMANDS } from "./commands.ts";
+import { type Command, COMMANDS, SELECTION_COMMANDS } from "./commands.ts";
 import styles from "./dialogs.module.css";
 import { type Choice, kindOf, type Kind } from "./gestures.ts";
 
-const Keys = ({ combination }: { combination: string }) => (
-  <span className={styles.keys}>
-    {keyNames(combination).map((name) => (
-      <kbd key={name}>{name}</kbd>
-    ))}
-  </span>
-);
+const GROUPS = ["Add", "Edit", "Select", "View"] as const;
+const GESTURES: KeyGroup = {
+  title: "Mouse and trackpad",
+  rows: [
+    { what: "Move the view", how: "scroll, or drag with Space" },
+    { what: "Zoom", how: "Ctrl and scroll, or pinch" },
+    { what: "Select several", how: "drag over them, or Shift and click" },
+    { what: "Connect", how: "drag from the dot at the side of a node" },
+    { what: "Write", how: "double-click" },
+  ],
+};
 
 export function KeyList({ close }: { close: () => void }) {
-  const groups = ["Add", "Edit", "Select", "View"] as const;
-  return (
-    <Dialog label="Keyboard shortcuts" className={styles.list} close={close}>
-      <header className={styles.head}>
-        <h2>Keyboard shortcuts</h2>
-        <Button look="quiet" aria-label="Close" onClick={close}>
-          <Icon name="close" />
-        </Button>
-      </header>
-      <div className={styles.groups}>
-        {groups.map((group) => (
-          <section key={group}>
-            <h3>{group}</h3>
-            <dl>
-              {COMMANDS.filter((command) => command.group === group).map(({ id, label, keys }) => (
-                <div key={id}>
-                  <dt>{label}</dt>
-                  <dd>
-                    {keys.map((key) => (
-                      <Keys key={key} combination={key} />
-                    ))}
-                  </dd>
-                </div>
-              ))}
-            </dl>
-          </section>
-        ))}
-        <section>
-          <h3>Mouse and trackpad</h3>
-          <dl>
-            {[
-              ["Move the view", "scroll, or drag with Space"],
-              ["Zoom", "Ctrl and scroll, or pinch"],
-              ["Select several", "drag over them, or Shift and click"],
-              ["Connect", "drag from the dot at the side of a node"],
-              ["Write", "double-click"],
-            ].map(([what, how]) => (
-              <div key={what}>
-                <dt>{what}</dt>
-                <dd>{how}</dd>
-              </div>
-            ))}
-          </dl>
-        </section>
-      </div>
-    </Dialog>
-  );
+  const groups = GROUPS.map((title) => ({ title, rows: COMMANDS.filter(({ group }) => group === title).map(({ label, keys }) => ({ what: label, keys })) }));
+  return <KeyDialog groups={[...groups, GESTURES]} close={close} />;
 }
-
-type Entry = { key: string; label: string; hint?: ReactNode; run: () => void };
 
 const MOST_FOUND = 40;
 
@@ -92,7 +48,7 @@ function entriesOf(board: Board, query: string, close: () => void): Entry[] {
     entries.push({
       key: node.id,
       label,
-      hint: <span className={styles.kind}>{kindOf(node)}</span>,
+      hint: <EntryKind>{kindOf(node)}</EntryKind>,
       run: () => {
         close();
         board.select([node.id]);
@@ -115,60 +71,7 @@ function entriesOf(board: Board, query: string, close: () => void): Entry[] {
 }
 
 export function Palette({ board, close }: { board: Board; close: () => void }) {
-  const [query, setQuery] = useState("");
-  const [at, setAt] = useState(0);
-  const list = useId();
-  const entries = entriesOf(board, query, close);
-  const current = Math.min(at, entries.length - 1);
-
-  useEffect(() => {
-    // In some browsers it returns a promise, which is no cleanup.
-    void document.getElementById(`${list}-${current}`)?.scrollIntoView({ block: "nearest" });
-  }, [list, current]);
-
-  function type(event: KeyboardEvent) {
-    event.stopPropagation();
-    if (event.key === "ArrowDown" || event.key === "ArrowUp") {
-      event.preventDefault();
-      setAt((current + (event.key === "ArrowDown" ? 1 : entries.length - 1)) % Math.max(entries.length, 1));
-    } else if (event.key === "Enter") {
-      event.preventDefault();
-      entries[current]?.run();
-    }
-  }
-
-  return (
-    <Dialog label="Find a command or a node" className={styles.palette} close={close}>
-      <div className={styles.search}>
-        <Icon name="search" />
-        <input
-          role="combobox"
-          aria-expanded="true"
-          aria-controls={list}
-          aria-activedescendant={entries.length > 0 ? `${list}-${current}` : undefined}
-          aria-label="Command or node"
-          placeholder="Find a command or a node"
-          autoFocus
-          value={query}
-          onChange={({ target }) => {
-            setQuery(target.value);
-            setAt(0);
-          }}
-          onKeyDown={type}
-        />
-      </div>
-      <div id={list} role="listbox" aria-label="Found" className={styles.found}>
-        {entries.map((entry, index) => (
-          // oxlint-disable-next-line jsx-a11y/click-events-have-key-events -- the input has the keyboard
-          <div key={entry.key} id={`${list}-${index}`} role="option" tabIndex={-1} aria-selected={index === current} onClick={entry.run} onPointerMove={() => setAt(index)}>
-            <bdi>{entry.label}</bdi>
-            {entry.hint}
-          </div>
-        ))}
-      </div>
-      {entries.length === 0 && <p className={styles.none}>Nothing has this name.</p>}
-    </Dialog>
-  );
+  return <PaletteDialog label="Find a command or a node" field="Command or node" entriesOf={(query) => entriesOf(board, query, close)} close={close} />;
 }
 
 const KINDS: [Kind, string][] = [

@@ -1,8 +1,9 @@
 /** The tools at the left edge, and the history. */
 import { type ReactNode, useRef, useEffect } from "react";
+import { keyNames } from "../ui/keys.ts";
 import { Button, Icon } from "../ui/parts.tsx";
 import type { Board, Ui } from "./board.ts";
-import { CHOOSE_FILES, type Command, COMMANDS, keyNames } from "./commands.ts";
+import { CHOOSE_FILES, type Command, COMMANDS } from "./commands.ts";
 import styles from "./editor.module.css";
 
 const command = (id: string): Command => COMMANDS.find((one) => one.id === id) as Command;

@@ -5,7 +5,9 @@ import { Link, useLocation } from "wouter";
 import { api } from "../api.ts";
 import { day, number } from "../format.ts";
 import { useSession, useSigningIn } from "../session.ts";
+import { keyNames } from "./keys.ts";
 import { Avatar, Button, Icon, intoView, Mark, Notice } from "./parts.tsx";
+import { Places, SCREENS, usePlaces } from "./places.tsx";
 import styles from "./shell.module.css";
 import { setTheme, THEMES, theme } from "./theme.ts";
 
@@ -17,17 +19,9 @@ interface Props {
   children: ReactNode;
 }
 
-const SCREENS = [
-  ["/", "Canvases"],
-  ["/runs", "Runs"],
-  ["/recipes", "Recipes"],
-  ["/elements", "Elements"],
-  ["/assets", "Assets"],
-  ["/settings", "Settings"],
-] as const;
-
 export function Shell({ header, isFixed = false, children }: Props) {
   const main = useRef<HTMLElement>(null);
+  const [dialog, open] = usePlaces(isFixed);
   // A new screen is announced, and the keyboard continues in it.
   useEffect(() => main.current?.focus({ preventScroll: true }), []);
   return (
@@ -41,12 +35,18 @@ export function Shell({ header, isFixed = false, children }: Props) {
           <span className={isFixed ? "unseen" : styles.name}>Canvas Service</span>
         </Link>
         <div className={styles.middle}>{header ?? (isFixed ? null : <Screens />)}</div>
+        {!isFixed && (
+          <Button look="quiet" className={styles.find} aria-label="Find a screen or a canvas" aria-keyshortcuts="Control+K" title={`Find a screen or a canvas (${keyNames("Mod+K").join(" ")})`} onClick={() => open("palette")}>
+            <Icon name="search" />
+          </Button>
+        )}
         <Credit />
         <AccountMenu />
       </header>
       <main id="content" ref={main} tabIndex={-1} className={styles.main}>
         {children}
       </main>
+      {dialog && <Places dialog={dialog} open={open} />}
     </div>
   );
 }

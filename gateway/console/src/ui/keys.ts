@@ -1,0 +1,21 @@
+/** Key presses, and how keyboards name them. */
+export interface Press {
+  key: string;
+  ctrlKey: boolean;
+  metaKey: boolean;
+  altKey: boolean;
+  shiftKey: boolean;
+}
+
+/** A key press as commands name it. A sign that needs Shift on some keyboard is named without it. */
+export function combinationOf({ key, ctrlKey, metaKey, altKey, shiftKey }: Press): string {
+  const isSign = key.length === 1 && key.toLowerCase() === key.toUpperCase();
+  const name = key.length === 1 ? key.toUpperCase() : key;
+  return [(ctrlKey || metaKey) && "Mod", altKey && "Alt", shiftKey && !isSign && "Shift", name].filter(Boolean).join("+");
+}
+
+const isMac = typeof navigator === "object" && navigator.platform.startsWith("Mac");
+const NAMES: Record<string, string> = { Mod: isMac ? "⌘" : "Ctrl", Shift: "⇧", ArrowLeft: "←", ArrowRight: "→", ArrowUp: "↑", ArrowDown: "↓", Delete: "Del", Escape: "Esc", " ": "Space", ContextMenu: "Menu", "-": "−" };
+
+/** The parts of a combination as keyboards name them. */
+export const keyNames = (combination: string): string[] => combination.split("+").map((part) => NAMES[part] ?? (part || "+")).filter((part, index, all) => !(part === "+" && all[index - 1] === "+"));
