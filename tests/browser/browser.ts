@@ -1,7 +1,7 @@
 /**
  * A browser for each case. These are failures in every case: an error on the console, an exception, a report of the content security
  * policy, a request that leaves the origin, a response of status 400 or more that the case does not expect, and a serious violation that
- * axe finds.
+ * axe finds on a page at the end of the case, or whenever the case asks.
  */
 import assert from "node:assert/strict";
 import { mkdirSync, readFileSync } from "node:fs";
@@ -42,7 +42,7 @@ export interface Scene {
   afterwards: (task: () => Promise<void>) => void;
   /** Another person at another browser. */
   guest: () => Promise<Page>;
-  /** Asserts that axe finds nothing serious, in light and in dark. */
+  /** Asserts that axe finds nothing serious now, in light and in dark. At the end of the case that is done for every open page. */
   isAccessible: () => Promise<void>;
 }
 
@@ -71,6 +71,7 @@ export function scene(name: string, run: (scene: Scene) => Promise<void>, second
         permit: (origin) => watch.origins.add(origin),
         isAccessible: () => isAccessible(page),
       });
+      for (const one of contexts.flatMap((context) => context.pages())) if (one.url() !== "about:blank") await isAccessible(one);
       assert.deepEqual(watch.faults, []);
     } catch (error) {
       if (watch.faults.length > 0) console.error(watch.faults.join("\n"));
