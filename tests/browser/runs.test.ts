@@ -31,7 +31,7 @@ scene("runs are listed with their canvas, filtered in the address, and opened at
   await signIn(page, TOKEN, `/runs?canvas=${encodeURIComponent(canvas.handle)}`);
   await heading(page, "Runs");
   const action = row(page, "Action");
-  await action.getByText("Succeeded").waitFor();
+  await action.getByText(/^Succeeded in \d/).waitFor();
   await action.getByText("free").waitFor();
   await isAccessible();
 

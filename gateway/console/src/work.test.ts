@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { deliveryOf, explained, isActive, isOver, nameOf, STATUSES, statusOf } from "./work.ts";
+import { deliveryOf, explained, isActive, isOver, nameOf, STATUSES, statusOf, tookOf } from "./work.ts";
 
 const schemas = (JSON.parse(readFileSync(new URL("../../openapi.json", import.meta.url), "utf8")) as { components: { schemas: Record<string, { enum?: string[] }> } }).components.schemas;
 
@@ -45,4 +45,9 @@ test("the delivery of a webhook is told in words", () => {
   assert.equal(deliveryOf({ id: "webhook:1", status: "pending", attempts: 0 }), "waits to be sent");
   assert.equal(deliveryOf({ id: "webhook:1", status: "pending", attempts: 2, lastStatus: 503 }), "will be sent again; 2 attempts so far, last answer 503");
   assert.match(deliveryOf({ id: "webhook:1", status: "failed", attempts: 4, lastStatus: 410, errorCode: "webhook_rejected" as never }), /^not delivered after 4 attempts, last answer 410/);
+});
+
+test("how long work took is known once it has ended, until its result expires", () => {
+  const at = { createdAt: "2026-01-01T00:00:00.000Z", updatedAt: "2026-01-01T00:00:01.500Z" };
+  assert.deepEqual(["succeeded", "failed", "canceled", "expired", "running"].map((status) => tookOf({ status, ...at })), [1500, 1500, 1500, undefined, undefined]);
 });

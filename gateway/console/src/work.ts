@@ -48,6 +48,12 @@ export const isOver = (status: string): boolean => ENDED.has(status);
 /** Whether work in this status can be canceled. */
 export const isActive = (status: string): boolean => !isOver(status) && status !== "canceling";
 
+/** How long work took from its start to its end, in milliseconds; undefined before the end, and when it is not known any more. */
+export function tookOf({ status, createdAt, updatedAt }: { status: string; createdAt: string; updatedAt: string }): number | undefined {
+  // The last change of an expired result is its expiry.
+  return isOver(status) && status !== "expired" ? Date.parse(updatedAt) - Date.parse(createdAt) : undefined;
+}
+
 const isVideo = (handle: string): boolean => handle.startsWith("job:");
 
 /** The address of the film of a video job that has succeeded. */
