@@ -6,7 +6,7 @@
  */
 import assert from "node:assert/strict";
 import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 
 import type { Page } from "playwright-core";
 
@@ -19,6 +19,7 @@ import { openStudio } from "./studio.ts";
 const ROOT = join(import.meta.dirname, "../..");
 const IMAGES = join(ROOT, "docs/images/console");
 const GALLERY = join(ROOT, "docs/guides/console-screens.md");
+const GUIDE = "docs/guides/console.md";
 const SIZE = { width: 1280, height: 800 };
 const SCHEMES = ["light", "dark"] as const;
 const MOST_BYTES = 110_000;
@@ -203,7 +204,7 @@ ${shows}.
 const all: [string, string][] = [["sign-in", "Signing in by a link or a token"], ["link", "A link shows whom it signs in"], ...SCREENS.map(([name, shows]): [string, string] => [name, shows])];
 writeFileSync(GALLERY, `# Screens of the console
 
-Every screen of the [console](console.md), in the colors that your system asks for. \`tests/browser/run --screens\` takes the
+Every screen of the [console](${basename(GUIDE)}), in the colors that your system asks for. \`tests/browser/run --screens\` takes the
 pictures and writes this page.
 
 ${all.map(([name, shows]) => figure(name, shows)).join("\n")}`);
