@@ -262,7 +262,7 @@ scene("a Recipe is made from a Section by keyboard, and run", async ({ page, exp
 
 scene("a step that fails says why, and what depends on it is not made", async ({ page, expect, isAccessible }) => {
   expect(NOBODY);
-  const { canvas } = await makeBoard("Failing", []);
+  const { canvas, url } = await makeBoard("Failing", []);
   const id = await makeWorkflow(canvas, "Refused", TOKEN);
   await signIn(page, TOKEN, `/recipes?recipe=${id}`);
   await page.getByRole("textbox", { name: "Subject" }).fill("A cup [[sim:content]]");
@@ -274,6 +274,15 @@ scene("a step that fails says why, and what depends on it is not made", async ({
   await steps.filter({ hasText: "slogan" }).locator("code").waitFor();
   await steps.filter({ hasText: "caption" }).getByText("canceled", { exact: true }).waitFor();
   await isAccessible();
+
+  await page.goto(`/runs?canvas=${encodeURIComponent(canvas.handle)}&state=failed`);
+  await page.getByRole("button", { name: /^Recipe/ }).click();
+  await page.getByRole("link", { name: "New attempt…" }).click();
+  await heading(page, "Refused");
+  await page.goto(url);
+  await page.getByRole("button", { name: "Runs", exact: true }).click();
+  await page.getByRole("complementary", { name: "Runs" }).getByRole("button", { name: "New attempt…" }).press("Enter");
+  await page.getByRole("complementary", { name: "Recipes" }).getByRole("button", { name: /^Run the selected Refused/ }).waitFor();
 });
 
 scene("a session without the scopes sees Recipes, and why it may not run them", async ({ page, expect }) => {
