@@ -249,6 +249,8 @@ scene("the palette leads to screens, settings and canvases from every list, and 
   await heading(page, "Canvases");
   const palette = page.getByRole("dialog", { name: "Find a screen or a canvas" });
   const option = (name: string) => palette.getByRole("option", { name, exact: true });
+  // A dialog that was closed is hidden at once, and removed a moment later.
+  const gone = () => becomes(() => page.locator("dialog").count(), 0);
   await page.keyboard.press("Control+k");
   await option("Quiet harbor canvas").waitFor();
   await isAccessible();
@@ -256,7 +258,7 @@ scene("the palette leads to screens, settings and canvases from every list, and 
   await becomes(() => palette.getByRole("option").count(), 1);
   await page.keyboard.press("Enter");
   await heading(page, "Runs");
-  await palette.waitFor({ state: "detached" });
+  await gone();
 
   await page.goto("/recipes");
   await heading(page, "Recipes");
@@ -274,13 +276,13 @@ scene("the palette leads to screens, settings and canvases from every list, and 
   await page.keyboard.press("Control+k");
   await becomes(() => palette.count(), 0, "one dialog at a time");
   await page.keyboard.press("Escape");
-  await keys.waitFor({ state: "detached" });
+  await gone();
 
   await page.getByRole("button", { name: "Find a screen or a canvas" }).press("Enter");
   await page.keyboard.type("nothing of this name");
   await palette.getByText("Nothing has this name.").waitFor();
   await page.keyboard.press("Escape");
-  await palette.waitFor({ state: "detached" });
+  await gone();
   await becomes(() => page.locator(":focus").getAttribute("aria-label"), "Find a screen or a canvas", "the focus returns");
   await page.keyboard.press("Enter");
   await page.keyboard.type("harbor");

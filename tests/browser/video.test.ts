@@ -142,9 +142,11 @@ scene("a video that fails says why, and a refused start leaves nothing", async (
   assert(uid !== canvas.ownerUid);
   const poor = await send<{ canvas: { handle: string; id: string; ownerUid: string } }>("POST", "/canvases", { title: "Poor" }, token);
   expect(`402 POST ${ROOT}/videos/generate`);
-  await page.getByRole("link", { name: /Canvas Service/ }).click();
+  // A page that loads no pictures, whose requests would be refused after the sign-out.
+  await page.goto("/settings");
+  await page.getByRole("heading", { name: "Settings need a sign-in link" }).waitFor();
   await page.getByRole("button", { name: /^Account of/ }).click();
-  await page.getByRole("button", { name: "Sign out" }).click();
+  await page.getByRole("button", { name: "Sign out", exact: true }).click();
   await page.getByLabel("Sign-in link or token").waitFor();
   await openBoard(page, `${BASE_URL}/c/${poor.canvas.ownerUid}/${poor.canvas.id}`, token);
   await page.getByRole("button", { name: "Make", exact: true }).click();

@@ -143,7 +143,8 @@ export function OutlineTree({ board, graph, ui }: { board: Board; graph: Graph; 
         role="tree"
         aria-label="Outline of the canvas"
         aria-multiselectable="true"
-        aria-activedescendant={rows[at] ? `row-${rows[at].key}` : undefined}
+        // Only rows in view are rendered.
+        aria-activedescendant={at >= first && at < last && rows[at] ? `row-${rows[at].key}` : undefined}
         tabIndex={0}
         className={styles.tree}
         onKeyDown={type}
