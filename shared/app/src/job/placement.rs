@@ -68,8 +68,8 @@ pub(super) async fn store(
     Ok(true)
 }
 
-/// Lets the transaction refer to the files of the outputs. Returns the key to refer to by the key that was put; files that were
-/// removed are left out.
+/// Lets the transaction refer to the files of the outputs, in the order of their hashes, as [`db::blobs::adopt`] asks. Returns
+/// the key to refer to by the key that was put; files that were removed are left out.
 async fn adopt(conn: &mut PgConnection, placements: &[Placement]) -> Result<HashMap<Uuid, Uuid>> {
     let mut files = Vec::with_capacity(2 * placements.len());
     for Placement { sha256, blob_key, bytes, preview, .. } in placements {
