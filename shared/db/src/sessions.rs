@@ -116,8 +116,8 @@ pub async fn create(conn: &mut PgConnection, session: &NewSession<'_>) -> Result
     let scopes: Vec<String> = session.scopes.iter().map(|scope| scope.to_string()).collect();
     let expires_at = sqlx::query_scalar!(
         r#"INSERT INTO tokens (id, account_uid, session_id, label, scopes, surface, secret_hash, kind, parent, client,
-                               idle_until, expires_at)
-           SELECT $1, $2, id, $3, $4, $5, $6, 'session', $7, $8, now() + make_interval(hours => $9),
+                               last_used_at, idle_until, expires_at)
+           SELECT $1, $2, id, $3, $4, $5, $6, 'session', $7, $8, now(), now() + make_interval(hours => $9),
                   least(now() + make_interval(days => $10), (SELECT expires_at FROM tokens WHERE id = $7))
            FROM account_sessions WHERE account_uid = $2 AND revoked_at IS NULL
            RETURNING expires_at AS "expires_at!""#,

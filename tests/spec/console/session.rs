@@ -355,7 +355,8 @@ async fn an_unused_session_ends(stack: &Stack) {
     let id = text(&person.signed_in, "/session/id").to_owned();
     let left = "SELECT extract(epoch FROM idle_until - now())::bigint FROM tokens WHERE id = $1::uuid";
     assert!((43_000..=43_200).contains(&number(stack, left, &id).await));
-    change(stack, "UPDATE tokens SET idle_until = now() + interval '1 minute' WHERE id = $1::uuid", &id).await;
+    let long_ago = "UPDATE tokens SET idle_until = now() + interval '1 minute', last_used_at = now() - interval '1 hour' WHERE id = $1::uuid";
+    change(stack, long_ago, &id).await;
     person.get("/session").await.ok();
     let renewed = async || (number(stack, left, &id).await > 43_000).then_some(());
     wait_for("its use to be recorded", PATIENCE, renewed).await;

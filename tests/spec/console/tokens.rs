@@ -126,9 +126,14 @@ async fn a_token_is_revoked_for_the_next_request(stack: &Stack) {
     }
     narrow.user.get("/auth/status").await.expect_error(401, "unauthorized", &[]);
     narrow.get("/session").await.expect_error(401, "unauthorized", &[]);
-    let listed = person.pages("/tokens", "tokens").await;
-    let revoked = listed.iter().find(|token| token["id"] == narrow.user.token_id.as_str()).expect("is listed");
-    assert!(revoked["revokedAt"].is_string() && revoked["lastUsedAt"].is_string(), "{revoked}");
+    // The time of use is recorded asynchronously.
+    let revoked = testkit::wait_for("the use to be noted", e2e::PATIENCE, async || {
+        let listed = person.pages("/tokens", "tokens").await;
+        let token = listed.into_iter().find(|token| token["id"] == narrow.user.token_id.as_str()).expect("is listed");
+        token["lastUsedAt"].is_string().then_some(token)
+    })
+    .await;
+    assert!(revoked["revokedAt"].is_string(), "{revoked}");
 }
 
 async fn a_token_of_another_account_is_404(stack: &Stack) {
