@@ -2,12 +2,16 @@
 
 use bytes::Bytes;
 use domain::action::AddTextToImageParams;
+use raster::header::Header;
 use raster::resize::PlanError;
 use raster::text::{self, Caption};
 use raster::{Finish, Output, Size};
 use serde_json::{Map, Value};
 
-use super::{Engine, NotUnderstood, finish, typed};
+use super::{Engine, NotUnderstood, finish, held_as_a_whole, typed};
+
+/// Upper bound of the memory for drawing a text: the stroked outlines of 500 characters, and a band of pixels.
+const DRAWING_BYTES: u64 = 16 << 20;
 
 #[derive(Debug)]
 pub(super) struct AddTextToImage {
@@ -42,6 +46,10 @@ impl Engine for AddTextToImage {
         // The result has the size of the picture.
         raster::resize::check_output(sources[0])?;
         Ok(sources[0])
+    }
+
+    fn memory_bytes(&self, sources: &[Header], output: Size) -> u64 {
+        held_as_a_whole(sources, output) + DRAWING_BYTES
     }
 
     fn run(&self, files: &[Bytes]) -> Result<Output, raster::Error> {

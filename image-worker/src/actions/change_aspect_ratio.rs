@@ -2,12 +2,13 @@
 
 use bytes::Bytes;
 use domain::action::{ChangeAspectRatioParams, Ratio};
-use raster::ratio::{self, ChangeRatio};
+use raster::header::Header;
+use raster::ratio::{self, ChangeRatio, Mode};
 use raster::resize::PlanError;
 use raster::{Finish, Output, Size};
 use serde_json::{Map, Value};
 
-use super::{Engine, NotUnderstood, finish, typed};
+use super::{Engine, NotUnderstood, finish, held_as_a_whole, typed};
 
 #[derive(Debug)]
 pub(super) struct ChangeAspectRatio {
@@ -30,6 +31,11 @@ pub(super) fn read(params: &Map<String, Value>) -> Result<ChangeAspectRatio, Not
 impl Engine for ChangeAspectRatio {
     fn plan(&self, sources: &[Size]) -> Result<Size, PlanError> {
         Ok(ratio::plan(sources[0], &self.params)?.output)
+    }
+
+    fn memory_bytes(&self, sources: &[Header], output: Size) -> u64 {
+        let streamed = self.finish.stream_bytes(&sources[0], output).filter(|_| self.params.mode == Mode::Crop);
+        streamed.unwrap_or_else(|| held_as_a_whole(sources, output))
     }
 
     fn run(&self, files: &[Bytes]) -> Result<Output, raster::Error> {

@@ -3,11 +3,12 @@
 use bytes::Bytes;
 use domain::action::ColorGradeParams;
 use raster::grade::{self, Grade};
+use raster::header::Header;
 use raster::resize::PlanError;
 use raster::{Finish, Output, Size};
 use serde_json::{Map, Value};
 
-use super::{Engine, NotUnderstood, finish, typed};
+use super::{Engine, NotUnderstood, finish, held_as_a_whole, typed};
 
 #[derive(Debug)]
 pub(super) struct ColorGrade {
@@ -37,6 +38,10 @@ pub(super) fn read(params: &Map<String, Value>) -> Result<ColorGrade, NotUnderst
 impl Engine for ColorGrade {
     fn plan(&self, sources: &[Size]) -> Result<Size, PlanError> {
         grade::plan(sources[0])
+    }
+
+    fn memory_bytes(&self, sources: &[Header], output: Size) -> u64 {
+        self.finish.stream_bytes(&sources[0], output).unwrap_or_else(|| held_as_a_whole(sources, output))
     }
 
     fn run(&self, files: &[Bytes]) -> Result<Output, raster::Error> {

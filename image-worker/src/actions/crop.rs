@@ -3,11 +3,12 @@
 use bytes::Bytes;
 use domain::action::CropParams;
 use raster::crop::{self, CropPosition};
+use raster::header::Header;
 use raster::resize::PlanError;
 use raster::{Finish, Output, Size};
 use serde_json::{Map, Value};
 
-use super::{Engine, NotUnderstood, finish, typed};
+use super::{Engine, NotUnderstood, finish, held_as_a_whole, typed};
 
 #[derive(Debug)]
 pub(super) struct Crop {
@@ -29,6 +30,10 @@ pub(super) fn read(params: &Map<String, Value>) -> Result<Crop, NotUnderstood> {
 impl Engine for Crop {
     fn plan(&self, sources: &[Size]) -> Result<Size, PlanError> {
         Ok(crop::plan(sources[0], &self.params)?.size)
+    }
+
+    fn memory_bytes(&self, sources: &[Header], output: Size) -> u64 {
+        self.finish.stream_bytes(&sources[0], output).unwrap_or_else(|| held_as_a_whole(sources, output))
     }
 
     fn run(&self, files: &[Bytes]) -> Result<Output, raster::Error> {

@@ -21,6 +21,7 @@ use std::fmt::Debug;
 use std::str::FromStr;
 
 use bytes::Bytes;
+use raster::header::Header;
 use raster::resize::PlanError;
 use raster::{Finish, Format, Output, Size};
 use serde::de::DeserializeOwned;
@@ -29,9 +30,9 @@ use serde_json::{Map, Value};
 /// Bytes per pixel of a result (RGBA).
 const PIXEL_BYTES: u64 = 4;
 
-/// Upper bound of the memory that an Action needs in addition to the pictures, whatever their size.
-/// Text needs most: the stroked outlines of 500 characters, and a band of pixels.
-const DRAWING_BYTES: u64 = 16 << 20;
+/// Upper bound of the memory that an Action needs in addition to the pictures, whatever their size: the
+/// state of the codecs.
+const FIXED_BYTES: u64 = 2 << 20;
 
 /// A stored request that this build cannot execute, because another version wrote it or because it
 /// is damaged.
@@ -62,19 +63,41 @@ pub struct Source {
     pub file_bytes: u64,
 }
 
+impl Source {
+    fn assumed(&self) -> Header {
+        Header::assumed(self.format, self.size)
+    }
+}
+
 /// An Action with its parameters.
-trait Engine: Debug + Send {
+trait Engine: Debug + Send + Sync {
     /// The size of the result for inputs of these sizes. Their number matches the Action.
     fn plan(&self, sources: &[Size]) -> Result<Size, PlanError>;
+
+    /// Upper bound in bytes of the memory for a result of size `output`, in addition to the files and to
+    /// [`FIXED_BYTES`].
+    fn memory_bytes(&self, sources: &[Header], output: Size) -> u64 {
+        held_as_a_whole(sources, output)
+    }
 
     /// Makes the result from the input files. Their number matches the Action.
     fn run(&self, files: &[Bytes]) -> Result<Output, raster::Error>;
 }
 
-/// An Action with its parameters and what is known about its inputs, ready to run.
+/// The memory for an Action that holds all pictures as a whole: for every input its pixels and a
+/// working copy, the result, and its encoder.
+fn held_as_a_whole(sources: &[Header], output: Size) -> u64 {
+    sources.iter().fold(2 * PIXEL_BYTES * output.pixels(), |sum, source| {
+        sum + source.decoded_bytes() + PIXEL_BYTES * source.size().pixels()
+    })
+}
+
+/// An Action with its parameters, ready to run.
 #[derive(Debug)]
 pub struct Prepared {
     engine: Box<dyn Engine>,
+    /// Sizes of the input files together, in bytes.
+    file_bytes: u64,
     memory_bytes: u64,
 }
 
@@ -99,24 +122,34 @@ impl Prepared {
         if inputs.len() != count {
             return Err(NotUnderstood::Inputs(inputs.len()));
         }
-        let sizes: Vec<Size> = inputs.iter().map(|input| input.size).collect();
-        let memory_bytes = match engine.plan(&sizes) {
-            // The result, its encoder, and for every input the file, its pixels and a working copy
-            // of the pixels. The preview is made once the inputs are freed, and takes no more than they did
-            // or than the encoder.
-            Ok(output) => inputs.iter().fold(2 * PIXEL_BYTES * output.pixels() + DRAWING_BYTES, |sum, input| {
-                let pixels = raster::header::decoded_bytes_max(input.format, input.size);
-                sum + input.file_bytes + pixels + PIXEL_BYTES * input.size.pixels()
-            }),
-            // The Action is rejected before anything is decoded.
-            Err(_) => inputs.iter().map(|input| input.file_bytes).sum(),
-        };
-        Ok(Self { engine, memory_bytes })
+        let file_bytes = inputs.iter().map(|input| input.file_bytes).sum();
+        let mut prepared = Self { engine, file_bytes, memory_bytes: 0 };
+        let assumed: Vec<Header> = inputs.iter().map(Source::assumed).collect();
+        prepared.memory_bytes = prepared.memory_for(&assumed);
+        Ok(prepared)
     }
 
-    /// Upper bound of the memory for running the Action, including the input files, in bytes.
+    /// Memory to reserve for running the Action, including the input files, in bytes. It suffices for
+    /// upright files in the usual coding of their format.
     pub fn memory_bytes(&self) -> u64 {
         self.memory_bytes
+    }
+
+    /// Upper bound of the memory for running the Action on these files, in bytes.
+    pub fn memory_bytes_of(&self, files: &[Bytes]) -> u64 {
+        let headers: Result<Vec<Header>, _> = files.iter().map(|file| raster::probe(file)).collect();
+        // A file without a header is rejected before anything is decoded.
+        headers.map_or(self.file_bytes, |headers| self.memory_for(&headers))
+    }
+
+    fn memory_for(&self, headers: &[Header]) -> u64 {
+        let sizes: Vec<Size> = headers.iter().map(Header::size).collect();
+        match self.engine.plan(&sizes) {
+            // The preview is made once the inputs are freed, and takes no more than they did or than the encoder.
+            Ok(output) => self.file_bytes + self.engine.memory_bytes(headers, output) + FIXED_BYTES,
+            // The Action is rejected before anything is decoded.
+            Err(_) => self.file_bytes,
+        }
     }
 
     /// Makes the result from the input files. Blocks the thread.

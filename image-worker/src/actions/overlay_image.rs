@@ -2,12 +2,13 @@
 
 use bytes::Bytes;
 use domain::action::OverlayImageParams;
+use raster::header::Header;
 use raster::overlay::{self, Overlay};
 use raster::resize::PlanError;
 use raster::{Finish, Output, Size};
 use serde_json::{Map, Value};
 
-use super::{Engine, NotUnderstood, finish, typed};
+use super::{Engine, NotUnderstood, finish, held_as_a_whole, typed};
 
 #[derive(Debug)]
 pub(super) struct OverlayImage {
@@ -31,6 +32,13 @@ pub(super) fn read(params: &Map<String, Value>) -> Result<OverlayImage, NotUnder
 impl Engine for OverlayImage {
     fn plan(&self, sources: &[Size]) -> Result<Size, PlanError> {
         overlay::plan(sources[0])
+    }
+
+    fn memory_bytes(&self, sources: &[Header], output: Size) -> u64 {
+        // The layer is at most as large as the picture below it.
+        let layer = || held_as_a_whole(&sources[1..], output);
+        let streamed = self.finish.stream_bytes(&sources[0], output).map(|bytes| bytes + layer());
+        streamed.unwrap_or_else(|| held_as_a_whole(sources, output))
     }
 
     fn run(&self, files: &[Bytes]) -> Result<Output, raster::Error> {

@@ -2,11 +2,12 @@
 
 use bytes::Bytes;
 use domain::action::ResizeParams;
+use raster::header::Header;
 use raster::resize::PlanError;
 use raster::{Bounds, Finish, Output, Size};
 use serde_json::{Map, Value};
 
-use super::{Engine, NotUnderstood, finish, typed};
+use super::{Engine, NotUnderstood, finish, held_as_a_whole, typed};
 
 #[derive(Debug)]
 pub(super) struct Resize {
@@ -29,6 +30,11 @@ pub(super) fn read(params: &Map<String, Value>) -> Result<Resize, NotUnderstood>
 impl Engine for Resize {
     fn plan(&self, sources: &[Size]) -> Result<Size, PlanError> {
         Ok(raster::resize::plan(sources[0], &self.params)?.output())
+    }
+
+    fn memory_bytes(&self, sources: &[Header], output: Size) -> u64 {
+        let plan = raster::resize::plan(sources[0].size(), &self.params);
+        plan.map_or_else(|_| held_as_a_whole(sources, output), |plan| raster::resize::memory_bytes(&sources[0], &plan))
     }
 
     fn run(&self, files: &[Bytes]) -> Result<Output, raster::Error> {

@@ -69,10 +69,34 @@ fn memory_grows_with_pixels_and_a_refused_result_takes_none_but_its_files() {
         let inputs = [Source { size, ..SOURCE }];
         Prepared::new("resize", &stored("resize", params), &inputs).expect("is understood").memory_bytes()
     };
-    let fixed = DRAWING_BYTES + 1000;
+    let fixed = FIXED_BYTES + 1000;
     let small = of(Size::new(100, 100), json!({})) - fixed;
     assert!(of(Size::new(1000, 1000), json!({})) - fixed >= 90 * small);
     assert_eq!(of(Size::new(1, 1000), json!({"width": 16_384})), 1000);
+}
+
+#[test]
+fn the_default_memory_is_enough_for_sixteen_photographs_at_once() {
+    let photograph = Source { format: Format::Jpeg, size: Size::new(4000, 3000), file_bytes: 4 << 20 };
+    for (slug, changed) in [("resize", json!({"width": 1024})), ("crop", json!({})), ("color-grade", json!({}))] {
+        let prepared = Prepared::new(slug, &stored(slug, changed), &[photograph]).expect("is understood");
+        assert!(16 * prepared.memory_bytes() <= 1024 << 20, "{slug}: {}", prepared.memory_bytes());
+    }
+}
+
+#[test]
+fn an_unusual_coding_or_orientation_needs_more_memory_than_is_assumed() {
+    let (source, file) = waves(OutputFormat::Jpeg, Channels::Rgb);
+    // An EXIF block after the start of the image that says: turn by 90°.
+    let exif = *b"\xff\xe1\x00\x22Exif\0\0MM\0\x2a\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0\0\0\0\0";
+    let turned = Bytes::from([&file[..2], &exif, &file[2..]].concat());
+    for slug in ["crop", "color-grade", "rotate"] {
+        let prepared = Prepared::new(slug, &stored(slug, json!({})), &[source]).expect("is understood");
+        let assumed = prepared.memory_bytes();
+        assert_eq!(prepared.memory_bytes_of(std::slice::from_ref(&file)), assumed, "{slug}");
+        assert!(prepared.memory_bytes_of(std::slice::from_ref(&turned)) > assumed, "{slug}");
+        assert_eq!(prepared.memory_bytes_of(&[Bytes::from_static(b"no picture")]), source.file_bytes);
+    }
 }
 
 /// Parameters that visibly change the picture.

@@ -9,6 +9,7 @@
 //! pixel memory (docs/reference/jobs.md#cancel).
 
 use app::job::{Completion, CompletionResult};
+use bytes::Bytes;
 use domain::asset::AssetRecord;
 use domain::id::{AssetId, JobId};
 use domain::job::{
@@ -22,7 +23,7 @@ use service::blocking::Panicked;
 use taskqueue::{Decision, Lease, Task};
 use uuid::Uuid;
 use worker::files::{Content, PUTS_MAX};
-use worker::{Error, Interrupt, Worker, account_of, decision};
+use worker::{Error, Interrupt, Reservation, Worker, account_of, decision};
 
 use super::ExecutionError;
 use crate::actions::{Prepared, Source};
@@ -94,11 +95,7 @@ async fn make(worker: &Worker, job: &Record, request: &ActionRequest, lease: &Le
     let computing = async {
         // Memory is reserved before the files are loaded, so that jobs that wait for memory hold
         // nothing.
-        let memory = worker.pixels.reserve(prepared.memory_bytes()).await;
-        let mut files = Vec::with_capacity(inputs.len());
-        for (input, asset) in inputs.iter().zip(&assets) {
-            files.push(worker.get(asset.blob_key).await?.ok_or_else(|| gone(input))?);
-        }
+        let (memory, files) = load(worker, &prepared, inputs, &assets).await?;
         let work = move || {
             let output = prepared.run(&files)?;
             drop(files);
@@ -135,6 +132,28 @@ async fn make(worker: &Worker, job: &Record, request: &ActionRequest, lease: &Le
         name: file_name(assets.first().map_or("image", |asset| asset.name.as_str()), slug, format.extension()),
         provenance,
     })
+}
+
+/// Reserves memory and then loads the inputs. Files that need more memory than the usual coding of their format are released and
+/// loaded again after that much is reserved, because nobody may hold memory while waiting for more.
+async fn load(
+    worker: &Worker,
+    prepared: &Prepared,
+    inputs: &[Input],
+    assets: &[AssetRecord],
+) -> Result<(Reservation, Vec<Bytes>), Interrupt> {
+    let mut reserved = prepared.memory_bytes();
+    loop {
+        let memory = worker.pixels.reserve(reserved).await;
+        let mut files = Vec::with_capacity(inputs.len());
+        for (input, asset) in inputs.iter().zip(assets) {
+            files.push(worker.get(asset.blob_key).await?.ok_or_else(|| gone(input))?);
+        }
+        match prepared.memory_bytes_of(&files) {
+            needed if needed > reserved => reserved = needed,
+            _ => return Ok((memory, files)),
+        }
+    }
 }
 
 /// The stored asset of an input.

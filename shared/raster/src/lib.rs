@@ -47,7 +47,7 @@ pub use geometry::{Anchor, ParseError, Rect, Size};
 pub use header::{Header, HeaderError, HeaderReader, Progress, probe};
 pub use orientation::Orientation;
 pub use picture::{Channels, Picture};
-pub use pipeline::{Error, ErrorKind, Finish, Output, rendition, transform_resize};
+pub use pipeline::{Error, ErrorKind, Finish, Output, rendition, rendition_bytes, transform_resize};
 pub use resize::{Bounds, Fit, PlanError, Resize, resize};
 
 #[cfg(test)]

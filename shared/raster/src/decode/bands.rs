@@ -37,10 +37,12 @@ impl<'a> Bands<'a> {
     ///
     /// Any [`DecodeError`].
     pub(crate) fn open(bytes: &'a [u8], header: &Header, wanted: Rect) -> Result<Option<Self>, DecodeError> {
-        match (header.format, header.orientation) {
-            (Format::Jpeg, Orientation::Normal) => Self::stored(bytes, header.size(), wanted).map(Some),
-            _ => Ok(None),
-        }
+        if Self::can_open(header) { Self::stored(bytes, header.size(), wanted).map(Some) } else { Ok(None) }
+    }
+
+    /// Whether [`open`](Self::open) opens such a picture.
+    pub(crate) fn can_open(header: &Header) -> bool {
+        header.format == Format::Jpeg && header.orientation == Orientation::Normal
     }
 
     /// A rectangle of a JPEG as it is stored.

@@ -11,6 +11,7 @@ use turbojpeg_sys as _;
 use super::jpeg_segments::{self, MAX_SCANS, Segments};
 use super::{DecodeError, Raw, Samples};
 use crate::geometry::{Rect, Size};
+use crate::header;
 
 /// The alignment of the left edge of a region: a block of the widest subsampling (4:1:1: four times
 /// eight columns).
@@ -254,20 +255,11 @@ fn start<'a>(
 /// much each side was reduced.
 pub(super) fn decode(bytes: &[u8], stored: Size, at_least: Option<Size>) -> Result<(Raw, u8), DecodeError> {
     let (mut rows, reduction) =
-        Rows::whole(bytes, stored, || at_least.map_or(1, |at_least| reduction(stored, at_least)))?;
+        Rows::whole(bytes, stored, || at_least.map_or(1, |at_least| header::reduction(stored, at_least)))?;
     let size = rows.size();
     let mut data = vec![0; rows.row_bytes() * size.height as usize];
     rows.read(&mut data)?;
     let (samples, icc) = (rows.samples(), rows.segments.icc.take());
     rows.finish()?;
     Ok((Raw { size, samples, data, icc }, reduction))
-}
-
-/// The largest reduction with which both sides are at least as long as requested.
-///
-/// Only powers of two are used: libjpeg-turbo has SIMD transforms for these, and the others are
-/// slower than full size.
-fn reduction(stored: Size, at_least: Size) -> u8 {
-    let fits = |by: u32| stored.width / by >= at_least.width && stored.height / by >= at_least.height;
-    [8, 4, 2].into_iter().find(|by| fits(u32::from(*by))).unwrap_or(1)
 }

@@ -1,6 +1,6 @@
 //! GIF (GIF89a, sections 17 and 18): the logical screen follows the signature immediately.
 
-use super::{Header, HeaderError, Step, le16};
+use super::{Decoding, Header, HeaderError, Step, le16};
 use crate::format::Format;
 use crate::geometry::Size;
 use crate::orientation::Orientation;
@@ -14,7 +14,6 @@ impl Parser {
             return Ok(Step::Need(SIGNATURE_AND_SCREEN));
         }
         let screen = Size::new(u32::from(le16(bytes, 6)), u32::from(le16(bytes, 8)));
-        // Four bytes for the pixels and one for the frame's palette indices.
-        Header::new(Format::Gif, screen, Orientation::Normal, 5).map(Step::Done)
+        Header::new(Format::Gif, screen, Orientation::Normal, Decoding::usual(Format::Gif)).map(Step::Done)
     }
 }

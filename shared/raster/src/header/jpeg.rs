@@ -1,7 +1,7 @@
-//! JPEG (ITU-T T.81, annex B). Reads the segments up to the frame header, including an EXIF block
-//! in an `APP1` segment before it.
+//! JPEG (ITU-T T.81, annex B). Reads the segments up to the first scan, including an EXIF block in
+//! an `APP1` segment before the frame header.
 
-use super::{Header, HeaderError, Step, be16};
+use super::{Decoding, Header, HeaderError, Step, be16};
 use crate::format::Format;
 use crate::geometry::Size;
 use crate::orientation::Orientation;
@@ -13,6 +13,8 @@ const SEGMENT_HEAD: usize = 4;
 #[derive(Default)]
 pub(super) struct Parser {
     orientation: Option<Orientation>,
+    /// The frame header, and its number of components.
+    frame: Option<(Header, u8)>,
 }
 
 impl Parser {
@@ -28,8 +30,8 @@ impl Parser {
             0xff => return Ok(Step::Skip(1)),
             // Start of image, TEM and restart markers have no segment.
             0xd8 | 0x01 | 0xd0..=0xd7 => return Ok(Step::Skip(2)),
-            // Image data, or the end of the image, without a frame header.
-            0x00 | 0xd9 | 0xda => return Err(HeaderError::Malformed),
+            // Image data, or the end of the image, without a scan.
+            0x00 | 0xd9 => return Err(HeaderError::Malformed),
             _ => {}
         }
         if bytes.len() < SEGMENT_HEAD {
@@ -42,13 +44,24 @@ impl Parser {
         let whole = 2 + length;
         match bytes[1] {
             // Frame headers are C0 to CF without DHT, JPG and DAC.
-            marker @ 0xc0..=0xcf if !matches!(marker, 0xc4 | 0xc8 | 0xcc) => {
+            marker @ 0xc0..=0xcf if self.frame.is_none() && !matches!(marker, 0xc4 | 0xc8 | 0xcc) => {
                 if bytes.len() < whole {
                     return Ok(Step::Need(whole));
                 }
-                read_frame(marker, &bytes[SEGMENT_HEAD..whole], self.orientation.unwrap_or_default()).map(Step::Done)
+                let frame = &bytes[SEGMENT_HEAD..whole];
+                self.frame = Some(read_frame(marker, frame, self.orientation.unwrap_or_default())?);
+                Ok(Step::Skip(whole as u64))
             }
-            0xe1 if self.orientation.is_none() && whole >= SEGMENT_HEAD + EXIF.len() => {
+            // Start of scan.
+            0xda => {
+                let (header, components) = self.frame.ok_or(HeaderError::Malformed)?;
+                match bytes.get(SEGMENT_HEAD) {
+                    None => Ok(Step::Need(SEGMENT_HEAD + 1)),
+                    Some(count) if *count < components => Ok(Step::Done(header.with_coefficients(components))),
+                    Some(_) => Ok(Step::Done(header)),
+                }
+            }
+            0xe1 if self.orientation.is_none() && self.frame.is_none() && whole >= SEGMENT_HEAD + EXIF.len() => {
                 let prefix = SEGMENT_HEAD + EXIF.len();
                 if bytes.len() < prefix {
                     return Ok(Step::Need(prefix));
@@ -66,7 +79,8 @@ impl Parser {
     }
 }
 
-fn read_frame(marker: u8, frame: &[u8], orientation: Orientation) -> Result<Header, HeaderError> {
+/// The frame header, and its number of components.
+fn read_frame(marker: u8, frame: &[u8], orientation: Orientation) -> Result<(Header, u8), HeaderError> {
     let [_precision, h1, h0, w1, w0, components, specifications @ ..] = frame else {
         return Err(HeaderError::Malformed);
     };
@@ -74,15 +88,27 @@ fn read_frame(marker: u8, frame: &[u8], orientation: Orientation) -> Result<Head
         return Err(HeaderError::Malformed);
     }
     let size = Size::new(u32::from(u16::from_be_bytes([*w1, *w0])), u32::from(u16::from_be_bytes([*h1, *h0])));
-    let pixels = match components {
+    let pixel_bytes = match components {
         1 => 1 + 3,
         3 => 3,
         4 => 4 + 3,
         _ => return Err(HeaderError::Malformed),
     };
-    // All scans of a progressive frame refine 16-bit coefficients, which are kept for the whole
-    // picture.
-    let progressive = matches!(marker, 0xc2 | 0xca);
-    let coefficients = if progressive { 2 * components } else { 0 };
-    Header::new(Format::Jpeg, size, orientation, pixels + coefficients)
+    let header = Header::new(Format::Jpeg, size, orientation, Decoding { pixel_bytes, codec_bytes: 0 })?;
+    let header = match marker {
+        0xc2 | 0xca => header.with_coefficients(*components),
+        // A lossless frame has no transform, so it is never decoded at a reduced scale.
+        0xc3 => Header { decoding: Decoding { pixel_bytes: 0, codec_bytes: pixel_bytes }, ..header },
+        _ => header,
+    };
+    Ok((header, *components))
+}
+
+impl Header {
+    /// A JPEG of several scans, progressive or with some components in each. The decoder keeps the 16-bit coefficients of the whole
+    /// picture until the last scan.
+    fn with_coefficients(self, components: u8) -> Self {
+        let decoding = Decoding { codec_bytes: 2 * components, ..self.decoding };
+        Self { decoding, ..self }
+    }
 }

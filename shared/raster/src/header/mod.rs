@@ -46,20 +46,15 @@ pub struct Header {
     pub height: u32,
     /// How the stored picture must be transformed for display.
     pub orientation: Orientation,
-    decode_bytes_per_pixel: u8,
+    decoding: Decoding,
 }
 
 impl Header {
     /// Checks a stored size against the limits.
-    fn new(
-        format: Format,
-        stored: Size,
-        orientation: Orientation,
-        decode_bytes_per_pixel: u8,
-    ) -> Result<Self, HeaderError> {
+    fn new(format: Format, stored: Size, orientation: Orientation, decoding: Decoding) -> Result<Self, HeaderError> {
         check_limits(stored)?;
         let Size { width, height } = orientation.apply_to_size(stored);
-        Ok(Self { format, width, height, orientation, decode_bytes_per_pixel })
+        Ok(Self { format, width, height, orientation, decoding })
     }
 
     /// The width and height as displayed.
@@ -79,8 +74,68 @@ impl Header {
     /// It is meant for admission, not for accounting.
     pub fn decoded_bytes(&self) -> u64 {
         let turning = if self.orientation == Orientation::Normal { 0 } else { 4 };
-        self.size().pixels() * (u64::from(self.decode_bytes_per_pixel) + turning)
+        self.size().pixels() * (u64::from(self.decoding.pixel_bytes) + u64::from(self.decoding.codec_bytes) + turning)
     }
+
+    /// Like [`decoded_bytes`](Self::decoded_bytes), for a decode to at least the displayed size `at_least`.
+    pub fn reduced_bytes(&self, at_least: Size) -> u64 {
+        let pixel_bytes = (self.decoded_bytes() - self.codec_bytes()) / self.size().pixels();
+        self.codec_bytes() + pixel_bytes * self.reduced_size(at_least).pixels()
+    }
+
+    /// The displayed size in which the picture is decoded when at least `at_least` is asked for.
+    pub(crate) fn reduced_size(&self, at_least: Size) -> Size {
+        match self.format {
+            Format::Jpeg => {
+                let by = reduction(self.size(), at_least).into();
+                Size::new(self.width.div_ceil(by), self.height.div_ceil(by))
+            }
+            _ => self.size(),
+        }
+    }
+
+    /// The part of [`decoded_bytes`](Self::decoded_bytes) that the codec needs however few rows are decoded at once.
+    pub fn codec_bytes(&self) -> u64 {
+        self.size().pixels() * u64::from(self.decoding.codec_bytes)
+    }
+
+    /// The header of an upright picture in the usual coding of its format, for estimates before the file is read.
+    pub fn assumed(format: Format, size: Size) -> Self {
+        let Size { width, height } = size;
+        Self { format, width, height, orientation: Orientation::Normal, decoding: Decoding::usual(format) }
+    }
+}
+
+/// How much memory a decoder needs for each pixel of the full size, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Decoding {
+    /// The pixel, and the copy for its conversion. A JPEG that is decoded at a reduced scale has fewer of them.
+    pixel_bytes: u8,
+    /// What the codec keeps of the whole picture.
+    codec_bytes: u8,
+}
+
+impl Decoding {
+    /// What most files of a format take.
+    fn usual(format: Format) -> Self {
+        let (pixel_bytes, codec_bytes) = match format {
+            Format::Png => (4, 0),
+            Format::Jpeg => (3, 0),
+            Format::Webp => (4, 4),
+            // The palette indices of the frame.
+            Format::Gif => (4, 1),
+        };
+        Self { pixel_bytes, codec_bytes }
+    }
+}
+
+/// The largest reduction of a JPEG with which both sides are at least as long as requested: 1, 2, 4 or 8.
+///
+/// Only powers of two are used: libjpeg-turbo has SIMD transforms for these, and the others are
+/// slower than full size.
+pub(crate) fn reduction(stored: Size, at_least: Size) -> u8 {
+    let fits = |by: u32| stored.width / by >= at_least.width && stored.height / by >= at_least.height;
+    [8, 4, 2].into_iter().find(|by| fits(u32::from(*by))).unwrap_or(1)
 }
 
 /// An upper estimate of [`Header::decoded_bytes`] for any picture with this format and size, in

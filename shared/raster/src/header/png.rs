@@ -1,6 +1,6 @@
 //! PNG (third edition, 5 and 11): `IHDR` comes first, `eXIf` may come before the image data.
 
-use super::{Header, HeaderError, MAX_KEPT_BYTES, Step, be32};
+use super::{Decoding, Header, HeaderError, MAX_KEPT_BYTES, Step, be32};
 use crate::format::Format;
 use crate::geometry::Size;
 use crate::orientation::Orientation;
@@ -43,7 +43,7 @@ impl Parser {
                 }
                 let block = &bytes[CHUNK_HEAD..CHUNK_HEAD + length as usize];
                 let orientation = Orientation::from_exif_block(block).unwrap_or_default();
-                Header::new(Format::Png, image.stored_size(), orientation, image.decode_bytes_per_pixel).map(Step::Done)
+                Header::new(Format::Png, image.stored_size(), orientation, image.decoding).map(Step::Done)
             }
             _ => Ok(Step::Skip(whole)),
         }
@@ -76,5 +76,6 @@ fn read_ihdr(chunk: &[u8]) -> Result<Header, HeaderError> {
         (_, _, GREY | GREY_ALPHA) => 2,
         _ => 0,
     };
-    Header::new(Format::Png, size, Orientation::Normal, 4 + extra)
+    let decoding = Decoding { codec_bytes: extra, ..Decoding::usual(Format::Png) };
+    Header::new(Format::Png, size, Orientation::Normal, decoding)
 }

@@ -205,6 +205,10 @@ fn the_memory_estimate_covers_the_pixels_and_what_codecs_keep() {
     let pixels = 21 * 13;
     assert_eq!(of(&jpeg(&small(), &Jpeg::default())), pixels * 3);
     assert_eq!(of(&jpeg(&small(), &Jpeg { progressive: true, ..Jpeg::default() })), pixels * 9);
+    let separate = jpeg(&small(), &Jpeg::default());
+    let scan = separate.windows(2).position(|marker| marker == [0xff, 0xda]).unwrap();
+    let separate = [&separate[..scan + 4], &[1], &separate[scan + 5..]].concat();
+    assert_eq!(of(&separate), pixels * 9, "the first scan has one component of three");
     assert_eq!(of(&with_exif(&jpeg(&small(), &Jpeg::default()), 6)), pixels * 7);
     assert_eq!(of(&png_file(ihdr(21, 13, 16, 6, true), &[], &[])), pixels * 8);
     assert_eq!(of(&png_file(ihdr(21, 13, 16, 6, false), &[], &[])), pixels * 4);

@@ -1,7 +1,7 @@
 //! WebP (RFC 9649): a RIFF file of chunks. The extended format declares the EXIF chunk at the
 //! beginning and stores it at the end.
 
-use super::{Header, HeaderError, MAX_KEPT_BYTES, Step, le16, le24, le32};
+use super::{Decoding, Header, HeaderError, MAX_KEPT_BYTES, Step, le16, le24, le32};
 use crate::format::Format;
 use crate::geometry::Size;
 use crate::orientation::Orientation;
@@ -43,7 +43,7 @@ impl Parser {
         }
         let data = &chunk[CHUNK_HEAD..];
         // Four bytes per pixel for the output; the codecs need up to the same amount internally.
-        let header = |size| Header::new(Format::Webp, size, Orientation::Normal, 8);
+        let header = |size| Header::new(Format::Webp, size, Orientation::Normal, Decoding::usual(Format::Webp));
         match &chunk[..4] {
             // A key frame (bit 0 clear) with its start code, then 14 bits a side (RFC 6386, 9.1).
             b"VP8 " if data[0] & 1 == 0 && data[3..6] == [0x9d, 0x01, 0x2a] => {
@@ -91,7 +91,7 @@ impl Parser {
             return Ok(Step::Need(unpadded as usize));
         }
         let orientation = Orientation::from_exif_block(&bytes[CHUNK_HEAD..unpadded as usize]).unwrap_or_default();
-        Header::new(Format::Webp, image.stored_size(), orientation, image.decode_bytes_per_pixel).map(Step::Done)
+        Header::new(Format::Webp, image.stored_size(), orientation, image.decoding).map(Step::Done)
     }
 }
 

@@ -12,6 +12,9 @@ use crate::resize::{self, Plan, PlanError, Resize};
 /// The JPEG quality of renditions, which are for viewing, not for editing.
 const RENDITION_QUALITY: u8 = 82;
 
+/// Upper bound of the bytes per pixel of an encoded JPEG, the unused capacity of its buffer included.
+const ENCODED_BYTES: u64 = 4;
+
 /// An encoded picture.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Output {
@@ -103,6 +106,16 @@ impl Finish {
         if self.is_jpeg(header.format) { Ok(Bands::open(bytes, header, part)?) } else { Ok(None) }
     }
 
+    /// Upper bound in bytes of the memory for a result of size `output` that is written row by row; `None` if it is not. Counts what
+    /// the decoder keeps, some rows, and the encoded file.
+    pub fn stream_bytes(self, source: &Header, output: Size) -> Option<u64> {
+        /// Samples as decoded, converted and cropped, and those that decoder and encoder hold.
+        const ROW_BYTES: u64 = 16;
+        let rows = u64::from(BAND) * u64::from(source.size().width) * ROW_BYTES;
+        (self.is_jpeg(source.format) && Bands::can_open(source))
+            .then(|| source.codec_bytes() + rows + ENCODED_BYTES * output.pixels())
+    }
+
     /// Whether a result without alpha is written as a JPEG when the first input has the format `source`.
     pub(crate) fn is_jpeg(self, source: Format) -> bool {
         OutputFormat::resolve(self.choice, source, false) == OutputFormat::Jpeg
@@ -150,6 +163,11 @@ pub fn rendition(bytes: &[u8], width: u32) -> Result<Output, Error> {
     let format = if picture.is_opaque() { OutputFormat::Jpeg } else { OutputFormat::Png };
     let encoding = Encoding { format, quality: RENDITION_QUALITY, flatten: Color::WHITE };
     Ok(Output { bytes: encode(&picture, &encoding)?, format, width: picture.width(), height: picture.height() })
+}
+
+/// Upper bound in bytes of the memory for a [`rendition`] of a picture with this header, without the file.
+pub fn rendition_bytes(header: &Header, width: u32) -> u64 {
+    resize::memory_bytes(header, &Plan::whole(rendition_size(header.size(), width)))
 }
 
 /// The size of a rendition. The width is at most `width`; the height follows the aspect ratio,

@@ -18,7 +18,9 @@ use fast_image_resize as fir;
 
 use crate::color::Color;
 use crate::decode::Decoded;
+use crate::format::Format;
 use crate::geometry::{Rect, Size};
+use crate::header::Header;
 use crate::orientation::Orientation;
 use crate::picture::{Channels, Picture};
 
@@ -34,6 +36,21 @@ pub fn resize(picture: &Picture, resize: &Resize) -> Result<Picture, PlanError> 
     let plan = plan(picture.size(), resize)?;
     let extent = (f64::from(picture.width()), f64::from(picture.height()));
     Ok(run(picture, extent, Orientation::Normal, &plan, resize.background))
+}
+
+/// Upper bound in bytes of the memory for a resize of a picture with this header, from its decoded pixels to the encoded result,
+/// without the file.
+pub fn memory_bytes(header: &Header, plan: &Plan) -> u64 {
+    /// Bytes of a pixel with alpha.
+    const PIXEL: u64 = 4;
+    let source = header.reduced_size(plan.scaled).pixels();
+    let (kept, output) = (plan.kept.size.pixels(), plan.output().pixels());
+    // With alpha, the source is copied to be premultiplied; JPEGs have none. The picture between the passes of the convolution is
+    // at most as large as the larger of the others.
+    let premultiplied = if header.format == Format::Jpeg { 0 } else { PIXEL * source };
+    let resampled = PIXEL * (source.max(kept) + kept);
+    // The result and its file.
+    header.reduced_bytes(plan.scaled) + premultiplied + resampled + 2 * PIXEL * output
 }
 
 /// Executes a plan that was made for the displayed size of `decoded`.
@@ -86,7 +103,19 @@ fn span(start: u32, length: u32, scaled: u32, extent: f64, available: u32) -> (f
 }
 
 /// A part of a picture, scaled to `size`.
+///
+/// The convolution first changes the height. If that grows and the width shrinks, the picture between the two passes could be a
+/// thousand times larger than both others, so the width is changed before.
 fn resample(picture: &Picture, part: fir::CropBox, size: Size) -> Picture {
+    if f64::from(size.width) < part.width && f64::from(size.height) > part.height {
+        let columns = fir::CropBox { top: 0.0, height: picture.height().into(), ..part };
+        let narrow = convolve(picture, columns, Size::new(size.width, picture.height()));
+        return convolve(&narrow, fir::CropBox { left: 0.0, width: size.width.into(), ..part }, size);
+    }
+    convolve(picture, part, size)
+}
+
+fn convolve(picture: &Picture, part: fir::CropBox, size: Size) -> Picture {
     let kind = match picture.channels() {
         Channels::Rgb => fir::PixelType::U8x3,
         Channels::Rgba => fir::PixelType::U8x4,

@@ -297,3 +297,26 @@ proptest! {
         prop_assert_eq!(resize(&picture, &params).unwrap().size(), planned);
     }
 }
+
+#[test]
+fn a_picture_that_becomes_narrower_and_taller_is_resampled_in_either_order_alike() {
+    let size = Size::new(90, 6);
+    let pixels = (0..size.height).flat_map(|y| (0..size.width).flat_map(move |x| [(x * 2) as u8, (y * 40) as u8, 99]));
+    let picture = Picture::new(size, Channels::Rgb, pixels.collect()).unwrap();
+    let whole = fir::CropBox { left: 2.5, top: 0.5, width: 80.0, height: 5.0 };
+    let tall = Size::new(10, 50);
+    let made = resample(&picture, whole, tall);
+    let height_first = convolve(&picture, whole, tall);
+    let difference = made.pixels().iter().zip(height_first.pixels()).map(|(a, b)| a.abs_diff(*b)).max();
+    assert!(difference <= Some(2), "{difference:?}");
+}
+
+#[test]
+fn the_memory_estimate_of_a_photograph_is_that_of_its_reduced_decode() {
+    let photograph = Header::assumed(Format::Jpeg, Size::new(4000, 3000));
+    let plan = plan(photograph.size(), &params(1024, None)).unwrap();
+    let (half, output) = (2000 * 1500, 1024 * 768);
+    assert_eq!(memory_bytes(&photograph, &plan), (3 + 4) * half + (4 + 8) * output);
+    let png = Header::assumed(Format::Png, photograph.size());
+    assert_eq!(memory_bytes(&png, &plan), (4 + 4 + 4) * photograph.size().pixels() + (4 + 8) * output);
+}
