@@ -19,6 +19,7 @@ mod lines;
 mod load;
 mod memory;
 mod overhead;
+mod peers;
 mod providers;
 mod rates;
 mod reads;
@@ -51,6 +52,9 @@ struct CommandLine {
     /// Only these measurements, comma separated.
     #[arg(long, value_delimiter = ',')]
     only: Vec<Measurement>,
+    /// For `peers`, as NAME=COMMAND: a queue to run the same jobs through.
+    #[arg(long)]
+    peer: Vec<peers::Peer>,
     #[command(subcommand)]
     command: Option<Command>,
 }
@@ -78,6 +82,8 @@ enum Measurement {
     Jobs,
     /// Webhook deliveries per second.
     Webhooks,
+    /// Jobs that do nothing, through this queue and through others.
+    Peers,
     /// Reads and batches of canvases of growing size.
     Sizes,
     /// A render whose lines lead around nodes, against one whose lines are free.
@@ -98,14 +104,14 @@ fn main() -> ExitCode {
     let line = CommandLine::parse();
     match line.command {
         Some(Command::Floor(arguments)) => floor::run(arguments),
-        None => measure(&line.only),
+        None => measure(&line.only, &line.peer),
     }
 }
 
 /// One thread, so that the load generator takes no more processors than it needs.
 #[tokio::main(flavor = "current_thread")]
-async fn measure(only: &[Measurement]) -> ExitCode {
-    match tokio::time::timeout(LIMIT, run(only)).await {
+async fn measure(only: &[Measurement], peers: &[peers::Peer]) -> ExitCode {
+    match tokio::time::timeout(LIMIT, run(only, peers)).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => {
             eprintln!("the benchmark did not end within {} s", LIMIT.as_secs());
@@ -114,7 +120,7 @@ async fn measure(only: &[Measurement]) -> ExitCode {
     }
 }
 
-async fn run(only: &[Measurement]) {
+async fn run(only: &[Measurement], peers: &[peers::Peer]) {
     let began = Instant::now();
     let busy = load::processors_busy(Duration::from_secs(1)).await;
     if cfg!(debug_assertions) {
@@ -138,7 +144,7 @@ async fn run(only: &[Measurement]) {
         if only.is_empty() || only.contains(measurement) {
             let started = Instant::now();
             println!("-> {measurement:?}");
-            table.add(one(*measurement, &stack).await);
+            table.add(one(*measurement, &stack, peers).await);
             println!("   done ({:.1} s)", started.elapsed().as_secs_f64());
         }
     }
@@ -151,7 +157,7 @@ async fn run(only: &[Measurement]) {
     );
 }
 
-async fn one(measurement: Measurement, stack: &Stack) -> Vec<BenchRow> {
+async fn one(measurement: Measurement, stack: &Stack, peers: &[peers::Peer]) -> Vec<BenchRow> {
     match measurement {
         Measurement::Memory => memory::measure(stack).await,
         Measurement::Streams => streams::measure(stack).await,
@@ -160,6 +166,7 @@ async fn one(measurement: Measurement, stack: &Stack) -> Vec<BenchRow> {
         Measurement::Latency => jobs::latency(stack).await,
         Measurement::Jobs => rates::measure(stack).await,
         Measurement::Webhooks => webhooks::measure(stack).await,
+        Measurement::Peers => peers::measure(peers).await,
         Measurement::Sizes => sizes::measure(stack).await,
         Measurement::Lines => lines::measure(stack).await,
         Measurement::Recipes => recipes::measure(stack).await,
