@@ -1,6 +1,8 @@
 /** What is made on the board: Actions and generated pictures; and the panels in which that is done. */
 import assert from "node:assert/strict";
 
+import type { Locator } from "playwright-core";
+
 import { box, node, openBoard, path, ROOT, text, until } from "./board.ts";
 import { becomes, NOBODY, scene } from "./browser.ts";
 import { apply, makeBoard, makeCanvas, png, read, runAction, send } from "./service.ts";
@@ -49,6 +51,82 @@ scene("every Action is run from its form, and a refusal is explained", async ({ 
   await panel.getByRole("alert").waitFor();
   await becomes(() => panel.locator("[aria-invalid=true]").count(), 1);
   await until(canvas, "the refused start leaves nothing", (graph) => graph.nodes.length === 10);
+});
+
+interface Parameter {
+  id: string;
+  title: string;
+  description?: string;
+  type: "number" | "select" | "text" | "color";
+  required: boolean;
+  integer?: boolean;
+  min?: number;
+  max?: number;
+  step?: number;
+  maxLength?: number;
+  options?: { value: string | number; label: string }[];
+  default?: string | number;
+}
+
+/** What the control of a parameter has to be. */
+function expectedControl({ id, description, type, required, integer, min, max, step, maxLength, options, ...rest }: Parameter) {
+  const isGrid = id === "anchor" && options?.length === 9;
+  const bound = (value: number | undefined) => value?.toString() ?? null;
+  return {
+    kind: isGrid ? "radio" : type === "select" ? "select-one" : type === "number" ? "number" : (maxLength ?? 0) > 100 ? "textarea" : "text",
+    value: rest.default?.toString() ?? "",
+    isRequired: required && !isGrid,
+    hint: description ?? null,
+    ...(type === "number" && { min: bound(min), max: bound(max), step: integer ? bound(step ?? 1) : "any" }),
+    ...((type === "text" || type === "color") && { maxLength: bound(maxLength) }),
+    options: options?.map(({ value, label }) => [String(value), label]) ?? [],
+  };
+}
+
+/** What the control with this label is. */
+const control = (form: Locator, { title, type }: Parameter) =>
+  form.evaluate(
+    (form, { title, type }) => {
+      const named = [...form.querySelectorAll("label > span:first-child, legend")].filter(({ textContent }) => textContent === title);
+      const label = named[0] as HTMLElement | undefined;
+      if (!label || named.length > 1) return named.length;
+      const find = (selector: string) => label.parentElement?.querySelector<HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement>(selector);
+      const field = find("input:checked") ?? find("select, textarea, input");
+      if (!field) return undefined;
+      const radios = [...(label.parentElement?.querySelectorAll<HTMLInputElement>("input[type=radio]") ?? [])];
+      const listed = field instanceof HTMLSelectElement ? [...field.options] : [...((field as HTMLInputElement).list?.options ?? [])];
+      return {
+        kind: field.type,
+        value: field.value,
+        isRequired: field.required,
+        hint: field.getAttribute("title") ?? label.getAttribute("title"),
+        ...(type === "number" && { min: field.getAttribute("min"), max: field.getAttribute("max"), step: field.getAttribute("step") }),
+        ...((type === "text" || type === "color") && { maxLength: field.getAttribute("maxlength") }),
+        options: radios.length > 0 ? radios.map((radio) => [radio.value, radio.getAttribute("aria-label")]) : listed.map(({ value, label }) => [value, label]),
+      };
+    },
+    { title, type },
+  );
+
+scene("the form of every Action is that of its schema", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY);
+  const { canvas, url } = await makeBoard("Forms", []);
+  const { asset } = await send<{ asset: { node: string } }>("POST", `/assets?canvasId=${canvas.handle}`, png(96, 64));
+  await apply(canvas, [{ type: "node.update", nodeId: asset.node, patch: { title: "Photo" } }]);
+  const { actions } = await send<{ actions: { title: string; summary: string; inputs: object[]; parameters: Parameter[] }[] }>("GET", "/actions");
+  assert.equal(actions.length, 8);
+  await openBoard(page, url);
+  await page.keyboard.press("Control+a");
+  await page.keyboard.press("p");
+  const panel = page.getByRole("complementary", { name: "Inspect" });
+  const form = panel.locator("form");
+  for (const { title, summary, inputs, parameters } of actions) {
+    await panel.getByLabel("Make a new picture").selectOption({ label: title });
+    await form.getByText(summary).waitFor();
+    for (const parameter of parameters) assert.deepEqual(await control(form, parameter), expectedControl(parameter), `${title}: ${parameter.title}`);
+    assert.equal(await form.locator("select, textarea, input:not([type=radio]), fieldset").count(), parameters.length + inputs.length - 1, `${title}: no other controls`);
+  }
+  await isAccessible();
 });
 
 scene("pictures are made from a prompt and references, for the price that is shown", async ({ page, expect, isAccessible }) => {
