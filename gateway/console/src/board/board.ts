@@ -1,6 +1,5 @@
 /** What a person does on the board: the selection, what is edited, and the gestures. It knows no React. */
 import type { Engine } from "../sync/engine.ts";
-import type { OpenConflict } from "../sync/types.ts";
 import { nameOf, retitle, update } from "../sync/change.ts";
 import { type Fields, type Graph, graphOf, isSection, type Node } from "../sync/graph.ts";
 import { nodeSizeOf, type Placed } from "../assets.ts";
@@ -23,7 +22,7 @@ import {
   sizeOf,
 } from "./gestures.ts";
 import type { Draft } from "./making.ts";
-import { boxOf, middleOf, SpatialIndex } from "./spatial.ts";
+import { SpatialIndex } from "./spatial.ts";
 
 /** What a person can do about a notice. */
 export interface Remedy {
@@ -414,15 +413,5 @@ export class Board {
     const present = this.graph.connections.get(connection);
     if (present) this.engine.perform("Change a connection", [update("connection", present, { purpose, role: role ?? null })]);
     this.set({ menu: undefined });
-  }
-
-  // Conflicts
-
-  resolve(conflict: OpenConflict, choice: "mine" | "theirs" | "both"): void {
-    this.engine.resolve(conflict, choice, (node, text) => {
-      const point = middleOf(boxOf(node));
-      const beside = { x: point.x + node.width + 40, y: point.y };
-      return newNode(this.graph, node.type === "text" ? "text" : "sticky", this.newId(), beside, { title: node.title, metadata: { content: text } });
-    });
   }
 }

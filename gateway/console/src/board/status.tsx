@@ -1,7 +1,7 @@
 /** What the board says at its edges: whether everything is saved, what others did, conflicts, uploads, and short notices. */
 import { type ReactNode, useEffect, useRef, useState } from "react";
 import { ago, count } from "../format.ts";
-import { nameOf } from "../sync/change.ts";
+import { bothOf, nameOf } from "../sync/change.ts";
 import type { News, OpenConflict, Snapshot } from "../sync/types.ts";
 import { Button, Icon, messageOf } from "../ui/parts.tsx";
 import type { Board, Remedy } from "./board.ts";
@@ -112,6 +112,7 @@ function ConflictCard({ board, conflict }: { board: Board; conflict: OpenConflic
   const node = board.graph.nodes.get(conflict.id);
   const field = FIELDS[conflict.field] ?? "value";
   const what = conflict.on === "canvas" ? "The title of the canvas" : `The ${field} of ${node ? nameOf(node) : "a deleted node"}`;
+  const choose = (choice: "mine" | "theirs" | "both") => board.engine.resolve(conflict, choice);
   return (
     <section className={styles.card} aria-label="Conflict">
       <h3>{what} was changed by someone else at the same time</h3>
@@ -122,11 +123,11 @@ function ConflictCard({ board, conflict }: { board: Board; conflict: OpenConflic
         <dd dir="auto">{text(conflict.theirs)}</dd>
       </dl>
       <div className={styles.choices}>
-        <Button look="primary" onClick={() => board.resolve(conflict, "mine")}>
+        <Button look="primary" onClick={() => choose("mine")}>
           Keep mine
         </Button>
-        <Button onClick={() => board.resolve(conflict, "theirs")}>Keep theirs</Button>
-        {conflict.field === "metadata.content" && node && <Button onClick={() => board.resolve(conflict, "both")}>Keep both</Button>}
+        <Button onClick={() => choose("theirs")}>Keep theirs</Button>
+        {bothOf(board.graph, conflict) !== undefined && <Button onClick={() => choose("both")}>Keep both</Button>}
       </div>
     </section>
   );

@@ -33,6 +33,12 @@ export interface Conflict {
 
 /** Fields that people write. For all others, the last writer wins. */
 const TEXTS = new Set(["title", "metadata.content", "metadata.prompt"]);
+/** How long each of them may be, in characters, and what is put between two that are joined. */
+const JOINED: Record<string, { most: number; between: string }> = {
+  title: { most: 160, between: " / " },
+  "metadata.content": { most: 24_000, between: "\n\n" },
+  "metadata.prompt": { most: 8000, between: "\n\n" },
+};
 /** What a person would miss of a node that is deleted. */
 const WORK = ["title", "asset", "metadata.content", "metadata.prompt"];
 /** What tells whether a node is still as it was made. */
@@ -208,6 +214,16 @@ function judgeUpdate(draft: Draft, change: Change & { do: "update" }, mode: "reb
     ...(conflicts.length > 0 && { conflicts }),
     ...(isKept && { dropped: `${on === "node" ? nameOf(item as Node) : "Something"} was changed in the meantime and stays as it is.` }),
   };
+}
+
+/** The text of the others that is there now, followed by mine; undefined if there is only one of them, or no room for both. */
+export function bothOf(graph: Graph, { on, id, field, mine }: Conflict): string | undefined {
+  const item = on === "canvas" ? graph : graph.nodes.get(id);
+  const theirs = item && valueOf(item, field);
+  const { most, between } = JOINED[field] ?? { most: 0, between: "" };
+  if (typeof mine !== "string" || typeof theirs !== "string" || mine === "" || theirs === "") return undefined;
+  const text = `${theirs}${between}${mine}`;
+  return [...text].length > most ? undefined : text;
 }
 
 function clashes(draft: Draft, { id, fromNodeId, toNodeId, purpose }: Connection, set: Fields): boolean {

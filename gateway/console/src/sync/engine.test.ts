@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { type Change, remove, update } from "./change.ts";
+import { bothOf, type Change, remove, retitle, update } from "./change.ts";
 import { Engine } from "./engine.ts";
 import { type Graph, type Node, valueOf } from "./graph.ts";
 import { MemoryStorage, Network, Service } from "./model.ts";
@@ -193,10 +193,32 @@ test("positions: the last writer wins; texts: a person chooses", async () => {
   await ana.drain();
   const [kept] = ana.engine.getSnapshot().conflicts;
   assert(kept, "a conflict survives a reload");
-  ana.engine.resolve(kept, "both", (_, text) => ana.note("Mine", text));
+  ana.engine.resolve(kept, "both");
   await ana.drain();
-  assert.deepEqual([...service.graph.nodes.values()].map(({ metadata }) => metadata.content).toSorted(), ["ana's", "ben's"]);
+  assert.equal(service.graph.nodes.get(id)?.metadata.content, "ben's\n\nana's");
   assert.deepEqual(ana.engine.getSnapshot().conflicts, []);
+  ana.engine.undo();
+  await ana.drain();
+  assert.equal(service.graph.nodes.get(id)?.metadata.content, "ben's");
+});
+
+test("both titles and both prompts are kept in one, as far as there is room", async () => {
+  const [service, ana, ben] = await opened("ana", "ben");
+  ana.create(ana.note("Old", "", { prompt: "old" }));
+  await exchange(service, ana, ben);
+  const [[id = ""] = []] = [...service.graph.nodes];
+  ana.set(ana.engine.local(id), { title: "Ana's", "metadata.prompt": "a".repeat(7000) });
+  ana.engine.perform("Rename the canvas", [retitle(ana.graph, "Mine")]);
+  ben.set(id, { title: "Ben's", "metadata.prompt": "b".repeat(2000) });
+  ben.engine.perform("Rename the canvas", [retitle(ben.graph, "Theirs")]);
+  await ben.drain();
+  await ana.drain();
+  const { conflicts } = ana.engine.getSnapshot();
+  const both = conflicts.map((conflict) => [conflict.on, conflict.field, bothOf(ana.graph, conflict)]);
+  assert.deepEqual(both, [["node", "title", "Ben's / Ana's"], ["node", "metadata.prompt", undefined], ["canvas", "title", "Theirs / Mine"]]);
+  for (const conflict of conflicts) ana.engine.resolve(conflict, bothOf(ana.graph, conflict) === undefined ? "theirs" : "both");
+  await ana.drain();
+  assert.deepEqual([service.graph.title, service.graph.nodes.get(id)?.title], ["Theirs / Mine", "Ben's / Ana's"]);
 });
 
 test("a deleted node is not changed, and a node with new work is not deleted", async () => {

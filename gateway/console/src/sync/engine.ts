@@ -15,7 +15,7 @@
 import type { components } from "../contract.ts";
 import { Problem } from "../errors.ts";
 import { backoff } from "../stream.ts";
-import { type Change, applied, applyTo, difference, groupsOf, inverseOf, judge, nodeOf, operationsOf, retitle, update } from "./change.ts";
+import { type Change, applied, applyTo, bothOf, difference, groupsOf, inverseOf, judge, nodeOf, operationsOf, retitle, update } from "./change.ts";
 import { type Connection, Draft, type Graph, graphOf, type Node } from "./graph.ts";
 import type { Answer, Batch, Canvas, Environment, Kept, News, OpenConflict, Request, Snapshot, State } from "./types.ts";
 
@@ -162,17 +162,16 @@ export class Engine {
     this.#changed();
   }
 
-  /** Ends a conflict with this person's text, with that of the other, or with both of them in a node each. */
-  resolve(conflict: OpenConflict, choice: "mine" | "theirs" | "both", note?: (node: Node, text: string) => Node): void {
+  /** Ends a conflict with this person's text, with that of the other, or with both of them joined. */
+  resolve(conflict: OpenConflict, choice: "mine" | "theirs" | "both"): void {
     this.#conflicts = this.#conflicts.filter((one) => one !== conflict);
     const graph = this.#graph();
     const node = graph?.nodes.get(conflict.id);
-    if (choice === "mine" && graph && conflict.on === "canvas") {
-      this.perform("Rename the canvas", [retitle(graph, String(conflict.mine ?? ""))]);
-    } else if (choice === "mine" && node) {
-      this.perform("Keep my text", [update("node", node, { [conflict.field]: conflict.mine })]);
-    } else if (choice === "both" && node && note) {
-      this.perform("Keep both texts", [{ do: "create", node: note(node, String(conflict.mine ?? "")) }]);
+    const text = choice === "mine" ? conflict.mine : choice === "both" && graph ? bothOf(graph, conflict) : undefined;
+    if (text !== undefined && graph && conflict.on === "canvas") {
+      this.perform("Rename the canvas", [retitle(graph, String(text ?? ""))]);
+    } else if (text !== undefined && node) {
+      this.perform(choice === "mine" ? "Keep my text" : "Keep both texts", [update("node", node, { [conflict.field]: text })]);
     }
     this.#changed();
   }
