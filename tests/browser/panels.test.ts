@@ -160,6 +160,60 @@ scene("pictures are made from a prompt and references, for the price that is sho
   );
 });
 
+scene("what pictures were made from stays for the next ones; references are added and removed, and the price has a cap", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY);
+  const { canvas, url } = await makeBoard("Once more", [text("Brief", 0, 0, { metadata: { content: "A quiet harbor at dawn" } })]);
+  const photos: string[] = [];
+  for (const [index, title] of ["Photo", "Fabric"].entries()) {
+    const { asset } = await send<{ asset: { handle: string; node: string } }>("POST", `/assets?canvasId=${canvas.handle}`, png(96 + index, 96));
+    await apply(canvas, [{ type: "node.update", nodeId: asset.node, patch: { title } }]);
+    photos.push(asset.handle);
+  }
+  await openBoard(page, url);
+  await node(page, "Brief").click();
+  await node(page, "Photo").click({ modifiers: ["Shift"] });
+  await page.keyboard.press("g");
+  const make = page.getByRole("complementary", { name: "Make" });
+  const models = make.getByRole("combobox").first();
+  await models.selectOption((await models.locator("option", { hasText: "Sketch" }).getAttribute("value")) ?? "");
+  const start = make.getByRole("button", { name: /^Make · / });
+  await start.click();
+  const made = async (count: number) => (await until(canvas, `${count} pictures`, ({ nodes }) => nodes.filter(({ asset }) => asset !== undefined).length === count)).nodes;
+  await made(3);
+  // The new node is selected now, and the form is as it was.
+  await becomes(() => make.getByLabel("Prompt, from “Brief”").inputValue(), "A quiet harbor at dawn");
+  await make.getByRole("group", { name: "1 reference" }).getByText("Photo").waitFor();
+  await make.getByRole("button", { name: "Add the selection" }).waitFor();
+
+  await make.getByRole("button", { name: "Add a picture…" }).press("Enter");
+  const dialog = page.getByRole("dialog", { name: "Picture as a reference" });
+  await dialog.locator("li").nth(2).waitFor();
+  await isAccessible();
+  const names = await dialog.locator("li bdi").allTextContents();
+  const assets = (await send<{ assets: { handle: string }[] }>("GET", `/assets?canvasId=${canvas.handle}`)).assets.map(({ handle }) => handle);
+  assert.equal(names.length, assets.length);
+  await dialog.locator("li button").nth(assets.indexOf(photos[1] ?? "")).click();
+  const two = make.getByRole("group", { name: "2 references" });
+  await two.getByRole("combobox").nth(1).selectOption("texture");
+  await make.getByRole("button", { name: "Remove Photo" }).press("Enter");
+  await make.getByRole("group", { name: "1 reference" }).waitFor();
+
+  expect(`402 POST ${ROOT}/images/generate`);
+  await make.getByLabel("Spend at most").fill("0");
+  await start.click();
+  await make.getByRole("alert").waitFor();
+  await isAccessible();
+  await until(canvas, "the refused start leaves nothing", ({ nodes }) => nodes.length === 4);
+  await make.getByLabel("Spend at most").fill("7");
+  await start.click();
+  const again = (await made(4)).map(({ metadata }) => metadata.provenance as { references?: { handle: string; role?: string }[] } | undefined);
+  assert.deepEqual(again.at(-1)?.references?.map(({ handle, role }) => [handle, role]), [[photos[1], "texture"]]);
+
+  await make.getByRole("button", { name: "Use the selection" }).click();
+  await make.getByRole("group", { name: "1 reference" }).waitFor();
+  await becomes(() => make.getByLabel("Prompt", { exact: true }).inputValue(), "");
+});
+
 scene("a picture is made again with what it was made with, and says how it was made", async ({ page, expect, isAccessible }) => {
   expect(NOBODY);
   const { canvas, url } = await makeBoard("Again", []);

@@ -50,14 +50,17 @@ export function Choice({ label, value, options, set }: { label: string; value: s
 
 interface StartProps {
   price: number;
+  /** What the work may cost at most, as it was entered; empty for the price. */
+  cap: string;
+  setCap: (cap: string) => void;
   balance: number | undefined;
   isStarting: boolean;
   isPossible: boolean;
   error: unknown;
 }
 
-/** Why a start was refused, and the button with the price. */
-export function Start({ price, balance, isStarting, isPossible, error }: StartProps) {
+/** Why a start was refused, the spending cap, and the button with the price. */
+export function Start({ price, cap, setCap, balance, isStarting, isPossible, error }: StartProps) {
   return (
     <>
       {error !== undefined && (
@@ -65,6 +68,11 @@ export function Start({ price, balance, isStarting, isPossible, error }: StartPr
           {error instanceof Problem && error.fields[0] ? `${error.fields[0].field} ${error.fields[0].message}` : messageOf(error)}
         </p>
       )}
+      <label className={styles.cap}>
+        <span>Spend at most</span>
+        <input type="number" min={0} step={1} inputMode="numeric" placeholder={String(price)} value={cap} onChange={({ target }) => setCap(target.value)} />
+        <span>credits</span>
+      </label>
       {/* A disabled button would lose the keyboard. */}
       <Button look="primary" type="submit" aria-disabled={isStarting} disabled={!isPossible}>
         {isStarting ? "Starting…" : `Make · ${priceOf(price)}`}

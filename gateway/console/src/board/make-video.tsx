@@ -69,6 +69,7 @@ function VideoForm({ board, nodes, target, models }: FormProps) {
   const [typed, setTyped] = useState<string>();
   const [uses, setUses] = useState<Record<string, string>>({});
   const [entered, setEntered] = useState<Settings>({});
+  const [cap, setCap] = useState("");
   const [error, setError] = useState<unknown>();
   const [isStarting, setIsStarting] = useState(false);
 
@@ -108,6 +109,7 @@ function VideoForm({ board, nodes, target, models }: FormProps) {
         resolution: among("resolution", "resolution"),
         hasAudio: hasAudio && setting("audio") !== "" ? setting("audio") === "true" : undefined,
         by: account.id,
+        maxCredits: cap.trim() === "" ? undefined : Number(cap),
       });
     } catch (error) {
       setError(error);
@@ -158,7 +160,7 @@ function VideoForm({ board, nodes, target, models }: FormProps) {
         </label>
       )}
       {pictures.length === 0 && problem !== undefined && <p className={styles.problem}>{problem}</p>}
-      <Start price={model.creditCost} balance={balance.data} isStarting={isStarting} isPossible={problem === undefined} error={error} />
+      <Start price={model.creditCost} cap={cap} setCap={setCap} balance={balance.data} isStarting={isStarting} isPossible={problem === undefined} error={error} />
       <p className={styles.hint}>
         {target && !isMaking ? (
           <>

@@ -12,7 +12,8 @@ import type { Board } from "./board.ts";
 import { Choice, ModelField, PromptField, Start } from "./fields.tsx";
 import styles from "./inspector.module.css";
 import { MakeVideo } from "./make-video.tsx";
-import { type Draft, modelOf, MOST_REFERENCES, optionsOf, promptNode, referencesTo, ROLES, withRole } from "./making.ts";
+import { type Draft, modelOf, MOST_REFERENCES, optionsOf, promptNode, type Reference, referencesTo, withRole } from "./making.ts";
+import { References } from "./references.tsx";
 import { makeImages } from "./runs.ts";
 
 const OPERATIONS: [ImageOperation, string][] = [
@@ -79,6 +80,9 @@ function MakeForm({ board, canvas, nodes, models, draft }: FormProps) {
   const [key, setKey] = useState((known ?? models[0])?.id);
   const [typed, setTyped] = useState(draft?.prompt);
   const [wanted, setWanted] = useState<ImageOperation>(draft?.operation ?? "generate");
+  /** The references and the text that stay, whatever is selected: once they were changed here, or used. */
+  const [kept, setKept] = useState<{ references: Reference[]; text: string | undefined }>();
+  const [cap, setCap] = useState("");
   const [roles, setRoles] = useState<Record<string, Role | "">>({});
   const [chosen, setChosen] = useState<Element[]>([]);
   const [size, setSize] = useState(draft?.size ?? "");
@@ -88,9 +92,10 @@ function MakeForm({ board, canvas, nodes, models, draft }: FormProps) {
   const [isStarting, setIsStarting] = useState(false);
 
   const model = models.find(({ id }) => id === key) ?? (models[0] as Model);
-  const references = (draft?.references ?? referencesTo(nodes)).slice(0, MOST_REFERENCES).map((reference) => withRole(reference, roles[reference.asset] ?? reference.role));
+  const selected = referencesTo(nodes);
+  const references = (kept?.references ?? draft?.references ?? selected).slice(0, MOST_REFERENCES).map((reference) => withRole(present(board, reference), roles[reference.asset] ?? reference.role));
   const before = draft?.elements ?? [];
-  const text = draft ? undefined : promptNode(nodes);
+  const text = kept ? board.graph.nodes.get(kept.text ?? "") : draft ? undefined : promptNode(nodes);
   const prompt = typed ?? text?.metadata.content?.slice(0, 8000) ?? "";
   const possible = OPERATIONS.filter(([name]) => model.capabilities.includes(`image.${name}`) && (name === "generate" || references.length > 0));
   const operation = possible.find(([name]) => name === wanted)?.[0] ?? possible[0]?.[0] ?? "generate";
@@ -102,6 +107,7 @@ function MakeForm({ board, canvas, nodes, models, draft }: FormProps) {
     if (isStarting) return;
     setIsStarting(true);
     setError(undefined);
+    setKept({ references, text: text?.id });
     try {
       await makeImages(board, canvas, {
         operation,
@@ -114,6 +120,7 @@ function MakeForm({ board, canvas, nodes, models, draft }: FormProps) {
         quality: qualities.includes(quality) ? quality : "",
         count,
         into: draft?.into ?? [],
+        maxCredits: cap.trim() === "" ? undefined : Number(cap),
       });
     } catch (error) {
       setError(error);
@@ -147,23 +154,27 @@ function MakeForm({ board, canvas, nodes, models, draft }: FormProps) {
         </label>
       )}
       <PromptField label={text && typed === undefined ? `Prompt, from “${text.title}”` : "Prompt"} value={prompt} isRequired={operation !== "variations"} set={setTyped} />
-      {references.length > 0 ? (
-        <fieldset className={styles.references}>
-          <legend>{counted(references.length, "reference")}</legend>
-          {references.map(({ asset, title, role }) => (
-            <label key={asset}>
-              <bdi>{title}</bdi>
-              <select value={role ?? ""} onChange={({ target }) => setRoles((roles) => ({ ...roles, [asset]: target.value as Role | "" }))}>
-                <option value="">no role</option>
-                {ROLES.map((role) => (
-                  <option key={role}>{role}</option>
-                ))}
-              </select>
-            </label>
-          ))}
-        </fieldset>
+      <References
+        canvas={canvas}
+        references={references}
+        selected={selected.filter(({ asset }) => !references.some((one) => one.asset === asset))}
+        set={(references) => setKept({ references, text: text?.id })}
+        setRole={(asset, role) => setRoles((roles) => ({ ...roles, [asset]: role }))}
+      />
+      {kept && !draft ? (
+        <div className={styles.draft}>
+          <p>These references and this prompt stay, whatever is selected.</p>
+          <Button
+            onClick={() => {
+              setKept(undefined);
+              setTyped(undefined);
+            }}
+          >
+            Use the selection
+          </Button>
+        </div>
       ) : (
-        !draft && <p className={styles.hint}>Select pictures to use them as references, or a text to use it as the prompt.</p>
+        !draft && references.length === 0 && <p className={styles.hint}>Select pictures to use them as references, or a text to use it as the prompt.</p>
       )}
       {before.length > 0 && <p className={styles.hint}>With {counted(before.length, "Element")}, as before.</p>}
       {session.scopes.includes("element:read") && <ElementChooser chosen={chosen} set={setChosen} />}
@@ -178,7 +189,13 @@ function MakeForm({ board, canvas, nodes, models, draft }: FormProps) {
           </label>
         ))}
       </fieldset>
-      <Start price={model.creditCost * count} balance={balance.data} isStarting={isStarting} isPossible={possible.length > 0} error={error} />
+      <Start price={model.creditCost * count} cap={cap} setCap={setCap} balance={balance.data} isStarting={isStarting} isPossible={possible.length > 0} error={error} />
     </form>
   );
+}
+
+/** A reference whose node was deleted is its picture alone. */
+function present(board: Board, { node, ...reference }: Reference): Reference {
+  const now = node && board.graph.nodes.get(node.id);
+  return now?.asset === reference.asset ? { ...reference, node: now } : reference;
 }

@@ -125,9 +125,11 @@ export interface Making {
   count: number;
   /** Ids of empty nodes that are filled before new ones are made. */
   into: string[];
+  /** The spending cap, if it is not the price. */
+  maxCredits: number | undefined;
 }
 
-/** Generates pictures into empty nodes of an earlier attempt and into new ones, for at most the price that was shown. */
+/** Generates pictures into empty nodes of an earlier attempt and into new ones, for at most the price that was shown or the cap. */
 export async function makeImages(board: Board, canvas: string, making: Making): Promise<void> {
   const { operation, model, prompt, references, elements, sources, size, quality, count } = making;
   const title = titleOf(prompt) || references[0]?.node?.title || "Image";
@@ -148,7 +150,7 @@ export async function makeImages(board: Board, canvas: string, making: Making): 
       canvasId: canvas,
       targetNodeIds,
       model: model.handle,
-      maxCredits: model.creditCost * count,
+      maxCredits: making.maxCredits ?? model.creditCost * count,
       ...(prompt.trim() !== "" && { prompt }),
       ...(references.length > 0 && { references: references.map((reference) => referenceOf(board, reference)) }),
       ...(elements.length > 0 && { elements }),
@@ -180,6 +182,8 @@ export interface Filming {
   hasAudio: boolean | undefined;
   /** The account that pays. */
   by: string;
+  /** The spending cap, if it is not the price. */
+  maxCredits: number | undefined;
 }
 
 /** The longer side of a new video node, and the height of its title. */
@@ -206,7 +210,7 @@ export async function makeVideo(board: Board, filming: Filming): Promise<void> {
     idempotencyKey: board.newId(),
     model: model.handle,
     prompt,
-    maxCredits: model.creditCost,
+    maxCredits: filming.maxCredits ?? model.creditCost,
     ...(first !== undefined && { firstFrame: first }),
     ...(last !== undefined && { lastFrame: last }),
     ...(references.length > 0 && { references }),
