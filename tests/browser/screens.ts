@@ -94,7 +94,7 @@ const SCREENS: [name: string, shows: string, go: (page: Page) => Promise<unknown
   ["palette", "The palette finds commands and nodes", async (page) => (await onBoard(page), await page.keyboard.press("Control+k"), page.keyboard.type("cup"))],
   ["keys", "All keys of the board", async (page) => (await onBoard(page), page.keyboard.press("?"))],
   ["conflict", "A text that two people have changed", conflict],
-  ["drawing", "The drawing, for those who may only read", async (page) => (await page.goto(studio.sharedUrl), page.getByRole("img", { name: /^Drawing of/ }).waitFor())],
+  ["viewer", "The board for those who may only read", async (page) => (await page.goto(studio.sharedUrl), page.getByRole("application", { name: "Board" }).waitFor())],
   ["runs", "Everything that the account has started", at("/runs", "Runs")],
   ["run", "What is known of a run", async (page) => (await at(run(studio.runs.recipe), "Runs")(page), row(page, "Recipe").first().getByRole("list", { name: "Outputs" }).locator("img").first().waitFor())],
   ["failed-run", "Why a run failed", async (page) => (await at(run(studio.runs.failed), "Runs")(page), page.getByText("The provider refused the request.").waitFor())],

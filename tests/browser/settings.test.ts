@@ -267,14 +267,15 @@ scene("a canvas is shared by email from its header, and the role is changed and 
   // The member sees whose canvas it is, and has what the role gives.
   const other = await guest();
   await signInByLink(other, friend.uid, url);
-  await other.getByRole("img", { name: /Drawing of Shared board/ }).waitFor();
+  await other.getByRole("application", { name: "Board" }).waitFor();
+  await becomes(() => other.getByRole("button", { name: "Make", exact: true }).count(), 0);
   await isLive(other);
   await other.getByRole("button", { name: "Share", exact: true }).click();
   await dialog(other).getByText(owner.uid).waitFor();
   await dialog(other).getByText("You are a viewer").waitFor();
   await Promise.all([page.waitForResponse((response) => response.request().method() === "PUT" && response.ok()), role.selectOption("editor")]);
   await other.reload();
-  await other.getByRole("application", { name: "Board" }).waitFor();
+  await other.getByRole("button", { name: "Make", exact: true }).waitFor();
   await isLive(other);
 
   const handle = encodeURIComponent(canvas.handle);

@@ -168,12 +168,16 @@ export async function openStudio(browser: Browser): Promise<Studio> {
     { type: "node.create", node: { type: "sticky", title: "Open", ...at([400, 0, 220, 160]), metadata: { content: "Which linen: oat or rust?", color: VIOLET } } },
   ], token);
 
-  const theirs = await upload("Carafe and cup.jpg", files["Carafe and cup"] as Uint8Array<ArrayBuffer>, jonas.token);
   const menu = await makeBoard("Menu photography", [
     section("Selection", [0, 0, 1060, 460]),
-    { ...slot("Carafe", [40, 80, 440, 358], "Selection"), asset: theirs.handle },
     text("Notes", "Warm side light, no hands, the cup always to the right. We need two formats of each.", [520, 80, 300, 180], "Selection"),
     note("From Jonas", "Love the dark ones. Can we try a lighter table?", BLUE, [520, 290, 240, 150], "Selection"),
+  ], jonas.token);
+  // Stored in the canvas, a picture is there for its members, too.
+  const { asset: carafe } = await send<{ asset: { node: string } }>("POST", `/assets?canvasId=${menu.canvas.handle}`, files["Carafe and cup"] as Uint8Array<ArrayBuffer>, jonas.token);
+  await apply(menu.canvas, [
+    { type: "node.move", nodeId: carafe.node, position: { x: 40, y: 80 } },
+    { type: "node.update", nodeId: carafe.node, patch: { title: "Carafe", width: 440, height: 358, metadata: { sectionId: menu.ids["Selection"] } } },
   ], jonas.token);
   await admin("share", "--canvas", menu.canvas.handle, "--with", ana.email, "--role", "viewer");
 

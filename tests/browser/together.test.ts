@@ -2,10 +2,10 @@
 import assert from "node:assert/strict";
 import { env } from "node:process";
 
-import { middle, node, openBoard, path, saved, text, titled, until } from "./board.ts";
+import { dragBy, middle, node, openBoard, path, saved, text, titled, until } from "./board.ts";
 import { becomes, NOBODY, scene } from "./browser.ts";
 import { ownGateway } from "./processes.ts";
-import { admin, apply, BASE_URL, makeBoard, read, reader, stranger, TOKEN } from "./service.ts";
+import { admin, apply, BASE_URL, makeBoard, png, read, reader, send, stranger, TOKEN } from "./service.ts";
 import { isLive, signIn } from "./steps.ts";
 
 scene("changes that were not sent survive a reload", async ({ page, expect }) => {
@@ -182,16 +182,71 @@ scene("what an agent does is told, shown and undone", async ({ page, expect, isA
   assert.equal(after.nodes.length, 2);
 });
 
-scene("a viewer and a token that may only read see the canvas and no tools", async ({ page, guest, expect }) => {
+scene("a viewer has the board with everything that reads, and nothing that changes it", async ({ page, expect, isAccessible }) => {
   expect(NOBODY);
-  const { canvas, url } = await makeBoard("Looked at", [text("Only", 0, 0)]);
+  const { canvas, ids, url } = await makeBoard("Looked at", [text("Only", 0, 0, { metadata: { content: "Words to copy" } }), text("Other", 0, 300)]);
+  await send("POST", `/assets?canvasId=${canvas.handle}`, png(96, 96));
+  const { nodes } = await read(canvas);
+  const photo = nodes.find(({ asset }) => asset !== undefined)?.id;
+  await apply(canvas, [
+    { type: "node.update", nodeId: photo, patch: { title: "Photo" } },
+    { type: "node.move", nodeId: photo, position: { x: 400, y: 0 } },
+    { type: "connection.create", fromNodeId: ids["Only"], toNodeId: photo },
+  ]);
   const viewer = await stranger();
   await admin("share", "--canvas", canvas.handle, "--with", viewer.email, "--role", "viewer");
-  for (const [one, token] of [[page, viewer.token], [await guest(), await reader()]] as const) {
-    await signIn(one, token, url);
-    await one.getByRole("img", { name: /Drawing of Looked at/ }).waitFor();
-    await becomes(() => one.getByRole("toolbar").count(), 0);
-  }
+  const before = await read(canvas);
+  await openBoard(page, url, viewer.token);
+  await page.getByRole("heading", { level: 1, name: "Looked at" }).waitFor();
+  await becomes(() => page.getByRole("toolbar", { name: "Tools" }).getByRole("button").evaluateAll((all) => all.map((one) => one.getAttribute("aria-label"))), ["Select", "Hand tool: drag the view"]);
+  for (const name of ["Undo", "Make", "Recipes", "Assets", "Runs", "Looked at"]) await becomes(() => page.getByRole("button", { name, exact: true }).count(), 0, name);
+
+  const only = node(page, "Only");
+  await dragBy(page, only, 80, 160);
+  await only.dblclick();
+  await page.keyboard.press("p");
+  const inspect = page.getByRole("complementary", { name: "Inspect" });
+  await inspect.getByText("Words to copy").waitFor();
+  await becomes(() => inspect.locator("input, select, textarea").count(), 0);
+  for (const key of ["Enter", "F2", "Control+d", "ArrowRight", "t", "n", "s", "Delete", "Control+z"]) await page.keyboard.press(key);
+  await becomes(() => page.locator(".react-flow__node input, .react-flow__node textarea, .react-flow__resize-control").count(), 0);
+  await page.evaluate(() => addEventListener("copy", (event) => Object.assign(globalThis, { copied: event.clipboardData?.getData("text/plain") })));
+  await only.click();
+  await page.keyboard.press("Control+c");
+  await becomes(() => page.evaluate(() => (globalThis as { copied?: string }).copied), "Words to copy");
+  await page.keyboard.press("Control+v");
+  await only.click({ button: "right" });
+  await becomes(() => page.getByRole("menuitem").allTextContents(), ["Properties and Actions", "Show the selection"]);
+  await isAccessible();
+  await page.keyboard.press("Escape");
+
+  await node(page, "Photo").click();
+  const download = page.waitForEvent("download");
+  await inspect.getByRole("link", { name: "Download" }).click();
+  assert.match((await download).suggestedFilename(), /^Photo/);
+  await page.keyboard.press("o");
+  const tree = page.getByRole("tree");
+  await tree.press("Home");
+  await tree.press("Enter");
+  await tree.press("Delete");
+  await page.getByRole("treeitem", { name: /^Connection: / }).waitFor();
+  await isAccessible();
+  await page.keyboard.press("Control+k");
+  await page.keyboard.type("add");
+  await becomes(() => page.getByRole("option").allTextContents().then((all) => all.filter((one) => /^Add (a|an) /.test(one))), []);
+  await page.keyboard.press("Escape");
+  assert.deepEqual(await read(canvas), before, "nothing has changed");
+
+  await apply(canvas, [{ type: "node.update", nodeId: ids["Other"], patch: { title: "Followed" } }]);
+  await node(page, "Followed").waitFor();
+});
+
+scene("a token that may read no pictures sees the drawing and no tools", async ({ page, expect }) => {
+  expect(NOBODY);
+  const { url } = await makeBoard("Drawn", [text("Only", 0, 0)]);
+  await signIn(page, await reader(), url);
+  await page.getByRole("img", { name: /Drawing of Drawn/ }).waitFor();
+  await becomes(() => page.getByRole("toolbar").count(), 0);
 });
 
 scene("a role that is withdrawn during work ends it, and says so", async ({ page, expect }) => {

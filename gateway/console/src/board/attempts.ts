@@ -8,7 +8,7 @@ import { draftOf, isFailed } from "./making.ts";
 export function attemptAt(board: Board, nodes: Node[], scopes: string[]): (() => void) | undefined {
   const failed = nodes.filter(({ metadata: { job } }) => job && job.status !== "succeeded" && isOver(job.status));
   const ofRecipe = failed.find(({ metadata }) => metadata.recipe);
-  if (!scopes.includes("image:generate")) return undefined;
+  if (!scopes.includes("image:generate") || !board.canChange) return undefined;
   if (ofRecipe) {
     return () => {
       board.select([ofRecipe.id]);

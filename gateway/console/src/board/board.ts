@@ -93,6 +93,8 @@ const count = (number: number, noun: string) => (number === 1 ? noun : `${number
 
 export class Board {
   readonly engine: Engine;
+  /** Whether the person may change the canvas. */
+  readonly canChange: boolean;
   /** Whether Space is held, so that a drag moves the view. */
   isPanning = false;
   #surface: Surface | undefined;
@@ -113,8 +115,9 @@ export class Board {
   #notices = new Set<(text: string, remedy?: Remedy) => void>();
   #nudge: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(engine: Engine) {
+  constructor(engine: Engine, canChange = true) {
     this.engine = engine;
+    this.canChange = canChange;
   }
 
   readonly subscribe = (listener: () => void): (() => void) => {
@@ -297,7 +300,7 @@ export class Board {
   /** Moves the selection in small steps. Steps that follow each other are one gesture. */
   nudge(by: Point): void {
     const { drag, selection } = this.#ui;
-    if (selection.size === 0) {
+    if (selection.size === 0 || !this.canChange) {
       this.surface?.panBy(-by.x * 8, -by.y * 8);
       return;
     }
@@ -352,7 +355,7 @@ export class Board {
 
   edit(id: string, field?: "content" | "title"): void {
     const node = this.graph.nodes.get(id);
-    if (!node) return;
+    if (!node || !this.canChange) return;
     const hasText = !isSection(node) && (node.type === "text" || node.type === "sticky");
     this.settle();
     this.surface?.reveal(id);
@@ -385,7 +388,7 @@ export class Board {
 
   offered(from: string, to: string, except?: string): Choice[] {
     const [source, target] = [this.graph.nodes.get(from), this.graph.nodes.get(to)];
-    return source && target ? choices(this.graph, source, target, except) : [];
+    return source && target && this.canChange ? choices(this.graph, source, target, except) : [];
   }
 
   connect(from: string, to: string, { purpose, role }: Choice): void {

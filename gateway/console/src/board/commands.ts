@@ -11,6 +11,8 @@ export interface Command {
   /** Key combinations, as `combinationOf` writes them. The first is shown. */
   keys: string[];
   run: (board: Board) => void;
+  /** Whether it is for those who may change the canvas, and not for all. */
+  isChange?: true;
   /** Whether it makes sense now. */
   can?: (board: Board) => boolean;
 }
@@ -22,20 +24,20 @@ const create = (kind: Kind) => (board: Board) => void board.create(kind, board.s
 export const CHOOSE_FILES = "canvas-choose-files";
 
 export const COMMANDS: readonly Command[] = [
-  { id: "text", label: "Add a text", group: "Add", keys: ["T"], run: create("text") },
-  { id: "sticky", label: "Add a note", group: "Add", keys: ["N"], run: create("sticky") },
-  { id: "image", label: "Add an image slot", group: "Add", keys: ["I"], run: create("image") },
-  { id: "video", label: "Add a video slot", group: "Add", keys: ["V"], run: create("video") },
-  { id: "section", label: "Add a Section around the selection", group: "Add", keys: ["S"], run: (board) => board.createSection() },
-  { id: "upload", label: "Upload pictures", group: "Add", keys: ["U"], run: () => void dispatchEvent(new Event(CHOOSE_FILES)) },
+  { id: "text", label: "Add a text", group: "Add", keys: ["T"], isChange: true, run: create("text") },
+  { id: "sticky", label: "Add a note", group: "Add", keys: ["N"], isChange: true, run: create("sticky") },
+  { id: "image", label: "Add an image slot", group: "Add", keys: ["I"], isChange: true, run: create("image") },
+  { id: "video", label: "Add a video slot", group: "Add", keys: ["V"], isChange: true, run: create("video") },
+  { id: "section", label: "Add a Section around the selection", group: "Add", keys: ["S"], isChange: true, run: (board) => board.createSection() },
+  { id: "upload", label: "Upload pictures", group: "Add", keys: ["U"], isChange: true, run: () => void dispatchEvent(new Event(CHOOSE_FILES)) },
 
-  { id: "undo", label: "Undo", group: "Edit", keys: ["Mod+Z"], run: (board) => board.undo(), can: ({ engine }) => engine.getSnapshot().undo !== undefined },
-  { id: "redo", label: "Redo", group: "Edit", keys: ["Mod+Shift+Z", "Mod+Y"], run: (board) => board.redo(), can: ({ engine }) => engine.getSnapshot().redo !== undefined },
-  { id: "edit", label: "Edit the text", group: "Edit", keys: ["Enter"], run: (board) => board.edit(board.selected[0]?.id ?? ""), can: hasOne },
-  { id: "rename", label: "Rename", group: "Edit", keys: ["F2"], run: (board) => board.edit(board.selected[0]?.id ?? "", "title"), can: hasOne },
-  { id: "duplicate", label: "Duplicate", group: "Edit", keys: ["Mod+D"], run: (board) => board.duplicate(), can: hasSelection },
-  { id: "connect", label: "Connect the two selected nodes", group: "Edit", keys: ["C"], run: connectSelected, can: ({ selected }) => selected.length === 2 },
-  { id: "delete", label: "Delete", group: "Edit", keys: ["Delete", "Backspace"], run: (board) => board.delete(), can: (board) => hasSelection(board) || board.getUi().link !== undefined },
+  { id: "undo", label: "Undo", group: "Edit", keys: ["Mod+Z"], isChange: true, run: (board) => board.undo(), can: ({ engine }) => engine.getSnapshot().undo !== undefined },
+  { id: "redo", label: "Redo", group: "Edit", keys: ["Mod+Shift+Z", "Mod+Y"], isChange: true, run: (board) => board.redo(), can: ({ engine }) => engine.getSnapshot().redo !== undefined },
+  { id: "edit", label: "Edit the text", group: "Edit", keys: ["Enter"], isChange: true, run: (board) => board.edit(board.selected[0]?.id ?? ""), can: hasOne },
+  { id: "rename", label: "Rename", group: "Edit", keys: ["F2"], isChange: true, run: (board) => board.edit(board.selected[0]?.id ?? "", "title"), can: hasOne },
+  { id: "duplicate", label: "Duplicate", group: "Edit", keys: ["Mod+D"], isChange: true, run: (board) => board.duplicate(), can: hasSelection },
+  { id: "connect", label: "Connect the two selected nodes", group: "Edit", keys: ["C"], isChange: true, run: connectSelected, can: ({ selected }) => selected.length === 2 },
+  { id: "delete", label: "Delete", group: "Edit", keys: ["Delete", "Backspace"], isChange: true, run: (board) => board.delete(), can: (board) => hasSelection(board) || board.getUi().link !== undefined },
 
   { id: "menu", label: "Menu of the selection", group: "Edit", keys: ["Shift+F10", "ContextMenu"], run: openMenu, can: hasSelection },
 
@@ -59,10 +61,10 @@ export const COMMANDS: readonly Command[] = [
   { id: "full-size", label: "Full size", group: "View", keys: ["1"], run: (board) => board.surface?.zoomTo(1) },
   { id: "hand", label: "Hand tool: drag the view", group: "View", keys: ["H"], run: (board) => board.set({ tool: board.getUi().tool === "hand" ? "select" : "hand" }) },
   { id: "inspect", label: "Properties and Actions", group: "View", keys: ["P"], run: (board) => board.set({ panel: board.getUi().panel === "inspect" ? undefined : "inspect" }) },
-  { id: "recipes", label: "Run or make a Recipe", group: "View", keys: ["W"], run: (board) => board.set({ panel: board.getUi().panel === "recipes" ? undefined : "recipes" }) },
-  { id: "make", label: "Make pictures or a video with a model", group: "View", keys: ["G"], run: (board) => board.set({ panel: board.getUi().panel === "make" ? undefined : "make" }) },
-  { id: "assets", label: "Put a picture from your assets on the board", group: "Add", keys: ["A"], run: (board) => board.set({ panel: board.getUi().panel === "assets" ? undefined : "assets" }) },
-  { id: "runs", label: "Runs on this canvas", group: "View", keys: ["R"], run: (board) => board.set({ panel: board.getUi().panel === "runs" ? undefined : "runs" }) },
+  { id: "recipes", label: "Run or make a Recipe", group: "View", keys: ["W"], isChange: true, run: (board) => board.set({ panel: board.getUi().panel === "recipes" ? undefined : "recipes" }) },
+  { id: "make", label: "Make pictures or a video with a model", group: "View", keys: ["G"], isChange: true, run: (board) => board.set({ panel: board.getUi().panel === "make" ? undefined : "make" }) },
+  { id: "assets", label: "Put a picture from your assets on the board", group: "Add", keys: ["A"], isChange: true, run: (board) => board.set({ panel: board.getUi().panel === "assets" ? undefined : "assets" }) },
+  { id: "runs", label: "Runs on this canvas", group: "View", keys: ["R"], isChange: true, run: (board) => board.set({ panel: board.getUi().panel === "runs" ? undefined : "runs" }) },
   { id: "outline", label: "Outline", group: "View", keys: ["O"], run: (board) => board.set({ panel: board.getUi().panel === "outline" ? undefined : "outline" }) },
   { id: "palette", label: "Find a command or a node", group: "View", keys: ["Mod+K"], run: (board) => board.set({ dialog: "palette" }) },
   { id: "keys", label: "Keyboard shortcuts", group: "View", keys: ["?"], run: (board) => board.set({ dialog: "keys" }) },
@@ -70,10 +72,13 @@ export const COMMANDS: readonly Command[] = [
 
 const BY_KEY = new Map(COMMANDS.flatMap((command) => command.keys.map((key) => [key, command] as const)));
 
+/** Whether a command can be run now. */
+export const isPossible = ({ isChange, can }: Command, board: Board): boolean => (!isChange || board.canChange) && (can?.(board) ?? true);
+
 /** The command of a key press that can be run now. */
 export function commandOf(press: Press, board: Board): Command | undefined {
   const command = BY_KEY.get(combinationOf(press));
-  return command && (command.can?.(board) ?? true) ? command : undefined;
+  return command && isPossible(command, board) ? command : undefined;
 }
 
 /** What the menu of the selection offers. */

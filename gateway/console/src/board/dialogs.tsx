@@ -3,7 +3,7 @@ import { type KeyboardEvent, useEffect, useRef, useState } from "react";
 import { isSection } from "../sync/graph.ts";
 import { type Entry, EntryKind, KeyDialog, type KeyGroup, Keys, PaletteDialog } from "../ui/palette.tsx";
 import type { Board, Menu } from "./board.ts";
-import { type Command, COMMANDS, SELECTION_COMMANDS } from "./commands.ts";
+import { type Command, COMMANDS, isPossible, SELECTION_COMMANDS } from "./commands.ts";
 import styles from "./dialogs.module.css";
 import { type Choice, kindOf, type Kind } from "./gestures.ts";
 
@@ -19,16 +19,18 @@ const GESTURES: KeyGroup = {
   ],
 };
 
-export function KeyList({ close }: { close: () => void }) {
-  const groups = GROUPS.map((title) => ({ title, rows: COMMANDS.filter(({ group }) => group === title).map(({ label, keys }) => ({ what: label, keys })) }));
-  return <KeyDialog groups={[...groups, GESTURES]} close={close} />;
+export function KeyList({ board, close }: { board: Board; close: () => void }) {
+  const commands = COMMANDS.filter(({ isChange }) => !isChange || board.canChange);
+  const groups = GROUPS.map((title) => ({ title, rows: commands.filter(({ group }) => group === title).map(({ label, keys }) => ({ what: label, keys })) }));
+  const gestures = board.canChange ? GESTURES : { ...GESTURES, rows: GESTURES.rows.slice(0, 3) };
+  return <KeyDialog groups={[...groups.filter(({ rows }) => rows.length > 0), gestures]} close={close} />;
 }
 
 const MOST_FOUND = 40;
 
 function entriesOf(board: Board, query: string, close: () => void): Entry[] {
   const wanted = query.trim().toLowerCase();
-  const commands = COMMANDS.filter(({ id, label, can }) => id !== "palette" && label.toLowerCase().includes(wanted) && (can?.(board) ?? true) && !label.startsWith("…"));
+  const commands = COMMANDS.filter((one) => one.id !== "palette" && one.label.toLowerCase().includes(wanted) && isPossible(one, board) && !one.label.startsWith("…"));
   const run = (command: Command) => () => {
     close();
     command.run(board);
@@ -159,7 +161,7 @@ function contentOf(board: Board, menu: Menu): { title: string; items: Item[] } {
   }
   if (menu.kind === "selection") {
     const commands = SELECTION_COMMANDS.flatMap((id) => COMMANDS.find((command) => command.id === id) ?? []);
-    const possible = commands.filter(({ can }) => can?.(board) ?? true);
+    const possible = commands.filter((command) => isPossible(command, board));
     const run = (command: Command) => () => {
       board.set({ menu: undefined });
       command.run(board);

@@ -1,4 +1,4 @@
-/** The canvas for a person who may change it. */
+/** The board of a canvas: with everything that changes it, or without for those who may only read. */
 import { useQueryClient } from "@tanstack/react-query";
 import { useEffect, useEffectEvent, useLayoutEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
 import { useLocation, useSearch } from "wouter";
@@ -44,6 +44,8 @@ import { BoardUploads } from "./uploads.ts";
 interface Props {
   handle: string;
   role: NonNullable<CanvasSummary["accessRole"]>;
+  /** Whether the person may change the canvas. */
+  canChange: boolean;
   /** Absent until it was read, and if it could not be: then there is an error. */
   review: CanvasReview | undefined;
   error: Error | null;
@@ -64,10 +66,10 @@ const REVIEW_REST = 1000;
 /** How long the first frames of a board may take before the page goes on, in milliseconds. */
 const DRAWING = 100;
 
-export function Editor({ handle, role, review, error, live, shown, reload, signedOut }: Props) {
+export function Editor({ handle, role, canChange, review, error, live, shown, reload, signedOut }: Props) {
   const { account, session } = useSession();
-  const engine = useEngine(account.id, handle);
-  const board = useMemo(() => new Board(engine), [engine]);
+  const engine = useEngine(account.id, handle, canChange);
+  const board = useMemo(() => new Board(engine, canChange), [engine, canChange]);
   const uploads = useMemo(() => new BoardUploads(handle, board), [handle, board]);
   const snapshot = useSyncExternalStore(engine.subscribe, engine.getSnapshot);
   const ui = useSyncExternalStore(board.subscribe, board.getUi);
@@ -147,7 +149,7 @@ export function Editor({ handle, role, review, error, live, shown, reload, signe
     command.run(board);
   });
   const paste = useEffectEvent((event: ClipboardEvent) => {
-    if ((event.target as HTMLElement).matches("input, textarea")) return;
+    if (!canChange || (event.target as HTMLElement).matches("input, textarea")) return;
     const files = [...(event.clipboardData?.files ?? [])];
     const copied = copiedFrom(event.clipboardData?.getData(NODES) ?? "", handle);
     const text = event.clipboardData?.getData("text/plain") ?? "";
@@ -184,10 +186,10 @@ export function Editor({ handle, role, review, error, live, shown, reload, signe
         isFixed
         header={
           <>
-            <Title board={board} title={title} meta={nodes === undefined ? role : `${role} · ${count(nodes, "node")}`} revision={revision} />
-            <History board={board} undo={snapshot.undo} redo={snapshot.redo} />
+            <Title key={String(canChange)} board={board} title={title} meta={nodes === undefined ? role : `${role} · ${count(nodes, "node")}`} revision={revision} />
+            {canChange && <History board={board} undo={snapshot.undo} redo={snapshot.redo} />}
             <Presence live={live} />
-            <SaveState board={board} snapshot={snapshot} />
+            {canChange && <SaveState board={board} snapshot={snapshot} />}
             <Connection live={live} />
             <Share canvas={{ ...canvasOf(handle), title: title ?? "", accessRole: role }} />
           </>
@@ -199,6 +201,7 @@ export function Editor({ handle, role, review, error, live, shown, reload, signe
             onDragOver={(event) => event.preventDefault()}
             onDrop={(event) => {
               event.preventDefault();
+              if (!canChange) return;
               const point = board.surface?.toPlane({ x: event.clientX, y: event.clientY });
               const asset = draggedAsset(event.dataTransfer.getData(ASSET));
               if (asset) board.place(asset, point);
@@ -206,7 +209,7 @@ export function Editor({ handle, role, review, error, live, shown, reload, signe
             }}
           >
             {graph ? (
-              <Surface board={board} graph={graph} ui={ui} canvas={handle} />
+              <Surface key={String(canChange)} board={board} graph={graph} ui={ui} canvas={handle} />
             ) : snapshot.problem ? (
               <Failure title="This canvas cannot be opened" error={snapshot.problem} retry={() => engine.resume()} />
             ) : (
@@ -221,18 +224,22 @@ export function Editor({ handle, role, review, error, live, shown, reload, signe
             {graph?.nodes.size === 0 && (
               <div className={styles.hint}>
                 <Empty title="This canvas is empty">
-                  <p>
-                    Drop or paste pictures, double-click to write, or press <kbd>?</kbd> for all keys.
-                  </p>
+                  {canChange ? (
+                    <p>
+                      Drop or paste pictures, double-click to write, or press <kbd>?</kbd> for all keys.
+                    </p>
+                  ) : (
+                    <p>What people and agents add to it appears here by itself.</p>
+                  )}
                 </Empty>
               </div>
             )}
             {graph && <Toolbar board={board} ui={ui} onFiles={addFiles} />}
             <ZoomControls board={board} />
             <PanelToggles board={board} panel={ui.panel} scopes={session.scopes} findings={review?.validation.findings.filter(({ severity }) => severity !== "info").length} />
-            <Stopped board={board} canvas={handle} snapshot={snapshot} />
+            <Stopped board={board} canvas={handle} snapshot={snapshot} again={reload} />
             <div className={styles.cards} role="status" aria-atomic="false">
-              <Conflicts board={board} conflicts={snapshot.conflicts} />
+              {canChange && <Conflicts board={board} conflicts={snapshot.conflicts} />}
               <UploadList uploads={uploads} list={list} />
             </div>
             <div className={styles.foot}>
@@ -284,7 +291,7 @@ export function Editor({ handle, role, review, error, live, shown, reload, signe
         </div>
         {ui.menu && graph && <BoardMenu key={JSON.stringify(ui.menu)} board={board} menu={ui.menu} />}
         {ui.dialog === "palette" && graph && <Palette board={board} close={() => closeDialog(board)} />}
-        {ui.dialog === "keys" && <KeyList close={() => closeDialog(board)} />}
+        {ui.dialog === "keys" && <KeyList board={board} close={() => closeDialog(board)} />}
       </Shell>
     </BoardContext>
   );
@@ -332,8 +339,9 @@ function closePanel(board: Board): void {
 }
 
 function PanelToggles({ board, panel, findings, scopes }: { board: Board; panel: Ui["panel"]; findings: number | undefined; scopes: string[] }) {
-  const canMake = scopes.includes("image:generate") || scopes.includes("video:generate");
-  const [canSeeAssets, canSeeRuns] = [scopes.includes("asset:read"), scopes.includes("job:manage")];
+  const { canChange } = board;
+  const canMake = canChange && (scopes.includes("image:generate") || scopes.includes("video:generate"));
+  const [canSeeAssets, canSeeRuns] = [canChange && scopes.includes("asset:read"), canChange && scopes.includes("job:manage")];
   const toggle = (name: NonNullable<Ui["panel"]>) => board.set({ panel: panel === name ? undefined : name });
   return (
     <div className={page.toggles}>
@@ -355,10 +363,12 @@ function PanelToggles({ board, panel, findings, scopes }: { board: Board; panel:
           Make
         </Button>
       )}
-      <Button data-panel="recipes" aria-expanded={panel === "recipes"} onClick={() => toggle("recipes")}>
-        <Icon name="recipe" size={16} />
-        Recipes
-      </Button>
+      {canChange && (
+        <Button data-panel="recipes" aria-expanded={panel === "recipes"} onClick={() => toggle("recipes")}>
+          <Icon name="recipe" size={16} />
+          Recipes
+        </Button>
+      )}
       {canSeeAssets && (
         <Button data-panel="assets" aria-expanded={panel === "assets"} onClick={() => toggle("assets")}>
           <Icon name="picture" size={16} />
@@ -404,6 +414,8 @@ function Title({ board, title, meta, revision }: { board: Board; title: string |
               if (key === "Escape") end(false);
             }}
           />
+        ) : !board.canChange ? (
+          <bdi>{title === undefined ? "Opening…" : title || "Untitled"}</bdi>
         ) : (
           <button type="button" title="Rename the canvas" disabled={title === undefined} onClick={() => setDraft(title)}>
             <bdi>{title === undefined ? "Opening…" : title || "Untitled"}</bdi>

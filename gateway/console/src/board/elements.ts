@@ -17,8 +17,14 @@ type State = Pick<Ui, "selection" | "isCollecting" | "editing" | "drag" | "resiz
 type Known<Element> = Map<string, { key: unknown[]; element: Element }>;
 
 export class Elements {
+  /** Whether nodes can be resized. */
+  #canChange: boolean;
   #nodes: Known<BoardNode> = new Map();
   #edges: Known<BoardEdge> = new Map();
+
+  constructor(canChange: boolean) {
+    this.#canChange = canChange;
+  }
 
   /**
    * The nodes in view, with those that are edited or moved, the one that has the keyboard, and those at the other ends of lines. From far
@@ -59,7 +65,7 @@ export class Elements {
 
   #node(graph: Graph, node: Node, ui: State): { key: unknown[]; element: BoardNode } {
     const isSelected = ui.selection.has(node.id);
-    const isResizable = isSelected && ui.selection.size === 1 && ui.tool === "select";
+    const isResizable = this.#canChange && isSelected && ui.selection.size === 1 && ui.tool === "select";
     const editing = ui.editing?.id === node.id ? ui.editing.field : undefined;
     const by = ui.drag?.ids.has(node.id) ? ui.drag.by : undefined;
     const resized = ui.resize?.id === node.id ? ui.resize.box : undefined;

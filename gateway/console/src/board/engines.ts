@@ -43,11 +43,11 @@ function readAhead(transport: Transport): Transport {
   };
 }
 
-function entryOf(account: string, canvas: string): Entry {
+function entryOf(account: string, canvas: string, canChange: boolean): Entry {
   const key = `${account} ${canvas}`;
   const known = entries.get(key);
   if (known) return known;
-  const engine = new Engine({ transport: readAhead(transportOf(canvas)), storage: browserStorage(account, canvas), newId, wait });
+  const engine = new Engine({ transport: readAhead(transportOf(canvas)), storage: browserStorage(account, canvas), newId, wait, canChange });
   const entry = { engine, users: 0 };
   entries.set(key, entry);
   engine.subscribe(() => closeIfDone(key, entry));
@@ -62,9 +62,9 @@ function closeIfDone(key: string, { engine, users }: Entry): void {
   engine.close();
 }
 
-/** Keeps the engine of a canvas, and begins to read the canvas, until the returned function is called. */
-export function hold(account: string, canvas: string): () => void {
-  const entry = entryOf(account, canvas);
+/** Keeps the engine of a canvas, and begins to read the canvas, until the returned function is called. `canChange`: as far as it is known. */
+export function hold(account: string, canvas: string, canChange: boolean): () => void {
+  const entry = entryOf(account, canvas, canChange);
   entry.users += 1;
   return () => {
     entry.users -= 1;
@@ -74,7 +74,9 @@ export function hold(account: string, canvas: string): () => void {
 }
 
 /** The engine of a canvas while the component is shown. */
-export function useEngine(account: string, canvas: string): Engine {
-  useEffect(() => hold(account, canvas), [account, canvas]);
-  return entryOf(account, canvas).engine;
+export function useEngine(account: string, canvas: string, canChange: boolean): Engine {
+  const { engine } = entryOf(account, canvas, canChange);
+  useEffect(() => hold(account, canvas, canChange), [account, canvas, canChange]);
+  useEffect(() => engine.permit(canChange), [engine, canChange]);
+  return engine;
 }

@@ -32,14 +32,14 @@ export function Inspector({ board, canvas, nodes }: { board: Board; canvas: stri
   const film = filmOf(node);
   return (
     <>
-      {nodes.length === 1 ? <Properties key={node.id} board={board} node={node} /> : <p className={styles.hint}>{count(nodes.length, "node")} selected</p>}
-      <Colors board={board} nodes={nodes} />
+      {nodes.length === 1 ? board.canChange ? <Properties key={node.id} board={board} node={node} /> : <Facts node={node} /> : <p className={styles.hint}>{count(nodes.length, "node")} selected</p>}
+      {board.canChange && <Colors board={board} nodes={nodes} />}
       {nodes.length === 1 && <Work board={board} node={node} />}
       {nodes.length === 1 && film && <Film key={film.job} board={board} node={node} film={film} />}
       {nodes.length === 1 && <BeforeAndAfter board={board} node={node} />}
       {nodes.length === 1 && <ProvenanceOf node={node} board={board} />}
-      {pictures.length > 0 && <Actions board={board} canvas={canvas} pictures={pictures} />}
-      <NewElement board={board} pictures={pictures} />
+      {board.canChange && pictures.length > 0 && <Actions board={board} canvas={canvas} pictures={pictures} />}
+      {board.canChange && <NewElement board={board} pictures={pictures} />}
     </>
   );
 }
@@ -140,6 +140,29 @@ function Properties({ board, node }: { board: Board; node: Node }) {
   );
 }
 
+/** What those may read who may not change it. The text can be marked and copied. */
+function Facts({ node }: { node: Node }) {
+  const { title, position, width, height, metadata } = node;
+  const kind = kindOf(node);
+  return (
+    <section className={styles.group}>
+      <h3 className={styles.kind}>
+        {kind[0]?.toUpperCase() + kind.slice(1)}
+        {metadata.createdBy === "agent" && " by an agent"}
+      </h3>
+      <p dir="auto">{title || "Untitled"}</p>
+      <p className={styles.hint}>
+        {Math.round(width)} × {Math.round(height)} at {Math.round(position.x)}, {Math.round(position.y)}
+      </p>
+      {metadata.content && (
+        <blockquote className={styles.prompt} dir="auto">
+          {metadata.content}
+        </blockquote>
+      )}
+    </section>
+  );
+}
+
 const YELLOW = "#ffe48a";
 const PALETTE = [
   ["Yellow", YELLOW],
@@ -187,7 +210,7 @@ function Work({ board, node }: { board: Board; node: Node }) {
         <span>
           {nameOf(run)}: {statusOf(job.status).toLowerCase()}
         </span>
-        {isActive(job.status) && <Button onClick={() => setIsCanceling(true)}>Cancel</Button>}
+        {board.canChange && isActive(job.status) && <Button onClick={() => setIsCanceling(true)}>Cancel</Button>}
       </p>
       {failure && <Reason failure={failure} />}
       {attempt && <Button onClick={attempt}>New attempt…</Button>}
@@ -213,12 +236,12 @@ function Film({ board, node, film }: { board: Board; node: Node; film: FilmOf })
           {job.model.name}: {statusOf(job.status).toLowerCase()}
           {found.state === "making" && job.progress > 0 && `, ${percent(job.progress / 100)}`}
         </span>
-        {found.state === "making" && <Button onClick={() => setIsCanceling(true)}>Cancel</Button>}
+        {board.canChange && found.state === "making" && <Button onClick={() => setIsCanceling(true)}>Cancel</Button>}
       </p>
       {found.state === "making" && <progress aria-label="Progress of the video" max={100} {...(job.progress > 0 && { value: job.progress })} />}
       {found.state === "ready" && <FilmView key={job.id} job={job.id} title={node.title} className={styles.film} />}
       {job.failure && <Reason failure={job.failure} />}
-      {found.state === "ended" && film.by === account.id && session.scopes.includes("video:generate") && (
+      {board.canChange && found.state === "ended" && film.by === account.id && session.scopes.includes("video:generate") && (
         <Button onClick={() => board.set({ panel: "make", draft: undefined })}>New attempt…</Button>
       )}
       <p className={styles.hint}>

@@ -1,6 +1,7 @@
 /** The nodes of the board, as React Flow renders them. */
 import { Handle, type Node as FlowNode, type NodeProps, NodeResizer, Position } from "@xyflow/react";
 import { memo, type ReactNode, useContext, useState } from "react";
+import { SessionContext } from "../session.ts";
 import { isSection, type Node } from "../sync/graph.ts";
 import { Icon } from "../ui/parts.tsx";
 import { explained, isOver, statusOf } from "../work.ts";
@@ -67,7 +68,7 @@ const openStatus = ({ metadata: { job } }: Node): string | undefined => (job?.st
 /** What fills a picture's place while there is no picture. */
 function Slot({ node, icon }: { node: Node; icon: "picture" | "film" }) {
   const [isTarget, setIsTarget] = useState(false);
-  const isOpen = isEmptySlot(node);
+  const isOpen = useBoard().canChange && isEmptySlot(node);
   const failure = useFailure(node);
   const reason = failure && explained(failure);
   const status = openStatus(node);
@@ -100,12 +101,14 @@ function Slot({ node, icon }: { node: Node; icon: "picture" | "film" }) {
 
 function Picture({ node }: { node: Node }) {
   const detail = useContext(DetailContext);
+  const account = useContext(SessionContext)?.account.id;
+  const isOwn = node.asset?.startsWith(`asset:${account}:`);
   const { url, hasFailed } = usePicture(node.asset, node.width * detail);
   if (url !== undefined) return <img className={styles.picture} src={url} alt="" decoding="async" draggable={false} />;
   return (
     <div className={styles.slot}>
       <Icon name="picture" size={28} />
-      {hasFailed && <span>This picture cannot be shown</span>}
+      {hasFailed && <span>{isOwn ? "This picture cannot be shown" : "Only its owner can see this picture"}</span>}
     </div>
   );
 }
@@ -153,6 +156,7 @@ export function noteSize({ width, height, metadata: { content = "", fontSize } }
 }
 
 const NoteNode = memo(({ data: { node, editing, isResizable }, selected }: Props) => {
+  const { canChange } = useBoard();
   const { content = "", color, textAlign, fontSize } = node.metadata;
   const isSticky = node.type === "sticky";
   const size = isSticky ? noteSize(node) : (fontSize ?? 15);
@@ -174,7 +178,7 @@ const NoteNode = memo(({ data: { node, editing, isResizable }, selected }: Props
         <TextField id={node.id} field="content" value={content} label={`Text of ${node.title || "the node"}`} className={styles.text} fontSize={size} />
       ) : (
         <p className={styles.content} dir="auto" style={{ fontSize: size }}>
-          {content || <span className={styles.hint}>Double-click to write</span>}
+          {content || (canChange && <span className={styles.hint}>Double-click to write</span>)}
         </p>
       )}
       {node.metadata.createdBy === "agent" && (

@@ -122,6 +122,7 @@ export function OutlineTree({ board, graph, ui }: { board: Board; graph: Graph; 
       ArrowRight: () => (row.isOpen === false ? toggle(row, true) : row.isOpen && go(at + 1)),
       ArrowLeft: () => (row.isOpen ? toggle(row, false) : go(parent())),
       Enter: () => {
+        if (!board.canChange) return board.surface?.show([row.node.id]);
         if (row.connection !== undefined) return board.set({ menu: { kind: "purpose", connection: row.connection, at: { x: innerWidth - 640, y: 200 } } });
         board.edit(row.key);
       },
@@ -136,7 +137,10 @@ export function OutlineTree({ board, graph, ui }: { board: Board; graph: Graph; 
 
   return (
     <>
-      <p className={styles.help}>Arrow keys move, Enter edits, Space shows it on the board. Shift selects several, Ctrl Space one more. Delete, F2, Ctrl D and Ctrl K work here, too.</p>
+      <p className={styles.help}>
+        Arrow keys move, {board.canChange && "Enter edits, "}Space shows it on the board. Shift selects several, Ctrl Space one more.{" "}
+        {board.canChange ? "Delete, F2, Ctrl D and Ctrl K work here, too." : "Ctrl C copies their texts."}
+      </p>
       {rows.length === 0 && <p className={styles.help}>This canvas is empty.</p>}
       <div
         ref={tree}

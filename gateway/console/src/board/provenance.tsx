@@ -33,7 +33,7 @@ export function ProvenanceOf({ board, node }: { board: Board; node: Node }) {
       {provenance?.actionId && <Parameters action={provenance.actionId} params={(provenance.params ?? {}) as Record<string, unknown>} />}
       {provenance && <Sources board={board} provenance={provenance} />}
       <p className={styles.links}>
-        {draft && session.scopes.includes("image:generate") && (
+        {draft && board.canChange && session.scopes.includes("image:generate") && (
           <Button onClick={() => board.set({ panel: "make", draft })}>Make again</Button>
         )}
         {node.asset !== undefined && (

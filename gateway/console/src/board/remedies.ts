@@ -1,5 +1,5 @@
 /** What is done about findings on the board. */
-import { api } from "../api.ts";
+import { api, type Finding } from "../api.ts";
 import type { Remedies } from "../screens/review.tsx";
 import { nameOf, operationsOf } from "../sync/change.ts";
 import type { Board } from "./board.ts";
@@ -11,6 +11,27 @@ const MOST_TRIES = 8;
 export function remediesOf(board: Board, canvas: string): Remedies {
   const { engine } = board;
   const nodesOf = (handles: string[]) => handles.flatMap((handle) => board.graph.nodes.get(engine.local(handle.replace(/^node:/, ""))) ?? []);
+
+  /** Moves one of two nodes that cover each other to the nearest place where the service finds no overlap. */
+  async function makeRoom({ nodeHandles }: Finding): Promise<void> {
+    const nodes = nodesOf(nodeHandles);
+    const node = nodes.findLast(({ metadata }) => metadata.createdBy === "agent") ?? nodes.at(-1);
+    if (!node) return;
+    let tries = 0;
+    for (const place of freePlaces(board.graph, node)) {
+      const changes = moved(board.graph, [node.id], { x: place.x - node.position.x, y: place.y - node.position.y });
+      const { validation } = await api.dryRun(canvas, changes.flatMap((change) => operationsOf(change, engine.real)));
+      const handle = `node:${engine.real(node.id)}`;
+      if (!validation.findings.some(({ code, nodeHandles }) => code.endsWith("_overlap") && nodeHandles.includes(handle))) {
+        engine.perform("Make room", changes);
+        board.select([node.id]);
+        return;
+      }
+      tries += 1;
+      if (tries === MOST_TRIES) break;
+    }
+    board.tell("There is no free place near this node. Move it by hand.");
+  }
 
   return {
     title: (handle) => {
@@ -24,25 +45,6 @@ export function remediesOf(board: Board, canvas: string): Remedies {
       board.surface?.show(ids);
     },
 
-    /** Moves one of two nodes that cover each other to the nearest place where the service finds no overlap. */
-    async makeRoom({ nodeHandles }) {
-      const nodes = nodesOf(nodeHandles);
-      const node = nodes.findLast(({ metadata }) => metadata.createdBy === "agent") ?? nodes.at(-1);
-      if (!node) return;
-      let tries = 0;
-      for (const place of freePlaces(board.graph, node)) {
-        const changes = moved(board.graph, [node.id], { x: place.x - node.position.x, y: place.y - node.position.y });
-        const { validation } = await api.dryRun(canvas, changes.flatMap((change) => operationsOf(change, engine.real)));
-        const handle = `node:${engine.real(node.id)}`;
-        if (!validation.findings.some(({ code, nodeHandles }) => code.endsWith("_overlap") && nodeHandles.includes(handle))) {
-          engine.perform("Make room", changes);
-          board.select([node.id]);
-          return;
-        }
-        tries += 1;
-        if (tries === MOST_TRIES) break;
-      }
-      board.tell("There is no free place near this node. Move it by hand.");
-    },
+    ...(board.canChange && { makeRoom }),
   };
 }

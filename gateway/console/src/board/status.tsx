@@ -41,8 +41,8 @@ export function SaveState({ board, snapshot: { state, waiting, problem } }: { bo
 }
 
 /** What is said when the role no longer permits changes. */
-export function Stopped({ board, canvas, snapshot: { state, waiting, problem } }: { board: Board; canvas: string; snapshot: Snapshot }) {
-  if (state !== "read-only") return null;
+export function Stopped({ board, canvas, snapshot: { state, waiting, problem }, again }: { board: Board; canvas: string; snapshot: Snapshot; again: () => void }) {
+  if (state !== "read-only" && (board.canChange || waiting === 0)) return null;
   return (
     <div className={styles.banner} role="alert">
       <p>
@@ -50,7 +50,14 @@ export function Stopped({ board, canvas, snapshot: { state, waiting, problem } }
         {problem && messageOf(problem)}
       </p>
       {waiting > 0 && <SaveUnsent engine={board.engine} canvas={canvas} />}
-      <Button onClick={() => board.engine.resume()}>Try again</Button>
+      <Button
+        onClick={() => {
+          board.engine.resume();
+          again();
+        }}
+      >
+        Try again
+      </Button>
     </div>
   );
 }
@@ -90,9 +97,11 @@ function Activity({ board, news, hide }: { board: Board; news: News; hide: () =>
           Show
         </button>
       )}
-      <button type="button" onClick={() => board.engine.undoNews(news)}>
-        Undo
-      </button>
+      {board.canChange && (
+        <button type="button" onClick={() => board.engine.undoNews(news)}>
+          Undo
+        </button>
+      )}
       <button type="button" aria-label="Hide this message" onClick={hide}>
         <Icon name="close" size={14} />
       </button>

@@ -35,7 +35,7 @@ interface Props {
 export function Surface(props: Props) {
   const [frame, setFrame] = useState<HTMLDivElement | null>(null);
   return (
-    <div ref={setFrame} className={styles.frame} data-tool={props.ui.tool}>
+    <div ref={setFrame} className={styles.frame} data-tool={props.ui.tool} data-reading={!props.board.canChange || undefined}>
       {frame && (
         <ReactFlowProvider>
           <Flow {...props} frame={frame} />
@@ -73,7 +73,7 @@ function useGradually(nodes: BoardNode[]): ReadonlySet<string> {
 function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement }) {
   const { setViewport } = useReactFlow();
   const [camera] = useState(() => new Camera(canvas, board, frame));
-  const [elements] = useState(() => new Elements());
+  const [elements] = useState(() => new Elements(board.canChange));
   const [marquee, setMarquee] = useState<Box>();
   // The view moves on while what has come into it is rendered.
   const seen = useDeferredValue(useSyncExternalStore(camera.subscribe, camera.getWindow));
@@ -89,6 +89,7 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
   const nodes = useMemo(() => wanted.filter(({ id }) => rendered.has(id)), [wanted, rendered]);
   const edges = useMemo(() => elements.edges(graph, nodes, ui.link), [elements, graph, nodes, ui.link]);
   const isHand = ui.tool === "hand";
+  const { canChange } = board;
   const { selection, drag } = ui;
   const scene = useMemo(() => ({ graph, index, rendered, selection, drag }), [graph, index, rendered, selection, drag]);
 
@@ -141,7 +142,7 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
     const before = isAdding(event) ? [...board.getUi().selection] : [];
     const at = index.at(start);
     const hit = at && !rendered.has(at.id) ? at : undefined;
-    const grabbed = hit && !isAdding(event) && (!isSection(hit) || board.getUi().selection.has(hit.id)) ? hit : undefined;
+    const grabbed = canChange && hit && !isAdding(event) && (!isSection(hit) || board.getUi().selection.has(hit.id)) ? hit : undefined;
     let isDrag = false;
     const stop = new AbortController();
     const move = (next: globalThis.PointerEvent) => {
@@ -179,6 +180,7 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
     if (id === null || !["Enter", " ", "Delete", "Backspace"].includes(key)) return;
     event.preventDefault();
     board.selectLink(id);
+    if (!canChange) return;
     if (key === "Delete" || key === "Backspace") {
       board.delete();
       board.surface?.focus();
@@ -192,7 +194,7 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
     if (!isPane(event.target)) return;
     const point = camera.toPlane(placeOf(event.nativeEvent));
     const hit = index.at(point);
-    if (!isOverview) board.create("text", point);
+    if (!isOverview && canChange) board.create("text", point);
     else if (hit) board.surface?.show([hit.id]);
   }
 
@@ -221,7 +223,8 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
         zoomOnDoubleClick={false}
         connectOnClick={false}
         connectionRadius={32}
-        nodesDraggable={!isHand}
+        nodesDraggable={!isHand && canChange}
+        nodesConnectable={canChange}
         panOnDrag={isHand ? [0, 1, 2] : [1, 2]}
         panOnScroll={!isHand}
         nodeDragThreshold={DRAG_START}
@@ -230,7 +233,7 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
         onMoveEnd={() => camera.keep()}
         onNodesChange={change}
         onNodeClick={(event, { id }) => board.select([id], isAdding(event) ? "toggle" : "set")}
-        onNodeDoubleClick={(_, { id, data: { node } }) => (node.type === "image" || node.type === "video" ? board.surface?.show([id]) : board.edit(id))}
+        onNodeDoubleClick={(_, { id, data: { node } }) => (node.type === "image" || node.type === "video" || !canChange ? board.surface?.show([id]) : board.edit(id))}
         onNodeContextMenu={(event, { id }) => {
           event.preventDefault();
           if (!board.getUi().selection.has(id)) board.select([id]);
@@ -239,7 +242,7 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
         onNodeDragStart={(_, { id }) => beginDrag(id)}
         onNodeDragStop={() => board.drop()}
         onEdgeClick={(_, { id }) => board.selectLink(id)}
-        onEdgeDoubleClick={({ nativeEvent }, { id }) => board.set({ menu: { kind: "purpose", connection: id, at: placeOf(nativeEvent) } })}
+        onEdgeDoubleClick={({ nativeEvent }, { id }) => canChange && board.set({ menu: { kind: "purpose", connection: id, at: placeOf(nativeEvent) } })}
         onConnectEnd={endConnection}
         onPointerDown={press}
         onPointerMove={({ nativeEvent }) => camera.point(placeOf(nativeEvent))}

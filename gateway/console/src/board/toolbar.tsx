@@ -3,7 +3,7 @@ import { type ReactNode, useRef, useEffect } from "react";
 import { keyNames } from "../ui/keys.ts";
 import { Button, Icon } from "../ui/parts.tsx";
 import type { Board, Ui } from "./board.ts";
-import { CHOOSE_FILES, type Command, COMMANDS } from "./commands.ts";
+import { CHOOSE_FILES, type Command, COMMANDS, isPossible } from "./commands.ts";
 import styles from "./editor.module.css";
 
 const command = (id: string): Command => COMMANDS.find((one) => one.id === id) as Command;
@@ -20,7 +20,7 @@ function Tool({ board, id, icon, isPressed }: { board: Board; id: string; icon: 
       aria-keyshortcuts={one.keys.join(" ").replaceAll("Mod", "Control")}
       title={hint(one)}
       {...(isPressed !== undefined && { "aria-pressed": isPressed })}
-      disabled={!(one.can?.(board) ?? true)}
+      disabled={!isPossible(one, board)}
       onClick={() => one.run(board)}
     >
       <Icon name={icon} size={20} />
@@ -35,15 +35,19 @@ export function Toolbar({ board, ui, onFiles }: { board: Board; ui: Ui; onFiles:
         <Icon name="cursor" size={20} />
       </Button>
       <Tool board={board} id="hand" icon="hand" isPressed={ui.tool === "hand"} />
-      <hr />
-      <Tool board={board} id="text" icon="text" />
-      <Tool board={board} id="sticky" icon="note" />
-      <Tool board={board} id="image" icon="picture" />
-      <Tool board={board} id="video" icon="film" />
-      <Tool board={board} id="section" icon="section" />
-      <hr />
-      <Tool board={board} id="upload" icon="upload" />
-      <FileInput onFiles={onFiles} />
+      {board.canChange && (
+        <>
+          <hr />
+          <Tool board={board} id="text" icon="text" />
+          <Tool board={board} id="sticky" icon="note" />
+          <Tool board={board} id="image" icon="picture" />
+          <Tool board={board} id="video" icon="film" />
+          <Tool board={board} id="section" icon="section" />
+          <hr />
+          <Tool board={board} id="upload" icon="upload" />
+          <FileInput onFiles={onFiles} />
+        </>
+      )}
     </div>
   );
 }

@@ -33,7 +33,7 @@ export function SaveUnsent({ engine, canvas }: { engine: Engine; canvas: string 
 /** On the page of a canvas that is gone: what this browser still has for it. */
 export function Unsent({ canvas }: { canvas: string }) {
   const { account } = useSession();
-  const engine = useEngine(account.id, canvas);
+  const engine = useEngine(account.id, canvas, true);
   const { state, waiting } = useSyncExternalStore(engine.subscribe, engine.getSnapshot);
   if (state !== "gone" || waiting === 0) return null;
   return (

@@ -33,16 +33,17 @@ const drawingOf = (handle: string) => ({
 const editor = () => import("../board/editor.tsx");
 
 /** Loads the board and its content at once, although it may be the review that tells whether the person may change the canvas. */
-function useHeadStart(handle: string, review: CanvasReview | undefined): void {
+function useHeadStart(handle: string, canChange: boolean): void {
   const { account, session } = useSession();
-  const isLikely = session.scopes.includes("canvas:write") && review?.canvas.accessRole !== "viewer";
+  const isLikely = canChange || session.scopes.includes("asset:read");
+  const isKnown = useEffectEvent(() => canChange);
   useEffect(() => {
     if (!isLikely) return;
     let isLeft = false;
     let release = () => {};
     void editor();
     void import("../board/engines.ts").then(({ hold }) => {
-      if (!isLeft) release = hold(account.id, handle);
+      if (!isLeft) release = hold(account.id, handle, isKnown());
     });
     return () => {
       isLeft = true;
@@ -51,7 +52,7 @@ function useHeadStart(handle: string, review: CanvasReview | undefined): void {
   }, [account.id, handle, isLikely]);
 }
 
-/** A canvas: the board for a person who may change it, and a drawing for others. Both follow the changes of others. */
+/** A canvas: the board, or a drawing for a session that may read no pictures. Both follow the changes of others. */
 export function Canvas({ handle }: { handle: string }) {
   const { account, session } = useSession();
   const canWrite = session.scopes.includes("canvas:write");
@@ -60,11 +61,12 @@ export function Canvas({ handle }: { handle: string }) {
   const [isShown, setIsShown] = useState(!isOwn);
   const { data, error, refetch } = useQuery({ ...reviewOf(handle), enabled: isShown });
   const live = useLive(data || (isOwn && isShown) ? handle : undefined);
-  useHeadStart(handle, data);
   const role = isOwn ? "owner" : data?.canvas.accessRole;
+  const canChange = role !== undefined && role !== "viewer" && canWrite;
+  useHeadStart(handle, canChange);
   if (isMissing(error)) return <MissingCanvas handle={handle} />;
-  if (role !== undefined && role !== "viewer" && canWrite) {
-    return <Changeable handle={handle} role={role} review={data} error={error} live={live} shown={() => setIsShown(true)} reload={refetch} />;
+  if (canChange || (role !== undefined && session.scopes.includes("asset:read"))) {
+    return <OnBoard handle={handle} role={role} canChange={canChange} review={data} error={error} live={live} shown={() => setIsShown(true)} reload={refetch} />;
   }
   if (data) return <Readable handle={handle} review={data} live={live} />;
   if (!error) return <Opening />;
@@ -100,7 +102,7 @@ interface OpenedProps {
 
 type EditorProps = ComponentProps<Awaited<ReturnType<typeof editor>>["Editor"]>;
 
-function Changeable({ reload, ...props }: Omit<EditorProps, "signedOut">) {
+function OnBoard({ reload, ...props }: Omit<EditorProps, "signedOut">) {
   const loaded = useLoaded(editor);
   const queries = useQueryClient();
   const { lost } = props.live;

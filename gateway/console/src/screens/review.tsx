@@ -8,7 +8,7 @@ import styles from "./review.module.css";
 /** What can be done about findings on the board. */
 export interface Remedies {
   show: (nodeHandles: string[]) => void;
-  makeRoom: (finding: Finding) => Promise<void>;
+  makeRoom?: (finding: Finding) => Promise<void>;
   /** The title of a node. */
   title: (nodeHandle: string) => string;
 }
@@ -76,7 +76,7 @@ function FindingItem({ finding, remedies }: { finding: Finding; remedies: Remedi
   async function makeRoom() {
     setIsBusy(true);
     setError(undefined);
-    await remedies?.makeRoom(finding).catch(setError);
+    await remedies?.makeRoom?.(finding).catch(setError);
     setIsBusy(false);
   }
 
@@ -98,7 +98,7 @@ function FindingItem({ finding, remedies }: { finding: Finding; remedies: Remedi
             </p>
             <div className={styles.remedies}>
               <Button onClick={() => remedies.show(nodeHandles)}>Show</Button>
-              {OVERLAPS.has(code) && (
+              {remedies.makeRoom && OVERLAPS.has(code) && (
                 <Button disabled={isBusy} onClick={() => void makeRoom()}>
                   {isBusy ? "Making room…" : "Make room"}
                 </Button>

@@ -18,6 +18,7 @@ class Client {
   #ids = 0;
   /** Requests of a page that was closed never come back. */
   page = 0;
+  canChange = true;
 
   constructor(service: Service, name: string) {
     this.network = new Network(service);
@@ -32,6 +33,7 @@ class Client {
       storage: this.storage,
       newId: () => `${this.name}-${(this.#ids += 1)}`,
       wait: (_, signal) => this.network.wait(signal),
+      canChange: this.canChange,
     });
     this.engine.onNotice((text) => this.notices.push(text));
     void this.engine.open();
@@ -219,6 +221,26 @@ test("both titles and both prompts are kept in one, as far as there is room", as
   for (const conflict of conflicts) ana.engine.resolve(conflict, bothOf(ana.graph, conflict) === undefined ? "theirs" : "both");
   await ana.drain();
   assert.deepEqual([service.graph.title, service.graph.nodes.get(id)?.title], ["Theirs / Mine", "Ben's / Ana's"]);
+});
+
+test("who may only read follows the canvas and sends nothing, and what waits is sent once it is permitted", async () => {
+  const [service, ana, ben] = await opened("ana", "ben");
+  ana.create(ana.note("Hers"));
+  await settle();
+  ana.canChange = false;
+  await ana.restart();
+  await ana.drain();
+  ben.create(ben.note("His"));
+  await exchange(service, ana, ben);
+  assert.deepEqual([...service.graph.nodes.values()].map(({ title }) => title), ["His"]);
+  assert.deepEqual([...ana.graph.nodes.values()].map(({ title }) => title).toSorted(), ["Hers", "His"]);
+  const [his] = service.graph.nodes.keys();
+  ana.set(his ?? "", { title: "Not hers" });
+  assert.equal(ana.graph.nodes.get(his ?? "")?.title, "His");
+  assert.equal(ana.engine.getSnapshot().state, "saved");
+  ana.engine.permit(true);
+  await exchange(service, ana, ben);
+  assert.deepEqual([...service.graph.nodes.values()].map(({ title }) => title), ["His", "Hers"]);
 });
 
 test("a deleted node is not changed, and a node with new work is not deleted", async () => {

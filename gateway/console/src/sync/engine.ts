@@ -15,8 +15,9 @@
 import type { components } from "../contract.ts";
 import { Problem } from "../errors.ts";
 import { backoff } from "../stream.ts";
+import { Aliases } from "./aliases.ts";
 import { type Change, applied, applyTo, bothOf, difference, groupsOf, inverseOf, judge, nodeOf, operationsOf, retitle, update } from "./change.ts";
-import { type Connection, Draft, type Graph, graphOf, type Node } from "./graph.ts";
+import { Draft, type Graph } from "./graph.ts";
 import type { Answer, Batch, Canvas, Environment, Kept, News, OpenConflict, Request, Snapshot, State } from "./types.ts";
 
 type CanvasChanges = components["schemas"]["CanvasChanges"];
@@ -41,8 +42,7 @@ export class Engine {
   #accepted: Change[] = [];
   #batches: Batch[] = [];
   #conflicts: OpenConflict[] = [];
-  #ours = new Map<string, string>();
-  #theirs = new Map<string, string>();
+  #aliases = new Aliases();
   #ownRevisions = new Set<string>();
   #undo: Step[] = [];
   #redo: Step[] = [];
@@ -58,6 +58,7 @@ export class Engine {
   /** The base was read while it was not known whether a batch had taken effect, so it may contain that batch. */
   #isUnsure = false;
   #isRunning = false;
+  #canChange: boolean;
   #closed = new AbortController();
   #pause = new AbortController();
   #shown: Graph | undefined;
@@ -68,6 +69,7 @@ export class Engine {
 
   constructor(env: Environment) {
     this.#env = env;
+    this.#canChange = env.canChange;
   }
 
   // What is shown
@@ -97,9 +99,9 @@ export class Engine {
     });
 
   /** The id at the service of what has `id` here. */
-  readonly real = (id: string): string => this.#theirs.get(id) ?? id;
+  readonly real = this.#aliases.real;
   /** The id here of what has `id` at the service. */
-  readonly local = (id: string): string => this.#ours.get(id) ?? id;
+  readonly local = this.#aliases.local;
 
   /** What the service does not have yet, in order. */
   readonly unsent = (): readonly Batch[] => this.#batches;
@@ -189,7 +191,7 @@ export class Engine {
   /** Judges changes on what is shown, and queues what is left of them. */
   #make(step: Step, changes: Change[], mode: "rebase" | "undo"): Change[] {
     const graph = this.#graph();
-    if (!graph || this.#state === "read-only" || this.#state === "gone") return [];
+    if (!graph || !this.#canChange || this.#state === "read-only" || this.#state === "gone") return [];
     const draft = new Draft(graph);
     const left = this.#judged(draft, changes, mode);
     this.#shown = draft.graph;
@@ -235,7 +237,7 @@ export class Engine {
     this.#batches = [...kept.batches, ...this.#batches];
     this.#conflicts = [...kept.conflicts, ...this.#conflicts];
     const isNamed = this.#batches.length + this.#conflicts.length > 0;
-    if (isNamed) for (const [real, ours] of Object.entries(kept.aliases)) this.#alias(ours, real);
+    if (isNamed) for (const [real, ours] of Object.entries(kept.aliases)) this.#aliases.set(ours, real);
     this.#emit();
     this.#run();
   }
@@ -252,6 +254,12 @@ export class Engine {
     this.#base = { ...this.#base, graph: { ...this.#base.graph, title } };
     this.#rebase();
     this.#emit();
+  }
+
+  /** Whether changes may be made and sent from now on. Without, the canvas is followed all the same, and what waits is kept. */
+  permit(canChange: boolean): void {
+    this.#canChange = canChange;
+    this.#run();
   }
 
   /** Tries at once what waits or has stopped. */
@@ -292,7 +300,7 @@ export class Engine {
   async #loop(): Promise<void> {
     while (!this.#closed.signal.aborted) {
       const task = this.#next();
-      this.#show(this.#failures > 0 ? "waiting" : !this.#base ? "opening" : this.#batches.length + this.#accepted.length > 0 ? "saving" : "saved");
+      this.#show(this.#failures > 0 ? "waiting" : !this.#base ? "opening" : this.#accepted.length > 0 || (this.#canChange && this.#batches.length > 0) ? "saving" : "saved");
       if (!task) {
         // A listener may have made a change.
         if (this.#next()) continue;
@@ -324,7 +332,7 @@ export class Engine {
   }
 
   #next(): (() => Promise<void>) | undefined {
-    const [batch] = this.#batches;
+    const [batch] = this.#canChange ? this.#batches : [];
     const base = this.#base;
     // Whether it took effect is not known, and nothing else can be judged before. Should there be no answer, the canvas is shown all the same.
     if (batch?.sent && (base || this.#failures === 0)) return () => this.#send(batch, batch.sent as Request);
@@ -357,7 +365,7 @@ export class Engine {
       await this.#refused(batch, error);
       return;
     }
-    for (const [ours, real] of Object.entries(answer.resolvedIds)) this.#alias(ours, real);
+    for (const [ours, real] of Object.entries(answer.resolvedIds)) this.#aliases.set(ours, real);
     this.#batches.shift();
     this.#collisions = 0;
     if (this.#base) {
@@ -458,42 +466,22 @@ export class Engine {
     this.#shown = draft.graph;
   }
 
-  #alias(ours: string, real: string): void {
-    this.#ours.set(real, ours);
-    this.#theirs.set(ours, real);
-  }
-
   #save(): Promise<void> {
-    const kept = { batches: this.#batches, aliases: Object.fromEntries(this.#ours), conflicts: this.#conflicts };
+    const kept = { batches: this.#batches, aliases: this.#aliases.kept, conflicts: this.#conflicts };
     // Without storage, changes last as long as the page.
     return this.#env.storage.save(kept).catch(() => undefined);
   }
 
   #baseOf(canvas: Canvas): { graph: Graph; revision: string } {
-    if (this.#ours.size === 0) return { graph: graphOf(canvas), revision: canvas.revision };
-    const nodes = canvas.nodes.map((node) => this.#node(node));
-    const connections = canvas.connections.map((connection) => this.#connection(connection));
-    return { graph: graphOf({ title: canvas.title, nodes, connections }), revision: canvas.revision };
+    return { graph: this.#aliases.graph(canvas), revision: canvas.revision };
   }
 
   #patched(graph: Graph, changes: CanvasChanges): Graph {
     const draft = new Draft(graph);
     for (const id of changes.deletedConnectionIds) draft.dropConnection(this.local(id));
     for (const id of changes.deletedNodeIds) draft.dropNode(this.local(id));
-    for (const node of changes.nodes ?? []) draft.putNode(this.#node(node));
-    for (const connection of changes.connections ?? []) draft.putConnection(this.#connection(connection));
+    for (const node of changes.nodes ?? []) draft.putNode(this.#aliases.node(node));
+    for (const connection of changes.connections ?? []) draft.putConnection(this.#aliases.connection(connection));
     return draft.graph;
-  }
-
-  #node(node: Node): Node {
-    const id = this.local(node.id);
-    const section = node.metadata.sectionId;
-    const home = section === undefined ? undefined : this.local(section);
-    return id === node.id && home === section ? node : { ...node, id, metadata: { ...node.metadata, ...(home !== undefined && { sectionId: home }) } };
-  }
-
-  #connection(connection: Connection): Connection {
-    const { id, fromNodeId, toNodeId } = connection;
-    return { ...connection, id: this.local(id), fromNodeId: this.local(fromNodeId), toNodeId: this.local(toNodeId) };
   }
 }

@@ -46,6 +46,8 @@ export interface Environment {
   transport: Transport;
   storage: Storage;
   newId(): string;
+  /** Whether changes may be made and sent to begin with. */
+  canChange: boolean;
   /** Waits, or until `signal`. */
   wait(milliseconds: number, signal: AbortSignal): Promise<void>;
 }
