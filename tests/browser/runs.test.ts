@@ -6,7 +6,7 @@ import type { Page } from "playwright-core";
 
 import { node, openBoard, ROOT, until } from "./board.ts";
 import { becomes, NOBODY, scene } from "./browser.ts";
-import { admin, makeBoard, makeCanvas, runAction, send, stranger, TOKEN } from "./service.ts";
+import { admin, apply, makeBoard, makeCanvas, png, read, runAction, send, stranger, TOKEN } from "./service.ts";
 import { heading, signIn } from "./steps.ts";
 
 const row = (page: Page, name: string) => page.getByRole("main").getByRole("listitem").filter({ has: page.getByRole("button", { name: new RegExp(`^${name}`) }) });
@@ -112,6 +112,59 @@ scene("work that failed is started again in the same nodes, with what it was sta
   await make.getByRole("button", { name: /^Make · / }).click();
   const after = await until(canvas, "both are made", (graph) => graph.nodes.every(({ asset }) => asset !== undefined));
   assert.deepEqual(after.nodes.map(({ id }) => id), nodes.map(({ id }) => id), "no node is added");
+});
+
+scene("an Action that was canceled is started again in its node, with what was entered", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY);
+  const { canvas, url } = await makeBoard("Action again", []);
+  const { asset } = await send<{ asset: { node: string } }>("POST", `/assets?canvasId=${canvas.handle}`, png(960, 640));
+  await apply(canvas, [{ type: "node.update", nodeId: asset.node, patch: { title: "Photo" } }]);
+  await openBoard(page, url);
+  await page.keyboard.press("Control+a");
+  await page.keyboard.press("p");
+  const inspect = page.getByRole("complementary", { name: "Inspect" });
+  const action = inspect.getByLabel("Make a new picture");
+  await action.selectOption({ label: "Rotate" });
+  await inspect.locator("form").getByLabel("Degrees", { exact: true }).fill("37");
+  await page.route("**/actions/rotate/runs", async (route) => {
+    // It is canceled before it can begin.
+    const response = await route.fetch();
+    const { run } = (await response.json()) as { run: string };
+    await send("DELETE", `/runs/${run}`);
+    await route.fulfill({ response });
+  });
+  await inspect.getByRole("button", { name: "Run into a new node" }).click();
+  await inspect.getByText("Action: canceled").waitFor();
+  await page.unroute("**/actions/rotate/runs");
+  const { nodes } = await read(canvas);
+  await isAccessible();
+  await inspect.getByRole("button", { name: "New attempt…" }).press("Enter");
+  await inspect.getByText(/^Another attempt at “Photo, rotate”/).waitFor();
+  await becomes(() => action.inputValue(), "rotate");
+  const degrees = inspect.locator("form").getByLabel("Degrees", { exact: true });
+  await becomes(() => degrees.inputValue(), "37");
+  await isAccessible();
+  await degrees.fill("90");
+  await inspect.getByRole("button", { name: "Run again" }).press("Enter");
+  const after = await until(canvas, "it is made", (graph) => graph.nodes.every(({ asset }) => asset !== undefined));
+  assert.deepEqual(after.nodes.map(({ id }) => id), nodes.map(({ id }) => id), "no node is added");
+  assert.equal(after.connections.length, 1);
+  await inspect.getByText("Made by an Action").waitFor();
+});
+
+scene("a canvas says in the list that work is under way on it", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY);
+  const { canvas } = await makeCanvas("At work");
+  const start = { canvasId: canvas.id, baseRevision: canvas.revision, idempotencyKey: randomUUID(), prompt: "a boat [[sim:hang]]", model: await simulated(), place: { title: "Never" } };
+  await signIn(page, TOKEN, "/?q=At+work");
+  const card = page.getByRole("link", { name: /^At work/ }).first();
+  await card.waitFor();
+  await becomes(() => card.getByText("under way").count(), 0);
+  const { run } = await send<{ run: string }>("POST", "/images/generate", start);
+  await card.getByText("1 run under way").waitFor();
+  await isAccessible();
+  await send("DELETE", `/runs/${run}`);
+  await becomes(() => card.getByText("under way").count(), 0);
 });
 
 scene("a run is canceled with its empty nodes, after a question", async ({ page, expect, isAccessible }) => {

@@ -63,6 +63,14 @@ export const work = {
   list: (filter: Filter, cursor: string | undefined, signal: AbortSignal) =>
     answer(contract.GET("/api/canvas-agent/v1/runs", { params: { query: { limit: 25, ...filter, ...(cursor && { cursor }) } }, signal })),
 
+  /** How much of the newest work is under way on each canvas, by handle. */
+  active: async (signal: AbortSignal): Promise<ReadonlyMap<string, number>> => {
+    const { runs } = await answer(contract.GET("/api/canvas-agent/v1/runs", { params: { query: { limit: 100 } }, signal }));
+    const counts = new Map<string, number>();
+    for (const { status, canvasId } of runs) if (canvasId !== undefined && !isOver(status)) counts.set(canvasId, (counts.get(canvasId) ?? 0) + 1);
+    return counts;
+  },
+
   /** Reads a run by its handle, and a video by that of its job. */
   read: async (handle: string, signal: AbortSignal): Promise<Work> => {
     const call = isVideo(handle)

@@ -2,13 +2,24 @@
 import type { Node } from "../sync/graph.ts";
 import { isOver } from "../work.ts";
 import type { Board } from "./board.ts";
-import { draftOf, isFailed } from "./making.ts";
+import { draftOf, failedAction, isFailed } from "./making.ts";
+import { sourceOf } from "./provenance.tsx";
 
 /** Opens what starts the work of these nodes once more; undefined if nothing does, or the session may not. */
 export function attemptAt(board: Board, nodes: Node[], scopes: string[]): (() => void) | undefined {
+  if (!board.canChange) return undefined;
   const failed = nodes.filter(({ metadata: { job } }) => job && job.status !== "succeeded" && isOver(job.status));
   const ofRecipe = failed.find(({ metadata }) => metadata.recipe);
-  if (!scopes.includes("image:generate") || !board.canChange) return undefined;
+  const ofAction = failed.map((node) => failedAction(board.graph, node)).find((one) => one !== undefined);
+  if (ofAction && !ofRecipe) {
+    const sources = ofAction.inputs.flatMap((handle) => sourceOf(board, handle) ?? []).filter(({ asset }) => asset !== undefined);
+    if (sources.length === 0) return undefined;
+    return () => {
+      board.select(sources.map(({ id }) => id));
+      board.set({ panel: "inspect", attempt: ofAction.attempt });
+    };
+  }
+  if (!scopes.includes("image:generate")) return undefined;
   if (ofRecipe) {
     return () => {
       board.select([ofRecipe.id]);

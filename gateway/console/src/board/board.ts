@@ -21,7 +21,7 @@ import {
   sectioned,
   sizeOf,
 } from "./gestures.ts";
-import type { Draft } from "./making.ts";
+import type { ActionAttempt, Draft } from "./making.ts";
 import { SpatialIndex } from "./spatial.ts";
 
 /** What a person can do about a notice. */
@@ -80,6 +80,8 @@ export interface Ui {
   panel: "inspect" | "make" | "recipes" | "assets" | "runs" | "outline" | "findings" | undefined;
   /** What the panel Make begins with, in place of the selection. */
   draft: Draft | undefined;
+  /** The Action that the panel Inspect begins with. */
+  attempt: ActionAttempt | undefined;
 }
 
 const NOTHING: ReadonlySet<string> = new Set();
@@ -110,9 +112,12 @@ export class Board {
     resize: undefined,
     panel: undefined,
     draft: undefined,
+    attempt: undefined,
   };
   #listeners = new Set<() => void>();
   #notices = new Set<(text: string, remedy?: Remedy) => void>();
+  #scale = 1;
+  #scaleListeners = new Set<() => void>();
   #nudge: ReturnType<typeof setTimeout> | undefined;
 
   constructor(engine: Engine, canChange = true) {
@@ -144,6 +149,20 @@ export class Board {
 
   get surface(): Surface | undefined {
     return this.#surface;
+  }
+
+  /** The scale in hundredths. It is no part of `getUi`: it changes in each frame of a zoom, and few show it. */
+  readonly getPercent = (): number => Math.round(this.#scale * 100);
+
+  readonly onScale = (listener: () => void): (() => void) => {
+    this.#scaleListeners.add(listener);
+    return () => void this.#scaleListeners.delete(listener);
+  };
+
+  /** The surface shows the plane at this scale. */
+  scaled(scale: number): void {
+    this.#scale = scale;
+    for (const listener of this.#scaleListeners) listener();
   }
 
   /** Draws the board on `surface` until the returned function is called. */

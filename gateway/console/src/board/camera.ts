@@ -111,6 +111,7 @@ export class Camera implements Surface {
   connect(apply: (view: Viewport, duration: number) => void): () => void {
     this.#apply = apply;
     const detach = this.#board.attach(this);
+    this.#board.scaled(this.#view.zoom);
     const observer = new ResizeObserver(() => {
       this.#screen = { width: this.#frame.clientWidth, height: this.#frame.clientHeight };
       this.#show(this.#view);
@@ -131,6 +132,7 @@ export class Camera implements Surface {
     // A single step, such as a key, is no zooming yet.
     this.#isZooming ||= this.#rest !== undefined && view.zoom !== this.#view.zoom;
     this.#view = view;
+    this.#board.scaled(view.zoom);
     clearTimeout(this.#rest);
     this.#rest = setTimeout(() => this.#rested(), REST);
     this.#frame.toggleAttribute("data-moving", true);

@@ -254,7 +254,7 @@ export function Editor({ handle, role, canChange, review, error, live, shown, re
           )}
           {ui.panel === "inspect" && graph && (
             <Side title="Inspect" close={() => closePanel(board)}>
-              <Inspector board={board} canvas={handle} nodes={board.selected} />
+              <Inspector board={board} canvas={handle} nodes={board.selected} attempt={ui.attempt} />
             </Side>
           )}
           {ui.panel === "make" && graph && (
@@ -334,7 +334,7 @@ function closeDialog(board: Board): void {
 
 function closePanel(board: Board): void {
   const { panel } = board.getUi();
-  board.set({ panel: undefined, draft: undefined });
+  board.set({ panel: undefined, draft: undefined, attempt: undefined });
   document.querySelector<HTMLElement>(`[data-panel="${panel}"]`)?.focus();
 }
 

@@ -21,11 +21,20 @@ import { ActionPreview, Comparison } from "./comparison.tsx";
 import { type Entries, entryOf, isAnchor, paramsOf, problemsOf } from "./forms.ts";
 import { kindOf } from "./gestures.ts";
 import styles from "./inspector.module.css";
+import type { ActionAttempt } from "./making.ts";
 import { ProvenanceOf, sourceOf } from "./provenance.tsx";
 import { runAction } from "./runs.ts";
 import { FilmView, useFilm } from "./video.tsx";
 
-export function Inspector({ board, canvas, nodes }: { board: Board; canvas: string; nodes: Node[] }) {
+interface InspectorProps {
+  board: Board;
+  canvas: string;
+  nodes: Node[];
+  /** The Action to begin with. */
+  attempt: ActionAttempt | undefined;
+}
+
+export function Inspector({ board, canvas, nodes, attempt }: InspectorProps) {
   const [node] = nodes;
   if (!node) return <p className={styles.hint}>Select a node to see what it is and what can be made of it.</p>;
   const pictures = nodes.filter(({ asset }) => asset !== undefined);
@@ -38,7 +47,7 @@ export function Inspector({ board, canvas, nodes }: { board: Board; canvas: stri
       {nodes.length === 1 && film && <Film key={film.job} board={board} node={node} film={film} />}
       {nodes.length === 1 && <BeforeAndAfter board={board} node={node} />}
       {nodes.length === 1 && <ProvenanceOf node={node} board={board} />}
-      {board.canChange && pictures.length > 0 && <Actions board={board} canvas={canvas} pictures={pictures} />}
+      {board.canChange && pictures.length > 0 && <Actions key={attempt?.into} board={board} canvas={canvas} pictures={pictures} attempt={attempt} />}
       {board.canChange && <NewElement board={board} pictures={pictures} />}
     </>
   );
@@ -270,8 +279,15 @@ function Film({ board, node, film }: { board: Board; node: Node; film: FilmOf })
   );
 }
 
-function Actions({ board, canvas, pictures }: { board: Board; canvas: string; pictures: Node[] }) {
-  const [slug, setSlug] = useState("");
+interface ActionsProps {
+  board: Board;
+  canvas: string;
+  pictures: Node[];
+  attempt: ActionAttempt | undefined;
+}
+
+function Actions({ board, canvas, pictures, attempt }: ActionsProps) {
+  const [slug, setSlug] = useState(attempt?.slug ?? "");
   const { data, error, refetch } = useQuery({ queryKey: ["actions"], queryFn: ({ signal }) => api.actions(signal), staleTime: Infinity });
   if (error) return <Failure title="The Actions cannot be loaded" error={error} retry={refetch} />;
   if (!data) return <Waiting label="Loading the Actions" />;
@@ -279,6 +295,14 @@ function Actions({ board, canvas, pictures }: { board: Board; canvas: string; pi
   return (
     <section className={styles.group}>
       <h3>Actions</h3>
+      {attempt && (
+        <div className={styles.draft}>
+          <p>
+            Another attempt at <bdi>“{attempt.of}”</bdi>.
+          </p>
+          <Button onClick={() => board.set({ attempt: undefined })}>Start afresh</Button>
+        </div>
+      )}
       <label className={styles.field}>
         <span>Make a new picture</span>
         <select value={slug} onChange={({ target }) => setSlug(target.value)}>
@@ -290,13 +314,13 @@ function Actions({ board, canvas, pictures }: { board: Board; canvas: string; pi
           ))}
         </select>
       </label>
-      {action && <ActionForm key={action.slug} board={board} canvas={canvas} action={action} pictures={pictures} />}
+      {action && <ActionForm key={action.slug} board={board} canvas={canvas} action={action} pictures={pictures} attempt={attempt} />}
     </section>
   );
 }
 
-function ActionForm({ board, canvas, action, pictures }: { board: Board; canvas: string; action: Action; pictures: Node[] }) {
-  const [entries, setEntries] = useState<Entries>({});
+function ActionForm({ board, canvas, action, pictures, attempt }: ActionsProps & { action: Action }) {
+  const [entries, setEntries] = useState<Entries>(attempt?.slug === action.slug ? attempt.entries : {});
   const [second, setSecond] = useState("");
   const [error, setError] = useState<unknown>();
   const [isStarting, setIsStarting] = useState(false);
@@ -312,7 +336,8 @@ function ActionForm({ board, canvas, action, pictures }: { board: Board; canvas:
     setIsStarting(true);
     setError(undefined);
     try {
-      await runAction(board, canvas, action, sources, paramsOf(action, entries));
+      await runAction(board, canvas, action, sources, paramsOf(action, entries), attempt?.into);
+      board.set({ attempt: undefined });
     } catch (error) {
       setError(error);
     }
@@ -350,7 +375,7 @@ function ActionForm({ board, canvas, action, pictures }: { board: Board; canvas:
         </p>
       )}
       <Button look="primary" type="submit" disabled={isStarting || (needsSecond && !other)}>
-        {isStarting ? "Starting…" : "Run into a new node"}
+        {isStarting ? "Starting…" : attempt ? "Run again" : "Run into a new node"}
       </Button>
     </form>
   );

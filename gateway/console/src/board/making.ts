@@ -30,6 +30,17 @@ export interface Draft {
   count: number;
 }
 
+/** Another attempt at an Action. */
+export interface ActionAttempt {
+  /** The title of the node. */
+  of: string;
+  /** The empty node that it fills. */
+  into: string;
+  /** The Action, as far as it is known, and what was entered. */
+  slug: string;
+  entries: Record<string, string>;
+}
+
 const OPERATIONS = new Set(["generate", "edit", "variations"]);
 export const ROLES: Role[] = ["identity", "construction", "texture", "fit", "style"];
 export const MOST_REFERENCES = 16;
@@ -78,6 +89,22 @@ export function keptOf(node: Node, { operation, model, prompt, references, eleme
     "metadata.quality": quality || null,
     "metadata.custom": { ...custom, console: { ...record(custom["console"]), image: { operation, provider: model.provider, references: sources, elements } } },
   };
+}
+
+/** What a node keeps of the Action that is to fill it. */
+export function keptAction(node: Node, slug: string, params: Record<string, string | number>, inputs: string[]): Fields {
+  const custom = record(node.metadata.custom);
+  return { "metadata.custom": { ...custom, console: { ...record(custom["console"]), action: { slug, params, inputs } } } };
+}
+
+/** The Action that was to fill a node, and the handles of its inputs: as the node keeps them, or else as its connections tell. */
+export function failedAction(graph: Graph, node: Node): { attempt: ActionAttempt; inputs: string[] } | undefined {
+  if (!isFailed(node) || node.metadata.job?.operation !== "action") return undefined;
+  const { slug, params, inputs } = record(record(record(node.metadata.custom)["console"])["action"]);
+  const linked = [...graph.connections.values()].flatMap(({ fromNodeId, toNodeId }) => (toNodeId === node.id ? (graph.nodes.get(fromNodeId)?.handle ?? []) : []));
+  const entries = Object.entries(record(params)).map(([name, value]) => [name, String(value)]);
+  const attempt = { of: node.title || "the picture", into: node.id, slug: typeof slug === "string" ? slug : "", entries: Object.fromEntries(entries) as Record<string, string> };
+  return { attempt, inputs: Array.isArray(inputs) ? texts(inputs) : linked };
 }
 
 /** The draft of a slot whose work failed. Any client can write what it keeps, so that can be anything, or nothing. */

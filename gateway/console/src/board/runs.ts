@@ -10,7 +10,7 @@ import { work } from "../work.ts";
 import type { Board } from "./board.ts";
 import { customWith, filmOf } from "./films.ts";
 import { connectionOf, newNode, removed, sizeOf } from "./gestures.ts";
-import { type FrameUse, isFailed, keptOf, type Reference } from "./making.ts";
+import { type FrameUse, isFailed, keptAction, keptOf, type Reference } from "./making.ts";
 import { SpatialIndex } from "./spatial.ts";
 
 const GAP = 60;
@@ -94,20 +94,32 @@ export async function startInto<T>(board: Board, label: string, targets: Node[],
   }
 }
 
-/** Runs an Action on nodes into a new node. */
-export async function runAction(board: Board, canvas: string, action: Action, sources: Node[], params: Record<string, string | number>): Promise<void> {
+/** Runs an Action on nodes into a new node, or into the empty one of an earlier attempt. */
+export async function runAction(board: Board, canvas: string, action: Action, sources: Node[], params: Record<string, string | number>, into = ""): Promise<void> {
   const [source] = sources;
+  const inputs = sources.map(({ id }) => `node:${board.engine.real(id)}`);
+  const before = [board.graph.nodes.get(into)].flatMap((node) => (node && isFailed(node) ? node : []));
   const title = `${source?.title || "Image"}, ${action.title.toLowerCase()}`.slice(0, 160);
-  const targets = targetsFor(board, 1, source, title);
-  const links = [...new Set(sources)].flatMap((node) => linksTo(board, node, targets, "flow"));
-  await startInto(board, action.title, targets, links, (common, [targetNodeId = ""]) =>
-    api.startAction(action.slug, {
-      ...common,
-      canvasId: canvas,
-      targetNodeId,
-      inputs: sources.map(({ id }) => `node:${board.engine.real(id)}`),
-      params: params as Record<string, never>,
-    }),
+  const kept = (node: Node) => keptAction(node, action.slug, params, inputs);
+  const targets = targetsFor(board, 1 - before.length, source, title).map((node) => withFields(node, kept(node)));
+  const links = [
+    ...before.map((node) => update("node", node, kept(node))),
+    ...[...new Set(sources)].flatMap((node) => linksTo(board, node, [...targets, ...before.filter((to) => !isLinked(board, node, to, "flow"))], "flow")),
+  ];
+  await startInto(
+    board,
+    action.title,
+    targets,
+    links,
+    (common, [targetNodeId = ""]) =>
+      api.startAction(action.slug, {
+        ...common,
+        canvasId: canvas,
+        targetNodeId,
+        inputs: sources.map(({ id }) => `node:${board.engine.real(id)}`),
+        params: params as Record<string, never>,
+      }),
+    before,
   );
 }
 

@@ -1,5 +1,5 @@
 /** The tools at the left edge, and the history. */
-import { type ReactNode, useRef, useEffect } from "react";
+import { type ReactNode, useEffect, useRef, useSyncExternalStore } from "react";
 import { keyNames } from "../ui/keys.ts";
 import { Button, Icon } from "../ui/parts.tsx";
 import type { Board, Ui } from "./board.ts";
@@ -88,10 +88,22 @@ export function History({ board, undo, redo }: { board: Board; undo: string | un
   );
 }
 
+/** The scale. A click shows the board at full size. */
+function Scale({ board }: { board: Board }) {
+  const percent = useSyncExternalStore(board.onScale, board.getPercent);
+  const { label, keys, run } = command("full-size");
+  return (
+    <Button look="quiet" className={`${styles.tool} ${styles.scale}`} aria-label={`${percent} %: full size`} aria-keyshortcuts={keys.join(" ")} title={`${label} (1)`} onClick={() => run(board)}>
+      {percent} %
+    </Button>
+  );
+}
+
 export function ZoomControls({ board }: { board: Board }) {
   return (
     <div className={styles.zoom} role="group" aria-label="Zoom">
       <Tool board={board} id="zoom-out" icon="minus" />
+      <Scale board={board} />
       <Tool board={board} id="zoom-in" icon="plus" />
       <Tool board={board} id="fit" icon="fit" />
       <Tool board={board} id="keys" icon="keys" />

@@ -1,21 +1,27 @@
-import { keepPreviousData, useInfiniteQuery, useQuery } from "@tanstack/react-query";
-import { lazy, Suspense, useState } from "react";
+import { keepPreviousData, useInfiniteQuery, useQuery, useQueryClient } from "@tanstack/react-query";
+import { lazy, Suspense, useEffect, useRef, useState } from "react";
 import { Link, useLocation } from "wouter";
 import { canvasPath } from "../address.ts";
 import { api, type CanvasSummary } from "../api.ts";
 import { Problem } from "../errors.ts";
 import { ago, count } from "../format.ts";
+import { useRunEvents } from "../live.ts";
 import { useAddress, useClock, useIsNear, useNextPages, useObjectUrl, useTitle } from "../ui/hooks.ts";
 import { useSession } from "../session.ts";
 import { Button, Empty, Failure, Icon, Notice } from "../ui/parts.tsx";
 import parts from "../ui/parts.module.css";
 import { Filters, Search } from "../ui/search.tsx";
 import { Shell } from "../ui/shell.tsx";
+import { work } from "../work.ts";
 import styles from "./canvases.module.css";
 import page from "./list.module.css";
 import { ShareDialog } from "./share.tsx";
 
 const DeleteCanvas = lazy(async () => ({ default: (await import("./delete-canvas.tsx")).DeleteCanvas }));
+
+/** How long a change of a run waits for others before the work is read again, in milliseconds. */
+const REST = 400;
+const NO_WORK: ReadonlyMap<string, number> = new Map();
 
 const FILTERS = {
   all: { label: "All", has: () => true },
@@ -55,6 +61,7 @@ export function Canvases() {
   const setEnd = useNextPages(list, isFiltered);
   const { hasNextPage, isFetching, fetchNextPage } = list;
 
+  const active = useActiveWork();
   const isEmpty = list.isSuccess && canvases.length === 0;
   return (
     <Shell>
@@ -79,7 +86,7 @@ export function Canvases() {
           <>
             <ul className={styles.grid}>
               {found.map((canvas) => (
-                <Card key={canvas.handle} canvas={canvas} />
+                <Card key={canvas.handle} canvas={canvas} active={active.get(canvas.handle) ?? 0} />
               ))}
             </ul>
             {found.length === 0 && !hasNextPage && (
@@ -134,7 +141,23 @@ function NewCanvas() {
   );
 }
 
-function Card({ canvas }: { canvas: CanvasSummary }) {
+/** How much of the account's work is under way on each canvas. */
+function useActiveWork(): ReadonlyMap<string, number> {
+  const queries = useQueryClient();
+  const isAllowed = useSession().session.scopes.includes("job:manage");
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
+  useEffect(() => () => clearTimeout(timer.current), []);
+  useRunEvents(isAllowed, () => {
+    timer.current ??= setTimeout(() => {
+      timer.current = undefined;
+      void queries.invalidateQueries({ queryKey: ["work", "active"] });
+    }, REST);
+  });
+  const { data = NO_WORK } = useQuery({ queryKey: ["work", "active"], queryFn: ({ signal }) => work.active(signal), enabled: isAllowed });
+  return data;
+}
+
+function Card({ canvas, active }: { canvas: CanvasSummary; active: number }) {
   const { session } = useSession();
   const isShared = canvas.accessRole !== "owner";
   return (
@@ -148,6 +171,12 @@ function Card({ canvas }: { canvas: CanvasSummary }) {
           <p className={styles.meta}>
             <span>{count(canvas.nodeCount, "node")}</span>
             <time dateTime={canvas.updatedAt}>{ago(canvas.updatedAt)}</time>
+            {active > 0 && (
+              <span className={styles.working}>
+                <span className={styles.spinner} />
+                {count(active, "run")} under way
+              </span>
+            )}
           </p>
           {(isShared || canvas.canvasType === "agent") && (
             <p className={styles.tags}>

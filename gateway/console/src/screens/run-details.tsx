@@ -59,7 +59,7 @@ function Attempt({ data, handle }: { data: Work; handle: string }) {
 
 function attemptAddress(data: Work, handle: string): string | undefined {
   if (data.kind === "recipe") return `/recipes?recipe=${encodeURIComponent(data.recipeId)}`;
-  return data.kind === "image" && data.canvasId !== undefined ? attemptPath(canvasOf(data.canvasId), handle) : undefined;
+  return (data.kind === "image" || data.kind === "action") && data.canvasId !== undefined ? attemptPath(canvasOf(data.canvasId), handle) : undefined;
 }
 
 function Outputs({ data }: { data: Work }) {
