@@ -1,12 +1,15 @@
 /** The screen of everything that an account has started. */
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 
 import type { Page } from "playwright-core";
 
-import { node, openBoard, ROOT, until } from "./board.ts";
+import { description, node, openBoard, ROOT, until } from "./board.ts";
 import { becomes, NOBODY, scene } from "./browser.ts";
-import { admin, apply, makeBoard, makeCanvas, png, read, runAction, send, stranger, TOKEN } from "./service.ts";
+import { admin, apply, connect, makeBoard, makeCanvas, png, read, runAction, send, stranger, TOKEN } from "./service.ts";
 import { heading, signIn } from "./steps.ts";
 
 const row = (page: Page, name: string) => page.getByRole("main").getByRole("listitem").filter({ has: page.getByRole("button", { name: new RegExp(`^${name}`) }) });
@@ -236,4 +239,53 @@ scene("the steps of a Recipe are shown with their texts and pictures", async ({ 
   await outputs.locator("blockquote").first().waitFor();
   await item.getByText("storyboard 1").waitFor();
   await isAccessible();
+});
+
+/** A provider that makes the first picture and withholds the others. */
+async function halfProvider(afterwards: (task: () => Promise<void>) => void): Promise<string> {
+  let made = 0;
+  const picture = Buffer.from(png(320, 240)).toString("base64");
+  const server = createServer((request, response) => {
+    request.resume().on("end", () => {
+      const isFirst = request.method === "POST" && (made += 1) === 1;
+      const body = request.method === "POST" ? { image: picture, finish_reason: isFirst ? "SUCCESS" : "CONTENT_FILTERED", seed: 1 } : { credits: 10 };
+      response.writeHead(200, { "Content-Type": "application/json" }).end(JSON.stringify(body));
+    });
+  });
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  afterwards(async () => void server.close());
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+scene("of pictures that fail in part, the board shows those that were made, and says why the others are missing", async ({ page, expect, isAccessible, afterwards }) => {
+  expect(NOBODY);
+  const ana = await stranger();
+  await admin("credits", "grant", "--account", ana.uid, "--amount", "100");
+  await connect(ana.uid, "stability", "Half", await halfProvider(afterwards));
+  const { canvas, url } = await makeBoard("In part", [], ana.token);
+  await openBoard(page, url, ana.token);
+  await page.keyboard.press("g");
+  const make = page.getByRole("complementary", { name: "Make" });
+  const models = make.getByRole("combobox").first();
+  await models.selectOption((await models.locator("option", { hasText: "Half" }).first().getAttribute("value")) ?? "");
+  await make.getByLabel("Prompt").fill("Two boats");
+  await make.getByText("2", { exact: true }).click();
+  await make.getByRole("button", { name: /^Make · / }).click();
+  const { nodes } = await until(canvas, "it has ended", (graph) => graph.nodes.length === 2 && graph.nodes.every(({ metadata }) => (metadata as { job?: { status: string } }).job?.status === "failed" || metadata.provenance !== undefined), ana.token);
+  assert.equal(nodes.filter(({ asset }) => asset !== undefined).length, 1);
+  const [kept, failed] = [page.locator(".react-flow__node").filter({ has: page.locator("img") }), node(page, "Image Two boats, failed")];
+  await failed.getByText("The provider refused the request.").waitFor();
+  assert.equal(await description(failed), "The provider refused the request.");
+  await becomes(() => kept.count(), 1);
+  await becomes(() => kept.getAttribute("aria-label"), "Image Two boats, selected", "what was made has not failed");
+  await isAccessible();
+  await page.getByRole("button", { name: "Runs", exact: true }).click();
+  const runs = page.getByRole("complementary", { name: "Runs" });
+  await runs.getByText(/^failed · 1 of 2/).waitFor();
+  await runs.getByRole("button", { name: "Why" }).press("Enter");
+  await runs.getByText(/1 of 2 outputs failed/).waitFor();
+  await isAccessible();
+  await runs.getByRole("button", { name: "New attempt…" }).press("Enter");
+  await make.getByText("Another attempt at “Two boats”").waitFor();
+  await becomes(() => make.getByLabel("1", { exact: true }).isChecked(), true, "only what is missing is made");
 });

@@ -28,6 +28,15 @@ export async function admin<T>(...command: string[]): Promise<T> {
   return JSON.parse(stdout) as T;
 }
 
+/** Connects an account to a simulated provider at an address. */
+export async function connect(account: string, provider: string, name: string, baseUrl: string): Promise<void> {
+  const command = ["admin", "connection", "create", "--account", account, "--provider", provider, "--name", name, "--api-key-stdin", "--base-url", baseUrl];
+  await new Promise<void>((resolve, reject) => {
+    const child = execFile(GATEWAY, command, { env: processEnvironment() }, (error) => (error ? reject(error) : resolve()));
+    child.stdin?.end("sim-key-0123456789abcdef");
+  });
+}
+
 /** Sends a request of an agent. Its answer has to be a success. */
 export async function send<T>(method: string, path: string, body?: object | Uint8Array<ArrayBuffer>, token = TOKEN): Promise<T> {
   const isFile = body instanceof Uint8Array;

@@ -1,6 +1,5 @@
 /** A studio for ceramics with its canvases, pictures, Elements, runs and members: what the pictures of the console show. */
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -8,7 +7,7 @@ import { join } from "node:path";
 import type { Browser } from "playwright-core";
 
 import { draw, PICTURES } from "./art.ts";
-import { admin, apply, BASE_URL, type Canvas, GATEWAY, makeBoard, type Node, person, processEnvironment, read, send, SHOP_URL, succeeded } from "./service.ts";
+import { admin, apply, BASE_URL, type Canvas, connect, makeBoard, type Node, person, read, send, SHOP_URL, succeeded } from "./service.ts";
 
 export interface Person {
   uid: string;
@@ -78,13 +77,9 @@ async function ended(path: string, as: string, token: string): Promise<void> {
 const hook = (path: string) => ({ webhook: { url: `${SHOP_URL}${path}`, secret: "0123456789abcdef0123456789abcdef" } });
 
 /** Connects an account to the simulated provider of the service's first account: a prompt tells it to fail, or not to answer. */
-async function connect(account: string): Promise<void> {
+async function connectSimulator(account: string): Promise<void> {
   const { connections } = await admin<{ connections: { baseUrl: string }[] }>("connection", "list", "--account", person.uid);
-  const command = ["admin", "connection", "create", "--account", account, "--provider", "openai", "--name", "Studio", "--api-key-stdin", "--base-url", connections[0]?.baseUrl ?? ""];
-  await new Promise<void>((resolve, reject) => {
-    const child = execFile(GATEWAY, command, { env: processEnvironment() }, (error) => (error ? reject(error) : resolve()));
-    child.stdin?.end("sim-key-0123456789abcdef");
-  });
+  await connect(account, "openai", "Studio", connections[0]?.baseUrl ?? "");
 }
 
 export interface Studio {
@@ -147,7 +142,7 @@ export async function openStudio(browser: Browser): Promise<Studio> {
   const story = await finish(desk.canvas, "/recipes/storyboard/runs", { inputs: { brief: "Thirty seconds for the autumn tableware: clay, fire, and the first coffee of the day." } }, token);
   await tidy(desk.canvas, token);
 
-  await connect(ana.uid);
+  await connectSimulator(ana.uid);
   const { models } = await send<{ models: { handle: string; name: string; provider: string; capabilities: string[] }[] }>("GET", "/models?limit=100", undefined, token);
   const sketch = models.find(({ name }) => name === "Sketch")?.handle;
   const simulated = models.find(({ provider, capabilities }) => provider === "openai" && capabilities.includes("image.generate"))?.handle;

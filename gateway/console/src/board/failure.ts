@@ -3,6 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useContext } from "react";
 import { SessionContext } from "../session.ts";
 import type { Node } from "../sync/graph.ts";
+import { statusAt } from "./gestures.ts";
 import { type Failure, type Work, work } from "../work.ts";
 
 /** Of a Recipe run, what failed at this node says more than what became of the run. */
@@ -10,17 +11,18 @@ const failureIn = (run: Work, node: string): Failure | undefined =>
   ("outputs" in run ? run.outputs.find(({ nodeHandle }) => nodeHandle === node)?.failure : undefined) ?? run.failure;
 
 /** Undefined until it is known, and if this session may not know: the service tells a run to who started it, for as long as it keeps it. */
-export function useFailure({ handle, metadata: { job } }: Node): Failure | undefined {
+export function useFailure(node: Node): Failure | undefined {
+  const { job } = node.metadata;
   const session = useContext(SessionContext);
   const mayKnow = session?.session.scopes.includes("job:manage") ?? false;
   const { data } = useQuery({
     queryKey: ["failed", job?.run],
     queryFn: ({ signal }) => work.read(job?.run ?? "", signal),
-    enabled: job?.status === "failed" && mayKnow,
+    enabled: statusAt(node) === "failed" && mayKnow,
     staleTime: Infinity,
     // What the service does not tell now, it does not tell later: nodes come into view again and again.
     retryOnMount: false,
     refetchOnWindowFocus: false,
   });
-  return data && failureIn(data, handle);
+  return data && failureIn(data, node.handle);
 }

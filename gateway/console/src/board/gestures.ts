@@ -237,12 +237,15 @@ const ENDS: Record<string, string> = { succeeded: "ready", failed: "failed", can
 /** How work at a node ended, as a sentence. */
 export const endOf = (node: Node, status: string): string => `${nameOf(node)}: ${ENDS[status] ?? status}.`;
 
+/** The status of the work at a node. Work that failed in part has succeeded where it has made something. */
+export const statusAt = ({ metadata: { job, provenance } }: Node): string | undefined => (job && provenance?.run === job.run && isOver(job.status) ? "succeeded" : job?.status);
+
 /** Sentences on the work that has ended between two graphs of a canvas. */
 export function ended(before: Graph, after: Graph): string[] {
   const told = [...after.nodes.values()].flatMap((node) => {
     const [was, { job }] = [before.nodes.get(node.id), node.metadata];
     const isNew = was && was !== node && job && isOver(job.status) && (was.metadata.job?.run !== job.run || !isOver(was.metadata.job.status));
-    return isNew ? { node, status: job.status } : [];
+    return isNew ? { node, status: statusAt(node) ?? "" } : [];
   });
   if (told.length <= MOST_TOLD) return told.map(({ node, status }) => endOf(node, status));
   const statuses = [...new Set(told.map(({ status }) => status))];
@@ -257,12 +260,13 @@ export function described(graph: Graph, node: Node): string {
   const { content, sectionId, job, createdBy } = node.metadata;
   const home = sectionId === undefined ? undefined : graph.nodes.get(sectionId);
   const kind = kindOf(node);
+  const status = statusAt(node);
   const isEmpty = node.type === "image" ? !node.asset : node.type === "video" && !filmOf(node);
   return [
     `${kind[0]?.toUpperCase()}${kind.slice(1)} ${node.title || "without a title"}`,
     content?.slice(0, 120),
     isEmpty && !job ? "empty" : undefined,
-    job && job.status !== "succeeded" ? statusOf(job.status).toLowerCase() : undefined,
+    status !== undefined && status !== "succeeded" ? statusOf(status).toLowerCase() : undefined,
     home && `in Section ${home.title}`,
     createdBy === "agent" ? "made by an agent" : undefined,
   ]

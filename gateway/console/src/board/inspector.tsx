@@ -19,7 +19,7 @@ import { priceOf } from "./fields.tsx";
 import { type Film as FilmOf, filmOf } from "./films.ts";
 import { ActionPreview, Comparison } from "./comparison.tsx";
 import { type Entries, entryOf, isAnchor, paramsOf, problemsOf } from "./forms.ts";
-import { kindOf } from "./gestures.ts";
+import { kindOf, statusAt } from "./gestures.ts";
 import styles from "./inspector.module.css";
 import type { ActionAttempt } from "./making.ts";
 import { ProvenanceOf, sourceOf } from "./provenance.tsx";
@@ -210,7 +210,7 @@ function Work({ board, node }: { board: Board; node: Node }) {
   const [isCanceling, setIsCanceling] = useState(false);
   const { job } = node.metadata;
   const failure = useFailure(node);
-  if (!job || job.status === "succeeded") return null;
+  if (!job || statusAt(node) === "succeeded") return null;
   const run = { handle: job.run, kind: "image", operation: job.operation, creditCost: 0 };
   const attempt = attemptAt(board, [node], scopes);
   return (

@@ -8,7 +8,7 @@ import { explained, isOver, statusOf } from "../work.ts";
 import { DetailContext, useBoard } from "./context.ts";
 import { useFailure } from "./failure.ts";
 import { filmOf } from "./films.ts";
-import { isEmptySlot, stateId } from "./gestures.ts";
+import { isEmptySlot, stateId, statusAt } from "./gestures.ts";
 import styles from "./nodes.module.css";
 import { usePicture } from "./pictures.ts";
 import { TextField } from "./text.tsx";
@@ -63,7 +63,10 @@ function Caption({ node, isEditing }: { node: Node; isEditing: boolean }) {
 }
 
 /** The status of work that is under way or has ended without a result. */
-const openStatus = ({ metadata: { job } }: Node): string | undefined => (job?.status === "succeeded" ? undefined : job?.status);
+function openStatus(node: Node): string | undefined {
+  const status = statusAt(node);
+  return status === "succeeded" ? undefined : status;
+}
 
 /** What fills a picture's place while there is no picture. */
 function Slot({ node, icon }: { node: Node; icon: "picture" | "film" }) {
