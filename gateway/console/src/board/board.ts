@@ -72,6 +72,8 @@ export interface Ui {
   link: string | undefined;
   editing: { id: string; field: "content" | "title" } | undefined;
   tool: "select" | "hand";
+  /** Whether Space is held, so that a drag moves the view. */
+  isPanning: boolean;
   menu: Menu | undefined;
   dialog: "palette" | "keys" | undefined;
   /** Nodes that are being moved, and how far. */
@@ -97,8 +99,6 @@ export class Board {
   readonly engine: Engine;
   /** Whether the person may change the canvas. */
   readonly canChange: boolean;
-  /** Whether Space is held, so that a drag moves the view. */
-  isPanning = false;
   #surface: Surface | undefined;
   #ui: Ui = {
     selection: NOTHING,
@@ -106,6 +106,7 @@ export class Board {
     link: undefined,
     editing: undefined,
     tool: "select",
+    isPanning: false,
     menu: undefined,
     dialog: undefined,
     drag: undefined,
@@ -175,7 +176,7 @@ export class Board {
 
   /** Space is held, or no more. */
   pan(isPanning: boolean): void {
-    this.isPanning = isPanning;
+    if (isPanning !== this.#ui.isPanning) this.set({ isPanning });
   }
 
   /** Whether a text field has the keyboard, or is about to: single keys are letters then. */

@@ -176,7 +176,14 @@ export function Editor({ handle, role, canChange, review, error, live, shown, re
     addEventListener("copy", (event) => copy(event), { signal });
     addEventListener("paste", (event) => paste(event), { signal });
     addEventListener("beforeunload", (event) => leave(event), { signal });
-    addEventListener("blur", () => board.settle(), { signal });
+    addEventListener(
+      "blur",
+      () => {
+        board.settle();
+        board.pan(false);
+      },
+      { signal },
+    );
     return () => stop.abort();
   }, [board]);
 

@@ -35,7 +35,7 @@ interface Props {
 export function Surface(props: Props) {
   const [frame, setFrame] = useState<HTMLDivElement | null>(null);
   return (
-    <div ref={setFrame} className={styles.frame} data-tool={props.ui.tool} data-reading={!props.board.canChange || undefined}>
+    <div ref={setFrame} className={styles.frame} data-tool={props.ui.isPanning ? "hand" : props.ui.tool} data-reading={!props.board.canChange || undefined}>
       {frame && (
         <ReactFlowProvider>
           <Flow {...props} frame={frame} />
@@ -88,7 +88,7 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
   const rendered = useGradually(wanted);
   const nodes = useMemo(() => wanted.filter(({ id }) => rendered.has(id)), [wanted, rendered]);
   const edges = useMemo(() => elements.edges(graph, nodes, ui.link), [elements, graph, nodes, ui.link]);
-  const isHand = ui.tool === "hand";
+  const isHand = ui.tool === "hand" || ui.isPanning;
   const { canChange } = board;
   const { selection, drag } = ui;
   const scene = useMemo(() => ({ graph, index, rendered, selection, drag }), [graph, index, rendered, selection, drag]);
@@ -137,7 +137,7 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
    * if that is selected, since the inside of a Section is the plane.
    */
   function press(event: PointerEvent) {
-    if (!isPane(event.target) || event.button !== 0 || event.pointerType === "touch" || isHand || board.isPanning) return;
+    if (!isPane(event.target) || event.button !== 0 || event.pointerType === "touch" || isHand) return;
     const start = camera.toPlane(placeOf(event.nativeEvent));
     const before = isAdding(event) ? [...board.getUi().selection] : [];
     const at = index.at(start);

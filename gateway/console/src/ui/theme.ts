@@ -15,6 +15,5 @@ export function setTheme(theme: Theme): void {
 }
 
 export function applyTheme(): void {
-  const chosen = theme();
-  document.documentElement.style.colorScheme = chosen === "system" ? "light dark" : chosen;
+  document.documentElement.dataset["theme"] = theme();
 }

@@ -1,0 +1,75 @@
+/** The view of the board, and the colors of the console. */
+import assert from "node:assert/strict";
+
+import { box, drag, node, openBoard, text } from "./board.ts";
+import { becomes, NOBODY, scene } from "./browser.ts";
+import { makeBoard, read, stranger } from "./service.ts";
+import { signIn } from "./steps.ts";
+
+scene("the view is moved by Space and a drag and by the small map, and its scale is told", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY);
+  const { canvas, url } = await makeBoard("View", [text("Here", 0, 0), text("There", 6000, 4000)]);
+  const { revision } = await read(canvas);
+  await openBoard(page, url);
+  const scale = page.getByRole("group", { name: "Zoom" }).getByRole("button", { name: /%: full size$/ });
+  assert.notEqual(await scale.textContent(), "100 %");
+  await scale.press("Enter");
+  await becomes(() => scale.textContent(), "100 %");
+  await page.getByRole("application", { name: "Board" }).focus();
+  await page.keyboard.press("-");
+  await becomes(() => scale.textContent(), "80 %");
+  await isAccessible();
+
+  await page.keyboard.press("Control+k");
+  await page.keyboard.type("Here");
+  await page.getByRole("option", { name: "Here text", exact: true }).click();
+  const start = await box(node(page, "Here"));
+  await page.keyboard.down(" ");
+  await drag(page, { x: start.x + 20, y: start.y + 20 }, { x: start.x - 100, y: start.y + 70 });
+  await page.keyboard.up(" ");
+  const moved = await box(node(page, "Here"));
+  const [right, down] = [moved.x - start.x, moved.y - start.y];
+  assert(right <= -90 && right >= -121 && down >= 35 && down <= 51, `the view has moved by ${right}, ${down}`);
+  assert.equal((await read(canvas)).revision, revision, "the node itself has not moved");
+
+  const map = await box(page.locator("canvas[class*=minimap]"));
+  await page.mouse.click(map.x + map.width * 0.95, map.y + map.height * 0.9);
+  await node(page, "There").waitFor();
+  await becomes(() => node(page, "Here").count(), 0);
+  await page.mouse.click(map.x + map.width * 0.05, map.y + map.height * 0.1);
+  await node(page, "Here").waitFor();
+});
+
+scene("the colors are those of the system until a person chooses, and the choice lasts", async ({ page, open, expect, isAccessible }) => {
+  expect(NOBODY);
+  const friend = await stranger();
+  await signIn(page, friend.token);
+  const ground = (one = page) => one.evaluate(() => getComputedStyle(document.body).backgroundColor);
+  await page.emulateMedia({ colorScheme: "light" });
+  const light = await ground();
+  await page.emulateMedia({ colorScheme: "dark" });
+  const dark = await ground();
+  assert.notEqual(light, dark);
+  const choose = async (name: string) => {
+    await page.getByRole("button", { name: /^Account of/ }).press("Enter");
+    await page.getByRole("group", { name: "Colors" }).getByText(name, { exact: true }).click();
+    await page.keyboard.press("Escape");
+  };
+  await choose("Light");
+  await becomes(ground, light);
+  await page.reload();
+  await page.getByRole("button", { name: /^Account of/ }).waitFor();
+  await becomes(ground, light, "after a reload");
+  await isAccessible();
+  await page.emulateMedia({ colorScheme: "light" });
+  await choose("Dark");
+  await becomes(ground, dark);
+  const other = await open();
+  await other.emulateMedia({ colorScheme: "light" });
+  await other.goto("/runs");
+  await becomes(() => ground(other), dark, "in another tab");
+  await choose("System");
+  await becomes(ground, light);
+  await page.emulateMedia({ colorScheme: "dark" });
+  await becomes(ground, dark, "it follows the system again");
+});
