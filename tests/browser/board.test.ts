@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 
 import { box, drag, dragBy, inView, middle, node, openBoard, path, plane, saved, text, titled, until } from "./board.ts";
 import { becomes, NOBODY, scene } from "./browser.ts";
-import { apply, type Graph, makeBoard, person, png, read, send, stranger } from "./service.ts";
+import { apply, type Graph, makeBoard, person, png, read, runAction, send, stranger } from "./service.ts";
 import { isLive, signIn } from "./steps.ts";
 
 scene("nodes are made, written and named by keyboard and by tools", async ({ page, expect, isAccessible }) => {
@@ -183,26 +183,42 @@ scene("nodes are connected for every purpose that is possible", async ({ page, e
   assert.equal(added.connections.at(-1)?.fromNodeId, ids["Film"]);
 });
 
-scene("an undo of a deletion brings back pictures, provenance and connections", async ({ page, expect }) => {
+scene("one undo brings back forty nodes with pictures, provenance and connections, and leaves what others did since", async ({ page, expect }) => {
   expect(NOBODY);
-  const { canvas, url } = await makeBoard("Deleted", []);
+  const titles = Array.from({ length: 36 }, (_, index) => `n${index}`);
+  const { canvas, ids, url } = await makeBoard("Deleted", [...titles.map((title, index) => text(title, (index % 6) * 300, 400 + Math.floor(index / 6) * 160)), text("Stays", 0, 1500)]);
   const uploads = await Promise.all(
     [1, 2, 3].map((index) => send<{ asset: { node: string } }>("POST", `/assets?canvasId=${canvas.handle}`, png(64 + index, 48))),
   );
-  const ids = uploads.map(({ asset }) => asset.node);
-  await apply(canvas, [{ type: "connection.create", fromNodeId: ids[0], toNodeId: ids[1] }]);
+  const pictures = uploads.map(({ asset }) => asset.node);
+  await apply(canvas, [
+    ...pictures.map((nodeId, index) => ({ type: "node.move", nodeId, position: { x: index * 400, y: 0 } })),
+    { type: "node.create", clientId: "made", node: { type: "image", title: "Made", position: { x: 1200, y: 0 } } },
+    { type: "connection.create", fromNodeId: pictures[0], toNodeId: "made" },
+    ...titles.slice(1).map((title, index) => ({ type: "connection.create", fromNodeId: ids[`n${index}`], toNodeId: ids[title] })),
+  ]);
+  const target = titled(await read(canvas), "Made")?.id ?? "";
+  await runAction({ ...canvas, revision: (await read(canvas)).revision }, target);
   const before = await read(canvas);
   await openBoard(page, url);
-  await page.locator("img").nth(2).waitFor();
+  await page.locator("img").nth(3).waitFor();
   await page.keyboard.press("Control+a");
+  await node(page, "Stays").click({ modifiers: ["Shift"] });
+  await becomes(() => page.getByRole("status").getByText("40 nodes selected").count(), 1);
   await page.keyboard.press("Delete");
-  await until(canvas, "all are deleted", ({ nodes }) => nodes.length === 0);
+  const gone = await until(canvas, "they are deleted", ({ nodes }) => nodes.length === 1);
+  assert.equal(gone.connections.length, 0);
+  await apply(canvas, [{ type: "node.update", nodeId: ids["Stays"], patch: { title: "Stays, changed", metadata: { content: "by another" } } }]);
+  await node(page, "Stays, changed").waitFor();
+  expect(`409 POST ${path(canvas, "/operations")}`);
   await page.keyboard.press("Control+z");
-  const after = await until(canvas, "all are back", ({ nodes, connections }) => nodes.length === 3 && connections.length === 1);
-  const byId = ({ nodes }: Graph) => nodes.toSorted((a, b) => (a.id < b.id ? -1 : 1));
-  assert.deepEqual(byId(after), byId(before));
-  assert.deepEqual(after.connections, before.connections);
-  await page.locator("img").nth(2).waitFor();
+  const after = await until(canvas, "they are back", ({ nodes }) => nodes.length === 41);
+  const known = ({ nodes, connections }: Graph) => [nodes.filter(({ id }) => id !== ids["Stays"]), connections].map((all) => all.toSorted((a, b) => (a.id < b.id ? -1 : 1)));
+  assert.deepEqual(known(after), known(before));
+  assert.equal(titled(after, "Made")?.metadata.provenance !== undefined, true);
+  assert.equal(titled(after, "Stays, changed")?.metadata.content, "by another");
+  assert.equal(after.batches.length - gone.batches.length, 2, "one batch of another, one of the undo");
+  await page.locator("img").nth(3).waitFor();
 });
 
 scene("a deletion is told, and undone there", async ({ page, expect, isAccessible }) => {

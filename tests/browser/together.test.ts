@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { env } from "node:process";
 
-import { dragBy, middle, node, openBoard, path, saved, text, titled, until } from "./board.ts";
+import { dragBy, middle, node, openBoard, path, ROOT, saved, text, titled, until } from "./board.ts";
 import { becomes, NOBODY, scene } from "./browser.ts";
 import { ownGateway } from "./processes.ts";
 import { admin, apply, BASE_URL, makeBoard, png, read, reader, send, stranger, TOKEN } from "./service.ts";
@@ -247,6 +247,35 @@ scene("a token that may read no pictures sees the drawing and no tools", async (
   await signIn(page, await reader(), url);
   await page.getByRole("img", { name: /Drawing of Drawn/ }).waitFor();
   await becomes(() => page.getByRole("toolbar").count(), 0);
+});
+
+scene("an edit that meets the end of the session survives signing in again", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY);
+  const friend = await stranger();
+  const { canvas, ids, url } = await makeBoard("Signed out", [text("Draft", 0, 0), text("Other", 400, 0)], friend.token);
+  await openBoard(page, url, friend.token);
+  await node(page, "Draft").dblclick();
+  await page.keyboard.type("half a sen");
+  await until(canvas, "the first words are saved", (graph) => titled(graph, "Draft")?.metadata.content === "half a sen", friend.token);
+  await admin("session", "revoke", "--account", friend.uid);
+  for (const part of ["", "/operations", "/changes", "/review"]) for (const method of ["GET", "POST"]) expect(`401 ${method} ${path(canvas, part)}`);
+  for (const part of ["/events", "/auth/status", "/models", "/runs"]) expect(`401 GET ${ROOT}${part}`);
+  await page.keyboard.type("tence");
+  await page.getByLabel("Sign-in link or token").waitFor();
+  await isAccessible();
+  // Tokens end with the session, too.
+  const { token } = await admin<{ token: string }>("token", "create", "--account", friend.uid, "--label", "again", "--scopes", "all");
+  assert.equal(titled(await read(canvas, token), "Draft")?.metadata.content, "half a sen");
+  await apply(canvas, [{ type: "node.update", nodeId: ids["Other"], patch: { title: "Meanwhile" } }], token);
+  await page.getByLabel("Sign-in link or token").fill(token);
+  await page.getByRole("button", { name: "Sign in", exact: true }).click();
+  await page.waitForURL(url);
+  expect(`409 POST ${path(canvas, "/operations")}`);
+  const after = await until(canvas, "the rest is saved", (graph) => titled(graph, "Draft")?.metadata.content === "half a sentence", token);
+  assert.equal(titled(after, "Meanwhile")?.id, ids["Other"]);
+  await node(page, "half a sentence").waitFor();
+  await node(page, "Meanwhile").waitFor();
+  await saved(page);
 });
 
 scene("a role that is withdrawn during work ends it, and says so", async ({ page, expect }) => {
