@@ -95,17 +95,18 @@ export async function read(canvas: Canvas, token = TOKEN): Promise<Graph & { bat
   return { ...graph, batches: activity.filter(({ type }) => type === "operations.applied").map(({ revision }) => revision) };
 }
 
-/** Applies a batch of an agent on the newest revision, and again if somebody else was faster. */
-export async function apply(canvas: Canvas, operations: object[], token = TOKEN): Promise<Record<string, string>> {
+/** Applies a batch of an agent on the newest revision, and again if somebody else was faster or the service asks to come later. */
+export async function apply(canvas: Canvas, operations: object[], token = TOKEN, base = BASE_URL): Promise<Record<string, string>> {
   for (;;) {
     const { revision } = await read(canvas, token);
-    const response = await fetch(`${BASE_URL}/api/canvas-agent/v1/canvases/${canvas.handle}/operations`, {
+    const response = await fetch(`${base}/api/canvas-agent/v1/canvases/${canvas.handle}/operations`, {
       method: "POST",
       headers: { Authorization: `Bearer ${token}`, "Content-Type": "application/json", Prefer: "return=minimal" },
       body: JSON.stringify({ baseRevision: revision, idempotencyKey: randomUUID(), force: true, operations }),
     });
     if (response.ok) return ((await response.json()) as { resolvedIds: Record<string, string> }).resolvedIds;
-    assert.equal(response.status, 409, await response.text());
+    assert(response.status === 409 || response.status === 503, `${response.status} ${await response.text()}`);
+    if (response.status === 503) await new Promise((resume) => setTimeout(resume, 200));
   }
 }
 
