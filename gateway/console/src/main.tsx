@@ -1,6 +1,7 @@
 import { MutationCache, QueryCache, QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
+import { readAhead, remember } from "./ahead.ts";
 import { App } from "./app.tsx";
 import { Problem } from "./errors.ts";
 import "./ui/base.css";
@@ -8,7 +9,9 @@ import { applyTheme } from "./ui/theme.ts";
 
 function onError(error: Error) {
   // The session ended. The application shows the sign-in page, which leads back here.
-  if (error instanceof Problem && error.status === 401) queries.setQueryData(["session"], null);
+  if (!(error instanceof Problem && error.status === 401)) return;
+  remember(false);
+  queries.setQueryData(["session"], null);
 }
 
 const queries = new QueryClient({
@@ -27,6 +30,7 @@ const queries = new QueryClient({
 });
 
 applyTheme();
+readAhead(location.pathname);
 const root = document.getElementById("root");
 if (!root) throw new Error("index.html has no root");
 createRoot(root).render(

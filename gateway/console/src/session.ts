@@ -2,11 +2,18 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { createContext, useContext } from "react";
 import { useLocation } from "wouter";
+import { forget, remember } from "./ahead.ts";
 import { api, type Credential, type Session } from "./api.ts";
 import { person } from "./person.ts";
 import { setTheme, theme } from "./ui/theme.ts";
 
-export const useSessionQuery = () => useQuery({ queryKey: ["session"], queryFn: api.session, staleTime: 60_000 });
+async function read(): Promise<Session | null> {
+  const session = await api.session();
+  remember(session !== null);
+  return session;
+}
+
+export const useSessionQuery = () => useQuery({ queryKey: ["session"], queryFn: read, staleTime: 60_000 });
 
 export const SessionContext = createContext<Session | null>(null);
 
@@ -31,6 +38,8 @@ export function useSigningIn(): SigningIn {
 
   /** Nothing that was read for another account stays. */
   function change(session: Session | null) {
+    forget();
+    remember(session !== null);
     queries.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== "session" });
     queries.setQueryData(["session"], session);
   }

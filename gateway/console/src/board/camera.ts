@@ -1,7 +1,7 @@
 /** What part of the plane is seen, and how it is moved. */
 import { fit, type Box, type Point, type Size } from "../view.ts";
 import type { Board, Surface } from "./board.ts";
-import { around, boxOf, middleOf, touches } from "./spatial.ts";
+import { boundsOf, middleOf, touches } from "./spatial.ts";
 
 /** How React Flow writes a view: screen = plane × zoom + (x, y). */
 export interface Viewport {
@@ -248,7 +248,7 @@ export class Camera implements Surface {
 
   #boxOf(ids?: Iterable<string>): Box | undefined {
     const { nodes } = this.#board.graph;
-    return around((ids ? [...ids].flatMap((id) => nodes.get(id) ?? []) : [...nodes.values()]).map(boxOf));
+    return boundsOf(ids ? [...ids].flatMap((id) => nodes.get(id) ?? []) : nodes.values());
   }
 
   #fitting(box: Box | undefined): Viewport | undefined {

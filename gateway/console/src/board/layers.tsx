@@ -23,7 +23,7 @@ function useDrawing(camera: Camera, draw: (redraw: () => void) => void): void {
     const scheme = matchMedia("(prefers-color-scheme: dark)");
     scheme.addEventListener("change", redraw);
     const theme = new MutationObserver(redraw);
-    theme.observe(document.documentElement, { attributeFilter: ["style"] });
+    theme.observe(document.documentElement, { attributeFilter: ["data-theme"] });
     const stop = camera.subscribe(redraw);
     return () => {
       scheme.removeEventListener("change", redraw);
@@ -59,6 +59,7 @@ export function Dots({ camera }: { camera: Camera }) {
 export const Overview = memo(function Overview({ camera, scene }: { camera: Camera; scene: Scene }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const isEmpty = useRef(true);
+  const isFirst = useRef(true);
   useDrawing(camera, (redraw) => {
     const element = canvas.current;
     const nodes = drawnIn(scene, camera.seen);
@@ -66,7 +67,10 @@ export const Overview = memo(function Overview({ camera, scene }: { camera: Came
     if (!element || (nodes.length === 0 && isEmpty.current)) return;
     isEmpty.current = nodes.length === 0;
     const context = prepared(element, camera.screen);
-    if (context) drawOverview(context, scene, nodes, camera.view, camera.seen, lookOf(element), redraw);
+    // The lines of a board come a frame after its nodes.
+    if (context) drawOverview(context, scene, nodes, camera.view, camera.seen, lookOf(element), !isFirst.current, redraw);
+    if (isFirst.current) redraw();
+    isFirst.current = false;
   });
   return <canvas ref={canvas} className={styles.overview} aria-hidden="true" />;
 });

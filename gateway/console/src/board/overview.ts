@@ -3,7 +3,7 @@ import { type Graph, isSection, type Node } from "../sync/graph.ts";
 import type { Box, Point, Size } from "../view.ts";
 import { allLinks } from "./links.ts";
 import { bitmapOf } from "./pictures.ts";
-import { around, boxOf, encloses, middleOf, type SpatialIndex } from "./spatial.ts";
+import { boundsOf, encloses, middleOf, type SpatialIndex } from "./spatial.ts";
 
 /** Below this scale, pictures are plain boxes. */
 const PICTURE_SCALE = 0.05;
@@ -70,7 +70,7 @@ export interface Scene {
 /** The nodes in view that are drawn. */
 export const drawnIn = ({ index, rendered }: Scene, seen: Box): Node[] => index.in(seen).filter(({ id }) => !rendered.has(id));
 
-/** Draws `nodes` and the lines of what is not rendered. `changed` is called when a picture has arrived. */
+/** Draws `nodes` and, with `hasLines`, the lines of what is not rendered. `changed` is called when a picture has arrived. */
 export function drawOverview(
   context: CanvasRenderingContext2D,
   { graph, rendered, selection, drag }: Scene,
@@ -78,6 +78,7 @@ export function drawOverview(
   view: { x: number; y: number; zoom: number },
   seen: Box,
   look: Look,
+  hasLines: boolean,
   changed: () => void,
 ): void {
   if (nodes.length === 0) return;
@@ -99,7 +100,7 @@ export function drawOverview(
   context.lineWidth = 1 / zoom;
   context.beginPath();
   const [right, bottom] = [seen.x + seen.width, seen.y + seen.height];
-  for (const { from, to } of allLinks(graph)) {
+  for (const { from, to } of hasLines ? allLinks(graph) : []) {
     if (rendered.has(from.id) && rendered.has(to.id)) continue;
     const startX = xOf(from) + from.width;
     const startY = yOf(from) + from.height / 2;
@@ -182,7 +183,7 @@ export class MinimapPicture {
   }
 
   paint(graph: Graph, index: SpatialIndex, look: Look): void {
-    const all = around([...graph.nodes.values()].map(boxOf)) ?? { x: 0, y: 0, width: 1, height: 1 };
+    const all = boundsOf(graph.nodes.values()) ?? { x: 0, y: 0, width: 1, height: 1 };
     this.#all = all;
     this.#middle = middleOf(all);
     this.#scale = Math.min((MINIMAP.width - 2 * INSET) / all.width, (MINIMAP.height - 2 * INSET) / all.height, 0.1);
@@ -194,9 +195,9 @@ export class MinimapPicture {
     for (const isFrame of [true, false]) {
       for (const node of graph.nodes.values()) {
         if (isSection(node) !== isFrame) continue;
-        const { x, y } = this.#toMap(node.position);
+        const [x, y] = [(node.position.x - this.#middle.x) * this.#scale, (node.position.y - this.#middle.y) * this.#scale];
         paint.fillStyle = node.type === "text" ? look.line : fillOf(node, look);
-        paint.fillRect(x, y, Math.max(node.width * this.#scale, 1.5), Math.max(node.height * this.#scale, 1.5));
+        paint.fillRect(x + MINIMAP.width / 2, y + MINIMAP.height / 2, Math.max(node.width * this.#scale, 1.5), Math.max(node.height * this.#scale, 1.5));
       }
     }
     this.#painted = { index, image, colors: look.text };

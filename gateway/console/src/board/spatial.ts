@@ -32,38 +32,40 @@ export function around(boxes: Iterable<Box>): Box | undefined {
   return left > right ? undefined : { x: left, y: top, width: right - left, height: bottom - top };
 }
 
+/** The smallest box around nodes. It makes no objects for them: it is on the way to the first frame. */
+export function boundsOf(nodes: Iterable<Node>): Box | undefined {
+  let [left, top, right, bottom] = [Infinity, Infinity, -Infinity, -Infinity];
+  for (const { position: { x, y }, width, height } of nodes) {
+    if (x < left) left = x;
+    if (y < top) top = y;
+    if (x + width > right) right = x + width;
+    if (y + height > bottom) bottom = y + height;
+  }
+  return left > right ? undefined : { x: left, y: top, width: right - left, height: bottom - top };
+}
+
 export class SpatialIndex {
-  #cells = new Map<string, Node[]>();
-  #large: Node[] = [];
-  /** All nodes from the lowest to the topmost, and the place of each among them. */
+  /** All nodes from the lowest to the topmost. */
   #all: Node[];
-  #rank = new Map<Node, number>();
+  /** Made when something smaller than the whole is first asked for: the first frame of a large canvas shows all of it. */
+  #grid: Grid | undefined;
 
   constructor(nodes: Iterable<Node>) {
     this.#all = [...nodes].toSorted((a, b) => (a.metadata.zIndex ?? 0) - (b.metadata.zIndex ?? 0));
-    for (const node of this.#all) {
-      this.#rank.set(node, this.#rank.size);
-      const cells = cellsOf(boxOf(node));
-      if (cells === undefined) {
-        this.#large.push(node);
-        continue;
-      }
-      for (const cell of cells) {
-        const there = this.#cells.get(cell);
-        if (there) there.push(node);
-        else this.#cells.set(cell, [node]);
-      }
-    }
   }
 
   /** The nodes that touch `box`, from the lowest to the topmost: by z-index, then in the order of creation. */
   in(box: Box): Node[] {
     const cells = cellsOf(box);
-    if (cells === undefined) return this.#all.filter((node) => touches(boxOf(node), box));
+    if (cells === undefined) {
+      const [right, bottom] = [box.x + box.width, box.y + box.height];
+      return this.#all.filter(({ position: { x, y }, width, height }) => x <= right && box.x <= x + width && y <= bottom && box.y <= y + height);
+    }
+    const { byCell, large, rank } = (this.#grid ??= gridOf(this.#all));
     const found = new Set<Node>();
-    for (const cell of cells) for (const node of this.#cells.get(cell) ?? []) if (touches(boxOf(node), box)) found.add(node);
-    for (const node of this.#large) if (touches(boxOf(node), box)) found.add(node);
-    return [...found].toSorted((a, b) => this.#place(a) - this.#place(b));
+    for (const cell of cells) for (const node of byCell.get(cell) ?? []) if (touches(boxOf(node), box)) found.add(node);
+    for (const node of large) if (touches(boxOf(node), box)) found.add(node);
+    return [...found].toSorted((a, b) => (rank.get(a) ?? 0) - (rank.get(b) ?? 0));
   }
 
   /** What a person sees at `point`: the topmost node, or else a Section. */
@@ -76,10 +78,29 @@ export class SpatialIndex {
   sectionAt(point: Point): Node | undefined {
     return this.in({ ...point, width: 0, height: 0 }).findLast((node) => isSection(node) && holds(boxOf(node), point));
   }
+}
 
-  #place(node: Node): number {
-    return this.#rank.get(node) ?? 0;
+interface Grid {
+  byCell: Map<string, Node[]>;
+  /** Nodes that cover too many cells. */
+  large: Node[];
+  /** The place of each node among all. */
+  rank: Map<Node, number>;
+}
+
+function gridOf(all: Node[]): Grid {
+  const grid: Grid = { byCell: new Map(), large: [], rank: new Map() };
+  for (const node of all) {
+    grid.rank.set(node, grid.rank.size);
+    const cells = cellsOf(boxOf(node));
+    if (cells === undefined) grid.large.push(node);
+    for (const cell of cells ?? []) {
+      const there = grid.byCell.get(cell);
+      if (there) there.push(node);
+      else grid.byCell.set(cell, [node]);
+    }
   }
+  return grid;
 }
 
 function cellsOf({ x, y, width, height }: Box): string[] | undefined {

@@ -48,12 +48,14 @@ export function same(a: unknown, b: unknown): boolean {
 
 export const isSection = (node: Node): boolean => node.type === "sticky" && node.metadata.section === true;
 
+function byId<Item extends { id: string }>(items: Item[]): Map<string, Item> {
+  const map = new Map<string, Item>();
+  for (const item of items) map.set(item.id, item);
+  return map;
+}
+
 export function graphOf(canvas: { title: string; nodes: Node[]; connections: Connection[] }): Graph {
-  return {
-    title: canvas.title,
-    nodes: new Map(canvas.nodes.map((node) => [node.id, node])),
-    connections: new Map(canvas.connections.map((connection) => [connection.id, connection])),
-  };
+  return { title: canvas.title, nodes: byId(canvas.nodes), connections: byId(canvas.connections) };
 }
 
 /** A graph that is changed in place. Its maps are copied at the first change, and stay the same objects without one. */
