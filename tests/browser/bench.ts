@@ -1,10 +1,11 @@
 /**
- * Frames of a board of 10000 nodes beside those of an empty page in the same browser, and the time to open it beside the time to fetch and
- * parse the same bytes. Prints a table of ratios. Fails if one misses its goal.
+ * Frames of a board of 10000 nodes beside those of an empty page in the same browser, how long an agent's change takes to be seen, and the
+ * time to open the board beside the time to fetch and parse the same bytes. Prints a table of ratios, and milliseconds for the change.
+ * Fails if one misses its goal.
  */
 import type { Page } from "playwright-core";
 
-import { openBoard, path, text } from "./board.ts";
+import { inView, openBoard, path, text } from "./board.ts";
 import { launch } from "./chromium.ts";
 import { apply, type Canvas, makeBoard, png, send } from "./service.ts";
 import { isLive } from "./steps.ts";
@@ -16,6 +17,9 @@ const DURATION = 2500;
 /** The goals: frames over those of an empty page, and opening over fetching and parsing. */
 const MOST_FRAMES = 2.5;
 const MOST_OPENING = 3;
+/** Changes of an agent, and how many milliseconds each may take from the answer to the frame that shows it. */
+const CHANGES = 20;
+const MOST_SEEN = 500;
 
 interface Wheel {
   x?: number;
@@ -57,6 +61,25 @@ function rename(canvas: Canvas, nodeId: string | undefined): () => Promise<void>
     }
   })();
   return () => ((isOver = true), work);
+}
+
+/** How long after the answer to an agent's batch the page has painted it, in milliseconds. */
+async function seenAfter(page: Page, canvas: Canvas, nodeId: string | undefined, title: string): Promise<number> {
+  const painted = page.evaluate(
+    (title) =>
+      new Promise<number>((resolve) => {
+        const look = () => {
+          if (!document.querySelector(`.react-flow__node[aria-label*="${title}"]`)) return requestAnimationFrame(look);
+          // The frame after this one is there when this one was painted.
+          return requestAnimationFrame(() => resolve(Date.now()));
+        };
+        look();
+      }),
+    title,
+  );
+  await apply(canvas, [{ type: "node.update", nodeId, patch: { title } }]);
+  const answered = Date.now();
+  return Math.max((await painted) - answered, 0);
 }
 
 const median = (values: number[]): number => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
@@ -102,6 +125,17 @@ for (const [what, key, wheel, change] of cases) {
   }
   rows.push({ what, figure: median(ratios), goal: MOST_FRAMES, note: `p95 ${median(times).toFixed(0)} ms` });
 }
+await page.keyboard.press("1");
+const { name } = await inView(page);
+const shown = /n\d+/.exec(name)?.[0] ?? "";
+const seen: number[] = [];
+for (let turn = 0; turn < CHANGES; turn += 1) {
+  seen.push(await seenAfter(page, canvas, ids[shown], `Seen ${turn}.`));
+  await page.waitForTimeout(200);
+}
+const p95 = seen.toSorted((a, b) => a - b)[Math.ceil(CHANGES * 0.95) - 1] ?? Number.NaN;
+rows.push({ what: "an agent's change is seen", figure: p95, goal: MOST_SEEN, note: `p95 in ms, median ${median(seen).toFixed(0)} ms` });
+
 // From the navigation to the second frame with the board, beside the same bytes fetched and parsed by the same page.
 await context.addInitScript(() => {
   new MutationObserver((_, observer) => {
