@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Model } from "../api.ts";
 import { graphOf, type Node, withFields } from "../sync/graph.ts";
-import { draftOf, frameProblem, keptOf, modelOf, optionsOf, videoCapability } from "./making.ts";
+import { draftOf, failedAction, frameProblem, keptAction, keptOf, modelOf, optionsOf, videoCapability } from "./making.ts";
 
 const node = (id: string, rest: Partial<Node> = {}): Node =>
   ({ id, handle: `node:${id}`, type: "image", title: id, position: { x: 0, y: 0 }, width: 320, height: 320, metadata: {}, ...rest }) as Node;
@@ -100,4 +100,21 @@ test("frames and references of a video are checked before it is started", () => 
   assert.match(frameProblem(all, ["first", "reference"]) ?? "", /not both/);
   assert.equal(frameProblem({ ...all, standIn: true }, ["first", "reference"]), undefined);
   assert.match(frameProblem(model(["video.generate.fromImage"]), []) ?? "", /without pictures/);
+});
+
+test("another attempt at an Action has what its node keeps, or else what leads to the node, whatever a client wrote there", () => {
+  const failed = { ...(job as object), operation: "action", status: "canceled" } as never;
+  const photo = node("Photo", { asset: "asset:a:1" as never });
+  const connections = [{ id: "c", fromNodeId: "Photo", toNodeId: "Slot", purpose: "flow" }] as never;
+  const attempt = (custom?: unknown) => {
+    const slot = node("Slot", { metadata: { job: failed, ...(custom !== undefined && { custom: custom as never }) } });
+    return failedAction(graphOf({ title: "", nodes: [photo, slot], connections }), slot);
+  };
+  const kept = withFields(node("Slot"), keptAction(node("Slot", { metadata: { custom: { mine: 1 } as never } }), "crop", { width: 32 }, ["node:x"])).metadata.custom as Record<string, unknown>;
+  assert.equal(kept["mine"], 1);
+  assert.deepEqual(attempt(kept), { attempt: { of: "Slot", into: "Slot", slug: "crop", entries: { width: "32" } }, inputs: ["node:x"] });
+  for (const custom of [undefined, { console: 1 }, { console: { action: { slug: 7, params: [], inputs: "x" } } }]) {
+    assert.deepEqual(attempt(custom), { attempt: { of: "Slot", into: "Slot", slug: "", entries: {} }, inputs: [photo.handle] });
+  }
+  assert.equal(failedAction(graphOf({ title: "", nodes: [photo], connections: [] as never }), photo), undefined);
 });
