@@ -60,6 +60,28 @@ test("what was not sent is sent by the next page, and what was sent is not sent 
   }
 });
 
+test("what an earlier page left survives, whatever the page is told before it has loaded that", async () => {
+  const [service, ana] = await opened("ana");
+  ana.create(ana.note("Left"));
+  await settle();
+  const { storage } = ana;
+  const load = storage.load.bind(storage);
+  const loading = Promise.withResolvers<void>();
+  storage.load = async () => {
+    await loading.promise;
+    return load();
+  };
+  await ana.restart();
+  ana.engine.permit(true);
+  ana.engine.follow(service.revision);
+  ana.engine.resume();
+  await ana.drain();
+  assert.equal(storage.kept.batches.length, 1);
+  loading.resolve();
+  await ana.drain();
+  assert.deepEqual([...service.graph.nodes.values()].map(({ title }) => title), ["Left"]);
+});
+
 test("positions: the last writer wins; texts: a person chooses", async () => {
   const [service, ana, ben] = await opened("ana", "ben");
   ana.create(ana.note("Shared", "one"));

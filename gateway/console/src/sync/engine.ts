@@ -57,6 +57,8 @@ export class Engine {
   #isForced = false;
   /** The base was read while it was not known whether a batch had taken effect, so it may contain that batch. */
   #isUnsure = false;
+  /** Whether what an earlier page left is known. Until then nothing is read, sent or stored: it would be overwritten. */
+  #isOpen = false;
   #isRunning = false;
   #canChange: boolean;
   #closed = new AbortController();
@@ -237,6 +239,7 @@ export class Engine {
     this.#batches = [...kept.batches, ...this.#batches];
     this.#conflicts = [...kept.conflicts, ...this.#conflicts];
     const isNamed = this.#batches.length + this.#conflicts.length > 0;
+    this.#isOpen = true;
     if (isNamed) for (const [real, ours] of Object.entries(kept.aliases)) this.#aliases.set(ours, real);
     this.#emit();
     this.#run();
@@ -291,7 +294,7 @@ export class Engine {
   }
 
   #run(): void {
-    if (this.#isRunning || this.#isStopped() || this.#closed.signal.aborted) return;
+    if (!this.#isOpen || this.#isRunning || this.#isStopped() || this.#closed.signal.aborted) return;
     this.#isRunning = true;
     void this.#loop();
   }
@@ -467,6 +470,7 @@ export class Engine {
   }
 
   #save(): Promise<void> {
+    if (!this.#isOpen) return Promise.resolve();
     const kept = { batches: this.#batches, aliases: this.#aliases.kept, conflicts: this.#conflicts };
     // Without storage, changes last as long as the page.
     return this.#env.storage.save(kept).catch(() => undefined);
