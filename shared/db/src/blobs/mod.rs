@@ -7,8 +7,8 @@
 //! transaction that makes the reference. [`begin_removal`] takes the same lock and then checks for references again, so that a
 //! referrer and a sweeper run one after the other and the second sees what the first did. Referrers of a stored blob share the
 //! lock: equal contents are common, and their referrers do not wait for each other. Touching a blob restarts the sweeper's
-//! grace period, which covers the time between [`stage`] and [`adopt`]. A blob that was touched within the last second is not
-//! touched again.
+//! grace period of a day, which covers the time between [`stage`] and [`adopt`]. A blob that was touched within the last hour is
+//! not touched again: jobs that give the same content would wait for each other's commit.
 
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ impl Staged {
 pub async fn stage(conn: &mut PgConnection, sha256: &[u8; 32]) -> Result<Staged> {
     let row = sqlx::query!(
         r#"WITH found AS (
-               SELECT key, touched_at >= now() - interval '1 second' AS is_fresh FROM blobs
+               SELECT key, touched_at >= now() - interval '1 hour' AS is_fresh FROM blobs
                WHERE sha256 = $1 AND state = 'stored'
            ), touched AS (
                UPDATE blobs SET touched_at = now()

@@ -75,7 +75,7 @@ pub async fn finalize_and_stage(
            ), asked AS (
                SELECT * FROM UNNEST($1::bytea[], $2::uuid[]) WITH ORDINALITY AS a (sha256, key, position)
            ), found AS (
-               SELECT a.position, b.key, b.touched_at >= now() - interval '1 second' AS is_fresh
+               SELECT a.position, b.key, b.touched_at >= now() - interval '1 hour' AS is_fresh
                FROM asked a JOIN blobs b ON b.sha256 = a.sha256 AND b.state = 'stored'
            ), held AS MATERIALIZED (
                SELECT key FROM blobs WHERE key IN (SELECT key FROM found WHERE NOT is_fresh) AND state = 'stored'
