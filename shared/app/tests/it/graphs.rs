@@ -24,6 +24,7 @@ enum Step {
     Create {
         section: bool,
         x: f64,
+        count: usize,
     },
     Rename {
         node: usize,
@@ -73,7 +74,7 @@ fn turns() -> impl Strategy<Value = Vec<Turn>> {
     let index = || any::<usize>();
     let x = || (0..30_i32).prop_map(|x| f64::from(x) * 100.0);
     let step = prop_oneof![
-        4 => (any::<bool>(), x()).prop_map(|(section, x)| Step::Create { section, x }),
+        4 => (any::<bool>(), x()).prop_map(|(section, x)| Step::Create { section, x, count: 1 }),
         2 => index().prop_map(|node| Step::Rename { node }),
         2 => (index(), x()).prop_map(|(node, x)| Step::Move { node, x }),
         2 => (index(), index()).prop_map(|(node, section)| Step::Join { node, section }),
@@ -135,10 +136,11 @@ impl Setting {
         let nodes: Vec<&Node> = graph.nodes().collect();
         let id = |index: &usize| pick(&nodes, *index).map(|node| node.id.to_string());
         Some(match step {
-            Step::Create { section, x } => {
+            Step::Create { section, x, count } => {
                 let kind = if *section { "sticky" } else { "text" };
                 let metadata = if *section { json!({ "section": true }) } else { json!({ "content": "text" }) };
-                json!([{ "type": "node.create", "node": { "type": kind, "position": { "x": x, "y": 0 }, "metadata": metadata } }])
+                let node = json!({ "type": kind, "position": { "x": x, "y": 0 }, "metadata": metadata });
+                json!(vec![json!({ "type": "node.create", "node": node }); *count])
             }
             Step::Rename { node } => {
                 json!([{ "type": "node.update", "nodeId": id(node)?, "patch": { "title": "New" } }])
@@ -269,7 +271,7 @@ proptest! {
 async fn a_graph_that_is_kept_is_not_read_again() {
     let setting = Setting::new().await;
     for x in 0..3 {
-        let step = Step::Create { section: false, x: f64::from(x) * 300.0 };
+        let step = Step::Create { section: false, x: f64::from(x) * 300.0, count: 1 };
         setting.take(&Turn { step, process: 0, agent: false, lost: false }).await;
     }
     let (record, stored) = setting.stored().await;
@@ -290,7 +292,7 @@ async fn a_graph_that_is_kept_is_not_read_again() {
 #[tokio::test]
 async fn what_another_process_restores_is_in_its_place() {
     let setting = Setting::new().await;
-    let create = |x: f64| Step::Create { section: false, x };
+    let create = |x: f64| Step::Create { section: false, x, count: 1 };
     let steps = [(0, create(0.0)), (0, create(300.0)), (0, Step::Delete { node: 0 }), (1, Step::Restore { node: 0 })];
     for (process, step) in steps {
         setting.take(&Turn { step, process, agent: false, lost: false }).await;
@@ -299,4 +301,25 @@ async fn what_another_process_restores_is_in_its_place() {
     assert_eq!(stored.node_count(), 2);
     let mut conn = setting.database.pool().acquire().await.expect("connects");
     assert_same(&setting.processes[0].copy(&mut conn, &record).await.expect("reads"), &stored);
+}
+
+#[tokio::test]
+async fn a_graph_that_differs_in_more_than_500_nodes_is_read_anew() {
+    for (changed, is_read) in [(499, false), (500, false), (501, true)] {
+        let setting = Setting::new().await;
+        for count in [200, 200, 102] {
+            let step = Step::Create { section: false, x: 0.0, count };
+            setting.take(&Turn { step, process: 0, agent: false, lost: false }).await;
+        }
+        let (mut record, stored) = setting.stored().await;
+        let nodes: Vec<Node> = stored.nodes().take(changed).cloned().collect();
+        let mut conn = setting.database.pool().acquire().await.expect("connects");
+        app::canvas::write_nodes(&mut conn, record.key, "r9", &nodes, 0, None).await.expect("writes");
+        // What changed without a revision shows what is read.
+        sqlx::query("UPDATE nodes SET title = 'Unseen'").execute(&mut *conn).await.expect("writes");
+        record.revision = "r9".into();
+        let graph = setting.processes[0].copy(&mut conn, &record).await.expect("reads");
+        let expected = if is_read { stored.node_count() } else { changed };
+        assert_eq!(graph.nodes().filter(|node| node.title == "Unseen").count(), expected, "{changed} changed");
+    }
 }
