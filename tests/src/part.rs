@@ -49,10 +49,11 @@ impl Kind {
         }
     }
 
-    /// The services' variables that the process has no use for. The harness does not set them, as deployments do not.
+    /// The services' variables that the process has no use for. The harness does not set them, as deployments do not. Processes of
+    /// another release may need them.
     pub(crate) fn without(self) -> &'static [&'static str] {
         match self {
-            Self::Dispatcher => &["CANVAS_REDIS_URL", "CANVAS_BLOB_URL"],
+            Self::Dispatcher if std::env::var_os("E2E_BIN_DIR").is_none() => &["CANVAS_REDIS_URL", "CANVAS_BLOB_URL"],
             _ => &[],
         }
     }

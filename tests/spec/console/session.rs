@@ -107,8 +107,22 @@ async fn two_tabs_that_redeem_a_link_at_once_get_one_session(stack: &Stack) {
     let account = stack.account().await;
     let link = stack.signin_link(&account.uid).await;
     let body = json!({ "link": link });
-    let mut statuses: Vec<u16> =
-        futures_util::future::join_all((0..8).map(|_| async { stack.signing_in(&body).await.status })).await;
+    // The link's row is locked until every attempt has found it unused.
+    let (id, _) = link.split_once('.').expect("an id and a secret");
+    let mut holder = stack.pool().begin().await.expect("begins");
+    sqlx::query("SELECT FROM signin_links WHERE id = $1::uuid FOR UPDATE")
+        .bind(id)
+        .execute(&mut *holder)
+        .await
+        .expect("locks");
+    let redeeming = futures_util::future::join_all((0..8).map(|_| async { stack.signing_in(&body).await.status }));
+    let release = async {
+        let waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE $1";
+        let all_wait = async || (number(stack, waiting, "UPDATE signin_links%").await == 8).then_some(());
+        wait_for("all attempts to wait", PATIENCE, all_wait).await;
+        holder.rollback().await.expect("ends");
+    };
+    let (mut statuses, ()) = tokio::join!(redeeming, release);
     statuses.sort_unstable();
     assert_eq!(statuses, [&[201][..], &[401; 7]].concat());
     let sessions = "SELECT count(*) FROM tokens WHERE account_uid = $1 AND kind = 'session'";
