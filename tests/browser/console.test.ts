@@ -172,7 +172,7 @@ scene("a canvas that is no longer shared is gone at once", async ({ page, expect
   await isLive(page);
   assert.equal(page.url(), url);
   const handle = encodeURIComponent(canvas.handle);
-  for (const read of ["", "/review", "/render", "/outline"]) expect(`404 GET /console/api/canvas-agent/v1/canvases/${handle}${read}`);
+  for (const read of ["", "/changes", "/review", "/render", "/outline"]) expect(`404 GET /console/api/canvas-agent/v1/canvases/${handle}${read}`);
   expect("404 GET /console/api/canvas-agent/v1/events");
   await admin("share", "--canvas", canvas.handle, "--with", guest.email, "--role", "none");
   await page.getByRole("heading", { name: "There is nothing here for you" }).waitFor();

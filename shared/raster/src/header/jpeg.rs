@@ -1,5 +1,5 @@
 //! JPEG (ITU-T T.81, annex B). Reads the segments up to the first scan, including an EXIF block in
-//! an `APP1` segment before the frame header.
+//! an `APP1` segment before the frame header. The frame header suffices if the file ends after it.
 
 use super::{Decoding, Header, HeaderError, Step, be16};
 use crate::format::Format;
@@ -18,7 +18,20 @@ pub(super) struct Parser {
 }
 
 impl Parser {
+    /// The header, whether the first scan was reached or not.
+    pub(super) fn known(&self) -> Option<Header> {
+        self.frame.map(|(header, _)| header)
+    }
+
     pub(super) fn step(&mut self, bytes: &[u8]) -> Result<Step, HeaderError> {
+        match (self.segment(bytes), self.known()) {
+            // Damage after the frame header is left to the decoder.
+            (Err(_), Some(header)) => Ok(Step::Done(header)),
+            (step, _) => step,
+        }
+    }
+
+    fn segment(&mut self, bytes: &[u8]) -> Result<Step, HeaderError> {
         if bytes.len() < 2 {
             return Ok(Step::Need(2));
         }

@@ -263,8 +263,8 @@ impl HeaderReader {
 
     /// Ends the file.
     ///
-    /// A file that ends after its size but before a later EXIF block is treated as having no such
-    /// block: damage after the header is not detected here.
+    /// A file that ends after its size but before a later EXIF block or scan is treated as having no
+    /// such block: damage after the header is not detected here.
     ///
     /// # Errors
     ///
@@ -275,7 +275,8 @@ impl HeaderReader {
         }
         match self.parser {
             Parser::Sniff if Format::sniff(&self.kept).is_none() => Err(HeaderError::UnknownFormat),
-            Parser::Sniff | Parser::Jpeg(_) | Parser::Gif(_) => Err(HeaderError::Truncated),
+            Parser::Sniff | Parser::Gif(_) => Err(HeaderError::Truncated),
+            Parser::Jpeg(parser) => parser.known().ok_or(HeaderError::Truncated),
             Parser::Png(parser) => parser.known().ok_or(HeaderError::Truncated),
             Parser::Webp(parser) => parser.known().ok_or(HeaderError::Truncated),
         }

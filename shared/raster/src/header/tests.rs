@@ -200,6 +200,18 @@ fn a_webp_that_announces_exif_and_has_none_is_upright() {
 }
 
 #[test]
+fn a_jpeg_that_is_damaged_after_its_frame_header_has_a_header() {
+    let file = jpeg(&small(), &Jpeg::default());
+    let frame = file.windows(2).position(|marker| marker == [0xff, 0xc0]).unwrap();
+    let end = frame + 2 + usize::from(file[frame + 3]);
+    for damaged in [&file[..end], &file[..end + 5], &[&file[..end], b"\xff\xd9"].concat(), &[&file[..end], b"noise"].concat()] {
+        assert_eq!(probe(damaged).unwrap().size(), Size::new(21, 13));
+        assert_eq!(feed(damaged, 3), probe(damaged));
+    }
+    assert_eq!(probe(&file[..end - 1]), Err(HeaderError::Truncated));
+}
+
+#[test]
 fn the_memory_estimate_covers_the_pixels_and_what_codecs_keep() {
     let of = |file: &[u8]| probe(file).unwrap().decoded_bytes();
     let pixels = 21 * 13;
