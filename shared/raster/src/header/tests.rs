@@ -204,7 +204,9 @@ fn a_jpeg_that_is_damaged_after_its_frame_header_has_a_header() {
     let file = jpeg(&small(), &Jpeg::default());
     let frame = file.windows(2).position(|marker| marker == [0xff, 0xc0]).unwrap();
     let end = frame + 2 + usize::from(file[frame + 3]);
-    for damaged in [&file[..end], &file[..end + 5], &[&file[..end], b"\xff\xd9"].concat(), &[&file[..end], b"noise"].concat()] {
+    for damaged in
+        [&file[..end], &file[..end + 5], &[&file[..end], b"\xff\xd9"].concat(), &[&file[..end], b"noise"].concat()]
+    {
         assert_eq!(probe(damaged).unwrap().size(), Size::new(21, 13));
         assert_eq!(feed(damaged, 3), probe(damaged));
     }
