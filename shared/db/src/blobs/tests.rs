@@ -323,3 +323,18 @@ async fn a_referrer_waits_for_a_removal_and_a_sweeper_passes_over_a_referrer() {
     sweeper.commit().await.expect("commits");
     assert_eq!(waiting.await.expect("ends"), None);
 }
+
+#[tokio::test]
+async fn a_blob_is_touched_again_after_an_hour() {
+    let database = TestDatabase::new().await;
+    let pool = database.pool();
+    let key = stored(pool, 1).await;
+    let mut conn = pool.acquire().await.expect("connects");
+    for (seconds, is_touched) in [(3590, false), (3610, true)] {
+        age(pool, seconds).await;
+        assert_eq!(stage(&mut conn, &hash(1)).await.expect("stages"), Staged::Existing(key));
+        let recent = "SELECT touched_at > now() - interval '1 minute' FROM blobs WHERE key = $1";
+        let touched: bool = sqlx::query_scalar(recent).bind(key).fetch_one(pool).await.expect("reads");
+        assert_eq!(touched, is_touched, "after {seconds} s");
+    }
+}
