@@ -8,6 +8,7 @@
 use std::str::FromStr;
 use std::sync::LazyLock;
 
+use harfrust::ShaperData;
 use skrifa::{FontRef, MetadataProvider};
 use unicode_properties::UnicodeEmoji;
 use unicode_properties::emoji::{EmojiStatus, is_emoji_presentation_selector, is_text_presentation_selector};
@@ -127,8 +128,8 @@ pub fn fonts() -> impl ExactSizeIterator<Item = Font> {
 pub(super) struct Face {
     role: Role,
     weight: Weight,
-    /// The font for shaping.
-    pub(super) shaping: harfrust::Font,
+    /// What shaping derives from the tables.
+    pub(super) shaping: ShaperData,
     /// The tables for outlines and character coverage.
     pub(super) tables: FontRef<'static>,
     /// Font units per em.
@@ -148,7 +149,7 @@ impl Face {
         Self {
             role,
             weight: font.weight,
-            shaping: harfrust::Font::new(font.bytes, 0).expect(WHOLE),
+            shaping: ShaperData::new(&tables),
             units_per_em,
             ascent: f64::from(metrics.ascent) / units_per_em,
             descent: -f64::from(metrics.descent) / units_per_em,

@@ -1,9 +1,9 @@
 //! Shapes a line of text: converts it to glyphs with positions.
 
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::ops::Range;
 
-use harfrust::{Buffer, Direction, ShapeOptions, ShaperFont, Tag};
+use harfrust::{Direction, ShapeOptions, Tag, UnicodeBuffer};
 use skrifa::GlyphId;
 use unicode_bidi::{Level, ParagraphBidiInfo};
 use unicode_script::{Script, UnicodeScript};
@@ -89,34 +89,34 @@ impl<'text> Paragraph<'text> {
     /// Appends the glyphs of a part with one direction, font and script.
     fn shape(&self, item: &Item, part: Range<usize>, direction: Direction, line: &mut Line) {
         thread_local! {
-            /// Kept to reuse its allocations. It is emptied before each use.
-            static BUFFER: RefCell<Buffer> = RefCell::new(Buffer::new());
+            /// Kept to reuse its allocations.
+            static BUFFER: Cell<UnicodeBuffer> = Cell::new(UnicodeBuffer::new());
         }
-        BUFFER.with_borrow_mut(|buffer| {
-            buffer.clear();
-            for (at, character) in self.text[part.clone()].char_indices() {
-                // Texts are far shorter than 4 GiB.
-                buffer.push(u32::from(character), (part.start + at) as u32);
-            }
-            buffer.set_direction(direction);
-            buffer.set_script(harfrust::Script::from_iso15924_tag(Tag::from_u32(item.script.as_iso15924_tag())));
-            let font = ShaperFont::new(&item.face.shaping);
-            harfrust::shape(&font, buffer, ShapeOptions::new())
-                .expect("the buffer holds characters and knows its direction");
-            let em = |units: i32| f64::from(units) / item.face.units_per_em;
-            for (info, position) in buffer.glyph_infos().iter().zip(buffer.glyph_positions()) {
-                let advance = em(position.x_advance);
-                line.glyphs.push(Glyph {
-                    face: item.face,
-                    id: GlyphId::new(info.glyph_id),
-                    x: line.width + em(position.x_offset),
-                    y: em(position.y_offset),
-                    advance,
-                    cluster: info.cluster as usize,
-                });
-                line.width += advance;
-            }
-        });
+        let mut buffer = BUFFER.take();
+        for (at, character) in self.text[part.clone()].char_indices() {
+            // Texts are far shorter than 4 GiB.
+            buffer.add(character, (part.start + at) as u32);
+        }
+        buffer.set_direction(direction);
+        if let Some(script) = harfrust::Script::from_iso15924_tag(Tag::from_u32(item.script.as_iso15924_tag())) {
+            buffer.set_script(script);
+        }
+        let shaper = item.face.shaping.shaper(&item.face.tables).build();
+        let shaped = shaper.shape(buffer, ShapeOptions::new());
+        let em = |units: i32| f64::from(units) / item.face.units_per_em;
+        for (info, position) in shaped.glyph_infos().iter().zip(shaped.glyph_positions()) {
+            let advance = em(position.x_advance);
+            line.glyphs.push(Glyph {
+                face: item.face,
+                id: GlyphId::new(info.glyph_id),
+                x: line.width + em(position.x_offset),
+                y: em(position.y_offset),
+                advance,
+                cluster: info.cluster as usize,
+            });
+            line.width += advance;
+        }
+        BUFFER.set(shaped.clear());
     }
 }
 
