@@ -64,7 +64,7 @@ def variables():
             readers = [short for short in PROCESSES.values() if short != "gateway"]
         elif reads.search(taskqueue) or len(readers) == len(PROCESSES):
             readers = ["all"]
-        shown = "required" if name in privileges.REQUIRED else f"`{default}`" if default else "none"
+        shown = "required" if name in privileges.required() else f"`{default}`" if default else "none"
         meaning = meaning.replace('\\"', '"').replace("|", "\\|")
         yield f"| `{name}` | {shown} | {', '.join(readers)} | {meaning} |"
 

@@ -104,6 +104,7 @@ demo_on_images() {
     psql "$TEST_DATABASE_URL" -qc "CREATE DATABASE $database"
     url=${TEST_DATABASE_URL%/*}/$database
     local -a few=("CANVAS_DATABASE_URL=$url" "CANVAS_MASTER_KEYS=k1:$(openssl rand -base64 32)")
+    local installation; installation=CANVAS_INSTALLATION_KEYS=i1:$(openssl rand -base64 32)
     local -a running=("${few[@]}" "CANVAS_AMQP_URL=$TEST_AMQP_URL" "CANVAS_EGRESS_ALLOW=127.0.0.1:$((base + 9))")
     local -a storing=("${running[@]}" "CANVAS_REDIS_URL=$TEST_REDIS_URL" CANVAS_BLOB_URL=file:///var/lib/canvas/blobs
         "CANVAS_PUBLIC_URL=http://127.0.0.1:$base" "CANVAS_LISTEN=127.0.0.1:$base")
@@ -112,12 +113,12 @@ demo_on_images() {
     install -m 644 "$tls/ca.pem" "${root[webhook-dispatcher]}/etc/receiver.pem"
     for name in "${IMAGE_NAMES[@]}"; do image_faults "$name" "${root[$name]}"; done >"$IMAGES/faults"
     if [[ -s $IMAGES/faults ]]; then die "$(cat "$IMAGES/faults")"; fi
-    (VARIABLES=("${few[@]}") && in_image "${root[gateway]}" /usr/local/bin/canvas-gateway migrate)
+    (VARIABLES=("${few[@]}" "$installation") && in_image "${root[gateway]}" /usr/local/bin/canvas-gateway migrate)
     for name in "${IMAGE_NAMES[@]}"; do
         number=$((number + 1))
         local -a VARIABLES=("${storing[@]}") arguments=()
         if [[ $name == webhook-dispatcher ]]; then VARIABLES=("${running[@]}" CANVAS_EGRESS_CA_FILE=/etc/receiver.pem); fi
-        if [[ $name == gateway ]]; then arguments=(serve); fi
+        if [[ $name == gateway ]]; then arguments=(serve) VARIABLES+=("$installation"); fi
         VARIABLES+=("CANVAS_ADMIN_LISTEN=127.0.0.1:$((base + number))")
         in_image "${root[$name]}" "/usr/local/bin/canvas-$name" "${arguments[@]}" >"$IMAGES/$name.log" 2>&1 &
         pids+=($!)
@@ -130,10 +131,10 @@ demo_on_images() {
             sleep 0.5
         done
     done
-    env "${storing[@]}" "$BIN/canvas-gateway" admin account create --email demo@example.com --credits 1000
-    CANVAS_TOKEN=$(env "${storing[@]}" "$BIN/canvas-gateway" admin token create --account demo@example.com --label check --scopes all |
+    env "${storing[@]}" "$installation" "$BIN/canvas-gateway" admin account create --email demo@example.com --credits 1000
+    CANVAS_TOKEN=$(env "${storing[@]}" "$installation" "$BIN/canvas-gateway" admin token create --account demo@example.com --label check --scopes all |
         sed -n 's/.*"token": *"\([^"]*\)".*/\1/p')
-    env "${storing[@]}" "CANVAS_TOKEN=$CANVAS_TOKEN" "CANVAS_BASE_URL=http://127.0.0.1:$base" "CANVAS_GATEWAY_BIN=$BIN/canvas-gateway" \
+    env "${storing[@]}" "$installation" "CANVAS_TOKEN=$CANVAS_TOKEN" "CANVAS_BASE_URL=http://127.0.0.1:$base" "CANVAS_GATEWAY_BIN=$BIN/canvas-gateway" \
         "$BIN/canvas-demo" --photo "$ROOT/deploy/local/demo-photo.jpg" --out "$IMAGES/demo" --receiver "127.0.0.1:$((base + 9))" \
         --certificate "$tls/receiver.pem" --key "$tls/receiver.key" >&3
     # SIGTERM ends each process with status 0.

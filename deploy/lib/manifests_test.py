@@ -119,6 +119,8 @@ BREAKS = [
     (give("Deployment/gateway", "GOOGLE_APPLICATION_CREDENTIALS", value="/run/key.json"), "reads /run/key.json, which is not mounted"),
     (give("Deployment/gateway", "CANVAS_MANAGED_KEY", secret="inference"), "gateway: is given CANVAS_MANAGED_KEY, which"),
     (give("Job/migrate-0.2.0", "CANVAS_AMQP_URL", value="amqp://rabbitmq"), "migrate-0.2.0: is given CANVAS_AMQP_URL, which"),
+    (give("Deployment/image-worker", "CANVAS_INSTALLATION_KEYS", secret="canvas-master-keys"), "image-worker: is given CANVAS_INSTALLATION_KEYS, which"),
+    (put("Deployment/gateway spec.template.spec.containers.0.env", []), "gateway: is not given CANVAS_INSTALLATION_KEYS, which"),
     (give("Deployment/gateway", "CANVAS_MASTER_KEYS_FILE", value="/ring"), "is given CANVAS_MASTER_KEYS twice"),
     (put("Deployment/video-worker spec.template.spec.containers.0.env", []), "is not given CANVAS_MASTER_KEYS, which it requires"),
     (put(f"{GATEWAY}.containers.0.envFrom", [{"secretRef": {"name": "redis"}}]), "is given all of the secret redis"),
@@ -147,6 +149,7 @@ COMPOSE_BREAKS = [
     (lambda services: services["webhook-dispatcher"]["environment"].update(CANVAS_REDIS_URL="x"), "webhook-dispatcher is given CANVAS_REDIS_URL, which"),
     (lambda services: services["migrate"]["environment"].update(CANVAS_AMQP_URL="x"), "migrate is given CANVAS_AMQP_URL, which"),
     (lambda services: services["gateway"]["environment"].pop("CANVAS_BLOB_URL"), "gateway is not given CANVAS_BLOB_URL, which"),
+    (lambda services: services["image-worker"]["environment"].update(CANVAS_INSTALLATION_KEYS="x"), "image-worker is given CANVAS_INSTALLATION_KEYS, which"),
     (lambda services: services["image-worker"].update(env_file=[{"path": ".env"}]), "image-worker is given everything in .env"),
 ]
 for number, (change, expected) in enumerate(COMPOSE_BREAKS):

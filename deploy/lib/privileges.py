@@ -14,6 +14,9 @@ OPTIONAL = {
     "CANVAS_MANAGED_KEY": {"image-worker", "video-worker"},
     "OTEL_EXPORTER_OTLP_HEADERS": {"gateway", "image-worker", "video-worker", "webhook-dispatcher"},
 }
+# Secrets that the code can do without, and the parts that must be given them here: without its own ring, the installation key would be
+# sealed under the ring that all processes have.
+GIVEN = {"CANVAS_INSTALLATION_KEYS": {"gateway", "migrate", "admin"}}
 # Secrets of the object store, for the parts that need CANVAS_BLOB_URL.
 BLOBS = {
     "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_SERVICE_ACCOUNT_KEY",
@@ -37,11 +40,12 @@ def required():
 def secrets():
     """The variables that hold secrets, each with the parts that use it."""
     names = re.search(r"const SECRETS: .*?= \[(.*?)\];", (CONFIG / "mod.rs").read_text(), re.S)[1]
-    users = required() | OPTIONAL | {name: required()["CANVAS_BLOB_URL"] for name in BLOBS}
+    users = REQUIRED | OPTIONAL | {name: REQUIRED["CANVAS_BLOB_URL"] for name in BLOBS}
     return {name: users[name] for name in [*re.findall(r'"(\w+)"', names), *sorted(BLOBS)]}
 
 
-REQUIRED, SECRETS = required(), secrets()
+REQUIRED = required() | GIVEN
+SECRETS = secrets()
 
 
 def given_faults(part, given):

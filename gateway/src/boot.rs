@@ -165,7 +165,7 @@ async fn wait_for_keys(
 ) -> Result<Option<DerivedKeys>, installation::Error> {
     loop {
         let opened = match db::pool::acquire(pool).await {
-            Ok(mut connection) => installation::keys(&mut connection, &config.master_keys).await,
+            Ok(mut connection) => installation::keys(&mut connection, &config.installation_keys()).await,
             Err(error) => Err(error.into()),
         };
         let not_yet = match opened {
@@ -206,7 +206,7 @@ pub async fn migrate(config: &Config) -> ExitCode {
         let pool = db::pool::connect_for_maintenance(config.database_url.expose(), "canvas-migrate")?;
         db::pool::migrate(&pool, |error| eprintln!("{NAME}: waits: {}", chain(error))).await?;
         let mut connection = db::pool::acquire(&pool).await?;
-        installation::ensure(&mut connection, &config.master_keys).await?;
+        installation::ensure(&mut connection, &config.installation_keys()).await?;
         Ok::<_, installation::Error>(crate::catalogue::publish_shipped(&mut connection).await?)
     };
     match migrated.await {

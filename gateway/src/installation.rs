@@ -1,4 +1,4 @@
-//! The installation key: created once and sealed under the operator's key ring; all other keys derive from it
+//! The installation key: created once and sealed under a key ring of the operator; all other keys derive from it
 //! (docs/reference/configuration.md#installation-key).
 
 use service::keys::{DerivedKeys, InstallationKey, KeyRing, OpenError};
@@ -15,7 +15,7 @@ pub enum Error {
     #[error("the database has no installation key: run canvas-gateway migrate")]
     Missing,
     /// The ring does not hold the key that seals it, or the sealed key is damaged.
-    #[error("the installation key cannot be opened with CANVAS_MASTER_KEYS")]
+    #[error("the installation key cannot be opened with CANVAS_INSTALLATION_KEYS or CANVAS_MASTER_KEYS")]
     Open(#[source] OpenError),
     /// The opened key is not 32 bytes long.
     #[error("the installation key is damaged")]

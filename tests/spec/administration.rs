@@ -24,6 +24,11 @@ suite! {
     misuse_of_the_command_line_exits_2_and_a_refused_value_1,
 }
 
+suite! {
+    installation_keys on Stack::builder();
+    the_installation_key_moves_to_a_ring_of_its_own,
+}
+
 async fn an_account_is_created_with_its_credits(stack: &Stack) {
     let email = format!("{}@example.com", Uuid::new_v4());
     let made = stack.admin(&["admin", "account", "create", "--email", &email]).await.expect_success();
@@ -261,6 +266,26 @@ async fn keys_are_counted_and_rewrapped(stack: &Stack) {
     assert!(status["sealed"]["e2e"].as_i64() >= Some(1), "{status}");
     let rewrapped = stack.admin(&["admin", "keys", "rewrap"]).await.expect_success();
     assert_eq!(rewrapped, status, "everything hung on the first key already");
+}
+
+async fn the_installation_key_moves_to_a_ring_of_its_own(stack: &Stack) {
+    const OWN: [(&str, &str); 1] = [("CANVAS_INSTALLATION_KEYS", "own:ICEiIyQlJicoKSorLC0uLzAxMjM0NTY3ODk6Ozw9Pj8=")];
+    let account = stack.account().await;
+    let create = ["admin", "token", "create", "--account", &account.uid, "--label", "t", "--scopes", "canvas:read"];
+    let before = stack.admin(&["admin", "keys", "status"]).await.expect_success();
+    let count = before["sealed"]["e2e"].as_i64().expect("a count");
+    // The master keys open it until it is sealed under its own ring.
+    stack.admin_in(&create, "", &OWN).await.expect_success();
+    let moved = stack.admin_in(&["admin", "keys", "rewrap"], "", &OWN).await.expect_success();
+    assert_eq!(moved["sealed"]["own"], 1);
+    assert_eq!(moved["sealed"]["e2e"].as_i64().unwrap_or(0), count - 1, "the other secrets stay where they are");
+    for arguments in [&create[..], &["migrate"]] {
+        let told = stack.admin(arguments).await.expect_refusal();
+        assert!(told.contains("CANVAS_INSTALLATION_KEYS"), "without its ring: {told}");
+    }
+    stack.admin_in(&["migrate"], "", &OWN).await.expect_success();
+    let made = stack.admin_in(&create, "", &OWN).await.expect_success();
+    stack.anonymous().with_token(text(&made, "/token")).get("/canvases").await.ok();
 }
 
 async fn a_recipe_is_published_from_standard_input(stack: &Stack) {

@@ -1,4 +1,4 @@
-//! `canvas-gateway admin keys`: reports which key of the ring seals what, and reseals everything under the first key.
+//! `canvas-gateway admin keys`: reports which key seals what, and reseals everything under the first key of its ring.
 
 use clap::Subcommand;
 use serde_json::json;
@@ -16,7 +16,7 @@ const BATCH: i64 = 500;
 pub enum Command {
     /// Count the secrets sealed under each key.
     Status,
-    /// Reseal every secret under the first key of the ring.
+    /// Reseal every secret under the first key of its ring.
     Rewrap,
 }
 
@@ -43,7 +43,7 @@ async fn status(context: &mut Context) -> Result {
 /// Reseals all secrets. Each is replaced only if it is unchanged since it was read, so that concurrent rewraps and deliveries are
 /// safe.
 async fn rewrap(context: &mut Context) -> Result<()> {
-    installation::rewrap(&mut context.connection, &context.ring).await?;
+    installation::rewrap(&mut context.connection, &context.config.installation_keys()).await?;
     match rewrap_deliveries(context).await? + rewrap_connections(context).await? {
         0 => Ok(()),
         lost => Err(CommandError::rule(format!(

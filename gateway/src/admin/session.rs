@@ -46,7 +46,7 @@ async fn link(context: &mut Context, name: &str, minutes: Option<&str>) -> Resul
             })?
         }
     };
-    let keys = installation::keys(&mut context.connection, &context.ring).await?;
+    let keys = installation::keys(&mut context.connection, &context.config.installation_keys()).await?;
     let account = account(context, name).await?;
     let (id, secret) = (Uuid::now_v7(), service::random::token_secret());
     let hash = keys.token_hash(&secret);

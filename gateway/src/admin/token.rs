@@ -84,7 +84,7 @@ fn parse_scopes(text: &str) -> Result<Scopes> {
 }
 
 async fn create(context: &mut Context, name: &str, new: &NewToken) -> Result {
-    let keys = installation::keys(&mut context.connection, &context.ring).await?;
+    let keys = installation::keys(&mut context.connection, &context.config.installation_keys()).await?;
     let account = account(context, name).await?;
     let mut transaction = db::pool::begin_on(&mut context.connection).await?;
     let (row, token) = app::token::create(&mut transaction, &keys, &account.uid, new).await?;

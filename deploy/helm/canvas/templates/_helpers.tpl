@@ -25,9 +25,13 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end }}
 
 {{/* The secrets of a workload as a JSON list: the name of the volume, the value that names the secret, the variable. Each workload gets those
-     that it uses: database and key ring, and those of the services of which it is a client. */}}
+     that it uses: database and key ring, that of the installation key where the program is the gateway's, and those of the services of
+     which it is a client. */}}
 {{- define "canvas.secrets" -}}
 {{- $secrets := list (list "database" "database" "CANVAS_DATABASE_URL") (list "master-keys" "masterKeys" "CANVAS_MASTER_KEYS") }}
+{{- if eq .image "gateway" }}
+{{- $secrets = append $secrets (list "installation-keys" "installationKeys" "CANVAS_INSTALLATION_KEYS") }}
+{{- end }}
 {{- if has "broker" .clients }}
 {{- $secrets = append $secrets (list "broker" "broker" "CANVAS_AMQP_URL") }}
 {{- end }}

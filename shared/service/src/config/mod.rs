@@ -108,7 +108,7 @@ macro_rules! variables {
                 });
                 errors.extend(orphans.map(|&(variable, needed)| ConfigError::Orphan { variable, needed }));
                 match ($($field,)*) {
-                    ($(Some($field),)*) if errors.is_empty() => Ok(Self { $($field,)* }),
+                    ($(Some($field),)*) if errors.is_empty() => Self { $($field,)* }.consistent(),
                     _ => Err(errors),
                 }
             }
@@ -118,11 +118,12 @@ macro_rules! variables {
 
 /// Variables that hold secrets. For each of them `<name>_FILE` may name a file with the value instead, so that the secret
 /// is not in the environment.
-const SECRETS: [&str; 6] = [
+const SECRETS: [&str; 7] = [
     "CANVAS_DATABASE_URL",
     "CANVAS_REDIS_URL",
     "CANVAS_AMQP_URL",
     "CANVAS_MASTER_KEYS",
+    "CANVAS_INSTALLATION_KEYS",
     "CANVAS_MANAGED_KEY",
     "OTEL_EXPORTER_OTLP_HEADERS",
 ];
@@ -219,6 +220,26 @@ impl Config {
         self.blob_url.as_ref().ok_or(ConfigError::Missing { variable: "CANVAS_BLOB_URL" })
     }
 
+    /// The ring of the installation key: its own keys, if there are any, followed by the master keys, under which it may have been
+    /// sealed before.
+    pub fn installation_keys(&self) -> KeyRing {
+        match &self.installation_keys {
+            Some(own) => own.followed_by(&self.master_keys).expect("`consistent` refuses equal ids"),
+            None => self.master_keys.clone(),
+        }
+    }
+
+    /// Checks what no variable tells by itself.
+    fn consistent(self) -> Result<Self, Vec<ConfigError>> {
+        match self.installation_keys.as_ref().map(|own| own.followed_by(&self.master_keys)) {
+            Some(Err(id)) => Err(vec![ConfigError::Invalid {
+                variable: "CANVAS_INSTALLATION_KEYS",
+                problem: format!("the id {id:?} is also in CANVAS_MASTER_KEYS"),
+            }]),
+            _ => Ok(self),
+        }
+    }
+
     /// The interval at which a lease is renewed: a third of the lease, so that it survives two lost
     /// heartbeats.
     pub fn heartbeat(&self) -> Duration {
@@ -298,6 +319,8 @@ variables! {
         "Blob storage: file:///absolute/directory, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix.";
     "CANVAS_MASTER_KEYS" => master_keys: KeyRing = None, parse::master_keys,
         "Key ring for secrets at rest: id:base64[,id:base64...], 32 bytes each; the first seals, every one opens.";
+    "CANVAS_INSTALLATION_KEYS" => installation_keys: Option<KeyRing> = Some(""), parse::optional_keys,
+        "Key ring for the installation key, of the same form and with other ids; if empty, CANVAS_MASTER_KEYS. Only the gateway and its commands use it.";
     "CANVAS_PUBLIC_URL" => public_url: String = Some("http://127.0.0.1:8080"), parse::origin,
         "Public origin of the gateway: scheme, host and port, no path.";
     "CANVAS_LISTEN" => listen: SocketAddr = Some("127.0.0.1:8080"), parse::address,

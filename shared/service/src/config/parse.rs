@@ -83,6 +83,10 @@ pub(super) fn master_keys(text: &str) -> Result<KeyRing, String> {
     KeyRing::parse(text).map_err(|error| error.to_string())
 }
 
+pub(super) fn optional_keys(text: &str) -> Result<Option<KeyRing>, String> {
+    if text.is_empty() { Ok(None) } else { master_keys(text).map(Some) }
+}
+
 /// Headers in the format of OpenTelemetry's variable. They are hidden from `Debug`, because they
 /// often contain credentials.
 pub(super) fn headers(text: &str) -> Result<HeaderMap, String> {

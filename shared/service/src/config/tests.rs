@@ -347,3 +347,14 @@ fn only_secrets_are_read_from_files() {
     assert_eq!(config.log, "info");
     assert_eq!(unknown(["CANVAS_LOG_FILE".to_owned()].into_iter()).collect::<Vec<_>>(), ["CANVAS_LOG_FILE"]);
 }
+
+#[test]
+fn the_installation_key_has_the_master_keys_unless_it_has_a_ring_of_its_own() {
+    assert_eq!(loaded(&[]).installation_keys().primary(), "k1");
+    let own = format!("i1:{KEY}");
+    assert_eq!(loaded(&[("CANVAS_INSTALLATION_KEYS", &own)]).installation_keys().primary(), "i1");
+    for (wrong, named) in [(format!("i1:{KEY},k1:{KEY}"), "k1"), ("i1".to_owned(), "entry 1")] {
+        let told = load(&[("CANVAS_INSTALLATION_KEYS", &wrong)]).expect_err("refused").to_string();
+        assert!(told.starts_with("CANVAS_INSTALLATION_KEYS: ") && told.contains(named), "{told}");
+    }
+}

@@ -25,6 +25,7 @@ pub struct KeyRing {
     keys: Arc<[MasterKey]>,
 }
 
+#[derive(Clone)]
 struct MasterKey {
     id: String,
     cipher: Aes256GcmSiv,
@@ -82,6 +83,18 @@ impl KeyRing {
             keys.push(MasterKey { id: id.to_owned(), cipher });
         }
         Ok(Self { keys: keys.into() })
+    }
+
+    /// The keys of this ring and then those of `other`, which only open.
+    ///
+    /// # Errors
+    ///
+    /// An id that both rings have.
+    pub fn followed_by(&self, other: &Self) -> Result<Self, String> {
+        match other.keys.iter().find(|theirs| self.keys.iter().any(|own| own.id == theirs.id)) {
+            Some(theirs) => Err(theirs.id.clone()),
+            None => Ok(Self { keys: self.keys.iter().chain(&*other.keys).cloned().collect() }),
+        }
     }
 
     /// The id of the key that seals.
@@ -199,6 +212,17 @@ mod tests {
         let resealed = rotated.seal("context", b"secret");
         assert_eq!((KeyRing::key_id(&sealed), KeyRing::key_id(&resealed)), (Some("2024"), Some("2025")));
         assert_eq!(ring(&new).open("context", &sealed), Err(OpenError::UnknownKey("2024".to_owned())));
+    }
+
+    #[test]
+    fn a_ring_followed_by_another_opens_what_both_sealed_and_seals_under_its_own_key() {
+        let (own, other) = (ring(&entry("i1", 1)), ring(&entry("k1", 2)));
+        let both = own.followed_by(&other).expect("the ids differ");
+        for sealed in [own.seal("place", b"x"), other.seal("place", b"x")] {
+            assert_eq!(both.open("place", &sealed).expect("opens").as_slice(), b"x");
+        }
+        assert_eq!(both.primary(), "i1");
+        assert_eq!(both.followed_by(&other).expect_err("an id twice"), "k1");
     }
 
     #[test]
