@@ -43,10 +43,10 @@ struct Made {
 /// Runs the Action of a task.
 pub(super) async fn run(worker: &Worker, task: &Task, lease: &Lease) -> Result<Decision, Error> {
     let id = JobId(task.id);
-    let Some(job) = begin(worker, id, lease).await? else { return worker.settle(task, lease).await };
+    let Some((job, assets)) = begin(worker, id, lease).await? else { return worker.settle(task, lease).await };
     let Request::Action(request) = &job.request else { return Err(Error::WrongQueue(task.kind)) };
     taskqueue::failpoint!("action.loaded");
-    let made = match make(worker, &job, request, lease).await {
+    let made = match make(worker, &job, request, assets, lease).await {
         Ok(made) => made,
         Err(stop) => return end_early(worker, task, lease, stop).await,
     };
@@ -69,26 +69,36 @@ pub(super) async fn run(worker: &Worker, task: &Task, lease: &Lease) -> Result<D
     Err(Error::BlobGone)
 }
 
-/// Marks the job as running and notifies waiters. `None` if the job is missing or terminal, or if
-/// the lease is lost, which settling the task will detect.
-async fn begin(worker: &Worker, id: JobId, lease: &Lease) -> Result<Option<Record>, Error> {
-    let job = db::jobs::begin(&mut *worker.connection().await?, id, lease.token()).await?;
-    if let Some(job) = &job {
-        worker.announce(&job.account, id, None).await;
+/// Marks the job as running, notifies waiters and reads the stored assets of its inputs. `None` if the job is missing or terminal, or
+/// if the lease is lost, which settling the task will detect.
+async fn begin(worker: &Worker, id: JobId, lease: &Lease) -> Result<Option<(Record, Vec<Option<AssetRecord>>)>, Error> {
+    let mut connection = worker.connection().await?;
+    let Some(job) = db::jobs::begin(&mut connection, id, lease.token()).await? else { return Ok(None) };
+    let mut assets = Vec::new();
+    if let Request::Action(request) = &job.request {
+        for input in &request.inputs {
+            assets.push(db::assets::get(&mut connection, &input.asset).await?);
+        }
     }
-    Ok(job.filter(|job| !job.status.is_terminal()))
+    drop(connection);
+    worker.announce(&job.account, id, None).await;
+    Ok((!job.status.is_terminal()).then_some((job, assets)))
 }
 
 /// Loads the inputs, checks them and computes the result.
-async fn make(worker: &Worker, job: &Record, request: &ActionRequest, lease: &Lease) -> Result<Made, Interrupt> {
+async fn make(
+    worker: &Worker,
+    job: &Record,
+    request: &ActionRequest,
+    assets: Vec<Option<AssetRecord>>,
+    lease: &Lease,
+) -> Result<Made, Interrupt> {
     if job.status == JobStatus::Canceling || lease.is_cancel_requested() {
         return Err(Interrupt::Canceled);
     }
     let ActionRequest { slug, version, params, inputs, .. } = request;
-    let mut assets = Vec::with_capacity(inputs.len());
-    for input in inputs {
-        assets.push(find(worker, input).await?);
-    }
+    let stored = inputs.iter().zip(assets).map(|(input, asset)| asset.ok_or_else(|| gone(input)));
+    let assets: Vec<AssetRecord> = stored.collect::<Result<_, _>>()?;
     let sources: Vec<Source> = assets.iter().map(source).collect();
     let prepared =
         Prepared::new(slug, params, &sources).map_err(|error| Error::from(ExecutionError::NotUnderstood(error)))?;
@@ -154,11 +164,6 @@ async fn load(
             _ => return Ok((memory, files)),
         }
     }
-}
-
-/// The stored asset of an input.
-async fn find(worker: &Worker, input: &Input) -> Result<AssetRecord, Interrupt> {
-    db::assets::get(&mut *worker.connection().await?, &input.asset).await?.ok_or_else(|| gone(input))
 }
 
 fn gone(input: &Input) -> Interrupt {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use db::assets::NewAsset;
+use db::blobs::PutFile;
 use db::jobs::{JobCanvas, LockedJob};
 use db::{Error, PgConnection, Result};
 use domain::asset::AssetKind;
@@ -68,22 +69,18 @@ pub(super) async fn store(
     Ok(true)
 }
 
-/// Lets the transaction refer to the files of the outputs, in the order of their hashes, as [`db::blobs::adopt`] asks. Returns
-/// the key to refer to by the key that was put; files that were removed are left out.
+/// Lets the transaction refer to the files of the outputs.
 async fn adopt(conn: &mut PgConnection, placements: &[Placement]) -> Result<HashMap<Uuid, Uuid>> {
+    let file =
+        |key, sha256, bytes| -> Result<PutFile> { Ok(PutFile { key, sha256, bytes: column("blobs.bytes", bytes)? }) };
     let mut files = Vec::with_capacity(2 * placements.len());
     for Placement { sha256, blob_key, bytes, preview, .. } in placements {
-        files.push((sha256, *blob_key, *bytes));
-        files.extend(preview.as_ref().map(|preview| (&preview.sha256, preview.blob_key, preview.bytes)));
-    }
-    files.sort_unstable();
-    let mut adopted = HashMap::with_capacity(files.len());
-    for (sha256, key, bytes) in files {
-        if let Some(stored) = db::blobs::adopt(conn, key, sha256, column("blobs.bytes", bytes)?).await? {
-            adopted.insert(key, stored);
+        files.push(file(*blob_key, *sha256, *bytes)?);
+        if let Some(preview) = preview {
+            files.push(file(preview.blob_key, preview.sha256, preview.bytes)?);
         }
     }
-    Ok(adopted)
+    if files.is_empty() { Ok(HashMap::new()) } else { db::blobs::adopt_all(conn, &files).await }
 }
 
 /// Releases waiting nodes, and fills those that have an output. Returns the growth of the graph in bytes.

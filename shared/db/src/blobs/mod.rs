@@ -10,6 +10,7 @@
 //! grace period of a day, which covers the time between [`stage`] and [`adopt`]. A blob that was touched within the last hour is
 //! not touched again: jobs that give the same content would wait for each other's commit.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use sqlx::PgConnection;
@@ -69,39 +70,85 @@ pub async fn stage_unknown(conn: &mut PgConnection) -> Result<Uuid> {
     Ok(key)
 }
 
-/// Lets the transaction refer to content that was put under `key`. Callers that adopt several do so in the order of their
-/// hashes, to avoid deadlocks. Returns the key to refer to, which differs from `key` when the same content was stored in the
-/// meantime. `None`: the blob was removed after it was staged, and must be put again.
-#[instrument(skip_all, name = "db.blob.adopt")]
-pub async fn adopt(conn: &mut PgConnection, key: Uuid, sha256: &[u8; 32], bytes: i64) -> Result<Option<Uuid>> {
-    let state = sqlx::query_scalar!("SELECT state FROM blobs WHERE key = $1 FOR KEY SHARE", key);
-    match state.fetch_optional(&mut *conn).await?.as_deref() {
-        Some("stored") => Ok(Some(key)),
-        Some("staged") => adopt_staged(conn, key, sha256, bytes).await,
-        _ => Ok(None),
-    }
+/// A file that was put under the key of a blob.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PutFile {
+    /// Key of the blob.
+    pub key: Uuid,
+    /// SHA-256 of the file.
+    pub sha256: [u8; 32],
+    /// Size of the file in bytes.
+    pub bytes: i64,
 }
 
-async fn adopt_staged(conn: &mut PgConnection, key: Uuid, sha256: &[u8; 32], bytes: i64) -> Result<Option<Uuid>> {
+/// Lets the transaction refer to content that was put under `key`. Callers that adopt several one by one do so in the order of
+/// their hashes, to avoid deadlocks. Returns the key to refer to, which differs from `key` when the same content was stored in the
+/// meantime. `None`: the blob was removed after it was staged, and must be put again.
+pub async fn adopt(conn: &mut PgConnection, key: Uuid, sha256: &[u8; 32], bytes: i64) -> Result<Option<Uuid>> {
+    Ok(adopt_all(conn, &[PutFile { key, sha256: *sha256, bytes }]).await?.remove(&key))
+}
+
+/// [`adopt`] for several files at once. Returns the keys to refer to by those of the files; files that must be put again are left
+/// out.
+#[instrument(skip_all, name = "db.blob.adopt")]
+pub async fn adopt_all(conn: &mut PgConnection, files: &[PutFile]) -> Result<HashMap<Uuid, Uuid>> {
+    let keys: Vec<Uuid> = files.iter().map(|file| file.key).collect();
+    let found = sqlx::query!("SELECT key, state FROM blobs WHERE key = ANY($1) FOR KEY SHARE", &keys);
+    let mut adopted = HashMap::with_capacity(files.len());
+    let mut staged = Vec::new();
+    for row in found.fetch_all(&mut *conn).await? {
+        match row.state.as_str() {
+            "stored" => drop(adopted.insert(row.key, row.key)),
+            "staged" => staged.extend(files.iter().find(|file| file.key == row.key)),
+            _ => {}
+        }
+    }
+    if !staged.is_empty() {
+        adopt_staged(conn, staged, &mut adopted).await?;
+    }
+    Ok(adopted)
+}
+
+async fn adopt_staged(
+    conn: &mut PgConnection,
+    mut files: Vec<&PutFile>,
+    adopted: &mut HashMap<Uuid, Uuid>,
+) -> Result<()> {
     // Transactions that store equal content run one after the other. The second finds the row of the first instead of waiting
-    // for it and then violating the unique index.
-    let content = i32::from_be_bytes(*sha256.first_chunk().expect("a hash has 32 bytes"));
-    sqlx::query!("SELECT pg_advisory_xact_lock($1, $2)", CONTENT_LOCKS, content).execute(&mut *conn).await?;
-    // A separate statement, so that it sees what the previous lock holder stored. The sweeper removes the duplicate.
-    let adopted = sqlx::query_scalar!(
-        "WITH first AS MATERIALIZED (
-             SELECT key FROM blobs WHERE sha256 = $2 AND state = 'stored' FOR KEY SHARE
-         ), own AS (
-             UPDATE blobs SET state = CASE WHEN EXISTS (SELECT FROM first) THEN 'removing' ELSE 'stored' END,
-                              sha256 = $2, bytes = $3, touched_at = now()
-             WHERE key = $1 AND state = 'staged' RETURNING key, state
-         )
-         SELECT coalesce((SELECT key FROM first), (SELECT key FROM own WHERE state = 'stored'))",
-        key,
-        sha256,
-        bytes
+    // for it and then violating the unique index. The locks are taken in the order of the hashes.
+    files.sort_unstable_by_key(|file| file.sha256);
+    let content = |file: &&PutFile| i32::from_be_bytes(*file.sha256.first_chunk().expect("a hash has 32 bytes"));
+    let contents: Vec<i32> = files.iter().map(content).collect();
+    sqlx::query!("SELECT pg_advisory_xact_lock($1, content) FROM unnest($2::int4[]) content", CONTENT_LOCKS, &contents)
+        .execute(&mut *conn)
+        .await?;
+    // A separate statement, so that it sees what the previous lock holder stored. The sweeper removes the duplicates: of files with
+    // equal content, one is stored.
+    let keys: Vec<Uuid> = files.iter().map(|file| file.key).collect();
+    let hashes: Vec<Vec<u8>> = files.iter().map(|file| file.sha256.to_vec()).collect();
+    let sizes: Vec<i64> = files.iter().map(|file| file.bytes).collect();
+    let rows = sqlx::query!(
+        r#"WITH asked AS (
+               SELECT key, sha256, bytes, row_number() OVER (PARTITION BY sha256 ORDER BY key) = 1 AS is_chosen
+               FROM UNNEST($1::uuid[], $2::bytea[], $3::int8[]) AS a (key, sha256, bytes)
+           ), first AS MATERIALIZED (
+               SELECT key, sha256 FROM blobs WHERE sha256 = ANY($2) AND state = 'stored' FOR KEY SHARE
+           ), own AS (
+               UPDATE blobs b
+               SET state = CASE WHEN a.is_chosen AND NOT EXISTS (SELECT FROM first f WHERE f.sha256 = a.sha256)
+                                THEN 'stored' ELSE 'removing' END,
+                   sha256 = a.sha256, bytes = a.bytes, touched_at = now()
+               FROM asked a WHERE b.key = a.key AND b.state = 'staged' RETURNING b.key, b.state, b.sha256
+           )
+           SELECT a.key AS "key!", coalesce(f.key, o.key) AS stored
+           FROM asked a LEFT JOIN first f USING (sha256)
+           LEFT JOIN own o ON o.sha256 = a.sha256 AND o.state = 'stored'"#,
+        &keys,
+        &hashes,
+        &sizes
     );
-    Ok(adopted.fetch_one(conn).await?)
+    adopted.extend(rows.fetch_all(conn).await?.into_iter().filter_map(|row| Some((row.key, row.stored?))));
+    Ok(())
 }
 
 /// Whether an object of this key should be in the store. An object that is missing then was lost.

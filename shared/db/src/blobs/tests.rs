@@ -117,6 +117,59 @@ async fn equal_contents_that_arrive_at_once_become_one_blob() {
 }
 
 #[tokio::test]
+async fn files_that_are_adopted_together_refer_to_one_blob_for_each_content() {
+    let database = TestDatabase::new().await;
+    let mut conn = database.pool().acquire().await.expect("connects");
+    let before = stored(database.pool(), 1).await;
+    let mut files = vec![PutFile { key: before, sha256: hash(1), bytes: 1 }];
+    for content in [1, 2, 2, 3] {
+        let key = stage_unknown(&mut conn).await.expect("stages");
+        files.push(PutFile { key, sha256: hash(content), bytes: 1 });
+    }
+    files.push(PutFile { key: Uuid::now_v7(), sha256: hash(4), bytes: 1 });
+    let adopted = adopt_all(&mut conn, &files).await.expect("adopts");
+    let of = |number: usize| adopted.get(&files[number].key).copied();
+    assert_eq!((of(0), of(1)), (Some(before), Some(before)), "content that was stored before");
+    assert!(of(2).is_some() && of(2) == of(3), "equal content in one call");
+    assert_eq!(of(4), Some(files[4].key));
+    assert_eq!(of(5), None, "a blob that was removed");
+    let mut states = Vec::new();
+    for file in &files[..5] {
+        states.push(state(database.pool(), file.key).await.expect("has a row"));
+    }
+    states[2..4].sort_unstable();
+    assert_eq!(states, ["stored", "removing", "removing", "stored", "stored"]);
+}
+
+#[tokio::test]
+async fn files_that_are_adopted_together_in_different_orders_do_not_deadlock() {
+    let database = TestDatabase::new().await;
+    let adoptions = (0..8).map(|number| {
+        let pool = database.pool().clone();
+        tokio::spawn(async move {
+            for round in 0..10 {
+                let mut transaction = pool.begin().await.expect("begins");
+                let mut files = Vec::new();
+                // The first byte of a hash is the sign of the number that is locked.
+                for content in [2 * round, 255 - 2 * round, 2 * round + 1] {
+                    let key = stage_unknown(&mut transaction).await.expect("stages");
+                    files.push(PutFile { key, sha256: hash(content), bytes: 1 });
+                }
+                if number % 2 == 0 {
+                    files.reverse();
+                }
+                let adopted = adopt_all(&mut transaction, &files).await.expect("adopts without a deadlock");
+                assert_eq!(adopted.len(), 3);
+                transaction.commit().await.expect("commits");
+            }
+        })
+    });
+    for adoption in adoptions.collect::<Vec<_>>() {
+        adoption.await.expect("adopts");
+    }
+}
+
+#[tokio::test]
 async fn a_blob_is_removed_after_its_grace_and_not_before() {
     let database = TestDatabase::new().await;
     let pool = database.pool();
