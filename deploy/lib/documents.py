@@ -251,7 +251,7 @@ def release_faults():
         "deploy/docker/Dockerfile": r"^ARG VERSION=(\S+)",
         "deploy/docker/compose.yaml": r"CANVAS_VERSION:-([\d.]+)",
         "deploy/docker/env.example": r"^CANVAS_VERSION=(\S+)",
-        "deploy/helm/all-values.yaml": r"^image: \{ tag: ([^,]+),",
+        "deploy/helm/all-values.yaml": r"^  tag: (\S+)",
         "deploy/helm/canvas/Chart.yaml": r"^(?:version|appVersion): (\S+)",
         **{f"deploy/k8s/overlays/{name}/kustomization.yaml": r"newTag: ([\d.]+)" for name in ("small", "managed", "production")},
     }

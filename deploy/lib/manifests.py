@@ -72,9 +72,11 @@ def pod_faults(pod):
         resources = container.get("resources", {})
         if not {"cpu", "memory"} <= resources.get("requests", {}).keys() or "memory" not in resources.get("limits", {}):
             yield "has no resource requests, or no limit on memory"
-        tag = container["image"].rpartition("/")[2].partition(":")[2]
+        tag, _, digest = container["image"].rpartition("/")[2].partition(":")[2].partition("@")
         if not any(map(str.isdigit, tag)):
             yield f"the image {container['image']} has no version"
+        if "@" in container["image"] and not re.fullmatch(r"sha256:[0-9a-f]{64}", digest):
+            yield f"the image {container['image']} has no valid digest"
         for variable in container.get("env", []):
             if "value" in variable and re.search(r"(PASSWORD|SECRET|KEY|KEYS)(?!.*_FILE$)", variable["name"]):
                 yield f"{variable['name']} contains a literal secret"
@@ -89,7 +91,7 @@ def process_faults(name, spec, kind):
     if "ephemeral-storage" not in container.get("resources", {}).get("limits", {}):
         yield "may fill the disk of its node"
     if kind == "Job":
-        if name != f"migrate-{container['image'].rpartition(':')[2]}":
+        if name != f"migrate-{container['image'].partition('@')[0].rpartition(':')[2]}":
             yield f"is not named after the version of its image {container['image']}"
         return
     pause = container.get("lifecycle", {}).get("preStop", {}).get("sleep", {}).get("seconds", 0)

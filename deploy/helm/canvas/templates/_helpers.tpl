@@ -1,5 +1,6 @@
 {{- define "canvas.image" -}}
 {{ .root.Values.image.repository }}/{{ .name }}:{{ .root.Values.image.tag | default .root.Chart.AppVersion }}
+{{- with get (.root.Values.image.digests | default dict) .name }}@{{ . }}{{ end }}
 {{- end }}
 
 {{- define "canvas.host" -}}
