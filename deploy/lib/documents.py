@@ -237,7 +237,7 @@ def version_faults():
                 yield f"{path}: {image} {version} is older than {oldest}"
             if not re.search(rf"^\| (?:PostgreSQL|RabbitMQ|Valkey) \|.*\b{re.escape(version)}\b", section, re.M):
                 yield f"docs/development.md: the table of versions does not name {image} {version}"
-    bases = re.findall(r"^FROM .*?(bookworm|trixie|debian\d+)", (DEPLOY / "docker/Dockerfile").read_text(), re.M)
+    bases = re.findall(r"^ARG (?:RUST|RUNTIME|NODE)_IMAGE=.*?(bookworm|trixie|debian\d+)", (DEPLOY / "docker/Dockerfile").read_text(), re.M)
     if {base.replace("debian13", "trixie") for base in bases} != {"trixie"}:
         yield f"deploy/docker/Dockerfile: the bases are of different releases of Debian, or of one before 13: {bases}"
 

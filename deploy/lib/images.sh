@@ -6,7 +6,7 @@
 # debootstrap, and the output says so.
 
 IMAGES=$TOOLS/images
-BASE=$(sed -n 's/^FROM \(\S*\) AS process$/\1/p' "$ROOT/deploy/docker/Dockerfile")
+BASE=$(sed -n 's/^ARG RUNTIME_IMAGE=//p' "$ROOT/deploy/docker/Dockerfile")
 IMAGE_NAMES=(gateway image-worker video-worker webhook-dispatcher)
 
 in_store() {
@@ -53,7 +53,7 @@ build_images() {
     printf 'The console is not built here.\n' >"$context/console/licenses.txt"
     for name in "${IMAGE_NAMES[@]}"; do objcopy --strip-debug "$BIN/canvas-$name" "$context/build/out/bin/canvas-$name"; done
     {
-        printf 'ARG VERSION=check\nARG REVISION=check\n'
+        printf 'ARG RUNTIME_IMAGE=%s\nARG VERSION=check\nARG REVISION=check\n' "$BASE"
         printf 'FROM scratch AS console\nCOPY console /src/gateway/console/dist\nFROM scratch AS build\nCOPY build /\n'
         sed -n '/^FROM \S* AS process$/,$p' "$ROOT/deploy/docker/Dockerfile"
     } >"$context/Dockerfile"
