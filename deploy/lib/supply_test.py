@@ -1,0 +1,36 @@
+"""Tests that supply.py detects faults: `supply_test.py ROOT` changes the Dockerfile or the release workflow in one place at a time and
+expects a fault that names the place."""
+
+import sys
+
+import supply
+
+# A text of one of the two files, what takes its place, and a part of the fault that must be reported.
+BREAKS = [
+    ("FROM ${RUST_IMAGE} AS build", "FROM rust:1.95 AS build", "FROM rust:1.95 is neither"),
+    ("ARG RUNTIME_IMAGE=", "ARG RUNTIME=", "FROM ${RUNTIME_IMAGE} is neither"),
+    ("ARG NODE_IMAGE=docker.io/library/node:24-trixie-slim", "ARG NODE_IMAGE=node", "FROM ${NODE_IMAGE} is neither"),
+    ("COPY --from=build /out/NOTICES", "COPY --from=busybox:1 /out/NOTICES", "from=busybox:1 is not a stage"),
+    ("cargo auditable build", "cargo build", "does not build by cargo auditable"),
+    ("cargo-auditable --version 0.7.7", "cargo-auditable", "in a fixed version"),
+    (".dep-v0", ".text", "list of their packages"),
+    ("sbom: true", "sbom: false", "no SBOM"),
+    ("provenance: mode=max", "provenance: false", "no full provenance"),
+    ("            ${{ needs.bases.outputs.arguments }}\n", "", "one job resolved to digests"),
+    ("deploy/lib/base-images.sh >base-images.txt", "touch base-images.txt", "one job resolved to digests"),
+    ('exit-code: "1"', 'exit-code: "0"', "does not stop the release"),
+    ('cosign sign --yes "$IMAGE"', "echo", "not signed by digest"),
+    ("mv parts/base-images.txt release", "echo", "no base-images.txt"),
+    ("process: [gateway, ", "process: [", "four processes"),
+]
+
+files = supply.read(sys.argv[1])
+missed = 0
+for before, after, expected in BREAKS:
+    assert sum(text.count(before) for text in files) == 1, f"{before!r} is not in one place"
+    said = list(supply.faults(*(text.replace(before, after) for text in files)))
+    if not any(expected in fault for fault in said):
+        print(f"{before!r} -> {after!r}: expected {expected!r}, reported {said}")
+        missed += 1
+print(f"{len(BREAKS) - missed} of {len(BREAKS)} faults are reported as expected")
+sys.exit(bool(missed))
