@@ -1,10 +1,6 @@
-/** Finds nodes by place: a grid of cells over the plane. */
+/** Finds nodes by place. */
 import { isSection, type Node } from "../sync/graph.ts";
 import type { Box, Point } from "../view.ts";
-
-const CELL = 800;
-/** A node that covers more cells than this is kept apart, and looked at in every search. */
-const MOST_CELLS = 256;
 
 export const boxOf = ({ position: { x, y }, width, height }: Node): Box => ({ x, y, width, height });
 export const middleOf = ({ x, y, width, height }: Box): Point => ({ x: x + width / 2, y: y + height / 2 });
@@ -17,8 +13,6 @@ export const encloses = (outer: Box, inner: Box): boolean =>
   outer.y <= inner.y &&
   inner.x + inner.width <= outer.x + outer.width &&
   inner.y + inner.height <= outer.y + outer.height;
-
-const holds = (box: Box, { x, y }: Point): boolean => x >= box.x && y >= box.y && x <= box.x + box.width && y <= box.y + box.height;
 
 /** The smallest box around all of them. */
 export function around(boxes: Iterable<Box>): Box | undefined {
@@ -44,11 +38,13 @@ export function boundsOf(nodes: Iterable<Node>): Box | undefined {
   return left > right ? undefined : { x: left, y: top, width: right - left, height: bottom - top };
 }
 
+/**
+ * The nodes of a graph by place. Each search looks at all of them: of 20000, the most that a canvas has, that takes a tenth of a
+ * millisecond, while an index would take some ten to make again with every change.
+ */
 export class SpatialIndex {
-  /** All nodes from the lowest to the topmost. */
+  /** From the lowest to the topmost. */
   #all: Node[];
-  /** Made when something smaller than the whole is first asked for: the first frame of a large canvas shows all of it. */
-  #grid: Grid | undefined;
 
   constructor(nodes: Iterable<Node>) {
     this.#all = [...nodes].toSorted((a, b) => (a.metadata.zIndex ?? 0) - (b.metadata.zIndex ?? 0));
@@ -56,58 +52,18 @@ export class SpatialIndex {
 
   /** The nodes that touch `box`, from the lowest to the topmost: by z-index, then in the order of creation. */
   in(box: Box): Node[] {
-    const cells = cellsOf(box);
-    if (cells === undefined) {
-      const [right, bottom] = [box.x + box.width, box.y + box.height];
-      return this.#all.filter(({ position: { x, y }, width, height }) => x <= right && box.x <= x + width && y <= bottom && box.y <= y + height);
-    }
-    const { byCell, large, rank } = (this.#grid ??= gridOf(this.#all));
-    const found = new Set<Node>();
-    for (const cell of cells) for (const node of byCell.get(cell) ?? []) if (touches(boxOf(node), box)) found.add(node);
-    for (const node of large) if (touches(boxOf(node), box)) found.add(node);
-    return [...found].toSorted((a, b) => (rank.get(a) ?? 0) - (rank.get(b) ?? 0));
+    const [right, bottom] = [box.x + box.width, box.y + box.height];
+    return this.#all.filter(({ position: { x, y }, width, height }) => x <= right && box.x <= x + width && y <= bottom && box.y <= y + height);
   }
 
   /** What a person sees at `point`: the topmost node, or else a Section. */
   at(point: Point): Node | undefined {
-    const there = this.in({ ...point, width: 0, height: 0 }).filter((node) => holds(boxOf(node), point));
+    const there = this.in({ ...point, width: 0, height: 0 });
     return there.findLast((node) => !isSection(node)) ?? there.findLast(isSection);
   }
 
   /** The Section in which `point` is. */
   sectionAt(point: Point): Node | undefined {
-    return this.in({ ...point, width: 0, height: 0 }).findLast((node) => isSection(node) && holds(boxOf(node), point));
+    return this.in({ ...point, width: 0, height: 0 }).findLast(isSection);
   }
-}
-
-interface Grid {
-  byCell: Map<string, Node[]>;
-  /** Nodes that cover too many cells. */
-  large: Node[];
-  /** The place of each node among all. */
-  rank: Map<Node, number>;
-}
-
-function gridOf(all: Node[]): Grid {
-  const grid: Grid = { byCell: new Map(), large: [], rank: new Map() };
-  for (const node of all) {
-    grid.rank.set(node, grid.rank.size);
-    const cells = cellsOf(boxOf(node));
-    if (cells === undefined) grid.large.push(node);
-    for (const cell of cells ?? []) {
-      const there = grid.byCell.get(cell);
-      if (there) there.push(node);
-      else grid.byCell.set(cell, [node]);
-    }
-  }
-  return grid;
-}
-
-function cellsOf({ x, y, width, height }: Box): string[] | undefined {
-  const [left, right] = [Math.floor(x / CELL), Math.floor((x + width) / CELL)];
-  const [top, bottom] = [Math.floor(y / CELL), Math.floor((y + height) / CELL)];
-  if ((right - left + 1) * (bottom - top + 1) > MOST_CELLS) return undefined;
-  const cells: string[] = [];
-  for (let column = left; column <= right; column += 1) for (let row = top; row <= bottom; row += 1) cells.push(`${column},${row}`);
-  return cells;
 }
