@@ -67,8 +67,8 @@ export const Overview = memo(function Overview({ camera, scene }: { camera: Came
     if (!element || (nodes.length === 0 && isEmpty.current)) return;
     isEmpty.current = nodes.length === 0;
     const context = prepared(element, camera.screen);
-    // The lines of a board come a frame after its nodes.
-    if (context) drawOverview(context, scene, nodes, camera.view, camera.seen, lookOf(element), !isFirst.current, redraw);
+    // The lines and pictures of a board come a frame after its nodes.
+    if (context) drawOverview(context, scene, nodes, camera.view, camera.seen, lookOf(element), isFirst.current, redraw);
     if (isFirst.current) redraw();
     isFirst.current = false;
   });

@@ -70,7 +70,7 @@ export interface Scene {
 /** The nodes in view that are drawn. */
 export const drawnIn = ({ index, rendered }: Scene, seen: Box): Node[] => index.in(seen).filter(({ id }) => !rendered.has(id));
 
-/** Draws `nodes` and, with `hasLines`, the lines of what is not rendered. `changed` is called when a picture has arrived. */
+/** Draws `nodes` and, unless only a sketch is wanted, their pictures and the lines of what is not rendered. `changed` is called when a picture has arrived. */
 export function drawOverview(
   context: CanvasRenderingContext2D,
   { graph, rendered, selection, drag }: Scene,
@@ -78,7 +78,7 @@ export function drawOverview(
   view: { x: number; y: number; zoom: number },
   seen: Box,
   look: Look,
-  hasLines: boolean,
+  isSketch: boolean,
   changed: () => void,
 ): void {
   if (nodes.length === 0) return;
@@ -100,7 +100,7 @@ export function drawOverview(
   context.lineWidth = 1 / zoom;
   context.beginPath();
   const [right, bottom] = [seen.x + seen.width, seen.y + seen.height];
-  for (const { from, to } of hasLines ? allLinks(graph) : []) {
+  for (const { from, to } of isSketch ? [] : allLinks(graph)) {
     if (rendered.has(from.id) && rendered.has(to.id)) continue;
     const startX = xOf(from) + from.width;
     const startY = yOf(from) + from.height / 2;
@@ -116,7 +116,7 @@ export function drawOverview(
     if (isSection(node)) continue;
     const { width, height } = node;
     const [x, y] = [xOf(node), yOf(node)];
-    const picture = zoom >= PICTURE_SCALE && node.asset !== undefined ? bitmapOf(node.asset, changed) : undefined;
+    const picture = !isSketch && zoom >= PICTURE_SCALE && node.asset !== undefined ? bitmapOf(node.asset, changed) : undefined;
     context.fillStyle = fillOf(node, look);
     context.fillRect(x, y, width, height);
     if (picture) {

@@ -70,6 +70,16 @@ function useGradually(nodes: BoardNode[]): ReadonlySet<string> {
   return rendered;
 }
 
+/** Whether the first frame is on the screen. What it does not need comes after it. */
+function useIsDrawn(): boolean {
+  const [isDrawn, setIsDrawn] = useState(false);
+  useEffect(() => {
+    let request = requestAnimationFrame(() => (request = requestAnimationFrame(() => setIsDrawn(true))));
+    return () => cancelAnimationFrame(request);
+  }, []);
+  return isDrawn;
+}
+
 function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement }) {
   const { setViewport } = useReactFlow();
   const [camera] = useState(() => new Camera(canvas, board, frame));
@@ -80,10 +90,13 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
   const index = useMemo(() => new SpatialIndex(graph.nodes.values()), [graph.nodes]);
   const inView = useMemo(() => (seen.isFar ? [] : index.in(seen.box)), [index, seen]);
   const isOverview = seen.isFar || inView.length > MOST_RENDERED;
+  const isDrawn = useIsDrawn();
+  // In the first frame, many are drawn.
+  const areDrawn = isOverview || (!isDrawn && inView.length > MOST_NEW);
   const [focused, setFocused] = useState<string>();
   const wanted = useMemo(
-    () => (isOverview ? elements.nodes(graph, [], { ...ui, drag: undefined }, undefined) : elements.nodes(graph, inView, ui, focused)),
-    [elements, graph, inView, isOverview, ui, focused],
+    () => (areDrawn ? elements.nodes(graph, [], { ...ui, drag: undefined }, undefined) : elements.nodes(graph, inView, ui, focused)),
+    [elements, graph, inView, areDrawn, ui, focused],
   );
   const rendered = useGradually(wanted);
   const nodes = useMemo(() => wanted.filter(({ id }) => rendered.has(id)), [wanted, rendered]);
@@ -258,7 +271,7 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
         onBlur={({ relatedTarget }) => relatedTarget && setFocused(undefined)}
         onKeyDown={typeOnEdge}
       />
-      <Minimap camera={camera} graph={graph} index={index} />
+      {isDrawn && <Minimap camera={camera} graph={graph} index={index} />}
       {marquee && <div className={styles.marquee} style={camera.toBoard(marquee)} />}
     </DetailContext>
   );

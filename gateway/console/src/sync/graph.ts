@@ -54,15 +54,22 @@ function byId<Item extends { id: string }>(items: Item[]): Map<string, Item> {
   return map;
 }
 
-export function graphOf(canvas: { title: string; nodes: Node[]; connections: Connection[] }): Graph {
-  return { title: canvas.title, nodes: byId(canvas.nodes), connections: byId(canvas.connections) };
+/** The connections are put into a map when they are first asked for, which is after the first frame of a board. */
+export function graphOf({ title, nodes, connections }: { title: string; nodes: Node[]; connections: Connection[] }): Graph {
+  let byConnection: Map<string, Connection> | undefined;
+  return {
+    title,
+    nodes: byId(nodes),
+    get connections() {
+      return (byConnection ??= byId(connections));
+    },
+  };
 }
 
-/** A graph that is changed in place. Its maps are copied at the first change, and stay the same objects without one. */
+/** A graph that is changed in place. Its maps are copied at the first change, and without one it stays the same graph. */
 export class Draft {
   title: string;
-  #nodes: ReadonlyMap<string, Node>;
-  #connections: ReadonlyMap<string, Connection>;
+  #graph: Graph;
   #ownNodes: Map<string, Node> | undefined;
   #ownConnections: Map<string, Connection> | undefined;
   /** The connections of each node, made when they are first asked for. */
@@ -70,16 +77,25 @@ export class Draft {
 
   constructor(graph: Graph) {
     this.title = graph.title;
-    this.#nodes = graph.nodes;
-    this.#connections = graph.connections;
+    this.#graph = graph;
+  }
+
+  get #nodes(): ReadonlyMap<string, Node> {
+    return this.#ownNodes ?? this.#graph.nodes;
+  }
+
+  get #connections(): ReadonlyMap<string, Connection> {
+    return this.#ownConnections ?? this.#graph.connections;
   }
 
   get graph(): Graph {
-    const graph = { title: this.title, nodes: this.#nodes, connections: this.#connections };
+    if (this.#ownNodes || this.#ownConnections || this.title !== this.#graph.title) {
+      this.#graph = { title: this.title, nodes: this.#nodes, connections: this.#connections };
+    }
     // What was handed out does not change any more.
     this.#ownNodes = undefined;
     this.#ownConnections = undefined;
-    return graph;
+    return this.#graph;
   }
 
   node(id: string): Node | undefined {
@@ -91,12 +107,12 @@ export class Draft {
   }
 
   putNode(node: Node): void {
-    this.#nodes = this.#ownNodes ??= new Map(this.#nodes);
+    this.#ownNodes ??= new Map(this.#nodes);
     this.#ownNodes.set(node.id, node);
   }
 
   putConnection(connection: Connection): void {
-    this.#connections = this.#ownConnections ??= new Map(this.#connections);
+    this.#ownConnections ??= new Map(this.#connections);
     this.#ownConnections.set(connection.id, connection);
     this.#index(connection);
   }
@@ -104,7 +120,7 @@ export class Draft {
   dropConnection(id: string): void {
     const connection = this.#connections.get(id);
     if (!connection) return;
-    this.#connections = this.#ownConnections ??= new Map(this.#connections);
+    this.#ownConnections ??= new Map(this.#connections);
     this.#ownConnections.delete(id);
     for (const end of [connection.fromNodeId, connection.toNodeId]) this.#touching?.get(end)?.delete(id);
   }
@@ -113,7 +129,7 @@ export class Draft {
   dropNode(id: string): void {
     for (const connection of this.connectionsOf(id)) this.dropConnection(connection.id);
     for (const member of this.membersOf(id)) this.putNode(withFields(member, { "metadata.sectionId": null }));
-    this.#nodes = this.#ownNodes ??= new Map(this.#nodes);
+    this.#ownNodes ??= new Map(this.#nodes);
     this.#ownNodes.delete(id);
   }
 
