@@ -1,11 +1,23 @@
 import react from "@vitejs/plugin-react";
-import { defineConfig } from "vite";
+import { defineConfig, type Plugin } from "vite";
 
 /** The gateway that `npm run dev` forwards to. Its CANVAS_PUBLIC_URL has to be the address of the development server. */
 const gateway = process.env.CANVAS_BASE_URL ?? "http://127.0.0.1:8080";
 
+/** Puts the script `early` into the page. It waits for nothing, and so runs before the application has been fetched and compiled. */
+const early: Plugin = {
+  name: "early",
+  transformIndexHtml: {
+    order: "post",
+    handler(_, { bundle = {} }) {
+      const chunk = Object.values(bundle).find(({ name }) => name === "early");
+      return chunk && [{ tag: "script", attrs: { type: "module", async: true, crossorigin: true, src: `/${chunk.fileName}` }, injectTo: "head" }];
+    },
+  },
+};
+
 export default defineConfig({
-  plugins: [react()],
+  plugins: [react(), early],
   build: {
     target: "es2024",
     assetsDir: "static",
@@ -14,6 +26,11 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
     license: { fileName: "licenses.txt" },
+    rolldownOptions: {
+      input: { index: "index.html", early: "src/early.ts" },
+      // Few files: each takes the browser a millisecond before the page is there. What only some screens have in common is one of them.
+      output: { codeSplitting: { groups: [{ name: "early", test: /(ahead|early)\.ts$/ }, { name: "app", tags: ["$initial"] }, { name: "shared", minShareCount: 2 }] } },
+    },
   },
   worker: { format: "es" },
   server: { proxy: { "/console": gateway, "/docs": gateway } },

@@ -1,7 +1,7 @@
 /** What a page asks for before it knows who is signed in. */
 import assert from "node:assert/strict";
 
-import { node, openBoard, path, text } from "./board.ts";
+import { node, openBoard, path, ROOT, text } from "./board.ts";
 import { NOBODY, scene } from "./browser.ts";
 import { admin, makeBoard, stranger } from "./service.ts";
 import { isLive, signIn } from "./steps.ts";
@@ -22,6 +22,9 @@ scene("a canvas is read once, before the session, and nothing is kept for who si
   assert.equal(reads(), 1);
   assert(asked.indexOf(path(canvas, "")) < asked.indexOf("/console/session"), "it does not wait for the session");
 
+  // What is under way when the session ends is refused.
+  for (const part of ["", "/review"]) expect(`401 GET ${path(canvas, part)}`);
+  for (const one of ["canvases", "auth/status", "runs", "events"]) expect(`401 GET ${ROOT}/${one}`);
   // Signed out, a page asks for nothing; and what another person may not see is not there.
   await page.getByRole("button", { name: /^Account of/ }).click();
   await page.getByRole("button", { name: "Sign out", exact: true }).click();
@@ -35,8 +38,6 @@ scene("a canvas is read once, before the session, and nothing is kept for who si
   // A session that has ended leads to the sign-in page, and the answer that it got is forgotten.
   await page.goto("/");
   await admin("session", "revoke", "--account", ben.uid);
-  for (const part of ["", "/review"]) expect(`401 GET ${path(canvas, part)}`);
-  expect("401 GET /console/api/canvas-agent/v1/canvases", "401 GET /console/api/canvas-agent/v1/auth/status", "401 GET /console/api/canvas-agent/v1/runs", "401 GET /console/api/canvas-agent/v1/events");
   await page.goto(url);
   const { token } = await admin<{ token: string }>("token", "create", "--account", ana.uid, "--label", "again", "--scopes", "all");
   await page.getByLabel("Sign-in link or token").fill(token);

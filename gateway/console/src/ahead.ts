@@ -1,36 +1,57 @@
 /**
- * Begins to read the canvas of the address before it is known who is signed in, and before the application has started. It is only done
- * in a browser in which somebody was signed in at last; that is a hint, and no credential.
+ * Asks for what the page of this address needs before the application has been fetched and started: the canvas, and who is signed in. It is
+ * only done in a browser in which somebody was signed in at last; that is a hint, and no credential.
  */
-import { transportOf } from "./api.ts";
-import type { Canvas } from "./sync/types.ts";
-
 const HINT = "canvas.signed-in";
+/** After this long without an answer, a request counts as lost, in milliseconds. */
+const PATIENCE = 30_000;
 
-let ahead: { canvas: string; answer: Promise<Canvas> } | undefined;
+const answers = new Map<string, Promise<Response>>();
+
+/**
+ * Fetches something large, whose text is read at once. It goes through a blob, which the browser fills outside of this thread: that takes
+ * less time than to read the response, and the page is drawn meanwhile.
+ */
+export async function fetchLarge(request: Request | string, init?: RequestInit): Promise<Response> {
+  const response = await fetch(request, init);
+  if (!response.ok) return response;
+  const text = response.blob().then((blob) => blob.text());
+  text.catch(() => {});
+  return Object.assign(response, { text: () => text, json: async () => JSON.parse(await text) as unknown });
+}
+
+function ask(path: string, get: typeof fetchLarge = fetch): void {
+  const answer = get(path, { signal: AbortSignal.timeout(PATIENCE) });
+  answers.set(path, answer);
+  // It is asked for again.
+  answer.catch(() => answers.delete(path));
+}
+
+/** Whether the page will probably show a board. */
+export let isBoardLikely = false;
+
+export function readAhead(page: string): void {
+  if (localStorage.getItem(HINT) === null) return;
+  const [, owner, id] = /^\/c\/([\w-]+)\/([\w-]+)$/.exec(page) ?? [];
+  isBoardLikely = owner !== undefined;
+  if (isBoardLikely) ask(`/console/api/canvas-agent/v1/canvases/${encodeURIComponent(`canvas:${owner}:${id}`)}`, fetchLarge);
+  ask("/console/session");
+}
 
 export function remember(isSignedIn: boolean): void {
   if (isSignedIn) localStorage.setItem(HINT, "yes");
   else localStorage.removeItem(HINT);
 }
 
-/** Forgets the answer: it was for who was signed in before. */
+/** Forgets the answers: they were for who was signed in before. */
 export function forget(): void {
-  ahead = undefined;
+  answers.clear();
 }
 
-export function readAhead(path: string): void {
-  const [, owner, id] = /^\/c\/([\w-]+)\/([\w-]+)$/.exec(path) ?? [];
-  if (owner === undefined || id === undefined || localStorage.getItem(HINT) === null) return;
-  const canvas = `canvas:${owner}:${id}`;
-  ahead = { canvas, answer: transportOf(canvas).read() };
-  ahead.answer.catch(forget);
-  void import("./board/editor.tsx");
-}
-
-/** The answer that was asked for, once. */
-export function takeAhead(canvas: string): Promise<Canvas> | undefined {
-  const answer = ahead?.canvas === canvas ? ahead.answer : undefined;
-  forget();
+/** The answer to a request that was made ahead, once. */
+export function takeAhead({ method, url }: Request): Promise<Response> | undefined {
+  const path = new URL(url).pathname;
+  const answer = method === "GET" ? answers.get(path) : undefined;
+  if (answer) answers.delete(path);
   return answer;
 }

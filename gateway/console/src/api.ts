@@ -3,6 +3,7 @@
  * credential is ever in the hands of JavaScript.
  */
 import createClient from "openapi-fetch";
+import { fetchLarge, takeAhead } from "./ahead.ts";
 import type { components, paths } from "./contract.ts";
 import { Problem, problemOf } from "./errors.ts";
 import type { Transport } from "./sync/types.ts";
@@ -42,11 +43,11 @@ const ROOT = "/console";
 export const CONTRACT = `${ROOT}/api/canvas-agent/v1`;
 
 /** Sends a request and turns every failure into a `Problem`. */
-export async function send(request: Request): Promise<Response> {
+export async function send(request: Request, get: typeof fetchLarge = fetch): Promise<Response> {
   if (request.method !== "GET") request.headers.set("X-Canvas-Console", "1");
   let response: Response;
   try {
-    response = await fetch(request);
+    response = await (takeAhead(request) ?? get(request));
   } catch (error) {
     const isTimeout = request.signal.reason instanceof DOMException && request.signal.reason.name === "TimeoutError";
     if (request.signal.aborted && !isTimeout) throw error;
@@ -57,7 +58,7 @@ export async function send(request: Request): Promise<Response> {
 }
 
 /** Typed calls of the contract. Each resolves to a success or throws a `Problem`. */
-export const contract = createClient<paths>({ baseUrl: ROOT, fetch: send });
+export const contract = createClient<paths>({ baseUrl: ROOT, fetch: (request) => send(request) });
 
 export async function answer<T>(call: Promise<{ data?: T }>): Promise<T> {
   const { data } = await call;
@@ -188,8 +189,10 @@ export const patience = () => AbortSignal.timeout(PATIENCE);
 export function transportOf(canvasId: string): Transport {
   const path = { canvasId };
   return {
-    read: async () =>
-      (await answer(contract.GET("/api/canvas-agent/v1/canvases/{canvasId}", { params: { path }, signal: patience() }))).canvas,
+    read: async () => {
+      const init = { params: { path }, signal: patience(), fetch: (request: Request) => send(request, fetchLarge) };
+      return (await answer(contract.GET("/api/canvas-agent/v1/canvases/{canvasId}", init))).canvas;
+    },
     changes: (since) =>
       answer(
         contract.GET("/api/canvas-agent/v1/canvases/{canvasId}/changes", {

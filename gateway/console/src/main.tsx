@@ -1,9 +1,11 @@
 import { MutationCache, QueryCache, QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
-import { readAhead, remember } from "./ahead.ts";
+import "./early.ts";
+import { isBoardLikely, remember } from "./ahead.ts";
 import { App } from "./app.tsx";
 import { Problem } from "./errors.ts";
+import { loadEditor } from "./screens/canvas.tsx";
 import "./ui/base.css";
 import { applyTheme } from "./ui/theme.ts";
 
@@ -30,7 +32,10 @@ const queries = new QueryClient({
 });
 
 applyTheme();
-readAhead(location.pathname);
+if (isBoardLikely) {
+  void loadEditor();
+  void import("./sync/storage.ts").then(({ prepare }) => prepare());
+}
 const root = document.getElementById("root");
 if (!root) throw new Error("index.html has no root");
 createRoot(root).render(

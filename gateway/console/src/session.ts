@@ -46,6 +46,8 @@ export function useSigningIn(): SigningIn {
 
   async function leave(end: () => Promise<void>, to = "/signin") {
     const chosen = theme();
+    // A page that is opened meanwhile asks for nothing.
+    remember(false);
     await end();
     // Signing out deletes what the browser stored for this origin.
     setTheme(chosen);

@@ -1,6 +1,5 @@
 /** The engines of this page: one for each canvas. An engine whose screen was left goes on until everything is sent. */
 import { useEffect } from "react";
-import { takeAhead } from "../ahead.ts";
 import { transportOf } from "../api.ts";
 import { Engine } from "../sync/engine.ts";
 import { browserStorage } from "../sync/storage.ts";
@@ -25,9 +24,9 @@ function wait(milliseconds: number, signal: AbortSignal): Promise<void> {
 
 const newId = () => crypto.randomUUID();
 
-/** Begins to read the canvas before it is asked for, if the page has not. Once something was sent, that answer is no longer the newest. */
-function readingAhead(transport: Transport, canvas: string): Transport {
-  let ahead: Promise<Canvas> | undefined = takeAhead(canvas) ?? transport.read();
+/** Begins to read the canvas before it is asked for. Once something was sent, that answer is no longer the newest. */
+function readingAhead(transport: Transport): Transport {
+  let ahead: Promise<Canvas> | undefined = transport.read();
   ahead.catch(() => {});
   const taken = () => {
     const answer = ahead;
@@ -48,7 +47,7 @@ function entryOf(account: string, canvas: string, canChange: boolean): Entry {
   const key = `${account} ${canvas}`;
   const known = entries.get(key);
   if (known) return known;
-  const engine = new Engine({ transport: readingAhead(transportOf(canvas), canvas), storage: browserStorage(account, canvas), newId, wait, canChange });
+  const engine = new Engine({ transport: readingAhead(transportOf(canvas)), storage: browserStorage(account, canvas), newId, wait, canChange });
   const entry = { engine, users: 0 };
   entries.set(key, entry);
   engine.subscribe(() => closeIfDone(key, entry));

@@ -30,7 +30,10 @@ const drawingOf = (handle: string) => ({
   refetchInterval: ({ state }: { state: { data: Drawing | undefined } }) => (state.data?.isComplete === false ? 2000 : false),
 });
 
-const editor = () => import("../board/editor.tsx");
+type EditorModule = typeof import("../board/editor.tsx");
+
+let editor: EditorModule | undefined;
+export const loadEditor = async (): Promise<EditorModule> => (editor ??= await import("../board/editor.tsx"));
 
 /** Loads the board and its content at once, although it may be the review that tells whether the person may change the canvas. */
 function useHeadStart(handle: string, canChange: boolean): void {
@@ -41,7 +44,7 @@ function useHeadStart(handle: string, canChange: boolean): void {
     if (!isLikely) return;
     let isLeft = false;
     let release = () => {};
-    void editor();
+    void loadEditor();
     void import("../board/engines.ts").then(({ hold }) => {
       if (!isLeft) release = hold(account.id, handle, isKnown());
     });
@@ -100,10 +103,10 @@ interface OpenedProps {
   live: Live;
 }
 
-type EditorProps = ComponentProps<Awaited<ReturnType<typeof editor>>["Editor"]>;
+type EditorProps = ComponentProps<EditorModule["Editor"]>;
 
 function OnBoard({ reload, ...props }: Omit<EditorProps, "signedOut">) {
-  const loaded = useLoaded(editor);
+  const loaded = useLoaded(loadEditor, editor);
   const queries = useQueryClient();
   const { lost } = props.live;
   const reread = useEffectEvent(reload);

@@ -54,20 +54,34 @@ function hold(tab: string): Promise<boolean> {
   });
 }
 
+const allKeys = async () => (await outcome((await records("readonly")).getAllKeys())) as string[][];
+
+let keysAhead: Promise<string[][]> | undefined;
+/** How long the answer that was asked for ahead is new enough, in milliseconds. */
+const NEW_ENOUGH = 5000;
+
+/** Asks what the storage has before it is known who is signed in: the first canvas waits for it. */
+export function prepare(): void {
+  void tabId();
+  keysAhead = allKeys();
+  keysAhead.catch(() => undefined);
+  setTimeout(() => (keysAhead = undefined), NEW_ENOUGH);
+}
+
 export function browserStorage(account: string, canvas: string): Storage {
   const keyOf = (tab: string) => [account, canvas, tab];
   return {
     async load() {
       const tab = await tabId();
-      const all = IDBKeyRange.bound([account, canvas], [account, canvas, []]);
-      const keys = (await outcome((await records("readonly")).getAllKeys(all))) as string[][];
-      const tabs = keys.flatMap((key) => key[2] ?? []).filter((other) => other !== tab);
-      for (const other of tabs) {
+      const keys = await (keysAhead ?? allKeys());
+      keysAhead = undefined;
+      const tabs = keys.filter(([by, of]) => by === account && of === canvas).map(([, , tab = ""]) => tab);
+      for (const other of tabs.filter((one) => one !== tab)) {
         await navigator.locks.request(lockOf(other), { ifAvailable: true }, async (lock) => {
           if (lock) await takeOver(keyOf(other), keyOf(tab));
         });
       }
-      return (await read(keyOf(tab))) ?? { batches: [], aliases: {}, conflicts: [] };
+      return (tabs.length > 0 && (await read(keyOf(tab)))) || { batches: [], aliases: {}, conflicts: [] };
     },
     async save(kept) {
       const tab = await tabId();

@@ -10,18 +10,18 @@ export function useTitle(title: string): void {
 
 /**
  * What `load` resolves to, or undefined until then. What is shown with it appears in the next frame, while React keeps the fallback of a
- * `lazy` component for 300 ms.
+ * `lazy` component for 300 ms. `known`: the result, if it is there already.
  */
-export function useLoaded<T>(load: () => Promise<T>): T | undefined {
-  const [result, setResult] = useState<{ value: T } | { error: unknown }>();
+export function useLoaded<T>(load: () => Promise<T>, known?: T): T | undefined {
+  const [result, setResult] = useState<{ value: T | undefined } | { error: unknown }>({ value: known });
   useEffect(() => {
     load().then(
-      (value) => setResult({ value }),
+      (value) => setResult((before) => ("value" in before && before.value === value ? before : { value })),
       (error: unknown) => setResult({ error }),
     );
   }, [load]);
-  if (result && "error" in result) throw result.error;
-  return result?.value;
+  if ("error" in result) throw result.error;
+  return result.value;
 }
 
 /** A URL of `blob` while the component is shown. */
