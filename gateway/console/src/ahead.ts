@@ -9,15 +9,15 @@ const PATIENCE = 30_000;
 const answers = new Map<string, Promise<Response>>();
 
 /**
- * Fetches something large, whose text is read at once. It goes through a blob, which the browser fills outside of this thread: that takes
- * less time than to read the response, and the page is drawn meanwhile.
+ * Fetches something large, and parses it as soon as it is there. It goes through a blob, which the browser fills outside of this thread:
+ * that takes less time than to read the response, and the page is drawn meanwhile.
  */
 export async function fetchLarge(request: Request | string, init?: RequestInit): Promise<Response> {
   const response = await fetch(request, init);
   if (!response.ok) return response;
-  const text = response.blob().then((blob) => blob.text());
-  text.catch(() => {});
-  return Object.assign(response, { text: () => text, json: async () => JSON.parse(await text) as unknown });
+  const value = response.blob().then(async (blob) => JSON.parse(await blob.text()) as unknown);
+  value.catch(() => {});
+  return Object.assign(response, { json: () => value });
 }
 
 function ask(path: string, get: typeof fetchLarge = fetch): void {

@@ -190,8 +190,8 @@ export function transportOf(canvasId: string): Transport {
   const path = { canvasId };
   return {
     read: async () => {
-      const init = { params: { path }, signal: patience(), fetch: (request: Request) => send(request, fetchLarge) };
-      return (await answer(contract.GET("/api/canvas-agent/v1/canvases/{canvasId}", init))).canvas;
+      const request = new Request(`${CONTRACT}/canvases/${encodeURIComponent(canvasId)}`, { signal: patience() });
+      return ((await (await send(request, fetchLarge)).json()) as { canvas: components["schemas"]["Canvas"] }).canvas;
     },
     changes: (since) =>
       answer(

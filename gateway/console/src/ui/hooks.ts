@@ -37,6 +37,16 @@ export function useObjectUrl(blob: Blob | undefined): string | undefined {
   return url;
 }
 
+/** Whether the component has been shown for so long, in milliseconds: what can wait leaves the processor to what the page is for. */
+export function useIsLater(rest: number): boolean {
+  const [isLater, setIsLater] = useState(false);
+  useEffect(() => {
+    const timer = setTimeout(() => setIsLater(true), rest);
+    return () => clearTimeout(timer);
+  }, [rest]);
+  return isLater;
+}
+
 /** Draws the component again every half minute, for relative times. */
 export function useClock(): void {
   const [, tick] = useReducer((ticks: number) => ticks + 1, 0);

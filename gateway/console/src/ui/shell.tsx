@@ -5,6 +5,7 @@ import { Link, useLocation } from "wouter";
 import { api } from "../api.ts";
 import { day, number } from "../format.ts";
 import { useSession, useSigningIn } from "../session.ts";
+import { useIsLater } from "./hooks.ts";
 import { keyNames } from "./keys.ts";
 import { Avatar, Button, Icon, intoView, Mark, Notice } from "./parts.tsx";
 import { Places, SCREENS, usePlaces } from "./places.tsx";
@@ -67,8 +68,9 @@ function Screens() {
   );
 }
 
-/** How often the balance is read while a page is looked at, in milliseconds. */
+/** How often the balance is read while a page is looked at, and how long after the page is there it is first read, in milliseconds. */
 const BALANCE_PACE = 30_000;
+const BALANCE_REST = 200;
 
 /** The credits that are left, for a session that can spend them. */
 function Credit() {
@@ -76,7 +78,7 @@ function Credit() {
   const { data } = useQuery({
     queryKey: ["balance"],
     queryFn: ({ signal }) => api.balance(signal),
-    enabled: session.scopes.some((scope) => scope === "image:generate" || scope === "video:generate"),
+    enabled: useIsLater(BALANCE_REST) && session.scopes.some((scope) => scope === "image:generate" || scope === "video:generate"),
     refetchInterval: BALANCE_PACE,
   });
   if (data === undefined) return null;
