@@ -213,7 +213,7 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
 
   return (
     <DetailContext value={seen.detail}>
-      <Dots camera={camera} />
+      {isDrawn && <Dots camera={camera} />}
       <Overview camera={camera} scene={scene} />
       <ReactFlow<BoardNode, BoardEdge>
         nodes={nodes}
