@@ -128,9 +128,9 @@ class Watch {
 }
 
 async function isAccessible(page: Page): Promise<void> {
+  await page.evaluate(AXE);
   for (const colorScheme of ["dark", "light"] as const) {
     await page.emulateMedia({ colorScheme });
-    await page.evaluate(AXE);
     const found = await page.evaluate(async () => {
       const { axe } = globalThis as unknown as { axe: { run: () => Promise<{ violations: Violation[] }> } };
       return (await axe.run()).violations;

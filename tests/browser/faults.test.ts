@@ -1,11 +1,14 @@
 /** The board when something fails: the network, Redis, a tab, the right to the canvas. */
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
+import { env } from "node:process";
+
+import type { Page } from "playwright-core";
 
 import { dragBy, middle, node, openBoard, path, ROOT, saved, text, titled, until } from "./board.ts";
 import { becomes, NOBODY, scene } from "./browser.ts";
 import { ownGateway, ownRedis } from "./processes.ts";
-import { admin, apply, BASE_URL, makeBoard, read, stranger } from "./service.ts";
+import { admin, apply, BASE_URL, makeBoard, read, stranger, TOKEN } from "./service.ts";
 import { isLive } from "./steps.ts";
 
 scene("after twenty seconds without a network, everything is sent once", async ({ page, expect }) => {
@@ -162,3 +165,111 @@ scene("changes to a canvas that is gone are saved as a file for the command line
   await page.getByRole("heading", { name: "There is nothing here for you" }).waitFor();
   await becomes(() => kept.count(), 0);
 });
+
+/** For how long two people and an agent write, in seconds. The gateway is killed and Redis restarted every 10 seconds. */
+const DURATION = Number(env["CANVAS_TOGETHER_SECONDS"] ?? 30);
+const pause = (milliseconds: number) => new Promise((resume) => setTimeout(resume, milliseconds));
+
+/** What a page has of a canvas, with the ids of the service, in the order of ids. React keeps the properties of components at their elements. */
+const graphIn = (page: Page): Promise<{ nodes: object[]; connections: object[] }> =>
+  page.locator("[data-tool]").evaluate((element) => {
+    interface Fiber {
+      return: Fiber | null;
+      memoizedProps: { graph?: Kept; board?: { engine: { real: (id: string) => string } } } | null;
+    }
+    type Item = Record<string, unknown> & { id: string; metadata?: { sectionId?: string } };
+    interface Kept {
+      nodes: Map<string, Item>;
+      connections: Map<string, Item>;
+    }
+    const key = Object.keys(element).find((name) => name.startsWith("__reactFiber$")) ?? "";
+    let fiber = (element as unknown as Record<string, Fiber | null>)[key] ?? null;
+    while (fiber && !(fiber.memoizedProps?.graph && fiber.memoizedProps.board)) fiber = fiber.return;
+    const { graph, board } = fiber?.memoizedProps ?? {};
+    if (!graph || !board) throw new Error("the page has no graph");
+    const real = (value: unknown) => board.engine.real(String(value));
+    const byId = (items: Item[]) => items.toSorted((a, b) => (a.id < b.id ? -1 : 1));
+    const nodes = [...graph.nodes.values()].map((node) => {
+      const home = node.metadata?.sectionId;
+      return { ...node, id: real(node.id), metadata: { ...node.metadata, ...(home !== undefined && { sectionId: real(home) }) } };
+    });
+    const connections = [...graph.connections.values()].map((one) => ({ ...one, id: real(one.id), fromNodeId: real(one["fromNodeId"]), toNodeId: real(one["toNodeId"]) }));
+    return { nodes: byId(nodes), connections: byId(connections) };
+  });
+
+scene("two people and an agent change one canvas under a killed gateway and a restarted Redis, and all have the same in the end", async ({ page, guest, expect, permit, afterwards }) => {
+  expect(NOBODY);
+  const { canvas, ids, url } = await makeBoard("Together", Array.from({ length: 12 }, (_, index) => text(`n${index}`, (index % 4) * 300, Math.floor(index / 4) * 180)));
+  // Without Redis, a request may be told to come later.
+  for (const status of [409, 503]) expect(`${status} POST ${path(canvas, "/operations")}`);
+  for (const part of ["/changes", "/review", ""]) expect(`503 GET ${path(canvas, part)}`);
+  expect(`503 GET ${ROOT}/events`, `503 GET ${ROOT}/auth/status`, "503 GET /console/session");
+  const other = await guest();
+  const friend = await stranger();
+  await admin("share", "--canvas", canvas.handle, "--with", friend.email, "--role", "editor");
+  const redis = await ownRedis();
+  afterwards(redis.kill);
+  const [fragile, steady] = [await ownGateway({ CANVAS_REDIS_URL: redis.url }), await ownGateway({ CANVAS_REDIS_URL: redis.url })];
+  for (const gateway of [fragile, steady]) {
+    afterwards(gateway.kill);
+    permit(gateway.url);
+  }
+  await openBoard(page, url.replace(BASE_URL, fragile.url));
+  await openBoard(other, url.replace(BASE_URL, steady.url), friend.token);
+  const end = Date.now() + DURATION * 1000;
+  let isOver = false;
+  let turns = 0;
+  let notes = 0;
+  const agent = (async () => {
+    for (; !isOver; turns += 1) {
+      const operations = [
+        { type: "node.move", nodeId: ids[`n${turns % 12}`], position: { x: (turns % 4) * 300 + turns, y: 700 + turns } },
+        { type: "node.create", clientId: "new", node: { type: "sticky", title: `agent ${turns}`, position: { x: 1400, y: turns * 20 }, width: 100, height: 100 } },
+        { type: "connection.create", fromNodeId: ids[`n${turns % 12}`], toNodeId: "new" },
+      ];
+      await apply(canvas, operations, TOKEN, steady.url);
+      await pause(100);
+    }
+    return true;
+  })();
+  const people = [page, other].map(async (one, index) => {
+    for (let turn = 0; turn < 12 || Date.now() < end; turn += 1) {
+      notes += 1;
+      await one.keyboard.press("Escape");
+      await one.mouse.move(300 + (turn % 12) * 20, 300 + index * 200);
+      await one.keyboard.press("n");
+      await one.keyboard.type(`person ${index} ${turn}`);
+      await one.keyboard.press("Escape");
+      await one.keyboard.press("Shift+ArrowDown");
+      if (turn % 4 === 3) await one.keyboard.press("Control+z");
+    }
+  });
+  const faults = (async () => {
+    await until(canvas, "the agent is at work", ({ nodes }) => nodes.length > 20);
+    do {
+      await fragile.kill();
+      await fragile.start();
+      await pause(2000);
+      await redis.kill();
+      await pause(2000);
+      await redis.start();
+      await pause(Math.min(6000, Math.max(end - Date.now(), 0)));
+    } while (Date.now() < end);
+  })();
+  await Promise.all([...people, faults]);
+  isOver = true;
+  await agent;
+  // What a person writes faster than it can be sent waits its turn.
+  for (const one of [page, other]) await one.locator('[data-save="saved"]').waitFor({ timeout: 15_000 + 2000 * DURATION });
+  const graph = await until(canvas, "everything is there", ({ nodes }) => nodes.filter(({ metadata }) => metadata.content?.startsWith("person")).length === notes);
+  const texts = graph.nodes.flatMap(({ metadata }) => metadata.content ?? []);
+  assert.equal(new Set(texts).size, texts.length, "nothing twice");
+  const titles = graph.nodes.flatMap(({ title }) => (title.startsWith("agent ") ? title : []));
+  assert.deepEqual(titles, Array.from({ length: turns }, (_, turn) => `agent ${turn}`), "everything of the agent, once");
+  assert.equal(graph.connections.length, turns);
+  const byId = <T extends { id: string }>(items: T[]) => items.toSorted((a, b) => (a.id < b.id ? -1 : 1));
+  for (const one of [page, other]) {
+    await one.locator(`[data-revision="${(await read(canvas)).revision}"]`).waitFor({ timeout: 60_000 });
+    assert.deepEqual(await graphIn(one), { nodes: byId(graph.nodes), connections: byId(graph.connections as { id: string }[]) });
+  }
+}, 150 + 3 * DURATION);
