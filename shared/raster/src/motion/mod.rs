@@ -15,10 +15,12 @@
 mod planes;
 
 use fast_image_resize as fir;
+use fir::pixels::U8x4;
 
 use crate::color::Color;
 use crate::geometry::Size;
 use crate::picture::{Channels, Picture};
+use crate::resize::run_resizer;
 use crate::wide::wide;
 
 pub use planes::Planes;
@@ -81,14 +83,8 @@ impl Camera {
             .resize_alg(fir::ResizeAlg::Convolution(fir::FilterType::CatmullRom))
             .crop(left, top, width, height)
             .use_alpha(false);
-        let Size { width, height } = frame.size();
-        let source = fir::images::ImageRef::new(still.width(), still.height(), still.pixels(), fir::PixelType::U8x4)
-            .expect("a picture's buffer fits its size");
-        let mut target = fir::images::Image::from_slice_u8(width, height, frame.pixels_mut(), fir::PixelType::U8x4)
-            .expect("a picture's buffer fits its size");
-        self.0
-            .resize(&source, &mut target, &options)
-            .expect("both have the same channels and the view is within the still");
+        let size = frame.size();
+        run_resizer::<U8x4>(&mut self.0, still, frame.pixels_mut(), size, &options);
     }
 }
 

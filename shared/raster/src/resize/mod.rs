@@ -15,6 +15,8 @@ mod plan;
 mod tests;
 
 use fast_image_resize as fir;
+use fir::images::{TypedImage, TypedImageRef};
+use fir::pixels::{U8x3, U8x4};
 
 use crate::color::Color;
 use crate::decode::Decoded;
@@ -116,21 +118,35 @@ fn resample(picture: &Picture, part: fir::CropBox, size: Size) -> Picture {
 }
 
 fn convolve(picture: &Picture, part: fir::CropBox, size: Size) -> Picture {
-    let kind = match picture.channels() {
-        Channels::Rgb => fir::PixelType::U8x3,
-        Channels::Rgba => fir::PixelType::U8x4,
-    };
     let options = fir::ResizeOptions::new()
         .resize_alg(fir::ResizeAlg::Convolution(fir::FilterType::Lanczos3))
         .crop(part.left, part.top, part.width, part.height)
         .use_alpha(!picture.is_opaque());
     let mut pixels = vec![0; size.pixels() as usize * picture.channels().count()];
-    let source = fir::images::ImageRef::new(picture.width(), picture.height(), picture.pixels(), kind)
-        .expect("a picture's buffer fits its size");
-    let mut target = fir::images::Image::from_slice_u8(size.width, size.height, &mut pixels, kind)
-        .expect("the buffer was made for this size");
-    fir::Resizer::new()
-        .resize(&source, &mut target, &options)
-        .expect("both pictures have the same channels and the part is within the source");
+    let resizer = &mut fir::Resizer::new();
+    match picture.channels() {
+        Channels::Rgb => run_resizer::<U8x3>(resizer, picture, &mut pixels, size, &options),
+        Channels::Rgba => run_resizer::<U8x4>(resizer, picture, &mut pixels, size, &options),
+    }
     Picture::made(size, picture.channels(), pixels)
+}
+
+/// Runs `resizer` from `source` to `target`, the pixels of a picture of `size`, both with pixels of the kind `P`. It is generic because
+/// the library's choice at run time would compile its code for all fourteen kinds of pixels into this crate.
+///
+/// # Panics
+///
+/// If a buffer does not fit its size, or the part to keep is not within the source.
+pub(crate) fn run_resizer<P: fir::PixelTrait>(
+    resizer: &mut fir::Resizer,
+    source: &Picture,
+    target: &mut [u8],
+    size: Size,
+    options: &fir::ResizeOptions,
+) {
+    let source = TypedImageRef::<P>::from_buffer(source.width(), source.height(), source.pixels())
+        .expect("a picture's buffer fits its size");
+    let mut target =
+        TypedImage::<P>::from_buffer(size.width, size.height, target).expect("the buffer was made for this size");
+    resizer.resize_typed(&source, &mut target, options).expect("the part is within the source");
 }
