@@ -42,6 +42,9 @@ export type Credential = { link: string } | { token: string };
 const ROOT = "/console";
 export const CONTRACT = `${ROOT}/api/canvas-agent/v1`;
 
+const isTimeout = (error: unknown) => error instanceof DOMException && error.name === "TimeoutError";
+const unreachable = () => new Problem(0, "The service cannot be reached.");
+
 /** Sends a request and turns every failure into a `Problem`. */
 export async function send(request: Request, get: typeof fetchLarge = fetch): Promise<Response> {
   if (request.method !== "GET") request.headers.set("X-Canvas-Console", "1");
@@ -49,9 +52,7 @@ export async function send(request: Request, get: typeof fetchLarge = fetch): Pr
   try {
     response = await (takeAhead(request) ?? get(request));
   } catch (error) {
-    const isTimeout = request.signal.reason instanceof DOMException && request.signal.reason.name === "TimeoutError";
-    if (request.signal.aborted && !isTimeout) throw error;
-    throw new Problem(0, "The service cannot be reached.");
+    throw request.signal.aborted && !isTimeout(request.signal.reason) ? error : unreachable();
   }
   if (!response.ok) throw await problemOf(response);
   return response;
@@ -60,8 +61,11 @@ export async function send(request: Request, get: typeof fetchLarge = fetch): Pr
 /** Typed calls of the contract. Each resolves to a success or throws a `Problem`. */
 export const contract = createClient<paths>({ baseUrl: ROOT, fetch: (request) => send(request) });
 
+/** The content of an answer. A connection that is lost within it is a `Problem` too. */
 export async function answer<T>(call: Promise<{ data?: T }>): Promise<T> {
-  const { data } = await call;
+  const { data } = await call.catch((error: unknown) => {
+    throw error instanceof TypeError || isTimeout(error) ? unreachable() : error;
+  });
   if (data === undefined) throw new Problem(502, "The service sent an empty answer.");
   return data;
 }
@@ -191,7 +195,8 @@ export function transportOf(canvasId: string): Transport {
   return {
     read: async () => {
       const request = new Request(`${CONTRACT}/canvases/${encodeURIComponent(canvasId)}`, { signal: patience() });
-      return ((await (await send(request, fetchLarge)).json()) as { canvas: components["schemas"]["Canvas"] }).canvas;
+      const read = async () => ({ data: (await (await send(request, fetchLarge)).json()) as { canvas: components["schemas"]["Canvas"] } });
+      return (await answer(read())).canvas;
     },
     changes: (since) =>
       answer(
