@@ -5,6 +5,7 @@ import { randomUUID } from "node:crypto";
 import type { Locator, Page } from "playwright-core";
 
 import { ALL_SCOPES, SCOPES } from "../../gateway/console/src/screens/settings/scopes.ts";
+import { ROOT } from "./board.ts";
 import { becomes, NOBODY, scene } from "./browser.ts";
 import { admin, BASE_URL, makeCanvas, runAction, send, SHOP_URL, signInLink, stranger, succeeded } from "./service.ts";
 import { field, heading, isLive, signIn } from "./steps.ts";
@@ -390,6 +391,8 @@ scene("a session of a token is told why it has no settings", async ({ page, expe
   await dialog(page).getByText("a token must not give access").waitFor();
   await isAccessible();
   await page.goto("/settings/connections");
+  // What is under way when the session ends is refused.
+  expect(`401 GET ${ROOT}/auth/status`);
   await page.getByRole("button", { name: "Sign out and use a link" }).click();
   await field(page).fill(await signInLink(uid));
   await page.keyboard.press("Enter");
