@@ -132,7 +132,7 @@ fn convolve(picture: &Picture, part: fir::CropBox, size: Size) -> Picture {
 }
 
 /// Runs `resizer` from `source` to `target`, the pixels of a picture of `size`, both with pixels of the kind `P`. It is generic because
-/// the library's choice at run time would compile its code for all fourteen kinds of pixels into this crate.
+/// the library's choice at run time would compile its code for every kind of pixel into this crate.
 ///
 /// # Panics
 ///
