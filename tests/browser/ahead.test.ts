@@ -45,3 +45,22 @@ scene("a canvas is read once, before the session, and nothing is kept for who si
   await node(page, "Here").waitFor();
   await isLive(page);
 });
+
+scene("a canvas that breaks off on its way is asked for again", async ({ page, expect }) => {
+  expect(NOBODY);
+  const { canvas, url } = await makeBoard("Broken off", [text("Here", 0, 0)]);
+  await openBoard(page, url);
+  await page.addInitScript(() => {
+    const { blob } = Response.prototype;
+    Response.prototype.blob = () => {
+      Response.prototype.blob = blob;
+      return Promise.reject(new TypeError("Failed to fetch"));
+    };
+  });
+  let reads = 0;
+  page.on("request", (request) => (reads += new URL(request.url()).pathname === path(canvas, "") ? 1 : 0));
+  await page.reload();
+  await node(page, "Here").waitFor();
+  await isLive(page);
+  assert.equal(reads, 2);
+});

@@ -1,7 +1,7 @@
 /** The board with others, without a network, and with a service that fails. */
 import assert from "node:assert/strict";
 
-import { dragBy, middle, node, openBoard, path, ROOT, saved, text, titled, until } from "./board.ts";
+import { box, dragBy, middle, node, openBoard, path, plane, ROOT, saved, text, titled, until } from "./board.ts";
 import { becomes, NOBODY, scene } from "./browser.ts";
 import { ownGateway } from "./processes.ts";
 import { admin, apply, makeBoard, png, read, reader, send, stranger, TOKEN } from "./service.ts";
@@ -131,6 +131,9 @@ scene("a viewer has the board with everything that reads, and nothing that chang
   const only = node(page, "Only");
   await dragBy(page, only, 80, 160);
   await only.dblclick();
+  const [from, to] = await Promise.all([box(only), box(node(page, "Photo"))]);
+  const line = await box(page.locator(".react-flow__edge-path"));
+  assert(line.x >= from.x + from.width - 8 && line.x + line.width <= to.x + 8, "the connection runs from the one to the other");
   await page.keyboard.press("p");
   const inspect = page.getByRole("complementary", { name: "Inspect" });
   await inspect.getByText("Words to copy").waitFor();
@@ -147,6 +150,7 @@ scene("a viewer has the board with everything that reads, and nothing that chang
   await isAccessible();
   await page.keyboard.press("Escape");
 
+  await plane(page);
   await node(page, "Photo").click();
   const download = page.waitForEvent("download");
   // By keyboard: the picture above it may still be loading, and then moves it.

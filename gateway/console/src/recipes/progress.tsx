@@ -2,6 +2,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
 import { Thumb } from "../library/thumb.tsx";
+import { Reason } from "../screens/reason.tsx";
 import { Button, Failure, Icon, Notice, Waiting } from "../ui/parts.tsx";
 import { type RecipeRun, recipes, type RunOutput } from "./calls.ts";
 import { KindIcon, priceOf, StandIn } from "./parts.tsx";
@@ -54,11 +55,7 @@ export function RunProgress({ run, children }: Props) {
           <Step key={output.key} output={output} />
         ))}
       </ol>
-      {data.failure && (
-        <p className={sheet.reason}>
-          {data.failure.message} <code>{data.failure.code}</code>. {data.failure.retryable ? "Another attempt may succeed." : "Another attempt will fail in the same way."}
-        </p>
-      )}
+      {data.failure && <Reason failure={data.failure} />}
       {error !== undefined && <Notice error={error} />}
       <div className={sheet.buttons}>
         {!isOver(data.status) && (
@@ -104,11 +101,7 @@ function Step({ output: { label, type, status, standIn, value, assetId, failure 
           <Thumb asset={assetId} pixels={640} />
         </span>
       )}
-      {failure && (
-        <p className={sheet.reason}>
-          {failure.message} <code>{failure.code}</code>
-        </p>
-      )}
+      {failure && <Reason failure={failure} />}
     </li>
   );
 }
