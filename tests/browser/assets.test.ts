@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 
 import type { Page } from "playwright-core";
 
-import { node, openBoard, saved, titled, until } from "./board.ts";
+import { node, openBoard, ROOT, saved, titled, until } from "./board.ts";
 import { becomes, NOBODY, scene } from "./browser.ts";
 import { admin, apply, BASE_URL, makeBoard, png, read, send, signInLink, stranger } from "./service.ts";
 import { heading, signIn } from "./steps.ts";
@@ -215,4 +215,13 @@ scene("a session without asset:read or uploads is told so", async ({ page, expec
   await page.keyboard.press("Escape");
   await page.keyboard.press("g");
   await page.getByText("This session may make neither pictures nor videos").waitFor();
+});
+
+scene("a session with asset:read alone sees the assets outside of canvases", async ({ page, expect }) => {
+  expect(NOBODY, `403 GET ${ROOT}/canvases`);
+  const { uid, token } = await stranger();
+  await upload(token, "mine.png");
+  const made = await admin<{ token: string }>("token", "create", "--account", uid, "--label", "pictures", "--scopes", "asset:read");
+  await signIn(page, made.token, "/assets");
+  await tile(page, "mine.png").waitFor();
 });

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 
 import type { Page } from "playwright-core";
 
+import { ROOT } from "./board.ts";
 import { becomes, NOBODY, scene } from "./browser.ts";
 import { admin, BASE_URL, makeCanvas, person, reader, runAction, send, signInLink, stranger, TOKEN } from "./service.ts";
 import { field, heading, isLive, signIn } from "./steps.ts";
@@ -289,4 +290,44 @@ scene("the palette leads to screens, settings and canvases from every list, and 
   await option("Quiet harbor canvas").waitFor();
   await page.keyboard.press("Enter");
   await page.waitForURL(url);
+});
+
+scene("a good link signs in after a wrong token, and after a connection that breaks off", async ({ page, expect }) => {
+  expect(NOBODY, "401 POST /console/session");
+  await page.goto("/signin");
+  await field(page).fill(`${TOKEN.slice(0, -4)}AAAA`);
+  await page.keyboard.press("Enter");
+  await page.getByRole("alert").waitFor();
+  await field(page).fill(await signInLink());
+  await page.keyboard.press("Enter");
+  const proceed = page.getByRole("button", { name: "Continue" });
+  await proceed.waitFor();
+  await page.route("**/console/session", (route) => route.abort(), { times: 1 });
+  await proceed.click();
+  await page.getByRole("button", { name: "Try again" }).click();
+  await heading(page, "Canvases");
+});
+
+scene("a list goes on after a refresh that failed", async ({ page, expect }) => {
+  expect(NOBODY, `403 GET ${ROOT}/canvases`);
+  const { token } = await stranger();
+  for (let made = 0; made < 110; made += 1) await send("POST", "/canvases", { title: `Canvas ${made}` }, token);
+  await signIn(page, token);
+  const cards = page.getByRole("main").getByRole("link");
+  await cards.last().scrollIntoViewIfNeeded();
+  await becomes(async () => (await cards.count()) > 25, true);
+  await page.evaluate(() => scrollTo(0, 0));
+  assert((await cards.count()) < 110);
+  // Then the list is stale, and read again when the window is looked at.
+  await page.waitForTimeout(10_500);
+  let refused = 0;
+  await page.route(/\/canvases\?/, (route) => {
+    refused += 1;
+    return route.fulfill({ status: 403, json: { error: { code: "forbidden", message: "no" } } });
+  });
+  await page.evaluate(() => document.dispatchEvent(new Event("visibilitychange", { bubbles: true })));
+  await becomes(async () => refused > 0, true);
+  await page.waitForTimeout(500);
+  await page.unroute(/\/canvases\?/);
+  await becomes(async () => (await cards.last().scrollIntoViewIfNeeded(), cards.count()), 110);
 });

@@ -168,3 +168,16 @@ scene("a session without the scopes is told what it may not see or change", asyn
   await signIn(other, (await stranger("canvas:read")).token, "/elements");
   await other.getByText("This session may not see Elements").waitFor();
 });
+
+scene("Escape closes the picker, and not the form that it is in", async ({ page, expect }) => {
+  expect(NOBODY);
+  await signIn(page, (await stranger()).token, "/elements");
+  await page.getByRole("button", { name: "New Element" }).first().click();
+  const form = page.getByRole("dialog", { name: "New Element" });
+  await form.getByLabel("Name").fill("Kept");
+  await form.getByRole("button", { name: "Choose source pictures" }).click();
+  await page.getByRole("dialog", { name: "Source pictures" }).waitFor();
+  await page.keyboard.press("Escape");
+  await becomes(() => page.locator("dialog").count(), 1);
+  await becomes(() => form.getByLabel("Name").inputValue(), "Kept");
+});

@@ -297,3 +297,15 @@ scene("a session without the scopes sees Recipes, and why it may not run them", 
   await page.goto("/recipes?recipe=nothing");
   await heading2(page, "There is nothing here for you");
 });
+
+scene("a run that a session may not follow is said to have started", async ({ page, expect }) => {
+  expect(NOBODY);
+  const token = await visitor("canvas:read,canvas:write,asset:read,image:generate");
+  const { canvas } = await makeBoard("Unfollowed", [], token);
+  const id = await makeWorkflow(canvas, "Two lines", token);
+  await signIn(page, token, `/recipes?recipe=${id}`);
+  await page.getByRole("textbox", { name: "Subject" }).fill("A cup");
+  await page.getByLabel("Canvas for the results").selectOption(canvas.handle);
+  await run(page).click();
+  await page.getByText("it lacks job:manage").waitFor();
+});

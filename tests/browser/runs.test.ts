@@ -9,6 +9,7 @@ import type { Page } from "playwright-core";
 
 import { description, node, openBoard, ROOT, until } from "./board.ts";
 import { becomes, NOBODY, scene } from "./browser.ts";
+import { ownGateway } from "./processes.ts";
 import { admin, apply, connect, makeBoard, makeCanvas, png, read, runAction, send, stranger, TOKEN } from "./service.ts";
 import { heading, signIn } from "./steps.ts";
 
@@ -102,6 +103,12 @@ scene("work that failed is started again in the same nodes, with what it was sta
   await inspect.getByRole("button", { name: "New attempt…" }).waitFor();
   await becomes(() => inspect.getByRole("button", { name: "Make again" }).count(), 0);
   await isAccessible();
+
+  // As the credit ledger names it.
+  const failed = (nodes[0]?.metadata as { job: { run: string } }).job.run;
+  await page.goto(`/runs?run=${encodeURIComponent(failed.replace("run:", "job:"))}`);
+  await page.getByRole("link", { name: "New attempt…" }).first().click();
+  await make.getByText("Another attempt at “A boat").waitFor();
 
   await page.goto(`/runs?canvas=${encodeURIComponent(canvas.handle)}`);
   await row(page, "Generate").getByRole("button", { name: /^Generate/ }).click();
@@ -288,4 +295,26 @@ scene("of pictures that fail in part, the board shows those that were made, and 
   await runs.getByRole("button", { name: "New attempt…" }).press("Enter");
   await make.getByText("Another attempt at “Two boats”").waitFor();
   await becomes(() => make.getByLabel("1", { exact: true }).isChecked(), true, "only what is missing is made");
+});
+
+scene("a run whose record has expired has not failed", async ({ page, expect, permit, afterwards }) => {
+  expect(NOBODY);
+  const gateway = await ownGateway({ CANVAS_RETENTION_FINALIZED_SECONDS: "1" });
+  afterwards(gateway.kill);
+  permit(gateway.url);
+  const { canvas, target } = await makeCanvas("Expired");
+  const { asset } = await send<{ asset: { handle: string } }>("POST", "/assets", png(96, 64));
+  const start = { canvasId: canvas.id, baseRevision: canvas.revision, idempotencyKey: randomUUID(), targetNodeId: target, inputs: [asset.handle], params: { width: 64 } };
+  await send("POST", "/actions/resize/runs", start);
+  await until(canvas, "it is made", ({ nodes }) => nodes.some((node) => node.asset !== undefined));
+  await signIn(page, TOKEN, `${gateway.url}/runs?canvas=${encodeURIComponent(canvas.handle)}`);
+  // The first read begins the time that the record is kept.
+  await row(page, "Action").getByRole("button", { name: /^Action/ }).click();
+  await page.getByText("resize 1.0.0").waitFor();
+  await page.waitForTimeout(1500);
+  await page.reload();
+  await page.getByText("The record of this run has expired.").waitFor();
+  await page.getByRole("list", { name: "Timeline" }).getByText("Succeeded").waitFor();
+  await becomes(() => page.getByText("would fail in the same way").count(), 0);
+  await becomes(() => page.getByRole("link", { name: "New attempt…" }).count(), 0);
 });

@@ -415,3 +415,20 @@ scene("settings fit a narrow window", async ({ page, expect, isAccessible }) => 
     await isAccessible();
   }
 });
+
+scene("without a network a deletion is refused, and nothing is deleted later", async ({ page, expect }) => {
+  expect(NOBODY);
+  const { uid, token } = await stranger();
+  const { canvas } = await makeCanvas("Kept", token);
+  await signInByLink(page, uid);
+  await page.getByRole("button", { name: "Delete Kept" }).click();
+  await dialog(page).waitFor();
+  await page.context().setOffline(true);
+  await page.keyboard.type("delete");
+  await page.keyboard.press("Enter");
+  await dialog(page).getByRole("alert").waitFor();
+  await dialog(page).getByRole("button", { name: "Keep" }).click();
+  await page.context().setOffline(false);
+  await page.waitForTimeout(1000);
+  await send("GET", `/canvases/${canvas.handle}`, undefined, token);
+});

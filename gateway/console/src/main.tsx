@@ -9,17 +9,19 @@ import { loadEditor } from "./screens/canvas.tsx";
 import "./ui/base.css";
 import { applyTheme } from "./ui/theme.ts";
 
-function onError(error: Error) {
-  // The session ended. The application shows the sign-in page, which leads back here.
-  if (!(error instanceof Problem && error.status === 401)) return;
+function onError(error: Error, meta: Record<string, unknown> | undefined) {
+  // The session ended. The application shows the sign-in page, which leads back here. A link or token that is refused ends no session.
+  if (!(error instanceof Problem && error.status === 401) || meta?.["isOfSession"] === false) return;
   remember(false);
   queries.setQueryData(["session"], null);
 }
 
 const queries = new QueryClient({
-  queryCache: new QueryCache({ onError }),
-  mutationCache: new MutationCache({ onError }),
+  queryCache: new QueryCache({ onError: (error, { meta }) => onError(error, meta) }),
+  mutationCache: new MutationCache({ onError: (error, _variables, _result, { meta }) => onError(error, meta) }),
   defaultOptions: {
+    // A mutation that waits for a network would be sent when nobody expects it any more.
+    mutations: { networkMode: "always" },
     queries: {
       // Requests to a service on this machine work without a network.
       networkMode: "always",

@@ -114,17 +114,17 @@ const REASONS: Record<string, [happened: string, remedy: string]> = {
   provider_unavailable: ["The provider is out of order.", "Wait, or choose another model."],
   runtime_failed: ["The service itself failed.", "Tell the operator the handle of this run."],
   action_input_invalid: ["A picture that the work needs is gone or cannot be read.", "Upload it again, or choose another one."],
-  result_expired: ["The result was not stored in time.", ""],
   output_finalization_failed: [
     "The result was made but could not be stored.",
     "Look whether the account has room for it, and whether you may still change the canvas.",
   ],
   recipe_input_invalid: ["An input of the Recipe cannot be used.", "Fill its ports with other pictures or texts."],
-  recipe_step_failed: ["A step of the Recipe failed.", "The output below says why."],
+  recipe_step_failed: ["A step of the Recipe failed.", "Its outputs say why."],
   recipe_output_missing: ["An output of the Recipe was not made.", ""],
   delegation_revoked: ["The session or token that started it was revoked.", "Start it again from a session that stays."],
 };
-const CANCELED = new Set(["canceled", "recipe_run_canceled"]);
+/** Codes of work that did not fail: it was canceled, or it succeeded and its record has expired since. */
+const NO_FAILURES = new Set(["canceled", "recipe_run_canceled", "result_expired"]);
 
 /** The failure of a video has the code of its cause at the beginning of its message. */
 function causeOf({ code, message }: Failure): { code: string; message: string } {
@@ -140,9 +140,9 @@ export interface Explanation {
   code: string;
 }
 
-/** Why work failed, in plain words; undefined for work that was canceled. */
+/** Why work failed, in plain words; undefined for work that did not fail. */
 export function explained(failure: Failure): Explanation | undefined {
-  if (CANCELED.has(failure.code)) return undefined;
+  if (NO_FAILURES.has(failure.code)) return undefined;
   const { code, message } = causeOf(failure);
   const [happened, remedy] = REASONS[code] ?? ["It failed.", ""];
   const again = failure.retryable

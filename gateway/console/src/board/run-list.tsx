@@ -44,7 +44,7 @@ function Run({ board, run, changed }: { board: Board; run: RunSummary; changed: 
   const { status, outputs, creditCost } = run;
   const { scopes } = useSession().session;
   const nodes = nodesOf(board.graph, [run.handle]);
-  const attempt = status === "failed" || status === "expired" ? attemptAt(board, nodes, scopes) : undefined;
+  const attempt = status === "failed" ? attemptAt(board, nodes, scopes) : undefined;
   const parts = [statusOf(status).toLowerCase(), outputs.total > 1 && `${outputs.done} of ${outputs.total}`, creditCost > 0 && count(creditCost, "credit")];
   return (
     <li className={styles.run} data-status={isActive(status) ? "active" : status}>

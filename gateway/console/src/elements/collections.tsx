@@ -3,24 +3,26 @@ import { useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { count } from "../format.ts";
 import { Confirm, Modal } from "../ui/dialog.tsx";
-import { Button, Icon, Notice, Waiting } from "../ui/parts.tsx";
+import { Button, Failure, Icon, Notice, Waiting } from "../ui/parts.tsx";
 import { type Collection, collections } from "./calls.ts";
 import styles from "./elements.module.css";
-import { useCollections } from "./parts.tsx";
+import { useCollectionsQuery } from "./parts.tsx";
 
 const MOST_LETTERS = 120;
 
 export function Collections({ canChange, close }: { canChange: boolean; close: () => void }) {
   const queries = useQueryClient();
-  const list = useCollections();
+  const { data: list, error: failure, refetch } = useCollectionsQuery();
   const [name, setName] = useState("");
   const [error, setError] = useState<unknown>();
+  const [isCreating, setIsCreating] = useState(false);
   const changed = () => Promise.all([queries.invalidateQueries({ queryKey: ["collections"] }), queries.invalidateQueries({ queryKey: ["elements"] })]);
 
   async function create(event: FormEvent) {
     event.preventDefault();
-    if (name.trim() === "") return;
+    if (name.trim() === "" || isCreating) return;
     setError(undefined);
+    setIsCreating(true);
     try {
       await collections.create(name.trim());
       setName("");
@@ -28,11 +30,12 @@ export function Collections({ canChange, close }: { canChange: boolean; close: (
     } catch (error) {
       setError(error);
     }
+    setIsCreating(false);
   }
 
   return (
     <Modal title="Collections" close={close}>
-      {!list && <Waiting label="Loading the collections" />}
+      {!list && (failure ? <Failure title="The collections cannot be loaded" error={failure} retry={refetch} /> : <Waiting label="Loading the collections" />)}
       <p className={styles.hint} role="status">
         {list && (list.length === 0 ? "Collections group Elements, for example by product or campaign. An Element can be in several." : count(list.length, "collection"))}
       </p>
@@ -46,7 +49,7 @@ export function Collections({ canChange, close }: { canChange: boolean; close: (
       {canChange && (
         <form className={styles.line} onSubmit={(event) => void create(event)}>
           <input type="text" aria-label="Name of a new collection" placeholder="New collection" dir="auto" required maxLength={MOST_LETTERS} value={name} onChange={({ target }) => setName(target.value)} />
-          <Button type="submit">
+          <Button type="submit" disabled={isCreating}>
             <Icon name="plus" size={16} />
             Create
           </Button>

@@ -30,4 +30,5 @@ export function Health({ health: { status, unavailableSourceAssetIds } }: { heal
   );
 }
 
-export const useCollections = (): Collection[] | undefined => useQuery({ queryKey: ["collections"], queryFn: ({ signal }) => collections.list(signal) }).data;
+export const useCollectionsQuery = () => useQuery({ queryKey: ["collections"], queryFn: ({ signal }) => collections.list(signal) });
+export const useCollections = (): Collection[] | undefined => useCollectionsQuery().data;

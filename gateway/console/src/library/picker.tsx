@@ -92,7 +92,7 @@ export function Picker({ title, canvas = "", isOwn = false, chosen = NOTHING, mo
         </label>
         {canUpload && (
           <>
-            <Button disabled={isSending} onClick={() => files.current?.click()}>
+            <Button disabled={isSending || (most > 1 && chosen.length >= most)} onClick={() => files.current?.click()}>
               <Icon name="upload" size={16} />
               {isSending ? "Uploading…" : "Upload a picture"}
             </Button>

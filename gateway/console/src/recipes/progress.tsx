@@ -4,6 +4,8 @@ import { type ReactNode, useState } from "react";
 import { Thumb } from "../library/thumb.tsx";
 import { Reason } from "../screens/reason.tsx";
 import { Button, Failure, Icon, Notice, Waiting } from "../ui/parts.tsx";
+import { Problem } from "../errors.ts";
+import { useSession } from "../session.ts";
 import { type RecipeRun, recipes, type RunOutput } from "./calls.ts";
 import { KindIcon, priceOf, StandIn } from "./parts.tsx";
 import sheet from "../library/sheet.module.css";
@@ -25,11 +27,14 @@ interface Props {
 export function RunProgress({ run, children }: Props) {
   const [error, setError] = useState<unknown>();
   const [isCanceling, setIsCanceling] = useState(false);
+  const mayFollow = useSession().session.scopes.includes("job:manage");
   const { data, error: failure, refetch } = useQuery({
     queryKey: ["run", run],
     queryFn: ({ signal }) => recipes.readRun(run, signal),
-    refetchInterval: ({ state }) => (!state.data || !isOver(state.data.status) ? PACE : false),
+    enabled: mayFollow,
+    refetchInterval: ({ state: { data, error } }) => ((error instanceof Problem && !error.isTemporary) || (data && isOver(data.status)) ? false : PACE),
   });
+  if (!mayFollow) return <p role="status">The run was started. This session may not follow it: it lacks job:manage. Its results appear on the canvas.</p>;
   if (!data) return failure ? <Failure title="The run cannot be read" error={failure} retry={refetch} /> : <Waiting label="Reading the run" />;
 
   async function cancel() {

@@ -175,6 +175,7 @@ interface VersionsProps {
 }
 
 function Versions({ element: { id, version }, canChange, use }: VersionsProps) {
+  const [isBusy, setIsBusy] = useState(false);
   const list = useInfiniteQuery({
     queryKey: ["elements", "versions", id],
     queryFn: ({ pageParam, signal }) => elements.versions(id, pageParam, signal),
@@ -204,7 +205,7 @@ function Versions({ element: { id, version }, canChange, use }: VersionsProps) {
                 ))}
               </ul>
               {canChange && one.version !== version && (
-                <Button onClick={() => void use(contentOf(one))} aria-label={`Use again: version ${one.version}`}>
+                <Button disabled={isBusy} onClick={() => (setIsBusy(true), void use(contentOf(one)).finally(() => setIsBusy(false)))} aria-label={`Use again: version ${one.version}`}>
                   Use again
                 </Button>
               )}

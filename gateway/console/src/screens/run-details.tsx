@@ -34,7 +34,8 @@ export function RunDetails({ handle, state }: { handle: string; state: string })
   return (
     <div ref={intoView} className={styles.details}>
       {data.failure && <Reason failure={data.failure} />}
-      <Attempt data={data} handle={handle} />
+      {data.status === "expired" && <p>The record of this run has expired. What it made stays on the canvas.</p>}
+      <Attempt data={data} />
       <Outputs data={data} />
       <div className={styles.columns}>
         <Timeline data={data} />
@@ -45,10 +46,10 @@ export function RunDetails({ handle, state }: { handle: string; state: string })
 }
 
 /** Where work that failed is started once more. A video and an Action are started at their nodes alone. */
-function Attempt({ data, handle }: { data: Work; handle: string }) {
+function Attempt({ data }: { data: Work }) {
   const { scopes } = useSession().session;
-  if ((data.status !== "failed" && data.status !== "expired") || !scopes.includes("image:generate")) return null;
-  const to = attemptAddress(data, handle);
+  if (data.status !== "failed" || !scopes.includes("image:generate")) return null;
+  const to = attemptAddress(data);
   if (to === undefined) return null;
   return (
     <Link href={to} className={`${parts.button} ${parts.plain} ${styles.attempt}`}>
@@ -57,9 +58,10 @@ function Attempt({ data, handle }: { data: Work; handle: string }) {
   );
 }
 
-function attemptAddress(data: Work, handle: string): string | undefined {
+/** Nodes name the run, also where the address names its job. */
+function attemptAddress(data: Work): string | undefined {
   if (data.kind === "recipe") return `/recipes?recipe=${encodeURIComponent(data.recipeId)}`;
-  return (data.kind === "image" || data.kind === "action") && data.canvasId !== undefined ? attemptPath(canvasOf(data.canvasId), handle) : undefined;
+  return (data.kind === "image" || data.kind === "action") && data.canvasId !== undefined ? attemptPath(canvasOf(data.canvasId), data.run) : undefined;
 }
 
 function Outputs({ data }: { data: Work }) {
@@ -144,7 +146,7 @@ function momentsOf(data: Work): { name: string; at: string; took?: string }[] {
   return [
     { name: "Accepted", at: createdAt },
     ...(startedAt ? [{ name: "Started", at: startedAt, ...(queuedAt && queueDurationMs !== undefined && { took: `waited ${lasted(queueDurationMs)}` }) }] : []),
-    ...(completedAt ? [{ name: statusOf(data.status), at: completedAt, ...(took !== undefined && { took: `took ${lasted(took)}` }) }] : []),
+    ...(completedAt ? [{ name: data.status === "expired" ? "Succeeded" : statusOf(data.status), at: completedAt, ...(took !== undefined && { took: `took ${lasted(took)}` }) }] : []),
   ];
 }
 

@@ -15,7 +15,10 @@ export function SignIn() {
   const [link, setLink] = useState(() => linkOf(location.hash));
   const session = useSessionQuery();
   const { signIn } = useSigningIn();
-  const attempt = useMutation({ mutationFn: signIn });
+  const attempt = useMutation({ mutationFn: signIn, meta: { isOfSession: false } });
+  // That a token was refused says nothing about a link.
+  const { variables } = attempt;
+  const linkError = variables && "link" in variables && variables.link === link ? attempt.error : null;
 
   useEffect(() => {
     /** Takes the link out of the address, so that it does not stay in the history of the browser. */
@@ -53,7 +56,7 @@ export function SignIn() {
           ) : link === undefined ? (
             <PasteForm signIn={attempt.mutate} isBusy={attempt.isPending} error={attempt.error} preview={setLink} />
           ) : (
-            <Confirm link={link} signIn={attempt.mutate} isBusy={attempt.isPending} error={attempt.error} leave={leave} />
+            <Confirm link={link} signIn={attempt.mutate} isBusy={attempt.isPending} error={linkError} leave={leave} />
           )}
         </div>
         <p className={styles.foot}>
@@ -73,7 +76,7 @@ interface Attempt {
 
 /** Shows whom the link signs in. Only the button redeems it. */
 function Confirm({ link, signIn, isBusy, error, leave }: Attempt & { link: string; leave: () => void }) {
-  const preview = useQuery({ queryKey: ["link", link], queryFn: () => api.preview(link), staleTime: Infinity, gcTime: 0 });
+  const preview = useQuery({ queryKey: ["link", link], queryFn: () => api.preview(link), staleTime: Infinity, gcTime: 0, meta: { isOfSession: false } });
   const failure = error ?? preview.error;
   const account = preview.data?.account;
   if (failure) {
@@ -86,7 +89,12 @@ function Confirm({ link, signIn, isBusy, error, leave }: Attempt & { link: strin
         ) : (
           <Notice error={failure} />
         )}
-        <Button look="primary" className={styles.wide} autoFocus onClick={leave}>
+        {!isUsed && (
+          <Button look="primary" className={styles.wide} disabled={isBusy} onClick={() => (error ? signIn({ link }) : void preview.refetch())}>
+            Try again
+          </Button>
+        )}
+        <Button look={isUsed ? "primary" : "quiet"} className={styles.wide} autoFocus={isUsed} onClick={leave}>
           Sign in another way
         </Button>
       </>

@@ -26,7 +26,8 @@ export function Dialog({ label, className, close, children }: DialogProps) {
       ref={element}
       aria-label={label}
       className={className}
-      onClose={close}
+      // React lets the event of a dialog within this one bubble.
+      onClose={({ target, currentTarget }) => target === currentTarget && close()}
       onClick={({ target, currentTarget }) => target === currentTarget && close()}
       // Escape closes this dialog, and not also the panel that it is in.
       onKeyDown={(event) => event.key === "Escape" && event.stopPropagation()}

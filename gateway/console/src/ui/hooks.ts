@@ -73,15 +73,15 @@ export function useIsNear(element: Element | null): boolean {
 interface Pages {
   hasNextPage: boolean;
   isFetching: boolean;
-  isError: boolean;
+  isFetchNextPageError: boolean;
   fetchNextPage: () => unknown;
 }
 
 /** Reads the next page of a list when its end is near, or all of them if `isAll`. Returns the ref of the element at the end. */
-export function useNextPages({ hasNextPage, isFetching, isError, fetchNextPage }: Pages, isAll = false): (end: Element | null) => void {
+export function useNextPages({ hasNextPage, isFetching, isFetchNextPageError, fetchNextPage }: Pages, isAll = false): (end: Element | null) => void {
   const [end, setEnd] = useState<Element | null>(null);
   const isNearEnd = useIsNear(end);
-  const needsMore = hasNextPage && !isFetching && !isError && (isAll || isNearEnd);
+  const needsMore = hasNextPage && !isFetching && !isFetchNextPageError && (isAll || isNearEnd);
   useEffect(() => {
     if (needsMore) void fetchNextPage();
   }, [needsMore, fetchNextPage]);

@@ -7,7 +7,7 @@ export function WorkLink({ handle, work }: { handle: string; work: Map<string, R
   const run = work.get(idOf(handle));
   return (
     <>
-      <Link href={`/runs?run=${encodeURIComponent(handle)}`} title={handle}>
+      <Link href={`/runs?run=${encodeURIComponent(run?.handle ?? handle)}`} title={handle}>
         {run ? nameOf(run) : handle.startsWith("run:recipe-") ? "Recipe" : "Run"}
       </Link>
       {run?.canvasId !== undefined && (
