@@ -469,3 +469,19 @@ scene("of ten thousand nodes, only those in view are rendered", async ({ page, e
   await until(canvas, "one of them is moved", (graph) => titled(graph, title)?.position.y === before - 64);
   assert.equal(person.uid, canvas.ownerUid);
 });
+
+scene("pictures that were asked for without a network are shown when it is back", async ({ page, expect }) => {
+  expect(NOBODY);
+  const { canvas, url } = await makeBoard("Tunnel", []);
+  await send("POST", `/assets?canvasId=${canvas.handle}`, png(96, 96));
+  await page.clock.install();
+  await page.route("**/content?w=*", (route) => route.abort());
+  await openBoard(page, url);
+  let refused = 0;
+  page.on("requestfailed", () => (refused += 1));
+  for (const end = Date.now() + 12_000; refused < 10 && Date.now() < end; await new Promise((resume) => setTimeout(resume, 100))) await page.clock.fastForward(16_000);
+  assert(refused >= 10, "it is asked for again and again");
+  await page.unroute("**/content?w=*");
+  await page.clock.fastForward(16_000);
+  await page.locator(".react-flow__node img").waitFor();
+});

@@ -306,3 +306,22 @@ scene("in a window of 1024 pixels, no button is behind a panel, and the keyboard
   await page.keyboard.press("Escape");
   await becomes(() => tree.evaluate((element) => element === document.activeElement), true);
 });
+
+scene("the second picture of an Action is the one that its form names", async ({ page, expect }) => {
+  expect(NOBODY);
+  const { canvas, url } = await makeBoard("Overlays", []);
+  for (const size of [96, 80, 64]) await send("POST", `/assets?canvasId=${canvas.handle}`, png(size, 64));
+  const titles = ["Photo", "Logo", "Frame"];
+  await apply(canvas, (await read(canvas)).nodes.map(({ id }, at) => ({ type: "node.update", nodeId: id, patch: { title: titles[at] } })));
+  await openBoard(page, url);
+  await node(page, "Photo").click();
+  await page.keyboard.press("p");
+  const panel = page.getByRole("complementary", { name: "Inspect" });
+  await panel.getByLabel("Make a new picture").selectOption({ label: "Overlay image" });
+  const second = panel.locator("form select").first();
+  await second.selectOption({ label: "Frame" });
+  await node(page, "Frame").click();
+  await becomes(() => second.locator("option:checked").textContent(), "Photo");
+  await panel.getByRole("button", { name: "Run into a new node" }).click();
+  await until(canvas, "both lead to the result", ({ connections }) => connections.length === 2);
+});

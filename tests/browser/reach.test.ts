@@ -3,9 +3,9 @@ import assert from "node:assert/strict";
 
 import type { Page } from "playwright-core";
 
-import { description, inView, node, openBoard, ROOT, text, titled, until } from "./board.ts";
+import { box, description, inView, node, openBoard, ROOT, text, titled, until } from "./board.ts";
 import { becomes, NOBODY, scene } from "./browser.ts";
-import { admin, apply, makeBoard, makeCanvas, read, runAction, send, stranger } from "./service.ts";
+import { admin, apply, makeBoard, makeCanvas, type Node, read, runAction, send, stranger } from "./service.ts";
 
 const selected = (page: Page) => page.locator(".react-flow__node.selected").evaluateAll((nodes) => nodes.map((node) => /\w+, /.exec(`${node.getAttribute("aria-label")}, `)?.[0].slice(0, -2)).toSorted());
 const focused = (page: Page) => page.evaluate(() => document.activeElement?.getAttribute("aria-label"));
@@ -162,4 +162,70 @@ scene("a picture that failed says why, in its node and to a screen reader", asyn
   for (const key of ["1", "-", "-", "-", "-", "-", "-", "-", "0"]) await other.keyboard.press(key);
   await node(other, "Image Result, failed").getByText("Failed").waitFor();
   assert.equal(asked, 1);
+});
+
+scene("keys over a dialog and on a summary change nothing on the board", async ({ page, expect }) => {
+  expect(NOBODY);
+  const { canvas, url } = await makeBoard("Behind", [text("Stays", 0, 0, { metadata: { content: "A harbor" } })]);
+  await openBoard(page, url);
+  await node(page, "Stays").click();
+  await page.keyboard.press("?");
+  const keys = page.getByRole("dialog", { name: "Keyboard shortcuts" });
+  await keys.getByText("Move the view", { exact: true }).click();
+  for (const key of ["Delete", "n", "Escape"]) await page.keyboard.press(key);
+  await keys.waitFor({ state: "detached" });
+  await page.keyboard.press("w");
+  const panel = page.getByRole("complementary", { name: "Recipes" });
+  await panel.getByRole("button", { name: /^Storyboard/ }).click();
+  await panel.getByText("Model and spending cap").press("Enter");
+  await panel.getByLabel("Most credits to spend").waitFor();
+  assert.deepEqual((await read(canvas)).nodes.map(({ title }) => title), ["Stays"]);
+});
+
+scene("a menu that is opened by keyboard is in the window", async ({ page, expect }) => {
+  expect(NOBODY);
+  const frame = { type: "sticky", title: "Wide", position: { x: 0, y: 0 }, width: 3000, height: 2000, metadata: { section: true } };
+  const { canvas, ids, url } = await makeBoard("Menus", [frame, text("One", 100, 200), text("Two", 600, 200)]);
+  await apply(canvas, [{ type: "connection.create", fromNodeId: ids["One"], toNodeId: ids["Two"] }]);
+  await openBoard(page, url);
+  await page.keyboard.press("o");
+  const tree = page.getByRole("tree");
+  await tree.getByText("Wide", { exact: true }).click();
+  await page.keyboard.press("o");
+  await page.keyboard.press("1");
+  await page.keyboard.press("Shift+F10");
+  assert((await box(page.getByRole("menu"))).x >= 0, "of a Section that begins out of view");
+  await page.keyboard.press("Escape");
+  await page.setViewportSize({ width: 380, height: 760 });
+  await page.keyboard.press("o");
+  await tree.press("Home");
+  while (!(await tree.locator("[data-current]").textContent())?.startsWith("→")) await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("Enter");
+  assert((await box(page.getByRole("menu"))).x >= 0, "in a narrow window");
+});
+
+scene("a small window hides no tool, and a long title stays in its place for viewers", async ({ page, guest, expect }) => {
+  expect(NOBODY);
+  const { canvas, url } = await makeBoard("x".repeat(160), [text("Brief", 0, 0)]);
+  await openBoard(page, url);
+  await page.setViewportSize({ width: 380, height: 760 });
+  const chooser = page.waitForEvent("filechooser");
+  await page.getByRole("button", { name: "Upload pictures" }).click();
+  await chooser;
+  const viewer = await stranger();
+  await admin("share", "--canvas", canvas.handle, "--with", viewer.email, "--role", "viewer");
+  const other = await guest();
+  await openBoard(other, url, viewer.token);
+  const title = await box(other.locator("h1 bdi"));
+  const live = await box(other.getByRole("status").getByText("Live", { exact: true }));
+  assert(title.x + title.width <= live.x, "the title ends before what follows it");
+});
+
+scene("texts are legible in every color that an agent gives them", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY);
+  const colored = (title: string, x: number, color: string, type = "text") => text(title, x, 0, { type, metadata: { content: "Words", color } as Node["metadata"] });
+  const { url } = await makeBoard("Colors", [colored("Dark", 0, "#111827"), colored("Light", 300, "#ffffff"), colored("Deep", 600, "#1e3a8a", "sticky")]);
+  await openBoard(page, url);
+  await node(page, "Deep").waitFor();
+  await isAccessible();
 });

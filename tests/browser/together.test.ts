@@ -225,3 +225,22 @@ scene("a role that is withdrawn during work ends it, and says so", async ({ page
   await page.getByRole("button", { name: "Try again" }).click();
   await until(canvas, "the change is saved", ({ nodes }) => nodes.length === 2);
 });
+
+scene("a drag goes on, and is saved, when somebody deletes a node of it", async ({ page, expect }) => {
+  expect(NOBODY);
+  const { canvas, ids, url } = await makeBoard("Pulled", [text("First", 0, 0), text("Held", 300, 0), text("Last", 600, 0)]);
+  expect(`409 POST ${path(canvas, "/operations")}`);
+  await openBoard(page, url);
+  for (const [gone, least] of [["First", 75], ["Held", 95]] as const) {
+    await page.keyboard.press("Control+a");
+    const { x, y } = await middle(node(page, "Held"));
+    await page.mouse.move(x, y);
+    await page.mouse.down();
+    await page.mouse.move(x, y + 30, { steps: 4 });
+    await apply(canvas, [{ type: "node.delete", nodeId: ids[gone] }]);
+    await node(page, gone).waitFor({ state: "detached" });
+    await page.mouse.move(x, y + 90, { steps: 6 });
+    await page.mouse.up();
+    await until(canvas, `moved without ${gone}`, (graph) => (titled(graph, "Last")?.position.y ?? 0) >= least);
+  }
+});

@@ -73,3 +73,28 @@ scene("the colors are those of the system until a person chooses, and the choice
   await page.emulateMedia({ colorScheme: "dark" });
   await becomes(ground, dark, "it follows the system again");
 });
+
+scene("the small map fits a screen of another density", async ({ page, expect }) => {
+  expect(NOBODY);
+  const { url } = await makeBoard("Dense", [text("Here", 0, 0), text("There", 6000, 4000)]);
+  await openBoard(page, url);
+  await page.keyboard.press("Control+k");
+  await page.keyboard.type("Here");
+  await page.getByRole("option", { name: "Here text", exact: true }).click();
+  /** Whether something is drawn far to the right of the map. */
+  const reaches = () =>
+    page.locator("canvas[class*=minimap]").evaluate((element) => {
+      const { width, height } = element as HTMLCanvasElement;
+      const copy = new OffscreenCanvas(width, height).getContext("2d", { willReadFrequently: true });
+      copy?.drawImage(element as HTMLCanvasElement, 0, 0);
+      const data = copy?.getImageData(0, 0, width, height).data ?? [];
+      let most = 0;
+      for (let at = 3; at < data.length; at += 4) if (data[at] === 255) most = Math.max(most, ((at - 3) / 4) % width);
+      return most / width > 0.85;
+    });
+  await becomes(reaches, true);
+  const devtools = await page.context().newCDPSession(page);
+  await devtools.send("Emulation.setDeviceMetricsOverride", { width: 1280, height: 800, deviceScaleFactor: 2, mobile: false });
+  await page.keyboard.press("-");
+  await becomes(reaches, true);
+});

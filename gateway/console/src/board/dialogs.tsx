@@ -128,7 +128,7 @@ export function BoardMenu({ board, menu }: { board: Board; menu: Menu }) {
     }
   }
 
-  const left = Math.min(menu.at.x, innerWidth - 240);
+  const left = Math.max(Math.min(menu.at.x, innerWidth - 240), 8);
   const top = Math.min(menu.at.y, innerHeight - 60 - items.length * 36);
   return (
     <div ref={element} role="menu" tabIndex={-1} aria-label={title} className={styles.menu} style={{ left, top: Math.max(top, 64) }} onKeyDown={type}>

@@ -12,7 +12,7 @@ import { Review } from "../screens/review.tsx";
 import { Share } from "../screens/share.tsx";
 import { useSession } from "../session.ts";
 import { useTitle } from "../ui/hooks.ts";
-import { combinationOf } from "../ui/keys.ts";
+import { combinationOf, isDialogOpen } from "../ui/keys.ts";
 import { Button, Empty, Failure, Icon, Waiting } from "../ui/parts.tsx";
 import { Shell } from "../ui/shell.tsx";
 import { UploadList } from "../ui/upload-list.tsx";
@@ -136,9 +136,9 @@ export function Editor({ handle, role, canChange, review, error, live, shown, re
 
   const type = useEffectEvent((event: KeyboardEvent) => {
     const target = event.target as HTMLElement;
-    const isTyping = target.matches("input, textarea, select, video, [contenteditable], dialog *, [role=menu] *");
+    const isTyping = isDialogOpen() || target.matches("input, textarea, select, video, [contenteditable], [role=menu] *");
     // Enter and Space are for the button that has the keyboard.
-    const isPressing = target.matches("button, a") && (event.key === "Enter" || event.key === " ");
+    const isPressing = target.matches("button, a, summary") && (event.key === "Enter" || event.key === " ");
     const isPalette = combinationOf(event) === "Mod+K";
     if (event.defaultPrevented || isPressing || (isTyping && !isPalette) || !graph) return;
     if (event.key === " " && !isTyping && !event.ctrlKey) board.pan(true);
@@ -149,7 +149,7 @@ export function Editor({ handle, role, canChange, review, error, live, shown, re
     command.run(board);
   });
   const paste = useEffectEvent((event: ClipboardEvent) => {
-    if (!canChange || (event.target as HTMLElement).matches("input, textarea")) return;
+    if (!canChange || isDialogOpen() || (event.target as HTMLElement).matches("input, textarea")) return;
     const files = [...(event.clipboardData?.files ?? [])];
     const copied = copiedFrom(event.clipboardData?.getData(NODES) ?? "", handle);
     const text = event.clipboardData?.getData("text/plain") ?? "";

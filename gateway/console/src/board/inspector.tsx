@@ -327,7 +327,7 @@ function ActionForm({ board, canvas, action, pictures, attempt }: ActionsProps &
   const [first] = pictures;
   const needsSecond = action.inputs.length > 1;
   const others = needsSecond ? [...board.graph.nodes.values()].filter(({ id, asset }) => asset !== undefined && id !== first?.id) : [];
-  const other = board.graph.nodes.get(second) ?? pictures[1] ?? others[0];
+  const other = others.find(({ id }) => id === second) ?? pictures[1] ?? others[0];
   const problems = error instanceof Problem ? problemsOf(error.fields) : {};
 
   async function start(event: FormEvent) {

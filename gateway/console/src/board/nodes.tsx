@@ -5,6 +5,7 @@ import { SessionContext } from "../session.ts";
 import { isSection, type Node } from "../sync/graph.ts";
 import { Icon } from "../ui/parts.tsx";
 import { explained, isOver, statusOf } from "../work.ts";
+import { noteColors, textColors } from "./colors.ts";
 import { DetailContext, useBoard } from "./context.ts";
 import { useFailure } from "./failure.ts";
 import { filmOf } from "./films.ts";
@@ -169,7 +170,7 @@ const NoteNode = memo(({ data: { node, editing, isResizable }, selected }: Props
       className={styles.note}
       data-kind={node.type}
       data-selected={selected || undefined}
-      style={{ ...(isSticky && color && { background: color }), ...(!isSticky && color && { color }), textAlign: textAlign ?? "start" }}
+      style={{ ...(color && (isSticky ? noteColors : textColors)(color)), textAlign: textAlign ?? "start" }}
     >
       {isResizable && <Resizer node={node} />}
       {hasTitle && (
@@ -185,7 +186,7 @@ const NoteNode = memo(({ data: { node, editing, isResizable }, selected }: Props
         </p>
       )}
       {node.metadata.createdBy === "agent" && (
-        <span className={styles.mark} title="Made by an agent">
+        <span className={styles.mark} style={color ? { color: "inherit" } : undefined} title="Made by an agent">
           <Icon name="agent" size={13} />
         </span>
       )}

@@ -143,20 +143,20 @@ const INSET = 8;
 
 /** The whole canvas in the size of the small map. It is painted once for each graph, and the frame of the view is drawn above it. */
 export class MinimapPicture {
-  #painted: { index: SpatialIndex; image: OffscreenCanvas; colors: string } | undefined;
+  #painted: { index: SpatialIndex; image: OffscreenCanvas; colors: string; ratio: number } | undefined;
   #scale = 1;
   #middle: Point = { x: 0, y: 0 };
   #all: Box = { x: 0, y: 0, width: 1, height: 1 };
 
   isOf(index: SpatialIndex, look: Look): boolean {
-    return this.#painted?.index === index && this.#painted.colors === look.text;
+    return this.#painted?.index === index && this.#painted.colors === look.text && this.#painted.ratio === devicePixelRatio;
   }
 
   draw(context: CanvasRenderingContext2D, seen: Box, look: Look): void {
     if (!this.#painted) return;
     const ratio = devicePixelRatio;
-    context.drawImage(this.#painted.image, 0, 0);
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    context.drawImage(this.#painted.image, 0, 0, MINIMAP.width, MINIMAP.height);
     const { x, y } = this.#toMap(seen);
     const [width, height] = [seen.width * this.#scale, seen.height * this.#scale];
     context.fillStyle = look.accent;
@@ -200,6 +200,6 @@ export class MinimapPicture {
         paint.fillRect(x + MINIMAP.width / 2, y + MINIMAP.height / 2, Math.max(node.width * this.#scale, 1.5), Math.max(node.height * this.#scale, 1.5));
       }
     }
-    this.#painted = { index, image, colors: look.text };
+    this.#painted = { index, image, colors: look.text, ratio };
   }
 }

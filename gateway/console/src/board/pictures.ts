@@ -9,9 +9,9 @@ import { Problem } from "../errors.ts";
 /** The widths that the service makes. */
 const WIDTHS = [64, 128, 256, 512, 1024, 2048];
 const WIDTH = 3;
-const MOST_ATTEMPTS = 8;
-/** The least pause between two attempts, in milliseconds. */
+/** The first pause between two attempts and the longest, in milliseconds. */
 const PAUSE = 2000;
+const MOST_PAUSE = 15_000;
 const MOST_BITMAPS = 2000;
 
 /** The width to ask for to fill so many pixels. */
@@ -22,6 +22,8 @@ interface Entry {
   /** Widths that the browser has. */
   ready: Set<number>;
   failed: Set<number>;
+  /** Widths that are waited for. */
+  asked: Set<number>;
   /** How many components show the asset in a width. */
   users: Map<number, number>;
   listeners: Set<() => void>;
@@ -40,7 +42,7 @@ let loading = 0;
 function entryOf(asset: string): Entry {
   const known = entries.get(asset);
   if (known) return known;
-  const entry: Entry = { ready: new Set(), failed: new Set(), users: new Map(), listeners: new Set() };
+  const entry: Entry = { ready: new Set(), failed: new Set(), asked: new Set(), users: new Map(), listeners: new Set() };
   entries.set(asset, entry);
   return entry;
 }
@@ -52,6 +54,7 @@ function next(): void {
     const entry = entryOf(one.asset);
     // What left the screen in the meantime is not loaded.
     if (!entry.ready.has(one.width) && (entry.users.get(one.width) ?? 0) > 0) void load(one, entry);
+    else entry.asked.delete(one.width);
   }
 }
 
@@ -60,12 +63,14 @@ async function load(one: Wanted, entry: Entry): Promise<void> {
   try {
     await api.picture(pictureUrl(one.asset, one.width), AbortSignal.timeout(30_000));
     entry.ready.add(one.width);
+    entry.asked.delete(one.width);
   } catch (error) {
     const attempts = one.attempts + 1;
-    if (error instanceof Problem && error.isTemporary && attempts < MOST_ATTEMPTS) {
-      setTimeout(() => want({ ...one, attempts }), Math.max((error.retryAfter ?? 0) * 1000, PAUSE));
+    if (error instanceof Problem && error.isTemporary) {
+      setTimeout(() => want({ ...one, attempts }), Math.max((error.retryAfter ?? 0) * 1000, Math.min(PAUSE * attempts, MOST_PAUSE)));
     } else {
       entry.failed.add(one.width);
+      entry.asked.delete(one.width);
     }
   } finally {
     loading -= 1;
@@ -75,16 +80,17 @@ async function load(one: Wanted, entry: Entry): Promise<void> {
 }
 
 function want(one: Wanted): void {
+  entryOf(one.asset).asked.add(one.width);
   wanted.push(one);
   next();
 }
 
 /** Asks for a picture until the returned function is called. */
 function use(asset: string, width: number): () => void {
-  const { ready, failed, users } = entryOf(asset);
+  const { ready, failed, asked, users } = entryOf(asset);
   const before = users.get(width) ?? 0;
   users.set(width, before + 1);
-  if (before === 0 && !ready.has(width) && !failed.has(width)) want({ asset, width, attempts: 0 });
+  if (before === 0 && !ready.has(width) && !failed.has(width) && !asked.has(width)) want({ asset, width, attempts: 0 });
   return () => void users.set(width, (users.get(width) ?? 1) - 1);
 }
 

@@ -120,10 +120,17 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
     const { drag, resize } = board.getUi();
     if (!drag || resize) return;
     for (const one of changes) {
-      if (one.type !== "position" || !one.dragging || !one.position) continue;
+      if (one.type !== "position" || one.dragging === undefined || !one.position) continue;
+      // A second finger, or the deletion of the node under the pointer, ends a drag without onNodeDragStop.
+      if (!one.dragging) {
+        board.drop();
+        return;
+      }
       const start = graph.nodes.get(one.id)?.position;
+      // Somebody deleted it in the meantime.
+      if (!start) continue;
       // All that is carried moves as the node under the pointer does.
-      if (start) board.set({ drag: { ...drag, by: { x: one.position.x - start.x, y: one.position.y - start.y } } });
+      board.set({ drag: { ...drag, by: { x: one.position.x - start.x, y: one.position.y - start.y } } });
       return;
     }
   }

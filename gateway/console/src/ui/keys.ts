@@ -14,6 +14,9 @@ export function combinationOf({ key, ctrlKey, metaKey, altKey, shiftKey }: Press
   return [(ctrlKey || metaKey) && "Mod", altKey && "Alt", shiftKey && !isSign && "Shift", name].filter(Boolean).join("+");
 }
 
+/** Whether a dialog has the keyboard, also after a click on its text. */
+export const isDialogOpen = (): boolean => document.querySelector("dialog[open]") !== null;
+
 const isMac = typeof navigator === "object" && navigator.platform.startsWith("Mac");
 const NAMES: Record<string, string> = { Mod: isMac ? "⌘" : "Ctrl", Shift: "⇧", ArrowLeft: "←", ArrowRight: "→", ArrowUp: "↑", ArrowDown: "↓", Delete: "Del", Escape: "Esc", " ": "Space", ContextMenu: "Menu", "-": "−" };
 

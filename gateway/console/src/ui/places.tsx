@@ -4,7 +4,7 @@ import { useLocation } from "wouter";
 import { canvasPath } from "../address.ts";
 import { useCanvases } from "../library/canvases.ts";
 import { useSession } from "../session.ts";
-import { combinationOf } from "./keys.ts";
+import { combinationOf, isDialogOpen } from "./keys.ts";
 import { type Entry, EntryKind, KeyDialog, type KeyGroup, Keys, PaletteDialog } from "./palette.tsx";
 
 export const SCREENS = [
@@ -53,7 +53,7 @@ export function usePlaces(isOff: boolean): [PlacesDialog | undefined, (dialog: P
     const combination = combinationOf(event);
     const isTyping = (event.target as HTMLElement).matches("input, textarea, select, video, [contenteditable]");
     const wanted = combination === "Mod+K" ? "palette" : combination === "?" && !isTyping ? "keys" : undefined;
-    if (isOff || event.defaultPrevented || wanted === undefined || document.querySelector("dialog[open]")) return;
+    if (isOff || event.defaultPrevented || wanted === undefined || isDialogOpen()) return;
     event.preventDefault();
     open(wanted);
   });
