@@ -177,7 +177,7 @@ mod tests {
             std::fs::write(path, &document).expect("the snapshot can be written");
         }
         let committed = std::fs::read_to_string(path).unwrap_or_default();
-        assert!(committed == document, "gateway/openapi.json is stale: UPDATE_OPENAPI=1 cargo test -p gateway");
+        assert!(committed == document, "gateway/openapi.json is stale: UPDATE_OPENAPI=1 cargo test -p canvas-gateway");
     }
 
     /// People and language models read the document as a whole. State what every operation shares once, in `info.description` or in a

@@ -311,6 +311,7 @@ scene("a good link signs in after a wrong token, and after a connection that bre
 scene("a list goes on after a refresh that failed", async ({ page, expect }) => {
   expect(NOBODY, `403 GET ${ROOT}/canvases`);
   const { token } = await stranger();
+  await page.clock.install();
   for (let made = 0; made < 110; made += 1) await send("POST", "/canvases", { title: `Canvas ${made}` }, token);
   await signIn(page, token);
   const cards = page.getByRole("main").getByRole("link");
@@ -319,7 +320,7 @@ scene("a list goes on after a refresh that failed", async ({ page, expect }) => 
   await page.evaluate(() => scrollTo(0, 0));
   assert((await cards.count()) < 110);
   // Then the list is stale, and read again when the window is looked at.
-  await page.waitForTimeout(10_500);
+  await page.clock.fastForward(10_500);
   let refused = 0;
   await page.route(/\/canvases\?/, (route) => {
     refused += 1;
