@@ -1,5 +1,6 @@
 //! What the commands work with.
 
+use std::io::{self, Stdin, stdin};
 use std::sync::Mutex;
 
 use client::network::Network;
@@ -138,12 +139,19 @@ pub fn canvas(reference: &str) -> Outcome<String> {
 }
 
 /// A text argument: itself, or standard input for `-`.
-pub fn text_or_stdin(argument: &str) -> Outcome<String> {
+pub async fn text_or_stdin(argument: &str) -> Outcome<String> {
     match argument {
-        "-" => std::io::read_to_string(std::io::stdin())
-            .map_err(|error| Failure::Usage(format!("standard input: {error}"))),
+        "-" => typed(io::read_to_string).await,
         text => Ok(text.to_owned()),
     }
+}
+
+/// What `read` reads from standard input. It has a thread of its own, so that an interrupt is noticed while nothing is typed.
+pub async fn typed<T: Send + 'static>(read: impl FnOnce(Stdin) -> io::Result<T> + Send + 'static) -> Outcome<T> {
+    #[expect(clippy::disallowed_methods, reason = "a command reads its input once: there is nothing to bound")]
+    let reading = tokio::task::spawn_blocking(|| read(stdin()));
+    let read = reading.await.unwrap_or_else(|error| Err(error.into()));
+    read.map_err(|error| Failure::Usage(format!("standard input: {error}")))
 }
 
 /// The next page of a list, as its options ask.

@@ -11,35 +11,43 @@ mod profile;
 mod reference;
 mod terminal;
 
-use std::process::ExitCode;
-
 use clap::{CommandFactory, Parser};
 
 use args::{Arguments, Command};
 use context::Context;
-use failure::{Failure, Outcome, file};
+use failure::{Failure, Outcome, file, usage};
 
 /// What a shell reports for a program that an interrupt ended.
 const INTERRUPTED: u8 = 130;
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> ExitCode {
-    let arguments = Arguments::parse();
-    let as_json = arguments.global.json;
-    match run(arguments).await {
-        Ok(status) => ExitCode::from(status),
-        Err(failure) => {
-            failure.report(as_json);
-            ExitCode::from(failure.status())
+async fn main() {
+    let (outcome, as_json) = match Arguments::try_parse() {
+        Ok(arguments) => {
+            let as_json = arguments.global.json;
+            (run(arguments).await, as_json)
         }
-    }
+        // Without arguments that are understood, the option is looked for as it was typed. Help is no error.
+        Err(error) if error.use_stderr() && std::env::args_os().any(|it| it == "--json") => {
+            (usage(error.to_string().trim_start_matches("error: ").trim_end()), true)
+        }
+        Err(error) => error.exit(),
+    };
+    let status = outcome.unwrap_or_else(|failure| {
+        failure.report(as_json);
+        failure.status()
+    });
+    // A return would drop the runtime, which waits for a thread that reads standard input until something is typed.
+    std::process::exit(status.into())
 }
 
 async fn run(arguments: Arguments) -> Outcome<u8> {
     let Arguments { global, command } = arguments;
     let context = match command {
         Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Arguments::command(), "canvas", &mut std::io::stdout());
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Arguments::command(), "canvas", &mut script);
+            output::put(&script);
             return Ok(0);
         }
         Command::Man { directory } => return manual(directory.as_deref()).map(|()| 0),

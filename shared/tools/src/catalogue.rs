@@ -18,6 +18,8 @@ use crate::tools;
 pub struct Entry {
     /// What hosts are told.
     pub definition: rmcp::model::Tool,
+    /// Whether a repeated call has no further effect.
+    pub repeats: bool,
     scopes: &'static [Scope],
     any_scope: &'static [Scope],
     validator: Validator,
@@ -46,7 +48,14 @@ impl Entry {
             .with_title(T::TITLE)
             .with_raw_output_schema(Arc::new(schema::of_answer::<T::Output>()))
             .with_annotations(annotations);
-        Self { definition, scopes: T::SCOPES, any_scope: T::ANY_SCOPE, validator, run: run::<T> }
+        Self {
+            definition,
+            repeats: T::HINTS.repeats,
+            scopes: T::SCOPES,
+            any_scope: T::ANY_SCOPE,
+            validator,
+            run: run::<T>,
+        }
     }
 
     /// Whether a token with these scopes is offered the tool.

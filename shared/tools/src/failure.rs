@@ -78,6 +78,20 @@ impl Failure {
         self
     }
 
+    /// Says of a failure that leaves open whether the call took effect what a repetition does: nothing more if the call `repeats`, as one
+    /// with a key does; else it may take effect a second time.
+    pub fn with_repetition(mut self, repeats: bool) -> Self {
+        match self.retry {
+            Retry::SameCall if repeats => self.message += "; the same call is safe, it takes effect once",
+            Retry::SameCall | Retry::After { .. } if !repeats && self.code != "rate_limited" => {
+                self.message += "; it may have taken effect: look with find before you call again";
+                self.retry = Retry::WithChanges;
+            }
+            _ => {}
+        }
+        self
+    }
+
     /// Whether a field of the request, or one below it, is wrong.
     pub fn concerns(&self, field: &str) -> bool {
         self.fields
@@ -150,8 +164,7 @@ impl From<Error> for Failure {
         match error {
             Error::Refused(problem) => Self::refused(*problem),
             Error::Unreachable(cause) => {
-                let message = format!("no answer ({cause}); the same call is safe, it takes effect once");
-                Self::new("service_unavailable", message, Retry::SameCall)
+                Self::new("service_unavailable", format!("no answer ({cause})"), Retry::SameCall)
             }
             Error::Unexpected(what) => Self::new("request_failed", what, Retry::SameCall),
         }

@@ -2,7 +2,7 @@
 //!
 //! **Guarantee.** A tool is nothing but requests of the contract with the caller's own credential, so it can do no more than these
 //! can: scopes, limits, idempotency and logs are those of the requests. A call that is repeated with the same arguments takes effect
-//! once.
+//! once, except for those without a key in the contract, whose failures say so.
 //!
 //! **Mechanism.** A [`tool::Tool`] has typed arguments and a typed answer; their types are the schemas that a host sees. It sends
 //! requests through a [`client::Client`]. Whoever mounts the server brings that client: the gateway hands in one that calls its own

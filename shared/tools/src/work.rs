@@ -25,6 +25,9 @@ const PICTURE_WIDTH: u32 = 512;
 /// The longest that a picture is waited for: renditions are made at their first use.
 const PICTURE_MAX: Duration = Duration::from_secs(5);
 
+/// What is said of work whose record has expired: it had succeeded.
+const EXPIRED: &str = "It succeeded. Its record has expired, and what it made stays on its canvas: look there.";
+
 /// Seconds to wait for the end, 0 to 50; default 45
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(transparent)]
@@ -103,6 +106,7 @@ impl Work {
             _ => Output::of_job(record, &status),
         };
         let review = &record["completionReview"];
+        let is_expired = status == "expired";
         let mut work = Self {
             run: handle(record),
             kind: text(&record["kind"]),
@@ -112,14 +116,17 @@ impl Work {
             stand_in: record["standIn"] == true,
             replayed: record["replayed"] == true,
             outputs,
-            failure: record.get("failure").cloned(),
+            failure: record.get("failure").filter(|_| !is_expired).cloned(),
             done_claim_allowed: review["doneClaimAllowed"].as_bool(),
-            instruction: some(&review["instruction"]),
+            instruction: some(&review["instruction"]).or_else(|| is_expired.then(|| EXPIRED.to_owned())),
             next: Vec::new(),
             status,
         };
         if !client::is_over(&work.status) {
             work.next.push(Next::wait(&work.run));
+        }
+        if is_expired && let Some(canvas) = &work.canvas {
+            work.next.push(Next::new("canvas_read", json!({"canvas": canvas}), "what it made"));
         }
         work
     }
@@ -213,7 +220,7 @@ pub async fn start<T: 'static>(
         let changes = call.client.get_canvas_changes(canvas).query("since", revision).await;
         work.revision = changes.ok().and_then(|changes| some(&changes.json()["revision"]));
     }
-    if work.status == "failed" || work.status == "expired" {
+    if work.status == "failed" {
         return Err(failed(work));
     }
     Ok(with_pictures(&call.client, work).await)
@@ -256,17 +263,19 @@ fn state(record: &Value) -> String {
 /// Work that has failed: what is there nevertheless, and what it has cost.
 fn failed(work: Work) -> Failure {
     let failure = work.failure.clone().unwrap_or_default();
-    let code = failure["code"].as_str().unwrap_or("expired").to_owned();
+    let code = failure["code"].as_str().unwrap_or("failed").to_owned();
     let said = failure["message"].as_str().unwrap_or("the work has ended without a result");
     let advice = match failure["retryable"] == true {
         true => "another attempt may succeed",
         false => "the same input will fail again: change it",
     };
+    let is_video = work.kind == "video";
+    let attempt = if is_video { "has a higher attempt" } else { "takes the canvas's present revision" };
     let message = format!(
-        "{said}; {advice}. Outputs with an asset are stored and stay. A new attempt takes the canvas's present revision and is a new charge"
+        "{said}; {advice}. Outputs with an asset are stored and stay. A new attempt {attempt} and is a new charge"
     );
     let mut told = Failure::new(&code, message, Retry::WithChanges);
-    if let Some(canvas) = &work.canvas {
+    if !is_video && let Some(canvas) = &work.canvas {
         told = told.then(Next::new(
             "canvas_read",
             json!({"canvas": canvas}),
@@ -303,4 +312,21 @@ pub async fn picture(client: &Client, asset: &str, width: u32) -> client::Result
     let read = client.get_asset_content(asset).query("w", width).await?;
     let media_type = read.header("content-type").unwrap_or("image/jpeg").to_owned();
     Ok(Picture { data: STANDARD.encode(&read.body), media_type })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_attempt_at_failed_work_is_made_as_its_kind_asks_for() {
+        for (kind, asked, next) in [("video", "higher attempt", 0), ("image", "present revision", 1)] {
+            let failure = json!({"code": "provider_failed", "message": "it broke", "retryable": true});
+            let record =
+                json!({"run": "run:1", "kind": kind, "status": "failed", "canvasId": "canvas:a:b", "failure": failure});
+            let told = failed(Work::of(&record));
+            assert!(told.message.contains(asked), "{}", told.message);
+            assert_eq!(told.next.len(), next, "{kind}");
+        }
+    }
 }

@@ -3,10 +3,14 @@
 use std::fs;
 
 use e2e::api::text;
-use e2e::{Stack, pictures, suite};
+use e2e::{PATIENCE, Stack, pictures, suite};
 use serde_json::{Value, json};
+use testkit::wait_for;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio::net::unix::pipe;
 
-use super::{nodes, person, picture};
+use super::{interrupted, nodes, person, picture};
 
 suite! {
     commands on Stack::builder().image_workers(1);
@@ -17,6 +21,7 @@ suite! {
     a_dry_run_finds_what_the_write_finds_and_changes_nothing,
     disjoint_changes_are_merged_on_request_and_others_refused,
     pictures_are_uploaded_once_and_come_back_unchanged,
+    an_interrupted_download_leaves_nothing,
     several_files_are_uploaded_although_one_fails,
     elements_and_collections_are_kept,
     a_render_goes_to_a_file_or_a_pipe,
@@ -182,6 +187,30 @@ async fn pictures_are_uploaded_once_and_come_back_unchanged(stack: &Stack) {
     assert!(!shell.home().join("x.png").exists(), "a file is complete or not there");
     let shown = shell.run(&["asset", "show", handle]).await.expect(0).stdout;
     assert!(shown.contains("300x200"), "{shown}");
+    // What is no file is written to, not replaced.
+    let path = shell.home().join("pipe");
+    tokio::process::Command::new("mkfifo").arg(&path).status().await.expect("makes a pipe");
+    let mut reader = pipe::OpenOptions::new().open_receiver(&path).expect("opens the pipe");
+    shell.run(&["asset", "get", handle, "-o", "pipe"]).await.expect(0);
+    let mut piped = Vec::new();
+    // A pipe that nobody has opened has no end.
+    let read = tokio::time::timeout(PATIENCE, reader.read_to_end(&mut piped)).await;
+    read.expect("it is written to").expect("reads");
+    assert!(piped == picture, "{} bytes", piped.len());
+}
+
+async fn an_interrupted_download_leaves_nothing(stack: &Stack) {
+    let service = TcpListener::bind("127.0.0.1:0").await.expect("listens");
+    let address = format!("http://{}", service.local_addr().expect("an address"));
+    let shell = stack.shell(&stack.user().await).with("CANVAS_BASE_URL", &address);
+    let files = || fs::read_dir(shell.home()).expect("a directory").count();
+    let before = files();
+    let command = shell.start(&["asset", "get", "asset:film", "-o", "film.mp4"]);
+    let (mut connection, _) = service.accept().await.expect("connects");
+    connection.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nfilm").await.expect("answers");
+    wait_for("a part of the film", PATIENCE, async || (files() > before).then_some(())).await;
+    assert_eq!(interrupted(command).await.status.code(), Some(130));
+    assert_eq!(files(), before);
 }
 
 async fn several_files_are_uploaded_although_one_fails(stack: &Stack) {
@@ -223,6 +252,11 @@ async fn elements_and_collections_are_kept(stack: &Stack) {
     shell.run(&["element", "update", &id, "--name", "Big mug"]).await.expect(0);
     let versions = shell.run(&["element", "versions", &id, "--json"]).await.json();
     assert_eq!(versions["versions"].as_array().map(Vec::len), Some(2));
+    let people = shell.run(&["element", "versions", &id]).await.expect(0).stdout;
+    assert!(people.contains(" Mug") && people.contains(" Big mug"), "{people}");
+    let first = format!("element:{id}@v1");
+    let shown = shell.run(&["element", "show", &first]).await.expect(0).stdout;
+    assert!(shown.starts_with(&format!("{first} product/object Mug\n")), "{shown}");
     let shown = shell.run(&["element", "show", &id]).await.expect(0).stdout;
     assert!(shown.contains("Big mug") && shown.contains("@v2"), "{shown}");
     shell.run(&["element", "archive", &id]).await.expect(0);
@@ -313,6 +347,11 @@ async fn each_refusal_has_its_exit_status_and_its_envelope(stack: &Stack) {
     let nowhere = stack.shell(&user).with("CANVAS_BASE_URL", "http://127.0.0.1:1");
     let error = nowhere.run(&["new", "Mine", "--json"]).await.error(8);
     assert_eq!(text(&error, "/code"), "unreachable");
+    let error = shell.run(&["list", "--json", "--limit", "x"]).await.error(2);
+    assert_eq!(text(&error, "/code"), "usage");
+    assert!(text(&error, "/message").starts_with("invalid value 'x' for '--limit <N>'"), "{error}");
+    let help = shell.run(&["list", "--json", "--help"]).await.expect(0).stdout;
+    assert!(help.contains("--limit"), "{help}");
     shell.run(&["nonsense"]).await.expect(2);
     shell.run(&["show"]).await.expect(2);
 }

@@ -5,9 +5,13 @@ mod profiles;
 mod repetition;
 mod work;
 
+use std::process::Output;
+
 use e2e::api::text;
-use e2e::{Shell, Stack, User, pictures};
+use e2e::{PATIENCE, Shell, Stack, User, pictures};
 use serde_json::Value;
+use testkit::wait_for;
+use tokio::process::{Child, Command};
 
 /// A person with credit, a terminal and a canvas, whose handle is returned.
 async fn person(stack: &Stack) -> (User, Shell, String) {
@@ -29,4 +33,20 @@ async fn picture(shell: &Shell, canvas: &str) -> String {
     shell.file("picture.png", pictures::png(64, 48));
     let put = shell.run(&["asset", "put", "picture.png", "--on", canvas, "--json"]).await.json();
     text(&put, "/asset/node").to_owned()
+}
+
+/// Interrupts a command as Ctrl-C does, while its standard input is open, and returns how it ended.
+async fn interrupted(mut command: Child) -> Output {
+    let _open = command.stdin.take();
+    let pid = command.id().expect("is running").to_string();
+    // Until the command catches the signal, that would end it as it ends every program.
+    wait_for("a handler of interrupts", PATIENCE, async || {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"))?;
+        (u64::from_str_radix(caught.trim(), 16).ok()? & 0b10 != 0).then_some(())
+    })
+    .await;
+    Command::new("kill").args(["-INT", &pid]).status().await.expect("interrupts");
+    let ended = tokio::time::timeout(PATIENCE, command.wait_with_output()).await;
+    ended.expect("the interrupt ends it").expect("ends")
 }

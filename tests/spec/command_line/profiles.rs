@@ -80,6 +80,11 @@ async fn without_a_service_the_command_says_what_to_do(_: &Stack) {
     let refused = shell.run(&["list"]).await.expect(2);
     assert!(refused.stderr.contains("canvas login"), "{}", refused.stderr);
     shell.run(&["completions", "bash"]).await.expect(0);
+    // As with `| head`: nobody reads to the end.
+    let mut unread = shell.start(&["completions", "bash"]);
+    drop(unread.stdout.take());
+    let output = unread.wait_with_output().await.expect("ends");
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
     shell.run(&["man", "pages"]).await.expect(0);
     assert!(shell.home().join("pages/canvas-asset-put.1").exists());
     let page = shell.run(&["man"]).await.expect(0).stdout;

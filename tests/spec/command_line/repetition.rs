@@ -49,6 +49,10 @@ async fn a_start_that_was_killed_is_continued_without_a_second_charge(stack: &St
         first_run(&user).await;
         killed.kill().await.expect("dies");
     }
+    // The start that is continued may pay its price.
+    let lower = [&generate(&canvas)[..], &["--max-credits", "0", "--timeout", "1"]].concat();
+    let lower = shell.run(&lower).await.error(2);
+    assert!(text(&lower, "/message").contains("may pay 1 credit"), "{lower}");
     stack.restart(Part(Kind::ImageWorker, 0)).await;
     let done = shell.run(&generate(&canvas)).await.json();
     assert_eq!(text(&done, "/status"), "succeeded");

@@ -7,7 +7,7 @@ use e2e::{PATIENCE, Shell, Stack, suite};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
-use super::{nodes, person, picture};
+use super::{interrupted, nodes, person, picture};
 
 suite! {
     work on Stack::builder().image_workers(1).video_workers(1).receivers(1);
@@ -25,6 +25,7 @@ suite! {
     work_that_was_canceled_is_exit_status_1,
     a_wait_that_is_given_up_is_exit_status_9_and_cancels_nothing,
     an_interrupt_is_exit_status_130_and_cancels_nothing,
+    an_interrupt_ends_a_command_that_reads_standard_input,
 }
 
 async fn an_action_runs_and_its_result_is_named(stack: &Stack) {
@@ -66,6 +67,8 @@ async fn a_recipe_runs_with_its_inputs(stack: &Stack) {
     let (_, shell, canvas) = person(stack).await;
     let shown = shell.run(&["recipe", "show", "storyboard", "--json"]).await.json();
     let key = text(&shown, "/recipe/inputs/0/key").to_owned();
+    let people = shell.run(&["recipe", "show", "storyboard"]).await.expect(0).stdout;
+    assert!(people.contains(text(&shown, "/recipe/outputs/0/model/name")), "{people}");
     let input = format!("{key}=-");
     let run = ["recipe", "run", "storyboard", "--input", &input, "--on", &canvas, "--yes", "--json"];
     let done = shell.told(&run, "A boat leaves the harbor at dawn").await.json();
@@ -77,9 +80,15 @@ async fn a_recipe_runs_with_its_inputs(stack: &Stack) {
 }
 
 async fn a_video_is_made_and_downloaded(stack: &Stack) {
-    let (_, shell, _) = person(stack).await;
+    let (user, shell, _) = person(stack).await;
+    let short = ["--seconds", "1", "--resolution", "480p"];
     let video = ["video", "--prompt", "a walk", "--model", "animatic", "--yes", "-o", "film.mp4", "--quiet"];
+    let video = [&video[..], &short].concat();
+    // A command that has ended is a new one the next time, also with another cap.
     shell.run(&video).await.expect(0);
+    shell.run(&video).await.expect(0);
+    shell.run(&[&video[..], &["--max-credits", "90"]].concat()).await.expect(0);
+    assert_eq!(user.get("/runs").await.ok()["runs"].as_array().map(Vec::len), Some(3));
     let film = fs::read(shell.home().join("film.mp4")).expect("a film");
     assert_eq!(&film[4..8], b"ftyp");
 }
@@ -118,7 +127,12 @@ async fn events_are_one_line_each_and_end_with_what_is_waited_for(stack: &Stack)
     // A run that is over is told, too.
     let again = shell.run(&["watch", &run, "--json"]).await.expect(0).lines();
     assert_eq!(text(&again[0], "/data/status"), "succeeded");
-    let waited = shell.run(&["watch", &canvas, "--timeout", "1", "--json"]).await.expect(9);
+    // Beside a canvas, too, and by the handle of its job.
+    let job = run.replace("run:", "job:");
+    for handle in [&run, &job] {
+        shell.run(&["watch", &canvas, handle, "--timeout", "20"]).await.expect(0);
+    }
+    let waited = shell.run(&["watch", &canvas, "--timeout", "5", "--json"]).await.expect(9);
     assert_eq!(text(&waited.lines()[0], "/event"), "canvas");
 }
 
@@ -160,10 +174,15 @@ async fn work_that_was_canceled_is_exit_status_1(stack: &Stack) {
     let run = started.stdout.trim();
     assert!(run.starts_with("run:"), "{run}");
     let waiting = shell.start(&["run", "wait", run, "--json"]);
+    let job = run.replace("run:", "job:");
+    let mut watching = shell.start(&["watch", &canvas, &job, "--timeout", "20"]);
+    let mut told = BufReader::new(watching.stdout.take().expect("a pipe")).lines();
+    told.next_line().await.expect("reads").expect("the state of the canvas");
     let canceled = shell.run(&["run", "cancel", run, "--remove-targets", "--json"]).await.json();
     assert_eq!(text(&canceled, "/status"), "canceled");
     let output = waiting.wait_with_output().await.expect("ends");
     assert_eq!(output.status.code(), Some(1));
+    assert_eq!(watching.wait().await.expect("ends").code(), Some(1));
     assert_eq!(nodes(&shell, &canvas).await.len(), 1, "its empty target is gone");
     let shown = shell.run(&["run", "show", run]).await.expect(0).stdout;
     assert!(shown.contains("canceled"), "{shown}");
@@ -188,11 +207,24 @@ async fn an_interrupt_is_exit_status_130_and_cancels_nothing(stack: &Stack) {
     let first = super::repetition::first_run(&user).await;
     // The wait has begun when the record has been read.
     tokio::time::sleep(std::time::Duration::from_millis(500)).await;
-    let pid = waiting.id().expect("is running").to_string();
-    tokio::process::Command::new("kill").args(["-INT", &pid]).status().await.expect("interrupts");
-    let output = waiting.wait_with_output().await.expect("ends");
+    let output = interrupted(waiting).await;
     assert_eq!(output.status.code(), Some(130));
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains(&format!("canvas run cancel {first}")), "{said}");
     assert_eq!(text(&user.get("/runs").await.ok(), "/runs/0/status"), "queued");
+}
+
+async fn an_interrupt_ends_a_command_that_reads_standard_input(stack: &Stack) {
+    let (_, shell, canvas) = person(stack).await;
+    let commands: [&[&str]; 4] = [
+        &["apply", "-", "--on", &canvas],
+        &["generate", "--prompt", "-", "--on", &canvas],
+        &["recipe", "run", "storyboard", "--input", "brief=-", "--on", &canvas],
+        &["mcp"],
+    ];
+    // Chance decides whether a command listens to interrupts before it reads.
+    for arguments in commands.repeat(3) {
+        let output = interrupted(shell.start(arguments)).await;
+        assert_eq!(output.status.code(), Some(130), "{arguments:?}: {output:?}");
+    }
 }

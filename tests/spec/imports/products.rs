@@ -165,6 +165,12 @@ async fn several_variants_in_different_pictures_need_a_selection(stack: &Stack) 
     reviewed(&user, &canvas, &import, "variant_selection_required", "selection_required").await;
     assert_eq!(import["discovery"]["discoveredCandidateCount"], 2);
     assert_eq!(shop.requests().len(), 1, "no picture was fetched");
+    let product = ["import", "product", &shop.url("/boots"), "--on", &canvas];
+    let told = stack.shell(&user).run(&product).await.expect(1).stdout;
+    assert_eq!(told, "nothing was imported: variant_selection_required\n");
+    assert!(nodes(&user, &canvas).await.is_empty());
+    let chosen = stack.shell(&user).run(&[&product[..], &["--variant", "color=Blue"]].concat()).await.expect(0).stdout;
+    assert!(chosen.starts_with("node:") && chosen.contains(" asset:"), "{chosen}");
 }
 
 async fn a_selector_that_nothing_ties_to_pictures_needs_a_review(stack: &Stack) {

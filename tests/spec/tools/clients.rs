@@ -18,6 +18,7 @@ suite! {
     clients on Stack::builder().image_workers(1);
     both_transports_give_equal_results,
     local_files_are_uploaded_over_standard_streams_alone,
+    an_unanswered_call_is_repeated_only_if_it_takes_effect_once,
 }
 
 type Host = RunningService<RoleClient, ()>;
@@ -31,7 +32,10 @@ async fn over_http(stack: &Stack, user: &User) -> Host {
 /// A host beside a server that goes over the network, as `canvas mcp` does.
 async fn over_streams(stack: &Stack, user: &User, root: &std::path::Path) -> Host {
     let network = Network::new(&stack.origin(0), "e2e").expect("a client");
-    let client = Client::new(network).with_token(&user.token).expect("a token");
+    beside(Client::new(network).with_token(&user.token).expect("a token"), root).await
+}
+
+async fn beside(client: Client, root: &std::path::Path) -> Host {
     let server = Server::local(client, Root::new(root).expect("a directory"));
     let (here, there) = tokio::io::duplex(1024 * 1024);
     tokio::spawn(async move {
@@ -108,4 +112,25 @@ async fn local_files_are_uploaded_over_standard_streams_alone(stack: &Stack) {
         assert_eq!(refused["error"]["fields"][0]["field"], "path", "{refused}");
     }
     fs::remove_dir_all(directory).expect("removes");
+}
+
+async fn an_unanswered_call_is_repeated_only_if_it_takes_effect_once(_: &Stack) {
+    let nowhere = Client::new(Network::new("http://127.0.0.1:1", "e2e").expect("a client")).without_retries();
+    let host = beside(nowhere, &std::env::temp_dir()).await;
+    let edit = json!({"canvas": "c", "revision": "r", "operations": [{"type": "canvas.update", "title": "New"}]});
+    for (tool, arguments, retry, said) in [
+        ("canvas_edit", edit, "same_call", "takes effect once"),
+        ("canvas_create", json!({"title": "Board"}), "with_changes", "may have taken effect"),
+        ("element_save", json!({"name": "Calm", "type": "style"}), "with_changes", "may have taken effect"),
+        (
+            "element_manage",
+            json!({"do": "collection.create", "target": "Mugs"}),
+            "with_changes",
+            "may have taken effect",
+        ),
+    ] {
+        let told = told(&call(&host, tool, arguments).await).fails("service_unavailable");
+        assert_eq!(told["retry"]["when"], retry, "{told}");
+        assert!(told["error"]["message"].as_str().expect("a text").contains(said), "{told}");
+    }
 }

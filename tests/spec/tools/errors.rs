@@ -23,6 +23,11 @@ suite! {
     a_broken_picture_is_refused,
 }
 
+suite! {
+    expired_work on Stack::builder().image_workers(1).env("CANVAS_RETENTION_FINALIZED_SECONDS", 1);
+    work_whose_record_has_expired_has_succeeded,
+}
+
 async fn a_stale_revision_is_told_with_what_changed(stack: &Stack) {
     let user = stack.user().await;
     let tools = tools_of(&user).await;
@@ -251,6 +256,27 @@ async fn failed_work_is_told_with_its_price(stack: &Stack) {
     // To look at it is no failure.
     let seen = tools.ok("run_wait", json!({"runs": [details["run"]]})).await;
     assert_eq!(seen["runs"][0]["failure"]["code"], "provider_rejected");
+}
+
+async fn work_whose_record_has_expired_has_succeeded(stack: &Stack) {
+    let user = stack.user().await;
+    let tools = tools_of(&user).await;
+    let (canvas, revision, node) = board(&tools).await;
+    let arguments = json!({"canvas": canvas, "revision": revision, "action": "rotate", "inputs": [node], "params": {"degrees": 90}});
+    let run = tools.ok("action_run", arguments.clone()).await["run"].clone();
+    let expired = testkit::wait_for("the end of the record", e2e::PATIENCE, async || {
+        let again = tools.ok("action_run", arguments.clone()).await;
+        (again["status"] == "expired").then_some(again)
+    })
+    .await;
+    let seen = tools.ok("run_wait", json!({"runs": [run]})).await["runs"][0].clone();
+    for told in [&expired, &seen] {
+        assert!(told["run"] == run && told.get("failure").is_none(), "{told}");
+        assert!(told["instruction"].as_str().expect("a text").starts_with("It succeeded."), "{told}");
+        assert_eq!(told["next"][0]["tool"], "canvas_read", "{told}");
+    }
+    let waited = stack.shell(&user).run(&["run", "wait", run.as_str().expect("a handle")]).await.expect(0).stdout;
+    assert!(waited.contains("expired") && waited.contains("It succeeded."), "{waited}");
 }
 
 async fn what_needs_a_person_needs_a_confirmation(stack: &Stack) {

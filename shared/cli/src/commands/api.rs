@@ -22,8 +22,8 @@ pub async fn run(context: &Context, api: &Api) -> Outcome {
     }
     if let Some(data) = &api.data {
         let bytes = match data.strip_prefix('@') {
-            Some("-") => text_or_stdin("-")?.into_bytes(),
-            Some(path) => std::fs::read(path).map_err(|error| file(path.as_ref(), &error))?,
+            Some("-") => text_or_stdin("-").await?.into_bytes(),
+            Some(path) => tokio::fs::read(path).await.map_err(|error| file(path.as_ref(), &error))?,
             None => data.clone().into_bytes(),
         };
         let is_typed = api.headers.iter().any(|it| it.to_lowercase().starts_with("content-type:"));

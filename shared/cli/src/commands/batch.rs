@@ -17,11 +17,10 @@ struct Batch {
 }
 
 pub async fn apply(context: &Context, apply: &Apply) -> Outcome {
-    let read = match apply.file.as_os_str() == "-" {
-        true => std::io::read_to_string(std::io::stdin()),
-        false => std::fs::read_to_string(&apply.file),
+    let content = match apply.file.as_os_str() == "-" {
+        true => text_or_stdin("-").await?,
+        false => tokio::fs::read_to_string(&apply.file).await.map_err(|error| file(&apply.file, &error))?,
     };
-    let content = read.map_err(|error| file(&apply.file, &error))?;
     let batch = match serde_json::from_str(&content) {
         Ok(Value::Array(operations)) => Batch { operations: operations.into(), base: None, force: false },
         Ok(Value::Object(mut body)) => Batch {
@@ -51,7 +50,7 @@ pub async fn node(context: &Context, node: Node) -> Outcome {
             insert(&mut node, "width", add.width);
             insert(&mut node, "height", add.height);
             if let Some(content) = &add.text {
-                node.insert("metadata".into(), json!({"content": text_or_stdin(content)?}));
+                node.insert("metadata".into(), json!({"content": text_or_stdin(content).await?}));
             }
             let Position { x, y, near, section } = add.position;
             if let (Some(x), Some(y)) = (x, y) {
@@ -70,7 +69,7 @@ pub async fn node(context: &Context, node: Node) -> Outcome {
             insert(&mut patch, "width", set.width);
             insert(&mut patch, "height", set.height);
             if let Some(content) = &set.text {
-                patch.insert("metadata".into(), json!({"content": text_or_stdin(content)?}));
+                patch.insert("metadata".into(), json!({"content": text_or_stdin(content).await?}));
             }
             if patch.is_empty() {
                 return usage("nothing to set: --title, --text, --width or --height");

@@ -1,7 +1,5 @@
 //! Actions, models and Recipes: what can be run, and running it.
 
-use std::io::Read;
-
 use client::{Answer, Client};
 use serde_json::{Value, json};
 
@@ -10,8 +8,8 @@ use super::canvases::listed;
 use super::starts::place;
 use super::work::{Order, start};
 use crate::args::{Action, Model, Position, Recipe, Search};
-use crate::context::{Body, Context, canvas};
-use crate::failure::{Failure, Outcome, usage};
+use crate::context::{Body, Context, canvas, text_or_stdin};
+use crate::failure::{Outcome, usage};
 use crate::journal;
 use crate::output::{credits, items, rows, text};
 
@@ -149,7 +147,8 @@ pub async fn recipe(context: &Context, recipe: Recipe) -> Outcome {
         }
         Recipe::Run { recipe, inputs, version, instance, model, near, section, start: options } => {
             let on = canvas(&options.on)?;
-            let mut body = Body::from_iter([("canvasId".into(), json!(on)), ("inputs".into(), ports(&inputs)?.into())]);
+            let mut body =
+                Body::from_iter([("canvasId".into(), json!(on)), ("inputs".into(), ports(&inputs).await?.into())]);
             insert(&mut body, "version", version);
             insert(&mut body, "instanceNodeId", instance);
             insert(&mut body, "near", near);
@@ -178,9 +177,9 @@ fn shown_recipe(answer: &Value) -> String {
     });
     let outputs = rows(&["output", "type", "credits", "model", "description"], items(&it["outputs"]), |it| {
         let model = if it["standIn"] == true {
-            format!("{} (stand-in)", text(&it["model"]["modelId"]))
+            format!("{} (stand-in)", text(&it["model"]["name"]))
         } else {
-            text(&it["model"]["modelId"])
+            text(&it["model"]["name"])
         };
         vec![text(&it["key"]), text(&it["nodeType"]), text(&it["creditCost"]), model, text(&it["description"])]
     });
@@ -195,18 +194,11 @@ fn shown_recipe(answer: &Value) -> String {
 }
 
 /// The inputs of a Recipe run.
-fn ports(given: &[String]) -> Outcome<Body> {
+async fn ports(given: &[String]) -> Outcome<Body> {
     let mut ports = Body::new();
     for pair in given {
         let Some((name, value)) = pair.split_once('=') else { return usage(format!("{pair} is not NAME=VALUE")) };
-        let mut value = value.to_owned();
-        if value == "-" {
-            value.clear();
-            std::io::stdin()
-                .read_to_string(&mut value)
-                .map_err(|error| Failure::Usage(format!("standard input: {error}")))?;
-        }
-        ports.insert(name.to_owned(), json!(value));
+        ports.insert(name.to_owned(), text_or_stdin(value).await?.into());
     }
     Ok(ports)
 }

@@ -34,7 +34,7 @@ pub async fn element(context: &Context, element: Element) -> Outcome {
         Element::Versions { element, listing } => {
             let people = |versions: &[Value]| {
                 rows(&["version", "made", "name"], versions, |it| {
-                    vec![text(&it["versionHandle"]), time(&it["createdAt"]), text(&it["name"])]
+                    vec![text(&it["versionHandle"]), time(&it["createdAt"]), text(&it["elementName"])]
                 })
             };
             return listed(context, &listing, "versions", || context.client.list_element_versions(&element), people)
@@ -78,10 +78,13 @@ pub async fn element(context: &Context, element: Element) -> Outcome {
         }
     };
     context.output.answer(&answer, |it| {
-        let it = if it["element"].is_object() { &it["element"] } else { &it["version"] };
+        let (it, [name, kind]) = match it["element"].is_object() {
+            true => (&it["element"], ["name", "type"]),
+            false => (&it["version"], ["elementName", "elementType"]),
+        };
         let sources: Vec<String> = items(&it["sourceAssetIds"]).map(text).collect();
         let state = text(&it["lifecycle"]);
-        let head = [text(&it["versionHandle"]), text(&it["type"]), state, text(&it["name"])];
+        let head = [text(&it["versionHandle"]), text(&it[kind]), state, text(&it[name])];
         let head: Vec<String> = head.into_iter().filter(|part| !part.is_empty()).collect();
         format!("{}\n  pictures: {}\n  {}", head.join(" "), sources.join(", "), text(&it["guidelines"]))
             .trim_end()

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::batch::insert;
 use crate::args::Import;
 use crate::context::{Body, Context, canvas};
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 use crate::journal;
 use crate::output::{items, text};
 
@@ -39,11 +39,15 @@ pub async fn run(context: &Context, import: Import) -> Outcome {
     if !answer.as_ref().is_err_and(client::Error::is_temporary) {
         entry.end();
     }
-    context.output.answer(&answer?, |it| {
+    let answer = answer?;
+    let is_review = answer.json()["status"] == "review_required";
+    context.output.answer(&answer, |it| {
+        if is_review {
+            return format!("nothing was imported: {}", text(&it["reason"]));
+        }
         let pictures = items(&it["images"]).chain(it.get("image"));
-        let lines =
-            pictures.map(|it| format!("{} {}", text(&it["nodeHandle"]), text(&it["assetHandle"])).trim().to_owned());
+        let lines = pictures.map(|it| format!("{} {}", text(&it["nodeId"]), text(&it["assetId"])));
         lines.chain([format!("revision {}", text(&it["canvasRevision"]))]).collect::<Vec<_>>().join("\n")
     });
-    Ok(())
+    if is_review { Err(Failure::Work) } else { Ok(()) }
 }

@@ -25,7 +25,7 @@ use crate::output::{items, text};
 pub async fn run(context: &Context, listen: &Listen) -> Outcome {
     let secret = match &listen.secret {
         Some(secret) => secret.clone(),
-        None => text_or_stdin("-")?.trim().to_owned(),
+        None => text_or_stdin("-").await?.trim().to_owned(),
     };
     let uri: http::Uri =
         listen.forward_to.parse().map_err(|_| Failure::Usage(format!("{} is not a URL", listen.forward_to)))?;

@@ -1,8 +1,8 @@
 //! Runs and jobs.
 
-use std::fs::File;
+use std::fs;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use super::canvases::listed;
 use super::work::{ended, succeeded, wait};
 use crate::args::Run;
 use crate::context::{Context, canvas};
-use crate::failure::{Failure, Outcome, file};
+use crate::failure::{Outcome, file};
 use crate::output::{put, rows, text, time};
 
 pub async fn run(context: &Context, run: Run) -> Outcome {
@@ -67,7 +67,18 @@ pub async fn download(context: &Context, job: &str, path: &Path) -> Outcome {
     save(context, context.client.get_job_output(job), path).await
 }
 
-/// Writes an answer to a file as it arrives, or to standard output for `-`. A file is complete or not there.
+/// What has arrived of a file. It is removed when it is dropped, so also when an interrupt ends the download.
+struct Part(PathBuf);
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        // Nothing is there any more when it was renamed.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// Writes an answer as it arrives to a file, or to standard output for `-`. A file is complete or not there; into what is no file,
+/// such as a pipe or a device, the bytes are written.
 pub async fn save<T>(context: &Context, call: client::Call<T>, path: &Path) -> Outcome {
     if path.as_os_str() == "-" {
         call.read(|_, piece| {
@@ -77,35 +88,33 @@ pub async fn save<T>(context: &Context, call: client::Call<T>, path: &Path) -> O
         .await?;
         return Ok(());
     }
-    let part = path.with_extension(format!("part-{}", std::process::id()));
-    let written = async {
-        let mut to = File::create(&part).map_err(|error| file(&part, &error))?;
-        let bar = context.output.byte_bar(&path.display().to_string(), 0);
-        let mut failed = None;
-        let read = call
-            .read(|head, piece| {
-                let length =
-                    head.headers().get(http::header::CONTENT_LENGTH).and_then(|it| it.to_str().ok()?.parse().ok());
-                bar.set_length(length.unwrap_or_default());
-                bar.inc(piece.len() as u64);
-                to.write_all(&piece).map_err(|error| {
-                    failed = Some(file(&part, &error));
-                    client::Error::Unexpected(error.to_string())
-                })
+    let is_special = fs::metadata(path).is_ok_and(|it| !it.is_file() && !it.is_dir());
+    let part = (!is_special).then(|| Part(path.with_extension(format!("part-{}", std::process::id()))));
+    let target = part.as_ref().map_or(path, |part| &part.0);
+    // On a thread of its own: a pipe opens when somebody reads from it.
+    let opened = tokio::fs::File::create(target).await.map_err(|error| file(target, &error))?;
+    let mut to = opened.into_std().await;
+    let bar = context.output.byte_bar(&path.display().to_string(), 0);
+    let mut failed = None;
+    let read = call
+        .read(|head, piece| {
+            let length = head.headers().get(http::header::CONTENT_LENGTH).and_then(|it| it.to_str().ok()?.parse().ok());
+            bar.set_length(length.unwrap_or_default());
+            bar.inc(piece.len() as u64);
+            to.write_all(&piece).map_err(|error| {
+                failed = Some(file(target, &error));
+                client::Error::Unexpected(error.to_string())
             })
-            .await;
-        bar.finish_and_clear();
-        if let Some(failure) = failed {
-            return Err(failure);
-        }
-        read?;
-        to.sync_all().and_then(|()| std::fs::rename(&part, path)).map_err(|error| file(path, &error))
-    };
-    let outcome: Outcome = written.await;
-    if outcome.is_err() {
-        let _ = std::fs::remove_file(&part);
+        })
+        .await;
+    bar.finish_and_clear();
+    if let Some(failure) = failed {
+        return Err(failure);
     }
-    outcome?;
+    read?;
+    if part.is_some() {
+        to.sync_all().and_then(|()| fs::rename(target, path)).map_err(|error| file(path, &error))?;
+    }
     context.output.value(&serde_json::json!({"file": path}), |_| path.display().to_string());
-    Ok::<(), Failure>(())
+    Ok(())
 }

@@ -19,7 +19,7 @@ pub enum Making {
 pub async fn generate(context: &Context, generate: Generate, making: Making) -> Outcome {
     let mut body = Body::new();
     if let Some(prompt) = &generate.prompt {
-        body.insert("prompt".into(), text_or_stdin(prompt)?.into());
+        body.insert("prompt".into(), text_or_stdin(prompt).await?.into());
     }
     insert(&mut body, "promptNodeId", generate.prompt_node);
     if !generate.references.is_empty() {
@@ -82,7 +82,7 @@ pub fn place(position: Position, title: Option<String>) -> Value {
 }
 
 pub async fn video(context: &Context, video: Video) -> Outcome {
-    let mut body = Body::from_iter([("prompt".into(), text_or_stdin(&video.prompt)?.into())]);
+    let mut body = Body::from_iter([("prompt".into(), text_or_stdin(&video.prompt).await?.into())]);
     body.insert("model".into(), context.model(&video.model).await?.into());
     insert(&mut body, "firstFrame", video.first_frame);
     insert(&mut body, "lastFrame", video.last_frame);

@@ -1,6 +1,6 @@
 //! Following canvases and runs.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use client::events::{Event, Events};
@@ -27,12 +27,12 @@ pub async fn watch(context: &Context, watch: &Watch) -> Outcome {
     }
 }
 
-/// Prints every event until all named runs are over, or all canvases are gone.
+/// Prints every event until all named runs are over or, without any, the one canvas is gone.
 async fn follow(context: &Context, subjects: &[String]) -> Outcome {
     let (runs, canvases): (Vec<&String>, Vec<&String>) =
         subjects.iter().partition(|it| it.starts_with("run:") || it.starts_with("job:"));
     let canvases = canvases.into_iter().map(|it| canvas(it)).collect::<Outcome<Vec<_>>>()?;
-    let mut pending: BTreeSet<&str> = runs.iter().map(|it| it.as_str()).collect();
+    let mut pending: BTreeMap<&str, &str> = runs.iter().map(|it| (id(it), it.as_str())).collect();
     let with_runs = !runs.is_empty() || subjects.is_empty();
     let mut ended = Ok(());
     let mut stream = Stream::new(context, canvases.clone(), with_runs);
@@ -40,27 +40,27 @@ async fn follow(context: &Context, subjects: &[String]) -> Outcome {
         // After the stream is open, so that no end falls between the two.
         let is_new = stream.open().await?;
         if is_new {
-            for run in pending.clone() {
+            for (id, run) in pending.clone() {
                 let record = context.client.read_work(run).query("view", "summary").await?.json();
                 if record["status"].as_str().is_some_and(is_over) {
-                    pending.remove(run);
+                    pending.remove(id);
                     told(context, &Event { name: "run".into(), data: json!({"run": run, "status": record["status"]}) });
                     ended = ended.and(succeeded(&record));
                 }
             }
-            if !runs.is_empty() && pending.is_empty() && canvases.is_empty() {
+            if !runs.is_empty() && pending.is_empty() {
                 return ended;
             }
         }
         let Some(event) = stream.next().await? else { continue };
-        let run = event.data["run"].as_str().unwrap_or_default();
-        if event.name == "run" && !subjects.is_empty() && !runs.iter().any(|it| *it == run) {
+        let run = id(event.data["run"].as_str().unwrap_or_default());
+        if event.name == "run" && !subjects.is_empty() && !runs.iter().any(|it| id(it) == run) {
             continue;
         }
         told(context, &event);
-        if event.name == "run" && event.data["status"].as_str().is_some_and(is_over) && pending.remove(run) {
+        if event.name == "run" && event.data["status"].as_str().is_some_and(is_over) && pending.remove(run).is_some() {
             ended = ended.and(succeeded(&event.data));
-            if pending.is_empty() && canvases.is_empty() {
+            if pending.is_empty() {
                 return ended;
             }
         }
@@ -68,6 +68,11 @@ async fn follow(context: &Context, subjects: &[String]) -> Outcome {
             return ended;
         }
     }
+}
+
+/// The id in a handle. Work with a run is named by `run:` and `job:` handles that have the same one, and events name one of the two.
+fn id(handle: &str) -> &str {
+    handle.split_once(':').map_or(handle, |(_, id)| id)
 }
 
 fn told(context: &Context, event: &Event) {

@@ -1,6 +1,6 @@
 //! Starting work and waiting for it.
 
-use std::io::{IsTerminal, stdin};
+use std::io::{IsTerminal, Stdin, stdin};
 use std::time::Duration;
 
 use client::{Answer, Call, Client, is_over};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::batch::insert;
 use crate::args::Start;
-use crate::context::{Body, Context};
+use crate::context::{Body, Context, typed};
 use crate::failure::{Failure, Outcome, usage};
 use crate::journal;
 use crate::output::{credits, items, text};
@@ -44,6 +44,15 @@ pub async fn start(context: &Context, order: Order<'_>, options: &Start) -> Outc
         Some(entry) => entry,
         None => journal::begin(&name, agreed(context, &order, options, &name).await?)?,
     };
+    let agreed = entry.body.get("maxCredits").and_then(Value::as_u64);
+    if let (Some(cap), Some(agreed)) = (options.max_credits, agreed)
+        && cap < agreed
+    {
+        return usage(format!(
+            "an equal command that has not ended may pay {}: repeat it with --max-credits {agreed}, or start anew with --new-attempt",
+            credits(&agreed.into())
+        ));
+    }
     let call = (order.route)(&context.client).json(&entry.body);
     let call = if order.canvas.is_some() { call.prefer("handling=lenient") } else { call };
     let answer = match call.await {
@@ -81,14 +90,16 @@ async fn agreed(context: &Context, order: &Order<'_>, options: &Start, name: &st
         Some(canvas) => Some(context.revision(canvas).await?),
         None => None,
     };
-    let key = format!("cli-{}", journal::hash(&[name, revision.as_deref().unwrap_or_default()]));
+    // Without a revision, nothing else tells this command from an equal one that has ended.
+    let distinct = revision.clone().unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
+    let key = format!("cli-{}", journal::hash(&[name, &distinct]));
     body.insert("idempotencyKey".into(), key.into());
     insert(&mut body, "baseRevision", revision);
     let mut cap = options.max_credits;
     if order.is_paid {
         let price = quote(context, order, options).await?.json()["creditCost"].as_u64().unwrap_or_default();
         if price > 0 && !options.yes {
-            agree(context, price)?;
+            agree(context, price).await?;
         }
         // What was agreed to is what is paid, also when the price rises in this moment.
         cap = cap.or(Some(price));
@@ -97,14 +108,16 @@ async fn agreed(context: &Context, order: &Order<'_>, options: &Start, name: &st
     Ok(body)
 }
 
-fn agree(context: &Context, price: u64) -> Outcome {
+async fn agree(context: &Context, price: u64) -> Outcome {
     if context.output.json || !stdin().is_terminal() {
         return usage(format!("this costs {}: repeat with --yes to agree", credits(&price.into())));
     }
     eprint!("This costs {}. Go on? [y/N] ", credits(&price.into()));
-    let mut line = String::new();
-    let read = stdin().read_line(&mut line);
-    match read.is_ok() && ["y", "yes"].contains(&line.trim().to_lowercase().as_str()) {
+    let read = |stdin: Stdin| {
+        let mut line = String::new();
+        stdin.read_line(&mut line).map(|_| line)
+    };
+    match ["y", "yes"].contains(&typed(read).await?.trim().to_lowercase().as_str()) {
         true => Ok(()),
         false => usage("nothing was started"),
     }
@@ -190,7 +203,9 @@ pub fn ended(record: &Value) -> String {
     if record["standIn"] == true {
         lines.push("  made by the embedded runtime: a stand-in for a model's output".into());
     }
-    if record["failure"].is_object() {
+    if record["status"] == "expired" {
+        lines.push("  It succeeded. Its record has expired; what it made stays on its canvas.".into());
+    } else if record["failure"].is_object() {
         let again = if record["failure"]["retryable"] == true {
             " A new attempt may succeed, and is a new charge."
         } else {
@@ -205,10 +220,10 @@ pub fn ended(record: &Value) -> String {
     lines.join("\n")
 }
 
-/// Fails unless the work has succeeded.
+/// Fails unless the work has succeeded, as work whose record has expired has, too.
 pub fn succeeded(record: &Value) -> Outcome {
     match record["status"].as_str() {
-        Some("succeeded") => Ok(()),
+        Some("succeeded" | "expired") => Ok(()),
         _ => Err(Failure::Work),
     }
 }
