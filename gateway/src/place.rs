@@ -3,7 +3,7 @@
 use app::job::{Destination, Targets};
 use canvas::placement::Location;
 use canvas::targets::Place;
-use domain::graph::Position;
+use domain::graph::{NodeType, Position};
 use domain::id::NodeId;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -87,6 +87,8 @@ pub fn with_destination(mut body: Value, destination: &Destination) -> Value {
         body["connect"] = json!(true);
     }
     if let Targets::Place(Place { location, at, title, count }) = &destination.targets {
+        // A title that spells the default is the same request as none.
+        let title = title.as_deref().filter(|title| *title != NodeType::Image.as_str());
         body["place"] = json!({
             "near": location.near, "sectionId": location.section, "at": at, "title": title, "count": count,
         });

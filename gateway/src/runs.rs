@@ -11,7 +11,7 @@ use domain::id::{AccountUid, JobId};
 use domain::job::{JobDocument, JobKind, JobStatus, Record, VideoStatus, etag};
 use domain::recipe::run::{RecipeRun, RunDocument, RunId, RunRecord};
 use http::header::{CACHE_CONTROL, ETAG, LOCATION, RETRY_AFTER};
-use http::{HeaderMap, HeaderValue, StatusCode, Uri};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 
 use crate::extract::accept::Accepted;
 use crate::extract::caller::{Caller, ManageJobs};
@@ -186,8 +186,11 @@ pub async fn read_record(
     caller: &Caller<ManageJobs>,
     target: Target,
     detail: Detail,
+    method: &Method,
     headers: &HeaderMap,
 ) -> Result {
+    // A HEAD shows no result.
+    let shows = *method != Method::HEAD;
     if Accepted::of(headers).rejects("application", "json") {
         // Before the wait, and before the record counts as shown.
         target.load(app, &caller.account).await?;
@@ -196,7 +199,9 @@ pub async fn read_record(
     let known = headers.contains_key(http::header::IF_NONE_MATCH);
     let Some(seconds) = preferred_wait(headers) else {
         let record = target.load(app, &caller.account).await?;
-        record.note_shown(app).await?;
+        if shows {
+            record.note_shown(app).await?;
+        }
         return match known && reply::none_match(headers, &record.tag()) {
             true => Ok(unchanged(&record)),
             false => answer(app, &record, detail, None),
@@ -205,7 +210,9 @@ pub async fn read_record(
     let wait = Duration::from_secs(seconds);
     let changed = changed(app, &caller.account, target, known.then_some(headers), wait);
     let record = during(app, caller, changed).await?;
-    record.note_shown(app).await?;
+    if shows {
+        record.note_shown(app).await?;
+    }
     let response = match known && reply::none_match(headers, &record.tag()) {
         true => unchanged(&record),
         false => answer(app, &record, detail, None)?,

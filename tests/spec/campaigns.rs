@@ -106,6 +106,8 @@ async fn a_start_makes_a_target_and_a_job_for_each_shot(stack: &Stack) {
     untitled["title"] = first["run"]["title"].clone();
     let again = user.send("/campaigns/start", &untitled).await.expect(202).json();
     assert_eq!((&again["run"]["id"], &again["replayed"]), (&first["run"]["id"], &json!(true)));
+    untitled["canvasId"] = json!("absent");
+    user.send("/campaigns/start", &untitled).await.expect_error(404, "not_found", &[]);
 }
 
 async fn a_campaign_is_read_listed_and_reviewed_by_its_account_alone(stack: &Stack) {

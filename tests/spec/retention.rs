@@ -206,6 +206,8 @@ async fn an_unread_success_is_kept_for_long(stack: &Stack) {
         nodes.iter().any(|node| node.get("asset").is_some()).then_some(())
     })
     .await;
+    // A HEAD shows no result.
+    user.call(reqwest::Method::HEAD, text(&job, "/pollUrl")).await.expect(200);
     let kept: Vec<Value> = sqlx::query_scalar(
         "SELECT to_jsonb(retain_until - completed_at > interval '59 minutes') FROM jobs WHERE id = $1::uuid AND finalized_at IS NULL",
     )

@@ -84,6 +84,10 @@ impl<M: Models> Command for StartCampaign<'_, M> {
         Ok(())
     }
 
+    async fn check_access(&self, conn: &mut PgConnection) -> Result<()> {
+        self.target().check_access(conn).await.map(drop)
+    }
+
     async fn execute(&self, conn: &mut PgConnection, (): ()) -> Result<(Record, Acceptance)> {
         let plan = self.plan(conn, ()).await?;
         let (account, canvas_key) = (self.account(), plan.canvas.record.key);

@@ -66,6 +66,12 @@ pub trait Command: Sync {
     /// Looks up what the command addresses. This precedes replays, which are refused to an account that lost access.
     fn authorize(&self, conn: &mut PgConnection) -> impl Future<Output = Result<Self::Subject>> + Send;
 
+    /// Checks access to what `execute` and `replay` alone look up. This precedes the conflict of a key, which is told to nobody
+    /// who has no access.
+    fn check_access(&self, _: &mut PgConnection) -> impl Future<Output = Result<()>> + Send {
+        async { Ok(()) }
+    }
+
     /// Checks the command against stored state and writes.
     fn execute(
         &self,
@@ -139,7 +145,10 @@ async fn take_key<C: Command>(conn: &mut PgConnection, command: &C) -> Result<Op
     match taken {
         Taken::Fresh => Ok(None),
         Taken::Replay(outcome) => Ok(Some(outcome)),
-        Taken::Conflict => Err(Error::Conflict("the idempotency key was used for a different request")),
+        Taken::Conflict => {
+            command.check_access(conn).await?;
+            Err(Error::Conflict("the idempotency key was used for a different request"))
+        }
     }
 }
 

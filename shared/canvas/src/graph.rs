@@ -166,9 +166,12 @@ impl Graph {
         for node in later.nodes {
             self.set_node(self.nodes.find(&node.id).unwrap_or(self.nodes.end()), Some(node));
         }
-        for connection in later.connections {
-            let slot = self.connections.find(&connection.id);
-            slot.map(|slot| self.set_connection(slot, None));
+        // All are removed before any is set: one may have now what another had, such as the purpose between two nodes.
+        let slots: Vec<Option<usize>> = later.connections.iter().map(|it| self.connections.find(&it.id)).collect();
+        for slot in slots.iter().flatten() {
+            self.set_connection(*slot, None);
+        }
+        for (connection, slot) in later.connections.into_iter().zip(slots) {
             if self.ends_of(&connection).is_some() {
                 self.set_connection(slot.unwrap_or(self.connections.end()), Some(connection));
             }
@@ -327,7 +330,7 @@ impl Graph {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{connection, id, image, member, section, text};
+    use crate::fixture::{connection, id, image, member, section, text, video};
 
     #[test]
     fn nodes_connections_and_members_are_found_in_the_order_of_creation() {
@@ -344,6 +347,26 @@ mod tests {
         assert_eq!(graph.node(&id("b")), Some(&nodes[1]));
         assert!(graph.node(&id("gone")).is_none());
         assert_eq!(graph.into_parts(), (nodes, connections));
+    }
+
+    #[test]
+    fn an_advanced_graph_knows_what_connections_have_taken_from_each_other() {
+        let nodes = vec![image("a"), image("b"), video("v")];
+        let frames = |first: &str, last: &str| {
+            vec![connection(first, "a", "v", Purpose::FirstFrame), connection(last, "b", "v", Purpose::LastFrame)]
+        };
+        let two =
+            |one: Purpose, other: Purpose| vec![connection("c1", "a", "v", one), connection("c2", "a", "v", other)];
+        for (before, after) in [
+            (two(Purpose::FirstFrame, Purpose::LastFrame), two(Purpose::LastFrame, Purpose::FirstFrame)),
+            (two(Purpose::Flow, Purpose::List), two(Purpose::List, Purpose::Flow)),
+            (frames("c1", "c2"), frames("c2", "c1")),
+        ] {
+            let mut advanced = Graph::new(String::new(), 0, nodes.clone(), before);
+            advanced.advance(Later { connections: after.clone(), ..Later::default() });
+            let fresh = Graph::new(String::new(), 0, nodes.clone(), after);
+            assert_eq!((&advanced.ends, &advanced.frames), (&fresh.ends, &fresh.frames));
+        }
     }
 
     #[test]

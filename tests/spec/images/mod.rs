@@ -184,6 +184,15 @@ async fn a_key_belongs_to_one_request(stack: &Stack) {
         changed[field] = other;
         setting.user.send("/images/edit", &changed).await.expect_error(409, "conflict", &[]);
     }
+    // Access to the canvas comes before the key.
+    let owned = Setting::new(stack).await;
+    let mut elsewhere = request.clone();
+    for canvas in ["absent".to_owned(), format!("canvas:{}:{}", owned.user.uid, owned.canvas)] {
+        elsewhere["canvasId"] = json!(canvas);
+        setting.user.send("/images/edit", &elsewhere).await.expect_error(404, "not_found", &[]);
+    }
+    stack.share(&owned.user, &owned.canvas, &setting.user.uid, "viewer").await;
+    setting.user.send("/images/edit", &elsewhere).await.expect_error(403, "forbidden", &[]);
 }
 
 async fn a_member_pays_for_what_they_start_on_a_shared_canvas(stack: &Stack) {

@@ -325,7 +325,12 @@ async fn an_equal_start_is_replayed_and_adds_nothing(stack: &Stack) {
     let job = send(json!({})).await.expect(202).json();
     let now = setting.now().await;
     let plain = setting.photo.trim_start_matches("node:");
-    for equal in [json!({}), json!({"place": {"near": plain, "count": 1}, "connect": true}), json!({"count": 1})] {
+    for equal in [
+        json!({}),
+        json!({"place": {"near": plain, "count": 1}, "connect": true}),
+        json!({"place": {"near": plain, "title": "image"}}),
+        json!({"count": 1}),
+    ] {
         let again = send(equal).await.expect(202).json();
         assert_eq!((&again["replayed"], &again["targets"]), (&json!(true), &job["targets"]));
     }

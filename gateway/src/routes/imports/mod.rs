@@ -152,7 +152,8 @@ async fn wait<G>(app: &App, caller: &Caller<G>, id: Uuid, deadline: Instant) -> 
         match found {
             Some(Some(outcome)) => return Ok(outcome),
             Some(None) => {}
-            None => return Err(Problem::internal("an import is missing although its key exists")),
+            // The canvas was deleted in the meantime, and the import with it.
+            None => return Err(Problem::NotFound("canvas")),
         }
         if app.stopping.is_cancelled() {
             return Err(Problem::Unavailable("the gateway is stopping; the import continues".into(), Some(1)));

@@ -2,7 +2,7 @@
 
 use axum::extract::{OriginalUri, State};
 use domain::job::JobDocument;
-use http::HeaderMap;
+use http::{HeaderMap, Method};
 
 use crate::extract::caller::{Caller, ManageJobs};
 use crate::extract::path::{JobInPath, PathText};
@@ -35,8 +35,9 @@ pub async fn read(
     caller: Caller<ManageJobs>,
     params: PathText,
     OriginalUri(uri): OriginalUri,
+    method: Method,
     headers: HeaderMap,
 ) -> Result {
     let (JobInPath(id), detail) = combine_violations(params.parameter("jobId"), Detail::of(&uri))?;
-    read_record(&app, &caller, Target::of_job(id)?, detail, &headers).await
+    read_record(&app, &caller, Target::of_job(id)?, detail, &method, &headers).await
 }

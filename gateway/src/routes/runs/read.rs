@@ -2,7 +2,7 @@
 
 use axum::extract::{OriginalUri, State};
 use domain::recipe::run::RunDocument;
-use http::HeaderMap;
+use http::{HeaderMap, Method};
 
 use crate::extract::caller::{Caller, ManageJobs};
 use crate::extract::path::PathText;
@@ -36,8 +36,9 @@ pub async fn read(
     caller: Caller<ManageJobs>,
     params: PathText,
     OriginalUri(uri): OriginalUri,
+    method: Method,
     headers: HeaderMap,
 ) -> Result {
     let (run, detail) = combine_violations(params.parameter("runId"), Detail::of(&uri))?;
-    read_record(&app, &caller, Target::of_run(run)?, detail, &headers).await
+    read_record(&app, &caller, Target::of_run(run)?, detail, &method, &headers).await
 }

@@ -135,6 +135,10 @@ impl<W: Work> Command for StartJob<'_, W> {
         Ok(())
     }
 
+    async fn check_access(&self, conn: &mut PgConnection) -> Result<()> {
+        self.target().check_access(conn).await.map(drop)
+    }
+
     async fn execute(&self, conn: &mut PgConnection, (): ()) -> Result<AcceptedJob> {
         let (canvas, plan) = self.plan(conn, ()).await?;
         self.terms.reserve(conn, &self.caller.account, self.id, plan.credit_cost).await?;
