@@ -214,6 +214,12 @@ def compose_faults():
         configs = yaml.safe_load(text)["configs"]
         if service.get("read_only") and any("content" in configs[use["source"]] for use in service.get("configs", [])):
             yield f"compose.yaml: {name} is read-only and cannot receive a config by content"
+    networks = {name: network or {} for name, network in yaml.safe_load(text)["networks"].items()}
+    routed = {name: network.get("driver_opts", {}) for name, network in networks.items() if not network.get("internal")}
+    closed = {name for name, options in routed.items() if options.get("com.docker.network.bridge.enable_ip_masquerade") == "false"}
+    # Docker takes the default route of a container from the first of its networks by name that is not internal.
+    if closed and min(closed) < max(routed.keys() - closed):
+        yield f"compose.yaml: the network {min(closed)} takes the default route from {max(routed.keys() - closed)}"
     yield from privileges.compose_faults(yaml.safe_load(text)["services"])
 
 

@@ -93,6 +93,8 @@ def process_faults(name, spec, kind):
     if kind == "Job":
         if name != f"migrate-{container['image'].partition('@')[0].rpartition(':')[2]}":
             yield f"is not named after the version of its image {container['image']}"
+        if container.get("envFrom"):
+            yield "has settings, whose name changes with them: the template of a Job is immutable"
         return
     pause = container.get("lifecycle", {}).get("preStop", {}).get("sleep", {}).get("seconds", 0)
     if pod.get("terminationGracePeriodSeconds", 30) <= GRACE_SECONDS[name] + pause:

@@ -61,6 +61,14 @@ def give(place, name, value=None, secret=None):
     return change
 
 
+def give_settings(place):
+    """Gives a workload the settings of the gateway."""
+    def change(documents):
+        settings = found(documents, "Deployment", "gateway")["spec"]["template"]["spec"]["containers"][0]["envFrom"]
+        found(documents, *place.split("/"))["spec"]["template"]["spec"]["containers"][0]["envFrom"] = settings
+    return change
+
+
 def mount(place, secret):
     """Mounts a secret into a workload."""
     def change(documents):
@@ -102,6 +110,7 @@ BREAKS = [
     (put("Pod/blobs spec.securityContext.runAsNonRoot", False), "not root"),
     (drop(f"{WORKER}.containers.0.resources.limits.ephemeral-storage"), "may fill the disk"),
     (put("Job/migrate-0.2.0 spec.template.spec.containers.0.image", "canvas-gateway:0.2.1"), "not named after the version"),
+    (give_settings("Job/migrate-0.2.0"), "the template of a Job is immutable"),
     (drop("PodDisruptionBudget/gateway spec.unhealthyPodEvictionPolicy"), "PodDisruptionBudget gateway keeps pods"),
     (put("ScaledObject/video-worker metadata.namespace", "second"), "asks for the queues of another namespace"),
     (without("PodDisruptionBudget", "webhook-dispatcher"), "no PodDisruptionBudget webhook-dispatcher"),

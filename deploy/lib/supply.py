@@ -92,6 +92,9 @@ def release_faults(text):
             yield f"the release has no {file.removesuffix(' release').removeprefix('release/')}"
     if not re.search(r"gh release create .* release/\*", run["release"]):
         yield "the release publishes no files"
+    # The build records of build-push-action are artifacts, too, and cannot be unpacked.
+    if not step_of(release, "actions/download-artifact@")["with"].get("pattern"):
+        yield "the release downloads artifacts that it cannot unpack"
 
 
 def faults(dockerfile, release):

@@ -49,7 +49,8 @@ CANVAS_ADMIN_LISTEN: 0.0.0.0:9090
 CANVAS_PUBLIC_URL: {{ .Values.publicUrl | quote }}
 CANVAS_BLOB_URL: {{ .Values.blobs.url | quote }}
 {{- range $name, $value := .Values.settings }}
-{{ $name }}: {{ $value | quote }}
+{{- /* A number of a values file is a float, which `quote` alone writes with an exponent. */}}
+{{ $name }}: {{ kindIs "string" $value | ternary $value (toJson $value) | quote }}
 {{- end }}
 {{- end }}
 
@@ -105,8 +106,10 @@ securityContext:
   allowPrivilegeEscalation: false
   readOnlyRootFilesystem: true
   capabilities: { drop: [ALL] }
+{{- if ne .name "migrate" }}
 envFrom:
   - configMapRef: { name: {{ .root.Release.Name }}-settings }
+{{- end }}
 volumeMounts:
   {{- range include "canvas.secrets" . | fromJsonArray }}
   - { name: {{ index . 0 }}, mountPath: /run/canvas/{{ index . 0 }}, readOnly: true }
