@@ -217,7 +217,13 @@ impl Provider {
         let outcome = match progress {
             Ok(Progress::Is(polled)) => Ok(polled),
             Ok(Progress::Collect(request)) => match self.call(request, self.deadlines.call).await {
-                Ok(answer) => self.protocol.collected(&answer).map(Polled::Done),
+                Ok(answer) => match self.protocol.collected(&answer) {
+                    Ok(output) => Ok(Polled::Done(output)),
+                    // The run is over, so an answer of the protocol without a result is final. Any
+                    // other answer may be an error page.
+                    Err(call_error) if answer.json().is_object() => Ok(Polled::Failed(call_error)),
+                    Err(call_error) => Err(call_error),
+                },
                 Err(call_error) => Err(call_error),
             },
             Ok(Progress::Explain(request, unexplained)) => match self.call(request, self.deadlines.call).await {
@@ -249,7 +255,7 @@ impl Provider {
         let Some(request) = self.protocol.cancel(run) else {
             return Cancellation::Unsupported;
         };
-        match self.send(request, self.deadlines.call, ANSWER_MAX, true).await {
+        match self.send(request, self.deadlines.call, ANSWER_MAX).await {
             Ok(answer) => match self.protocol.canceled(&answer) {
                 Cancellation::Failed(call_error) => Cancellation::Failed(self.shown(call_error)),
                 other => other,
@@ -338,21 +344,18 @@ impl Provider {
 
     /// Like [`call`](Self::call), with a limit on the size of the answer.
     async fn call_for(&self, request: Request, deadline: Duration, answer_max: usize) -> Result<Answer, CallError> {
-        let answer = self.send(request, deadline, answer_max, true).await?;
+        let answer = self.send(request, deadline, answer_max).await?;
         match answer.status.is_success() {
             true => Ok(answer),
             false => Err(self.shown(self.protocol.call_error(&answer))),
         }
     }
 
-    async fn send(
-        &self,
-        request: Request,
-        deadline: Duration,
-        answer_max: usize,
-        with_key: bool,
-    ) -> Result<Answer, CallError> {
+    async fn send(&self, request: Request, deadline: Duration, answer_max: usize) -> Result<Answer, CallError> {
         let is_download = request.method == Method::GET;
+        // The URLs of a run are stored, and may belong to a former base URL of the connection. Its
+        // host must not learn the present key. All other URLs are built from the present base.
+        let with_key = self.site.trusts(&request.url);
         let call = self.outbound(request, deadline, answer_max, with_key);
         let answer = self.client.send_for(self.operator.as_ref(), call).await.map_err(|error| lost(&error))?;
         let Inbound { status, headers, body, truncated } = answer;

@@ -8,7 +8,7 @@ use domain::job::{FailureCode, JobStatus};
 use domain::limits::TASK_CLAIMS_MAX;
 use domain::message::Queue;
 use futures_util::future::join_all;
-use testkit::providers::{FailureMode, Vendor};
+use testkit::providers::{FailureMode, Simulator, Vendor};
 use testkit::wait_for;
 
 use super::fixture::{GenerationFixture, Wish, failure, picture};
@@ -26,9 +26,26 @@ async fn die_submitting(fixture: &GenerationFixture) -> JobId {
     id
 }
 
+/// The record of a worker that crashed in a submit before the provider received anything.
+async fn die_before_submitting(fixture: &GenerationFixture) -> JobId {
+    let id = fixture.start(picture("a kite")).await;
+    let mut conn = fixture.harness.conn().await;
+    sqlx::query("INSERT INTO job_outputs (job_id, position, state, attempts) VALUES ($1, 0, 'submitting', 1)")
+        .bind(id.0)
+        .execute(&mut *conn)
+        .await
+        .expect("inserts");
+    id
+}
+
 /// Lets the lease expire after the worker is gone without returning the task.
 async fn lose(fixture: &GenerationFixture) {
     fixture.harness.execute("UPDATE task_queue SET lease_until = now() - interval '1 s' WHERE state = 'leased'").await;
+}
+
+/// Lets the deadlines of all outputs pass.
+async fn pass_deadlines(fixture: &GenerationFixture) {
+    fixture.harness.execute("UPDATE job_outputs SET deadline_at = now() - interval '1 s'").await;
 }
 
 #[tokio::test]
@@ -76,17 +93,26 @@ async fn a_submit_is_repeated_where_the_provider_refuses_a_second_effect() {
 
     // A worker that crashed before the provider received anything: the next one continues.
     let fixture = GenerationFixture::new(Vendor::Comfy).await;
-    let id = fixture.start(picture("a kite")).await;
-    let mut conn = fixture.harness.conn().await;
-    sqlx::query("INSERT INTO job_outputs (job_id, position, state, attempts) VALUES ($1, 0, 'submitting', 1)")
-        .bind(id.0)
-        .execute(&mut *conn)
-        .await
-        .expect("inserts");
-    drop(conn);
+    let id = die_before_submitting(&fixture).await;
     let _running = fixture.work();
     assert_eq!(fixture.ended(id).await.status, JobStatus::Succeeded);
     assert_eq!(fixture.accepted(id, 0), 1);
+}
+
+#[tokio::test]
+async fn a_repeat_that_is_refused_leaves_the_first_submit_unknown() {
+    for (failure_mode, expected) in [
+        (FailureMode::Down, (FailureCode::ProviderUnavailable, true)),
+        (FailureMode::Invalid, (FailureCode::ProviderRejected, false)),
+    ] {
+        let fixture = GenerationFixture::new(Vendor::Comfy).await;
+        let id = die_before_submitting(&fixture).await;
+        fixture.simulator.misbehave_once(failure_mode);
+        let _running = fixture.work();
+        let record = fixture.ended(id).await;
+        assert_eq!((failure(&record), record.credit_cost), (expected, 0), "{failure_mode:?}");
+        assert_eq!((fixture.simulator.submits().len(), fixture.orphans().await), (1, 1), "{failure_mode:?}");
+    }
 }
 
 #[tokio::test]
@@ -103,6 +129,49 @@ async fn a_run_that_was_recorded_is_followed_by_whoever_comes_next() {
         assert_eq!(fixture.ended(id).await.status, JobStatus::Succeeded, "{vendor:?}");
         assert_eq!((fixture.simulator.submits().len(), fixture.accepted(id, 0)), (1, 1), "{vendor:?}");
     }
+}
+
+#[tokio::test]
+async fn a_run_that_finished_while_no_worker_ran_is_kept_past_its_deadline() {
+    for vendor in [Vendor::Replicate, Vendor::Fal, Vendor::Runway, Vendor::Comfy] {
+        let fixture = GenerationFixture::new(vendor).await;
+        fixture.simulator.take(Duration::from_secs(600));
+        let doomed = fixture.work();
+        let id = fixture.start(picture("a kite")).await;
+        fixture.until_output_is(id, OutputState::Submitted).await;
+        drop(doomed);
+        lose(&fixture).await;
+        fixture.simulator.finish();
+        pass_deadlines(&fixture).await;
+        let _running = fixture.work();
+        let record = fixture.ended(id).await;
+        assert_eq!(record.status, JobStatus::Succeeded, "{vendor:?}: {:?}", record.outcome.failure);
+        assert_eq!((fixture.simulator.submits().len(), fixture.accepted(id, 0)), (1, 1), "{vendor:?}");
+        assert_eq!(fixture.simulator.cancel_requests(), 0, "{vendor:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_run_whose_id_was_lost_is_found_past_its_deadline() {
+    let fixture = GenerationFixture::new(Vendor::Replicate).await;
+    let id = die_submitting(&fixture).await;
+    fixture.simulator.finish();
+    pass_deadlines(&fixture).await;
+    let _running = fixture.work();
+    assert_eq!(fixture.ended(id).await.status, JobStatus::Succeeded);
+    assert_eq!((fixture.simulator.submits().len(), fixture.accepted(id, 0)), (1, 1));
+}
+
+#[tokio::test]
+async fn a_look_up_that_fails_ends_at_the_deadline() {
+    let mut fixture = GenerationFixture::new(Vendor::Replicate).await;
+    let id = die_submitting(&fixture).await;
+    pass_deadlines(&fixture).await;
+    // Nothing listens at the connection's address any more.
+    fixture.simulator = Simulator::start(Vendor::Replicate).await;
+    let _running = fixture.work();
+    assert_eq!(failure(&fixture.ended(id).await), (FailureCode::ProviderTimeout, true));
+    assert_eq!(fixture.orphans().await, 1);
 }
 
 #[tokio::test]

@@ -163,6 +163,26 @@ async fn an_output_that_takes_too_long_is_given_up_and_stopped() {
 }
 
 #[tokio::test]
+async fn a_refused_poll_says_nothing_of_the_run() {
+    let fixture = GenerationFixture::new(Vendor::Fal).await;
+    fixture.simulator.take(Duration::from_secs(600));
+    let _running = fixture.work();
+    let id = fixture.start(picture("a kite")).await;
+    fixture.until_output_is(id, db::jobs::outputs::OutputState::Submitted).await;
+    // The run is at the former base URL, which does not get the key any more and refuses the poll.
+    fixture.harness.execute("UPDATE provider_connections SET base_url = 'http://127.0.0.1:9'").await;
+    assert_eq!(failure(&fixture.ended(id).await), (FailureCode::ProviderAuthenticationFailed, false));
+    assert_eq!((fixture.orphans().await, fixture.accepted(id, 0)), (1, 1));
+
+    // A provider that answers about the run leaves nothing open.
+    let fixture = GenerationFixture::new(Vendor::Fal).await;
+    fixture.simulator.misbehave_once(FailureMode::WorkFails);
+    let _running = fixture.work();
+    assert_eq!(failure(&fixture.make(picture("a kite")).await), (FailureCode::ProviderUnavailable, true));
+    assert_eq!(fixture.orphans().await, 0);
+}
+
+#[tokio::test]
 async fn a_reference_that_cannot_be_read_is_the_pictures_fault() {
     let fixture = GenerationFixture::embedded().await;
     let mut broken = png(64, 64).to_vec();

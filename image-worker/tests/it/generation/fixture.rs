@@ -314,6 +314,12 @@ impl GenerationFixture {
         self.simulator.accepted(&format!("{}-{position}", id.0))
     }
 
+    /// Number of outputs that a provider may have made although their jobs failed.
+    pub async fn orphans(&self) -> i64 {
+        let orphans = sqlx::query_scalar("SELECT count(*) FROM job_outputs WHERE orphan");
+        orphans.fetch_one(self.harness.database.pool()).await.expect("counts")
+    }
+
     pub async fn outputs(&self, id: JobId) -> Vec<JobOutput> {
         db::jobs::outputs::list(&mut *self.harness.conn().await, id).await.expect("lists")
     }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use domain::job::FailureCode;
 use domain::model::Capability;
-use providers::{CallError, Class, Deadlines, Media, Polled, Submission};
-use testkit::providers::{FailureMode, SIMULATOR_KEY, Vendor};
+use providers::{CallError, Cancellation, Class, Deadlines, Media, Output, Polled, Submission};
+use testkit::providers::{FailureMode, SIMULATOR_KEY, Simulator, Vendor};
 
 use crate::harness::{Harness, PATIENCE, harness, order, provider, vendors};
 
@@ -208,5 +208,50 @@ async fn a_run_that_is_gone_has_failed() {
         let polled = harness.provider.poll(&run).await;
         let Polled::Failed(call_error) = polled else { panic!("{vendor:?}: {polled:?}") };
         assert_eq!(call_error.class, Class::Unavailable, "{vendor:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_finished_with_nothing_has_failed() {
+    let harness = harness(Vendor::Fal).await;
+    let Submission::Accepted(mut run) = harness.provider.submit(&harness.any_order("job-1")).await else {
+        panic!("it queues");
+    };
+    harness.simulator.finish();
+    let polled = harness.provider.poll(&run).await;
+    let Polled::Done(Output::Remote(picture)) = polled else { panic!("{polled:?}") };
+
+    // An answer of the protocol that names no result: the state.
+    run.result = Some(run.poll.clone());
+    let polled = harness.provider.poll(&run).await;
+    let Polled::Failed(call_error) = polled else { panic!("{polled:?}") };
+    assert_eq!((call_error.class, call_error.maybe_accepted), (Class::Unavailable, false));
+
+    // An answer with status 200 that is not of the protocol, as an error page is.
+    run.result = Some(picture);
+    let polled = harness.provider.poll(&run).await;
+    assert!(matches!(polled, Polled::Unavailable(_)), "{polled:?}");
+}
+
+#[tokio::test]
+async fn a_former_base_does_not_get_the_present_key() {
+    for vendor in [Vendor::Replicate, Vendor::Fal, Vendor::BlackForestLabs, Vendor::Runway] {
+        let harness = harness(vendor).await;
+        let Submission::Accepted(run) = harness.provider.submit(&harness.any_order("job-1")).await else {
+            panic!("{vendor:?} queues");
+        };
+        // The former host accepts the present key, so a call with it would succeed there.
+        let present = Simulator::start(vendor).await;
+        let moved = provider(vendor, present.url(), SIMULATOR_KEY, PATIENCE);
+
+        let polled = moved.poll(&run).await;
+        let Polled::Failed(call_error) = polled else { panic!("{vendor:?}: {polled:?}") };
+        assert_eq!(call_error.class, Class::Authentication, "{vendor:?}: {call_error:?}");
+        let canceled = moved.cancel(&run).await;
+        let cancels = moved.capabilities(Media::Picture).cancels;
+        assert_eq!(matches!(canceled, Cancellation::Failed(_)), cancels, "{vendor:?}: {canceled:?}");
+        assert_eq!((harness.simulator.polls(), harness.simulator.cancel_requests()), (0, 0), "{vendor:?}");
+
+        assert!(matches!(harness.provider.poll(&run).await, Polled::Running(_)), "{vendor:?}");
     }
 }

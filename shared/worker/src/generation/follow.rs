@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use db::jobs::outputs::{self, JobOutput};
 use domain::job::{Failure, FailureCode};
-use providers::{CallError, Calls, Media, Output, Polled, ProtocolCapabilities};
+use providers::{CallError, Calls, Class, Media, Output, Polled, ProtocolCapabilities};
 use taskqueue::Lease;
 use tokio::time::timeout;
 
@@ -31,6 +31,17 @@ pub(super) fn overdue() -> Failure {
 /// The failure of an output whose submit was interrupted with an unknown outcome.
 fn unknown() -> Failure {
     Failure::new(FailureCode::ProviderTimeout, "Whether the provider took the work is not known.")
+}
+
+/// Whether the failure of a poll is that of the call, so that it says nothing of the run: the
+/// provider refused the key or the account, or the call could not be made.
+fn is_of_the_call(call_error: &CallError) -> bool {
+    match call_error.class {
+        // The answer to a call has a status. Without one, the run itself ended in this way.
+        Class::Authentication | Class::OutOfCredit => call_error.status.is_some(),
+        Class::Runtime => true,
+        _ => false,
+    }
 }
 
 /// Result of polling a provider's run.
@@ -92,18 +103,19 @@ impl Generator {
 }
 
 impl<C: GenerationKind> ProviderDriver<'_, C> {
-    /// Polls an output's run.
+    /// Polls an output's run. The deadline ends only a run that is then unfinished: one that finished
+    /// while no worker polled it is paid for and has a result.
     pub(super) async fn follow(&self, output: &JobOutput) -> Result<Step<C::Made>, Interrupt> {
         let run = output.run.clone().and_then(|run| serde_json::from_value(run).ok());
         let unreadable = || Failure::new(FailureCode::RuntimeFailed, "the record of the provider's run cannot be read");
         let run: providers::Run = run.ok_or_else(|| Interrupt::orphaned(unreadable()))?;
-        if output.is_overdue() {
+        let (generator, lease) = (self.task_run.generator, self.task_run.lease);
+        let heard = generator.hear(self.remote, C::MEDIA, lease, &run, output.running_for).await?;
+        if output.is_overdue() && matches!(heard, Heard::Unfinished { .. }) {
             // Best effort: nothing will look for the run again.
             let _ = timeout(CANCEL_LIMIT, self.remote.provider.cancel(&run)).await;
             return Err(Interrupt::orphaned(overdue()));
         }
-        let (generator, lease) = (self.task_run.generator, self.task_run.lease);
-        let heard = generator.hear(self.remote, C::MEDIA, lease, &run, output.running_for).await?;
         self.heed(output, heard).await
     }
 
@@ -122,7 +134,9 @@ impl<C: GenerationKind> ProviderDriver<'_, C> {
             }
             Heard::Crowded => Ok(Step::Wait(Calls::RETURN)),
             Heard::Done(result) => self.take(output, &result).await,
-            Heard::Failed(call_error) => Err(call_error.failure().into()),
+            Heard::Failed(call_error) => {
+                Err(Interrupt::from(call_error.failure()).with_orphan(is_of_the_call(&call_error)))
+            }
             Heard::Stopped => Err(Failure::new(FailureCode::ProviderRejected, "The provider stopped the work.").into()),
         }
     }
@@ -156,10 +170,11 @@ impl<C: GenerationKind> ProviderDriver<'_, C> {
         Ok(made)
     }
 
-    /// Determines what happened to a submit of unknown outcome, if the provider supports that.
+    /// Determines what happened to a submit of unknown outcome, if the provider supports that. The
+    /// deadline ends only look-ups that fail: a run that is found is followed, however late.
     pub(super) async fn look_up(&self, output: &JobOutput) -> Result<Step<C::Made>, Interrupt> {
         let met = output.failure.clone().unwrap_or_else(unknown);
-        let Some(model) = self.remote.model.as_ref().filter(|_| self.capabilities.finds && !output.is_overdue()) else {
+        let Some(model) = self.remote.model.as_ref().filter(|_| self.capabilities.finds) else {
             return Err(Interrupt::orphaned(met));
         };
         let Some(place) = self.task_run.generator.calls.enter(&self.remote.line).await else {
@@ -174,7 +189,7 @@ impl<C: GenerationKind> ProviderDriver<'_, C> {
             Ok(None) if output.tries < LOOKS_MAX => {
                 self.put_off(output, self.pause_before(output.tries).unwrap_or(LOOK_AGAIN), true).await
             }
-            Err(call_error) if call_error.is_retryable() => {
+            Err(call_error) if call_error.is_retryable() && !output.is_overdue() => {
                 self.put_off(output, LOOK_AGAIN.max(call_error.retry_after.unwrap_or_default()), false).await
             }
             Ok(None) | Err(_) => Err(Interrupt::orphaned(met)),

@@ -127,8 +127,12 @@ impl<C: GenerationKind> ProviderDriver<'_, C> {
     }
 
     /// Retries a submit that was certainly not accepted, up to the permitted number of times, if a
-    /// retry can help and is soon enough.
+    /// retry can help and is soon enough. The repeat of a submit with an unknown outcome is the last
+    /// one: its refusal says nothing of the first submit, so the output may exist.
     async fn refused(&self, output: &JobOutput, call_error: &CallError) -> Result<Step<C::Made>, Interrupt> {
+        if output.state != OutputState::Ready {
+            return Err(Interrupt::orphaned(output.failure.clone().unwrap_or_else(|| call_error.failure())));
+        }
         let generator = self.task_run.generator;
         let pause =
             self.pause_before(output.attempts).map(|pause| pause.max(call_error.retry_after.unwrap_or_default()));
