@@ -303,6 +303,9 @@ async fn a_list_is_read_page_by_page_or_whole(stack: &Stack) {
     let all = shell.run(&["list", "--all", "--limit", "1", "--json"]).await.expect(0).lines();
     assert_eq!(all.len(), 3);
     shell.run(&["list", "--limit", "26"]).await.expect(3);
+    // A cursor may begin with a hyphen.
+    let refused = shell.run(&["list", "--cursor", "--made-up", "--json"]).await.error(3);
+    assert_eq!(text(&refused, "/code"), "input_validation_error");
 }
 
 async fn any_request_can_be_sent(stack: &Stack) {

@@ -164,7 +164,7 @@ pub struct Listing {
     #[arg(long, value_name = "N")]
     pub limit: Option<u32>,
     /// The page after another one
-    #[arg(long, value_name = "CURSOR", conflicts_with = "all")]
+    #[arg(long, allow_hyphen_values = true, value_name = "CURSOR", conflicts_with = "all")]
     pub cursor: Option<String>,
 }
 
