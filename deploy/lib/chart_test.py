@@ -50,6 +50,8 @@ def described(documents):
         if kind in ("Deployment", "Job"):
             template = document["spec"]["template"]
             template["metadata"].pop("annotations", None)
+        # The chart adds a hash of the template to the name of the Job; manifests.py checks it.
+        name = re.sub(r"-[0-9a-f]{8}$", "", name) if kind == "Job" else name
         found[kind, name] = plain({key: each for key, each in document.items() if key != "metadata"}) | {
             "labels": plain(document["metadata"]["labels"]) if kind in ("Deployment",) else None}
     return found

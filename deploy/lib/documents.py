@@ -1,9 +1,11 @@
 """Checks the documents for operators against the code: `documents.py ROOT [--update | --expressions]`.
 
 - The table of variables in deploy/README.md matches shared/service/src/config/mod.rs, and names the processes that read each variable.
-- The code emits every metric that rules, scaling and dashboard use, and every metric of the code is used by one of them.
+- The code emits every metric that rules, scaling and dashboard use, and every metric of the code is used by one of them. Rules and
+  dashboard exclude the same routes from the duration of requests.
 - Every Prometheus query of the scaling configuration has a test in deploy/observe/rules.test.yaml.
 - Every alert has a row in deploy/RUNBOOK.md, and every row with an anchor has an alert.
+- A restore in deploy/README.md waits until the processes have stopped, and one that is a single block stops at the first failure.
 - deploy/observe/prometheus-rule.yaml contains the rules of deploy/observe/rules.yaml.
 - deploy/docker/env.example and deploy/docker/compose.yaml name the same variables, and the image build receives the whole workspace.
 - Everything that names the version of this project names that of Cargo.toml.
@@ -126,6 +128,9 @@ def metric_faults():
             used.add(name)
             if name not in (recorded if ":" in name else known):
                 yield f"{place}: the code emits no metric {name}"
+    excluded = {matcher for expression in expressions.values() for matcher in re.findall(r'route!~"[^"]*"', expression)}
+    if len(excluded) != 1:
+        yield f"rules and dashboard exclude different routes from the duration of requests: {sorted(excluded)}"
     # Names that the next release drops. Rules and panels use the new ones.
     deprecated = set(re.findall(r"\| `(\w+)` \|[^\n]*\| deprecated name of ", (ROOT / "docs/reference/configuration.md").read_text()))
     for name, series in metrics.items():
@@ -151,6 +156,19 @@ def runbook_faults():
             yield f"the alert {name} does not link to a row of its own in deploy/RUNBOOK.md"
     for name in anchors.values():
         yield f"deploy/RUNBOOK.md: there is no alert {name}"
+
+
+def restore_faults():
+    """Whether a restore begins when no process uses the database any more: a process finishes its requests after it is told to stop."""
+    for block in re.findall(r"^ *```sh\n(.*?)^ *```$", (DEPLOY / "README.md").read_text(), re.S | re.M):
+        lines = [line.strip() for line in block.splitlines() if not line.strip().startswith("#")]
+        for line, following in zip(lines, [*lines[1:], ""]):
+            if "--replicas=0" in line and "wait --for=delete pod" not in following:
+                yield "deploy/README.md: a restore does not wait until the processes have stopped"
+        if any("kubectl" in line and "pg_restore" in line for line in lines):
+            # `set -e` ignores a command before && that fails, and must not end the shell of the operator.
+            if lines[1:3] != ["(", "set -euo pipefail"] or lines[-1] != ")" or any("&&" in line for line in lines):
+                yield "deploy/README.md: a restore continues after a command that failed"
 
 
 def rule_faults():
@@ -218,8 +236,9 @@ def compose_faults():
     routed = {name: network.get("driver_opts", {}) for name, network in networks.items() if not network.get("internal")}
     closed = {name for name, options in routed.items() if options.get("com.docker.network.bridge.enable_ip_masquerade") == "false"}
     # Docker takes the default route of a container from the first of its networks by name that is not internal.
-    if closed and min(closed) < max(routed.keys() - closed):
-        yield f"compose.yaml: the network {min(closed)} takes the default route from {max(routed.keys() - closed)}"
+    last = max(routed.keys() - closed, default="")
+    if closed and min(closed) < last:
+        yield f"compose.yaml: the network {min(closed)} takes the default route from {last}"
     yield from privileges.compose_faults(yaml.safe_load(text)["services"])
 
 
@@ -272,7 +291,7 @@ if "--expressions" in sys.argv:
     asked = [{"record": f"asked:{number}", "expr": expression} for number, (_, expression) in enumerate(queries())]
     print(yaml.safe_dump({"groups": [{"name": "asked", "rules": asked}]}))
     sys.exit()
-faults = [fault for faults in (table_faults, metric_faults, scaling_faults, runbook_faults, rule_faults, chart_faults, image_faults, compose_faults, version_faults, release_faults) for fault in faults()]
+faults = [fault for faults in (table_faults, metric_faults, scaling_faults, runbook_faults, restore_faults, rule_faults, chart_faults, image_faults, compose_faults, version_faults, release_faults) for fault in faults()]
 for fault in faults:
     print(fault)
 sys.exit(bool(faults))

@@ -21,6 +21,15 @@ KUBERNETES = "1.34"
 # The shutdown grace period of each process, in seconds: how long it may take to finish after SIGTERM.
 GRACE_SECONDS = {"gateway": 60, "image-worker": 25, "video-worker": 25, "webhook-dispatcher": 25}
 WORKLOADS = ("Deployment", "StatefulSet", "DaemonSet", "Job", "Pod")
+README = pathlib.Path(__file__).parents[1] / "README.md"
+# The keys of each secret that deploy/README.md creates.
+CREATED = {
+    (name, key)
+    for name, rest in re.findall(r"create secret generic (\S+)((?:\\\n|[^\n])*)", README.read_text())
+    for key in re.findall(r"--from-literal=([\w-]+)=", rest)
+}
+# A name that kustomize generated: its last part is a hash of the content.
+GENERATED = r"[\w.-]+-[bcdfghkmt2456789]{10}"
 
 
 class Loader(yaml.SafeLoader):
@@ -91,10 +100,14 @@ def process_faults(name, spec, kind):
     if "ephemeral-storage" not in container.get("resources", {}).get("limits", {}):
         yield "may fill the disk of its node"
     if kind == "Job":
-        if name != f"migrate-{container['image'].partition('@')[0].rpartition(':')[2]}":
+        # The chart adds a hash of the template.
+        version = re.escape(container["image"].partition("@")[0].rpartition(":")[2])
+        if not re.fullmatch(rf"migrate-{version}(-[0-9a-f]{{8}})?", name):
             yield f"is not named after the version of its image {container['image']}"
         if container.get("envFrom"):
             yield "has settings, whose name changes with them: the template of a Job is immutable"
+        for generated in re.findall(rf'"(?:name|secretName)": "({GENERATED})"', json.dumps(pod)):
+            yield f"names {generated}, which changes with its content: the template of a Job is immutable"
         return
     pause = container.get("lifecycle", {}).get("preStop", {}).get("sleep", {}).get("seconds", 0)
     if pod.get("terminationGracePeriodSeconds", 30) <= GRACE_SECONDS[name] + pause:
@@ -131,6 +144,8 @@ def set_faults(documents):
             query, namespace = trigger["metadata"].get("query", ""), document["metadata"].get("namespace", "canvas")
             if query and f'namespace="{namespace}"' not in query:
                 yield f"ScaledObject {name_of(document)} asks for the queues of another namespace"
+            if "vhostName" in trigger["metadata"]:
+                yield f"ScaledObject {name_of(document)} overrides the virtual host in the URL of the broker"
     online = {d["metadata"]["name"] for d in documents if d["kind"] == "Deployment"
               and d["spec"]["template"]["metadata"]["labels"].get("canvas/internet")}
     if online != {"image-worker", "video-worker", "webhook-dispatcher"}:
@@ -138,6 +153,35 @@ def set_faults(documents):
     keys = [(d["apiVersion"], d["kind"], d["metadata"].get("namespace"), name_of(d)) for d in documents]
     for key in {key for key in keys if keys.count(key) > 1}:
         yield f"{key} is defined twice"
+
+
+def pod_of(document):
+    """The specification of the pods of a workload."""
+    return document["spec"] if document["kind"] == "Pod" else document["spec"]["template"]["spec"]
+
+
+def secret_keys(pod):
+    """The secrets that a pod uses, each with a key of it."""
+    for container in pod["containers"]:
+        for variable in container.get("env", []):
+            if "secretKeyRef" in variable.get("valueFrom", {}):
+                yield variable["valueFrom"]["secretKeyRef"]["name"], variable["valueFrom"]["secretKeyRef"]["key"]
+    for volume in pod.get("volumes", []):
+        for item in volume.get("secret", {}).get("items", []):
+            yield volume["secret"]["secretName"], item["key"]
+
+
+def trigger_faults(documents):
+    """Whether the secrets that autoscaling reads exist. An installation has the secrets of its pods, with the keys that they use, and those
+    that deploy/README.md or the operator of RabbitMQ adds."""
+    used = {pair for document in documents if document["kind"] in WORKLOADS for pair in secret_keys(pod_of(document))}
+    by_operator = {(f"{name_of(d)}-default-user", "connection_string") for d in documents if d["kind"] == "RabbitmqCluster"}
+    names = {name for name, _ in used}
+    for document in documents:
+        for target in document["spec"]["secretTargetRef"] if document["kind"] == "TriggerAuthentication" else ():
+            pair = target["name"], target["key"]
+            if target["name"] not in names or pair not in used | by_operator | CREATED:
+                yield f"TriggerAuthentication {name_of(document)} reads the key {target['key']} of the secret {target['name']}, which nothing creates"
 
 
 def name_of(document):
@@ -156,13 +200,14 @@ def blocks(policy):
 def faults(documents, schemas):
     """All faults of an installation."""
     yield from set_faults(documents)
+    yield from trigger_faults(documents)
     config_maps = {name_of(document): document.get("data", {}) for document in documents if document["kind"] == "ConfigMap"}
     for document in documents:
         name, kind = name_of(document), document["kind"]
         found = list(schema_faults(document, schemas))
         # A document that violates its schema is not checked further.
         if kind in WORKLOADS and not found:
-            found += pod_faults(document["spec"] if kind == "Pod" else document["spec"]["template"]["spec"])
+            found += pod_faults(pod_of(document))
             if name in GRACE_SECONDS or name.startswith("migrate-"):
                 found += process_faults(name, document["spec"], kind)
                 part = "migrate" if kind == "Job" else name

@@ -5,10 +5,12 @@
 - The released binaries are built by `cargo auditable`, in a fixed version, and the build fails if one has no list of packages.
 - The release workflow builds all images on the same digests, with SBOM and provenance, scans and signs them by digest, and publishes the
   digests.
+- It runs actions of third parties at a commit: a tag can be moved, or deleted. It downloads only artifacts that it uploads itself.
 
 Each fault is printed as one line on standard output, and the exit status is 1 if there is any.
 """
 
+import fnmatch
 import os
 import pathlib
 import re
@@ -92,9 +94,17 @@ def release_faults(text):
             yield f"the release has no {file.removesuffix(' release').removeprefix('release/')}"
     if not re.search(r"gh release create .* release/\*", run["release"]):
         yield "the release publishes no files"
-    # The build records of build-push-action are artifacts, too, and cannot be unpacked.
-    if not step_of(release, "actions/download-artifact@")["with"].get("pattern"):
+    # The build records of build-push-action are artifacts, too, and cannot be unpacked. Their names end in .dockerbuild.
+    patterns = step_of(release, "actions/download-artifact@")["with"].get("pattern", "*").strip("{}").split(",")
+    matched = [any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns) for name in
+               ("owner~canvas~1A2B3C.dockerbuild", "base-images", *(f"digest-{process}" for process in PROCESSES))]
+    if matched[0]:
         yield "the release downloads artifacts that it cannot unpack"
+    if not all(matched[1:]):
+        yield "the release does not download what the other jobs have found"
+    for used in re.findall(r"\buses: (\S+)", text):
+        if not re.match(r"(actions|docker)/|\./", used) and not re.search(r"@[0-9a-f]{40}$", used):
+            yield f"{used} is not fixed by its commit"
 
 
 def faults(dockerfile, release):

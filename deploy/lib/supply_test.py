@@ -21,6 +21,10 @@ BREAKS = [
     ('exit-code: "1"', 'exit-code: "0"', "does not stop the release"),
     ('cosign sign --yes "$IMAGE"', "echo", "not signed by digest"),
     ("mv parts/base-images.txt release", "echo", "no base-images.txt"),
+    ('pattern: "{base-images,digest-*}", ', "", "artifacts that it cannot unpack"),
+    ("{base-images,digest-*}", "digest-*", "does not download what"),
+    ("trivy-action@ed142fd0673e97e23eac54620cfb913e5ce36c25", "trivy-action@v0.36.0", "trivy-action@v0.36.0 is not fixed"),
+    ("cosign-installer@7e8b541eb2e61bf99390e1afd4be13a184e9ebc5", "cosign-installer@7e8b541", "cosign-installer@7e8b541 is not fixed"),
     ("process: [gateway, ", "process: [", "four processes"),
 ]
 
