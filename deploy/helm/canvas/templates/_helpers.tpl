@@ -42,7 +42,7 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- toJson $secrets }}
 {{- end }}
 
-{{/* Settings of all processes. */}}
+{{/* Settings of the four processes. The migration has none. */}}
 {{- define "canvas.settings" -}}
 CANVAS_LISTEN: 0.0.0.0:8080
 CANVAS_ADMIN_LISTEN: 0.0.0.0:9090

@@ -1,4 +1,4 @@
-/** Colors of nodes that a person or an agent chose, and what is legible with them, as the service draws it. */
+/** Colors that a person or an agent chose for a node, and what is legible with them. The service has the same rules for renders. */
 
 const INK = "#1f242b";
 const WHITE = "#ffffff";
