@@ -41,6 +41,6 @@ pub use key::ApiKey;
 pub use order::{Media, Order, Picture, Shape, VARIATION_PROMPT, instruction};
 pub use outcome::{Artifact, Cancellation, Output, Polled, Run, Submission};
 pub use protocols::ManagedProtocol;
-pub use provider::{Deadlines, Endpoint, Provider, ProviderError, base_url};
+pub use provider::{Deadlines, Endpoint, PreparedSubmit, Provider, ProviderError, base_url};
 pub use setup::{Server, Settings, Setup, SetupError};
 pub use text::TextOrder;

@@ -97,6 +97,9 @@ pub fn base_url(text: &str) -> Result<Url, ProviderError> {
     OperatorHost::of(&url).map(|_| url).ok_or(ProviderError::Base)
 }
 
+/// The request that submits an order, made by [`Provider::prepare`]. It is sent once.
+pub struct PreparedSubmit(Request);
+
 /// A provider that can be called. Cheap to create: there is one per connection.
 pub struct Provider {
     protocol: &'static dyn Protocol,
@@ -142,24 +145,40 @@ impl Provider {
         self.protocol.capabilities(media)
     }
 
-    /// Submits an order once. An order that the model does not support is rejected before anything
-    /// is sent.
+    /// Prepares the submit of an order: checks it and uploads its pictures, if the protocol requires
+    /// that. No work is started, so the future may be dropped, and the call repeated. An order that
+    /// the model does not support is rejected before anything is sent.
+    ///
+    /// # Errors
+    ///
+    /// If the order cannot be submitted. [`CallError::maybe_accepted`] is never set.
+    pub async fn prepare(&self, order: &Order) -> Result<PreparedSubmit, CallError> {
+        let request = self.request(order).await;
+        request.map(PreparedSubmit).map_err(|call_error| CallError { maybe_accepted: false, ..call_error })
+    }
+
+    async fn request(&self, order: &Order) -> Result<Request, CallError> {
+        let media = order.media();
+        if !self.protocol.makes(media) {
+            return Err(CallError::new(Class::Invalid, "its protocol has no videos"));
+        }
+        order.check(self.capabilities(media).picture_bytes_max)?;
+        let mut uploads = Vec::new();
+        for upload in self.protocol.uploads(&self.site, order)? {
+            let answer = self.call(upload, self.deadlines.download).await?;
+            uploads.push(self.protocol.uploaded(&answer).map_err(|call_error| self.shown(call_error))?);
+        }
+        keyed(self.protocol.submit(&self.site, order, &uploads)?, &order.idempotency_key)
+    }
+
+    /// Submits a prepared order once.
     ///
     /// Dropping the future leaves the outcome unknown, as a crash does. Record the attempt before
     /// the call.
-    pub async fn submit(&self, order: &Order) -> Submission {
-        let request = match self.prepare(order).await {
-            Ok(request) => request,
-            // An upload is not a submit: no work was started, however it failed.
-            Err(call_error) => return Submission::Refused(CallError { maybe_accepted: false, ..call_error }),
-        };
-        let request = match keyed(request, &order.idempotency_key) {
-            Ok(request) => request,
-            Err(call_error) => return Submission::Refused(call_error),
-        };
+    pub async fn submit(&self, order: &Order, prepared: PreparedSubmit) -> Submission {
         let deadline =
             if self.capabilities(order.media()).inline { self.deadlines.result } else { self.deadlines.call };
-        let outcome = match self.call(request, deadline).await {
+        let outcome = match self.call(prepared.0, deadline).await {
             Ok(answer) => {
                 self.protocol.submitted(&self.site, order, &answer).map_err(|call_error| self.shown(call_error))
             }
@@ -171,20 +190,6 @@ impl Provider {
             Err(call_error) if call_error.maybe_accepted => Submission::Unknown(call_error),
             Err(call_error) => Submission::Refused(call_error),
         }
-    }
-
-    async fn prepare(&self, order: &Order) -> Result<Request, CallError> {
-        let media = order.media();
-        if !self.protocol.makes(media) {
-            return Err(CallError::new(Class::Invalid, "its protocol has no videos"));
-        }
-        order.check(self.capabilities(media).picture_bytes_max)?;
-        let mut uploads = Vec::new();
-        for upload in self.protocol.uploads(&self.site, order)? {
-            let answer = self.call(upload, self.deadlines.download).await?;
-            uploads.push(self.protocol.uploaded(&answer).map_err(|call_error| self.shown(call_error))?);
-        }
-        self.protocol.submit(&self.site, order, &uploads)
     }
 
     /// Requests a text once. An order that the model does not support is rejected before anything

@@ -2,10 +2,10 @@ use std::time::Duration;
 
 use app::job::Cancellation;
 use db::jobs::outputs::OutputState;
-use domain::job::{CancelReason, JobStatus};
+use domain::job::{CancelReason, JobOperation, JobStatus};
 use testkit::providers::{FailureMode, Vendor};
 
-use super::fixture::{GenerationFixture, picture};
+use super::fixture::{GenerationFixture, Wish, picture};
 use crate::actions::cancel;
 
 /// A latency longer than any test.
@@ -77,5 +77,20 @@ async fn a_cancel_that_is_heard_before_anything_was_submitted_submits_nothing() 
     let _running = fixture.work();
     let record = fixture.ended(id).await;
     assert_eq!((record.status, record.credit_cost), (JobStatus::Canceled, 0));
+    assert!(fixture.simulator.submits().is_empty());
+}
+
+#[tokio::test]
+async fn a_cancel_while_references_are_uploaded_submits_nothing_and_is_free() {
+    let fixture = GenerationFixture::new(Vendor::Comfy).await;
+    fixture.simulator.hang_uploads();
+    let _running = fixture.work();
+    let id = fixture.start(Wish { operation: JobOperation::Edit, prompt: "a kite", targets: 1 }).await;
+    let uploaded = async || (fixture.simulator.uploads() > 0).then_some(());
+    testkit::wait_for("an upload", crate::harness::DEADLINE, uploaded).await;
+    assert!(matches!(cancel(&fixture.harness, id).await, Cancellation::Requested(_)));
+    let record = fixture.ended(id).await;
+    assert_eq!((record.status, record.credit_cost), (JobStatus::Canceled, 0));
+    assert_eq!((fixture.spent().await, fixture.orphans().await), (0, 0));
     assert!(fixture.simulator.submits().is_empty());
 }

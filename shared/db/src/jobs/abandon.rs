@@ -60,7 +60,7 @@ pub async fn abandon(
     )
     .execute(&mut *conn)
     .await?;
-    let closed = outputs::close(conn, id).await?;
+    let closed = outputs::close(conn, id, false).await?;
     settlement::settle(conn, id, reserved, 0, closed.orphans).await?;
     sqlx::query!(
         "UPDATE webhook_deliveries SET status = 'failed', error_code = $2

@@ -202,13 +202,14 @@ pub async fn begin_submit(conn: &mut PgConnection, leased: LeasedOutput, patienc
     change(conn, changed).await
 }
 
-/// Returns an output to `ready` whose submit was certainly not accepted, to be repeated after `due_in`. `false`: no longer
-/// held.
+/// Returns an output to `ready` whose submit was certainly not accepted, to be repeated after `due_in`. A submit that failed
+/// before it was begun counts as an attempt, too. `false`: no longer held.
 #[tracing::instrument(skip_all, name = "db.job.outputs.put_back")]
 pub async fn put_back(conn: &mut PgConnection, leased: LeasedOutput, met: &Failure, due_in: Duration) -> Result<bool> {
     let changed = sqlx::query!(
-        "UPDATE job_outputs SET state = 'ready', tries = 0, failure = $4, due_at = now() + make_interval(secs => $5)
-         WHERE job_id = $1 AND position = $3 AND state = 'submitting'
+        "UPDATE job_outputs SET state = 'ready', attempts = attempts + (state = 'ready')::integer, tries = 0, failure = $4,
+                due_at = now() + make_interval(secs => $5)
+         WHERE job_id = $1 AND position = $3 AND state IN ('ready', 'submitting')
            AND EXISTS (SELECT FROM task_queue t WHERE t.id = $1 AND t.lease_token = $2)",
         leased.job.0,
         leased.lease_token,
@@ -340,14 +341,16 @@ pub struct Closed {
     pub orphans: i32,
 }
 
-/// Ends the outputs of a job that has ended: unfinished ones become `canceled`, and one that was being submitted may be an
-/// orphan.
+/// Ends the outputs of a job that has ended: unfinished ones become `canceled`. One that a provider may have made without being
+/// charged is a possible orphan: if the job was canceled, one whose submit had an unknown outcome; if it failed, also an
+/// accepted one.
 #[tracing::instrument(skip_all, name = "db.job.outputs.close")]
-pub async fn close(conn: &mut PgConnection, job: JobId) -> Result<Closed> {
+pub async fn close(conn: &mut PgConnection, job: JobId, is_canceled: bool) -> Result<Closed> {
     sqlx::query!(
-        "UPDATE job_outputs SET state = 'canceled', orphan = state = 'submitting' AND NOT accepted
+        "UPDATE job_outputs SET state = 'canceled', orphan = state <> 'ready' AND NOT (accepted AND $2)
          WHERE job_id = $1 AND state IN ('ready', 'submitting', 'submitted')",
-        job.0
+        job.0,
+        is_canceled,
     )
     .execute(&mut *conn)
     .await?;

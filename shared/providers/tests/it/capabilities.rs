@@ -174,7 +174,7 @@ async fn a_run_is_polled_until_it_is_done_and_survives_being_stored() {
             if !harness.provider.capabilities(media).queues {
                 continue;
             }
-            let Submission::Accepted(run) = harness.provider.submit(&order).await else { panic!("{vendor:?} queues") };
+            let Submission::Accepted(run) = harness.submit(&order).await else { panic!("{vendor:?} queues") };
             let run = serde_json::from_str(&serde_json::to_string(&run).unwrap()).unwrap();
             let before = harness.simulator.polls();
             assert!(matches!(harness.provider.poll(&run).await, Polled::Running(_)), "{vendor:?}");
@@ -198,7 +198,7 @@ async fn a_result_that_breaks_off_is_fetched_again_and_comes_whole() {
             if !harness.provider.capabilities(media).queues {
                 continue;
             }
-            let Submission::Accepted(run) = harness.provider.submit(&order).await else { panic!("{vendor:?} queues") };
+            let Submission::Accepted(run) = harness.submit(&order).await else { panic!("{vendor:?} queues") };
             let output = loop {
                 if let Polled::Done(output) = harness.provider.poll(&run).await {
                     break output;
@@ -236,7 +236,7 @@ async fn a_video_may_have_512_mib_and_no_more_and_is_never_held_whole() {
     const MOST: usize = 512 << 20;
     let harness = harness(Vendor::Runway).await;
     let order = order(harness.model(Capability::VideoGenerate).unwrap(), Capability::VideoGenerate, "job-1");
-    let Submission::Accepted(run) = harness.provider.submit(&order).await else { panic!("it queues") };
+    let Submission::Accepted(run) = harness.submit(&order).await else { panic!("it queues") };
     let output = loop {
         if let Polled::Done(output) = harness.provider.poll(&run).await {
             break output;
@@ -270,7 +270,7 @@ async fn work_that_takes_its_time_is_waited_for() {
         harness.simulator.take(latency);
         for order in harness.one_of_each() {
             let start = Instant::now();
-            match harness.provider.submit(&order).await {
+            match harness.submit(&order).await {
                 Submission::Done(_) => {}
                 Submission::Accepted(run) => while matches!(harness.provider.poll(&run).await, Polled::Running(_)) {},
                 other => panic!("{vendor:?}: {other:?}"),
@@ -291,7 +291,7 @@ async fn an_operators_own_model_is_made_by_a_server_that_answers_with_a_url() {
     let model = catalogue.find(ProviderKind::Managed, "url-own").unwrap();
     let mut order = order(model, Capability::ImageGenerate, "job-1");
     order.shape = Shape::Image { size: Some("512x384".to_owned()), quality: None };
-    let Submission::Done(output) = harness.provider.submit(&order).await else { panic!("it answers at once") };
+    let Submission::Done(output) = harness.submit(&order).await else { panic!("it answers at once") };
     assert!(matches!(output, Output::Remote(_)));
     assert_eq!(size(&harness.provider.fetch(Media::Picture, &output).await.unwrap()), (512, 384));
     assert_eq!(harness.simulator.leaks(), 0);

@@ -57,7 +57,7 @@ fn code(class: Class) -> (FailureCode, bool) {
 
 /// Runs all stages and returns where it failed.
 async fn fail(harness: &Harness, order: &providers::Order) -> (Stage, CallError) {
-    let output = match harness.provider.submit(order).await {
+    let output = match harness.submit(order).await {
         Submission::Refused(call_error) => return (Stage::Refused, call_error),
         Submission::Unknown(call_error) => return (Stage::Unknown, call_error),
         Submission::Done(output) => output,
@@ -133,7 +133,7 @@ async fn a_providers_wish_to_wait_is_passed_on() {
     for vendor in vendors() {
         let harness = harness(vendor).await;
         harness.simulator.misbehave_once(FailureMode::RateLimited);
-        let Submission::Refused(call_error) = harness.provider.submit(&harness.any_order("job-1")).await else {
+        let Submission::Refused(call_error) = harness.submit(&harness.any_order("job-1")).await else {
             panic!("{vendor:?} refuses");
         };
         let wait = match vendor {
@@ -153,8 +153,7 @@ async fn a_wrong_key_is_an_authentication_failure_and_is_quoted_nowhere() {
         harness.provider = provider(vendor, harness.simulator.url(), wrong, PATIENCE);
         for &capability in Capability::ALL {
             let Some(model) = harness.model(capability) else { continue };
-            let Submission::Refused(call_error) = harness.provider.submit(&order(model, capability, "job-1")).await
-            else {
+            let Submission::Refused(call_error) = harness.submit(&order(model, capability, "job-1")).await else {
                 panic!("{vendor:?} refuses");
             };
             assert_eq!(
@@ -177,7 +176,7 @@ async fn a_provider_that_is_not_there_was_surely_not_asked() {
     for vendor in vendors() {
         let mut harness = harness(vendor).await;
         harness.provider = provider(vendor, &format!("http://127.0.0.1:{port}"), SIMULATOR_KEY, PATIENCE);
-        let submission = harness.provider.submit(&harness.any_order("job-1")).await;
+        let submission = harness.submit(&harness.any_order("job-1")).await;
         let Submission::Refused(call_error) = submission else { panic!("{vendor:?}: {submission:?}") };
         assert_eq!(call_error.failure().code, FailureCode::ProviderUnavailable, "{vendor:?}");
     }
@@ -186,7 +185,7 @@ async fn a_provider_that_is_not_there_was_surely_not_asked() {
 #[tokio::test]
 async fn a_run_that_cannot_be_asked_after_is_not_lost() {
     let harness = harness(Vendor::Replicate).await;
-    let Submission::Accepted(mut run) = harness.provider.submit(&harness.any_order("job-1")).await else {
+    let Submission::Accepted(mut run) = harness.submit(&harness.any_order("job-1")).await else {
         panic!("it queues");
     };
     let there = run.poll.clone();
@@ -201,7 +200,7 @@ async fn a_run_that_cannot_be_asked_after_is_not_lost() {
 async fn a_run_that_is_gone_has_failed() {
     for vendor in [Vendor::Replicate, Vendor::Fal, Vendor::BlackForestLabs, Vendor::Runway, Vendor::Comfy] {
         let harness = harness(vendor).await;
-        let Submission::Accepted(mut run) = harness.provider.submit(&harness.any_order("job-1")).await else {
+        let Submission::Accepted(mut run) = harness.submit(&harness.any_order("job-1")).await else {
             panic!("{vendor:?} queues");
         };
         run.poll = run.poll.as_str().replace(&run.id, "00000000-0000-4000-8000-000000000000").parse().unwrap();
@@ -214,7 +213,7 @@ async fn a_run_that_is_gone_has_failed() {
 #[tokio::test]
 async fn a_run_that_finished_with_nothing_has_failed() {
     let harness = harness(Vendor::Fal).await;
-    let Submission::Accepted(mut run) = harness.provider.submit(&harness.any_order("job-1")).await else {
+    let Submission::Accepted(mut run) = harness.submit(&harness.any_order("job-1")).await else {
         panic!("it queues");
     };
     harness.simulator.finish();
@@ -237,7 +236,7 @@ async fn a_run_that_finished_with_nothing_has_failed() {
 async fn a_former_base_does_not_get_the_present_key() {
     for vendor in [Vendor::Replicate, Vendor::Fal, Vendor::BlackForestLabs, Vendor::Runway] {
         let harness = harness(vendor).await;
-        let Submission::Accepted(run) = harness.provider.submit(&harness.any_order("job-1")).await else {
+        let Submission::Accepted(run) = harness.submit(&harness.any_order("job-1")).await else {
             panic!("{vendor:?} queues");
         };
         // The former host accepts the present key, so a call with it would succeed there.

@@ -133,9 +133,17 @@ impl Harness {
         first(false).into_iter().chain(first(true)).collect()
     }
 
+    /// Prepares and submits, as a worker does.
+    pub async fn submit(&self, order: &Order) -> Submission {
+        match self.provider.prepare(order).await {
+            Ok(prepared) => self.provider.submit(order, prepared).await,
+            Err(call_error) => Submission::Refused(call_error),
+        }
+    }
+
     /// Submits, polls and fetches, as a worker does, without delays.
     pub async fn make(&self, order: &Order) -> Result<Artifact, CallError> {
-        match self.provider.submit(order).await {
+        match self.submit(order).await {
             Submission::Done(output) => self.provider.fetch(order.media(), &output).await,
             Submission::Accepted(run) => self.finish(order.media(), &run).await,
             Submission::Refused(call_error) | Submission::Unknown(call_error) => Err(call_error),

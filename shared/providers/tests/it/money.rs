@@ -10,7 +10,7 @@ async fn a_lost_answer_leaves_one_accepted_submit_and_an_unknown_outcome() {
     for vendor in vendors() {
         let harness = harness(vendor).await;
         harness.simulator.misbehave_once(FailureMode::LoseAnswer);
-        let submission = harness.provider.submit(&harness.any_order("job-1")).await;
+        let submission = harness.submit(&harness.any_order("job-1")).await;
         assert!(matches!(submission, Submission::Unknown(_)), "{vendor:?}: {submission:?}");
         assert_eq!(harness.simulator.accepted("job-1"), 1, "{vendor:?}");
     }
@@ -28,14 +28,14 @@ async fn a_second_submit_is_safe_where_that_is_promised() {
         let order = harness.any_order("job-1");
         harness.simulator.misbehave_once(FailureMode::LoseAnswer);
         for _ in 0..2 {
-            let submission = harness.provider.submit(&order).await;
+            let submission = harness.submit(&order).await;
             assert!(matches!(submission, Submission::Unknown(_)), "{vendor:?}: {submission:?}");
         }
         assert_eq!(harness.simulator.accepted("job-1"), 1, "{vendor:?}");
         // A refusal releases the key.
         harness.simulator.misbehave_once(FailureMode::RateLimited);
         let order = harness.any_order("job-2");
-        assert!(matches!(harness.provider.submit(&order).await, Submission::Refused(_)));
+        assert!(matches!(harness.submit(&order).await, Submission::Refused(_)));
         assert!(harness.make(&order).await.is_ok());
     }
 }
@@ -48,7 +48,7 @@ async fn a_run_whose_answer_was_lost_is_found_by_its_order_alone() {
         assert_eq!(finds, vendor == Vendor::Replicate, "{vendor:?}");
         let (order, other) = (harness.any_order("job-1"), harness.any_order("job-2"));
         harness.simulator.misbehave_once(FailureMode::LoseAnswer);
-        harness.provider.submit(&order).await;
+        harness.submit(&order).await;
         assert_eq!(harness.provider.find(&other).await.unwrap(), None, "{vendor:?}");
         match harness.provider.find(&order).await.unwrap() {
             Some(run) if finds => assert!(harness.finish(Media::Picture, &run).await.is_ok()),
@@ -65,7 +65,7 @@ async fn a_run_is_stopped_where_that_is_promised() {
         let mut stopped = 0;
         for order in harness.one_of_each() {
             let capabilities = harness.provider.capabilities(order.media());
-            let Submission::Accepted(run) = harness.provider.submit(&order).await else {
+            let Submission::Accepted(run) = harness.submit(&order).await else {
                 assert!(!capabilities.cancels, "{vendor:?}: what is answered at once cannot be stopped");
                 continue;
             };
@@ -93,9 +93,7 @@ async fn what_has_finished_is_too_late_to_stop_and_its_result_is_there() {
             if !harness.provider.capabilities(order.media()).cancels {
                 continue;
             }
-            let Submission::Accepted(run) = harness.provider.submit(&order).await else {
-                panic!("{vendor:?}: it queues")
-            };
+            let Submission::Accepted(run) = harness.submit(&order).await else { panic!("{vendor:?}: it queues") };
             harness.simulator.finish();
             // fal reports it; the others accept every cancellation.
             let reported = if vendor == Vendor::Fal { Cancellation::TooLate } else { Cancellation::Requested };
@@ -109,7 +107,7 @@ async fn what_has_finished_is_too_late_to_stop_and_its_result_is_there() {
 #[tokio::test]
 async fn a_result_can_be_fetched_twice_and_costs_nothing() {
     let harness = harness(Vendor::Runway).await;
-    let Submission::Accepted(run) = harness.provider.submit(&harness.any_order("job-1")).await else {
+    let Submission::Accepted(run) = harness.submit(&harness.any_order("job-1")).await else {
         panic!("it queues");
     };
     let output = loop {
@@ -131,7 +129,7 @@ async fn a_refusal_before_acceptance_is_followed_by_success_and_one_charge() {
         let order = harness.any_order("job-1");
         harness.simulator.misbehave(FailureMode::Down);
         for _ in 0..2 {
-            let submission = harness.provider.submit(&order).await;
+            let submission = harness.submit(&order).await;
             let Submission::Refused(call_error) = submission else { panic!("{vendor:?}: {submission:?}") };
             assert!(call_error.is_retryable(), "{vendor:?}");
         }

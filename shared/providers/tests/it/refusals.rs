@@ -14,7 +14,7 @@ use crate::harness::{Harness, harness, order, picture, vendors};
 async fn refused(harness: &Harness, change: impl FnOnce(&mut Order)) -> String {
     let mut order = order(&harness.models[0], Capability::ImageEdit, "job-1");
     change(&mut order);
-    let submission = harness.provider.submit(&order).await;
+    let submission = harness.submit(&order).await;
     let Submission::Refused(call_error) = submission else { panic!("{submission:?}") };
     assert!(matches!(call_error.failure().code, FailureCode::ProviderRejected | FailureCode::RuntimeFailed));
     assert!(harness.simulator.submits().is_empty());
@@ -44,9 +44,9 @@ async fn a_prompt_of_the_greatest_length_is_sent() {
     let harness = harness(Vendor::Runway).await;
     let mut order = harness.any_order("job-1");
     order.prompt = "x".repeat(harness.models[0].prompt_max);
-    assert!(matches!(harness.provider.submit(&order).await, Submission::Accepted(_)));
+    assert!(matches!(harness.submit(&order).await, Submission::Accepted(_)));
     order.prompt.push('x');
-    assert!(matches!(harness.provider.submit(&order).await, Submission::Refused(_)));
+    assert!(matches!(harness.submit(&order).await, Submission::Refused(_)));
 }
 
 #[tokio::test]
@@ -102,7 +102,7 @@ async fn a_video_with_other_frames_than_its_capability_is_not_sent() {
     ] {
         for shape in wrong {
             let order = Order { shape: shape.clone(), ..order(model, capability, "job-1") };
-            assert!(matches!(harness.provider.submit(&order).await, Submission::Refused(_)), "{capability} {shape:?}");
+            assert!(matches!(harness.submit(&order).await, Submission::Refused(_)), "{capability} {shape:?}");
         }
     }
     assert!(harness.simulator.submits().is_empty());

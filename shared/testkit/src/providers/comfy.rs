@@ -9,7 +9,7 @@ use super::check::{self, Kind, optional, required};
 use super::failure_mode::FailureMode;
 use super::form;
 use super::picture::is_picture;
-use super::server::{Call, Reply};
+use super::server::{Call, Reply, Transmission};
 use super::state::{Asked, Phase, Run, State};
 
 pub(super) fn answer(state: &State, call: &Call) -> Reply {
@@ -49,6 +49,8 @@ fn upload(state: &State, call: &Call) -> Reply {
     let id = Uuid::new_v4().to_string();
     state.uploads.lock().expect("no holder panics").insert(id.clone());
     let url = format!("{}/api/v2/assets/{id}/content", state.api);
+    let hangs = *state.hangs_uploads.lock().expect("no holder panics");
+    let transmission = if hangs { Transmission::Hang } else { Transmission::Whole };
     Reply::json(
         201,
         &json!({
@@ -57,6 +59,7 @@ fn upload(state: &State, call: &Call) -> Reply {
             "expires_at": null, "job_id": null
         }),
     )
+    .fated(transmission)
 }
 
 const NOW: &str = "2026-11-21T05:00:00Z";

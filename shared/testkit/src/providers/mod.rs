@@ -164,6 +164,16 @@ impl Simulator {
         *self.state.heeds_cancels.lock().expect("no holder panics") = false;
     }
 
+    /// From now on, receives uploaded pictures and never answers; the connections stay open.
+    pub fn hang_uploads(&self) {
+        *self.state.hangs_uploads.lock().expect("no holder panics") = true;
+    }
+
+    /// How many pictures were uploaded.
+    pub fn uploads(&self) -> usize {
+        self.state.uploads.lock().expect("no holder panics").len()
+    }
+
     /// Sets the minimum size of videos from now on, in bytes.
     pub fn weigh(&self, bytes: usize) {
         *self.state.film_bytes.lock().expect("no holder panics") = bytes;

@@ -88,6 +88,8 @@ pub(super) struct State {
     pub(super) files: Mutex<HashMap<String, File>>,
     /// The ids of uploaded files.
     pub(super) uploads: Mutex<HashSet<String>>,
+    /// Whether uploads are received and never answered.
+    pub(super) hangs_uploads: Mutex<bool>,
     pub(super) leaks: Mutex<usize>,
     pub(super) polls: Mutex<usize>,
     /// How many downloads of results are still to break off.
@@ -113,6 +115,7 @@ impl State {
             runs: Mutex::default(),
             files: Mutex::default(),
             uploads: Mutex::default(),
+            hangs_uploads: Mutex::default(),
             leaks: Mutex::default(),
             polls: Mutex::default(),
             cuts: Mutex::default(),

@@ -49,6 +49,12 @@ impl<C: GenerationKind> ProviderDriver<'_, C> {
         self.task_run.check()?;
         let estimated = Duration::from_secs(order.model.estimated_seconds.into());
         let patience = generator.settings.patience.unwrap_or(PATIENCE + estimated * PATIENCE_FACTOR);
+        // A cancel before the submit is recorded is free of charge.
+        let prepared = match self.task_run.unless_canceled(self.remote.provider.prepare(order)).await? {
+            Ok(prepared) => prepared,
+            Err(call_error) => return self.refused(output, &call_error).await,
+        };
+        self.task_run.check()?;
         let begun = {
             let mut connection = generator.worker.connection().await?;
             outputs::begin_submit(&mut connection, self.task_run.leased(output.position), patience).await?
@@ -57,7 +63,7 @@ impl<C: GenerationKind> ProviderDriver<'_, C> {
         taskqueue::failpoint!("generation.submitting");
         let submission = tokio::select! {
             biased;
-            submission = self.remote.provider.submit(order) => submission,
+            submission = self.remote.provider.submit(order, prepared) => submission,
             () = self.stopped() => {
                 // The submit is in progress, was not rejected, and cannot be undone.
                 self.note_accepted(output).await?;
@@ -126,7 +132,7 @@ impl<C: GenerationKind> ProviderDriver<'_, C> {
         Ok(Step::Wait(due_in))
     }
 
-    /// Retries a submit that was certainly not accepted, up to the permitted number of times, if a
+    /// Retries a submit that was certainly not accepted or not sent, up to the permitted number of times, if a
     /// retry can help and is soon enough. The repeat of a submit with an unknown outcome is the last
     /// one: its refusal says nothing of the first submit, so the output may exist.
     async fn refused(&self, output: &JobOutput, call_error: &CallError) -> Result<Step<C::Made>, Interrupt> {

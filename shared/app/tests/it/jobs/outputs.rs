@@ -259,6 +259,17 @@ async fn what_has_ended_stays_so() {
 }
 
 #[tokio::test]
+async fn an_attempt_that_fails_before_its_submit_is_counted() {
+    let taken = Taken::new().await;
+    let mut conn = taken.fixture.conn().await;
+    let met = failure(FailureCode::ProviderUnavailable);
+    assert!(outputs::put_back(&mut conn, taken.held(0), &met, Duration::from_secs(9)).await.expect("records"));
+    let seen = taken.list().await.remove(0);
+    assert_eq!((seen.state, seen.attempts, seen.failure), (OutputState::Ready, 1, Some(met)));
+    assert_eq!(seen.given_up_in, None, "the deadline counts from the first submit");
+}
+
+#[tokio::test]
 async fn an_output_that_was_put_back_is_submitted_again_and_keeps_its_deadline() {
     let taken = Taken::new().await;
     taken.submit(0).await;
@@ -358,6 +369,15 @@ async fn a_cancel_returns_what_was_never_dispatched_and_notes_what_may_have_been
     taken.submit(0).await;
     taken.end(Completion::Canceled(CancelReason::UserRequested)).await;
     assert_eq!((taken.charge().await, orphans(&taken.fixture).await), (0, 1));
+}
+
+#[tokio::test]
+async fn a_failed_job_returns_what_a_provider_has_and_notes_it() {
+    let taken = Taken::new().await;
+    taken.accept(0).await;
+    let record = taken.end(Completion::Failed(failure(FailureCode::RuntimeFailed), Vec::new())).await;
+    assert_eq!(record.status, JobStatus::Failed);
+    assert_eq!((taken.charge().await, orphans(&taken.fixture).await), (0, 1), "the other was never submitted");
 }
 
 #[tokio::test]
