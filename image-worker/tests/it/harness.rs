@@ -183,6 +183,12 @@ impl Harness {
         sqlx::query(sql).execute(self.database.pool()).await.expect("takes place");
     }
 
+    /// Lets all tasks reach their last claim.
+    pub async fn exhaust_claims(&self) {
+        let query = sqlx::query("UPDATE task_queue SET claims = $1").bind(domain::limits::TASK_CLAIMS_MAX);
+        query.execute(self.database.pool()).await.expect("ages");
+    }
+
     /// Makes every access to the store fail until the value is dropped.
     pub fn break_store(&self) -> BrokenStore {
         let broken = BrokenStore { objects: self.root.join("blobs"), aside: self.root.join("aside") };

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use db::imports::NewImport;
 use db::tasks::{NewTask, QueueStats};
-use domain::import::{ImportOutcome, Request};
+use domain::import::{FailureKind, ImportOutcome, Request};
 use domain::message::{Queue, TaskKind};
 use image_worker::jobs::{Imports, Tasks};
 use service::admission::ByteBudget;
@@ -95,4 +95,19 @@ async fn an_import_that_the_release_before_queued_among_actions_is_carried_out()
         db::imports::outcome(&mut *harness.conn().await, id, &harness.me).await.expect("reads").expect("is there")
     });
     assert!(matches!(outcome.await, ImportOutcome::Failed(_)));
+}
+
+#[tokio::test]
+async fn an_import_that_cannot_be_read_fails_after_its_last_claim() {
+    let harness = Harness::new().await;
+    let id = start(&harness, "me", Queue::Import).await;
+    harness.execute(r#"UPDATE imports SET request = '{"kind": "of another build"}'"#).await;
+    harness.exhaust_claims().await;
+    let imports = Imports::new(harness.worker(), ByteBudget::new(1));
+    let _running = harness.run(imports, RunnerOptions::new(Queue::Import, 1));
+    let outcome = wait_for("its outcome", DEADLINE, async || {
+        db::imports::outcome(&mut *harness.conn().await, id, &harness.me).await.expect("reads").expect("is there")
+    });
+    let ImportOutcome::Failed(failure) = outcome.await else { panic!("it failed") };
+    assert_eq!(failure.kind, FailureKind::Internal);
 }

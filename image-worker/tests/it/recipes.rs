@@ -406,3 +406,31 @@ async fn a_picture_whose_job_has_expired_counts_as_made() {
     assert_eq!((run.status, run.failure.as_ref()), (RunStatus::Succeeded, None));
     assert_eq!(run.outputs[0].asset.as_ref(), Some(&made.outcome.images[0].asset));
 }
+
+#[tokio::test]
+async fn a_run_that_cannot_be_read_fails_after_its_last_claim() {
+    let fixture = GenerationFixture::new(Vendor::Compatible).await;
+    let id = start(&fixture, BRIEF).await;
+    let steps = run(&fixture, id).await.plan.steps;
+    let harness = &fixture.harness;
+    harness.execute("UPDATE accounts SET credit_balance = credit_balance - 7 WHERE uid = 'me'").await;
+    harness.execute("UPDATE recipe_runs SET reserved = 7, plan = '{\"of\": \"another build\"}'").await;
+    harness.exhaust_claims().await;
+    let _running = work(&fixture);
+    let settled = async || {
+        let stats = db::tasks::stats(&mut *harness.conn().await, Queue::Recipe).await.expect("counts");
+        (stats == QueueStats::default()).then_some(())
+    };
+    wait_for("the end of the task", DEADLINE, settled).await;
+    let row: (String, String, i64) =
+        sqlx::query_as("SELECT status, failure->>'code', reserved FROM recipe_runs WHERE id = $1")
+            .bind(id.0)
+            .fetch_one(harness.database.pool())
+            .await
+            .expect("is there");
+    assert_eq!(row, ("failed".to_owned(), "recipe_step_failed".to_owned(), 0));
+    assert_eq!(fixture.spent().await, 0, "the reservation is returned");
+    for step in steps {
+        assert_eq!(harness.node(&step.node).await.expect("is there").active_job, None);
+    }
+}

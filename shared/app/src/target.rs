@@ -3,13 +3,18 @@
 
 use ::canvas::geometry::fitted_to_slot;
 use ::canvas::size::serialized_size;
+use db::PgConnection;
+use db::canvases::Change;
 use domain::Timestamp;
+use domain::canvas::Changes;
 use domain::graph::Node;
 use domain::id::{AssetHandle, JobId};
 use domain::job::{JobOperation, JobStatus};
 use domain::recipe::run::RunId;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
+
+use crate::canvas;
 
 /// Maximum number of earlier assets in a node's history.
 const HISTORY_MAX: usize = 50;
@@ -68,6 +73,39 @@ pub fn release(node: &mut Node, status: JobStatus) {
     node.active_job = None;
     if let Some(Value::Object(note)) = node.server.get_mut("job") {
         note.insert("status".into(), json!(status));
+    }
+}
+
+/// Frees all nodes of a locked canvas that wait for work which ended with `status`. Nodes that cannot be read are freed and
+/// otherwise stay as they are, so that none can keep its work from ending.
+///
+/// # Errors
+///
+/// If the database fails. The caller rolls back.
+pub async fn release_all(conn: &mut PgConnection, canvas_key: i64, work: Uuid, status: JobStatus) -> db::Result<()> {
+    let revision = service::random::revision();
+    match db::canvases::nodes_of_job(conn, canvas_key, work).await {
+        Ok(mut nodes) if !nodes.is_empty() => {
+            let bytes_delta = nodes.iter_mut().map(|node| change(node, |node| release(node, status))).sum();
+            canvas::write_nodes(conn, canvas_key, &revision, &nodes, bytes_delta, None).await
+        }
+        Ok(_) => Ok(()),
+        Err(error) if error.is_unreadable() => {
+            let changed_node_ids = db::canvases::release_unread(conn, canvas_key, work).await?;
+            let change = Change {
+                revision: &revision,
+                title: None,
+                nodes_delta: 0,
+                connections_delta: 0,
+                bytes_delta: 0,
+                regrouped: &[],
+                changes: &Changes { changed_node_ids, ..Changes::default() },
+                activity: None,
+            };
+            db::canvases::commit_change(conn, canvas_key, &change).await?;
+            Ok(())
+        }
+        Err(error) => Err(error),
     }
 }
 

@@ -98,13 +98,35 @@ pub(super) async fn hand_over(worker: &Worker, task: &Task, lease: &Lease) -> Re
 
 /// Completes the import of a task whose runs crashed or failed too often.
 pub(super) async fn exhausted(worker: &Worker, task: &Task, lease: &Lease) -> Result<Decision, Error> {
-    let Some(import) = load(worker, task).await? else { return worker.settle(task, lease).await };
-    let failure = Failure {
+    let failure = |field: &str| Failure {
         kind: FailureKind::Internal,
-        field: import.request.url_field().into(),
+        field: field.into(),
         message: "the import failed again and again and was given up".into(),
     };
-    end(worker, task, lease, &import, &Gathered::Failed(failure)).await
+    match load(worker, task).await {
+        Ok(Some(import)) => {
+            let failed = Gathered::Failed(failure(import.request.url_field()));
+            end(worker, task, lease, &import, &failed).await
+        }
+        Ok(None) => worker.settle(task, lease).await,
+        Err(Error::Database(error)) if error.is_unreadable() => {
+            tracing::error!(error = &error as &dyn std::error::Error, import.id = %task.id, "cannot read the record of import {}", task.id);
+            let mut transaction = db::pool::begin(&worker.pool).await?;
+            if !db::tasks::settle(&mut transaction, task.id, lease.token()).await? {
+                return Ok(Decision::Stale);
+            }
+            db::imports::finish(&mut transaction, task.id, &ImportOutcome::Failed(failure("canvasId"))).await?;
+            db::pool::commit(transaction).await?;
+            worker.cache.notify([channel_of(task)]).await;
+            Ok(Decision::Fail { code: FailureKind::Internal.as_str() })
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The channel of those who wait for the import of a task.
+fn channel_of(task: &Task) -> String {
+    format!("{}:{}", TaskKind::Import, task.id)
 }
 
 /// The import of a task; `None` when it is complete.
@@ -135,9 +157,8 @@ async fn end(
     };
     taskqueue::failpoint!("import.committed");
     worker.waker.wake();
-    let own = format!("{}:{}", TaskKind::Import, task.id);
     let canvas = matches!(outcome, ImportOutcome::Imported(_)).then(|| channel::canvas(&import.canvas));
-    worker.cache.notify([Some(own), canvas].into_iter().flatten()).await;
+    worker.cache.notify([Some(channel_of(task)), canvas].into_iter().flatten()).await;
     let (result, decision) = match &outcome {
         ImportOutcome::Imported(_) => ("imported", Decision::Done),
         ImportOutcome::Review(review) => (review.reason.as_str(), Decision::Done),

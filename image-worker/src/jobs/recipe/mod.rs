@@ -111,10 +111,29 @@ async fn run(generator: &Generator, task: &Task, lease: &Lease) -> Result<Decisi
 /// Completes the Recipe run of a task whose runs crashed or failed too often.
 async fn exhausted(worker: &Worker, task: &Task, lease: &Lease) -> Result<Decision, Error> {
     let failure = failure(RunFailureCode::StepFailed, "the work failed again and again and was given up", true);
-    match end(worker, task, lease, &RunCompletion::Failed(failure)).await? {
-        Some(decision) => Ok(decision),
-        None => worker.settle(task, lease).await,
+    match end(worker, task, lease, &RunCompletion::Failed(failure.clone())).await {
+        Ok(Some(decision)) => Ok(decision),
+        Ok(None) => worker.settle(task, lease).await,
+        Err(Error::Database(error)) if error.is_unreadable() => {
+            let id = RunId(task.id);
+            tracing::error!(error = &error as &dyn std::error::Error, run.id = %id, "cannot read the record of run {id}");
+            abandon(worker, task, lease, failure).await
+        }
+        Err(error) => Err(error),
     }
+}
+
+/// Completes a run whose stored record cannot be read, so that no other way is possible.
+async fn abandon(worker: &Worker, task: &Task, lease: &Lease, failure: RunFailure) -> Result<Decision, Error> {
+    let code = failure.code.as_str();
+    let context = worker.completion_context(None);
+    let mut transaction = db::pool::begin(&worker.pool).await?;
+    let abandoned = recipe::abandon(&mut transaction, RunId(task.id), lease.token(), failure, &context).await?;
+    let Some(run) = abandoned else { return Ok(Decision::Stale) };
+    db::pool::commit(transaction).await?;
+    worker.waker.wake();
+    worker.announce(&run.delegation.account, JobId(task.id), run.canvas.as_ref()).await;
+    Ok(Decision::Fail { code })
 }
 
 async fn iterate(generator: &Generator, task: &Task, lease: &Lease) -> Result<IterationOutcome, Error> {

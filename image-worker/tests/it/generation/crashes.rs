@@ -5,7 +5,6 @@ use std::time::Duration;
 use db::jobs::outputs::OutputState;
 use domain::id::JobId;
 use domain::job::{FailureCode, JobStatus};
-use domain::limits::TASK_CLAIMS_MAX;
 use domain::message::Queue;
 use futures_util::future::join_all;
 use testkit::providers::{FailureMode, Simulator, Vendor};
@@ -178,9 +177,7 @@ async fn a_look_up_that_fails_ends_at_the_deadline() {
 async fn a_job_that_kills_its_workers_is_given_up_and_returned() {
     let fixture = GenerationFixture::embedded().await;
     let id = fixture.start(picture("a kite")).await;
-    let mut conn = fixture.harness.conn().await;
-    sqlx::query("UPDATE task_queue SET claims = $1").bind(TASK_CLAIMS_MAX).execute(&mut *conn).await.expect("ages");
-    drop(conn);
+    fixture.harness.exhaust_claims().await;
     let _running = fixture.work();
     let record = fixture.ended(id).await;
     assert_eq!(failure(&record), (FailureCode::RuntimeFailed, false));
@@ -219,9 +216,7 @@ async fn a_job_that_is_given_up_after_its_result_was_swept_ends_all_the_same() {
     .await;
     drop(doomed);
     fixture.harness.execute("DELETE FROM blobs WHERE state = 'staged'").await;
-    let mut conn = fixture.harness.conn().await;
-    sqlx::query("UPDATE task_queue SET claims = $1").bind(TASK_CLAIMS_MAX).execute(&mut *conn).await.expect("ages");
-    drop(conn);
+    fixture.harness.exhaust_claims().await;
     lose(&fixture).await;
     let _running = fixture.work();
     let record = fixture.ended(id).await;

@@ -1,5 +1,6 @@
 //! Recipes on a canvas: forks, private workflows, and the life of a run.
 
+mod abandon;
 mod complete;
 mod fork;
 mod lookup;
@@ -10,6 +11,7 @@ mod step;
 mod targets;
 mod workflow;
 
+pub use abandon::abandon;
 pub use complete::{RunCompletion, cancel, complete};
 pub use fork::ForkRecipe;
 pub use lookup::RequestedRecipe;

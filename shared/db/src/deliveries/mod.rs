@@ -22,7 +22,7 @@ use domain::Timestamp;
 use domain::event::EventType;
 use domain::id::{AccountUid, JobId};
 use domain::message::{Queue, TaskKind};
-use domain::webhook::DeliveryState;
+use domain::webhook::{DeliveryError, DeliveryState};
 use sqlx::PgConnection;
 use url::Url;
 use uuid::Uuid;
@@ -96,6 +96,20 @@ pub async fn complete(conn: &mut PgConnection, job_id: JobId, event: &NewEvent<'
     let Some(delivery) = fixed else { return Ok(false) };
     enqueue(conn, delivery.id, &delivery.url, &delivery.account_uid, event.traceparent).await?;
     Ok(true)
+}
+
+/// Fails the delivery of a run that ends without an event, because its record cannot be read.
+#[tracing::instrument(skip_all, name = "db.delivery.give_up")]
+pub async fn give_up(conn: &mut PgConnection, job_id: JobId) -> Result<()> {
+    sqlx::query!(
+        "UPDATE webhook_deliveries SET status = 'failed', error_code = $2
+         WHERE job_id = $1 AND body IS NULL AND status = 'pending'",
+        job_id.0,
+        DeliveryError::FinalizationFailed.as_str(),
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
 }
 
 /// Reads the state of a run's delivery, if it has one.

@@ -2,14 +2,13 @@
 
 use domain::id::{AccountUid, CanvasHandle, CanvasId, JobId};
 use domain::job::{Failure, FailureCode, JobOutcome, JobStatus};
-use domain::webhook::DeliveryError;
 use sqlx::PgConnection;
 use sqlx::types::Json;
 use uuid::Uuid;
 
 use super::work::states_before;
 use super::{Windows, outputs, settlement};
-use crate::{Result, tasks};
+use crate::{Result, deliveries, tasks};
 
 /// What ending a job left to do.
 #[derive(Clone, Debug)]
@@ -62,14 +61,7 @@ pub async fn abandon(
     .await?;
     let closed = outputs::close(conn, id, false).await?;
     settlement::settle(conn, id, reserved, 0, closed.orphans).await?;
-    sqlx::query!(
-        "UPDATE webhook_deliveries SET status = 'failed', error_code = $2
-         WHERE job_id = $1 AND body IS NULL AND status = 'pending'",
-        id.0,
-        DeliveryError::FinalizationFailed.as_str(),
-    )
-    .execute(&mut *conn)
-    .await?;
+    deliveries::give_up(conn, id).await?;
     let recipe_run = sqlx::query_scalar!("SELECT recipe_run FROM jobs WHERE id = $1", id.0).fetch_one(conn).await?;
     let canvas = canvas.map(|row| {
         (row.key, CanvasHandle { owner: AccountUid::from_stored(row.owner_uid), id: CanvasId::from_stored(row.id) })

@@ -1,6 +1,6 @@
 //! A locked run: the statements that a worker's step, or the run's end, consists of.
 
-use domain::id::{AccountUid, AssetHandle, JobId};
+use domain::id::{AccountUid, AssetHandle, CanvasHandle, CanvasId, JobId};
 use domain::recipe::run::{OutputStatus, RunFailure, RunId, RunRecord, RunStatus};
 use domain::review::CompletionReview;
 use sqlx::PgConnection;
@@ -78,14 +78,17 @@ pub struct LockedRun {
     pub delegation: Delegation,
     /// Key of the canvas, while it exists.
     pub canvas_key: Option<i64>,
+    /// Handle of the canvas, while it exists.
+    pub canvas: Option<CanvasHandle>,
 }
 
 impl LockedRun {
     /// Locks the canvas, then the run if it is unfinished and, with a lease, while that is current. `None`: neither holds.
     #[instrument(skip_all, name = "db.recipe_run.lock")]
     pub async fn lock(conn: &mut PgConnection, id: RunId, lease_token: Option<Uuid>) -> Result<Option<Self>> {
-        let canvas_key = sqlx::query_scalar!(
-            "SELECT key FROM canvases WHERE key = (SELECT canvas_key FROM recipe_runs WHERE id = $1) FOR UPDATE",
+        let canvas = sqlx::query!(
+            "SELECT key, owner_uid, id FROM canvases
+             WHERE key = (SELECT canvas_key FROM recipe_runs WHERE id = $1) FOR UPDATE",
             id.0
         )
         .fetch_optional(&mut *conn)
@@ -104,7 +107,23 @@ impl LockedRun {
             return Ok(None);
         }
         let delegation = Delegation::read(conn, id).await?;
-        Ok(delegation.map(|delegation| Self { id, delegation, canvas_key }))
+        let canvas_key = canvas.as_ref().map(|row| row.key);
+        let canvas = canvas.map(|row| CanvasHandle {
+            owner: AccountUid::from_stored(row.owner_uid),
+            id: CanvasId::from_stored(row.id),
+        });
+        Ok(delegation.map(|delegation| Self { id, delegation, canvas_key, canvas }))
+    }
+
+    /// The jobs of the outputs that are not terminal. Reads no stored document.
+    #[instrument(skip_all, name = "db.recipe_run.unfinished_jobs")]
+    pub async fn unfinished_jobs(&self, conn: &mut PgConnection) -> Result<Vec<JobId>> {
+        let jobs = sqlx::query_scalar!(
+            r#"SELECT job_id AS "job_id!" FROM recipe_run_outputs
+               WHERE run_id = $1 AND completed_at IS NULL AND job_id IS NOT NULL ORDER BY position"#,
+            self.id.0
+        );
+        Ok(jobs.fetch_all(conn).await?.into_iter().map(JobId).collect())
     }
 
     /// The present record.
