@@ -8,7 +8,7 @@ use raster::resize::PlanError;
 use raster::{Finish, Output, Size};
 use serde_json::{Map, Value};
 
-use super::{Engine, NotUnderstood, finish, held_as_a_whole, typed};
+use super::{Engine, NotUnderstood, PIXEL_BYTES, finish, held_as_a_whole, typed};
 
 #[derive(Debug)]
 pub(super) struct OverlayImage {
@@ -35,10 +35,12 @@ impl Engine for OverlayImage {
     }
 
     fn memory_bytes(&self, sources: &[Header], output: Size) -> u64 {
-        // The layer is at most as large as the picture below it.
+        // The layer is at most as large as the picture below it. One that is turned by other than right angles is scaled as
+        // a whole before it is clipped: the result and the picture between the passes of the convolution.
+        let turned = if self.params.rotate % 90.0 == 0.0 { 0 } else { 2 * PIXEL_BYTES * sources[1].size().pixels() };
         let layer = || held_as_a_whole(&sources[1..], output);
         let streamed = self.finish.stream_bytes(&sources[0], output).map(|bytes| bytes + layer());
-        streamed.unwrap_or_else(|| held_as_a_whole(sources, output))
+        turned + streamed.unwrap_or_else(|| held_as_a_whole(sources, output))
     }
 
     fn run(&self, files: &[Bytes]) -> Result<Output, raster::Error> {

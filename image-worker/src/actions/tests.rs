@@ -99,6 +99,19 @@ fn an_unusual_coding_or_orientation_needs_more_memory_than_is_assumed() {
     }
 }
 
+#[test]
+fn an_overlay_that_is_turned_is_scaled_as_a_whole() {
+    let large = Source { format: Format::Png, size: Size::new(10_000, 10_000), file_bytes: 1000 };
+    let base = Source { size: Size::new(2500, 10), ..SOURCE };
+    let of = |rotate: i32| {
+        let params = stored("overlay-image", json!({"scale": 400, "rotate": rotate}));
+        Prepared::new("overlay-image", &params, &[base, large]).expect("is understood").memory_bytes()
+    };
+    // Decoded, premultiplied, between the passes, and the result.
+    assert!(of(10) >= 16 * large.size.pixels());
+    assert_eq!(of(90), of(0));
+}
+
 /// Parameters that visibly change the picture.
 fn telling(slug: &str) -> Value {
     match slug {

@@ -165,6 +165,18 @@ mod tests {
         );
     }
 
+    /// 400 × 16 pixels whose color is sampled at every third column.
+    const SAMPLED_3X1: &[u8] = include_bytes!("decode/tests/sampled-3x1.jpg");
+
+    #[test]
+    fn a_part_of_a_jpeg_with_three_columns_per_color_is_as_in_the_whole() {
+        let upright = whole(SAMPLED_3X1);
+        for x in [0, 31, 63, 64, 96, 127, 128, 130, 200, 390] {
+            let rect = Rect { x, y: 3, size: Size::new(10, 9) };
+            assert_eq!(decode_part(SAMPLED_3X1, rect).unwrap(), upright.cropped(rect), "{x}");
+        }
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
 

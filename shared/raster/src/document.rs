@@ -178,7 +178,10 @@ fn itemize(out: &mut String, line: &str) {
         let space = cluster == " " && stretches.last().is_some_and(|(family, _)| !SPACELESS.contains(family));
         let family = text::family_for(cluster);
         if !space && stretches.last().is_none_or(|(last, _)| *last != family) && stretches.len() < STRETCHES_MAX {
-            stretches.push((family, at));
+            // The line is escaped. A mark can join the last character of an entity, such as `&lt;`,
+            // which must not be split.
+            let entity = line[..at].rfind('&').filter(|start| !line[*start..at].contains(';'));
+            stretches.push((family, entity.unwrap_or(at)));
         }
     }
     let ends = stretches.iter().skip(1).map(|(_, at)| *at).chain([line.len()]);
@@ -274,6 +277,21 @@ mod tests {
         assert_eq!(itemized(&many).matches("<tspan").count(), STRETCHES_MAX / 2);
         let long = format!("<text x=\"1\">{}</text>", "a漢".repeat(600));
         assert_eq!(itemized(&long), long);
+    }
+
+    #[test]
+    fn a_mark_after_an_escaped_character_takes_the_whole_entity_along() {
+        assert_eq!(
+            itemized("<text x=\"1\">a&#39;\u{bbe} b</text>"),
+            "<text x=\"1\">a<tspan font-family=\"Noto Sans Tamil\">&#39;\u{bbe} </tspan>b</text>"
+        );
+        for entity in ["&amp;", "&lt;", "&gt;", "&quot;", "&#39;"] {
+            for mark in ["\u{bbe}", "\u{abe}", "\u{9be}", "\u{20d7}"] {
+                let body =
+                    format!("<text x=\"-9\" y=\"0\" font-size=\"4\">\u{bbe}{entity}{mark}{entity}{mark}a</text>");
+                assert!(rasterize(document(20.0, 20.0, &body).as_bytes(), 2048).is_ok(), "{body}");
+            }
+        }
     }
 
     #[test]

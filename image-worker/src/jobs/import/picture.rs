@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use domain::limits::FILE_NAME_MAX;
+use raster::resize::{Plan, PlanError};
 use raster::{Bounds, Color, DecodeOptions, Fit, Format, Resize, Size};
 use url::Url;
 use worker::files::Content;
@@ -37,8 +38,12 @@ pub(super) async fn read(worker: &Worker, bytes: Bytes) -> Result<Result<Picture
         Ok(header) => header,
         Err(error) => return Ok(Err(error.to_string())),
     };
-    let decoded = worker.pixels.run(header.decoded_bytes(), move || {
-        let thumbnail = thumbnail(&bytes)?;
+    let memory_bytes = match thumbnail_plan(header.size()) {
+        Ok((_, plan)) => raster::resize::memory_bytes(&header, &plan),
+        Err(error) => return Ok(Err(raster::Error::from(error).to_string())),
+    };
+    let decoded = worker.pixels.run(memory_bytes, move || {
+        let thumbnail = thumbnail(&bytes, header.size())?;
         let content = Content::of(bytes);
         Ok::<_, raster::Error>(Picture { content, format: header.format, size: header.size(), thumbnail })
     });
@@ -55,14 +60,19 @@ pub(super) async fn read(worker: &Worker, bytes: Bytes) -> Result<Result<Picture
 }
 
 /// Decodes the whole file, at the smallest scale that its format allows, so that damage anywhere is found.
-fn thumbnail(bytes: &[u8]) -> Result<Thumbnail, raster::Error> {
-    let side = Size::new(THUMBNAIL_SIDE, THUMBNAIL_SIDE);
+fn thumbnail(bytes: &[u8], size: Size) -> Result<Thumbnail, raster::Error> {
+    let (side, plan) = thumbnail_plan(size)?;
     let decoded = raster::decode(bytes, DecodeOptions { at_least: Some(side) })?;
-    let bounds = Bounds::new(Some(side.width), Some(side.height)).expect("both sides are given");
-    let resize = Resize { fit: Fit::Fill, enlarge: true, background: Color::WHITE, ..Resize::new(bounds) };
-    let plan = raster::resize::plan(decoded.header().size(), &resize)?;
     let small = raster::resize::apply(&decoded, &plan, Color::WHITE).flattened(Color::WHITE);
     Ok(Thumbnail(small.pixels().to_vec()))
+}
+
+/// The size of the thumbnail of a picture of size `size`, and how it is scaled to it.
+fn thumbnail_plan(size: Size) -> Result<(Size, Plan), PlanError> {
+    let side = Size::new(THUMBNAIL_SIDE, THUMBNAIL_SIDE);
+    let bounds = Bounds::new(Some(side.width), Some(side.height)).expect("both sides are given");
+    let resize = Resize { fit: Fit::Fill, enlarge: true, background: Color::WHITE, ..Resize::new(bounds) };
+    Ok((side, raster::resize::plan(size, &resize)?))
 }
 
 /// Whether two files show one picture at two sizes (docs/reference/imports.md#distinct-images).
@@ -101,7 +111,7 @@ mod tests {
         let size = Size::new(side, side);
         let picture = raster::Picture::new(size, Channels::Rgb, pixels).expect("as many as fit");
         let file = raster::encode(&picture, &Encoding { format, quality: 75, flatten: Color::WHITE }).expect("encodes");
-        (size, thumbnail(&file).expect("decodes"))
+        (size, thumbnail(&file, size).expect("decodes"))
     }
 
     /// A dark disc on a light background.
@@ -132,6 +142,13 @@ mod tests {
         }
         // Files of equal size are compared by their hashes only.
         assert!(!same(&one, &drawn(800, OutputFormat::Jpeg, |x, y| disc(x, y, 0.3))));
+    }
+
+    #[test]
+    fn the_memory_of_a_transparent_picture_includes_its_premultiplied_copy() {
+        let header = raster::header::Header::assumed(Format::Png, Size::new(4000, 3000));
+        let (_, plan) = thumbnail_plan(header.size()).expect("is within the limits");
+        assert!(raster::resize::memory_bytes(&header, &plan) >= 8 * header.size().pixels());
     }
 
     #[test]

@@ -8,6 +8,9 @@ use super::{DecodeError, Raw, Samples};
 use crate::geometry::Size;
 use crate::header::{MAX_PIXELS, check_limits};
 
+/// The size in pixels that a frame may always have, however small the screen.
+const CLIPPED_PIXELS_MAX: u64 = 1 << 20;
+
 /// Decodes the first frame. The part of the screen that it does not cover is transparent, as in
 /// browsers, which all ignore the background color of the header.
 pub(super) fn decode(bytes: &[u8], screen: Size) -> Result<Raw, DecodeError> {
@@ -19,8 +22,12 @@ pub(super) fn decode(bytes: &[u8], screen: Size) -> Result<Raw, DecodeError> {
     let frame = decoder.next_frame_info().map_err(DecodeError::Gif)?.ok_or(DecodeError::CutShort)?;
     let (left, top, transparent) = (usize::from(frame.left), usize::from(frame.top), frame.transparent);
     let size = Size::new(u32::from(frame.width), u32::from(frame.height));
-    // A frame may be larger than the screen to which it is clipped.
+    // A frame may be larger than the screen to which it is clipped. Memory is reserved for the
+    // screen, so the frame must not be much larger.
     check_limits(size)?;
+    if size.pixels() > screen.pixels().max(CLIPPED_PIXELS_MAX) {
+        return Err(DecodeError::SizeMismatch);
+    }
     let mut indices = vec![0; size.pixels() as usize];
     decoder.read_into_buffer(&mut indices).map_err(DecodeError::Gif)?;
     let palette = decoder.palette().map_err(DecodeError::Gif)?;

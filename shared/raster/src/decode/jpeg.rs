@@ -13,9 +13,12 @@ use super::{DecodeError, Raw, Samples};
 use crate::geometry::{Rect, Size};
 use crate::header;
 
-/// The alignment of the left edge of a region: a block of the widest subsampling (4:1:1: four times
-/// eight columns).
-const BLOCK: u32 = 32;
+/// The alignment of the left edge of a region: a multiple of the blocks of every horizontal sampling
+/// factor (one to four times eight columns).
+const COLUMNS: u32 = 96;
+
+/// The alignment of the first row that is decoded: a multiple of every vertical sampling factor.
+const ROWS: u32 = 32;
 
 /// The number of columns and rows that are decoded around a region. Chroma smoothing at an edge
 /// depends only on neighboring samples, so within the inner half of the margin the result equals
@@ -140,10 +143,10 @@ impl<'a> Rows<'a> {
     /// what the rectangle needs is transformed; what is below it is never read.
     pub(super) fn part(bytes: &'a [u8], stored: Size, wanted: Rect) -> Result<(Self, u32), DecodeError> {
         let (decoder, segments, output) = open(bytes, stored)?;
-        let left = (wanted.x / BLOCK * BLOCK).saturating_sub(MARGIN);
+        let left = wanted.x.saturating_sub(MARGIN) / COLUMNS * COLUMNS;
         let right = (wanted.x + wanted.size.width + MARGIN).min(stored.width);
         let columns = (!segments.is_lossless && right - left < stored.width).then_some((left, right - left));
-        let skipped = if segments.is_lossless { 0 } else { (wanted.y / BLOCK * BLOCK).saturating_sub(MARGIN) };
+        let skipped = if segments.is_lossless { 0 } else { (wanted.y / ROWS * ROWS).saturating_sub(MARGIN) };
         let mut rows = start(decoder, segments, output, 1, columns)?;
         rows.skip(skipped)?;
         let mut passed = vec![0; rows.row_bytes()];

@@ -28,16 +28,22 @@ impl Conversion {
 
     /// Converts samples of size `size`. The result does not depend on how a picture is divided into
     /// rows.
-    pub(super) fn apply(&self, size: Size, data: Vec<u8>) -> Picture {
+    pub(super) fn apply(&self, size: Size, mut data: Vec<u8>) -> Picture {
         let channels = match self.samples {
             Samples::Grey | Samples::Rgb | Samples::Cmyk => Channels::Rgb,
             Samples::GreyAlpha | Samples::Rgba => Channels::Rgba,
         };
-        let row = size.width as usize;
-        let through = |transform: &Arc<Transform8BitExecutor>| {
-            converted(&data, row * self.samples.count(), row * channels.count(), &**transform)
+        let width = size.width as usize;
+        let (row, converted_row) = (width * self.samples.count(), width * channels.count());
+        let pixels = match &self.transform {
+            Some(transform) if row == converted_row => {
+                convert_in_place(&mut data, row, &**transform);
+                None
+            }
+            Some(transform) => converted(&data, row, converted_row, &**transform),
+            None => None,
         };
-        let pixels = self.transform.as_ref().and_then(through).or_else(|| untagged(self.samples, &data));
+        let pixels = pixels.or_else(|| untagged(self.samples, &data));
         Picture::made(size, channels, pixels.unwrap_or(data))
     }
 }
@@ -80,6 +86,19 @@ fn changes_nothing(transform: &Transform8BitExecutor, channels: usize) -> bool {
     let mut moved = vec![0; lattice.len()];
     transform.transform(&lattice, &mut moved).is_ok()
         && lattice.iter().zip(&moved).all(|(before, after)| before.abs_diff(*after) <= SRGB_ROUNDING)
+}
+
+/// Applies a transform to all rows, without a copy of the picture. The rows stay as they are if it fails,
+/// which a profile can only cause at the first row.
+fn convert_in_place(data: &mut [u8], row: usize, transform: &Transform8BitExecutor) {
+    let mut from = vec![0; row];
+    for to in data.chunks_exact_mut(row) {
+        from.copy_from_slice(to);
+        if transform.transform(&from, to).is_err() {
+            to.copy_from_slice(&from);
+            return;
+        }
+    }
 }
 
 /// Applies a transform to all rows. `None` if it fails, which a profile can only cause at the first

@@ -19,13 +19,7 @@ pub(super) fn decode(bytes: &[u8], canvas: Size) -> Result<Raw, DecodeError> {
     let Chunks { icc, first_frame } = read_chunks(bytes).ok_or(DecodeError::CutShort)?;
     let mut raw = match first_frame {
         Some(frame) => decode_frame(frame, canvas)?,
-        None => {
-            let raw = decode_bitstream(bytes)?;
-            if raw.size != canvas {
-                return Err(DecodeError::SizeMismatch);
-            }
-            raw
-        }
+        None => decode_bitstream(bytes, canvas)?,
     };
     raw.icc = icc.map(<[u8]>::to_vec);
     Ok(raw)
@@ -70,10 +64,7 @@ fn decode_frame(frame: &[u8], canvas: Size) -> Result<Raw, DecodeError> {
     if x + size.width > canvas.width || y + size.height > canvas.height {
         return Err(DecodeError::SizeMismatch);
     }
-    let inner = decode_bitstream(bitstream)?;
-    if inner.size != size {
-        return Err(DecodeError::SizeMismatch);
-    }
+    let inner = decode_bitstream(bitstream, size)?;
     if size == canvas {
         return Ok(inner);
     }
@@ -89,8 +80,9 @@ fn decode_frame(frame: &[u8], canvas: Size) -> Result<Raw, DecodeError> {
     Ok(Raw { size: canvas, samples: Samples::Rgba, data, icc: None })
 }
 
-/// Decodes a still picture, with or without a container.
-fn decode_bitstream(bytes: &[u8]) -> Result<Raw, DecodeError> {
+/// Decodes a still picture of size `declared`, with or without a container. A picture of another size is
+/// refused before memory is allocated: what was reserved is for the declared one.
+fn decode_bitstream(bytes: &[u8], declared: Size) -> Result<Raw, DecodeError> {
     let failed = |status: VP8StatusCode| DecodeError::Webp { status: status as u32 };
     let mut features =
         WebPBitstreamFeatures { width: 0, height: 0, has_alpha: 0, has_animation: 0, format: 0, pad: [0; 5] };
@@ -103,6 +95,9 @@ fn decode_bitstream(bytes: &[u8]) -> Result<Raw, DecodeError> {
         return Err(DecodeError::SizeMismatch);
     };
     let size = Size::new(width, height);
+    if size != declared {
+        return Err(DecodeError::SizeMismatch);
+    }
     check_limits(size)?;
     let (samples, colorspace) = match features.has_alpha {
         0 => (Samples::Rgb, WEBP_CSP_MODE::MODE_RGB),

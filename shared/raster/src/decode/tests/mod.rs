@@ -172,6 +172,19 @@ fn the_first_frame_of_an_animated_webp_lies_on_its_canvas() {
     }
     let outside = animated_webp(&quarters(8, 6), (11, 12));
     assert!(matches!(full(&outside), Err(DecodeError::SizeMismatch)));
+    // The size that the frame declares is that of its picture, for which memory is reserved.
+    let mut other = animated_webp(&quarters(8, 6), (16, 12));
+    let frame = other.windows(4).position(|bytes| bytes == b"ANMF").unwrap() + 8;
+    other[frame + 6..frame + 9].copy_from_slice(&[8, 0, 0]);
+    assert!(matches!(full(&other), Err(DecodeError::SizeMismatch)));
+}
+
+#[test]
+fn a_frame_of_a_gif_is_not_much_larger_than_its_screen() {
+    let of =
+        |width: u16, height: u16| gif((2, 2), (0, 0, width, height), vec![0; width as usize * height as usize], None);
+    assert_eq!(full(&of(1024, 1024)).unwrap().size(), Size::new(2, 2));
+    assert!(matches!(full(&of(1024, 1025)), Err(DecodeError::SizeMismatch)));
 }
 
 #[test]
