@@ -304,11 +304,27 @@ fn with_tag(mut response: Response, record: &Shown) -> Response {
     response
 }
 
-/// Cancels a job or a run (docs/reference/jobs.md#cancel), and removes its targets if the query asks for it.
-pub async fn cancel_record(app: &App, caller: &Caller<ManageJobs>, target: Target, uri: &Uri, trace: Trace) -> Result {
+/// Whether the query of a cancel asks for the removal of targets.
+pub fn removes_targets(uri: &Uri) -> Result<bool> {
     let mut query = QueryReader::new(uri);
     let removes_targets = query.named("removeTargets", &[true, false]).unwrap_or_default();
     query.finish()?;
+    Ok(removes_targets)
+}
+
+/// Cancels a job or a run (docs/reference/jobs.md#cancel). The removal of its targets deletes nodes, and requires the scope for
+/// that.
+pub async fn cancel_record(
+    app: &App,
+    caller: &Caller<ManageJobs>,
+    target: impl FnOnce() -> Result<Target>,
+    removes_targets: bool,
+    trace: Trace,
+) -> Result {
+    if removes_targets {
+        caller.require(&[Scope::CanvasWrite])?;
+    }
+    let target = target()?;
     let (view, id) = match target {
         Target::Recipe(id) => {
             let run = cancel_run(app, &caller.account, id, removes_targets, trace).await?;

@@ -34,12 +34,15 @@ impl App {
 
 /// Starts a job on a canvas, or finds the job of an equal request: 202 with the job's record. Of a dry run: the quote.
 pub async fn start<W: Work>(app: &App, command: &StartJob<'_, W>) -> Result {
-    let _room = match command.work.destination().reads_graph() {
-        true => {
-            let record = writable(app, &command.caller.account, &command.canvas).await?;
-            Some(app.documents.reserve(record.graph_bytes).await?)
-        }
+    let reads_graph = command.work.destination().reads_graph();
+    // An owner is not checked before the canvas is waited for: nobody else waits for a canvas that is not there.
+    let record = match reads_graph || command.caller.account != command.canvas.owner {
+        true => Some(writable(app, &command.caller.account, &command.canvas).await?),
         false => None,
+    };
+    let _room = match record.filter(|_| reads_graph) {
+        Some(record) => Some(app.documents.reserve(record.graph_bytes).await?),
+        None => None,
     };
     if command.terms.is_dry_run() {
         return quote(app, command).await;

@@ -17,6 +17,7 @@ suite! {
     a_viewer_reads_everything_and_writes_nothing,
     an_editor_reads_and_writes_everything,
     a_stranger_and_an_unknown_canvas_are_404,
+    a_stranger_holds_no_place_of_a_canvas,
 }
 
 /// A Recipe of the catalog that requires inputs.
@@ -283,4 +284,22 @@ async fn a_stranger_and_an_unknown_canvas_are_404(stack: &Stack) {
         }
     }
     assert_eq!(owner.canvas(handle).await, canvas);
+}
+
+async fn a_stranger_holds_no_place_of_a_canvas(stack: &Stack) {
+    let (owner, stranger) = (stack.user().await, stack.user().await);
+    let canvas = text(&owner.make_canvas().await, "/id").to_owned();
+    let picture = text(&stranger.upload("image/png", pictures::png(8, 8)).await, "/handle").to_owned();
+    let handle = format!("canvas:{}:{canvas}", owner.uid);
+    // Other work of the stranger holds the row of its account.
+    let mut held = stack.pool().begin().await.expect("begins");
+    let lock = "SELECT FROM accounts WHERE uid = $1 FOR UPDATE";
+    sqlx::query(lock).bind(&stranger.uid).execute(&mut *held).await.expect("locks");
+    let start = json!({
+        "canvasId": handle, "baseRevision": "r", "idempotencyKey": key(), "targetNodeId": "node:absent",
+        "inputs": [picture], "params": {"width": 32},
+    });
+    stranger.send("/actions/resize/runs", &start).await.expect_error(404, "not_found", &[]);
+    owner.apply(&canvas, json!([{"type": "canvas.update", "title": "Mine"}])).await;
+    held.rollback().await.expect("rolls back");
 }

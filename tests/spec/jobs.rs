@@ -247,11 +247,16 @@ async fn a_job_that_nobody_took_is_canceled_at_once(stack: &Stack) {
     let path = text(&job, "/pollUrl");
     assert_eq!(user.delete(&format!("{path}?removeTargets=true")).await.ok(), canceled);
     assert_eq!(user.canvas(&canvas).await["revision"], canceled["canvasRevision"]);
-    user.delete(&format!("{path}?removeTargets=yes")).await.expect_error(
-        400,
-        "input_validation_error",
-        &["removeTargets"],
-    );
+    for (path, fields) in [
+        (path, &["removeTargets"][..]),
+        ("/runs/a%20b", &["runId", "removeTargets"]),
+        // The form of a parameter is checked before what the id stands for.
+        ("/runs/abc", &["removeTargets"]),
+        ("/jobs/------------------------------------", &["removeTargets"]),
+    ] {
+        let refused = user.delete(&format!("{path}?removeTargets=yes")).await;
+        refused.expect_error(400, "input_validation_error", fields);
+    }
     // The node is free again.
     let again = user.resize_request(&canvas, &target, text(&asset, "/handle")).await;
     user.send("/actions/resize/runs", &again).await.expect(202);

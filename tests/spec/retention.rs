@@ -207,7 +207,9 @@ async fn an_unread_success_is_kept_for_long(stack: &Stack) {
     })
     .await;
     // A HEAD shows no result.
-    user.call(reqwest::Method::HEAD, text(&job, "/pollUrl")).await.expect(200);
+    for path in [text(&job, "/pollUrl").to_owned(), format!("{}/events", text(&job, "/pollUrl"))] {
+        user.call(reqwest::Method::HEAD, &path).await.expect(200);
+    }
     let kept: Vec<Value> = sqlx::query_scalar(
         "SELECT to_jsonb(retain_until - completed_at > interval '59 minutes') FROM jobs WHERE id = $1::uuid AND finalized_at IS NULL",
     )

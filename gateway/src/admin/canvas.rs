@@ -60,9 +60,11 @@ async fn purge(context: &mut Context, handle: &CanvasHandle, cancel_jobs: bool) 
     for _ in 0..ROUNDS_MAX {
         let mut transaction = db::pool::begin_on(&mut context.connection).await?;
         let key = match app::purge::canvas(&mut transaction, handle).await {
-            Ok(CanvasPurge::Done(purged)) => {
+            Ok(CanvasPurge::Done(purged, others)) => {
                 db::pool::commit(transaction).await?;
-                announcer.canvas(handle).await;
+                for canvas in others.iter().chain([handle]) {
+                    announcer.canvas(canvas).await;
+                }
                 return Ok(json!({ "canvas": handle, "purged": true, "nodes": purged.nodes, "assets": purged.assets }));
             }
             Ok(CanvasPurge::Active(key)) => key,

@@ -12,12 +12,11 @@ use crate::state::App;
 
 pub use access::{during, holds, loss, while_held};
 
-/// `Prefer: wait=N` (RFC 7240), clamped to 1 to 30 seconds; a malformed value is ignored.
+/// `Prefer: wait=N` (RFC 7240), clamped to 1 to 30 seconds; a malformed value is ignored. Of several the first counts.
 pub fn preferred_wait(headers: &HeaderMap) -> Option<u64> {
-    prefer::values(headers, "wait").find_map(|value| {
-        let digits = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
-        digits.then(|| value.parse::<u64>().unwrap_or(u64::MAX).clamp(1, 30))
-    })
+    let value = prefer::values(headers, "wait").next()?;
+    let digits = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
+    digits.then(|| value.parse::<u64>().unwrap_or(u64::MAX).clamp(1, 30))
 }
 
 /// Announced changes of one channel. Create it before the first look at Postgres, so that no change is missed.
@@ -54,6 +53,8 @@ mod tests {
         assert_eq!(preferred("respond-async, Wait=\"7\"; x=1"), Some(7));
         assert_eq!(preferred("wait=0"), Some(1));
         assert_eq!(preferred("wait=31"), Some(30));
+        assert_eq!(preferred("wait=7, wait=x"), Some(7));
+        assert_eq!(preferred("wait=x, wait=7"), None, "the first value counts");
         assert_eq!(preferred("wait=99999999999999999999"), Some(30));
         for malformed in ["wait=-1", "wait=1.5", "wait=", "wait", "wait=ten", "return=minimal"] {
             assert_eq!(preferred(malformed), None, "{malformed}");

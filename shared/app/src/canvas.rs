@@ -92,6 +92,11 @@ impl Command for ApplyBatch<'_> {
             Some(graph) => graph,
             None => self.graphs.take(conn, &canvas.record).await?,
         };
+        let named: Vec<AssetHandle> =
+            self.batch.assets().map(|asset| asset.clone().resolve(self.target.account)).collect();
+        if !named.is_empty() {
+            db::assets::hold(conn, named.iter()).await?;
+        }
         read_pictures(conn, &canvas.record, self.target.account, self.batch, &mut graph).await?;
         if canvas.stale_base.is_some() {
             canvas.admit(&Footprint::of(self.batch, &graph))?;

@@ -1,16 +1,18 @@
 //! Deleting a canvas or an asset for good, by an operator or by its owner (docs/reference/console.md#delete-a-canvas).
 
 use db::PgConnection;
-use db::purge::{self, PurgedCanvas};
+use db::canvases::Change;
+use db::purge::{self, PurgedCanvas, Removed};
+use domain::canvas::Changes;
 use domain::id::{AssetHandle, CanvasHandle};
 
 use crate::{Error, Result};
 
 /// What became of the deletion of a canvas.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CanvasPurge {
-    /// The canvas was deleted.
-    Done(PurgedCanvas),
+    /// The canvas was deleted. The other canvases showed pictures of it, and have a new revision: the caller announces it.
+    Done(PurgedCanvas, Vec<CanvasHandle>),
     /// Work is active on the canvas with this key, and nothing was deleted.
     Active(i64),
 }
@@ -23,20 +25,60 @@ pub enum CanvasPurge {
 /// [`Error::NotFound`] when there is no such canvas.
 pub async fn canvas(conn: &mut PgConnection, handle: &CanvasHandle) -> Result<CanvasPurge> {
     let key = purge::lock_canvas(conn, handle).await?.ok_or(Error::NotFound("canvas"))?;
-    match purge::active_on_canvas(conn, key).await?.is_empty() {
-        true => Ok(CanvasPurge::Done(purge::canvas(conn, key).await?)),
-        false => Ok(CanvasPurge::Active(key)),
+    if !purge::active_on_canvas(conn, key).await?.is_empty() {
+        return Ok(CanvasPurge::Active(key));
     }
+    let removed = Removed::AssetsOf(key);
+    purge::lock_showing(conn, removed).await?;
+    let shown = purge::showing(conn, removed).await?;
+    let purged = purge::canvas(conn, key).await?;
+    Ok(CanvasPurge::Done(purged, revise(conn, shown).await?))
 }
 
-/// Deletes an asset and returns its size in bytes. Without `force`, an asset that a node shows is not deleted.
+/// A deleted asset.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PurgedAsset {
+    /// Its size in bytes.
+    pub bytes: i64,
+    /// The canvases that showed it, which have a new revision. The caller announces it.
+    pub canvases: Vec<CanvasHandle>,
+}
+
+/// Deletes an asset. Without `force`, an asset that a node shows is not deleted. A write that makes a node show the asset holds it
+/// ([`db::assets::hold`]): one of the two sees what the other did.
 ///
 /// # Errors
 ///
 /// [`Error::NotFound`] when there is no such asset, [`Error::Conflict`] when a node shows it.
-pub async fn asset(conn: &mut PgConnection, handle: &AssetHandle, force: bool) -> Result<i64> {
-    if !force && purge::is_shown(conn, handle).await? {
+pub async fn asset(conn: &mut PgConnection, handle: &AssetHandle, force: bool) -> Result<PurgedAsset> {
+    let removed = Removed::Asset(handle);
+    // Canvases are locked before assets.
+    purge::lock_showing(conn, removed).await?;
+    purge::lock_asset(conn, handle).await?;
+    let shown = purge::showing(conn, removed).await?;
+    if !force && !shown.is_empty() {
         return Err(Error::Conflict("a node shows the asset; send `force: true` to delete it anyway"));
     }
-    purge::asset(conn, handle).await?.ok_or(Error::NotFound("asset"))
+    let bytes = purge::asset(conn, handle).await?.ok_or(Error::NotFound("asset"))?;
+    Ok(PurgedAsset { bytes, canvases: revise(conn, shown).await? })
+}
+
+/// Gives each canvas with nodes whose pictures were deleted its next revision, so that nothing that was drawn of the former one is
+/// served.
+async fn revise(conn: &mut PgConnection, shown: Vec<purge::Showing>) -> Result<Vec<CanvasHandle>> {
+    let mut canvases = Vec::with_capacity(shown.len());
+    for (canvas_key, changed_node_ids) in shown {
+        let change = Change {
+            revision: &service::random::revision(),
+            title: None,
+            nodes_delta: 0,
+            connections_delta: 0,
+            bytes_delta: 0,
+            regrouped: &[],
+            changes: &Changes { changed_node_ids, ..Changes::default() },
+            activity: None,
+        };
+        canvases.push(db::canvases::commit_change(conn, canvas_key, &change).await?.handle);
+    }
+    Ok(canvases)
 }

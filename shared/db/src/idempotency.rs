@@ -85,10 +85,20 @@ async fn take_row(conn: &mut PgConnection, row: &IdempotencyRow<'_>) -> Result<T
         return Ok(Taken::Fresh);
     }
     // The other transaction has ended, since the insert waits for it. Its row is visible to a new statement.
-    let taken = look_up(conn, row.account, row.key, row.fingerprint).await?.unwrap_or(Taken::Conflict);
-    // An import without a result keeps its key only for requests that ask for its outcome. A different request may take it.
-    let is_free = taken == Taken::Conflict && imports::release_key(conn, row.account, row.key).await?;
-    Ok(if is_free && insert(conn, row).await? { Taken::Fresh } else { taken })
+    match look_up(conn, row.account, row.key, row.fingerprint).await? {
+        Some(taken @ Taken::Replay(_)) => return Ok(taken),
+        // An import without a result keeps its key only for requests that ask for its outcome. A different request may take it.
+        Some(_) => {
+            imports::release_key(conn, row.account, row.key).await?;
+        }
+        // The key was freed since.
+        None => {}
+    }
+    if insert(conn, row).await? {
+        return Ok(Taken::Fresh);
+    }
+    // Another request took the freed key first, perhaps an equal one.
+    Ok(look_up(conn, row.account, row.key, row.fingerprint).await?.unwrap_or(Taken::Conflict))
 }
 
 /// Inserts the key's row. `false`: the row exists.

@@ -5,7 +5,7 @@
 //! them; other accounts' copies of what was on the purged account's canvases, and handles of removed records; and the account's
 //! uid and ledger, which explains balances and contains no names.
 
-use domain::id::{AccountUid, AssetHandle, CanvasHandle, CanvasId};
+use domain::id::{AccountUid, AssetHandle, CanvasHandle, CanvasId, NodeId};
 use sqlx::PgConnection;
 use tracing::instrument;
 use uuid::Uuid;
@@ -112,15 +112,69 @@ pub async fn asset(conn: &mut PgConnection, handle: &AssetHandle) -> Result<Opti
     Ok(bytes.fetch_optional(conn).await?)
 }
 
-/// Whether a node of any canvas shows an asset.
-#[instrument(skip_all, name = "db.purge.is_shown")]
-pub async fn is_shown(conn: &mut PgConnection, handle: &AssetHandle) -> Result<bool> {
-    let shown = sqlx::query_scalar!(
-        r#"SELECT EXISTS (SELECT FROM nodes WHERE asset_owner = $1 AND asset_id = $2) AS "shown!""#,
-        handle.owner.as_str(),
-        handle.id.as_str()
-    );
-    Ok(shown.fetch_one(conn).await?)
+/// What a removal deletes.
+#[derive(Clone, Copy, Debug)]
+pub enum Removed<'a> {
+    Asset(&'a AssetHandle),
+    /// The assets that are stored in the canvas with this key.
+    AssetsOf(i64),
+}
+
+impl<'a> Removed<'a> {
+    fn columns(self) -> (Option<&'a str>, Option<&'a str>, Option<i64>) {
+        match self {
+            Removed::Asset(handle) => (Some(handle.owner.as_str()), Some(handle.id.as_str()), None),
+            Removed::AssetsOf(canvas_key) => (None, None, Some(canvas_key)),
+        }
+    }
+}
+
+/// Key of a canvas, and its nodes that show something.
+pub type Showing = (i64, Vec<NodeId>);
+
+/// Locks the canvases that show what is removed, in the order of their keys; without the removed canvas itself.
+#[instrument(skip_all, name = "db.purge.lock_showing")]
+pub async fn lock_showing(conn: &mut PgConnection, removed: Removed<'_>) -> Result<()> {
+    let (owner, id, canvas_key) = removed.columns();
+    sqlx::query!(
+        "SELECT FROM canvases WHERE key IN (
+             SELECT n.canvas_key FROM assets a JOIN nodes n ON n.asset_owner = a.owner_uid AND n.asset_id = a.id
+             WHERE (a.owner_uid = $1 AND a.id = $2 OR a.canvas_key = $3) AND n.canvas_key IS DISTINCT FROM $3
+         ) ORDER BY key FOR UPDATE",
+        owner,
+        id,
+        canvas_key,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Lists the nodes that show what is removed, by canvas; without those of the removed canvas itself.
+#[instrument(skip_all, name = "db.purge.showing")]
+pub async fn showing(conn: &mut PgConnection, removed: Removed<'_>) -> Result<Vec<Showing>> {
+    let (owner, id, canvas_key) = removed.columns();
+    let rows = sqlx::query!(
+        r#"SELECT n.canvas_key, array_agg(n.id ORDER BY n.id) AS "nodes!"
+           FROM assets a JOIN nodes n ON n.asset_owner = a.owner_uid AND n.asset_id = a.id
+           WHERE (a.owner_uid = $1 AND a.id = $2 OR a.canvas_key = $3) AND n.canvas_key IS DISTINCT FROM $3
+           GROUP BY n.canvas_key ORDER BY n.canvas_key"#,
+        owner,
+        id,
+        canvas_key,
+    )
+    .fetch_all(conn)
+    .await?;
+    let nodes = |ids: Vec<String>| ids.into_iter().map(NodeId::from_stored).collect();
+    Ok(rows.into_iter().map(|row| (row.canvas_key, nodes(row.nodes))).collect())
+}
+
+/// Locks an asset, after every write that holds it ([`assets::hold`](crate::assets::hold)) has ended.
+#[instrument(skip_all, name = "db.purge.lock_asset")]
+pub async fn lock_asset(conn: &mut PgConnection, handle: &AssetHandle) -> Result<()> {
+    let (owner, id) = (handle.owner.as_str(), handle.id.as_str());
+    sqlx::query!("SELECT FROM assets WHERE owner_uid = $1 AND id = $2 FOR UPDATE", owner, id).execute(conn).await?;
+    Ok(())
 }
 
 /// What was removed with an account, apart from its canvases.

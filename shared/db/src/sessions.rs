@@ -95,7 +95,7 @@ pub struct NewSession<'a> {
     pub client: Option<&'a str>,
 }
 
-/// Creates a session, and ends the oldest ones of the account beyond its limit. Returns when the session expires at the latest.
+/// Creates a session, and ends the oldest living ones of the account beyond its limit. Returns when the session expires at the latest.
 ///
 /// Locks the account's row, so that two concurrent calls cannot both keep the last place.
 #[instrument(skip_all, name = "db.session.create")]
@@ -104,9 +104,11 @@ pub async fn create(conn: &mut PgConnection, session: &NewSession<'_>) -> Result
     open_session(&mut *conn, session.account).await?;
     sqlx::query!(
         "UPDATE tokens SET expires_at = now() WHERE id IN (
-             SELECT id FROM tokens
-             WHERE account_uid = $1 AND kind = 'session' AND revoked_at IS NULL AND expires_at > now() AND idle_until > now()
-             ORDER BY created_at DESC, id DESC OFFSET $2
+             SELECT t.id FROM tokens t JOIN account_sessions s ON s.id = t.session_id
+             WHERE t.account_uid = $1 AND t.kind = 'session' AND t.revoked_at IS NULL AND s.revoked_at IS NULL
+               AND t.expires_at > now() AND t.idle_until > now()
+               AND (t.parent IS NULL OR EXISTS (SELECT FROM tokens p WHERE p.id = t.parent AND p.revoked_at IS NULL))
+             ORDER BY t.created_at DESC, t.id DESC OFFSET $2
          )",
         session.account.as_str(),
         SESSIONS_MAX - 1

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use e2e::api::text;
+use e2e::api::{key, text};
 use e2e::{PATIENCE, Stack, pictures, suite};
 use serde_json::{Value, json};
 use testkit::wait_for;
@@ -120,10 +120,27 @@ async fn a_batch_is_read_from_a_file_or_standard_input(stack: &Stack) {
     let again = shell.run(&["apply", "body.json", "--on", &canvas, "--json"]).await.json();
     assert_eq!(again["replayed"], true);
     assert_eq!(nodes(&shell, &canvas).await.len(), 3);
-    for (name, content) in [("text.json", "{"), ("number.json", "7")] {
+    for (name, content) in [
+        ("text.json", "{"),
+        ("number.json", "7"),
+        ("revision.json", r#"{"baseRevision": 7, "operations": []}"#),
+        ("force.json", r#"{"force": "yes", "operations": []}"#),
+        ("member.json", r#"{"baseRevison": "r", "operations": []}"#),
+    ] {
         shell.file(name, content);
         shell.run(&["apply", name, "--on", &canvas]).await.expect(2);
     }
+    // All that the body says is sent: that it is a trial, and its key.
+    shell.file("trial.json", json!({"validateOnly": true, "operations": create("trial")}).to_string());
+    let trial = shell.run(&["apply", "trial.json", "--on", &canvas, "--json"]).await.json();
+    assert!(trial["proposal"].is_object(), "{trial}");
+    let revision = user.canvas(&canvas).await["revision"].clone();
+    let keyed = json!({"baseRevision": revision, "idempotencyKey": key(), "operations": create("keyed")});
+    user.send(&format!("/canvases/{canvas}/operations"), &keyed).await.expect(200);
+    shell.file("keyed.json", keyed.to_string());
+    let again = shell.run(&["apply", "keyed.json", "--on", &canvas, "--json"]).await.json();
+    assert_eq!(again["replayed"], true);
+    assert_eq!(nodes(&shell, &canvas).await.len(), 4);
     shell.run(&["apply", "missing.json", "--on", &canvas]).await.expect(2);
     shell.file("empty.json", "{}");
     shell.run(&["apply", "empty.json", "--on", &canvas]).await.expect(3);

@@ -15,6 +15,7 @@ suite! {
     only_its_owner_deletes_a_canvas,
     an_asset_that_no_node_shows_is_deleted,
     an_asset_that_a_node_shows_is_deleted_only_by_force,
+    a_canvas_that_shows_a_picture_of_a_deleted_one_has_a_new_revision,
     a_deleted_node_does_not_keep_its_asset,
     only_its_owner_deletes_an_asset,
     a_deletion_is_confirmed,
@@ -103,9 +104,31 @@ async fn an_asset_that_a_node_shows_is_deleted_only_by_force(stack: &Stack) {
         owner.remove(&path_of(&asset), &body).await.expect_error(409, "conflict", &[]);
     }
     owner.user.get(&format!("/assets/{}", text(&asset, "/handle"))).await.ok();
+    let before = owner.user.canvas(&canvas).await["revision"].clone();
     owner.remove(&path_of(&asset), &json!({"confirm": true, "force": true})).await.ok();
-    let node = &owner.user.canvas(&canvas).await["nodes"][0];
-    assert_eq!(node["asset"], asset["handle"], "the node keeps the handle of its asset");
+    let now = owner.user.canvas(&canvas).await;
+    assert_eq!(now["nodes"][0]["asset"], asset["handle"], "the node keeps the handle of its asset");
+    // What was drawn of the former revision is not served any more.
+    let changes = owner.user.get(&format!("/canvases/{canvas}/changes?since={}", text(&before, ""))).await.ok();
+    assert_ne!(now["revision"], before);
+    assert_eq!(changes["changedNodeIds"], json!([now["nodes"][0]["id"]]));
+}
+
+async fn a_canvas_that_shows_a_picture_of_a_deleted_one_has_a_new_revision(stack: &Stack) {
+    let owner = Holder::new(stack).await;
+    let [deleted, kept] = [owner.user.make_canvas().await, owner.user.make_canvas().await];
+    let [deleted, kept] = [&deleted, &kept].map(|canvas| text(canvas, "/id").to_owned());
+    let asset = owner.user.upload_into(&deleted, "image/png", pictures::png(4, 3)).await;
+    let show = json!([{"type": "node.create", "node": {"type": "image", "asset": asset["handle"]}}]);
+    owner.user.apply(&kept, show).await;
+    let before = owner.user.canvas(&kept).await["revision"].clone();
+    owner.remove(&owner.canvas_path(&deleted), &confirmed()).await.ok();
+    assert_ne!(owner.user.canvas(&kept).await["revision"], before);
+    // An operator's purge does the same.
+    let asset = owner.user.upload_into(&kept, "image/png", pictures::png(5, 3)).await;
+    let before = owner.user.canvas(&kept).await["revision"].clone();
+    stack.admin(&["admin", "asset", "purge", "--yes", "--asset", text(&asset, "/handle")]).await.expect_success();
+    assert_ne!(owner.user.canvas(&kept).await["revision"], before);
 }
 
 async fn a_deleted_node_does_not_keep_its_asset(stack: &Stack) {

@@ -21,6 +21,7 @@ suite! {
     a_write_needs_the_origin_the_header_and_the_same_site,
     the_console_has_no_cors,
     the_eleventh_session_ends_the_oldest,
+    a_session_that_ended_with_its_token_takes_no_place,
     sessions_do_not_count_as_tokens,
     signing_out_ends_the_session_and_not_its_work,
     signing_out_everywhere_ends_all_sessions_and_no_token,
@@ -290,6 +291,19 @@ async fn the_eleventh_session_ends_the_oldest(stack: &Stack) {
     assert_eq!(sessions[0]["id"], latest.signed_in["session"]["id"]);
     let current: Vec<bool> = sessions.iter().map(|session| session["current"] == true).collect();
     assert_eq!(current, [&[true][..], &[false; 9]].concat());
+}
+
+async fn a_session_that_ended_with_its_token_takes_no_place(stack: &Stack) {
+    let account = stack.account().await;
+    let first = stack.person(&account).await;
+    let agent = stack.user_of(&account, "canvas:read").await;
+    for _ in 0..9 {
+        stack.signed_in(&json!({ "token": agent.token })).await;
+    }
+    stack.admin(&["admin", "token", "revoke", &agent.token_id]).await.expect_success();
+    let second = stack.person(&account).await;
+    first.get("/session").await.ok();
+    assert_eq!(second.get("/sessions").await.ok()["sessions"].as_array().map(Vec::len), Some(2));
 }
 
 async fn sessions_do_not_count_as_tokens(stack: &Stack) {

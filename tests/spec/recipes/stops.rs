@@ -170,6 +170,13 @@ async fn a_canceled_run_takes_its_empty_outputs_along(stack: &Stack) {
     let outputs: Vec<String> = (0..4).map(|at| text(run, &format!("/outputs/{at}/nodeId")).to_owned()).collect();
     let before = setting.now().await;
     let path = format!("{}?removeTargets=true", text(run, "/pollUrl"));
+    // Nodes are deleted, so the token needs the scope for that.
+    let account = Account { uid: setting.user.uid.clone(), email: String::new() };
+    let manager = stack.user_of(&account, "canvas:read,job:manage").await;
+    let refused = manager.delete(&path).await;
+    assert!(refused.json()["error"]["message"].as_str().is_some_and(|it| it.contains("canvas:write")));
+    refused.expect_error(403, "forbidden", &[]);
+    assert_eq!(setting.now().await, before);
     let canceled = setting.user.delete(&path).await.expect(200).json();
     let missing = &canceled["completionReview"]["delivery"]["nonDurableOutputHandles"];
     assert_eq!((&canceled["status"], missing), (&json!("canceled"), &json!([])), "{canceled}");

@@ -1,6 +1,8 @@
 //! `DELETE /console/assets/{ownerUid}/{assetId}`.
 
+use app::purge::PurgedAsset;
 use axum::extract::State;
+use domain::channel;
 use domain::id::AssetHandle;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -60,15 +62,16 @@ pub async fn delete(State(app): State<App>, person: Person, path: PathText, body
     let named = combine_violations(path.parameter("ownerUid"), path.parameter("assetId"));
     let (DeleteAsset { force, .. }, (owner, id)) = combine_violations(body.json().await, named)?;
     let asset = AssetHandle { owner, id };
-    let bytes = retrying(async || {
+    let purged = retrying(async || {
         let mut transaction = app.transaction().await?;
         let found = db::assets::get_readable(&mut transaction, &person.account, &asset).await?;
         let (_, role) = found.ok_or(Problem::NotFound("asset"))?;
         require_owner(role, "only the owner of an asset may delete it")?;
-        let bytes = app::purge::asset(&mut transaction, &asset, force).await?;
+        let purged = app::purge::asset(&mut transaction, &asset, force).await?;
         db::pool::commit(transaction).await?;
-        Ok(bytes)
+        Ok(purged)
     });
-    let bytes = bytes.await?;
+    let PurgedAsset { bytes, canvases } = purged.await?;
+    app.announce(canvases.iter().map(channel::canvas).collect());
     Ok(reply::ok(&AssetDeleted { asset, deleted: true, bytes }))
 }

@@ -68,10 +68,10 @@ pub async fn delete(State(app): State<App>, person: Person, path: PathText, body
         db::pool::commit(transaction).await?;
         Ok(purge)
     });
-    let CanvasPurge::Done(purged) = purge.await? else {
+    let CanvasPurge::Done(purged, others) = purge.await? else {
         let why = "work is active on the canvas; wait for it or cancel it, and delete the canvas again";
         return Err(Problem::Conflict(why.into(), None));
     };
-    app.announce(vec![channel::canvas(&canvas)]);
+    app.announce(others.iter().chain([&canvas]).map(channel::canvas).collect());
     Ok(reply::ok(&CanvasDeleted { canvas, deleted: true, nodes: purged.nodes, assets: purged.assets }))
 }

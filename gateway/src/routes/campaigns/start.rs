@@ -25,7 +25,7 @@ use crate::extract::prefer;
 use crate::observe::Trace;
 use crate::problem::Result;
 use crate::reply;
-use crate::start::{accepted_as, ignored, quote, terms_of, with_cap};
+use crate::start::{accepted_as, ignored, quote, terms_of, with_cap, writable};
 use crate::state::App;
 
 const PATH: &str = "/campaigns/start";
@@ -139,6 +139,9 @@ pub async fn start(
     };
     if start.campaign.terms.is_dry_run() {
         return quote(&app, &start).await;
+    }
+    if caller.account != start.campaign.canvas.owner {
+        writable(&app, &caller.account, &start.campaign.canvas).await?;
     }
     let permit = app.writers.pass(&start.campaign.canvas.to_string()).await?;
     let (campaign, acceptance) = app.run(&start).await?;

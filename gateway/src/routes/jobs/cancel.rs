@@ -8,16 +8,16 @@ use http::Uri;
 use crate::extract::caller::{Caller, ManageJobs};
 use crate::extract::path::{JobInPath, PathText};
 use crate::observe::Trace;
-use crate::problem::Result;
-use crate::runs::{Target, cancel_record};
+use crate::problem::{Result, combine_violations};
+use crate::runs::{Target, cancel_record, removes_targets};
 use crate::state::App;
 
 /// Cancel a job
 ///
 /// Asks an image, Action or video job to stop. Use it for work whose result is no longer wanted. A job that no
 /// worker has taken is canceled at once. Work that a provider has accepted may still finish and be charged. Stored
-/// outputs are never removed, and a terminal job is returned unchanged. With `removeTargets=true`, the empty nodes that
-/// its start made for it are deleted.
+/// outputs are never removed, and a terminal job is returned unchanged. With `removeTargets=true`, which also needs the
+/// scope `canvas:write`, the empty nodes that its start made for it are deleted.
 #[utoipa::path(
     delete, path = "/jobs/{jobId}", operation_id = "cancelJob", tag = "Jobs",
     security(("bearer" = ["job:manage"])),
@@ -37,6 +37,6 @@ pub async fn cancel(
     uri: Uri,
     Extension(trace): Extension<Trace>,
 ) -> Result {
-    let JobInPath(id) = params.parameter("jobId")?;
-    cancel_record(&app, &caller, Target::of_job(id)?, &uri, trace).await
+    let (JobInPath(id), removes_targets) = combine_violations(params.parameter("jobId"), removes_targets(&uri))?;
+    cancel_record(&app, &caller, || Target::of_job(id), removes_targets, trace).await
 }

@@ -8,8 +8,8 @@ use http::Uri;
 use crate::extract::caller::{Caller, ManageJobs};
 use crate::extract::path::PathText;
 use crate::observe::Trace;
-use crate::problem::Result;
-use crate::runs::{Target, cancel_record};
+use crate::problem::{Result, combine_violations};
+use crate::runs::{Target, cancel_record, removes_targets};
 use crate::state::App;
 
 /// Cancel a run
@@ -17,7 +17,7 @@ use crate::state::App;
 /// Asks an image, Action or Recipe run to stop. Use it for work whose result is no longer wanted. Work that has
 /// not been taken is canceled at once; other work stops at its next step. A provider may still charge work that it
 /// has accepted. Stored outputs are never removed, and a terminal run is returned unchanged. With `removeTargets=true`,
-/// the empty nodes that its start made for it are deleted.
+/// which also needs the scope `canvas:write`, the empty nodes that its start made for it are deleted.
 #[utoipa::path(
     delete, path = "/runs/{runId}", operation_id = "cancelRun", tag = "Runs",
     security(("bearer" = ["job:manage"])),
@@ -37,5 +37,6 @@ pub async fn cancel(
     uri: Uri,
     Extension(trace): Extension<Trace>,
 ) -> Result {
-    cancel_record(&app, &caller, Target::of_run(params.parameter("runId")?)?, &uri, trace).await
+    let (run, removes_targets) = combine_violations(params.parameter("runId"), removes_targets(&uri))?;
+    cancel_record(&app, &caller, || Target::of_run(run), removes_targets, trace).await
 }

@@ -7,9 +7,9 @@ use axum::extract::{OriginalUri, State};
 use axum::response::sse::{Event, Sse};
 use axum::response::{IntoResponse, Response};
 use db::accounts::Credential;
-use futures_util::Stream;
+use futures_util::{Stream, StreamExt, stream};
 use http::header::CACHE_CONTROL;
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderValue, Method};
 use tokio::sync::mpsc::Sender;
 use tokio::time::{Instant, sleep_until};
 
@@ -44,6 +44,7 @@ pub async fn events(
     caller: Caller<ManageJobs>,
     params: PathText,
     OriginalUri(uri): OriginalUri,
+    method: Method,
     headers: HeaderMap,
 ) -> Result {
     let (run, detail) = combine_violations(params.parameter("runId"), Detail::of(&uri))?;
@@ -52,9 +53,15 @@ pub async fn events(
     if Accepted::of(&headers).quality("text", "event-stream") == 0 {
         return Err(Problem::NotAcceptable("text/event-stream".into()));
     }
-    let wait = app.waits.open(caller.token).await?;
-    let stream = follow(app, caller.credential, (target, detail), wait);
-    let mut response: Response = Sse::new(stream).into_response();
+    // HEAD shows nothing of the run, so it must not begin the time that a result is kept.
+    let stream = match method {
+        Method::HEAD => None,
+        _ => {
+            let wait = app.waits.open(caller.token).await?;
+            Some(follow(app, caller.credential, (target, detail), wait))
+        }
+    };
+    let mut response: Response = Sse::new(stream::iter(stream).flatten()).into_response();
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("private, no-store"));
     Ok(response)
 }

@@ -170,7 +170,7 @@ async fn iterate(generator: &Generator, task: &Task, lease: &Lease) -> Result<It
         // The run is terminal, or the lease is lost: the next iteration finds out.
         StepResult::Stale => Ok(IterationOutcome::On),
         // The completion is logged, whatever the outcome.
-        StepResult::Revoked => over(worker, task, lease, &RunCompletion::Finished).await,
+        StepResult::Revoked => over(worker, task, lease, &RunCompletion::Revoked).await,
     }
 }
 

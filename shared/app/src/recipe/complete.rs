@@ -27,6 +27,8 @@ use crate::{canvas, target};
 pub enum RunCompletion {
     /// Every output is terminal. The run succeeds if all of them succeeded.
     Finished,
+    /// The delegation was found to be no longer valid, even if it is valid again.
+    Revoked,
     /// The run cannot continue.
     Failed(RunFailure),
 }
@@ -61,6 +63,7 @@ pub async fn complete(
     };
     let failure = match completion {
         _ if !run.delegation.holds => Some(revoked()),
+        RunCompletion::Revoked => Some(revoked()),
         RunCompletion::Failed(failure) => Some(failure.clone()),
         RunCompletion::Finished => first_missing(&record),
     };

@@ -119,14 +119,18 @@ impl Ports {
     }
 }
 
-/// What the port of an instance holds: its own text or picture, else that of a node connected into it.
-fn found(graph: &Graph, port: &NodeId, input: &Input) -> Option<(PortValue, Option<NodeId>)> {
+/// What an input of an instance can take, in order: what its port holds, what the nodes hold that are connected into it, with
+/// these nodes, and the saved default.
+fn candidates<'a>(
+    graph: &'a Graph,
+    port: &'a NodeId,
+    input: &'a Input,
+) -> impl Iterator<Item = (PortValue, Option<&'a NodeId>)> {
     let fits = |node: &Node| held(node).filter(|held| input.accepts(held).is_ok());
-    if let Some(held) = graph.node(port).and_then(fits) {
-        return Some((held, None));
-    }
-    let mut sources = graph.incoming(port).filter_map(|connection| graph.node(&connection.from));
-    sources.find_map(|node| Some((fits(node)?, Some(node.id.clone()))))
+    let own = graph.node(port).and_then(fits).map(|held| (held, None));
+    let sources = graph.incoming(port).filter_map(|connection| graph.node(&connection.from));
+    let connected = sources.filter_map(move |node| Some((fits(node)?, Some(&node.id))));
+    own.into_iter().chain(connected).chain(input.default.clone().map(|held| (held, None)))
 }
 
 /// The value of every input, and what a port of a new instance holds with it: what the request gives, else what the instance's port holds, else the saved default. Violations are
@@ -156,25 +160,32 @@ pub(super) async fn resolve(
     }
     let (mut inputs, mut fillings) = (Vec::new(), Vec::new());
     for (at, (input, node)) in definition.inputs.iter().zip(&ports.ids.inputs).enumerate() {
-        let (held, source) = match named.get(&at) {
+        let (filling, source) = match named.get(&at) {
             Some(value) => match value.resolve(conn, account, graph).await?.and_then(|held| {
                 input.accepts(&held)?;
                 Ok(held)
             }) {
                 Ok(held) => {
-                    (Some(held), Some(*value).filter(|value| !matches!(value, Given::Text(_))).map(Given::canonical))
+                    let source = Some(*value).filter(|value| !matches!(value, Given::Text(_))).map(Given::canonical);
+                    (readable(conn, account, Some(held)).await?, source)
                 }
                 Err(message) => {
                     refused.push(Violation::new(format!("inputs.{}", input.key), message));
                     continue;
                 }
             },
-            None => match found(graph, node, input).filter(|_| !is_new) {
-                Some((held, source)) => (Some(held), source.map(|node| node.handle())),
-                None => (input.default.clone(), None),
-            },
+            None if is_new => (readable(conn, account, input.default.clone()).await?, None),
+            None => {
+                let mut found = (Filling::default(), None);
+                for (held, source) in candidates(graph, node, input) {
+                    found = (readable(conn, account, Some(held)).await?, source.map(NodeId::handle));
+                    if found.0.held.is_some() {
+                        break;
+                    }
+                }
+                found
+            }
         };
-        let filling = readable(conn, account, held).await?;
         let Some(held) = filling.held.clone() else {
             refused.push(Violation::new(format!("inputs.{}", input.key), "is required and has no default"));
             continue;

@@ -59,12 +59,11 @@ impl Given {
     }
 }
 
-/// The content of a node: its text, or the picture that it shows.
+/// The content of a node: its text, or else its picture. A text node that a port was filled with a picture for has both once
+/// words are written into it, and shows only these.
 pub fn held(node: &domain::graph::Node) -> Option<PortValue> {
-    match &node.asset {
-        Some(asset) => Some(PortValue::Asset(asset.clone())),
-        None => node.content().filter(|content| !content.is_empty()).map(|content| PortValue::Text(content.to_owned())),
-    }
+    let text = node.content().filter(|content| !content.is_empty());
+    text.map(|content| PortValue::Text(content.to_owned())).or_else(|| node.asset.clone().map(PortValue::Asset))
 }
 
 /// Whether a node of this type can feed a port of this kind, whatever the node holds now.

@@ -48,10 +48,10 @@ struct Registry {
     commands: Option<Vec<Command>>,
 }
 
-#[derive(Default)]
 struct Hub {
     registry: Mutex<Registry>,
     commanded: Notify,
+    channels_max: usize,
 }
 
 pub(crate) struct Subscriptions {
@@ -62,16 +62,13 @@ pub(crate) struct Subscriptions {
 
 impl Subscriptions {
     pub(crate) fn start(client: Client, prefix: String) -> Self {
-        let hub = Arc::new(Hub::default());
+        let hub = Arc::new(Hub::new(CHANNELS_MAX));
         let connection = tokio::spawn(connection::supervise(client, hub.clone()));
         Self { hub, prefix, _connection: AbortOnDropHandle::new(connection) }
     }
 
     pub(crate) fn subscribe(&self, channel: &str) -> Watch {
-        let channel = format!("{}{channel}", self.prefix);
-        let signal = self.hub.join(&channel);
-        let seen = signal.borrow().changes;
-        Watch { hub: self.hub.clone(), channel, signal, seen }
+        Watch::new(&self.hub, format!("{}{channel}", self.prefix))
     }
 }
 
@@ -80,10 +77,19 @@ pub struct Watch {
     hub: Arc<Hub>,
     channel: String,
     signal: watch::Receiver<Signal>,
+    /// The sender of a channel beyond the limit, which is not registered. It is kept because waiting without a sender returns at
+    /// once.
+    unregistered: Option<watch::Sender<Signal>>,
     seen: u64,
 }
 
 impl Watch {
+    fn new(hub: &Arc<Hub>, channel: String) -> Self {
+        let (signal, unregistered) = hub.join(&channel);
+        let seen = signal.borrow().changes;
+        Self { hub: hub.clone(), channel, signal, unregistered, seen }
+    }
+
     /// Returns when Postgres should be read again: after a change that was announced since the last
     /// return (or the subscription), or because an announcement may have been missed.
     pub async fn changed(&mut self) {
@@ -98,28 +104,35 @@ impl Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        self.hub.leave(&self.channel);
+        if self.unregistered.is_none() {
+            self.hub.leave(&self.channel);
+        }
     }
 }
 
 impl Hub {
+    fn new(channels_max: usize) -> Self {
+        Self { registry: Mutex::default(), commanded: Notify::new(), channels_max }
+    }
+
     fn registry(&self) -> MutexGuard<'_, Registry> {
         // Every change under the lock is complete, so a panic elsewhere leaves no partial state.
         self.registry.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn join(&self, channel: &str) -> watch::Receiver<Signal> {
+    /// A receiver of the channel, and its sender if there are too many channels to register it.
+    fn join(&self, channel: &str) -> (watch::Receiver<Signal>, Option<watch::Sender<Signal>>) {
         let mut registry = self.registry();
         if let Some(signal) = registry.channels.get(channel) {
-            return signal.subscribe();
+            return (signal.subscribe(), None);
         }
-        let signal = watch::Sender::new(Signal::default());
-        let receiver = signal.subscribe();
-        if registry.channels.len() < CHANNELS_MAX {
-            registry.channels.insert(channel.to_owned(), signal);
-            self.command(&mut registry, Command::Subscribe(channel.to_owned()));
+        let (signal, receiver) = watch::channel(Signal::default());
+        if registry.channels.len() >= self.channels_max {
+            return (receiver, Some(signal));
         }
-        receiver
+        registry.channels.insert(channel.to_owned(), signal);
+        self.command(&mut registry, Command::Subscribe(channel.to_owned()));
+        (receiver, None)
     }
 
     /// Called by a waiter that still holds its receiver.

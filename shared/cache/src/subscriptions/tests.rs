@@ -89,3 +89,18 @@ async fn a_lost_connection_wakes_waiters_and_a_new_one_serves_them() {
     publisher.notify(["a"]).await;
     timeout(Duration::from_secs(2), watch.changed()).await.expect("woken by the change");
 }
+
+#[tokio::test]
+async fn a_waiter_beyond_the_limit_of_channels_looks_every_half_second() {
+    let hub = Arc::new(Hub::new(1));
+    let watch = |channel: &str| Watch::new(&hub, channel.to_owned());
+    let (first, mut beyond) = (watch("a"), watch("b"));
+    let begun = Instant::now();
+    beyond.changed().await;
+    assert!(begun.elapsed() >= LOOK_WITHOUT_REDIS, "it waits");
+    drop(first);
+    let registered = watch("b");
+    assert!(registered.unregistered.is_none());
+    drop(beyond);
+    assert!(hub.registry().channels.contains_key("b"), "it leaves the channel of another waiter alone");
+}

@@ -9,11 +9,43 @@ use crate::failure::{Outcome, file, usage};
 use crate::journal;
 use crate::output::{items, text};
 
-/// A batch, and the revision it is based on when the caller named one.
+/// A batch, with what else the caller's file says.
+#[derive(Default)]
 struct Batch {
     operations: Value,
+    /// The revision that it is based on.
     base: Option<String>,
+    /// The idempotency key.
+    key: Option<String>,
     force: bool,
+    dry_run: bool,
+}
+
+impl Batch {
+    fn of(operations: Value) -> Self {
+        Self { operations, ..Self::default() }
+    }
+
+    /// The body of the operations route. A member that would not be sent as it is written is refused.
+    fn of_body(mut body: Body) -> Result<Self, String> {
+        let mut text = |name: &str| match body.remove(name) {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text)),
+            Some(_) => Err(format!("`{name}` must be a text")),
+        };
+        let (base, key) = (text("baseRevision")?, text("idempotencyKey")?);
+        let mut flag = |name: &str| match body.remove(name) {
+            None => Ok(false),
+            Some(Value::Bool(flag)) => Ok(flag),
+            Some(_) => Err(format!("`{name}` must be true or false")),
+        };
+        let (force, dry_run) = (flag("force")?, flag("validateOnly")?);
+        let operations = body.remove("operations").unwrap_or_default();
+        match body.keys().next() {
+            Some(name) => Err(format!("a batch has no member `{name}`")),
+            None => Ok(Self { operations, base, key, force, dry_run }),
+        }
+    }
 }
 
 pub async fn apply(context: &Context, apply: &Apply) -> Outcome {
@@ -22,11 +54,10 @@ pub async fn apply(context: &Context, apply: &Apply) -> Outcome {
         false => tokio::fs::read_to_string(&apply.file).await.map_err(|error| file(&apply.file, &error))?,
     };
     let batch = match serde_json::from_str(&content) {
-        Ok(Value::Array(operations)) => Batch { operations: operations.into(), base: None, force: false },
-        Ok(Value::Object(mut body)) => Batch {
-            operations: body.remove("operations").unwrap_or_default(),
-            base: body.get("baseRevision").and_then(Value::as_str).map(str::to_owned),
-            force: body.get("force") == Some(&Value::Bool(true)),
+        Ok(Value::Array(operations)) => Batch::of(operations.into()),
+        Ok(Value::Object(body)) => match Batch::of_body(body) {
+            Ok(batch) => batch,
+            Err(error) => return usage(format!("{}: {error}", apply.file.display())),
         },
         Ok(_) => return usage(format!("{}: is neither a batch nor an array of operations", apply.file.display())),
         Err(error) => return usage(format!("{}: {error}", apply.file.display())),
@@ -88,7 +119,7 @@ pub async fn node(context: &Context, node: Node) -> Outcome {
             (operations.collect(), write)
         }
     };
-    write(context, Batch { operations, base: None, force: false }, &options).await
+    write(context, Batch::of(operations), &options).await
 }
 
 pub async fn connect(context: &Context, connect: Connect) -> Outcome {
@@ -99,13 +130,13 @@ pub async fn connect(context: &Context, connect: Connect) -> Outcome {
     if let Some(role) = &connect.role {
         operation["role"] = json!(role);
     }
-    write(context, Batch { operations: json!([operation]), base: None, force: false }, &connect.write).await
+    write(context, Batch::of(json!([operation])), &connect.write).await
 }
 
 pub async fn disconnect(context: &Context, disconnect: Disconnect) -> Outcome {
     let delete = |connection: &String| json!({"type": "connection.delete", "connectionId": connection});
     let operations = disconnect.connections.iter().map(delete).collect();
-    write(context, Batch { operations, base: None, force: false }, &disconnect.write).await
+    write(context, Batch::of(operations), &disconnect.write).await
 }
 
 /// Sets a member if there is a value.
@@ -118,7 +149,7 @@ pub fn insert(body: &mut Body, name: &str, value: Option<impl Into<Value>>) {
 async fn write(context: &Context, batch: Batch, options: &Write) -> Outcome {
     let on = canvas(&options.on)?;
     let force = batch.force || options.force;
-    if options.dry_run {
+    if options.dry_run || batch.dry_run {
         let mut body = Body::from_iter([("validateOnly".into(), json!(true)), ("operations".into(), batch.operations)]);
         insert(&mut body, "baseRevision", batch.base);
         insert(&mut body, "force", force.then_some(true));
@@ -132,8 +163,8 @@ async fn write(context: &Context, batch: Batch, options: &Write) -> Outcome {
         return Ok(());
     }
     let content = batch.operations.to_string();
-    let base = batch.base.as_deref().unwrap_or_default();
-    let name = journal::hash(&[&context.origin, "apply", &on, &content, base, if force { "force" } else { "" }]);
+    let [base, key] = [&batch.base, &batch.key].map(|it| it.as_deref().unwrap_or_default());
+    let name = journal::hash(&[&context.origin, "apply", &on, &content, base, key, if force { "force" } else { "" }]);
     let entry = match journal::find(&name)? {
         Some(entry) => entry,
         None => {
@@ -141,7 +172,7 @@ async fn write(context: &Context, batch: Batch, options: &Write) -> Outcome {
                 Some(base) => base,
                 None => context.revision(&on).await?,
             };
-            let key = format!("cli-{}", journal::hash(&[&name, &revision]));
+            let key = batch.key.unwrap_or_else(|| format!("cli-{}", journal::hash(&[&name, &revision])));
             let mut body =
                 Body::from_iter([("baseRevision".into(), json!(revision)), ("idempotencyKey".into(), json!(key))]);
             body.insert("operations".into(), batch.operations);

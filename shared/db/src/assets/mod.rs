@@ -292,6 +292,22 @@ pub async fn placeable(
     Ok(placeable.collect())
 }
 
+/// Keeps these assets from being deleted until the transaction ends, so that a node can be made to show them.
+#[tracing::instrument(skip_all, name = "db.asset.hold")]
+pub async fn hold(conn: &mut PgConnection, handles: impl Iterator<Item = &AssetHandle>) -> Result<()> {
+    let (owners, ids): (Vec<String>, Vec<String>) =
+        handles.map(|handle| (handle.owner.to_string(), handle.id.to_string())).unzip();
+    sqlx::query!(
+        "SELECT FROM assets WHERE (owner_uid, id) IN (SELECT * FROM UNNEST($1::text[], $2::text[]))
+         ORDER BY owner_uid, id FOR KEY SHARE",
+        &owners,
+        &ids,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
 /// The asset that a node shows.
 #[tracing::instrument(skip_all, name = "db.asset.of_node")]
 pub async fn of_node(conn: &mut PgConnection, canvas_key: i64, node: &NodeId) -> Result<Option<AssetRecord>> {

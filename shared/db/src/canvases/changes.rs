@@ -61,8 +61,8 @@ pub async fn changes_since(conn: &mut PgConnection, canvas_key: i64, since: &str
     Ok(Some(ChangesSince { changes, activity }))
 }
 
-/// Returns what changed after revision `base`, or `None` when it is not one of the last 1000 revisions, or a process of the previous
-/// release, which records less, made one of the changes. One statement, whose cost grows with the changes and not with the canvas.
+/// Returns what changed after revision `base`, or `None` when it is not one of the last 1000 revisions, when a process of the previous
+/// release, which records less, made one of the changes, or when a deleted connection is forgotten, so that its ends are not known. One statement, whose cost grows with the changes and not with the canvas.
 #[instrument(skip_all, name = "db.canvas.concurrent_changes")]
 pub async fn concurrent_changes(
     conn: &mut PgConnection,
@@ -89,7 +89,8 @@ pub async fn concurrent_changes(
                   ARRAY(SELECT from_node_id FROM links ORDER BY id) AS "link_from!",
                   ARRAY(SELECT to_node_id FROM links ORDER BY id) AS "link_to!",
                   EXISTS (SELECT FROM later WHERE renamed) AS "renamed!",
-                  NOT EXISTS (SELECT FROM later WHERE renamed IS NULL OR regrouped IS NULL) AS "is_known!"
+                  NOT EXISTS (SELECT FROM later WHERE renamed IS NULL OR regrouped IS NULL)
+                      AND coalesce(cardinality((SELECT ids FROM ids)), 0) = (SELECT count(DISTINCT id) FROM links) AS "is_known!"
            FROM base"#,
         canvas_key,
         base
@@ -273,6 +274,17 @@ mod tests {
         let previous = "UPDATE canvas_changes SET regrouped = NULL, renamed = NULL WHERE revision = 'r2'";
         sqlx::query(previous).execute(database.pool()).await.expect("updates");
         commit(&database, "r3", None, &[], Changes::default()).await;
+        assert_eq!(since(&database, "r1").await, None);
+        assert_eq!(since(&database, "r2").await, Some(ConcurrentChanges::default()));
+    }
+
+    #[tokio::test]
+    async fn changes_with_a_forgotten_deletion_are_not_known() {
+        let database = database().await;
+        let gone = vec![ConnectionId::from_stored("l".into())];
+        commit(&database, "r2", None, &[], Changes { deleted_connection_ids: gone, ..Changes::default() }).await;
+        assert!(since(&database, "r1").await.is_some());
+        sqlx::query("DELETE FROM deleted_connections").execute(database.pool()).await.expect("forgets");
         assert_eq!(since(&database, "r1").await, None);
         assert_eq!(since(&database, "r2").await, Some(ConcurrentChanges::default()));
     }

@@ -169,6 +169,34 @@ async fn a_failure_holds_its_key_for_those_who_ask_for_it_and_against_nobody_els
 }
 
 #[tokio::test]
+async fn equal_requests_that_take_over_a_key_at_once_are_one() {
+    let fixture = fixture().await;
+    let id = fixture.start().await;
+    fixture.end(id, &failed()).await;
+    let mut first = fixture.database.pool().begin().await.expect("begins");
+    sqlx::query("SELECT FROM idempotency_keys FOR UPDATE").execute(&mut *first).await.expect("holds the key");
+    let second = fixture.take([2; 32]);
+    let takes_over = async {
+        // The second has found the failure, and waits to free its key.
+        testkit::wait_for("the second to wait", std::time::Duration::from_secs(20), async || {
+            let waiting = "SELECT count(*) FROM pg_stat_activity
+                           WHERE datname = current_database() AND wait_event_type = 'Lock'";
+            let count: i64 = sqlx::query_scalar(waiting).fetch_one(fixture.database.pool()).await.expect("counts");
+            (count == 1).then_some(())
+        })
+        .await;
+        assert!(release_key(&mut first, &fixture.me, "a key of mine").await.expect("frees"));
+        let outcome = idempotency::StoredOutcome::Import { id: Uuid::nil() };
+        let taken = take_for(&mut first, &fixture.me, "a key of mine", &[2; 32].into(), &outcome, None).await;
+        assert_eq!(taken.expect("takes"), Taken::Fresh);
+        first.commit().await.expect("commits");
+        outcome
+    };
+    let (second, outcome) = tokio::join!(second, takes_over);
+    assert_eq!(second, Taken::Replay(outcome));
+}
+
+#[tokio::test]
 async fn a_success_stands_for_its_key() {
     let fixture = fixture().await;
     let id = fixture.start().await;

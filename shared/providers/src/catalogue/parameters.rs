@@ -33,9 +33,12 @@ impl Entry {
                 EntryType::Image | EntryType::Text => true,
             };
             let description = "Pictures that guide the result.";
+            // The capability of a video follows from its pictures: one that is made from references has some.
+            let are_needed = self.kind == EntryType::Video && all.iter().all(takes);
+            let min = range.min.max(usize::from(are_needed));
             parameters.push(ModelParameter {
-                required: range.min > 0,
-                min: Some(range.min as f64),
+                required: min > 0,
+                min: Some(min as f64),
                 max: Some(range.max as f64),
                 capabilities: all.iter().copied().filter(takes).collect(),
                 ..self.parameter("references", "References", description, ModelParameterType::Images)
@@ -51,7 +54,7 @@ impl Entry {
             if !takes.is_empty() {
                 let description = "A picture handle or a public https URL.";
                 let frame = self.parameter(name, label, description, ModelParameterType::String);
-                parameters.push(ModelParameter { capabilities: takes, ..frame });
+                parameters.push(ModelParameter { required: takes == *all, capabilities: takes, ..frame });
             }
         }
         let seconds = self.durations.iter().map(|value| Value::from(*value));

@@ -52,6 +52,28 @@ fn parameters_tell_what_a_model_takes() {
 }
 
 #[test]
+fn a_picture_without_which_every_start_is_refused_is_required() {
+    let catalogue = Catalogue::built_in().unwrap();
+    let mut found = std::collections::BTreeSet::new();
+    for entry in catalogue.entries().filter(|entry| entry.kind != EntryType::Text) {
+        let parameters = entry.parameters();
+        let required = |name: &str| parameters.iter().any(|it| it.name == name && it.required);
+        let all = |of: &[Capability]| entry.capabilities.iter().all(|it| of.contains(it));
+        let first = all(&[Capability::VideoFromImage, Capability::VideoFromFrames]);
+        let last = all(&[Capability::VideoFromFrames]);
+        let references = all(&[Capability::VideoFromReferences]);
+        assert_eq!((required("firstFrame"), required("lastFrame")), (first, last), "{}", entry.id);
+        if entry.kind == EntryType::Video {
+            assert_eq!(required("references"), references, "{}", entry.id);
+        }
+        let least = parameters.iter().find(|it| it.name == "references").and_then(|it| it.min);
+        assert!(!references || least >= Some(1.0), "{}", entry.id);
+        found.insert((first, last, references));
+    }
+    assert_eq!(found.len(), 4, "the catalogue has models of each kind");
+}
+
+#[test]
 fn every_managed_model_takes_whatever_a_request_may_hold() {
     // The longest prompt in characters that take two UTF-16 code units each: the prompt itself,
     // eight Elements with a name and guidelines, and sixteen spelled-out roles.

@@ -78,6 +78,14 @@ async fn a_run_whose_delegation_is_gone_takes_no_step_and_fails() {
 }
 
 #[tokio::test]
+async fn a_run_that_was_found_revoked_fails_even_if_its_role_is_back() {
+    let (world, ..) = World::drawing().await;
+    let run = world.completed(RunCompletion::Revoked).await.expect("is ours");
+    assert_eq!(run.failure.map(|failure| failure.code), Some(RunFailureCode::DelegationRevoked));
+    assert_eq!((run.status, world.statuses().await), (RunStatus::Failed, vec![Succeeded, Canceled, Canceled]));
+}
+
+#[tokio::test]
 async fn nobody_acts_for_a_run_that_is_not_there() {
     let world = world().await;
     let absent = recipe_runs::is_delegated(&mut *world.fixture.conn().await, RunId::generate()).await.expect("looks");
