@@ -9,6 +9,10 @@ use url::Url;
 /// Assumed size of a picture whose address contains no size: probably the original, which is rarely smaller.
 const UNHINTED: u32 = 1500;
 
+/// Maximum length of an address in bytes, as of the URLs in requests. Without it, a page with one long base address or link, which
+/// many pictures share, takes far more memory than its size.
+pub const BYTES_MAX: usize = 4096;
+
 /// Query parameters that select a size or an encoding and never a picture.
 const SIZE_PARAMETERS: [&str; 27] = [
     "w",
@@ -74,8 +78,11 @@ pub struct Address {
 
 impl Address {
     /// Resolves `text` against `base`. Plain http becomes https, as browsers do with pictures of a secure page. `None` when the
-    /// text is not a network address (`data:`, `blob:`, a template).
+    /// text is not a network address (`data:`, `blob:`, a template), or is longer than [`BYTES_MAX`].
     pub fn resolve(base: &Url, text: &str) -> Option<Self> {
+        if text.len() > BYTES_MAX {
+            return None;
+        }
         // JSON in pages is sometimes escaped like markup.
         let text = text.trim().replace("&amp;", "&").replace("\\/", "/");
         if text.is_empty() || text.starts_with('#') || text.contains("{{") || text.contains('<') {
@@ -87,6 +94,9 @@ impl Address {
         }
         url.set_fragment(None);
         if url.scheme() != "https" || url.host().is_none() || url.path() == "/" && url.query().is_none() {
+            return None;
+        }
+        if url.as_str().len() > BYTES_MAX {
             return None;
         }
         Some(Self::of(unwrapped(base, &url).unwrap_or(url)))

@@ -5,13 +5,20 @@
 //! similar: deep in the page state), so it is recognized by its fields. WooCommerce's variations
 //! and Magento's galleries have specific formats.
 
-use serde_json::{Map, Value};
+use std::collections::{HashMap, HashSet};
 
-use super::product::{Product, Variant, extend_once, scalar};
+use serde_json::value::RawValue;
+use serde_json::{Deserializer, Map, Value};
 
-/// Maximum number of values to examine per document. A page state is large, but a product is near
-/// its root.
+use super::json;
+use super::product::{ADDRESSES_MAX, Images, Product, VARIANTS_MAX, Variant, bounded, scalar};
+
+/// Maximum number of objects and lists to examine per document. A page state is large, but a
+/// product is near its root.
 const VALUES_MAX: usize = 200_000;
+
+/// Maximum number of options of a product, such as color and size.
+const OPTIONS_MAX: usize = 100;
 
 /// Names under which programs store the page state for their scripts.
 const STATES: [&str; 8] = [
@@ -90,31 +97,34 @@ type Object = Map<String, Value>;
 
 /// The product of a page, from the JSON in its scripts and attributes, and from its programs.
 pub fn product(data: &[String], programs: &[String]) -> Product {
-    let documents = data.iter().filter_map(|text| serde_json::from_str(text.trim()).ok());
-    let states = programs.iter().flat_map(|program| states(program));
-    let mut found = Product::default();
+    // Parsed one at a time, since each may take all the memory.
+    let documents = data.iter().filter_map(|text| json::parse(text.trim()));
+    let states = programs.iter().flat_map(|program| states(program)).filter_map(json::parse);
+    let mut images = Images::default();
+    let mut variants = Vec::new();
     for document in documents.chain(states) {
         let next = in_document(&document);
-        if found.variants.is_empty() {
-            found.variants = next.variants;
+        if variants.is_empty() {
+            variants = next.variants;
         }
-        extend_once(&mut found.images, next.images);
+        images.add(next.images);
     }
-    found
+    Product { images: images.list, variants }
 }
 
-/// The JSON that a program assigns to a known name of a page state.
-fn states(program: &str) -> Vec<Value> {
-    let mut found = Vec::new();
-    for name in STATES {
-        let Some(at) = program.find(name) else { continue };
-        let after = &program[at + name.len()..];
+/// The JSON objects that a program assigns to known names of a page state. An object near several names is given once.
+fn states(program: &str) -> impl Iterator<Item = &str> {
+    let mut known = HashSet::new();
+    STATES.iter().filter_map(move |name| {
+        let after = program.find(name)? + name.len();
         // Only near the name: further on it is another statement.
-        let Some(start) = after.find('{').filter(|start| *start < 64) else { continue };
-        let mut values = serde_json::Deserializer::from_str(&after[start..]).into_iter::<Value>();
-        found.extend(values.next().and_then(Result::ok));
-    }
-    found
+        let start = after + program[after..].find('{').filter(|distance| *distance < 64)?;
+        if !known.insert(start) {
+            return None;
+        }
+        // What follows the object does not count as its text.
+        Some(Deserializer::from_str(&program[start..]).into_iter::<&RawValue>().next()?.ok()?.get())
+    })
 }
 
 fn in_document(document: &Value) -> Product {
@@ -123,12 +133,11 @@ fn in_document(document: &Value) -> Product {
     }
     let mut finds = Finds::default();
     finds.look(document);
-    let mut product = finds.named.or(finds.shallowest).map(product_of).unwrap_or_default();
-    extend_once(&mut product.images, finds.magento.images);
-    if product.variants.is_empty() {
-        product.variants = finds.magento.variants;
-    }
-    product
+    let product = finds.named.or(finds.shallowest).map(product_of).unwrap_or_default();
+    let mut images = Images::default();
+    images.add(product.images.into_iter().chain(finds.magento_images.list));
+    let variants = if product.variants.is_empty() { finds.magento_variants } else { product.variants };
+    Product { images: images.list, variants }
 }
 
 /// Candidates for the product in a document.
@@ -138,28 +147,35 @@ struct Finds<'a> {
     named: Option<&'a Object>,
     /// The product nearest to the root that is not an item of a list.
     shallowest: Option<&'a Object>,
-    /// Magento's gallery and swatches.
-    magento: Product,
+    /// Magento's gallery.
+    magento_images: Images,
+    /// Magento's swatches.
+    magento_variants: Vec<Variant>,
 }
 
 impl<'a> Finds<'a> {
     /// Searches breadth-first, so that what is nearest to the root is found first.
     fn look(&mut self, document: &'a Value) {
         let mut level = vec![("", document, false)];
-        let mut seen = 0;
-        while !level.is_empty() && self.named.is_none() && seen < VALUES_MAX {
+        let mut left = VALUES_MAX;
+        while !level.is_empty() && self.named.is_none() {
             let mut next = Vec::new();
             for (name, value, listed) in level {
-                seen += 1;
+                let room = left - next.len();
                 match value {
                     Value::Object(object) => {
                         self.take(name, object, listed);
-                        next.extend(object.iter().map(|(name, value)| (name.as_str(), value, listed)));
+                        let fields = object.iter().filter(|(_, value)| is_nested(value)).take(room);
+                        next.extend(fields.map(|(name, value)| (name.as_str(), value, listed)));
                     }
-                    Value::Array(items) => next.extend(items.iter().map(|item| (name, item, true))),
+                    Value::Array(items) => {
+                        let items = items.iter().filter(|item| is_nested(item)).take(room);
+                        next.extend(items.map(|item| (name, item, true)));
+                    }
                     _ => {}
                 }
             }
+            left -= next.len();
             level = next;
         }
     }
@@ -172,12 +188,16 @@ impl<'a> Finds<'a> {
         }
         match name {
             "mage/gallery/gallery" => {
-                extend_once(&mut self.magento.images, object.get("data").map(addresses).unwrap_or_default());
+                self.magento_images.add(object.get("data").into_iter().flat_map(addresses));
             }
-            "jsonConfig" => self.magento.variants = swatches(object),
+            "jsonConfig" => self.magento_variants = swatches(object),
             _ => {}
         }
     }
+}
+
+fn is_nested(value: &Value) -> bool {
+    value.is_object() || value.is_array()
 }
 
 fn is_product(object: &Object) -> bool {
@@ -186,46 +206,75 @@ fn is_product(object: &Object) -> bool {
 }
 
 fn product_of(object: &Object) -> Product {
-    let mut images = Vec::new();
-    for member in IMAGE_MEMBERS {
-        extend_once(&mut images, object.get(member).map(addresses).unwrap_or_default());
-    }
+    let mut images = Images::default();
+    images.add(pictures(object));
     let names = option_names(object);
     let variants = VARIANT_MEMBERS.iter().find_map(|member| object.get(*member)).map(unwrapped).unwrap_or_default();
-    let variants = variants.into_iter().filter_map(Value::as_object);
-    let variants = variants.map(|variant| variant_of(variant, &names, object)).collect();
-    Product { images, variants }
+    let variants: Vec<&Object> = variants.into_iter().filter_map(Value::as_object).take(VARIANTS_MAX).collect();
+    let shared = Shared::of(object, &variants);
+    let variants = bounded(variants.iter().map(|variant| variant_of(variant, &names, &shared)));
+    Product { images: images.list, variants }
 }
 
 /// The names that `option1` to `option3` stand for.
 fn option_names(product: &Object) -> Vec<String> {
     let options = product.get("options").map(unwrapped).unwrap_or_default();
-    options.into_iter().filter_map(|option| scalar(option).or_else(|| option.get("name").and_then(scalar))).collect()
+    let names = options.into_iter().filter_map(|option| scalar(option).or_else(|| option.get("name").and_then(scalar)));
+    names.take(OPTIONS_MAX).collect()
 }
 
-fn variant_of(variant: &Object, options: &[String], product: &Object) -> Variant {
+/// The pictures of a product by the ids that tie them to variants, each with its position.
+#[derive(Default)]
+struct Shared<'a> {
+    by_id: HashMap<&'a Value, Vec<(usize, &'a str)>>,
+    by_variant: HashMap<&'a Value, Vec<(usize, &'a str)>>,
+}
+
+impl<'a> Shared<'a> {
+    fn of(product: &'a Object, variants: &[&'a Object]) -> Self {
+        let mut by_id: HashMap<_, Vec<_>> = HashMap::new();
+        // No other ids, of which there may be far more.
+        let ids = variants.iter().filter_map(|variant| variant.get("id"));
+        let mut by_variant: HashMap<_, Vec<_>> = ids.map(|id| (id, Vec::new())).collect();
+        let all = product.get("images").or_else(|| product.get("media")).map(unwrapped).unwrap_or_default();
+        for (at, image) in all.into_iter().take(ADDRESSES_MAX).enumerate() {
+            let Some(address) = address(image) else { continue };
+            if let Some(id) = image.get("id").filter(|id| !id.is_null()) {
+                by_id.entry(id).or_default().push((at, address));
+            }
+            for id in list(image, "variant_ids") {
+                if let Some(tied) = by_variant.get_mut(id)
+                    && tied.last().is_none_or(|(last, _)| *last != at)
+                {
+                    tied.push((at, address));
+                }
+            }
+        }
+        Self { by_id, by_variant }
+    }
+
+    /// The pictures with an id, and those that name a variant, in order.
+    fn tied(&self, id: Option<&'a Value>, variant: Option<&'a Value>) -> impl Iterator<Item = &'a str> + use<'a> {
+        let named = id.and_then(|id| self.by_id.get(id));
+        let naming = variant.and_then(|id| self.by_variant.get(id));
+        let mut tied: Vec<_> = named.into_iter().chain(naming).flatten().copied().collect();
+        tied.sort_unstable();
+        tied.into_iter().map(|(_, address)| address)
+    }
+}
+
+fn variant_of<'a>(variant: &'a Object, options: &[String], shared: &Shared<'a>) -> Variant {
     // Magento's GraphQL nests the product of a variant one level deeper.
     let inner = variant.get("product").and_then(Value::as_object);
     let mut attributes = attributes(variant, options);
-    let mut images = Vec::new();
-    for object in [Some(variant), inner].into_iter().flatten() {
-        for member in IMAGE_MEMBERS {
-            extend_once(&mut images, object.get(member).map(addresses).unwrap_or_default());
-        }
-    }
+    let mut images = Images::default();
+    images.add([Some(variant), inner].into_iter().flatten().flat_map(pictures));
     if let Some(inner) = inner {
         attributes.extend(self::attributes(inner, &[]));
     }
-    let all = product.get("images").or_else(|| product.get("media")).map(unwrapped).unwrap_or_default();
-    let (id, image_id) = (variant.get("id"), variant.get("image_id").or_else(|| variant.get("imageId")));
-    for image in all {
-        let is_named = image_id.is_some_and(|id| !id.is_null() && image.get("id") == Some(id));
-        let names_it = id.is_some_and(|id| list(image, "variant_ids").contains(&id));
-        if is_named || names_it {
-            extend_once(&mut images, address(image));
-        }
-    }
-    Variant { attributes, images }
+    let image_id = variant.get("image_id").or_else(|| variant.get("imageId"));
+    images.add(shared.tied(image_id, variant.get("id")));
+    Variant { attributes, images: images.list }
 }
 
 /// The attributes that distinguish a variant from the others.
@@ -266,8 +315,9 @@ fn woocommerce(document: &Value) -> Option<Product> {
     if items.is_empty() || !items.iter().all(is_variation) {
         return None;
     }
-    let variants = items.iter().filter_map(Value::as_object).map(|item| variant_of(item, &[], &Map::new()));
-    Some(Product { images: Vec::new(), variants: variants.collect() })
+    let variants = items.iter().filter_map(Value::as_object);
+    let variants = bounded(variants.map(|item| variant_of(item, &[], &Shared::default())));
+    Some(Product { images: Vec::new(), variants })
 }
 
 /// `attribute_pa_color` becomes `color`.
@@ -279,34 +329,49 @@ fn bare(name: &str) -> String {
 /// Magento's swatches: attributes with options that name products, and pictures by product.
 fn swatches(config: &Object) -> Vec<Variant> {
     let Some(images) = config.get("images").and_then(Value::as_object) else { return Vec::new() };
-    let attributes: Vec<&Value> =
-        config.get("attributes").and_then(Value::as_object).into_iter().flat_map(Map::values).collect();
-    let variants = images.iter().map(|(product, pictures)| {
-        let mut variant = Variant { images: addresses(pictures), attributes: vec![("id".to_owned(), product.clone())] };
-        for attribute in &attributes {
-            let chosen = list(attribute, "options")
-                .into_iter()
-                .find(|option| list(option, "products").iter().any(|named| scalar(named).as_deref() == Some(product)));
-            let Some(value) = chosen.and_then(|option| option.get("label")).and_then(scalar) else { continue };
-            let names = ["code", "label"].iter().filter_map(|name| attribute.get(*name).and_then(scalar));
-            variant.attributes.extend(names.map(|name| (name, value.clone())));
+    let attributes = config.get("attributes").and_then(Value::as_object).into_iter().flat_map(Map::values);
+    // The attributes of each product, with the first option that names it.
+    let products = images.keys().take(VARIANTS_MAX);
+    let mut chosen: HashMap<&str, Vec<(&Value, &Value)>> =
+        products.map(|product| (product.as_str(), Vec::new())).collect();
+    for attribute in attributes.take(OPTIONS_MAX) {
+        for option in list(attribute, "options") {
+            for product in list(option, "products").iter().filter_map(scalar) {
+                if let Some(options) = chosen.get_mut(product.as_str())
+                    && options.last().is_none_or(|(last, _)| !std::ptr::eq(*last, attribute))
+                {
+                    options.push((attribute, option));
+                }
+            }
         }
-        variant
-    });
-    variants.collect()
+    }
+    bounded(images.iter().map(|(product, pictures)| {
+        let mut images = Images::default();
+        images.add(addresses(pictures));
+        let mut attributes = vec![("id".to_owned(), product.clone())];
+        for (attribute, option) in chosen.get(product.as_str()).into_iter().flatten() {
+            let Some(value) = option.get("label").and_then(scalar) else { continue };
+            let names = ["code", "label"].iter().filter_map(|name| attribute.get(*name).and_then(scalar));
+            attributes.extend(names.map(|name| (name, value.clone())));
+        }
+        Variant { attributes, images: images.list }
+    }))
+}
+
+/// The addresses of the pictures of an object.
+fn pictures(object: &Object) -> impl Iterator<Item = &str> {
+    IMAGE_MEMBERS.iter().filter_map(move |member| object.get(*member)).flat_map(addresses)
 }
 
 /// The addresses of a picture or a list of pictures.
-fn addresses(value: &Value) -> Vec<String> {
-    let mut found = Vec::new();
-    extend_once(&mut found, unwrapped(value).into_iter().filter_map(address));
-    found
+fn addresses(value: &Value) -> impl Iterator<Item = &str> {
+    unwrapped(value).into_iter().filter_map(address)
 }
 
 /// The address of a picture: a string, or a field of an object that is not a video or a 3D model.
-fn address(value: &Value) -> Option<String> {
+fn address(value: &Value) -> Option<&str> {
     match value {
-        Value::String(text) => looks_like_address(text).then(|| text.clone()),
+        Value::String(text) => looks_like_address(text).then_some(text),
         Value::Object(object) => {
             let kinds = ["media_type", "mediaType", "mediaContentType", "type"];
             let kind = kinds.iter().find_map(|member| object.get(*member)?.as_str()).unwrap_or_default().to_lowercase();
@@ -336,6 +401,20 @@ fn unwrapped(value: &Value) -> Vec<&Value> {
     }
 }
 
-fn list<'a>(value: &'a Value, member: &str) -> Vec<&'a Value> {
-    value.get(member).and_then(Value::as_array).map(|items| items.iter().collect()).unwrap_or_default()
+fn list<'a>(value: &'a Value, member: &str) -> &'a [Value] {
+    value.get(member).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_near_several_names_is_one_state() {
+        let object = r#"{"a":[{"":0}]}"#;
+        let program = format!("__APOLLO_STATE____NEXT_DATA____NUXT____STATE__product =productData{object};f({{}})");
+        assert_eq!(states(&program).collect::<Vec<_>>(), [object]);
+        let program = format!("__NUXT__={object};__NEXT_DATA__={object}");
+        assert_eq!(states(&program).count(), 2, "two objects with equal text");
+    }
 }

@@ -1,10 +1,11 @@
 //! JSON-LD: `Product` and `ProductGroup` of schema.org, with `hasVariant`.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
-use super::product::{Product, Variant, extend_once, scalar};
+use super::json;
+use super::product::{Images, Product, Variant, bounded, scalar};
 
 /// Maximum nesting of entities that is followed.
 const NESTING_MAX: usize = 8;
@@ -16,7 +17,8 @@ const NO_ATTRIBUTES: [&str; 4] = ["description", "url", "image", "inProductGroup
 
 /// The product of a page, from its JSON-LD: a group with its variants, or the first product that has pictures.
 pub fn product(texts: &[String]) -> Product {
-    let documents: Vec<Value> = texts.iter().filter_map(|text| parse(text)).collect();
+    let mut left = json::WEIGHT_MAX;
+    let documents: Vec<Value> = texts.iter().filter_map(|text| parse(text, &mut left)).collect();
     let mut graph = Graph::default();
     for document in &documents {
         graph.collect(document, 0);
@@ -28,24 +30,21 @@ pub fn product(texts: &[String]) -> Product {
     let products: Vec<&Entity> = graph.entities.iter().copied().filter(|entity| is_product(entity)).collect();
     // Without an explicit group, products that name the same group are its variants.
     if let Some(id) = products.iter().find_map(|product| group_id(product)) {
-        let mut grouped = Product::default();
-        for product in products.iter().filter(|product| group_id(product).as_deref() == Some(&id)) {
-            grouped.variants.push(graph.variant(product));
-        }
-        return grouped;
+        let of_group = products.iter().filter(|product| group_id(product).as_deref() == Some(&id));
+        return Product { images: Vec::new(), variants: bounded(of_group.map(|product| graph.variant(product))) };
     }
     let alone = products.iter().map(|product| graph.variant(product)).find(|alone| !alone.images.is_empty());
     alone.map_or_else(Product::default, |alone| Product { images: alone.images.clone(), variants: vec![alone] })
 }
 
-/// Parses the JSON of a script, after removing what old templates add around and inside it.
-fn parse(text: &str) -> Option<Value> {
+/// Parses the JSON of a script within `left` bytes of memory, after removing what old templates add around and inside it.
+fn parse(text: &str, left: &mut u64) -> Option<Value> {
     let text = text.trim().trim_start_matches("<!--").trim_end_matches("-->").trim();
     let text = text.trim_start_matches("//<![CDATA[").trim_end_matches("//]]>").trim().trim_end_matches(';');
-    serde_json::from_str(text).ok().or_else(|| {
+    json::parse_within(text, left).or_else(|| {
         // Line breaks and tabs inside strings are the most common error.
         let spaced: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-        serde_json::from_str(&spaced).ok()
+        json::parse_within(&spaced, left)
     })
 }
 
@@ -90,16 +89,19 @@ impl<'a> Graph<'a> {
     }
 
     fn group(&self, group: &'a Entity) -> Product {
-        let mut product = Product { images: self.images(group), variants: Vec::new() };
-        let stated = group.get("hasVariant").into_iter().flat_map(items);
-        product.variants.extend(stated.filter_map(|item| self.resolved(item)).map(|variant| self.variant(variant)));
+        // A variant that is referred to again and again is read once.
+        let mut known = HashSet::new();
+        let stated = group.get("hasVariant").into_iter().flat_map(items).filter_map(|item| self.resolved(item));
+        let stated = stated.filter(|variant| known.insert(std::ptr::from_ref(*variant)));
+        let variants = bounded(stated.map(|variant| self.variant(variant)));
+        let mut product = Product { images: self.images(group), variants };
         if product.variants.is_empty() {
             // The inverse relation: each variant names its group.
             let id = group.get("productGroupID").and_then(scalar);
             let names_this = |entity: &&&Entity| {
                 is_product(entity) && (entity.contains_key("isVariantOf") || id.is_some() && group_id(entity) == id)
             };
-            product.variants.extend(self.entities.iter().filter(names_this).map(|variant| self.variant(variant)));
+            product.variants = bounded(self.entities.iter().filter(names_this).map(|variant| self.variant(variant)));
         }
         product
     }
@@ -118,18 +120,16 @@ impl<'a> Graph<'a> {
     }
 
     fn images(&self, entity: &'a Entity) -> Vec<String> {
-        let mut images = Vec::new();
-        for value in ["image", "images"].iter().filter_map(|member| entity.get(*member)).flat_map(items) {
-            let address = match value {
-                Value::String(address) => Some(address.clone()),
-                _ => self.resolved(value).and_then(|image| {
-                    let members = ["contentUrl", "url", "@id"];
-                    members.iter().find_map(|member| image.get(*member)?.as_str().map(str::to_owned))
-                }),
-            };
-            extend_once(&mut images, address);
-        }
-        images
+        let values = ["image", "images"].iter().filter_map(|member| entity.get(*member)).flat_map(items);
+        let mut images = Images::default();
+        images.add(values.filter_map(|value| match value {
+            Value::String(address) => Some(address.as_str()),
+            _ => {
+                let image = self.resolved(value)?;
+                ["contentUrl", "url", "@id"].iter().find_map(|member| image.get(*member)?.as_str())
+            }
+        }));
+        images.list
     }
 }
 

@@ -6,10 +6,15 @@ use std::collections::HashMap;
 
 use html5gum::{DefaultEmitter, StartTag, Token, Tokenizer};
 
-use super::srcset;
+use super::{address, srcset};
 
 /// Open elements that are tracked; deeper ones count as part of their ancestor.
 const DEPTH_MAX: usize = 256;
+
+/// Maximum number of pictures, of files of a picture, and of attributes of an element. Each takes many times the memory of its text.
+const PICTURES_MAX: usize = 4000;
+const FILES_MAX: usize = 64;
+const ATTRIBUTES_MAX: usize = 1000;
 
 /// Void elements (WHATWG HTML, 13.1.2).
 const VOID: [&str; 14] =
@@ -188,7 +193,8 @@ impl<'a> Walk<'a> {
     fn start(&mut self, tag: &StartTag<()>) {
         self.finish_text();
         let name = String::from_utf8_lossy(&tag.name).into_owned();
-        let attributes: Attributes = tag.attributes.iter().map(|(name, value)| (lossy(name), lossy(value))).collect();
+        let attributes = tag.attributes.iter().take(ATTRIBUTES_MAX);
+        let attributes: Attributes = attributes.map(|(name, value)| (lossy(name), lossy(value))).collect();
         match &*name {
             "base" => {
                 if let Some(href) = attributes.get("href") {
@@ -308,8 +314,9 @@ impl<'a> Walk<'a> {
             .chain(lazy)
             .chain(src)
             .filter(|file| !file.trim().is_empty() && !file.starts_with("data:") && !file.contains("{width}"))
+            .take(FILES_MAX)
             .collect::<Vec<_>>();
-        if !files.is_empty() {
+        if !files.is_empty() && self.markup.pictures.len() < PICTURES_MAX {
             self.markup.pictures.push(Picture { files, place, is_tiny: is_tiny(attributes) });
         }
     }
@@ -383,6 +390,9 @@ fn is_tiny(attributes: &Attributes) -> bool {
 
 /// Whether a link leads to a picture, judging by the end of its path.
 fn is_picture_file(href: &str) -> bool {
+    if href.len() > address::BYTES_MAX {
+        return false;
+    }
     let path = href.split(['?', '#']).next().unwrap_or_default().to_ascii_lowercase();
     [".jpg", ".jpeg", ".png", ".webp", ".gif"].iter().any(|end| path.ends_with(end))
 }

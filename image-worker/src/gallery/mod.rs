@@ -13,11 +13,13 @@
 mod address;
 mod charset;
 mod embedded;
+mod json;
 mod linked;
 mod markup;
 mod product;
 mod srcset;
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
 
 use domain::import::{Evidence, ReviewReason};
@@ -25,7 +27,7 @@ use url::Url;
 
 use address::Address;
 use markup::{Markup, PageRegion, Picture};
-use product::{Product, Variant};
+use product::{ADDRESSES_MAX, Product, Variant};
 
 pub use charset::{is_markup, text};
 
@@ -53,9 +55,19 @@ const ICON_WORDS: [&str; 14] = [
     "logos",
 ];
 
-/// Maximum number of addresses that are kept per page: more than are ever fetched, and a bound on
-/// memory.
-const ADDRESSES_MAX: usize = 2000;
+/// Maximum memory of the addresses that are kept per page, in bytes. A short one in the page's text
+/// becomes as long as the page's own address.
+const BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Maximum memory of what is kept of a page whatever its size, in bytes: pictures, variants and
+/// addresses.
+const KEPT_BYTES_MAX: u64 = 40 * 1024 * 1024;
+
+/// The memory to reserve for reading a page of `page_bytes`, in bytes: copies of its text, the JSON
+/// that is parsed at the same time, and what is kept.
+pub fn memory_bytes(page_bytes: usize) -> u64 {
+    16 * page_bytes as u64 + json::WEIGHT_MAX + KEPT_BYTES_MAX
+}
 
 /// The pictures and variants of a page.
 #[derive(Debug, Default)]
@@ -63,6 +75,8 @@ pub struct Gallery {
     /// Every picture that the page names, those of its product first.
     candidates: Vec<Candidate>,
     by_key: HashMap<String, usize>,
+    /// Memory of the addresses and keys.
+    bytes: usize,
     base: Option<Url>,
     linked: Product,
     embedded: Product,
@@ -99,14 +113,12 @@ impl Gallery {
     /// Reads a page that was fetched from `url`.
     pub fn read(html: &str, url: &Url) -> Self {
         let markup = Markup::read(html);
-        let base = markup.base.as_deref().and_then(|href| url.join(href.trim()).ok()).unwrap_or_else(|| url.clone());
-        let mut gallery = Self {
-            linked: linked::product(&markup.linked),
-            embedded: embedded::product(&markup.data, &markup.programs),
-            base: Some(base),
-            ..Self::default()
-        };
-        for product in [gallery.linked.clone(), gallery.embedded.clone()] {
+        let base = markup.base.as_deref().filter(|href| href.len() <= address::BYTES_MAX);
+        let base = base.and_then(|href| url.join(href.trim()).ok()).unwrap_or_else(|| url.clone());
+        let mut gallery = Self { base: Some(base), ..Self::default() };
+        let linked = linked::product(&markup.linked);
+        let embedded = embedded::product(&markup.data, &markup.programs);
+        for product in [&linked, &embedded] {
             let of_variants = product.variants.iter().flat_map(|variant| &variant.images);
             for image in product.images.iter().chain(of_variants) {
                 gallery.add(&[image], true);
@@ -121,7 +133,7 @@ impl Gallery {
                 if has_gallery { picture.place == PageRegion::Gallery } else { picture.place == PageRegion::Text };
             gallery.add_picture(picture, place);
         }
-        gallery
+        Self { linked, embedded, ..gallery }
     }
 
     /// The number of distinct pictures that the page names.
@@ -212,7 +224,7 @@ impl Gallery {
     /// Adds a picture by its files, the largest first. If one of the files is already known, the
     /// picture is merged into that candidate.
     fn add(&mut self, files: &[&String], wanted: bool) {
-        let Some(base) = &self.base else { return };
+        let Some(base) = self.base.as_ref().filter(|_| self.bytes < BYTES_MAX) else { return };
         let mut addresses: Vec<Address> = files.iter().filter_map(|file| Address::resolve(base, file)).collect();
         let Some(most) = addresses.iter().map(|address| address.width).max() else { return };
         // The page's order tells which file is the largest; the addresses may not.
@@ -229,10 +241,14 @@ impl Gallery {
         let candidate = &mut self.candidates[index];
         candidate.wanted |= wanted;
         for address in addresses {
-            self.by_key.entry(address.key).or_insert(index);
+            if let Entry::Vacant(place) = self.by_key.entry(address.key) {
+                self.bytes += size_of::<Address>() + place.key().len();
+                place.insert(index);
+            }
             if let Some((_, width)) = candidate.files.iter_mut().find(|(url, _)| *url == address.url) {
                 *width = address.width.max(*width);
             } else if candidate.files.len() < FILES_KEPT {
+                self.bytes += size_of::<Address>() + address.url.as_str().len();
                 candidate.files.push((address.url, address.width));
             }
         }

@@ -3,6 +3,9 @@
 /// Stands for a pixel density of 1: a set never mixes densities and widths, so only their order matters.
 const DENSITY: f64 = 1000.0;
 
+/// Maximum number of candidates of a set; each takes many times the memory of its text.
+const CANDIDATES_MAX: usize = 256;
+
 /// The candidates of a set in its order, each with its width, or a number that orders densities.
 ///
 /// As in the standard, an address ends at white space: commas inside it are part of it.
@@ -11,7 +14,7 @@ pub fn candidates(set: &str) -> Vec<(String, u32)> {
     let mut rest = set;
     loop {
         rest = rest.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == ',');
-        if rest.is_empty() {
+        if rest.is_empty() || found.len() == CANDIDATES_MAX {
             return found;
         }
         let end = rest.find(|c: char| c.is_ascii_whitespace()).unwrap_or(rest.len());

@@ -1,6 +1,7 @@
 //! Tests of gallery discovery with pages like those of common shop systems.
 
 use super::*;
+use product::VARIANTS_MAX;
 
 const PAGE: &str = "https://shop.example/products/item?ref=1";
 
@@ -148,4 +149,128 @@ fn hostile_markup_is_read_in_time_and_without_a_stack() {
     assert_eq!(chosen(&Gallery::read(&nested, &url), None), ["/a.png"]);
     let many: String = (0..10_000).map(|n| format!("<img src=/a{n}.png></i>")).collect();
     assert_eq!(Gallery::read(&many, &url).discovered(), ADDRESSES_MAX);
+}
+
+fn shop() -> Url {
+    Url::parse(PAGE).expect("a URL")
+}
+
+/// A list of JSON, without its brackets, whose items differ by their number.
+fn numbered(count: usize, item: impl Fn(usize) -> String) -> String {
+    (0..count).map(item).collect::<Vec<_>>().join(",")
+}
+
+/// `product` as JSON of a script, as JSON-LD, and as the state of an application.
+fn pages(product: &str) -> [String; 3] {
+    [
+        format!("<script type='application/json'>{product}</script>"),
+        format!("<script type='application/ld+json'>{product}</script>"),
+        format!("<script>window.__NEXT_DATA__ = {product};</script>"),
+    ]
+}
+
+#[test]
+fn json_that_takes_too_much_memory_is_ignored_and_the_rest_of_the_page_is_read() {
+    let json = format!(
+        r#"{{"@type":"Product","name":"x","price":1,"image":"/b.png","a":[{}]}}"#,
+        numbered(120_000, |_| r#"{"":0}"#.into())
+    );
+    for page in pages(&json) {
+        assert_eq!(chosen(&Gallery::read(&(page + "<img src=/a.png>"), &shop()), None), ["/a.png"]);
+    }
+    // With fewer objects it is read.
+    let json = json.replacen(&r#"{"":0},"#.repeat(50_000), "", 1);
+    for page in pages(&json) {
+        let gallery = Gallery::read(&(page + "<img src=/a.png>"), &shop());
+        assert_eq!(chosen(&gallery, None), ["/b.png", "/a.png"]);
+    }
+}
+
+#[test]
+fn documents_of_linked_data_share_their_memory() {
+    let product = |name: &str, count: usize| {
+        let heavy = numbered(count, |_| r#"{"":0}"#.into());
+        format!(
+            r#"<script type="application/ld+json">{{"@type":"Product","image":"/{name}.png","a":[{heavy}]}}</script>"#
+        )
+    };
+    let read = |pages: &[String]| chosen(&Gallery::read(&pages.concat(), &shop()), None);
+    // The first product with pictures counts.
+    let (one, other) = (product("one", 60_000), product("other", 60_000));
+    assert_eq!(read(&[one.clone(), other.clone()]), ["/one.png"]);
+    let without = one.replace(r#""image":"/one.png","#, "");
+    assert_eq!(
+        refused(&Gallery::read(&(without.clone() + &other), &shop()), None).0,
+        ReviewReason::NoGalleryImagesDiscovered
+    );
+    assert_eq!(read(&[without, product("light", 1)]), ["/light.png"]);
+}
+
+#[test]
+fn many_pictures_and_variants_are_read_up_to_their_limits() {
+    let images = numbered(60_000, |n| format!(r#""/{n}.png""#));
+    for page in pages(&format!(r#"{{"@type":"Product","name":"x","price":1,"images":[{images}]}}"#)) {
+        assert_eq!(Gallery::read(&page, &shop()).discovered(), ADDRESSES_MAX);
+    }
+    let group = |count: usize| {
+        let variants = numbered(count, |n| format!(r#"{{"@type":"Product","sku":"{n}","image":"/{n}.png"}}"#));
+        format!(r#"<script type="application/ld+json">{{"@type":"ProductGroup","hasVariant":[{variants}]}}</script>"#)
+    };
+    let gallery = Gallery::read(&group(10_000), &shop());
+    assert_eq!(gallery.linked.variants.len(), VARIANTS_MAX);
+    assert_eq!(chosen(&gallery, Some("sku=999")), ["/999.png"]);
+    assert_eq!(refused(&gallery, Some("sku=1000")), UNTIED);
+}
+
+#[test]
+fn pictures_that_all_variants_share_are_copied_up_to_a_size() {
+    let images = numbered(10_000, |n| format!(r#"{{"id":1,"src":"/{n}-{}.png"}}"#, "x".repeat(100)));
+    let variants = numbered(10_000, |n| format!(r#"{{"id":{n},"image_id":1}}"#));
+    let product = format!(r#"{{"name":"x","images":[{images}],"variants":[{variants}]}}"#);
+    let gallery = Gallery::read(&format!("<script type='application/json'>{product}</script>"), &shop());
+    let variants = &gallery.embedded.variants;
+    assert!(variants.iter().all(|variant| variant.images.len() == ADDRESSES_MAX));
+    assert!((2..100).contains(&variants.len()), "{}", variants.len());
+    assert_eq!(gallery.discovered(), ADDRESSES_MAX);
+}
+
+#[test]
+fn variants_and_pictures_that_name_each_other_are_tied_in_the_order_of_the_pictures() {
+    let product = r#"{"name":"x","images":[
+        {"id":7,"src":"/7.png","variant_ids":[2]}, {"id":8,"src":"/8.png","variant_ids":[1, 1]},
+        {"id":9,"src":"/9.png","variant_ids":[1, 3]}, {"id":null,"src":"/null.png"}
+    ], "variants":[{"id":1,"image_id":7},{"id":2,"image_id":null},{"id":4,"image_id":9}]}"#;
+    let gallery = Gallery::read(&format!("<script type='application/json'>{product}</script>"), &shop());
+    assert_eq!(chosen(&gallery, Some("id=1")), ["/7.png", "/8.png", "/9.png"]);
+    assert_eq!(chosen(&gallery, Some("id=2")), ["/7.png"]);
+    assert_eq!(chosen(&gallery, Some("id=4")), ["/9.png"]);
+}
+
+#[test]
+fn many_swatches_are_read_up_to_their_limit() {
+    let images = numbered(5000, |n| format!(r#""{n:04}":[{{"img":"/{n:04}.png"}}]"#));
+    let options = numbered(5000, |n| format!(r#"{{"label":"l{n}","products":["{n:04}","0001"]}}"#));
+    let config = format!(r#"{{"attributes":{{"1":{{"code":"color","options":[{options}]}}}},"images":{{{images}}}}}"#);
+    let page = format!(r#"<script type="text/x-magento-init">{{"jsonConfig":{config}}}</script>"#);
+    let gallery = Gallery::read(&page, &shop());
+    assert_eq!(gallery.embedded.variants.len(), VARIANTS_MAX);
+    assert_eq!(chosen(&gallery, Some("color=l999")), ["/0999.png"]);
+    assert_eq!(chosen(&gallery, Some("color=l0")), ["/0000.png", "/0001.png"], "the first option that names it");
+    assert_eq!(refused(&gallery, Some("color=l1")), UNTIED);
+}
+
+#[test]
+fn long_addresses_and_long_lists_of_files_are_ignored() {
+    let long = "x".repeat(address::BYTES_MAX);
+    for (page, expected) in [
+        (format!("<base href=/{long}/><img src=a.png>"), "/products/a.png"),
+        (format!("<div class=gallery><a href=/{long}.png><img src=/a.png></a></div>"), "/a.png"),
+        (format!("<img srcset='/{long}.png 2x, /a.png'>"), "/a.png"),
+    ] {
+        assert_eq!(chosen(&Gallery::read(&page, &shop()), None), [expected]);
+    }
+    let files: String = (0..100_000).map(|n| format!("/{n}.png, ")).collect();
+    let gallery = Gallery::read(&format!("<img srcset='{files}'>"), &shop());
+    assert_eq!(gallery.candidates[0].files.len(), FILES_KEPT);
+    assert!(gallery.by_key.len() < 100, "{}", gallery.by_key.len());
 }

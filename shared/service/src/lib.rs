@@ -5,6 +5,7 @@
 //! - [`clock`], [`random`], [`blocking`]: the only access to time, randomness and threads, enforced by clippy
 //!   (docs/architecture.md#rules);
 //! - [`admission`]: limits on memory and on concurrent work for each key;
+//! - [`json`]: the memory that parsed JSON takes;
 //! - [`telemetry`], [`metrics`], [`probes`], and error texts by [`chain`](fn@chain): what operators see;
 //! - [`lifecycle`]: supervision of tasks and two-stage shutdown.
 //!
@@ -15,6 +16,7 @@ pub mod blocking;
 mod chain;
 pub mod clock;
 pub mod config;
+pub mod json;
 pub mod keys;
 pub mod lifecycle;
 pub mod metrics;

@@ -20,6 +20,7 @@ use jsonschema::{ValidationError, Validator};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use service::admission::MemoryPermit;
+use service::json::weight_of;
 use utoipa::ToSchema;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
@@ -426,7 +427,7 @@ fn cut_texts(value: &mut Value) {
 fn take_heaviest_array(value: &mut Value) -> Option<(String, Vec<Value>)> {
     let is_full = |field: &Value| items(field).iter().any(|item| !item.is_null());
     let arrays = value.as_object_mut()?.iter_mut().filter(|(_, field)| is_full(field));
-    let (name, array) = arrays.max_by_key(|(_, array)| memory::weight_of(array))?;
+    let (name, array) = arrays.max_by_key(|(_, array)| weight_of(array))?;
     let places = vec![Value::Null; array.as_array()?.len()];
     let Value::Array(items) = std::mem::replace(array, places.into()) else { return None };
     Some((name.clone(), items))

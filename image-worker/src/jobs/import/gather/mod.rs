@@ -142,9 +142,9 @@ async fn product(
         return Ok(failed(request, FailureKind::Unprocessable, "is no page of HTML"));
     }
     let page = ProductPage { url: url.to_owned(), resolved_url: file.url.to_string() };
-    let (discovered, chosen) = match read(worker, &file, selector).await? {
-        Some(read) => read,
-        None => return Ok(failed(request, FailureKind::Unprocessable, "cannot be read")),
+    let (discovered, chosen) = match read(worker, &file, selector, deadline).await {
+        Ok(read) => read,
+        Err((kind, why)) => return Ok(failed(request, kind, why)),
     };
     let found = match chosen {
         Ok(Choice { pictures, evidence }) => {
@@ -177,23 +177,27 @@ async fn product(
 
 type Read = (usize, Result<Choice, gallery::ReviewNeeded>);
 
-/// Parses a page on a blocking thread, because five megabytes of markup take time. `None` if
-/// parsing panicked.
-async fn read(worker: &Worker, file: &Downloaded, selector: Option<&str>) -> Result<Option<Read>, Error> {
+/// Parses a page on a blocking thread, because five megabytes of markup take time. Fails if parsing panicked or is not done by
+/// the deadline, also because others hold the memory or the threads.
+async fn read(
+    worker: &Worker,
+    file: &Downloaded,
+    selector: Option<&str>,
+    deadline: Instant,
+) -> Result<Read, (FailureKind, &'static str)> {
     let (bytes, url) = (file.bytes.clone(), file.url.clone());
     let (content_type, selector) = (file.content_type.clone(), selector.map(str::to_owned));
-    // The text and what is parsed from it take a few times the size of the page.
-    let memory_bytes = 8 * bytes.len() as u64;
-    let reading = worker.pixels.run(memory_bytes, move || {
+    let reading = worker.pixels.run(gallery::memory_bytes(bytes.len()), move || {
         let gallery = Gallery::read(&gallery::text(content_type.as_deref(), &bytes), &url);
         (gallery.discovered(), gallery.choose(selector.as_deref()))
     });
-    match reading.await {
-        Ok(read) => Ok(Some(read)),
-        Err(panicked) => {
+    match timeout_at(deadline, reading).await {
+        Ok(Ok(read)) => Ok(read),
+        Ok(Err(panicked)) => {
             tracing::error!(error = &panicked as &dyn std::error::Error, "reading a page panicked");
-            Ok(None)
+            Err((FailureKind::Unprocessable, "cannot be read"))
         }
+        Err(_) => Err((FailureKind::Timeout, "took too long")),
     }
 }
 

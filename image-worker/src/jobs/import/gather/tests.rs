@@ -84,3 +84,20 @@ async fn what_the_deadline_cuts_off_is_told_apart_from_what_is_no_picture() {
     let late = first(&worker, urls(&shop, &["/a.png"]), over).await.expect("fetches");
     assert!(matches!(late, Fetched::OutOfTime), "{late:?}");
 }
+
+#[tokio::test]
+async fn a_page_that_is_not_read_by_the_deadline_is_given_up() {
+    let worker = worker(&shop().await);
+    let page = Downloaded {
+        url: Url::parse("https://shop.example/").expect("a URL"),
+        content_type: None,
+        bytes: "<img src=/a.png>".into(),
+        truncated: false,
+    };
+    let held = worker.pixels.reserve(u64::MAX).await;
+    let late = read(&worker, &page, None, Instant::now() + Duration::from_millis(50)).await;
+    assert_eq!(late.expect_err("nothing is free"), (FailureKind::Timeout, "took too long"));
+    drop(held);
+    let (discovered, chosen) = read(&worker, &page, None, Instant::now() + PATIENCE).await.expect("is read");
+    assert_eq!((discovered, chosen.is_ok()), (1, true));
+}
