@@ -159,6 +159,10 @@ scene("changes to a canvas that is gone are saved as a file for the command line
   // The owner applies the file: it is a body of the contract.
   await apply(canvas, body.operations);
   assert.equal((await read(canvas)).nodes[0]?.title, "Renamed too late");
+  await page.getByRole("button", { name: "Use another account" }).click();
+  const question = page.getByRole("dialog", { name: "Sign out?" });
+  await question.getByText("1 change is not saved and will be deleted.").waitFor();
+  await question.getByRole("button", { name: "Keep" }).click();
   await kept.getByRole("button", { name: "Discard" }).click();
   await kept.waitFor({ state: "detached" });
   await page.reload();

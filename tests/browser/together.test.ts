@@ -1,33 +1,45 @@
 /** The board with others, without a network, and with a service that fails. */
 import assert from "node:assert/strict";
 
+import type { Route } from "playwright-core";
+
 import { box, dragBy, middle, node, openBoard, path, plane, ROOT, saved, text, titled, until } from "./board.ts";
 import { becomes, NOBODY, scene } from "./browser.ts";
 import { ownGateway } from "./processes.ts";
 import { admin, apply, makeBoard, png, read, reader, send, stranger, TOKEN } from "./service.ts";
-import { isLive, signIn } from "./steps.ts";
+import { field, isLive, signIn } from "./steps.ts";
 
-scene("changes that were not sent survive a reload", async ({ page, expect }) => {
-  expect(NOBODY);
-  const { canvas, url } = await makeBoard("Reloaded", [text("Kept", 0, 0)]);
-  await openBoard(page, url);
-  await page.route("**/operations", (route) => route.abort());
-  await node(page, "Kept").click();
-  await page.keyboard.press("Control+d");
-  await page.keyboard.press("F2");
-  await page.keyboard.type("Renamed copy");
-  await page.keyboard.press("Enter");
-  await page.getByRole("status").getByText("2 changes wait").waitFor();
-  await page.reload();
-  await node(page, "Renamed copy").waitFor();
-  assert.equal((await read(canvas)).nodes.length, 1);
-  await page.unroute("**/operations");
-  // The page tries again by itself as well, and may be faster.
-  await page.getByRole("button", { name: "Try now" }).click({ timeout: 5000 }).catch(() => saved(page));
-  const after = await until(canvas, "the changes are saved", (graph) => titled(graph, "Renamed copy") !== undefined);
-  assert.equal(after.nodes.length, 2);
-  await saved(page);
-});
+for (const isSecond of [false, true]) {
+  scene(`changes that were not sent survive a reload${isSecond ? ", also after a sign-out" : ""}`, async ({ page, expect }) => {
+    expect(NOBODY);
+    const { canvas, url } = await makeBoard("Reloaded", [text("Kept", 0, 0)]);
+    await openBoard(page, url);
+    if (isSecond) {
+      await page.getByRole("button", { name: /^Account of/ }).click();
+      await page.getByRole("button", { name: "Sign out" }).click();
+      await field(page).fill(TOKEN);
+      await page.getByRole("button", { name: "Sign in", exact: true }).click();
+      await page.getByRole("link", { name: "Reloaded" }).first().click();
+      await isLive(page);
+    }
+    await page.route("**/operations", (route) => route.abort());
+    await node(page, "Kept").click();
+    await page.keyboard.press("Control+d");
+    await page.keyboard.press("F2");
+    await page.keyboard.type("Renamed copy");
+    await page.keyboard.press("Enter");
+    await page.getByRole("status").getByText("2 changes wait").waitFor();
+    await page.reload();
+    await node(page, "Renamed copy").waitFor();
+    assert.equal((await read(canvas)).nodes.length, 1);
+    await page.unroute("**/operations");
+    // The page tries again by itself as well, and may be faster.
+    await page.getByRole("button", { name: "Try now" }).click({ timeout: 5000 }).catch(() => saved(page));
+    const after = await until(canvas, "the changes are saved", (graph) => titled(graph, "Renamed copy") !== undefined);
+    assert.equal(after.nodes.length, 2);
+    await saved(page);
+  });
+}
 
 scene("what is changed without a network is saved when it is back", async ({ page, expect, isAccessible }) => {
   expect(NOBODY);
@@ -208,6 +220,41 @@ scene("an edit that meets the end of the session survives signing in again", asy
   await node(page, "half a sentence").waitFor();
   await node(page, "Meanwhile").waitFor();
   await saved(page);
+});
+
+scene("signing out asks before it deletes changes, and nothing is sent for who signs in next", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY);
+  const { canvas, url } = await makeBoard("Left too early", [text("Only", 0, 0)]);
+  const friend = await stranger();
+  await admin("share", "--canvas", canvas.handle, "--with", friend.email, "--role", "editor");
+  await openBoard(page, url);
+  const before = await read(canvas);
+  const held: Route[] = [];
+  await page.route("**/operations", (route) => void held.push(route));
+  await node(page, "Only").click();
+  await page.keyboard.press("Control+d");
+  await becomes(async () => held.length, 1);
+  const ask = async () => {
+    await page.getByRole("button", { name: /^Account of/ }).click();
+    await page.getByRole("button", { name: "Sign out", exact: true }).click();
+  };
+  await ask();
+  const dialog = page.getByRole("dialog", { name: "Sign out?" });
+  await dialog.getByText("1 change is not saved and will be deleted.").waitFor();
+  await isAccessible();
+  await dialog.getByRole("button", { name: "Keep" }).click();
+  await dialog.waitFor({ state: "detached" });
+  await page.getByRole("application", { name: "Board" }).waitFor();
+  await ask();
+  await dialog.getByRole("button", { name: "Sign out anyway" }).click();
+  await field(page).fill(friend.token);
+  await page.getByRole("button", { name: "Sign in", exact: true }).click();
+  await page.getByRole("link", { name: "Left too early" }).first().waitFor();
+  await held[0]?.abort();
+  await page.unroute("**/operations");
+  // Longer than the first pause before another attempt.
+  await page.waitForTimeout(1500);
+  assert.equal((await read(canvas)).revision, before.revision);
 });
 
 scene("a role that is withdrawn during work ends it, and says so", async ({ page, expect }) => {

@@ -4,6 +4,7 @@ import { createContext, useContext } from "react";
 import { useLocation } from "wouter";
 import { forget, remember } from "./ahead.ts";
 import { api, type Credential, type Session } from "./api.ts";
+import { lasting } from "./lasting.ts";
 import { person } from "./person.ts";
 import { setTheme, theme } from "./ui/theme.ts";
 
@@ -36,8 +37,9 @@ export function useSigningIn(): SigningIn {
   const queries = useQueryClient();
   const [, navigate] = useLocation();
 
-  /** Nothing that was read for another account stays. */
+  /** Nothing that was read for another account stays, and nothing goes on for it. */
   function change(session: Session | null) {
+    for (const end of lasting) end();
     forget();
     remember(session !== null);
     queries.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== "session" });

@@ -1,6 +1,7 @@
 /** The engines of this page: one for each canvas. An engine whose screen was left goes on until everything is sent. */
 import { useEffect } from "react";
 import { transportOf } from "../api.ts";
+import { lasting } from "../lasting.ts";
 import { Engine } from "../sync/engine.ts";
 import { browserStorage } from "../sync/storage.ts";
 import type { Canvas, Transport } from "../sync/types.ts";
@@ -8,6 +9,7 @@ import type { Canvas, Transport } from "../sync/types.ts";
 interface Entry {
   engine: Engine;
   users: number;
+  end: () => void;
 }
 
 const entries = new Map<string, Entry>();
@@ -48,18 +50,22 @@ function entryOf(account: string, canvas: string, canChange: boolean): Entry {
   const known = entries.get(key);
   if (known) return known;
   const engine = new Engine({ transport: readingAhead(transportOf(canvas)), storage: browserStorage(account, canvas), newId, wait, canChange });
-  const entry = { engine, users: 0 };
+  const end = () => {
+    lasting.delete(end);
+    if (entries.get(key) === entry) entries.delete(key);
+    engine.close();
+  };
+  const entry: Entry = { engine, users: 0, end };
   entries.set(key, entry);
-  engine.subscribe(() => closeIfDone(key, entry));
+  lasting.add(end);
+  engine.subscribe(() => endIfDone(entry));
   void engine.open();
   return entry;
 }
 
-function closeIfDone(key: string, { engine, users }: Entry): void {
+function endIfDone({ engine, users, end }: Entry): void {
   const { state } = engine.getSnapshot();
-  if (users > 0 || state === "opening" || state === "saving" || state === "waiting") return;
-  entries.delete(key);
-  engine.close();
+  if (users === 0 && state !== "opening" && state !== "saving" && state !== "waiting") end();
 }
 
 /** Keeps the engine of a canvas, and begins to read the canvas, until the returned function is called. `canChange`: as far as it is known. */
@@ -69,7 +75,7 @@ export function hold(account: string, canvas: string, canChange: boolean): () =>
   return () => {
     entry.users -= 1;
     // The next screen may want the same canvas.
-    setTimeout(() => closeIfDone(`${account} ${canvas}`, entry));
+    setTimeout(() => endIfDone(entry));
   };
 }
 

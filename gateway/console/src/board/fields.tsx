@@ -2,6 +2,7 @@
 import type { Model } from "../api.ts";
 import { Problem } from "../errors.ts";
 import { count } from "../format.ts";
+import { Unanswered } from "../library/unanswered.tsx";
 import { Button, messageOf } from "../ui/parts.tsx";
 import styles from "./inspector.module.css";
 
@@ -68,6 +69,7 @@ export function Start({ price, cap, setCap, balance, isStarting, isPossible, err
           {error instanceof Problem && error.fields[0] ? `${error.fields[0].field} ${error.fields[0].message}` : messageOf(error)}
         </p>
       )}
+      <Unanswered />
       <label className={styles.cap}>
         <span>Spend at most</span>
         <input type="number" min={0} step={1} inputMode="numeric" placeholder={String(price)} value={cap} onChange={({ target }) => setCap(target.value)} />

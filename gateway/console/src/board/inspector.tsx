@@ -6,6 +6,7 @@ import { type Action, api, type Parameter } from "../api.ts";
 import { ElementForm } from "../elements/form.tsx";
 import { Problem } from "../errors.ts";
 import { count, percent } from "../format.ts";
+import { Unanswered } from "../library/unanswered.tsx";
 import { CancelDialog } from "../screens/cancel.tsx";
 import { Reason } from "../screens/reason.tsx";
 import { useSession } from "../session.ts";
@@ -374,6 +375,7 @@ function ActionForm({ board, canvas, action, pictures, attempt }: ActionsProps &
           {problems[""] ?? (Object.keys(problems).length > 0 ? "Some values are not possible." : messageOf(error))}
         </p>
       )}
+      <Unanswered />
       <Button look="primary" type="submit" disabled={isStarting || (needsSecond && !other)}>
         {isStarting ? "Starting…" : attempt ? "Run again" : "Run into a new node"}
       </Button>

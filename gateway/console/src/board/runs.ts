@@ -75,21 +75,29 @@ export async function startOn<T>({ engine, newId }: Board, start: (common: Start
 }
 
 /**
- * Makes the targets of a start and starts on the newest revision. If the start is refused, nothing is left of it. `kept`: nodes that
- * are there already and are filled first.
+ * Makes the targets of a start and starts on the newest revision. If the start is refused, or was never sent, nothing is left of it.
+ * `kept`: nodes that are there already and are filled first.
  */
 export async function startInto<T>(board: Board, label: string, targets: Node[], links: Change[], start: (common: Start, targets: string[]) => Promise<T>, kept: Node[] = []): Promise<T> {
   const { engine } = board;
   const ids = [...kept, ...targets].map(({ id }) => id);
   engine.perform(label, [...targets.map((node): Change => ({ do: "create", node })), ...links]);
+  let isUnknown = false;
   try {
-    const started = await startOn(board, (common) => start(common, ids.map((id) => `node:${engine.real(id)}`)));
+    const started = await startOn(board, async (common) => {
+      try {
+        return await start(common, ids.map((id) => `node:${engine.real(id)}`));
+      } catch (error) {
+        isUnknown = !(error instanceof Problem) || (error.isTemporary && (isUnknown || error.status !== 429));
+        throw error;
+      }
+    });
     await engine.refresh();
     board.select(ids);
     return started;
   } catch (error) {
     // Without an answer it may have been accepted. Then its results come into the nodes.
-    if (error instanceof Problem && !error.isTemporary) engine.perform(`Take back: ${label}`, removed(board.graph, targets.map(({ id }) => id)));
+    if (!isUnknown) engine.perform(`Take back: ${label}`, removed(board.graph, targets.map(({ id }) => id)));
     throw error;
   }
 }

@@ -8,6 +8,7 @@ import { KINDS } from "../recipes/parts.tsx";
 import { MOST_LETTERS } from "../recipes/ports.ts";
 import { Field } from "../library/field.tsx";
 import sheet from "../library/sheet.module.css";
+import { Unanswered } from "../library/unanswered.tsx";
 import { bodyOf, keyed, MOST_INPUTS, MOST_OUTPUTS, type Part, partProblems, partsOf, proposed } from "../recipes/workflow.ts";
 import { Button, messageOf } from "../ui/parts.tsx";
 import type { Board } from "./board.ts";
@@ -96,6 +97,7 @@ export function WorkflowForm({ board, canvas, ids, made }: Props) {
           {problems[""]}
         </p>
       )}
+      <Unanswered />
       <Button look="primary" type="submit" disabled={isMaking || parts.length === 0}>
         {isMaking ? "Making…" : "Make the Recipe"}
       </Button>

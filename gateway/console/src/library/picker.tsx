@@ -10,6 +10,7 @@ import { Button, Failure, Icon, Notice, Waiting } from "../ui/parts.tsx";
 import { isEditable, isOwned, useCanvases } from "./canvases.ts";
 import styles from "./library.module.css";
 import { Thumb } from "./thumb.tsx";
+import { Unanswered } from "./unanswered.tsx";
 
 export type Asset = components["schemas"]["Asset"];
 
@@ -120,6 +121,7 @@ export function Picker({ title, canvas = "", isOwn = false, chosen = NOTHING, mo
           {chosen.length} of {most} chosen
         </p>
       )}
+      <Unanswered />
       {error !== undefined && <Notice error={error} />}
       {list.isLoadingError && <Failure title="The pictures cannot be loaded" error={list.error} retry={list.refetch} />}
       {list.isPending && <Waiting label="Loading the pictures" />}

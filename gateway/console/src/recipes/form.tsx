@@ -1,11 +1,12 @@
 /** The form that a Recipe's ports make, with the price of what is filled in on its button. */
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, type ReactNode, useId, useState } from "react";
-import { api } from "../api.ts";
+import { api, type Model } from "../api.ts";
 import { Problem } from "../errors.ts";
 import { count } from "../format.ts";
 import { Picker } from "../library/picker.tsx";
 import { Thumb } from "../library/thumb.tsx";
+import { Unanswered } from "../library/unanswered.tsx";
 import { useSettled } from "../ui/hooks.ts";
 import { Button, Icon, messageOf } from "../ui/parts.tsx";
 import { type Recipe, recipes, type RunRecipe } from "./calls.ts";
@@ -62,7 +63,10 @@ export function RunForm({ recipe, instance, held = NOTHING, canvas, revision, gi
     ...(instance !== undefined && { instanceNodeId: instance }),
   };
   const price = usePrice(recipe, filled, canvas, refusal === undefined && lacking.length === 0 ? revision : undefined);
-  const shown = price ?? (model === "" ? recipe.creditCost : undefined);
+  const makesPictures = recipe.outputs.some(({ nodeType }) => nodeType === "image");
+  const models = useQuery({ queryKey: ["models"], queryFn: ({ signal }) => api.models(signal), staleTime: 60_000, enabled: makesPictures && refusal === undefined });
+  const able = models.data?.filter(({ capabilities }) => capabilities.includes("image.generate") || capabilities.includes("image.edit"));
+  const shown = price ?? costOf(recipe, model, able);
   const balance = useQuery({ queryKey: ["balance"], queryFn: ({ signal }) => api.balance(signal) });
 
   function set(key: string, value: Value) {
@@ -114,7 +118,7 @@ export function RunForm({ recipe, instance, held = NOTHING, canvas, revision, gi
       {refusal === undefined && (
         <details className={sheet.more}>
           <summary>Model and spending cap</summary>
-          <Models recipe={recipe} value={model} set={setModel} />
+          {makesPictures && <Models models={able} value={model} set={setModel} />}
           <label className={sheet.field}>
             <span>Most credits to spend</span>
             <input type="number" min={0} step={1} inputMode="numeric" placeholder={shown === undefined ? "" : String(shown)} value={cap} onChange={({ target }) => setCap(target.value)} />
@@ -126,9 +130,10 @@ export function RunForm({ recipe, instance, held = NOTHING, canvas, revision, gi
           {problems[""]}
         </p>
       )}
+      <Unanswered />
       {refusal !== undefined && <p className={sheet.hint}>{refusal}</p>}
       <div className={sheet.buttons}>
-        <Button look="primary" type="submit" disabled={busy !== undefined || refusal !== undefined}>
+        <Button look="primary" type="submit" disabled={busy !== undefined || refusal !== undefined || (shown === undefined && cap.trim() === "")}>
           {busy === "run" ? "Starting…" : shown === undefined ? "Run" : `Run · ${priceOf(shown)}`}
         </Button>
         {fork && (
@@ -154,17 +159,20 @@ function usePrice(recipe: Recipe, filled: Filled, canvas: string | undefined, re
   return data?.creditCost;
 }
 
-function Models({ recipe, value, set }: { recipe: Recipe; value: string; set: (value: string) => void }) {
-  const makesPictures = recipe.outputs.some(({ nodeType }) => nodeType === "image");
-  const { data } = useQuery({ queryKey: ["models"], queryFn: ({ signal }) => api.models(signal), staleTime: 60_000, enabled: makesPictures });
-  if (!makesPictures) return null;
-  const able = data?.filter(({ capabilities }) => capabilities.includes("image.generate") || capabilities.includes("image.edit"));
+/** The price of a run without a quote, as far as it is known: a chosen model makes every picture, and no text. */
+function costOf({ creditCost, outputs }: Recipe, model: string, models: Model[] | undefined): number | undefined {
+  if (model === "") return creditCost;
+  const each = models?.find(({ handle }) => handle === model)?.creditCost;
+  return each === undefined ? undefined : outputs.reduce((sum, { nodeType, creditCost = 0 }) => sum + (nodeType === "image" ? each : creditCost), 0);
+}
+
+function Models({ models, value, set }: { models: Model[] | undefined; value: string; set: (value: string) => void }) {
   return (
     <label className={sheet.field}>
       <span>Model for the pictures</span>
       <select value={value} onChange={({ target }) => set(target.value)}>
         <option value="">As the Recipe says</option>
-        {able?.map(({ handle, name, connectionName, creditCost }) => (
+        {models?.map(({ handle, name, connectionName, creditCost }) => (
           <option key={handle} value={handle}>
             {name} · {connectionName} · {priceOf(creditCost)} each
           </option>

@@ -1,8 +1,9 @@
 import { lazy, type ReactNode, Suspense } from "react";
 import { Link, useLocation } from "wouter";
 import { signInPath } from "../address.ts";
-import { useSession, useSigningIn } from "../session.ts";
+import { useSession } from "../session.ts";
 import { useTitle } from "../ui/hooks.ts";
+import { useLeave } from "../ui/leave.tsx";
 import { Button, Empty } from "../ui/parts.tsx";
 import parts from "../ui/parts.module.css";
 import { Shell } from "../ui/shell.tsx";
@@ -27,8 +28,8 @@ export function MissingCanvas({ handle }: { handle: string }) {
 function Nothing({ children }: { children?: ReactNode }) {
   useTitle("Not found");
   const { account } = useSession();
-  const { signOut } = useSigningIn();
-  const [path, navigate] = useLocation();
+  const { leave, question } = useLeave();
+  const [path] = useLocation();
   return (
     <Shell>
       <Empty
@@ -48,9 +49,10 @@ function Nothing({ children }: { children?: ReactNode }) {
           <Link href="/" className={`${parts.button} ${parts.primary}`}>
             All canvases
           </Link>
-          <Button onClick={() => void signOut().then(() => navigate(signInPath(path)))}>Use another account</Button>
+          <Button onClick={() => leave.mutate(signInPath(path))}>Use another account</Button>
         </div>
         {children}
+        {question}
       </Empty>
     </Shell>
   );

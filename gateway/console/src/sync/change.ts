@@ -41,13 +41,13 @@ const JOINED: Record<string, { most: number; between: string }> = {
 };
 /** What a person would miss of a node that is deleted. */
 const WORK = ["title", "asset", "metadata.content", "metadata.prompt"];
-/** What tells whether a node is still as it was made. */
-const STATE = [...WORK, "position", "width", "height", "metadata.job"];
 const MEMBERS = ["title", "type", "position", "width", "height"];
 const WRITABLE = [
   "content", "prompt", "negativePrompt", "model", "size", "quality", "aspectRatio", "count", "durationSeconds", "color", "fontSize",
   "textAlign", "section", "sectionId", "locked", "collapsed", "zIndex", "tags", "custom",
 ] as const; // prettier-ignore
+/** What tells whether a node is still as it was made. Its Section is looked at by itself: it may have been deleted. */
+const STATE = [...WORK, "position", "width", "height", "metadata.job", ...WRITABLE.filter((key) => key !== "sectionId").map((key) => `metadata.${key}`)];
 
 export const update = (on: "node" | "connection", item: { id: string }, set: Fields): Change => ({
   do: "update",
@@ -163,7 +163,9 @@ export function judge(draft: Draft, change: Change, mode: "rebase" | "undo"): Ju
       const members = draft.membersOf(node.id).map(({ id }) => id);
       const known = new Set(change.members);
       const differs = (mode === "undo" ? STATE : WORK).some((field) => !same(valueOf(node, field), valueOf(change.node, field)));
-      const isUsed = mode === "undo" && (connections.length > 0 || members.some((id) => !known.has(id)));
+      const home = node.metadata.sectionId;
+      const isHoused = home !== undefined && home !== change.node.metadata.sectionId;
+      const isUsed = mode === "undo" && (isHoused || connections.length > 0 || members.some((id) => !known.has(id)));
       if (differs || isUsed) return { dropped: `${nameOf(node)} stays: it was changed in the meantime.` };
       return { change: { do: "delete", node, connections, members } };
     }

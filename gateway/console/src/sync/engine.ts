@@ -198,6 +198,8 @@ export class Engine {
     const left = this.#judged(draft, changes, mode);
     this.#shown = draft.graph;
     for (const part of groupsOf(left, MOST_OPERATIONS)) this.#batches.push({ key: this.#env.newId(), label: step.label, step: step.id, changes: part });
+    // While changes of others are read, the state says nothing of those that are made meanwhile.
+    if (left.length > 0 && this.#state === "saved") this.#state = "saving";
     return left;
   }
 
@@ -370,6 +372,7 @@ export class Engine {
     }
     for (const [ours, real] of Object.entries(answer.resolvedIds)) this.#aliases.set(ours, real);
     this.#batches.shift();
+    for (const rest of this.#batches) if (rest.step === batch.step) rest.isRest = true;
     this.#collisions = 0;
     if (this.#base) {
       this.#accepted.push(...batch.changes);
@@ -388,13 +391,15 @@ export class Engine {
     } else if (problem.isBlockedByFindings && !batch.force) {
       batch.force = true;
     } else {
-      this.#batches = this.#batches.filter((one) => one !== batch);
-      for (const steps of [this.#undo, this.#redo]) {
-        const at = steps.findIndex(({ id }) => id === batch.step);
-        if (at >= 0) steps.splice(at, 1);
-      }
+      this.#batches = this.#batches.filter(({ step }) => step !== batch.step);
       this.#rebase();
-      this.#tell(`${batch.label} was taken back: ${problem.fields[0]?.message ?? problem.message}`);
+      const step = [...this.#undo, ...this.#redo].find(({ id }) => id === batch.step);
+      this.#undo = this.#undo.filter((one) => one !== step);
+      this.#redo = this.#redo.filter((one) => one !== step);
+      // What the service has of it is undone. What it has not comes to nothing when it is judged.
+      if (step && batch.isRest) this.#make({ ...step, id: this.#env.newId() }, step.changes, "undo");
+      // What an earlier page did cannot be undone.
+      this.#tell(`${batch.label} was ${batch.isRest && !step ? "done in part" : "taken back"}: ${problem.fields[0]?.message ?? problem.message}`);
       this.#emit();
     }
     await this.#save();

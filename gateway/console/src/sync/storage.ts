@@ -18,12 +18,17 @@ const outcome = <T>(request: IDBRequest<T>): Promise<T> =>
 
 let database: Promise<IDBDatabase> | undefined;
 
+const forget = () => void (database = undefined);
+
 function opened(): Promise<IDBDatabase> {
-  return (database ??= (() => {
+  if (!database) {
     const request = indexedDB.open("canvas-console", 1);
     request.addEventListener("upgradeneeded", () => request.result.createObjectStore(STORE));
-    return outcome(request);
-  })());
+    database = outcome(request);
+    // Signing out deletes what the browser stored, and ends the connection.
+    database.then((fresh) => fresh.addEventListener("close", forget), forget);
+  }
+  return database;
 }
 
 async function records(mode: IDBTransactionMode): Promise<IDBObjectStore> {
@@ -91,6 +96,12 @@ export function browserStorage(account: string, canvas: string): Storage {
       else await outcome(store.put(kept, keyOf(tab)));
     },
   };
+}
+
+/** How many changes are kept here, of all accounts: ending the session deletes them. A conflict is a change that waits for a person. */
+export async function countKept(): Promise<number> {
+  const all = (await outcome((await records("readonly")).getAll())) as Kept[];
+  return all.reduce((sum, { batches, conflicts }) => sum + new Set(batches.map(({ step }) => step)).size + conflicts.length, 0);
 }
 
 const read = async (key: string[]): Promise<Kept | undefined> => outcome((await records("readonly")).get(key));

@@ -61,6 +61,8 @@ export interface Batch {
   /** The request that was sent and has no answer yet. */
   sent?: Request;
   force?: boolean;
+  /** Whether the service has another batch of the step already. */
+  isRest?: boolean;
 }
 
 export type OpenConflict = Conflict & { key: string };

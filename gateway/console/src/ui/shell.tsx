@@ -4,9 +4,10 @@ import { type ReactNode, useEffect, useRef, useState } from "react";
 import { Link, useLocation } from "wouter";
 import { api } from "../api.ts";
 import { day, number } from "../format.ts";
-import { useSession, useSigningIn } from "../session.ts";
+import { useSession } from "../session.ts";
 import { useIsLater } from "./hooks.ts";
 import { keyNames } from "./keys.ts";
+import { useLeave } from "./leave.tsx";
 import { Avatar, Button, Icon, intoView, Mark, Notice } from "./parts.tsx";
 import { Places, SCREENS, usePlaces } from "./places.tsx";
 import styles from "./shell.module.css";
@@ -101,20 +102,9 @@ function Credit() {
 
 function AccountMenu() {
   const { account, session } = useSession();
-  const { signOut } = useSigningIn();
+  const { leave, question } = useLeave();
   const [chosen, choose] = useState(theme);
-  const [error, setError] = useState<unknown>();
-  const [isLeaving, setIsLeaving] = useState(false);
   const name = account.displayName || account.email;
-
-  async function leave() {
-    setIsLeaving(true);
-    setError(undefined);
-    await signOut().catch((error: unknown) => {
-      setIsLeaving(false);
-      setError(error);
-    });
-  }
 
   return (
     <>
@@ -162,11 +152,12 @@ function AccountMenu() {
         <a className={styles.entry} href="/docs">
           API documentation
         </a>
-        {error !== undefined && <Notice error={error} />}
-        <Button className={styles.leave} disabled={isLeaving} onClick={() => void leave()}>
+        {leave.error && <Notice error={leave.error} />}
+        <Button className={styles.leave} disabled={leave.isPending} onClick={() => leave.mutate(undefined)}>
           Sign out
         </Button>
       </div>
+      {question}
     </>
   );
 }

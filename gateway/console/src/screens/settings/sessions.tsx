@@ -5,6 +5,7 @@ import { type OpenSession, person } from "../../person.ts";
 import { useSigningIn } from "../../session.ts";
 import { Confirm } from "../../ui/dialog.tsx";
 import { useClock } from "../../ui/hooks.ts";
+import { countLost, lossOf, useLeave } from "../../ui/leave.tsx";
 import { Button, Failure, Notice, Waiting } from "../../ui/parts.tsx";
 import { browserName } from "./browser-name.ts";
 import { Section } from "./section.tsx";
@@ -14,6 +15,7 @@ export function Sessions() {
   useClock();
   const { signOutEverywhere } = useSigningIn();
   const [isAsking, setIsAsking] = useState(false);
+  const { data: lost = 0 } = useQuery({ queryKey: ["lost"], queryFn: countLost, enabled: isAsking, staleTime: 0 });
   const { data, error, refetch } = useQuery({ queryKey: ["sessions"], queryFn: ({ signal }) => person.sessions(signal) });
   return (
     <Section
@@ -34,6 +36,7 @@ export function Sessions() {
           <p>
             <strong>{count(data.length, "session")}</strong> of this account, this one included, end at once. You need a new sign-in link afterwards.
           </p>
+          {lost > 0 && <p>{lossOf(lost)}</p>}
           <p>Recipe runs that they started stop at their next step. Other work goes on, and tokens keep working: revoke those under Tokens.</p>
         </Confirm>
       )}
@@ -43,10 +46,10 @@ export function Sessions() {
 
 function SessionRow({ session }: { session: OpenSession }) {
   const queries = useQueryClient();
-  const { signOut } = useSigningIn();
+  const { leave, question } = useLeave();
   const name = browserName(session.client);
   const end = useMutation({
-    mutationFn: () => (session.current ? signOut() : person.endSession(session.id)),
+    mutationFn: () => person.endSession(session.id),
     onSuccess: () => queries.invalidateQueries({ queryKey: ["sessions"] }),
   });
   return (
@@ -66,9 +69,10 @@ function SessionRow({ session }: { session: OpenSession }) {
           <span>signed in {ago(session.createdAt)}</span>
           <span>until {day(session.expiresAt)} at the latest</span>
         </p>
-        {end.error && <Notice error={end.error} />}
+        {(end.error ?? leave.error) && <Notice error={end.error ?? leave.error} />}
+        {question}
       </div>
-      <Button disabled={end.isPending} aria-label={session.current ? "Sign out of this session" : `End the session in ${name}, signed in ${ago(session.createdAt)}`} onClick={() => end.mutate()}>
+      <Button disabled={end.isPending || leave.isPending} aria-label={session.current ? "Sign out of this session" : `End the session in ${name}, signed in ${ago(session.createdAt)}`} onClick={() => (session.current ? leave.mutate(undefined) : end.mutate())}>
         {session.current ? "Sign out" : "End"}
       </Button>
     </li>

@@ -3,8 +3,9 @@ import type { ComponentType } from "react";
 import { Link, Redirect } from "wouter";
 import { signInPath } from "../../address.ts";
 import { day } from "../../format.ts";
-import { useSession, useSigningIn } from "../../session.ts";
+import { useSession } from "../../session.ts";
 import { useTitle } from "../../ui/hooks.ts";
+import { useLeave } from "../../ui/leave.tsx";
 import { Button, intoView } from "../../ui/parts.tsx";
 import { Shell } from "../../ui/shell.tsx";
 import { Missing } from "../missing.tsx";
@@ -62,7 +63,7 @@ export function Settings({ path }: { path: string }) {
 /** What a session that was opened with a token may do, and why it has no settings. */
 function Narrow() {
   const { session, account } = useSession();
-  const { signOut } = useSigningIn();
+  const { leave, question } = useLeave();
   return (
     <section className={styles.narrow}>
       <h2>Settings need a sign-in link</h2>
@@ -77,7 +78,8 @@ function Narrow() {
         To change settings of <strong>{account.email}</strong>, sign out and open a sign-in link. Whoever runs the service makes one:{" "}
         <code>canvas-gateway admin session link --account {account.email}</code>
       </p>
-      <Button onClick={() => void signOut(signInPath(location.pathname))}>Sign out and use a link</Button>
+      <Button onClick={() => leave.mutate(signInPath(location.pathname))}>Sign out and use a link</Button>
+      {question}
     </section>
   );
 }

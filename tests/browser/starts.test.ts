@@ -1,0 +1,83 @@
+/** Starts of work that costs credit, when the network fails. */
+import assert from "node:assert/strict";
+
+import type { Page } from "playwright-core";
+
+import { openBoard, saved, until } from "./board.ts";
+import { becomes, NOBODY, scene } from "./browser.ts";
+import { admin, makeBoard, read, send, stranger } from "./service.ts";
+
+const panel = (page: Page) => page.getByRole("complementary", { name: "Make" });
+
+/** Fills in the form that makes a picture or a video for 1 credit, and returns its button. */
+async function prepare(page: Page, kind: "Pictures" | "Video") {
+  await page.getByRole("button", { name: "Make", exact: true }).click();
+  await panel(page).getByText(kind, { exact: true }).first().click();
+  const models = panel(page).getByRole("combobox").first();
+  const model = models.locator("option", { hasText: kind === "Video" ? "Animatic" : "Sketch" }).first();
+  await models.selectOption((await model.getAttribute("value")) ?? "");
+  await panel(page).getByLabel("Prompt").fill("a kite");
+  if (kind === "Video") await panel(page).getByLabel("Seconds").selectOption("1");
+  return panel(page).getByRole("button", { name: "Make · 1 credit" });
+}
+
+const runsOf = async (token: string) => (await send<{ runs: { kind: string }[] }>("GET", "/runs", undefined, token)).runs.map(({ kind }) => kind).toSorted();
+
+scene("a start whose answer is lost is sent again until there is one, and charged once", async ({ page, open, expect }) => {
+  expect(NOBODY);
+  const { uid, token } = await stranger();
+  await admin("credits", "grant", "--account", uid, "--amount", "10");
+  const { canvas, url } = await makeBoard("Answer lost", [], token);
+  await openBoard(page, url, token);
+  const other = await open();
+  await other.goto(url);
+  const answered: (() => Promise<void>)[] = [];
+  for (const [one, kind, address] of [[page, "Pictures", "**/images/generate"], [other, "Video", "**/videos/generate"]] as const) {
+    await one.bringToFront();
+    const start = await prepare(one, kind);
+    let attempts = 0;
+    const isOver = Promise.withResolvers<void>();
+    await one.route(address, async (route) => {
+      attempts += 1;
+      if (attempts === 1) await route.fetch();
+      await route.abort();
+      if (attempts === 6) isOver.resolve();
+    });
+    await start.click();
+    answered.push(async () => {
+      await isOver.promise;
+      await panel(one).getByText("No answer yet. The same request is sent again.").waitFor();
+      await becomes(() => panel(one).getByRole("button", { name: "Starting…" }).getAttribute("aria-disabled"), "true");
+      await one.unroute(address);
+      await start.waitFor({ timeout: 30_000 });
+      await becomes(() => panel(one).getByRole("alert").count(), 0);
+    });
+  }
+  await Promise.all(answered.map((one) => one()));
+  await until(canvas, "the picture is made", ({ nodes }) => nodes.some(({ asset }) => asset !== undefined), token);
+  assert.deepEqual(await runsOf(token), ["image", "video"]);
+  assert.equal((await read(canvas, token)).nodes.length, 2);
+  assert.equal((await send<{ creditBalance: number }>("GET", "/auth/status", undefined, token)).creditBalance, 8);
+}, 120);
+
+scene("a start that was never sent leaves nothing on the canvas", async ({ page, expect }) => {
+  expect(NOBODY);
+  const { uid, token } = await stranger();
+  await admin("credits", "grant", "--account", uid, "--amount", "10");
+  const { canvas, url } = await makeBoard("Never sent", [], token);
+  // The network of a page is taken away, not that of a worker.
+  await page.addInitScript(() => Reflect.deleteProperty(globalThis, "SharedWorker"));
+  await openBoard(page, url, token);
+  const start = await prepare(page, "Pictures");
+  await page.context().setOffline(true);
+  for (let clicks = 0; clicks < 2; clicks += 1) {
+    await start.click();
+    await panel(page).getByRole("alert").waitFor();
+    await start.waitFor();
+  }
+  await page.context().setOffline(false);
+  await saved(page);
+  assert.deepEqual((await read(canvas, token)).nodes, []);
+  await becomes(() => page.locator(".react-flow__node").count(), 0);
+  assert.deepEqual(await runsOf(token), []);
+});
