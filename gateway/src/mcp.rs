@@ -3,13 +3,13 @@
 //! **Guarantee.** A call of a tool is requests of its caller, through every layer that any request passes.
 //!
 //! **Mechanism.** The tools' client sends its requests to this process's own router for the contract, with the credential, the
-//! address and the trace of the request to `/mcp`.
+//! address and the trace of the request to `/mcp`. Memory for what a tool reads is reserved before it is parsed, until the call ends.
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use axum::body::Body;
+use axum::body::{Body, to_bytes};
 use axum::extract::{ConnectInfo, FromRequest, Request};
 use axum::response::IntoResponse;
 use axum::routing::post;
@@ -19,16 +19,17 @@ use futures_util::TryStreamExt;
 use futures_util::future::BoxFuture;
 use http::header::AUTHORIZATION;
 use http::request::Parts;
-use http::{HeaderName, HeaderValue, Response};
+use http::{HeaderName, HeaderValue, Method, Response};
+use service::admission::MemoryPermit;
 use tools::Server;
 use tools::http::{BODY_MAX, Http};
 use tower::ServiceExt;
 use url::Url;
 
 use crate::extract::caller::{AnyToken, Caller};
-use crate::extract::json::JsonBody;
+use crate::extract::json::{JsonBody, for_answer, is_json};
 use crate::observe::Trace;
-use crate::problem::Result;
+use crate::problem::{Problem, Result};
 use crate::state::App;
 
 const SURFACE: HeaderName = HeaderName::from_static("x-service-agent-surface");
@@ -56,8 +57,8 @@ async fn answer(_: Caller<AnyToken>, Extension(http): Extension<Http>, request: 
 /// A client that sends the requests of a tool as those of the caller of `/mcp`.
 fn client_of(contract: &Router, parts: &Parts) -> Client {
     let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>().copied();
-    let mut client =
-        Client::new(Inside { contract: contract.clone(), peer }).with_header(SURFACE, HeaderValue::from_static("tool"));
+    let mut client = Client::new(Inside { contract: contract.clone(), peer, answers: Mutex::default() })
+        .with_header(SURFACE, HeaderValue::from_static("tool"));
     if let Some(credential) = parts.headers.get(AUTHORIZATION) {
         client = client.with_header(AUTHORIZATION, credential.clone());
     }
@@ -78,16 +79,45 @@ fn with_port(origin: &str) -> Option<String> {
 struct Inside {
     contract: Router,
     peer: Option<ConnectInfo<SocketAddr>>,
+    /// The memory of the answers that were read.
+    answers: Mutex<Vec<MemoryPermit>>,
+}
+
+impl Inside {
+    /// The answer to a read, for whose parsed form memory is reserved.
+    async fn reserved(&self, response: axum::response::Response) -> axum::response::Response {
+        let (head, body) = response.into_parts();
+        let reserved = match to_bytes(body, usize::MAX).await {
+            Ok(bytes) => for_answer(&bytes).await.map(|permit| (bytes, permit)),
+            Err(error) => Err(Problem::internal(error)),
+        };
+        match reserved {
+            Ok((bytes, permit)) => {
+                self.answers.lock().unwrap_or_else(PoisonError::into_inner).push(permit);
+                Response::from_parts(head, bytes.into())
+            }
+            Err(Problem::PayloadTooHeavy) => {
+                Problem::unprocessable("", "holds more than a tool can take at once; ask for less of it")
+                    .into_response()
+            }
+            Err(problem) => problem.into_response(),
+        }
+    }
 }
 
 impl Transport for Inside {
     fn send(&self, request: http::Request<Payload>) -> BoxFuture<'_, Result<Response<BodyStream>, Unreachable>> {
         Box::pin(async move {
+            let is_read = request.method() == Method::GET;
             let mut request = request.map(|payload| Body::from(payload.bytes));
             if let Some(peer) = self.peer {
                 request.extensions_mut().insert(peer);
             }
-            let Ok(response) = self.contract.clone().oneshot(request).await;
+            let Ok(mut response) = self.contract.clone().oneshot(request).await;
+            // What a write answers is small.
+            if is_read && is_json(response.headers()) {
+                response = self.reserved(response).await;
+            }
             Ok(response.map(|body| -> BodyStream { Box::pin(body.into_data_stream().map_err(io::Error::other)) }))
         })
     }

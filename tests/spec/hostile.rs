@@ -22,6 +22,7 @@ suite! {
 suite! {
     greedy on Stack::builder().env("CANVAS_RATE_PER_MINUTE", 0);
     bodies_that_become_large_are_refused_and_large_ones_are_taken,
+    metadata_that_becomes_large_is_kept_as_text,
 }
 
 /// Concurrent senders.
@@ -464,4 +465,33 @@ async fn bodies_that_become_large_are_refused_and_large_ones_are_taken(stack: &S
     assert_eq!(applied["changedNodeIds"].as_array().map(Vec::len), Some(200));
     let growth = stack.peak_resident(Part::GATEWAY) - resident;
     assert!(growth <= 600 * MIB, "{} MiB more", growth / MIB);
+}
+
+async fn metadata_that_becomes_large_is_kept_as_text(stack: &Stack) {
+    const MIB: u64 = 1024 * 1024;
+    const CANVASES: usize = 4;
+    const NODES: usize = 15;
+    let user = stack.user().await;
+    // Parsed, it takes a hundred times the memory of its text. It mentions what is looked up.
+    let large = json!({"sectionId": 0, "a": vec![json!({"": 0}); 9000]});
+    let create = json!({"type": "node.create", "node": {"type": "text", "metadata": {"custom": large}}});
+    let mut canvases = Vec::new();
+    for _ in 0..CANVASES {
+        let canvas = user.make_canvas().await;
+        canvases.push((text(&canvas, "/id").to_owned(), text(&canvas, "/revision").to_owned()));
+    }
+    let resident = stack.peak_resident(Part::GATEWAY);
+    for _ in 0..6 {
+        for (canvas, revision) in &mut canvases {
+            let applied = user.batch(canvas, revision, json!(vec![create.clone(); NODES])).await.ok();
+            *revision = text(&applied, "/canvas/revision").to_owned();
+        }
+    }
+    for (canvas, revision) in &canvases {
+        user.get(&format!("/canvases/{canvas}/outline")).await.expect(200);
+        let trial = json!({"validateOnly": true, "baseRevision": revision, "operations": [{"type": "canvas.update", "title": "t"}]});
+        user.send(&format!("/canvases/{canvas}/operations"), &trial).await.expect(200);
+    }
+    let growth = stack.peak_resident(Part::GATEWAY) - resident;
+    assert!(growth <= 450 * MIB, "{} MiB more", growth / MIB);
 }

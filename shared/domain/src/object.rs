@@ -5,18 +5,53 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::OnceLock;
 
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::{Map, Value};
+
+/// The member that clients keep for themselves. It may be large, and its parsed form may take a hundred times its text.
+const UNREAD: &str = "custom";
 
 /// A JSON object, held as text, as a map, or as both.
 ///
 /// A request for one node reads, writes and serves the whole canvas, which may have ten thousand nodes. An object that
-/// is not looked into is neither parsed nor serialized again. [`Deref`] parses on first access; a change drops the
-/// text.
+/// is not looked into is neither parsed nor serialized again. A [look-up](Self::get) parses all but `custom`. [`Deref`]
+/// parses everything on first access; a change drops the text.
 #[derive(Clone, Default)]
 pub struct Object {
     /// Present as long as it equals the map. At least one of the two is present unless the object is empty.
     text: Option<Box<str>>,
     map: OnceLock<Map<String, Value>>,
+    /// The members of the text except `custom`.
+    known: OnceLock<Known>,
+}
+
+/// The members of an object except `custom`.
+#[derive(Clone, Default)]
+struct Known(Map<String, Value>);
+
+impl<'de> Deserialize<'de> for Known {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(Self::default())
+    }
+}
+
+impl<'de> Visitor<'de> for Known {
+    type Value = Self;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut members: A) -> Result<Self, A::Error> {
+        while let Some(key) = members.next_key::<String>()? {
+            if key == UNREAD {
+                members.next_value::<IgnoredAny>()?;
+            } else {
+                self.0.insert(key, members.next_value()?);
+            }
+        }
+        Ok(self)
+    }
 }
 
 impl Object {
@@ -27,17 +62,27 @@ impl Object {
     /// `json`, so the database has checked the rest.
     pub fn from_stored(text: String) -> Result<Self, String> {
         match text.starts_with('{') {
-            true => Ok(Self { text: Some(text.into_boxed_str()), map: OnceLock::new() }),
+            true => Ok(Self { text: Some(text.into_boxed_str()), ..Self::default() }),
             false => Err(text),
         }
     }
 
     /// The value of `key`. Does not parse when the text does not contain the key.
     pub fn get(&self, key: &str) -> Option<&Value> {
-        if self.map.get().is_none() && !self.mentions(key) {
+        let text = match (self.map.get(), &self.text) {
+            (None, Some(text)) if key != UNREAD => text,
+            (None, _) if !self.mentions(key) => return None,
+            _ => return self.map().get(key),
+        };
+        if !self.mentions(key) {
             return None;
         }
-        self.map().get(key)
+        self.known.get_or_init(|| parsed(text)).0.get(key)
+    }
+
+    /// Holds the object as text alone, which takes the least memory.
+    pub fn compact(&mut self) {
+        *self = Self { text: Some(self.text().into()), ..Self::default() };
     }
 
     /// Whether there is a value of `key`.
@@ -61,11 +106,12 @@ impl Object {
     }
 
     fn map(&self) -> &Map<String, Value> {
-        self.map.get_or_init(|| match &self.text {
-            Some(text) => serde_json::from_str(text).expect("the text of an object that this service has written"),
-            None => Map::new(),
-        })
+        self.map.get_or_init(|| self.text.as_deref().map(parsed).unwrap_or_default())
     }
+}
+
+fn parsed<'a, T: Deserialize<'a>>(text: &'a str) -> T {
+    serde_json::from_str(text).expect("the text of an object that this service has written")
 }
 
 impl Deref for Object {
@@ -78,14 +124,14 @@ impl Deref for Object {
 impl DerefMut for Object {
     fn deref_mut(&mut self) -> &mut Map<String, Value> {
         self.map();
-        self.text = None;
+        (self.text, self.known) = (None, OnceLock::new());
         self.map.get_mut().expect("made above")
     }
 }
 
 impl From<Map<String, Value>> for Object {
     fn from(map: Map<String, Value>) -> Self {
-        Self { text: None, map: OnceLock::from(map) }
+        Self { map: OnceLock::from(map), ..Self::default() }
     }
 }
 
@@ -154,6 +200,19 @@ mod tests {
             assert_eq!(object.get(absent), None, "{absent}");
         }
         assert!(object.contains_key("prompt"));
+    }
+
+    #[test]
+    fn a_look_up_parses_all_but_what_is_not_read() {
+        let mut object = stored(r#"{"custom":{"sectionId":0,"a":[{"":0}]},"sectionId":"s"}"#);
+        assert_eq!(object.get("sectionId"), Some(&json!("s")));
+        assert!(object.map.get().is_none() && !object.known.get().expect("is parsed").0.contains_key("custom"));
+        assert_eq!(object.get("custom").map(|custom| &custom["sectionId"]), Some(&json!(0)));
+        object.insert("sectionId".into(), json!("t"));
+        assert_eq!(object.get("sectionId"), Some(&json!("t")));
+        object.compact();
+        assert!(object.map.get().is_none() && object.known.get().is_none());
+        assert_eq!(object.text(), r#"{"custom":{"a":[{"":0}],"sectionId":0},"sectionId":"t"}"#);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What a tool says when it has no success: each row of the table in docs/reference/tools.md#errors.
 
+use e2e::api::text;
 use e2e::{Stack, suite};
 use serde_json::{Value, json};
 
@@ -21,6 +22,7 @@ suite! {
     failed_work_is_told_with_its_price,
     what_needs_a_person_needs_a_confirmation,
     a_broken_picture_is_refused,
+    an_answer_that_holds_too_much_is_refused,
 }
 
 suite! {
@@ -301,4 +303,18 @@ async fn a_broken_picture_is_refused(stack: &Stack) {
         let told = tools.call("asset_upload", json!({"data": data})).await.fails("input_validation_error");
         assert_eq!(told["error"]["fields"][0]["field"], "data");
     }
+}
+
+async fn an_answer_that_holds_too_much_is_refused(stack: &Stack) {
+    let user = stack.user().await;
+    let tools = tools_of(&user).await;
+    let canvas = user.make_canvas().await;
+    // Parsed, it takes a hundred times the memory of its text.
+    let large = json!({"a": vec![json!({"": 0}); 9000]});
+    let create = json!({"type": "node.create", "node": {"type": "text", "metadata": {"custom": large}}});
+    user.apply(text(&canvas, "/id"), json!(vec![create; 15])).await;
+    let read = json!({"canvas": canvas["handle"], "since": canvas["revision"]});
+    tools.call("canvas_read", read).await.fails("unprocessable_entity");
+    let read = tools.ok("canvas_read", json!({"canvas": canvas["handle"]})).await;
+    assert_ne!(read["revision"], canvas["revision"], "the outline holds no metadata of clients");
 }

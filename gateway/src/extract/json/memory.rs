@@ -1,12 +1,13 @@
 //! The memory that bodies take: an estimate before parsing, and budgets to wait for.
 //!
 //! **Guarantee.** In one process, bodies being received take at most 128 MiB, the values made of them at most 256 MiB, and the
-//! violations of rejected ones at most 64 MiB, whatever they contain. Messages to `/mcp` take at most 256 MiB. A body that alone would exceed the budget is rejected with 413
-//! before it is parsed.
+//! violations of rejected ones at most 64 MiB, whatever they contain. Messages to `/mcp` take at most 128 MiB, and what their tools
+//! read as much. A body that alone would exceed the budget is rejected with 413 before it is parsed.
 //!
 //! **Mechanism.** [`weigh`] computes what `serde_json` will allocate. Twice that amount is reserved, since a body is copied once
-//! more when it is brought to its canonical form, and it is held as long as the value lives. There are four budgets, so that a
-//! request that holds one of them never waits for requests that wait for the same one.
+//! more when it is brought to its canonical form, and it is held as long as the value lives. There are five budgets, so that a
+//! request that holds one of them does not wait for requests that wait for the same one. Only a tool that reads several answers
+//! does; it is refused after the usual time.
 //!
 //! **Reason.** A body of 16 MiB can become 1.6 GB.
 
@@ -27,7 +28,9 @@ static TEXTS: LazyLock<ByteBudget> = LazyLock::new(|| ByteBudget::new(8 * OPERAT
 /// Budget for parsed values.
 static VALUES: LazyLock<ByteBudget> = LazyLock::new(|| ByteBudget::new(256 * 1024 * 1024));
 /// Budget for messages, which are held while requests that they cause take of the others.
-static MESSAGES: LazyLock<ByteBudget> = LazyLock::new(|| ByteBudget::new(256 * 1024 * 1024));
+static MESSAGES: LazyLock<ByteBudget> = LazyLock::new(|| ByteBudget::new(128 * 1024 * 1024));
+/// Budget for the answers that tools read.
+static ANSWERS: LazyLock<ByteBudget> = LazyLock::new(|| ByteBudget::new(128 * 1024 * 1024));
 /// Budget for the violations of rejected bodies.
 static REFUSALS: LazyLock<ByteBudget> = LazyLock::new(|| ByteBudget::new(64 * 1024 * 1024));
 /// Copies of a body's content that exist at the same time, at most.
@@ -52,6 +55,11 @@ pub(super) async fn for_value(text: &[u8]) -> Result<MemoryPermit> {
 /// The same for a message.
 pub(super) async fn for_message(text: &[u8]) -> Result<MemoryPermit> {
     for_parsed(&MESSAGES, text).await
+}
+
+/// The same for an answer that a tool reads.
+pub async fn for_answer(text: &[u8]) -> Result<MemoryPermit> {
+    for_parsed(&ANSWERS, text).await
 }
 
 async fn for_parsed(budget: &ByteBudget, text: &[u8]) -> Result<MemoryPermit> {

@@ -27,6 +27,7 @@ use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 
 #[cfg(test)]
 pub use self::memory::REFUSAL_COPIES;
+pub use self::memory::for_answer;
 use super::draft::Known;
 use super::schema::{self, join, validator};
 use crate::problem::{Problem, Result};
@@ -159,7 +160,7 @@ pub fn declared_length(headers: &HeaderMap) -> Option<u64> {
     headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
-fn is_json(headers: &HeaderMap) -> bool {
+pub fn is_json(headers: &HeaderMap) -> bool {
     let mut types = headers.get_all(CONTENT_TYPE).iter();
     let (Some(only), None) = (types.next(), types.next()) else { return false };
     only.to_str()

@@ -14,7 +14,6 @@ use domain::graph::Node;
 use domain::id::{AccountUid, CanvasHandle, CanvasId, NodeId};
 use domain::limits::{ACTIVITY_MAX, CHANGES_KEPT};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use sqlx::PgConnection;
 use sqlx::types::Json;
 use sqlx::types::chrono::{DateTime, Utc};
@@ -326,9 +325,9 @@ async fn commit(conn: &mut PgConnection, canvas_key: i64, nodes: &[Node], change
     let row = sqlx::query_as!(
         CanvasRow,
         r#"WITH written AS (
-               UPDATE nodes SET server = n.server, asset_owner = n.asset_owner, asset_id = n.asset_id,
+               UPDATE nodes SET server = n.server::json, asset_owner = n.asset_owner, asset_id = n.asset_id,
                       active_job = n.active_job, width = n.width, height = n.height
-               FROM unnest((SELECT $13::text[]), (SELECT $14::json[]), (SELECT $15::text[]), (SELECT $16::text[]),
+               FROM unnest((SELECT $13::text[]), (SELECT $14::text[]), (SELECT $15::text[]), (SELECT $16::text[]),
                            (SELECT $17::uuid[]), (SELECT $18::float8[]), (SELECT $19::float8[]))
                     AS n (id, server, asset_owner, asset_id, active_job, width, height)
                WHERE nodes.canvas_key = (SELECT $1::bigint) AND nodes.id = ANY((SELECT $13::text[])::text[]) AND nodes.id = n.id
@@ -365,7 +364,7 @@ async fn commit(conn: &mut PgConnection, canvas_key: i64, nodes: &[Node], change
         change.activity.as_ref().map(NoteOfActivity::of).map(Json) as _,
         CHANGES_KEPT,
         &column(nodes, |node| node.id.to_string()),
-        &column(nodes, |node| Value::from(node.server.clone())),
+        &column(nodes, |node| node.server.text().into_owned()),
         &column(nodes, |node| node.asset.as_ref().map(|asset| asset.owner.to_string())) as &[Option<String>],
         &column(nodes, |node| node.asset.as_ref().map(|asset| asset.id.to_string())) as &[Option<String>],
         &column(nodes, |node| node.active_job) as &[Option<Uuid>],

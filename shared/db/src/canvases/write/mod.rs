@@ -6,7 +6,6 @@ use std::collections::HashMap;
 use domain::graph::{Connection, DeletedConnection, DeletedNode, Node};
 use domain::id::{ConnectionId, NodeId};
 use domain::limits::{CHANGES_KEPT, DELETED_BYTES_MAX};
-use serde_json::Value;
 use sqlx::PgConnection;
 use tracing::instrument;
 use uuid::Uuid;
@@ -180,9 +179,9 @@ async fn write_nodes(
                               asset_owner, asset_id, active_job)
            OVERRIDING SYSTEM VALUE
            SELECT $1, (SELECT sequence + 1 FROM canvases WHERE key = $1), coalesce(place, nextval('nodes_ordinal_seq')), id, type,
-                  title, x, y, width, height, agent_owned, metadata, server, asset_owner, asset_id, active_job
+                  title, x, y, width, height, agent_owned, metadata::json, server::json, asset_owner, asset_id, active_job
            FROM UNNEST($2::text[], $3::text[], $4::text[], $5::float8[], $6::float8[], $7::float8[], $8::float8[], $9::bool[],
-                       $10::json[], $11::json[], $12::text[], $13::text[], $14::uuid[], $15::int8[])
+                       $10::text[], $11::text[], $12::text[], $13::text[], $14::uuid[], $15::int8[])
                 AS n (id, type, title, x, y, width, height, agent_owned, metadata, server, asset_owner, asset_id, active_job, place)
            ON CONFLICT (canvas_key, id) DO UPDATE SET
                type = excluded.type, title = excluded.title, x = excluded.x, y = excluded.y, width = excluded.width,
@@ -197,8 +196,8 @@ async fn write_nodes(
         &column(nodes, |node| node.width),
         &column(nodes, |node| node.height),
         &column(nodes, |node| node.agent_owned),
-        &column(nodes, |node| Value::from(node.metadata.clone())),
-        &column(nodes, |node| Value::from(node.server.clone())),
+        &column(nodes, |node| node.metadata.text().into_owned()),
+        &column(nodes, |node| node.server.text().into_owned()),
         &column(nodes, |node| node.asset.as_ref().map(|asset| asset.owner.to_string())) as &[Option<String>],
         &column(nodes, |node| node.asset.as_ref().map(|asset| asset.id.to_string())) as &[Option<String>],
         &column(nodes, |node| node.active_job) as &[Option<Uuid>],

@@ -1,5 +1,6 @@
 use domain::canvas::Changes;
 use domain::graph::{NodeType, Position, Purpose};
+use serde_json::Value;
 use testkit::TestDatabase;
 
 use super::*;
@@ -166,8 +167,8 @@ async fn deletions_are_kept_up_to_64_mib_and_the_oldest_go_first() {
         write(&database, "r2", deletes).await;
         let counted = "SELECT deleted_bytes FROM canvases WHERE key = 1";
         let first: i64 = sqlx::query_scalar(counted).fetch_one(database.pool()).await.expect("reads");
-        // The connection with its ends, and the node with its title, metadata and member. sqlx begins JSON with a space.
-        assert_eq!(first, "kab".len() as i64 + r#"aa {"prompt":"p"} {"provenance":1}b"#.len() as i64);
+        // The connection with its ends, and the node with its title, metadata and member.
+        assert_eq!(first, "kab".len() as i64 + r#"aa{"prompt":"p"}{"provenance":1}b"#.len() as i64);
         // `b` has no member, and the last change deletes exactly that much less than the first.
         let last = first - 4;
         sqlx::query("UPDATE canvases SET deleted_bytes = $1 WHERE key = 1")
