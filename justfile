@@ -52,7 +52,7 @@ prepare-sql:
 
 # Update gateway/openapi.json after a change of a route or a type
 openapi:
-    UPDATE_OPENAPI=1 cargo test --locked -p canvas-gateway router
+    UPDATE_OPENAPI=1 cargo test --locked -p canvas-gateway the_committed
 
 # Build the console (gateway/console), which the gateway serves
 console *args:

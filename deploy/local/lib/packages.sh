@@ -6,11 +6,14 @@
 has_command() { command -v "$1" >/dev/null; }
 has_file() { [[ -e $1 ]]; }
 
-# Prints the missing packages, one per line.
+# missing_packages [tools|services]: prints the missing packages, one per line: those of the build, those of the services, or both.
 missing_packages() {
-    postgres_bin >/dev/null || echo postgresql
-    has_command redis-server && has_command redis-cli || echo redis-server
-    has_file /usr/lib/rabbitmq/bin/rabbitmq-server && has_command epmd || echo rabbitmq-server
+    if [[ ${1:-services} == services ]]; then
+        postgres_bin >/dev/null || echo postgresql
+        has_command redis-server && has_command redis-cli || echo redis-server
+        has_file /usr/lib/rabbitmq/bin/rabbitmq-server && has_command epmd || echo rabbitmq-server
+    fi
+    if [[ ${1:-tools} != tools ]]; then return; fi
     # The linker and C compiler for Rust. g++ depends on the headers of the C library; gcc alone does not.
     has_command cc && has_command c++ && has_file /usr/include/stdio.h || echo g++
     has_command make || echo make
@@ -52,10 +55,11 @@ allow_service_starts() {
     if grep -qsF "$POLICY_MARK" "$POLICY"; then as_root rm -f "$POLICY"; fi
 }
 
+# install_packages [tools|services]
 install_packages() {
-    local missing log=$LOCAL/log/packages.log
-    mapfile -t missing < <(missing_packages)
-    step "Debian packages" "$log" "fix apt (network, sources), or install by hand: apt-get install ${missing[*]}"
+    local missing log=$LOCAL/log/packages${1:+-$1}.log
+    mapfile -t missing < <(missing_packages "$@")
+    step "Debian packages${1:+: $1}" "$log" "fix apt (network, sources), or install by hand: apt-get install ${missing[*]}"
     if ((${#missing[@]} == 0)); then
         ok "nothing missing"
         return
