@@ -284,6 +284,18 @@ async fn bodies_are_judged(stack: &Stack) {
         user.send("/campaigns/start", &request).await.expect_error(400, "input_validation_error", &["plan.shots"]);
     }
     let run = start(&user, &canvas, 1).await;
+    // The first model of the account is then one of a vendor whose prompts are short.
+    stack.connect_to(&user.uid, "runway", "https://127.0.0.1:9", "key").await;
+    for (length, field) in [(1000, None), (1001, Some("plan.shots[0].prompt"))] {
+        let mut request = start_request(&user, &canvas, 1).await;
+        request["plan"]["shots"][0]["prompt"] = "p".repeat(length).into();
+        request["validateOnly"] = true.into();
+        let answer = user.send("/campaigns/start", &request).await;
+        match field {
+            None => drop(answer.expect(200)),
+            Some(field) => drop(answer.expect_error(422, "unprocessable_entity", &[field])),
+        }
+    }
     let path = format!("/campaigns/{}/review", text(&run, "/id"));
     for wrong in [json!({}), json!({"decisions": []}), json!({"decisions": [{"shotId": "a", "decision": "maybe"}]})] {
         user.send(&path, &wrong).await.expect(400);

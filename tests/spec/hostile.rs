@@ -492,6 +492,17 @@ async fn metadata_that_becomes_large_is_kept_as_text(stack: &Stack) {
         let trial = json!({"validateOnly": true, "baseRevision": revision, "operations": [{"type": "canvas.update", "title": "t"}]});
         user.send(&format!("/canvases/{canvas}/operations"), &trial).await.expect(200);
     }
+    // A trial of two hundred copies, and a move of all nodes.
+    let copy = json!({"type": "node.duplicate", "nodeId": "n", "position": {"x": 0, "y": 0}});
+    let named = json!({"type": "node.create", "clientId": "n", "node": create["node"]});
+    let copies: Vec<Value> = std::iter::once(named).chain(vec![copy; 199]).collect();
+    let (canvas, revision) = &canvases[0];
+    let trial = json!({"validateOnly": true, "baseRevision": revision, "operations": copies});
+    user.send(&format!("/canvases/{canvas}/operations"), &trial).await.expect(200);
+    let all = user.canvas(canvas).await;
+    let moves = all["nodes"].as_array().expect("nodes").iter();
+    let moves = moves.map(|node| json!({"type": "node.move", "nodeId": node["id"], "position": {"x": 9, "y": 9}}));
+    user.batch(canvas, revision, moves.collect()).await.expect(422);
     let growth = stack.peak_resident(Part::GATEWAY) - resident;
     assert!(growth <= 450 * MIB, "{} MiB more", growth / MIB);
 }

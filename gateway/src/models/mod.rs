@@ -19,6 +19,7 @@ use service::keys::DerivedKeys;
 use subtle::ConstantTimeEq;
 use uuid::Uuid;
 
+use self::fit::Asked;
 use crate::state::App;
 
 /// The violation of a malformed model name: a handle must match as a whole; any other text may be a provider's id.
@@ -138,11 +139,21 @@ impl app::Models for App {
         &self,
         conn: &mut db::PgConnection,
         account: &AccountUid,
-        capability: Capability,
+        prompts: &[String],
     ) -> app::Result<(ChosenModel, i32)> {
         let models = self.runnable(conn, account).await?;
+        let capability = Capability::ImageGenerate;
         let model = choose(&models, None, None, capability);
         let model = model.map_err(|violation| app::Error::Unprocessable(vec![violation]))?;
+        let unfit = prompts.iter().enumerate().flat_map(|(at, prompt)| {
+            let prompt_field = &format!("plan.shots[{at}].prompt");
+            let asked = Asked { capability, prompt, prompt_field, roles: &[], size: None, quality: None };
+            fit::violations(&model.entry, &asked)
+        });
+        let unfit: Vec<Violation> = unfit.collect();
+        if !unfit.is_empty() {
+            return Err(app::Error::Unprocessable(unfit));
+        }
         Ok((model.chosen(), model.estimated_seconds()))
     }
 

@@ -121,11 +121,13 @@ impl Gallery {
         for product in [&linked, &embedded] {
             let of_variants = product.variants.iter().flat_map(|variant| &variant.images);
             for image in product.images.iter().chain(of_variants) {
-                gallery.add(&[image], true);
+                let is_icon = gallery.is_icon([image], true);
+                gallery.add(&[image], !is_icon);
             }
         }
         for image in &markup.open_graph {
-            gallery.add(&[image], true);
+            let is_icon = gallery.is_icon([image], false);
+            gallery.add(&[image], !is_icon);
         }
         let has_gallery = markup.pictures.iter().any(|picture| picture.place == PageRegion::Gallery);
         for picture in &markup.pictures {
@@ -209,16 +211,18 @@ impl Gallery {
     }
 
     fn add_picture(&mut self, picture: &Picture, in_place: bool) {
-        let Some(base) = &self.base else { return };
-        let first = picture.files.iter().find_map(|file| Address::resolve(base, file));
-        let Some(first) = first else { return };
-        let is_icon = picture.is_tiny
-            || first.words().any(|word| {
-                // A picture in a gallery may show a logo, so the word is ignored there.
-                ICON_WORDS.contains(&&*word) && !(picture.place == PageRegion::Gallery && word.starts_with("logo"))
-            });
+        let is_icon = picture.is_tiny || self.is_icon(&picture.files, picture.place == PageRegion::Gallery);
         let files: Vec<&String> = picture.files.iter().collect();
         self.add(&files, in_place && !is_icon);
+    }
+
+    /// Whether the address of the first of these files says that it is an icon, a logo or a placeholder. A picture in a gallery may
+    /// show a logo, so the word is ignored there.
+    fn is_icon<'a>(&self, files: impl IntoIterator<Item = &'a String>, in_gallery: bool) -> bool {
+        let first = self.base.as_ref().and_then(|base| files.into_iter().find_map(|file| Address::resolve(base, file)));
+        first.is_some_and(|first| {
+            first.words().any(|word| ICON_WORDS.contains(&&*word) && !(in_gallery && word.starts_with("logo")))
+        })
     }
 
     /// Adds a picture by its files, the largest first. If one of the files is already known, the

@@ -102,6 +102,14 @@ fn what_a_page_proposes_to_show_of_itself_is_taken() {
 }
 
 #[test]
+fn a_logo_that_a_page_proposes_is_skipped() {
+    let page = "<meta property=og:image content=/logo.png><meta property=og:image content=/media/vase-1.jpg>";
+    let page = Gallery::read(page, &Url::parse(PAGE).expect("a URL"));
+    assert_eq!(chosen(&page, None), ["/media/vase-1.jpg"]);
+    assert_eq!(page.discovered(), 2);
+}
+
+#[test]
 fn the_largest_candidate_of_a_set_is_taken_relative_to_the_pages_base() {
     let page = page!("srcset");
     let at = |name: &str| format!("https://static.shop.example/{name}");

@@ -18,7 +18,6 @@ use domain::id::{AccountUid, CanvasHandle, JobId, NodeId};
 use domain::idempotency::{Fingerprint, StoredOutcome};
 use domain::job::{ChosenModel, ImageRequest, JobOperation, Request, StartQuote};
 use domain::limits::{CANVAS_BYTES_MAX, CANVAS_NODES_MAX, TITLE_MAX};
-use domain::model::Capability;
 use uuid::Uuid;
 
 use crate::command::{Base, CanvasWrite, Command, Key, KnownOutcome, LockedCanvas};
@@ -146,7 +145,7 @@ impl<M: Models> Start for StartCampaign<'_, M> {
         // It reads no node: its nodes are new, and the service chooses their places.
         let canvas = self.target().enter(conn, &Footprint::default()).await?;
         require_room(conn, self.settings, account, self.campaign.prompts.len()).await?;
-        let model = self.models.first(conn, account, Capability::ImageGenerate).await?;
+        let model = self.models.first(conn, account, &self.campaign.prompts).await?;
         let nodes = self.nodes(conn, &canvas.record).await?;
         let bytes_delta: i64 = nodes.iter().map(serialized_size).sum();
         if canvas.record.node_count as usize + nodes.len() > CANVAS_NODES_MAX

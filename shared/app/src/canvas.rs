@@ -234,11 +234,10 @@ pub struct CanvasEvent<'a> {
 pub async fn write(
     conn: &mut PgConnection,
     canvas: LockedCanvas,
-    mut graph: Graph,
+    graph: Graph,
     applied: Applied,
     event: CanvasEvent<'_>,
 ) -> Result<ChangedCanvas> {
-    graph.compact(&applied.changes.changed_node_ids);
     write_rows(conn, &canvas.record, &graph, &applied).await?;
     let CanvasEvent { kind, actor, summary } = event;
     let activity = NewActivity { kind, actor, summary, nodes: &applied.changes.changed_node_ids };

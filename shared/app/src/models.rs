@@ -4,7 +4,6 @@ use db::PgConnection;
 use domain::Violation;
 use domain::id::{AccountUid, NodeId};
 use domain::job::ChosenModel;
-use domain::model::Capability;
 use domain::recipe::run::{RunInput, Step};
 use domain::recipe::{NewOutput, Output};
 
@@ -13,12 +12,13 @@ use crate::recipe::Choice;
 
 /// Chooses models for commands. The rules are those of docs/reference/models.md#model-order.
 pub trait Models: Sync {
-    /// The account's first model with the capability, and the estimated duration of a job with it, in seconds.
+    /// The account's first model that makes pictures of prompts, and the estimated duration of a job with it, in seconds; 422 when it
+    /// does not take one of the prompts.
     fn first(
         &self,
         conn: &mut PgConnection,
         account: &AccountUid,
-        capability: Capability,
+        prompts: &[String],
     ) -> impl Future<Output = Result<(ChosenModel, i32)>> + Send;
 
     /// Violations of the models that outputs name.

@@ -180,17 +180,6 @@ impl Graph {
         self.bytes = later.bytes;
     }
 
-    /// Holds the metadata of these nodes as text alone. Parsed metadata may take a hundred times the memory of its text, and
-    /// a graph may be kept for long.
-    pub fn compact(&mut self, ids: &[NodeId]) {
-        for id in ids {
-            if let Some(node) = self.nodes.find(id).and_then(|slot| self.nodes.get_mut(slot)) {
-                node.metadata.compact();
-                node.server.compact();
-            }
-        }
-    }
-
     /// Nodes and connections, each in order of creation, without copying them.
     pub fn into_parts(self) -> (Vec<Node>, Vec<Connection>) {
         (self.nodes.into_items(), self.connections.into_items())

@@ -20,8 +20,13 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    /// Sets or removes the node in a slot of the graph.
-    pub(crate) fn set_node(&mut self, graph: &mut Graph, slot: usize, node: Option<Node>) {
+    /// Sets or removes the node in a slot of the graph. The graph holds metadata as text: a batch may touch any number of nodes, and
+    /// parsed metadata may take a hundred times the memory.
+    pub(crate) fn set_node(&mut self, graph: &mut Graph, slot: usize, mut node: Option<Node>) {
+        if let Some(node) = &mut node {
+            node.metadata.compact();
+            node.server.compact();
+        }
         let old = graph.set_node(slot, node);
         self.nodes.note(slot, old);
     }

@@ -86,7 +86,8 @@ impl Serialize for ServedMetadata<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let node = self.0;
         let mut map = serializer.serialize_map(None)?;
-        for (key, value) in node.metadata.iter().filter(|(key, _)| !node.server.contains_key(key)) {
+        // The members of a node that stays in the graph are not kept.
+        for (key, value) in node.metadata.members().iter().filter(|(key, _)| !node.server.contains_key(key)) {
             map.serialize_entry(key, value)?;
         }
         for (key, value) in node.server.iter() {

@@ -82,11 +82,6 @@ impl<T: Keyed> Slots<T> {
         self.slots.get(slot)?.as_ref()
     }
 
-    /// Like [`get`](Self::get), to change the item in what does not identify it.
-    pub(crate) fn get_mut(&mut self, slot: usize) -> Option<&mut T> {
-        self.slots.get_mut(slot)?.as_mut()
-    }
-
     /// Replaces the item in a slot up to [`Slots::end`], or removes it, and returns the previous one.
     pub(crate) fn set(&mut self, slot: usize, item: Option<T>) -> Option<T> {
         if slot == self.slots.len() {

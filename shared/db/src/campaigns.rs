@@ -6,7 +6,7 @@
 use chrono::{DateTime, Utc};
 use domain::campaign::{Campaign, CampaignStatus, Shot, ShotDecision};
 use domain::id::{AccountUid, AssetHandle, AssetId, CanvasHandle, CanvasId, JobId, NodeId};
-use domain::job::{JobOutcome, JobStatus};
+use domain::job::JobStatus;
 use sqlx::PgConnection;
 use sqlx::types::Json;
 use tracing::instrument;
@@ -32,7 +32,7 @@ struct CampaignRow {
     node_id: String,
     decision: Option<String>,
     status: Option<String>,
-    outcome: Option<Json<JobOutcome>>,
+    made: Option<Json<AssetHandle>>,
     last_status: Option<String>,
     asset_owner: Option<String>,
     asset_id: Option<String>,
@@ -45,13 +45,12 @@ impl CampaignRow {
         // Record and node were both deleted, so there is no picture to show, whatever the status was.
         let status: JobStatus = of_job.or(last).unwrap_or(JobStatus::Canceled);
         let status = CampaignStatus::of_job(status);
-        let of_outcome = self.outcome.as_ref().and_then(|outcome| outcome.0.images.first());
         let shown = self
             .asset_owner
             .clone()
             .zip(self.asset_id.clone())
             .map(|(owner, id)| AssetHandle { owner: AccountUid::from_stored(owner), id: AssetId::from_stored(id) });
-        let asset = of_outcome.map(|image| image.asset.clone()).or(shown.filter(|_| of_job.is_none()));
+        let asset = self.made.as_ref().map(|made| made.0.clone()).or(shown.filter(|_| of_job.is_none()));
         Ok(Shot {
             id: self.shot_id.clone(),
             prompt: self.prompt.clone(),
@@ -75,7 +74,7 @@ async fn select(
         CampaignRow,
         r#"SELECT c.id, v.owner_uid, v.id AS canvas_id, c.title, c.brief, c.created_at,
                   greatest(c.updated_at, j.updated_at) AS "updated_at!", s.id AS shot_id, s.prompt, s.job_id, s.node_id,
-                  s.decision, j.status AS "status?", j.outcome AS "outcome?: Json<JobOutcome>",
+                  s.decision, j.status AS "status?", j.outcome #> '{images,0,asset}' AS "made?: Json<AssetHandle>",
                   n.server -> 'job' ->> 'status' AS last_status, n.asset_owner AS "asset_owner?",
                   n.asset_id AS "asset_id?"
            FROM (SELECT * FROM campaigns

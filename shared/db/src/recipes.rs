@@ -142,7 +142,8 @@ pub async fn find(
 }
 
 /// Lists at most `limit` Recipes that `caller` may see, last changed first: those of the catalog, their own, or both. With
-/// `words`, those that contain every word somewhere in name, texts, tags, category or outputs, ignoring case.
+/// `words`, those that contain every word somewhere in name, texts, tags, category or outputs, ignoring case. Prompts and the texts of
+/// defaults are left empty: they may take megabytes, and a list does not show them.
 #[instrument(skip_all, name = "db.recipe.list")]
 pub async fn list(
     conn: &mut PgConnection,
@@ -154,7 +155,18 @@ pub async fn list(
 ) -> Result<Vec<RecipeRecord>> {
     let rows = sqlx::query_as!(
         RecipeRow,
-        r#"SELECT r.id, r.owner_uid, v.version, v.definition AS "definition: _", r.updated_at
+        r#"SELECT r.id, r.owner_uid, v.version, r.updated_at,
+                  v.definition || jsonb_build_object(
+                      'inputs', (
+                          SELECT jsonb_agg(CASE WHEN port #> '{default,text}' IS NULL THEN port
+                                                ELSE jsonb_set(port, '{default,text}', '""') END ORDER BY n)
+                          FROM jsonb_array_elements(v.definition -> 'inputs') WITH ORDINALITY AS ports (port, n)
+                      ),
+                      'outputs', (
+                          SELECT jsonb_agg(jsonb_set(port, '{prompt}', '""') ORDER BY n)
+                          FROM jsonb_array_elements(v.definition -> 'outputs') WITH ORDINALITY AS ports (port, n)
+                      )
+                  ) AS "definition!: _"
            FROM recipes r JOIN recipe_versions v ON v.recipe_id = r.id AND v.version = r.version
            WHERE ((r.owner_uid IS NULL AND $2) OR (r.owner_uid = $1 AND $3))
              AND NOT EXISTS (SELECT FROM unnest($4::text[]) AS word WHERE strpos(r.search, word) = 0)
@@ -315,6 +327,10 @@ mod tests {
             let listed = list(&mut conn, &uid("me"), None, &words, None, 10).await.expect("lists");
             assert_eq!(listed.len(), found, "{words:?}");
         }
+        let listed = list(&mut conn, &uid("me"), None, &[], None, 1).await.expect("lists").remove(0);
+        assert_eq!((listed.definition.name.as_str(), listed.definition.outputs[0].prompt.as_str()), ("Gamma", ""));
+        let found = find(&mut conn, &uid("me"), &listed.id, None).await.expect("reads").expect("is there");
+        assert_eq!(found.definition.outputs[0].prompt, "{{a}}", "a list alone leaves it out");
         let (mut after, mut met) = (None, Vec::new());
         while let Some(next) = list(&mut conn, &uid("me"), None, &[], after.as_ref(), 1).await.expect("lists").pop() {
             after = Some(After { updated_at: next.updated_at, handle: next.id.handle() });

@@ -26,6 +26,9 @@ pub const GAP_MAX: f64 = 1000.0;
 pub const ARRANGED_MAX: usize = 200;
 /// Most nodes that the layout operations of a batch move: as many as a canvas holds.
 pub const BATCH_MOVES_MAX: usize = CANVAS_NODES_MAX;
+/// Maximum number of members that the Sections that a batch deletes and restores have together, each time counted: enough to delete
+/// the largest Section and to restore it.
+pub const BATCH_REGROUPED_MAX: usize = 2 * CANVAS_NODES_MAX;
 /// Client-written metadata of one node, in bytes of JSON.
 pub const METADATA_BYTES_MAX: usize = 64 * 1024;
 /// Nodes of a canvas.

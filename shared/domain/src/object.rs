@@ -80,9 +80,20 @@ impl Object {
         self.known.get_or_init(|| parsed(text)).0.get(key)
     }
 
-    /// Holds the object as text alone, which takes the least memory.
+    /// Holds the object as text, without a map, which may take a hundred times the memory.
     pub fn compact(&mut self) {
-        *self = Self { text: Some(self.text().into()), ..Self::default() };
+        if self.text.is_none() {
+            self.text = Some(self.text().into());
+        }
+        self.map = OnceLock::new();
+    }
+
+    /// Its members, which are not kept if it is held as text alone.
+    pub fn members(&self) -> Cow<'_, Map<String, Value>> {
+        match (self.map.get(), &self.text) {
+            (None, Some(text)) => Cow::Owned(parsed(text)),
+            _ => Cow::Borrowed(self.map()),
+        }
     }
 
     /// Whether there is a value of `key`.
@@ -164,7 +175,8 @@ impl From<Object> for Value {
 
 impl PartialEq for Object {
     fn eq(&self, other: &Self) -> bool {
-        self.map() == other.map()
+        matches!((&self.text, &other.text), (Some(one), Some(other)) if one == other)
+            || self.members() == other.members()
     }
 }
 
@@ -212,6 +224,8 @@ mod tests {
         assert_eq!(object.get("sectionId"), Some(&json!("t")));
         object.compact();
         assert!(object.map.get().is_none() && object.known.get().is_none());
+        assert!(object.members().contains_key("custom") && object != stored("{}"));
+        assert!(object.map.get().is_none(), "what is measured or compared is not kept");
         assert_eq!(object.text(), r#"{"custom":{"a":[{"":0}],"sectionId":0},"sectionId":"t"}"#);
     }
 

@@ -186,8 +186,18 @@ pub(super) async fn sources_that_do_not_fit_are_422(stack: &Stack) {
     let made =
         json!([{"type": "node.create", "clientId": "t", "node": {"type": "text", "metadata": {"content": "t"}}}]);
     let written = text(&user.apply(id, made).await, "/resolvedIds/t").to_owned();
+    // The port of a text that may be a picture, and is one.
+    let picture = text(&user.upload("image/png", pictures::png(8, 8)).await, "/handle").to_owned();
+    let made = json!([{"type": "node.create", "clientId": "p", "node": {"type": "image", "asset": picture}}]);
+    let shown = text(&user.apply(id, made).await, "/resolvedIds/p").to_owned();
+    let look =
+        with(input("look", "text"), json!({"sourceNodeId": shown, "useAsDefault": true, "writtenReference": true}));
+    let body = with(workflow(), json!({"inputs": [look], "outputs": [output("o", "text", &["look"])]}));
+    let made = make_workflow(&user, id, &body).await.expect(201).json();
+    let filled = text(&made, "/workflow/inputs/0/portNodeId").to_owned();
     let now = user.canvas(id).await;
     for (input, field) in [
+        (with(input("a", "text"), json!({"sourceNodeId": filled})), "sourceNodeId"),
         (with(input("a", "image"), json!({"sourceNodeId": "absent"})), "sourceNodeId"),
         (with(input("a", "image"), json!({"sourceNodeId": written})), "sourceNodeId"),
         (with(input("a", "text"), json!({"sourceNodeId": empty})), "sourceNodeId"),

@@ -11,7 +11,7 @@ use domain::idempotency::StoredOutcome;
 use domain::recipe::RecipeRecord;
 
 use super::RequestedRecipe;
-use super::ports::readable;
+use super::ports::{hold, readable};
 use crate::canvas::{self, CanvasEvent, ChangedCanvas, addition_refused};
 use crate::command::{CanvasWrite, Command, Key};
 use crate::{Error, Result};
@@ -65,6 +65,7 @@ impl Command for ForkRecipe<'_> {
             return Err(Error::Unprocessable(refused));
         }
         let fillings = defaults(conn, account, &recipe).await?;
+        hold(conn, &fillings).await?;
         let definition = &recipe.definition;
         let instance = Instance {
             recipe: &recipe.id,

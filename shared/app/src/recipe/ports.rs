@@ -1,13 +1,13 @@
 //! The ports of a run, on an existing instance or on a new one, and the value of each input
 //! (docs/reference/recipes.md#input-resolution).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use ::canvas::instance::{Filling, Ids};
 use ::canvas::{Footprint, Graph};
 use domain::Violation;
 use domain::graph::{Node, NodeType};
-use domain::id::{AccountUid, NodeId, RecipeId};
+use domain::id::{AccountUid, AssetHandle, NodeId, RecipeId};
 use domain::recipe::run::RunInput;
 use domain::recipe::template::Template;
 use domain::recipe::{Definition, Input, Output, PortValue, Version, matching};
@@ -202,6 +202,19 @@ pub(super) async fn resolve(
         });
     }
     Ok((inputs, fillings))
+}
+
+/// Keeps the pictures of new ports from being deleted until the transaction ends; 422 when one was deleted since it was looked up.
+pub(super) async fn hold(conn: &mut db::PgConnection, fillings: &[Filling]) -> Result<()> {
+    let picture = |filling: &Filling| match &filling.held {
+        Some(PortValue::Asset(asset)) => Some(asset.clone()),
+        _ => None,
+    };
+    let assets: HashSet<AssetHandle> = fillings.iter().filter_map(picture).collect();
+    if assets.is_empty() || db::assets::hold(conn, assets.iter()).await? == assets.len() as u64 {
+        return Ok(());
+    }
+    Err(Error::unprocessable("inputs", "a picture that a port would show was deleted in the meantime"))
 }
 
 /// A port with this value, or an empty one if the value is a picture that the account cannot read: one that was saved earlier or

@@ -28,7 +28,7 @@ use domain::recipe::run::{Plan, RunId, RunRecord};
 use domain::webhook::WebhookInput;
 
 use super::RequestedRecipe;
-use super::ports::{Ports, footprint_of_instance, resolve};
+use super::ports::{Ports, footprint_of_instance, hold, resolve};
 use super::sources::Given;
 use crate::canvas::addition_refused;
 use crate::command::{Base, CanvasWrite, Command, Key, KnownOutcome, LockedCanvas};
@@ -245,6 +245,10 @@ impl<M: Models> StartRun<'_, M> {
         refused.extend(self.run.location.violations(&graph));
         if !refused.is_empty() {
             return Err(Error::Unprocessable(refused));
+        }
+        // A dry run reads a snapshot, which locks nothing.
+        if is_new && !self.run.terms.is_dry_run() {
+            hold(conn, &fillings).await?;
         }
         let outputs = ports.outputs(&graph, definition, is_new)?;
         let (nodes, choice) = (&ports.ids.outputs, &self.run.choice);

@@ -17,7 +17,7 @@ use domain::recipe::{Input as Port, Output as Step};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::ports::size_of;
+use super::ports::{hold, size_of};
 use super::sources::{Given, held, may_feed};
 use crate::canvas::{self, CanvasEvent, ChangedCanvas, addition_refused};
 use crate::command::{CanvasWrite, Command, Key, Locks};
@@ -65,6 +65,7 @@ impl<M: Models> Command for CreateWorkflow<'_, M> {
         if !violations.is_empty() {
             return Err(Error::Unprocessable(violations));
         }
+        hold(conn, &fillings).await?;
         let (id, ids) = (RecipeId::generate(), Ids::generate(self.workflow.inputs.len(), self.workflow.outputs.len()));
         let definition = self.definition(&ids, &fillings);
         let instance = Instance {
@@ -129,7 +130,9 @@ impl<M> CreateWorkflow<'_, M> {
                     Some(node) => filling = Filling { held: held(node), source: Some(id), size: None },
                 }
             }
-            if let Some(value) = input.value.as_deref().filter(|value| !value.is_empty()) {
+            let value = input.value.as_deref().filter(|value| !value.is_empty());
+            let has_value = value.is_some();
+            if let Some(value) = value {
                 let given = match input.kind {
                     InputKind::Image => Given::parse(value, &self.caller.account),
                     InputKind::Text | InputKind::Sticky => Given::Text(value.to_owned()),
@@ -142,7 +145,8 @@ impl<M> CreateWorkflow<'_, M> {
             let port = Port::of(input.clone(), String::new(), None);
             match &filling.held {
                 Some(held) if port.accepts(held).is_err() => {
-                    note("value", port.accepts(held).err().unwrap_or_default())
+                    let field = if has_value { "value" } else { "sourceNodeId" };
+                    note(field, port.accepts(held).err().unwrap_or_default());
                 }
                 None if input.use_as_default && filling.source.is_some() => {
                     note("sourceNodeId", "holds nothing yet that could be saved as the default");

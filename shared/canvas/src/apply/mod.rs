@@ -84,8 +84,12 @@ struct Run<'a> {
     /// Deleted nodes as they were restored, by id.
     restored: HashMap<String, Node>,
     resolved_ids: BTreeMap<String, String>,
+    /// Members that a restored Section got back, with the Section.
+    returned: HashMap<NodeId, NodeId>,
     /// Nodes that layout operations have moved so far, each as often as it was.
     moves: usize,
+    /// Members that deleted Sections have lost and restored ones got back so far.
+    regrouped: usize,
     invalid: Vec<Violation>,
     unprocessable: Vec<Violation>,
 }
@@ -101,8 +105,10 @@ impl<'a> Run<'a> {
             deleted_nodes: HashMap::new(),
             deleted_connections: HashMap::new(),
             restored: HashMap::new(),
+            returned: HashMap::new(),
             resolved_ids: BTreeMap::new(),
             moves: 0,
+            regrouped: 0,
             invalid: Vec::new(),
             unprocessable: Vec::new(),
         }

@@ -2,7 +2,7 @@
 
 use domain::graph::{Node, NodeType, Position};
 use domain::id::NodeId;
-use domain::limits::NODE_SIDE_MAX;
+use domain::limits::{BATCH_REGROUPED_MAX, NODE_SIDE_MAX};
 use domain::object::Object;
 
 use super::{Made, OperationResult, Run, Skipped};
@@ -196,6 +196,7 @@ impl Run<'_> {
         }
         let id = node.id.clone();
         let members = self.graph.members_at(&id);
+        self.count_regrouped(members.len())?;
         for connection in self.graph.links_at(slot) {
             self.remove_connection(connection);
         }
@@ -207,6 +208,18 @@ impl Run<'_> {
             self.journal.set_node(self.graph, member, Some(freed));
         }
         Ok(())
+    }
+
+    /// Counts members that a deleted Section loses or a restored one gets back.
+    pub(super) fn count_regrouped(&mut self, count: usize) -> OperationResult {
+        self.regrouped += count;
+        match self.regrouped > BATCH_REGROUPED_MAX {
+            true => Err(self.unprocessable(
+                "nodeId",
+                format!("the Sections that a batch deletes and restores have at most {BATCH_REGROUPED_MAX} members"),
+            )),
+            false => Ok(()),
+        }
     }
 
     /// The Section that metadata joins, if any.

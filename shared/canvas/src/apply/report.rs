@@ -89,7 +89,7 @@ impl Applied {
         }
     }
 
-    fn note_nodes(&mut self, graph: &Graph, journal: &Journal, restored: &HashMap<String, Node>) {
+    fn note_nodes(&mut self, graph: &Graph, journal: &Journal, (restored, returned): (&Restored, &Returned)) {
         let mut deleted_sections = HashSet::new();
         for change in journal.nodes.item_changes(&graph.nodes) {
             self.note_sections(&change);
@@ -100,12 +100,12 @@ impl Applied {
                     self.changes.changed_node_ids.push(node.id.clone());
                     let before = restored.get(node.id.as_str());
                     self.restored_nodes.extend(before.map(|before| before.id.clone()));
-                    self.touched.note(before, node, restored);
+                    self.touched.note(before, node, (restored, returned));
                 }
                 ItemChange::Changed { before, after } => {
                     self.bytes_delta += serialized_size(after) - serialized_size(before);
                     self.changes.changed_node_ids.push(after.id.clone());
-                    self.touched.note(Some(before), after, restored);
+                    self.touched.note(Some(before), after, (restored, returned));
                 }
                 ItemChange::Deleted(node) => {
                     self.nodes_delta -= 1;
@@ -170,16 +170,21 @@ impl Applied {
     }
 }
 
+/// Deleted nodes as they were restored, by id.
+type Restored = HashMap<String, Node>;
+/// Members that a restored Section got back, with the Section.
+type Returned = HashMap<NodeId, NodeId>;
+
 impl Touched {
     /// Notes how a node differs from its state before the batch, or from the state in which it was restored.
-    fn note(&mut self, before: Option<&Node>, after: &Node, restored: &HashMap<String, Node>) {
+    fn note(&mut self, before: Option<&Node>, after: &Node, (restored, returned): (&Restored, &Returned)) {
         let frame = |node: &Node| (node.position, node.width, node.height);
         if before.map(frame) != Some(frame(after)) {
             self.placed.insert(after.id.clone());
         }
         let section = after.section_id();
-        let returned = section.is_some_and(|section| restored.contains_key(section));
-        if before.and_then(Node::section_id) != section && !returned {
+        let is_back = section.is_some() && returned.get(&after.id).map(NodeId::as_str) == section;
+        if before.and_then(Node::section_id) != section && !is_back {
             self.rehomed.insert(after.id.clone());
         }
         if after.is_section() && restored.get(after.id.as_str()).map(frame) != Some(frame(after)) {
@@ -195,7 +200,7 @@ impl Run<'_> {
             let mut applied = Applied { resolved_ids: self.resolved_ids, ..Applied::default() };
             applied.title =
                 self.journal.title().filter(|before| *before != self.graph.title).map(|_| self.graph.title.clone());
-            applied.note_nodes(self.graph, &self.journal, &self.restored);
+            applied.note_nodes(self.graph, &self.journal, (&self.restored, &self.returned));
             applied.note_connections(self.graph, &self.journal);
             applied.regrouped.sort_unstable();
             applied.regrouped.dedup();

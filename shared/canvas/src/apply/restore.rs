@@ -27,6 +27,7 @@ impl Run<'_> {
             node.metadata.remove("sectionId");
         }
         let id = node.id.clone();
+        self.count_regrouped(members.len())?;
         self.restored.insert(id.to_string(), node.clone());
         self.journal.set_node(self.graph, slot, Some(node));
         for member in members {
@@ -72,6 +73,7 @@ impl Run<'_> {
         node.metadata.insert("sectionId".to_owned(), section.as_str().into());
         if fits(&node.metadata) {
             self.journal.set_node(self.graph, slot, Some(node));
+            self.returned.insert(member.clone(), section.clone());
         }
     }
 

@@ -117,8 +117,10 @@ impl<'a> Walk<'a> {
                 }
             }
             Step::MoveNode { node, position, with_members } => {
-                // Members stay where they are when their Section does.
-                if *with_members && self.stored_node(&node.id).is_none_or(|node| node.position != *position) {
+                // Members stay where they are when their Section does, which an earlier operation may have moved.
+                let is_named = self.footprint.nodes.contains(&node.id);
+                let stays = |node: &Node| node.position == *position;
+                if *with_members && (is_named || !self.stored_node(&node.id).is_some_and(stays)) {
                     self.group(node);
                 } else {
                     let node = self.node(node);

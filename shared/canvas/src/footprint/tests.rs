@@ -82,6 +82,13 @@ fn operations_on_nodes_touch_what_they_name_and_the_section_of_what_they_place()
             vec!["a", "s"],
         ),
         (one(json!({"type": "node.move", "nodeId": "s", "position": at, "withMembers": true})), vec!["s"]),
+        (
+            json!([
+                {"type": "node.move", "nodeId": "s", "position": {"x": 9, "y": 0}},
+                {"type": "node.move", "nodeId": "s", "position": at, "withMembers": true},
+            ]),
+            vec!["a", "s"],
+        ),
         (one(json!({"type": "layout.arrange", "nodeIds": ["a", "b"], "layout": "row"})), vec!["a", "b", "s"]),
         (
             one(json!({"type": "layout.arrange", "nodeIds": ["b", "s"], "layout": "row", "near": "i"})),

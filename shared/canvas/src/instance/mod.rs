@@ -113,7 +113,7 @@ fn spot(
 ) -> Result<Position, Refused> {
     let hint = location.hint(graph).filter(|_| *location != Location::default());
     let Some(hint) = hint else { return Ok(free_area(graph.nodes().map(Frame::of), width, height)) };
-    let spot = graph.spot((width, height), hint);
+    let spot = graph.spot_of((width, height), (width, height), hint);
     let section = location.section.as_ref().and_then(|section| graph.node(section));
     if let Some(section) = section {
         let frame = spot.section.unwrap_or(Frame::of(section));

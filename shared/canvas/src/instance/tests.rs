@@ -193,6 +193,25 @@ fn an_instance_that_is_wanted_at_the_edge_stands_within_it() {
 }
 
 #[test]
+fn an_instance_near_a_node_or_in_a_section_at_the_edge_stands_within_the_canvas() {
+    for (x, y) in [(COORDINATE_MAX - 1000.0, 0.0), (0.0, COORDINATE_MAX - 100.0), (COORDINATE_MAX, COORDINATE_MAX)] {
+        let near = Location { near: Some(id("a")), section: None };
+        let graph = graph(vec![at(image("a"), x, y)], vec![]);
+        let (Made { graph, ids, .. }, outcome) = tried(graph, &chain(), vec![Filling::default(); 2], None, &near);
+        outcome.expect("is placed");
+        for id in ids.inputs.iter().chain(&ids.outputs).chain([&ids.instance]) {
+            let Position { x, y } = graph.node(id).expect("is there").position;
+            assert!(x <= COORDINATE_MAX && y <= COORDINATE_MAX, "{x}, {y}");
+        }
+    }
+    let inside = Location { near: None, section: Some(id("s")) };
+    let wide = Node { width: 5000.0, height: 5000.0, ..at(section("s"), COORDINATE_MAX - 1000.0, 0.0) };
+    let (_, outcome) = tried(graph(vec![wide], vec![]), &chain(), vec![Filling::default(); 2], None, &inside);
+    let Err(Refused::Unprocessable(violations)) = outcome else { panic!("it has no room within the canvas") };
+    assert_eq!(violations[0].field, "sectionId");
+}
+
+#[test]
 fn what_is_placed_gives_no_findings() {
     let Made { mut graph, applied, .. } = placed(board(), &chain(), vec![Filling::default(); 2], None);
     assert!(!is_blocked(&mut graph, &applied.touched));

@@ -12,7 +12,7 @@ use domain::graph::Position;
 use domain::id::NodeId;
 use domain::limits::{COORDINATE_MAX, NODE_SIDE_MAX};
 
-use super::{Frame, GAP, Index, free_spot};
+use super::{Frame, GAP, Index, free_area, free_spot};
 use crate::geometry::head;
 use crate::graph::Graph;
 
@@ -61,13 +61,19 @@ impl Graph {
     /// - next to `near`: right, below, left or above, or the nearest place further away;
     /// - otherwise, and if there is no such place, to the right of the content.
     pub fn spot(&mut self, size: (f64, f64), hint: Hint) -> Spot {
+        self.spot_of(size, (0.0, 0.0), hint)
+    }
+
+    /// [`spot`](Self::spot) for several nodes within an area of this size, the last of which has its top left corner up to `reach`
+    /// from that of the area: every one of them lies within the bounds of the canvas.
+    pub(crate) fn spot_of(&mut self, size: (f64, f64), reach: (f64, f64), hint: Hint) -> Spot {
         let node = |graph: &Self, slot: Option<usize>| {
             slot.and_then(|slot| graph.nodes.get(slot)).map(|node| (Frame::of(node), head(node)))
         };
         let near = node(self, hint.near).map(|(frame, _)| frame);
         let section = node(self, hint.section);
         let (nothing, itself) = (HashSet::new(), hint.section.into_iter().collect());
-        let anywhere = Search { index: self.index(), size, reach: (0.0, 0.0), within: None, ignored: &nothing };
+        let anywhere = Search { index: self.index(), size, reach, within: None, ignored: &nothing };
         let nearest = |search: &Search<'_>, near: Option<Frame>| match hint.at {
             Some(at) => search.nearest_to(at),
             None => search.near(near?),
@@ -81,7 +87,12 @@ impl Graph {
                 found.or_else(|| inside.grown(section, head)).or_else(|| anywhere.near(section).map(Spot::at))
             }
         };
-        found.unwrap_or_else(|| Spot::at(self.right_of_content(size)))
+        found.unwrap_or_else(|| {
+            Spot::at(match reach {
+                (0.0, 0.0) => self.right_of_content(size),
+                _ => free_area(self.nodes().map(Frame::of), size.0, size.1),
+            })
+        })
     }
 
     /// The places of the nodes.

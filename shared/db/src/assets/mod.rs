@@ -292,20 +292,19 @@ pub async fn placeable(
     Ok(placeable.collect())
 }
 
-/// Keeps these assets from being deleted until the transaction ends, so that a node can be made to show them.
+/// Keeps these assets from being deleted until the transaction ends, so that a node can be made to show them. Returns how many there
+/// are.
 #[tracing::instrument(skip_all, name = "db.asset.hold")]
-pub async fn hold(conn: &mut PgConnection, handles: impl Iterator<Item = &AssetHandle>) -> Result<()> {
+pub async fn hold(conn: &mut PgConnection, handles: impl Iterator<Item = &AssetHandle>) -> Result<u64> {
     let (owners, ids): (Vec<String>, Vec<String>) =
         handles.map(|handle| (handle.owner.to_string(), handle.id.to_string())).unzip();
-    sqlx::query!(
+    let held = sqlx::query!(
         "SELECT FROM assets WHERE (owner_uid, id) IN (SELECT * FROM UNNEST($1::text[], $2::text[]))
          ORDER BY owner_uid, id FOR KEY SHARE",
         &owners,
         &ids,
-    )
-    .execute(conn)
-    .await?;
-    Ok(())
+    );
+    Ok(held.execute(conn).await?.rows_affected())
 }
 
 /// The asset that a node shows.

@@ -8,6 +8,7 @@ use domain::Timestamp;
 use domain::canvas::{Activity, Changes, ConcurrentChanges};
 use domain::id::{ConnectionId, NodeId};
 use domain::limits::ACTIVITY_MAX;
+use futures_util::TryStreamExt;
 use sqlx::PgConnection;
 use sqlx::types::Json;
 use tracing::instrument;
@@ -37,17 +38,17 @@ pub async fn changes_since(conn: &mut PgConnection, canvas_key: i64, since: &str
     .fetch_optional(&mut *conn)
     .await?;
     let Some(sequence) = known else { return Ok(None) };
-    let rows = sqlx::query!(
+    // The ids of all rows together may be a thousand times those of the canvas, so the rows are not collected.
+    let mut rows = sqlx::query!(
         r#"SELECT revision, at, changed_nodes, deleted_nodes, made_nodes, changed_connections, deleted_connections,
                   made_connections, activity AS "activity: Json<NoteOfActivity>"
            FROM canvas_changes WHERE canvas_key = $1 AND sequence > $2 ORDER BY sequence"#,
         canvas_key,
         sequence
     )
-    .fetch_all(conn)
-    .await?;
+    .fetch(conn);
     let (mut nodes, mut connections, mut activity) = (NetChanges::default(), NetChanges::default(), Vec::new());
-    for row in rows {
+    while let Some(row) = rows.try_next().await? {
         nodes.note(row.changed_nodes, row.made_nodes, row.deleted_nodes);
         connections.note(row.changed_connections, row.made_connections, row.deleted_connections);
         let (at, revision) = (Timestamp::from(row.at), row.revision);

@@ -119,7 +119,11 @@ async fn image(
         Ok(file) => file,
         Err(error) => return Ok(download_failed(request, error)),
     };
-    match picture::read(worker, file.bytes).await? {
+    // The decoding may have to wait for memory and a thread.
+    let Ok(read) = timeout_at(deadline, picture::read(worker, file.bytes)).await else {
+        return Ok(failed(request, FailureKind::Timeout, "took too long"));
+    };
+    match read? {
         Ok(picture) => Ok(match bring(worker, file.url, picture, lease).await? {
             Some(brought) => Gathered::Pictures(vec![brought], None),
             None => Gathered::Stale,

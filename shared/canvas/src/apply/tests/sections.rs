@@ -1,5 +1,7 @@
 //! Sections and their members.
 
+use domain::limits::CANVAS_NODES_MAX;
+
 use super::*;
 
 #[test]
@@ -121,6 +123,29 @@ fn a_section_that_stops_being_one_cannot_join_itself() {
         unprocessable(&mut graph, json!([update("s", json!({"type": "text", "metadata": {"sectionId": "s"}}))])),
         ["operations[0].patch.type", "operations[0].patch.metadata.sectionId"]
     );
+}
+
+#[test]
+fn a_node_that_joins_a_restored_section_is_judged_and_a_former_member_is_not() {
+    let restore = json!({"type": "node.restore", "nodeId": "s"});
+    let join = metadata("t", json!({"sectionId": "s"}));
+    let board = || graph(vec![section("s"), member(text("m"), "s"), text("t")], vec![]);
+    let applied = run(&mut board(), json!([delete("s"), restore, join])).expect("applied");
+    assert_eq!(applied.touched.rehomed, [id("t")].into());
+    let applied = run(&mut board(), json!([delete("s"), restore])).expect("applied");
+    assert!(applied.touched.rehomed.is_empty(), "all is as it was");
+}
+
+#[test]
+fn a_batch_deletes_and_restores_the_largest_section_once() {
+    let restore = || json!({"type": "node.restore", "nodeId": "s"});
+    let mut nodes = vec![section("s")];
+    nodes.extend((1..CANVAS_NODES_MAX).map(|at| member(text(&format!("n{at}")), "s")));
+    let mut graph = graph(nodes, vec![]);
+    run(&mut graph, json!([delete("s"), restore()])).expect("applied");
+    let twice = json!([delete("s"), restore(), delete("s")]);
+    assert_eq!(unprocessable(&mut graph, twice), ["operations[2].nodeId"]);
+    assert_eq!(graph.members(&id("s")).count(), CANVAS_NODES_MAX - 1, "nothing was applied");
 }
 
 #[test]
