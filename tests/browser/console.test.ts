@@ -279,7 +279,12 @@ scene("the palette leads to screens, settings and canvases from every list, and 
   await page.keyboard.press("Escape");
   await gone();
 
-  await page.getByRole("button", { name: "Find a screen or a canvas" }).press("Enter");
+  const find = page.getByRole("button", { name: "Find a screen or a canvas" });
+  await find.press("?");
+  await keys.getByRole("button", { name: "Close" }).click();
+  await gone();
+  await becomes(() => page.locator(":focus").getAttribute("aria-label"), "Find a screen or a canvas", "the focus returns from a button");
+  await find.press("Enter");
   await page.keyboard.type("nothing of this name");
   await palette.getByText("Nothing has this name.").waitFor();
   await page.keyboard.press("Escape");
@@ -288,6 +293,10 @@ scene("the palette leads to screens, settings and canvases from every list, and 
   await page.keyboard.press("Enter");
   await page.keyboard.type("harbor");
   await option("Quiet harbor canvas").waitFor();
+  // Enter confirms a word of an input method.
+  await palette.getByRole("combobox").dispatchEvent("keydown", { key: "Enter", isComposing: true });
+  await page.waitForTimeout(200);
+  assert.equal(await palette.count(), 1);
   await page.keyboard.press("Enter");
   await page.waitForURL(url);
 });

@@ -56,7 +56,8 @@ scene("an Element is made from an upload and a picture of a canvas, gets a secon
   await page.getByRole("button", { name: "Edit" }).click();
   const edit = page.getByRole("dialog");
   await edit.getByLabel("Guidelines").fill("Always matte.");
-  await edit.getByRole("button", { name: "Remove source picture 1" }).click();
+  await edit.getByRole("button", { name: "Remove source picture 1" }).press("Enter");
+  await becomes(() => page.locator(":focus").getAttribute("aria-label"), "Choose source pictures");
   await edit.getByRole("button", { name: "Save as version 2" }).click();
   await page.getByText("Version 2", { exact: true }).waitFor();
   const versions = page.getByRole("region", { name: "Versions" });
@@ -102,11 +103,13 @@ scene("Elements are found by search and by collection, which are made, renamed a
   await page.keyboard.type(" of 2026");
   await page.keyboard.press("Enter");
   await dialog.getByText("Seasons of 2026").waitFor();
+  await becomes(() => page.locator(":focus").getAttribute("aria-label"), "Rename Seasons of 2026");
   await isAccessible();
   await page.keyboard.press("Escape");
   await page.getByRole("link", { name: /^Autumn light/ }).press("Enter");
   await page.getByRole("checkbox", { name: "Seasons of 2026" }).press("Space");
-  await page.waitForFunction(() => document.querySelector("input[type=checkbox]:checked:enabled"));
+  await page.waitForFunction(() => document.querySelector("input[type=checkbox]:checked:enabled:not([aria-disabled])"));
+  await becomes(() => page.locator(":focus").getAttribute("aria-label"), "Seasons of 2026", "the checkbox has the keyboard");
   await page.getByRole("link", { name: "All Elements" }).press("Enter");
   await page.getByLabel("Collection", { exact: true }).selectOption({ label: "Seasons of 2026" });
   await page.getByRole("heading", { name: "Winter light" }).waitFor({ state: "detached" });
@@ -131,7 +134,9 @@ scene("Make uses an Element in the version that was chosen", async ({ page, expe
   const panel = page.getByRole("complementary", { name: "Make" });
   const chosen = panel.getByRole("group", { name: "Elements" });
   await chosen.getByLabel("Add an Element").selectOption({ label: "Soft light · Style · v1" });
-  await chosen.getByRole("button", { name: "Leave out Soft light" }).waitFor();
+  await chosen.getByRole("button", { name: "Leave out Soft light" }).press("Enter");
+  await becomes(() => chosen.evaluate((group) => group === document.activeElement), true, "the keyboard stays with the Elements");
+  await chosen.getByLabel("Add an Element").selectOption({ label: "Soft light · Style · v1" });
   await isAccessible();
   await panel.getByRole("button", { name: /^Make · / }).click();
   type Made = { metadata: { provenance?: { elements: string[] } } };

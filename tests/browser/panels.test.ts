@@ -47,8 +47,9 @@ scene("every Action is run from its form, and a refusal is explained", async ({ 
   await select();
   await panel.getByLabel("Make a new picture").selectOption({ label: "Change aspect ratio" });
   await panel.locator("form").getByLabel("Ratio", { exact: true }).fill("wide");
-  await run.click();
+  await run.press("Enter");
   await panel.getByRole("alert").waitFor();
+  await becomes(() => page.locator(":focus").textContent(), "Run into a new node", "the button has the keyboard");
   await becomes(() => panel.locator("[aria-invalid=true]").count(), 1);
   await until(canvas, "the refused start leaves nothing", (graph) => graph.nodes.length === 10);
 });
@@ -305,6 +306,22 @@ scene("in a window of 1024 pixels, no button is behind a panel, and the keyboard
   await page.getByRole("menu", { name: "Change the purpose" }).waitFor();
   await page.keyboard.press("Escape");
   await becomes(() => tree.evaluate((element) => element === document.activeElement), true);
+});
+
+scene("arrow keys scroll the panel that has the keyboard, and move no node", async ({ page, expect }) => {
+  expect(NOBODY);
+  await page.setViewportSize({ width: 1280, height: 400 });
+  const { canvas, url } = await makeBoard("Scrolled", [text("One", 0, 0)]);
+  await openBoard(page, url);
+  const { revision } = await read(canvas);
+  await node(page, "One").click();
+  await page.keyboard.press("g");
+  const panel = page.getByRole("complementary", { name: "Make" });
+  await panel.getByRole("button", { name: /^Make · / }).waitFor();
+  for (let step = 0; step < 3; step += 1) await page.keyboard.press("ArrowDown");
+  await becomes(() => panel.evaluate((panel) => panel.scrollTop > 0), true);
+  await page.waitForTimeout(1000);
+  assert.equal((await read(canvas)).revision, revision);
 });
 
 scene("the second picture of an Action is the one that its form names", async ({ page, expect }) => {

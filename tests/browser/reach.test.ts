@@ -1,7 +1,7 @@
 /** The board for people who use no mouse, or do not see it. */
 import assert from "node:assert/strict";
 
-import type { Page } from "playwright-core";
+import type { Locator, Page } from "playwright-core";
 
 import { box, description, inView, node, openBoard, ROOT, text, titled, until } from "./board.ts";
 import { becomes, NOBODY, scene } from "./browser.ts";
@@ -99,6 +99,8 @@ scene("what happens on the canvas is told in regions that were there before", as
   await apply(canvas, [{ type: "node.move", nodeId: target, position: { x: 400, y: 300 } }], agent.token);
   await page.getByRole("status").getByText("browser test").waitFor();
   assert.equal(await page.getByRole("status").count(), regions);
+  await page.getByRole("button", { name: "Hide this message" }).press("Enter");
+  await becomes(() => focused(page), "Board");
 });
 
 scene("the keyboard stays on its node out of view, and on the board when there is no node", async ({ page, expect }) => {
@@ -164,6 +166,81 @@ scene("a picture that failed says why, in its node and to a screen reader", asyn
   assert.equal(asked, 1);
 });
 
+scene("what is done with a control leaves the keyboard beside it", async ({ page, expect }) => {
+  expect(NOBODY);
+  const { canvas, url } = await makeBoard("Untitled", [text("One", 0, 0), text("Two", 400, 0)]);
+  await openBoard(page, url);
+  const words = () => page.locator(":focus").textContent();
+  await page.getByRole("button", { name: "Untitled" }).press("Enter");
+  await page.keyboard.type("Autumn");
+  await page.keyboard.press("Escape");
+  await becomes(words, "Untitled");
+  await page.keyboard.press("Enter");
+  await page.keyboard.type("Spring");
+  await page.keyboard.press("Enter");
+  await becomes(words, "Spring");
+  await until(canvas, "it has a name", ({ title }) => title === "Spring");
+
+  await node(page, "Two").focus();
+  await page.keyboard.press("Shift+F10");
+  await page.getByRole("menu", { name: "Selection" }).waitFor();
+  await page.keyboard.press("Escape");
+  await becomes(async () => (await focused(page))?.startsWith("Text Two"), true, "the menu gives the keyboard back");
+  await page.keyboard.press("Control+k");
+  await page.keyboard.type("Duplicate");
+  await page.keyboard.press("Enter");
+  await until(canvas, "it is duplicated", ({ nodes }) => nodes.length === 3);
+  await becomes(async () => (await focused(page))?.startsWith("Text Two"), true, "the palette gives the keyboard back");
+  assert.match((await focused(page)) ?? "", /(?<!, selected)$/, "the copy is selected");
+  await page.keyboard.press("Control+k");
+  await page.keyboard.type("One");
+  await page.getByRole("option", { name: "One text", exact: true }).click();
+  await becomes(async () => (await focused(page))?.startsWith("Text One"), true, "the palette gives the keyboard to what it has found");
+  await becomes(() => selected(page), ["One"]);
+});
+
+scene("the outline says where a row is, and keeps its place", async ({ page, expect }) => {
+  expect(NOBODY);
+  const { url } = await makeBoard("Rows", Array.from({ length: 60 }, (_, index) => text(`n${index + 1}`, 0, index * 200)));
+  await openBoard(page, url);
+  await page.keyboard.press("o");
+  const tree = page.getByRole("tree");
+  const row = (of: string) => tree.evaluate((tree, of) => document.getElementById(tree.getAttribute("aria-activedescendant") ?? "")?.getAttribute(of)?.split(",")[0], of);
+  await tree.focus();
+  await page.keyboard.press("End");
+  await becomes(() => row("aria-posinset"), "60");
+  assert.equal(await row("aria-setsize"), "60");
+  await page.keyboard.press("ArrowLeft");
+  await becomes(() => row("aria-selected"), "true");
+  assert.equal(await row("aria-label"), "Text n60");
+  for (let step = 0; step < 20; step += 1) await page.keyboard.press("ArrowUp");
+  await becomes(() => row("aria-label"), "Text n40");
+  await page.keyboard.press("Delete");
+  await becomes(() => row("aria-label"), "Text n41");
+  assert.equal(await row("aria-setsize"), "59");
+});
+
+scene("what is chosen and what has the keyboard is seen in the colors of the system", async ({ page, expect }) => {
+  expect(NOBODY);
+  const { url } = await makeBoard("Contrast", [text("One", 0, 0)]);
+  await openBoard(page, url);
+  await page.emulateMedia({ forcedColors: "active" });
+  const outline = (of: Locator) => of.evaluate((element) => getComputedStyle(element).outlineStyle);
+  await node(page, "One").click();
+  await page.keyboard.press("Shift+F10");
+  await becomes(() => outline(page.locator("[role=menuitem]:focus")), "solid");
+  await page.keyboard.press("Escape");
+  await becomes(() => outline(node(page, "One").locator("[data-selected]")), "solid");
+  await page.keyboard.press("Control+k");
+  await becomes(() => outline(page.getByRole("option", { selected: true })), "solid");
+  await becomes(() => outline(page.getByRole("combobox")), "solid");
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("o");
+  const row = page.getByRole("treeitem", { name: "Text One", selected: true });
+  await becomes(() => row.evaluate((row) => getComputedStyle(row).forcedColorAdjust), "none");
+  await page.emulateMedia({ forcedColors: "none" });
+});
+
 scene("keys over a dialog and on a summary change nothing on the board", async ({ page, expect }) => {
   expect(NOBODY);
   const { canvas, url } = await makeBoard("Behind", [text("Stays", 0, 0, { metadata: { content: "A harbor" } })]);
@@ -224,7 +301,7 @@ scene("a small window hides no tool, and a long title stays in its place for vie
 scene("texts are legible in every color that an agent gives them", async ({ page, expect, isAccessible }) => {
   expect(NOBODY);
   const colored = (title: string, x: number, color: string, type = "text") => text(title, x, 0, { type, metadata: { content: "Words", color } as Node["metadata"] });
-  const { url } = await makeBoard("Colors", [colored("Dark", 0, "#111827"), colored("Light", 300, "#ffffff"), colored("Deep", 600, "#1e3a8a", "sticky")]);
+  const { url } = await makeBoard("Colors", [colored("Dark", 0, "#111827"), colored("Light", 300, "#ffffff"), colored("Deep", 600, "#1e3a8a", "sticky"), colored("Royal", 900, "#2563eb", "sticky")]);
   await openBoard(page, url);
   await node(page, "Deep").waitFor();
   await isAccessible();

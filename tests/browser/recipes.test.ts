@@ -172,7 +172,8 @@ scene("a Recipe is run on the board with the selected text, beside it, and its i
   await panel.getByRole("button", { name: /^Two lines/ }).click();
   await panel.getByRole("group", { name: "Subject" }).getByText("Brief", { exact: true }).waitFor();
   await becomes(() => panel.getByLabel("Where the results go").locator("option:checked").textContent(), "Beside “Brief”");
-  await panel.getByRole("button", { name: "Take Brief out of Subject" }).click();
+  await panel.getByRole("button", { name: "Take Brief out of Subject" }).press("Enter");
+  await becomes(() => page.evaluate(() => document.activeElement?.tagName), "TEXTAREA", "the field has the keyboard");
   await panel.getByRole("button", { name: "Run · free" }).click();
   await panel.getByText("Write a text here.").waitFor();
   await panel.getByLabel("Take a text of the canvas for Subject").selectOption({ label: "Brief" });

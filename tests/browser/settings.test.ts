@@ -163,9 +163,15 @@ scene("the keyboard alone makes a token and revokes it", async ({ page, expect }
   await page.locator("dialog").waitFor({ state: "detached" });
   await becomes(() => page.locator(":focus").getAttribute("aria-label"), "Revoke By keyboard", "the focus returns");
   await page.keyboard.press("Enter");
+  await becomes(() => page.locator(":focus").textContent(), "Keep");
+  await page.keyboard.press("Enter");
+  await page.locator("dialog").waitFor({ state: "detached" });
+  await becomes(() => page.locator(":focus").getAttribute("aria-label"), "Revoke By keyboard", "the focus returns from a button of the dialog");
+  await page.keyboard.press("Enter");
   await tabTo("button", "Revoke");
   await page.keyboard.press("Enter");
   await page.getByText("1 of 20 active").waitFor();
+  await becomes(() => page.evaluate(() => document.activeElement?.id), "content", "what opened the dialog is gone");
 });
 
 scene("a connection is added, its key replaced and deleted, and no key is shown", async ({ page, expect, isAccessible }) => {
@@ -274,7 +280,10 @@ scene("a canvas is shared by email from its header, and the role is changed and 
   await other.getByRole("button", { name: "Share", exact: true }).click();
   await dialog(other).getByText(owner.uid).waitFor();
   await dialog(other).getByText("You are a viewer").waitFor();
+  await role.focus();
   await Promise.all([page.waitForResponse((response) => response.request().method() === "PUT" && response.ok()), role.selectOption("editor")]);
+  await becomes(() => role.isEnabled(), true);
+  await becomes(() => page.locator(":focus").getAttribute("aria-label"), `Role of ${friend.email}`, "the role has the keyboard");
   await other.reload();
   await other.getByRole("button", { name: "Make", exact: true }).waitFor();
   await isLive(other);
@@ -282,8 +291,9 @@ scene("a canvas is shared by email from its header, and the role is changed and 
   const handle = encodeURIComponent(canvas.handle);
   for (const read of ["", "/review", "/changes"]) expect(`404 GET /console/api/canvas-agent/v1/canvases/${handle}${read}`);
   expect("404 GET /console/api/canvas-agent/v1/events");
-  await dialog(page).getByRole("button", { name: `Remove ${friend.email}` }).click();
+  await dialog(page).getByRole("button", { name: `Remove ${friend.email}` }).press("Enter");
   await role.waitFor({ state: "detached" });
+  await becomes(() => email.evaluate((field) => field === document.activeElement), true, "the field has the keyboard");
   await other.getByRole("heading", { name: "There is nothing here for you" }).waitFor();
 
   // Changes that were refused count, too.
@@ -367,7 +377,10 @@ scene("a canvas is deleted from the list once its owner has typed so", async ({ 
   await isAccessible();
   await becomes(() => confirm.isDisabled(), true);
   await page.keyboard.type("delet");
+  await becomes(() => confirm.isDisabled(), true);
   await page.keyboard.press("Enter");
+  await page.waitForTimeout(1000); // longer than a deletion takes
+  await send("GET", `/canvases/${canvas.handle}`, undefined, token);
   await dialog(page).waitFor();
   await page.keyboard.type("e");
   await page.keyboard.press("Enter");

@@ -77,9 +77,10 @@ scene("a text that two people changed is a person's choice", async ({ page, expe
   const card = page.getByRole("region", { name: "Conflict" });
   await card.getByText("theirs", { exact: true }).waitFor();
   await isAccessible();
-  await card.getByRole("button", { name: "Keep both" }).click();
+  await card.getByRole("button", { name: "Keep both" }).press("Enter");
   await until(canvas, "both are kept", ({ nodes }) => nodes.length === 1 && nodes[0]?.metadata.content === "theirs\n\nmine");
   await card.waitFor({ state: "detached" });
+  await becomes(() => page.locator(":focus").getAttribute("aria-label"), "Board", "the board has the keyboard");
 });
 
 scene("a gateway that is killed during a drag loses nothing", async ({ page, expect, permit, afterwards }) => {

@@ -1,7 +1,7 @@
 /** The view of the board, and the colors of the console. */
 import assert from "node:assert/strict";
 
-import { box, drag, node, openBoard, text } from "./board.ts";
+import { box, drag, node, openBoard, plane, saved, text } from "./board.ts";
 import { becomes, NOBODY, scene } from "./browser.ts";
 import { makeBoard, read, stranger } from "./service.ts";
 import { signIn } from "./steps.ts";
@@ -30,6 +30,7 @@ scene("the view is moved by Space and a drag and by the small map, and its scale
   const moved = await box(node(page, "Here"));
   const [right, down] = [moved.x - start.x, moved.y - start.y];
   assert(right <= -90 && right >= -121 && down >= 35 && down <= 51, `the view has moved by ${right}, ${down}`);
+  await saved(page);
   assert.equal((await read(canvas)).revision, revision, "the node itself has not moved");
 
   const map = await box(page.locator("canvas[class*=minimap]"));
@@ -72,6 +73,51 @@ scene("the colors are those of the system until a person chooses, and the choice
   await becomes(ground, light);
   await page.emulateMedia({ colorScheme: "dark" });
   await becomes(ground, dark, "it follows the system again");
+});
+
+scene("keys in the account menu are not for the board", async ({ page, expect }) => {
+  expect(NOBODY);
+  const { canvas, url } = await makeBoard("Menu", [text("Stays", 0, 0)]);
+  await openBoard(page, url);
+  await node(page, "Stays").click();
+  await page.getByRole("button", { name: /^Account of/ }).press("Enter");
+  const menu = page.locator("#account");
+  await menu.waitFor();
+  for (const key of ["n", "Tab", "Tab", "Delete", "Escape"]) await page.keyboard.press(key);
+  await menu.waitFor({ state: "hidden" });
+  await page.locator(".react-flow__node.selected").waitFor();
+  assert.deepEqual((await read(canvas)).nodes.map(({ title }) => title), ["Stays"]);
+  await becomes(() => page.locator(".react-flow__node").count(), 1);
+});
+
+scene("a finger selects what is drawn, and ends a selection", async ({ page, expect }) => {
+  expect(NOBODY);
+  const { canvas, url } = await makeBoard("Touched", [text("Here", 0, 0, { width: 2000, height: 1600 }), text("There", 30_000, 20_000)]);
+  const devtools = await page.context().newCDPSession(page);
+  await devtools.send("Emulation.setTouchEmulationEnabled", { enabled: true });
+  await openBoard(page, url);
+  const touch = (type: "touchStart" | "touchMove" | "touchEnd", ...touchPoints: { x: number; y: number }[]) => devtools.send("Input.dispatchTouchEvent", { type, touchPoints });
+  const tap = async (at: { x: number; y: number }) => {
+    await touch("touchStart", at);
+    await touch("touchEnd");
+  };
+  const at = await plane(page);
+  const { revision } = await read(canvas);
+  const said = page.getByRole("status").getByText("1 node selected");
+  await tap(at(1000, 800));
+  await said.waitFor();
+  await tap(at(15_000, 10_000));
+  await said.waitFor({ state: "detached" });
+  await tap(at(1000, 800));
+  await said.waitFor();
+  // A finger moves the view.
+  const start = at(1000, 800);
+  await touch("touchStart", start);
+  for (const step of [10, 30, 60]) await touch("touchMove", { x: start.x + step, y: start.y + step });
+  await touch("touchEnd");
+  await page.waitForTimeout(500);
+  await said.waitFor();
+  assert.equal((await read(canvas)).revision, revision, "nothing has moved");
 });
 
 scene("the small map fits a screen of another density", async ({ page, expect }) => {

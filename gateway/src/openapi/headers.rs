@@ -164,7 +164,7 @@ fn of_success(id: &str, path: &str, status: &str) -> Vec<Carried> {
             | "startCampaign"
             | "varyImages"
     );
-    if is_read_of_work || takes_a_base || id == "createWorkflow" {
+    if is_read_of_work || takes_a_base || matches!(id, "createWorkflow" | "getCanvasChanges") {
         add(&["Preference-Applied"], false);
     }
     headers
@@ -189,6 +189,9 @@ mod tests {
         assert_eq!(document["components"]["headers"]["Location"]["required"], true);
         assert!(headers("/jobs/{jobId}", "get", "202").contains_key("Retry-After"));
         assert!(headers("/canvases/{canvasId}", "get", "304").contains_key("ETag"));
+        for path in ["/canvases/{canvasId}/changes", "/runs/{runId}", "/jobs/{jobId}"] {
+            assert!(headers(path, "get", "200").contains_key("Preference-Applied"), "{path}");
+        }
         assert!(!headers("/element-collections", "post", "201").contains_key("Location"));
         let limited = &document["components"]["responses"]["TooManyRequests"]["headers"];
         assert_eq!(limited["Retry-After"], json!({"$ref": "#/components/headers/Retry-After"}));

@@ -1,7 +1,7 @@
 //! Holds the reference of the commands (docs/reference/canvas.md) equal to what the program takes, and each command to what all
 //! commands have in common. `UPDATE_REFERENCE=1` rewrites the reference.
 
-use clap::{Arg, Command, CommandFactory};
+use clap::{Arg, ArgAction, Command, CommandFactory};
 
 use crate::args::Arguments;
 
@@ -34,13 +34,17 @@ fn shown(arg: &Arg) -> String {
     }
 }
 
+/// Whether an argument asks for help or for the program's version.
+fn is_about_itself(arg: &Arg) -> bool {
+    use ArgAction::{Help, HelpLong, HelpShort, Version};
+    matches!(arg.get_action(), Help | HelpLong | HelpShort | Version)
+}
+
 fn section(name: &str, command: &Command) -> String {
     let usage = command.clone().render_usage().to_string();
     let usage = usage.trim_start_matches("Usage: ").split_whitespace().collect::<Vec<_>>().join(" ");
     let about = command.get_about().map(ToString::to_string).unwrap_or_default();
-    let own = command
-        .get_arguments()
-        .filter(|arg| !arg.is_global_set() && arg.get_id() != "help" && arg.get_id() != "version");
+    let own = command.get_arguments().filter(|arg| !arg.is_global_set() && !is_about_itself(arg));
     let rows: Vec<String> = own
         .map(|arg| {
             let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
@@ -72,6 +76,15 @@ fn the_reference_names_every_command_and_argument() {
         std::fs::write(PATH, format!("{written}{generated}")).expect("writes the reference");
     } else {
         assert!(found == generated, "docs/reference/canvas.md differs: UPDATE_REFERENCE=1 cargo test -p canvas-cli");
+    }
+}
+
+#[test]
+fn the_reference_names_the_version_of_a_recipe() {
+    for wanted in ["canvas recipe show", "canvas recipe run", "canvas recipe fork"] {
+        let commands = commands();
+        let (name, command) = commands.iter().find(|(name, _)| name == wanted).expect("a command");
+        assert!(section(name, command).contains("| `--version <VERSION>` |"), "{name}");
     }
 }
 

@@ -9,38 +9,43 @@ use crate::failure::Failure;
 /// Models that are told at most.
 const MODELS_MAX: usize = 10;
 
-/// Adds the balance to a refusal for its price, and what would fit: models with the number of outputs that can be paid. Where the
-/// call can be made smaller, the call that fits.
-pub async fn told(failure: Failure, call: &Call, capability: &str, model: Option<&str>) -> Failure {
+/// Adds the balance to a refusal for its price, and what would fit: models with all of these capabilities, and the number of outputs of
+/// each that can be paid. Where `outputs` pictures or videos, which the call would make, can be fewer or cheaper, the call that fits.
+pub async fn told(failure: Failure, call: &Call, capabilities: &[&str], outputs: usize) -> Failure {
     let Ok(status) = call.client.get_auth_status().await else { return failure };
     let balance = status.json()["creditBalance"].as_i64().unwrap_or_default();
     let budget = failure.details["maxCredits"].as_i64().map_or(balance, |cap| cap.min(balance));
     let price = failure.details["creditCost"].as_i64().unwrap_or_default();
     let mut failure = failure.with_detail("balance", balance.into());
     failure.message = format!("it costs {price} credits, and {budget} can be spent ({balance} in all)");
-    let read = match call.client.list_models().query("capability", capability).query("limit", 100).await {
-        Ok(read) => read.json(),
-        Err(_) => return failure,
-    };
+    let list = call.client.list_models().query_if("capability", capabilities.first()).query("limit", 100);
+    let Ok(read) = list.await else { return failure };
+    let read = read.json();
     let fits = |model: &Value| -> Option<Value> {
-        let price = model["creditCost"].as_i64()?;
+        let has = |it: &&str| model["capabilities"].as_array().is_some_and(|all| all.contains(&json!(it)));
+        let price = model["creditCost"].as_i64().filter(|_| capabilities.iter().all(|it| has(it)))?;
         let count = if price > 0 { budget / price } else { i64::MAX };
         (count > 0).then(|| json!({"model": model["handle"], "name": model["name"], "creditCost": price, "outputsUpTo": count.min(4)}))
     };
     let fitting: Vec<Value> =
         read["models"].as_array().into_iter().flatten().filter_map(fits).take(MODELS_MAX).collect();
-    // The price of one output of this call.
-    let count = call.arguments.get("count").and_then(Value::as_i64).unwrap_or(1).max(1);
-    let affordable = budget * count / price.max(1);
-    if call.arguments.contains_key("count") && affordable > 0 {
-        let mut fewer = call.arguments.clone();
-        fewer.insert("count".to_owned(), affordable.into());
+    let is_cheaper = |model: &&Value| model["creditCost"].as_i64().is_some_and(|one| one * outputs as i64 <= budget);
+    let affordable = (budget * outputs as i64 / price.max(1)) as usize;
+    let mut changed = call.arguments.clone();
+    if affordable > 0 && ["count", "targets"].iter().any(|name| changed.contains_key(*name)) {
+        if let Some(Value::Array(targets)) = changed.get_mut("targets") {
+            targets.truncate(affordable);
+        }
+        if changed.contains_key("count") {
+            changed.insert("count".to_owned(), affordable.into());
+        }
         failure =
-            failure.then(Next::new(call.tool, fewer.into(), "as many as can be paid; ask a person about the others"));
-    } else if let Some(cheaper) = fitting.iter().find(|it| Some(it["model"].as_str().unwrap_or_default()) != model) {
-        let mut with = call.arguments.clone();
-        with.insert("model".to_owned(), cheaper["model"].clone());
-        failure = failure.then(Next::new(call.tool, with.into(), "a model that can be paid"));
+            failure.then(Next::new(call.tool, changed.into(), "as many as can be paid; ask a person about the others"));
+    } else if outputs > 0
+        && let Some(cheaper) = fitting.iter().find(is_cheaper)
+    {
+        changed.insert("model".to_owned(), cheaper["model"].clone());
+        failure = failure.then(Next::new(call.tool, changed.into(), "a model that can be paid"));
     }
     failure.with_detail("fitting", fitting.into())
 }

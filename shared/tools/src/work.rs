@@ -178,7 +178,7 @@ fn handle(record: &Value) -> String {
 }
 
 /// Whether a status is the last one of work.
-pub fn is_over(status: &Value) -> bool {
+fn is_over(status: &Value) -> bool {
     status.as_str().is_some_and(client::is_over)
 }
 

@@ -55,6 +55,12 @@ async fn a_canvas_is_made_changed_shown_and_listed(stack: &Stack) {
     shell.run(&["disconnect", &connection, "--on", &canvas]).await.expect(0);
     shell.run(&["node", "rm", &brief, &other, "--on", &canvas]).await.expect(0);
     assert!(nodes(&shell, &canvas).await.is_empty());
+    for kind in ["image", "video"] {
+        shell.run(&["node", "add", kind, "--on", &canvas]).await.expect(0);
+    }
+    let found = nodes(&shell, &canvas).await;
+    let [image, video] = [text(&found[0], "/id"), text(&found[1], "/id")];
+    shell.run(&["connect", image, video, "--purpose", "first-frame", "--on", &canvas]).await.expect(0);
     let listed = shell.run(&["list"]).await.expect(0).stdout;
     assert!(listed.contains(&canvas) && listed.contains("Board"), "{listed}");
     // The page of a canvas and its plain id name it, too.
@@ -266,8 +272,12 @@ async fn elements_and_collections_are_kept(stack: &Stack) {
     ];
     let element = shell.run(&create).await.json();
     let id = text(&element, "/element/id").to_owned();
-    shell.run(&["element", "update", &id, "--name", "Big mug"]).await.expect(0);
-    let versions = shell.run(&["element", "versions", &id, "--json"]).await.json();
+    // An Element is named as the list names it.
+    let listed = shell.run(&["element", "list"]).await.expect(0).stdout;
+    let named = listed.split_whitespace().find(|word| word.starts_with("element:")).expect("a handle").to_owned();
+    assert_eq!(named, format!("element:{id}@v1"));
+    shell.run(&["element", "update", &named, "--name", "Big mug"]).await.expect(0);
+    let versions = shell.run(&["element", "versions", &named, "--json"]).await.json();
     assert_eq!(versions["versions"].as_array().map(Vec::len), Some(2));
     let people = shell.run(&["element", "versions", &id]).await.expect(0).stdout;
     assert!(people.contains(" Mug") && people.contains(" Big mug"), "{people}");
@@ -276,8 +286,12 @@ async fn elements_and_collections_are_kept(stack: &Stack) {
     assert!(shown.starts_with(&format!("{first} product/object Mug\n")), "{shown}");
     let shown = shell.run(&["element", "show", &id]).await.expect(0).stdout;
     assert!(shown.contains("Big mug") && shown.contains("@v2"), "{shown}");
-    shell.run(&["element", "archive", &id]).await.expect(0);
-    shell.run(&["element", "restore", &id]).await.expect(0);
+    shell.run(&["element", "archive", &named]).await.expect(0);
+    let archived = shell.run(&["element", "list", "--state", "archived"]).await.expect(0).stdout;
+    assert!(archived.contains("Big mug"), "{archived}");
+    shell.run(&["element", "restore", &named]).await.expect(0);
+    // Guidelines are enough.
+    shell.run(&["element", "create", "Calm", "--type", "style", "--guidelines", "quiet"]).await.expect(0);
     shell.run(&["collection", "rename", &collection, "Cups"]).await.expect(0);
     let listed = shell.run(&["collection", "list"]).await.expect(0).stdout;
     assert!(listed.contains("Cups"), "{listed}");
@@ -292,8 +306,14 @@ async fn a_render_goes_to_a_file_or_a_pipe(stack: &Stack) {
     assert!(png.starts_with(b"\x89PNG"));
     let said = shell.run(&["view", &canvas, "-o", "board.png", "--labels", "--json"]).await.json();
     assert_eq!(said["labels"]["1"], json!(node));
-    let piped = shell.start(&["view", &canvas, "--node", &node]).wait_with_output().await.expect("ends");
-    assert!(piped.stdout.starts_with(b"\x89PNG"));
+    for to in [&["--node", &node][..], &["-o", "-"]] {
+        let piped = shell.start(&[&["view", &canvas], to].concat()).wait_with_output().await.expect("ends");
+        assert!(piped.stdout.starts_with(b"\x89PNG"));
+    }
+    // Standard output is the picture or JSON.
+    let refused = shell.run(&["view", &canvas, "-o", "-", "--json"]).await.error(2);
+    assert_eq!(text(&refused, "/code"), "usage");
+    assert!(!shell.home().join("-").exists());
     shell.run(&["view", &canvas, "--width", "255", "-o", "x.png"]).await.expect(3);
 }
 

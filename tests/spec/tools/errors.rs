@@ -11,6 +11,7 @@ suite! {
     a_stale_revision_is_told_with_what_changed,
     disjoint_changes_are_merged_unless_that_is_declined,
     a_batch_that_covers_nodes_is_told_with_one_that_fits,
+    a_review_leaves_what_a_person_made_where_it_is,
     every_wrong_argument_is_named,
     a_wrong_parameter_is_told_with_those_of_the_action,
     a_missing_port_is_told_with_the_call_that_has_it,
@@ -93,6 +94,26 @@ async fn a_batch_that_covers_nodes_is_told_with_one_that_fits(stack: &Stack) {
     assert_eq!((&review["findings"], &review["doneClaimAllowed"]), (&json!([]), &json!(true)));
 }
 
+async fn a_review_leaves_what_a_person_made_where_it_is(stack: &Stack) {
+    let account = stack.account().await;
+    let tools = tools_of(&stack.user_of(&account, "all").await).await;
+    let (canvas, _, node) = board(&tools).await;
+    let person = stack.user_by(&account, "all", "browser").await;
+    let id = canvas.as_str().expect("a handle").rsplit(':').next().expect("an id");
+    let over = json!({"type": "text", "title": "mine", "position": {"x": 10, "y": 10}});
+    person.apply(id, json!([{"type": "node.create", "node": over}])).await;
+    let review = tools.ok("canvas_review", json!({"canvas": canvas})).await;
+    assert_eq!(review["findings"][0]["code"], "agent_overlap", "{review}");
+    let apart = review["next"][0]["arguments"].clone();
+    assert_eq!(apart["operations"][0]["nodeIds"], json!([node]), "{review}");
+    tools.ok("canvas_edit", apart).await;
+    let canvas = person.canvas(id).await;
+    let mine = canvas["nodes"].as_array().expect("nodes").iter().find(|it| it["title"] == "mine").expect("a node");
+    assert_eq!(mine["position"], json!({"x": 10.0, "y": 10.0}));
+    let review = tools.ok("canvas_review", json!({"canvas": canvas["handle"]})).await;
+    assert_eq!((&review["findings"], &review["next"]), (&json!([]), &json!([])));
+}
+
 async fn every_wrong_argument_is_named(stack: &Stack) {
     let user = stack.user().await;
     let tools = tools_of(&user).await;
@@ -111,6 +132,11 @@ async fn every_wrong_argument_is_named(stack: &Stack) {
     assert_eq!(fields("canvas_view", json!({"canvas": "c", "asset": "asset:a"})).await, ["canvas"]);
     assert_eq!(fields("describe", json!({"handle": "boots"})).await, ["handle"]);
     assert_eq!(fields("workflow_create", json!({"canvas": "c"})).await, ["fork"]);
+    // A node does not say which canvas it is on.
+    for (handle, steps) in [("canvas:c", 1), ("node:n1", 0)] {
+        let told = tools.call("describe", json!({"handle": handle})).await.fails("input_validation_error");
+        assert_eq!(told["next"].as_array().map(Vec::len), Some(steps), "{told}");
+    }
     // What the service says about the contract's own forms.
     let (canvas, revision, _) = board(&tools).await;
     let operations = json!([{"type": "node.create", "node": {"type": "text", "widht": 1, "title": 7}}]);
@@ -149,7 +175,7 @@ async fn a_missing_port_is_told_with_the_call_that_has_it(stack: &Stack) {
 async fn a_price_over_the_balance_is_told_with_what_fits(stack: &Stack) {
     let user = stack.user().await;
     let tools = tools_of(&user).await;
-    let (canvas, revision, _) = board(&tools).await;
+    let (canvas, revision, node) = board(&tools).await;
     let arguments = json!({
         "canvas": canvas, "revision": revision, "mode": "generate", "model": "sketch", "prompt": "a harbor", "count": 4,
     });
@@ -166,6 +192,29 @@ async fn a_price_over_the_balance_is_told_with_what_fits(stack: &Stack) {
     assert_eq!(told["next"][0]["arguments"]["count"], 2, "{told}");
     let made = tools.ok("image_generate", told["next"][0]["arguments"].clone()).await;
     assert_eq!(made["creditCost"], price / 2);
+    // As many targets as pictures that can be paid.
+    stack.grant(&user.uid, price / 4).await;
+    let slot = |id: &str| json!({"type": "node.create", "clientId": id, "node": {"type": "image"}});
+    let slots = json!({"canvas": canvas, "revision": made["revision"], "operations": [slot("a"), slot("b")]});
+    let slots = tools.ok("canvas_edit", slots).await;
+    let mut arguments = json!({
+        "canvas": canvas, "revision": slots["revision"], "mode": "generate", "prompt": "a harbor",
+        "targets": [slots["created"]["a"], slots["created"]["b"]],
+    });
+    let told = tools.call("image_generate", arguments.clone()).await.fails("payment_required");
+    assert_eq!(told["next"][0]["arguments"]["targets"], json!([slots["created"]["a"]]), "{told}");
+    arguments["count"] = json!(2);
+    let told = tools.call("image_generate", arguments).await.fails("payment_required");
+    assert_eq!(told["next"][0]["arguments"]["count"], 1, "{told}");
+    let made = tools.ok("image_generate", told["next"][0]["arguments"].clone()).await;
+    // Three pictures, of which no model makes all for two thirds of the price.
+    stack.grant(&user.uid, price / 2).await;
+    let run = json!({
+        "canvas": canvas, "revision": made["revision"], "recipe": "recipe:social-trio",
+        "inputs": {"visual": node, "message": "It floats"},
+    });
+    let told = tools.call("recipe_run", run).await.fails("payment_required");
+    assert_eq!((&told["error"]["details"]["fitting"][0]["outputsUpTo"], &told["next"]), (&json!(2), &json!([])));
 }
 
 async fn a_price_over_the_cap_is_told(stack: &Stack) {

@@ -26,6 +26,11 @@ suite! {
     elements_are_saved_and_managed,
 }
 
+suite! {
+    waiting on Stack::builder().env("CANVAS_RATE_PER_MINUTE", 0);
+    work_under_way_is_told_behind_much_that_has_ended,
+}
+
 /// Tools whose successes are checked.
 struct Checked(Tools);
 
@@ -79,7 +84,8 @@ async fn things_are_found_and_described(stack: &Stack) {
     let found = async |arguments: Value| tools.ok("find", arguments).await["items"].clone();
     assert_eq!(found(json!({"kind": "canvas", "query": "BOARD"})).await[0]["handle"], canvas);
     assert_eq!(found(json!({"kind": "canvas", "query": "nothing like it"})).await, json!([]));
-    assert_eq!(found(json!({"kind": "element", "query": "calm"})).await[0]["versionHandle"], element["version"]);
+    let calm = found(json!({"kind": "element", "query": "calm"})).await[0].clone();
+    assert_eq!((&calm["handle"], &calm["versionHandle"]), (&element["element"], &element["version"]));
     assert_eq!(found(json!({"kind": "collection"})).await[0]["name"], "Shelf");
     assert_eq!(found(json!({"kind": "run", "canvas": canvas})).await[0]["run"], run);
     let asset = found(json!({"kind": "asset", "canvas": canvas, "query": "boot"})).await[0]["handle"].clone();
@@ -283,6 +289,9 @@ async fn a_recipe_is_forked_made_and_run(stack: &Stack) {
     stack.grant(&user.uid, 100).await;
     let tools = Checked::of(&user).await;
     let (canvas, revision, node) = board(&tools.0).await;
+    let note = json!([{"type": "node.create", "node": {"type": "sticky"}}]);
+    tools.ok("canvas_edit", json!({"canvas": canvas, "revision": revision, "operations": note})).await;
+    // What others have added meanwhile does not matter.
     let fork = json!({"canvas": canvas, "revision": revision, "fork": "recipe:product-hero-shot"});
     let forked = tools.ok("workflow_create", fork).await;
     assert!(!forked["changedNodes"].as_array().expect("ids").is_empty());
@@ -330,6 +339,12 @@ async fn elements_are_saved_and_managed(stack: &Stack) {
     let save = json!({"name": "Mug", "type": "product/object", "sources": [asset], "collections": [shelf]});
     let first = tools.ok("element_save", save.clone()).await;
     assert_eq!(first["collections"].as_array().map(Vec::len), Some(1));
+    let facts = async || tools.ok("describe", json!({"handle": first["element"]})).await["facts"].clone();
+    // A revision of which a part is refused leaves no version.
+    let unknown =
+        json!({"element": first["element"], "name": "Cup", "type": "product/object", "collections": ["none"]});
+    tools.0.call("element_save", unknown).await.fails("unprocessable_entity");
+    assert_eq!(facts().await["version"], 1);
     let mut revised = save;
     revised["element"] = first["element"].clone();
     revised["guidelines"] = json!("Blue.");
@@ -338,6 +353,15 @@ async fn elements_are_saved_and_managed(stack: &Stack) {
         (&second["element"], second["version"].as_str().map(|it| it.ends_with("@v2"))),
         (&first["element"], Some(true))
     );
+    // What a revision leaves out stays. Where a version is known, it names the Element as well.
+    let renamed = json!({"element": second["version"], "name": "Cup", "type": "product/object"});
+    let third = tools.ok("element_save", renamed).await;
+    let told = facts().await;
+    assert_eq!((&told["version"], &told["name"], &told["guidelines"]), (&json!(3), &json!("Cup"), &json!("Blue.")));
+    assert_eq!(
+        (told["sourceAssetIds"].as_array().map(Vec::len), told["collectionIds"].as_array().map(Vec::len)),
+        (Some(1), Some(1))
+    );
     let manage = |what: &str, target: &Value, more: Value| {
         let mut arguments = json!({"do": what, "target": target});
         arguments.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
@@ -345,7 +369,7 @@ async fn elements_are_saved_and_managed(stack: &Stack) {
     };
     let element = &first["element"];
     assert_eq!(
-        tools.ok("element_manage", manage("archive", element, json!({"confirm": true}))).await["lifecycle"],
+        tools.ok("element_manage", manage("archive", &third["version"], json!({"confirm": true}))).await["lifecycle"],
         "archived"
     );
     assert_eq!(tools.ok("element_manage", manage("restore", element, json!({}))).await["lifecycle"], "active");
@@ -357,4 +381,29 @@ async fn elements_are_saved_and_managed(stack: &Stack) {
         tools.ok("element_manage", manage("collection.delete", &shelf, json!({"confirm": true}))).await["deleted"],
         true
     );
+}
+
+async fn work_under_way_is_told_behind_much_that_has_ended(stack: &Stack) {
+    let user = stack.user().await;
+    let tools = Checked::of(&user).await;
+    let (canvas, revision, node) = board(&tools.0).await;
+    let start = async |title: String| {
+        let arguments = json!({
+            "canvas": canvas, "revision": revision, "action": "rotate", "inputs": [node], "params": {"degrees": 90},
+            "place": {"title": title}, "wait": 0,
+        });
+        tools.ok("action_run", arguments).await["run"].clone()
+    };
+    let oldest = start("oldest".into()).await;
+    for at in 0..51 {
+        let run = start(format!("ended {at}")).await;
+        assert_eq!(tools.ok("run_cancel", json!({"run": run})).await["status"], "canceled");
+    }
+    let status = tools.ok("status", json!({})).await;
+    let running = status["running"].as_array().expect("work");
+    assert_eq!((running.len(), &running[0]["run"], &status["moreRunning"]), (1, &oldest, &json!(false)), "{status}");
+    for at in 0..25 {
+        start(format!("waiting {at}")).await;
+    }
+    assert_eq!(tools.ok("status", json!({})).await["moreRunning"], true);
 }

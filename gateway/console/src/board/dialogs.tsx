@@ -1,5 +1,6 @@
 /** The palette, which finds commands and nodes, the list of keys, and the menus of connections. */
 import { type KeyboardEvent, useEffect, useRef, useState } from "react";
+import { flushSync } from "react-dom";
 import { isSection } from "../sync/graph.ts";
 import { type Entry, EntryKind, KeyDialog, type KeyGroup, Keys, PaletteDialog } from "../ui/palette.tsx";
 import type { Board, Menu } from "./board.ts";
@@ -73,7 +74,9 @@ function entriesOf(board: Board, query: string, close: () => void): Entry[] {
 }
 
 export function Palette({ board, close }: { board: Board; close: () => void }) {
-  return <PaletteDialog label="Find a command or a node" field="Command or node" entriesOf={(query) => entriesOf(board, query, close)} close={close} />;
+  // What has opened it has the keyboard again before a command runs: to focus a node selects it.
+  const closeFirst = () => flushSync(close);
+  return <PaletteDialog label="Find a command or a node" field="Command or node" entriesOf={(query) => entriesOf(board, query, closeFirst)} close={close} />;
 }
 
 const KINDS: [Kind, string][] = [
@@ -101,7 +104,7 @@ export function BoardMenu({ board, menu }: { board: Board; menu: Menu }) {
   };
   const close = () => {
     board.set({ menu: undefined });
-    giveBack("from" in menu ? menu.from : undefined);
+    giveBack("from" in menu ? menu.from : (before?.closest(".react-flow__node")?.getAttribute("data-id") ?? undefined));
   };
 
   useEffect(() => {

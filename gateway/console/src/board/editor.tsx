@@ -1,6 +1,7 @@
 /** The board of a canvas: with everything that changes it, or without for those who may only read. */
 import { useQueryClient } from "@tanstack/react-query";
 import { useEffect, useEffectEvent, useLayoutEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
+import { flushSync } from "react-dom";
 import { useLocation, useSearch } from "wouter";
 import { canvasOf, isAttempt, shownIn } from "../address.ts";
 import type { CanvasReview, CanvasSummary } from "../api.ts";
@@ -12,7 +13,7 @@ import { Review } from "../screens/review.tsx";
 import { Share } from "../screens/share.tsx";
 import { useSession } from "../session.ts";
 import { useTitle } from "../ui/hooks.ts";
-import { combinationOf, isDialogOpen } from "../ui/keys.ts";
+import { combinationOf, isDialogOpen, isMenuOpen } from "../ui/keys.ts";
 import { Button, Empty, Failure, Icon, Waiting } from "../ui/parts.tsx";
 import { Shell } from "../ui/shell.tsx";
 import { UploadList } from "../ui/upload-list.tsx";
@@ -136,11 +137,13 @@ export function Editor({ handle, role, canChange, review, error, live, shown, re
 
   const type = useEffectEvent((event: KeyboardEvent) => {
     const target = event.target as HTMLElement;
-    const isTyping = isDialogOpen() || target.matches("input, textarea, select, video, [contenteditable], [role=menu] *");
+    const isTyping = isDialogOpen() || isMenuOpen() || target.matches("input, textarea, select, video, [contenteditable], [role=menu] *");
     // Enter and Space are for the button that has the keyboard.
     const isPressing = target.matches("button, a, summary") && (event.key === "Enter" || event.key === " ");
+    // Arrow keys scroll a panel.
+    const isScrolling = event.key.startsWith("Arrow") && target.closest("aside") !== null;
     const isPalette = combinationOf(event) === "Mod+K";
-    if (event.defaultPrevented || isPressing || (isTyping && !isPalette) || !graph) return;
+    if (event.defaultPrevented || isPressing || isScrolling || (isTyping && !isPalette) || !graph) return;
     if (event.key === " " && !isTyping && !event.ctrlKey) board.pan(true);
     const command = commandOf(event, board);
     // A letter that the text field has missed runs nothing.
@@ -247,7 +250,7 @@ export function Editor({ handle, role, canChange, review, error, live, shown, re
             <Stopped board={board} canvas={handle} snapshot={snapshot} again={reload} />
             <div className={styles.cards} role="status" aria-atomic="false">
               {canChange && <Conflicts board={board} conflicts={snapshot.conflicts} />}
-              <UploadList uploads={uploads} list={list} />
+              <UploadList uploads={uploads} list={list} dismissed={() => board.surface?.focus()} />
             </div>
             <div className={styles.foot}>
               <Notices board={board} />
@@ -396,6 +399,7 @@ function PanelToggles({ board, panel, findings, scopes }: { board: Board; panel:
 function Title({ board, title, meta, revision }: { board: Board; title: string | undefined; meta: string; revision: string | undefined }) {
   const [draft, setDraft] = useState<string>();
   const field = useRef<HTMLInputElement>(null);
+  const button = useRef<HTMLButtonElement>(null);
   const isEditing = draft !== undefined;
   useLayoutEffect(() => {
     if (isEditing) field.current?.select();
@@ -416,15 +420,19 @@ function Title({ board, title, meta, revision }: { board: Board; title: string |
             value={draft}
             onChange={(event) => setDraft(event.target.value)}
             onBlur={() => end(true)}
-            onKeyDown={({ key }) => {
-              if (key === "Enter") end(true);
-              if (key === "Escape") end(false);
+            onKeyDown={(event) => {
+              const { key, nativeEvent } = event;
+              if (nativeEvent.isComposing || (key !== "Enter" && key !== "Escape")) return;
+              // The button does not hear the key.
+              event.preventDefault();
+              flushSync(() => end(key === "Enter"));
+              button.current?.focus();
             }}
           />
         ) : !board.canChange ? (
           <bdi>{title === undefined ? "Opening…" : title || "Untitled"}</bdi>
         ) : (
-          <button type="button" title="Rename the canvas" disabled={title === undefined} onClick={() => setDraft(title)}>
+          <button ref={button} type="button" title="Rename the canvas" disabled={title === undefined} onClick={() => setDraft(title)}>
             <bdi>{title === undefined ? "Opening…" : title || "Untitled"}</bdi>
           </button>
         )}

@@ -75,8 +75,7 @@ export function Start({ price, cap, setCap, balance, isStarting, isPossible, err
         <input type="number" min={0} step={1} inputMode="numeric" placeholder={String(price)} value={cap} onChange={({ target }) => setCap(target.value)} />
         <span>credits</span>
       </label>
-      {/* A disabled button would lose the keyboard. */}
-      <Button look="primary" type="submit" aria-disabled={isStarting} disabled={!isPossible}>
+      <Button look="primary" type="submit" isBusy={isStarting} disabled={!isPossible}>
         {isStarting ? "Starting…" : `Make · ${priceOf(price)}`}
       </Button>
       {price > 0 && balance !== undefined && <p className={styles.hint}>{count(balance, "credit")} left</p>}

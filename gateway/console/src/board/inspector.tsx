@@ -113,7 +113,7 @@ function Field({ label, value, type, apply }: { label: string; value: string; ty
         onChange={({ target }) => setDraft(target.value)}
         onBlur={end}
         onKeyDown={(event) => {
-          if (event.key === "Enter") end();
+          if (event.key === "Enter" && !event.nativeEvent.isComposing) end();
           if (event.key !== "Escape" || draft === undefined) return;
           // It takes back what was typed, and does not also close the panel.
           event.stopPropagation();
@@ -376,7 +376,7 @@ function ActionForm({ board, canvas, action, pictures, attempt }: ActionsProps &
         </p>
       )}
       <Unanswered />
-      <Button look="primary" type="submit" disabled={isStarting || (needsSecond && !other)}>
+      <Button look="primary" type="submit" isBusy={isStarting} disabled={needsSecond && !other}>
         {isStarting ? "Starting…" : attempt ? "Run again" : "Run into a new node"}
       </Button>
     </form>

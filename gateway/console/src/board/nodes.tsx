@@ -169,6 +169,7 @@ const NoteNode = memo(({ data: { node, editing, isResizable }, selected }: Props
     <div
       className={styles.note}
       data-kind={node.type}
+      data-colored={color !== undefined || undefined}
       data-selected={selected || undefined}
       style={{ ...(color && (isSticky ? noteColors : textColors)(color)), textAlign: textAlign ?? "start" }}
     >

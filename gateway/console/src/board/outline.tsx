@@ -14,6 +14,9 @@ const SPARE = 8;
 interface Row {
   key: string;
   level: number;
+  /** Its place among the rows beside it, from 1, and how many there are. */
+  place: number;
+  of: number;
   label: string;
   name: string;
   icon: Parameters<typeof Icon>[0]["name"];
@@ -32,21 +35,22 @@ function rowsOf(graph: Graph, closed: ReadonlySet<string>): Row[] {
     else members.set(home, [...(members.get(home) ?? []), node]);
   }
   const rows: Row[] = [];
-  const add = (node: Node, level: number) => {
+  const add = (node: Node, level: number, place: number, of: number) => {
     const links = linksAt(graph, node.id).filter(({ from }) => from === node);
     const below = members.get(node.id) ?? [];
-    const hasRows = below.length + links.length > 0;
-    const isOpen = hasRows && !closed.has(node.id);
+    const size = below.length + links.length;
+    const isOpen = size > 0 && !closed.has(node.id);
     const label = node.title || node.metadata.content?.slice(0, 80) || "Untitled";
-    rows.push({ key: node.id, level, label, name: described(graph, node), icon: iconOf(node), node, ...(hasRows && { isOpen }) });
+    rows.push({ key: node.id, level, place, of, label, name: described(graph, node), icon: iconOf(node), node, ...(size > 0 && { isOpen }) });
     if (!isOpen) return;
-    for (const member of below) add(member, level + 1);
-    for (const { connection, to } of links) {
+    for (const [index, member] of below.entries()) add(member, level + 1, index + 1, size);
+    for (const [index, { connection, to }] of links.entries()) {
       const name = `${purposeOf(connection)} to ${to.title || kindOf(to)}`;
-      rows.push({ key: connection.id, level: level + 1, label: `→ ${name}`, name: `Connection: ${name}`, icon: "connection", node: to, connection: connection.id });
+      rows.push({ key: connection.id, level: level + 1, place: below.length + index + 1, of: size, label: `→ ${name}`, name: `Connection: ${name}`, icon: "connection", node: to, connection: connection.id });
     }
   };
-  for (const node of roots.toSorted((a, b) => Number(isSection(b)) - Number(isSection(a)))) add(node, 1);
+  const sorted = roots.toSorted((a, b) => Number(isSection(b)) - Number(isSection(a)));
+  for (const [index, node] of sorted.entries()) add(node, 1, index + 1, sorted.length);
   return rows;
 }
 
@@ -63,7 +67,11 @@ export function OutlineTree({ board, graph, ui }: { board: Board; graph: Graph; 
   const [scroll, setScroll] = useState({ top: 0, height: 600 });
   const tree = useRef<HTMLDivElement>(null);
   const rows = useMemo(() => rowsOf(graph, closed), [graph, closed]);
-  const at = Math.max(0, rows.findIndex(({ key }) => key === current));
+  const found = rows.findIndex(({ key }) => key === current);
+  // When the current row goes, the next one takes its place.
+  const [place, setPlace] = useState(0);
+  if (found >= 0 && found !== place) setPlace(found);
+  const at = found >= 0 ? found : Math.max(0, Math.min(place, rows.length - 1));
   const first = Math.max(0, Math.floor(scroll.top / ROW) - SPARE);
   const last = Math.min(rows.length, Math.ceil((scroll.top + scroll.height) / ROW) + SPARE);
 
@@ -120,7 +128,7 @@ export function OutlineTree({ board, graph, ui }: { board: Board; graph: Graph; 
       Home: () => go(0, how),
       End: () => go(rows.length - 1, how),
       ArrowRight: () => (row.isOpen === false ? toggle(row, true) : row.isOpen && go(at + 1)),
-      ArrowLeft: () => (row.isOpen ? toggle(row, false) : go(parent())),
+      ArrowLeft: () => (row.isOpen ? toggle(row, false) : row.level > 1 && go(parent())),
       Enter: () => {
         if (!board.canChange) return board.surface?.show([row.node.id]);
         if (row.connection !== undefined) return board.set({ menu: { kind: "purpose", connection: row.connection, at: { x: innerWidth - 640, y: 200 } } });
@@ -163,6 +171,8 @@ export function OutlineTree({ board, graph, ui }: { board: Board; graph: Graph; 
               role="treeitem"
               tabIndex={-1}
               aria-level={row.level}
+              aria-posinset={row.place}
+              aria-setsize={row.of}
               aria-selected={row.connection === undefined ? ui.selection.has(row.key) : ui.link === row.connection}
               aria-expanded={row.isOpen}
               aria-label={row.name}

@@ -68,7 +68,7 @@ export function ActivityLine({ board, news, own }: { board: Board; news: News | 
   const isOwn = news?.activity.every(({ actor }) => actor.surface === "browser" && actor.label === own);
   return (
     <div role="status" aria-atomic="false">
-      {news && !isOwn && news.key !== hidden && <Activity key={news.key} board={board} news={news} hide={() => hide(news.key)} />}
+      {news && !isOwn && news.key !== hidden && <Activity key={news.key} board={board} news={news} hide={() => (hide(news.key), board.surface?.focus())} />}
     </div>
   );
 }
@@ -121,7 +121,10 @@ function ConflictCard({ board, conflict }: { board: Board; conflict: OpenConflic
   const node = board.graph.nodes.get(conflict.id);
   const field = FIELDS[conflict.field] ?? "value";
   const what = conflict.on === "canvas" ? "The title of the canvas" : `The ${field} of ${node ? nameOf(node) : "a deleted node"}`;
-  const choose = (choice: "mine" | "theirs" | "both") => board.engine.resolve(conflict, choice);
+  const choose = (choice: "mine" | "theirs" | "both") => {
+    board.engine.resolve(conflict, choice);
+    board.surface?.focus();
+  };
   return (
     <section className={styles.card} aria-label="Conflict">
       <h3>{what} was changed by someone else at the same time</h3>

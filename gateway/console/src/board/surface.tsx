@@ -154,22 +154,23 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
 
   /**
    * A press on the empty plane begins a rectangle that selects, or is a click. On a node that is drawn it begins a drag; on a Section only
-   * if that is selected, since the inside of a Section is the plane.
+   * if that is selected, since the inside of a Section is the plane. A finger moves the view: only its tap selects.
    */
   function press(event: PointerEvent) {
-    if (!isPane(event.target) || event.button !== 0 || event.pointerType === "touch" || isHand) return;
+    if (!isPane(event.target) || event.button !== 0 || !event.isPrimary || isHand) return;
+    const isTouch = event.pointerType === "touch";
     const start = camera.toPlane(placeOf(event.nativeEvent));
     const before = isAdding(event) ? [...board.getUi().selection] : [];
     const at = index.at(start);
     const hit = at && !rendered.has(at.id) ? at : undefined;
-    const grabbed = canChange && hit && !isAdding(event) && (!isSection(hit) || board.getUi().selection.has(hit.id)) ? hit : undefined;
+    const grabbed = canChange && !isTouch && hit && !isAdding(event) && (!isSection(hit) || board.getUi().selection.has(hit.id)) ? hit : undefined;
     let isDrag = false;
     const stop = new AbortController();
     const move = (next: globalThis.PointerEvent) => {
       const isStart = !isDrag && Math.hypot(next.clientX - event.clientX, next.clientY - event.clientY) > DRAG_START;
       if (isStart && grabbed) beginDrag(grabbed.id);
       isDrag ||= isStart;
-      if (!isDrag) return;
+      if (!isDrag || isTouch) return;
       const end = camera.toPlane(placeOf(next));
       if (grabbed) {
         const { drag } = board.getUi();
@@ -191,7 +192,7 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
     };
     addEventListener("pointermove", move, { signal: stop.signal });
     addEventListener("pointerup", end, { signal: stop.signal });
-    addEventListener("pointercancel", end, { signal: stop.signal });
+    addEventListener("pointercancel", isTouch ? () => stop.abort() : end, { signal: stop.signal });
   }
 
   function typeOnEdge(event: KeyboardEvent) {

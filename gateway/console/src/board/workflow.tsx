@@ -98,7 +98,7 @@ export function WorkflowForm({ board, canvas, ids, made }: Props) {
         </p>
       )}
       <Unanswered />
-      <Button look="primary" type="submit" disabled={isMaking || parts.length === 0}>
+      <Button look="primary" type="submit" isBusy={isMaking} disabled={parts.length === 0}>
         {isMaking ? "Making…" : "Make the Recipe"}
       </Button>
     </form>

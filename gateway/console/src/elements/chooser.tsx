@@ -1,5 +1,6 @@
 /** Chooses Elements for what is made. */
 import { useQuery } from "@tanstack/react-query";
+import { useRef } from "react";
 import sheet from "../library/sheet.module.css";
 import { Thumb } from "../library/thumb.tsx";
 import { Icon } from "../ui/parts.tsx";
@@ -13,11 +14,12 @@ interface Props {
 
 /** The Elements that changed last can be chosen. A version is chosen, so a later edit does not change the result. */
 export function ElementChooser({ chosen, set }: Props) {
+  const group = useRef<HTMLDivElement>(null);
   const { data } = useQuery({ queryKey: ["elements", "choices"], queryFn: ({ signal }) => elements.list("active", "", undefined, signal) });
   const others = data?.elements.filter(({ id }) => !chosen.some((one) => one.id === id)) ?? [];
   if (chosen.length === 0 && others.length === 0) return null;
   return (
-    <div className={sheet.field} role="group" aria-label="Elements">
+    <div ref={group} className={sheet.field} role="group" aria-label="Elements" tabIndex={-1}>
       <span>Elements</span>
       {chosen.length > 0 && (
         <ul className={styles.chips}>
@@ -26,7 +28,14 @@ export function ElementChooser({ chosen, set }: Props) {
               {element.sourceAssetIds[0] !== undefined && <Thumb asset={sourceOf(element.ownerUid, element.sourceAssetIds[0])} pixels={64} />}
               <bdi>{element.name}</bdi>
               <small>v{element.version}</small>
-              <button type="button" aria-label={`Leave out ${element.name}`} onClick={() => set(chosen.filter(({ id }) => id !== element.id))}>
+              <button
+                type="button"
+                aria-label={`Leave out ${element.name}`}
+                onClick={() => {
+                  set(chosen.filter(({ id }) => id !== element.id));
+                  group.current?.focus();
+                }}
+              >
                 <Icon name="close" size={13} />
               </button>
             </li>

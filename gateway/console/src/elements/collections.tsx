@@ -1,6 +1,7 @@
 /** The collections of Elements: made, renamed and deleted. */
 import { useQueryClient } from "@tanstack/react-query";
-import { type FormEvent, useState } from "react";
+import { type FormEvent, useRef, useState } from "react";
+import { flushSync } from "react-dom";
 import { count } from "../format.ts";
 import { Confirm, Modal } from "../ui/dialog.tsx";
 import { Button, Failure, Icon, Notice, Waiting } from "../ui/parts.tsx";
@@ -49,7 +50,7 @@ export function Collections({ canChange, close }: { canChange: boolean; close: (
       {canChange && (
         <form className={styles.line} onSubmit={(event) => void create(event)}>
           <input type="text" aria-label="Name of a new collection" placeholder="New collection" dir="auto" required maxLength={MOST_LETTERS} value={name} onChange={({ target }) => setName(target.value)} />
-          <Button type="submit" disabled={isCreating}>
+          <Button type="submit" isBusy={isCreating}>
             <Icon name="plus" size={16} />
             Create
           </Button>
@@ -61,9 +62,16 @@ export function Collections({ canChange, close }: { canChange: boolean; close: (
 }
 
 function Row({ collection: { id, name }, canChange, changed }: { collection: Collection; canChange: boolean; changed: () => Promise<unknown> }) {
+  const button = useRef<HTMLButtonElement>(null);
   const [draft, setDraft] = useState<string>();
   const [isDeleting, setIsDeleting] = useState(false);
   const [error, setError] = useState<unknown>();
+
+  /** Ends the renaming. The keyboard stays in the row, unless it has gone elsewhere since. */
+  function end() {
+    flushSync(() => setDraft(undefined));
+    if (document.activeElement === document.body) button.current?.focus();
+  }
 
   async function rename(event: FormEvent) {
     event.preventDefault();
@@ -73,7 +81,7 @@ function Row({ collection: { id, name }, canChange, changed }: { collection: Col
         await collections.rename(id, draft.trim());
         await changed();
       }
-      setDraft(undefined);
+      end();
     } catch (error) {
       setError(error);
     }
@@ -86,7 +94,7 @@ function Row({ collection: { id, name }, canChange, changed }: { collection: Col
           <bdi>{name}</bdi>
           {canChange && (
             <>
-              <Button look="quiet" aria-label={`Rename ${name}`} onClick={() => setDraft(name)}>
+              <Button ref={button} look="quiet" aria-label={`Rename ${name}`} onClick={() => setDraft(name)}>
                 Rename
               </Button>
               <Button look="quiet" aria-label={`Delete ${name}`} onClick={() => setIsDeleting(true)}>
@@ -100,7 +108,7 @@ function Row({ collection: { id, name }, canChange, changed }: { collection: Col
           {/* oxlint-disable-next-line jsx-a11y/no-autofocus -- the person has just asked to rename it */}
           <input autoFocus type="text" aria-label={`New name of ${name}`} dir="auto" maxLength={MOST_LETTERS} value={draft} onChange={({ target }) => setDraft(target.value)} />
           <Button type="submit">Save</Button>
-          <Button look="quiet" onClick={() => setDraft(undefined)}>
+          <Button look="quiet" onClick={end}>
             Cancel
           </Button>
         </form>

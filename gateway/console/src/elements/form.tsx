@@ -107,7 +107,14 @@ export function ElementForm({ element, pictures = NONE, done, close }: Props) {
             {sources.map((id, index) => (
               <li key={id}>
                 <Thumb asset={sourceOf(owner, id)} pixels={128} />
-                <button type="button" aria-label={`Remove source picture ${index + 1}`} onClick={() => setSources(toggle(sources, id))}>
+                <button
+                  type="button"
+                  aria-label={`Remove source picture ${index + 1}`}
+                  onClick={() => {
+                    setSources(toggle(sources, id));
+                    document.getElementById(`${prefix}sources`)?.focus();
+                  }}
+                >
                   <Icon name="close" size={13} />
                 </button>
               </li>
@@ -154,7 +161,7 @@ export function ElementForm({ element, pictures = NONE, done, close }: Props) {
           </p>
         )}
         {element && <p className={sheet.hint}>Saving makes version {element.version + 1}. Results that were made with earlier versions keep them.</p>}
-        <Button look="primary" type="submit" disabled={isSaving}>
+        <Button look="primary" type="submit" isBusy={isSaving}>
           {isSaving ? "Saving…" : element ? `Save as version ${element.version + 1}` : "Create the Element"}
         </Button>
       </form>

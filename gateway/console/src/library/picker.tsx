@@ -93,7 +93,7 @@ export function Picker({ title, canvas = "", isOwn = false, chosen = NOTHING, mo
         </label>
         {canUpload && (
           <>
-            <Button disabled={isSending || (most > 1 && chosen.length >= most)} onClick={() => files.current?.click()}>
+            <Button isBusy={isSending} disabled={most > 1 && chosen.length >= most} onClick={() => files.current?.click()}>
               <Icon name="upload" size={16} />
               {isSending ? "Uploading…" : "Upload a picture"}
             </Button>
@@ -150,7 +150,7 @@ export function Picker({ title, canvas = "", isOwn = false, chosen = NOTHING, mo
       )}
       {list.isFetchNextPageError && <Notice error={list.error} />}
       {list.hasNextPage && (
-        <Button disabled={list.isFetchingNextPage} onClick={() => void list.fetchNextPage()}>
+        <Button isBusy={list.isFetchingNextPage} onClick={() => void list.fetchNextPage()}>
           Show more
         </Button>
       )}

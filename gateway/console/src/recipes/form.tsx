@@ -133,11 +133,11 @@ export function RunForm({ recipe, instance, held = NOTHING, canvas, revision, gi
       <Unanswered />
       {refusal !== undefined && <p className={sheet.hint}>{refusal}</p>}
       <div className={sheet.buttons}>
-        <Button look="primary" type="submit" disabled={busy !== undefined || refusal !== undefined || (shown === undefined && cap.trim() === "")}>
+        <Button look="primary" type="submit" isBusy={busy !== undefined} disabled={refusal !== undefined || (shown === undefined && cap.trim() === "")}>
           {busy === "run" ? "Starting…" : shown === undefined ? "Run" : `Run · ${priceOf(shown)}`}
         </Button>
         {fork && (
-          <Button disabled={busy !== undefined} onClick={() => void attempt("fork", fork)}>
+          <Button isBusy={busy !== undefined} onClick={() => void attempt("fork", fork)}>
             {busy === "fork" ? "Copying…" : "Fork without running"}
           </Button>
         )}
@@ -198,6 +198,7 @@ function PortField({ id, port, isOptional, isHeld, value, problem, canvas, texts
   const [isChoosing, setIsChoosing] = useState(false);
   const chosen = value && "handle" in value ? value : undefined;
   const describedBy = [port.description && `${id}-hint`, problem !== undefined && `${id}-problem`].filter(Boolean).join(" ") || undefined;
+  const focusLater = () => setTimeout(() => document.getElementById(id)?.focus());
   const choosePicture = (
     <Button id={takesText(port) || chosen ? undefined : id} className={takesText(port) ? styles.small : styles.slot} aria-describedby={describedBy} aria-label={`Choose a picture for ${port.label}`} onClick={() => setIsChoosing(true)}>
       <Icon name="picture" size={16} />
@@ -219,7 +220,7 @@ function PortField({ id, port, isOptional, isHeld, value, problem, canvas, texts
         <div className={styles.chosen}>
           {chosen.asset === undefined ? <Icon name="text" size={16} /> : <Thumb asset={chosen.asset} pixels={96} />}
           <bdi>{chosen.title}</bdi>
-          <Button id={id} look="quiet" className={styles.small} aria-label={`Take ${chosen.title} out of ${port.label}`} onClick={() => set({ text: "" })}>
+          <Button id={id} look="quiet" className={styles.small} aria-label={`Take ${chosen.title} out of ${port.label}`} onClick={() => (set({ text: "" }), focusLater())}>
             <Icon name="close" size={16} />
           </Button>
         </div>
@@ -275,7 +276,7 @@ function PortField({ id, port, isOptional, isHeld, value, problem, canvas, texts
           choose={({ handle, name }) => set({ handle, title: name, asset: handle })}
           close={() => {
             setIsChoosing(false);
-            setTimeout(() => document.getElementById(id)?.focus());
+            focusLater();
           }}
         />
       )}

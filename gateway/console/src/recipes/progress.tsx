@@ -64,7 +64,7 @@ export function RunProgress({ run, children }: Props) {
       {error !== undefined && <Notice error={error} />}
       <div className={sheet.buttons}>
         {!isOver(data.status) && (
-          <Button disabled={isCanceling} onClick={() => void cancel()}>
+          <Button isBusy={isCanceling} onClick={() => void cancel()}>
             {isCanceling ? "Canceling…" : "Cancel the run"}
           </Button>
         )}

@@ -174,7 +174,7 @@ function Deletion({ asset, close, removed }: { asset: Asset; close: () => void; 
       {error !== undefined && <Notice error={error} />}
       <div className={styles.buttons}>
         <Button onClick={close}>Keep it</Button>
-        <Button look="primary" className={styles.danger} disabled={isRunning} onClick={() => void remove()}>
+        <Button look="primary" className={styles.danger} isBusy={isRunning} onClick={() => void remove()}>
           {isRunning ? "Deleting…" : isShown ? "Delete anyway" : "Delete"}
         </Button>
       </div>

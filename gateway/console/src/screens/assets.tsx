@@ -100,7 +100,7 @@ function AssetList({ canUpload }: { canUpload: boolean }) {
       </p>
       {uploading.length > 0 && (
         <div className={styles.uploads}>
-          <UploadList uploads={uploads} list={uploading} />
+          <UploadList uploads={uploads} list={uploading} dismissed={() => document.getElementById("content")?.focus({ preventScroll: true })} />
         </div>
       )}
       <AssetGrid where={where} wanted={wanted} action="Open" choose={({ handle }) => set("asset", handle)} empty={empty} />

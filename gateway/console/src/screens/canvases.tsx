@@ -132,7 +132,7 @@ function NewCanvas() {
 
   return (
     <>
-      <Button look="primary" disabled={isMaking} onClick={() => void make()}>
+      <Button look="primary" isBusy={isMaking} onClick={() => void make()}>
         <Icon name="plus" size={16} />
         New canvas
       </Button>

@@ -149,9 +149,12 @@ function Memberships({ element: { collectionIds }, canChange, change }: { elemen
               <input
                 type="checkbox"
                 aria-label={name}
-                disabled={!canChange || isChanging}
+                disabled={!canChange}
+                // Disabled, it would lose the keyboard.
+                aria-disabled={isChanging || undefined}
                 checked={collectionIds.includes(id)}
                 onChange={({ target }) => {
+                  if (isChanging) return;
                   setIsChanging(true);
                   void change(target.checked ? [...collectionIds, id] : collectionIds.filter((one) => one !== id)).finally(() => setIsChanging(false));
                 }}
@@ -205,7 +208,7 @@ function Versions({ element: { id, version }, canChange, use }: VersionsProps) {
                 ))}
               </ul>
               {canChange && one.version !== version && (
-                <Button disabled={isBusy} onClick={() => (setIsBusy(true), void use(contentOf(one)).finally(() => setIsBusy(false)))} aria-label={`Use again: version ${one.version}`}>
+                <Button isBusy={isBusy} onClick={() => (setIsBusy(true), void use(contentOf(one)).finally(() => setIsBusy(false)))} aria-label={`Use again: version ${one.version}`}>
                   Use again
                 </Button>
               )}
@@ -213,7 +216,7 @@ function Versions({ element: { id, version }, canChange, use }: VersionsProps) {
           ))}
       </ol>
       {list.hasNextPage && (
-        <Button disabled={list.isFetchingNextPage} onClick={() => void list.fetchNextPage()}>
+        <Button isBusy={list.isFetchingNextPage} onClick={() => void list.fetchNextPage()}>
           Show more
         </Button>
       )}

@@ -99,7 +99,7 @@ function FindingItem({ finding, remedies }: { finding: Finding; remedies: Remedi
             <div className={styles.remedies}>
               <Button onClick={() => remedies.show(nodeHandles)}>Show</Button>
               {remedies.makeRoom && OVERLAPS.has(code) && (
-                <Button disabled={isBusy} onClick={() => void makeRoom()}>
+                <Button isBusy={isBusy} onClick={() => void makeRoom()}>
                   {isBusy ? "Making room…" : "Make room"}
                 </Button>
               )}

@@ -1,6 +1,6 @@
 /** With whom a canvas is shared, and for its owner the means to change that. */
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { type SubmitEvent, useState } from "react";
+import { type SubmitEvent, useRef, useState } from "react";
 import type { CanvasSummary } from "../api.ts";
 import { Problem } from "../errors.ts";
 import { type CanvasName, type Member, type MemberRole, person } from "../person.ts";
@@ -137,7 +137,7 @@ function AddMember({ canvas, members }: { canvas: SharedCanvas; members: Member[
           </select>
         )}
       </Field>
-      <Button look="primary" type="submit" disabled={adding.isPending}>
+      <Button look="primary" type="submit" isBusy={adding.isPending}>
         {isMember ? "Change" : "Share"}
       </Button>
       <p className="unseen" role="status">
@@ -151,6 +151,7 @@ function AddMember({ canvas, members }: { canvas: SharedCanvas; members: Member[
 function MemberRow({ canvas, member }: { canvas: SharedCanvas; member: Member }) {
   const list = useMembers(canvas);
   const { email, role } = member;
+  const row = useRef<HTMLLIElement>(null);
   const change = useMutation({
     mutationFn: (role: MemberRole) => person.setMember(canvas, { email, role }),
     onMutate: (role) => list.put({ email, role }),
@@ -158,22 +159,26 @@ function MemberRow({ canvas, member }: { canvas: SharedCanvas; member: Member })
   });
   const removal = useMutation({
     mutationFn: () => person.removeMember(canvas, email),
-    onSuccess: () => list.drop(email),
+    onSuccess: () => {
+      // The row goes with its button.
+      if (row.current?.contains(document.activeElement)) row.current.closest("dialog")?.querySelector<HTMLElement>("[data-first]")?.focus();
+      list.drop(email);
+    },
     onError: list.reread,
   });
   const error = change.error ?? removal.error;
   return (
-    <li>
+    <li ref={row}>
       <Avatar name={email} />
       <span className={styles.email}>{email}</span>
-      <select aria-label={`Role of ${email}`} value={role} disabled={change.isPending} onChange={({ target }) => change.mutate(target.value as MemberRole)}>
+      <select aria-label={`Role of ${email}`} value={role} aria-disabled={change.isPending || undefined} onChange={({ target }) => change.isPending || change.mutate(target.value as MemberRole)}>
         {Object.entries(ROLES).map(([key, label]) => (
           <option key={key} value={key}>
             {label}
           </option>
         ))}
       </select>
-      <Button look="quiet" aria-label={`Remove ${email}`} title="Remove" disabled={removal.isPending} onClick={() => removal.mutate()}>
+      <Button look="quiet" aria-label={`Remove ${email}`} title="Remove" isBusy={removal.isPending} onClick={() => removal.mutate()}>
         <Icon name="close" size={16} />
       </Button>
       {error && <div className={styles.problem}>{waitOf(error) === undefined ? <Notice error={error} /> : <p role="alert">{waitOf(error)}</p>}</div>}

@@ -90,7 +90,7 @@ function Confirm({ link, signIn, isBusy, error, leave }: Attempt & { link: strin
           <Notice error={failure} />
         )}
         {!isUsed && (
-          <Button look="primary" className={styles.wide} disabled={isBusy} onClick={() => (error ? signIn({ link }) : void preview.refetch())}>
+          <Button look="primary" className={styles.wide} isBusy={isBusy} onClick={() => (error ? signIn({ link }) : void preview.refetch())}>
             Try again
           </Button>
         )}
@@ -114,7 +114,7 @@ function Confirm({ link, signIn, isBusy, error, leave }: Attempt & { link: strin
           {name !== account.email && <p className={styles.email}>{account.email}</p>}
         </div>
       </div>
-      <Button look="primary" className={styles.wide} autoFocus disabled={isBusy} onClick={() => signIn({ link })}>
+      <Button look="primary" className={styles.wide} autoFocus isBusy={isBusy} onClick={() => signIn({ link })}>
         {isBusy ? "Signing in…" : "Continue"}
       </Button>
       <Button look="quiet" className={styles.wide} onClick={leave}>
@@ -167,7 +167,7 @@ function PasteForm({ signIn, isBusy, error, preview }: Attempt & { preview: (lin
         </p>
       )}
       {error && !isWrong && <Notice error={error} />}
-      <Button look="primary" type="submit" className={styles.wide} disabled={isBusy}>
+      <Button look="primary" type="submit" className={styles.wide} isBusy={isBusy}>
         {isBusy ? "Signing in…" : "Sign in"}
       </Button>
     </form>

@@ -1,4 +1,5 @@
 /** The ids of this client and those of the service for the same things. */
+import type { Change } from "./change.ts";
 import { type Connection, type Graph, graphOf, type Node } from "./graph.ts";
 import type { Canvas } from "./types.ts";
 
@@ -36,5 +37,26 @@ export class Aliases {
   connection(connection: Connection): Connection {
     const { id, fromNodeId, toNodeId } = connection;
     return { ...connection, id: this.local(id), fromNodeId: this.local(fromNodeId), toNodeId: this.local(toNodeId) };
+  }
+
+  /** A change that may have been made before an alias was known, when what is ours was shown under the service's id. */
+  change(change: Change): Change {
+    const { local } = this;
+    switch (change.do) {
+      case "create":
+        return { ...change, node: this.node(change.node) };
+      case "duplicate":
+        return { ...change, of: local(change.of), node: this.node(change.node) };
+      case "delete":
+        return { ...change, node: this.node(change.node), connections: change.connections.map((one) => this.connection(one)), members: change.members.map(local) };
+      case "restore":
+        return { ...change, node: this.node(change.node), members: change.members.map(local) };
+      case "update": {
+        const home = change.set["metadata.sectionId"];
+        return { ...change, id: local(change.id), set: typeof home === "string" ? { ...change.set, "metadata.sectionId": local(home) } : change.set };
+      }
+      default:
+        return { ...change, connection: this.connection(change.connection) };
+    }
   }
 }

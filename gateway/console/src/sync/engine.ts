@@ -170,7 +170,7 @@ export class Engine {
   resolve(conflict: OpenConflict, choice: "mine" | "theirs" | "both"): void {
     this.#conflicts = this.#conflicts.filter((one) => one !== conflict);
     const graph = this.#graph();
-    const node = graph?.nodes.get(conflict.id);
+    const node = graph?.nodes.get(this.local(conflict.id));
     const text = choice === "mine" ? conflict.mine : choice === "both" && graph ? bothOf(graph, conflict) : undefined;
     if (text !== undefined && graph && conflict.on === "canvas") {
       this.perform("Rename the canvas", [retitle(graph, String(text ?? ""))]);
@@ -206,7 +206,7 @@ export class Engine {
   #judged(draft: Draft, changes: Change[], mode: "rebase" | "undo"): Change[] {
     const told = new Set<string>();
     const left = changes.flatMap((one) => {
-      const { change, conflicts = [], dropped } = judge(draft, one, mode);
+      const { change, conflicts = [], dropped } = judge(draft, this.#aliases.change(one), mode);
       if (change) applyTo(draft, change);
       for (const conflict of conflicts) {
         // The newest text of mine against the newest of the other.

@@ -99,6 +99,57 @@ test("two clients, any interleaving, lost answers and restarts: equal graphs, no
   );
 });
 
+test("of the texts that two people write, the last of each is with the service or in a conflict", async () => {
+  const others = new Set(["delete", "undo", "redo"]);
+  await fc.assert(
+    fc.asyncProperty(fc.array(step.filter(({ act }) => !others.has(act)), { maxLength: 60, size: "max" }), async (steps) => {
+      const [service, ana, ben] = await opened("ana", "ben");
+      const clients = [ana, ben] as const;
+      const last = new Map<string, readonly [ModelClient, string]>();
+      for (const step of steps) {
+        const client = clients[step.at];
+        const nodes = [...(client.engine.getSnapshot().graph?.nodes.values() ?? [])];
+        const node = step.act === "content" ? nodes[step.pick % Math.max(nodes.length, 1)] : undefined;
+        if (!node) {
+          await take(service, client, step);
+          continue;
+        }
+        const text = `written ${(serial += 1)}`;
+        client.set(node.id, { "metadata.content": text });
+        last.set(`${step.at} ${node.id}`, [client, text]);
+        await settle();
+      }
+      await exchange(service, ana, ben);
+      const sent = [...service.accepted.values()].map(({ request }) => request).join("\n");
+      for (const [client, text] of last.values()) {
+        const isAsked = JSON.stringify(client.engine.getSnapshot().conflicts).includes(`"${text}"`);
+        assert(isAsked || sent.includes(`"${text}"`), `${text} is lost`);
+      }
+    }),
+    RUNS,
+  );
+});
+
+test("what is ours is edited under the service's id until the answer of its creation is there", async () => {
+  const [service, ana] = await opened("ana");
+  ana.create(ana.note("one"));
+  await settle();
+  await ana.restart();
+  ana.network.pending[0]?.loseAnswer();
+  await settle();
+  // The canvas is read, and contains what the lost answer was about.
+  for (let turn = 0; turn < 2; turn += 1) {
+    ana.network.pending[0]?.answer();
+    await settle();
+  }
+  const [shown] = ana.graph.nodes.values();
+  assert(shown && service.graph.nodes.has(shown.id));
+  ana.set(shown.id, { "metadata.content": "written" });
+  await ana.drain();
+  assert.deepEqual([...service.graph.nodes.values()].map(({ metadata }) => metadata.content), ["written"]);
+  assert.deepEqual(ana.seen(), plain(service.graph));
+});
+
 test("alone, undo of everything restores the canvas, and redo of everything what was made of it", async () => {
   const others = new Set(["undo", "redo", "restart", "follow"]);
   await fc.assert(

@@ -11,19 +11,31 @@ interface DialogProps {
   children: ReactNode;
 }
 
-/** A modal dialog without content of its own. Escape and a click beside it close it. The keyboard begins at what has `data-first`. */
+/**
+ * A modal dialog without content of its own. Escape and a click beside it close it. The keyboard begins at what has `data-first`, and
+ * returns to what opened the dialog; with `data-done`, what opened it is about to go, and the page or the dialog around it has the keyboard.
+ */
 export function Dialog({ label, className, close, children }: DialogProps) {
   const element = useRef<HTMLDialogElement>(null);
   useEffect(() => {
     const dialog = element.current;
+    const opener = document.activeElement;
+    const home = opener?.closest<HTMLElement>("dialog, main") ?? document.getElementById("content");
     dialog?.showModal();
     // A dialog looks for the attribute autofocus, which React does not set.
     dialog?.querySelector<HTMLElement>("[data-first]")?.focus();
-    return () => dialog?.close();
+    return () => {
+      dialog?.close();
+      // A dialog that was removed before it was closed has given the keyboard to nobody.
+      if (document.activeElement !== document.body) return;
+      const isKept = opener?.isConnected && opener !== document.body && dialog?.dataset["done"] === undefined;
+      (isKept ? (opener as HTMLElement | SVGElement) : home)?.focus({ preventScroll: true });
+    };
   }, []);
   return (
     <dialog
       ref={element}
+      tabIndex={-1}
       aria-label={label}
       className={className}
       // React lets the event of a dialog within this one bubble.
@@ -67,10 +79,12 @@ interface ConfirmProps {
 
 /** Asks before something that cannot be undone. The keyboard begins at the button that does nothing, or at the word. */
 export function Confirm({ title, action, word, run, done, close, children }: ConfirmProps) {
+  const form = useRef<HTMLFormElement>(null);
   const [typed, setTyped] = useState("");
   const attempt = useMutation({
     mutationFn: run,
     onSuccess: () => {
+      form.current?.closest("dialog")?.setAttribute("data-done", "");
       done?.();
       close();
     },
@@ -79,6 +93,7 @@ export function Confirm({ title, action, word, run, done, close, children }: Con
   return (
     <Modal title={title} close={close}>
       <form
+        ref={form}
         className={styles.confirm}
         onSubmit={(event) => {
           event.preventDefault();
@@ -99,7 +114,7 @@ export function Confirm({ title, action, word, run, done, close, children }: Con
           <Button {...(word === undefined && { "data-first": true })} onClick={close}>
             Keep
           </Button>
-          <Button look="danger" type="submit" disabled={!isReady || attempt.isPending}>
+          <Button look="danger" type="submit" isBusy={attempt.isPending} disabled={!isReady}>
             {attempt.isPending ? "One moment…" : action}
           </Button>
         </div>

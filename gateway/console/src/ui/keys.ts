@@ -17,6 +17,9 @@ export function combinationOf({ key, ctrlKey, metaKey, altKey, shiftKey }: Press
 /** Whether a dialog has the keyboard, also after a click on its text. */
 export const isDialogOpen = (): boolean => document.querySelector("dialog[open]") !== null;
 
+/** Whether a menu has the keyboard, also while that is on the button that has opened it. */
+export const isMenuOpen = (): boolean => document.querySelector(":popover-open") !== null;
+
 const isMac = typeof navigator === "object" && navigator.platform.startsWith("Mac");
 const NAMES: Record<string, string> = { Mod: isMac ? "⌘" : "Ctrl", Shift: "⇧", ArrowLeft: "←", ArrowRight: "→", ArrowUp: "↑", ArrowDown: "↓", Delete: "Del", Escape: "Esc", " ": "Space", ContextMenu: "Menu", "-": "−" };
 

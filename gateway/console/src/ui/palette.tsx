@@ -83,6 +83,8 @@ export function PaletteDialog({ label, field, entriesOf, close }: PaletteProps) 
 
   function type(event: KeyboardEvent) {
     event.stopPropagation();
+    // Enter and the arrows are for an input method that is at work.
+    if (event.nativeEvent.isComposing) return;
     if (event.key === "ArrowDown" || event.key === "ArrowUp") {
       event.preventDefault();
       setAt((current + (event.key === "ArrowDown" ? 1 : entries.length - 1)) % Math.max(entries.length, 1));

@@ -57,10 +57,22 @@ export function Mark({ size = 28 }: { size?: number }) {
   );
 }
 
-type ButtonProps = ComponentProps<"button"> & { look?: "primary" | "plain" | "quiet" | "danger" };
+interface ButtonProps extends ComponentProps<"button"> {
+  look?: "primary" | "plain" | "quiet" | "danger";
+  /** Whether what it does is under way, so that it does nothing now. A disabled button would lose the keyboard. */
+  isBusy?: boolean;
+}
 
-export function Button({ look = "plain", className, type = "button", ...rest }: ButtonProps) {
-  return <button type={type} className={[styles.button, styles[look], className].filter(Boolean).join(" ")} {...rest} />;
+export function Button({ look = "plain", isBusy = false, className, type = "button", onClick, ...rest }: ButtonProps) {
+  return (
+    <button
+      type={type}
+      className={[styles.button, styles[look], className].filter(Boolean).join(" ")}
+      aria-disabled={isBusy || undefined}
+      onClick={isBusy ? (event) => event.preventDefault() : onClick}
+      {...rest}
+    />
+  );
 }
 
 /** The first letter of a person's or agent's name, in a color of its own. */

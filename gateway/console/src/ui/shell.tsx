@@ -153,7 +153,7 @@ function AccountMenu() {
           API documentation
         </a>
         {leave.error && <Notice error={leave.error} />}
-        <Button className={styles.leave} disabled={leave.isPending} onClick={() => leave.mutate(undefined)}>
+        <Button className={styles.leave} isBusy={leave.isPending} onClick={() => leave.mutate(undefined)}>
           Sign out
         </Button>
       </div>

@@ -4,7 +4,14 @@ import type { Upload, Uploads } from "../uploads.ts";
 import { Button, Icon } from "./parts.tsx";
 import styles from "./upload-list.module.css";
 
-export function UploadList({ uploads, list }: { uploads: Uploads; list: readonly Upload[] }) {
+interface Props {
+  uploads: Uploads;
+  list: readonly Upload[];
+  /** An upload was dismissed by a button that goes with it. */
+  dismissed?: () => void;
+}
+
+export function UploadList({ uploads, list, dismissed }: Props) {
   if (list.length === 0) return null;
   return (
     <section className={styles.card} aria-label="Uploads">
@@ -17,7 +24,7 @@ export function UploadList({ uploads, list }: { uploads: Uploads; list: readonly
               <>
                 <span className={styles.problem}>{problem.fields[0]?.message ?? problem.message}</span>
                 {problem.isTemporary && <Button onClick={() => uploads.retry(key)}>Try again</Button>}
-                <Button look="quiet" aria-label={`Dismiss ${name}`} onClick={() => uploads.dismiss(key)}>
+                <Button look="quiet" aria-label={`Dismiss ${name}`} onClick={() => (uploads.dismiss(key), dismissed?.())}>
                   <Icon name="close" size={14} />
                 </Button>
               </>

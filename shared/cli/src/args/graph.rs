@@ -137,7 +137,7 @@ pub struct Connect {
     pub from: String,
     /// The node it ends at
     pub to: String,
-    /// flow, reference, list, first_frame or last_frame
+    /// flow, reference, list, first-frame or last-frame
     #[arg(long, default_value = "flow")]
     pub purpose: String,
     /// What a reference is for, for example identity

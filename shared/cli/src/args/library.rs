@@ -50,7 +50,7 @@ pub enum Asset {
 pub enum Element {
     /// List Elements
     List {
-        /// active, archived or all
+        /// active (default) or archived
         #[arg(long)]
         state: Option<String>,
         #[command(flatten)]
@@ -76,7 +76,7 @@ pub enum Element {
         #[arg(long = "type", value_name = "TYPE")]
         kind: String,
         /// Pictures of it
-        #[arg(long = "source", value_name = "ASSET", required = true)]
+        #[arg(long = "source", value_name = "ASSET")]
         sources: Vec<String>,
         /// How to use it
         #[arg(long)]

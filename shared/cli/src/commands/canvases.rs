@@ -157,16 +157,14 @@ pub async fn view(context: &Context, view: &View) -> Outcome {
         .await?;
     let labels: Value =
         png.header("x-canvas-labels").and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
-    let is_piped = view.output.as_ref().is_some_and(|path| path.as_os_str() == "-")
-        || (view.output.is_none() && !stdout().is_terminal());
-    match &view.output {
-        _ if is_piped && !context.output.json => put(&png.body),
+    match view.output.as_ref().filter(|path| path.as_os_str() != "-") {
         Some(path) => {
             fs::write(path, &png.body).map_err(|error| file(path, &error))?;
             let said = json!({"file": path, "bytes": png.body.len(), "labels": labels});
             context.output.value(&said, |_| format!("{}", path.display()));
         }
         None if context.output.json => return usage("name a file for the picture: --output FILE"),
+        None if view.output.is_some() || !stdout().is_terminal() => put(&png.body),
         None => match terminal::Graphics::of_environment() {
             Some(graphics) => put(graphics.show(&png.body).as_bytes()),
             None => {

@@ -37,8 +37,8 @@ pub async fn element(context: &Context, element: Element) -> Outcome {
                     vec![text(&it["versionHandle"]), time(&it["createdAt"]), text(&it["elementName"])]
                 })
             };
-            return listed(context, &listing, "versions", || context.client.list_element_versions(&element), people)
-                .await;
+            let list = || context.client.list_element_versions(without_version(&element));
+            return listed(context, &listing, "versions", list, people).await;
         }
         Element::Show { element } => context.client.get_element(&element).await?.cast(),
         Element::Create { name, kind, sources, guidelines, collections } => {
@@ -51,7 +51,8 @@ pub async fn element(context: &Context, element: Element) -> Outcome {
             context.client.create_element().json(&body).await?
         }
         Element::Update { element, name, kind, sources, guidelines } => {
-            let known = context.client.get_element(&element).await?.json();
+            let element = without_version(&element);
+            let known = context.client.get_element(element).await?.json();
             let members = ["name", "type", "sourceAssetIds", "guidelines"];
             let mut content = picked(&known["element"], &members);
             let given = [
@@ -68,13 +69,14 @@ pub async fn element(context: &Context, element: Element) -> Outcome {
                     content[member] = value;
                 }
             }
-            context.client.update_element(&element).json(&json!({"operation": "update", "element": content})).await?
+            context.client.update_element(element).json(&json!({"operation": "update", "element": content})).await?
         }
         Element::Archive { element } => {
-            context.client.update_element(&element).json(&json!({"operation": "archive", "confirm": true})).await?
+            let body = json!({"operation": "archive", "confirm": true});
+            context.client.update_element(without_version(&element)).json(&body).await?
         }
         Element::Restore { element } => {
-            context.client.update_element(&element).json(&json!({"operation": "restore"})).await?
+            context.client.update_element(without_version(&element)).json(&json!({"operation": "restore"})).await?
         }
     };
     context.output.answer(&answer, |it| {
@@ -91,6 +93,11 @@ pub async fn element(context: &Context, element: Element) -> Outcome {
             .to_owned()
     });
     Ok(())
+}
+
+/// The handle of an Element without the version that it may name: only a read of one takes it.
+fn without_version(element: &str) -> &str {
+    element.split('@').next().unwrap_or(element)
 }
 
 /// The plain id of an asset: Elements name their sources by it.

@@ -1,5 +1,8 @@
 //! Whether a canvas is in order.
 
+use std::collections::HashMap;
+
+use client::Client;
 use domain::account::Scope;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -70,22 +73,30 @@ impl Tool for CanvasReview {
                 .as_array()
                 .cloned()
                 .unwrap_or_default(),
-            next: repair(canvas, &findings).into_iter().collect(),
+            next: repair(&call.client, canvas, &findings).await.into_iter().collect(),
             findings: findings.into_iter().take(FINDINGS_MAX).map(finding).collect(),
         };
         Ok(Answer::new(output))
     }
 }
 
-/// The batch that would end the overlaps and overflows among the first findings.
-fn repair(canvas: &Value, findings: &[&Value]) -> Option<Next> {
+/// The batch that would end the overlaps and overflows among the first findings. What a person made stays where it is.
+async fn repair(client: &Client, canvas: &Value, findings: &[&Value]) -> Option<Next> {
+    let on = canvas["handle"].as_str()?;
     let mut operations = Vec::new();
+    let mut owners = HashMap::new();
     for finding in findings.iter().take(FINDINGS_MAX) {
         let nodes: Vec<&str> =
             finding["nodeHandles"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         match (finding["code"].as_str(), nodes.as_slice()) {
             (Some("agent_overlap"), [first, second, ..]) => {
-                operations.push(json!({"type": "layout.arrange", "layout": "row", "nodeIds": [second], "near": first}));
+                // One of the two is an agent's.
+                if !owners.contains_key(second) {
+                    let Ok(read) = client.get_node(on, second).await else { continue };
+                    owners.insert(*second, read.json()["node"]["metadata"]["createdBy"] == "user");
+                }
+                let (moved, near) = if owners[second] { (first, second) } else { (second, first) };
+                operations.push(json!({"type": "layout.arrange", "layout": "row", "nodeIds": [moved], "near": near}));
             }
             // The Section is the last one.
             (Some("section_overflow"), [.., section]) => {
@@ -95,7 +106,7 @@ fn repair(canvas: &Value, findings: &[&Value]) -> Option<Next> {
         }
     }
     operations.dedup();
-    let edit = json!({"canvas": canvas["handle"], "revision": canvas["revision"], "operations": operations});
+    let edit = json!({"canvas": on, "revision": canvas["revision"], "operations": operations});
     (!operations.is_empty())
         .then(|| Next::new("canvas_edit", edit, "moves apart what overlaps and fits Sections to their members"))
 }

@@ -50,7 +50,11 @@ impl Tool for Describe {
             "run" | "job" => client.read_work(&handle).await?.json(),
             "canvas" | "node" => {
                 let failure = Failure::argument("handle", "canvases and nodes are read with canvas_read");
-                return Err(failure.then(Next::new("canvas_read", json!({"canvas": handle}), "the canvas")));
+                // Which canvas a node is on, only the caller knows.
+                return Err(match kind {
+                    "canvas" => failure.then(Next::new("canvas_read", json!({"canvas": handle}), "the canvas")),
+                    _ => failure,
+                });
             }
             _ => {
                 return Err(Failure::argument(

@@ -9,6 +9,7 @@ use crate::answer::Answer;
 use crate::call::Call;
 use crate::failure::Failure;
 use crate::tool::{Hints, Result, Tool};
+use crate::tools::element_save::without_version;
 
 pub struct ElementManage;
 
@@ -64,9 +65,12 @@ impl Tool for ElementManage {
         }
         let read = match arguments.r#do {
             Do::Archive => {
-                client.update_element(target).json(&json!({"operation": "archive", "confirm": true})).await?.json()
+                let body = json!({"operation": "archive", "confirm": true});
+                client.update_element(without_version(target)).json(&body).await?.json()
             }
-            Do::Restore => client.update_element(target).json(&json!({"operation": "restore"})).await?.json(),
+            Do::Restore => {
+                client.update_element(without_version(target)).json(&json!({"operation": "restore"})).await?.json()
+            }
             Do::Create => client.create_element_collection().json(&json!({"name": target})).await?.json(),
             Do::Rename => {
                 let Some(name) = arguments.name else { return Err(Failure::argument("name", "is required to rename")) };

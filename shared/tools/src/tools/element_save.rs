@@ -15,7 +15,7 @@ pub struct ElementSave;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Arguments {
-    /// To revise; else a new one is made
+    /// To revise, keeping what is left out; else a new one is made
     element: Option<String>,
     #[schemars(length(min = 1, max = 160))]
     name: String,
@@ -80,37 +80,44 @@ impl Tool for ElementSave {
     type Output = Output;
 
     async fn run(call: &Call, arguments: Arguments) -> Result<Answer<Output>> {
-        let sources: Vec<&str> = arguments.sources.iter().flatten().map(|it| plain(it)).collect();
-        let collections =
-            arguments.collections.map(|all| all.iter().map(|it| plain(it).to_owned()).collect::<Vec<_>>());
+        let ids = |handles: Vec<String>| handles.iter().map(|it| plain(it)).collect::<Value>();
+        let collections = arguments.collections.map(ids);
+        let revised = arguments.element.as_deref().map(without_version);
+        // A version replaces the one before as a whole.
+        let known = match revised {
+            Some(handle) => call.client.get_element(handle).await?.json()["element"].take(),
+            None => json!({"sourceAssetIds": []}),
+        };
+        let sources = arguments.sources.map_or_else(|| known["sourceAssetIds"].clone(), ids);
+        let guidelines = arguments.guidelines.map_or_else(|| known["guidelines"].clone(), Value::from);
         let mut element = json!({"name": arguments.name, "type": arguments.r#type, "sourceAssetIds": sources});
-        if let Some(guidelines) = arguments.guidelines {
-            element["guidelines"] = guidelines.into();
+        if !guidelines.is_null() {
+            element["guidelines"] = guidelines;
         }
-        let read = match &arguments.element {
+        let read = match revised {
             None => {
                 if let Some(collections) = collections {
-                    element["collectionIds"] = collections.into();
+                    element["collectionIds"] = collections;
                 }
                 call.client.create_element().json(&element).await?
             }
             Some(handle) => {
-                let read = call
-                    .client
-                    .update_element(handle)
-                    .json(&json!({"operation": "update", "element": element}))
-                    .await?;
-                match collections {
-                    None => read,
-                    Some(collections) => {
-                        let body = json!({"operation": "collections", "collectionIds": collections});
-                        call.client.update_element(handle).json(&body).await?
-                    }
+                // First: it can be repeated, and a version cannot be taken back.
+                if let Some(collections) = collections {
+                    let body = json!({"operation": "collections", "collectionIds": collections});
+                    call.client.update_element(handle).json(&body).await?;
                 }
+                let body = json!({"operation": "update", "element": element});
+                call.client.update_element(handle).json(&body).await?
             }
         };
         Ok(Answer::new(Output::of(&read)))
     }
+}
+
+/// The handle of an Element without the version that it may name: what changes an Element takes none.
+pub fn without_version(element: &str) -> &str {
+    element.split('@').next().unwrap_or(element)
 }
 
 /// The plain id of a handle.

@@ -138,7 +138,7 @@ impl Kind {
                 pick(&["handle", "title", "accessRole", "nodeCount", "revision", "updatedAt", "canvasType"])
             }
             Kind::Asset => pick(&["handle", "name", "width", "height", "mimeType", "node"]),
-            Kind::Element => pick(&["versionHandle", "name", "type", "lifecycle", "guidelines"]),
+            Kind::Element => pick(&["handle", "versionHandle", "name", "type", "lifecycle", "guidelines"]),
             Kind::Collection => pick(&["handle", "name"]),
             // The key of a summary is a handle.
             Kind::Recipe | Kind::Action => {

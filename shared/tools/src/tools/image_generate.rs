@@ -114,7 +114,7 @@ impl Tool for ImageGenerate {
             ("prompt", arguments.prompt.map(Value::from)),
             ("promptNodeId", arguments.prompt_node.map(Value::from)),
             ("elements", arguments.elements.map(Value::from)),
-            ("model", arguments.model.clone().map(Value::from)),
+            ("model", arguments.model.map(Value::from)),
             ("size", arguments.size.map(Value::from)),
             ("quality", arguments.quality.map(Value::from)),
             ("maxCredits", arguments.max_credits.map(Value::from)),
@@ -123,6 +123,7 @@ impl Tool for ImageGenerate {
                 body[name] = value;
             }
         }
+        let outputs = arguments.targets.as_ref().map_or(arguments.count.unwrap_or(1) as usize, Vec::len);
         match arguments.targets {
             Some(targets) => {
                 body["targetNodeIds"] = targets.into();
@@ -143,7 +144,7 @@ impl Tool for ImageGenerate {
         let on = Some((canvas.as_str(), arguments.revision.as_str()));
         match work::start(call, request.json(&body), on, arguments.wait).await {
             Err(failure) if failure.code == "payment_required" => {
-                Err(funds::told(failure, call, capability, arguments.model.as_deref()).await)
+                Err(funds::told(failure, call, &[capability], outputs).await)
             }
             done => done,
         }

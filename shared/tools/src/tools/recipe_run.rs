@@ -53,9 +53,9 @@ impl Tool for RecipeRun {
             "canvasId": canvas, "baseRevision": arguments.revision, "idempotencyKey": call.key(), "inputs": arguments.inputs,
         });
         for (name, value) in [
-            ("version", arguments.version.map(Value::from)),
+            ("version", arguments.version.clone().map(Value::from)),
             ("instanceNodeId", arguments.instance.map(Value::from)),
-            ("model", arguments.model.clone().map(Value::from)),
+            ("model", arguments.model.map(Value::from)),
             ("near", arguments.near.map(Value::from)),
             ("sectionId", arguments.section_id.map(Value::from)),
             ("maxCredits", arguments.max_credits.map(Value::from)),
@@ -67,12 +67,21 @@ impl Tool for RecipeRun {
         let request = call.client.run_recipe(&arguments.recipe).json(&body);
         match work::start(call, request, Some((&canvas, &arguments.revision)), arguments.wait).await {
             Err(failure) if failure.code == "payment_required" => {
-                Err(funds::told(failure, call, "image.generate", arguments.model.as_deref()).await)
+                let pictures = pictures(call, &arguments.recipe, arguments.version).await;
+                // A step makes its picture from the prompt alone, or from pictures as well.
+                Err(funds::told(failure, call, &["image.generate", "image.edit"], pictures).await)
             }
             Err(failure) if failure.concerns("inputs") => Err(with_ports(call, failure, &arguments.recipe).await),
             done => done,
         }
     }
+}
+
+/// How many pictures the Recipe makes; texts cost nothing.
+async fn pictures(call: &Call, recipe: &str, version: Option<String>) -> usize {
+    let Ok(read) = call.client.get_recipe(recipe).query_if("version", version).await else { return 0 };
+    let read = read.json();
+    read["recipe"]["outputs"].as_array().into_iter().flatten().filter(|it| it["nodeType"] == "image").count()
 }
 
 /// Adds which ports the Recipe has.

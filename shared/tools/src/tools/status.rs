@@ -1,6 +1,7 @@
 //! Who the caller is.
 
 use domain::account::Scope;
+use domain::job::JobStatus;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -8,10 +9,12 @@ use serde_json::Value;
 use crate::answer::Answer;
 use crate::call::Call;
 use crate::tool::{Hints, Result, Tool};
-use crate::work::{self, is_over};
+use crate::work;
 
-/// Runs that are looked at, newest first.
-const RUNS_MAX: usize = 50;
+/// The states of work under way, in their order: what goes on meanwhile is not missed.
+const UNDER_WAY: [JobStatus; 4] = [JobStatus::Queued, JobStatus::Running, JobStatus::Finalizing, JobStatus::Canceling];
+/// Runs of each state that are told, newest first.
+const RUNS_MAX: usize = 25;
 
 pub struct Status;
 
@@ -30,6 +33,8 @@ pub struct Output {
     expires_at: Option<String>,
     /// Work under way.
     running: Vec<Value>,
+    /// Whether there is more of it.
+    more_running: bool,
 }
 
 #[derive(Deserialize)]
@@ -53,11 +58,17 @@ impl Tool for Status {
 
     async fn run(call: &Call, Arguments {}: Arguments) -> Result<Answer<Output>> {
         let who: Who = call.client.get_auth_status().await?.cast().value()?;
-        let mut running = Vec::new();
+        let mut running: Vec<Value> = Vec::new();
+        let mut more_running = false;
         if who.scopes.iter().any(|scope| scope == Scope::JobManage.as_str()) {
-            let runs = call.client.list_runs().query("limit", RUNS_MAX).await?.json();
-            let active = runs["runs"].as_array().into_iter().flatten().filter(|run| !is_over(&run["status"]));
-            running.extend(active.map(work::summary));
+            for status in UNDER_WAY {
+                let page = call.client.list_runs().query("status", status).query("limit", RUNS_MAX).await?.json();
+                for run in page["runs"].as_array().into_iter().flatten() {
+                    running.retain(|told| told["run"] != run["handle"]);
+                    running.push(work::summary(run));
+                }
+                more_running |= page["page"]["nextCursor"].is_string();
+            }
         }
         let output = Output {
             account: who.email,
@@ -66,6 +77,7 @@ impl Tool for Status {
             credit: who.credit_balance,
             expires_at: who.expires_at,
             running,
+            more_running,
         };
         Ok(Answer::new(output))
     }

@@ -75,7 +75,7 @@ impl Tool for WorkflowCreate {
                     }
                 }
                 let request = call.client.fork_recipe(&recipe).json(&body).prefer("return=minimal");
-                match request.await {
+                match request.prefer("handling=lenient").await {
                     Ok(read) => read.json(),
                     Err(error) => return Err(stale::told(error.into(), call, &canvas, &revision).await),
                 }

@@ -170,7 +170,7 @@ function SaveForm({ connection, close }: { connection?: ProviderConnection; clos
         </Field>
         {isBeyond(saving.error, ["provider", "name", "apiKey"]) && <Notice error={saving.error} />}
         <div className={styles.buttons}>
-          <Button look="primary" type="submit" disabled={saving.isPending}>
+          <Button look="primary" type="submit" isBusy={saving.isPending}>
             {saving.isPending ? "Saving…" : connection ? "Replace key" : "Add connection"}
           </Button>
           <Button onClick={close}>Cancel</Button>

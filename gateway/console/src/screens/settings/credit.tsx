@@ -62,7 +62,7 @@ export function CreditLedger() {
           )}
           {ledger.isFetchNextPageError && <Notice error={ledger.error} />}
           {ledger.hasNextPage && (
-            <Button className={styles.more} disabled={ledger.isFetchingNextPage} onClick={() => void ledger.fetchNextPage()}>
+            <Button className={styles.more} isBusy={ledger.isFetchingNextPage} onClick={() => void ledger.fetchNextPage()}>
               {ledger.isFetchingNextPage ? "Loading…" : "Show older"}
             </Button>
           )}

@@ -94,7 +94,7 @@ export function NewToken() {
         </div>
         {isBeyond(error, ["label", "scopes", "expiresDays"]) && <Notice error={error} />}
         <div className={shared.buttons}>
-          <Button look="primary" type="submit" disabled={creation.isPending}>
+          <Button look="primary" type="submit" isBusy={creation.isPending}>
             {creation.isPending ? "Creating…" : "Create token"}
           </Button>
           <Link href="/settings/tokens" className={`${parts.button} ${parts.plain}`}>

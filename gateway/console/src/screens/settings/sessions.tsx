@@ -72,7 +72,7 @@ function SessionRow({ session }: { session: OpenSession }) {
         {(end.error ?? leave.error) && <Notice error={end.error ?? leave.error} />}
         {question}
       </div>
-      <Button disabled={end.isPending || leave.isPending} aria-label={session.current ? "Sign out of this session" : `End the session in ${name}, signed in ${ago(session.createdAt)}`} onClick={() => (session.current ? leave.mutate(undefined) : end.mutate())}>
+      <Button isBusy={end.isPending || leave.isPending} aria-label={session.current ? "Sign out of this session" : `End the session in ${name}, signed in ${ago(session.createdAt)}`} onClick={() => (session.current ? leave.mutate(undefined) : end.mutate())}>
         {session.current ? "Sign out" : "End"}
       </Button>
     </li>

@@ -37,7 +37,7 @@ export function Sharing() {
       )}
       {list.isFetchNextPageError && <Notice error={list.error} />}
       {list.hasNextPage && (
-        <Button className={styles.more} disabled={list.isFetchingNextPage} onClick={() => void list.fetchNextPage()}>
+        <Button className={styles.more} isBusy={list.isFetchingNextPage} onClick={() => void list.fetchNextPage()}>
           {list.isFetchingNextPage ? "Loading…" : "Show older"}
         </Button>
       )}

@@ -87,7 +87,7 @@ export function Webhooks() {
       )}
       {list.isFetchNextPageError && <Notice error={list.error} />}
       {list.hasNextPage && (
-        <Button className={styles.more} disabled={list.isFetchingNextPage} onClick={() => void list.fetchNextPage()}>
+        <Button className={styles.more} isBusy={list.isFetchingNextPage} onClick={() => void list.fetchNextPage()}>
           {list.isFetchingNextPage ? "Loading…" : "Show older"}
         </Button>
       )}
@@ -153,7 +153,7 @@ function DeliveryRow({ delivery: { run, webhook, createdAt }, work }: { delivery
         </p>
       </div>
       {isOver && (
-        <Button disabled={replay.isPending} title="Sends the same event once more, with a new signature" aria-label={`Send again: delivery of ${run}`} onClick={() => replay.mutate()}>
+        <Button isBusy={replay.isPending} title="Sends the same event once more, with a new signature" aria-label={`Send again: delivery of ${run}`} onClick={() => replay.mutate()}>
           Send again
         </Button>
       )}
