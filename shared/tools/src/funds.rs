@@ -23,7 +23,7 @@ pub async fn told(failure: Failure, call: &Call, capabilities: &[&str], outputs:
     let read = read.json();
     let fits = |model: &Value| -> Option<Value> {
         let has = |it: &&str| model["capabilities"].as_array().is_some_and(|all| all.contains(&json!(it)));
-        let price = model["creditCost"].as_i64().filter(|_| capabilities.iter().all(|it| has(it)))?;
+        let price = model["creditCost"].as_i64().filter(|_| capabilities.iter().all(has))?;
         let count = if price > 0 { budget / price } else { i64::MAX };
         (count > 0).then(|| json!({"model": model["handle"], "name": model["name"], "creditCost": price, "outputsUpTo": count.min(4)}))
     };

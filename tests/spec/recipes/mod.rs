@@ -2,6 +2,7 @@
 
 mod catalogue;
 mod fork;
+mod inputs;
 mod runs;
 mod stand_ins;
 mod stops;

@@ -22,8 +22,6 @@ suite! {
     a_run_reserves_its_steps_and_a_cancel_returns_them,
     a_run_is_no_job_and_nobody_elses,
     an_instance_is_run_with_what_its_ports_hold,
-    words_count_more_than_the_picture_that_a_port_was_filled_with,
-    a_picture_that_cannot_be_read_is_passed_over,
     what_is_no_instance_of_the_recipe_is_422,
     a_new_instance_is_near_a_node_or_in_a_section,
 }
@@ -269,56 +267,6 @@ async fn an_instance_is_run_with_what_its_ports_hold(stack: &Stack) {
     for run in [instance, wrong] {
         setting.start(run).await.expect_error(409, "conflict", &[]);
     }
-}
-
-/// The input of a run with this key.
-fn input_of<'a>(run: &'a Value, key: &str) -> &'a Value {
-    run["inputs"].as_array().expect("inputs").iter().find(|input| input["key"] == key).expect("an input")
-}
-
-async fn words_count_more_than_the_picture_that_a_port_was_filled_with(stack: &Stack) {
-    let setting = Setting::of(stack, 20).await;
-    let (user, canvas) = (&setting.user, text(&setting.canvas, "/id"));
-    let start = async |more: Value| {
-        let run = setting.start_of("product-hero-shot", more).await.expect(202).json();
-        user.delete(text(&run, "/pollUrl")).await.expect(200);
-        run
-    };
-    let first = start(json!({"inputs": {"pack": setting.picture, "mood": setting.picture}})).await;
-    assert_eq!(input_of(&first, "mood")["summary"], json!(setting.picture));
-    let instance = json!({"instanceNodeId": first["recipeInstanceNodeId"], "inputs": {}});
-    for (content, held) in [(json!("Evening light"), "Evening light"), (json!(null), &setting.picture)] {
-        let port = &input_of(&first, "mood")["nodeId"];
-        let patch = json!({"metadata": {"content": content}});
-        user.apply(canvas, json!([{"type": "node.update", "nodeId": port, "patch": patch}])).await;
-        assert_eq!(input_of(&start(instance.clone()).await, "mood")["summary"], held);
-    }
-}
-
-async fn a_picture_that_cannot_be_read_is_passed_over(stack: &Stack) {
-    let setting = Setting::of(stack, 20).await;
-    let (user, canvas) = (&setting.user, text(&setting.canvas, "/id"));
-    let pack = with(input("pack", "image"), json!({"value": setting.picture, "useAsDefault": true}));
-    let body = with(workflow(), json!({"inputs": [pack], "outputs": [output("hero", "image", &["pack"])]}));
-    let recipe = text(&make_workflow(user, canvas, &body).await.expect(201).json(), "/workflow/id").to_owned();
-    let start = async |more: Value| {
-        let run = setting.start_of(&recipe, more).await.expect(202).json();
-        user.delete(text(&run, "/pollUrl")).await.expect(200);
-        run
-    };
-    let other = user.upload("image/png", pictures::png(9, 8)).await;
-    let first = start(json!({"inputs": {"pack": other["handle"]}})).await;
-    stack.admin(&["admin", "asset", "purge", "--yes", "--asset", text(&other, "/handle")]).await.expect_success();
-    let instance = json!({"instanceNodeId": first["recipeInstanceNodeId"], "inputs": {}});
-    let run = start(instance.clone()).await;
-    assert_eq!(input_of(&run, "pack")["summary"], json!(setting.picture), "the default");
-    let connected = user.upload_into(canvas, "image/png", pictures::png(8, 9)).await;
-    let (from, to) = (&connected["node"], &input_of(&first, "pack")["nodeId"]);
-    let link = json!({"type": "connection.create", "fromNodeId": from, "toNodeId": to, "purpose": "reference"});
-    user.apply(canvas, json!([link])).await;
-    let run = start(instance).await;
-    let held = input_of(&run, "pack");
-    assert_eq!((&held["summary"], &held["sourceHandle"]), (&connected["handle"], from), "what is connected");
 }
 
 async fn what_is_no_instance_of_the_recipe_is_422(stack: &Stack) {
