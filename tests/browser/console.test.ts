@@ -328,15 +328,18 @@ scene("a list goes on after a refresh that failed", async ({ page, expect }) => 
   await becomes(async () => (await cards.count()) > 25, true);
   await page.evaluate(() => scrollTo(0, 0));
   assert((await cards.count()) < 110);
-  // Then the list is stale, and read again when the window is looked at.
-  await page.clock.fastForward(10_500);
   let refused = 0;
   await page.route(/\/canvases\?/, (route) => {
     refused += 1;
     return route.fulfill({ status: 403, json: { error: { code: "forbidden", message: "no" } } });
   });
-  await page.evaluate(() => document.dispatchEvent(new Event("visibilitychange", { bubbles: true })));
-  await becomes(async () => refused > 0, true);
+  // The list is stale ten seconds after its last page has arrived, and read again when the window is looked at.
+  const look = async () => {
+    await page.clock.fastForward(10_500);
+    await page.evaluate(() => document.dispatchEvent(new Event("visibilitychange", { bubbles: true })));
+    return refused > 0;
+  };
+  await becomes(look, true);
   await page.waitForTimeout(500);
   await page.unroute(/\/canvases\?/);
   await becomes(async () => (await cards.last().scrollIntoViewIfNeeded(), cards.count()), 110);

@@ -122,14 +122,13 @@ port() {
 }
 
 # reserve_port NAME: call this while the part that uses the port is down. If another program has taken the stored port, a new one is chosen
-# and PORTS_MOVED is set, because processes that know the old port must be restarted.
-PORTS_MOVED=""
+# and the file run/ports-moved is created, because processes that know the old port must be restarted.
 reserve_port() {
     local old
     old=$(remembered_port "$1")
     if [[ -n $old ]] && port_is_taken "$old"; then
         sed -i "/^$1=/d" "$LOCAL/ports"
-        PORTS_MOVED=yes
+        touch "$LOCAL/run/ports-moved"
         say "   port $old is taken by another program: moving to $(port "$1")"
     fi
     port "$1" >/dev/null

@@ -144,13 +144,14 @@ process_start() {
 # reserve_process_ports: keeps or changes the ports of processes that are down, before other settings derive from them. No other process
 # uses these ports, so a change affects no running process. (The receiver's port is not changed: a demo may be using it.)
 reserve_process_ports() {
-    local part
+    local part known=""
+    if [[ -e $LOCAL/run/ports-moved ]]; then known=yes; fi
     for part in "${PROCESSES[@]}"; do
         if is_up "$part"; then continue; fi
         reserve_port "$part-admin"
         if [[ $part == gateway ]]; then reserve_port gateway; fi
     done
-    PORTS_MOVED=""
+    if [[ -z $known ]]; then rm -f "$LOCAL/run/ports-moved"; fi
 }
 
 processes_stop() {

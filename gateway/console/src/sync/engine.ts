@@ -170,7 +170,7 @@ export class Engine {
   resolve(conflict: OpenConflict, choice: "mine" | "theirs" | "both"): void {
     this.#conflicts = this.#conflicts.filter((one) => one !== conflict);
     const graph = this.#graph();
-    const node = graph?.nodes.get(this.local(conflict.id));
+    const node = graph?.nodes.get(conflict.id);
     const text = choice === "mine" ? conflict.mine : choice === "both" && graph ? bothOf(graph, conflict) : undefined;
     if (text !== undefined && graph && conflict.on === "canvas") {
       this.perform("Rename the canvas", [retitle(graph, String(text ?? ""))]);
@@ -451,6 +451,8 @@ export class Engine {
   /** A new base is here. `told` is the revision that was known when it was asked for. */
   #arrived(told: string | undefined): void {
     this.#accepted = [];
+    // The node of a conflict may have been named while another tab wrote it.
+    this.#conflicts = this.#conflicts.map((one) => (this.local(one.id) === one.id ? one : { ...one, id: this.local(one.id) }));
     if (!this.#batches[0]?.sent) this.#isUnsure = false;
     if (this.#told === told) this.#told = undefined;
     this.#rebase();

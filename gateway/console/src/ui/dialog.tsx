@@ -28,8 +28,10 @@ export function Dialog({ label, className, close, children }: DialogProps) {
       dialog?.close();
       // A dialog that was removed before it was closed has given the keyboard to nobody.
       if (document.activeElement !== document.body) return;
-      const isKept = opener?.isConnected && opener !== document.body && dialog?.dataset["done"] === undefined;
-      (isKept ? (opener as HTMLElement | SVGElement) : home)?.focus({ preventScroll: true });
+      const isKept = opener?.isConnected && dialog?.dataset["done"] === undefined;
+      if (isKept) (opener as HTMLElement | SVGElement).focus({ preventScroll: true });
+      // The opener may also be in a menu that has closed.
+      if (document.activeElement === document.body) home?.focus({ preventScroll: true });
     };
   }, []);
   return (
