@@ -36,11 +36,14 @@ pub async fn abandon(
         return Ok(None);
     }
     for job in run.unfinished_jobs(conn).await? {
-        match job::cancel(conn, job, &account, context).await {
-            // A job whose record cannot be read either ends by itself.
-            Err(error) if error.is_unreadable() => {}
+        // A savepoint: a cancel that fails halfway has already deleted the job's task.
+        let mut attempt = db::pool::begin_on(conn).await?;
+        match job::cancel(&mut attempt, job, &account, context).await {
+            // A job that cannot be ended like this keeps its task, and ends by itself.
+            Err(error) if error.is_unreadable() => drop(attempt),
             canceled => {
                 canceled?;
+                db::pool::commit(attempt).await?;
             }
         }
     }
