@@ -6,7 +6,7 @@ import type { Page } from "playwright-core";
 import { node, openBoard, ROOT, saved, titled, until } from "./board.ts";
 import { becomes, NOBODY, scene } from "./browser.ts";
 import { admin, apply, BASE_URL, makeBoard, png, read, send, signInLink, stranger } from "./service.ts";
-import { heading, signIn } from "./steps.ts";
+import { field, heading, signIn } from "./steps.ts";
 
 interface Asset {
   id: string;
@@ -201,6 +201,7 @@ scene("a session without asset:read or uploads is told so", async ({ page, expec
   await page.getByRole("heading", { name: "This session may not see assets" }).waitFor();
   await page.getByRole("button", { name: /^Account of/ }).click();
   await page.getByRole("button", { name: "Sign out" }).click();
+  await field(page).waitFor();
   const { token } = await stranger("canvas:read,asset:read");
   await signIn(page, token, "/assets");
   await page.getByText("Uploading needs the scope image:generate or video:generate").waitFor();
@@ -209,6 +210,7 @@ scene("a session without asset:read or uploads is told so", async ({ page, expec
   const { canvas } = await send<{ canvas: { id: string; ownerUid: string } }>("POST", "/canvases", { title: "No assets" }, writer);
   await page.getByRole("button", { name: /^Account of/ }).click();
   await page.getByRole("button", { name: "Sign out" }).click();
+  await field(page).waitFor();
   await openBoard(page, `${BASE_URL}/c/${canvas.ownerUid}/${canvas.id}`, writer);
   await page.keyboard.press("a");
   await page.getByText("This session may not see assets").waitFor();

@@ -209,8 +209,9 @@ scene("two people and an agent change one canvas under a killed gateway and a re
   for (const part of ["/changes", "/review", ""]) expect(`503 GET ${path(canvas, part)}`);
   expect(`503 GET ${ROOT}/events`, `503 GET ${ROOT}/auth/status`, "503 GET /console/session");
   const other = await guest();
-  const friend = await stranger();
-  await admin("share", "--canvas", canvas.handle, "--with", friend.email, "--role", "editor");
+  // Sessions of their own: an account has ten, and the other cases open some meanwhile.
+  const [first, second] = [await stranger(), await stranger()];
+  for (const { email } of [first, second]) await admin("share", "--canvas", canvas.handle, "--with", email, "--role", "editor");
   const redis = await ownRedis();
   afterwards(redis.kill);
   const [fragile, steady] = [await ownGateway({ CANVAS_REDIS_URL: redis.url }), await ownGateway({ CANVAS_REDIS_URL: redis.url })];
@@ -218,8 +219,8 @@ scene("two people and an agent change one canvas under a killed gateway and a re
     afterwards(gateway.kill);
     permit(gateway.url);
   }
-  await openBoard(page, url.replace(BASE_URL, fragile.url));
-  await openBoard(other, url.replace(BASE_URL, steady.url), friend.token);
+  await openBoard(page, url.replace(BASE_URL, fragile.url), first.token);
+  await openBoard(other, url.replace(BASE_URL, steady.url), second.token);
   const end = Date.now() + DURATION * 1000;
   let isOver = false;
   let turns = 0;

@@ -246,6 +246,7 @@ scene("signing out asks before it deletes changes, and nothing is sent for who s
   await dialog.getByRole("button", { name: "Keep" }).click();
   await dialog.waitFor({ state: "detached" });
   await page.getByRole("application", { name: "Board" }).waitFor();
+  await becomes(() => page.evaluate(() => document.activeElement !== document.body), true, "the keyboard is on the page");
   await ask();
   await dialog.getByRole("button", { name: "Sign out anyway" }).click();
   await field(page).fill(friend.token);

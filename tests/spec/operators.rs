@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use e2e::api::text;
+use e2e::api::{key, text};
 use e2e::{Stack, User, pictures, suite};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -20,6 +20,7 @@ suite! {
     a_canvas_is_purged_with_what_is_stored_in_it,
     a_canvas_with_work_under_way_is_purged_only_when_it_is_canceled,
     an_account_is_purged_with_everything_of_its_own,
+    the_purge_of_an_account_changes_the_canvases_of_others_that_show_its_pictures,
     an_account_with_work_under_way_is_purged_only_when_it_is_canceled,
     a_purge_wants_to_be_meant,
 }
@@ -258,6 +259,24 @@ async fn an_account_is_purged_with_everything_of_its_own(stack: &Stack) {
     create("somebody@example.com", &user.uid).await.expect_refusal();
     create(&account.email, &format!("{}-2", user.uid)).await.expect_success();
     purge_account(stack, &user.uid, &[]).await.expect_refusal();
+}
+
+async fn the_purge_of_an_account_changes_the_canvases_of_others_that_show_its_pictures(stack: &Stack) {
+    let (user, other) = (stack.user().await, stack.user().await);
+    let (canvas, theirs) = (canvas_of(&user).await, canvas_of(&other).await);
+    stack.share(&user, &canvas, &other.uid, "viewer").await;
+    let picture = user.upload_into(&canvas, "image/png", pictures::png(40, 30)).await;
+    let workflow = json!({
+        "name": "n", "category": "Content Package", "tags": [], "idempotencyKey": key(),
+        "inputs": [{"key": "pack", "label": "l", "type": "image", "value": picture["handle"], "useAsDefault": false}],
+        "outputs": [{"key": "o", "label": "l", "type": "text", "prompt": "{{pack}}", "inputKeys": ["pack"]}],
+    });
+    other.send(&format!("/canvases/{theirs}/workflows"), &workflow).await.expect(201);
+    let before = other.canvas(&theirs).await;
+    purge_account(stack, &user.uid, &[]).await.expect_success();
+    let after = other.canvas(&theirs).await;
+    assert_ne!(after["revision"], before["revision"], "a drawing of the former revision shows the picture");
+    assert_eq!(after["nodes"], before["nodes"]);
 }
 
 async fn an_account_with_work_under_way_is_purged_only_when_it_is_canceled(stack: &Stack) {

@@ -71,7 +71,8 @@ export async function answer<T>(call: Promise<{ data?: T }>): Promise<T> {
 }
 
 async function session<T>(method: string, body?: object): Promise<T> {
-  const init: RequestInit = { method };
+  // A page that is left at once still signs out.
+  const init: RequestInit = { method, keepalive: method === "DELETE" };
   if (body) Object.assign(init, { body: JSON.stringify(body), headers: { "Content-Type": "application/json" } });
   const response = await send(new Request(`${ROOT}/session`, init));
   return (response.status === 204 ? undefined : await response.json()) as T;

@@ -1,5 +1,6 @@
 //! `canvas-gateway admin account`: creates, enables, disables, limits and deletes accounts.
 
+use app::purge::CanvasPurge;
 use clap::Subcommand;
 use db::purge;
 use domain::account::is_email;
@@ -144,8 +145,10 @@ async fn purge(context: &mut Context, name: &str, cancel_jobs: bool) -> Result {
     announcer.revoked(&account.uid).await;
     work::quiet(context, cancel_jobs, look).await?;
     let (mut canvases, mut assets) = (0, 0);
-    while let Some((canvas, gone)) = next_canvas(context, &account.uid, cancel_jobs).await? {
-        announcer.canvas(&canvas).await;
+    while let Some((changed, gone)) = next_canvas(context, &account.uid, cancel_jobs).await? {
+        for canvas in &changed {
+            announcer.canvas(canvas).await;
+        }
         canvases += 1;
         assets += gone.assets.unsigned_abs();
     }
@@ -164,19 +167,20 @@ async fn purge(context: &mut Context, name: &str, cancel_jobs: bool) -> Result {
     }))
 }
 
-/// Deletes one more canvas of the account, on which other accounts may be working; `None` when none is left.
+/// Deletes one more canvas of the account, on which other accounts may be working. Returns all canvases that have changed; `None`
+/// when none is left.
 async fn next_canvas(
     context: &mut Context,
     account: &AccountUid,
     cancel_jobs: bool,
-) -> Result<Option<(CanvasHandle, purge::PurgedCanvas)>> {
+) -> Result<Option<(Vec<CanvasHandle>, purge::PurgedCanvas)>> {
     loop {
         let mut transaction = db::pool::begin_on(&mut context.connection).await?;
         let Some((key, canvas)) = purge::next_canvas(&mut transaction, account).await? else { return Ok(None) };
-        if purge::active_on_canvas(&mut transaction, key).await?.is_empty() {
-            let purged = purge::canvas(&mut transaction, key).await?;
+        if let CanvasPurge::Done(purged, mut changed) = app::purge::canvas(&mut transaction, &canvas).await? {
             db::pool::commit(transaction).await?;
-            return Ok(Some((canvas, purged)));
+            changed.push(canvas);
+            return Ok(Some((changed, purged)));
         }
         drop(transaction);
         work::quiet(context, cancel_jobs, async |connection| purge::active_on_canvas(connection, key).await).await?;

@@ -309,16 +309,8 @@ pub async fn write_nodes(
     activity: Option<NewActivity<'_>>,
 ) -> db::Result<()> {
     let changed_node_ids = nodes.iter().map(|node| node.id.clone()).collect();
-    let change = Change {
-        revision,
-        title: None,
-        nodes_delta: 0,
-        connections_delta: 0,
-        bytes_delta,
-        regrouped: &[],
-        changes: &Changes { changed_node_ids, ..Changes::default() },
-        activity,
-    };
+    let changes = Changes { changed_node_ids, ..Changes::default() };
+    let change = Change { bytes_delta, activity, ..Change::of(revision, &changes) };
     db::canvases::commit_work(conn, canvas_key, nodes, &change).await?;
     Ok(())
 }

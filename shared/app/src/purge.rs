@@ -68,17 +68,9 @@ pub async fn asset(conn: &mut PgConnection, handle: &AssetHandle, force: bool) -
 async fn revise(conn: &mut PgConnection, shown: Vec<purge::Showing>) -> Result<Vec<CanvasHandle>> {
     let mut canvases = Vec::with_capacity(shown.len());
     for (canvas_key, changed_node_ids) in shown {
-        let change = Change {
-            revision: &service::random::revision(),
-            title: None,
-            nodes_delta: 0,
-            connections_delta: 0,
-            bytes_delta: 0,
-            regrouped: &[],
-            changes: &Changes { changed_node_ids, ..Changes::default() },
-            activity: None,
-        };
-        canvases.push(db::canvases::commit_change(conn, canvas_key, &change).await?.handle);
+        let revision = service::random::revision();
+        let changes = Changes { changed_node_ids, ..Changes::default() };
+        canvases.push(db::canvases::commit_change(conn, canvas_key, &Change::of(&revision, &changes)).await?.handle);
     }
     Ok(canvases)
 }

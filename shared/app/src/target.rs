@@ -92,17 +92,8 @@ pub async fn release_all(conn: &mut PgConnection, canvas_key: i64, work: Uuid, s
         Ok(_) => Ok(()),
         Err(error) if error.is_unreadable() => {
             let changed_node_ids = db::canvases::release_unread(conn, canvas_key, work).await?;
-            let change = Change {
-                revision: &revision,
-                title: None,
-                nodes_delta: 0,
-                connections_delta: 0,
-                bytes_delta: 0,
-                regrouped: &[],
-                changes: &Changes { changed_node_ids, ..Changes::default() },
-                activity: None,
-            };
-            db::canvases::commit_change(conn, canvas_key, &change).await?;
+            let changes = Changes { changed_node_ids, ..Changes::default() };
+            db::canvases::commit_change(conn, canvas_key, &Change::of(&revision, &changes)).await?;
             Ok(())
         }
         Err(error) => Err(error),

@@ -10,7 +10,7 @@
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::{Map, Value};
@@ -58,15 +58,30 @@ pub fn find(name: &str) -> Outcome<Option<Entry>> {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(file(&path, &error)),
     };
-    let age =
-        fs::metadata(&path).and_then(|it| it.modified()).ok().and_then(|at| at.elapsed().ok()).unwrap_or_default();
     match serde_json::from_slice(&text) {
-        Ok(body) if age <= AGE_MAX => Ok(Some(Entry { path, body, is_resumed: true })),
+        Ok(body) if !is_old(&path) => Ok(Some(Entry { path, body, is_resumed: true })),
         _ => {
             fs::remove_file(&path).map_err(|error| file(&path, &error))?;
             Ok(None)
         }
     }
+}
+
+/// Whether a file is older than [`AGE_MAX`].
+fn is_old(path: &Path) -> bool {
+    let age = fs::metadata(path).and_then(|it| it.modified()).ok().and_then(|at| at.elapsed().ok());
+    age.is_some_and(|age| age > AGE_MAX)
+}
+
+/// Removes what commands left that were killed and never repeated.
+fn sweep(directory: &Path) -> std::io::Result<()> {
+    for file in fs::read_dir(directory)? {
+        let path = file?.path();
+        if is_old(&path) {
+            let _ = fs::remove_file(path);
+        }
+    }
+    Ok(())
 }
 
 /// Writes an entry, or returns that of an equal command which wrote it in the meantime.
@@ -76,6 +91,7 @@ pub fn begin(name: &str, body: Map<String, Value>) -> Outcome<Entry> {
     let write = || {
         if let Some(directory) = path.parent() {
             fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+            sweep(directory)?;
         }
         let mut to = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
         to.write_all(&serde_json::to_vec(&body)?)?;

@@ -1,5 +1,8 @@
 //! A command that was killed, and the same command again: one effect.
 
+use std::path::PathBuf;
+use std::time::Duration;
+
 use e2e::api::text;
 use e2e::{Kind, PATIENCE, Part, Shell, Stack, User, pictures, suite};
 use serde_json::{Value, json};
@@ -22,6 +25,7 @@ suite! {
     a_batch_that_was_killed_is_applied_once,
     a_canvas_is_made_once,
     a_finished_command_is_a_new_one_the_next_time,
+    what_killed_commands_left_is_removed_after_a_day,
 }
 
 async fn runs(user: &User) -> Vec<Value> {
@@ -33,8 +37,14 @@ pub async fn first_run(user: &User) -> String {
     wait_for("a run", PATIENCE, async || runs(user).await.first().map(|run| text(run, "/handle").to_owned())).await
 }
 
+fn directory(shell: &Shell) -> PathBuf {
+    shell.home().join(".local/state/canvas/journal")
+}
+
+/// The number of entries. A file with an extension was not yet an entry when its command was killed.
 fn journal(shell: &Shell) -> usize {
-    std::fs::read_dir(shell.home().join(".local/state/canvas/journal")).map_or(0, Iterator::count)
+    let files = std::fs::read_dir(directory(shell)).into_iter().flatten();
+    files.filter(|file| file.as_ref().expect("is read").path().extension().is_none()).count()
 }
 
 fn generate(canvas: &str) -> [&str; 9] {
@@ -93,7 +103,7 @@ async fn a_batch_that_was_killed_is_applied_once(stack: &Stack) {
     // Killed before, while and after the batch is applied.
     for pause in [0, 5, 10, 20, 40, 80, 160, 320] {
         let mut killed = shell.start(&apply);
-        tokio::time::sleep(std::time::Duration::from_millis(pause)).await;
+        tokio::time::sleep(Duration::from_millis(pause)).await;
         killed.kill().await.expect("dies");
         let (entries, nodes) = (journal(&shell), count().await);
         batches += usize::from(left == 0 && (entries == 1 || nodes > seen));
@@ -128,4 +138,19 @@ async fn a_finished_command_is_a_new_one_the_next_time(stack: &Stack) {
     }
     let found = user.canvas(&canvas).await["nodes"].as_array().map_or(0, Vec::len);
     assert_eq!(found, 3, "a file is uploaded once");
+}
+
+async fn what_killed_commands_left_is_removed_after_a_day(stack: &Stack) {
+    let (_, shell, canvas) = person(stack).await;
+    std::fs::create_dir_all(directory(&shell)).expect("is created");
+    let hour = Duration::from_secs(3600);
+    for (name, age) in [("0aa", 25 * hour), ("0aa.part", 25 * hour), ("0bb", 23 * hour)] {
+        let file = std::fs::File::create(directory(&shell).join(name)).expect("is created");
+        let now = file.metadata().and_then(|it| it.modified()).expect("has a date");
+        file.set_modified(now - age).expect("is dated");
+    }
+    shell.file("one.json", json!([{"type": "canvas.update", "title": "Swept"}]).to_string());
+    shell.run(&["apply", "one.json", "--on", &canvas]).await.expect(0);
+    let left = std::fs::read_dir(directory(&shell)).expect("is listed").map(|file| file.expect("is read").file_name());
+    assert_eq!(left.collect::<Vec<_>>(), ["0bb"]);
 }

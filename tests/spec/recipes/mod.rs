@@ -26,10 +26,10 @@ use fork::{
     an_unknown_recipe_is_404_and_an_unknown_version_422, the_ports_of_a_fork_are_the_users_to_edit,
 };
 use workflows::{
-    a_workflow_begins_with_its_sources_and_values, a_workflow_is_its_makers_alone,
-    a_workflow_is_made_with_its_instance, a_workflow_that_is_sent_again_makes_no_second_one,
-    definitions_that_contradict_themselves_are_400, models_that_do_not_fit_are_422, sources_that_do_not_fit_are_422,
-    the_ranges_of_a_workflow,
+    a_source_whose_picture_was_deleted_is_empty, a_workflow_begins_with_its_sources_and_values,
+    a_workflow_is_its_makers_alone, a_workflow_is_made_with_its_instance,
+    a_workflow_that_is_sent_again_makes_no_second_one, definitions_that_contradict_themselves_are_400,
+    models_that_do_not_fit_are_422, sources_that_do_not_fit_are_422, the_ranges_of_a_workflow,
 };
 
 suite! {
@@ -56,6 +56,7 @@ suite! {
     definitions_that_contradict_themselves_are_400,
     models_that_do_not_fit_are_422,
     sources_that_do_not_fit_are_422,
+    a_source_whose_picture_was_deleted_is_empty,
     the_ranges_of_a_workflow,
 }
 

@@ -213,6 +213,30 @@ pub(super) async fn sources_that_do_not_fit_are_422(stack: &Stack) {
     assert_eq!(user.canvas(id).await, now, "nothing was written");
 }
 
+pub(super) async fn a_source_whose_picture_was_deleted_is_empty(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let id = text(&canvas, "/id");
+    let picture = text(&user.upload("image/png", pictures::png(8, 8)).await, "/handle").to_owned();
+    let made = json!([{"type": "node.create", "clientId": "p", "node": {"type": "image", "asset": picture}}]);
+    let source = text(&user.apply(id, made).await, "/resolvedIds/p").to_owned();
+    stack.admin(&["admin", "asset", "purge", "--yes", "--asset", &picture]).await.expect_success();
+    let start = async |more: Value| {
+        let inputs = json!([with(input("a", "image"), more)]);
+        let body = with(workflow(), json!({"inputs": inputs, "outputs": [output("o", "text", &["a"])]}));
+        make_workflow(&user, id, &body).await
+    };
+    for (more, field) in [
+        (json!({"sourceNodeId": source, "useAsDefault": true}), "sourceNodeId"),
+        (json!({"value": format!("node:{source}")}), "value"),
+    ] {
+        start(more).await.expect_error(422, "unprocessable_entity", &[&format!("inputs[0].{field}")]);
+    }
+    let made = start(json!({"sourceNodeId": source})).await.expect(201).json();
+    let port = text(&made, "/workflow/inputs/0/portNodeId");
+    assert_eq!(nodes(&user.canvas(id).await)[port]["asset"], Value::Null);
+}
+
 pub(super) async fn the_ranges_of_a_workflow(stack: &Stack) {
     let user = stack.user().await;
     let canvas = user.make_canvas().await;

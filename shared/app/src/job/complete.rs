@@ -246,9 +246,11 @@ async fn settle_credit(conn: &mut PgConnection, job: &LockedJob, status: JobStat
         Request::Image(request) => &request.model,
         Request::Video(request) => &request.model,
     };
-    let is_canceled = status == JobStatus::Canceled;
-    let closed = db::jobs::outputs::close(conn, job.id, is_canceled).await?;
-    let count = if is_canceled { closed.accepted } else { placement::column("job_outputs", durable)? };
+    let closed = db::jobs::outputs::close(conn, job.id, status == JobStatus::Failed).await?;
+    let count = match status {
+        JobStatus::Canceled => closed.accepted,
+        _ => placement::column("job_outputs", durable)?,
+    };
     let charge = model.credit_cost.saturating_mul(count);
     db::jobs::settle(conn, job.id, job.reserved, charge, closed.orphans).await
 }

@@ -230,7 +230,7 @@ pub(super) async fn readable(
 }
 
 /// Width and height in pixels of a value that is a picture which the account can read.
-pub(super) async fn size_of(
+async fn size_of(
     conn: &mut db::PgConnection,
     account: &AccountUid,
     held: Option<&PortValue>,

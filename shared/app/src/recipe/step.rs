@@ -279,16 +279,9 @@ async fn release(conn: &mut PgConnection, canvas_key: i64, mut node: Node, statu
 async fn write_node(conn: &mut PgConnection, canvas_key: i64, node: &Node, bytes_delta: i64) -> Result<()> {
     let writes = GraphWrites { nodes: vec![node], ..GraphWrites::default() };
     db::canvases::write_graph(conn, canvas_key, &writes).await?;
-    let change = Change {
-        revision: &service::random::revision(),
-        title: None,
-        nodes_delta: 0,
-        connections_delta: 0,
-        bytes_delta,
-        regrouped: &[],
-        changes: &Changes { changed_node_ids: vec![node.id.clone()], ..Changes::default() },
-        activity: None,
-    };
+    let revision = service::random::revision();
+    let changes = Changes { changed_node_ids: vec![node.id.clone()], ..Changes::default() };
+    let change = Change { bytes_delta, ..Change::of(&revision, &changes) };
     db::canvases::commit_change(conn, canvas_key, &change).await?;
     Ok(())
 }

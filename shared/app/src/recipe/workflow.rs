@@ -17,7 +17,7 @@ use domain::recipe::{Input as Port, Output as Step};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::ports::{hold, size_of};
+use super::ports::{hold, readable};
 use super::sources::{Given, held, may_feed};
 use crate::canvas::{self, CanvasEvent, ChangedCanvas, addition_refused};
 use crate::command::{CanvasWrite, Command, Key, Locks};
@@ -127,7 +127,10 @@ impl<M> CreateWorkflow<'_, M> {
                     Some(node) if !may_feed(node, input.kind, input.written_reference) => {
                         note("sourceNodeId", "is a node of another kind than the input");
                     }
-                    Some(node) => filling = Filling { held: held(node), source: Some(id), size: None },
+                    Some(node) => {
+                        let content = readable(conn, &self.caller.account, held(node)).await?;
+                        filling = Filling { source: Some(id), ..content };
+                    }
                 }
             }
             let value = input.value.as_deref().filter(|value| !value.is_empty());
@@ -138,7 +141,13 @@ impl<M> CreateWorkflow<'_, M> {
                     InputKind::Text | InputKind::Sticky => Given::Text(value.to_owned()),
                 };
                 match given.resolve(conn, &self.caller.account, graph).await? {
-                    Ok(value) => filling.held = Some(value),
+                    Ok(value) => {
+                        let content = readable(conn, &self.caller.account, Some(value)).await?;
+                        if content.held.is_none() {
+                            note("value", "shows a picture that was deleted or that you cannot read");
+                        }
+                        filling = Filling { source: filling.source, ..content };
+                    }
                     Err(message) => note("value", message),
                 }
             }
@@ -153,7 +162,6 @@ impl<M> CreateWorkflow<'_, M> {
                 }
                 _ => {}
             }
-            filling.size = size_of(conn, &self.caller.account, filling.held.as_ref()).await?;
             fillings.push(filling);
         }
         Ok((fillings, violations))

@@ -294,6 +294,23 @@ pub struct Change<'a> {
     pub activity: Option<NewActivity<'a>>,
 }
 
+impl<'a> Change<'a> {
+    /// A change of these ids that leaves the title, every number and every Section as they are.
+    #[must_use]
+    pub const fn of(revision: &'a str, changes: &'a Changes) -> Self {
+        Self {
+            revision,
+            title: None,
+            nodes_delta: 0,
+            connections_delta: 0,
+            bytes_delta: 0,
+            regrouped: &[],
+            changes,
+            activity: None,
+        }
+    }
+}
+
 fn ids<T: Clone + Into<String>>(ids: &[T]) -> Vec<String> {
     ids.iter().cloned().map(Into::into).collect()
 }

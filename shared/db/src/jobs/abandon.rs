@@ -59,7 +59,7 @@ pub async fn abandon(
     )
     .execute(&mut *conn)
     .await?;
-    let closed = outputs::close(conn, id, false).await?;
+    let closed = outputs::close(conn, id, true).await?;
     settlement::settle(conn, id, reserved, 0, closed.orphans).await?;
     deliveries::give_up(conn, id).await?;
     let recipe_run = sqlx::query_scalar!("SELECT recipe_run FROM jobs WHERE id = $1", id.0).fetch_one(conn).await?;

@@ -341,16 +341,15 @@ pub struct Closed {
     pub orphans: i32,
 }
 
-/// Ends the outputs of a job that has ended: unfinished ones become `canceled`. One that a provider may have made without being
-/// charged is a possible orphan: if the job was canceled, one whose submit had an unknown outcome; if it failed, also an
-/// accepted one.
+/// Ends the outputs of a job that has ended: unfinished ones become `canceled`. One whose submit had an unknown outcome is a
+/// possible orphan. If the job has failed, an accepted one is, too: nothing is charged for it.
 #[tracing::instrument(skip_all, name = "db.job.outputs.close")]
-pub async fn close(conn: &mut PgConnection, job: JobId, is_canceled: bool) -> Result<Closed> {
+pub async fn close(conn: &mut PgConnection, job: JobId, has_failed: bool) -> Result<Closed> {
     sqlx::query!(
-        "UPDATE job_outputs SET state = 'canceled', orphan = state <> 'ready' AND NOT (accepted AND $2)
+        "UPDATE job_outputs SET state = 'canceled', orphan = state <> 'ready' AND (NOT accepted OR $2)
          WHERE job_id = $1 AND state IN ('ready', 'submitting', 'submitted')",
         job.0,
-        is_canceled,
+        has_failed,
     )
     .execute(&mut *conn)
     .await?;

@@ -23,7 +23,7 @@ async fn every_provider_of_videos_makes_one() {
         let id = fixture.start(fixture.wish(Capability::VideoGenerate)).await;
         let record = fixture.ended(id).await;
         assert_eq!(&fixture.video(&record).await[4..8], b"ftyp", "{vendor:?}");
-        assert_eq!((record.credit_cost, fixture.accepted(id)), (7, 1), "{vendor:?}");
+        assert_eq!((record.credit_cost, fixture.accepted(id), fixture.orphans().await), (7, 1, 0), "{vendor:?}");
         assert_eq!(fixture.simulator.leaks(), 0, "{vendor:?}: the key goes to the provider alone");
     }
 }

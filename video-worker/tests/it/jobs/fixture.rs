@@ -361,6 +361,12 @@ impl VideoFixture {
         outputs.into_iter().next()
     }
 
+    /// The number of outputs that a provider may have made without being paid.
+    pub async fn orphans(&self) -> i64 {
+        let count = sqlx::query_scalar("SELECT count(*) FROM job_outputs WHERE orphan");
+        count.fetch_one(self.database.pool()).await.expect("counts")
+    }
+
     /// Waits until the job's output has this state.
     pub async fn until_output_is(&self, id: JobId, state: OutputState) {
         let look = async || self.output(id).await.filter(|output| output.state == state).map(|_| ());

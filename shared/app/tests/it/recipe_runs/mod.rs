@@ -1,6 +1,7 @@
 //! Recipe runs: their steps and their end.
 
 mod delegation;
+mod unreadable;
 
 use std::time::Duration;
 
