@@ -88,6 +88,8 @@ async fn run(config: Config) -> Result<ExitCode, BootError> {
     let imports = RunnerOptions { slots: IMPORTS_MAX, ..process.runner_options(Queue::Import, IMPORTS_MAX) };
     process.work(imports, Imports::new(worker.clone(), files));
     let slots = worker.pixels.threads() * SLOTS_PER_THREAD + SLOTS_BEYOND;
-    process.work(process.runner_options(Queue::Image, slots), Tasks(worker));
+    let (tasks, steps) = Tasks::new(worker);
+    process.spawn("steps of Actions", |_| steps);
+    process.work(process.runner_options(Queue::Image, slots), tasks);
     Ok(process.finish().await)
 }

@@ -10,6 +10,7 @@
 
 use app::job::{Completion, CompletionResult};
 use bytes::Bytes;
+use db::jobs::ResultFiles;
 use domain::asset::AssetRecord;
 use domain::id::{AssetId, JobId};
 use domain::job::{
@@ -26,6 +27,7 @@ use worker::files::{Content, PUTS_MAX};
 use worker::{Error, Interrupt, Reservation, Worker, account_of, decision};
 
 use super::ExecutionError;
+use super::steps::{Begun, Steps};
 use crate::actions::{Prepared, Source};
 
 /// The result of an Action.
@@ -41,9 +43,10 @@ struct Made {
 }
 
 /// Runs the Action of a task.
-pub(super) async fn run(worker: &Worker, task: &Task, lease: &Lease) -> Result<Decision, Error> {
-    let id = JobId(task.id);
-    let Some((job, assets)) = begin(worker, id, lease).await? else { return worker.settle(task, lease).await };
+pub(super) async fn run(worker: &Worker, steps: &Steps, task: &Task, lease: &Lease) -> Result<Decision, Error> {
+    let Some(Begun { job, assets }) = begin(worker, steps, JobId(task.id), lease).await? else {
+        return worker.settle(task, lease).await;
+    };
     let Request::Action(request) = &job.request else { return Err(Error::WrongQueue(task.kind)) };
     taskqueue::failpoint!("action.loaded");
     let made = match make(worker, &job, request, assets, lease).await {
@@ -52,7 +55,7 @@ pub(super) async fn run(worker: &Worker, task: &Task, lease: &Lease) -> Result<D
     };
     taskqueue::failpoint!("action.computed");
     for _ in 0..PUTS_MAX {
-        let stored = match keep(worker, task, lease, &made).await {
+        let stored = match keep(worker, steps, task, lease, &made).await {
             Ok(stored) => stored,
             Err(stop) => return end_early(worker, task, lease, stop).await,
         };
@@ -60,8 +63,7 @@ pub(super) async fn run(worker: &Worker, task: &Task, lease: &Lease) -> Result<D
         if lease.is_cancel_requested() {
             return end_early(worker, task, lease, Interrupt::Canceled).await;
         }
-        let completion = Completion::Succeeded(vec![placement(request, &made, stored)]);
-        match worker.complete(task, lease, &completion).await? {
+        match steps.succeed(worker, task, lease, placement(request, &made, stored)).await? {
             CompletionResult::BlobGone => {}
             concluded => return Ok(decision(&concluded)),
         }
@@ -69,20 +71,12 @@ pub(super) async fn run(worker: &Worker, task: &Task, lease: &Lease) -> Result<D
     Err(Error::BlobGone)
 }
 
-/// Marks the job as running, notifies waiters and reads the stored assets of its inputs. `None` if the job is missing or terminal, or
-/// if the lease is lost, which settling the task will detect.
-async fn begin(worker: &Worker, id: JobId, lease: &Lease) -> Result<Option<(Record, Vec<Option<AssetRecord>>)>, Error> {
-    let mut connection = worker.connection().await?;
-    let Some(job) = db::jobs::begin(&mut connection, id, lease.token()).await? else { return Ok(None) };
-    let mut assets = Vec::new();
-    if let Request::Action(request) = &job.request {
-        for input in &request.inputs {
-            assets.push(db::assets::get(&mut connection, &input.asset).await?);
-        }
-    }
-    drop(connection);
-    worker.announce(&job.account, id, None).await;
-    Ok((!job.status.is_terminal()).then_some((job, assets)))
+/// Marks the job as running and notifies waiters. `None` if the job is missing or terminal, or if the lease is lost, which settling
+/// the task will detect.
+async fn begin(worker: &Worker, steps: &Steps, id: JobId, lease: &Lease) -> Result<Option<Begun>, Error> {
+    let Some(begun) = steps.begin(worker, id, lease).await? else { return Ok(None) };
+    worker.announce(&begun.job.account, id, None).await;
+    Ok((!begun.job.status.is_terminal()).then_some(begun))
 }
 
 /// Loads the inputs, checks them and computes the result.
@@ -218,7 +212,7 @@ struct Stored {
 }
 
 /// Stores the result and its preview, unless the store already has the same content.
-async fn keep(worker: &Worker, task: &Task, lease: &Lease, made: &Made) -> Result<Stored, Interrupt> {
+async fn keep(worker: &Worker, steps: &Steps, task: &Task, lease: &Lease, made: &Made) -> Result<Stored, Interrupt> {
     let id = JobId(task.id);
     if lease.is_cancel_requested() {
         return Err(Interrupt::Canceled);
@@ -228,19 +222,17 @@ async fn keep(worker: &Worker, task: &Task, lease: &Lease, made: &Made) -> Resul
     }
     let preview = made.preview.as_ref().map(|(_, content)| content);
     let files: Vec<&Content> = [Some(&made.content), preview].into_iter().flatten().collect();
-    let hashes: Vec<[u8; 32]> = files.iter().map(|file| file.sha256).collect();
-    let mut connection = worker.connection().await?;
-    let (is_finalizing, staged) = db::jobs::finalize_and_stage(&mut connection, id, lease.token(), &hashes).await?;
-    if !is_finalizing && db::jobs::is_canceling(&mut connection, id).await? {
+    let hashes = files.iter().map(|file| file.sha256).collect();
+    let staged = steps.stage(worker, ResultFiles { id, lease_token: lease.token(), hashes }).await?;
+    if staged.is_canceling {
         // The client may have seen `canceling` since the last heartbeat, so the work stops at its
         // next step.
         return Err(Interrupt::Canceled);
     }
-    drop(connection);
-    if is_finalizing {
+    if staged.is_finalizing {
         worker.announce(&account_of(task), id, None).await;
     }
-    let puts = staged.into_iter().zip(&files).map(|(staged, file)| worker.put_staged(staged, file));
+    let puts = staged.files.into_iter().zip(&files).map(|(staged, file)| worker.put_staged(staged, file));
     let keys = try_join_all(puts).await.map_err(|error| match error {
         // Only the last claim fails the job; earlier ones leave it to the next claim.
         Error::Store(source) if task.claims >= TASK_CLAIMS_MAX => {

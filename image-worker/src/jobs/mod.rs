@@ -5,6 +5,7 @@ pub mod generation;
 mod import;
 pub mod recipe;
 mod rendition;
+mod steps;
 
 use domain::message::TaskKind;
 use taskqueue::{Handler, HandlerResult, Lease, Task};
@@ -13,11 +14,24 @@ use worker::{Error, Worker, wait_out};
 pub use import::{IMPORTS_MAX, Imports};
 
 use crate::actions::NotUnderstood;
+use steps::Steps;
 
 /// The task handler for Actions and renditions; all other tasks have separate handlers. Clones
 /// share everything.
 #[derive(Clone)]
-pub struct Tasks(pub Worker);
+pub struct Tasks {
+    worker: Worker,
+    steps: Steps,
+}
+
+impl Tasks {
+    /// Creates the handler and the worker of its steps, which the caller must run. It ends when the last clone of the handler is
+    /// dropped.
+    pub fn new(worker: Worker) -> (Self, impl Future<Output = ()> + Send + use<>) {
+        let (steps, work) = Steps::new(&worker);
+        (Self { worker, steps }, work)
+    }
+}
 
 /// Why the run of a task failed.
 #[derive(Debug, thiserror::Error)]
@@ -41,9 +55,9 @@ impl From<ExecutionError> for Error {
 
 impl Handler for Tasks {
     async fn run(&self, task: &Task, lease: &Lease) -> HandlerResult {
-        let Self(worker) = self;
+        let Self { worker, steps } = self;
         let outcome = match task.kind {
-            TaskKind::Action => action::run(worker, task, lease).await,
+            TaskKind::Action => action::run(worker, steps, task, lease).await,
             TaskKind::Rendition => rendition::run(worker, task, lease).await,
             TaskKind::Import => import::hand_over(worker, task, lease).await,
             kind => Err(Error::WrongQueue(kind)),
@@ -52,7 +66,7 @@ impl Handler for Tasks {
     }
 
     async fn exhausted(&self, task: &Task, lease: &Lease) -> HandlerResult {
-        let Self(worker) = self;
+        let Self { worker, .. } = self;
         let outcome = match task.kind {
             TaskKind::Action => worker.give_up(task, lease).await,
             TaskKind::Rendition => rendition::exhausted(worker, task, lease).await,

@@ -10,7 +10,6 @@ use domain::id::JobId;
 use domain::job::{CancelReason, FailureCode, JobStatus};
 use domain::limits::TASK_CLAIMS_MAX;
 use domain::message::Queue;
-use image_worker::jobs::Tasks;
 use serde_json::json;
 use taskqueue::RunnerOptions;
 use testkit::wait_for;
@@ -173,7 +172,7 @@ async fn a_job_that_cannot_be_read_fails_after_its_last_claim() {
     harness.execute(r#"UPDATE jobs SET request = '{"kind": "of another build"}'"#).await;
     let worker = harness.worker();
     let waker = worker.waker.clone();
-    let _running = harness.run(Tasks(worker), RunnerOptions::new(Queue::Image, 4));
+    let _running = harness.run(Harness::tasks(worker), RunnerOptions::new(Queue::Image, 4));
     harness.until_no_task_is_left().await;
     assert_eq!(harness.node(&node).await.expect("is there").active_job, None);
     // A run that waits for the job must be made ready without waiting for the next poll of the

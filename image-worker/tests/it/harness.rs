@@ -204,7 +204,14 @@ impl Harness {
 
     /// Starts a worker that polls often.
     pub fn work_with(&self, options: RunnerOptions) -> Running {
-        self.run(Tasks(self.worker()), options)
+        self.run(Self::tasks(self.worker()), options)
+    }
+
+    /// The handler of Actions and renditions.
+    pub fn tasks(worker: Worker) -> Tasks {
+        let (tasks, steps) = Tasks::new(worker);
+        tokio::spawn(steps);
+        tasks
     }
 
     /// Starts a handler that polls often.

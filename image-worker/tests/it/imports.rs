@@ -7,7 +7,7 @@ use db::imports::NewImport;
 use db::tasks::{NewTask, QueueStats};
 use domain::import::{FailureKind, ImportOutcome, Request};
 use domain::message::{Queue, TaskKind};
-use image_worker::jobs::{Imports, Tasks};
+use image_worker::jobs::Imports;
 use service::admission::ByteBudget;
 use taskqueue::{Handler, Lease, RunnerOptions, Task};
 use testkit::wait_for;
@@ -84,7 +84,7 @@ async fn a_backlog_of_one_account_is_claimed_once_each_and_lets_another_in_by_tu
 async fn an_import_that_the_release_before_queued_among_actions_is_carried_out() {
     let harness = Harness::new().await;
     let id = start(&harness, "me", Queue::Image).await;
-    let of_images = harness.run(Tasks(harness.worker()), RunnerOptions::new(Queue::Image, 1));
+    let of_images = harness.run(Harness::tasks(harness.worker()), RunnerOptions::new(Queue::Image, 1));
     let moved = async || (stats(&harness, Queue::Import).await.ready == 1).then_some(());
     wait_for("the import in its queue", DEADLINE, moved).await;
     assert_eq!(stats(&harness, Queue::Image).await, QueueStats::default());

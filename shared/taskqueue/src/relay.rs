@@ -18,7 +18,7 @@ use db::pool::with_deadline;
 use service::telemetry::TraceContext;
 use service::{chain, trace_span};
 use tokio::sync::Notify;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tracing::Span;
 use tracing::field::Empty;
@@ -31,6 +31,9 @@ const CONNECTIONS: u32 = 2;
 const BATCH: u16 = 200;
 /// Lease of a batch. Longer than a publish with its confirms may take (5 s).
 const HOLD: Duration = Duration::from_secs(10);
+/// Minimum time between the beginnings of two batches, unless there are more rows than fit into one. Rows that are committed within
+/// it are published together, and rows whose task a busy worker has claimed meanwhile need no message.
+const GATHER: Duration = Duration::from_millis(10);
 /// Maximum delay for rows that another process committed, or for which this relay was not woken.
 const POLL: Duration = Duration::from_millis(100);
 /// The pause after an error of the database or the broker.
@@ -96,6 +99,7 @@ impl Relay {
                 return;
             }
             // Never interrupted: leased rows would have to wait for their lease to expire.
+            let began = Instant::now();
             let pause = match self.relay_batch_from(&mut mark).await {
                 Ok(RelayBatch::More) => Duration::ZERO,
                 Ok(RelayBatch::Drained) => POLL,
@@ -105,9 +109,13 @@ impl Relay {
                     FAILURE_PAUSE
                 }
             };
+            let woken = async {
+                self.waker.woken().await;
+                sleep_until(began + GATHER).await;
+            };
             tokio::select! {
                 () = stop.cancelled() => return,
-                () = self.waker.woken(), if pause == POLL => {}
+                () = woken, if pause == POLL => {}
                 () = sleep(pause) => {}
             }
         }

@@ -117,12 +117,17 @@ impl Worker {
             }
         };
         if let CompletionResult::Done(record) = &completed {
-            taskqueue::failpoint!("job.committed");
             self.waker.wake();
-            self.cache.notify(record.channels()).await;
-            log_completion(record);
+            self.announce_end(record).await;
         }
         Ok(completed)
+    }
+
+    /// Notifies the waiters of a job whose end is committed, logs it and counts it.
+    pub async fn announce_end(&self, record: &Record) {
+        taskqueue::failpoint!("job.committed");
+        self.cache.notify(record.channels()).await;
+        log_completion(record);
     }
 
     /// Like [`complete`](Self::complete), for outputs that are stored and cannot be made again: if
@@ -236,7 +241,7 @@ impl Worker {
     }
 
     /// The job if it has ended and its task is known to be settled.
-    async fn ended(&self, id: JobId) -> Option<Record> {
+    pub async fn ended(&self, id: JobId) -> Option<Record> {
         let mut connection = self.connection().await.ok()?;
         db::jobs::get_ended(&mut connection, id).await.ok()?
     }

@@ -12,7 +12,7 @@
 
 use db::canvases::NewActivity;
 use db::deliveries::NewEvent;
-use db::jobs::{JobEnd, LockedJob};
+use db::jobs::{JobCanvas, JobEnd, LockedJob};
 use db::{Error, PgConnection, Result};
 use domain::canvas::ActivityType;
 use domain::event::Event;
@@ -26,7 +26,7 @@ use domain::review::DetachedOutput;
 use uuid::Uuid;
 
 use super::completion::{Completion, CompletionContext, CompletionResult};
-use super::placement;
+use super::placement::{self, PlacedOutput};
 use crate::canvas;
 use crate::removal::Removal;
 
@@ -94,7 +94,10 @@ pub(super) async fn end(
     };
     let removal = removal(conn, job, &placements).await?;
     nodes.retain(|node| !removal.contains(&node.id));
-    let images = placements.iter().filter_map(|placement| output(job, placement)).collect();
+    let images = match &job.canvas {
+        Some(canvas) => placements.iter().map(|placement| output(canvas, placement)).collect(),
+        None => Vec::new(),
+    };
     let mut outcome = JobOutcome { images, video, failure, completion_review: None };
     let durable = placements.len() + usize::from(outcome.video.is_some());
     settle_credit(conn, job, status, durable).await?;
@@ -104,7 +107,10 @@ pub(super) async fn end(
     let is_changed = leaves_activity || !nodes.is_empty() || !removal.is_empty();
     let revision = job.canvas.as_ref().filter(|_| is_changed).map(|_| service::random::revision());
     if let Some(canvas) = &job.canvas {
-        if !placement::store(conn, canvas, &placements, context.traceparent).await? {
+        let traceparent = context.traceparent;
+        let outputs: Vec<_> =
+            placements.iter().map(|placement| PlacedOutput { canvas, placement, traceparent }).collect();
+        if placement::store(conn, &outputs).await?.is_none() {
             return Ok(CompletionResult::BlobGone);
         }
         let bytes_delta = placement::fill(&mut nodes, canvas, &placements, job, status);
@@ -217,19 +223,19 @@ async fn obstacle(conn: &mut PgConnection, job: &LockedJob) -> Result<Option<&'s
 }
 
 /// The output of a placement, as the record shows it.
-fn output(job: &LockedJob, placement: &Placement) -> Option<Output> {
-    Some(Output {
-        asset: placement::asset(job.canvas.as_ref()?, placement),
+pub(super) fn output(canvas: &JobCanvas, placement: &Placement) -> Output {
+    Output {
+        asset: placement::asset(canvas, placement),
         node: placement.node.clone(),
         media_type: placement.mime_type.clone(),
         width: placement.width,
         height: placement.height,
         bytes: placement.bytes,
-    })
+    }
 }
 
 /// The activity entry of the end.
-fn activity<'a>(job: &'a LockedJob, status: JobStatus, nodes: &'a [NodeId]) -> NewActivity<'a> {
+pub(super) fn activity<'a>(job: &'a LockedJob, status: JobStatus, nodes: &'a [NodeId]) -> NewActivity<'a> {
     let title = job.request.title(job.operation);
     let summary = match status {
         JobStatus::Canceled => format!("{title} was canceled"),
@@ -256,7 +262,7 @@ async fn settle_credit(conn: &mut PgConnection, job: &LockedJob, status: JobStat
 }
 
 /// Stores the webhook's event, if the job has a webhook.
-async fn record_event(
+pub(super) async fn record_event(
     conn: &mut PgConnection,
     job: &LockedJob,
     record: &Record,

@@ -8,6 +8,7 @@ mod destination;
 mod placement;
 mod start;
 mod targets;
+mod together;
 
 pub use abandon::abandon;
 pub use cancel::{Cancellation, cancel};
@@ -16,3 +17,4 @@ pub use completion::{Completion, CompletionContext, CompletionResult, VideoOutpu
 pub use destination::{Destination, JobTargets, Targets, link};
 pub use start::{AcceptedJob, JobPlan, JobSettings, StartJob, Work, insert_delivery, require_room, target_is_taken};
 pub use targets::remove_targets;
+pub use together::{Success, Together, complete_together};

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use db::assets::NewAsset;
 use db::blobs::PutFile;
 use db::jobs::{JobCanvas, LockedJob};
+use db::renditions::NewRendition;
 use db::{Error, PgConnection, Result};
 use domain::asset::AssetKind;
 use domain::graph::Node;
@@ -30,16 +31,24 @@ pub(super) async fn waiting(
     Ok(waiting)
 }
 
-/// Stores the outputs' assets, each with the renditions that are always made. `false` when the blob of an output was removed.
-pub(super) async fn store(
-    conn: &mut PgConnection,
-    canvas: &JobCanvas,
-    placements: &[Placement],
-    traceparent: Option<&str>,
-) -> Result<bool> {
-    let adopted = adopt(conn, placements).await?;
-    for placement in placements {
-        let Some(&blob_key) = adopted.get(&placement.blob_key) else { return Ok(false) };
+/// An output to store in a canvas.
+pub(super) struct PlacedOutput<'a> {
+    pub(super) canvas: &'a JobCanvas,
+    pub(super) placement: &'a Placement,
+    /// W3C trace context of the work that made it.
+    pub(super) traceparent: Option<&'a str>,
+}
+
+/// Stores the assets of outputs, each with the renditions that are always made. Returns whether tasks were enqueued for them;
+/// `None` when the blob of an output was removed.
+pub(super) async fn store(conn: &mut PgConnection, outputs: &[PlacedOutput<'_>]) -> Result<Option<bool>> {
+    if outputs.is_empty() {
+        return Ok(Some(false));
+    }
+    let adopted = adopt(conn, outputs).await?;
+    let (mut assets, mut renditions, mut requests) = (Vec::with_capacity(outputs.len()), Vec::new(), Vec::new());
+    for PlacedOutput { canvas, placement, traceparent } in outputs {
+        let Some(&blob_key) = adopted.get(&placement.blob_key) else { return Ok(None) };
         let new = NewAsset {
             handle: asset(canvas, placement),
             canvas_key: Some(canvas.key),
@@ -52,35 +61,44 @@ pub(super) async fn store(
             bytes: column("assets.bytes", placement.bytes)?,
             blob_key,
         };
-        db::assets::insert(conn, &new).await?;
         for width in db::renditions::eager_widths((new.width, new.height)) {
             let preview = placement.preview.as_ref().filter(|_| width == RENDITION_EAGER);
             match preview.and_then(|preview| Some((preview, *adopted.get(&preview.blob_key)?))) {
-                Some((preview, key)) => {
-                    db::renditions::insert(conn, blob_key, width, key, &preview.mime_type).await?;
-                }
+                Some((preview, key)) => renditions.push(NewRendition {
+                    source_key: blob_key,
+                    width,
+                    blob_key: key,
+                    mime_type: preview.mime_type.clone(),
+                }),
                 // A preview whose blob was removed is made again.
-                None => {
-                    db::renditions::request(conn, blob_key, width, &canvas.owner, traceparent).await?;
-                }
+                None => requests.push((blob_key, width, &canvas.owner, traceparent)),
             }
         }
+        assets.push(new);
     }
-    Ok(true)
+    db::assets::insert_all(conn, &assets).await?;
+    if !renditions.is_empty() {
+        db::renditions::insert_all(conn, &renditions).await?;
+    }
+    let mut enqueued = false;
+    for (blob_key, width, owner, traceparent) in requests {
+        enqueued |= db::renditions::request(conn, blob_key, width, owner, *traceparent).await?;
+    }
+    Ok(Some(enqueued))
 }
 
 /// Lets the transaction refer to the files of the outputs.
-async fn adopt(conn: &mut PgConnection, placements: &[Placement]) -> Result<HashMap<Uuid, Uuid>> {
+async fn adopt(conn: &mut PgConnection, outputs: &[PlacedOutput<'_>]) -> Result<HashMap<Uuid, Uuid>> {
     let file =
         |key, sha256, bytes| -> Result<PutFile> { Ok(PutFile { key, sha256, bytes: column("blobs.bytes", bytes)? }) };
-    let mut files = Vec::with_capacity(2 * placements.len());
-    for Placement { sha256, blob_key, bytes, preview, .. } in placements {
+    let mut files = Vec::with_capacity(2 * outputs.len());
+    for Placement { sha256, blob_key, bytes, preview, .. } in outputs.iter().map(|output| output.placement) {
         files.push(file(*blob_key, *sha256, *bytes)?);
         if let Some(preview) = preview {
             files.push(file(preview.blob_key, preview.sha256, preview.bytes)?);
         }
     }
-    if files.is_empty() { Ok(HashMap::new()) } else { db::blobs::adopt_all(conn, &files).await }
+    db::blobs::adopt_all(conn, &files).await
 }
 
 /// Releases waiting nodes, and fills those that have an output. Returns the growth of the graph in bytes.

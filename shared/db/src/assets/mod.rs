@@ -108,21 +108,58 @@ pub async fn insert(conn: &mut PgConnection, asset: &NewAsset) -> Result<AssetRe
     row.try_into()
 }
 
+/// [`insert`] for several assets.
+#[tracing::instrument(skip_all, name = "db.asset.insert_all")]
+pub async fn insert_all(conn: &mut PgConnection, assets: &[NewAsset]) -> Result<()> {
+    fn column<T>(assets: &[NewAsset], of: impl Fn(&NewAsset) -> T) -> Vec<T> {
+        assets.iter().map(of).collect()
+    }
+    // In the order of their owners, whose storage is counted in the same order at the commit.
+    sqlx::query!(
+        "INSERT INTO assets (owner_uid, id, canvas_key, node_id, kind, name, mime_type, width, height, bytes, blob_key)
+         SELECT * FROM unnest((SELECT $1::text[]), (SELECT $2::text[]), (SELECT $3::bigint[]), (SELECT $4::text[]),
+                              (SELECT $5::text[]), (SELECT $6::text[]), (SELECT $7::text[]), (SELECT $8::int4[]),
+                              (SELECT $9::int4[]), (SELECT $10::bigint[]), (SELECT $11::uuid[])) AS a (owner_uid, id)
+         ORDER BY owner_uid, id",
+        &column(assets, |asset| asset.handle.owner.to_string()),
+        &column(assets, |asset| asset.handle.id.to_string()),
+        &column(assets, |asset| asset.canvas_key) as &[Option<i64>],
+        &column(assets, |asset| asset.node.as_ref().map(ToString::to_string)) as &[Option<String>],
+        &column(assets, |asset| asset.kind.as_str().to_owned()),
+        &column(assets, |asset| asset.name.clone()),
+        &column(assets, |asset| asset.mime_type.clone()),
+        &column(assets, |asset| asset.width),
+        &column(assets, |asset| asset.height),
+        &column(assets, |asset| asset.bytes),
+        &column(assets, |asset| asset.blob_key),
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
 /// Reads the asset of `handle` without a permission check: for work that was permitted when it was accepted, and for previews,
 /// whose token is the permission.
-#[tracing::instrument(skip_all, name = "db.asset.get")]
 pub async fn get(conn: &mut PgConnection, handle: &AssetHandle) -> Result<Option<AssetRecord>> {
-    let row = sqlx::query_as!(
+    Ok(get_all(conn, std::slice::from_ref(handle)).await?.remove(handle))
+}
+
+/// [`get`] for several handles. Those without an asset are left out.
+#[tracing::instrument(skip_all, name = "db.asset.get")]
+pub async fn get_all(conn: &mut PgConnection, handles: &[AssetHandle]) -> Result<HashMap<AssetHandle, AssetRecord>> {
+    let rows = sqlx::query_as!(
         AssetRow,
-        "SELECT owner_uid, id, canvas_key, node_id, kind, name, mime_type, width, height, bytes, blob_key,
-                created_at, updated_at
-         FROM assets WHERE owner_uid = $1 AND id = $2",
-        handle.owner.as_str(),
-        handle.id.as_str(),
+        r#"SELECT a.owner_uid AS "owner_uid!", a.id AS "id!", a.canvas_key, a.node_id, a.kind AS "kind!", a.name AS "name!",
+                  a.mime_type AS "mime_type!", a.width AS "width!", a.height AS "height!", a.bytes AS "bytes!",
+                  a.blob_key AS "blob_key!", a.created_at AS "created_at!", a.updated_at AS "updated_at!"
+           FROM unnest((SELECT $1::text[]), (SELECT $2::text[])) AS named (owner_uid, id) JOIN assets a USING (owner_uid, id)
+           WHERE a.owner_uid = ANY((SELECT $1::text[])::text[]) AND a.id = ANY((SELECT $2::text[])::text[])"#,
+        &handles.iter().map(|handle| handle.owner.to_string()).collect::<Vec<_>>(),
+        &handles.iter().map(|handle| handle.id.to_string()).collect::<Vec<_>>(),
     )
-    .fetch_optional(conn)
+    .fetch_all(conn)
     .await?;
-    row.map(TryInto::try_into).transpose()
+    rows.into_iter().map(|row| AssetRecord::try_from(row).map(|asset| (asset.handle.clone(), asset))).collect()
 }
 
 /// Returns the stored assets among `handles` with the origin and size of each. The output of a job is stored in a canvas without a node

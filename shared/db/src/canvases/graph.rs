@@ -91,24 +91,6 @@ pub async fn graph(conn: &mut PgConnection, canvas_key: i64) -> Result<(Vec<Node
     Ok((nodes.into_iter().map(NodeRow::node).collect::<Result<_>>()?, connections(conn, canvas_key).await?))
 }
 
-/// Reads every node and connection of a canvas with only the fields that a review needs, in the order of creation. Client-written
-/// metadata is included only where it names a Section or holds a text.
-#[instrument(skip_all, name = "db.graph.skeleton")]
-pub async fn skeleton(conn: &mut PgConnection, canvas_key: i64) -> Result<(Vec<Node>, Vec<Connection>)> {
-    let nodes = sqlx::query_as!(
-        NodeRow,
-        r#"SELECT id, type AS kind, title, x, y, width, height, agent_owned,
-                  CASE WHEN type IN ('text', 'sticky') OR metadata::text LIKE '%"section%'
-                       THEN metadata::text ELSE '{}' END AS "metadata!",
-                  server::text AS "server!", asset_owner, asset_id, active_job
-           FROM nodes WHERE canvas_key = $1 ORDER BY ordinal"#,
-        canvas_key
-    )
-    .fetch_all(&mut *conn)
-    .await?;
-    Ok((nodes.into_iter().map(NodeRow::node).collect::<Result<_>>()?, connections(conn, canvas_key).await?))
-}
-
 async fn connections(conn: &mut PgConnection, canvas_key: i64) -> Result<Vec<Connection>> {
     let rows = sqlx::query_as!(
         ConnectionRow,

@@ -6,6 +6,8 @@
 mod changes;
 mod graph;
 mod members;
+mod skeleton;
+mod works;
 mod write;
 
 use domain::Timestamp;
@@ -23,9 +25,10 @@ use uuid::Uuid;
 pub use changes::{ChangesSince, changes_since, concurrent_changes};
 pub use graph::{
     Ends, NodeFrame, are_appended, connections_of, frames, graph, made_in, node, nodes_of_job, part, release_unread,
-    skeleton,
 };
 pub use members::{Member, member, members, share};
+pub use skeleton::{Skeleton, skeleton, skeletons};
+pub use works::{WorkChange, commit_works};
 pub use write::{GraphWrites, deleted_connections, deleted_nodes, write_graph};
 
 use crate::error::known;
@@ -358,8 +361,10 @@ async fn commit(conn: &mut PgConnection, canvas_key: i64, nodes: &[Node], change
                                            changed_connections, deleted_connections, activity, at,
                                            regrouped, renamed, made_nodes, made_connections)
                SELECT key, sequence, revision, $7, $8, $9, $10, $11, updated_at, $20, $3::text IS NOT NULL,
-                      ARRAY(SELECT id FROM nodes WHERE canvas_key = $1 AND id = ANY($7) AND made = bumped.sequence),
-                      ARRAY(SELECT id FROM connections WHERE canvas_key = $1 AND id = ANY($9) AND made = bumped.sequence)
+                      ARRAY(SELECT id FROM nodes
+                            WHERE canvas_key = $1 AND id = ANY((SELECT $7::text[])::text[]) AND made = bumped.sequence),
+                      ARRAY(SELECT id FROM connections
+                            WHERE canvas_key = $1 AND id = ANY((SELECT $9::text[])::text[]) AND made = bumped.sequence)
                FROM bumped
            ), trimmed AS (
                DELETE FROM canvas_changes USING bumped

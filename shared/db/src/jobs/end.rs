@@ -10,6 +10,8 @@ use domain::job::{CancelReason, JobKind, JobOperation, JobOutcome, JobStatus, Re
 use domain::recipe::run::RunId;
 use sqlx::PgConnection;
 use sqlx::types::Json;
+use sqlx::types::chrono::{DateTime, Utc};
+use uuid::Uuid;
 
 use super::row::JobRow;
 use crate::Result;
@@ -65,13 +67,61 @@ impl JobCanvas {
     }
 }
 
+/// A row of [`lock`] or [`lock_all`].
+struct LockRow {
+    id: Uuid,
+    account_uid: String,
+    kind: String,
+    operation: String,
+    status: String,
+    request: Json<Request>,
+    recipe_run: Option<Uuid>,
+    canvas_sequence: Option<i64>,
+    remove_targets: bool,
+    credit_cost: i64,
+    now: DateTime<Utc>,
+    surface: String,
+    label: String,
+    key: Option<i64>,
+    owner_uid: Option<String>,
+    role: Option<String>,
+    storage_max: Option<i64>,
+}
+
+impl LockRow {
+    fn job(self) -> Result<LockedJob> {
+        let role = self.role.as_deref().map(|role| known::<AccessRole>("canvas_shares.role", role)).transpose()?;
+        let owner = self.owner_uid.map(AccountUid::from_stored);
+        Ok(LockedJob {
+            id: JobId(self.id),
+            status: known("jobs.status", &self.status)?,
+            now: self.now.into(),
+            kind: known("jobs.kind", &self.kind)?,
+            operation: known("jobs.operation", &self.operation)?,
+            request: self.request.0,
+            reserved: self.credit_cost,
+            storage_max: self.storage_max,
+            canvas: self.key.zip(owner).map(|(key, owner)| JobCanvas { key, owner, role }),
+            actor: Actor {
+                owner_uid: AccountUid::from_stored(self.account_uid),
+                surface: known::<Surface>("tokens.surface", &self.surface)?,
+                label: self.label,
+            },
+            recipe_run: self.recipe_run.map(RunId),
+            canvas_sequence: self.canvas_sequence,
+            removes_targets: self.remove_targets,
+        })
+    }
+}
+
 /// Locks the account that paid for the job, then the canvas, then the job. Each is read after the previous lock was
 /// obtained; the role is read and locked the same way. The condition on `account` is always true: it makes the account's
 /// lock the first also where there is no canvas. The storage quota is read as of the start of the statement: a quota that
 /// is set meanwhile applies to the next job. `None`: there is no such job.
 #[tracing::instrument(skip_all, name = "db.job.lock")]
 pub async fn lock(conn: &mut PgConnection, id: JobId) -> Result<Option<LockedJob>> {
-    let Some(job) = sqlx::query!(
+    let locked = sqlx::query_as!(
+        LockRow,
         r#"WITH account AS MATERIALIZED (
                SELECT uid FROM accounts
                WHERE uid = (SELECT account_uid FROM jobs WHERE id = $1 AND credit_cost > 0) FOR NO KEY UPDATE
@@ -80,7 +130,7 @@ pub async fn lock(conn: &mut PgConnection, id: JobId) -> Result<Option<LockedJob
                WHERE key = (SELECT canvas_key FROM jobs WHERE id = $1) AND (SELECT count(*) FROM account) >= 0
                FOR UPDATE
            )
-           SELECT j.account_uid, j.kind, j.operation, j.status, j.request AS "request: Json<Request>", j.recipe_run,
+           SELECT j.id, j.account_uid, j.kind, j.operation, j.status, j.request AS "request: _", j.recipe_run,
                   j.canvas_sequence, j.remove_targets, j.credit_cost, now()::timestamptz(3) AS "now!", t.surface, t.label, c.key AS "key?",
                   c.owner_uid AS "owner_uid?",
                   CASE WHEN c.owner_uid = j.account_uid THEN 'owner' ELSE
@@ -91,33 +141,44 @@ pub async fn lock(conn: &mut PgConnection, id: JobId) -> Result<Option<LockedJob
            FROM jobs j JOIN tokens t ON t.id = j.token_id LEFT JOIN canvas c ON true
            WHERE j.id = $1 FOR NO KEY UPDATE OF j"#,
         id.0
-    )
-    .fetch_optional(conn)
-    .await?
-    else {
-        return Ok(None);
-    };
-    let role = job.role.as_deref().map(|role| known::<AccessRole>("canvas_shares.role", role)).transpose()?;
-    let owner = job.owner_uid.map(AccountUid::from_stored);
-    Ok(Some(LockedJob {
-        id,
-        status: known("jobs.status", &job.status)?,
-        now: job.now.into(),
-        kind: known("jobs.kind", &job.kind)?,
-        operation: known("jobs.operation", &job.operation)?,
-        request: job.request.0,
-        reserved: job.credit_cost,
-        storage_max: job.storage_max,
-        canvas: job.key.zip(owner).map(|(key, owner)| JobCanvas { key, owner, role }),
-        actor: Actor {
-            owner_uid: AccountUid::from_stored(job.account_uid),
-            surface: known::<Surface>("tokens.surface", &job.surface)?,
-            label: job.label,
-        },
-        recipe_run: job.recipe_run.map(RunId),
-        canvas_sequence: job.canvas_sequence,
-        removes_targets: job.remove_targets,
-    }))
+    );
+    locked.fetch_optional(conn).await?.map(LockRow::job).transpose()
+}
+
+/// [`lock`] for several jobs, without waiting: jobs that are locked already, or whose canvas is, are left out. So are those
+/// whose completion may lock more: steps of Recipe runs, jobs that cost credit, and jobs without a canvas. Of the jobs on one
+/// canvas, one is locked, and none on a canvas of more than `nodes_max` nodes, whose completion would make the others wait.
+#[tracing::instrument(skip_all, name = "db.job.lock_all")]
+pub async fn lock_all(conn: &mut PgConnection, ids: &[JobId], nodes_max: i32) -> Result<Vec<LockedJob>> {
+    let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
+    let locked = sqlx::query_as!(
+        LockRow,
+        r#"WITH chosen AS MATERIALIZED (
+               SELECT DISTINCT ON (canvas_key) id, canvas_key FROM jobs
+               WHERE id = ANY((SELECT $1::uuid[])::uuid[]) AND canvas_key IS NOT NULL AND credit_cost = 0 AND recipe_run IS NULL
+               ORDER BY canvas_key, id
+           ), canvas AS MATERIALIZED (
+               SELECT key, owner_uid FROM canvases
+               WHERE key = ANY(ARRAY(SELECT canvas_key FROM chosen)) AND node_count <= (SELECT $2::int4)
+               FOR UPDATE SKIP LOCKED
+           ), job AS MATERIALIZED (
+               SELECT * FROM jobs
+               WHERE id = ANY(ARRAY(SELECT id FROM chosen JOIN canvas c ON c.key = chosen.canvas_key)) AND NOT remove_targets
+               FOR NO KEY UPDATE SKIP LOCKED
+           )
+           SELECT j.id, j.account_uid, j.kind, j.operation, j.status, j.request AS "request: _", j.recipe_run,
+                  j.canvas_sequence, j.remove_targets, j.credit_cost, now()::timestamptz(3) AS "now!", t.surface, t.label, c.key AS "key?",
+                  c.owner_uid AS "owner_uid?",
+                  CASE WHEN c.owner_uid = j.account_uid THEN 'owner' ELSE
+                      (SELECT role FROM canvas_shares s WHERE s.canvas_key = c.key AND s.account_uid = j.account_uid
+                       FOR SHARE)
+                  END AS role,
+                  (SELECT storage_max FROM accounts WHERE uid = c.owner_uid) AS storage_max
+           FROM job j JOIN tokens t ON t.id = j.token_id JOIN canvas c ON c.key = j.canvas_key"#,
+        &ids,
+        nodes_max,
+    );
+    locked.fetch_all(conn).await?.into_iter().map(LockRow::job).collect()
 }
 
 /// Records that the end of a locked job deletes the targets that were made for it and are still empty.
@@ -143,36 +204,49 @@ pub struct JobEnd<'a> {
 }
 
 /// Makes a locked job terminal and returns its new record.
-#[tracing::instrument(skip_all, name = "db.job.end")]
 pub async fn end(conn: &mut PgConnection, id: JobId, end: &JobEnd<'_>) -> Result<Record> {
-    sqlx::query_as!(
+    let mut records = end_all(conn, &[(id, *end)]).await?;
+    records.pop().ok_or_else(|| sqlx::Error::RowNotFound.into())
+}
+
+/// [`end`] for several jobs. The order of the records is not defined.
+#[tracing::instrument(skip_all, name = "db.job.end")]
+pub async fn end_all(conn: &mut PgConnection, ends: &[(JobId, JobEnd<'_>)]) -> Result<Vec<Record>> {
+    fn column<'a, T>(ends: &[(JobId, JobEnd<'a>)], of: impl Fn(JobId, &JobEnd<'a>) -> T) -> Vec<T> {
+        ends.iter().map(|(id, end)| of(*id, end)).collect()
+    }
+    let rows = sqlx::query_as!(
         JobRow,
-        r#"WITH written AS (
-               UPDATE jobs SET status = $2, version = version + 1, outcome = $3, cancel_reason = $4,
-                      canvas_revision = coalesce($5, canvas_revision), completed_at = now(), updated_at = now(),
-                      retain_until = now() + make_interval(secs => $6), video_blob = $7
-               WHERE id = $1 RETURNING *
+        r#"WITH ended AS (
+               SELECT * FROM unnest((SELECT $1::uuid[]), (SELECT $2::text[]), (SELECT $3::jsonb[]), (SELECT $4::text[]),
+                                    (SELECT $5::text[]), (SELECT $6::float8[]), (SELECT $7::uuid[]))
+                   AS e (id, status, outcome, reason, revision, retention, video)
+           ), written AS (
+               UPDATE jobs SET status = e.status, version = version + 1, outcome = e.outcome, cancel_reason = e.reason,
+                      canvas_revision = coalesce(e.revision, canvas_revision), completed_at = now(), updated_at = now(),
+                      retain_until = now() + make_interval(secs => e.retention), video_blob = e.video
+               FROM ended e WHERE jobs.id = e.id AND jobs.id = ANY((SELECT $1::uuid[])::uuid[]) RETURNING jobs.*
            ), noted AS (
                INSERT INTO job_history (job_id, version, status) SELECT id, version, status FROM written
            )
-           SELECT j.id, j.account_uid, j.kind, j.operation, j.status, j.version, j.canvas_owner, j.canvas_id, j.canvas_revision,
-                  j.request AS "request: _", j.outcome AS "outcome: _", j.estimated_seconds, j.credit_cost, j.progress,
-                  j.cancel_reason, j.created_at, j.updated_at, j.queued_at, j.started_at, j.completed_at, j.finalized_at,
+           SELECT j.id AS "id!", j.account_uid AS "account_uid!", j.kind AS "kind!", j.operation AS "operation!",
+                  j.status AS "status!", j.version AS "version!", j.canvas_owner, j.canvas_id, j.canvas_revision,
+                  j.request AS "request!: _", j.outcome AS "outcome: _", j.estimated_seconds AS "estimated_seconds!",
+                  j.credit_cost AS "credit_cost!", j.progress AS "progress!", j.cancel_reason, j.created_at AS "created_at!",
+                  j.updated_at AS "updated_at!", j.queued_at, j.started_at, j.completed_at, j.finalized_at,
                   j.retain_until, extract(epoch FROM now() - j.retain_until)::float8 AS overdue_seconds,
                   CASE WHEN j.kind = 'video' THEN (SELECT o.run ->> 'id' FROM job_outputs o
                                                    WHERE o.job_id = j.id AND o.position = 0) END AS provider_run,
                   d.id AS "delivery_id?", d.status AS "delivery_status?", d.attempts AS "attempts?", d.next_attempt_at,
                   d.last_attempt_at, d.delivered_at, d.last_status, d.error_code
            FROM written j LEFT JOIN webhook_deliveries d ON d.job_id = j.id"#,
-        id.0,
-        end.status.as_str(),
-        Json(end.outcome) as _,
-        end.cancel_reason.map(CancelReason::as_str),
-        end.revision,
-        end.retention.as_secs_f64(),
-        end.outcome.video.as_ref().map(|video| video.blob_key)
-    )
-    .fetch_one(conn)
-    .await?
-    .record()
+        &column(ends, |id, _| id.0),
+        &column(ends, |_, end| end.status.to_string()),
+        &column(ends, |_, end| Json(end.outcome)) as _,
+        &column(ends, |_, end| end.cancel_reason.map(|reason| reason.as_str().to_owned())) as &[Option<String>],
+        &column(ends, |_, end| end.revision.map(str::to_owned)) as &[Option<String>],
+        &column(ends, |_, end| end.retention.as_secs_f64()),
+        &column(ends, |_, end| end.outcome.video.as_ref().map(|video| video.blob_key)) as &[Option<Uuid>],
+    );
+    rows.fetch_all(conn).await?.into_iter().map(JobRow::record).collect()
 }

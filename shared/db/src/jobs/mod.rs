@@ -5,7 +5,7 @@
 //! effect only while its lease on the job's task is current.
 //!
 //! **Mechanism.** The task (`tasks`) records who works; the job records what clients see. A worker advances a job with
-//! [`begin`] and [`mark_finalizing`], or [`finalize_and_stage`]. [`lock`] and [`end`] are the first and the last statement of its
+//! [`begin`] and [`mark_finalizing`], or [`stage_results`]. [`lock`] and [`end`] are the first and the last statement of its
 //! completion; [`abandon`] ends a job whose record cannot be read. [`outputs`] holds the outputs of an image job. [`expire`] and
 //! [`remove`] apply the retention of records.
 //!
@@ -32,10 +32,12 @@ use sqlx::types::Json;
 use uuid::Uuid;
 
 pub use abandon::{Abandoned, abandon};
-pub use end::{JobCanvas, JobEnd, LockedJob, end, lock, remove_targets_at_end};
+pub use end::{JobCanvas, JobEnd, LockedJob, end, end_all, lock, lock_all, remove_targets_at_end};
 pub use retention::{Removed, Windows, expire, last_form, mark_finalized, remove};
 pub use settlement::settle;
-pub use work::{begin, finalize_and_stage, is_canceling, mark_finalizing, note_progress, transition};
+pub use work::{
+    ResultFiles, StagedResult, begin, begin_all, mark_finalizing, note_progress, stage_results, transition,
+};
 
 use crate::Result;
 use row::{JobFilter, JobRow};

@@ -1,5 +1,7 @@
 //! A worker's steps of a job, all conditional on its lease.
 
+use std::collections::HashMap;
+
 use domain::id::JobId;
 use domain::job::{JobStatus, Record};
 use sqlx::PgConnection;
@@ -12,38 +14,60 @@ use crate::blobs::Staged;
 /// Begins a job under a lease on its task and sets it `running`: from `queued`, or from `finalizing` when an earlier worker
 /// died there. A `running` job is continued, and a `canceling` one stays so; the record shows which. `None`: the lease is no
 /// longer current, or the job is gone.
-#[tracing::instrument(skip_all, name = "db.job.begin")]
 pub async fn begin(conn: &mut PgConnection, id: JobId, lease_token: Uuid) -> Result<Option<Record>> {
-    let taken = sqlx::query_as!(
+    Ok(begin_all(conn, &[(id, lease_token)]).await?.remove(&id))
+}
+
+/// [`begin`] for several jobs, each with the token of its lease. Jobs that [`begin`] answers with `None` are left out.
+#[tracing::instrument(skip_all, name = "db.job.begin")]
+pub async fn begin_all(conn: &mut PgConnection, leased: &[(JobId, Uuid)]) -> Result<HashMap<JobId, Record>> {
+    let (ids, tokens): (Vec<Uuid>, Vec<Uuid>) = leased.iter().map(|(id, token)| (id.0, *token)).unzip();
+    // Jobs are locked in the order of their ids, as other transactions lock several, too.
+    let rows = sqlx::query_as!(
         JobRow,
-        r#"WITH written AS (
+        r#"WITH held AS MATERIALIZED (
+               SELECT id FROM jobs
+               WHERE status = ANY((SELECT $3::text[])::text[]) AND id = ANY(ARRAY(
+                   SELECT t.id FROM unnest((SELECT $1::uuid[]), (SELECT $2::uuid[])) AS leased (id, token)
+                   JOIN task_queue t ON t.id = leased.id AND t.lease_token = leased.token
+                   WHERE t.id = ANY((SELECT $1::uuid[])::uuid[])))
+               ORDER BY id FOR NO KEY UPDATE
+           ), written AS (
                UPDATE jobs SET status = 'running', version = version + 1, updated_at = now(),
                       started_at = coalesce(started_at, now())
-               WHERE id = $1 AND status = ANY($3)
-                 AND EXISTS (SELECT FROM task_queue t WHERE t.id = $1 AND t.lease_token = $2)
-               RETURNING *
+               WHERE id = ANY(ARRAY(SELECT id FROM held)) RETURNING *
            ), noted AS (
                INSERT INTO job_history (job_id, version, status) SELECT id, version, status FROM written
            )
-           SELECT j.id, j.account_uid, j.kind, j.operation, j.status, j.version, j.canvas_owner, j.canvas_id, j.canvas_revision,
-                  j.request AS "request: _", j.outcome AS "outcome: _", j.estimated_seconds, j.credit_cost, j.progress,
-                  j.cancel_reason, j.created_at, j.updated_at, j.queued_at, j.started_at, j.completed_at, j.finalized_at,
+           SELECT j.id AS "id!", j.account_uid AS "account_uid!", j.kind AS "kind!", j.operation AS "operation!",
+                  j.status AS "status!", j.version AS "version!", j.canvas_owner, j.canvas_id, j.canvas_revision,
+                  j.request AS "request!: _", j.outcome AS "outcome: _", j.estimated_seconds AS "estimated_seconds!",
+                  j.credit_cost AS "credit_cost!", j.progress AS "progress!", j.cancel_reason, j.created_at AS "created_at!",
+                  j.updated_at AS "updated_at!", j.queued_at, j.started_at, j.completed_at, j.finalized_at,
                   j.retain_until, extract(epoch FROM now() - j.retain_until)::float8 AS overdue_seconds,
                   CASE WHEN j.kind = 'video' THEN (SELECT o.run ->> 'id' FROM job_outputs o
                                                    WHERE o.job_id = j.id AND o.position = 0) END AS provider_run,
                   d.id AS "delivery_id?", d.status AS "delivery_status?", d.attempts AS "attempts?", d.next_attempt_at,
                   d.last_attempt_at, d.delivered_at, d.last_status, d.error_code
            FROM written j LEFT JOIN webhook_deliveries d ON d.job_id = j.id"#,
-        id.0,
-        lease_token,
+        &ids,
+        &tokens,
         &states_before(JobStatus::Running),
     );
-    if let Some(taken) = taken.fetch_optional(&mut *conn).await? {
-        return taken.record().map(Some);
+    let mut begun = HashMap::with_capacity(leased.len());
+    for row in rows.fetch_all(&mut *conn).await? {
+        begun.insert(JobId(row.id), row.record()?);
     }
-    // Nothing to change, or the lease is not current.
-    let held = JobFilter { lease_token: Some(lease_token), ..JobFilter::default() };
-    row::read(conn, id, held).await?.map(JobRow::record).transpose()
+    for &(id, lease_token) in leased {
+        if !begun.contains_key(&id) {
+            // Nothing to change, or the lease is not current.
+            let held = JobFilter { lease_token: Some(lease_token), ..JobFilter::default() };
+            if let Some(row) = row::read(conn, id, held).await? {
+                begun.insert(id, row.record()?);
+            }
+        }
+    }
+    Ok(begun)
 }
 
 /// Records that the work is done and its result is being made durable. `false` when the lease is no longer current or a cancel
@@ -53,27 +77,43 @@ pub async fn mark_finalizing(conn: &mut PgConnection, id: JobId, lease_token: Uu
     advance(conn, id, JobStatus::Finalizing, Some(lease_token)).await
 }
 
-/// [`mark_finalizing`] and [`stage`](crate::blobs::stage) for the files of a job's only result, in one statement and thus one
-/// commit. Returns whether the job is finalizing now, and where to store each file. The files are staged in any case.
-#[tracing::instrument(skip_all, name = "db.job.finalize_and_stage")]
-pub async fn finalize_and_stage(
-    conn: &mut PgConnection,
-    id: JobId,
-    lease_token: Uuid,
-    hashes: &[[u8; 32]],
-) -> Result<(bool, Vec<Staged>)> {
-    let hashes: Vec<Vec<u8>> = hashes.iter().map(|hash| hash.to_vec()).collect();
-    let keys: Vec<Uuid> = hashes.iter().map(|_| Uuid::now_v7()).collect();
-    // Blobs are locked in the order of their keys, as several statements may touch the same ones.
+/// The files of a job's only result, to be put.
+#[derive(Clone, Debug)]
+pub struct ResultFiles {
+    /// Id of the job.
+    pub id: JobId,
+    /// Token of the lease on its task.
+    pub lease_token: Uuid,
+    /// SHA-256 of each file.
+    pub hashes: Vec<[u8; 32]>,
+}
+
+/// Where the files of a result are to be stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StagedResult {
+    /// One entry for each file, in order.
+    pub files: Vec<Staged>,
+    /// Whether the job is `finalizing` now: a file is to be put, the lease is current, and no cancel came first.
+    pub is_finalizing: bool,
+    /// Whether a cancel of the job was requested.
+    pub is_canceling: bool,
+}
+
+/// [`stage`](crate::blobs::stage) for the files of several results, and [`mark_finalizing`] for the jobs whose files are not all
+/// stored already, in one statement and thus one commit. Returns a result for each job, in order. The files are staged in any
+/// case.
+#[tracing::instrument(skip_all, name = "db.job.stage_results")]
+pub async fn stage_results(conn: &mut PgConnection, results: &[ResultFiles]) -> Result<Vec<StagedResult>> {
+    let files = || results.iter().flat_map(|result| result.hashes.iter().map(move |hash| (result, hash)));
+    let hashes: Vec<Vec<u8>> = files().map(|(_, hash)| hash.to_vec()).collect();
+    let keys: Vec<Uuid> = files().map(|_| Uuid::now_v7()).collect();
+    let jobs: Vec<Uuid> = files().map(|(result, _)| result.id.0).collect();
+    let tokens: Vec<Uuid> = files().map(|(result, _)| result.lease_token).collect();
+    // Blobs and jobs are locked in the order of their keys, as several statements may touch the same ones.
     let rows = sqlx::query!(
-        r#"WITH moved AS (
-               UPDATE jobs SET status = 'finalizing', version = version + 1, updated_at = now()
-               WHERE id = $3 AND status = ANY($4) AND EXISTS (SELECT FROM task_queue t WHERE t.id = $3 AND t.lease_token = $5)
-               RETURNING id, version, status
-           ), noted AS (
-               INSERT INTO job_history (job_id, version, status) SELECT id, version, status FROM moved
-           ), asked AS (
-               SELECT * FROM UNNEST($1::bytea[], $2::uuid[]) WITH ORDINALITY AS a (sha256, key, position)
+        r#"WITH asked AS (
+               SELECT * FROM UNNEST((SELECT $1::bytea[]), (SELECT $2::uuid[]), (SELECT $3::uuid[]), (SELECT $4::uuid[]))
+                   WITH ORDINALITY AS a (sha256, key, job, token, position)
            ), found AS (
                SELECT a.position, b.key, b.touched_at >= now() - interval '1 hour' AS is_fresh
                FROM asked a JOIN blobs b ON b.sha256 = a.sha256 AND b.state = 'stored'
@@ -86,18 +126,40 @@ pub async fn finalize_and_stage(
                SELECT position, key FROM found WHERE is_fresh OR key IN (SELECT key FROM touched)
            ), made AS (
                INSERT INTO blobs (key) SELECT key FROM asked WHERE position NOT IN (SELECT position FROM existing)
+           ), putting AS MATERIALIZED (
+               SELECT id FROM jobs
+               WHERE status = ANY((SELECT $5::text[])::text[]) AND id = ANY(ARRAY(
+                   SELECT t.id FROM asked a JOIN task_queue t ON t.id = a.job AND t.lease_token = a.token
+                   WHERE a.position NOT IN (SELECT position FROM existing) AND t.id = ANY((SELECT $3::uuid[])::uuid[])))
+               ORDER BY id FOR NO KEY UPDATE
+           ), moved AS (
+               UPDATE jobs SET status = 'finalizing', version = version + 1, updated_at = now()
+               WHERE id = ANY(ARRAY(SELECT id FROM putting)) RETURNING id, version, status
+           ), noted AS (
+               INSERT INTO job_history (job_id, version, status) SELECT id, version, status FROM moved
            )
-           SELECT coalesce(e.key, a.key) AS "key!", e.key IS NOT NULL AS "existing!", EXISTS (SELECT FROM moved) AS "moved!"
+           SELECT a.job AS "job!", coalesce(e.key, a.key) AS "key!", e.key IS NOT NULL AS "existing!",
+                  a.job IN (SELECT id FROM moved) AS "moved!",
+                  coalesce((SELECT status = 'canceling' FROM jobs WHERE id = a.job), false) AS "canceling!"
            FROM asked a LEFT JOIN existing e USING (position) ORDER BY a.position"#,
         &hashes,
         &keys,
-        id.0,
+        &jobs,
+        &tokens,
         &states_before(JobStatus::Finalizing),
-        lease_token,
     );
-    let rows = rows.fetch_all(conn).await?;
-    let moved = rows.iter().any(|row| row.moved);
-    Ok((moved, rows.into_iter().map(|row| Staged::read(row.key, row.existing)).collect()))
+    let mut rows = rows.fetch_all(conn).await?.into_iter().peekable();
+    Ok(results
+        .iter()
+        .map(|result| {
+            let mut staged = StagedResult { files: Vec::new(), is_finalizing: false, is_canceling: false };
+            while let Some(row) = rows.next_if(|row| row.job == result.id.0) {
+                staged.files.push(Staged::read(row.key, row.existing));
+                (staged.is_finalizing, staged.is_canceling) = (row.moved, row.canceling);
+            }
+            staged
+        })
+        .collect())
 }
 
 /// Records a video's progress in percent, below 100, which means success. Progress never decreases. `false` when it did not
@@ -123,16 +185,6 @@ pub(super) fn unfinished_percent(reported: f64) -> Option<f64> {
     /// The highest progress of unfinished work.
     const FURTHEST: f64 = 99.0;
     reported.is_finite().then(|| reported.clamp(0.0, FURTHEST))
-}
-
-/// Whether a cancel of the job was requested, according to the record. Its worker may not know yet.
-#[tracing::instrument(skip_all, name = "db.job.is_canceling")]
-pub async fn is_canceling(conn: &mut PgConnection, id: JobId) -> Result<bool> {
-    let canceling = sqlx::query_scalar!(
-        r#"SELECT EXISTS (SELECT FROM jobs WHERE id = $1 AND status = 'canceling') AS "canceling!""#,
-        id.0
-    );
-    Ok(canceling.fetch_one(conn).await?)
 }
 
 /// The states from which a job may go to `next`.

@@ -213,24 +213,36 @@ pub fn eager_widths((width, height): (i32, i32)) -> impl Iterator<Item = u32> {
     [Some(RENDITION_EAGER), thumbnail].into_iter().flatten()
 }
 
-/// Records a rendition that was made together with its picture, without a task. An earlier one of the same content is kept.
-#[instrument(skip_all, name = "db.rendition.insert")]
-pub async fn insert(
-    conn: &mut PgConnection,
-    source_key: Uuid,
-    width: u32,
-    blob_key: Uuid,
-    mime_type: &str,
-) -> crate::Result<()> {
-    // The column names the task of a rendition. This one has none, and the value is that of no task.
+/// A rendition that was made together with its picture.
+#[derive(Clone, Debug)]
+pub struct NewRendition {
+    /// Key of the picture's blob.
+    pub source_key: Uuid,
+    /// Width that it was made for, in pixels.
+    pub width: u32,
+    /// Key of its own blob.
+    pub blob_key: Uuid,
+    /// Media type of the rendition.
+    pub mime_type: String,
+}
+
+/// Records renditions that were made together with their pictures, without tasks. Earlier ones of the same content are kept.
+#[instrument(skip_all, name = "db.rendition.insert_all")]
+pub async fn insert_all(conn: &mut PgConnection, renditions: &[NewRendition]) -> crate::Result<()> {
+    // The column names the task of a rendition. These have none, and the values are those of no tasks. Rows are inserted in the
+    // order of their keys, as several transactions may insert the same ones.
     sqlx::query!(
-        "INSERT INTO renditions (source_key, width, task_id, state, blob_key, mime_type) VALUES ($1, $2, $3, 'ready', $4, $5)
+        "INSERT INTO renditions (source_key, width, task_id, state, blob_key, mime_type)
+         SELECT source_key, width, task_id, 'ready', blob_key, mime_type
+         FROM unnest((SELECT $1::uuid[]), (SELECT $2::int4[]), (SELECT $3::uuid[]), (SELECT $4::uuid[]), (SELECT $5::text[]))
+              AS r (source_key, width, task_id, blob_key, mime_type)
+         ORDER BY source_key, width
          ON CONFLICT DO NOTHING",
-        source_key,
-        i32::try_from(width).unwrap_or(i32::MAX),
-        Uuid::now_v7(),
-        blob_key,
-        mime_type
+        &renditions.iter().map(|new| new.source_key).collect::<Vec<_>>(),
+        &renditions.iter().map(|new| i32::try_from(new.width).unwrap_or(i32::MAX)).collect::<Vec<_>>(),
+        &renditions.iter().map(|_| Uuid::now_v7()).collect::<Vec<_>>(),
+        &renditions.iter().map(|new| new.blob_key).collect::<Vec<_>>(),
+        &renditions.iter().map(|new| new.mime_type.clone()).collect::<Vec<_>>(),
     )
     .execute(conn)
     .await?;

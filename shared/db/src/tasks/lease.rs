@@ -67,6 +67,20 @@ pub async fn settle(conn: &mut PgConnection, id: Uuid, lease_token: Uuid) -> Res
     Ok(done.rows_affected() == 1)
 }
 
+/// [`settle`] for several tasks, each `(task, token)`. Returns those that were settled. For the others the lease is lost.
+#[tracing::instrument(skip_all, name = "db.task.settle_all")]
+pub async fn settle_all(conn: &mut PgConnection, leases: &[(Uuid, Uuid)]) -> Result<Vec<Uuid>> {
+    let (ids, tokens): (Vec<Uuid>, Vec<Uuid>) = leases.iter().copied().unzip();
+    let settled = sqlx::query_scalar!(
+        "DELETE FROM task_queue t USING unnest((SELECT $1::uuid[]), (SELECT $2::uuid[])) AS held (id, token)
+         WHERE t.id = ANY((SELECT $1::uuid[])::uuid[]) AND t.id = held.id AND t.lease_token = held.token
+         RETURNING t.id",
+        &ids,
+        &tokens,
+    );
+    Ok(settled.fetch_all(conn).await?)
+}
+
 /// Reschedules a task that failed, to be retried after `after`; the claim counts. `false`: the lease is lost.
 #[tracing::instrument(skip_all, name = "db.task.retry")]
 pub async fn retry(conn: &mut PgConnection, id: Uuid, lease_token: Uuid, after: Duration) -> Result<bool> {

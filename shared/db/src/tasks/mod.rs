@@ -41,7 +41,7 @@ use crate::Result;
 use crate::error::known;
 
 pub use claim::{Claim, ClaimRequest, FairnessCaps, HeldKey, claim};
-pub use lease::{Beat, cancel_requests, heartbeat, release, reschedule, reschedule_all, retry, settle};
+pub use lease::{Beat, cancel_requests, heartbeat, release, reschedule, reschedule_all, retry, settle, settle_all};
 pub use low_water::{LowWaterMarks, refresh_low_water};
 pub use promote::{Promoted, promote};
 

@@ -4,4 +4,5 @@ mod endings;
 mod outputs;
 mod progress;
 mod retention;
+mod together;
 mod videos;

@@ -3,7 +3,7 @@ use domain::job::{JobOperation, JobStatus};
 
 use crate::fixture::Fixture;
 use db::blobs::{self, Staged};
-use db::jobs;
+use db::jobs::{self, ResultFiles, StagedResult};
 
 #[tokio::test]
 async fn a_worker_that_follows_a_dead_one_goes_on_and_the_first_start_stays() {
@@ -43,26 +43,27 @@ async fn a_result_is_staged_as_its_job_begins_to_finalize() {
     let lease = fixture.claim().await;
     let mut conn = fixture.conn().await;
     jobs::begin(&mut conn, id, lease).await.expect("begins").expect("is ours");
-    let stage = async |lease| {
-        jobs::finalize_and_stage(&mut *fixture.conn().await, id, lease, &[[7; 32]]).await.expect("stages")
+    let stage = async |lease_token, hash| {
+        let files = ResultFiles { id, lease_token, hashes: vec![hash] };
+        jobs::stage_results(&mut *fixture.conn().await, &[files]).await.expect("stages").remove(0)
     };
-    let (moved, staged) = stage(lease).await;
-    let [Staged::New(key)] = staged[..] else { panic!("nothing is stored yet: {staged:?}") };
-    assert!(moved);
+    let staged = stage(lease, [7; 32]).await;
+    let [Staged::New(key)] = staged.files[..] else { panic!("nothing is stored yet: {staged:?}") };
+    assert!(staged.is_finalizing && !staged.is_canceling);
     assert_eq!(fixture.history(id).await, ["queued", "running", "finalizing"]);
     assert_eq!(blobs::adopt(&mut conn, key, &[7; 32], 12).await.expect("adopts"), Some(key));
-    assert_eq!(
-        stage(lease).await,
-        (false, vec![Staged::Existing(key)]),
-        "it is finalizing already, and the content is there"
-    );
+    let existing = StagedResult { files: vec![Staged::Existing(key)], is_finalizing: false, is_canceling: false };
+    assert_eq!(stage(lease, [7; 32]).await, existing, "the content is there");
     fixture.expire_lease(id).await;
     let alive = fixture.claim().await;
     jobs::begin(&mut conn, id, alive).await.expect("begins").expect("is ours");
-    assert_eq!(stage(lease).await, (false, vec![Staged::Existing(key)]), "the lease is lost");
-    assert_eq!(stage(alive).await, (true, vec![Staged::Existing(key)]));
+    assert!(!stage(lease, [8; 32]).await.is_finalizing, "the lease is lost");
+    assert_eq!(stage(alive, [7; 32]).await, existing, "nothing is to be put, so the job goes on");
+    assert!(stage(alive, [8; 32]).await.is_finalizing);
     let expected = ["queued", "running", "finalizing", "running", "finalizing"];
     assert_eq!(fixture.history(id).await, expected);
+    jobs::transition(&mut conn, id, JobStatus::Canceling).await.expect("cancels");
+    assert!(stage(alive, [9; 32]).await.is_canceling);
 }
 
 #[tokio::test]
