@@ -31,6 +31,8 @@ pub enum Problem {
     InvalidJson(String),
     /// The credential failed.
     Unauthorized,
+    /// The session is of another account than the page that sent the request.
+    OtherAccount,
     /// The price of the work is over the cap of the request, or, without one, over the account's credit.
     PaymentRequired {
         /// Price of the work.
@@ -161,6 +163,9 @@ impl Problem {
             }
             Problem::Unauthorized => {
                 plain(StatusCode::UNAUTHORIZED, Code::Unauthorized, "a valid bearer token is required")
+            }
+            Problem::OtherAccount => {
+                plain(StatusCode::UNAUTHORIZED, Code::Unauthorized, "the session belongs to another account")
             }
             Problem::PaymentRequired { credit_cost, max_credits } => {
                 let message = match max_credits {

@@ -259,6 +259,39 @@ scene("signing out asks before it deletes changes, and nothing is sent for who s
   assert.equal((await read(canvas)).revision, before.revision);
 });
 
+scene("what waits in a tab is not sent for who signs in in another one", async ({ page, open, expect }) => {
+  expect(NOBODY);
+  const [ana, ben] = [await stranger(), await stranger()];
+  const { canvas, url } = await makeBoard("Two tabs", [text("Only", 0, 0)], ana.token);
+  await admin("share", "--canvas", canvas.handle, "--with", ben.email, "--role", "editor");
+  await openBoard(page, url, ana.token);
+  const before = await read(canvas, ana.token);
+  let isBack = false;
+  await page.route("**/console/**", (route) => (isBack && route.request().url().endsWith("/operations") ? route.continue() : route.abort()));
+  await node(page, "Only").click();
+  await page.keyboard.press("Control+d");
+  await page.getByRole("status").getByText("1 change waits").waitFor();
+
+  for (const part of ["", "/operations", "/changes", "/review"]) for (const method of ["GET", "POST"]) expect(`401 ${method} ${path(canvas, part)}`);
+  for (const part of ["/events", "/auth/status", "/canvases", "/models", "/runs"]) expect(`401 GET ${ROOT}${part}`);
+  const other = await open();
+  await other.goto("/");
+  await other.getByRole("button", { name: `Account of ${ana.email}` }).click();
+  await other.getByRole("button", { name: "Sign out", exact: true }).click();
+  await other.getByRole("dialog", { name: "Sign out?" }).getByRole("button", { name: "Sign out anyway" }).click();
+  await signIn(other, ben.token);
+
+  const answered = page.waitForResponse((response) => response.url().endsWith("/operations"));
+  isBack = true;
+  await page.getByRole("button", { name: "Try now" }).click();
+  assert.equal((await answered).status(), 401);
+  await page.unroute("**/console/**");
+  await page.getByRole("button", { name: `Account of ${ben.email}` }).waitFor();
+  await isLive(page);
+  await becomes(() => page.locator(".react-flow__node").count(), 1);
+  assert.equal((await read(canvas, ana.token)).revision, before.revision);
+});
+
 scene("a role that is withdrawn during work ends it, and says so", async ({ page, expect }) => {
   expect(NOBODY);
   const { canvas, url } = await makeBoard("Withdrawn", [text("Shared", 0, 0)]);

@@ -97,6 +97,10 @@ fn new_address() -> [u8; 4] {
 async fn a_session_has_the_rate_of_a_token_of_its_own(stack: &Stack) {
     let account = stack.account().await;
     let (person, other) = (stack.person(&account).await, stack.person(&account).await);
+    // A page of another account takes nothing of it, and is no failed credential.
+    for _ in 0..9 {
+        person.get("/session").header("x-canvas-account", "another").await.expect_error(401, "unauthorized", &[]);
+    }
     let mut sent = 0;
     let refused = loop {
         let reply = person.get("/session").await;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { answer } from "./api.ts";
+import { answer, send, serves } from "./api.ts";
 import { Problem } from "./errors.ts";
 
 test("an answer that breaks off counts as lost, and can be asked for again", async () => {
@@ -9,4 +9,17 @@ test("an answer that breaks off counts as lost, and can be asked for again", asy
   }
   const left = new DOMException("the page is left", "AbortError");
   await assert.rejects(answer(Promise.reject(left)), left);
+});
+
+/** The account that a request names. */
+async function named(): Promise<string | null> {
+  const request = new Request("http://localhost/console/tokens");
+  await send(request, async () => new Response());
+  return request.headers.get("X-Canvas-Account");
+}
+
+test("a page serves one account, and its requests name it", async () => {
+  assert.equal(await named(), null);
+  assert.deepEqual([serves("ana"), serves("ben"), serves("ana")], [true, false, true]);
+  assert.equal(await named(), "ana");
 });

@@ -45,8 +45,22 @@ export const CONTRACT = `${ROOT}/api/canvas-agent/v1`;
 const isTimeout = (error: unknown) => error instanceof DOMException && error.name === "TimeoutError";
 const unreachable = () => new Problem(0, "The service cannot be reached.");
 
-/** Sends a request and turns every failure into a `Problem`. */
-export async function send(request: Request, get: typeof fetchLarge = fetch): Promise<Response> {
+/**
+ * The account that this page serves, from the first sign-in that it knows of until it ends. Its requests name the account, and the service
+ * refuses them when another tab has signed the browser in to another one: nothing that a page began is done or paid for by another account.
+ */
+export let served: string | undefined;
+
+/** Whether this page serves `account`, as one that served nobody does from now on. */
+export const serves = (account: string): boolean => (served ??= account) === account;
+
+/** Sends a request for the account that this page serves, and turns every failure into a `Problem`. */
+export function send(request: Request, get: typeof fetchLarge = fetch): Promise<Response> {
+  if (served !== undefined) request.headers.set("X-Canvas-Account", served);
+  return exchange(request, get);
+}
+
+async function exchange(request: Request, get: typeof fetchLarge = fetch): Promise<Response> {
   if (request.method !== "GET") request.headers.set("X-Canvas-Console", "1");
   let response: Response;
   try {
@@ -74,7 +88,8 @@ async function session<T>(method: string, body?: object): Promise<T> {
   // A page that is left at once still signs out.
   const init: RequestInit = { method, keepalive: method === "DELETE" };
   if (body) Object.assign(init, { body: JSON.stringify(body), headers: { "Content-Type": "application/json" } });
-  const response = await send(new Request(`${ROOT}/session`, init));
+  // Who is signed in, and who signs in, may be another account.
+  const response = await (method === "DELETE" ? send : exchange)(new Request(`${ROOT}/session`, init));
   return (response.status === 204 ? undefined : await response.json()) as T;
 }
 

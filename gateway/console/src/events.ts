@@ -1,8 +1,8 @@
 import { RUNS } from "./stream.ts";
 
-/** Opens the event stream of some canvases, and of the runs of the account if they are among the topics. */
-export function openEvents(topics: string[], signal: AbortSignal): Promise<Response> {
+/** Opens the event stream of some canvases, and of the runs of `account` if they are among the topics. */
+export function openEvents(account: string, topics: string[], signal: AbortSignal): Promise<Response> {
   const query = new URLSearchParams(topics.map((topic) => (topic === RUNS ? ["runs", "mine"] : ["canvas", topic])));
-  const headers = { Accept: "text/event-stream" };
+  const headers = { Accept: "text/event-stream", "X-Canvas-Account": account };
   return fetch(`/console/api/canvas-agent/v1/events?${query}`, { headers, signal, cache: "no-store" });
 }

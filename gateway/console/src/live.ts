@@ -3,6 +3,7 @@
  * to the runs of the account.
  */
 import { useEffect, useEffectEvent, useState } from "react";
+import { served } from "./api.ts";
 import { openEvents } from "./events.ts";
 import { type Command, type Message, type Presence, RUNS, type RunState, Stream, topicOf } from "./stream.ts";
 import type { Hello } from "./stream.worker.ts";
@@ -40,8 +41,9 @@ function trustedWorkerUrl(): string {
   return policy ? policy.createScriptURL(workerUrl) : workerUrl;
 }
 
-function sharedStream(): Post {
-  const { port } = new SharedWorker(trustedWorkerUrl(), { type: "module", name: "canvas-events" });
+function sharedStream(account: string): Post {
+  // A worker for each account: it tells a tab nothing of another one.
+  const { port } = new SharedWorker(trustedWorkerUrl(), { type: "module", name: account });
   port.addEventListener("message", ({ data }: MessageEvent<Message>) => hear(data));
   port.start();
   const lock = `canvas-tab-${crypto.randomUUID()}`;
@@ -53,8 +55,8 @@ function sharedStream(): Post {
   return (command) => port.postMessage(command);
 }
 
-function ownStream(): Post {
-  const stream = new Stream(openEvents, hear);
+function ownStream(account: string): Post {
+  const stream = new Stream((...what) => openEvents(account, ...what), hear);
   return (command) => {
     if ("follow" in command) stream.present(command.follow).forEach(hear);
     stream.do(command);
@@ -66,7 +68,7 @@ let connected: Post | undefined;
 /** Connects once, with the first canvas that is opened. */
 function connect(): Post {
   if (!connected) {
-    const post = typeof SharedWorker === "function" && "locks" in navigator ? sharedStream() : ownStream();
+    const post = (typeof SharedWorker === "function" && "locks" in navigator ? sharedStream : ownStream)(served ?? "");
     for (const change of ["online", "offline"]) addEventListener(change, () => post({ reopen: true }));
     connected = post;
   }

@@ -3,7 +3,7 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { createContext, useContext } from "react";
 import { useLocation } from "wouter";
 import { forget, remember } from "./ahead.ts";
-import { api, type Credential, type Session } from "./api.ts";
+import { api, type Credential, type Session, serves } from "./api.ts";
 import { lasting } from "./lasting.ts";
 import { person } from "./person.ts";
 import { setTheme, theme } from "./ui/theme.ts";
@@ -11,10 +11,23 @@ import { setTheme, theme } from "./ui/theme.ts";
 async function read(): Promise<Session | null> {
   const session = await api.session();
   remember(session !== null);
-  return session;
+  return session && adopted(session);
 }
 
-export const useSessionQuery = () => useQuery({ queryKey: ["session"], queryFn: read, staleTime: 60_000 });
+/**
+ * A page serves one account, and is loaded anew for another: what it shows, keeps and still sends is not of that one. Until then its
+ * requests are refused.
+ */
+function adopted(session: Session): Session | Promise<never> {
+  if (serves(session.account.id)) return session;
+  location.reload();
+  return new Promise(() => {});
+}
+
+/** That nobody is signed in may have changed in another tab, and a request that was refused may have been one of another account. */
+const staleTime = ({ state }: { state: { data: Session | null | undefined } }) => (state.data === null ? 0 : 60_000);
+
+export const useSessionQuery = () => useQuery({ queryKey: ["session"], queryFn: read, staleTime });
 
 export const SessionContext = createContext<Session | null>(null);
 
@@ -37,11 +50,13 @@ export function useSigningIn(): SigningIn {
   const queries = useQueryClient();
   const [, navigate] = useLocation();
 
-  /** Nothing that was read for another account stays, and nothing goes on for it. */
+  /** Nothing that was read stays, and nothing goes on. */
   function change(session: Session | null) {
     for (const end of lasting) end();
     forget();
     remember(session !== null);
+    // An answer that is under way is an older one.
+    void queries.cancelQueries({ queryKey: ["session"] });
     queries.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== "session" });
     queries.setQueryData(["session"], session);
   }
@@ -58,7 +73,7 @@ export function useSigningIn(): SigningIn {
   }
 
   return {
-    signIn: async (credential) => change(await api.signIn(credential)),
+    signIn: async (credential) => change(await adopted(await api.signIn(credential))),
     signOut: (to) => leave(api.signOut, to),
     signOutEverywhere: () => leave(person.endAllSessions),
   };

@@ -1,6 +1,7 @@
 /**
- * One event stream for any number of canvases, the runs of the account, and listeners. It runs in the shared worker of all tabs, because a browser keeps at most
- * six connections to a service over HTTP/1.1; where there are no shared workers, it runs in the page.
+ * One event stream for any number of canvases, the runs of the account, and listeners. It runs in the shared worker of all tabs of the
+ * account, because a browser keeps at most six connections to a service over HTTP/1.1; where there are no shared workers, it runs in the
+ * page.
  *
  * The service sends the present state of each canvas first, so an interrupted stream loses nothing of them: it is opened again. Of runs it
  * sends those under way, so a listener reads the list again after an interruption.

@@ -1,4 +1,4 @@
-/** The shared worker that holds the event stream of all tabs. */
+/** The shared worker that holds the event stream of all tabs of an account. */
 import { openEvents } from "./events.ts";
 import { type Command, type Message, Stream, topicOf } from "./stream.ts";
 
@@ -9,7 +9,10 @@ export interface Hello {
 
 const tabs = new Map<MessagePort, string[]>();
 
-const stream = new Stream(openEvents, (message) => {
+/** The name of this worker. */
+const { name: account } = globalThis as unknown as { name: string };
+
+const stream = new Stream((...what) => openEvents(account, ...what), (message) => {
   const topic = topicOf(message);
   for (const [port, followed] of tabs) {
     if (topic === undefined || followed.includes(topic)) port.postMessage(message);

@@ -2,7 +2,7 @@
  * Uploads of pictures. Each file has one idempotency key, so another attempt is a replay: a file is stored once, and the
  * same file dropped twice is two assets.
  */
-import { CONTRACT } from "./api.ts";
+import { CONTRACT, served } from "./api.ts";
 import type { Asset } from "./assets.ts";
 import { Problem, problemOf } from "./errors.ts";
 import { backoff } from "./stream.ts";
@@ -110,6 +110,7 @@ export class Uploads {
       const query = this.#canvas === undefined ? "" : `?canvasId=${encodeURIComponent(this.#canvas)}`;
       request.open("POST", `${CONTRACT}/assets${query}`);
       const headers = { "Content-Type": file.type, "Idempotency-Key": key, "X-Service-File-Name": encodeURIComponent(file.name), "X-Canvas-Console": "1" };
+      if (served !== undefined) Object.assign(headers, { "X-Canvas-Account": served });
       for (const [name, value] of Object.entries(headers)) request.setRequestHeader(name, value);
       request.upload.addEventListener("progress", ({ loaded, total }) => this.#update(key, { progress: total > 0 ? loaded / total : 0 }));
       request.addEventListener("error", () => reject(new Problem(0, "The service cannot be reached.")));

@@ -1,5 +1,6 @@
 //! The cookie of a session, and the check that a write comes from the console itself.
 
+use domain::id::AccountUid;
 use http::header::{COOKIE, ORIGIN};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -14,6 +15,8 @@ const NAME: &str = "__Host-canvas";
 const KEPT: u32 = domain::limits::SESSION_DAYS.unsigned_abs() * 24 * 60 * 60;
 /// A header that no form and no foreign page without permission can send.
 const CONSOLE: HeaderName = HeaderName::from_static("x-canvas-console");
+/// The account that the page serves which sends the request.
+const ACCOUNT: HeaderName = HeaderName::from_static("x-canvas-account");
 const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// `<id>.<secret>`: a UUID, a dot and 43 characters of base64url.
@@ -77,6 +80,12 @@ pub fn check_origin(parts: &Parts, public_url: &str) -> Result<()> {
         return Ok(());
     };
     Err(Problem::Forbidden(format!("the console accepts writes from its own pages alone: {why}")))
+}
+
+/// Whether a request names another account than that of its session: its page serves that account, and another tab has signed the
+/// browser in to this one since. A request without the header names none (docs/reference/console.md#account-of-a-page).
+pub fn names_another(headers: &HeaderMap, account: &AccountUid) -> bool {
+    headers.get_all(ACCOUNT).iter().any(|named| named != account.as_str())
 }
 
 /// Whether browsers keep a `Secure` cookie of `public_url`: over HTTPS, and on a loopback address.

@@ -23,7 +23,10 @@ const TAGS: [(&str, &str); 8] = [
 const FAILURES: [(&str, &str); 4] = [
     ("Conflict", "The present state forbids the request."),
     ("Forbidden", "The request does not come from the console, the session is one of a token, or a role is missing."),
-    ("Unauthorized", "The session is missing, unknown or ended, or what should sign in is not valid."),
+    (
+        "Unauthorized",
+        "The session is missing, unknown, ended or of another account, or what should sign in is not valid.",
+    ),
     ("UnprocessableEntity", "The request disagrees with what is stored. `fields` names the places."),
 ];
 
@@ -34,8 +37,9 @@ pub fn base() -> OpenApi {
         .version("1.0.0")
         .description(Some(
             "What only a person may do, in the browser. The credential is the cookie `__Host-canvas`, which `POST /console/session` \
-             sets. Every write needs the `Origin` of the service and the header `X-Canvas-Console: 1`. The canvases themselves are \
-             served by the contract, which the console reaches at `/console/api/canvas-agent/v1`.",
+             sets. Every write needs the `Origin` of the service and the header `X-Canvas-Console: 1`. A request whose header \
+             `X-Canvas-Account` names another account than that of the session is refused. The canvases themselves are served by \
+             the contract, which the console reaches at `/console/api/canvas-agent/v1`.",
         ))
         .license(Some(LicenseBuilder::new().name("Apache-2.0").identifier(Some("Apache-2.0")).build()))
         .contact(None::<ContactBuilder>.map(ContactBuilder::build))

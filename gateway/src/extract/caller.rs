@@ -128,6 +128,10 @@ pub(super) async fn admit<G: Grant>(
     let Some((credential, canvas)) = authenticate(parts, app, canvas).await? else {
         return Err(refuse_credential(parts, app).await);
     };
+    // Before the rate limit, which is that of the session: it pays for no page of another account.
+    if console::contains(parts) && credential::names_another(&parts.headers, &credential.account) {
+        return Err(Problem::OtherAccount);
+    }
     let span = tracing::Span::current();
     span.record("token_id", tracing::field::display(credential.token));
     span.record("account", credential.account.as_str());

@@ -1,7 +1,7 @@
 //! Sessions of people: signing in and out, what the cookie opens, and what writes need.
 
 use e2e::api::{key, text};
-use e2e::{PATIENCE, Person, Stack, suite};
+use e2e::{Call, PATIENCE, Person, Stack, suite};
 use reqwest::Method;
 use serde_json::{Value, json};
 use testkit::wait_for;
@@ -19,6 +19,7 @@ suite! {
     a_bearer_token_does_not_open_the_console,
     a_session_reads_and_writes_canvases_as_a_person,
     a_write_needs_the_origin_the_header_and_the_same_site,
+    a_request_for_another_account_is_refused,
     the_console_has_no_cors,
     the_eleventh_session_ends_the_oldest,
     a_session_that_ended_with_its_token_takes_no_place,
@@ -261,6 +262,32 @@ async fn a_write_needs_the_origin_the_header_and_the_same_site(stack: &Stack) {
     let good = [("origin", origin.as_str()), ("x-canvas-console", "1"), ("sec-fetch-site", "same-origin")];
     send(&canvases, &good).await.expect(201);
     assert_eq!(person.get(&canvases).await.ok()["canvases"].as_array().map(Vec::len), Some(1));
+}
+
+async fn a_request_for_another_account_is_refused(stack: &Stack) {
+    let (account, other) = (stack.account().await, stack.account().await);
+    let (person, user) = (stack.person(&account).await, stack.user_of(&account, "all").await);
+    let canvases = Person::api("/canvases");
+    let naming = |call: Call, named: &[&str]| named.iter().fold(call, |call, uid| call.header("x-canvas-account", uid));
+    let create = || person.send(&canvases, &json!({"title": "x"}));
+    for named in
+        [&[other.uid.as_str()][..], &[""], &["a b"], &["\u{e9}"], &[&account.email], &[&account.uid, &other.uid]]
+    {
+        for call in
+            [create(), person.get(&canvases), person.get("/session"), person.delete("/session"), person.get("/tokens")]
+        {
+            let refused = naming(call, named).await;
+            assert_eq!((refused.header("set-cookie"), refused.header("clear-site-data")), (None, None));
+            let message = refused.expect_error(401, "unauthorized", &[]);
+            assert_eq!(message, "the session belongs to another account");
+        }
+    }
+    assert_eq!(person.get(&canvases).await.ok()["canvases"], json!([]));
+    create().await.expect(201);
+    naming(create(), &[&account.uid]).await.expect(201);
+    assert_eq!(naming(person.get("/session"), &[&account.uid]).await.ok(), person.signed_in);
+    // A token names its account itself.
+    naming(user.get("/auth/status"), &[&other.uid]).await.ok();
 }
 
 async fn the_console_has_no_cors(stack: &Stack) {
