@@ -87,8 +87,17 @@ impl<M: Models> Command for StartCampaign<'_, M> {
         self.target().check_access(conn).await.map(drop)
     }
 
-    async fn execute(&self, conn: &mut PgConnection, (): ()) -> Result<(Record, Acceptance)> {
-        let plan = self.plan(conn, ()).await?;
+    fn writes_to(&self) -> Option<CanvasWrite<'_>> {
+        Some(self.target())
+    }
+
+    async fn execute(
+        &self,
+        conn: &mut PgConnection,
+        (): (),
+        locked: Option<LockedCanvas>,
+    ) -> Result<(Record, Acceptance)> {
+        let plan = self.plan(conn, (), locked).await?;
         let (account, canvas_key) = (self.account(), plan.canvas.record.key);
         let acceptance = Acceptance::on(&plan.canvas);
         self.campaign.terms.require(conn, account, plan.credit_cost()).await?;
@@ -140,10 +149,10 @@ impl<M: Models> Start for StartCampaign<'_, M> {
         &self.campaign.terms
     }
 
-    async fn plan(&self, conn: &mut PgConnection, (): ()) -> Result<Plan> {
+    async fn plan(&self, conn: &mut PgConnection, (): (), locked: Option<LockedCanvas>) -> Result<Plan> {
         let account = self.account();
         // It reads no node: its nodes are new, and the service chooses their places.
-        let canvas = self.target().enter(conn, &Footprint::default()).await?;
+        let canvas = self.target().enter(conn, locked, &Footprint::default()).await?;
         require_room(conn, self.settings, account, self.campaign.prompts.len()).await?;
         let model = self.models.first(conn, account, &self.campaign.prompts).await?;
         let nodes = self.nodes(conn, &canvas.record).await?;

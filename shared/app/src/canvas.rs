@@ -86,8 +86,12 @@ impl Command for ApplyBatch<'_> {
         Ok(())
     }
 
-    async fn execute(&self, conn: &mut PgConnection, (): ()) -> Result<ChangedCanvas> {
-        let canvas = self.target.enter(conn, &Footprint::named_by(self.batch)).await?;
+    fn writes_to(&self) -> Option<CanvasWrite<'_>> {
+        Some(self.target)
+    }
+
+    async fn execute(&self, conn: &mut PgConnection, (): (), locked: Option<LockedCanvas>) -> Result<ChangedCanvas> {
+        let canvas = self.target.enter(conn, locked, &Footprint::named_by(self.batch)).await?;
         let mut graph = match load_for_restore(conn, &canvas.record, self.batch).await? {
             Some(graph) => graph,
             None => self.graphs.take(conn, &canvas.record).await?,

@@ -4,15 +4,15 @@
 //! concurrent equal requests one executes, and the others return its outcome. A rejected command takes no key.
 //!
 //! **Mechanism.** [`run`] executes one transaction: what the command addresses, key, the command, outcome. The insert of the key
-//! waits for a concurrent request with the same key. A command that writes to a canvas begins with [`CanvasWrite::enter`], which
-//! takes the locks in the common order (docs/reliability.md#lock-order). A transaction that PostgreSQL aborted to resolve a
-//! deadlock is run again.
+//! waits for a concurrent request with the same key. A command that writes to a canvas begins with [`CanvasWrite::enter`]; the
+//! locks for it are taken in the common order (docs/reliability.md#lock-order) by the statement that inserts the key. A
+//! transaction that PostgreSQL aborted to resolve a deadlock is run again.
 //!
 //! **Reason.** The order of the checks is part of the contract (docs/reference/conventions.md#order-of-checks), and each statement
 //! under a lock is a round trip that other writers wait for.
 
 use ::canvas::Footprint;
-use db::idempotency::Taken;
+use db::idempotency::{NewKey, Taken};
 use db::{PgConnection, PgPool};
 use domain::canvas::{AccessRole, CanvasRecord, ConcurrentChanges};
 use domain::id::{AccountUid, CanvasHandle};
@@ -72,11 +72,18 @@ pub trait Command: Sync {
         async { Ok(()) }
     }
 
-    /// Checks the command against stored state and writes.
+    /// The canvas that `execute` enters before anything else, so that it can be locked together with the key.
+    fn writes_to(&self) -> Option<CanvasWrite<'_>> {
+        None
+    }
+
+    /// Checks the command against stored state and writes. `locked` is the canvas of `writes_to`, to be passed to
+    /// [`CanvasWrite::enter`].
     fn execute(
         &self,
         conn: &mut PgConnection,
         subject: Self::Subject,
+        locked: Option<LockedCanvas>,
     ) -> impl Future<Output = Result<Self::Reply>> + Send;
 
     /// The outcome to store with the key, unless it was known beforehand.
@@ -121,11 +128,12 @@ async fn attempt<C: Command>(pool: &PgPool, command: &C) -> Result<(C::Reply, bo
     let mut transaction = db::pool::begin(pool).await?;
     let conn = &mut *transaction;
     let subject = command.authorize(conn).await?;
-    if let Some(outcome) = take_key(conn, command).await? {
+    let locked = match take_key(conn, command).await? {
+        Turn::Execute(locked) => locked,
         // The transaction has written nothing and is rolled back.
-        return Ok((command.replay(conn, outcome).await?, false));
-    }
-    let reply = command.execute(conn, subject).await?;
+        Turn::Replay(outcome) => return Ok((command.replay(conn, outcome).await?, false)),
+    };
+    let reply = command.execute(conn, subject, locked).await?;
     if let (Some(key), Some(outcome)) = (command.key(), command.outcome(&reply)) {
         db::idempotency::store(conn, command.account(), key.text, &outcome).await?;
     }
@@ -133,18 +141,27 @@ async fn attempt<C: Command>(pool: &PgPool, command: &C) -> Result<(C::Reply, bo
     Ok((reply, true))
 }
 
-/// Takes the command's key. Returns the outcome of an equal, earlier request, if there was one.
-async fn take_key<C: Command>(conn: &mut PgConnection, command: &C) -> Result<Option<StoredOutcome>> {
-    let Some(Key { text, fingerprint }) = command.key() else { return Ok(None) };
-    let taken = match command.known_outcome() {
-        None => db::idempotency::take(conn, command.account(), text, fingerprint).await?,
-        Some(KnownOutcome { outcome, record }) => {
-            db::idempotency::take_for(conn, command.account(), text, fingerprint, &outcome, record).await?
-        }
+/// What a command does after its key was looked at.
+enum Turn {
+    /// It is new, and executes. Its canvas may be locked already.
+    Execute(Option<LockedCanvas>),
+    /// An equal, earlier request had this outcome.
+    Replay(StoredOutcome),
+}
+
+/// Takes the command's key, and locks its canvas where the key is new.
+async fn take_key<C: Command>(conn: &mut PgConnection, command: &C) -> Result<Turn> {
+    let Some(Key { text, fingerprint }) = command.key() else { return Ok(Turn::Execute(None)) };
+    let known = command.known_outcome();
+    let (outcome, job) = known.as_ref().map_or((None, None), |known| (Some(&known.outcome), known.record));
+    let key = NewKey { account: command.account(), text, fingerprint, outcome, job };
+    let (taken, locked) = match command.writes_to() {
+        Some(target) if target.locks != Locks::None => target.lock_with_key(conn, &key).await?,
+        _ => (db::idempotency::take(conn, &key).await?, None),
     };
     match taken {
-        Taken::Fresh => Ok(None),
-        Taken::Replay(outcome) => Ok(Some(outcome)),
+        Taken::Fresh => Ok(Turn::Execute(locked)),
+        Taken::Replay(outcome) => Ok(Turn::Replay(outcome)),
         Taken::Conflict => {
             command.check_access(conn).await?;
             Err(Error::Conflict("the idempotency key was used for a different request"))
@@ -247,6 +264,10 @@ pub struct LockedCanvas {
 }
 
 impl LockedCanvas {
+    fn of(locked: Option<(CanvasRecord, AccessRole)>) -> Result<Self> {
+        writable(locked).map(|(record, role)| Self { record, role, stale_base: None })
+    }
+
     /// Requires that nothing in `footprint` changed since the revision that the write is based on.
     ///
     /// # Errors
@@ -258,15 +279,23 @@ impl LockedCanvas {
 }
 
 impl CanvasWrite<'_> {
-    /// Locks the rows, and checks role and revision. `footprint` is what is known by now of what the write depends on; pass the rest
-    /// to [`LockedCanvas::admit`].
+    /// Locks the rows unless `locked` is the canvas already, and checks role and revision. `footprint` is what is known by now of
+    /// what the write depends on; pass the rest to [`LockedCanvas::admit`].
     ///
     /// # Errors
     ///
     /// [`Error::NotFound`] when the account cannot see the canvas, [`Error::Forbidden`] for a viewer, [`Error::Stale`] for another
     /// revision.
-    pub async fn enter(&self, conn: &mut PgConnection, footprint: &Footprint) -> Result<LockedCanvas> {
-        let mut canvas = self.lock(conn).await?;
+    pub async fn enter(
+        &self,
+        conn: &mut PgConnection,
+        locked: Option<LockedCanvas>,
+        footprint: &Footprint,
+    ) -> Result<LockedCanvas> {
+        let mut canvas = match locked {
+            Some(locked) => locked,
+            None => self.lock(conn).await?,
+        };
         if let Some(base) = self.base {
             canvas.stale_base = base.check(conn, &canvas.record, footprint).await?;
         }
@@ -280,7 +309,16 @@ impl CanvasWrite<'_> {
             Locks::Canvas => db::canvases::lock(conn, self.account, self.canvas).await?,
             Locks::AccountAndCanvas => db::canvases::lock_with_account(conn, self.account, self.canvas).await?,
         };
-        writable(locked).map(|(record, role)| LockedCanvas { record, role, stale_base: None })
+        LockedCanvas::of(locked)
+    }
+
+    /// Takes a key. If it is new, locks the rows as well, and checks the role.
+    async fn lock_with_key(&self, conn: &mut PgConnection, key: &NewKey<'_>) -> Result<(Taken, Option<LockedCanvas>)> {
+        let with_account = self.locks == Locks::AccountAndCanvas;
+        match db::idempotency::take_and_lock(conn, key, self.canvas, with_account).await? {
+            (Taken::Fresh, locked) => Ok((Taken::Fresh, Some(LockedCanvas::of(locked)?))),
+            (taken, _) => Ok((taken, None)),
+        }
     }
 
     /// Checks the role without a lock: for replays that read no graph.

@@ -86,8 +86,14 @@ pub trait Start: Command {
     /// The terms of the request.
     fn terms(&self) -> &Terms;
 
-    /// Checks the start against stored state, behind the locks of its terms, and writes nothing.
-    fn plan(&self, conn: &mut PgConnection, subject: Self::Subject) -> impl Future<Output = Result<Self::Plan>> + Send;
+    /// Checks the start against stored state, behind the locks of its terms, and writes nothing. `locked` as in
+    /// [`Command::execute`].
+    fn plan(
+        &self,
+        conn: &mut PgConnection,
+        subject: Self::Subject,
+        locked: Option<LockedCanvas>,
+    ) -> impl Future<Output = Result<Self::Plan>> + Send;
 
     /// The price of the work, its duration, model and targets.
     fn quote(&self, plan: &Self::Plan) -> StartQuote;
@@ -106,7 +112,7 @@ pub trait Start: Command {
 pub async fn quote<S: Start>(pool: &PgPool, start: &S) -> Result<(StartQuote, bool)> {
     let mut snapshot = db::pool::snapshot(pool).await?;
     let subject = start.authorize(&mut snapshot).await?;
-    let plan = start.plan(&mut snapshot, subject).await?;
+    let plan = start.plan(&mut snapshot, subject, None).await?;
     let quote = start.quote(&plan);
     start.terms().require(&mut snapshot, start.account(), quote.credit_cost).await?;
     Ok((quote, start.is_lenient(&plan)))

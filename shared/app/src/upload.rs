@@ -1,5 +1,6 @@
 //! Uploads: an asset whose bytes are in the object store, and a node that shows it (docs/reference/assets.md#upload).
 
+use ::canvas::Footprint;
 use ::canvas::geometry::fitted;
 use ::canvas::placement::{Frame, free_spot};
 use ::canvas::size::serialized_size;
@@ -17,7 +18,7 @@ use domain::limits::{CANVAS_BYTES_MAX, CANVAS_NODES_MAX, TITLE_MAX};
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::command::{CanvasWrite, Command, Key, Locks};
+use crate::command::{CanvasWrite, Command, Key, LockedCanvas, Locks};
 use crate::{Error, Result};
 
 /// The violation of an upload that would exceed the owner's quota: like a full canvas, a 422 by stored state.
@@ -76,14 +77,20 @@ impl Command for UploadAsset<'_> {
         Ok(())
     }
 
-    async fn execute(&self, conn: &mut PgConnection, (): ()) -> Result<(AssetRecord, bool)> {
+    fn writes_to(&self) -> Option<CanvasWrite<'_>> {
+        self.canvas.map(|canvas| CanvasWrite { account: self.account(), canvas, base: None, locks: Locks::Canvas })
+    }
+
+    async fn execute(
+        &self,
+        conn: &mut PgConnection,
+        (): (),
+        locked: Option<LockedCanvas>,
+    ) -> Result<(AssetRecord, bool)> {
         let account = self.account();
-        let canvas = match &self.canvas {
+        let canvas = match self.writes_to() {
             None => None,
-            Some(canvas) => {
-                let target = CanvasWrite { account, canvas, base: None, locks: Locks::Canvas };
-                Some(target.lock(conn).await?.record)
-            }
+            Some(target) => Some(target.enter(conn, locked, &Footprint::default()).await?.record),
         };
         let StoredPicture { blob, sha256, bytes, media_type, width, height } = &self.picture;
         let owner = canvas.as_ref().map_or(account, |canvas| &canvas.handle.owner);

@@ -11,7 +11,7 @@ pub mod product;
 
 use std::time::Duration;
 
-use app::{CanvasWrite, Command, Key, KnownOutcome, Locks};
+use app::{CanvasWrite, Command, Key, KnownOutcome, LockedCanvas, Locks};
 use db::PgConnection;
 use db::accounts::Credential;
 use db::imports::NewImport;
@@ -103,7 +103,12 @@ impl Command for Start<'_> {
         target.check_access(conn).await.map(|canvas| canvas.key)
     }
 
-    async fn execute(&self, conn: &mut PgConnection, canvas_key: i64) -> app::Result<(Uuid, bool)> {
+    async fn execute(
+        &self,
+        conn: &mut PgConnection,
+        canvas_key: i64,
+        _: Option<LockedCanvas>,
+    ) -> app::Result<(Uuid, bool)> {
         self.require_room(conn).await?;
         let account = &self.caller.account;
         let new = NewImport { id: self.id, account, token_id: self.caller.token, canvas_key, request: &self.request };

@@ -2,7 +2,7 @@
 //! so that a viewer may start it as well.
 
 use app::job::{AcceptedJob, require_room};
-use app::{Acceptance, Command, Key, KnownOutcome, Start, Terms};
+use app::{Acceptance, Command, Key, KnownOutcome, LockedCanvas, Start, Terms};
 use axum::Extension;
 use axum::extract::State;
 use db::PgConnection;
@@ -113,9 +113,14 @@ impl Command for StartVideo<'_> {
         found.map(|(record, _)| Some(record.key)).ok_or(app::Error::NotFound("canvas"))
     }
 
-    async fn execute(&self, conn: &mut PgConnection, canvas_key: Option<i64>) -> app::Result<AcceptedJob> {
+    async fn execute(
+        &self,
+        conn: &mut PgConnection,
+        canvas_key: Option<i64>,
+        _: Option<LockedCanvas>,
+    ) -> app::Result<AcceptedJob> {
         let account = &self.caller.account;
-        let Plan { request, estimated_seconds, credit_cost } = self.plan(conn, canvas_key).await?;
+        let Plan { request, estimated_seconds, credit_cost } = self.plan(conn, canvas_key, None).await?;
         self.request.terms.reserve(conn, account, self.id, credit_cost).await?;
         let job = NewJob {
             id: self.id,
@@ -157,7 +162,12 @@ impl Start for StartVideo<'_> {
     }
 
     /// Checks the request against stored state (422, every violation), and returns the job to accept.
-    async fn plan(&self, conn: &mut PgConnection, canvas_key: Option<i64>) -> app::Result<Plan> {
+    async fn plan(
+        &self,
+        conn: &mut PgConnection,
+        canvas_key: Option<i64>,
+        _: Option<LockedCanvas>,
+    ) -> app::Result<Plan> {
         let (account, request) = (&self.caller.account, &self.request);
         if !request.terms.is_dry_run() {
             db::accounts::lock(conn, account).await?;

@@ -139,8 +139,12 @@ impl<W: Work> Command for StartJob<'_, W> {
         self.target().check_access(conn).await.map(drop)
     }
 
-    async fn execute(&self, conn: &mut PgConnection, (): ()) -> Result<AcceptedJob> {
-        let (canvas, plan) = self.plan(conn, ()).await?;
+    fn writes_to(&self) -> Option<CanvasWrite<'_>> {
+        Some(self.target())
+    }
+
+    async fn execute(&self, conn: &mut PgConnection, (): (), locked: Option<LockedCanvas>) -> Result<AcceptedJob> {
+        let (canvas, plan) = self.plan(conn, (), locked).await?;
         self.terms.reserve(conn, &self.caller.account, self.id, plan.credit_cost).await?;
         let record = Box::new(self.accept(conn, &canvas.record, plan).await?);
         Ok(AcceptedJob::Record(record, Acceptance::on(&canvas)))
@@ -163,8 +167,14 @@ impl<W: Work> Start for StartJob<'_, W> {
         &self.terms
     }
 
-    async fn plan(&self, conn: &mut PgConnection, (): ()) -> Result<(LockedCanvas, JobPlan)> {
-        let canvas = self.target().enter(conn, &self.work.destination().add_to(self.work.footprint())).await?;
+    async fn plan(
+        &self,
+        conn: &mut PgConnection,
+        (): (),
+        locked: Option<LockedCanvas>,
+    ) -> Result<(LockedCanvas, JobPlan)> {
+        let footprint = self.work.destination().add_to(self.work.footprint());
+        let canvas = self.target().enter(conn, locked, &footprint).await?;
         require_room(conn, self.settings, &self.caller.account, 1).await?;
         let plan = self.work.plan(conn, self.caller, &canvas).await?;
         Ok((canvas, plan))

@@ -13,7 +13,7 @@ use domain::recipe::RecipeRecord;
 use super::RequestedRecipe;
 use super::ports::{hold, readable};
 use crate::canvas::{self, CanvasEvent, ChangedCanvas, addition_refused};
-use crate::command::{CanvasWrite, Command, Key};
+use crate::command::{CanvasWrite, Command, Key, LockedCanvas};
 use crate::{Error, Result};
 
 /// Puts an instance of a Recipe on a canvas.
@@ -55,9 +55,18 @@ impl Command for ForkRecipe<'_> {
         RequestedRecipe::find(conn, self.target.account, self.recipe).await
     }
 
-    async fn execute(&self, conn: &mut PgConnection, requested: RequestedRecipe) -> Result<ChangedCanvas> {
+    fn writes_to(&self) -> Option<CanvasWrite<'_>> {
+        Some(self.target)
+    }
+
+    async fn execute(
+        &self,
+        conn: &mut PgConnection,
+        requested: RequestedRecipe,
+        locked: Option<LockedCanvas>,
+    ) -> Result<ChangedCanvas> {
         let account = self.target.account;
-        let canvas = self.target.enter(conn, &Footprint::of_nodes(self.location.nodes())).await?;
+        let canvas = self.target.enter(conn, locked, &Footprint::of_nodes(self.location.nodes())).await?;
         let mut graph = canvas::load(conn, &canvas.record).await?;
         let recipe = requested.version(conn, account, self.version).await?;
         let refused = self.location.violations(&graph);

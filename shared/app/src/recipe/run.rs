@@ -135,8 +135,17 @@ impl<M: Models> Command for StartRun<'_, M> {
         RequestedRecipe::find(conn, self.account(), &self.recipe).await
     }
 
-    async fn execute(&self, conn: &mut PgConnection, requested: RequestedRecipe) -> Result<(RunRecord, Acceptance)> {
-        let prepared = self.plan(conn, requested).await?;
+    fn writes_to(&self) -> Option<CanvasWrite<'_>> {
+        Some(self.target())
+    }
+
+    async fn execute(
+        &self,
+        conn: &mut PgConnection,
+        requested: RequestedRecipe,
+        locked: Option<LockedCanvas>,
+    ) -> Result<(RunRecord, Acceptance)> {
+        let prepared = self.plan(conn, requested, locked).await?;
         let (account, Prepared { canvas, recipe, plan, .. }) = (self.account(), &prepared);
         let record = &canvas.record;
         self.run.terms.reserve(conn, account, JobId(self.id.0), plan.credit_cost()).await?;
@@ -178,9 +187,14 @@ impl<M: Models> Start for StartRun<'_, M> {
         &self.run.terms
     }
 
-    async fn plan(&self, conn: &mut PgConnection, requested: RequestedRecipe) -> Result<Prepared> {
+    async fn plan(
+        &self,
+        conn: &mut PgConnection,
+        requested: RequestedRecipe,
+        locked: Option<LockedCanvas>,
+    ) -> Result<Prepared> {
         let account = self.account();
-        let canvas = self.target().enter(conn, &self.footprint()).await?;
+        let canvas = self.target().enter(conn, locked, &self.footprint()).await?;
         require_room(conn, self.settings, account, 1).await?;
         let graph = crate::canvas::load(conn, &canvas.record).await?;
         if let Some(instance) = &self.run.instance {

@@ -3,7 +3,7 @@
 
 use ::canvas::instance::{self, Filling, Ids, Instance};
 use ::canvas::placement::Location;
-use ::canvas::{Graph, Options};
+use ::canvas::{Footprint, Graph, Options};
 use db::PgConnection;
 use db::accounts::Credential;
 use domain::Violation;
@@ -20,7 +20,7 @@ use serde_json::json;
 use super::ports::{hold, readable};
 use super::sources::{Given, held, may_feed};
 use crate::canvas::{self, CanvasEvent, ChangedCanvas, addition_refused};
-use crate::command::{CanvasWrite, Command, Key, Locks};
+use crate::command::{CanvasWrite, Command, Key, LockedCanvas, Locks};
 use crate::{Error, Models, Result};
 
 /// Creates a private workflow and its first instance on a canvas.
@@ -56,9 +56,13 @@ impl<M: Models> Command for CreateWorkflow<'_, M> {
         Ok(())
     }
 
-    async fn execute(&self, conn: &mut PgConnection, (): ()) -> Result<Self::Reply> {
+    fn writes_to(&self) -> Option<CanvasWrite<'_>> {
+        Some(self.target())
+    }
+
+    async fn execute(&self, conn: &mut PgConnection, (): (), locked: Option<LockedCanvas>) -> Result<Self::Reply> {
         let account = &self.caller.account;
-        let locked = self.target().lock(conn).await?;
+        let locked = self.target().enter(conn, locked, &Footprint::default()).await?;
         let mut graph = canvas::load(conn, &locked.record).await?;
         let (fillings, mut violations) = self.fillings(conn, &graph).await?;
         violations.extend(self.models.unfit(conn, account, &self.workflow.outputs).await?);

@@ -1,5 +1,7 @@
 //! What holds for every command with an idempotency key, shown with batches of operations on a real database.
 
+use std::time::Duration;
+
 use app::canvas::{ApplyBatch, ChangedCanvas};
 use app::graphs::Graphs;
 use app::{Base, CanvasWrite, Error, Key, Locks};
@@ -119,6 +121,38 @@ async fn an_account_without_access_is_rejected_before_revision_and_key() {
     };
     assert!(matches!(by("viewer").await, Error::Forbidden(_)));
     assert!(matches!(by("stranger").await, Error::NotFound("canvas")));
+    assert_eq!(setting.count("SELECT count(*) FROM idempotency_keys").await, 1, "that of the owner");
+}
+
+#[tokio::test]
+async fn a_role_that_is_withdrawn_while_a_command_waits_for_the_canvas_does_not_count() {
+    let setting = Setting::new().await;
+    let share = async |role| {
+        let mut conn = setting.database.pool().acquire().await.expect("connects");
+        assert!(canvases::share(&mut conn, &setting.canvas, &account("viewer"), role).await.expect("shares"));
+    };
+    for (role, rejected_as_viewer) in [(Some(AccessRole::Viewer), true), (None, false)] {
+        share(Some(AccessRole::Editor)).await;
+        let mut holder = setting.database.pool().begin().await.expect("begins");
+        canvases::lock(&mut holder, &account("owner"), &setting.canvas).await.expect("locks").expect("is there");
+        let request = Request { account: "viewer", key: "key", base_revision: Some("r0"), title: "A" };
+        let withdraws = async {
+            let is_waiting = async || {
+                let waiting = "SELECT count(*) FROM pg_stat_activity
+                               WHERE wait_event_type = 'Lock' AND datname = current_database()";
+                (setting.count(waiting).await == 1).then_some(())
+            };
+            testkit::wait_for("the command to wait", Duration::from_secs(5), is_waiting).await;
+            share(role).await;
+            holder.commit().await.expect("commits");
+        };
+        match tokio::join!(setting.rename(request), withdraws).0.expect_err("is rejected") {
+            Error::Forbidden(_) => assert!(rejected_as_viewer),
+            Error::NotFound("canvas") => assert!(!rejected_as_viewer),
+            other => panic!("{other}"),
+        }
+        assert_eq!(setting.count("SELECT count(*) FROM idempotency_keys").await, 0);
+    }
 }
 
 #[tokio::test]

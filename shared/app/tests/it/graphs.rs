@@ -195,7 +195,7 @@ impl Setting {
         };
         if turn.lost {
             let mut transaction = db::pool::begin(self.database.pool()).await.expect("begins");
-            let _ = command.execute(&mut transaction, ()).await;
+            let _ = command.execute(&mut transaction, (), None).await;
             transaction.rollback().await.expect("rolls back");
             let mut conn = self.database.pool().acquire().await.expect("connects");
             let graph = self.processes[turn.process].copy(&mut conn, &record).await.expect("reads");

@@ -5,4 +5,5 @@ mod commands;
 mod fixture;
 mod graphs;
 mod jobs;
+mod keyed_locks;
 mod recipe_runs;

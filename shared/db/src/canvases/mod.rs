@@ -73,7 +73,7 @@ impl CanvasRow {
         Ok((record, role))
     }
 
-    fn visible(self) -> Result<Option<(CanvasRecord, AccessRole)>> {
+    pub(crate) fn visible(self) -> Result<Option<(CanvasRecord, AccessRole)>> {
         let (record, role) = self.record()?;
         Ok(role.map(|role| (record, role)))
     }
@@ -160,9 +160,10 @@ pub async fn find(
     row.map(CanvasRow::visible).transpose().map(Option::flatten)
 }
 
-/// [`find`], with the canvas row locked until the transaction ends. Every writer calls this. The role is read after the canvas
-/// lock was obtained and is locked as well, so that a role withdrawn during the wait does not count. The share is locked after
-/// the canvas, in the same order as in a purge of the canvas.
+/// [`find`], with the canvas row locked until the transaction ends. Every writer calls this, or takes the same locks together with
+/// its key ([`take_and_lock`](crate::idempotency::take_and_lock)). The role is read after the canvas lock was obtained and is
+/// locked as well, so that a role withdrawn during the wait does not count. The share is locked after the canvas, in the same
+/// order as in a purge of the canvas.
 #[instrument(skip_all, name = "db.canvas.lock")]
 pub async fn lock(
     conn: &mut PgConnection,

@@ -1,13 +1,13 @@
 use domain::account::Scopes;
 use domain::canvas::AccessRole;
-use domain::idempotency;
+use domain::idempotency::{self, Fingerprint};
 use domain::import::{Failure, FailureKind, Imported};
 use testkit::TestDatabase;
 
 use super::*;
 use crate::accounts;
 use crate::canvases::NewCanvas;
-use crate::idempotency::{Taken, take, take_for};
+use crate::idempotency::{NewKey, Taken, take, take_and_lock};
 use crate::tokens::{self, NewToken};
 
 const FINGERPRINT: [u8; 32] = [1; 32];
@@ -64,16 +64,22 @@ impl Fixture {
         self.database.pool().acquire().await.expect("connects")
     }
 
+    fn key<'a>(&'a self, fingerprint: &'a Fingerprint) -> NewKey<'a> {
+        NewKey { account: &self.me, text: "a key of mine", fingerprint, outcome: None, job: None }
+    }
+
     async fn take(&self, fingerprint: [u8; 32]) -> Taken {
-        take(&mut *self.conn().await, &self.me, "a key of mine", &fingerprint.into()).await.expect("takes")
+        let fingerprint = fingerprint.into();
+        take(&mut *self.conn().await, &self.key(&fingerprint)).await.expect("takes")
     }
 
     /// Starts an import under the key.
     async fn start(&self) -> Uuid {
         let (id, request, mut conn) = (Uuid::now_v7(), request(), self.conn().await);
         let outcome = idempotency::StoredOutcome::Import { id };
-        let taken = take_for(&mut conn, &self.me, "a key of mine", &FINGERPRINT.into(), &outcome, Some(id)).await;
-        assert_eq!(taken.expect("takes"), Taken::Fresh);
+        let fingerprint = FINGERPRINT.into();
+        let key = NewKey { outcome: Some(&outcome), job: Some(id), ..self.key(&fingerprint) };
+        assert_eq!(take(&mut conn, &key).await.expect("takes"), Taken::Fresh);
         let (account, token_id, canvas_key) = (&self.me, self.token, self.canvas.key);
         let new = NewImport { id, account, token_id, canvas_key, request: &request };
         insert(&mut conn, &new).await.expect("inserts");
@@ -169,6 +175,30 @@ async fn a_failure_holds_its_key_for_those_who_ask_for_it_and_against_nobody_els
 }
 
 #[tokio::test]
+async fn who_takes_over_a_key_also_gets_the_canvas_locked() {
+    let fixture = fixture().await;
+    for with_account in [false, true] {
+        let id = fixture.start().await;
+        fixture.end(id, &failed()).await;
+        let mut tx = fixture.database.pool().begin().await.expect("begins");
+        let (fingerprint, canvas) = ([2; 32].into(), &fixture.canvas.handle);
+        let (taken, found) =
+            take_and_lock(&mut tx, &fixture.key(&fingerprint), canvas, with_account).await.expect("takes");
+        let found = found.map(|(record, role)| (record.key, role));
+        assert_eq!((taken, found), (Taken::Fresh, Some((fixture.canvas.key, AccessRole::Editor))));
+        for (row, is_held) in [
+            ("SELECT FROM canvases FOR NO KEY UPDATE NOWAIT", true),
+            ("SELECT FROM accounts WHERE uid = 'me' FOR NO KEY UPDATE NOWAIT", with_account),
+        ] {
+            let locked = sqlx::query(row).fetch_all(fixture.database.pool()).await;
+            assert_eq!(locked.is_err(), is_held, "{row}");
+        }
+        tx.rollback().await.expect("rolls back");
+        release(&mut *fixture.conn().await, id).await.expect("frees the key");
+    }
+}
+
+#[tokio::test]
 async fn equal_requests_that_take_over_a_key_at_once_are_one() {
     let fixture = fixture().await;
     let id = fixture.start().await;
@@ -187,8 +217,9 @@ async fn equal_requests_that_take_over_a_key_at_once_are_one() {
         .await;
         assert!(release_key(&mut first, &fixture.me, "a key of mine").await.expect("frees"));
         let outcome = idempotency::StoredOutcome::Import { id: Uuid::nil() };
-        let taken = take_for(&mut first, &fixture.me, "a key of mine", &[2; 32].into(), &outcome, None).await;
-        assert_eq!(taken.expect("takes"), Taken::Fresh);
+        let fingerprint = [2; 32].into();
+        let key = NewKey { outcome: Some(&outcome), ..fixture.key(&fingerprint) };
+        assert_eq!(take(&mut first, &key).await.expect("takes"), Taken::Fresh);
         first.commit().await.expect("commits");
         outcome
     };

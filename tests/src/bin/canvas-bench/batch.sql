@@ -1,5 +1,5 @@
--- The statements of the gateway for a batch of one `node.move`: authentication, key, canvas row, node, revision, outcome. The gateway
--- has the graph from the batch before.
+-- The statements of the gateway for a batch of one `node.move`: authentication, key and canvas row, node, revision, outcome. The
+-- gateway has the graph from the batch before.
 -- Every run of the benchmark compares them with the statements that PostgreSQL recorded (statements.rs). Authentication, which
 -- locks nothing, reads the first canvas for every client, because pgbench cannot build an array.
 \set canvas :first_canvas + :client_id
@@ -37,18 +37,25 @@ CROSS JOIN LATERAL (
 
 BEGIN;
 
-INSERT INTO idempotency_keys (account_uid, key, fingerprint, outcome, job_id) VALUES (:uid, :key, :fingerprint, NULL, NULL)
-ON CONFLICT DO NOTHING;
-
-WITH held AS MATERIALIZED (
-    SELECT * FROM canvases WHERE owner_uid = :uid AND id = :canvas FOR UPDATE
+WITH taken AS (
+    INSERT INTO idempotency_keys (account_uid, key, fingerprint, outcome, job_id) VALUES (:uid, :key, :fingerprint, NULL, NULL)
+    ON CONFLICT DO NOTHING RETURNING account_uid
+), account AS MATERIALIZED (
+    SELECT uid FROM accounts WHERE uid = (SELECT account_uid FROM taken WHERE 'false'::boolean) FOR NO KEY UPDATE
+), held AS MATERIALIZED (
+    SELECT * FROM canvases
+    WHERE owner_uid = :uid AND id = :canvas
+      AND (SELECT count(*) FROM taken) = 1 AND (SELECT count(*) FROM account) = 'false'::boolean::int
+    FOR UPDATE
 )
-SELECT key, owner_uid, id, canvas_type, title, revision, sequence, node_count, connection_count, graph_bytes,
-       created_at, updated_at,
+SELECT (SELECT count(*) FROM taken) = 1 AS "is_fresh!", key AS "key?", owner_uid AS "owner_uid?", id AS "id?",
+       canvas_type, title AS "title?", revision AS "revision?", sequence AS "sequence?",
+       node_count AS "node_count?", connection_count AS "connection_count?", graph_bytes AS "graph_bytes?",
+       created_at AS "created_at?", updated_at AS "updated_at?",
        CASE WHEN owner_uid = :uid THEN 'owner' ELSE
            (SELECT role FROM canvas_shares s WHERE s.canvas_key = held.key AND s.account_uid = :uid FOR SHARE)
        END AS role
-FROM held;
+FROM (SELECT) AS one LEFT JOIN held ON true;
 
 INSERT INTO nodes (canvas_key, made, ordinal, id, type, title, x, y, width, height, agent_owned, metadata, server,
                    asset_owner, asset_id, active_job)
