@@ -3,11 +3,11 @@
 //!
 //! The sizes are computed by the same functions as in the worker, so that what is accepted here does not fail there.
 
+use db::assets::Picture;
 use domain::Violation;
 use domain::action::{
     ChangeAspectRatioParams, CropParams, DefinedAction, Ratio, ResizeParams, RotateParams, SideBySideCompositeParams,
 };
-use domain::asset::AssetRecord;
 use raster::crop::{self, Crop, CropPosition};
 use raster::ratio::{self, ChangeRatio};
 use raster::resize::PlanError;
@@ -32,7 +32,7 @@ pub struct Estimate {
 pub fn estimate(
     action: &DefinedAction,
     params: &Map<String, Value>,
-    inputs: &[AssetRecord],
+    inputs: &[Picture],
 ) -> Result<Estimate, Vec<Violation>> {
     let sizes: Vec<Size> = inputs.iter().map(size).collect();
     let planned = match (&*action.slug, &*sizes) {
@@ -53,13 +53,13 @@ pub fn estimate(
     Ok(Estimate { seconds, output })
 }
 
-fn size(asset: &AssetRecord) -> Size {
+fn size(picture: &Picture) -> Size {
     let side = |side: i32| u32::try_from(side).unwrap_or(0);
-    Size::new(side(asset.width), side(asset.height))
+    Size::new(side(picture.width), side(picture.height))
 }
 
 /// A WebP side is one pixel short of the longest side of a result.
-fn refuse_webp(params: &Map<String, Value>, inputs: &[AssetRecord], output: Size) -> Option<Violation> {
+fn refuse_webp(params: &Map<String, Value>, inputs: &[Picture], output: Size) -> Option<Violation> {
     let choice: FormatChoice = params.get("format")?.as_str()?.parse().ok()?;
     let source = match inputs.first()?.mime_type.as_str() {
         "image/webp" => Format::Webp,

@@ -1,6 +1,6 @@
 //! `POST /actions/{actionKey}/runs`: starts an Action run (docs/reference/actions.md#start-a-run).
 
-use app::job::{Destination, JobPlan, StartJob, Targets, Work, link, target_is_taken};
+use app::job::{Destination, Found, JobPlan, Reads, StartJob, Targets, Work, link, target_is_taken};
 use app::{Base, LockedCanvas, Terms};
 use axum::Extension;
 use axum::extract::State;
@@ -8,10 +8,9 @@ use canvas::Footprint;
 use canvas::targets::Link;
 use db::PgConnection;
 use db::accounts::Credential;
+use db::assets::Picture;
 use domain::Violation;
 use domain::action::DefinedAction;
-use domain::asset::AssetRecord;
-use domain::canvas::CanvasRecord;
 use domain::graph::{Named, Node, NodeType, Purpose};
 use domain::id::{AccountUid, CanvasHandle, JobId, NodeId};
 use domain::job::{ActionRequest, ImageJob, Input as JobInput, JobOperation, Request, StartQuote};
@@ -239,27 +238,37 @@ impl Work for Run {
         Footprint::of_nodes(self.inputs.iter().filter_map(Named::node))
     }
 
-    async fn plan(&self, conn: &mut PgConnection, caller: &Credential, canvas: &LockedCanvas) -> app::Result<JobPlan> {
-        let canvas = &canvas.record;
-        let (mut refused, mut existing) = (Vec::new(), None);
-        if let Some(target) = self.destination.existing().first() {
-            existing = db::canvases::node(conn, canvas.key, target).await?;
-            refused.extend(check_target(existing.as_ref())?);
+    fn reads(&self) -> Reads<'_> {
+        Reads { nodes: Vec::new(), pictures: self.inputs.iter().collect() }
+    }
+
+    async fn plan(
+        &self,
+        conn: &mut PgConnection,
+        caller: &Credential,
+        canvas: &LockedCanvas,
+        found: Found,
+    ) -> app::Result<JobPlan> {
+        let mut refused = Vec::new();
+        for target in &found.targets {
+            refused.extend(check_target(target.as_ref())?);
         }
-        let graph = self.destination.load(conn, canvas, &mut refused).await?;
-        let assets = self.find_inputs(conn, caller, canvas, &mut refused).await?;
+        let graph = self.destination.load(conn, &canvas.record, &mut refused).await?;
+        let pictures = readable(found.pictures, &mut refused);
         if !refused.is_empty() {
             return Err(app::Error::Unprocessable(refused));
         }
         let Estimate { seconds, output } =
-            estimate(self.action, &self.params, &assets).map_err(app::Error::Unprocessable)?;
+            estimate(self.action, &self.params, &pictures).map_err(app::Error::Unprocessable)?;
         let read: Vec<Link> = self.inputs.iter().filter_map(|input| link(input, Purpose::Flow, None)).collect();
         let size = output.map(|size| (f64::from(size.width), f64::from(size.height)));
-        let targets = self.destination.prepare(caller, graph, existing.into_iter().collect(), size, &read)?;
+        let existing = found.targets.into_iter().flatten().collect();
+        let targets = self.destination.prepare(caller, graph, existing, size, &read)?;
         let target = targets.nodes.first().map(|node| node.id.clone());
         let target = target.ok_or_else(|| app::Error::Inconsistent("an Action without a target".into()))?;
-        let inputs = self.inputs.iter().zip(assets);
-        let inputs = inputs.map(|(named, asset)| JobInput { handle: named.to_string(), asset: asset.handle }).collect();
+        let inputs = self.inputs.iter().zip(pictures);
+        let inputs =
+            inputs.map(|(named, picture)| JobInput { handle: named.to_string(), asset: picture.handle }).collect();
         let request = Request::Action(ActionRequest {
             slug: self.action.slug.to_string(),
             version: self.action.version.to_string(),
@@ -292,22 +301,10 @@ fn check_target(target: Option<&Node>) -> app::Result<Option<Violation>> {
     Ok(Some(Violation::new("targetNodeId", message)))
 }
 
-impl Run {
-    /// The pictures that the inputs resolve to now; missing ones are added to `refused`.
-    async fn find_inputs(
-        &self,
-        conn: &mut PgConnection,
-        caller: &Credential,
-        canvas: &CanvasRecord,
-        refused: &mut Vec<Violation>,
-    ) -> app::Result<Vec<AssetRecord>> {
-        let mut assets = Vec::new();
-        for (index, input) in self.inputs.iter().enumerate() {
-            match db::assets::named(conn, &caller.account, canvas.key, input).await? {
-                Some(asset) => assets.push(asset),
-                None => refused.push(Violation::new(format!("inputs[{index}]"), "holds no picture that you can read")),
-            }
-        }
-        Ok(assets)
-    }
+/// The pictures that the inputs resolve to now; missing ones are added to `refused`.
+fn readable(found: Vec<Option<Picture>>, refused: &mut Vec<Violation>) -> Vec<Picture> {
+    let missing = |index| Violation::new(format!("inputs[{index}]"), "holds no picture that you can read");
+    let unreadable = found.iter().enumerate().filter(|(_, picture)| picture.is_none());
+    refused.extend(unreadable.map(|(index, _)| missing(index)));
+    found.into_iter().flatten().collect()
 }

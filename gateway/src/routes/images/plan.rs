@@ -1,14 +1,13 @@
 //! The checks of an image request against stored state (docs/reference/images.md).
 
-use app::job::{Destination, JobPlan, StartJob, Work, target_is_taken};
+use app::job::{Destination, Found, JobPlan, Reads, StartJob, Work, target_is_taken};
 use app::{Base, LockedCanvas};
 use canvas::Footprint;
 use db::PgConnection;
 use db::accounts::Credential;
 use domain::Violation;
-use domain::canvas::CanvasRecord;
 use domain::graph::{Node, NodeType, Role};
-use domain::id::JobId;
+use domain::id::{JobId, NodeId};
 use domain::job::{ImageRequest, JobOperation, Request};
 use domain::limits::PROMPT_MAX;
 use domain::model::Capability;
@@ -45,6 +44,13 @@ impl Prompt {
         match self {
             Self::None | Self::Text(_) => "prompt",
             Self::Node(_) => "promptNodeId",
+        }
+    }
+
+    fn node(&self) -> Option<&NodeId> {
+        match self {
+            Self::None | Self::Text(_) => None,
+            Self::Node(node) => Some(node),
         }
     }
 }
@@ -113,22 +119,29 @@ impl Work for Generation {
     }
 
     fn footprint(&self) -> Footprint {
-        let prompt = match &self.prompt {
-            Prompt::Node(node) => Some(node),
-            Prompt::None | Prompt::Text(_) => None,
-        };
         // A version of an Element never changes.
-        let named = prompt.into_iter().chain(self.pictures.nodes());
+        let named = self.prompt.node().into_iter().chain(self.pictures.nodes());
         Footprint::of_nodes(named).with_links_into(self.pictures.connected_to(&self.destination))
     }
 
-    async fn plan(&self, conn: &mut PgConnection, caller: &Credential, canvas: &LockedCanvas) -> app::Result<JobPlan> {
-        let (existing, mut refused) = self.find_targets(conn, &canvas.record).await?;
+    fn reads(&self) -> Reads<'_> {
+        Reads { nodes: self.prompt.node().into_iter().collect(), pictures: self.pictures.named().collect() }
+    }
+
+    async fn plan(
+        &self,
+        conn: &mut PgConnection,
+        caller: &Credential,
+        canvas: &LockedCanvas,
+        found: Found,
+    ) -> app::Result<JobPlan> {
+        let (existing, mut refused) = self.check_targets(found.targets)?;
         let graph = self.destination.load(conn, &canvas.record, &mut refused).await?;
-        let prompt = self.find_prompt(conn, &canvas.record, &mut refused).await?;
+        let prompt = self.prompt(found.nodes.iter().flatten().next(), &mut refused);
         let prompt = self.elements.guide(&prompt, providers::VARIATION_PROMPT);
         let target = self.pictures.connected_to(&self.destination);
-        let references = self.pictures.resolve(conn, caller, canvas, target, &self.elements, &mut refused).await?;
+        let references =
+            self.pictures.resolve(conn, canvas, target, found.pictures, &self.elements, &mut refused).await?;
         refused.extend_from_slice(&self.elements.refused);
         let roles: Vec<Option<Role>> = references.iter().map(|reference| reference.role).collect();
         let asked = Asked {
@@ -179,16 +192,11 @@ impl Work for Generation {
 }
 
 impl Generation {
-    /// Looks up the targets: image nodes of the canvas (422) without an active job (409, reported first). A target may show an
+    /// Checks the targets: image nodes of the canvas (422) without an active job (409, reported first). A target may show an
     /// asset (docs/reference/images.md#targets).
-    async fn find_targets(
-        &self,
-        conn: &mut PgConnection,
-        canvas: &CanvasRecord,
-    ) -> app::Result<(Vec<Node>, Vec<Violation>)> {
+    fn check_targets(&self, targets: Vec<Option<Node>>) -> app::Result<(Vec<Node>, Vec<Violation>)> {
         let (mut found, mut refused) = (Vec::new(), Vec::new());
-        for (index, target) in self.destination.existing().iter().enumerate() {
-            let node = db::canvases::node(conn, canvas.key, target).await?;
+        for (index, node) in targets.into_iter().enumerate() {
             let message = match node {
                 Some(Node { active_job: Some(_), .. }) => return Err(target_is_taken()),
                 Some(node) if node.kind == NodeType::Image => {
@@ -205,29 +213,23 @@ impl Generation {
     }
 
     /// The prompt: that of the request, or the content of a text or sticky node (docs/reference/images.md#prompt).
-    async fn find_prompt(
-        &self,
-        conn: &mut PgConnection,
-        canvas: &CanvasRecord,
-        refused: &mut Vec<Violation>,
-    ) -> app::Result<String> {
-        let id = match &self.prompt {
-            Prompt::None => return Ok(String::new()),
-            Prompt::Text(text) => return Ok(text.clone()),
-            Prompt::Node(id) => id,
-        };
-        let node = db::canvases::node(conn, canvas.key, id).await?;
-        let message = match node.as_ref().map(|node| (node.kind.holds_text(), node.content().unwrap_or_default())) {
+    fn prompt(&self, node: Option<&Node>, refused: &mut Vec<Violation>) -> String {
+        match &self.prompt {
+            Prompt::None => return String::new(),
+            Prompt::Text(text) => return text.clone(),
+            Prompt::Node(_) => {}
+        }
+        let message = match node.map(|node| (node.kind.holds_text(), node.content().unwrap_or_default())) {
             None => "is not a node of the canvas".to_owned(),
             Some((false, _)) => "must be a text or sticky node".to_owned(),
             Some((true, content)) if content.trim().is_empty() => "has no content".to_owned(),
             Some((true, content)) if content.chars().count() > PROMPT_MAX => {
                 format!("has more than {PROMPT_MAX} characters of content")
             }
-            Some((true, content)) => return Ok(content.to_owned()),
+            Some((true, content)) => return content.to_owned(),
         };
         refused.push(Violation::new("promptNodeId", message));
-        Ok(String::new())
+        String::new()
     }
 }
 

@@ -5,10 +5,10 @@ use app::job::{Destination, link};
 use canvas::Footprint;
 use canvas::targets::Link;
 use db::PgConnection;
-use db::accounts::Credential;
+use db::assets::Picture;
+use db::canvases::IncomingReference;
 use domain::Violation;
-use domain::canvas::CanvasRecord;
-use domain::graph::{Named, NodeType, Purpose, Role};
+use domain::graph::{Named, Purpose, Role};
 use domain::id::NodeId;
 use domain::job::Reference;
 use domain::limits::IMAGE_REFERENCES_MAX;
@@ -27,10 +27,14 @@ pub struct Pictures {
 }
 
 impl Pictures {
+    /// The pictures that the request names: references, then the source.
+    pub fn named(&self) -> impl Iterator<Item = &Named> {
+        self.references.iter().flatten().map(|(named, _)| named).chain(&self.source)
+    }
+
     /// The nodes that the request names as pictures.
     pub fn nodes(&self) -> impl Iterator<Item = &NodeId> {
-        let references = self.references.iter().flatten().map(|(named, _)| named);
-        references.chain(&self.source).filter_map(Named::node)
+        self.named().filter_map(Named::node)
     }
 
     /// The target whose incoming `reference` connections bring the references: the only one of a request that names none.
@@ -49,27 +53,27 @@ impl Pictures {
     }
 
     /// The pictures in the order in which they are sent: references (or those of the `reference` connections into `target`), the
-    /// source, those of the Elements. Violations are added to `refused`.
+    /// source, those of the Elements. `found` are those that the request [names](Self::named). Violations are added to `refused`.
     pub async fn resolve(
         &self,
         conn: &mut PgConnection,
-        caller: &Credential,
         canvas: &LockedCanvas,
         target: Option<&NodeId>,
+        found: Vec<Option<Picture>>,
         elements: &Elements,
         refused: &mut Vec<Violation>,
     ) -> app::Result<Vec<Reference>> {
-        let mut resolved = Vec::new();
+        let (mut resolved, mut found) = (Vec::new(), found.into_iter().map(|picture| picture.map(|it| it.handle)));
         match (&self.references, target) {
             (Some(named), _) => {
-                for (index, (named, role)) in named.iter().enumerate() {
-                    match reference(conn, caller, &canvas.record, named, *role).await? {
-                        Some(reference) => resolved.push(reference),
+                for (index, ((named, role), found)) in named.iter().zip(found.by_ref()).enumerate() {
+                    match found {
+                        Some(asset) => resolved.push(Reference { handle: named.to_string(), asset, role: *role }),
                         None => refused.push(unreadable(format!("references[{index}]"))),
                     }
                 }
             }
-            (None, Some(target)) => resolved = incoming(conn, caller, canvas, target).await?,
+            (None, Some(target)) => resolved = incoming(conn, canvas, target).await?,
             (None, None) => {}
         }
         if self.needed && self.references.is_none() && self.source.is_none() && resolved.is_empty() {
@@ -77,8 +81,8 @@ impl Pictures {
             refused.push(Violation::new("references", message));
         }
         if let Some(source) = &self.source {
-            match reference(conn, caller, &canvas.record, source, None).await? {
-                Some(reference) => add(&mut resolved, reference),
+            match found.next().flatten() {
+                Some(asset) => add(&mut resolved, Reference { handle: source.to_string(), asset, role: None }),
                 None => refused.push(unreadable("source")),
             }
         }
@@ -105,37 +109,15 @@ fn add(references: &mut Vec<Reference>, reference: Reference) {
     }
 }
 
-async fn reference(
-    conn: &mut PgConnection,
-    caller: &Credential,
-    canvas: &CanvasRecord,
-    named: &Named,
-    role: Option<Role>,
-) -> app::Result<Option<Reference>> {
-    let asset = db::assets::named(conn, &caller.account, canvas.key, named).await?;
-    Ok(asset.map(|asset| Reference { handle: named.to_string(), asset: asset.handle, role }))
-}
-
 /// The pictures of the `reference` connections into `target`, in the order in which the connections were created: those of image
 /// nodes that show an asset.
-async fn incoming(
-    conn: &mut PgConnection,
-    caller: &Credential,
-    canvas: &LockedCanvas,
-    target: &NodeId,
-) -> app::Result<Vec<Reference>> {
-    let mut references = Vec::new();
-    let (mut incoming, _) = db::canvases::connections_of(conn, canvas.record.key, target).await?;
-    incoming.retain(|connection| connection.purpose == Purpose::Reference);
-    canvas.admit(&Footprint::of_nodes(incoming.iter().map(|connection| &connection.from)))?;
-    for connection in incoming {
-        let from = db::canvases::node(conn, canvas.record.key, &connection.from).await?;
-        if from.is_some_and(|node| node.kind == NodeType::Image) {
-            let named = Named::Node(connection.from);
-            references.extend(reference(conn, caller, &canvas.record, &named, connection.role).await?);
-        }
-    }
-    Ok(references)
+async fn incoming(conn: &mut PgConnection, canvas: &LockedCanvas, target: &NodeId) -> app::Result<Vec<Reference>> {
+    let incoming = db::canvases::references_into(conn, canvas.record.key, target).await?;
+    canvas.admit(&Footprint::of_nodes(incoming.iter().map(|reference| &reference.from)))?;
+    let references = incoming.into_iter().filter_map(|IncomingReference { from, role, picture }| {
+        Some(Reference { handle: Named::Node(from).to_string(), asset: picture?, role })
+    });
+    Ok(references.collect())
 }
 
 fn unreadable(field: impl Into<String>) -> Violation {

@@ -15,6 +15,8 @@ pub use cancel::{Cancellation, cancel};
 pub use complete::complete;
 pub use completion::{Completion, CompletionContext, CompletionResult, VideoOutput};
 pub use destination::{Destination, JobTargets, Targets, link};
-pub use start::{AcceptedJob, JobPlan, JobSettings, StartJob, Work, insert_delivery, require_room, target_is_taken};
+pub use start::{
+    AcceptedJob, Found, JobPlan, JobSettings, Reads, StartJob, Work, insert_delivery, require_room, target_is_taken,
+};
 pub use targets::remove_targets;
 pub use together::{Success, Together, complete_together};

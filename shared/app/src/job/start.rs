@@ -12,12 +12,14 @@ use std::time::Duration;
 use ::canvas::{Applied, Footprint};
 use db::PgConnection;
 use db::accounts::Credential;
+use db::assets::Picture;
 use db::canvases::{Change, NewActivity};
 use db::deliveries::NewDelivery;
 use db::idempotency::Taken;
-use db::jobs::NewJob;
+use db::jobs::{NewJob, StartQuestion};
 use domain::canvas::{ActivityType, CanvasRecord};
 use domain::channel;
+use domain::graph::{Named, Node};
 use domain::id::{AccountUid, CanvasHandle, JobId, NodeId};
 use domain::idempotency::{Fingerprint, StoredOutcome};
 use domain::job::{JobOperation, Record, Request, StartQuote};
@@ -52,6 +54,9 @@ pub trait Work: Sync {
     /// What the work reads of the canvas beside its destination, as far as the request tells.
     fn footprint(&self) -> Footprint;
 
+    /// What the plan reads of what the request names, besides the targets.
+    fn reads(&self) -> Reads<'_>;
+
     /// Checks the work against stored state, conflicts first, then rules with every violation, and returns the job to accept. The
     /// revision of the canvas is that of the request, or nothing in the footprint changed since; what else the plan reads is
     /// [admitted](LockedCanvas::admit). A start has locked the account and the canvas; a dry run has locked nothing and cannot
@@ -61,7 +66,28 @@ pub trait Work: Sync {
         conn: &mut PgConnection,
         caller: &Credential,
         canvas: &LockedCanvas,
+        found: Found,
     ) -> impl Future<Output = Result<JobPlan>> + Send;
+}
+
+/// What a start reads of what its request names, besides the targets.
+#[derive(Clone, Debug)]
+pub struct Reads<'a> {
+    /// Nodes to read whole.
+    pub nodes: Vec<&'a NodeId>,
+    /// Pictures, by the node that shows it or by the asset.
+    pub pictures: Vec<&'a Named>,
+}
+
+/// What a start found of its existing targets and its [`Reads`], in their order.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The targets; `None`: the canvas has no such node.
+    pub targets: Vec<Option<Node>>,
+    /// The other nodes; `None`: the canvas has no such node.
+    pub nodes: Vec<Option<Node>>,
+    /// The pictures; `None`: there is none that the account may read.
+    pub pictures: Vec<Option<Picture>>,
 }
 
 /// A job to accept.
@@ -175,8 +201,8 @@ impl<W: Work> Start for StartJob<'_, W> {
     ) -> Result<(LockedCanvas, JobPlan)> {
         let footprint = self.work.destination().add_to(self.work.footprint());
         let canvas = self.target().enter(conn, locked, &footprint).await?;
-        require_room(conn, self.settings, &self.caller.account, 1).await?;
-        let plan = self.work.plan(conn, self.caller, &canvas).await?;
+        let found = self.look_up(conn, &canvas.record).await?;
+        let plan = self.work.plan(conn, self.caller, &canvas, found).await?;
         Ok((canvas, plan))
     }
 
@@ -198,6 +224,23 @@ impl<W: Work> StartJob<'_, W> {
             base: Some(&self.base),
             locks: self.terms.locks(),
         }
+    }
+
+    /// Reads what the request names, and rejects an account at its cap on active jobs.
+    async fn look_up(&self, conn: &mut PgConnection, canvas: &CanvasRecord) -> Result<Found> {
+        let targets = self.work.destination().existing();
+        let Reads { nodes, pictures } = self.work.reads();
+        let question = StartQuestion {
+            account: &self.caller.account,
+            cap: self.settings.cap(),
+            canvas_key: Some(canvas.key),
+            nodes: &targets.iter().chain(nodes).collect::<Vec<_>>(),
+            pictures: &pictures,
+        };
+        let mut found = db::jobs::read_for_start(conn, &question).await?;
+        self.settings.require_room(found.active, 1)?;
+        let nodes = found.nodes.split_off(targets.len());
+        Ok(Found { targets: found.nodes, nodes, pictures: found.pictures })
     }
 
     async fn accept(&self, conn: &mut PgConnection, canvas: &CanvasRecord, plan: JobPlan) -> Result<Record> {
@@ -255,6 +298,22 @@ pub fn target_is_taken() -> Error {
     Error::Conflict("the target node has an active job")
 }
 
+impl JobSettings<'_> {
+    fn cap(&self) -> i64 {
+        i64::from(self.active_jobs)
+    }
+
+    /// Rejects an account with `active` jobs that would exceed the cap with `new` more.
+    fn require_room(&self, active: i64, new: usize) -> Result<()> {
+        let cap = self.cap();
+        // A start creates only a few jobs.
+        match active + new as i64 > cap {
+            true => Err(Error::TooMuchWork(format!("an account has at most {cap} active jobs"))),
+            false => Ok(()),
+        }
+    }
+}
+
 /// Rejects an account that would exceed the cap on active jobs with `new` more (docs/reference/jobs.md#cap-on-active-jobs).
 pub async fn require_room(
     conn: &mut PgConnection,
@@ -262,12 +321,7 @@ pub async fn require_room(
     account: &AccountUid,
     new: usize,
 ) -> Result<()> {
-    let cap = i64::from(settings.active_jobs);
-    // A start creates only a few jobs.
-    match db::jobs::count_active(conn, account, cap).await? + new as i64 > cap {
-        true => Err(Error::TooMuchWork(format!("an account has at most {cap} active jobs"))),
-        false => Ok(()),
-    }
+    settings.require_room(db::jobs::count_active(conn, account, settings.cap()).await?, new)
 }
 
 /// Stores the webhook of a job or run with a sealed secret (docs/reference/configuration.md#secrets-at-rest).

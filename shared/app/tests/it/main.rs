@@ -7,3 +7,4 @@ mod graphs;
 mod jobs;
 mod keyed_locks;
 mod recipe_runs;
+mod start_facts;

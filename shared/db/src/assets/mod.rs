@@ -9,7 +9,6 @@ use std::collections::{HashMap, HashSet};
 use chrono::{DateTime, Utc};
 use domain::asset::{AssetKind, AssetRecord};
 use domain::canvas::AccessRole;
-use domain::graph::Named;
 use domain::id::{AccountUid, AssetHandle, AssetId, NodeId};
 use domain::review::{Origin, StoredAsset, StoredAssets};
 use sqlx::PgConnection;
@@ -42,6 +41,19 @@ pub struct NewAsset {
     pub bytes: i64,
     /// Key of a blob that this transaction adopted, so that the sweeper cannot remove it.
     pub blob_key: Uuid,
+}
+
+/// A picture that a request names, with what the checks of a start need.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Picture {
+    /// Handle of the asset.
+    pub handle: AssetHandle,
+    /// As in [`NewAsset::mime_type`].
+    pub mime_type: String,
+    /// Width in pixels, as displayed.
+    pub width: i32,
+    /// Height in pixels, as displayed.
+    pub height: i32,
 }
 
 struct AssetRow {
@@ -359,22 +371,6 @@ pub async fn of_node(conn: &mut PgConnection, canvas_key: i64, node: &NodeId) ->
     .fetch_optional(conn)
     .await?;
     row.map(TryInto::try_into).transpose()
-}
-
-/// Resolves a picture that a request on a canvas names: the asset that a node of the canvas shows, or an asset that `caller`
-/// may read. The caller of this function has checked access to the canvas.
-#[tracing::instrument(skip_all, name = "db.asset.named")]
-pub async fn named(
-    conn: &mut PgConnection,
-    caller: &AccountUid,
-    canvas_key: i64,
-    named: &Named,
-) -> Result<Option<AssetRecord>> {
-    let asset = match named {
-        Named::Node(node) => of_node(conn, canvas_key, node).await?,
-        Named::Asset(asset) => get_readable(conn, caller, asset).await?.map(|(asset, _)| asset),
-    };
-    Ok(asset.filter(|asset| asset.kind == AssetKind::Image))
 }
 
 /// The picture that a node of a canvas shows, with the fields that a render needs.

@@ -1,6 +1,6 @@
 //! Nodes and connections, one row each, so that placing an output writes O(1) rows.
 
-use domain::graph::{Connection, Node, Position};
+use domain::graph::{Connection, Node, Position, Role};
 use domain::id::{AccountUid, AssetHandle, AssetId, ConnectionId, NodeId};
 use domain::object::Object;
 use sqlx::PgConnection;
@@ -12,23 +12,23 @@ use crate::Result;
 use crate::error::known;
 
 pub(crate) struct NodeRow {
-    pub(super) id: String,
-    pub(super) kind: String,
-    pub(super) title: String,
-    pub(super) x: f64,
-    pub(super) y: f64,
-    pub(super) width: f64,
-    pub(super) height: f64,
-    pub(super) agent_owned: bool,
-    pub(super) metadata: String,
-    pub(super) server: String,
-    pub(super) asset_owner: Option<String>,
-    pub(super) asset_id: Option<String>,
-    pub(super) active_job: Option<Uuid>,
+    pub(crate) id: String,
+    pub(crate) kind: String,
+    pub(crate) title: String,
+    pub(crate) x: f64,
+    pub(crate) y: f64,
+    pub(crate) width: f64,
+    pub(crate) height: f64,
+    pub(crate) agent_owned: bool,
+    pub(crate) metadata: String,
+    pub(crate) server: String,
+    pub(crate) asset_owner: Option<String>,
+    pub(crate) asset_id: Option<String>,
+    pub(crate) active_job: Option<Uuid>,
 }
 
 impl NodeRow {
-    pub(super) fn node(self) -> Result<Node> {
+    pub(crate) fn node(self) -> Result<Node> {
         let asset = match (self.asset_owner, self.asset_id) {
             (Some(owner), Some(id)) => {
                 Some(AssetHandle { owner: AccountUid::from_stored(owner), id: AssetId::from_stored(id) })
@@ -71,9 +71,13 @@ impl ConnectionRow {
             from: NodeId::from_stored(self.from_node_id),
             to: NodeId::from_stored(self.to_node_id),
             purpose: known("connections.purpose", &self.purpose)?,
-            role: self.role.as_deref().map(|role| known("connections.role", role)).transpose()?,
+            role: role(self.role.as_deref())?,
         })
     }
+}
+
+fn role(role: Option<&str>) -> Result<Option<Role>> {
+    role.map(|role| known("connections.role", role)).transpose()
 }
 
 /// Reads every node and connection of a canvas, in the order of creation.
@@ -249,6 +253,45 @@ pub async fn connections_of(
     .await?;
     let connections = rows.into_iter().map(ConnectionRow::connection).collect::<Result<Vec<_>>>()?;
     Ok(connections.into_iter().partition(|connection| &connection.to == id))
+}
+
+/// A `reference` connection into a node.
+#[derive(Clone, Debug, PartialEq)]
+pub struct IncomingReference {
+    /// The node that it comes from.
+    pub from: NodeId,
+    /// What the picture is used for.
+    pub role: Option<Role>,
+    /// The picture that the node shows, if it is an image node and shows one.
+    pub picture: Option<AssetHandle>,
+}
+
+/// Reads the `reference` connections into a node with the pictures that they bring, in the order of creation.
+#[instrument(skip_all, name = "db.graph.references_into")]
+pub async fn references_into(conn: &mut PgConnection, canvas_key: i64, id: &NodeId) -> Result<Vec<IncomingReference>> {
+    // A sub-select with a limit is run once for each connection, by its index (see `accounts::authenticate`).
+    let rows = sqlx::query!(
+        r#"SELECT c.from_node_id, c.role, p.owner_uid AS "owner_uid?", p.id AS "id?"
+           FROM connections c
+           LEFT JOIN LATERAL (
+               SELECT type, asset_owner, asset_id FROM nodes WHERE canvas_key = $1 AND id = c.from_node_id LIMIT 1
+           ) AS n ON true
+           LEFT JOIN LATERAL (
+               SELECT owner_uid, id FROM assets
+               WHERE owner_uid = n.asset_owner AND id = n.asset_id AND kind = 'image' LIMIT 1
+           ) AS p ON n.type = 'image'
+           WHERE c.canvas_key = $1 AND c.to_node_id = $2 AND c.purpose = 'reference' ORDER BY c.ordinal"#,
+        canvas_key,
+        id.as_str()
+    )
+    .fetch_all(conn)
+    .await?;
+    let references = rows.into_iter().map(|row| {
+        let handle = |(owner, id)| AssetHandle { owner: AccountUid::from_stored(owner), id: AssetId::from_stored(id) };
+        let picture = row.owner_uid.zip(row.id).map(handle);
+        Ok(IncomingReference { from: NodeId::from_stored(row.from_node_id), role: role(row.role.as_deref())?, picture })
+    });
+    references.collect()
 }
 
 /// Position and size of a node.

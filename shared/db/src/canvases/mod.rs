@@ -23,8 +23,10 @@ use tracing::instrument;
 use uuid::Uuid;
 
 pub use changes::{ChangesSince, changes_since, concurrent_changes};
+pub(crate) use graph::NodeRow;
 pub use graph::{
-    Ends, NodeFrame, are_appended, connections_of, frames, graph, made_in, node, nodes_of_job, part, release_unread,
+    Ends, IncomingReference, NodeFrame, are_appended, connections_of, frames, graph, made_in, node, nodes_of_job, part,
+    references_into, release_unread,
 };
 pub use members::{Member, member, members, share};
 pub use skeleton::{Skeleton, skeleton, skeletons};

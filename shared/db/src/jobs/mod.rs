@@ -19,6 +19,7 @@ pub mod outputs;
 mod retention;
 mod row;
 mod settlement;
+mod start;
 pub mod waiting;
 mod work;
 
@@ -35,6 +36,7 @@ pub use abandon::{Abandoned, abandon};
 pub use end::{JobCanvas, JobEnd, LockedJob, end, end_all, lock, lock_all, remove_targets_at_end};
 pub use retention::{Removed, Windows, expire, last_form, mark_finalized, remove};
 pub use settlement::settle;
+pub use start::{StartFacts, StartQuestion, read_for_start};
 pub use work::{
     ResultFiles, StagedResult, begin, begin_all, mark_finalizing, note_progress, stage_results, transition,
 };
@@ -164,20 +166,9 @@ pub async fn get_ended(conn: &mut PgConnection, id: JobId) -> Result<Option<Reco
     row::read(conn, id, JobFilter { is_ended: true, ..JobFilter::default() }).await?.map(JobRow::record).transpose()
 }
 
-/// Counts the account's unfinished jobs and Recipe runs, up to `cap`. The jobs of a Recipe run count as part of the run.
+/// Counts the account's active work, up to `cap`, as [`read_for_start`] does.
 #[tracing::instrument(skip_all, name = "db.job.count_active")]
 pub async fn count_active(conn: &mut PgConnection, account: &AccountUid, cap: i64) -> Result<i64> {
-    Ok(sqlx::query_scalar!(
-        r#"SELECT count(*) AS "count!" FROM (
-               SELECT FROM jobs
-               WHERE account_uid = $1 AND completed_at IS NULL AND recipe_run IS NULL
-               UNION ALL
-               SELECT FROM recipe_runs WHERE account_uid = $1 AND status IN ('queued', 'running')
-               LIMIT $2
-           ) AS active"#,
-        account.as_str(),
-        cap,
-    )
-    .fetch_one(conn)
-    .await?)
+    let question = StartQuestion { account, cap, canvas_key: None, nodes: &[], pictures: &[] };
+    Ok(read_for_start(conn, &question).await?.active)
 }

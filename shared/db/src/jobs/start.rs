@@ -1,0 +1,168 @@
+//! What the checks of a start read.
+
+use domain::graph::{Named, Node};
+use domain::id::{AccountUid, AssetHandle, AssetId, NodeId};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use crate::Result;
+use crate::assets::Picture;
+use crate::canvases::NodeRow;
+
+/// What a start asks.
+#[derive(Clone, Copy, Debug)]
+pub struct StartQuestion<'a> {
+    /// The account that starts work.
+    pub account: &'a AccountUid,
+    /// Number up to which its active work is counted.
+    pub cap: i64,
+    /// Key of the canvas of all nodes. The caller has checked access to it.
+    pub canvas_key: Option<i64>,
+    /// Nodes to read whole.
+    pub nodes: &'a [&'a NodeId],
+    /// Pictures that the request names: by the node that shows it, or by the asset.
+    pub pictures: &'a [&'a Named],
+}
+
+/// The answer to a [`StartQuestion`].
+#[derive(Clone, Debug)]
+pub struct StartFacts {
+    /// Number of the account's unfinished jobs and Recipe runs. The jobs of a Recipe run count as part of the run.
+    pub active: i64,
+    /// The nodes, in the order of the question; `None`: the canvas has no such node.
+    pub nodes: Vec<Option<Node>>,
+    /// The pictures, in the order of the question; `None`: there is none that the account may read.
+    pub pictures: Vec<Option<Picture>>,
+}
+
+/// Reads what the checks of a start need, in one statement, since it is a round trip under the locks of the start. Call it after
+/// these were obtained, so that it sees what earlier holders of the locks did.
+#[tracing::instrument(skip_all, name = "db.job.read_for_start")]
+pub async fn read_for_start(conn: &mut PgConnection, question: &StartQuestion<'_>) -> Result<StartFacts> {
+    let StartQuestion { account, cap, canvas_key, nodes, pictures } = *question;
+    let asked = nodes.iter().map(|node| Asked { node: Some(node.as_str()), ..Asked::default() });
+    let asked: Vec<Asked<'_>> = asked.chain(pictures.iter().copied().map(Asked::picture)).collect();
+    // A sub-select with a limit is run once for each name, by its index, and sub-selects for the arrays let the plan be reused (see
+    // `accounts::authenticate`). A row has one of `node`, `shown`, and `owner` with `asset`. Without names there is one row.
+    let rows = sqlx::query_as!(
+        FactRow,
+        r#"SELECT active.count AS "active!", n.id AS "id?", n.type AS "kind?", n.title AS "title?", n.x AS "x?", n.y AS "y?",
+                  n.width AS "width?", n.height AS "height?", n.agent_owned AS "agent_owned?",
+                  n.metadata::text AS "metadata?", n.server::text AS "server?", n.asset_owner, n.asset_id, n.active_job,
+                  p.owner_uid AS "picture_owner?", p.id AS "picture_id?", p.mime_type AS "mime_type?",
+                  p.width AS "picture_width?", p.height AS "picture_height?"
+           FROM (
+               SELECT count(*) FROM (
+                   SELECT FROM jobs WHERE account_uid = $1 AND completed_at IS NULL AND recipe_run IS NULL
+                   UNION ALL
+                   SELECT FROM recipe_runs WHERE account_uid = $1 AND status IN ('queued', 'running')
+                   LIMIT $2
+               ) AS unfinished
+           ) AS active
+           LEFT JOIN unnest((SELECT $4::text[]), (SELECT $5::text[]), (SELECT $6::text[]), (SELECT $7::text[]))
+               WITH ORDINALITY AS asked (node, shown, owner, asset, place) ON true
+           LEFT JOIN LATERAL (SELECT * FROM nodes WHERE canvas_key = $3 AND id = asked.node LIMIT 1) AS n ON true
+           LEFT JOIN LATERAL (
+               SELECT asset_owner, asset_id FROM nodes WHERE canvas_key = $3 AND id = asked.shown LIMIT 1
+           ) AS s ON true
+           LEFT JOIN LATERAL (
+               SELECT * FROM assets a
+               WHERE a.owner_uid = coalesce(s.asset_owner, asked.owner) AND a.id = coalesce(s.asset_id, asked.asset)
+                 AND (asked.shown IS NOT NULL OR a.owner_uid = $1
+                      OR (SELECT true FROM canvas_shares h WHERE h.account_uid = $1 AND h.canvas_key = a.canvas_key))
+               LIMIT 1
+           ) AS p ON p.kind = 'image'
+           ORDER BY asked.place"#,
+        account.as_str(),
+        cap,
+        canvas_key,
+        &column(&asked, |asked| asked.node) as &[Option<&str>],
+        &column(&asked, |asked| asked.shown) as &[Option<&str>],
+        &column(&asked, |asked| Some(asked.asset?.owner.as_str())) as &[Option<&str>],
+        &column(&asked, |asked| Some(asked.asset?.id.as_str())) as &[Option<&str>],
+    )
+    .fetch_all(conn)
+    .await?;
+    let active = rows.first().map_or(0, |row| row.active);
+    let mut rows = rows.into_iter();
+    let found = rows.by_ref().take(nodes.len()).map(|row| row.node().map(NodeRow::node).transpose());
+    let nodes = found.collect::<Result<_>>()?;
+    Ok(StartFacts { active, nodes, pictures: rows.take(pictures.len()).map(FactRow::picture).collect() })
+}
+
+/// A name that a start looks up.
+#[derive(Clone, Copy, Default)]
+struct Asked<'a> {
+    /// A node to read whole.
+    node: Option<&'a str>,
+    /// A node whose picture is meant.
+    shown: Option<&'a str>,
+    /// An asset.
+    asset: Option<&'a AssetHandle>,
+}
+
+impl<'a> Asked<'a> {
+    fn picture(named: &'a Named) -> Self {
+        match named {
+            Named::Node(node) => Self { shown: Some(node.as_str()), ..Self::default() },
+            Named::Asset(asset) => Self { asset: Some(asset), ..Self::default() },
+        }
+    }
+}
+
+fn column<'a>(asked: &[Asked<'a>], of: impl Fn(&Asked<'a>) -> Option<&'a str>) -> Vec<Option<&'a str>> {
+    asked.iter().map(of).collect()
+}
+
+/// The number of the account's active work, beside a node or a picture.
+struct FactRow {
+    active: i64,
+    id: Option<String>,
+    kind: Option<String>,
+    title: Option<String>,
+    x: Option<f64>,
+    y: Option<f64>,
+    width: Option<f64>,
+    height: Option<f64>,
+    agent_owned: Option<bool>,
+    metadata: Option<String>,
+    server: Option<String>,
+    asset_owner: Option<String>,
+    asset_id: Option<String>,
+    active_job: Option<Uuid>,
+    picture_owner: Option<String>,
+    picture_id: Option<String>,
+    mime_type: Option<String>,
+    picture_width: Option<i32>,
+    picture_height: Option<i32>,
+}
+
+impl FactRow {
+    fn node(self) -> Option<NodeRow> {
+        Some(NodeRow {
+            id: self.id?,
+            kind: self.kind?,
+            title: self.title?,
+            x: self.x?,
+            y: self.y?,
+            width: self.width?,
+            height: self.height?,
+            agent_owned: self.agent_owned?,
+            metadata: self.metadata?,
+            server: self.server?,
+            asset_owner: self.asset_owner,
+            asset_id: self.asset_id,
+            active_job: self.active_job,
+        })
+    }
+
+    fn picture(self) -> Option<Picture> {
+        let owner = AccountUid::from_stored(self.picture_owner?);
+        Some(Picture {
+            handle: AssetHandle { owner, id: AssetId::from_stored(self.picture_id?) },
+            mime_type: self.mime_type?,
+            width: self.picture_width?,
+            height: self.picture_height?,
+        })
+    }
+}
