@@ -159,13 +159,16 @@ pub async fn get(conn: &mut PgConnection, handle: &AssetHandle) -> Result<Option
 /// [`get`] for several handles. Those without an asset are left out.
 #[tracing::instrument(skip_all, name = "db.asset.get")]
 pub async fn get_all(conn: &mut PgConnection, handles: &[AssetHandle]) -> Result<HashMap<AssetHandle, AssetRecord>> {
+    // Sub-selects for the arrays let the plan be reused (see `accounts::authenticate`). One with a limit is run once for each name.
     let rows = sqlx::query_as!(
         AssetRow,
         r#"SELECT a.owner_uid AS "owner_uid!", a.id AS "id!", a.canvas_key, a.node_id, a.kind AS "kind!", a.name AS "name!",
                   a.mime_type AS "mime_type!", a.width AS "width!", a.height AS "height!", a.bytes AS "bytes!",
                   a.blob_key AS "blob_key!", a.created_at AS "created_at!", a.updated_at AS "updated_at!"
-           FROM unnest((SELECT $1::text[]), (SELECT $2::text[])) AS named (owner_uid, id) JOIN assets a USING (owner_uid, id)
-           WHERE a.owner_uid = ANY((SELECT $1::text[])::text[]) AND a.id = ANY((SELECT $2::text[])::text[])"#,
+           FROM unnest((SELECT $1::text[]), (SELECT $2::text[])) AS named (owner_uid, id)
+           CROSS JOIN LATERAL (
+               SELECT * FROM assets WHERE owner_uid = named.owner_uid AND id = named.id LIMIT 1
+           ) AS a"#,
         &handles.iter().map(|handle| handle.owner.to_string()).collect::<Vec<_>>(),
         &handles.iter().map(|handle| handle.id.to_string()).collect::<Vec<_>>(),
     )

@@ -59,13 +59,13 @@ pub async fn begin_all(conn: &mut PgConnection, leased: &[(JobId, Uuid)]) -> Res
         begun.insert(JobId(row.id), row.record()?);
     }
     for &(id, lease_token) in leased {
-        if !begun.contains_key(&id) {
-            // Nothing to change, or the lease is not current.
-            let held = JobFilter { lease_token: Some(lease_token), ..JobFilter::default() };
-            if let Some(row) = row::read(conn, id, held).await? {
-                begun.insert(id, row.record()?);
-            }
+        if begun.contains_key(&id) {
+            continue;
         }
+        // Nothing to change, or the lease is not current.
+        let held = JobFilter { lease_token: Some(lease_token), ..JobFilter::default() };
+        let row = row::read(conn, id, held).await?;
+        begun.extend(row.map(JobRow::record).transpose()?.map(|record| (id, record)));
     }
     Ok(begun)
 }

@@ -72,9 +72,9 @@ ON CONFLICT (canvas_key, id) DO UPDATE SET
     asset_owner = excluded.asset_owner, asset_id = excluded.asset_id, active_job = excluded.active_job;
 
 WITH written AS (
- UPDATE nodes SET server = n.server, asset_owner = n.asset_owner, asset_id = n.asset_id,
+ UPDATE nodes SET server = n.server::json, asset_owner = n.asset_owner, asset_id = n.asset_id,
         active_job = n.active_job, width = n.width, height = n.height
- FROM unnest((SELECT :none::text[]), (SELECT :none::json[]), (SELECT :none::text[]), (SELECT :none::text[]),
+ FROM unnest((SELECT :none::text[]), (SELECT :none::text[]), (SELECT :none::text[]), (SELECT :none::text[]),
              (SELECT :none::uuid[]), (SELECT :none::float8[]), (SELECT :none::float8[]))
       AS n (id, server, asset_owner, asset_id, active_job, width, height)
  WHERE nodes.canvas_key = (SELECT :canvas_key::bigint) AND nodes.id = ANY((SELECT :none::text[])::text[]) AND nodes.id = n.id
@@ -88,8 +88,10 @@ WITH written AS (
                              changed_connections, deleted_connections, activity, at,
                              regrouped, renamed, made_nodes, made_connections)
  SELECT key, sequence, revision, :nodes, :none, :none, :none, :activity, updated_at, :none, NULL::text IS NOT NULL,
-        ARRAY(SELECT id FROM nodes WHERE canvas_key = :canvas_key AND id = ANY(:nodes) AND made = bumped.sequence),
-        ARRAY(SELECT id FROM connections WHERE canvas_key = :canvas_key AND id = ANY(:none) AND made = bumped.sequence)
+        ARRAY(SELECT id FROM nodes
+              WHERE canvas_key = :canvas_key AND id = ANY((SELECT :nodes::text[])::text[]) AND made = bumped.sequence),
+        ARRAY(SELECT id FROM connections
+              WHERE canvas_key = :canvas_key AND id = ANY((SELECT :none::text[])::text[]) AND made = bumped.sequence)
  FROM bumped
 ), trimmed AS (
  DELETE FROM canvas_changes USING bumped
