@@ -3,23 +3,24 @@
 //! Under load, a worker has several small Actions at each step. Together they need as many round trips and commits as one. What
 //! failed for several is repeated for each, as the reason may be one of them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use app::job::{Completion, CompletionResult, Success, complete_together};
+use app::job::{Attempt, Completion, CompletionResult, Success, complete_together};
 use db::jobs::{ResultFiles, StagedResult};
 use domain::asset::AssetRecord;
 use domain::id::JobId;
-use domain::job::{Placement, Record, Request};
+use domain::job::{JobStatus, Placement, Record, Request};
+use service::chain;
 use taskqueue::{Batcher, Lease, Task};
 use uuid::Uuid;
 use worker::{Error, Worker};
 
-/// How often a completion is tried together with others, before it waits for its canvas by itself.
+/// How often a completion is tried together with others while its canvas is locked, before it waits for it by itself.
 const TRIES_TOGETHER: usize = 3;
 
 /// An Action whose run has begun.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Begun {
     /// Record of the job.
     pub(super) job: Record,
@@ -31,35 +32,39 @@ pub(super) struct Begun {
 #[derive(Clone, Debug)]
 pub(super) struct Steps(Arc<Batchers>);
 
+/// An answer is `None` when the item has to be applied by itself.
 #[derive(Debug)]
 struct Batchers {
-    begins: Batcher<(JobId, Uuid), Option<Begun>>,
-    stages: Batcher<ResultFiles, StagedResult>,
-    ends: Batcher<Success, Option<CompletionResult>>,
+    begins: Batcher<(JobId, Uuid), Option<Option<Begun>>>,
+    stages: Batcher<ResultFiles, Option<StagedResult>>,
+    ends: Batcher<Success, Option<Attempt>>,
 }
 
 impl Steps {
     /// Creates the steps and their worker, which the caller must run. It ends when the last handle is dropped.
     pub(super) fn new(worker: &Worker) -> (Self, impl Future<Output = ()> + Send + use<>) {
-        let (begins, beginning) = Batcher::new({
-            let pool = worker.pool.clone();
-            move |leased: Vec<(JobId, Uuid)>| {
-                let pool = pool.clone();
-                async move { begin(&mut *db::pool::acquire(&pool).await?, &leased).await }
+        let pool = worker.pool.clone();
+        let (begins, beginning) = Batcher::new(move |leased: Vec<(JobId, Uuid)>| {
+            let pool = pool.clone();
+            async move {
+                let (leased, places) = each_once(leased, |(id, _)| *id);
+                Ok(places.spread(begin(&mut *db::pool::acquire(&pool).await?, &leased).await?))
             }
         });
-        let (stages, staging) = Batcher::new({
-            let pool = worker.pool.clone();
-            move |files: Vec<ResultFiles>| {
-                let pool = pool.clone();
-                async move { db::jobs::stage_results(&mut *db::pool::acquire(&pool).await?, &files).await }
+        let pool = worker.pool.clone();
+        let (stages, staging) = Batcher::new(move |files: Vec<ResultFiles>| {
+            let pool = pool.clone();
+            async move {
+                let (files, places) = each_once(files, |files| files.id);
+                Ok(places.spread(db::jobs::stage_results(&mut *db::pool::acquire(&pool).await?, &files).await?))
             }
         });
-        let (ends, ending) = Batcher::new({
+        let worker = worker.clone();
+        let (ends, ending) = Batcher::new(move |successes: Vec<Success>| {
             let worker = worker.clone();
-            move |successes: Vec<Success>| {
-                let worker = worker.clone();
-                async move { end(&worker, &successes).await }
+            async move {
+                let (successes, places) = each_once(successes, |success| success.id);
+                Ok(places.spread(end(&worker, &successes).await?))
             }
         });
         let work = async move {
@@ -74,12 +79,10 @@ impl Steps {
     ///
     /// If the database fails.
     pub(super) async fn begin(&self, worker: &Worker, id: JobId, lease: &Lease) -> Result<Option<Begun>, Error> {
-        match self.0.begins.apply((id, lease.token())).await {
-            Ok(begun) => Ok(begun),
-            Err(_) => {
-                let begun = begin(&mut *worker.connection().await?, &[(id, lease.token())]).await?;
-                Ok(begun.into_iter().next().flatten())
-            }
+        let leased = (id, lease.token());
+        match together(&self.0.begins, leased).await {
+            Some(begun) => Ok(begun),
+            None => Ok(begin(&mut *worker.connection().await?, &[leased]).await?.pop().flatten()),
         }
     }
 
@@ -89,12 +92,9 @@ impl Steps {
     ///
     /// If the database fails.
     pub(super) async fn stage(&self, worker: &Worker, files: ResultFiles) -> Result<StagedResult, Error> {
-        match self.0.stages.apply(files.clone()).await {
-            Ok(staged) => Ok(staged),
-            Err(_) => {
-                let mut staged = db::jobs::stage_results(&mut *worker.connection().await?, &[files]).await?;
-                Ok(staged.remove(0))
-            }
+        match together(&self.0.stages, files.clone()).await {
+            Some(staged) => Ok(staged),
+            None => Ok(db::jobs::stage_results(&mut *worker.connection().await?, &[files]).await?.remove(0)),
         }
     }
 
@@ -110,29 +110,62 @@ impl Steps {
         lease: &Lease,
         placement: Placement,
     ) -> Result<CompletionResult, Error> {
-        let id = JobId(task.id);
+        let success =
+            Success { id: JobId(task.id), lease_token: lease.token(), placement, traceparent: task.trace.to_string() };
         for _ in 0..TRIES_TOGETHER {
-            let success = Success {
-                id,
-                lease_token: lease.token(),
-                placement: placement.clone(),
-                traceparent: task.trace.to_string(),
-            };
-            let completed = match self.0.ends.apply(success).await {
-                Ok(Some(completed)) => completed,
-                Ok(None) => continue,
-                // Whether the transaction was committed is unknown.
-                Err(_) => match worker.ended(id).await {
-                    Some(record) => CompletionResult::Done(Box::new(record)),
-                    None => break,
-                },
-            };
-            if let CompletionResult::Done(record) = &completed {
-                worker.announce_end(record).await;
+            match together(&self.0.ends, success.clone()).await {
+                Some(Attempt::Completed(completed)) => {
+                    if let CompletionResult::Done(record) = &completed {
+                        worker.announce_end(record).await;
+                    }
+                    return Ok(completed);
+                }
+                Some(Attempt::Busy) => {}
+                Some(Attempt::Alone) | None => break,
             }
-            return Ok(completed);
         }
-        worker.complete(task, lease, &Completion::Succeeded(vec![placement])).await
+        let completed = worker.complete(task, lease, &Completion::Succeeded(vec![success.placement])).await?;
+        if completed == CompletionResult::Stale
+            && let Some(record) = worker.ended(success.id).await
+            && record.status == JobStatus::Succeeded
+        {
+            // A transaction for several had an unknown outcome, and was committed.
+            worker.announce_end(&record).await;
+            return Ok(CompletionResult::Done(Box::new(record)));
+        }
+        Ok(completed)
+    }
+}
+
+/// Applies an item together with others. `None`: it has to be applied by itself. Whether it was applied may be unknown.
+async fn together<I, O>(batcher: &Batcher<I, Option<O>>, item: I) -> Option<O>
+where
+    I: Send + 'static,
+    O: Send + 'static,
+{
+    batcher.apply(item).await.unwrap_or_else(|error| {
+        tracing::warn!(error = chain(&error), "a step of several Actions failed and is repeated for each");
+        None
+    })
+}
+
+/// Which items of a batch are the first of their job.
+struct Places(Vec<bool>);
+
+/// The first item of each job. A job occurs again when its lease was lost and a second run of it is at the same step: results are
+/// found by the job, so only one run takes part.
+fn each_once<T>(items: Vec<T>, id: impl Fn(&T) -> JobId) -> (Vec<T>, Places) {
+    let mut seen = HashSet::with_capacity(items.len());
+    let places: Vec<bool> = items.iter().map(|item| seen.insert(id(item))).collect();
+    let first = items.into_iter().zip(&places).filter_map(|(item, is_first)| is_first.then_some(item)).collect();
+    (first, Places(places))
+}
+
+impl Places {
+    /// The results of the first items, and `None` for the others.
+    fn spread<T>(&self, results: Vec<T>) -> Vec<Option<T>> {
+        let mut results = results.into_iter();
+        self.0.iter().map(|is_first| is_first.then(|| results.next()).flatten()).collect()
     }
 }
 
@@ -152,16 +185,29 @@ async fn begin(conn: &mut db::PgConnection, leased: &[(JobId, Uuid)]) -> db::Res
     Ok(leased.iter().map(begun).collect())
 }
 
-async fn end(worker: &Worker, successes: &[Success]) -> db::Result<Vec<Option<CompletionResult>>> {
-    let mut transaction = db::pool::begin(&worker.pool).await?;
+async fn end(worker: &Worker, successes: &[Success]) -> db::Result<Vec<Attempt>> {
+    let mut transaction = db::pool::begin_briefly(&worker.pool).await?;
     let context = worker.completion_context(None);
     // Dropping the transaction rolls it back.
     let Some(together) = complete_together(&mut transaction, successes, &context).await? else {
-        return Ok(vec![None; successes.len()]);
+        return Ok(vec![Attempt::Alone; successes.len()]);
     };
     db::pool::commit(transaction).await?;
     if together.enqueued {
         worker.waker.wake();
     }
     Ok(together.results)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_run_of_a_job_is_applied_by_itself() {
+        let (one, two) = (JobId::generate(), JobId::generate());
+        let (first, places) = each_once(vec![(one, 'a'), (two, 'b'), (one, 'c')], |(id, _)| *id);
+        assert_eq!(first, [(one, 'a'), (two, 'b')]);
+        assert_eq!(places.spread(vec![1, 2]), [Some(1), Some(2), None]);
+    }
 }

@@ -11,6 +11,7 @@ pub mod campaigns;
 pub mod canvases;
 pub mod connections;
 pub mod deliveries;
+mod detach;
 pub mod element_collections;
 pub mod elements;
 pub mod error;

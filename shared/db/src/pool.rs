@@ -5,9 +5,7 @@
 //! while after this process has seen an error of the database. A restart thus costs the statements that were running and no
 //! more.
 
-use std::pin::Pin;
 use std::sync::LazyLock;
-use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use sqlx::migrate::Migrate as _;
@@ -15,6 +13,7 @@ use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{Connection as _, PgPool};
 use tokio::time::timeout;
 
+use crate::detach::DetachOnDrop;
 use crate::{Error, Result, outage};
 
 /// Migrations that this build does not know belong to a later version, whose schema it can use
@@ -213,6 +212,13 @@ pub async fn begin(pool: &PgPool) -> Result<Transaction> {
     Ok(DetachOnDrop::of(async move { pool.begin().await }).await?)
 }
 
+/// [`begin`] for a transaction that waits for a lock no longer than a moment, because what waits for it is many.
+pub async fn begin_briefly(pool: &PgPool) -> Result<Transaction> {
+    let pool = pool.clone();
+    let beginning = async move { pool.begin_with("BEGIN; SET LOCAL lock_timeout = '200ms'").await };
+    Ok(DetachOnDrop::of(beginning).await?)
+}
+
 pub async fn commit(transaction: sqlx::Transaction<'_, sqlx::Postgres>) -> Result<()> {
     Ok(transaction.commit().await?)
 }
@@ -224,40 +230,6 @@ pub async fn snapshot(pool: &PgPool) -> Result<Transaction> {
     Ok(DetachOnDrop::of(beginning).await?)
 }
 
-/// A future that runs to completion in its own task when its caller is dropped.
-///
-/// **Reason.** sqlx loses track of a `BEGIN` whose caller is dropped before the answer. The connection returns to the pool
-/// inside a transaction, and writes of the next caller on it are rolled back some seconds after they were reported as done. A
-/// client that disconnects is enough to cause this.
-struct DetachOnDrop<F: Future<Output: Send> + Send + 'static>(Option<Pin<Box<F>>>);
-
-impl<F: Future<Output: Send> + Send + 'static> DetachOnDrop<F> {
-    fn of(future: F) -> Self {
-        Self(Some(Box::pin(future)))
-    }
-}
-
-impl<F: Future<Output: Send> + Send + 'static> Future for DetachOnDrop<F> {
-    type Output = F::Output;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        let Some(future) = &mut self.0 else { return Poll::Pending };
-        let polled = future.as_mut().poll(cx);
-        if polled.is_ready() {
-            self.0 = None;
-        }
-        polled
-    }
-}
-
-impl<F: Future<Output: Send> + Send + 'static> Drop for DetachOnDrop<F> {
-    fn drop(&mut self) {
-        if let (Some(future), Ok(runtime)) = (self.0.take(), tokio::runtime::Handle::try_current()) {
-            runtime.spawn(future);
-        }
-    }
-}
-
 /// Begins a transaction on a connection that the caller holds until the transaction ends: for work that is not canceled midway.
 pub async fn begin_on(connection: &mut sqlx::PgConnection) -> Result<sqlx::Transaction<'_, sqlx::Postgres>> {
     Ok(connection.begin().await?)
@@ -265,6 +237,9 @@ pub async fn begin_on(connection: &mut sqlx::PgConnection) -> Result<sqlx::Trans
 
 #[cfg(test)]
 mod tests {
+    use std::pin::Pin;
+    use std::task::Poll;
+
     use testkit::{Proxy, TestDatabase};
     use tokio::sync::mpsc;
 

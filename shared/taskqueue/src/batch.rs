@@ -1,4 +1,4 @@
-//! Batched statements: one SQL statement for many concurrent items.
+//! Batched statements: one SQL statement, or one short transaction, for many concurrent items.
 //!
 //! **Guarantee.** If the database is idle, an item is applied alone and at once. Under load, one
 //! statement takes all items that arrived while the previous one ran. The number of statements per
@@ -13,9 +13,11 @@
 //! thousands of videos are polled for minutes without news. Round trips come next: every request
 //! authenticates its token.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use tokio::sync::{mpsc, oneshot};
 
 /// Maximum number of items in one statement; bounds its duration and its locks.
@@ -33,6 +35,9 @@ pub enum BatchError {
     /// The statement took too long.
     #[error("the batch did not finish within {LIMIT:?}")]
     Timeout,
+    /// The statement's code panicked. The worker goes on with the next batch.
+    #[error("the batch panicked")]
+    Panicked,
     /// The worker has ended.
     #[error("the batch worker has ended")]
     Closed,
@@ -99,13 +104,16 @@ where
             }
         }
         let (items, answers): (Vec<I>, Vec<Answer<O>>) = waiting.drain(..).unzip();
+        // Only the worker's state is shared with the next batch, and a panic does not touch it.
+        let applied = AssertUnwindSafe(tokio::time::timeout(LIMIT, apply(items))).catch_unwind().await;
         // The receiver of an answer may be gone: a request was dropped, or a task's lease was lost.
-        match tokio::time::timeout(LIMIT, apply(items)).await {
-            Ok(Ok(results)) => {
+        match applied {
+            Ok(Ok(Ok(results))) => {
                 answers.into_iter().zip(results).for_each(|(answer, result)| drop(answer.send(Ok(result))))
             }
-            Ok(Err(error)) => refuse(answers, BatchError::Database(Arc::new(error))),
-            Err(_) => refuse(answers, BatchError::Timeout),
+            Ok(Ok(Err(error))) => refuse(answers, BatchError::Database(Arc::new(error))),
+            Ok(Err(_)) => refuse(answers, BatchError::Timeout),
+            Err(_) => refuse(answers, BatchError::Panicked),
         }
     }
 }
@@ -193,6 +201,17 @@ mod tests {
         });
         let _worker = tokio::spawn(worker);
         assert!(matches!(batcher.apply(true).await, Err(BatchError::Timeout)));
+        assert!(matches!(batcher.apply(false).await, Ok(false)));
+    }
+
+    #[tokio::test]
+    async fn a_panic_reaches_every_item_and_no_later_batch() {
+        let (batcher, worker) = Batcher::new(|items: Vec<bool>| async move {
+            assert!(!items[0], "as it must");
+            Ok(items)
+        });
+        let _worker = tokio::spawn(worker);
+        assert!(matches!(batcher.apply(true).await, Err(BatchError::Panicked)));
         assert!(matches!(batcher.apply(false).await, Ok(false)));
     }
 

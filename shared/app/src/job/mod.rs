@@ -19,4 +19,4 @@ pub use start::{
     AcceptedJob, Found, JobPlan, JobSettings, Reads, StartJob, Work, insert_delivery, require_room, target_is_taken,
 };
 pub use targets::remove_targets;
-pub use together::{Success, Together, complete_together};
+pub use together::{Attempt, Success, Together, complete_together};

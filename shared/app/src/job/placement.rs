@@ -80,6 +80,8 @@ pub(super) async fn store(conn: &mut PgConnection, outputs: &[PlacedOutput<'_>])
     if !renditions.is_empty() {
         db::renditions::insert_all(conn, &renditions).await?;
     }
+    // In the order of their keys, as several transactions may request the same ones.
+    requests.sort_by_key(|(blob_key, width, ..)| (*blob_key, *width));
     let mut enqueued = false;
     for (blob_key, width, owner, traceparent) in requests {
         enqueued |= db::renditions::request(conn, blob_key, width, owner, *traceparent).await?;

@@ -3,8 +3,9 @@
 //! **Guarantee.** As for each job by itself (`complete`): whatever a completion changes is committed together, once per job.
 //!
 //! **Mechanism.** The same steps, each as one statement for all jobs. Only completions of the common kind take part: an Image
-//! Action that succeeded, without credit, quota or Recipe run, on a canvas that nobody else writes to at the moment. The rows are
-//! locked in the global order and none is waited for, so that no job waits for the canvas of another.
+//! Action that succeeded, without credit, quota or Recipe run, on a small canvas that nobody else writes to at the moment. The rows
+//! are locked in the global order. Canvases and jobs are not waited for, so that no job waits for the canvas of another; what else
+//! is waited for, such as equal content, has the short limit of [`db::pool::begin_briefly`].
 //!
 //! **Reason.** Small jobs cost their statements. Together, several need as many as one.
 
@@ -23,9 +24,6 @@ use uuid::Uuid;
 use super::complete::{activity, output, record_event};
 use super::completion::{CompletionContext, CompletionResult};
 use super::placement::{self, PlacedOutput};
-
-/// Nodes of the largest canvas whose job is completed together with others. The completion reads all of them.
-const NODES_MAX: i32 = 500;
 
 /// A job that succeeded with one output.
 #[derive(Clone, Debug)]
@@ -54,17 +52,28 @@ struct Part<'a> {
     filled: Option<(Node, i64)>,
 }
 
+/// What the completion of a job together with others came to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Attempt {
+    /// It was completed, or its lease was lost.
+    Completed(CompletionResult),
+    /// Another transaction has locked it or its canvas, or another job of its canvas was completed. It was left as it is.
+    Busy,
+    /// It has to be completed by itself. It was left as it is.
+    Alone,
+}
+
 /// What the completion of several jobs came to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Together {
-    /// A result for each job, in order; `None` for a job that has to be completed by itself, which was left as it is.
-    pub results: Vec<Option<CompletionResult>>,
+    /// A result for each job, in order.
+    pub results: Vec<Attempt>,
     /// Whether tasks were enqueued, so that the caller wakes the relay after the commit.
     pub enqueued: bool,
 }
 
-/// Completes those of the jobs that can be completed together. `None`: the blob of an output was removed, every job has to be
-/// completed by itself, and the caller rolls back.
+/// Completes those of the jobs that can be completed together. The jobs differ. `None`: the blob of an output was removed, every job
+/// has to be completed by itself, and the caller rolls back.
 ///
 /// # Errors
 ///
@@ -75,18 +84,25 @@ pub async fn complete_together(
     successes: &[Success],
     context: &CompletionContext<'_>,
 ) -> Result<Option<Together>> {
-    let mut together = Together { results: vec![None; successes.len()], enqueued: false };
+    let mut together = Together { results: vec![Attempt::Alone; successes.len()], enqueued: false };
     let ids: Vec<JobId> = successes.iter().map(|success| success.id).collect();
-    let locked = db::jobs::lock_all(conn, &ids, NODES_MAX).await?;
-    let locked: HashMap<JobId, &LockedJob> =
-        locked.iter().filter(|job| is_common(job, context)).map(|job| (job.id, job)).collect();
-    let mine = || successes.iter().filter(|success| locked.contains_key(&success.id));
+    let able = db::jobs::completable_together(conn, &ids, context.storage_max).await?;
+    let ids: Vec<JobId> = able.iter().copied().collect();
+    let locked = db::jobs::lock_all(conn, &ids).await?;
+    let locked: HashMap<JobId, &LockedJob> = locked.iter().map(|job| (job.id, job)).collect();
+    let mine = || successes.iter().filter(|success| locked.get(&success.id).is_some_and(|job| is_common(job)));
     let leases: Vec<(Uuid, Uuid)> = mine().map(|success| (success.id.0, success.lease_token)).collect();
     let settled: HashSet<Uuid> = db::tasks::settle_all(conn, &leases).await?.into_iter().collect();
     let mut parts = Vec::with_capacity(settled.len());
     for (index, success) in successes.iter().enumerate() {
-        let Some(&job) = locked.get(&success.id) else { continue };
+        let Some(&job) = locked.get(&success.id) else {
+            if able.contains(&success.id) {
+                together.results[index] = Attempt::Busy;
+            }
+            continue;
+        };
         match &job.canvas {
+            _ if !is_common(job) => {}
             Some(canvas) if settled.contains(&success.id.0) => parts.push(Part {
                 index,
                 success,
@@ -96,7 +112,7 @@ pub async fn complete_together(
                 skeleton: Skeleton::default(),
                 filled: None,
             }),
-            _ => together.results[index] = Some(CompletionResult::Stale),
+            _ => together.results[index] = Attempt::Completed(CompletionResult::Stale),
         }
     }
     if parts.is_empty() {
@@ -114,17 +130,17 @@ pub async fn complete_together(
     commit(conn, &parts).await?;
     for (index, record) in end(conn, parts, context).await? {
         together.enqueued |= record.webhook.is_some();
-        together.results[index] = Some(CompletionResult::Done(Box::new(record)));
+        together.results[index] = Attempt::Completed(CompletionResult::Done(Box::new(record)));
     }
     Ok(Some(together))
 }
 
-/// Whether the completion of the job changes nothing beyond task, output, canvas, job and webhook.
-fn is_common(job: &LockedJob, context: &CompletionContext<'_>) -> bool {
+/// Whether the completion of a locked job still changes nothing beyond task, output, canvas, job and webhook.
+fn is_common(job: &LockedJob) -> bool {
     matches!(job.request, Request::Action(_))
         && job.status.may_become(JobStatus::Succeeded)
         && job.canvas.as_ref().is_some_and(JobCanvas::is_writable)
-        && job.storage_max.unwrap_or(context.storage_max) == 0
+        && !job.removes_targets
 }
 
 impl Part<'_> {

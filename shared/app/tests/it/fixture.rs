@@ -166,8 +166,21 @@ impl Fixture {
             .expect("reads the history")
     }
 
-    /// Accepts a resize into the node, with its task.
+    /// Accepts a resize into the node, with its task, and binds the node to it.
     pub async fn start(&self) -> JobId {
+        let id = self.accept().await;
+        let mut conn = self.conn().await;
+        let node = canvases::node(&mut conn, self.canvas.key, &self.node).await.expect("reads a node");
+        let mut node = node.expect("is there");
+        let bound = target::bind(std::slice::from_mut(&mut node), Work::Job(id, JobOperation::Action));
+        assert!(bound.is_some());
+        let writes = GraphWrites { nodes: vec![&node], ..GraphWrites::default() };
+        canvases::write_graph(&mut conn, self.canvas.key, &writes).await.expect("writes a node");
+        id
+    }
+
+    /// Accepts a resize into the node, with its task.
+    pub async fn accept(&self) -> JobId {
         let mut conn = self.conn().await;
         let id = JobId::generate();
         let request = Request::Action(ActionRequest {
@@ -192,12 +205,6 @@ impl Fixture {
         };
         let accepted = jobs::insert(&mut conn, &job).await.expect("inserts a job");
         assert_eq!(Some(accepted), self.found(id).await);
-        let node = canvases::node(&mut conn, self.canvas.key, &self.node).await.expect("reads a node");
-        let mut node = node.expect("is there");
-        let bound = target::bind(std::slice::from_mut(&mut node), Work::Job(id, JobOperation::Action));
-        assert!(bound.is_some());
-        let writes = GraphWrites { nodes: vec![&node], ..GraphWrites::default() };
-        canvases::write_graph(&mut conn, self.canvas.key, &writes).await.expect("writes a node");
         id
     }
 

@@ -32,7 +32,8 @@ pub async fn commit_works(conn: &mut PgConnection, changes: &[WorkChange<'_>]) -
     fn of_node<'a, T>(changes: &[WorkChange<'a>], of: impl Fn(&Node) -> T) -> Vec<Option<T>> {
         column(changes, |change| change.node.map(&of))
     }
-    // The keys appear twice, so that no plan reads other rows.
+    // Rows are found by one look-up for each, whatever the planner knows about the tables. They stay where they are, because
+    // whoever writes them locks the canvas first.
     sqlx::query!(
         r#"WITH asked AS (
                SELECT * FROM unnest((SELECT $1::bigint[]), (SELECT $2::text[]), (SELECT $3::bigint[]), (SELECT $4::jsonb[]),
@@ -43,7 +44,9 @@ pub async fn commit_works(conn: &mut PgConnection, changes: &[WorkChange<'_>]) -
                UPDATE nodes SET server = a.server::json, asset_owner = a.asset_owner, asset_id = a.asset_id,
                       active_job = a.active_job, width = a.width, height = a.height
                FROM asked a
-               WHERE nodes.canvas_key = ANY((SELECT $1::bigint[])::bigint[]) AND nodes.id = ANY((SELECT $5::text[])::text[])
+               WHERE nodes.ctid = ANY(ARRAY(
+                         SELECT n.ctid FROM asked w
+                         CROSS JOIN LATERAL (SELECT ctid FROM nodes WHERE canvas_key = w.key AND id = w.node LIMIT 1) n))
                  AND nodes.canvas_key = a.key AND nodes.id = a.node
            ), bumped AS (
                UPDATE canvases c SET revision = a.revision, sequence = sequence + 1, updated_at = clock_timestamp(),
@@ -56,9 +59,12 @@ pub async fn commit_works(conn: &mut PgConnection, changes: &[WorkChange<'_>]) -
                       '{}', false
                FROM bumped
            )
-           DELETE FROM canvas_changes USING bumped
-           WHERE canvas_key = ANY((SELECT $1::bigint[])::bigint[]) AND canvas_key = bumped.key
-             AND canvas_changes.sequence <= bumped.sequence - $12"#,
+           DELETE FROM canvas_changes WHERE ctid = ANY(ARRAY(
+               SELECT c.ctid FROM bumped b
+               CROSS JOIN LATERAL (
+                   SELECT ctid FROM canvas_changes WHERE canvas_key = b.key AND sequence <= b.sequence - $12
+                   ORDER BY sequence LIMIT 100
+               ) c))"#,
         &column(changes, |change| change.canvas_key),
         &column(changes, |change| change.revision.to_owned()),
         &column(changes, |change| change.bytes_delta),

@@ -1,5 +1,6 @@
 //! The rows that the completion of a job locks and ends.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use domain::Timestamp;
@@ -16,6 +17,10 @@ use uuid::Uuid;
 use super::row::JobRow;
 use crate::Result;
 use crate::error::known;
+
+/// Size of the largest canvas whose job is completed together with others, in nodes and in bytes. The completion reads all of it.
+const TOGETHER_NODES_MAX: i32 = 500;
+const TOGETHER_BYTES_MAX: i64 = 1024 * 1024;
 
 /// A job about to end, with its account, its canvas and itself locked.
 #[derive(Clone, Debug)]
@@ -145,25 +150,48 @@ pub async fn lock(conn: &mut PgConnection, id: JobId) -> Result<Option<LockedJob
     locked.fetch_optional(conn).await?.map(LockRow::job).transpose()
 }
 
-/// [`lock`] for several jobs, without waiting: jobs that are locked already, or whose canvas is, are left out. So are those
-/// whose completion may lock more: steps of Recipe runs, jobs that cost credit, and jobs without a canvas. Of the jobs on one
-/// canvas, one is locked, and none on a canvas of more than `nodes_max` nodes, whose completion would make the others wait.
+/// Of these jobs, those whose completion may be written together with others: it locks nothing but task, canvas, job and output,
+/// and its canvas is small. Left out are steps of Recipe runs, jobs that cost credit, jobs without a canvas, and results that count
+/// against a quota. `storage_max` is the quota of an account without its own; 0: no limit.
+#[tracing::instrument(skip_all, name = "db.job.completable_together")]
+pub async fn completable_together(conn: &mut PgConnection, ids: &[JobId], storage_max: i64) -> Result<HashSet<JobId>> {
+    let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
+    let found = sqlx::query_scalar!(
+        "SELECT j.id FROM unnest((SELECT $1::uuid[])) AS asked (id)
+         CROSS JOIN LATERAL (
+             SELECT id, canvas_key FROM jobs
+             WHERE id = asked.id AND credit_cost = 0 AND recipe_run IS NULL AND NOT remove_targets LIMIT 1
+         ) j
+         CROSS JOIN LATERAL (
+             SELECT owner_uid FROM canvases WHERE key = j.canvas_key AND node_count <= $2 AND graph_bytes <= $3 LIMIT 1
+         ) c
+         CROSS JOIN LATERAL (SELECT storage_max FROM accounts WHERE uid = c.owner_uid LIMIT 1) a
+         WHERE coalesce(a.storage_max, $4) = 0",
+        &ids,
+        TOGETHER_NODES_MAX,
+        TOGETHER_BYTES_MAX,
+        storage_max,
+    );
+    Ok(found.fetch_all(conn).await?.into_iter().map(JobId).collect())
+}
+
+/// [`lock`] for several jobs that are [completable together](completable_together), without waiting: jobs that are locked already,
+/// or whose canvas is, are left out. Of the jobs on one canvas, one is locked.
 #[tracing::instrument(skip_all, name = "db.job.lock_all")]
-pub async fn lock_all(conn: &mut PgConnection, ids: &[JobId], nodes_max: i32) -> Result<Vec<LockedJob>> {
+pub async fn lock_all(conn: &mut PgConnection, ids: &[JobId]) -> Result<Vec<LockedJob>> {
     let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
     let locked = sqlx::query_as!(
         LockRow,
         r#"WITH chosen AS MATERIALIZED (
                SELECT DISTINCT ON (canvas_key) id, canvas_key FROM jobs
-               WHERE id = ANY((SELECT $1::uuid[])::uuid[]) AND canvas_key IS NOT NULL AND credit_cost = 0 AND recipe_run IS NULL
+               WHERE id = ANY((SELECT $1::uuid[])::uuid[]) AND canvas_key IS NOT NULL
                ORDER BY canvas_key, id
            ), canvas AS MATERIALIZED (
                SELECT key, owner_uid FROM canvases
-               WHERE key = ANY(ARRAY(SELECT canvas_key FROM chosen)) AND node_count <= (SELECT $2::int4)
-               FOR UPDATE SKIP LOCKED
+               WHERE key = ANY(ARRAY(SELECT canvas_key FROM chosen)) FOR UPDATE SKIP LOCKED
            ), job AS MATERIALIZED (
                SELECT * FROM jobs
-               WHERE id = ANY(ARRAY(SELECT id FROM chosen JOIN canvas c ON c.key = chosen.canvas_key)) AND NOT remove_targets
+               WHERE id = ANY(ARRAY(SELECT id FROM chosen WHERE canvas_key IN (SELECT key FROM canvas)))
                FOR NO KEY UPDATE SKIP LOCKED
            )
            SELECT j.id, j.account_uid, j.kind, j.operation, j.status, j.request AS "request: _", j.recipe_run,
@@ -174,9 +202,9 @@ pub async fn lock_all(conn: &mut PgConnection, ids: &[JobId], nodes_max: i32) ->
                        FOR SHARE)
                   END AS role,
                   (SELECT storage_max FROM accounts WHERE uid = c.owner_uid) AS storage_max
-           FROM job j JOIN tokens t ON t.id = j.token_id JOIN canvas c ON c.key = j.canvas_key"#,
+           FROM job j JOIN canvas c ON c.key = j.canvas_key
+           CROSS JOIN LATERAL (SELECT surface, label FROM tokens WHERE id = j.token_id LIMIT 1) t"#,
         &ids,
-        nodes_max,
     );
     locked.fetch_all(conn).await?.into_iter().map(LockRow::job).collect()
 }
@@ -239,7 +267,7 @@ pub async fn end_all(conn: &mut PgConnection, ends: &[(JobId, JobEnd<'_>)]) -> R
                                                    WHERE o.job_id = j.id AND o.position = 0) END AS provider_run,
                   d.id AS "delivery_id?", d.status AS "delivery_status?", d.attempts AS "attempts?", d.next_attempt_at,
                   d.last_attempt_at, d.delivered_at, d.last_status, d.error_code
-           FROM written j LEFT JOIN webhook_deliveries d ON d.job_id = j.id"#,
+           FROM written j LEFT JOIN LATERAL (SELECT * FROM webhook_deliveries WHERE job_id = j.id LIMIT 1) d ON true"#,
         &column(ends, |id, _| id.0),
         &column(ends, |_, end| end.status.to_string()),
         &column(ends, |_, end| Json(end.outcome)) as _,

@@ -49,7 +49,7 @@ pub async fn begin_all(conn: &mut PgConnection, leased: &[(JobId, Uuid)]) -> Res
                                                    WHERE o.job_id = j.id AND o.position = 0) END AS provider_run,
                   d.id AS "delivery_id?", d.status AS "delivery_status?", d.attempts AS "attempts?", d.next_attempt_at,
                   d.last_attempt_at, d.delivered_at, d.last_status, d.error_code
-           FROM written j LEFT JOIN webhook_deliveries d ON d.job_id = j.id"#,
+           FROM written j LEFT JOIN LATERAL (SELECT * FROM webhook_deliveries WHERE job_id = j.id LIMIT 1) d ON true"#,
         &ids,
         &tokens,
         &states_before(JobStatus::Running),
@@ -101,7 +101,7 @@ pub struct StagedResult {
 
 /// [`stage`](crate::blobs::stage) for the files of several results, and [`mark_finalizing`] for the jobs whose files are not all
 /// stored already, in one statement and thus one commit. Returns a result for each job, in order. The files are staged in any
-/// case.
+/// case. A job that another transaction has locked is not waited for: it is probably being canceled.
 #[tracing::instrument(skip_all, name = "db.job.stage_results")]
 pub async fn stage_results(conn: &mut PgConnection, results: &[ResultFiles]) -> Result<Vec<StagedResult>> {
     let files = || results.iter().flat_map(|result| result.hashes.iter().map(move |hash| (result, hash)));
@@ -109,7 +109,7 @@ pub async fn stage_results(conn: &mut PgConnection, results: &[ResultFiles]) -> 
     let keys: Vec<Uuid> = files().map(|_| Uuid::now_v7()).collect();
     let jobs: Vec<Uuid> = files().map(|(result, _)| result.id.0).collect();
     let tokens: Vec<Uuid> = files().map(|(result, _)| result.lease_token).collect();
-    // Blobs and jobs are locked in the order of their keys, as several statements may touch the same ones.
+    // Blobs are locked in the order of their keys, as several statements may touch the same ones.
     let rows = sqlx::query!(
         r#"WITH asked AS (
                SELECT * FROM UNNEST((SELECT $1::bytea[]), (SELECT $2::uuid[]), (SELECT $3::uuid[]), (SELECT $4::uuid[]))
@@ -131,14 +131,14 @@ pub async fn stage_results(conn: &mut PgConnection, results: &[ResultFiles]) -> 
                WHERE status = ANY((SELECT $5::text[])::text[]) AND id = ANY(ARRAY(
                    SELECT t.id FROM asked a JOIN task_queue t ON t.id = a.job AND t.lease_token = a.token
                    WHERE a.position NOT IN (SELECT position FROM existing) AND t.id = ANY((SELECT $3::uuid[])::uuid[])))
-               ORDER BY id FOR NO KEY UPDATE
+               FOR NO KEY UPDATE SKIP LOCKED
            ), moved AS (
                UPDATE jobs SET status = 'finalizing', version = version + 1, updated_at = now()
                WHERE id = ANY(ARRAY(SELECT id FROM putting)) RETURNING id, version, status
            ), noted AS (
                INSERT INTO job_history (job_id, version, status) SELECT id, version, status FROM moved
            )
-           SELECT a.job AS "job!", coalesce(e.key, a.key) AS "key!", e.key IS NOT NULL AS "existing!",
+           SELECT coalesce(e.key, a.key) AS "key!", e.key IS NOT NULL AS "existing!",
                   a.job IN (SELECT id FROM moved) AS "moved!",
                   coalesce((SELECT status = 'canceling' FROM jobs WHERE id = a.job), false) AS "canceling!"
            FROM asked a LEFT JOIN existing e USING (position) ORDER BY a.position"#,
@@ -148,18 +148,30 @@ pub async fn stage_results(conn: &mut PgConnection, results: &[ResultFiles]) -> 
         &tokens,
         &states_before(JobStatus::Finalizing),
     );
-    let mut rows = rows.fetch_all(conn).await?.into_iter().peekable();
-    Ok(results
-        .iter()
-        .map(|result| {
-            let mut staged = StagedResult { files: Vec::new(), is_finalizing: false, is_canceling: false };
-            while let Some(row) = rows.next_if(|row| row.job == result.id.0) {
-                staged.files.push(Staged::read(row.key, row.existing));
-                (staged.is_finalizing, staged.is_canceling) = (row.moved, row.canceling);
-            }
-            staged
-        })
-        .collect())
+    let mut rows = rows.fetch_all(&mut *conn).await?.into_iter();
+    let mut staged = Vec::with_capacity(results.len());
+    for result in results {
+        let mut files = StagedResult { files: Vec::new(), is_finalizing: false, is_canceling: false };
+        for row in rows.by_ref().take(result.hashes.len()) {
+            files.files.push(Staged::read(row.key, row.existing));
+            (files.is_finalizing, files.is_canceling) = (row.moved, row.canceling);
+        }
+        // The statement sees the state before a cancel that was committed meanwhile.
+        if !files.is_finalizing && !files.is_canceling && files.files.iter().any(|file| matches!(file, Staged::New(_)))
+        {
+            files.is_canceling = is_canceling(conn, result.id).await?;
+        }
+        staged.push(files);
+    }
+    Ok(staged)
+}
+
+async fn is_canceling(conn: &mut PgConnection, id: JobId) -> Result<bool> {
+    let canceling = sqlx::query_scalar!(
+        r#"SELECT EXISTS (SELECT FROM jobs WHERE id = $1 AND status = 'canceling') AS "canceling!""#,
+        id.0
+    );
+    Ok(canceling.fetch_one(conn).await?)
 }
 
 /// Records a video's progress in percent, below 100, which means success. Progress never decreases. `false` when it did not

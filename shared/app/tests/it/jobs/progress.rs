@@ -37,6 +37,32 @@ async fn every_change_of_state_raises_the_version() {
 }
 
 #[tokio::test]
+async fn a_job_is_begun_beside_another_whose_lease_is_lost() {
+    let fixture = Fixture::new().await;
+    let lost = fixture.start().await;
+    let stale = fixture.claim().await;
+    let held = fixture.accept().await;
+    let current = fixture.claim().await;
+    let mut conn = fixture.conn().await;
+    fixture.expire_lease(lost).await;
+    let leased = [(lost, stale), (held, current)];
+    let begun = jobs::begin_all(&mut conn, &leased).await.expect("begins");
+    assert_eq!((begun.len(), begun[&held].status), (1, JobStatus::Running));
+    assert_eq!((fixture.history(lost).await, fixture.history(held).await.len()), (vec!["queued".to_owned()], 2));
+    let files = |&(id, lease_token): &_| ResultFiles { id, lease_token, hashes: vec![[1; 32], [2; 32]] };
+    let staged = jobs::stage_results(&mut conn, &leased.each_ref().map(files)).await.expect("stages");
+    assert_eq!(staged.iter().map(|staged| staged.files.len()).collect::<Vec<_>>(), [2, 2]);
+    assert_eq!(staged.iter().map(|staged| staged.is_finalizing).collect::<Vec<_>>(), [false, true]);
+    // Who cancels holds the job's row, and is not waited for.
+    let mut other = fixture.database.pool().begin().await.expect("begins");
+    jobs::begin(&mut conn, held, current).await.expect("begins").expect("is ours");
+    jobs::transition(&mut other, held, JobStatus::Canceling).await.expect("locks");
+    let staged = jobs::stage_results(&mut conn, &[files(&leased[1])]).await.expect("stages");
+    assert!(!staged[0].is_finalizing && staged[0].files.len() == 2);
+    other.rollback().await.expect("ends");
+}
+
+#[tokio::test]
 async fn a_result_is_staged_as_its_job_begins_to_finalize() {
     let fixture = Fixture::new().await;
     let id = fixture.start().await;

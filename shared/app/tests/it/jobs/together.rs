@@ -2,7 +2,7 @@
 
 use std::slice;
 
-use app::job::{Completion, CompletionResult, Success, Together, complete_together};
+use app::job::{Attempt, Completion, CompletionResult, Success, Together, complete_together};
 use app::target::{self, Work};
 use db::canvases::{self, Change, GraphWrites, NewCanvas};
 use db::deliveries::{self, NewDelivery};
@@ -134,17 +134,18 @@ async fn complete(fixture: &Fixture, made: &[&Made]) -> Option<Together> {
     together
 }
 
-/// What became of each job: its status, `None` if it has to be completed by itself.
-async fn statuses(fixture: &Fixture, made: &[&Made]) -> Vec<Option<JobStatus>> {
+/// What became of each job: that it succeeded, or the attempt.
+async fn attempts(fixture: &Fixture, made: &[&Made]) -> Vec<Result<(), Attempt>> {
     let together = complete(fixture, made).await.expect("no blob was removed");
-    let status = |result: Option<CompletionResult>| match result? {
-        CompletionResult::Done(record) => Some(record.status),
-        other => panic!("{other:?}"),
+    let attempt = |attempt: Attempt| match attempt {
+        Attempt::Completed(CompletionResult::Done(record)) if record.status == JobStatus::Succeeded => Ok(()),
+        other => Err(other),
     };
-    together.results.into_iter().map(status).collect()
+    together.results.into_iter().map(attempt).collect()
 }
 
-const SUCCEEDED: Option<JobStatus> = Some(JobStatus::Succeeded);
+const BUSY: Result<(), Attempt> = Err(Attempt::Busy);
+const ALONE: Result<(), Attempt> = Err(Attempt::Alone);
 
 /// Every row that a completion may touch, without what differs between two equal runs.
 async fn state(fixture: &Fixture, made: &Made) -> String {
@@ -203,8 +204,7 @@ async fn a_job_that_is_completed_together_with_others_changes_what_it_changes_by
     let shown = || Node { asset: Some(asset("earlier")), width: 100.0, ..image_node() };
     let described = || {
         let mut node = image_node();
-        node.metadata.insert("note".into(), json!("kept"));
-        node.metadata.insert("sectionId".into(), json!("none"));
+        node.metadata.insert("note".into(), json!("kept, and not read by a review"));
         node
     };
     for (name, node, is_told, is_deleted) in [
@@ -239,7 +239,9 @@ async fn a_job_that_is_completed_together_with_others_changes_what_it_changes_by
             }
             if is_together {
                 let together = complete(&fixture, &[&made]).await.expect("no blob was removed");
-                assert!(matches!(together.results[..], [Some(CompletionResult::Done(_))]), "{name}: {together:?}");
+                let [Attempt::Completed(CompletionResult::Done(_))] = together.results[..] else {
+                    panic!("{name}: {together:?}")
+                };
             } else {
                 let mut tx = fixture.database.pool().begin().await.expect("begins");
                 let Success { id, lease_token, placement, traceparent } = made.success();
@@ -261,7 +263,7 @@ async fn each_of_several_gets_its_own_output_revision_and_review() {
     let (one, two, three) =
         (Made::new(&fixture, "a").await, Made::new(&fixture, "b").await, Made::new(&fixture, "d").await);
     let all = [&three, &one, &two];
-    assert_eq!(statuses(&fixture, &all).await, [SUCCEEDED; 3]);
+    assert_eq!(attempts(&fixture, &all).await, [Ok(()), Ok(()), Ok(())]);
     let mut conn = fixture.conn().await;
     for made in all {
         let record = fixture.get(made.id).await;
@@ -289,10 +291,10 @@ async fn of_two_jobs_on_one_canvas_one_is_left() {
     jobs::begin(&mut *fixture.conn().await, id, lease).await.expect("begins").expect("is ours");
     let placement = output(&fixture, &other.id, "b").await;
     let two = Made { canvas, node: other.id, id, lease, placement };
-    let first = statuses(&fixture, &[&one, &two]).await;
-    assert_eq!(first.iter().flatten().count(), 1, "{first:?}");
-    let left = if first[0].is_none() { &one } else { &two };
-    assert_eq!(statuses(&fixture, &[left]).await, [SUCCEEDED]);
+    let first = attempts(&fixture, &[&one, &two]).await;
+    assert!(first.contains(&Ok(())) && first.contains(&BUSY), "{first:?}");
+    let left = if first[0] == BUSY { &one } else { &two };
+    assert_eq!(attempts(&fixture, &[left]).await, [Ok(())]);
 }
 
 #[tokio::test]
@@ -301,8 +303,8 @@ async fn a_lost_lease_is_stale_and_does_not_keep_the_others() {
     let (stale, held) = (Made::new(&fixture, "a").await, Made::new(&fixture, "b").await);
     let lost = Made { lease: Uuid::new_v4(), ..stale };
     let together = complete(&fixture, &[&lost, &held]).await.expect("no blob was removed");
-    assert_eq!(together.results[0], Some(CompletionResult::Stale));
-    assert!(matches!(together.results[1], Some(CompletionResult::Done(_))));
+    assert_eq!(together.results[0], Attempt::Completed(CompletionResult::Stale));
+    assert!(matches!(together.results[1], Attempt::Completed(CompletionResult::Done(_))));
     assert_eq!(fixture.history(lost.id).await, ["queued", "running"]);
     assert_eq!(fixture.count("SELECT count(*) FROM task_queue WHERE kind = 'action'").await, 1);
 }
@@ -315,16 +317,16 @@ async fn a_canvas_or_job_that_another_transaction_has_locked_is_not_waited_for()
     let mut other = fixture.database.pool().begin().await.expect("begins");
     canvases::lock(&mut other, &fixture.account, &one.canvas.handle).await.expect("locks").expect("is there");
     jobs::transition(&mut other, two.id, JobStatus::Finalizing).await.expect("locks");
-    assert_eq!(statuses(&fixture, &[&one, &two, &three]).await, [None, None, SUCCEEDED]);
+    assert_eq!(attempts(&fixture, &[&one, &two, &three]).await, [BUSY, BUSY, Ok(())]);
     other.rollback().await.expect("ends");
-    assert_eq!(statuses(&fixture, &[&one, &two]).await, [SUCCEEDED; 2]);
+    assert_eq!(attempts(&fixture, &[&one, &two]).await, [Ok(()), Ok(())]);
 }
 
 #[tokio::test]
 async fn jobs_whose_completion_does_more_are_left() {
     let fixture = Fixture::new().await;
     let mut conn = fixture.conn().await;
-    let names = ["paid", "removing", "large", "viewer", "quota", "canceled", "plain"];
+    let names = ["paid", "removing", "large", "viewer", "quota", "canceled", "heavy", "plain"];
     let mut made = Vec::new();
     for name in names {
         made.push(Made::new(&fixture, name).await);
@@ -345,21 +347,24 @@ async fn jobs_whose_completion_does_more_are_left() {
         .execute(&mut *conn)
         .await
         .expect("ends");
+    let heavy =
+        "UPDATE canvases SET graph_bytes = 1024 * 1024 + 1 WHERE key = (SELECT canvas_key FROM jobs WHERE id = $1)";
+    run(heavy, 6).execute(&mut *conn).await.expect("grows");
     let all: Vec<&Made> = made.iter().collect();
-    assert_eq!(statuses(&fixture, &all).await, [None, None, None, None, None, None, SUCCEEDED]);
-    assert_eq!(fixture.count("SELECT count(*) FROM task_queue WHERE kind = 'action'").await, 6, "their tasks stay");
+    assert_eq!(attempts(&fixture, &all).await, [ALONE, ALONE, ALONE, ALONE, ALONE, ALONE, ALONE, Ok(())]);
+    assert_eq!(fixture.count("SELECT count(*) FROM task_queue WHERE kind = 'action'").await, 7, "their tasks stay");
 }
 
 #[tokio::test]
-async fn a_canvas_of_five_hundred_nodes_takes_part() {
+async fn a_canvas_of_five_hundred_nodes_and_a_mebibyte_takes_part() {
     let fixture = Fixture::new().await;
     let made = Made::new(&fixture, "a").await;
-    sqlx::query("UPDATE canvases SET node_count = 500 WHERE key = $1")
+    sqlx::query("UPDATE canvases SET node_count = 500, graph_bytes = 1024 * 1024 WHERE key = $1")
         .bind(made.canvas.key)
         .execute(&mut *fixture.conn().await)
         .await
         .expect("grows");
-    assert_eq!(statuses(&fixture, &[&made]).await, [SUCCEEDED]);
+    assert_eq!(attempts(&fixture, &[&made]).await, [Ok(())]);
 }
 
 #[tokio::test]
@@ -374,7 +379,7 @@ async fn a_blob_that_was_removed_leaves_all_of_them_as_they_are() {
     assert_eq!(complete(&fixture, &[&one, &two]).await, None);
     assert_eq!(fixture.history(two.id).await, ["queued", "running"]);
     assert_eq!(fixture.count("SELECT count(*) FROM task_queue WHERE kind = 'action'").await, 2);
-    assert_eq!(statuses(&fixture, &[&two]).await, [SUCCEEDED]);
+    assert_eq!(attempts(&fixture, &[&two]).await, [Ok(())]);
 }
 
 #[tokio::test]
