@@ -334,6 +334,9 @@ scene("the second picture of an Action is the one that its form names", async ({
   await node(page, "Photo").click();
   await page.keyboard.press("p");
   const panel = page.getByRole("complementary", { name: "Inspect" });
+  await panel.waitFor();
+  // The panel takes room from the board, and a browser that scrolls to a picture beyond its edge may be late for the click.
+  await page.keyboard.press("0");
   await panel.getByLabel("Make a new picture").selectOption({ label: "Overlay image" });
   const second = panel.locator("form select").first();
   await second.selectOption({ label: "Frame" });
