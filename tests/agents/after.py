@@ -13,10 +13,10 @@ class Agent:
         self.client.get("/digest.md")
         self.events = Events(self.client)
 
-    def apply(self, canvas, revision, operations):
+    def apply(self, canvas, revision, operations, client=None):
         body = {"baseRevision": revision, "idempotencyKey": key(), "operations": operations}
         prefer = "handling=lenient, return=minimal"
-        return self.client.post(f"/canvases/{canvas}/operations", body, Prefer=prefer)
+        return (client or self.client).post(f"/canvases/{canvas}/operations", body, Prefer=prefer)
 
     def start(self, path, **body):
         """Starts work on the own canvas. What it reads has not changed since the last revision that is known."""
@@ -89,10 +89,12 @@ class Agent:
         unwanted = started["run"]
         self.client.call("DELETE", f"/runs/{unwanted}?removeTargets=true")
         self.events.wait(wanted)
-        # On a busy machine it can have ended before its cancel arrived. Then its pictures go.
+        # It can have ended before its cancel arrived. Then its pictures go, which is not counted: the limits are those of a cancel in time.
         if self.events.wait(unwanted, statuses=CANCELED) == ["succeeded"]:
-            revision = self.client.get(f"/canvases/{self.canvas}/changes?since={started['canvasRevision']}")["revision"]
-            self.apply(self.canvas, revision, [{"type": "node.delete", "nodeId": node} for node in started["targets"]])
+            aside = self.client.uncounted()
+            revision = aside.get(f"/canvases/{self.canvas}/changes?since={started['canvasRevision']}")["revision"]
+            gone = [{"type": "node.delete", "nodeId": node} for node in started["targets"]]
+            self.apply(self.canvas, revision, gone, aside)
         self.client.get(f"/canvases/{self.canvas}/review")
         return unwanted
 

@@ -59,6 +59,9 @@ class Client:
         self.host, self.token, self.cost = urllib.parse.urlsplit(base_url).netloc, token, cost
         self.connection = http.client.HTTPConnection(self.host, timeout=DEADLINE)
 
+    def uncounted(self):
+        return Client(f"http://{self.host}", self.token)
+
     def call(self, method, path, body=None, file=None, **headers):
         """Sends a request and returns the body of its answer. `file` is a name and bytes; headers are written with `_`."""
         headers = {name.replace("_", "-"): value for name, value in headers.items()}

@@ -112,9 +112,10 @@ class Watch {
     context.on("response", (response) => {
       // A picture that is not ready yet is asked for again.
       if (response.status() === 503 && /\/(render|content)\?/.test(response.url())) return;
-      // What the header shows may be asked for in the moment of a sign-out.
-      if (this.#isLeaving && response.status() === 401 && response.url().endsWith("/auth/status")) return;
-      const what = `${response.status()} ${response.request().method()} ${new URL(response.url()).pathname}`;
+      const method = response.request().method();
+      // What the page shows may be asked for in the moment of a sign-out.
+      if (this.#isLeaving && response.status() === 401 && method === "GET") return;
+      const what = `${response.status()} ${method} ${new URL(response.url()).pathname}`;
       if (response.status() >= 400 && !this.expected.has(what)) this.faults.push(`an unexpected response: ${what}`);
     });
     context.on("console", (message) => {

@@ -272,8 +272,7 @@ scene("what waits in a tab is not sent for who signs in in another one", async (
   await page.keyboard.press("Control+d");
   await page.getByRole("status").getByText("1 change waits").waitFor();
 
-  for (const part of ["", "/operations", "/changes", "/review"]) for (const method of ["GET", "POST"]) expect(`401 ${method} ${path(canvas, part)}`);
-  for (const part of ["/events", "/auth/status", "/canvases", "/models", "/runs"]) expect(`401 GET ${ROOT}${part}`);
+  expect(`401 POST ${path(canvas, "/operations")}`);
   const other = await open();
   await other.goto("/");
   await other.getByRole("button", { name: `Account of ${ana.email}` }).click();
@@ -283,7 +282,8 @@ scene("what waits in a tab is not sent for who signs in in another one", async (
 
   const answered = page.waitForResponse((response) => response.url().endsWith("/operations"));
   isBack = true;
-  await page.getByRole("button", { name: "Try now" }).click();
+  // The page tries again by itself as well, and may be faster.
+  await page.getByRole("button", { name: "Try now" }).click({ timeout: 5000 }).catch(() => answered);
   assert.equal((await answered).status(), 401);
   await page.unroute("**/console/**");
   await page.getByRole("button", { name: `Account of ${ben.email}` }).waitFor();
