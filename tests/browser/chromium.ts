@@ -15,4 +15,4 @@ const ARGUMENTS = [
   ...(process.getuid?.() === 0 ? ["--no-sandbox"] : []),
 ];
 
-export const launch = (): Promise<Browser> => chromium.launch({ executablePath: env["CHROMIUM"] ?? "/usr/bin/chromium", args: ARGUMENTS });
+export const launch = (): Promise<Browser> => chromium.launch({ executablePath: env["CHROMIUM"] ?? "/usr/bin/chromium-headless-shell", args: ARGUMENTS });
