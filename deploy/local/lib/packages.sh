@@ -36,11 +36,17 @@ missing_packages() {
 
 as_root() { if ((EUID == 0)); then "$@"; else sudo "$@"; fi; }
 
-# apt_install PACKAGE…: installs packages with apt, and nothing that they only recommend.
-apt_install() {
-    as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 update
-    as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install --yes --no-install-recommends "$@"
-}
+# apt_install PACKAGE…: installs packages with apt, and nothing that they only recommend. One at a time: apt waits for dpkg's lock, but
+# not while another apt reads the lists.
+apt_install() (
+    local apt=(env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300)
+    mkdir -p "$ROOT/.local"
+    exec 6>"$ROOT/.local/apt.lock"
+    flock 6
+    # A service that a package starts must not hold the lock.
+    as_root "${apt[@]}" update 6>&-
+    as_root "${apt[@]}" install --yes --no-install-recommends "$@" 6>&-
+)
 
 # Debian's policy file that prevents services from starting during installation. An existing file belongs to the system and is kept.
 POLICY=/usr/sbin/policy-rc.d
