@@ -60,6 +60,7 @@ class Client:
         self.connection = http.client.HTTPConnection(self.host, timeout=DEADLINE)
 
     def uncounted(self):
+        """A client with the same token whose requests are not counted."""
         return Client(f"http://{self.host}", self.token)
 
     def call(self, method, path, body=None, file=None, **headers):
