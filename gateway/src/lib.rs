@@ -34,6 +34,7 @@ mod runs;
 mod server;
 mod source_health;
 mod start;
+mod starts;
 mod state;
 mod stored;
 mod wait;

@@ -1,6 +1,8 @@
 //! Requests that start work: what all of them share on the way to a command and back (docs/reference/jobs.md#acceptance).
 
-use app::job::{AcceptedJob, JobSettings, StartJob, Work};
+use std::sync::Arc;
+
+use app::job::{AcceptedJob, JobSettings, JobStart, StartJob};
 use app::{Acceptance, Start, Terms};
 use axum::response::Response;
 use db::accounts::Credential;
@@ -33,24 +35,30 @@ impl App {
 }
 
 /// Starts a job on a canvas, or finds the job of an equal request: 202 with the job's record. Of a dry run: the quote.
-pub async fn start<W: Work>(app: &App, command: &StartJob<'_, W>) -> Result {
-    let reads_graph = command.work.destination().reads_graph();
+pub async fn start(app: &App, start: JobStart) -> Result {
+    let start = Arc::new(start);
+    let JobStart { caller, canvas, work, terms, .. } = &*start;
+    let command = StartJob { start: &start, settings: app.job_settings() };
+    let reads_graph = work.destination().reads_graph();
     // An owner is not checked before the canvas is waited for: nobody else waits for a canvas that is not there.
-    let record = match reads_graph || command.caller.account != command.canvas.owner {
-        true => Some(writable(app, &command.caller.account, &command.canvas).await?),
+    let record = match reads_graph || caller.account != canvas.owner {
+        true => Some(writable(app, &caller.account, canvas).await?),
         false => None,
     };
     let _room = match record.filter(|_| reads_graph) {
         Some(record) => Some(app.documents.reserve(record.graph_bytes).await?),
         None => None,
     };
-    if command.terms.is_dry_run() {
-        return quote(app, command).await;
+    if terms.is_dry_run() {
+        return quote(app, &command).await;
     }
-    let permit = app.writers.pass(&command.canvas.to_string()).await?;
-    let accepted = app.run(command).await?;
+    let permit = app.writers.pass(&canvas.to_string()).await?;
+    let accepted = match app.starts.start(&start).await {
+        Some(record) => AcceptedJob::Record(Box::new(record), Acceptance::New),
+        None => app.run(&command).await?,
+    };
     drop(permit);
-    answer(app, command.caller, accepted).await
+    answer(app, caller, accepted).await
 }
 
 /// Checks that the caller may write to the canvas, before it waits for the canvas. A caller without access is rejected before the

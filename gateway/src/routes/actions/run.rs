@@ -1,6 +1,6 @@
 //! `POST /actions/{actionKey}/runs`: starts an Action run (docs/reference/actions.md#start-a-run).
 
-use app::job::{Destination, Found, JobPlan, Reads, StartJob, Targets, Work, link, target_is_taken};
+use app::job::{Destination, Found, JobPlan, JobStart, Reads, Targets, Work, link, target_is_taken};
 use app::{Base, LockedCanvas, Terms};
 use axum::Extension;
 use axum::extract::State;
@@ -16,6 +16,7 @@ use domain::id::{AccountUid, CanvasHandle, JobId, NodeId};
 use domain::job::{ActionRequest, ImageJob, Input as JobInput, JobOperation, Request, StartQuote};
 use domain::webhook::WebhookInput;
 use egress::Guard;
+use futures_util::future::BoxFuture;
 use http::HeaderMap;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -117,7 +118,7 @@ pub async fn run(
     let action = action_of(&params);
     let check = |request: RunRequest| request.check(&app.guard, &caller.account, action.as_ref().ok());
     let (request, action) = combine_violations(body.checked(check).await, action)?;
-    start(&app, &request.start(&app, &caller, action, prefer::lenient(&headers), trace)).await
+    start(&app, request.start(&caller, action, prefer::lenient(&headers), trace)).await
 }
 
 /// A checked request.
@@ -200,23 +201,15 @@ impl RunRequest {
 
 impl Checked {
     /// The start of the run. Different spellings of one request have the same fingerprint.
-    fn start<'a>(
-        self,
-        app: &'a App,
-        caller: &'a Credential,
-        action: &'static DefinedAction,
-        lenient: bool,
-        trace: Trace,
-    ) -> StartJob<'a, Run> {
+    fn start(self, caller: &Credential, action: &'static DefinedAction, lenient: bool, trace: Trace) -> JobStart {
         let Self { canvas, base_revision, terms, webhook, destination, inputs, params } = self;
         let body = json!({
             "baseRevision": base_revision, "targetNodeId": destination.existing().first(), "params": params,
             "webhook": webhook, "inputs": inputs.iter().map(ToString::to_string).collect::<Vec<_>>(), "action": action.id,
         });
         let body = with_destination(with_cap(body, &terms), &destination);
-        StartJob {
-            caller,
-            settings: app.job_settings(),
+        JobStart {
+            caller: caller.clone(),
             id: JobId::generate(),
             fingerprint: fingerprint(PATH, &canvas.to_string(), &body),
             canvas,
@@ -224,7 +217,7 @@ impl Checked {
             terms,
             webhook,
             traceparent: trace.0.to_string(),
-            work: Run { action, destination, inputs, params },
+            work: Box::new(Run { action, destination, inputs, params }),
         }
     }
 }
@@ -242,47 +235,53 @@ impl Work for Run {
         Reads { nodes: Vec::new(), pictures: self.inputs.iter().collect() }
     }
 
-    async fn plan(
-        &self,
-        conn: &mut PgConnection,
-        caller: &Credential,
-        canvas: &LockedCanvas,
+    fn is_given_all(&self) -> bool {
+        true
+    }
+
+    fn plan<'a>(
+        &'a self,
+        conn: &'a mut PgConnection,
+        caller: &'a Credential,
+        canvas: &'a LockedCanvas,
         found: Found,
-    ) -> app::Result<JobPlan> {
-        let mut refused = Vec::new();
-        for target in &found.targets {
-            refused.extend(check_target(target.as_ref())?);
-        }
-        let graph = self.destination.load(conn, &canvas.record, &mut refused).await?;
-        let pictures = readable(found.pictures, &mut refused);
-        if !refused.is_empty() {
-            return Err(app::Error::Unprocessable(refused));
-        }
-        let Estimate { seconds, output } =
-            estimate(self.action, &self.params, &pictures).map_err(app::Error::Unprocessable)?;
-        let read: Vec<Link> = self.inputs.iter().filter_map(|input| link(input, Purpose::Flow, None)).collect();
-        let size = output.map(|size| (f64::from(size.width), f64::from(size.height)));
-        let existing = found.targets.into_iter().flatten().collect();
-        let targets = self.destination.prepare(caller, graph, existing, size, &read)?;
-        let target = targets.nodes.first().map(|node| node.id.clone());
-        let target = target.ok_or_else(|| app::Error::Inconsistent("an Action without a target".into()))?;
-        let inputs = self.inputs.iter().zip(pictures);
-        let inputs =
-            inputs.map(|(named, picture)| JobInput { handle: named.to_string(), asset: picture.handle }).collect();
-        let request = Request::Action(ActionRequest {
-            slug: self.action.slug.to_string(),
-            version: self.action.version.to_string(),
-            params: self.params.clone(),
-            inputs,
-            target,
-        });
-        Ok(JobPlan {
-            operation: JobOperation::Action,
-            request,
-            targets,
-            estimated_seconds: seconds,
-            credit_cost: 0,
-            summary: format!("started {}", self.action.title.to_lowercase()),
+    ) -> BoxFuture<'a, app::Result<JobPlan>> {
+        Box::pin(async move {
+            let mut refused = Vec::new();
+            for target in &found.targets {
+                refused.extend(check_target(target.as_ref())?);
+            }
+            let graph = self.destination.load(conn, &canvas.record, &mut refused).await?;
+            let pictures = readable(found.pictures, &mut refused);
+            if !refused.is_empty() {
+                return Err(app::Error::Unprocessable(refused));
+            }
+            let Estimate { seconds, output } =
+                estimate(self.action, &self.params, &pictures).map_err(app::Error::Unprocessable)?;
+            let read: Vec<Link> = self.inputs.iter().filter_map(|input| link(input, Purpose::Flow, None)).collect();
+            let size = output.map(|size| (f64::from(size.width), f64::from(size.height)));
+            let existing = found.targets.into_iter().flatten().collect();
+            let targets = self.destination.prepare(caller, graph, existing, size, &read)?;
+            let target = targets.nodes.first().map(|node| node.id.clone());
+            let target = target.ok_or_else(|| app::Error::Inconsistent("an Action without a target".into()))?;
+            let inputs = self.inputs.iter().zip(pictures);
+            let inputs =
+                inputs.map(|(named, picture)| JobInput { handle: named.to_string(), asset: picture.handle }).collect();
+            let request = Request::Action(ActionRequest {
+                slug: self.action.slug.to_string(),
+                version: self.action.version.to_string(),
+                params: self.params.clone(),
+                inputs,
+                target,
+            });
+            Ok(JobPlan {
+                operation: JobOperation::Action,
+                request,
+                targets,
+                estimated_seconds: seconds,
+                credit_cost: 0,
+                summary: format!("started {}", self.action.title.to_lowercase()),
+            })
         })
     }
 }

@@ -43,5 +43,5 @@ async fn start(
     }
     let elements = Elements::load(app, &caller.account, &request.elements).await?;
     let lenient = prefer::lenient(headers);
-    crate::start::start(app, &Generation::start(app, caller, operation, request, elements, lenient, trace)).await
+    crate::start::start(app, Generation::start(app, caller, operation, request, elements, lenient, trace)).await
 }

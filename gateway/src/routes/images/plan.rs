@@ -1,6 +1,6 @@
 //! The checks of an image request against stored state (docs/reference/images.md).
 
-use app::job::{Destination, Found, JobPlan, Reads, StartJob, Work, target_is_taken};
+use app::job::{Destination, Found, JobPlan, JobStart, Reads, Work, target_is_taken};
 use app::{Base, LockedCanvas};
 use canvas::Footprint;
 use db::PgConnection;
@@ -11,6 +11,7 @@ use domain::id::{JobId, NodeId};
 use domain::job::{ImageRequest, JobOperation, Request};
 use domain::limits::PROMPT_MAX;
 use domain::model::Capability;
+use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 
 use super::elements::Elements;
@@ -57,15 +58,15 @@ impl Prompt {
 
 impl Generation {
     /// The start of the work. Different spellings of one request have the same fingerprint.
-    pub fn start<'a>(
-        app: &'a App,
-        caller: &'a Credential,
+    pub fn start(
+        app: &App,
+        caller: &Credential,
         operation: JobOperation,
         request: Checked,
         elements: Elements,
         lenient: bool,
         trace: Trace,
-    ) -> StartJob<'a, Self> {
+    ) -> JobStart {
         let Checked { canvas, terms, destination, is_listed, prompt, references, source, webhook, .. } = request;
         let spelled = references.as_ref().map(|them| {
             them.iter().map(|(named, role)| json!({"handle": named.to_string(), "role": role})).collect::<Vec<_>>()
@@ -86,9 +87,8 @@ impl Generation {
         let body = with_destination(with_cap(body, &terms), &destination);
         let (path, resource) = (format!("/images/{operation}"), canvas.to_string());
         let needed = matches!(operation, JobOperation::Edit | JobOperation::Variations);
-        StartJob {
-            caller,
-            settings: app.job_settings(),
+        JobStart {
+            caller: caller.clone(),
             id: JobId::generate(),
             fingerprint: fingerprint_without_defaults(&path, &resource, body, omit_defaults),
             canvas,
@@ -96,7 +96,7 @@ impl Generation {
             terms,
             webhook,
             traceparent: trace.0.to_string(),
-            work: Self {
+            work: Box::new(Self {
                 app: app.clone(),
                 operation,
                 destination,
@@ -108,7 +108,7 @@ impl Generation {
                 model: request.model,
                 size: request.size,
                 quality: request.quality,
-            },
+            }),
         }
     }
 }
@@ -128,65 +128,71 @@ impl Work for Generation {
         Reads { nodes: self.prompt.node().into_iter().collect(), pictures: self.pictures.named().collect() }
     }
 
-    async fn plan(
-        &self,
-        conn: &mut PgConnection,
-        caller: &Credential,
-        canvas: &LockedCanvas,
+    fn is_given_all(&self) -> bool {
+        false
+    }
+
+    fn plan<'a>(
+        &'a self,
+        conn: &'a mut PgConnection,
+        caller: &'a Credential,
+        canvas: &'a LockedCanvas,
         found: Found,
-    ) -> app::Result<JobPlan> {
-        let (existing, mut refused) = self.check_targets(found.targets)?;
-        let graph = self.destination.load(conn, &canvas.record, &mut refused).await?;
-        let prompt = self.prompt(found.nodes.iter().flatten().next(), &mut refused);
-        let prompt = self.elements.guide(&prompt, providers::VARIATION_PROMPT);
-        let target = self.pictures.connected_to(&self.destination);
-        let references =
-            self.pictures.resolve(conn, canvas, target, found.pictures, &self.elements, &mut refused).await?;
-        refused.extend_from_slice(&self.elements.refused);
-        let roles: Vec<Option<Role>> = references.iter().map(|reference| reference.role).collect();
-        let asked = Asked {
-            capability: capability(self.operation),
-            prompt: &prompt,
-            prompt_field: self.prompt.field(),
-            roles: &roles,
-            size: self.size.as_deref(),
-            quality: self.quality.as_deref(),
-        };
-        let models = self.app.runnable(conn, &caller.account).await?;
-        let model = choose(&models, self.model.as_deref(), self.connection.as_deref(), asked.capability);
-        let model = match model {
-            Ok(model) => {
-                refused.extend(fit::violations(&model.entry, &asked));
-                model
-            }
-            Err(violation) => {
-                refused.push(violation);
+    ) -> BoxFuture<'a, app::Result<JobPlan>> {
+        Box::pin(async move {
+            let (existing, mut refused) = self.check_targets(found.targets)?;
+            let graph = self.destination.load(conn, &canvas.record, &mut refused).await?;
+            let prompt = self.prompt(found.nodes.iter().flatten().next(), &mut refused);
+            let prompt = self.elements.guide(&prompt, providers::VARIATION_PROMPT);
+            let target = self.pictures.connected_to(&self.destination);
+            let references =
+                self.pictures.resolve(conn, canvas, target, found.pictures, &self.elements, &mut refused).await?;
+            refused.extend_from_slice(&self.elements.refused);
+            let roles: Vec<Option<Role>> = references.iter().map(|reference| reference.role).collect();
+            let asked = Asked {
+                capability: capability(self.operation),
+                prompt: &prompt,
+                prompt_field: self.prompt.field(),
+                roles: &roles,
+                size: self.size.as_deref(),
+                quality: self.quality.as_deref(),
+            };
+            let models = self.app.runnable(conn, &caller.account).await?;
+            let model = choose(&models, self.model.as_deref(), self.connection.as_deref(), asked.capability);
+            let model = match model {
+                Ok(model) => {
+                    refused.extend(fit::violations(&model.entry, &asked));
+                    model
+                }
+                Err(violation) => {
+                    refused.push(violation);
+                    return Err(app::Error::Unprocessable(refused));
+                }
+            };
+            if !refused.is_empty() {
                 return Err(app::Error::Unprocessable(refused));
             }
-        };
-        if !refused.is_empty() {
-            return Err(app::Error::Unprocessable(refused));
-        }
-        let size = fit::picture_size(&model.entry, &asked);
-        let targets = self.destination.prepare(caller, graph, existing, size, &self.pictures.links())?;
-        let (model, estimated_seconds) = (model.chosen(), model.estimated_seconds());
-        Ok(JobPlan {
-            operation: self.operation,
-            estimated_seconds,
-            // At most four targets, and prices are far below the maximum of the type.
-            credit_cost: model.credit_cost.saturating_mul(targets.nodes.len() as i64),
-            summary: summary(self.operation).to_owned(),
-            request: Request::Image(ImageRequest {
-                model,
-                prompt,
-                caption: None,
-                size: self.size.clone(),
-                quality: self.quality.clone(),
-                references,
-                elements: self.elements.handles.clone(),
-                targets: targets.ids(),
-            }),
-            targets,
+            let size = fit::picture_size(&model.entry, &asked);
+            let targets = self.destination.prepare(caller, graph, existing, size, &self.pictures.links())?;
+            let (model, estimated_seconds) = (model.chosen(), model.estimated_seconds());
+            Ok(JobPlan {
+                operation: self.operation,
+                estimated_seconds,
+                // At most four targets, and prices are far below the maximum of the type.
+                credit_cost: model.credit_cost.saturating_mul(targets.nodes.len() as i64),
+                summary: summary(self.operation).to_owned(),
+                request: Request::Image(ImageRequest {
+                    model,
+                    prompt,
+                    caption: None,
+                    size: self.size.clone(),
+                    quality: self.quality.clone(),
+                    references,
+                    elements: self.elements.handles.clone(),
+                    targets: targets.ids(),
+                }),
+                targets,
+            })
         })
     }
 }

@@ -7,6 +7,7 @@ mod completion;
 mod destination;
 mod placement;
 mod start;
+mod start_together;
 mod targets;
 mod together;
 
@@ -16,7 +17,9 @@ pub use complete::complete;
 pub use completion::{Completion, CompletionContext, CompletionResult, VideoOutput};
 pub use destination::{Destination, JobTargets, Targets, link};
 pub use start::{
-    AcceptedJob, Found, JobPlan, JobSettings, Reads, StartJob, Work, insert_delivery, require_room, target_is_taken,
+    AcceptedJob, Found, JobPlan, JobSettings, JobStart, Reads, StartJob, Work, insert_delivery, require_room,
+    target_is_taken,
 };
+pub use start_together::start_together;
 pub use targets::remove_targets;
 pub use together::{Attempt, Success, Together, complete_together};

@@ -16,14 +16,15 @@ use db::assets::Picture;
 use db::canvases::{Change, NewActivity};
 use db::deliveries::NewDelivery;
 use db::idempotency::Taken;
-use db::jobs::{NewJob, StartQuestion};
-use domain::canvas::{ActivityType, CanvasRecord};
+use db::jobs::{NewJob, StartFacts, StartQuestion};
+use domain::canvas::{ActivityType, Actor, CanvasRecord};
 use domain::channel;
 use domain::graph::{Named, Node};
 use domain::id::{AccountUid, CanvasHandle, JobId, NodeId};
 use domain::idempotency::{Fingerprint, StoredOutcome};
 use domain::job::{JobOperation, Record, Request, StartQuote};
 use domain::webhook::WebhookInput;
+use futures_util::future::BoxFuture;
 use serde_json::Value;
 use service::keys::KeyRing;
 use uuid::Uuid;
@@ -47,7 +48,7 @@ pub struct JobSettings<'a> {
 }
 
 /// The parts of a start that differ between kinds of work.
-pub trait Work: Sync {
+pub trait Work: Send + Sync {
     /// Where the results go.
     fn destination(&self) -> &Destination;
 
@@ -57,17 +58,20 @@ pub trait Work: Sync {
     /// What the plan reads of what the request names, besides the targets.
     fn reads(&self) -> Reads<'_>;
 
+    /// Whether the plan reads nothing but what it is given and, if the [destination](Destination::reads_graph) needs it, the graph.
+    fn is_given_all(&self) -> bool;
+
     /// Checks the work against stored state, conflicts first, then rules with every violation, and returns the job to accept. The
     /// revision of the canvas is that of the request, or nothing in the footprint changed since; what else the plan reads is
     /// [admitted](LockedCanvas::admit). A start has locked the account and the canvas; a dry run has locked nothing and cannot
     /// write.
-    fn plan(
-        &self,
-        conn: &mut PgConnection,
-        caller: &Credential,
-        canvas: &LockedCanvas,
+    fn plan<'a>(
+        &'a self,
+        conn: &'a mut PgConnection,
+        caller: &'a Credential,
+        canvas: &'a LockedCanvas,
         found: Found,
-    ) -> impl Future<Output = Result<JobPlan>> + Send;
+    ) -> BoxFuture<'a, Result<JobPlan>>;
 }
 
 /// What a start reads of what its request names, besides the targets.
@@ -106,12 +110,10 @@ pub struct JobPlan {
     pub summary: String,
 }
 
-/// Starts a job on a canvas.
-pub struct StartJob<'a, W> {
+/// A request for a job on a canvas.
+pub struct JobStart {
     /// Who starts it.
-    pub caller: &'a Credential,
-    /// Settings of the process.
-    pub settings: JobSettings<'a>,
+    pub caller: Credential,
     /// Id of the job, if it is accepted.
     pub id: JobId,
     /// Canvas that receives the results.
@@ -126,7 +128,14 @@ pub struct StartJob<'a, W> {
     pub webhook: Option<WebhookInput>,
     /// W3C trace context of the request.
     pub traceparent: String,
-    pub work: W,
+    pub work: Box<dyn Work>,
+}
+
+/// Starts a job on a canvas.
+pub struct StartJob<'a> {
+    pub start: &'a JobStart,
+    /// Settings of the process.
+    pub settings: JobSettings<'a>,
 }
 
 /// Result of a start.
@@ -137,24 +146,24 @@ pub enum AcceptedJob {
     Snapshot(Value),
 }
 
-impl<W: Work> Command for StartJob<'_, W> {
+impl Command for StartJob<'_> {
     type Subject = ();
     type Reply = AcceptedJob;
 
     fn account(&self) -> &AccountUid {
-        &self.caller.account
+        &self.start.caller.account
     }
 
     fn key(&self) -> Option<Key<'_>> {
-        self.terms.key(&self.fingerprint)
+        self.start.key()
     }
 
     fn known_outcome(&self) -> Option<KnownOutcome> {
-        Some(KnownOutcome { outcome: StoredOutcome::Job { id: self.id.0, snapshot: None }, record: Some(self.id.0) })
+        Some(KnownOutcome { outcome: self.start.outcome(), record: Some(self.start.id.0) })
     }
 
     fn channels(&self) -> Vec<String> {
-        vec![channel::canvas(&self.canvas), channel::runs(self.account())]
+        self.start.channels()
     }
 
     async fn authorize(&self, _: &mut PgConnection) -> Result<()> {
@@ -171,7 +180,7 @@ impl<W: Work> Command for StartJob<'_, W> {
 
     async fn execute(&self, conn: &mut PgConnection, (): (), locked: Option<LockedCanvas>) -> Result<AcceptedJob> {
         let (canvas, plan) = self.plan(conn, (), locked).await?;
-        self.terms.reserve(conn, &self.caller.account, self.id, plan.credit_cost).await?;
+        self.start.terms.reserve(conn, self.account(), self.start.id, plan.credit_cost).await?;
         let record = Box::new(self.accept(conn, &canvas.record, plan).await?);
         Ok(AcceptedJob::Record(record, Acceptance::on(&canvas)))
     }
@@ -182,15 +191,15 @@ impl<W: Work> Command for StartJob<'_, W> {
 
     async fn replay(&self, conn: &mut PgConnection, outcome: StoredOutcome) -> Result<AcceptedJob> {
         self.target().check_access(conn).await?;
-        AcceptedJob::of_replay(conn, self.settings, &self.caller.account, self.key(), outcome).await
+        AcceptedJob::of_replay(conn, self.settings, self.account(), self.key(), outcome).await
     }
 }
 
-impl<W: Work> Start for StartJob<'_, W> {
+impl Start for StartJob<'_> {
     type Plan = (LockedCanvas, JobPlan);
 
     fn terms(&self) -> &Terms {
-        &self.terms
+        &self.start.terms
     }
 
     async fn plan(
@@ -199,10 +208,13 @@ impl<W: Work> Start for StartJob<'_, W> {
         (): (),
         locked: Option<LockedCanvas>,
     ) -> Result<(LockedCanvas, JobPlan)> {
-        let footprint = self.work.destination().add_to(self.work.footprint());
+        let JobStart { caller, work, .. } = self.start;
+        let footprint = work.destination().add_to(work.footprint());
         let canvas = self.target().enter(conn, locked, &footprint).await?;
-        let found = self.look_up(conn, &canvas.record).await?;
-        let plan = self.work.plan(conn, self.caller, &canvas, found).await?;
+        let question = self.start.question(canvas.record.key);
+        let facts = db::jobs::read_for_start(conn, self.settings.cap(), &question).await?;
+        self.settings.require_room(facts.active, 1)?;
+        let plan = work.plan(conn, caller, &canvas, self.start.found(facts)).await?;
         Ok((canvas, plan))
     }
 
@@ -216,62 +228,29 @@ impl<W: Work> Start for StartJob<'_, W> {
     }
 }
 
-impl<W: Work> StartJob<'_, W> {
+impl StartJob<'_> {
     fn target(&self) -> CanvasWrite<'_> {
-        CanvasWrite {
-            account: &self.caller.account,
-            canvas: &self.canvas,
-            base: Some(&self.base),
-            locks: self.terms.locks(),
-        }
-    }
-
-    /// Reads what the request names, and rejects an account at its cap on active jobs.
-    async fn look_up(&self, conn: &mut PgConnection, canvas: &CanvasRecord) -> Result<Found> {
-        let targets = self.work.destination().existing();
-        let Reads { nodes, pictures } = self.work.reads();
-        let question = StartQuestion {
-            account: &self.caller.account,
-            cap: self.settings.cap(),
-            canvas_key: Some(canvas.key),
-            nodes: &targets.iter().chain(nodes).collect::<Vec<_>>(),
-            pictures: &pictures,
-        };
-        let mut found = db::jobs::read_for_start(conn, &question).await?;
-        self.settings.require_room(found.active, 1)?;
-        let nodes = found.nodes.split_off(targets.len());
-        Ok(Found { targets: found.nodes, nodes, pictures: found.pictures })
+        let JobStart { canvas, base, terms, .. } = self.start;
+        CanvasWrite { account: self.account(), canvas, base: Some(base), locks: terms.locks() }
     }
 
     async fn accept(&self, conn: &mut PgConnection, canvas: &CanvasRecord, plan: JobPlan) -> Result<Record> {
-        let caller = self.caller;
+        let start = self.start;
         // Stored before the job, whose record shows it.
-        if let Some(webhook) = &self.webhook {
-            insert_delivery(conn, self.settings.ring, &caller.account, self.id, webhook).await?;
+        if let Some(webhook) = &start.webhook {
+            insert_delivery(conn, self.settings.ring, self.account(), start.id, webhook).await?;
         }
         let revision = service::random::revision();
-        let job = NewJob {
-            id: self.id,
-            account: &caller.account,
-            token_id: caller.token,
-            operation: plan.operation,
-            canvas: Some((canvas.key, &canvas.handle)),
-            canvas_revision: Some(&revision),
-            request: &plan.request,
-            estimated_seconds: plan.estimated_seconds,
-            credit_cost: plan.credit_cost,
-            recipe_run: None,
-            traceparent: Some(&self.traceparent),
-        };
-        let record = db::jobs::insert(conn, &job).await?;
+        let record = db::jobs::insert(conn, &start.job(canvas, &revision, &plan)).await?;
         let JobTargets { mut nodes, addition, .. } = plan.targets;
         let mut added = Applied::default();
         if let Some((graph, applied)) = addition {
             canvas::write_rows(conn, canvas, &graph, &applied).await?;
             added = applied;
         }
-        let targets: Vec<NodeId> = nodes.iter().map(|node| node.id.clone()).collect();
-        let bound = target::bind(&mut nodes, target::Work::Job(self.id, plan.operation)).ok_or_else(target_is_taken)?;
+        let (actor, targets) = (start.caller.actor(), nodes.iter().map(|node| node.id.clone()).collect::<Vec<_>>());
+        let work = target::Work::Job(start.id, plan.operation);
+        let bound = target::bind(&mut nodes, work).ok_or_else(target_is_taken)?;
         added.changes.add_nodes(&targets);
         let change = Change {
             revision: &revision,
@@ -281,15 +260,62 @@ impl<W: Work> StartJob<'_, W> {
             bytes_delta: added.bytes_delta + bound,
             regrouped: &added.regrouped,
             changes: &added.changes,
-            activity: Some(NewActivity {
-                kind: ActivityType::JobStarted,
-                actor: &caller.actor(),
-                summary: plan.summary,
-                nodes: &targets,
-            }),
+            activity: Some(start.activity(&actor, plan.summary, &targets)),
         };
         db::canvases::commit_work(conn, canvas.key, &nodes, &change).await?;
         Ok(record)
+    }
+}
+
+impl JobStart {
+    /// The key; `None` for a dry run.
+    pub(super) fn key(&self) -> Option<Key<'_>> {
+        self.terms.key(&self.fingerprint)
+    }
+
+    /// The outcome of the key.
+    pub(super) fn outcome(&self) -> StoredOutcome {
+        StoredOutcome::Job { id: self.id.0, snapshot: None }
+    }
+
+    /// The channels on which the start is announced, as [`Command::channels`].
+    pub fn channels(&self) -> Vec<String> {
+        vec![channel::canvas(&self.canvas), channel::runs(&self.caller.account)]
+    }
+
+    /// What to look up of what the request names.
+    pub(super) fn question(&self, canvas_key: i64) -> StartQuestion<'_> {
+        let Reads { nodes, pictures } = self.work.reads();
+        let nodes = self.work.destination().existing().iter().chain(nodes).collect();
+        StartQuestion { account: &self.caller.account, canvas_key: Some(canvas_key), nodes, pictures }
+    }
+
+    /// The answer to the [question](Self::question).
+    pub(super) fn found(&self, mut facts: StartFacts) -> Found {
+        let nodes = facts.nodes.split_off(self.work.destination().existing().len());
+        Found { targets: facts.nodes, nodes, pictures: facts.pictures }
+    }
+
+    /// The job to insert. `revision` is the canvas's next revision.
+    pub(super) fn job<'a>(&'a self, canvas: &'a CanvasRecord, revision: &'a str, plan: &'a JobPlan) -> NewJob<'a> {
+        NewJob {
+            id: self.id,
+            account: &self.caller.account,
+            token_id: self.caller.token,
+            operation: plan.operation,
+            canvas: Some((canvas.key, &canvas.handle)),
+            canvas_revision: Some(revision),
+            request: &plan.request,
+            estimated_seconds: plan.estimated_seconds,
+            credit_cost: plan.credit_cost,
+            recipe_run: None,
+            traceparent: Some(&self.traceparent),
+        }
+    }
+
+    /// The activity entry of the start. `actor` is the caller.
+    pub(super) fn activity<'a>(&self, actor: &'a Actor, summary: String, targets: &'a [NodeId]) -> NewActivity<'a> {
+        NewActivity { kind: ActivityType::JobStarted, actor, summary, nodes: targets }
     }
 }
 

@@ -43,8 +43,9 @@ impl Fixture {
 
     async fn facts(&self, nodes: &[&NodeId], pictures: &[&Named]) -> StartFacts {
         let canvas_key = Some(self.canvas.key);
-        let question = StartQuestion { account: &self.account, cap: 10, canvas_key, nodes, pictures };
-        jobs::read_for_start(&mut *self.conn().await, &question).await.expect("reads")
+        let (nodes, pictures) = (nodes.to_vec(), pictures.to_vec());
+        let question = StartQuestion { account: &self.account, canvas_key, nodes, pictures };
+        jobs::read_for_start(&mut *self.conn().await, 10, &question).await.expect("reads")
     }
 }
 

@@ -1,4 +1,4 @@
-//! What jobs that end together write to their canvases.
+//! What jobs that start or end together write to their canvases.
 
 use domain::graph::Node;
 use sqlx::PgConnection;
@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::{CHANGES_KEPT, NewActivity, NoteOfActivity};
 use crate::Result;
 
-/// What the end of a job writes to its canvas.
+/// What the start or the end of a job writes to its canvas.
 pub struct WorkChange<'a> {
     /// Key of the canvas, which the transaction has locked.
     pub canvas_key: i64,
@@ -19,7 +19,7 @@ pub struct WorkChange<'a> {
     pub node: Option<&'a Node>,
     /// Growth of the serialized graph in bytes.
     pub bytes_delta: i64,
-    /// The activity entry of the end.
+    /// The activity entry.
     pub activity: NewActivity<'a>,
 }
 

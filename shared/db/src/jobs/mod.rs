@@ -23,6 +23,7 @@ mod start;
 pub mod waiting;
 mod work;
 
+use std::slice;
 use std::time::Duration;
 
 use domain::id::{AccountUid, CanvasHandle, JobId};
@@ -38,7 +39,7 @@ pub use end::{
 };
 pub use retention::{Removed, Windows, expire, last_form, mark_finalized, remove};
 pub use settlement::settle;
-pub use start::{StartFacts, StartQuestion, read_for_start};
+pub use start::{StartFacts, StartQuestion, read_for_start, read_for_starts};
 pub use work::{
     ResultFiles, StagedResult, begin, begin_all, mark_finalizing, note_progress, stage_results, transition,
 };
@@ -73,69 +74,90 @@ pub struct NewJob<'a> {
 }
 
 /// Accepts a job: `queued`, with its first history row, its task with the fairness key of its account, and the wake-up
-/// message for the task. Returns the record, with its webhook if that was inserted before. One statement, so that all of them
-/// exist or none. The caller wakes the relay after the commit. The task gets its position as in
-/// [`tasks::enqueue`](crate::tasks::enqueue).
-#[tracing::instrument(skip_all, name = "db.job.insert")]
+/// message for the task. Returns the record, with its webhook if that was inserted before. The caller wakes the relay after the
+/// commit.
 pub async fn insert(conn: &mut PgConnection, job: &NewJob<'_>) -> Result<Record> {
-    let handle = job.canvas.map(|(_, handle)| handle);
-    let (kind, queue, task) = job.request.route();
-    sqlx::query_as!(
+    insert_all(conn, slice::from_ref(job)).await?.pop().ok_or_else(|| sqlx::Error::RowNotFound.into())
+}
+
+/// [`insert`] for several jobs. The order of the records is not defined. One statement, so that every job has all of it or nothing.
+/// The tasks get their positions as in [`tasks::enqueue`](crate::tasks::enqueue), those of one key one after the other.
+#[tracing::instrument(skip_all, name = "db.job.insert")]
+pub async fn insert_all(conn: &mut PgConnection, jobs: &[NewJob<'_>]) -> Result<Vec<Record>> {
+    fn column<'a, T>(jobs: &[NewJob<'a>], of: impl Fn(&NewJob<'a>) -> T) -> Vec<T> {
+        jobs.iter().map(of).collect()
+    }
+    fn of_canvas(jobs: &[NewJob<'_>], of: impl Fn(&CanvasHandle) -> String) -> Vec<Option<String>> {
+        column(jobs, |job| job.canvas.map(|(_, handle)| of(handle)))
+    }
+    let rows = sqlx::query_as!(
         JobRow,
-        r#"WITH written AS (
+        r#"WITH asked AS MATERIALIZED (
+               SELECT a.*, nextval('task_turns') AS drawn
+               FROM unnest((SELECT $1::uuid[]), (SELECT $2::text[]), (SELECT $3::text[]), (SELECT $4::text[]), (SELECT $5::text[]),
+                           (SELECT $6::uuid[]), (SELECT $7::text[]), (SELECT $8::text[]), (SELECT $9::bigint[]),
+                           (SELECT $10::text[]), (SELECT $11::text[]), (SELECT $12::text[]), (SELECT $13::jsonb[]),
+                           (SELECT $14::int4[]), (SELECT $15::bigint[]), (SELECT $16::uuid[]))
+                   AS a (id, queue, task, account, traceparent, token, kind, operation, canvas_key, canvas_owner, canvas_id,
+                         revision, request, seconds, credit_cost, run)
+           ), written AS (
                INSERT INTO jobs (id, account_uid, token_id, kind, operation, status, canvas_key, canvas_owner, canvas_id,
                                  canvas_revision, request, estimated_seconds, credit_cost, recipe_run, queued_at,
                                  canvas_sequence)
-               VALUES ($1, $4, $6, $7, $8, 'queued', $9, $10, $11, $12, $13, $14, $15, $16, now(),
-                       CASE WHEN $16::uuid IS NULL THEN (SELECT sequence + 1 FROM canvases WHERE key = $9)
-                            ELSE (SELECT canvas_sequence FROM recipe_runs WHERE id = $16) END)
+               SELECT id, account, token, kind, operation, 'queued', canvas_key, canvas_owner, canvas_id, revision, request,
+                      seconds, credit_cost, run, now(),
+                      CASE WHEN run IS NULL THEN (SELECT sequence + 1 FROM canvases WHERE key = canvas_key)
+                           ELSE (SELECT canvas_sequence FROM recipe_runs WHERE id = run) END
+               FROM asked
                RETURNING *
            ), noted AS (
                INSERT INTO job_history (job_id, version, status) SELECT id, version, status FROM written
            ), place AS (
-               SELECT greatest(
-                   (SELECT max(fair_seq) + 1 FROM task_queue
-                    WHERE queue = $2 AND fairness_key = $4 AND state = 'ready' AND fair_seq >= floor),
+               SELECT queue, account, greatest(
+                   (SELECT max(fair_seq) + 1 FROM task_queue t
+                    WHERE t.queue = keys.queue AND t.fairness_key = keys.account AND t.state = 'ready' AND t.fair_seq >= floor),
                    coalesce(greatest(
-                       (SELECT max(fair_seq) FROM task_queue WHERE queue = $2 AND state = 'leased' AND fair_seq >= floor),
-                       (SELECT min(fair_seq) FROM task_queue WHERE queue = $2 AND state = 'ready' AND fair_seq >= floor)
+                       (SELECT max(fair_seq) FROM task_queue t WHERE t.queue = keys.queue AND t.state = 'leased' AND t.fair_seq >= floor),
+                       (SELECT min(fair_seq) FROM task_queue t WHERE t.queue = keys.queue AND t.state = 'ready' AND t.fair_seq >= floor)
                    ), drawn)
                ) AS fair_seq
-               FROM nextval('task_turns') AS drawn, task_floor($2) AS floor
+               FROM (SELECT queue, account, min(drawn) AS drawn FROM asked GROUP BY queue, account) AS keys, task_floor(queue) AS floor
            ), task AS (
                INSERT INTO task_queue (id, queue, kind, fairness_key, fair_seq, traceparent)
-               SELECT $1, $2, $3, $4, fair_seq, $5 FROM place
+               SELECT id, queue, task, account, fair_seq + row_number() OVER (PARTITION BY queue, account ORDER BY drawn) - 1,
+                      traceparent
+               FROM asked JOIN place USING (queue, account)
            ), announced AS (
-               INSERT INTO outbox (queue, task_id, traceparent) VALUES ($2, $1, $5)
+               INSERT INTO outbox (queue, task_id, traceparent) SELECT queue, id, traceparent FROM asked
            )
-           SELECT j.id, j.account_uid, j.kind, j.operation, j.status, j.version, j.canvas_owner, j.canvas_id, j.canvas_revision,
-                  j.request AS "request: _", j.outcome AS "outcome: _", j.estimated_seconds, j.credit_cost, j.progress,
-                  j.cancel_reason, j.created_at, j.updated_at, j.queued_at, j.started_at, j.completed_at, j.finalized_at,
+           SELECT j.id AS "id!", j.account_uid AS "account_uid!", j.kind AS "kind!", j.operation AS "operation!",
+                  j.status AS "status!", j.version AS "version!", j.canvas_owner, j.canvas_id, j.canvas_revision,
+                  j.request AS "request!: _", j.outcome AS "outcome: _", j.estimated_seconds AS "estimated_seconds!",
+                  j.credit_cost AS "credit_cost!", j.progress AS "progress!", j.cancel_reason, j.created_at AS "created_at!",
+                  j.updated_at AS "updated_at!", j.queued_at, j.started_at, j.completed_at, j.finalized_at,
                   j.retain_until, extract(epoch FROM now() - j.retain_until)::float8 AS overdue_seconds,
                   NULL AS provider_run,
                   d.id AS "delivery_id?", d.status AS "delivery_status?", d.attempts AS "attempts?", d.next_attempt_at,
                   d.last_attempt_at, d.delivered_at, d.last_status, d.error_code
-           FROM written j LEFT JOIN webhook_deliveries d ON d.job_id = j.id"#,
-        job.id.0,
-        queue.as_str(),
-        task.as_str(),
-        job.account.as_str(),
-        job.traceparent,
-        job.token_id,
-        kind.as_str(),
-        job.operation.as_str(),
-        job.canvas.map(|(key, _)| key),
-        handle.map(|handle| handle.owner.as_str()),
-        handle.map(|handle| handle.id.as_str()),
-        job.canvas_revision,
-        Json(job.request) as _,
-        job.estimated_seconds,
-        job.credit_cost,
-        job.recipe_run.map(|run| run.0),
-    )
-    .fetch_one(conn)
-    .await?
-    .record()
+           FROM written j LEFT JOIN LATERAL (SELECT * FROM webhook_deliveries WHERE job_id = j.id LIMIT 1) d ON true"#,
+        &column(jobs, |job| job.id.0),
+        &column(jobs, |job| job.request.route().1.to_string()),
+        &column(jobs, |job| job.request.route().2.to_string()),
+        &column(jobs, |job| job.account.to_string()),
+        &column(jobs, |job| job.traceparent.map(str::to_owned)) as &[Option<String>],
+        &column(jobs, |job| job.token_id),
+        &column(jobs, |job| job.request.route().0.to_string()),
+        &column(jobs, |job| job.operation.to_string()),
+        &column(jobs, |job| job.canvas.map(|(key, _)| key)) as &[Option<i64>],
+        &of_canvas(jobs, |handle| handle.owner.to_string()) as &[Option<String>],
+        &of_canvas(jobs, |handle| handle.id.to_string()) as &[Option<String>],
+        &column(jobs, |job| job.canvas_revision.map(str::to_owned)) as &[Option<String>],
+        &column(jobs, |job| Json(job.request)) as _,
+        &column(jobs, |job| job.estimated_seconds),
+        &column(jobs, |job| job.credit_cost),
+        &column(jobs, |job| job.recipe_run.map(|run| run.0)) as &[Option<Uuid>],
+    );
+    rows.fetch_all(conn).await?.into_iter().map(JobRow::record).collect()
 }
 
 /// Reads the job of `id` if it belongs to `account`, with the state of its webhook. Retention is applied as of this moment,
@@ -171,6 +193,6 @@ pub async fn get_ended(conn: &mut PgConnection, id: JobId) -> Result<Option<Reco
 /// Counts the account's active work, up to `cap`, as [`read_for_start`] does.
 #[tracing::instrument(skip_all, name = "db.job.count_active")]
 pub async fn count_active(conn: &mut PgConnection, account: &AccountUid, cap: i64) -> Result<i64> {
-    let question = StartQuestion { account, cap, canvas_key: None, nodes: &[], pictures: &[] };
-    Ok(read_for_start(conn, &question).await?.active)
+    let question = StartQuestion { account, canvas_key: None, nodes: Vec::new(), pictures: Vec::new() };
+    Ok(read_for_start(conn, cap, &question).await?.active)
 }

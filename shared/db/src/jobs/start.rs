@@ -1,5 +1,7 @@
 //! What the checks of a start read.
 
+use std::slice;
+
 use domain::graph::{Named, Node};
 use domain::id::{AccountUid, AssetHandle, AssetId, NodeId};
 use sqlx::PgConnection;
@@ -10,18 +12,31 @@ use crate::assets::Picture;
 use crate::canvases::NodeRow;
 
 /// What a start asks.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct StartQuestion<'a> {
     /// The account that starts work.
     pub account: &'a AccountUid,
-    /// Number up to which its active work is counted.
-    pub cap: i64,
     /// Key of the canvas of all nodes. The caller has checked access to it.
     pub canvas_key: Option<i64>,
     /// Nodes to read whole.
-    pub nodes: &'a [&'a NodeId],
+    pub nodes: Vec<&'a NodeId>,
     /// Pictures that the request names: by the node that shows it, or by the asset.
-    pub pictures: &'a [&'a Named],
+    pub pictures: Vec<&'a Named>,
+}
+
+impl StartQuestion<'_> {
+    /// The names to look up; one without a name, if there are none.
+    fn asked(&self) -> Vec<Asked<'_>> {
+        let question =
+            Asked { account: self.account, canvas_key: self.canvas_key, node: None, shown: None, asset: None };
+        let nodes = self.nodes.iter().map(|node| Asked { node: Some(node.as_str()), ..question });
+        let pictures = self.pictures.iter().map(|named| match named {
+            Named::Node(node) => Asked { shown: Some(node.as_str()), ..question },
+            Named::Asset(asset) => Asked { asset: Some(asset), ..question },
+        });
+        let asked: Vec<_> = nodes.chain(pictures).collect();
+        if asked.is_empty() { vec![question] } else { asked }
+    }
 }
 
 /// The answer to a [`StartQuestion`].
@@ -35,47 +50,62 @@ pub struct StartFacts {
     pub pictures: Vec<Option<Picture>>,
 }
 
-/// Reads what the checks of a start need, in one statement, since it is a round trip under the locks of the start. Call it after
-/// these were obtained, so that it sees what earlier holders of the locks did.
+/// Reads what the checks of a start need. Work is counted up to `cap`.
+pub async fn read_for_start(conn: &mut PgConnection, cap: i64, question: &StartQuestion<'_>) -> Result<StartFacts> {
+    Ok(read_for_starts(conn, cap, slice::from_ref(question)).await?.remove(0))
+}
+
+/// [`read_for_start`] for several starts, with an answer for each, in order. One statement, since it is a round trip under the locks
+/// of the starts. Call it after these were obtained, so that it sees what earlier holders of the locks did.
 #[tracing::instrument(skip_all, name = "db.job.read_for_start")]
-pub async fn read_for_start(conn: &mut PgConnection, question: &StartQuestion<'_>) -> Result<StartFacts> {
-    let StartQuestion { account, cap, canvas_key, nodes, pictures } = *question;
-    let asked = nodes.iter().map(|node| Asked { node: Some(node.as_str()), ..Asked::default() });
-    let asked: Vec<Asked<'_>> = asked.chain(pictures.iter().copied().map(Asked::picture)).collect();
+pub async fn read_for_starts(
+    conn: &mut PgConnection,
+    cap: i64,
+    questions: &[StartQuestion<'_>],
+) -> Result<Vec<StartFacts>> {
+    let asked: Vec<Asked<'_>> = questions.iter().flat_map(StartQuestion::asked).collect();
     // A sub-select with a limit is run once for each name, by its index, and sub-selects for the arrays let the plan be reused (see
-    // `accounts::authenticate`). A row has one of `node`, `shown`, and `owner` with `asset`. Without names there is one row.
+    // `accounts::authenticate`). A row has at most one of `node`, `shown`, and `owner` with `asset`.
     let rows = sqlx::query_as!(
         FactRow,
-        r#"SELECT active.count AS "active!", n.id AS "id?", n.type AS "kind?", n.title AS "title?", n.x AS "x?", n.y AS "y?",
+        r#"WITH active AS MATERIALIZED (
+               SELECT account, (
+                   SELECT count(*) FROM (
+                       SELECT FROM jobs WHERE account_uid = account AND completed_at IS NULL AND recipe_run IS NULL
+                       UNION ALL
+                       SELECT FROM recipe_runs WHERE account_uid = account AND status IN ('queued', 'running')
+                       LIMIT $2
+                   ) AS unfinished
+               ) AS count
+               FROM (SELECT DISTINCT account FROM unnest((SELECT $1::text[])) AS account) AS accounts
+           )
+           SELECT active.count AS "active!", n.id AS "id?", n.type AS "kind?", n.title AS "title?", n.x AS "x?", n.y AS "y?",
                   n.width AS "width?", n.height AS "height?", n.agent_owned AS "agent_owned?",
                   n.metadata::text AS "metadata?", n.server::text AS "server?", n.asset_owner, n.asset_id, n.active_job,
                   p.owner_uid AS "picture_owner?", p.id AS "picture_id?", p.mime_type AS "mime_type?",
                   p.width AS "picture_width?", p.height AS "picture_height?"
-           FROM (
-               SELECT count(*) FROM (
-                   SELECT FROM jobs WHERE account_uid = $1 AND completed_at IS NULL AND recipe_run IS NULL
-                   UNION ALL
-                   SELECT FROM recipe_runs WHERE account_uid = $1 AND status IN ('queued', 'running')
-                   LIMIT $2
-               ) AS unfinished
-           ) AS active
-           LEFT JOIN unnest((SELECT $4::text[]), (SELECT $5::text[]), (SELECT $6::text[]), (SELECT $7::text[]))
-               WITH ORDINALITY AS asked (node, shown, owner, asset, place) ON true
-           LEFT JOIN LATERAL (SELECT * FROM nodes WHERE canvas_key = $3 AND id = asked.node LIMIT 1) AS n ON true
+           FROM unnest((SELECT $1::text[]), (SELECT $3::bigint[]), (SELECT $4::text[]), (SELECT $5::text[]), (SELECT $6::text[]),
+                       (SELECT $7::text[]))
+               WITH ORDINALITY AS asked (account, canvas_key, node, shown, owner, asset, place)
+           JOIN active USING (account)
            LEFT JOIN LATERAL (
-               SELECT asset_owner, asset_id FROM nodes WHERE canvas_key = $3 AND id = asked.shown LIMIT 1
+               SELECT * FROM nodes WHERE canvas_key = asked.canvas_key AND id = asked.node LIMIT 1
+           ) AS n ON true
+           LEFT JOIN LATERAL (
+               SELECT asset_owner, asset_id FROM nodes WHERE canvas_key = asked.canvas_key AND id = asked.shown LIMIT 1
            ) AS s ON true
            LEFT JOIN LATERAL (
                SELECT * FROM assets a
                WHERE a.owner_uid = coalesce(s.asset_owner, asked.owner) AND a.id = coalesce(s.asset_id, asked.asset)
-                 AND (asked.shown IS NOT NULL OR a.owner_uid = $1
-                      OR (SELECT true FROM canvas_shares h WHERE h.account_uid = $1 AND h.canvas_key = a.canvas_key))
+                 AND (asked.shown IS NOT NULL OR a.owner_uid = asked.account
+                      OR (SELECT true FROM canvas_shares h
+                          WHERE h.account_uid = asked.account AND h.canvas_key = a.canvas_key))
                LIMIT 1
            ) AS p ON p.kind = 'image'
            ORDER BY asked.place"#,
-        account.as_str(),
+        &column(&asked, |asked| asked.account.to_string()),
         cap,
-        canvas_key,
+        &column(&asked, |asked| asked.canvas_key) as &[Option<i64>],
         &column(&asked, |asked| asked.node) as &[Option<&str>],
         &column(&asked, |asked| asked.shown) as &[Option<&str>],
         &column(&asked, |asked| Some(asked.asset?.owner.as_str())) as &[Option<&str>],
@@ -83,16 +113,23 @@ pub async fn read_for_start(conn: &mut PgConnection, question: &StartQuestion<'_
     )
     .fetch_all(conn)
     .await?;
-    let active = rows.first().map_or(0, |row| row.active);
     let mut rows = rows.into_iter();
-    let found = rows.by_ref().take(nodes.len()).map(|row| row.node().map(NodeRow::node).transpose());
-    let nodes = found.collect::<Result<_>>()?;
-    Ok(StartFacts { active, nodes, pictures: rows.take(pictures.len()).map(FactRow::picture).collect() })
+    let facts = questions.iter().map(|question| {
+        let (nodes, pictures) = (question.nodes.len(), question.pictures.len());
+        let mut rows = rows.by_ref().take((nodes + pictures).max(1)).peekable();
+        let active = rows.peek().map_or(0, |row| row.active);
+        let found = rows.by_ref().take(nodes).map(|row| row.node().map(NodeRow::node).transpose());
+        let nodes = found.collect::<Result<_>>()?;
+        Ok(StartFacts { active, nodes, pictures: rows.take(pictures).map(FactRow::picture).collect() })
+    });
+    facts.collect()
 }
 
 /// A name that a start looks up.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 struct Asked<'a> {
+    account: &'a AccountUid,
+    canvas_key: Option<i64>,
     /// A node to read whole.
     node: Option<&'a str>,
     /// A node whose picture is meant.
@@ -101,16 +138,7 @@ struct Asked<'a> {
     asset: Option<&'a AssetHandle>,
 }
 
-impl<'a> Asked<'a> {
-    fn picture(named: &'a Named) -> Self {
-        match named {
-            Named::Node(node) => Self { shown: Some(node.as_str()), ..Self::default() },
-            Named::Asset(asset) => Self { asset: Some(asset), ..Self::default() },
-        }
-    }
-}
-
-fn column<'a>(asked: &[Asked<'a>], of: impl Fn(&Asked<'a>) -> Option<&'a str>) -> Vec<Option<&'a str>> {
+fn column<'a, T>(asked: &[Asked<'a>], of: impl Fn(&Asked<'a>) -> T) -> Vec<T> {
     asked.iter().map(of).collect()
 }
 
