@@ -40,7 +40,7 @@ services-stop:
 # Check formatting and lints, as CI does
 lint:
     cargo fmt --all --check
-    cargo clippy --workspace --all-targets --features canvas-e2e/campaign --locked -- -D warnings
+    cargo clippy --workspace --all-targets --locked -- -D warnings
 
 # Format the Rust code
 fmt:

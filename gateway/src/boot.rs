@@ -108,8 +108,8 @@ async fn run(config: Config) -> Result<ExitCode, Error> {
         watch_component(handle, check, aborted.clone())
     });
 
-    let (credentials, looking_up) = Credentials::new(process.pool().clone());
-    let (starts, starting) = Starts::new(process.pool().clone(), cache.clone(), process.waker(), config.active_jobs);
+    let (credentials, looking_up) = Credentials::new(process.pool());
+    let (starts, starting) = Starts::new(process.pool(), cache.clone(), process.waker(), config.active_jobs);
     let (waits, renewing) = Waits::new(cache.clone());
     let (live, following) = Live::new(process.pool().clone(), &cache);
     for (name, task) in [

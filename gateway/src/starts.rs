@@ -16,14 +16,15 @@ pub struct Starts {
 }
 
 impl Starts {
-    /// The batches over the pool that serves requests, and their background task, which the caller must run. The task ends when the
-    /// value is dropped. `cap` is the maximum number of active jobs of an account.
+    /// The batches, over a connection of their own to the database of `pool`, and their background task, which the caller must run.
+    /// The task ends when the value is dropped. `cap` is the maximum number of active jobs of an account.
     pub fn new(
-        pool: PgPool,
+        pool: &PgPool,
         cache: cache::Cache,
         waker: RelayWaker,
         cap: u32,
-    ) -> (Self, impl Future<Output = ()> + Send) {
+    ) -> (Self, impl Future<Output = ()> + Send + use<>) {
+        let pool = db::pool::batch_pool(pool);
         let (starts, worker) = Batcher::new(move |starts: Vec<Arc<JobStart>>| {
             let (pool, cache, waker) = (pool.clone(), cache.clone(), waker.clone());
             async move {

@@ -41,9 +41,10 @@ struct Batchers {
 }
 
 impl Steps {
-    /// Creates the steps and their worker, which the caller must run. It ends when the last handle is dropped.
+    /// Creates the steps, each over a connection of its own, and their worker, which the caller must run. It ends when the last
+    /// handle is dropped.
     pub(super) fn new(worker: &Worker) -> (Self, impl Future<Output = ()> + Send + use<>) {
-        let pool = worker.pool.clone();
+        let pool = db::pool::batch_pool(&worker.pool);
         let (begins, beginning) = Batcher::new(move |leased: Vec<(JobId, Uuid)>| {
             let pool = pool.clone();
             async move {
@@ -51,7 +52,7 @@ impl Steps {
                 Ok(places.spread(begin(&mut *db::pool::acquire(&pool).await?, &leased).await?))
             }
         });
-        let pool = worker.pool.clone();
+        let pool = db::pool::batch_pool(&worker.pool);
         let (stages, staging) = Batcher::new(move |files: Vec<ResultFiles>| {
             let pool = pool.clone();
             async move {
@@ -59,12 +60,13 @@ impl Steps {
                 Ok(places.spread(db::jobs::stage_results(&mut *db::pool::acquire(&pool).await?, &files).await?))
             }
         });
+        let pool = db::pool::batch_pool(&worker.pool);
         let worker = worker.clone();
         let (ends, ending) = Batcher::new(move |successes: Vec<Success>| {
-            let worker = worker.clone();
+            let (pool, worker) = (pool.clone(), worker.clone());
             async move {
                 let (successes, places) = each_once(successes, |success| success.id);
-                Ok(places.spread(end(&worker, &successes).await?))
+                Ok(places.spread(end(&pool, &worker, &successes).await?))
             }
         });
         let work = async move {
@@ -185,8 +187,8 @@ async fn begin(conn: &mut db::PgConnection, leased: &[(JobId, Uuid)]) -> db::Res
     Ok(leased.iter().map(begun).collect())
 }
 
-async fn end(worker: &Worker, successes: &[Success]) -> db::Result<Vec<Attempt>> {
-    let mut transaction = db::pool::begin_briefly(&worker.pool).await?;
+async fn end(pool: &db::PgPool, worker: &Worker, successes: &[Success]) -> db::Result<Vec<Attempt>> {
+    let mut transaction = db::pool::begin_briefly(pool).await?;
     let context = worker.completion_context(None);
     // Dropping the transaction rolls it back.
     let Some(together) = complete_together(&mut transaction, successes, &context).await? else {

@@ -85,6 +85,14 @@ pub fn dedicated_pool(pool: &PgPool, connections: u32) -> PgPool {
     pool_options(connections).connect_lazy_with(options)
 }
 
+/// A second pool of one connection to the same database as `pool`, for statements that one caller repeats all the time, as a batch
+/// does. They are prepared and planned once: on the connections of a larger pool, which take turns, each would be planned several
+/// times. No plan depends on the values of its parameters.
+pub fn batch_pool(pool: &PgPool) -> PgPool {
+    let options = pool.connect_options().as_ref().clone().options([("plan_cache_mode", "force_generic_plan")]);
+    pool_options(1).connect_lazy_with(options)
+}
+
 fn connect_options(url: &str, process: &str) -> Result<PgConnectOptions> {
     let options = url.parse::<PgConnectOptions>()?.application_name(process).options(CONNECTION_LIMITS);
     Ok(options.statement_cache_capacity(STATEMENTS_KEPT))

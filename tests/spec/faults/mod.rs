@@ -6,11 +6,9 @@
 
 mod campaign;
 mod deaths;
-#[cfg(feature = "campaign")]
 mod events;
 mod films;
 mod isolation;
-#[cfg(feature = "campaign")]
 mod matrix;
 mod order;
 mod races;
@@ -24,7 +22,6 @@ mod steps;
 mod streams;
 mod submits;
 mod undo;
-#[cfg(feature = "campaign")]
 mod upgrade;
 
 use std::time::Duration;

@@ -1,5 +1,5 @@
 //! The sizes of the figures in docs/reliability.md#figures: small ones for `tests/run` and full ones for `tests/campaign`, which
-//! sets `FAULT_SCALE=full`. The sizes of R9 and of the matrix of R4 are in their tests, which only `tests/campaign` builds.
+//! sets `FAULT_SCALE=full`. The sizes of R9 and of the matrix of R4 are in their tests, which only `tests/campaign` runs.
 
 use std::fmt::Display;
 use std::time::Duration;

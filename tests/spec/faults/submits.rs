@@ -13,7 +13,7 @@ use testkit::providers::{SIMULATOR_KEY, Simulator, Vendor};
 use uuid::Uuid;
 
 use super::races::{Racing, judge, race};
-use super::scale::{R4_SUBMITS, R6_PROVIDER, measured};
+use super::scale::{R4_SUBMITS, R6_PROVIDER, is_full, measured};
 use super::{mortal, start};
 
 /// The failpoints of an output that a provider makes, in order.
@@ -67,11 +67,11 @@ impl Kind {
         Self { video: Some((model, way)), ..self }
     }
 
-    /// Whether its workers die at this failpoint. In `tests/run`, one kind for each way dies at every failpoint and the
-    /// others only at the decisive one. In `tests/campaign`, every kind dies at every failpoint.
+    /// Whether its workers die at this failpoint. At small size, one kind for each way dies at every failpoint and the others only
+    /// at the decisive one. At full size, every kind dies at every failpoint.
     fn dies_at(&self, failpoint: &str) -> bool {
         let is_example = matches!(self.vendor, Vendor::Compatible | Vendor::Comfy | Vendor::Fal | Vendor::Replicate);
-        cfg!(feature = "campaign") || failpoint == DECISIVE || is_example
+        is_full() || failpoint == DECISIVE || is_example
     }
 }
 

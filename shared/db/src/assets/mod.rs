@@ -186,11 +186,14 @@ pub async fn origins(conn: &mut PgConnection, handles: &HashSet<AssetHandle>) ->
     }
     let (owners, ids): (Vec<String>, Vec<String>) =
         handles.iter().map(|handle| (handle.owner.to_string(), handle.id.to_string())).unzip();
-    // Sub-selects, so that the statement is planned once (see `accounts::authenticate`).
+    // As in `get_all`.
     let rows = sqlx::query!(
-        r#"SELECT a.owner_uid, a.id, a.width, a.height, a.canvas_key IS NOT NULL AND a.node_id IS NULL AS "is_made!"
-           FROM UNNEST((SELECT $1::text[]), (SELECT $2::text[])) AS named (owner_uid, id)
-           JOIN assets a USING (owner_uid, id)"#,
+        r#"SELECT a.owner_uid AS "owner_uid!", a.id AS "id!", a.width AS "width!", a.height AS "height!",
+                  a.canvas_key IS NOT NULL AND a.node_id IS NULL AS "is_made!"
+           FROM unnest((SELECT $1::text[]), (SELECT $2::text[])) AS named (owner_uid, id)
+           CROSS JOIN LATERAL (
+               SELECT * FROM assets WHERE owner_uid = named.owner_uid AND id = named.id LIMIT 1
+           ) AS a"#,
         &owners,
         &ids,
     )
