@@ -55,7 +55,14 @@ pub async fn start(app: &App, start: JobStart) -> Result {
     let permit = app.writers.pass(&canvas.to_string()).await?;
     let accepted = match app.starts.start(&start).await {
         Some(record) => AcceptedJob::Record(Box::new(record), Acceptance::New),
-        None => app.run(&command).await?,
+        None => match app.run(&command).await? {
+            // A transaction of several starts had an unknown outcome, and was committed.
+            AcceptedJob::Record(record, Acceptance::Replayed) if record.id == start.id => {
+                app.announce(start.channels());
+                AcceptedJob::Record(record, Acceptance::New)
+            }
+            accepted => accepted,
+        },
     };
     drop(permit);
     answer(app, caller, accepted).await

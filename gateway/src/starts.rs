@@ -33,6 +33,7 @@ impl Starts {
                 let mut started = start_together(&mut transaction, &asked, cap).await?;
                 if !started.is_empty() {
                     db::pool::commit(transaction).await?;
+                    taskqueue::failpoint!("starts.committed");
                     waker.wake();
                     let new = asked.iter().filter(|start| started.contains_key(&start.id));
                     let channels: Vec<_> = new.flat_map(|start| start.channels()).collect();

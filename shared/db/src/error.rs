@@ -30,7 +30,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 impl From<sqlx::Error> for Error {
     fn from(error: sqlx::Error) -> Self {
         let error = Error::Sql(error);
-        if error.is_outage() {
+        // That a lock was not obtained in time says nothing of the connections.
+        if error.is_outage() && error.code().as_deref() != Some("55P03") {
             crate::outage::note();
         }
         error

@@ -246,7 +246,7 @@ pub async fn take_and_lock_free(
                    WITH ORDINALITY AS a (job, account, key, fingerprint, outcome, owner, canvas, place)
            ), taken AS (
                INSERT INTO idempotency_keys (account_uid, key, fingerprint, outcome, job_id)
-               SELECT account, key, fingerprint, outcome, job FROM asked ORDER BY account, key
+               SELECT account, key, fingerprint, outcome, job FROM asked ORDER BY account, key, place
                ON CONFLICT DO NOTHING RETURNING job_id
            ), fresh AS MATERIALIZED (
                SELECT DISTINCT ON (owner, canvas) job, account, owner, canvas FROM asked
@@ -294,7 +294,8 @@ pub async fn take_and_lock_free(
             updated_at: row.updated_at,
             role: row.role,
         };
-        locked.extend(canvas.visible()?.map(|canvas| (row.job, canvas)));
+        // A row that cannot be read fails its own start only.
+        locked.extend(canvas.visible().ok().flatten().map(|canvas| (row.job, canvas)));
     }
     Ok(locked)
 }

@@ -135,7 +135,10 @@ async fn answers(connection: &mut sqlx::PgConnection) -> Result<(), sqlx::Error>
 /// # Errors
 /// [`Error::Timeout`]; the statement may have taken effect.
 pub async fn with_deadline<T>(statement: impl Future<Output = Result<T>>) -> Result<T> {
-    timeout(SHORT_LIMIT, statement).await.unwrap_or_else(|_| {
+    // Dropped after the outage is noted, so that its connection is checked when it is released, and its place in the pool is free
+    // soon.
+    let mut statement = std::pin::pin!(statement);
+    timeout(SHORT_LIMIT, statement.as_mut()).await.unwrap_or_else(|_| {
         outage::note();
         Err(Error::Timeout)
     })
@@ -274,6 +277,24 @@ mod tests {
             .await
             .expect("counts");
         assert!(kept >= statements as i64, "{kept} of {statements}");
+    }
+
+    #[tokio::test]
+    async fn a_batch_has_one_connection_and_plans_a_statement_for_all_values() {
+        let database = TestDatabase::new().await;
+        let pool = batch_pool(database.pool());
+        for number in 0..3 {
+            let found: i64 = sqlx::query_scalar("SELECT $1::bigint").bind(number).fetch_one(&pool).await.expect("runs");
+            assert_eq!(found, number);
+        }
+        assert_eq!(pool.size(), 1);
+        let plans: (i64, i64) = sqlx::query_as(
+            "SELECT generic_plans, custom_plans FROM pg_prepared_statements WHERE statement = 'SELECT $1::bigint'",
+        )
+        .fetch_one(&pool)
+        .await
+        .expect("counts");
+        assert_eq!(plans, (3, 0));
     }
 
     #[tokio::test]

@@ -17,14 +17,12 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use db::pool::with_deadline;
 use futures_util::FutureExt;
 use tokio::sync::{mpsc, oneshot};
 
 /// Maximum number of items in one statement; bounds its duration and its locks.
 const LARGEST: usize = 256;
-/// Time limit of a statement, including connecting. A connection that broke silently must not block
-/// the worker for longer than a lease has left after a heartbeat.
-const LIMIT: Duration = Duration::from_secs(5);
 
 /// Why an item has no result. The item may have been applied anyway.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -33,7 +31,7 @@ pub enum BatchError {
     #[error("the batch failed")]
     Database(#[source] Arc<db::Error>),
     /// The statement took too long.
-    #[error("the batch did not finish within {LIMIT:?}")]
+    #[error("the batch did not finish in time")]
     Timeout,
     /// The statement's code panicked. The worker goes on with the next batch.
     #[error("the batch panicked")]
@@ -104,15 +102,16 @@ where
             }
         }
         let (items, answers): (Vec<I>, Vec<Answer<O>>) = waiting.drain(..).unzip();
-        // Only the worker's state is shared with the next batch, and a panic does not touch it.
-        let applied = AssertUnwindSafe(tokio::time::timeout(LIMIT, apply(items))).catch_unwind().await;
+        // A connection that broke silently must not block the worker for longer than a lease has left after a heartbeat. Only the
+        // worker's state is shared with the next batch, and a panic does not touch it.
+        let applied = AssertUnwindSafe(with_deadline(apply(items))).catch_unwind().await;
         // The receiver of an answer may be gone: a request was dropped, or a task's lease was lost.
         match applied {
-            Ok(Ok(Ok(results))) => {
+            Ok(Ok(results)) => {
                 answers.into_iter().zip(results).for_each(|(answer, result)| drop(answer.send(Ok(result))))
             }
-            Ok(Ok(Err(error))) => refuse(answers, BatchError::Database(Arc::new(error))),
-            Ok(Err(_)) => refuse(answers, BatchError::Timeout),
+            Ok(Err(db::Error::Timeout)) => refuse(answers, BatchError::Timeout),
+            Ok(Err(error)) => refuse(answers, BatchError::Database(Arc::new(error))),
             Err(_) => refuse(answers, BatchError::Panicked),
         }
     }

@@ -214,7 +214,9 @@ async fn what_is_deleted_and_restored_during_faults_is_there_once() {
     tokio::join!(faults, join_all(writers.iter_mut().map(|writer| writer.run(&is_over))));
     for writer in &writers {
         writer.check().await;
-        assert!(writer.trouble > 0 && writer.batches > 0, "seed {}: the faults were felt", writer.chance.seed());
+        assert!(writer.batches > 0, "seed {}", writer.chance.seed());
     }
+    // A writer whose requests wait for the database may notice nothing.
+    assert!(writers.iter().any(|writer| writer.trouble > 0), "seed {}: the faults were felt", writers[0].chance.seed());
     assert_eq!(checker::invariants(&stack).await, [""; 0], "seed {}", writers[0].chance.seed());
 }

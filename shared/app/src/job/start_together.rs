@@ -50,7 +50,7 @@ struct Part<'a> {
 }
 
 /// Starts those of the jobs that can be started together, and returns their records. All are [common](JobStart::is_common). `cap` is
-/// the maximum number of active jobs of an account.
+/// the maximum number of active jobs of an account. When none is started, the caller rolls back.
 ///
 /// # Errors
 ///
@@ -68,7 +68,7 @@ pub async fn start_together(conn: &mut PgConnection, starts: &[&JobStart], cap: 
     }
     let left: Vec<Uuid> =
         starts.iter().filter(|start| !records.contains_key(&start.id)).map(|start| start.id.0).collect();
-    if !left.is_empty() {
+    if !left.is_empty() && !records.is_empty() {
         db::idempotency::release(conn, &left).await?;
     }
     Ok(records)
@@ -110,7 +110,8 @@ async fn check<'a>(
     let mut parts = Vec::with_capacity(locked.len());
     for ((start, canvas), facts) in locked.into_iter().zip(facts) {
         let added = added.entry(&start.caller.account).or_default();
-        if facts.active + *added < cap
+        if let Ok(facts) = facts
+            && facts.active + *added < cap
             && let Ok(plan) = start.work.plan(conn, &start.caller, &canvas, start.found(facts)).await
             && let Some(part) = Part::of(start, canvas.record, plan)
         {

@@ -140,7 +140,10 @@ async fn request_on(fixture: &Fixture, name: &str) -> JobStart {
 async fn together(fixture: &Fixture, starts: &[&JobStart]) -> HashMap<JobId, Record> {
     let mut tx = fixture.database.pool().begin().await.expect("begins");
     let started = start_together(&mut tx, starts, CAP).await.expect("starts");
-    tx.commit().await.expect("commits");
+    match started.is_empty() {
+        true => tx.rollback().await.expect("rolls back"),
+        false => tx.commit().await.expect("commits"),
+    }
     started
 }
 
@@ -276,6 +279,29 @@ async fn a_start_that_is_refused_or_costs_credit_is_left_without_a_trace_and_kee
         let error = alone(&fixture, start).await.err().expect("is refused");
         assert!(format!("{error:?}").starts_with(expected), "{error:?}");
     }
+}
+
+#[tokio::test]
+async fn accounts_that_start_together_in_an_empty_queue_begin_at_one_place() {
+    let fixture = Fixture::new().await;
+    let mut starts = Vec::new();
+    for name in ["a", "b", "d"] {
+        starts.push(request_on(&fixture, name).await);
+    }
+    let (canvas, node) = canvas_of(&fixture, "you", "theirs").await;
+    let mut other = request(&fixture, &canvas, &node, "their-key");
+    other.caller.account = account("you");
+    starts.push(other);
+    let all: Vec<&JobStart> = starts.iter().collect();
+    assert_eq!(are_started(&fixture, &all).await, [true; 4]);
+    let places: Vec<(String, i64)> = sqlx::query_as(
+        "SELECT fairness_key, fair_seq - min(fair_seq) OVER () FROM task_queue ORDER BY fairness_key, fair_seq",
+    )
+    .fetch_all(&mut *fixture.conn().await)
+    .await
+    .expect("reads");
+    let places: Vec<_> = places.iter().map(|(key, place)| (key.as_str(), *place)).collect();
+    assert_eq!(places, [("me", 0), ("me", 1), ("me", 2), ("you", 0)]);
 }
 
 #[tokio::test]

@@ -121,7 +121,10 @@ pub async fn insert_all(conn: &mut PgConnection, jobs: &[NewJob<'_>]) -> Result<
                        (SELECT min(fair_seq) FROM task_queue t WHERE t.queue = keys.queue AND t.state = 'ready' AND t.fair_seq >= floor)
                    ), drawn)
                ) AS fair_seq
-               FROM (SELECT queue, account, min(drawn) AS drawn FROM asked GROUP BY queue, account) AS keys, task_floor(queue) AS floor
+               FROM (
+                   -- Keys that come together to an empty queue begin at the same position.
+                   SELECT queue, account, min(min(drawn)) OVER (PARTITION BY queue) AS drawn FROM asked GROUP BY queue, account
+               ) AS keys, task_floor(queue) AS floor
            ), task AS (
                INSERT INTO task_queue (id, queue, kind, fairness_key, fair_seq, traceparent)
                SELECT id, queue, task, account, fair_seq + row_number() OVER (PARTITION BY queue, account ORDER BY drawn) - 1,

@@ -52,17 +52,17 @@ pub struct StartFacts {
 
 /// Reads what the checks of a start need. Work is counted up to `cap`.
 pub async fn read_for_start(conn: &mut PgConnection, cap: i64, question: &StartQuestion<'_>) -> Result<StartFacts> {
-    Ok(read_for_starts(conn, cap, slice::from_ref(question)).await?.remove(0))
+    read_for_starts(conn, cap, slice::from_ref(question)).await?.remove(0)
 }
 
-/// [`read_for_start`] for several starts, with an answer for each, in order. One statement, since it is a round trip under the locks
+/// [`read_for_start`] for several starts, with an answer for each, in order; an unreadable row fails its own start only. One statement, since it is a round trip under the locks
 /// of the starts. Call it after these were obtained, so that it sees what earlier holders of the locks did.
 #[tracing::instrument(skip_all, name = "db.job.read_for_start")]
 pub async fn read_for_starts(
     conn: &mut PgConnection,
     cap: i64,
     questions: &[StartQuestion<'_>],
-) -> Result<Vec<StartFacts>> {
+) -> Result<Vec<Result<StartFacts>>> {
     let asked: Vec<Asked<'_>> = questions.iter().flat_map(StartQuestion::asked).collect();
     // A sub-select with a limit is run once for each name, by its index, and sub-selects for the arrays let the plan be reused (see
     // `accounts::authenticate`). A row has at most one of `node`, `shown`, and `owner` with `asset`.
@@ -118,11 +118,11 @@ pub async fn read_for_starts(
         let (nodes, pictures) = (question.nodes.len(), question.pictures.len());
         let mut rows = rows.by_ref().take((nodes + pictures).max(1)).peekable();
         let active = rows.peek().map_or(0, |row| row.active);
-        let found = rows.by_ref().take(nodes).map(|row| row.node().map(NodeRow::node).transpose());
-        let nodes = found.collect::<Result<_>>()?;
-        Ok(StartFacts { active, nodes, pictures: rows.take(pictures).map(FactRow::picture).collect() })
+        let nodes: Vec<_> = rows.by_ref().take(nodes).map(|row| row.node().map(NodeRow::node).transpose()).collect();
+        let pictures = rows.take(pictures).map(FactRow::picture).collect();
+        Ok(StartFacts { active, nodes: nodes.into_iter().collect::<Result<_>>()?, pictures })
     });
-    facts.collect()
+    Ok(facts.collect())
 }
 
 /// A name that a start looks up.
