@@ -100,7 +100,7 @@ impl<'a> Load<'a> {
             true => Some(Simulator::start(Vendor::Replicate).await),
             false => None,
         };
-        let is_paid = works.iter().any(|work| *work != Work::Resize);
+        let is_paid = works.iter().any(|work| !matches!(work, Work::Resize | Work::Quiet));
         let share = |number: usize| plan.jobs / plan.clients + usize::from(number < plan.jobs % plan.clients);
         let made = (0..plan.clients).map(|number| async move {
             let client = Starter::make(stack, number, share(number)).await;
@@ -215,18 +215,13 @@ impl<'a> Load<'a> {
                     connection: client.connection.as_deref(),
                     webhook: json!({"url": self.receiver.url(&path), "secret": SECRET}),
                 });
-                // Every other Action has no webhook, so that it may start together with others.
-                let is_told = work.is_told() && (work != Work::Resize || index % 2 == 0);
-                if let Some(request) = request.as_object_mut().filter(|_| !is_told) {
-                    request.remove("webhook");
-                }
                 let job = self.start_until_accepted(client, work, &mut request, &mut chance).await;
                 if let Some(current) = job["canvasRevision"].as_str() {
                     current.clone_into(&mut revision);
                 }
                 let raw = text(&job, "/rawId");
                 let job = raw.strip_prefix("recipe-").unwrap_or(raw).parse().expect("a UUID");
-                let path = is_told.then_some(path);
+                let path = work.is_told().then_some(path);
                 let accepted = Accepted { job, uid: client.user.uid.clone(), work, path };
                 self.accepted.lock().unwrap_or_else(PoisonError::into_inner).push(accepted);
                 self.count.fetch_add(1, Ordering::Relaxed);

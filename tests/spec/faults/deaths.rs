@@ -5,7 +5,7 @@
 use std::time::{Duration, Instant};
 
 use e2e::api::text;
-use e2e::{Chance, Load, PATIENCE, Part, SETTLING, checker};
+use e2e::{Chance, Load, PATIENCE, Part, SETTLING, Work, checker};
 use serde_json::json;
 use testkit::wait_for;
 use tokio::time::timeout;
@@ -24,7 +24,8 @@ async fn dies_at_each_of(part: Part, failpoints: &[&str]) {
         let mut loads = 0..LOADS_MAX;
         loop {
             let number = loads.next().unwrap_or_else(|| panic!("{part} never reached {failpoint}"));
-            let load = Load::prepare(&stack, &chance.fork((round * LOADS_MAX + number) as u64), few(16)).await;
+            let chance = chance.fork((round * LOADS_MAX + number) as u64);
+            let load = Load::of(&stack, &chance, few(16), &[Work::Resize, Work::Quiet]).await;
             stack.restart_with(part, &[("CANVAS_FAILPOINTS", &format!("{failpoint}=kill"))]).await;
             let death = async {
                 let end = timeout(PATIENCE, stack.ended(part)).await.ok();
