@@ -135,8 +135,7 @@ async fn answers(connection: &mut sqlx::PgConnection) -> Result<(), sqlx::Error>
 /// # Errors
 /// [`Error::Timeout`]; the statement may have taken effect.
 pub async fn with_deadline<T>(statement: impl Future<Output = Result<T>>) -> Result<T> {
-    // Dropped after the outage is noted, so that its connection is checked when it is released, and its place in the pool is free
-    // soon.
+    // Dropped after the outage is noted, so that the release of its connection checks it and soon frees its place in the pool.
     let mut statement = std::pin::pin!(statement);
     timeout(SHORT_LIMIT, statement.as_mut()).await.unwrap_or_else(|_| {
         outage::note();
