@@ -20,7 +20,7 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// The lookup, over a connection of its own to the database of `pool`, and its background task, which the caller must run. The
+    /// The lookup, over connections of its own to the database of `pool`, and its background task, which the caller must run. The
     /// task ends when the lookup is dropped.
     pub fn new(pool: &PgPool) -> (Self, impl Future<Output = ()> + Send + use<>) {
         let pool = db::pool::batch_pool(pool);

@@ -16,7 +16,7 @@ pub struct Starts {
 }
 
 impl Starts {
-    /// The batches, over a connection of their own to the database of `pool`, and their background task, which the caller must run.
+    /// The batches, over connections of their own to the database of `pool`, and their background task, which the caller must run.
     /// The task ends when the value is dropped. `cap` is the maximum number of active jobs of an account.
     pub fn new(
         pool: &PgPool,

@@ -41,7 +41,7 @@ struct Batchers {
 }
 
 impl Steps {
-    /// Creates the steps, each over a connection of its own, and their worker, which the caller must run. It ends when the last
+    /// Creates the steps, each over connections of its own, and their worker, which the caller must run. It ends when the last
     /// handle is dropped.
     pub(super) fn new(worker: &Worker) -> (Self, impl Future<Output = ()> + Send + use<>) {
         let pool = db::pool::batch_pool(&worker.pool);

@@ -55,8 +55,9 @@ pub async fn read_for_start(conn: &mut PgConnection, cap: i64, question: &StartQ
     read_for_starts(conn, cap, slice::from_ref(question)).await?.remove(0)
 }
 
-/// [`read_for_start`] for several starts, with an answer for each, in order; an unreadable row fails its own start only. One statement, since it is a round trip under the locks
-/// of the starts. Call it after these were obtained, so that it sees what earlier holders of the locks did.
+/// [`read_for_start`] for several starts, with an answer for each, in order; an unreadable row fails its own start only. One
+/// statement, since it is a round trip under the locks of the starts. Call it after these were obtained, so that it sees what
+/// earlier holders of the locks did.
 #[tracing::instrument(skip_all, name = "db.job.read_for_start")]
 pub async fn read_for_starts(
     conn: &mut PgConnection,
