@@ -52,8 +52,13 @@ pub async fn start(app: &App, start: JobStart) -> Result {
     if terms.is_dry_run() {
         return quote(app, &command).await;
     }
-    let permit = app.writers.pass(&canvas.to_string()).await?;
-    let accepted = match app.starts.start(&start).await {
+    let name = canvas.to_string();
+    // A start that has to wait for its canvas repeats the one before, or no longer names the present revision.
+    let (permit, started) = match app.writers.pass_at_once(&name) {
+        Some(permit) => (permit, app.starts.start(&start).await),
+        None => (app.writers.pass(&name).await?, None),
+    };
+    let accepted = match started {
         Some(record) => AcceptedJob::Record(Box::new(record), Acceptance::New),
         None => match app.run(&command).await? {
             // A transaction of several starts had an unknown outcome, and was committed.
