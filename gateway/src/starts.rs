@@ -8,6 +8,7 @@ use app::job::{JobStart, start_together};
 use db::PgPool;
 use domain::job::Record;
 use service::chain;
+use service::keys::KeyRing;
 use taskqueue::{Batcher, RelayWaker};
 
 /// Starts jobs in batches.
@@ -17,20 +18,22 @@ pub struct Starts {
 
 impl Starts {
     /// The batches, over connections of their own to the database of `pool`, and their background task, which the caller must run.
-    /// The task ends when the value is dropped. `cap` is the maximum number of active jobs of an account.
+    /// The task ends when the value is dropped. `cap` is the maximum number of active jobs of an account; `ring` seals the secrets
+    /// of webhooks.
     pub fn new(
         pool: &PgPool,
         cache: cache::Cache,
         waker: RelayWaker,
         cap: u32,
+        ring: KeyRing,
     ) -> (Self, impl Future<Output = ()> + Send + use<>) {
         let pool = db::pool::batch_pool(pool);
         let (starts, worker) = Batcher::new(move |starts: Vec<Arc<JobStart>>| {
-            let (pool, cache, waker) = (pool.clone(), cache.clone(), waker.clone());
+            let (pool, cache, waker, ring) = (pool.clone(), cache.clone(), waker.clone(), ring.clone());
             async move {
                 let mut transaction = db::pool::begin_briefly(&pool).await?;
                 let asked: Vec<&JobStart> = starts.iter().map(AsRef::as_ref).collect();
-                let mut started = start_together(&mut transaction, &asked, cap).await?;
+                let mut started = start_together(&mut transaction, &asked, cap, &ring).await?;
                 if !started.is_empty() {
                     db::pool::commit(transaction).await?;
                     taskqueue::failpoint!("starts.committed");

@@ -106,7 +106,8 @@ class Watch {
     context.setDefaultTimeout(15_000);
     context.on("request", (request) => {
       const { protocol, origin, pathname } = new URL(request.url());
-      this.#isLeaving ||= request.method() === "DELETE" && pathname.startsWith("/console/session");
+      // From a sign-out to the next sign-in.
+      if (pathname.startsWith("/console/session") && request.method() !== "GET") this.#isLeaving = request.method() === "DELETE";
       if (protocol !== "blob:" && !this.origins.has(origin)) this.faults.push(`a request left the origin: ${request.url()}`);
     });
     context.on("response", (response) => {

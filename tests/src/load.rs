@@ -100,7 +100,7 @@ impl<'a> Load<'a> {
             true => Some(Simulator::start(Vendor::Replicate).await),
             false => None,
         };
-        let is_paid = works.iter().any(|work| !matches!(work, Work::Resize | Work::Quiet));
+        let is_paid = works.iter().any(|work| *work != Work::Resize);
         let share = |number: usize| plan.jobs / plan.clients + usize::from(number < plan.jobs % plan.clients);
         let made = (0..plan.clients).map(|number| async move {
             let client = Starter::make(stack, number, share(number)).await;

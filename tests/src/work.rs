@@ -10,8 +10,6 @@ const RECIPE: &str = "ad-copy-and-banner";
 pub enum Work {
     /// An Action that resizes a picture.
     Resize,
-    /// The same without a webhook, so that it may start together with others.
-    Quiet,
     /// A picture of a provider, whose simulator counts the submits.
     Picture,
     /// A Recipe run.
@@ -38,14 +36,14 @@ pub(crate) struct StartParams<'a> {
 impl Work {
     /// The rotation of a mixed load. Work that needs much processor time is rare, so that many jobs run.
     pub const MIXED: &[Self] = {
-        use Work::{Picture as P, Quiet as Q, Recipe as C, Resize as R, Video as V};
-        &[R, P, Q, R, Q, R, C, R, Q, R, P, R, Q, V, R, Q, P, R, Q, R]
+        use Work::{Picture as P, Recipe as C, Resize as R, Video as V};
+        &[R, P, R, R, R, R, C, R, R, R, P, R, R, V, R, R, P, R, R, R]
     };
 
     /// The path of the start.
     pub(crate) fn path(self) -> String {
         match self {
-            Self::Resize | Self::Quiet => "/actions/resize/runs".to_owned(),
+            Self::Resize => "/actions/resize/runs".to_owned(),
             Self::Picture => "/images/generate".to_owned(),
             Self::Recipe => format!("/recipes/{RECIPE}/runs"),
             Self::Video => "/videos/generate".to_owned(),
@@ -54,13 +52,13 @@ impl Work {
 
     /// Whether it has a webhook. Recipe, image and Action starts can have one (docs/reference/webhooks.md#webhook-input).
     pub fn is_told(self) -> bool {
-        !matches!(self, Self::Quiet | Self::Video)
+        self != Self::Video
     }
 
     /// The body of the start, under a new key.
     pub(crate) fn request(self, params: &StartParams<'_>) -> Value {
         let mut request = match self {
-            Self::Resize | Self::Quiet => {
+            Self::Resize => {
                 json!({"targetNodeId": params.target, "inputs": [params.input], "params": {"width": params.width}})
             }
             Self::Picture => json!({
@@ -90,7 +88,7 @@ impl Work {
     /// are too short for either.
     pub(crate) fn may_fail_with(self) -> &'static [&'static str] {
         match self {
-            Self::Resize | Self::Quiet => &[],
+            Self::Resize => &[],
             Self::Picture => &["provider_timeout"],
             Self::Recipe => &["recipe_step_failed", "runtime_failed"],
             Self::Video => &["runtime_failed"],

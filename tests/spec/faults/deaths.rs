@@ -25,7 +25,7 @@ async fn dies_at_each_of(part: Part, failpoints: &[&str]) {
         loop {
             let number = loads.next().unwrap_or_else(|| panic!("{part} never reached {failpoint}"));
             let chance = chance.fork((round * LOADS_MAX + number) as u64);
-            let load = Load::of(&stack, &chance, few(16), &[Work::Resize, Work::Quiet]).await;
+            let load = Load::of(&stack, &chance, few(16), &[Work::Resize]).await;
             stack.restart_with(part, &[("CANVAS_FAILPOINTS", &format!("{failpoint}=kill"))]).await;
             let death = async {
                 let end = timeout(PATIENCE, stack.ended(part)).await.ok();

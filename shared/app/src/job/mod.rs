@@ -17,7 +17,7 @@ pub use complete::complete;
 pub use completion::{Completion, CompletionContext, CompletionResult, VideoOutput};
 pub use destination::{Destination, JobTargets, Targets, link};
 pub use start::{
-    AcceptedJob, Found, JobPlan, JobSettings, JobStart, Reads, StartJob, Work, insert_delivery, require_room,
+    AcceptedJob, Found, JobPlan, JobSettings, JobStart, Reads, StartJob, Work, insert_deliveries, require_room,
     target_is_taken,
 };
 pub use start_together::start_together;

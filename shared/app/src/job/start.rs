@@ -238,7 +238,7 @@ impl StartJob<'_> {
         let start = self.start;
         // Stored before the job, whose record shows it.
         if let Some(webhook) = &start.webhook {
-            insert_delivery(conn, self.settings.ring, self.account(), start.id, webhook).await?;
+            insert_deliveries(conn, self.settings.ring, &[(self.account(), start.id, webhook)]).await?;
         }
         let revision = service::random::revision();
         let record = db::jobs::insert(conn, &start.job(canvas, &revision, &plan)).await?;
@@ -350,18 +350,29 @@ pub async fn require_room(
     settings.require_room(db::jobs::count_active(conn, account, settings.cap()).await?, new)
 }
 
-/// Stores the webhook of a job or run with a sealed secret (docs/reference/configuration.md#secrets-at-rest).
-pub async fn insert_delivery(
+/// Stores webhooks of jobs or runs, each with its account and a sealed secret (docs/reference/configuration.md#secrets-at-rest).
+pub async fn insert_deliveries(
     conn: &mut PgConnection,
     ring: &KeyRing,
-    account: &AccountUid,
-    job_id: JobId,
-    webhook: &WebhookInput,
+    webhooks: &[(&AccountUid, JobId, &WebhookInput)],
 ) -> Result<(), db::Error> {
-    let id = Uuid::now_v7();
-    let sealed = ring.seal(&db::deliveries::handle(id), webhook.secret.as_bytes());
-    let delivery = NewDelivery { id, account, job_id, url: &webhook.url, sealed_secret: &sealed };
-    db::deliveries::insert(conn, &delivery).await
+    let seal = |webhook: &WebhookInput| {
+        let id = Uuid::now_v7();
+        (id, ring.seal(&db::deliveries::handle(id), webhook.secret.as_bytes()))
+    };
+    let sealed: Vec<(Uuid, String)> = webhooks.iter().map(|(.., webhook)| seal(webhook)).collect();
+    let deliveries: Vec<NewDelivery<'_>> = webhooks
+        .iter()
+        .zip(&sealed)
+        .map(|(&(account, job_id, webhook), (id, sealed_secret))| NewDelivery {
+            id: *id,
+            account,
+            job_id,
+            url: &webhook.url,
+            sealed_secret,
+        })
+        .collect();
+    db::deliveries::insert_all(conn, &deliveries).await
 }
 
 impl AcceptedJob {

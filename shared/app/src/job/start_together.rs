@@ -4,7 +4,7 @@
 //!
 //! **Mechanism.** The same steps, each as one statement for all starts. A start that meets anything but the common course is left out,
 //! has written nothing, and is executed by itself, which also finds its error. The common course: an Image Action into a node of the
-//! canvas, at its present revision, with a new key and without webhook or credit. Accounts and canvases are not waited for. What else
+//! canvas, at its present revision, with a new key and without credit. Accounts and canvases are not waited for. What else
 //! is waited for, such as an equal key, has the short limit of [`db::pool::begin_briefly`].
 //!
 //! **Reason.** Small jobs cost their statements. Together, several need as many as one.
@@ -19,19 +19,18 @@ use domain::canvas::{Actor, CanvasRecord};
 use domain::graph::Node;
 use domain::id::{AccountUid, JobId};
 use domain::job::Record;
+use domain::webhook::WebhookInput;
+use service::keys::KeyRing;
 use uuid::Uuid;
 
-use super::start::{JobPlan, JobStart};
+use super::start::{JobPlan, JobStart, insert_deliveries};
 use crate::command::{Key, LockedCanvas};
 use crate::target;
 
 impl JobStart {
     /// Whether the request is one of those that [`start_together`] takes.
     pub fn is_common(&self) -> bool {
-        !self.terms.is_dry_run()
-            && self.webhook.is_none()
-            && self.work.is_given_all()
-            && !self.work.destination().reads_graph()
+        !self.terms.is_dry_run() && self.work.is_given_all() && !self.work.destination().reads_graph()
     }
 }
 
@@ -50,18 +49,28 @@ struct Part<'a> {
 }
 
 /// Starts those of the jobs that can be started together, and returns their records. All are [common](JobStart::is_common). `cap` is
-/// the maximum number of active jobs of an account. When none is started, the caller rolls back.
+/// the maximum number of active jobs of an account; `ring` seals the secrets of webhooks. When none is started, the caller rolls back.
 ///
 /// # Errors
 ///
 /// If the database fails. The caller rolls back.
 #[tracing::instrument(skip_all, name = "app.job.start_together")]
-pub async fn start_together(conn: &mut PgConnection, starts: &[&JobStart], cap: u32) -> Result<HashMap<JobId, Record>> {
+pub async fn start_together(
+    conn: &mut PgConnection,
+    starts: &[&JobStart],
+    cap: u32,
+    ring: &KeyRing,
+) -> Result<HashMap<JobId, Record>> {
     let locked = lock(conn, starts).await?;
     let parts = check(conn, locked, i64::from(cap)).await?;
     let jobs: Vec<_> = parts.iter().map(|part| part.start.job(&part.canvas, &part.revision, &part.plan)).collect();
     let mut records = HashMap::with_capacity(parts.len());
     if !parts.is_empty() {
+        let webhooks: Vec<_> = parts.iter().filter_map(Part::webhook).collect();
+        if !webhooks.is_empty() {
+            // Before the jobs, whose records show them.
+            insert_deliveries(conn, ring, &webhooks).await?;
+        }
         records.extend(db::jobs::insert_all(conn, &jobs).await?.into_iter().map(|record| (record.id, record)));
         let changes: Vec<_> = parts.iter().map(Part::change).collect();
         db::canvases::commit_works(conn, &changes).await?;
@@ -132,6 +141,10 @@ impl<'a> Part<'a> {
         let [target] = <[Node; 1]>::try_from(mem::take(&mut plan.targets.nodes)).ok()?;
         let (revision, actor) = (service::random::revision(), start.caller.actor());
         Some(Self { start, canvas, revision, plan, target, grown, actor })
+    }
+
+    fn webhook(&self) -> Option<(&'a AccountUid, JobId, &'a WebhookInput)> {
+        Some((&self.start.caller.account, self.start.id, self.start.webhook.as_ref()?))
     }
 
     fn change(&self) -> WorkChange<'_> {

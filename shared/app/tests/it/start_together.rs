@@ -130,6 +130,10 @@ fn request(fixture: &Fixture, canvas: &CanvasHandle, node: &NodeId, key: &str) -
     }
 }
 
+fn webhook() -> WebhookInput {
+    WebhookInput { url: "https://receiver.example/".into(), secret: "0123456789abcdef".into() }
+}
+
 /// A request on a canvas of its own, whose name is also the key's.
 async fn request_on(fixture: &Fixture, name: &str) -> JobStart {
     let (canvas, node) = canvas_of(fixture, "me", name).await;
@@ -139,7 +143,7 @@ async fn request_on(fixture: &Fixture, name: &str) -> JobStart {
 /// Starts what can be started together.
 async fn together(fixture: &Fixture, starts: &[&JobStart]) -> HashMap<JobId, Record> {
     let mut tx = fixture.database.pool().begin().await.expect("begins");
-    let started = start_together(&mut tx, starts, CAP).await.expect("starts");
+    let started = start_together(&mut tx, starts, CAP, &ring()).await.expect("starts");
     match started.is_empty() {
         true => tx.rollback().await.expect("rolls back"),
         false => tx.commit().await.expect("commits"),
@@ -153,9 +157,13 @@ async fn are_started(fixture: &Fixture, starts: &[&JobStart]) -> Vec<bool> {
     starts.iter().map(|start| started.contains_key(&start.id)).collect()
 }
 
+fn ring() -> KeyRing {
+    KeyRing::parse(&format!("k1:{}=", "A".repeat(43))).expect("a ring")
+}
+
 /// Starts a job by itself.
 async fn alone(fixture: &Fixture, start: &JobStart) -> app::Result<app::job::AcceptedJob> {
-    let ring = KeyRing::parse(&format!("k1:{}=", "A".repeat(43))).expect("a ring");
+    let ring = ring();
     let settings =
         JobSettings { active_jobs: CAP, retention_tombstone: WINDOWS.tombstone, public_url: PUBLIC_URL, ring: &ring };
     app::run(fixture.database.pool(), &StartJob { start, settings }, drop).await
@@ -174,6 +182,7 @@ async fn state(fixture: &Fixture, start: &JobStart, node: &NodeId) -> String {
                          FROM canvas_changes c WHERE canvas_key = (SELECT key FROM canvases WHERE id = 'a')),
              'tasks', (SELECT jsonb_agg(to_jsonb(t) - '{due_at,created_at}'::text[]) FROM task_queue t),
              'outbox', (SELECT jsonb_agg(to_jsonb(o) - '{id,created_at}'::text[]) FROM outbox o),
+             'webhooks', (SELECT jsonb_agg(to_jsonb(d) - '{id,sealed_secret,created_at}'::text[]) FROM webhook_deliveries d),
              'keys', (SELECT jsonb_agg(to_jsonb(k) - '{created_at}'::text[]) FROM idempotency_keys k)
          )",
     )
@@ -191,10 +200,11 @@ async fn state(fixture: &Fixture, start: &JobStart, node: &NodeId) -> String {
 #[tokio::test]
 async fn a_job_that_is_started_together_with_others_writes_what_it_writes_by_itself() {
     let mut states = Vec::new();
-    for is_together in [false, true] {
+    for (is_together, is_told) in [(false, false), (true, false), (false, true), (true, true)] {
         let fixture = Fixture::new().await;
         let (canvas, node) = canvas_of(&fixture, "me", "a").await;
-        let start = request(&fixture, &canvas, &node, "key-of-a");
+        let mut start = request(&fixture, &canvas, &node, "key-of-a");
+        start.webhook = is_told.then(webhook);
         let record = if is_together {
             together(&fixture, &[&start]).await.remove(&start.id).expect("is started")
         } else {
@@ -204,9 +214,11 @@ async fn a_job_that_is_started_together_with_others_writes_what_it_writes_by_its
             }
         };
         assert_eq!(record, fixture.get(start.id).await);
+        assert_eq!(record.webhook.is_some(), is_told);
         states.push(state(&fixture, &start, &node).await);
     }
-    assert_eq!(states[0], states[1]);
+    assert_eq!((&states[0], &states[2]), (&states[1], &states[3]));
+    assert_ne!(states[0], states[2]);
 }
 
 #[tokio::test]
@@ -375,7 +387,8 @@ async fn only_requests_of_the_common_kind_take_part() {
     capped.terms.max_credits = Some(0);
     assert!(capped.is_common());
     let mut told = common();
-    told.webhook = Some(WebhookInput { url: "https://receiver.example/".into(), secret: "0123456789abcdef".into() });
+    told.webhook = Some(webhook());
+    assert!(told.is_common());
     let mut dry = common();
     dry.terms.key = None;
     let reading = |change: fn(&mut Resize)| {
@@ -390,13 +403,9 @@ async fn only_requests_of_the_common_kind_take_part() {
         work.destination.targets = Targets::Place(place);
     });
     let asking = reading(|work| work.is_given_all = false);
-    for (name, start) in [
-        ("a webhook", told),
-        ("a dry run", dry),
-        ("a connection", connecting),
-        ("a new target", adding),
-        ("a plan that reads", asking),
-    ] {
+    for (name, start) in
+        [("a dry run", dry), ("a connection", connecting), ("a new target", adding), ("a plan that reads", asking)]
+    {
         assert!(!start.is_common(), "{name}");
     }
 }

@@ -60,11 +60,16 @@ impl Counters {
         Self { processor: processor_seconds(), wal, commits, updates, hot }
     }
 
+    /// Reads them once idle connections have reported what they did before.
+    pub async fn settled(stack: &Stack) -> Self {
+        tokio::time::sleep(REPORTED).await;
+        Self::read(stack).await
+    }
+
     /// The cost so far of each of `pieces` pieces of work, once idle connections have reported theirs.
     pub async fn cost(&self, stack: &Stack, pieces: f64) -> Cost {
         let processor = processor_seconds();
-        tokio::time::sleep(REPORTED).await;
-        Self { processor, ..Self::read(stack).await }.since(self, pieces)
+        Self { processor, ..Self::settled(stack).await }.since(self, pieces)
     }
 
     /// The cost of each of `pieces` pieces of work between `earlier` and these counters.
