@@ -53,7 +53,7 @@ pub async fn start(app: &App, start: JobStart) -> Result {
         return quote(app, &command).await;
     }
     let name = canvas.to_string();
-    // A start that has to wait for its canvas repeats the one before, or no longer names the present revision.
+    // A start that has to wait for its canvas usually repeats the one before, or no longer names the present revision.
     let (permit, started) = match app.writers.pass_at_once(&name) {
         Some(permit) => (permit, app.starts.start(&start).await),
         None => (app.writers.pass(&name).await?, None),
