@@ -28,6 +28,9 @@ use sweep::{Field, Standing};
 const ERRORS: usize = 0;
 /// First level after the warnings.
 const ADVICE_BEFORE: usize = 3;
+/// The distance by which a member may lie outside of its Section, in canvas units. More than the rounding error of a sum of two
+/// coordinates, because a Section that was sized to its members or moved with them has edges that are such sums.
+const ROUNDING: f64 = 1e-6;
 /// Comparisons of frames that are made before the sweep is used instead, beside one for each node.
 const NEAR_MIN: usize = 256;
 
@@ -220,12 +223,7 @@ fn overflows<'a>(graph: &Graph, touched: &Touched, nodes: impl Iterator<Item = &
     for node in nodes {
         let Some(section) = node.section_id() else { continue };
         let Some(section) = graph.node(&NodeId::from_stored(section.to_owned())) else { continue };
-        let (inner, outer) = (Frame::of(node), Frame::of(section));
-        let lies_within = inner.left >= outer.left
-            && inner.top >= outer.top
-            && inner.right <= outer.right
-            && inner.bottom <= outer.bottom;
-        if lies_within {
+        if Frame::of(section).widened(ROUNDING).contains(Frame::of(node)) {
             continue;
         }
         let is_touched = touched.placed.contains(&node.id)

@@ -132,6 +132,20 @@ fn a_member_that_leaves_its_section_is_found_by_any_part() {
 }
 
 #[test]
+fn a_section_that_was_fitted_or_moved_with_its_members_holds_them_in_spite_of_rounding() {
+    let of_section = |id: &str, x: f64, y: f64| agents(at(member(text(id), "s"), x, y));
+    // -300 + (-250.6 + 320 + 300) and 299.9 + (125.7 - 299.9) lie beside the sums without rounding.
+    let fit = json!([{"type": "section.fit", "nodeId": "s", "padding": 0}]);
+    let nodes = vec![agents(section("s")), of_section("a", -300.0, 0.0), of_section("b", -250.6, 400.0)];
+    assert_eq!(after(&mut graph(nodes, vec![]), true, fit), []);
+    let to = json!({"x": 125.7, "y": 0});
+    let moved = json!([{"type": "node.move", "nodeId": "s", "position": to, "withMembers": true}]);
+    let wide = Node { width: 400.0, ..agents(at(section("s"), 299.9, 0.0)) };
+    let nodes = vec![wide, of_section("a", 299.9, 0.0)];
+    assert_eq!(after(&mut graph(nodes, vec![]), true, moved), []);
+}
+
+#[test]
 fn an_overflow_weighs_by_what_the_batch_did_to_member_and_section() {
     let nodes = |is_agents: bool| {
         let out = Node { agent_owned: is_agents, ..at(member(text("m"), "s"), 300.0, 0.0) };
