@@ -325,6 +325,8 @@ pub async fn cancel_record(
         caller.require(&[Scope::CanvasWrite])?;
     }
     let target = target()?;
+    target.load(app, &caller.account).await?;
+    caller.require_acceptable()?;
     let (view, id) = match target {
         Target::Recipe(id) => {
             let run = cancel_run(app, &caller.account, id, removes_targets, trace).await?;
@@ -332,8 +334,7 @@ pub async fn cancel_record(
         }
         Target::Job(view, id) => (view, id),
     };
-    // The kind of a job never changes.
-    load(app, &caller.account, view, id).await?;
+    // The kind of a job never changes, so that the view still shows it.
     let cancellation =
         cancel_job(app, &caller.account, id, removes_targets, trace).await?.ok_or_else(|| view.absent())?;
     let (record, status) = match cancellation {

@@ -14,6 +14,7 @@ use egress::Guard;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::extract::caller::Caller;
 use crate::extract::canvas::require_writer;
 use crate::extract::draft::{Check, Field};
 use crate::extract::prefer;
@@ -34,10 +35,10 @@ impl App {
     }
 }
 
-/// Starts a job on a canvas, or finds the job of an equal request: 202 with the job's record. Of a dry run: the quote.
-pub async fn start(app: &App, start: JobStart) -> Result {
+/// Starts a job of the caller on a canvas, or finds the job of an equal request: 202 with the job's record. Of a dry run: the quote.
+pub async fn start<G>(app: &App, caller: &Caller<G>, start: JobStart) -> Result {
     let start = Arc::new(start);
-    let JobStart { caller, canvas, work, terms, .. } = &*start;
+    let JobStart { canvas, work, terms, .. } = &*start;
     let command = StartJob { start: &start, settings: app.job_settings() };
     let reads_graph = work.destination().reads_graph();
     // An owner is not checked before the canvas is waited for: nobody else waits for a canvas that is not there.
@@ -50,17 +51,18 @@ pub async fn start(app: &App, start: JobStart) -> Result {
         None => None,
     };
     if terms.is_dry_run() {
-        return quote(app, &command).await;
+        return quote(app, caller, &command).await;
     }
     let name = canvas.to_string();
     // A start that has to wait for its canvas usually repeats the one before, or no longer names the present revision.
     let (permit, started) = match app.writers.pass_at_once(&name) {
-        Some(permit) => (permit, app.starts.start(&start).await),
+        Some(permit) if caller.require_acceptable().is_ok() => (permit, app.starts.start(&start).await),
+        Some(permit) => (permit, None),
         None => (app.writers.pass(&name).await?, None),
     };
     let accepted = match started {
         Some(record) => AcceptedJob::Record(Box::new(record), Acceptance::New),
-        None => match app.run(&command).await? {
+        None => match caller.run(app, &command).await? {
             // A transaction of several starts had an unknown outcome, and was committed.
             AcceptedJob::Record(record, Acceptance::Replayed) if record.id == start.id => {
                 app.announce(start.channels());
@@ -84,7 +86,11 @@ pub async fn writable(app: &App, account: &AccountUid, canvas: &CanvasHandle) ->
 }
 
 /// Executes a dry run: 200 with the quote of the start. It waits for no writer.
-pub async fn quote<S: Start>(app: &App, start: &S) -> Result {
+pub async fn quote<G, S: Start>(app: &App, caller: &Caller<G>, start: &S) -> Result {
+    if let Err(problem) = caller.require_acceptable() {
+        app::replay(&app.pool, start).await?;
+        return Err(problem);
+    }
     let (quote, is_stale) = app::quote(&app.pool, start).await?;
     Ok(prefer::applied_lenient(reply::ok(&quote), is_stale))
 }

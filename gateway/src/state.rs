@@ -89,11 +89,6 @@ impl App {
         Ok(db::pool::begin(&self.pool).await?)
     }
 
-    /// Runs a command to its end, and announces what it changed.
-    pub async fn run<C: app::Command>(&self, command: &C) -> app::Result<C::Reply> {
-        app::run(&self.pool, command, |channels| self.announce(channels)).await
-    }
-
     /// Wakes those who follow `channels`, in all gateways, without a delay for the caller.
     pub fn announce(&self, channels: Vec<String>) {
         let cache = self.cache.clone();

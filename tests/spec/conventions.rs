@@ -20,7 +20,6 @@ suite! {
     every_violation_is_listed,
     unknown_query_parameters_are_ignored_and_named_and_known_ones_validated,
     a_header_that_is_read_once_is_sent_once,
-    a_media_type_that_the_client_rejects_is_406,
     page_limits_are_kept_and_never_clamped,
     a_cursor_is_good_for_its_own_list_alone,
     a_list_can_be_walked_with_changing_limits,
@@ -237,34 +236,6 @@ async fn a_header_that_is_read_once_is_sent_once(stack: &Stack) {
     // Lists may be sent in several headers.
     let listed = user.get("/auth/status").header("accept", "text/html").header("accept", "application/json;q=0.1");
     listed.await.expect(200);
-}
-
-async fn a_media_type_that_the_client_rejects_is_406(stack: &Stack) {
-    let user = stack.user().await;
-    let canvas = user.make_canvas().await;
-    let path = format!("/canvases/{}", text(&canvas, "/id"));
-    let outline = format!("{path}/outline");
-    for (read, rejected) in [
-        ("/canvases", "application/json;q=0"),
-        (path.as_str(), "application/json;q=0, */*"),
-        (&path, "application/*;q=0.000"),
-        (&outline, "text/plain;q=0"),
-        ("/openapi.json", "*/*;q=0"),
-    ] {
-        user.get(read).header("accept", rejected).await.expect_error(406, "request_failed", &[]);
-    }
-    // The resource is checked first.
-    user.get("/canvases/absent").header("accept", "*/*;q=0").await.expect_error(404, "not_found", &[]);
-    stack.anonymous().get("/canvases").header("accept", "*/*;q=0").await.expect_error(401, "unauthorized", &[]);
-    // A type that is merely not listed is served.
-    for accepted in ["text/html", "application/json;q=0.001", "*/*;q=0, application/json", ""] {
-        user.get("/canvases").header("accept", accepted).await.expect(200);
-    }
-    // Nothing is written for a client that rejects the result.
-    let before = user.get("/canvases").await.ok();
-    let made = user.send("/canvases", &json!({})).header("accept", "application/json;q=0").await;
-    made.expect_error(406, "request_failed", &[]);
-    assert_eq!(user.get("/canvases").await.ok(), before);
 }
 
 async fn page_limits_are_kept_and_never_clamped(stack: &Stack) {

@@ -2,6 +2,7 @@
 //!
 //! Each suite runs on one stack, and each function is named after the behavior that it checks.
 
+mod accept;
 mod access;
 mod actions;
 mod administration;

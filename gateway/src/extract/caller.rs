@@ -78,6 +78,8 @@ grants! {
 pub struct Caller<G> {
     /// The token, its session and its account.
     pub credential: Credential,
+    /// Whether the client rejects JSON, in which the result of every write is served.
+    rejects_json: bool,
     grant: PhantomData<G>,
 }
 
@@ -92,6 +94,23 @@ impl<G> Caller<G> {
     /// Rejects a caller without `scopes`, for scopes that depend on the body.
     pub fn require(&self, scopes: &[Scope]) -> Result<()> {
         require(self.credential.scopes, Scopes::of(scopes), Scopes::of(&[]))
+    }
+
+    /// Rejects a write whose result the client rejects. It follows the check of what the write addresses.
+    pub fn require_acceptable(&self) -> Result<()> {
+        match self.rejects_json {
+            false => Ok(()),
+            true => Err(Problem::NotAcceptable("application/json".into())),
+        }
+    }
+
+    /// Runs a command to its end, and announces what it changed. A client that rejects the result gets none but that of an earlier,
+    /// equal request.
+    pub async fn run<C: app::Command>(&self, app: &App, command: &C) -> Result<C::Reply> {
+        match self.require_acceptable() {
+            Ok(()) => Ok(app::run(&app.pool, command, |channels| app.announce(channels)).await?),
+            Err(problem) => app::replay(&app.pool, command).await?.ok_or(problem),
+        }
     }
 }
 
@@ -137,14 +156,16 @@ pub(super) async fn admit<G: Grant>(
     span.record("account", credential.account.as_str());
     limit_rate(parts, app, credential.token).await?;
     require(credential.scopes, G::ALL, G::ANY)?;
-    // The response to a read is checked against `Accept` once its type is known. A write is checked before it is executed.
-    if !parts.method.is_safe() && Accepted::of(&parts.headers).rejects("application", "json") {
-        return Err(Problem::NotAcceptable("application/json".into()));
-    }
     if credential.use_unrecorded {
         record_use(app, credential.token);
     }
-    Ok((Caller { credential, grant: PhantomData }, canvas))
+    // The response to a read is checked against `Accept` once its type is known.
+    let rejects_json = !parts.method.is_safe() && Accepted::of(&parts.headers).rejects("application", "json");
+    let caller = Caller { credential, rejects_json, grant: PhantomData };
+    if console::contains(parts) {
+        caller.require_acceptable()?;
+    }
+    Ok((caller, canvas))
 }
 
 async fn authenticate(parts: &Parts, app: &App, canvas: Option<&CanvasRef>) -> Result<Option<Authenticated>> {

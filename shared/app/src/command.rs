@@ -67,7 +67,7 @@ pub trait Command: Sync {
     fn authorize(&self, conn: &mut PgConnection) -> impl Future<Output = Result<Self::Subject>> + Send;
 
     /// Checks access to what `execute` and `replay` alone look up. This precedes the conflict of a key, which is told to nobody
-    /// who has no access.
+    /// who has no access, and a response that the client rejects.
     fn check_access(&self, _: &mut PgConnection) -> impl Future<Output = Result<()>> + Send {
         async { Ok(()) }
     }
@@ -108,6 +108,24 @@ pub async fn run<C: Command>(pool: &PgPool, command: &C, announce: impl FnOnce(V
         announce(command.channels());
     }
     Ok(reply)
+}
+
+/// The reply that a command gives to a repetition of an earlier, equal request; `None` if it would execute. Writes nothing.
+///
+/// # Errors
+///
+/// The first check that fails, as for [`run`].
+pub async fn replay<C: Command>(pool: &PgPool, command: &C) -> Result<Option<C::Reply>> {
+    retrying(async || {
+        let mut transaction = db::pool::begin(pool).await?;
+        let conn = &mut *transaction;
+        command.authorize(conn).await?;
+        match take_key(conn, command).await? {
+            Turn::Replay(outcome) => command.replay(conn, outcome).await.map(Some),
+            Turn::Execute(_) => command.check_access(conn).await.map(|()| None),
+        }
+    })
+    .await
 }
 
 /// Runs a transaction, and again when PostgreSQL aborted it to resolve a deadlock.

@@ -20,7 +20,7 @@ pub mod target;
 pub mod token;
 pub mod upload;
 
-pub use command::{Base, CanvasWrite, Command, Key, KnownOutcome, LockedCanvas, Locks, run};
+pub use command::{Base, CanvasWrite, Command, Key, KnownOutcome, LockedCanvas, Locks, replay, run};
 pub use error::{Error, Result};
 pub use models::Models;
 pub use start::{Acceptance, Start, Terms, quote};

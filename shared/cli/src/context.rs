@@ -9,7 +9,7 @@ use http::{HeaderName, HeaderValue};
 use serde_json::{Map, Value};
 
 use crate::args::Global;
-use crate::failure::{Failure, Outcome, usage};
+use crate::failure::{Failure, Outcome, not_found, usage};
 use crate::output::Output;
 use crate::profile::Configuration;
 
@@ -32,11 +32,12 @@ pub type Body = Map<String, Value>;
 /// The address and token in use: flags, then the environment, then the profile.
 pub fn credentials(global: &Global) -> Outcome<(String, String)> {
     let environment = std::env::var("CANVAS_TOKEN").ok().filter(|token| !token.is_empty());
-    if let (None, Some(token), Some(url)) = (&global.profile, &environment, &global.base_url) {
+    let named = global.profile.as_ref().filter(|_| !global.address_precedes_profile);
+    if let (None, Some(token), Some(url)) = (named, &environment, &global.base_url) {
         return Ok((url.clone(), token.clone()));
     }
     let configuration = Configuration::load()?;
-    let name = global.profile.clone().or(configuration.current);
+    let name = named.cloned().or(configuration.current);
     let profile = match &name {
         Some(name) => match configuration.profiles.get(name) {
             Some(profile) => Some(profile.clone()),
@@ -44,7 +45,7 @@ pub fn credentials(global: &Global) -> Outcome<(String, String)> {
         },
         None => None,
     };
-    let is_named = global.profile.is_some();
+    let is_named = named.is_some();
     let url = match (is_named, &profile, &global.base_url) {
         (true, Some(profile), _) | (false, Some(profile), None) => profile.base_url.clone(),
         (_, _, Some(url)) => url.clone(),
@@ -117,7 +118,7 @@ impl Context {
         let mut named = models.iter().filter(is_named).filter_map(|model| model["handle"].as_str());
         match (named.next(), named.next()) {
             (Some(handle), None) => Ok(handle.to_owned()),
-            (None, _) => usage(format!("there is no model {name}: `canvas model list` shows them")),
+            (None, _) => not_found(format!("there is no model {name}: `canvas model list` shows them")),
             (Some(_), Some(_)) => {
                 usage(format!("several connections have a model {name}: name it by its handle (`canvas model list`)"))
             }

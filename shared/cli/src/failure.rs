@@ -19,6 +19,8 @@ pub enum Failure {
     Work,
     /// The command cannot be carried out as it was given.
     Usage(String),
+    /// The service has nothing of this name.
+    NotFound(String),
     /// The work is still running at the timeout: how to wait for it again.
     Running(String),
 }
@@ -38,12 +40,17 @@ pub fn usage<T>(message: impl Into<String>) -> Outcome<T> {
     Err(Failure::Usage(message.into()))
 }
 
+pub fn not_found<T>(message: impl Into<String>) -> Outcome<T> {
+    Err(Failure::NotFound(message.into()))
+}
+
 impl Failure {
     /// The exit status.
     pub fn status(&self) -> u8 {
         match self {
             Failure::Work => 1,
             Failure::Usage(_) => 2,
+            Failure::NotFound(_) => 5,
             Failure::Running(_) => 9,
             Failure::Service(client::Error::Refused(problem)) => match problem.status.as_u16() {
                 401 | 403 => 4,
@@ -72,6 +79,7 @@ impl Failure {
         match self {
             Failure::Work => None,
             Failure::Usage(message) => local("usage", message),
+            Failure::NotFound(message) => local("not_found", message),
             Failure::Running(message) => local("still_running", message),
             Failure::Service(client::Error::Refused(problem)) if problem.envelope["error"].is_object() => {
                 let mut envelope = problem.envelope.clone();
@@ -86,7 +94,9 @@ impl Failure {
     fn text(&self) -> Option<String> {
         match self {
             Failure::Work => None,
-            Failure::Usage(message) | Failure::Running(message) => Some(format!("canvas: {message}")),
+            Failure::Usage(message) | Failure::NotFound(message) | Failure::Running(message) => {
+                Some(format!("canvas: {message}"))
+            }
             Failure::Service(client::Error::Refused(problem)) => Some(refusal(problem)),
             Failure::Service(error) => Some(format!("canvas: {error}")),
         }

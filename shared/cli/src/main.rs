@@ -11,7 +11,7 @@ mod profile;
 mod reference;
 mod terminal;
 
-use clap::{CommandFactory, Parser};
+use clap::CommandFactory;
 
 use args::{Arguments, Command};
 use context::Context;
@@ -22,7 +22,7 @@ const INTERRUPTED: u8 = 130;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
-    let (outcome, as_json) = match Arguments::try_parse() {
+    let (outcome, as_json) = match Arguments::read() {
         Ok(arguments) => {
             let as_json = arguments.global.json;
             (run(arguments).await, as_json)

@@ -375,6 +375,11 @@ async fn each_refusal_has_its_exit_status_and_its_envelope(stack: &Stack) {
         assert_eq!(text(&error, "/code"), name, "{arguments:?}");
         assert!(error["requestId"].is_string(), "{error}");
     }
+    // What the command itself looks for is not found either.
+    for arguments in [&["model", "show", "nope"][..], &["show", &canvas, "--section", "nope"]] {
+        let error = shell.run(&[arguments, &["--json"]].concat()).await.error(5);
+        assert_eq!(text(&error, "/code"), "not_found", "{arguments:?}");
+    }
     // For people: what failed and the request id, in plain lines.
     let told = shell.run(&["show", "canvas:nobody:nothing"]).await.expect(5).stderr;
     assert!(told.starts_with("canvas: canvas not found\nrequest "), "{told}");

@@ -67,6 +67,10 @@ async fn flags_come_before_the_environment_and_that_before_the_profile(stack: &S
     assert_eq!(text(&named, "/uid"), stored);
     shell.run(&["whoami", "--profile", "nope"]).await.expect(2);
     shell.run(&["profile", "use", "nope"]).await.expect(2);
+    let shell = shell.with("CANVAS_PROFILE", "nope");
+    shell.run(&["whoami"]).await.expect(2);
+    let addressed = shell.run(&["whoami", "--base-url", &stack.origin(0), "--json"]).await.json();
+    assert_eq!(text(&addressed, "/uid"), other.uid);
 }
 
 async fn a_token_is_sent_to_its_own_service_alone(stack: &Stack) {

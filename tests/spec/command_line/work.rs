@@ -60,7 +60,7 @@ async fn paid_work_needs_an_agreement_off_a_terminal(stack: &Stack) {
     let done = shell.run(&[&generate[..], &["--yes"]].concat()).await.json();
     assert_eq!((text(&done, "/status"), &done["creditCost"]), ("succeeded", &json!(1)));
     let unknown = ["generate", "--prompt", "a kite", "--model", "nope", "--on", &canvas, "--yes"];
-    shell.run(&unknown).await.expect(2);
+    shell.run(&unknown).await.expect(5);
 }
 
 async fn a_recipe_runs_with_its_inputs(stack: &Stack) {

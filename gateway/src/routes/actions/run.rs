@@ -118,7 +118,7 @@ pub async fn run(
     let action = action_of(&params);
     let check = |request: RunRequest| request.check(&app.guard, &caller.account, action.as_ref().ok());
     let (request, action) = combine_violations(body.checked(check).await, action)?;
-    start(&app, request.start(&caller, action, prefer::lenient(&headers), trace)).await
+    start(&app, &caller, request.start(&caller, action, prefer::lenient(&headers), trace)).await
 }
 
 /// A checked request.

@@ -33,6 +33,7 @@ pub async fn cancel(
     require_switched_on(&app)?;
     let id = id_of(&params)?;
     let campaign = load(&app, &caller.account, id).await?;
+    caller.require_acceptable()?;
     let unfinished = |status| matches!(status, CampaignStatus::Queued | CampaignStatus::Running);
     for shot in campaign.shots.iter().filter(|shot| unfinished(shot.status)) {
         cancel_job(&app, &caller.account, shot.job, false, trace).await?;

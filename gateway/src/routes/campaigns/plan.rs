@@ -59,6 +59,7 @@ pub async fn plan(State(app): State<App>, caller: Caller<PlanCampaigns>, body: J
     db::canvases::find(&mut *app.connection().await?, &caller.account, &canvas)
         .await?
         .ok_or(Problem::NotFound("canvas"))?;
+    caller.require_acceptable()?;
     let shots = campaign::plan(&brief, shot_count);
     let shots = shots.into_iter().map(|prompt| PlannedShot { prompt }).collect();
     Ok(reply::ok(&CampaignPlanned { plan: CampaignPlan { brief, shots } }))

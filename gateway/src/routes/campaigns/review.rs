@@ -71,6 +71,7 @@ pub async fn review(
     require_switched_on(&app)?;
     let (request, id) = combine_violations(body.checked(CampaignReviewRequest::check).await, id_of(&params))?;
     let campaign = load(&app, &caller.account, id).await?;
+    caller.require_acceptable()?;
     let known: HashSet<&str> = campaign.shots.iter().map(|shot| shot.id.as_str()).collect();
     let unknown = request.decisions.iter().enumerate().filter(|(_, decision)| !known.contains(&*decision.shot_id));
     let violations: Vec<Violation> = unknown

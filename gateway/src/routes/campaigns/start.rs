@@ -138,13 +138,13 @@ pub async fn start(
         traceparent: trace.0.to_string(),
     };
     if start.campaign.terms.is_dry_run() {
-        return quote(&app, &start).await;
+        return quote(&app, &caller, &start).await;
     }
     if caller.account != start.campaign.canvas.owner {
         writable(&app, &caller.account, &start.campaign.canvas).await?;
     }
     let permit = app.writers.pass(&start.campaign.canvas.to_string()).await?;
-    let (campaign, acceptance) = app.run(&start).await?;
+    let (campaign, acceptance) = caller.run(&app, &start).await?;
     drop(permit);
     app.waker.wake();
     let location = format!("{}/campaigns/{}", domain::API_ROOT, campaign.id);

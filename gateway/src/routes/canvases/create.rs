@@ -82,6 +82,7 @@ impl CreateCanvas {
 )]
 pub async fn create(State(app): State<App>, caller: Caller<WriteCanvas>, body: JsonBody) -> Result {
     let wanted = body.checked(CreateCanvas::check).await?;
+    caller.require_acceptable()?;
     let resolves = wanted.destination.is_some() || (wanted.canvas_type.is_some() && wanted.id.is_none());
     let record =
         if resolves { resolve_agent(&app, &caller, wanted).await? } else { make(&app, &caller, wanted).await? };

@@ -34,6 +34,7 @@ impl Input for CollectionName {}
 )]
 pub async fn create(State(app): State<App>, caller: Caller<WriteElements>, body: JsonBody) -> Result {
     let wanted: CollectionName = body.json().await?;
+    caller.require_acceptable()?;
     let made = db::element_collections::create(&mut *app.connection().await?, &caller.account, &wanted.name).await?;
     // No `Location`: a collection cannot be read on its own.
     Ok(reply::with_status(StatusCode::CREATED, &CollectionRead { collection: made.document(Listed::No) }))

@@ -39,8 +39,12 @@ pub async fn delete(State(app): State<App>, caller: Caller<WriteElements>, param
     let id = params.parameter::<ElementCollectionId>("collectionId");
     let (DeleteCollection { .. }, id) = combine_violations(body.json().await, id)?;
     let deleted = retrying(async || {
-        Ok(db::element_collections::delete(&mut *app.connection().await?, &caller.account, &id).await?)
+        let mut transaction = app.transaction().await?;
+        let deleted = db::element_collections::delete(&mut transaction, &caller.account, &id).await?;
+        let deleted = deleted.ok_or(Problem::NotFound("element collection"))?;
+        caller.require_acceptable()?;
+        db::pool::commit(transaction).await?;
+        Ok(deleted)
     });
-    let collection = deleted.await?.ok_or(Problem::NotFound("element collection"))?.document(Listed::No);
-    Ok(reply::ok(&CollectionDeleted { deleted: true, collection }))
+    Ok(reply::ok(&CollectionDeleted { deleted: true, collection: deleted.await?.document(Listed::No) }))
 }

@@ -25,8 +25,10 @@ use crate::state::App;
 pub async fn rename(State(app): State<App>, caller: Caller<WriteElements>, params: PathText, body: JsonBody) -> Result {
     let id = params.parameter::<ElementCollectionId>("collectionId");
     let (wanted, id) = combine_violations(body.json::<CollectionName>().await, id)?;
-    let renamed =
-        db::element_collections::rename(&mut *app.connection().await?, &caller.account, &id, &wanted.name).await?;
-    let collection = renamed.ok_or(Problem::NotFound("element collection"))?.document(Listed::No);
-    Ok(reply::ok(&CollectionRead { collection }))
+    let mut transaction = app.transaction().await?;
+    let renamed = db::element_collections::rename(&mut transaction, &caller.account, &id, &wanted.name).await?;
+    let renamed = renamed.ok_or(Problem::NotFound("element collection"))?;
+    caller.require_acceptable()?;
+    db::pool::commit(transaction).await?;
+    Ok(reply::ok(&CollectionRead { collection: renamed.document(Listed::No) }))
 }

@@ -64,6 +64,7 @@ impl CreateElement {
 )]
 pub async fn create(State(app): State<App>, caller: Caller<WriteElements>, body: JsonBody) -> Result {
     let (content, collections) = body.checked(CreateElement::check).await?;
+    caller.require_acceptable()?;
     let record = retrying(|| attempt(&app, &caller, &content, &collections)).await?;
     let health = Sources::of(&app, &caller.account, [&record.content].into_iter()).await?.health(&record.content);
     let location = format!("/elements/{}", record.id);

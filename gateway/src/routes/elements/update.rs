@@ -125,6 +125,7 @@ async fn attempt(app: &App, caller: &Caller<WriteElements>, id: &ElementId, chan
     let mut transaction = app.transaction().await?;
     let (conn, account) = (&mut *transaction, &caller.account);
     let element = db::elements::lock(conn, account, id).await?.ok_or(Problem::NotFound("element"))?;
+    caller.require_acceptable()?;
     let conflict = |message: &str| Problem::Conflict(message.into(), None);
     match (change, element.lifecycle) {
         (Change::Update(_), Lifecycle::Archived) => {

@@ -43,5 +43,6 @@ async fn start(
     }
     let elements = Elements::load(app, &caller.account, &request.elements).await?;
     let lenient = prefer::lenient(headers);
-    crate::start::start(app, Generation::start(app, caller, operation, request, elements, lenient, trace)).await
+    let start = Generation::start(app, caller, operation, request, elements, lenient, trace);
+    crate::start::start(app, caller, start).await
 }

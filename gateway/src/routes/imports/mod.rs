@@ -60,7 +60,7 @@ async fn answer<G>(caller: &Caller<G>, start: &Start<'_>) -> Result<Answer> {
 async fn outcome<G>(caller: &Caller<G>, start: &Start<'_>) -> Result<Answer> {
     let app = start.app;
     let deadline = Instant::now() + WAIT;
-    let (id, replayed) = app.run(start).await?;
+    let (id, replayed) = caller.run(app, start).await?;
     if !replayed {
         app.waker.wake();
     }

@@ -141,7 +141,7 @@ pub async fn fork(
     let record = writable(&app, &caller.account, &canvas).await?;
     let permit = app.writers.pass(&canvas.to_string()).await?;
     let room = app.documents.reserve(record.graph_bytes).await?;
-    let changed = app.run(&command).await?;
+    let changed = caller.run(&app, &command).await?;
     drop(permit);
     let (replayed, lenient, minimal) = (changed.replayed, changed.lenient, prefer::minimal(&headers));
     let reply = reply::private(reply::document(room.into_json(&changed.document(minimal))?));

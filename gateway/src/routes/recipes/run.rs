@@ -138,11 +138,11 @@ pub async fn run(
     let record = writable(&app, &caller.account, &start.run.canvas).await?;
     if start.run.terms.is_dry_run() {
         let _room = app.documents.reserve(record.graph_bytes).await?;
-        return quote(&app, &start).await;
+        return quote(&app, &caller, &start).await;
     }
     let permit = app.writers.pass(&start.run.canvas.to_string()).await?;
     let _room = app.documents.reserve(record.graph_bytes).await?;
-    let (run, acceptance) = app.run(&start).await?;
+    let (run, acceptance) = caller.run(&app, &start).await?;
     drop(permit);
     let mut document = recipe_document(&app, caller.scopes, &run);
     match acceptance {

@@ -52,9 +52,9 @@ pub async fn generate(
     let request = body.checked(|request: VideoStart| request.check(&caller.account, &app.guard)).await?;
     let start = StartVideo::new(&app, &caller, request, trace);
     if start.request.terms.is_dry_run() {
-        return quote(&app, &start).await;
+        return quote(&app, &caller, &start).await;
     }
-    answer(&app, &caller, app.run(&start).await?).await
+    answer(&app, &caller, caller.run(&app, &start).await?).await
 }
 
 /// A checked start request.

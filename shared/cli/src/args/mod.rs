@@ -6,7 +6,8 @@ mod work;
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::parser::ValueSource;
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 pub use graph::*;
 pub use library::*;
@@ -44,6 +45,24 @@ pub struct Global {
     /// Address of the service, for example https://canvas.example.com
     #[arg(long, global = true, value_name = "URL", env = "CANVAS_BASE_URL")]
     pub base_url: Option<String>,
+    /// Whether the address is an argument, and the profile comes from the environment, over which arguments take precedence.
+    #[arg(skip)]
+    pub address_precedes_profile: bool,
+}
+
+impl Arguments {
+    /// Parses the arguments of the process.
+    ///
+    /// # Errors
+    ///
+    /// If they are not understood, or ask for help.
+    pub fn read() -> Result<Self, clap::Error> {
+        let matches = Self::command().try_get_matches()?;
+        let mut arguments = Self::from_arg_matches(&matches)?;
+        arguments.global.address_precedes_profile = matches.value_source("base_url") == Some(ValueSource::CommandLine)
+            && matches.value_source("profile") == Some(ValueSource::EnvVariable);
+        Ok(arguments)
+    }
 }
 
 #[derive(Subcommand)]

@@ -121,7 +121,7 @@ pub async fn doctor(context: &Context) -> Outcome {
             Err(failure) => {
                 let detail = match &failure {
                     Failure::Service(error) => error.to_string(),
-                    Failure::Usage(text) | Failure::Running(text) => text.clone(),
+                    Failure::Usage(text) | Failure::NotFound(text) | Failure::Running(text) => text.clone(),
                     Failure::Work => String::new(),
                 };
                 first.get_or_insert(failure);

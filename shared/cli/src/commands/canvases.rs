@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::args::{Listing, New, Show, View};
 use crate::context::{Context, canvas, page};
-use crate::failure::{Failure, Outcome, file, usage};
+use crate::failure::{Failure, Outcome, file, not_found, usage};
 use crate::journal;
 use crate::output::{items, plain_lines, put, rows, text, time};
 use crate::terminal;
@@ -125,7 +125,7 @@ pub async fn show(context: &Context, show: &Show) -> Outcome {
     let whole = read.json();
     let nodes: Vec<&Value> = items(&whole["canvas"]["nodes"]).filter(belongs).collect();
     if nodes.is_empty() {
-        return usage(format!("{} has no Section {section}", show.canvas));
+        return not_found(format!("{} has no Section {section}", show.canvas));
     }
     context.output.value(&json!({"revision": whole["canvas"]["revision"], "nodes": nodes}), |value| {
         rows(&["node", "type", "x", "y", "width", "height", "title"], items(&value["nodes"]), |it| {

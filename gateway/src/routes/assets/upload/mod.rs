@@ -98,6 +98,7 @@ pub async fn upload(
     // Checked before the body is received, so that a rejected upload does not stay in the store for a day. A replay is answered
     // even when the quota is exhausted.
     if key.is_none() {
+        caller.require_acceptable()?;
         let length = as_stored(declared_length(&headers).unwrap_or_default());
         let storage = db::storage::get(&mut *app.connection().await?, owner, app.config.storage_max).await?;
         if storage.is_some_and(|storage| !storage.admits(length)) {
@@ -133,7 +134,7 @@ pub async fn upload(
         traceparent: trace.0.to_string(),
     };
     let permit = app.writers.pass(&resource).await?;
-    let (record, replayed) = app.run(&upload).await?;
+    let (record, replayed) = caller.run(&app, &upload).await?;
     drop(permit);
     app.waker.wake();
     let location = format!("/assets/{}", record.handle);

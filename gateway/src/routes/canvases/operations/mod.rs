@@ -241,6 +241,7 @@ async fn try_batch(
 ) -> Result {
     let batch = checked(on, request.operations)?;
     let (handle, record, _) = on.readable()?;
+    on.caller.require_acceptable()?;
     let _room = app.documents.reserve(record.graph_bytes).await?;
     let base = request.base_revision.map(|revision| Base { revision, lenient: prefer::lenient(headers) });
     let (answer, is_stale) =
@@ -275,7 +276,7 @@ async fn apply_batch(
     };
     let permit = app.writers.pass(&handle.to_string()).await?;
     let room = app.documents.reserve(record.graph_bytes).await?;
-    let changed = app.run(&command).await?;
+    let changed = on.caller.run(app, &command).await?;
     let (lenient, minimal) = (changed.lenient, prefer::minimal(headers));
     // The next writer takes the graph that this answer is made of.
     let answer = changed.document(minimal);

@@ -97,7 +97,7 @@ pub async fn workflows(
     };
     let permit = app.writers.pass(&canvas.to_string()).await?;
     let room = app.documents.reserve(record.graph_bytes).await?;
-    let (changed, workflow) = app.run(&creation).await?;
+    let (changed, workflow) = on.caller.run(&app, &creation).await?;
     drop(permit);
     let created = (!changed.replayed).then(|| format!("/recipes/{}", workflow.id));
     let result = WorkflowResult { result: changed.document(minimal), workflow };
