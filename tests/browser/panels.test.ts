@@ -345,3 +345,27 @@ scene("the second picture of an Action is the one that its form names", async ({
   await panel.getByRole("button", { name: "Run into a new node" }).click();
   await until(canvas, "both lead to the result", ({ connections }) => connections.length === 2);
 });
+
+scene("what was entered to make a picture stays when the models cannot be read again", async ({ page, expect }) => {
+  expect(NOBODY, `400 GET ${ROOT}/models`);
+  const { url } = await makeBoard("Entered", []);
+  await openBoard(page, url);
+  await page.keyboard.press("g");
+  const make = page.getByRole("complementary", { name: "Make" });
+  const prompt = make.getByLabel("Prompt");
+  await prompt.fill("A quiet harbor");
+  await make.getByLabel("Spend at most").fill("7");
+  await page.route("**/models?*", (route) => route.fulfill({ status: 400, json: { error: { code: "invalid_request", message: "Not now." } } }));
+  /** Comes back to the page more than a minute later. */
+  const comeBack = async (status: number) => {
+    const answered = page.waitForResponse((response) => response.url().includes("/models?"));
+    await page.clock.setFixedTime((await page.evaluate(() => Date.now())) + 61_000);
+    await page.evaluate(() => dispatchEvent(new Event("visibilitychange")));
+    assert.equal((await answered).status(), status);
+    await page.waitForTimeout(200);
+  };
+  await comeBack(400);
+  await page.unroute("**/models?*");
+  await comeBack(200);
+  assert.deepEqual([await prompt.inputValue(), await make.getByLabel("Spend at most").inputValue()], ["A quiet harbor", "7"]);
+});

@@ -290,7 +290,7 @@ interface ActionsProps {
 function Actions({ board, canvas, pictures, attempt }: ActionsProps) {
   const [slug, setSlug] = useState(attempt?.slug ?? "");
   const { data, error, refetch } = useQuery({ queryKey: ["actions"], queryFn: ({ signal }) => api.actions(signal), staleTime: Infinity });
-  if (error) return <Failure title="The Actions cannot be loaded" error={error} retry={refetch} />;
+  if (error && !data) return <Failure title="The Actions cannot be loaded" error={error} retry={refetch} />;
   if (!data) return <Waiting label="Loading the Actions" />;
   const action = data.find((one) => one.slug === slug);
   return (

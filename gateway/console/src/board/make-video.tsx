@@ -19,7 +19,7 @@ const USES: Partial<Record<Purpose, FrameUse>> = { "first-frame": "first", "last
 export function MakeVideo({ board, nodes }: { board: Board; nodes: Node[] }) {
   const { data, error, refetch } = useQuery({ queryKey: ["models", "video"], queryFn: ({ signal }) => api.models(signal, "video"), staleTime: 60_000 });
   const target = nodes.find(({ type }) => type === "video");
-  if (error) return <Failure title="The models cannot be loaded" error={error} retry={refetch} />;
+  if (error && !data) return <Failure title="The models cannot be loaded" error={error} retry={refetch} />;
   if (!data) return <Waiting label="Loading the models" />;
   if (data.length === 0) return <p className={styles.hint}>No model can make videos with this session.</p>;
   return <VideoForm board={board} nodes={nodes} target={target} models={data} />;

@@ -58,7 +58,7 @@ export function Make({ board, canvas, nodes, draft }: { board: Board; canvas: st
 
 function MakeImages(props: { board: Board; canvas: string; nodes: Node[]; draft: Draft | undefined }) {
   const { data, error, refetch } = useQuery({ queryKey: ["models"], queryFn: ({ signal }) => api.models(signal), staleTime: 60_000 });
-  if (error) return <Failure title="The models cannot be loaded" error={error} retry={refetch} />;
+  if (error && !data) return <Failure title="The models cannot be loaded" error={error} retry={refetch} />;
   if (!data) return <Waiting label="Loading the models" />;
   if (data.length === 0) return <p className={styles.hint}>No model can make pictures with this session.</p>;
   return <MakeForm {...props} models={data} />;
