@@ -1,7 +1,7 @@
 /** Elements: made, changed, used and archived, and their collections. */
 import assert from "node:assert/strict";
 
-import { node, openBoard, text, until } from "./board.ts";
+import { box, drag, node, openBoard, text, until } from "./board.ts";
 import { becomes, NOBODY, scene } from "./browser.ts";
 import { admin, makeBoard, png, send, stranger } from "./service.ts";
 import { heading, signIn } from "./steps.ts";
@@ -185,4 +185,20 @@ scene("Escape closes the picker, and not the form that it is in", async ({ page,
   await page.keyboard.press("Escape");
   await becomes(() => page.locator("dialog").count(), 1);
   await becomes(() => form.getByLabel("Name").inputValue(), "Kept");
+});
+
+scene("marking text beyond the edge of a dialog leaves it open, and a click beside it closes it", async ({ page, expect }) => {
+  expect(NOBODY);
+  const { token } = await stranger();
+  await signIn(page, token, "/elements");
+  await page.getByRole("button", { name: "New Element" }).first().click();
+  const form = page.getByRole("dialog", { name: "New Element" });
+  await form.getByLabel("Name").fill("Lighthouse");
+  const { x, y, height } = await box(form.getByLabel("Name"));
+  const outside = (await box(form)).x - 40;
+  await drag(page, { x: x + 60, y: y + height / 2 }, { x: outside, y: y + height / 2 });
+  assert.match((await page.evaluate(() => getSelection()?.toString())) ?? "", /^Li/, "the text is marked");
+  await becomes(() => form.getByLabel("Name").inputValue(), "Lighthouse");
+  await page.mouse.click(outside, y);
+  await form.waitFor({ state: "detached" });
 });

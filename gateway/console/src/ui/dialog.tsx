@@ -17,6 +17,8 @@ interface DialogProps {
  */
 export function Dialog({ label, className, close, children }: DialogProps) {
   const element = useRef<HTMLDialogElement>(null);
+  /** Whether the pointer was pressed beside the dialog. */
+  const isBeside = useRef(false);
   useEffect(() => {
     const dialog = element.current;
     const opener = document.activeElement;
@@ -42,7 +44,9 @@ export function Dialog({ label, className, close, children }: DialogProps) {
       className={className}
       // React lets the event of a dialog within this one bubble.
       onClose={({ target, currentTarget }) => target === currentTarget && close()}
-      onClick={({ target, currentTarget }) => target === currentTarget && close()}
+      // A press on the content and a release beside it also make a click on the dialog: a person has marked text.
+      onPointerDown={({ target, currentTarget }) => void (isBeside.current = target === currentTarget)}
+      onClick={({ target, currentTarget }) => target === currentTarget && isBeside.current && close()}
       // Escape closes this dialog, and not also the panel that it is in.
       onKeyDown={(event) => event.key === "Escape" && event.stopPropagation()}
     >
