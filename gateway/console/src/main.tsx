@@ -8,6 +8,7 @@ import { Problem } from "./errors.ts";
 import { loadEditor } from "./screens/canvas.tsx";
 import "./ui/base.css";
 import { applyTheme } from "./ui/theme.ts";
+import { countUploads } from "./uploads.ts";
 
 function onError(error: Error, meta: Record<string, unknown> | undefined) {
   // The session ended. The application shows the sign-in page, which leads back here. A link or token that is refused ends no session.
@@ -32,6 +33,9 @@ const queries = new QueryClient({
     },
   },
 });
+
+// Unlike changes, files that are not uploaded are not kept in the browser.
+addEventListener("beforeunload", (event) => countUploads() > 0 && event.preventDefault());
 
 applyTheme();
 if (isBoardLikely) {

@@ -7,6 +7,7 @@ import { api, type Credential, type Session, serves } from "./api.ts";
 import { lasting } from "./lasting.ts";
 import { person } from "./person.ts";
 import { setTheme, theme } from "./ui/theme.ts";
+import { endUploads } from "./uploads.ts";
 
 async function read(): Promise<Session | null> {
   const session = await api.session();
@@ -20,6 +21,7 @@ async function read(): Promise<Session | null> {
  */
 function adopted(session: Session): Session | Promise<never> {
   if (serves(session.account.id)) return session;
+  endUploads();
   location.reload();
   return new Promise(() => {});
 }
@@ -50,9 +52,10 @@ export function useSigningIn(): SigningIn {
   const queries = useQueryClient();
   const [, navigate] = useLocation();
 
-  /** Nothing that was read stays, and nothing goes on. */
+  /** Nothing that was read stays, and nothing goes on. Uploads that met the end of a session can be tried again in the next one. */
   function change(session: Session | null) {
     for (const end of lasting) end();
+    if (!session) endUploads();
     forget();
     remember(session !== null);
     // An answer that is under way is an older one.

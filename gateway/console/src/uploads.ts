@@ -1,6 +1,7 @@
 /**
  * Uploads of pictures. Each file has one idempotency key, so another attempt is a replay: a file is stored once, and the
- * same file dropped twice is two assets.
+ * same file dropped twice is two assets. Uploads go on when their screen is left, and those that failed are still listed
+ * when it is opened again.
  */
 import { CONTRACT, served } from "./api.ts";
 import type { Asset } from "./assets.ts";
@@ -25,12 +26,35 @@ export const PICTURES = ["image/png", "image/jpeg", "image/webp", "image/gif"];
 /** What is said of files of other types. */
 export const refusalOf = (names: string[]): string => `${names.join(", ")}: only PNG, JPEG, WebP and GIF pictures can be uploaded.`;
 
+/** Whether another attempt can succeed, perhaps after the next sign-in. */
+export const isRepeatable = ({ isTemporary, status }: Problem): boolean => isTemporary || status === 401;
+
+/** The uploads of this page, by where they go. */
+const all = new Map<string, Uploads>();
+
+/** The uploads to `where`: those of an earlier visit to its screen, or new ones. */
+export function uploadsTo<Kind extends Uploads>(where: string, make: () => Kind): Kind {
+  const known = all.get(where) ?? make();
+  all.set(where, known);
+  return known as Kind;
+}
+
+/** How many files would be lost with this page. */
+export const countUploads = (): number => [...all.values()].reduce((sum, uploads) => sum + uploads.countOpen(), 0);
+
+/** Ends all uploads: nothing is sent for who signs in next. */
+export function endUploads(): void {
+  for (const uploads of all.values()) uploads.end();
+  all.clear();
+}
+
 export class Uploads {
   #canvas: string | undefined;
   #stored: (asset: Asset, key: string) => Promise<void> | void;
   #list: readonly Upload[] = [];
   #active = new Set<string>();
   #listeners = new Set<() => void>();
+  #ended = new AbortController();
 
   /** Uploads into a canvas, in which each gets a node, or without one. `stored` is called with the key of each upload that has arrived. */
   constructor(canvas: string | undefined, stored: (asset: Asset, key: string) => Promise<void> | void) {
@@ -65,6 +89,16 @@ export class Uploads {
     this.#set(this.#list.filter((upload) => upload.key !== key));
   }
 
+  /** How many are under way, or can be tried again. */
+  countOpen(): number {
+    return this.#list.filter(({ problem }) => !problem || isRepeatable(problem)).length;
+  }
+
+  end(): void {
+    this.#ended.abort();
+    this.#set([]);
+  }
+
   #set(list: readonly Upload[]): void {
     this.#list = list;
     for (const listener of this.#listeners) listener();
@@ -87,7 +121,7 @@ export class Uploads {
   }
 
   async #run(upload: Upload): Promise<void> {
-    for (let attempt = 0; ; attempt += 1) {
+    for (let attempt = 0; !this.#ended.signal.aborted; attempt += 1) {
       try {
         await this.#stored(await this.#send(upload), upload.key);
         this.dismiss(upload.key);
@@ -119,6 +153,7 @@ export class Uploads {
         if (!response.ok) void problemOf(response).then(reject);
         else void response.json().then(({ asset }: { asset: Asset }) => resolve(asset), reject);
       });
+      this.#ended.signal.addEventListener("abort", () => request.abort());
       request.send(file);
     });
   }

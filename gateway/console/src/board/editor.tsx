@@ -40,7 +40,7 @@ import type { State } from "../sync/types.ts";
 import { Surface } from "./surface.tsx";
 import { History, Toolbar, ZoomControls } from "./toolbar.tsx";
 import { refusalOf } from "../uploads.ts";
-import { BoardUploads } from "./uploads.ts";
+import { boardUploads } from "./uploads.ts";
 
 interface Props {
   handle: string;
@@ -71,7 +71,7 @@ export function Editor({ handle, role, canChange, review, error, live, shown, re
   const { account, session } = useSession();
   const engine = useEngine(account.id, handle, canChange);
   const board = useMemo(() => new Board(engine, canChange), [engine, canChange]);
-  const uploads = useMemo(() => new BoardUploads(handle, board), [handle, board]);
+  const uploads = useMemo(() => boardUploads(account.id, handle), [account.id, handle]);
   const snapshot = useSyncExternalStore(engine.subscribe, engine.getSnapshot);
   const ui = useSyncExternalStore(board.subscribe, board.getUi);
   const list = useSyncExternalStore(uploads.subscribe, uploads.getList);
@@ -131,7 +131,7 @@ export function Editor({ handle, role, canChange, review, error, live, shown, re
 
   /** Uploads files that were dropped on the slot at `point`, or pasted or chosen for the selected one. */
   function addFiles(files: File[], point = board.surface?.middle() ?? { x: 0, y: 0 }, isDropped = false) {
-    const refused = uploads.addAt(files, point, board.slotFor(isDropped ? point : undefined)?.id);
+    const refused = uploads.addAt(engine, files, point, board.slotFor(isDropped ? point : undefined)?.id);
     if (refused.length > 0) board.tell(refusalOf(refused));
   }
 
@@ -167,10 +167,6 @@ export function Editor({ handle, role, canChange, review, error, live, shown, re
     event.clipboardData?.setData(NODES, JSON.stringify({ canvas: handle, ids: board.selected.map(({ id }) => engine.real(id)) }));
     event.clipboardData?.setData("text/plain", board.selected.map(({ title, metadata }) => metadata.content ?? title).join("\n\n"));
   });
-  const leave = useEffectEvent((event: BeforeUnloadEvent) => {
-    // Changes are kept, but files are not.
-    if (uploads.getList().length > 0) event.preventDefault();
-  });
   useEffect(() => {
     const stop = new AbortController();
     const { signal } = stop;
@@ -178,7 +174,6 @@ export function Editor({ handle, role, canChange, review, error, live, shown, re
     addEventListener("keyup", ({ key }) => key === " " && board.pan(false), { signal });
     addEventListener("copy", (event) => copy(event), { signal });
     addEventListener("paste", (event) => paste(event), { signal });
-    addEventListener("beforeunload", (event) => leave(event), { signal });
     addEventListener(
       "blur",
       () => {

@@ -79,6 +79,16 @@ export function hold(account: string, canvas: string, canChange: boolean): () =>
   };
 }
 
+/** Does something with the engine of a canvas, also when no screen shows it. */
+export async function withEngine(account: string, canvas: string, task: (engine: Engine) => Promise<void>): Promise<void> {
+  const release = hold(account, canvas, true);
+  try {
+    await task(entryOf(account, canvas, true).engine);
+  } finally {
+    release();
+  }
+}
+
 /** The engine of a canvas while the component is shown. */
 export function useEngine(account: string, canvas: string, canChange: boolean): Engine {
   const { engine } = entryOf(account, canvas, canChange);

@@ -1,51 +1,61 @@
 /** Uploads onto the board: where each picture goes. */
 import { remove } from "../sync/change.ts";
-import { Uploads } from "../uploads.ts";
+import type { Engine } from "../sync/engine.ts";
+import { Uploads, uploadsTo } from "../uploads.ts";
 import type { Point } from "../view.ts";
-import type { Board } from "./board.ts";
+import { withEngine } from "./engines.ts";
 import { filled, isEmptySlot, moved } from "./gestures.ts";
 import { boxOf, middleOf } from "./spatial.ts";
 
 const GAP = 360;
 
-export class BoardUploads extends Uploads {
-  /** Where the middle of each goes, by its key. */
-  #points = new Map<string, Point>();
-  /** The slots that uploads fill, by their keys. */
-  #slots = new Map<string, string>();
+interface Place {
+  middle: Point;
+  /** The slot that the upload fills, by the id that it has in the engine `from`. */
+  slot: string | undefined;
+  from: Engine;
+}
 
-  constructor(canvas: string, board: Board) {
+export class BoardUploads extends Uploads {
+  /** Where each goes, by its key. */
+  #places = new Map<string, Place>();
+
+  constructor(account: string, canvas: string) {
     super(canvas, async ({ node = "" }, key) => {
-      await place(board, node, this.#points.get(key), this.#slots.get(key));
-      this.#points.delete(key);
-      this.#slots.delete(key);
+      const place = this.#places.get(key);
+      // The board may have been left, and its engine have ended.
+      if (place) await withEngine(account, canvas, (engine) => put(engine, node, place));
+      this.#places.delete(key);
     });
   }
 
   /** Begins uploads, the first into `slot` or at `point`, the others beside it. Files that are no pictures are named in the result. */
-  addAt(files: Iterable<File>, point: Point, slot?: string): string[] {
+  addAt(from: Engine, files: Iterable<File>, point: Point, slot?: string): string[] {
     const { added, refused } = this.add(files);
     const columns = Math.ceil(Math.sqrt(added.length));
     for (const [index, { key }] of added.entries()) {
-      if (slot !== undefined && index === 0) this.#slots.set(key, slot);
-      this.#points.set(key, { x: point.x + (index % columns) * GAP, y: point.y + Math.floor(index / columns) * GAP });
+      const middle = { x: point.x + (index % columns) * GAP, y: point.y + Math.floor(index / columns) * GAP };
+      this.#places.set(key, { middle, slot: index === 0 ? slot : undefined, from });
     }
     return refused;
   }
 }
 
+/** The uploads onto a canvas. */
+export const boardUploads = (account: string, canvas: string): BoardUploads => uploadsTo(canvas, () => new BoardUploads(account, canvas));
+
 /**
  * Moves the node from where the service put it to where the file was dropped, or into the slot if that is still empty. One undo takes it
  * away again.
  */
-async function place(board: Board, handle: string, point: Point | undefined, into: string | undefined): Promise<void> {
-  const { engine } = board;
+async function put(engine: Engine, handle: string, { middle, slot, from }: Place): Promise<void> {
   await engine.refresh();
+  const { graph } = engine.getSnapshot();
   const id = engine.local(handle.replace(/^node:/, ""));
-  const node = board.graph.nodes.get(id);
-  if (!node || !point) return;
-  const middle = middleOf(boxOf(node));
-  const slot = board.graph.nodes.get(into ?? "");
-  const changes = slot && isEmptySlot(slot) ? filled(board.graph, slot, node, board.newId) : moved(board.graph, [id], { x: point.x - middle.x, y: point.y - middle.y });
+  const node = graph?.nodes.get(id);
+  if (!graph || !node) return;
+  const { x, y } = middleOf(boxOf(node));
+  const empty = slot === undefined ? undefined : graph.nodes.get(engine.local(from.real(slot)));
+  const changes = empty && isEmptySlot(empty) ? filled(graph, empty, node, () => crypto.randomUUID()) : moved(graph, [id], { x: middle.x - x, y: middle.y - y });
   engine.perform(`Upload ${node.title}`, changes, { undoToo: [remove(node)] });
 }

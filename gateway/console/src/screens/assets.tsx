@@ -9,7 +9,7 @@ import parts from "../ui/parts.module.css";
 import { Search } from "../ui/search.tsx";
 import { Shell } from "../ui/shell.tsx";
 import { UploadList } from "../ui/upload-list.tsx";
-import { PICTURES, refusalOf, Uploads } from "../uploads.ts";
+import { PICTURES, refusalOf, Uploads, uploadsTo } from "../uploads.ts";
 import { AssetGrid, ASSETS } from "./asset-grid.tsx";
 import { AssetPreview } from "./asset-preview.tsx";
 import styles from "./assets.module.css";
@@ -37,7 +37,7 @@ function AssetList({ canUpload }: { canUpload: boolean }) {
   const { params, set } = useAddress();
   const [notice, setNotice] = useState("");
   const [isOver, setIsOver] = useState(false);
-  const uploads = useMemo(() => new Uploads(undefined, () => queries.invalidateQueries({ queryKey: [ASSETS] })), [queries]);
+  const uploads = useMemo(() => uploadsTo(ASSETS, () => new Uploads(undefined, () => queries.invalidateQueries({ queryKey: [ASSETS] }))), [queries]);
   const uploading = useSyncExternalStore(uploads.subscribe, uploads.getList);
   const canvas = params.get("canvas") ?? undefined;
   const where = canvas === undefined ? "all" : canvas === "none" ? "none" : (`canvas:${canvas.replace(/^canvas:/, "")}` as const);

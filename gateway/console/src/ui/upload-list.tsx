@@ -1,6 +1,6 @@
 /** Uploads that are under way or have failed. */
 import { count } from "../format.ts";
-import type { Upload, Uploads } from "../uploads.ts";
+import { isRepeatable, type Upload, type Uploads } from "../uploads.ts";
 import { Button, Icon } from "./parts.tsx";
 import styles from "./upload-list.module.css";
 
@@ -23,7 +23,7 @@ export function UploadList({ uploads, list, dismissed }: Props) {
             {problem ? (
               <>
                 <span className={styles.problem}>{problem.fields[0]?.message ?? problem.message}</span>
-                {problem.isTemporary && <Button onClick={() => uploads.retry(key)}>Try again</Button>}
+                {isRepeatable(problem) && <Button onClick={() => uploads.retry(key)}>Try again</Button>}
                 <Button look="quiet" aria-label={`Dismiss ${name}`} onClick={() => (uploads.dismiss(key), dismissed?.())}>
                   <Icon name="close" size={14} />
                 </Button>

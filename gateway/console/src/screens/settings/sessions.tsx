@@ -5,7 +5,7 @@ import { type OpenSession, person } from "../../person.ts";
 import { useSigningIn } from "../../session.ts";
 import { Confirm } from "../../ui/dialog.tsx";
 import { useClock } from "../../ui/hooks.ts";
-import { countLost, lossOf, useLeave } from "../../ui/leave.tsx";
+import { loss, useLeave } from "../../ui/leave.tsx";
 import { Button, Failure, Notice, Waiting } from "../../ui/parts.tsx";
 import { browserName } from "./browser-name.ts";
 import { Section } from "./section.tsx";
@@ -15,7 +15,7 @@ export function Sessions() {
   useClock();
   const { signOutEverywhere } = useSigningIn();
   const [isAsking, setIsAsking] = useState(false);
-  const { data: lost = 0 } = useQuery({ queryKey: ["lost"], queryFn: countLost, enabled: isAsking, staleTime: 0 });
+  const { data: lost = "" } = useQuery({ queryKey: ["lost"], queryFn: loss, enabled: isAsking, staleTime: 0 });
   const { data, error, refetch } = useQuery({ queryKey: ["sessions"], queryFn: ({ signal }) => person.sessions(signal) });
   return (
     <Section
@@ -36,7 +36,7 @@ export function Sessions() {
           <p>
             <strong>{count(data.length, "session")}</strong> of this account, this one included, end at once. You need a new sign-in link afterwards.
           </p>
-          {lost > 0 && <p>{lossOf(lost)}</p>}
+          {lost !== "" && <p>{lost}</p>}
           <p>Recipe runs that they started stop at their next step. Other work goes on, and tokens keep working: revoke those under Tokens.</p>
         </Confirm>
       )}

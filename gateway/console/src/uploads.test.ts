@@ -1,0 +1,84 @@
+import assert from "node:assert/strict";
+import { afterEach, test } from "node:test";
+import { countUploads, endUploads, Uploads, uploadsTo } from "./uploads.ts";
+
+/** A request that is answered when a test says so. */
+class FakeRequest extends EventTarget {
+  static sent: FakeRequest[] = [];
+  readonly upload = new EventTarget();
+  readonly headers = new Map<string, string>();
+  status = 0;
+  responseText = "";
+  isAborted = false;
+
+  open(): void {}
+
+  setRequestHeader(name: string, value: string): void {
+    this.headers.set(name, value);
+  }
+
+  getResponseHeader(): null {
+    return null;
+  }
+
+  send(): void {
+    FakeRequest.sent.push(this);
+  }
+
+  abort(): void {
+    this.isAborted = true;
+  }
+
+  answer(status: number, body: object): Promise<void> {
+    Object.assign(this, { status, responseText: JSON.stringify(body) });
+    this.dispatchEvent(new Event("load"));
+    return settle();
+  }
+}
+
+Object.assign(globalThis, { XMLHttpRequest: FakeRequest });
+
+const settle = () => new Promise<void>((resolve) => setImmediate(resolve));
+const newest = () => FakeRequest.sent.at(-1) ?? assert.fail("nothing was sent");
+const picture = () => new File(["x"], "harbor.png", { type: "image/png" });
+const refusal = { error: { message: "no" } };
+
+afterEach(endUploads);
+
+test("an upload goes on and stays listed when its screen is left, and another attempt has the same key", async () => {
+  const stored: string[] = [];
+  const visit = () => uploadsTo("canvas:a:1", () => new Uploads("canvas:a:1", ({ handle }) => void stored.push(handle)));
+  const key = visit().add([picture()]).added[0]?.key;
+  await settle();
+  assert.equal(countUploads(), 1);
+  await newest().answer(401, refusal);
+  assert.equal(visit().getList()[0]?.problem?.status, 401);
+  assert.equal(countUploads(), 1, "after the next sign-in it can be tried again");
+  visit().retry(key ?? "");
+  assert.equal(newest().headers.get("Idempotency-Key"), key);
+  await newest().answer(201, { asset: { handle: "asset:a:1" } });
+  assert.deepEqual([stored, visit().getList(), countUploads()], [["asset:a:1"], [], 0]);
+});
+
+test("a file that the service does not take is listed, and does not count as one that would be lost", async () => {
+  const uploads = uploadsTo("assets", () => new Uploads(undefined, () => {}));
+  uploads.add([picture()]);
+  await settle();
+  await newest().answer(422, refusal);
+  assert.deepEqual([uploads.getList().length, countUploads()], [1, 0]);
+});
+
+test("uploads that are ended are aborted, and no other one begins", async () => {
+  const stored: string[] = [];
+  const uploads = uploadsTo("assets", () => new Uploads(undefined, ({ handle }) => void stored.push(handle)));
+  const before = FakeRequest.sent.length;
+  uploads.add(Array.from({ length: 6 }, picture));
+  await settle();
+  const sent = FakeRequest.sent.slice(before);
+  assert.equal(sent.length, 4);
+  endUploads();
+  await settle();
+  assert(sent.every(({ isAborted }) => isAborted));
+  assert.deepEqual([FakeRequest.sent.length - before, uploads.getList(), countUploads(), stored], [4, [], 0, []]);
+  assert.notEqual(uploadsTo("assets", () => new Uploads(undefined, () => {})), uploads);
+});
