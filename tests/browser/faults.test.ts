@@ -170,6 +170,57 @@ scene("changes to a canvas that is gone are saved as a file for the command line
   await becomes(() => kept.count(), 0);
 });
 
+scene("changes of more than 200 operations are files that can each be applied, and texts in conflict one to read", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY);
+  const grid = Array.from({ length: 230 }, (_, index) => text(`n${index}`, (index % 20) * 280, Math.floor(index / 20) * 160));
+  const { canvas, ids, url } = await makeBoard("Gone with many", [text("Brief", 0, -300), ...grid]);
+  const friend = await stranger();
+  await admin("share", "--canvas", canvas.handle, "--with", friend.email, "--role", "editor");
+  expect(`409 POST ${path(canvas, "/operations")}`);
+  await openBoard(page, url, friend.token);
+  let release = () => {};
+  const held = new Promise<void>((resume) => (release = resume));
+  await page.route("**/operations", async (route) => {
+    await held;
+    await route.continue();
+  });
+  await page.keyboard.press("Control+k");
+  await page.keyboard.type("Brief");
+  await page.getByRole("option", { name: "Brief text", exact: true }).click();
+  await page.keyboard.press("F2");
+  await page.keyboard.type("My brief");
+  await page.keyboard.press("Enter");
+  await apply(canvas, [{ type: "node.update", nodeId: ids["Brief"], patch: { title: "Their brief" } }]);
+  release();
+  await page.getByRole("region", { name: "Conflict" }).waitFor();
+  await page.unroute("**/operations");
+  await page.route("**/operations", (route) => route.abort());
+  await page.keyboard.press("Control+a");
+  await page.keyboard.press("Shift+ArrowDown");
+  await page.getByRole("status").getByText("1 change waits").waitFor();
+  for (const part of ["", "/review", "/changes", "/operations"]) for (const method of ["GET", "POST"]) expect(`404 ${method} ${path(canvas, part)}`);
+  expect(`404 GET ${ROOT}/events`);
+  await admin("share", "--canvas", canvas.handle, "--with", friend.email, "--role", "none");
+  await page.unroute("**/operations");
+  const kept = page.getByRole("region", { name: "Changes that were not saved" });
+  await kept.getByText("2 changes of yours were not saved here.").waitFor();
+  await isAccessible();
+  const saved = async (name: string) => {
+    const [download] = await Promise.all([page.waitForEvent("download"), kept.getByRole("button", { name }).click()]);
+    return readFile(await download.path(), "utf8");
+  };
+  for (const name of ["Save file 1 of 2", "Save file 2 of 2"]) {
+    const { operations } = JSON.parse(await saved(name)) as { operations: object[] };
+    assert(operations.length <= 200);
+    await apply(canvas, operations);
+  }
+  const moved = await read(canvas);
+  assert(grid.every(({ title, position }) => titled(moved, title)?.position.y === position.y + 64));
+  assert.match(await saved("Save the texts in conflict"), /Yours:\nMy brief\n\nTheirs:\nTheir brief\n/);
+  await kept.getByRole("button", { name: "Discard" }).click();
+  await kept.waitFor({ state: "detached" });
+});
+
 /** For how long two people and an agent write, in seconds. The gateway is killed and Redis restarted every 10 seconds. */
 const DURATION = Number(env["CANVAS_TOGETHER_SECONDS"] ?? 30);
 const pause = (milliseconds: number) => new Promise((resume) => setTimeout(resume, milliseconds));

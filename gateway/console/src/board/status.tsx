@@ -1,10 +1,11 @@
 /** What the board says at its edges: whether everything is saved, what others did, conflicts, uploads, and short notices. */
 import { type ReactNode, useEffect, useRef, useState } from "react";
 import { ago, count } from "../format.ts";
-import { bothOf, nameOf } from "../sync/change.ts";
+import { bothOf } from "../sync/change.ts";
 import type { News, OpenConflict, Snapshot } from "../sync/types.ts";
 import { Button, Icon, messageOf } from "../ui/parts.tsx";
 import type { Board, Remedy } from "./board.ts";
+import { subjectOf, textOf } from "./leftovers.ts";
 import styles from "./status.module.css";
 import { SaveUnsent } from "./unsent.tsx";
 
@@ -41,15 +42,16 @@ export function SaveState({ board, snapshot: { state, waiting, problem } }: { bo
 }
 
 /** What is said when the role no longer permits changes. */
-export function Stopped({ board, canvas, snapshot: { state, waiting, problem }, again }: { board: Board; canvas: string; snapshot: Snapshot; again: () => void }) {
-  if (state !== "read-only" && (board.canChange || waiting === 0)) return null;
+export function Stopped({ board, canvas, snapshot: { state, waiting, conflicts, problem }, again }: { board: Board; canvas: string; snapshot: Snapshot; again: () => void }) {
+  const unsaved = waiting + conflicts.length;
+  if (state !== "read-only" && (board.canChange || unsaved === 0)) return null;
   return (
     <div className={styles.banner} role="alert">
       <p>
-        You can no longer change this canvas. {waiting > 0 && `${count(waiting, "change")} of yours ${waiting === 1 ? "was" : "were"} not saved.`}{" "}
+        You can no longer change this canvas. {unsaved > 0 && `${count(unsaved, "change")} of yours ${unsaved === 1 ? "was" : "were"} not saved.`}{" "}
         {problem && messageOf(problem)}
       </p>
-      {waiting > 0 && <SaveUnsent engine={board.engine} canvas={canvas} />}
+      {unsaved > 0 && <SaveUnsent engine={board.engine} canvas={canvas} />}
       <Button
         onClick={() => {
           board.engine.resume();
@@ -109,30 +111,23 @@ function Activity({ board, news, hide }: { board: Board; news: News; hide: () =>
   );
 }
 
-const FIELDS: Record<string, string> = { title: "title", "metadata.content": "text", "metadata.prompt": "prompt" };
-
 export function Conflicts({ board, conflicts }: { board: Board; conflicts: OpenConflict[] }) {
   return conflicts.map((conflict) => <ConflictCard key={conflict.key} board={board} conflict={conflict} />);
 }
 
-const text = (value: unknown) => (typeof value === "string" && value !== "" ? value : "(empty)");
-
 function ConflictCard({ board, conflict }: { board: Board; conflict: OpenConflict }) {
-  const node = board.graph.nodes.get(conflict.id);
-  const field = FIELDS[conflict.field] ?? "value";
-  const what = conflict.on === "canvas" ? "The title of the canvas" : `The ${field} of ${node ? nameOf(node) : "a deleted node"}`;
   const choose = (choice: "mine" | "theirs" | "both") => {
     board.engine.resolve(conflict, choice);
     board.surface?.focus();
   };
   return (
     <section className={styles.card} aria-label="Conflict">
-      <h3>{what} was changed by someone else at the same time</h3>
+      <h3>{subjectOf(board.graph, conflict)} was changed by someone else at the same time</h3>
       <dl>
         <dt>Yours</dt>
-        <dd dir="auto">{text(conflict.mine)}</dd>
+        <dd dir="auto">{textOf(conflict.mine)}</dd>
         <dt>Theirs</dt>
-        <dd dir="auto">{text(conflict.theirs)}</dd>
+        <dd dir="auto">{textOf(conflict.theirs)}</dd>
       </dl>
       <div className={styles.choices}>
         <Button look="primary" onClick={() => choose("mine")}>
