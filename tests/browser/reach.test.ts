@@ -304,9 +304,10 @@ scene("a small window hides no tool, and a long title stays in its place for vie
 
 scene("texts are legible in every color that an agent gives them", async ({ page, expect, isAccessible }) => {
   expect(NOBODY);
-  const colored = (title: string, x: number, color: string, type = "text") => text(title, x, 0, { type, metadata: { content: "Words", color } as Node["metadata"] });
-  const { url } = await makeBoard("Colors", [colored("Dark", 0, "#111827"), colored("Light", 300, "#ffffff"), colored("Deep", 600, "#1e3a8a", "sticky"), colored("Royal", 900, "#2563eb", "sticky")]);
+  const colored = (type: string, y: number, colors: string[]) =>
+    colors.map((color, index) => text(`${type} ${index}`, index * 300, y, { type, metadata: { content: "Words", color } as Node["metadata"] }));
+  const { url } = await makeBoard("Colors", [...colored("text", 0, ["#111827", "#ffffff", "#3b82f6", "#6b7280"]), ...colored("sticky", 200, ["#1e3a8a", "#2563eb", "#808080", "#d9534f"])]);
   await openBoard(page, url);
-  await node(page, "Deep").waitFor();
+  await node(page, "sticky 3").waitFor();
   await isAccessible();
 });
