@@ -369,3 +369,16 @@ scene("what was entered to make a picture stays when the models cannot be read a
   await comeBack(200);
   assert.deepEqual([await prompt.inputValue(), await make.getByLabel("Spend at most").inputValue()], ["A quiet harbor", "7"]);
 });
+
+scene("a text that does not fit its node is read as a whole in the inspector", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY);
+  const content = `${"A quiet harbor. ".repeat(300)}The end.`;
+  const { url } = await makeBoard("Long", [text("Brief", 0, 0, { metadata: { content } })]);
+  await openBoard(page, url);
+  await node(page, "Brief").click();
+  await page.keyboard.press("p");
+  const whole = page.getByRole("complementary", { name: "Inspect" }).getByText("The end.");
+  await whole.scrollIntoViewIfNeeded();
+  assert.equal(await whole.textContent(), content);
+  await isAccessible();
+});

@@ -146,6 +146,7 @@ function Properties({ board, node }: { board: Board; node: Node }) {
           <Field key={side} label={label} type="number" value={String(box[side])} apply={(text) => resize(side, text)} />
         ))}
       </div>
+      <Content node={node} />
     </section>
   );
 }
@@ -164,13 +165,19 @@ function Facts({ node }: { node: Node }) {
       <p className={styles.hint}>
         {Math.round(width)} × {Math.round(height)} at {Math.round(position.x)}, {Math.round(position.y)}
       </p>
-      {metadata.content && (
-        <blockquote className={styles.prompt} dir="auto">
-          {metadata.content}
-        </blockquote>
-      )}
+      <Content node={node} />
     </section>
   );
+}
+
+/** The whole text of a node. On the board it may be cut off. */
+function Content({ node }: { node: Node }) {
+  const { content } = node.metadata;
+  return content ? (
+    <blockquote className={styles.prompt} dir="auto">
+      {content}
+    </blockquote>
+  ) : null;
 }
 
 const YELLOW = "#ffe48a";
