@@ -5,11 +5,15 @@
 import { useCallback, useEffect, useState, useSyncExternalStore } from "react";
 import { api, pictureUrl } from "../api.ts";
 import { Problem } from "../errors.ts";
+import { lasting } from "../lasting.ts";
 
 /** The widths that the service makes. */
 const WIDTHS = [64, 128, 256, 512, 1024, 2048];
 const WIDTH = 3;
-/** The first pause between two attempts and the longest, in milliseconds. */
+/** The first pause after a refusal and the longest, in milliseconds. Each is twice as long as the one before. */
+const REFUSED_PAUSE = 30_000;
+const MOST_REFUSED_PAUSE = 600_000;
+/** The first pause after another failure and the longest, in milliseconds. */
 const PAUSE = 2000;
 const MOST_PAUSE = 15_000;
 const MOST_BITMAPS = 2000;
@@ -20,6 +24,7 @@ export const widthFor = (pixels: number): number => WIDTHS.find((width) => width
 /** What is known of the pictures of an asset. */
 interface Entry {
   /** Widths that the browser has. */
+  /** Widths that the service has refused. They are asked for again after a while. */
   ready: Set<number>;
   failed: Set<number>;
   /** Widths that are waited for. */
@@ -38,6 +43,9 @@ interface Wanted {
 const entries = new Map<string, Entry>();
 const wanted: Wanted[] = [];
 let loading = 0;
+// What one session may not see, the next may.
+lasting.add(() => entries.clear());
+
 
 function entryOf(asset: string): Entry {
   const known = entries.get(asset);
@@ -54,24 +62,29 @@ function next(): void {
     const entry = entryOf(one.asset);
     // What left the screen in the meantime is not loaded.
     if (!entry.ready.has(one.width) && (entry.users.get(one.width) ?? 0) > 0) void load(one, entry);
-    else entry.asked.delete(one.width);
+    else forget(one, entry);
   }
 }
+function forget({ width }: Wanted, { asked, failed }: Entry): void {
+  asked.delete(width);
+  failed.delete(width);
+}
+
 
 async function load(one: Wanted, entry: Entry): Promise<void> {
   loading += 1;
   try {
     await api.picture(pictureUrl(one.asset, one.width), AbortSignal.timeout(30_000));
     entry.ready.add(one.width);
-    entry.asked.delete(one.width);
+    forget(one, entry);
   } catch (error) {
     const attempts = one.attempts + 1;
-    if (error instanceof Problem && error.isTemporary) {
-      setTimeout(() => want({ ...one, attempts }), Math.max((error.retryAfter ?? 0) * 1000, Math.min(PAUSE * attempts, MOST_PAUSE)));
-    } else {
-      entry.failed.add(one.width);
-      entry.asked.delete(one.width);
-    }
+    const isTemporary = error instanceof Problem && error.isTemporary;
+    if (!isTemporary) entry.failed.add(one.width);
+    const pause = isTemporary
+      ? Math.max((error.retryAfter ?? 0) * 1000, Math.min(PAUSE * attempts, MOST_PAUSE))
+      : Math.min(REFUSED_PAUSE * 2 ** one.attempts, MOST_REFUSED_PAUSE);
+    setTimeout(() => want({ ...one, attempts }), pause);
   } finally {
     loading -= 1;
     for (const listener of entry.listeners) listener();
@@ -87,10 +100,10 @@ function want(one: Wanted): void {
 
 /** Asks for a picture until the returned function is called. */
 function use(asset: string, width: number): () => void {
-  const { ready, failed, asked, users } = entryOf(asset);
+  const { ready, asked, users } = entryOf(asset);
   const before = users.get(width) ?? 0;
   users.set(width, before + 1);
-  if (before === 0 && !ready.has(width) && !failed.has(width) && !asked.has(width)) want({ asset, width, attempts: 0 });
+  if (before === 0 && !ready.has(width) && !asked.has(width)) want({ asset, width, attempts: 0 });
   return () => void users.set(width, (users.get(width) ?? 1) - 1);
 }
 
