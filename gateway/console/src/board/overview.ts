@@ -1,8 +1,8 @@
 /** The board from far away, drawn on a canvas: React renders no node then, however many are in view. */
 import { type Graph, isSection, type Node } from "../sync/graph.ts";
 import type { Box, Point, Size } from "../view.ts";
+import { bitmaps } from "./bitmaps.ts";
 import { allLinks } from "./links.ts";
-import { bitmapOf } from "./pictures.ts";
 import { boundsOf, encloses, middleOf, type SpatialIndex } from "./spatial.ts";
 
 /** Below this scale, pictures are plain boxes. */
@@ -82,6 +82,7 @@ export function drawOverview(
   changed: () => void,
 ): void {
   if (nodes.length === 0) return;
+  bitmaps.begin();
   const ratio = devicePixelRatio;
   const { zoom } = view;
   context.setTransform(zoom * ratio, 0, 0, zoom * ratio, view.x * ratio, view.y * ratio);
@@ -116,7 +117,7 @@ export function drawOverview(
     if (isSection(node)) continue;
     const { width, height } = node;
     const [x, y] = [xOf(node), yOf(node)];
-    const picture = !isSketch && zoom >= PICTURE_SCALE && node.asset !== undefined ? bitmapOf(node.asset, changed) : undefined;
+    const picture = !isSketch && zoom >= PICTURE_SCALE && node.asset !== undefined ? bitmaps.of(node.asset) : undefined;
     context.fillStyle = fillOf(node, look);
     context.fillRect(x, y, width, height);
     if (picture) {
@@ -136,6 +137,7 @@ export function drawOverview(
   for (const node of sections) {
     if (node.width * zoom >= 60 && node.title !== "") context.fillText(node.title, xOf(node) + size / 2, yOf(node) + size / 2, node.width - size);
   }
+  bitmaps.end(changed);
 }
 
 export const MINIMAP: Size = { width: 184, height: 120 };

@@ -16,7 +16,6 @@ const MOST_REFUSED_PAUSE = 600_000;
 /** The first pause after another failure and the longest, in milliseconds. */
 const PAUSE = 2000;
 const MOST_PAUSE = 15_000;
-const MOST_BITMAPS = 2000;
 
 /** The width to ask for to fill so many pixels. */
 export const widthFor = (pixels: number): number => WIDTHS.find((width) => width >= pixels) ?? 2048;
@@ -24,8 +23,8 @@ export const widthFor = (pixels: number): number => WIDTHS.find((width) => width
 /** What is known of the pictures of an asset. */
 interface Entry {
   /** Widths that the browser has. */
-  /** Widths that the service has refused. They are asked for again after a while. */
   ready: Set<number>;
+  /** Widths that the service has refused. They are asked for again after a while. */
   failed: Set<number>;
   /** Widths that are waited for. */
   asked: Set<number>;
@@ -43,9 +42,9 @@ interface Wanted {
 const entries = new Map<string, Entry>();
 const wanted: Wanted[] = [];
 let loading = 0;
+
 // What one session may not see, the next may.
 lasting.add(() => entries.clear());
-
 
 function entryOf(asset: string): Entry {
   const known = entries.get(asset);
@@ -65,11 +64,11 @@ function next(): void {
     else forget(one, entry);
   }
 }
+
 function forget({ width }: Wanted, { asked, failed }: Entry): void {
   asked.delete(width);
   failed.delete(width);
 }
-
 
 async function load(one: Wanted, entry: Entry): Promise<void> {
   loading += 1;
@@ -132,45 +131,4 @@ export function usePicture(asset: string | undefined, pixels: number): { url: st
     return known ?? (failed.has(width) ? -1 : 0);
   });
   return { url: asset !== undefined && best > 0 ? pictureUrl(asset, best) : undefined, hasFailed: best < 0 };
-}
-
-// Bitmaps for the overview
-
-const bitmaps = new Map<string, ImageBitmap | "loading" | "failed">();
-const waiting: string[] = [];
-let decoding = 0;
-
-/** The smallest picture of an asset, as soon as it is there. `changed` is called when it is. */
-export function bitmapOf(asset: string, changed: () => void): ImageBitmap | undefined {
-  const known = bitmaps.get(asset);
-  if (known === undefined) {
-    bitmaps.set(asset, "loading");
-    waiting.push(asset);
-    decode(changed);
-  }
-  return typeof known === "object" ? known : undefined;
-}
-
-function decode(changed: () => void): void {
-  if (decoding >= WIDTH) return;
-  const asset = waiting.pop();
-  if (asset === undefined) return;
-  decoding += 1;
-  const done = (bitmap: ImageBitmap | undefined) => {
-    if (bitmap) bitmaps.set(asset, bitmap);
-    // It is asked for again when it is drawn the next time, but not at once.
-    else setTimeout(() => bitmaps.delete(asset), 15_000);
-    for (const [old, picture] of bitmaps) {
-      if (bitmaps.size <= MOST_BITMAPS) break;
-      if (typeof picture === "object") picture.close();
-      bitmaps.delete(old);
-    }
-    decoding -= 1;
-    changed();
-    decode(changed);
-  };
-  api
-    .picture(pictureUrl(asset, 64), AbortSignal.timeout(30_000))
-    .then(createImageBitmap)
-    .then(done, () => done(undefined));
 }
