@@ -1,11 +1,14 @@
-/** Uploads that are under way or have failed while a person does something else. */
+/** What is dropped and pasted, and uploads that are under way or have failed while a person does something else. */
 import assert from "node:assert/strict";
+import { rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 
 import type { Page } from "playwright-core";
 
-import { node, openBoard, path, ROOT, titled, until } from "./board.ts";
+import { box, node, openBoard, path, ROOT, titled, until } from "./board.ts";
 import { becomes, NOBODY, scene } from "./browser.ts";
-import { makeBoard, png, send, stranger } from "./service.ts";
+import { BASE_URL, makeBoard, png, read, send, stranger } from "./service.ts";
 import { field, heading, signIn } from "./steps.ts";
 
 const slot = { title: "Hero", type: "image", position: { x: 100, y: 100 }, width: 300, height: 200 };
@@ -102,4 +105,60 @@ scene("uploads of the assets page go on elsewhere, and signing out asks before i
   await becomes(() => list(page).count(), 0);
   const { assets } = await send<{ assets: object[] }>("GET", "/assets", undefined, token);
   assert.equal(assets.length, 0);
+});
+
+scene("a file that is dropped beside the board is uploaded, and nowhere left to the browser, which would leave the page", async ({ page, expect, afterwards }) => {
+  expect(NOBODY);
+  const { canvas, url } = await makeBoard("Beside", []);
+  expect(`409 POST ${path(canvas, "/operations")}`);
+  const file = join(tmpdir(), `canvas-${canvas.id}.png`);
+  await writeFile(file, png(120, 80));
+  afterwards(() => rm(file));
+  const devtools = await page.context().newCDPSession(page);
+  /** Drags the file from outside of the browser, which does with it what it likes unless the page takes or refuses it. */
+  const drop = async (x: number, y: number) => {
+    await page.evaluate(() => {
+      document.body.removeAttribute("data-handled");
+      addEventListener("dragover", (event) => document.body.setAttribute("data-handled", String(event.defaultPrevented)), { once: true });
+    });
+    const data = { items: [], files: [file], dragOperationsMask: 1 };
+    for (const type of ["dragEnter", "dragOver", "drop"] as const) await devtools.send("Input.dispatchDragEvent", { type, x, y, data });
+    await becomes(() => page.locator("body").getAttribute("data-handled"), "true");
+  };
+  await openBoard(page, url);
+  await page.keyboard.press("g");
+  const panel = await box(page.getByRole("complementary", { name: "Make" }));
+  await drop(panel.x + panel.width / 2, panel.y + 200);
+  await until(canvas, "a file that was dropped on the panel", ({ nodes }) => nodes.length === 1 && nodes[0]?.asset !== undefined);
+  await drop(400, 20);
+  await until(canvas, "a file that was dropped on the header", ({ nodes }) => nodes.length === 2);
+  // Nothing takes a file over a dialog and on a page without pictures.
+  await page.keyboard.press("?");
+  await page.getByRole("dialog", { name: "Keyboard shortcuts" }).waitFor();
+  await drop(640, 400);
+  await page.keyboard.press("Escape");
+  await page.getByRole("link", { name: "Canvas Service" }).click();
+  await heading(page, "Canvases");
+  await drop(640, 400);
+  await page.waitForTimeout(500);
+  assert.equal(page.url(), `${BASE_URL}/`);
+  assert.equal((await read(canvas)).nodes.length, 2);
+});
+
+scene("a text that is longer than a node may be is pasted as far as it fits, and that is told", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY);
+  const { canvas, url } = await makeBoard("Pasted", []);
+  await openBoard(page, url);
+  const paste = (text: string) =>
+    page.evaluate((text) => {
+      const clipboardData = new DataTransfer();
+      clipboardData.setData("text/plain", text);
+      document.querySelector(".react-flow__pane")?.dispatchEvent(new ClipboardEvent("paste", { clipboardData, bubbles: true }));
+    }, text);
+  // The service counts characters: the last one that fits takes two units of a string.
+  const whole = `${"x".repeat(23_999)}😀`;
+  await paste(`${whole} and more`);
+  await page.getByText("A node holds 24,000 characters. The rest of the text is left out.").waitFor();
+  await until(canvas, "the text is saved", ({ nodes }) => nodes[0]?.metadata.content === whole);
+  await isAccessible();
 });

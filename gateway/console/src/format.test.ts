@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ago, bytes, count, lasted, percent, until } from "./format.ts";
+import { ago, bytes, count, firstOf, lasted, percent, until } from "./format.ts";
 
 test("times are relative for a month", () => {
   const now = Date.parse("2026-03-31T12:00:00Z");
@@ -29,4 +29,10 @@ test("counts and percentages", () => {
 test("sizes of files and durations", () => {
   assert.deepEqual([0, 1, 999, 1000, 1_843_200, 52_428_800, 5e12].map(bytes), ["0 bytes", "1 byte", "999 bytes", "1 kB", "1.84 MB", "52.4 MB", "5,000 GB"]);
   assert.deepEqual([0, 340, 5300, 59_400, 60_000, 125_000].map(lasted), ["0 ms", "340 ms", "5.3 s", "59 s", "1 min", "2 min 5 s"]);
+});
+
+test("a text is cut at characters, and not within one", () => {
+  assert.deepEqual([firstOf("harbor", 6), firstOf("harbor", 3), firstOf("", 3)], ["harbor", "har", ""]);
+  assert.deepEqual([firstOf("a😀b", 2), firstOf("a😀b", 3), firstOf("😀😀😀", 2)], ["a😀", "a😀b", "😀😀"]);
+  assert.equal([...firstOf("😀".repeat(30_000), 24_000)].length, 24_000);
 });

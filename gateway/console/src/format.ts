@@ -55,5 +55,16 @@ export function lasted(milliseconds: number): string {
   return `${Math.floor(whole / 60)} min${whole % 60 === 0 ? "" : ` ${whole % 60} s`}`;
 }
 
+/** The first `most` characters, as the service counts them: two surrogates that belong together are one. */
+export function firstOf(text: string, most: number): string {
+  let [count, end] = [0, 0];
+  for (const { length } of text) {
+    if (count === most) break;
+    count += 1;
+    end += length;
+  }
+  return text.slice(0, end);
+}
+
 /** A percentage without needless digits. */
 export const percent = (part: number): string => `${part < 0.1 ? (part * 100).toFixed(1) : Math.round(part * 100)} %`;

@@ -42,6 +42,16 @@ if (isBoardLikely) {
   void loadEditor();
   void import("./sync/storage.ts").then(({ prepare }) => prepare());
 }
+
+// A file that is dropped where nothing takes it would be opened in place of this page.
+for (const type of ["dragover", "drop"] as const) {
+  addEventListener(type, (event) => {
+    if (event.defaultPrevented || !event.dataTransfer?.types.includes("Files")) return;
+    event.preventDefault();
+    event.dataTransfer.dropEffect = "none";
+  });
+}
+
 const root = document.getElementById("root");
 if (!root) throw new Error("index.html has no root");
 createRoot(root).render(

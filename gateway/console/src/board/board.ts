@@ -3,6 +3,7 @@ import type { Engine } from "../sync/engine.ts";
 import { nameOf, retitle, update } from "../sync/change.ts";
 import { type Fields, type Graph, graphOf, isSection, type Node } from "../sync/graph.ts";
 import { nodeSizeOf, type Placed } from "../assets.ts";
+import { firstOf } from "../format.ts";
 import type { Box, Point } from "../view.ts";
 import {
   type Choice,
@@ -90,8 +91,9 @@ const NOTHING: ReadonlySet<string> = new Set();
 const NO_GRAPH = graphOf({ title: "", nodes: [], connections: [] });
 /** How long after the last arrow key the move is made, in milliseconds. */
 const NUDGE_REST = 400;
-/** The longest title that the service takes, in characters. */
+/** The longest title and text that the service takes, in characters. */
 const MOST_TITLE = 160;
+export const MOST_TEXT = 24_000;
 
 const count = (number: number, noun: string) => (number === 1 ? noun : `${number} ${noun}s`);
 
@@ -264,7 +266,7 @@ export class Board {
     this.settle();
     const id = this.newId();
     const slot = this.slotFor(point);
-    const title = asset.name.slice(0, MOST_TITLE);
+    const title = firstOf(asset.name, MOST_TITLE);
     const size = nodeSizeOf(asset, title);
     const at = point ?? freeSpot(this.graph, size, this.surface?.middle() ?? { x: 0, y: 0 });
     const node = newNode(this.graph, "image", id, at, { title, asset: asset.handle, ...size });

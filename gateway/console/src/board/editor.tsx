@@ -5,7 +5,7 @@ import { flushSync } from "react-dom";
 import { useLocation, useSearch } from "wouter";
 import { canvasOf, isAttempt, shownIn } from "../address.ts";
 import type { CanvasReview, CanvasSummary } from "../api.ts";
-import { count } from "../format.ts";
+import { count, firstOf, number } from "../format.ts";
 import type { Live } from "../live.ts";
 import { Connection, Presence, Side } from "../screens/canvas-parts.tsx";
 import page from "../screens/canvas.module.css";
@@ -19,7 +19,7 @@ import { Shell } from "../ui/shell.tsx";
 import { UploadList } from "../ui/upload-list.tsx";
 import { ASSET, AssetPanel, draggedAsset } from "./asset-panel.tsx";
 import { attemptAt } from "./attempts.ts";
-import { Board, type Ui } from "./board.ts";
+import { Board, MOST_TEXT, type Ui } from "./board.ts";
 import { commandOf } from "./commands.ts";
 import { BoardContext } from "./context.ts";
 import { BoardMenu, KeyList, Palette } from "./dialogs.tsx";
@@ -151,6 +151,12 @@ export function Editor({ handle, role, canChange, review, error, live, shown, re
     event.preventDefault();
     command.run(board);
   });
+  /** Beside the board, files are dropped on the middle of it. */
+  const drop = useEffectEvent((event: DragEvent) => {
+    if (event.defaultPrevented || !canChange || isDialogOpen() || !event.dataTransfer?.types.includes("Files")) return;
+    event.preventDefault();
+    if (event.type === "drop") addFiles([...event.dataTransfer.files]);
+  });
   const paste = useEffectEvent((event: ClipboardEvent) => {
     if (!canChange || isDialogOpen() || (event.target as HTMLElement).matches("input, textarea")) return;
     const files = [...(event.clipboardData?.files ?? [])];
@@ -158,7 +164,11 @@ export function Editor({ handle, role, canChange, review, error, live, shown, re
     const text = event.clipboardData?.getData("text/plain") ?? "";
     if (copied.length > 0) board.duplicate(copied.map(engine.local), board.surface?.pointer());
     else if (files.length > 0) addFiles(files, board.surface?.pointer());
-    else if (text !== "") board.create("text", board.surface?.pointer(), { metadata: { content: text.slice(0, 24_000) } });
+    else if (text !== "") {
+      const content = firstOf(text, MOST_TEXT);
+      board.create("text", board.surface?.pointer(), { metadata: { content } });
+      if (content !== text) board.tell(`A node holds ${number(MOST_TEXT)} characters. The rest of the text is left out.`);
+    }
   });
   const copy = useEffectEvent((event: ClipboardEvent) => {
     const isText = (event.target as HTMLElement).matches("input, textarea") || getSelection()?.isCollapsed === false;
@@ -172,6 +182,8 @@ export function Editor({ handle, role, canChange, review, error, live, shown, re
     const { signal } = stop;
     addEventListener("keydown", (event) => type(event), { signal });
     addEventListener("keyup", ({ key }) => key === " " && board.pan(false), { signal });
+    // Before the window, which refuses what nothing takes.
+    for (const type of ["dragover", "drop"] as const) document.addEventListener(type, (event) => drop(event), { signal });
     addEventListener("copy", (event) => copy(event), { signal });
     addEventListener("paste", (event) => paste(event), { signal });
     addEventListener(

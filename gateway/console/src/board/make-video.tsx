@@ -2,6 +2,7 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { api, type Model } from "../api.ts";
+import { firstOf } from "../format.ts";
 import { useSession } from "../session.ts";
 import type { Graph, Node, Purpose, Role } from "../sync/graph.ts";
 import { Failure, Waiting } from "../ui/parts.tsx";
@@ -75,7 +76,7 @@ function VideoForm({ board, nodes, target, models }: FormProps) {
 
   const model = models.find(({ id, modelId }) => (key === undefined ? modelId === made?.model : id === key)) ?? (models[0] as Model);
   const text = promptNode(nodes);
-  const prompt = typed ?? text?.metadata.content?.slice(0, 8000) ?? made?.prompt ?? "";
+  const prompt = typed ?? (text ? firstOf(text.metadata.content ?? "", 8000) : (made?.prompt ?? ""));
   const known: Settings = { seconds: made?.durationSeconds?.toString(), ratio: made?.aspectRatio, resolution: before?.resolution, audio: before?.hasAudio?.toString() };
   const setting = (name: keyof Settings) => entered[name] ?? known[name] ?? "";
   const set = (name: keyof Settings) => (value: string) => setEntered((entered) => ({ ...entered, [name]: value }));

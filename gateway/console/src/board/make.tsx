@@ -4,7 +4,7 @@ import { type FormEvent, useState } from "react";
 import { api, type ImageOperation, type Model } from "../api.ts";
 import { ElementChooser } from "../elements/chooser.tsx";
 import type { Element } from "../elements/calls.ts";
-import { count as counted } from "../format.ts";
+import { count as counted, firstOf } from "../format.ts";
 import { useSession } from "../session.ts";
 import type { Node, Role } from "../sync/graph.ts";
 import { Button, Failure, Waiting } from "../ui/parts.tsx";
@@ -96,7 +96,7 @@ function MakeForm({ board, canvas, nodes, models, draft }: FormProps) {
   const references = (kept?.references ?? draft?.references ?? selected).slice(0, MOST_REFERENCES).map((reference) => withRole(present(board, reference), roles[reference.asset] ?? reference.role));
   const before = draft?.elements ?? [];
   const text = kept ? board.graph.nodes.get(kept.text ?? "") : draft ? undefined : promptNode(nodes);
-  const prompt = typed ?? text?.metadata.content?.slice(0, 8000) ?? "";
+  const prompt = typed ?? firstOf(text?.metadata.content ?? "", 8000);
   const possible = OPERATIONS.filter(([name]) => model.capabilities.includes(`image.${name}`) && (name === "generate" || references.length > 0));
   const operation = possible.find(([name]) => name === wanted)?.[0] ?? possible[0]?.[0] ?? "generate";
   const sizes = optionsOf(model, "size", `image.${operation}`);

@@ -1,5 +1,6 @@
 /** What is made with a model, and where it comes from. */
 import type { ImageOperation, Model } from "../api.ts";
+import { firstOf } from "../format.ts";
 import type { Fields, Graph, Node, Role } from "../sync/graph.ts";
 import { isOver } from "../work.ts";
 
@@ -125,7 +126,7 @@ function failedDraft(graph: Graph, node: Node): Draft | undefined {
     operation: job.operation as ImageOperation,
     model,
     provider: typeof kept["provider"] === "string" ? kept["provider"] : undefined,
-    prompt: prompt ?? text?.metadata.content?.slice(0, 8000) ?? "",
+    prompt: prompt ?? firstOf(text?.metadata.content ?? "", 8000),
     references: sources?.flatMap(({ handle, role }) => referenceTo(nodes, String(handle), ROLES.find((one) => one === role)) ?? []) ?? linked,
     elements: texts(kept["elements"]),
     size,

@@ -1,7 +1,7 @@
 /** Recipes beside the board: run on the selection, forked into a Section, and made from a selection. */
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useEffect, useMemo, useRef, useState } from "react";
-import { count } from "../format.ts";
+import { count, firstOf } from "../format.ts";
 import { type Recipe, recipes, type RecipeRun, RUN_SCOPES } from "../recipes/calls.ts";
 import { type Filled, RunForm } from "../recipes/form.tsx";
 import { priceOf, Terms } from "../recipes/parts.tsx";
@@ -184,7 +184,7 @@ async function putAt<T>(board: Board, name: string, place: Place, start: (common
   const { engine, graph } = board;
   if (place === "section") {
     const box = around([...graph.nodes.values()].map(boxOf)) ?? { x: -GAP, y: 0, width: 0, height: 0 };
-    const section = newNode(graph, "section", board.newId(), { x: 0, y: 0 }, { title: name.slice(0, 160), position: { x: Math.round(box.x + box.width + GAP), y: Math.round(box.y) } });
+    const section = newNode(graph, "section", board.newId(), { x: 0, y: 0 }, { title: firstOf(name, 160), position: { x: Math.round(box.x + box.width + GAP), y: Math.round(box.y) } });
     return startInto(board, `Add ${name}`, [section], [], (common, [sectionId = ""]) => start({ ...common, sectionId }));
   }
   const [kind, id = ""] = place.split(/:(.*)/s);

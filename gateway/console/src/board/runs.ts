@@ -1,6 +1,7 @@
 /** Starts work on the board: makes the empty nodes that receive the results, and starts on the newest revision. */
 import { type Action, api, type ImageOperation, type Model } from "../api.ts";
 import { Problem } from "../errors.ts";
+import { firstOf } from "../format.ts";
 import { insist } from "../insist.ts";
 import { type Change, update } from "../sync/change.ts";
 import type { Engine } from "../sync/engine.ts";
@@ -107,7 +108,7 @@ export async function runAction(board: Board, canvas: string, action: Action, so
   const [source] = sources;
   const inputs = sources.map(({ id }) => `node:${board.engine.real(id)}`);
   const before = [board.graph.nodes.get(into)].flatMap((node) => (node && isFailed(node) ? node : []));
-  const title = `${source?.title || "Image"}, ${action.title.toLowerCase()}`.slice(0, 160);
+  const title = firstOf(`${source?.title || "Image"}, ${action.title.toLowerCase()}`, 160);
   const kept = (node: Node) => keptAction(node, action.slug, params, inputs);
   const targets = targetsFor(board, 1 - before.length, source, title).map((node) => withFields(node, kept(node)));
   const links = [
@@ -180,7 +181,7 @@ export async function makeImages(board: Board, canvas: string, making: Making): 
   await startInto(board, `Make ${count === 1 ? "a picture" : `${count} pictures`}`, targets, links, start, before);
 }
 
-const titleOf = (prompt: string): string => (prompt.trim().split("\n")[0] ?? "").slice(0, 60);
+const titleOf = (prompt: string): string => firstOf(prompt.trim().split("\n")[0] ?? "", 60);
 
 function referenceOf(board: Board, { asset, node, role }: Reference) {
   const handle = node ? `node:${board.engine.real(node.id)}` : asset;

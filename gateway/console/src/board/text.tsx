@@ -1,6 +1,6 @@
 /** Texts that are edited in place. They are plain text: nothing in them is markup. */
 import { type KeyboardEvent, useEffect, useEffectEvent, useLayoutEffect, useRef, useState } from "react";
-import type { Board } from "./board.ts";
+import { type Board, MOST_TEXT } from "./board.ts";
 import { useBoard } from "./context.ts";
 
 /** How long after the last key press a text is sent, in milliseconds. */
@@ -86,5 +86,5 @@ export function TextField({ id, field, value, label, className, fontSize }: Prop
       if (editing?.id === id && editing.field === field) board.set({ editing: undefined });
     },
   };
-  return field === "title" ? <input {...shared} maxLength={160} /> : <textarea {...shared} maxLength={24_000} />;
+  return field === "title" ? <input {...shared} maxLength={160} /> : <textarea {...shared} maxLength={MOST_TEXT} />;
 }

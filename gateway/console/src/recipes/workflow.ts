@@ -1,4 +1,5 @@
 /** A Recipe that is made from nodes of a canvas: which of them are inputs, and how the others are made. */
+import { firstOf } from "../format.ts";
 import { type Graph, isSection, type Node } from "../sync/graph.ts";
 import type { CreateWorkflow } from "./calls.ts";
 import { keysOf, namedIn } from "./ports.ts";
@@ -42,7 +43,7 @@ export function proposed(graph: Graph, nodes: Node[]): Part[] {
       id,
       type: type as Part["type"],
       role: isInput ? "input" : "output",
-      label: (title || (type === "image" ? "Picture" : "Text")).slice(0, 80),
+      label: firstOf(title || (type === "image" ? "Picture" : "Text"), 80),
       isFull,
       useAsDefault: false,
       prompt: metadata.prompt ?? metadata.provenance?.prompt ?? "",
