@@ -75,9 +75,10 @@ async function exchange(request: Request, get: typeof fetchLarge = fetch): Promi
 /** Typed calls of the contract. Each resolves to a success or throws a `Problem`. */
 export const contract = createClient<paths>({ baseUrl: ROOT, fetch: (request) => send(request) });
 
-/** The content of an answer. A connection that is lost within it is a `Problem` too. */
+/** The content of an answer. A connection that is lost within it, and content that is not JSON, is a `Problem` too. */
 export async function answer<T>(call: Promise<{ data?: T }>): Promise<T> {
   const { data } = await call.catch((error: unknown) => {
+    if (error instanceof SyntaxError) throw new Problem(502, "The service sent an answer that cannot be read.");
     throw error instanceof TypeError || isTimeout(error) ? unreachable() : error;
   });
   if (data === undefined) throw new Problem(502, "The service sent an empty answer.");

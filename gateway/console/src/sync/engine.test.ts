@@ -68,6 +68,25 @@ test("a lost answer is asked for again under the same key", async () => {
   assert.equal(service.graph.nodes.size, 1);
 });
 
+test("an answer that cannot be read is asked for again under the same key", async () => {
+  const [service, ana] = await opened("ana");
+  const apply = service.apply.bind(service);
+  service.apply = (...request) => {
+    apply(...request);
+    service.apply = apply;
+    throw new SyntaxError("Unexpected token '<'");
+  };
+  ana.create(ana.note("Once"));
+  await settle();
+  ana.network.pending.find(({ what }) => what === "apply")?.answer();
+  await settle();
+  assert.equal(ana.engine.getSnapshot().state, "waiting");
+  await ana.drain();
+  assert.equal(ana.engine.getSnapshot().state, "saved");
+  assert.equal(service.accepted.size, 1);
+  assert.deepEqual(ana.seen(), plain(service.graph));
+});
+
 test("what was not sent is sent by the next page, and what was sent is not sent again", async () => {
   for (const fate of ["lose", "loseAnswer", "answer"] as const) {
     const [service, ana] = await opened("ana");

@@ -316,20 +316,21 @@ export class Engine {
         this.#failures = 0;
         this.#problem = undefined;
       } catch (error) {
-        if (!(error instanceof Problem)) throw error;
-        this.#problem = error;
-        const isFinal = !error.isTemporary && error.status !== 409;
+        // Any other error comes from an answer that cannot be read: the request may have taken effect.
+        const problem = error instanceof Problem ? error : new Problem(0, "The answer of the service cannot be read.");
+        this.#problem = problem;
+        const isFinal = !problem.isTemporary && problem.status !== 409;
         if (isFinal) {
           // A listener may resume.
           this.#isRunning = false;
-          this.#show(error.status === 401 ? "signed-out" : error.status === 403 ? "read-only" : "gone");
+          this.#show(problem.status === 401 ? "signed-out" : problem.status === 403 ? "read-only" : "gone");
           this.#refreshed();
           return;
         }
         this.#failures += 1;
         this.#show("waiting");
         this.#pause = new AbortController();
-        const after = error.retryAfter === undefined ? backoff(this.#failures - 1) : error.retryAfter * 1000;
+        const after = problem.retryAfter === undefined ? backoff(this.#failures - 1) : problem.retryAfter * 1000;
         await this.#env.wait(after, this.#pause.signal);
       }
     }
