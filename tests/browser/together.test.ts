@@ -41,6 +41,40 @@ for (const isSecond of [false, true]) {
   });
 }
 
+scene("what is dropped before the board is shown is told on it", async ({ page, expect }) => {
+  expect(NOBODY);
+  const { canvas, ids, url } = await makeBoard("Dropped", [text("First", 0, 0), text("Second", 400, 0)]);
+  const friend = await stranger();
+  await admin("share", "--canvas", canvas.handle, "--with", friend.email, "--role", "editor");
+  await openBoard(page, url, friend.token);
+  await page.route("**/operations", (route) => route.abort());
+  for (const title of ["First", "Second"]) {
+    await node(page, title).click();
+    await page.keyboard.press("F2");
+    await page.keyboard.type(`${title}, renamed`);
+    await page.keyboard.press("Enter");
+  }
+  await page.getByRole("status").getByText("2 changes wait").waitFor();
+  await page.goto("about:blank");
+  await apply(canvas, [{ type: "node.delete", nodeId: ids["Second"] }]);
+  await page.unroute("**/operations");
+  // The review tells that the person may change the canvas, so the board is shown after it.
+  const isRead = Promise.withResolvers<void>();
+  await page.route("**/review", async (route) => {
+    await isRead.promise;
+    await route.continue();
+  });
+  expect(`409 POST ${path(canvas, "/operations")}`);
+  const reading = page.waitForResponse((response) => new URL(response.url()).pathname === path(canvas, ""));
+  await page.goto(url);
+  await (await reading).finished();
+  await page.waitForTimeout(500);
+  isRead.resolve();
+  await page.getByText("A change was dropped: what it changed was deleted.").waitFor();
+  await until(canvas, "the other change is saved", (graph) => titled(graph, "First, renamed") !== undefined);
+  await saved(page);
+});
+
 scene("what is changed without a network is saved when it is back", async ({ page, expect, isAccessible }) => {
   expect(NOBODY);
   const { canvas, url } = await makeBoard("Offline", [text("Here", 0, 0)]);

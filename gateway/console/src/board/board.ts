@@ -2,6 +2,7 @@
 import type { Engine } from "../sync/engine.ts";
 import { nameOf, retitle, update } from "../sync/change.ts";
 import { type Fields, type Graph, graphOf, isSection, type Node } from "../sync/graph.ts";
+import { Notifier } from "../sync/notifier.ts";
 import { nodeSizeOf, type Placed } from "../assets.ts";
 import { firstOf } from "../format.ts";
 import type { Box, Point } from "../view.ts";
@@ -118,7 +119,7 @@ export class Board {
     attempt: undefined,
   };
   #listeners = new Set<() => void>();
-  #notices = new Set<(text: string, remedy?: Remedy) => void>();
+  #notices = new Notifier<[text: string, remedy: Remedy | undefined]>();
   #scale = 1;
   #scaleListeners = new Set<() => void>();
   #nudge: ReturnType<typeof setTimeout> | undefined;
@@ -133,14 +134,11 @@ export class Board {
     return () => void this.#listeners.delete(listener);
   };
 
-  /** Calls `listener` with each sentence that a person should read, and what can be done then. */
-  readonly onNotice = (listener: (text: string, remedy?: Remedy) => void): (() => void) => {
-    this.#notices.add(listener);
-    return () => void this.#notices.delete(listener);
-  };
+  /** Calls the listener with each sentence that a person should read, and what can be done then. */
+  readonly onNotice = this.#notices.listen;
 
   tell(text: string, remedy?: Remedy): void {
-    for (const listener of this.#notices) listener(text, remedy);
+    this.#notices.tell(text, remedy);
   }
 
   readonly getUi = (): Ui => this.#ui;

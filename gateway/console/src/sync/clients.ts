@@ -18,6 +18,8 @@ export class ModelClient {
   /** Requests of a page that was closed never come back. */
   page = 0;
   canChange = true;
+  /** Whether a page shows what its engine tells. */
+  isHeard = true;
 
   constructor(service: Service, name: string) {
     this.network = new Network(service);
@@ -34,7 +36,7 @@ export class ModelClient {
       wait: (_, signal) => this.network.wait(signal),
       canChange: this.canChange,
     });
-    this.engine.onNotice((text) => this.notices.push(text));
+    if (this.isHeard) this.engine.onNotice((text) => this.notices.push(text));
     void this.engine.open();
   }
 

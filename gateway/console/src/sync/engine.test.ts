@@ -124,6 +124,28 @@ test("what an earlier page left survives, whatever the page is told before it ha
   assert.deepEqual([...service.graph.nodes.values()].map(({ title }) => title), ["Left"]);
 });
 
+test("what is dropped while a canvas is opened is told once somebody listens, and once", async () => {
+  const [service, ana, ben] = await opened("ana", "ben");
+  ana.create(ana.note("Deleted"));
+  await exchange(service, ana, ben);
+  const [[id = ""] = []] = [...service.graph.nodes];
+  ana.set(ana.engine.local(id), { title: "Too late" });
+  await settle();
+  ana.network.pending[0]?.lose();
+  await settle();
+  ben.engine.perform("Delete", [remove(ben.graph.nodes.get(id) as Node)]);
+  await ben.drain();
+  ana.isHeard = false;
+  await ana.restart();
+  await ana.drain();
+  assert.deepEqual(ana.notices, []);
+  const told = ["A change was dropped: what it changed was deleted."];
+  ana.engine.onNotice((text) => ana.notices.push(text));
+  assert.deepEqual(ana.notices, told);
+  ana.engine.onNotice((text) => ana.notices.push(text));
+  assert.deepEqual(ana.notices, told);
+});
+
 test("positions: the last writer wins; texts: a person chooses", async () => {
   const [service, ana, ben] = await opened("ana", "ben");
   ana.create(ana.note("Shared", "one"));

@@ -18,6 +18,7 @@ import { backoff } from "../stream.ts";
 import { Aliases } from "./aliases.ts";
 import { type Change, applied, applyTo, bothOf, difference, groupsOf, inverseOf, judge, nodeOf, operationsOf, retitle, update } from "./change.ts";
 import { Draft, type Graph } from "./graph.ts";
+import { Notifier } from "./notifier.ts";
 import type { Answer, Batch, Canvas, Environment, Kept, News, OpenConflict, Request, Snapshot, State } from "./types.ts";
 
 type CanvasChanges = components["schemas"]["CanvasChanges"];
@@ -66,7 +67,7 @@ export class Engine {
   #shown: Graph | undefined;
   #snapshot: Snapshot | undefined;
   #listeners = new Set<() => void>();
-  #notices = new Set<(text: string) => void>();
+  #notices = new Notifier<[text: string]>();
   #refreshing: (() => void)[] = [];
 
   constructor(env: Environment) {
@@ -81,11 +82,8 @@ export class Engine {
     return () => void this.#listeners.delete(listener);
   };
 
-  /** Calls `listener` with each sentence that a person should read: what was dropped, and why. */
-  readonly onNotice = (listener: (text: string) => void): (() => void) => {
-    this.#notices.add(listener);
-    return () => void this.#notices.delete(listener);
-  };
+  /** Calls the listener with each sentence that a person should read: what was dropped, and why. */
+  readonly onNotice = this.#notices.listen;
 
   readonly getSnapshot = (): Snapshot =>
     (this.#snapshot ??= {
@@ -124,10 +122,6 @@ export class Engine {
   #emit(): void {
     this.#snapshot = undefined;
     for (const listener of this.#listeners) listener();
-  }
-
-  #tell(text: string | undefined): void {
-    if (text !== undefined) for (const listener of this.#notices) listener(text);
   }
 
   // What a person does
@@ -216,8 +210,8 @@ export class Engine {
       if (dropped !== undefined) told.add(dropped);
       return change ?? [];
     });
-    if (told.size > 3) this.#tell(`${told.size} changes were dropped: what they changed was changed by others.`);
-    else for (const text of told) this.#tell(text);
+    if (told.size > 3) this.#notices.tell(`${told.size} changes were dropped: what they changed was changed by others.`);
+    else for (const text of told) this.#notices.tell(text);
     return left;
   }
 
@@ -400,7 +394,7 @@ export class Engine {
       // What the service has of it is undone. What it has not comes to nothing when it is judged.
       if (step && batch.isRest) this.#make({ ...step, id: this.#env.newId() }, step.changes, "undo");
       // What an earlier page did cannot be undone.
-      this.#tell(`${batch.label} was ${batch.isRest && !step ? "done in part" : "taken back"}: ${problem.fields[0]?.message ?? problem.message}`);
+      this.#notices.tell(`${batch.label} was ${batch.isRest && !step ? "done in part" : "taken back"}: ${problem.fields[0]?.message ?? problem.message}`);
       this.#emit();
     }
     await this.#save();
