@@ -110,9 +110,11 @@ scene("a text that two people changed is a person's choice", async ({ page, expe
   await page.unroute("**/operations");
   const card = page.getByRole("region", { name: "Conflict" });
   await card.getByText("theirs", { exact: true }).waitFor();
+  await apply(canvas, [{ type: "node.update", nodeId: ids["Brief"], patch: { metadata: { content: "theirs, later" } } }]);
+  await card.getByText("theirs, later", { exact: true }).waitFor();
   await isAccessible();
   await card.getByRole("button", { name: "Keep both" }).press("Enter");
-  await until(canvas, "both are kept", ({ nodes }) => nodes.length === 1 && nodes[0]?.metadata.content === "theirs\n\nmine");
+  await until(canvas, "both are kept", ({ nodes }) => nodes.length === 1 && nodes[0]?.metadata.content === "theirs, later\n\nmine");
   await card.waitFor({ state: "detached" });
   await becomes(() => page.locator(":focus").getAttribute("aria-label"), "Board", "the board has the keyboard");
 });

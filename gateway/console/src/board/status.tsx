@@ -134,7 +134,7 @@ function ConflictCard({ board, conflict }: { board: Board; conflict: OpenConflic
           Keep mine
         </Button>
         <Button onClick={() => choose("theirs")}>Keep theirs</Button>
-        {bothOf(board.graph, conflict) !== undefined && <Button onClick={() => choose("both")}>Keep both</Button>}
+        {bothOf(conflict) !== undefined && <Button onClick={() => choose("both")}>Keep both</Button>}
       </div>
     </section>
   );

@@ -218,10 +218,14 @@ function judgeUpdate(draft: Draft, change: Change & { do: "update" }, mode: "reb
   };
 }
 
-/** The text of the others that is there now, followed by mine; undefined if there is only one of them, or no room for both. */
-export function bothOf(graph: Graph, { on, id, field, mine }: Conflict): string | undefined {
-  const item = on === "canvas" ? graph : graph.nodes.get(id);
-  const theirs = item && valueOf(item, field);
+/** The conflict with what `graph` has in place of mine. What was deleted keeps its last text. */
+export function newest<Known extends Conflict>(conflict: Known, graph: Graph): Known {
+  const item = conflict.on === "canvas" ? graph : graph.nodes.get(conflict.id);
+  return item ? { ...conflict, theirs: valueOf(item, conflict.field) } : conflict;
+}
+
+/** The text of the others, followed by mine; undefined if there is only one of them, or no room for both. */
+export function bothOf({ field, mine, theirs }: Conflict): string | undefined {
   const { most, between } = JOINED[field] ?? { most: 0, between: "" };
   if (typeof mine !== "string" || typeof theirs !== "string" || mine === "" || theirs === "") return undefined;
   const text = `${theirs}${between}${mine}`;

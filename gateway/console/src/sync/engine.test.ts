@@ -174,6 +174,56 @@ test("positions: the last writer wins; texts: a person chooses", async () => {
   assert.equal(service.graph.nodes.get(id)?.metadata.content, "ben's");
 });
 
+test("a conflict has the newest text of the others, and keeping mine overwrites nothing that was not shown", async () => {
+  const [service, ana, ben] = await opened("ana", "ben");
+  ana.create(ana.note("Shared", "one"));
+  await exchange(service, ana, ben);
+  const [[id = ""] = []] = [...service.graph.nodes];
+  const conflicts = () => ana.engine.getSnapshot().conflicts;
+  const write = async (text: string) => {
+    ben.set(id, { "metadata.content": text });
+    await ben.drain();
+  };
+  await write("ben's");
+  ana.set(ana.engine.local(id), { "metadata.content": "ana's" });
+  await ana.drain();
+  assert.equal(conflicts()[0]?.theirs, "ben's");
+  await write("ben's second");
+  await exchange(service, ana);
+  const [shown] = conflicts();
+  assert.deepEqual([shown?.mine, shown?.theirs, conflicts().length], ["ana's", "ben's second", 1]);
+  await write("ben's third");
+  await exchange(service, ana);
+  assert(shown);
+  // The choice was made on the card as it was.
+  ana.engine.resolve(shown, "mine");
+  await ana.drain();
+  const [next] = conflicts();
+  assert.deepEqual([next?.mine, next?.theirs, conflicts().length], ["ana's", "ben's third", 1]);
+  assert(next);
+  ana.engine.resolve(next, "mine");
+  await exchange(service, ana, ben);
+  assert.equal(service.graph.nodes.get(id)?.metadata.content, "ana's");
+  assert.deepEqual(conflicts(), []);
+});
+
+test("a conflict that a change makes at once is shown and kept", async () => {
+  const [service, ana, ben] = await opened("ana", "ben");
+  ana.create(ana.note("Shared", "one"));
+  await exchange(service, ana, ben);
+  const [[id = ""] = []] = [...service.graph.nodes];
+  ben.set(id, { "metadata.content": "ben's" });
+  await exchange(service, ben, ana);
+  let shown = 0;
+  ana.engine.subscribe(() => (shown = ana.engine.getSnapshot().conflicts.length));
+  // It was typed on a text that has been replaced meanwhile.
+  const [was, set] = [{ "metadata.content": "one" }, { "metadata.content": "ana's" }];
+  ana.engine.perform("Edit a text", [{ do: "update", on: "node", id: ana.engine.local(id), set, was }]);
+  assert.equal(shown, 1);
+  await settle();
+  assert.equal(ana.storage.kept.conflicts.length, 1);
+});
+
 test("both titles and both prompts are kept in one, as far as there is room", async () => {
   const [service, ana, ben] = await opened("ana", "ben");
   ana.create(ana.note("Old", "", { prompt: "old" }));
@@ -186,9 +236,9 @@ test("both titles and both prompts are kept in one, as far as there is room", as
   await ben.drain();
   await ana.drain();
   const { conflicts } = ana.engine.getSnapshot();
-  const both = conflicts.map((conflict) => [conflict.on, conflict.field, bothOf(ana.graph, conflict)]);
+  const both = conflicts.map((conflict) => [conflict.on, conflict.field, bothOf(conflict)]);
   assert.deepEqual(both, [["node", "title", "Ben's / Ana's"], ["node", "metadata.prompt", undefined], ["canvas", "title", "Theirs / Mine"]]);
-  for (const conflict of conflicts) ana.engine.resolve(conflict, bothOf(ana.graph, conflict) === undefined ? "theirs" : "both");
+  for (const conflict of conflicts) ana.engine.resolve(conflict, bothOf(conflict) === undefined ? "theirs" : "both");
   await ana.drain();
   assert.deepEqual([service.graph.title, service.graph.nodes.get(id)?.title], ["Theirs / Mine", "Ben's / Ana's"]);
 });

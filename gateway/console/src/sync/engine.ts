@@ -16,7 +16,7 @@ import type { components } from "../contract.ts";
 import { Problem } from "../errors.ts";
 import { backoff } from "../stream.ts";
 import { Aliases } from "./aliases.ts";
-import { type Change, applied, applyTo, bothOf, difference, groupsOf, inverseOf, judge, nodeOf, operationsOf, retitle, update } from "./change.ts";
+import { type Change, applied, applyTo, bothOf, difference, groupsOf, inverseOf, judge, newest, nodeOf, operationsOf } from "./change.ts";
 import { Draft, type Graph } from "./graph.ts";
 import { Notifier } from "./notifier.ts";
 import type { Answer, Batch, Canvas, Environment, Kept, News, OpenConflict, Request, Snapshot, State } from "./types.ts";
@@ -85,18 +85,20 @@ export class Engine {
   /** Calls the listener with each sentence that a person should read: what was dropped, and why. */
   readonly onNotice = this.#notices.listen;
 
-  readonly getSnapshot = (): Snapshot =>
-    (this.#snapshot ??= {
+  readonly getSnapshot = (): Snapshot => {
+    const graph = this.#graph();
+    return (this.#snapshot ??= {
       state: this.#state,
-      graph: this.#graph(),
+      graph,
       revision: this.#base?.revision,
       waiting: new Set(this.#batches.map(({ step }) => step)).size,
       problem: this.#problem,
-      conflicts: this.#conflicts,
+      conflicts: graph ? this.#conflicts.map((conflict) => newest(conflict, graph)) : this.#conflicts,
       undo: this.#undo.at(-1)?.label,
       redo: this.#redo.at(-1)?.label,
       news: this.#news,
     });
+  };
 
   /** The id at the service of what has `id` here. */
   readonly real = this.#aliases.real;
@@ -130,7 +132,11 @@ export class Engine {
   perform(label: string, changes: Change[], options: { merge?: string; undoToo?: Change[] } = {}): string | undefined {
     const step: Step = { id: this.#env.newId(), label, changes: [], merge: options.merge };
     const done = this.#make(step, changes, "rebase");
-    if (done.length === 0 && !options.undoToo) return undefined;
+    if (done.length === 0 && !options.undoToo) {
+      // It may have made a conflict.
+      this.#changed();
+      return undefined;
+    }
     step.changes = [...inverseOf(done), ...(options.undoToo ?? [])];
     const last = this.#undo.at(-1);
     const joined = options.merge !== undefined && last?.merge === options.merge && this.#redo.length === 0 ? last : undefined;
@@ -160,18 +166,17 @@ export class Engine {
     this.#changed();
   }
 
-  /** Ends a conflict with this person's text, with that of the other, or with both of them joined. */
+  /**
+   * Ends a conflict with this person's text, with that of the other, or with both of them joined. `conflict` is as it was shown: what
+   * somebody has written since makes another conflict.
+   */
   resolve(conflict: OpenConflict, choice: "mine" | "theirs" | "both"): void {
-    this.#conflicts = this.#conflicts.filter((one) => one !== conflict);
-    const graph = this.#graph();
-    const node = graph?.nodes.get(conflict.id);
-    const text = choice === "mine" ? conflict.mine : choice === "both" && graph ? bothOf(graph, conflict) : undefined;
-    if (text !== undefined && graph && conflict.on === "canvas") {
-      this.perform("Rename the canvas", [retitle(graph, String(text ?? ""))]);
-    } else if (text !== undefined && node) {
-      this.perform(choice === "mine" ? "Keep my text" : "Keep both texts", [update("node", node, { [conflict.field]: text })]);
-    }
-    this.#changed();
+    this.#conflicts = this.#conflicts.filter(({ key }) => key !== conflict.key);
+    const { on, id, field, mine, theirs } = conflict;
+    const text = choice === "mine" ? mine : choice === "both" ? bothOf(conflict) : undefined;
+    if (text === undefined) return this.#changed();
+    const label = on === "canvas" ? "Rename the canvas" : choice === "mine" ? "Keep my text" : "Keep both texts";
+    this.perform(label, [{ do: "update", on, id, set: { [field]: text }, was: { [field]: theirs } }]);
   }
 
   #step(from: Step[], to: Step[], id: string | undefined): void {
