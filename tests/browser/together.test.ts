@@ -119,6 +119,41 @@ scene("a text that two people changed is a person's choice", async ({ page, expe
   await becomes(() => page.locator(":focus").getAttribute("aria-label"), "Board", "the board has the keyboard");
 });
 
+scene("a title that somebody else changed while it was typed is a person's choice, and one that was only looked at is not sent", async ({ page, expect }) => {
+  expect(NOBODY);
+  const { canvas, ids, url } = await makeBoard("Named", [text("Brief", 0, 0)]);
+  await openBoard(page, url);
+  const card = page.getByRole("region", { name: "Conflict" });
+  await node(page, "Brief").click();
+  await page.keyboard.press("p");
+  const ofNode = page.getByRole("complementary", { name: "Inspect" }).getByLabel("Title", { exact: true });
+  await ofNode.fill("Mine");
+  await apply(canvas, [{ type: "node.update", nodeId: ids["Brief"], patch: { title: "Brief of an agent" } }]);
+  await node(page, "Brief of an agent").waitFor();
+  await ofNode.press("Enter");
+  await card.getByText("Brief of an agent", { exact: true }).waitFor();
+  await card.getByRole("button", { name: "Keep theirs" }).press("Enter");
+  await card.waitFor({ state: "detached" });
+
+  const ofCanvas = page.getByLabel("Title of the canvas");
+  const button = (title: string) => page.getByRole("button", { name: title, exact: true });
+  const rename = async (title: string) => {
+    await apply(canvas, [{ type: "canvas.update", title }]);
+    await becomes(() => page.title(), `${title} · Canvas Service`);
+  };
+  await button("Named").click();
+  await rename("Renamed by an agent");
+  await ofCanvas.press("Enter");
+  await button("Renamed by an agent").click();
+  await ofCanvas.fill("Mine");
+  await rename("Renamed again");
+  await ofCanvas.press("Enter");
+  await card.getByText("Renamed again", { exact: true }).waitFor();
+  assert.equal((await read(canvas)).title, "Renamed again");
+  await card.getByRole("button", { name: "Keep mine" }).press("Enter");
+  await until(canvas, "the title is kept", ({ title, nodes }) => title === "Mine" && nodes[0]?.title === "Brief of an agent");
+});
+
 scene("a gateway that is killed during a drag loses nothing", async ({ page, expect, permit, afterwards }) => {
   expect(NOBODY);
   const { canvas, ids } = await makeBoard("Killed", [text("Dragged", 0, 0), text("Still", 400, 0)]);

@@ -355,9 +355,10 @@ export class Board {
     this.engine.perform(label, nodes.map((node) => update("node", node, fields)));
   }
 
-  rename(title: string): void {
+  /** Renames the canvas. `was` is the title that the new one was typed on. */
+  rename(title: string, was: string): void {
     this.settle();
-    this.engine.perform("Rename the canvas", [retitle(this.graph, title)]);
+    if (title !== was) this.engine.perform("Rename the canvas", [retitle(was, title)]);
   }
 
   /** Undoes the last step, or this one. */

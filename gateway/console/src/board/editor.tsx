@@ -12,7 +12,7 @@ import page from "../screens/canvas.module.css";
 import { Review } from "../screens/review.tsx";
 import { Share } from "../screens/share.tsx";
 import { useSession } from "../session.ts";
-import { useTitle } from "../ui/hooks.ts";
+import { useDraft, useTitle } from "../ui/hooks.ts";
 import { combinationOf, isDialogOpen, isMenuOpen } from "../ui/keys.ts";
 import { Button, Empty, Failure, Icon, Waiting } from "../ui/parts.tsx";
 import { Shell } from "../ui/shell.tsx";
@@ -404,16 +404,19 @@ function PanelToggles({ board, panel, findings, scopes }: { board: Board; panel:
 
 /** The title of the canvas, which a click makes a field. */
 function Title({ board, title, meta, revision }: { board: Board; title: string | undefined; meta: string; revision: string | undefined }) {
-  const [draft, setDraft] = useState<string>();
+  const [isEditing, setIsEditing] = useState(false);
+  const draft = useDraft(title ?? "", (text, was) => {
+    if (text.trim() !== "") board.rename(text.trim(), was);
+  });
   const field = useRef<HTMLInputElement>(null);
   const button = useRef<HTMLButtonElement>(null);
-  const isEditing = draft !== undefined;
   useLayoutEffect(() => {
     if (isEditing) field.current?.select();
   }, [isEditing]);
   function end(isKept: boolean) {
-    if (isKept && draft !== undefined && draft.trim() !== "" && draft !== title) board.rename(draft.trim());
-    setDraft(undefined);
+    if (isKept) draft.end();
+    else draft.cancel();
+    setIsEditing(false);
   }
   return (
     <div className={styles.names}>
@@ -424,8 +427,8 @@ function Title({ board, title, meta, revision }: { board: Board; title: string |
             aria-label="Title of the canvas"
             dir="auto"
             maxLength={160}
-            value={draft}
-            onChange={(event) => setDraft(event.target.value)}
+            value={draft.text}
+            onChange={(event) => draft.type(event.target.value)}
             onBlur={() => end(true)}
             onKeyDown={(event) => {
               const { key, nativeEvent } = event;
@@ -439,7 +442,7 @@ function Title({ board, title, meta, revision }: { board: Board; title: string |
         ) : !board.canChange ? (
           <bdi>{title === undefined ? "Opening…" : title || "Untitled"}</bdi>
         ) : (
-          <button ref={button} type="button" title="Rename the canvas" disabled={title === undefined} onClick={() => setDraft(title)}>
+          <button ref={button} type="button" title="Rename the canvas" disabled={title === undefined} onClick={() => setIsEditing(true)}>
             <bdi>{title === undefined ? "Opening…" : title || "Untitled"}</bdi>
           </button>
         )}

@@ -11,6 +11,7 @@ import { CancelDialog } from "../screens/cancel.tsx";
 import { Reason } from "../screens/reason.tsx";
 import { useSession } from "../session.ts";
 import type { Node } from "../sync/graph.ts";
+import { useDraft } from "../ui/hooks.ts";
 import { Button, Failure, messageOf, Waiting } from "../ui/parts.tsx";
 import { filmUrl, isActive, nameOf, statusOf } from "../work.ts";
 import { attemptAt } from "./attempts.ts";
@@ -95,13 +96,17 @@ const NUMBERS = [
   ["Height", "height"],
 ] as const;
 
+interface FieldProps {
+  label: string;
+  value: string;
+  type: "text" | "number";
+  /** `was`: the value that the text was typed on. */
+  apply: (text: string, was: string) => void;
+}
+
 /** A field that is applied when it is left or on Enter. */
-function Field({ label, value, type, apply }: { label: string; value: string; type: "text" | "number"; apply: (text: string) => void }) {
-  const [draft, setDraft] = useState<string>();
-  const end = () => {
-    if (draft !== undefined && draft !== value) apply(draft);
-    setDraft(undefined);
-  };
+function Field({ label, value, type, apply }: FieldProps) {
+  const draft = useDraft(value, apply);
   return (
     <label className={styles.field}>
       <span>{label}</span>
@@ -109,15 +114,15 @@ function Field({ label, value, type, apply }: { label: string; value: string; ty
         type={type}
         dir="auto"
         maxLength={160}
-        value={draft ?? value}
-        onChange={({ target }) => setDraft(target.value)}
-        onBlur={end}
+        value={draft.text}
+        onChange={({ target }) => draft.type(target.value)}
+        onBlur={draft.end}
         onKeyDown={(event) => {
-          if (event.key === "Enter" && !event.nativeEvent.isComposing) end();
-          if (event.key !== "Escape" || draft === undefined) return;
+          if (event.key === "Enter" && !event.nativeEvent.isComposing) draft.end();
+          if (event.key !== "Escape" || !draft.isTyped) return;
           // It takes back what was typed, and does not also close the panel.
           event.stopPropagation();
-          setDraft(undefined);
+          draft.cancel();
         }}
       />
     </label>
@@ -140,7 +145,7 @@ function Properties({ board, node }: { board: Board; node: Node }) {
         {kind[0]?.toUpperCase() + kind.slice(1)}
         {node.metadata.createdBy === "agent" && " by an agent"}
       </h3>
-      <Field label="Title" type="text" value={node.title} apply={(text) => board.write(node.id, "title", text.slice(0, 160), node.title, board.newId())} />
+      <Field label="Title" type="text" value={node.title} apply={(text, was) => board.write(node.id, "title", text.slice(0, 160), was, board.newId())} />
       <div className={styles.numbers}>
         {NUMBERS.map(([label, side]) => (
           <Field key={side} label={label} type="number" value={String(box[side])} apply={(text) => resize(side, text)} />

@@ -60,14 +60,8 @@ export const update = (on: "node" | "connection", item: { id: string }, set: Fie
 /** Deletes a node. What goes with it is looked up when the change is made. */
 export const remove = (node: Node): Change => ({ do: "delete", node, connections: [], members: [] });
 
-/** The change that gives a canvas another title. */
-export const retitle = (graph: Graph, title: string): Change => ({
-  do: "update",
-  on: "canvas",
-  id: "",
-  set: { title },
-  was: { title: graph.title },
-});
+/** The change that gives a canvas another title than the one that it `was`. */
+export const retitle = (was: string, title: string): Change => ({ do: "update", on: "canvas", id: "", set: { title }, was: { title: was } });
 
 export function applyTo(draft: Draft, change: Change): void {
   switch (change.do) {

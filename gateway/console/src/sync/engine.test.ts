@@ -230,9 +230,9 @@ test("both titles and both prompts are kept in one, as far as there is room", as
   await exchange(service, ana, ben);
   const [[id = ""] = []] = [...service.graph.nodes];
   ana.set(ana.engine.local(id), { title: "Ana's", "metadata.prompt": "a".repeat(7000) });
-  ana.engine.perform("Rename the canvas", [retitle(ana.graph, "Mine")]);
+  ana.engine.perform("Rename the canvas", [retitle(ana.graph.title, "Mine")]);
   ben.set(id, { title: "Ben's", "metadata.prompt": "b".repeat(2000) });
-  ben.engine.perform("Rename the canvas", [retitle(ben.graph, "Theirs")]);
+  ben.engine.perform("Rename the canvas", [retitle(ben.graph.title, "Theirs")]);
   await ben.drain();
   await ana.drain();
   const { conflicts } = ana.engine.getSnapshot();

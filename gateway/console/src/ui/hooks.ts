@@ -1,4 +1,4 @@
-import { useEffect, useReducer, useState } from "react";
+import { useEffect, useReducer, useRef, useState } from "react";
 import { useSearchParams } from "wouter";
 
 /** Sets the title of the page. */
@@ -45,6 +45,35 @@ export function useIsLater(rest: number): boolean {
     return () => clearTimeout(timer);
   }, [rest]);
   return isLater;
+}
+
+interface Draft {
+  text: string;
+  /** The value that it was typed on. */
+  was: string;
+}
+
+/** What is typed into a field that shows `value`. `end` applies it, unless it is what it was typed on. */
+export function useDraft(value: string, apply: (text: string, was: string) => void) {
+  const [draft, setDraft] = useState<Draft>();
+  // A field can be left before what was typed last is rendered.
+  const latest = useRef<Draft>(undefined);
+  function set(draft: Draft | undefined) {
+    latest.current = draft;
+    setDraft(draft);
+  }
+  function end() {
+    const typed = latest.current;
+    set(undefined);
+    if (typed && typed.text !== typed.was) apply(typed.text, typed.was);
+  }
+  return {
+    text: draft?.text ?? value,
+    isTyped: draft !== undefined,
+    type: (text: string) => set({ text, was: draft?.was ?? value }),
+    end,
+    cancel: () => set(undefined),
+  };
 }
 
 /** Draws the component again every half minute, for relative times. */
