@@ -1,7 +1,7 @@
 /** The board with others, without a network, and with a service that fails. */
 import assert from "node:assert/strict";
 
-import type { Route } from "playwright-core";
+import type { Page, Route } from "playwright-core";
 
 import { box, dragBy, middle, node, openBoard, path, plane, ROOT, saved, text, titled, until } from "./board.ts";
 import { becomes, NOBODY, scene } from "./browser.ts";
@@ -378,6 +378,49 @@ scene("a role that is withdrawn during work ends it, and says so", async ({ page
   await page.getByRole("button", { name: "Try again" }).click();
   await until(canvas, "the change is saved", ({ nodes }) => nodes.length === 2);
 });
+
+const WRITING: { what: string; write: (page: Page) => Promise<void>; expected: readonly [string, string] }[] = [
+  { what: "a text", write: (page) => page.keyboard.type("tence"), expected: ["Withdrawn early", "half a sentence"] },
+  {
+    what: "a title",
+    write: async (page) => {
+      await page.getByRole("button", { name: "Withdrawn early", exact: true }).click();
+      await page.getByLabel("Title of the canvas").fill("Renamed");
+    },
+    expected: ["Renamed", "half a sen"],
+  },
+];
+
+for (const { what, write, expected } of WRITING) {
+  scene(`${what} that is being written when the role is withdrawn is kept, and the board goes on as that of a viewer`, async ({ page, expect, isAccessible }) => {
+    expect(NOBODY);
+    const { canvas, ids, url } = await makeBoard("Withdrawn early", [text("Draft", 0, 0), text("Other", 400, 0)]);
+    const friend = await stranger();
+    await admin("share", "--canvas", canvas.handle, "--with", friend.email, "--role", "editor");
+    await openBoard(page, url, friend.token);
+    expect(`403 POST ${path(canvas, "/operations")}`);
+    await admin("share", "--canvas", canvas.handle, "--with", friend.email, "--role", "viewer");
+    // It is written between the request and the answer.
+    const answer = (route: Route) => write(page).then(() => route.continue());
+    await page.route("**/operations", answer, { times: 1 });
+    await node(page, "Draft").dblclick();
+    await page.keyboard.type("half a sen");
+    await page.getByRole("alert").getByText("You can no longer change this canvas. 2 changes of yours were not saved.").waitFor();
+    await becomes(() => page.getByRole("toolbar", { name: "Tools" }).getByRole("button").count(), 2, "tools that change nothing");
+    await becomes(() => page.locator(".react-flow__node textarea, h1 input").count(), 0);
+    const [title, content] = expected;
+    await page.getByRole("heading", { level: 1, name: title }).waitFor();
+    await page.locator(".react-flow__node").getByText(content, { exact: true }).waitFor();
+    await apply(canvas, [{ type: "node.update", nodeId: ids["Other"], patch: { title: "Followed" } }]);
+    await node(page, "Followed").waitFor();
+    await isAccessible();
+    await admin("share", "--canvas", canvas.handle, "--with", friend.email, "--role", "editor");
+    await page.getByRole("button", { name: "Try again" }).click();
+    const after = await until(canvas, "both changes are saved", (graph) => graph.title === title && titled(graph, "Draft")?.metadata.content === content);
+    assert.equal(titled(after, "Followed")?.id, ids["Other"]);
+    await saved(page);
+  });
+}
 
 scene("a drag goes on, and is saved, when somebody deletes a node of it", async ({ page, expect }) => {
   expect(NOBODY);

@@ -67,12 +67,14 @@ const REVIEW_REST = 1000;
 /** How long the first frames of a board may take before the page goes on, in milliseconds. */
 const DRAWING = 100;
 
-export function Editor({ handle, role, canChange, review, error, live, shown, reload, signedOut }: Props) {
+export function Editor({ handle, role, canChange: hasRole, review, error, live, shown, reload, signedOut }: Props) {
   const { account, session } = useSession();
-  const engine = useEngine(account.id, handle, canChange);
+  const engine = useEngine(account.id, handle, hasRole);
+  const snapshot = useSyncExternalStore(engine.subscribe, engine.getSnapshot);
+  // The service may have refused a change before the review tells that the role was withdrawn.
+  const canChange = hasRole && snapshot.state !== "read-only";
   const board = useMemo(() => new Board(engine, canChange), [engine, canChange]);
   const uploads = useMemo(() => boardUploads(account.id, handle), [account.id, handle]);
-  const snapshot = useSyncExternalStore(engine.subscribe, engine.getSnapshot);
   const ui = useSyncExternalStore(board.subscribe, board.getUi);
   const list = useSyncExternalStore(uploads.subscribe, uploads.getList);
   const { graph, revision, state } = snapshot;
@@ -111,7 +113,7 @@ export function Editor({ handle, role, canChange, review, error, live, shown, re
 
   const stopped = useEffectEvent((state: State) => {
     if (state === "signed-out") signedOut();
-    if (state === "gone") reload();
+    if (state === "gone" || state === "read-only") reload();
   });
   useEffect(() => stopped(state), [state]);
 
@@ -256,7 +258,7 @@ export function Editor({ handle, role, canChange, review, error, live, shown, re
             <PanelToggles board={board} panel={ui.panel} scopes={session.scopes} findings={review?.validation.findings.filter(({ severity }) => severity !== "info").length} />
             <Stopped board={board} canvas={handle} snapshot={snapshot} again={reload} />
             <div className={styles.cards} role="status" aria-atomic="false">
-              {canChange && <Conflicts board={board} conflicts={snapshot.conflicts} />}
+              <Conflicts board={board} conflicts={snapshot.conflicts} />
               <UploadList uploads={uploads} list={list} dismissed={() => board.surface?.focus()} />
             </div>
             <div className={styles.foot}>

@@ -25,7 +25,7 @@ function useIsLong(is: boolean): boolean {
 /** "Saved", or what waits and why. */
 export function SaveState({ board, snapshot: { state, waiting, problem } }: { board: Board; snapshot: Snapshot }) {
   const isSaving = useIsLong(state === "saving");
-  const isWaiting = state === "waiting" || state === "signed-out" || state === "read-only" || state === "gone";
+  const isWaiting = state === "waiting" || state === "signed-out" || state === "gone";
   const wait = `${count(waiting, "change")} ${waiting === 1 ? "waits" : "wait"}`;
   const label = isWaiting ? (waiting > 0 ? wait : "Waiting") : state === "opening" ? "Opening…" : isSaving ? "Saving…" : "Saved";
   return (
@@ -130,11 +130,13 @@ function ConflictCard({ board, conflict }: { board: Board; conflict: OpenConflic
         <dd dir="auto">{textOf(conflict.theirs)}</dd>
       </dl>
       <div className={styles.choices}>
-        <Button look="primary" onClick={() => choose("mine")}>
-          Keep mine
-        </Button>
+        {board.canChange && (
+          <Button look="primary" onClick={() => choose("mine")}>
+            Keep mine
+          </Button>
+        )}
         <Button onClick={() => choose("theirs")}>Keep theirs</Button>
-        {bothOf(conflict) !== undefined && <Button onClick={() => choose("both")}>Keep both</Button>}
+        {board.canChange && bothOf(conflict) !== undefined && <Button onClick={() => choose("both")}>Keep both</Button>}
       </div>
     </section>
   );

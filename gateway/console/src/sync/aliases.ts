@@ -1,7 +1,7 @@
 /** The ids of this client and those of the service for the same things. */
 import type { Change } from "./change.ts";
-import { type Connection, type Graph, graphOf, type Node } from "./graph.ts";
-import type { Canvas } from "./types.ts";
+import { type Connection, Draft, type Graph, graphOf, type Node } from "./graph.ts";
+import type { Canvas, CanvasChanges } from "./types.ts";
 
 export class Aliases {
   #ours = new Map<string, string>();
@@ -25,6 +25,16 @@ export class Aliases {
     const nodes = canvas.nodes.map((node) => this.node(node));
     const connections = canvas.connections.map((connection) => this.connection(connection));
     return graphOf({ title: canvas.title, nodes, connections });
+  }
+
+  /** `graph` with the changes of the service. */
+  patched(graph: Graph, changes: CanvasChanges): Graph {
+    const draft = new Draft(graph);
+    for (const id of changes.deletedConnectionIds) draft.dropConnection(this.local(id));
+    for (const id of changes.deletedNodeIds) draft.dropNode(this.local(id));
+    for (const node of changes.nodes ?? []) draft.putNode(this.node(node));
+    for (const connection of changes.connections ?? []) draft.putConnection(this.connection(connection));
+    return draft.graph;
   }
 
   node(node: Node): Node {

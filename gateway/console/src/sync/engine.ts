@@ -12,29 +12,19 @@
  * **Ids.** The service assigns ids. What this page made keeps the id it was made with, and ids are translated where requests are sent and
  * answers are read. So nothing on the screen is replaced when an answer arrives.
  */
-import type { components } from "../contract.ts";
 import { Problem } from "../errors.ts";
 import { backoff } from "../stream.ts";
 import { Aliases } from "./aliases.ts";
 import { type Change, applied, applyTo, bothOf, difference, groupsOf, inverseOf, judge, newest, nodeOf, operationsOf } from "./change.ts";
 import { Draft, type Graph } from "./graph.ts";
+import { History, type Step } from "./history.ts";
 import { Notifier } from "./notifier.ts";
 import type { Answer, Batch, Canvas, Environment, Kept, News, OpenConflict, Request, Snapshot, State } from "./types.ts";
-
-type CanvasChanges = components["schemas"]["CanvasChanges"];
-
-interface Step {
-  id: string;
-  label: string;
-  changes: Change[];
-  merge: string | undefined;
-}
 
 /** The service's limit on operations of a batch. */
 const MOST_OPERATIONS = 200;
 /** Conflicts in a row before sending pauses. */
 const MOST_CONFLICTS = 5;
-const MOST_STEPS = 200;
 
 export class Engine {
   #env: Environment;
@@ -45,8 +35,7 @@ export class Engine {
   #conflicts: OpenConflict[] = [];
   #aliases = new Aliases();
   #ownRevisions = new Set<string>();
-  #undo: Step[] = [];
-  #redo: Step[] = [];
+  #history = new History();
   #news: News | undefined;
   #state: State = "opening";
   #problem: Problem | undefined;
@@ -62,6 +51,8 @@ export class Engine {
   #isOpen = false;
   #isRunning = false;
   #canChange: boolean;
+  /** The answer that the role does not permit changes. Until the page knows the present role, none is sent. */
+  #withdrawn: Problem | undefined;
   #closed = new AbortController();
   #pause = new AbortController();
   #shown: Graph | undefined;
@@ -92,10 +83,10 @@ export class Engine {
       graph,
       revision: this.#base?.revision,
       waiting: new Set(this.#batches.map(({ step }) => step)).size,
-      problem: this.#problem,
+      problem: this.#problem ?? (graph && this.#withdrawn),
       conflicts: graph ? this.#conflicts.map((conflict) => newest(conflict, graph)) : this.#conflicts,
-      undo: this.#undo.at(-1)?.label,
-      redo: this.#redo.at(-1)?.label,
+      undo: this.#history.undo.at(-1)?.label,
+      redo: this.#history.redo.at(-1)?.label,
       news: this.#news,
     });
   };
@@ -138,30 +129,26 @@ export class Engine {
       return undefined;
     }
     step.changes = [...inverseOf(done), ...(options.undoToo ?? [])];
-    const last = this.#undo.at(-1);
-    const joined = options.merge !== undefined && last?.merge === options.merge && this.#redo.length === 0 ? last : undefined;
-    if (joined) joined.changes = [...step.changes, ...joined.changes];
-    else this.#undo = [...this.#undo, step].slice(-MOST_STEPS);
-    this.#redo = [];
+    const id = this.#history.add(step);
     this.#changed();
-    return (joined ?? step).id;
+    return id;
   }
 
   /** Undoes the last step, or the one with this id unless it was undone. */
-  undo(id = this.#undo.at(-1)?.id): void {
-    this.#step(this.#undo, this.#redo, id);
+  undo(id = this.#history.undo.at(-1)?.id): void {
+    this.#step(this.#history.undo, this.#history.redo, id);
   }
 
   redo(): void {
-    this.#step(this.#redo, this.#undo, this.#redo.at(-1)?.id);
+    this.#step(this.#history.redo, this.#history.undo, this.#history.redo.at(-1)?.id);
   }
 
   /** Undoes what others did, as far as it is still so. */
   undoNews(news: News): void {
+    if (!this.#isPermitted()) return;
     const step: Step = { id: this.#env.newId(), label: "Undo a change of others", changes: [], merge: undefined };
     step.changes = inverseOf(this.#make(step, news.undo, "undo"));
-    if (step.changes.length > 0) this.#undo.push(step);
-    this.#redo = [];
+    if (step.changes.length > 0) this.#history.add(step);
     if (this.#news === news) this.#news = undefined;
     this.#changed();
   }
@@ -171,6 +158,7 @@ export class Engine {
    * somebody has written since makes another conflict.
    */
   resolve(conflict: OpenConflict, choice: "mine" | "theirs" | "both"): void {
+    if (choice !== "theirs" && !this.#isPermitted()) return;
     this.#conflicts = this.#conflicts.filter(({ key }) => key !== conflict.key);
     const { on, id, field, mine, theirs } = conflict;
     const text = choice === "mine" ? mine : choice === "both" ? bothOf(conflict) : undefined;
@@ -181,7 +169,7 @@ export class Engine {
 
   #step(from: Step[], to: Step[], id: string | undefined): void {
     const step = from.find((one) => one.id === id);
-    if (!step) return;
+    if (!step || !this.#isPermitted()) return;
     from.splice(from.indexOf(step), 1);
     const back: Step = { id: this.#env.newId(), label: step.label, changes: [], merge: undefined };
     back.changes = inverseOf(this.#make(back, step.changes, "undo"));
@@ -189,10 +177,21 @@ export class Engine {
     this.#changed();
   }
 
-  /** Judges changes on what is shown, and queues what is left of them. */
+  /** Whether the canvas may be changed. If not, that is told, and what was to be changed stays as it is. */
+  #isPermitted(): boolean {
+    const isPermitted = this.#canChange && !this.#withdrawn && this.#state !== "gone";
+    if (!isPermitted) this.#notices.tell("You can no longer change this canvas.");
+    return isPermitted;
+  }
+
+  /** Judges changes on what is shown, and queues what is left of them. What was begun before the role was withdrawn is kept, too. */
   #make(step: Step, changes: Change[], mode: "rebase" | "undo"): Change[] {
     const graph = this.#graph();
-    if (!graph || !this.#canChange || this.#state === "read-only" || this.#state === "gone") return [];
+    if (!graph) return [];
+    if (!this.#canChange) {
+      this.#notices.tell(`${step.label} was not done: you may not change this canvas.`);
+      return [];
+    }
     const draft = new Draft(graph);
     const left = this.#judged(draft, changes, mode);
     this.#shown = draft.graph;
@@ -263,12 +262,14 @@ export class Engine {
   /** Whether changes may be made and sent from now on. Without, the canvas is followed all the same, and what waits is kept. */
   permit(canChange: boolean): void {
     this.#canChange = canChange;
+    this.#withdrawn = undefined;
     this.#run();
   }
 
   /** Tries at once what waits or has stopped. */
   resume(): void {
     this.#failures = 0;
+    this.#withdrawn = undefined;
     if (this.#isStopped()) this.#state = "opening";
     this.#isForced = true;
     this.#pause.abort();
@@ -291,7 +292,7 @@ export class Engine {
   }
 
   #isStopped(): boolean {
-    return this.#state === "signed-out" || this.#state === "read-only" || this.#state === "gone";
+    return this.#state === "signed-out" || this.#state === "gone";
   }
 
   #run(): void {
@@ -304,7 +305,7 @@ export class Engine {
   async #loop(): Promise<void> {
     while (!this.#closed.signal.aborted) {
       const task = this.#next();
-      this.#show(this.#failures > 0 ? "waiting" : !this.#base ? "opening" : this.#accepted.length > 0 || (this.#canChange && this.#batches.length > 0) ? "saving" : "saved");
+      this.#show(this.#stateNow());
       if (!task) {
         // A listener may have made a change.
         if (this.#next()) continue;
@@ -322,12 +323,12 @@ export class Engine {
         if (isFinal) {
           // A listener may resume.
           this.#isRunning = false;
-          this.#show(problem.status === 401 ? "signed-out" : problem.status === 403 ? "read-only" : "gone");
-          this.#refreshed();
+          this.#show(problem.status === 401 ? "signed-out" : "gone");
+          for (const resolve of this.#refreshing.splice(0)) resolve();
           return;
         }
         this.#failures += 1;
-        this.#show("waiting");
+        this.#show(this.#stateNow());
         this.#pause = new AbortController();
         const after = problem.retryAfter === undefined ? backoff(this.#failures - 1) : problem.retryAfter * 1000;
         await this.#env.wait(after, this.#pause.signal);
@@ -336,8 +337,15 @@ export class Engine {
     this.#isRunning = false;
   }
 
+  #stateNow(): State {
+    if (this.#base && this.#withdrawn) return "read-only";
+    if (this.#failures > 0) return "waiting";
+    if (!this.#base) return "opening";
+    return this.#accepted.length > 0 || (this.#canChange && this.#batches.length > 0) ? "saving" : "saved";
+  }
+
   #next(): (() => Promise<void>) | undefined {
-    const [batch] = this.#canChange ? this.#batches : [];
+    const [batch] = this.#canChange && !this.#withdrawn ? this.#batches : [];
     const base = this.#base;
     // Whether it took effect is not known, and nothing else can be judged before. Should there be no answer, the canvas is shown all the same.
     if (batch?.sent && (base || this.#failures === 0)) return () => this.#send(batch, batch.sent as Request);
@@ -356,18 +364,23 @@ export class Engine {
   }
 
   async #send(batch: Batch, request: Request): Promise<void> {
+    const isRepeated = batch.sent !== undefined;
     batch.sent = request;
     await this.#save();
     let answer: Answer;
     try {
       answer = await this.#env.transport.apply(request);
     } catch (error) {
-      if (!(error instanceof Problem) || ![400, 409, 413, 415, 422].includes(error.status)) throw error;
+      if (!(error instanceof Problem) || ![400, 403, 409, 413, 415, 422].includes(error.status)) throw error;
+      if (error.status === 403) this.#withdrawn = error;
+      // An earlier attempt may have taken effect: that is answered when the role is back.
+      if (error.status === 403 && isRepeated) return;
       // It had no effect.
       this.#isUnsure = false;
       delete batch.sent;
       batch.key = this.#env.newId();
-      await this.#refused(batch, error);
+      if (error.status !== 403) this.#refused(batch, error);
+      await this.#save();
       return;
     }
     for (const [ours, real] of Object.entries(answer.resolvedIds)) this.#aliases.set(ours, real);
@@ -383,7 +396,7 @@ export class Engine {
     this.#emit();
   }
 
-  async #refused(batch: Batch, problem: Problem): Promise<void> {
+  #refused(batch: Batch, problem: Problem): void {
     if (problem.status === 409) {
       this.#isForced = true;
       this.#collisions += 1;
@@ -393,16 +406,13 @@ export class Engine {
     } else {
       this.#batches = this.#batches.filter(({ step }) => step !== batch.step);
       this.#rebase();
-      const step = [...this.#undo, ...this.#redo].find(({ id }) => id === batch.step);
-      this.#undo = this.#undo.filter((one) => one !== step);
-      this.#redo = this.#redo.filter((one) => one !== step);
+      const step = this.#history.take(batch.step);
       // What the service has of it is undone. What it has not comes to nothing when it is judged.
       if (step && batch.isRest) this.#make({ ...step, id: this.#env.newId() }, step.changes, "undo");
       // What an earlier page did cannot be undone.
       this.#notices.tell(`${batch.label} was ${batch.isRest && !step ? "done in part" : "taken back"}: ${problem.fields[0]?.message ?? problem.message}`);
       this.#emit();
     }
-    await this.#save();
   }
 
   async #read(): Promise<void> {
@@ -437,7 +447,7 @@ export class Engine {
     }
     // The title may have been learned during the request.
     const { graph } = this.#base ?? base;
-    const next = this.#patched(graph, changes);
+    const next = this.#aliases.patched(graph, changes);
     const nodes = [...changes.changedNodeIds, ...changes.deletedNodeIds].map(this.local);
     const connections = [...changes.changedConnectionIds, ...changes.deletedConnectionIds].map(this.local);
     const others = difference(applied(graph, this.#accepted), next, nodes, connections);
@@ -458,10 +468,6 @@ export class Engine {
     this.#rebase();
     void this.#save();
     this.#emit();
-  }
-
-  #refreshed(): void {
-    for (const resolve of this.#refreshing.splice(0)) resolve();
   }
 
   /** Judges again what waits, on the present base. */
@@ -485,14 +491,5 @@ export class Engine {
 
   #baseOf(canvas: Canvas): { graph: Graph; revision: string } {
     return { graph: this.#aliases.graph(canvas), revision: canvas.revision };
-  }
-
-  #patched(graph: Graph, changes: CanvasChanges): Graph {
-    const draft = new Draft(graph);
-    for (const id of changes.deletedConnectionIds) draft.dropConnection(this.local(id));
-    for (const id of changes.deletedNodeIds) draft.dropNode(this.local(id));
-    for (const node of changes.nodes ?? []) draft.putNode(this.#aliases.node(node));
-    for (const connection of changes.connections ?? []) draft.putConnection(this.#aliases.connection(connection));
-    return draft.graph;
   }
 }

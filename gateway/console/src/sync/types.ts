@@ -6,7 +6,7 @@ import type { Graph } from "./graph.ts";
 
 type Operation = components["schemas"]["Operation"];
 export type Canvas = components["schemas"]["Canvas"];
-type CanvasChanges = components["schemas"]["CanvasChanges"];
+export type CanvasChanges = components["schemas"]["CanvasChanges"];
 export type Activity = components["schemas"]["Activity"];
 
 export interface Request {
@@ -84,7 +84,7 @@ export type State =
   | "waiting"
   /** Stopped until `resume`: the session ended. */
   | "signed-out"
-  /** Stopped until `resume`: the role no longer permits changes. */
+  /** The role no longer permits changes. The canvas is followed, and changes are kept until `permit` or `resume`. */
   | "read-only"
   /** Stopped until `resume`: the canvas was deleted or is no longer shared. */
   | "gone";

@@ -1,4 +1,4 @@
-import { useEffect, useReducer, useRef, useState } from "react";
+import { useEffect, useEffectEvent, useLayoutEffect, useReducer, useRef, useState } from "react";
 import { useSearchParams } from "wouter";
 
 /** Sets the title of the page. */
@@ -53,7 +53,7 @@ interface Draft {
   was: string;
 }
 
-/** What is typed into a field that shows `value`. `end` applies it, unless it is what it was typed on. */
+/** What is typed into a field that shows `value`. `end` applies it, unless it is what it was typed on. So does the field when it goes. */
 export function useDraft(value: string, apply: (text: string, was: string) => void) {
   const [draft, setDraft] = useState<Draft>();
   // A field can be left before what was typed last is rendered.
@@ -67,6 +67,8 @@ export function useDraft(value: string, apply: (text: string, was: string) => vo
     set(undefined);
     if (typed && typed.text !== typed.was) apply(typed.text, typed.was);
   }
+  const endLatest = useEffectEvent(end);
+  useLayoutEffect(() => () => endLatest(), []);
   return {
     text: draft?.text ?? value,
     isTyped: draft !== undefined,

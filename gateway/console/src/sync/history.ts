@@ -1,0 +1,39 @@
+/** What a person did, as steps that can be undone and redone. */
+import type { Change } from "./change.ts";
+
+export interface Step {
+  id: string;
+  label: string;
+  /** What undoes it, or does it again. */
+  changes: Change[];
+  /** A step joins the one before if that has the same value. */
+  merge: string | undefined;
+}
+
+const MOST_STEPS = 200;
+
+export class History {
+  undo: Step[] = [];
+  redo: Step[] = [];
+
+  /** Adds what was done. Returns the id of the step that it is, or that it has joined. */
+  add(step: Step): string {
+    const last = this.undo.at(-1);
+    const isJoined = step.merge !== undefined && step.merge === last?.merge && this.redo.length === 0;
+    this.redo = [];
+    if (last && isJoined) {
+      last.changes = [...step.changes, ...last.changes];
+      return last.id;
+    }
+    this.undo = [...this.undo, step].slice(-MOST_STEPS);
+    return step.id;
+  }
+
+  /** Takes a step away, whether it was undone or not. */
+  take(id: string): Step | undefined {
+    const step = [...this.undo, ...this.redo].find((one) => one.id === id);
+    this.undo = this.undo.filter((one) => one !== step);
+    this.redo = this.redo.filter((one) => one !== step);
+    return step;
+  }
+}
