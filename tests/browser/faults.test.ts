@@ -8,7 +8,7 @@ import type { Page } from "playwright-core";
 import { dragBy, middle, node, openBoard, path, ROOT, saved, text, titled, until } from "./board.ts";
 import { becomes, NOBODY, scene } from "./browser.ts";
 import { ownGateway, ownRedis } from "./processes.ts";
-import { admin, apply, BASE_URL, makeBoard, read, stranger, TOKEN } from "./service.ts";
+import { admin, apply, BASE_URL, type Canvas, makeBoard, read, stranger, TOKEN } from "./service.ts";
 import { isLive } from "./steps.ts";
 
 scene("after twenty seconds without a network, everything is sent once", async ({ page, expect }) => {
@@ -97,6 +97,48 @@ scene("eight tabs of one person share one stream, and all see a change", async (
   assert.equal(await gateway.requests("/events"), 1);
   await apply(canvas, [{ type: "node.update", nodeId: ids["Watched"], patch: { title: "Seen by all" } }]);
   for (const tab of tabs) await node(tab, "Seen by all").waitFor();
+});
+
+scene("a canvas that is gone in one tab leaves the others live, and is followed anew when the role is back", async ({ page, open, expect }) => {
+  expect(NOBODY);
+  const [lost, other] = [await makeBoard("Lost", [text("Here", 0, 0)]), await makeBoard("Elsewhere", [text("Watched", 0, 0)])];
+  const friend = await stranger();
+  const share = ({ handle }: Canvas, role: string) => admin("share", "--canvas", handle, "--with", friend.email, "--role", role);
+  const rename = ({ canvas, ids }: typeof lost, node: string, title: string) => apply(canvas, [{ type: "node.update", nodeId: ids[node], patch: { title } }]);
+  await share(lost.canvas, "editor");
+  await share(other.canvas, "editor");
+  await openBoard(page, lost.url, friend.token);
+  const tab = await open();
+  await tab.goto(other.url);
+  await isLive(tab);
+
+  // The role is back before the page learns that the canvas was gone.
+  const isBack = Promise.withResolvers<void>();
+  await page.route("**/review", (route) => isBack.promise.then(() => route.continue()));
+  const asked = page.waitForRequest("**/review");
+  await share(lost.canvas, "none");
+  await asked;
+  await share(lost.canvas, "editor");
+  isBack.resolve();
+  await rename(lost, "Here", "Back");
+  await node(page, "Back").waitFor();
+
+  for (const part of ["", "/review", "/changes"]) expect(`404 GET ${path(lost.canvas, part)}`);
+  await share(lost.canvas, "none");
+  await page.getByRole("heading", { name: "There is nothing here for you" }).waitFor();
+  // Another tab that follows something opens the stream again.
+  const third = await open();
+  await third.goto("/");
+  await third.getByRole("link", { name: "Elsewhere" }).first().waitFor();
+  await rename(other, "Watched", "Seen");
+  await node(tab, "Seen").waitFor();
+  await isLive(tab);
+
+  await share(lost.canvas, "editor");
+  await third.goto(lost.url);
+  await isLive(third);
+  await rename(lost, "Here", "Back again");
+  await node(third, "Back again").waitFor();
 });
 
 scene("a tab that is closed during a drag changes nothing", async ({ page, open, expect }) => {

@@ -15,8 +15,6 @@ export interface Live {
   since?: number | undefined;
   revision?: string;
   who: Presence[];
-  /** Counts the times that the canvas was reported as gone, or the stream as refused. */
-  lost: number;
 }
 
 /** Sends a command to the stream that all pages share, or to this page's own. */
@@ -75,15 +73,33 @@ function connect(): Post {
   return connected;
 }
 
-const CONNECTING: Live = { state: "connecting", who: [], lost: 0 };
+const CONNECTING: Live = { state: "connecting", who: [] };
 
-/** Follows a canvas while the component is shown. Nothing is followed without a handle. */
-export function useLive(canvas: string | undefined): Live {
+/**
+ * Follows a canvas while the component is shown. Nothing is followed without a handle. When the canvas is reported as gone, or the stream
+ * as refused, `reread` is called. It resolves to whether the canvas is there: then it is followed anew, for it may be shared again.
+ */
+export function useLive(canvas: string | undefined, reread: () => Promise<boolean>): Live {
   const [live, setLive] = useState(CONNECTING);
+  const check = useEffectEvent(reread);
   useEffect(() => {
     if (canvas === undefined) return;
-    const stop = follow(canvas, (message) => setLive((live) => next(live, message)));
+    let isLeft = false;
+    let stop = () => {};
+    const begin = () => {
+      stop = follow(canvas, (message) => {
+        setLive((live) => next(live, message));
+        if (message.event === "refused") void check();
+        if (message.event === "gone") void again();
+      });
+    };
+    const again = async () => {
+      stop();
+      if ((await check()) && !isLeft) begin();
+    };
+    begin();
     return () => {
+      isLeft = true;
       stop();
       setLive(CONNECTING);
     };
@@ -130,7 +146,6 @@ function next(live: Live, message: Message): Live {
       return { ...live, state: message.state, since: "since" in message ? message.since : undefined };
     case "gone":
     case "refused":
-      return { ...live, lost: live.lost + 1 };
     case "run":
       return live;
   }

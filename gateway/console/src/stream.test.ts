@@ -59,6 +59,9 @@ function service(...answers: ((sent: ReadableStreamDefaultController<Uint8Array>
 const bytes = (text: string) => new TextEncoder().encode(text);
 const told = (canvas: string, revision: string) => bytes(`event: canvas\ndata: ${JSON.stringify({ canvas, revision })}\n\n`);
 
+const gone = (canvas: string) => bytes(`event: gone\ndata: ${JSON.stringify({ canvas })}\n\n`);
+const missing = () => Response.json({ error: { code: "not_found", message: "No such canvas." } }, { status: 404 });
+
 async function until(what: () => boolean): Promise<void> {
   const deadline = Date.now() + 5000;
   while (!what()) {
@@ -92,7 +95,7 @@ test("a stream that ends or is refused is opened again", async () => {
       sent.enqueue(told("a", "1"));
       sent.close();
     },
-    () => Response.json({ error: { code: "not_found", message: "No such canvas." } }, { status: 404 }),
+    () => Response.json({ error: { code: "forbidden", message: "The session lacks a scope." } }, { status: 403 }),
     (sent) => sent.enqueue(told("a", "2")),
   );
   stream.do({ follow: "a" });
@@ -107,11 +110,63 @@ test("a stream that ends or is refused is opened again", async () => {
     [
       { event: "state", state: "live" },
       { event: "state", state: "interrupted", since: heard.find((message) => "since" in message)?.since },
-      { event: "refused", status: 404 },
+      { event: "refused", status: 403 },
       { event: "state", state: "live" },
     ],
   );
   stream.do({ unfollow: "a" });
+});
+
+test("a canvas that is gone is not followed any more, until it is followed anew", async () => {
+  const { stream, opened, heard, isOpen } = service(
+    (sent) => {
+      sent.enqueue(told("a", "1"));
+      sent.enqueue(gone("a"));
+    },
+    (sent) => sent.enqueue(told("b", "1")),
+    (sent) => sent.enqueue(told("a", "2")),
+    (sent) => sent.enqueue(gone("a")),
+  );
+  for (const canvas of ["a", "a", "b"]) stream.do({ follow: canvas });
+  await until(() => heard.some((message) => "revision" in message && message.canvas === "b"));
+  assert.equal(heard.filter((message) => message.event === "gone").length, 1);
+  assert.deepEqual(stream.present("a"), [{ event: "state", state: "live" }]);
+  stream.do({ follow: "a" });
+  await until(() => heard.some((message) => "revision" in message && message.revision === "2"));
+  stream.do({ unfollow: "b" });
+  await until(() => opened.length === 4 && !isOpen());
+  assert.deepEqual(opened, [["a", "b"], ["b"], ["a", "b"], ["a"]]);
+});
+
+test("a canvas that was gone when the stream is opened again keeps no other from being followed", async () => {
+  const { stream, opened, heard } = service(
+    (sent) => {
+      sent.enqueue(told("b", "1"));
+      sent.close();
+    },
+    missing,
+    missing,
+    (sent) => sent.enqueue(told("b", "2")),
+    missing,
+    (sent) => sent.enqueue(told("b", "3")),
+  );
+  for (const canvas of ["a", "b", "c", RUNS]) stream.do({ follow: canvas });
+  await until(() => heard.some((message) => message.event === "state" && message.state === "interrupted"));
+  stream.do({ reopen: true });
+  await until(() => heard.some((message) => "revision" in message && message.revision === "3"));
+  assert.deepEqual(opened, [["a", "b", "c", RUNS], ["a", "b", "c", RUNS], ["a"], ["b"], ["c"], ["b", RUNS]]);
+  const { since } = heard.find((message) => "since" in message) ?? {};
+  assert.deepEqual(
+    heard.filter((message) => message.event !== "canvas"),
+    [
+      { event: "state", state: "live" },
+      { event: "state", state: "interrupted", since },
+      { event: "gone", canvas: "a" },
+      { event: "gone", canvas: "c" },
+      { event: "state", state: "live" },
+    ],
+  );
+  for (const topic of ["b", RUNS]) stream.do({ unfollow: topic });
 });
 
 test("runs are followed beside canvases, and are not told to a listener as the state of a canvas", async () => {

@@ -30,13 +30,13 @@ export interface RunState {
 export type Message =
   | { event: "canvas"; canvas: string; revision: string }
   | { event: "presence"; canvas: string; who: Presence[] }
-  /** The canvas was deleted, or is no longer shared. */
+  /** The canvas was deleted, or is no longer shared. It is not followed any more, until it is followed anew. */
   | { event: "gone"; canvas: string }
   | ({ event: "run" } & RunState)
   /** The stream's state. `since`: when it was interrupted, in milliseconds. */
   | { event: "state"; state: "connecting" | "live" }
   | { event: "state"; state: "interrupted"; since: number }
-  /** The service refused the stream with this status: a page has to read its canvas again. */
+  /** The service refused the stream with this status, for all that is followed: a page has to read its canvas again. */
   | { event: "refused"; status: number };
 
 /** What a message is about, as it is followed. One about the stream itself is for every listener. */
@@ -90,11 +90,21 @@ export class Stream {
     if (count > 1) {
       this.#followers.set(topic, count - 1);
     } else if (count === 1) {
-      this.#followers.delete(topic);
-      this.#latest.delete(`canvas ${topic}`);
-      this.#latest.delete(`presence ${topic}`);
-      this.#restart();
+      this.#drop(topic);
     }
+  }
+
+  #drop(topic: string): void {
+    this.#followers.delete(topic);
+    this.#latest.delete(`canvas ${topic}`);
+    this.#latest.delete(`presence ${topic}`);
+    this.#restart();
+  }
+
+  /** A canvas is gone. The service tells nothing more of it, and refuses a stream that contains it. */
+  #gone(canvas: string): void {
+    this.#drop(canvas);
+    this.#emit({ event: "gone", canvas });
   }
 
   /** What to follow: the newest canvases, and the runs. */
@@ -127,7 +137,8 @@ export class Stream {
         if (!response.ok) {
           const problem = await problemOf(response);
           after = problem.retryAfter;
-          if (!problem.isTemporary) this.#emit({ event: "refused", status: problem.status });
+          if (problem.status === 404) await this.#findGone(signal);
+          else if (!problem.isTemporary) this.#emit({ event: "refused", status: problem.status });
         } else if (response.body) {
           await this.#read(response.body, connection);
         }
@@ -143,9 +154,22 @@ export class Stream {
     }
   }
 
+  /** The service does not say which of the canvases is gone, so each is asked for by itself. */
+  async #findGone(signal: AbortSignal): Promise<void> {
+    const gone: string[] = [];
+    for (const canvas of this.#topics.filter((topic) => topic !== RUNS)) {
+      const asked = new AbortController();
+      const { status } = await this.#open([canvas], AbortSignal.any([signal, asked.signal]));
+      asked.abort();
+      if (status === 404) gone.push(canvas);
+    }
+    for (const canvas of gone) this.#gone(canvas);
+  }
+
   async #read(body: ReadableStream<Uint8Array<ArrayBuffer>>, connection: AbortController): Promise<void> {
     const reader = body.pipeThrough(new TextDecoderStream()).getReader();
     const parse = parser((message) => {
+      if (message.event === "gone") return this.#gone(message.canvas);
       if (message.event === "canvas" || message.event === "presence") this.#latest.set(`${message.event} ${message.canvas}`, message);
       this.#emit(message);
     });

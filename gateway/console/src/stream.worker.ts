@@ -15,7 +15,10 @@ const { name: account } = globalThis as unknown as { name: string };
 const stream = new Stream((...what) => openEvents(account, ...what), (message) => {
   const topic = topicOf(message);
   for (const [port, followed] of tabs) {
-    if (topic === undefined || followed.includes(topic)) port.postMessage(message);
+    if (topic !== undefined && !followed.includes(topic)) continue;
+    port.postMessage(message);
+    // The stream has dropped it. A tab for which it is there again follows it anew.
+    if (message.event === "gone") tabs.set(port, followed.filter((one) => one !== topic));
   }
 });
 

@@ -63,7 +63,9 @@ export function Canvas({ handle }: { handle: string }) {
   const isOwn = canvasOf(handle).ownerUid === account.id && canWrite;
   const [isShown, setIsShown] = useState(!isOwn);
   const { data, error, refetch } = useQuery({ ...reviewOf(handle), enabled: isShown });
-  const live = useLive(data || (isOwn && isShown) ? handle : undefined);
+  // What was read before a canvas was gone is still in `data`.
+  const isFollowed = !isMissing(error) && (data !== undefined || (isOwn && isShown));
+  const live = useLive(isFollowed ? handle : undefined, async () => !isMissing((await refetch()).error));
   const role = isOwn ? "owner" : data?.canvas.accessRole;
   const canChange = role !== undefined && role !== "viewer" && canWrite;
   useHeadStart(handle, canChange);
@@ -90,9 +92,6 @@ function useFollowing(live: Live, shown: string | undefined, query: { isFetching
     tried.current = live.revision;
     void refetch();
   }, [isFetching, live.revision, shown, refetch]);
-  useEffect(() => {
-    if (live.lost > 0) void refetch();
-  }, [live.lost, refetch]);
 }
 
 type Panel = "findings" | "outline";
@@ -105,18 +104,13 @@ interface OpenedProps {
 
 type EditorProps = ComponentProps<EditorModule["Editor"]>;
 
-function OnBoard({ reload, ...props }: Omit<EditorProps, "signedOut">) {
+function OnBoard(props: Omit<EditorProps, "signedOut">) {
   const loaded = useLoaded(loadEditor, editor);
   const queries = useQueryClient();
-  const { lost } = props.live;
-  const reread = useEffectEvent(reload);
-  useEffect(() => {
-    if (lost > 0) reread();
-  }, [lost]);
   // What was changed here shows in the list at once.
   useEffect(() => () => void queries.invalidateQueries({ queryKey: ["canvases"] }), [queries]);
   if (!loaded) return <Opening />;
-  return <loaded.Editor key={props.handle} {...props} reload={reload} signedOut={() => queries.setQueryData(["session"], null)} />;
+  return <loaded.Editor key={props.handle} {...props} signedOut={() => queries.setQueryData(["session"], null)} />;
 }
 
 function Opening() {
