@@ -43,8 +43,7 @@ impl ChangedCanvas {
         let canvas = if minimal {
             CanvasAfter::Minimal(self.record.summary(Some(self.role)))
         } else {
-            let nodes = self.graph.nodes().map(Into::into).collect();
-            CanvasAfter::Whole(self.record.document(nodes, self.graph.connections().map(Into::into).collect()))
+            CanvasAfter::Whole(self.record.document(self.graph.served_nodes(), self.graph.served_connections()))
         };
         MutationResult { canvas, replayed: self.replayed, resolved_ids: self.resolved_ids, changes: self.changes }
     }

@@ -1,4 +1,5 @@
-//! Graphs of the canvases that a process wrote last, so that the next write costs what it changes and not what the canvas holds.
+//! Graphs of the canvases that a process wrote last, so that the next write costs what it changes and not what the canvas holds, and
+//! a read that follows is made of what is in memory.
 //!
 //! **Guarantee.** A graph that is taken from here equals the stored one of the revision that the caller's transaction sees.
 //!
@@ -25,8 +26,8 @@ use crate::Result;
 const CAPACITY_BYTES: u64 = 64 * 1024 * 1024;
 /// Number of graphs that the cache is laid out for. Only their sizes limit it.
 const CANVASES: usize = 64;
-/// Memory that a graph takes, as a multiple of its serialized size: its texts, and the indexes.
-const SIZE_FACTOR: u64 = 3;
+/// Memory that a graph takes, as a multiple of its serialized size: its texts, the indexes, and the served form.
+const SIZE_FACTOR: u64 = 5;
 /// Memory that the smallest graph takes, in bytes.
 const SIZE_MIN: u64 = 4096;
 /// A graph that differs in more nodes and connections is read anew.
@@ -60,6 +61,11 @@ impl Graphs {
     /// The graph of a canvas as `conn` sees it, in a transaction that has locked the canvas. The caller keeps what it makes of it.
     pub async fn take(&self, conn: &mut PgConnection, record: &CanvasRecord) -> Result<Graph> {
         current(conn, record, self.0.remove(&record.key).map(|(_, kept)| kept)).await
+    }
+
+    /// The graph of a canvas at the revision of `record`, if it is kept.
+    pub fn present(&self, record: &CanvasRecord) -> Option<Arc<Graph>> {
+        self.0.get(&record.key).filter(|kept| *kept.revision == *record.revision).map(|kept| kept.graph)
     }
 
     /// A copy of the graph of a canvas as `conn` sees it, in a transaction that reads a snapshot.

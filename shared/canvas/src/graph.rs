@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
+use domain::canvas::{self, Items};
 use domain::graph::{Connection, DeletedConnection, DeletedNode, Node, Purpose};
 use domain::id::{AssetHandle, AssetRef, ConnectionId, NodeId};
 
@@ -211,6 +212,16 @@ impl Graph {
     /// Every connection, in order of creation.
     pub fn connections(&self) -> impl DoubleEndedIterator<Item = &Connection> {
         self.connections.iter()
+    }
+
+    /// The nodes as they are served. The cost is that of a copy of the list and of serializing what changed since the last call.
+    pub fn served_nodes(&self) -> Items<canvas::Node> {
+        self.nodes.served()
+    }
+
+    /// The connections in the same way.
+    pub fn served_connections(&self) -> Items<canvas::Connection> {
+        self.connections.served()
     }
 
     pub fn node(&self, id: &NodeId) -> Option<&Node> {

@@ -5,20 +5,26 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
+use std::sync::OnceLock;
 
+use domain::canvas::{self, Items, Text};
 use domain::graph::{Connection, DeletedConnection, DeletedNode, Node};
 use domain::id::{ConnectionId, NodeId};
+use serde::Serialize;
 
 /// An item that is found by its own id.
 pub(crate) trait Keyed {
     /// The id.
     type Key: Clone + Eq + Hash;
+    /// The served form.
+    type Served: Serialize + for<'a> From<&'a Self>;
 
     fn key(&self) -> &Self::Key;
 }
 
 impl Keyed for Node {
     type Key = NodeId;
+    type Served = canvas::Node;
 
     fn key(&self) -> &NodeId {
         &self.id
@@ -27,6 +33,7 @@ impl Keyed for Node {
 
 impl Keyed for Connection {
     type Key = ConnectionId;
+    type Served = canvas::Connection;
 
     fn key(&self) -> &ConnectionId {
         &self.id
@@ -51,9 +58,23 @@ impl Deleted<Connection> for DeletedConnection {
     }
 }
 
+/// An item, and its served form once it was asked for.
+#[derive(Debug)]
+struct Slot<T> {
+    item: T,
+    served: OnceLock<Text>,
+}
+
+/// Without the served form: what is tried on a copy is not served.
+impl<T: Clone> Clone for Slot<T> {
+    fn clone(&self) -> Self {
+        Self { item: self.item.clone(), served: OnceLock::new() }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct Slots<T: Keyed> {
-    slots: Vec<Option<T>>,
+    slots: Vec<Option<Slot<T>>>,
     index: HashMap<T::Key, usize>,
     /// Slots of deleted items, by id: the slot and the position in the list of deleted items.
     reserved: HashMap<T::Key, (usize, usize)>,
@@ -79,7 +100,7 @@ impl<T: Keyed> Slots<T> {
     }
 
     pub(crate) fn get(&self, slot: usize) -> Option<&T> {
-        self.slots.get(slot)?.as_ref()
+        Some(&self.slots.get(slot)?.as_ref()?.item)
     }
 
     /// Replaces the item in a slot up to [`Slots::end`], or removes it, and returns the previous one.
@@ -87,12 +108,13 @@ impl<T: Keyed> Slots<T> {
         if slot == self.slots.len() {
             self.slots.push(None);
         }
-        let old = std::mem::replace(&mut self.slots[slot], item);
+        let new = item.map(|item| Slot { item, served: OnceLock::new() });
+        let old = std::mem::replace(&mut self.slots[slot], new).map(|old| old.item);
         if let Some(old) = &old {
             self.index.remove(old.key());
         }
         if let Some(new) = &self.slots[slot] {
-            self.index.insert(new.key().clone(), slot);
+            self.index.insert(new.item.key().clone(), slot);
         }
         old
     }
@@ -113,16 +135,22 @@ impl<T: Keyed> Slots<T> {
 
     /// The items with their slots, in order of creation.
     pub(crate) fn entries(&self) -> impl Iterator<Item = (usize, &T)> {
-        self.slots.iter().enumerate().filter_map(|(slot, item)| Some((slot, item.as_ref()?)))
+        self.slots.iter().enumerate().filter_map(|(at, slot)| Some((at, &slot.as_ref()?.item)))
     }
 
     /// The items, in order of creation.
     pub(crate) fn into_items(self) -> Vec<T> {
-        self.slots.into_iter().flatten().collect()
+        self.slots.into_iter().flatten().map(|slot| slot.item).collect()
     }
 
     /// The items, in order of creation.
     pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &T> {
-        self.slots.iter().flatten()
+        self.slots.iter().flatten().map(|slot| &slot.item)
+    }
+
+    /// The items as they are served, in order of creation. Serializes those that were set since they were last served.
+    pub(crate) fn served(&self) -> Items<T::Served> {
+        let text = |slot: &Slot<T>| slot.served.get_or_init(|| Items::text(&T::Served::from(&slot.item))).clone();
+        Items::of_texts(self.slots.iter().flatten().map(text))
     }
 }

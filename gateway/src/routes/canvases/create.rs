@@ -91,7 +91,7 @@ pub async fn create(State(app): State<App>, caller: Caller<WriteCanvas>, body: J
     let (record, _) = db::canvases::find(&mut snapshot, &caller.account, &record.handle)
         .await?
         .ok_or_else(|| Problem::internal("a canvas that was just created was not found"))?;
-    Ok(reply::created(&location, &document_of(&mut snapshot, &record).await?))
+    Ok(reply::created(&location, &document_of(&app, &mut snapshot, &record).await?))
 }
 
 /// Creates the Agent Canvas or finds it. Of concurrent calls one creates it and all return the same canvas.

@@ -1,8 +1,9 @@
 //! `GET /canvases/{canvasId}/outline`: the canvas as a text that fits a prompt (docs/reference/canvases.md#outline).
 
+use std::sync::Arc;
+
 use axum::extract::State;
 use axum::response::IntoResponse;
-use canvas::Graph;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 
 use crate::extract::caller::ReadCanvas;
@@ -31,8 +32,10 @@ pub async fn outline(State(app): State<App>, on: CanvasAccess<ReadCanvas>) -> Re
     let mut snapshot = db::pool::snapshot(&app.pool).await?;
     let (record, _) =
         db::canvases::find(&mut snapshot, &on.caller.account, handle).await?.ok_or(Problem::NotFound("canvas"))?;
-    let (nodes, connections) = db::canvases::graph(&mut snapshot, record.key).await?;
-    let graph = Graph::new(record.title.clone(), record.graph_bytes, nodes, connections);
+    let graph = match app.graphs.present(&record) {
+        Some(graph) => graph,
+        None => Arc::new(app::canvas::load(&mut snapshot, &record).await?),
+    };
     let headers = [(CONTENT_TYPE, "text/plain; charset=utf-8"), (CACHE_CONTROL, "private, no-store")];
     Ok((headers, canvas::outline(&record, &graph)).into_response())
 }

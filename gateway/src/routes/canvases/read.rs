@@ -63,19 +63,23 @@ async fn load(
     }
     let mut snapshot = db::pool::snapshot(&app.pool).await?;
     let (record, _) = db::canvases::find(&mut snapshot, caller, handle).await?.ok_or(Problem::NotFound("canvas"))?;
-    let read = document_of(&mut snapshot, &record).await?;
+    let read = document_of(app, &mut snapshot, &record).await?;
     drop(snapshot);
     let document = room.into_json(&read)?;
     app.documents.put(record.key, &record.revision, document.clone());
     Ok((record.revision, document))
 }
 
-/// The full read of a canvas.
-pub async fn document_of(connection: &mut db::PgConnection, record: &CanvasRecord) -> Result<CanvasRead> {
-    let (nodes, connections) = db::canvases::graph(&mut *connection, record.key).await?;
+/// The full read of a canvas. Its graph is only loaded if this process did not write its revision.
+pub async fn document_of(app: &App, connection: &mut db::PgConnection, record: &CanvasRecord) -> Result<CanvasRead> {
+    let (nodes, connections) = match app.graphs.present(record) {
+        Some(graph) => (graph.served_nodes(), graph.served_connections()),
+        None => {
+            let (nodes, connections) = db::canvases::graph(&mut *connection, record.key).await?;
+            (nodes.into_iter().map(Into::into).collect(), connections.into_iter().map(Into::into).collect())
+        }
+    };
     let activity = db::canvases::activity(connection, record.key).await?;
-    let nodes = nodes.into_iter().map(Into::into).collect();
-    let connections = connections.into_iter().map(Into::into).collect();
     Ok(CanvasRead { canvas: record.document(nodes, connections), activity })
 }
 

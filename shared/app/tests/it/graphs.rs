@@ -245,6 +245,8 @@ fn assert_same(graph: &Graph, stored: &Graph) {
     assert_eq!(graph.nodes().collect::<Vec<_>>(), stored.nodes().collect::<Vec<_>>());
     assert_eq!(graph.connections().collect::<Vec<_>>(), stored.connections().collect::<Vec<_>>());
     assert_eq!((graph.title(), graph.bytes()), (stored.title(), stored.bytes()));
+    assert_eq!(json!(graph.served_nodes()), json!(stored.served_nodes()));
+    assert_eq!(json!(graph.served_connections()), json!(stored.served_connections()));
 }
 
 proptest! {
@@ -261,6 +263,9 @@ proptest! {
             let (record, stored) = setting.stored().await;
             let mut conn = setting.database.pool().acquire().await.expect("connects");
             for process in &setting.processes {
+                if let Some(present) = process.present(&record) {
+                    assert_same(&present, &stored);
+                }
                 assert_same(&process.copy(&mut conn, &record).await.expect("reads"), &stored);
             }
         });
@@ -279,11 +284,14 @@ async fn a_graph_that_is_kept_is_not_read_again() {
     // What changed without a revision shows who reads.
     sqlx::query("UPDATE nodes SET title = 'Unseen'").execute(&mut *conn).await.expect("writes");
     assert_same(&setting.processes[0].copy(&mut conn, &record).await.expect("reads"), &stored);
+    assert_same(&setting.processes[0].present(&record).expect("is kept"), &stored);
+    assert!(setting.processes[1].present(&record).is_none());
     let other = setting.processes[1].copy(&mut conn, &record).await.expect("reads");
     assert!(other.nodes().all(|node| node.title == "Unseen"));
     let mut later = record.clone();
     let node = stored.nodes().next().expect("a node").clone();
     later.revision = "r9".into();
+    assert!(setting.processes[0].present(&later).is_none());
     app::canvas::write_nodes(&mut conn, record.key, "r9", &[node], 0, None).await.expect("writes");
     let advanced = setting.processes[0].copy(&mut conn, &later).await.expect("reads");
     assert_eq!(advanced.nodes().filter(|node| node.title == "Unseen").count(), 1, "only what changed is read");

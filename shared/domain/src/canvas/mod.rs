@@ -1,6 +1,7 @@
 //! Canvases as they are served.
 
 mod answer;
+mod items;
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -17,6 +18,7 @@ use crate::id::{AccountUid, AssetHandle, CanvasHandle, CanvasId, ConnectionId, N
 use crate::object::Object;
 
 pub use answer::{CanvasAfter, CanvasChanges, CanvasList, CanvasRead, MutationResult, NodeRead};
+pub use items::{Items, Text};
 
 named! {
     /// Role of an account on a canvas.
@@ -89,7 +91,7 @@ impl CanvasRecord {
     }
 
     /// The served form with the graph.
-    pub fn document(&self, nodes: Vec<Node>, connections: Vec<Connection>) -> Canvas {
+    pub fn document(&self, nodes: Items<Node>, connections: Items<Connection>) -> Canvas {
         Canvas {
             id: self.handle.id.clone(),
             canvas_type: self.canvas_type,
@@ -130,9 +132,11 @@ pub struct Canvas {
     #[schema(min_length = 1)]
     pub revision: String,
     /// Nodes in order of creation.
-    pub nodes: Vec<Node>,
+    #[schema(value_type = Vec<Node>)]
+    pub nodes: Items<Node>,
     /// Connections in order of creation.
-    pub connections: Vec<Connection>,
+    #[schema(value_type = Vec<Connection>)]
+    pub connections: Items<Connection>,
 }
 
 /// A canvas without its graph.
