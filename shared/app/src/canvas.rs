@@ -16,7 +16,7 @@ use domain::idempotency::StoredOutcome;
 use domain::review::{CompletionReview, DetachedOutput, StoredAssets};
 
 use crate::command::{CanvasWrite, Command, Key, LockedCanvas};
-use crate::graphs::Graphs;
+use crate::graphs::{Graphs, load};
 use crate::{Error, Result};
 
 /// A canvas after a write, with what the write changed.
@@ -162,12 +162,6 @@ pub async fn replayed(
         replayed: true,
         lenient: false,
     })
-}
-
-/// The graph of a canvas whose row the transaction has locked.
-pub async fn load(conn: &mut PgConnection, record: &CanvasRecord) -> Result<Graph> {
-    let (nodes, connections) = db::canvases::graph(conn, record.key).await?;
-    Ok(Graph::new(record.title.clone(), record.graph_bytes, nodes, connections))
 }
 
 /// The graph of a canvas with the deleted items that a batch restores; `None` if it restores nothing.

@@ -83,8 +83,14 @@ impl Graphs {
     }
 }
 
+/// The graph of a canvas as it is stored, in a transaction that has locked the canvas or reads a snapshot.
+pub async fn load(conn: &mut PgConnection, record: &CanvasRecord) -> Result<Graph> {
+    let (nodes, connections) = db::canvases::graph(conn, record.key).await?;
+    Ok(Graph::new(record.title.clone(), record.graph_bytes, nodes, connections))
+}
+
 async fn current(conn: &mut PgConnection, record: &CanvasRecord, kept: Option<Kept>) -> Result<Graph> {
-    let Some(Kept { revision, graph }) = kept else { return crate::canvas::load(conn, record).await };
+    let Some(Kept { revision, graph }) = kept else { return load(conn, record).await };
     if *revision == *record.revision {
         return Ok(Arc::unwrap_or_clone(graph));
     }
@@ -94,7 +100,7 @@ async fn current(conn: &mut PgConnection, record: &CanvasRecord, kept: Option<Ke
             graph.advance(later);
             Ok(graph)
         }
-        None => crate::canvas::load(conn, record).await,
+        None => load(conn, record).await,
     }
 }
 

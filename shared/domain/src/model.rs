@@ -7,7 +7,6 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 
 use crate::graph::named;
-use crate::job::ChosenModel;
 use crate::page::{CatalogEntry, Page};
 
 named! {
@@ -38,13 +37,6 @@ pub const STAND_INS: [&str; 3] = ["sketch", "outline", "animatic"];
 /// Whether the embedded runtime runs this model of this provider.
 pub fn is_stand_in(provider: &str, id: &str) -> bool {
     provider == ProviderKind::Managed.as_str() && STAND_INS.contains(&id)
-}
-
-impl ChosenModel {
-    /// Whether the embedded runtime runs it.
-    pub fn is_stand_in(&self) -> bool {
-        is_stand_in(self.provider.as_str(), &self.id)
-    }
 }
 
 impl ProviderKind {

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use domain::job::{Failure, FailureCode};
+use egress::SendError;
 
 use crate::key::ApiKey;
 
@@ -132,6 +133,25 @@ fn cut(line: &str, most: usize) -> String {
     match line.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", &line[..end]),
         None => line.to_owned(),
+    }
+}
+
+/// Interprets an answer that did not arrive. Acceptance is impossible only if the failure certainly
+/// preceded the send.
+pub(crate) fn lost(error: &SendError) -> CallError {
+    match error {
+        SendError::Refused(_) => CallError::new(Class::Runtime, "its address is not allowed"),
+        SendError::AddressRefused => {
+            CallError::new(Class::Runtime, "its name resolves to an address that is not allowed")
+        }
+        SendError::Dns(_) => CallError::new(Class::Unavailable, "its name does not resolve"),
+        SendError::Connect(_) => CallError::new(Class::Unavailable, "it accepts no connection"),
+        SendError::Tls(_) => CallError::new(Class::Unavailable, "no secure connection to it can be made"),
+        SendError::Timeout => CallError::new(Class::Timeout, "").maybe_accepted(),
+        SendError::Protocol(_) => {
+            CallError::new(Class::Timeout, "it closed the connection without an answer").maybe_accepted()
+        }
+        SendError::Body(_) => CallError::new(Class::Unavailable, "its answer broke off").maybe_accepted(),
     }
 }
 

@@ -9,10 +9,10 @@
 
 use bytes::{Bytes, BytesMut};
 
+use crate::call_error::lost;
 use crate::call_error::{CallError, Class};
 use crate::order::Media;
 use crate::outcome::{Artifact, TELLING, recognize};
-use crate::provider::lost;
 
 /// A result whose first bytes have arrived.
 #[derive(Debug)]

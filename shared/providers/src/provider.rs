@@ -1,15 +1,15 @@
-//! Sends all requests: adds the key, limits size and time, and determines what a lost answer means.
+//! Sends all requests: adds the key, and limits size and time.
 
 use std::time::Duration;
 
 use bytes::Bytes;
 use domain::model::ProviderKind;
-use egress::{Body, Client, Inbound, OperatorHost, Outbound, SendError};
+use egress::{Body, Client, Inbound, OperatorHost, Outbound};
 use http::header::{ACCEPT, LOCATION};
 use http::{HeaderName, HeaderValue, Method};
 use url::Url;
 
-use crate::call_error::{CallError, Class};
+use crate::call_error::{CallError, Class, lost};
 use crate::capabilities::ProtocolCapabilities;
 use crate::incoming::Incoming;
 use crate::key::ApiKey;
@@ -389,25 +389,6 @@ fn keyed(request: Request, key: &str) -> Result<Request, CallError> {
     let key = HeaderValue::from_str(key);
     let key = key.map_err(|_| CallError::new(Class::Runtime, "the idempotency key cannot stand in a header"))?;
     Ok(request.with(HeaderName::from_static("idempotency-key"), key))
-}
-
-/// Interprets an answer that did not arrive. Acceptance is impossible only if the failure certainly
-/// preceded the send.
-pub(crate) fn lost(error: &SendError) -> CallError {
-    match error {
-        SendError::Refused(_) => CallError::new(Class::Runtime, "its address is not allowed"),
-        SendError::AddressRefused => {
-            CallError::new(Class::Runtime, "its name resolves to an address that is not allowed")
-        }
-        SendError::Dns(_) => CallError::new(Class::Unavailable, "its name does not resolve"),
-        SendError::Connect(_) => CallError::new(Class::Unavailable, "it accepts no connection"),
-        SendError::Tls(_) => CallError::new(Class::Unavailable, "no secure connection to it can be made"),
-        SendError::Timeout => CallError::new(Class::Timeout, "").maybe_accepted(),
-        SendError::Protocol(_) => {
-            CallError::new(Class::Timeout, "it closed the connection without an answer").maybe_accepted()
-        }
-        SendError::Body(_) => CallError::new(Class::Unavailable, "its answer broke off").maybe_accepted(),
-    }
 }
 
 #[cfg(test)]

@@ -34,7 +34,7 @@ pub async fn outline(State(app): State<App>, on: CanvasAccess<ReadCanvas>) -> Re
         db::canvases::find(&mut snapshot, &on.caller.account, handle).await?.ok_or(Problem::NotFound("canvas"))?;
     let graph = match app.graphs.present(&record) {
         Some(graph) => graph,
-        None => Arc::new(app::canvas::load(&mut snapshot, &record).await?),
+        None => Arc::new(app::graphs::load(&mut snapshot, &record).await?),
     };
     let headers = [(CONTENT_TYPE, "text/plain; charset=utf-8"), (CACHE_CONTROL, "private, no-store")];
     Ok((headers, canvas::outline(&record, &graph)).into_response())

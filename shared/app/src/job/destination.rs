@@ -17,7 +17,8 @@ use domain::graph::{Named, Node, NodeType, Purpose, Role};
 use domain::id::NodeId;
 
 use crate::Result;
-use crate::canvas::{addition_refused, load};
+use crate::canvas::addition_refused;
+use crate::graphs::load;
 
 /// The targets that a request names.
 #[derive(Clone, Debug)]

@@ -67,7 +67,7 @@ impl Command for ForkRecipe<'_> {
     ) -> Result<ChangedCanvas> {
         let account = self.target.account;
         let canvas = self.target.enter(conn, locked, &Footprint::of_nodes(self.location.nodes())).await?;
-        let mut graph = canvas::load(conn, &canvas.record).await?;
+        let mut graph = crate::graphs::load(conn, &canvas.record).await?;
         let recipe = requested.version(conn, account, self.version).await?;
         let refused = self.location.violations(&graph);
         if !refused.is_empty() {

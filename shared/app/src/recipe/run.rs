@@ -196,7 +196,7 @@ impl<M: Models> Start for StartRun<'_, M> {
         let account = self.account();
         let canvas = self.target().enter(conn, locked, &self.footprint()).await?;
         require_room(conn, self.settings, account, 1).await?;
-        let graph = crate::canvas::load(conn, &canvas.record).await?;
+        let graph = crate::graphs::load(conn, &canvas.record).await?;
         if let Some(instance) = &self.run.instance {
             canvas.admit(&footprint_of_instance(&graph, instance))?;
         }

@@ -127,7 +127,7 @@ impl Setting {
     async fn stored(&self) -> (CanvasRecord, Graph) {
         let mut conn = self.database.pool().acquire().await.expect("connects");
         let (record, _) = canvases::find(&mut conn, &owner(), &self.canvas).await.expect("reads").expect("is there");
-        let graph = app::canvas::load(&mut conn, &record).await.expect("reads");
+        let graph = app::graphs::load(&mut conn, &record).await.expect("reads");
         (record, graph)
     }
 

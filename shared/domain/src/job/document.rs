@@ -15,6 +15,7 @@ use crate::asset::Preview;
 use crate::channel;
 use crate::graph::Role;
 use crate::id::{AssetHandle, CanvasHandle, NodeId};
+use crate::model::is_stand_in;
 use crate::review::CompletionReview;
 use crate::webhook::DeliveryState;
 
@@ -320,5 +321,12 @@ fn job_image(output: &Output, preview: Option<Preview>) -> JobImage {
         bytes: output.bytes,
         markdown: preview.as_ref().map(|preview| format!("![{}]({})", output.node.handle(), preview.url)),
         preview_url: preview.map(|preview| preview.url),
+    }
+}
+
+impl ChosenModel {
+    /// Whether the embedded runtime runs it.
+    pub fn is_stand_in(&self) -> bool {
+        is_stand_in(self.provider.as_str(), &self.id)
     }
 }
