@@ -10,7 +10,7 @@ use e2e::{API_ROOT, Stack, User};
 use serde_json::json;
 use tokio::process::Command;
 
-use crate::load::{Client, Connection, post, quoted, rate};
+use crate::load::{Client, Connection, post_with, quoted, rate};
 use crate::seed::{self, Canvas};
 use crate::table::BenchRow;
 use crate::{setting, statements};
@@ -35,6 +35,8 @@ pub struct Mover {
     token: String,
     canvas: Canvas,
     turn: u32,
+    /// Whether it asks for responses without nodes and connections.
+    pub minimal: bool,
 }
 
 impl Mover {
@@ -47,11 +49,10 @@ impl Mover {
             token: user.token.clone(),
             canvas,
             turn: 0,
+            minimal: false,
         }
     }
-}
 
-impl Mover {
     /// Applies `operations` and remembers the resulting revision.
     pub async fn apply(&mut self, operations: &[serde_json::Value]) {
         self.turn += 1;
@@ -61,7 +62,8 @@ impl Mover {
             r#"{{"baseRevision":"{revision}","idempotencyKey":"bench-{id}-{}","operations":{operations}}}"#,
             self.turn
         );
-        let answer = self.connection.exchange(&post(&self.path, &self.token, &body)).await;
+        let headers = if self.minimal { "prefer: return=minimal\r\n" } else { "" };
+        let answer = self.connection.exchange(&post_with(headers, &self.path, &self.token, &body)).await;
         assert_eq!(answer.status, 200, "{}", String::from_utf8_lossy(answer.body));
         // The first member of this name is the canvas's revision.
         let revision = quoted(answer.body, br#""revision":""#).expect("the canvas has a revision");

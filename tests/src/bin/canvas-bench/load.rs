@@ -88,9 +88,14 @@ pub fn get(path: &str, token: Option<&str>) -> Vec<u8> {
 
 /// A `POST` request with a JSON body.
 pub fn post(path: &str, token: &str, body: &str) -> Vec<u8> {
+    post_with("", path, token, body)
+}
+
+/// The same with more headers, each with its line break.
+pub fn post_with(headers: &str, path: &str, token: &str, body: &str) -> Vec<u8> {
     format!(
         "POST {path} HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer {token}\r\ncontent-type: application/json\r\n\
-         content-length: {}\r\n\r\n{body}",
+         {headers}content-length: {}\r\n\r\n{body}",
         body.len()
     )
     .into_bytes()

@@ -25,13 +25,14 @@ const OPERATIONS: usize = 200;
 
 /// Milliseconds, in the order of [`KINDS`].
 type Costs = [f64; KINDS.len()];
-const KINDS: [&str; 6] = [
+const KINDS: [&str; 7] = [
     "batch of one operation",
     "cold read",
     "warm read",
     "dry run of one operation",
     "render (SVG)",
     "batch of 200 operations",
+    "batch of one operation, return=minimal",
 ];
 
 /// Measures each size and compares it with the previous one.
@@ -80,6 +81,9 @@ async fn of(stack: &Stack, user: &User, canvas: seed::Canvas) -> Costs {
         }
         let batch = moves(OPERATIONS, samples[0].len());
         samples[5].push(timed(mover.apply(&batch)).await);
+        mover.minimal = true;
+        samples[6].push(timed(mover.step()).await);
+        mover.minimal = false;
     }
     samples.map(|samples| median(&samples))
 }
