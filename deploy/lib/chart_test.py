@@ -16,6 +16,8 @@ import manifests
 HELM_LABELS = {"app.kubernetes.io/instance", "app.kubernetes.io/version", "app.kubernetes.io/managed-by", "helm.sh/chart"}
 # Fields that differ on purpose: settings are found by another name.
 SKIPPED = {"envFrom", "imagePullPolicy"}
+# The names of the chart, and those of the components.
+RENAMED = {r"zz-broker(?![\w-])": "rabbitmq", "zz-gateway-from-ingress": "gateway-from-route", "zz-dashboard": "canvas-dashboard", "zz-": ""}
 
 
 def plain(value):
@@ -31,7 +33,10 @@ def plain(value):
 def read(path):
     """The documents of a rendered file under the names of the overlay. The chart's policies for all pods select those of the release,
     because it may share its namespace."""
-    text = re.sub(r"canvas-settings-[a-z0-9]+", "settings", pathlib.Path(path).read_text().replace("zz-", ""))
+    text = pathlib.Path(path).read_text()
+    for ours, theirs in RENAMED.items():
+        text = re.sub(ours, theirs, text)
+    text = re.sub(r"canvas-settings-[a-z0-9]+", "settings", text)
     documents = [document for document in yaml.load_all(text, manifests.Loader) if document]
     for document in documents:
         if document["kind"] == "NetworkPolicy" and document["metadata"]["name"] in ("default-deny", "dns"):
@@ -46,6 +51,8 @@ def described(documents):
         name, kind = document["metadata"]["name"], document["kind"]
         if kind == "Namespace":
             continue
+        # Those of an Ingress are limits of the proxy.
+        annotations = document["metadata"].get("annotations") if kind == "Ingress" else None
         document["metadata"] = {"labels": document["metadata"].get("labels", {})}
         if kind in ("Deployment", "Job"):
             template = document["spec"]["template"]
@@ -53,7 +60,7 @@ def described(documents):
         # The chart adds a hash of the template to the name of the Job; manifests.py checks it.
         name = re.sub(r"-[0-9a-f]{8}$", "", name) if kind == "Job" else name
         found[kind, name] = plain({key: each for key, each in document.items() if key != "metadata"}) | {
-            "labels": plain(document["metadata"]["labels"]) if kind in ("Deployment",) else None}
+            "labels": plain(document["metadata"]["labels"]) if kind in ("Deployment",) else None, "annotations": annotations}
     return found
 
 

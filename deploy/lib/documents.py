@@ -138,6 +138,23 @@ def metric_faults():
             yield f"the metric {name} is used by no rule, dashboard panel or scaling query"
 
 
+def namespace_faults():
+    """Whether rules and dashboard are by namespace: no rule names one, none drops the label, and every selector of a panel has it."""
+    for rule in rules():
+        name, plain = rule.get("alert") or rule["record"], re.sub(r'"[^"]*"', "", rule["expr"])
+        if re.search(r"\bnamespace\s*[=!]", plain):
+            yield f"rule {name} names a namespace"
+        for labels in re.findall(r"\b(?:by|on)\s*\(([^)]*)\)", plain):
+            if "namespace" not in re.findall(r"\w+", labels):
+                yield f"rule {name} drops the namespace: ({labels})"
+        for aggregation in re.findall(r"\b(?:sum|min|max|avg|count|group|topk|quantile)\s*\(|\b(?:without|ignoring)\b", plain):
+            yield f"rule {name} aggregates all namespaces: {aggregation}"
+    for place, expression in queries():
+        selectors = len(re.findall(r"\{", expression))
+        if place.startswith("panel") and (not selectors or expression.count('{namespace=~"$namespace"') != selectors):
+            yield f"{place}: the query is not by namespace"
+
+
 def scaling_faults():
     tests = yaml.safe_load((DEPLOY / "observe/rules.test.yaml").read_text())["tests"]
     tried = {case["expr"] for test in tests for case in test.get("promql_expr_test", [])}
@@ -148,10 +165,16 @@ def scaling_faults():
 
 def runbook_faults():
     alerts = [rule for rule in rules() if "alert" in rule]
+    tests = yaml.safe_load((DEPLOY / "observe/rules.test.yaml").read_text())["tests"]
+    fired = {case["alertname"] for test in tests for case in test.get("alert_rule_test", []) if case["exp_alerts"]}
     rows = re.findall(r'<a id="(\w+)"></a>(\w+)', (DEPLOY / "RUNBOOK.md").read_text())
     anchors = {anchor: name for anchor, name in rows}
     for rule in alerts:
-        name, link = rule["alert"], rule["annotations"]["runbook_url"]
+        name, link = rule["alert"], rule["annotations"].get("runbook_url")
+        if not rule["annotations"].get("description"):
+            yield f"the alert {name} has no description"
+        if name not in fired:
+            yield f"the alert {name} fires in no test of deploy/observe/rules.test.yaml"
         if link != f"deploy/RUNBOOK.md#{name.lower()}" or anchors.pop(name.lower(), None) != name:
             yield f"the alert {name} does not link to a row of its own in deploy/RUNBOOK.md"
     for name in anchors.values():
@@ -194,6 +217,16 @@ def chart_faults():
                 yield f"{copy.relative_to(ROOT)} does not match deploy/observe/{name}: run deploy/check --update"
 
 
+def managed_faults():
+    """Whether the services of the overlay `managed` are reached by TLS: the URLs that deploy/README.md creates, and the port of AMQP."""
+    created = re.search(r"create secret generic canvas-services(?:\\\n|[^\n])*", (DEPLOY / "README.md").read_text())[0]
+    for url in ("?sslmode=verify-full'", "broker='amqps://", "cache='rediss://"):
+        if url not in created:
+            yield f"deploy/README.md: the URLs of the managed services have no {url.strip(chr(39))}"
+    if "port: 5671," not in (DEPLOY / "k8s/overlays/managed/services-egress.yaml").read_text():
+        yield "overlays/managed: the policy does not permit AMQP by TLS"
+
+
 def image_faults():
     """Whether the build context contains every workspace member, and the Dockerfile a stage for every process."""
     members = re.search(r"^members = \[(.*?)\]", (ROOT / "Cargo.toml").read_text(), re.S | re.M)[1]
@@ -212,6 +245,14 @@ def image_faults():
     for file in ("LICENSE", "OFL.txt", "/out/NOTICES"):
         if not re.search(rf"^COPY .*{re.escape(file)}.* /usr/share/doc/canvas-service/$", process, re.M):
             yield f"deploy/docker/Dockerfile: the images have no {file}"
+    gateway = next((stage for stage in stages if re.match(r"process AS gateway\n", stage)), "")
+    if "COPY --from=console /src/gateway/console/dist/licenses.txt /usr/share/doc/canvas-service/" not in gateway:
+        yield "deploy/docker/Dockerfile: the image of the gateway has no licenses of the console"
+    section = re.search(r"## Licenses in the images\n(.*?)\n## ", (DEPLOY / "README.md").read_text(), re.S)
+    if 'name = "openh264"' in (ROOT / "Cargo.lock").read_text() and not (section and re.search(r"OpenH264.*patents", section[1], re.S)):
+        yield "deploy/README.md: the licenses in the images do not mention OpenH264 and the patents on H.264"
+    if "profile=local" not in (DEPLOY / "local/up").read_text() or not re.search(r"^\[profile\.local\][^\[]*^debug = false$", (ROOT / "Cargo.toml").read_text(), re.M):
+        yield "deploy/local/up does not build with the profile `local` without debug information, and starts late"
     linter = json.loads((ROOT / "gateway/console/.oxlintrc.json").read_text())
     for name in sorted({"dist", "node_modules"} - set(linter["ignorePatterns"])):
         yield f"gateway/console/.oxlintrc.json does not ignore {name}, and the image is built without .gitignore"
@@ -232,6 +273,15 @@ def compose_faults():
         configs = yaml.safe_load(text)["configs"]
         if service.get("read_only") and any("content" in configs[use["source"]] for use in service.get("configs", [])):
             yield f"compose.yaml: {name} is read-only and cannot receive a config by content"
+    services = yaml.safe_load(text)["services"]
+    for profile, members in {"tls": {"tls"}, "observe": {"prometheus", "grafana"}}.items():
+        if {name for name, service in services.items() if service.get("profiles") == [profile]} != members:
+            yield f"compose.yaml: the profile {profile} does not start {sorted(members)}"
+    for name, service in services.items():
+        for volume in service.get("volumes", []):
+            source, target = volume.split(":")[:2]
+            if source.startswith(".") and not (DEPLOY / "docker" / source).is_file():
+                yield f"compose.yaml: {name} mounts {source}, which does not exist"
     networks = {name: network or {} for name, network in yaml.safe_load(text)["networks"].items()}
     routed = {name: network.get("driver_opts", {}) for name, network in networks.items() if not network.get("internal")}
     closed = {name for name, options in routed.items() if options.get("com.docker.network.bridge.enable_ip_masquerade") == "false"}
@@ -291,7 +341,7 @@ if "--expressions" in sys.argv:
     asked = [{"record": f"asked:{number}", "expr": expression} for number, (_, expression) in enumerate(queries())]
     print(yaml.safe_dump({"groups": [{"name": "asked", "rules": asked}]}))
     sys.exit()
-faults = [fault for faults in (table_faults, metric_faults, scaling_faults, runbook_faults, restore_faults, rule_faults, chart_faults, image_faults, compose_faults, version_faults, release_faults) for fault in faults()]
+faults = [fault for faults in (table_faults, metric_faults, namespace_faults, scaling_faults, runbook_faults, restore_faults, rule_faults, chart_faults, managed_faults, image_faults, compose_faults, version_faults, release_faults) for fault in faults()]
 for fault in faults:
     print(fault)
 sys.exit(bool(faults))

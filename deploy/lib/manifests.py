@@ -104,6 +104,8 @@ def process_faults(name, spec, kind):
         version = re.escape(container["image"].partition("@")[0].rpartition(":")[2])
         if not re.fullmatch(rf"migrate-{version}(-[0-9a-f]{{8}})?", name):
             yield f"is not named after the version of its image {container['image']}"
+        if "ttlSecondsAfterFinished" in spec:
+            yield "is deleted when it has finished, so that GitOps makes it again"
         if container.get("envFrom"):
             yield "has settings, whose name changes with them: the template of a Job is immutable"
         for generated in re.findall(rf'"(?:name|secretName)": "({GENERATED})"', json.dumps(pod)):
@@ -146,6 +148,12 @@ def set_faults(documents):
                 yield f"ScaledObject {name_of(document)} asks for the queues of another namespace"
             if "vhostName" in trigger["metadata"]:
                 yield f"ScaledObject {name_of(document)} overrides the virtual host in the URL of the broker"
+    services = {name for kind, name in names if kind in ("Service", "RabbitmqCluster")}
+    for document in documents:
+        for variable in pod_of(document)["containers"][0].get("env", []) if document["kind"] == "Deployment" else ():
+            host = re.fullmatch(r"\w+://(?:[^@/]*@)?([\w-]+)(?::\d+)?/\S*", variable.get("value", ""))
+            if host and host[1] not in services:
+                yield f"{variable['name']} of {name_of(document)} names {host[1]}, and there is no such Service"
     online = {d["metadata"]["name"] for d in documents if d["kind"] == "Deployment"
               and d["spec"]["template"]["metadata"]["labels"].get("canvas/internet")}
     if online != {"image-worker", "video-worker", "webhook-dispatcher"}:
@@ -208,7 +216,7 @@ def faults(documents, schemas):
         # A document that violates its schema is not checked further.
         if kind in WORKLOADS and not found:
             found += pod_faults(pod_of(document))
-            if name in GRACE_SECONDS or name.startswith("migrate-"):
+            if name in GRACE_SECONDS or kind == "Job":
                 found += process_faults(name, document["spec"], kind)
                 part = "migrate" if kind == "Job" else name
                 found += privileges.pod_faults(part, document["spec"]["template"]["spec"], config_maps)

@@ -55,6 +55,9 @@ def dockerfile_faults(text):
     for source in re.findall(r"(?:--|[,=])from=([^\s,]+)", text):
         if source not in stages:
             yield f"from={source} is not a stage"
+    for mount in re.findall(r"--mount=type=cache,(\S+)", text):
+        if "target=/src/target" in mount and "${TARGETPLATFORM}" not in mount:
+            yield "the builds of different platforms share a target directory"
     if not re.search(r"cargo install cargo-auditable --version \d+\.\d+\.\d+ --locked", text):
         yield "it does not install cargo-auditable in a fixed version"
     if re.findall(r"^[^#\n]*cargo (.*?)build", text, re.M) != ["auditable "]:
@@ -75,6 +78,12 @@ def release_faults(text):
     by_digest = "@${{ steps.build.outputs.digest }}"
     if images["strategy"]["matrix"]["process"] != PROCESSES:
         yield "the images are not those of the four processes"
+    if build["with"].get("platforms") != "linux/amd64,linux/arm64":
+        yield "the images are not built for both platforms"
+    if jobs["tests"].get("uses") != "./.github/workflows/ci.yaml" or jobs["bases"].get("needs") != "tests":
+        yield "a release does not wait for the tests"
+    if 'helm push "canvas-' not in run["chart"]:
+        yield "the release publishes no chart"
     if build["with"].get("sbom") is not True:
         yield "the images have no SBOM"
     if build["with"].get("provenance") != "mode=max":
@@ -107,13 +116,25 @@ def release_faults(text):
             yield f"{used} is not fixed by its commit"
 
 
-def faults(dockerfile, release):
+def ci_faults(text):
+    workflow = yaml.safe_load(text)
+    run = {name: "\n".join(step.get("run", "") for step in job["steps"]) for name, job in workflow["jobs"].items()}
+    for name, command in (("all", ".ci/run"), ("cluster", "tests/smoke-kind")):
+        if command not in run.get(name, ""):
+            yield f"no job {name} runs {command}"
+    # YAML 1.1 reads the key `on` as true.
+    if not workflow[True].get("schedule") or step_of(workflow["jobs"].get("advisories", {"steps": []}), "EmbarkStudios/cargo-deny-action@")["with"].get("command") != "check advisories":
+        yield "no schedule checks the advisories"
+
+
+def faults(dockerfile, release, ci):
+    yield from (f".github/workflows/ci.yaml: {fault}" for fault in ci_faults(ci))
     yield from (f"deploy/docker/Dockerfile: {fault}" for fault in dockerfile_faults(dockerfile))
     yield from (f".github/workflows/release.yaml: {fault}" for fault in release_faults(release))
 
 
 def read(root):
-    return [(pathlib.Path(root) / path).read_text() for path in ("deploy/docker/Dockerfile", ".github/workflows/release.yaml")]
+    return [(pathlib.Path(root) / path).read_text() for path in ("deploy/docker/Dockerfile", ".github/workflows/release.yaml", ".github/workflows/ci.yaml")]
 
 
 if __name__ == "__main__":

@@ -25,6 +25,12 @@ BREAKS = [
     ("{base-images,digest-*}", "digest-*", "does not download what"),
     ("trivy-action@ed142fd0673e97e23eac54620cfb913e5ce36c25", "trivy-action@v0.36.0", "trivy-action@v0.36.0 is not fixed"),
     ("cosign-installer@7e8b541eb2e61bf99390e1afd4be13a184e9ebc5", "cosign-installer@7e8b541", "cosign-installer@7e8b541 is not fixed"),
+    ("canvas-target-${TARGETPLATFORM}", "canvas-target", "share a target directory"),
+    ("platforms: linux/amd64,linux/arm64", "platforms: linux/amd64", "for both platforms"),
+    ("    needs: tests\n", "", "does not wait for the tests"),
+    ("          helm push ", "          echo ", "publishes no chart"),
+    ('    - cron: "17 3 * * *"\n', "    []\n", "no schedule checks"),
+    ("run: tests/smoke-kind", "run: echo", "no job cluster runs"),
     ("process: [gateway, ", "process: [", "four processes"),
 ]
 
