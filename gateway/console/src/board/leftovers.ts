@@ -1,11 +1,8 @@
 /** What a canvas does not take any more, as files: batches for `canvas apply`, and texts to read. */
-import { nameOf, operationsOf } from "../sync/change.ts";
+import { MOST_OPERATIONS, nameOf, operationsOf } from "../sync/change.ts";
 import type { Engine } from "../sync/engine.ts";
 import type { Graph } from "../sync/graph.ts";
 import type { Batch, OpenConflict, Request } from "../sync/types.ts";
-
-/** The service's limit on operations of a batch. */
-const MOST_OPERATIONS = 200;
 
 export interface Leftover {
   /** What its button says. */

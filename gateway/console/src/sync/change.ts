@@ -7,6 +7,9 @@
 import type { components } from "../contract.ts";
 import { type Connection, Draft, type Fields, type Graph, isSection, type Node, same, valueOf, withFields } from "./graph.ts";
 
+/** The service's limit on operations of a batch. */
+export const MOST_OPERATIONS = 200;
+
 type Operation = components["schemas"]["Operation"];
 
 export type Change =

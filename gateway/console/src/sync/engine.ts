@@ -15,14 +15,12 @@
 import { Problem } from "../errors.ts";
 import { backoff } from "../stream.ts";
 import { Aliases } from "./aliases.ts";
-import { type Change, applied, applyTo, bothOf, difference, groupsOf, inverseOf, judge, newest, nodeOf, operationsOf } from "./change.ts";
+import { type Change, MOST_OPERATIONS, applied, applyTo, bothOf, difference, groupsOf, inverseOf, judge, newest, nodeOf, operationsOf } from "./change.ts";
 import { Draft, type Graph } from "./graph.ts";
 import { History, type Step } from "./history.ts";
 import { Notifier } from "./notifier.ts";
 import type { Answer, Batch, Canvas, Environment, Kept, News, OpenConflict, Request, Snapshot, State } from "./types.ts";
 
-/** The service's limit on operations of a batch. */
-const MOST_OPERATIONS = 200;
 /** Conflicts in a row before sending pauses. */
 const MOST_CONFLICTS = 5;
 
