@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use ::canvas::graph::{Picture, Sources};
 use ::canvas::{Applied, Batch, Footprint, Graph, Options, Refused};
-use db::PgConnection;
-use db::canvases::{Change, GraphWrites, NewActivity};
+use db::canvases::{Change, GraphWrites, NewActivity, WholeWrite};
+use db::idempotency::NewKey;
+use db::{PgConnection, PgPool};
 use domain::Violation;
 use domain::canvas::{AccessRole, ActivityType, Actor, CanvasAfter, CanvasRecord, Changes, MutationResult};
 use domain::channel;
@@ -53,6 +54,8 @@ impl ChangedCanvas {
 pub struct ApplyBatch<'a> {
     /// The canvas that is written to.
     pub target: CanvasWrite<'a>,
+    /// Key of that canvas.
+    pub canvas_key: i64,
     /// Key of the batch.
     pub key: Key<'a>,
     /// Actor of the activity entry.
@@ -63,6 +66,18 @@ pub struct ApplyBatch<'a> {
     pub force: bool,
     /// Graphs of the process.
     pub graphs: &'a Graphs,
+}
+
+impl ApplyBatch<'_> {
+    fn options(&self) -> Options {
+        Options { agent: self.actor.surface.is_agent(), force: self.force }
+    }
+
+    fn event(&self) -> CanvasEvent<'_> {
+        let count = self.batch.operation_count();
+        let summary = format!("applied {count} operation{}", if count == 1 { "" } else { "s" });
+        CanvasEvent { kind: ActivityType::OperationsApplied, actor: &self.actor, summary }
+    }
 }
 
 impl Command for ApplyBatch<'_> {
@@ -89,6 +104,60 @@ impl Command for ApplyBatch<'_> {
         Some(self.target)
     }
 
+    /// For a batch that only puts nodes and connections, on the revision whose graph is kept.
+    async fn at_once(&self, pool: &PgPool) -> Result<Option<ChangedCanvas>> {
+        let CanvasWrite { account, canvas, base: Some(base), .. } = self.target else { return Ok(None) };
+        if canvas.owner != *account || !self.batch.only_puts() {
+            return Ok(None);
+        }
+        let needs_no_picture = |graph: &Graph| self.batch.sizing_pictures(graph).is_empty();
+        let Some(mut graph) = self.graphs.take_at(self.canvas_key, &base.revision, needs_no_picture) else {
+            return Ok(None);
+        };
+        graph.set_pictures(HashMap::new(), HashMap::new());
+        let Ok(applied) = ::canvas::apply(&mut graph, self.batch, self.options()) else {
+            self.graphs.keep_at(self.canvas_key, &base.revision, &Arc::new(graph));
+            return Ok(None);
+        };
+        if !self.force && ::canvas::is_blocked(&mut graph, &applied.touched) {
+            return Ok(None);
+        }
+        let writes = applied.writes(&graph);
+        if !(writes.deleted_nodes.is_empty() && writes.deleted_connections.is_empty()) {
+            return Ok(None);
+        }
+        let outcome =
+            StoredOutcome::Operations { resolved_ids: applied.resolved_ids.clone(), changes: applied.changes.clone() };
+        let revision = service::random::revision();
+        let write = WholeWrite {
+            key: NewKey {
+                account,
+                text: self.key.text,
+                fingerprint: self.key.fingerprint,
+                outcome: Some(&outcome),
+                job: None,
+            },
+            canvas_key: self.canvas_key,
+            base_revision: &base.revision,
+            nodes: writes.nodes,
+            connections: writes.connections,
+            change: change(&revision, &applied, self.event()),
+        };
+        let written = db::canvases::write_whole(&mut *db::pool::acquire(pool).await?, &write).await?;
+        let Some(record) = written else { return Ok(None) };
+        let changed = ChangedCanvas {
+            record,
+            role: AccessRole::Owner,
+            graph: Arc::new(graph),
+            resolved_ids: applied.resolved_ids,
+            changes: applied.changes,
+            replayed: false,
+            lenient: false,
+        };
+        self.graphs.keep(&changed.record, &changed.graph);
+        Ok(Some(changed))
+    }
+
     async fn execute(&self, conn: &mut PgConnection, (): (), locked: Option<LockedCanvas>) -> Result<ChangedCanvas> {
         let canvas = self.target.enter(conn, locked, &Footprint::named_by(self.batch)).await?;
         let mut graph = match load_for_restore(conn, &canvas.record, self.batch).await? {
@@ -104,8 +173,7 @@ impl Command for ApplyBatch<'_> {
         if canvas.stale_base.is_some() {
             canvas.admit(&Footprint::of(self.batch, &graph))?;
         }
-        let options = Options { agent: self.actor.surface.is_agent(), force: self.force };
-        let applied = match ::canvas::apply(&mut graph, self.batch, options) {
+        let applied = match ::canvas::apply(&mut graph, self.batch, self.options()) {
             Ok(applied) => applied,
             Err(refused) => {
                 self.graphs.keep(&canvas.record, &Arc::new(graph));
@@ -116,10 +184,7 @@ impl Command for ApplyBatch<'_> {
             let assets = stored_assets(conn, &graph).await?;
             return Err(Error::Blocked(Box::new(::canvas::validate(&graph, &applied.touched, &assets))));
         }
-        let count = self.batch.operation_count();
-        let summary = format!("applied {count} operation{}", if count == 1 { "" } else { "s" });
-        let event = CanvasEvent { kind: ActivityType::OperationsApplied, actor: &self.actor, summary };
-        let changed = write(conn, canvas, graph, applied, event).await?;
+        let changed = write(conn, canvas, graph, applied, self.event()).await?;
         self.graphs.keep(&changed.record, &changed.graph);
         Ok(changed)
     }
@@ -236,18 +301,8 @@ pub async fn write(
     event: CanvasEvent<'_>,
 ) -> Result<ChangedCanvas> {
     write_rows(conn, &canvas.record, &graph, &applied).await?;
-    let CanvasEvent { kind, actor, summary } = event;
-    let activity = NewActivity { kind, actor, summary, nodes: &applied.changes.changed_node_ids };
-    let change = Change {
-        revision: &service::random::revision(),
-        title: applied.title.as_deref(),
-        nodes_delta: applied.nodes_delta,
-        connections_delta: applied.connections_delta,
-        bytes_delta: applied.bytes_delta,
-        regrouped: &applied.regrouped,
-        changes: &applied.changes,
-        activity: Some(activity),
-    };
+    let revision = service::random::revision();
+    let change = change(&revision, &applied, event);
     let record = db::canvases::commit_change(conn, canvas.record.key, &change).await?;
     Ok(ChangedCanvas {
         record,
@@ -258,6 +313,21 @@ pub async fn write(
         replayed: false,
         lenient: canvas.stale_base.is_some(),
     })
+}
+
+/// The record of the applied changes.
+fn change<'a>(revision: &'a str, applied: &'a Applied, event: CanvasEvent<'a>) -> Change<'a> {
+    let CanvasEvent { kind, actor, summary } = event;
+    Change {
+        revision,
+        title: applied.title.as_deref(),
+        nodes_delta: applied.nodes_delta,
+        connections_delta: applied.connections_delta,
+        bytes_delta: applied.bytes_delta,
+        regrouped: &applied.regrouped,
+        changes: &applied.changes,
+        activity: Some(NewActivity { kind, actor, summary, nodes: &applied.changes.changed_node_ids }),
+    }
 }
 
 /// Writes the rows of the applied changes to a locked canvas. The caller writes the next revision.

@@ -6,7 +6,8 @@
 //! **Mechanism.** [`run`] executes one transaction: what the command addresses, key, the command, outcome. The insert of the key
 //! waits for a concurrent request with the same key. A command that writes to a canvas begins with [`CanvasWrite::enter`]; the
 //! locks for it are taken in the common order (docs/reliability.md#lock-order) by the statement that inserts the key. A
-//! transaction that PostgreSQL aborted to resolve a deadlock is run again.
+//! transaction that PostgreSQL aborted to resolve a deadlock is run again. A command that knows what it will write may do all of
+//! this in one statement ([`Command::at_once`]), which writes nothing where a check would fail.
 //!
 //! **Reason.** The order of the checks is part of the contract (docs/reference/conventions.md#order-of-checks), and each statement
 //! under a lock is a round trip that other writers wait for.
@@ -77,6 +78,12 @@ pub trait Command: Sync {
         None
     }
 
+    /// Executes and commits the command in one statement, in the common case that all it has to read is in memory. `None`: nothing
+    /// was written, and the transaction decides.
+    fn at_once(&self, _: &PgPool) -> impl Future<Output = Result<Option<Self::Reply>>> + Send {
+        async { Ok(None) }
+    }
+
     /// Checks the command against stored state and writes. `locked` is the canvas of `writes_to`, to be passed to
     /// [`CanvasWrite::enter`].
     fn execute(
@@ -103,7 +110,10 @@ pub trait Command: Sync {
 ///
 /// The first check that fails.
 pub async fn run<C: Command>(pool: &PgPool, command: &C, announce: impl FnOnce(Vec<String>)) -> Result<C::Reply> {
-    let (reply, is_new) = retrying(|| attempt(pool, command)).await?;
+    let (reply, is_new) = match command.at_once(pool).await? {
+        Some(reply) => (reply, true),
+        None => retrying(|| attempt(pool, command)).await?,
+    };
     if is_new {
         announce(command.channels());
     }

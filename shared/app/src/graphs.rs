@@ -63,6 +63,12 @@ impl Graphs {
         current(conn, record, self.0.remove(&record.key).map(|(_, kept)| kept)).await
     }
 
+    /// The graph of a canvas at this revision, if it is kept and `is_wanted`. The caller keeps what it makes of it.
+    pub fn take_at(&self, canvas_key: i64, revision: &str, is_wanted: impl Fn(&Graph) -> bool) -> Option<Graph> {
+        let kept = self.0.remove_if(&canvas_key, |kept| *kept.revision == *revision && is_wanted(&kept.graph));
+        kept.map(|(_, kept)| Arc::unwrap_or_clone(kept.graph))
+    }
+
     /// The graph of a canvas at the revision of `record`, if it is kept.
     pub fn present(&self, record: &CanvasRecord) -> Option<Arc<Graph>> {
         self.0.get(&record.key).filter(|kept| *kept.revision == *record.revision).map(|kept| kept.graph)
@@ -76,9 +82,14 @@ impl Graphs {
     /// Keeps the graph of a canvas at the revision of `record`: one that a write made, before or after its commit, or that a refused
     /// one left as it was.
     pub fn keep(&self, record: &CanvasRecord, graph: &Arc<Graph>) {
+        self.keep_at(record.key, &record.revision, graph);
+    }
+
+    /// [`keep`](Self::keep), by the key of the canvas.
+    pub fn keep_at(&self, canvas_key: i64, revision: &str, graph: &Arc<Graph>) {
         if graph.is_dense() {
-            let kept = Kept { revision: Arc::from(&*record.revision), graph: Arc::clone(graph) };
-            self.0.insert(record.key, kept);
+            let kept = Kept { revision: Arc::from(revision), graph: Arc::clone(graph) };
+            self.0.insert(canvas_key, kept);
         }
     }
 }

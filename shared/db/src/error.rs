@@ -106,6 +106,11 @@ impl Error {
         matches!(self, Error::Unreadable { .. } | Error::Sql(sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_)))
     }
 
+    /// Whether the statement divided by zero.
+    pub(crate) fn is_division_by_zero(&self) -> bool {
+        self.code().as_deref() == Some("22012")
+    }
+
     /// Whether the transaction can simply be repeated: a deadlock or a serialization failure.
     pub fn is_transient(&self) -> bool {
         matches!(self.code().as_deref(), Some("40P01" | "40001"))

@@ -18,6 +18,8 @@ use testkit::TestDatabase;
 struct Setting {
     database: TestDatabase,
     canvas: CanvasHandle,
+    /// Those of one process: a write after the first one is tried in one statement.
+    graphs: Graphs,
 }
 
 /// A batch as an account sends it.
@@ -48,7 +50,7 @@ impl Setting {
         let shared = canvases::share(&mut conn, &canvas, &account("viewer"), Some(AccessRole::Viewer)).await;
         assert!(shared.expect("shares"));
         drop(conn);
-        Self { database, canvas }
+        Self { database, canvas, graphs: Graphs::default() }
     }
 
     /// Applies a batch that renames the canvas. The title stands for the request in the fingerprint.
@@ -60,11 +62,12 @@ impl Setting {
         let base = request.base_revision.map(|revision| Base { revision: revision.to_owned(), lenient: false });
         let command = ApplyBatch {
             target: CanvasWrite { account: &account, canvas: &self.canvas, base: base.as_ref(), locks: Locks::Canvas },
+            canvas_key: 1,
             key: Key { text: request.key, fingerprint: &Fingerprint::from(digest) },
             actor: Actor { owner_uid: account.clone(), surface: Surface::Api, label: "test".into() },
             batch: &batch,
             force: false,
-            graphs: &Graphs::default(),
+            graphs: &self.graphs,
         };
         app::run(self.database.pool(), &command, |channels| assert_eq!(channels, [self.canvas.to_string()])).await
     }
@@ -87,6 +90,44 @@ async fn of_equal_requests_at_once_one_executes_and_the_others_are_replays() {
     assert!(replies.iter().all(|reply| reply.record.revision == replies[0].record.revision));
     assert_eq!(setting.count("SELECT count(*) FROM canvas_changes").await, 2, "the creation and one batch");
     assert_eq!(setting.count("SELECT count(*) FROM idempotency_keys WHERE outcome IS NOT NULL").await, 1);
+}
+
+#[tokio::test]
+async fn of_equal_requests_at_once_one_executes_whether_in_a_transaction_or_in_one_statement() {
+    let setting = Setting::new().await;
+    let mut revision = "r0".to_owned();
+    for round in 0..20 {
+        // The first of a round finds the graph of the round before.
+        let (key, title) = (format!("key-{round}"), format!("Round {round}"));
+        let replies = join_all((0..6).map(|_| setting.by_owner(&key, &revision, &title))).await;
+        let replies: Vec<_> = replies.into_iter().map(|reply| reply.expect("is accepted")).collect();
+        assert_eq!(replies.iter().filter(|reply| !reply.replayed).count(), 1);
+        revision.clone_from(&replies[0].record.revision);
+        assert!(replies.iter().all(|reply| reply.record.revision == revision && reply.record.title == title));
+    }
+    assert_eq!(
+        setting.count("SELECT count(*) FROM canvas_changes").await,
+        21,
+        "the creation and a batch of each round"
+    );
+}
+
+#[tokio::test]
+async fn a_write_in_one_statement_is_judged_as_any_other() {
+    let setting = Setting::new().await;
+    let first = setting.by_owner("one", "r0", "A").await.expect("is accepted").record.revision;
+    // The key of another request.
+    assert!(matches!(setting.by_owner("one", &first, "B").await, Err(Error::Conflict(_))));
+    let second = setting.by_owner("two", &first, "B").await.expect("is accepted").record.revision;
+    let replay = setting.by_owner("two", &first, "B").await.expect("is replayed");
+    assert!(replay.replayed);
+    // Another process has written since.
+    let elsewhere = "UPDATE canvases SET revision = 'elsewhere', sequence = sequence + 1";
+    sqlx::query(elsewhere).execute(setting.database.pool()).await.expect("updates");
+    let stale = setting.by_owner("three", &second, "C").await.expect_err("is stale");
+    assert!(matches!(&stale, Error::Stale { canvas, .. } if canvas.revision == "elsewhere"), "{stale}");
+    assert_eq!(setting.count("SELECT count(*) FROM idempotency_keys").await, 2);
+    assert_eq!(setting.count("SELECT count(*) FROM canvases WHERE title = 'B'").await, 1);
 }
 
 #[tokio::test]

@@ -187,6 +187,7 @@ impl Setting {
         let base = Base { revision: record.revision.clone(), lenient: false };
         let command = ApplyBatch {
             target: CanvasWrite { account: &owner(), canvas: &self.canvas, base: Some(&base), locks: Locks::Canvas },
+            canvas_key: record.key,
             key: Key { text: &key, fingerprint: &Fingerprint::from([0; 32]) },
             actor: Actor { owner_uid: owner(), surface, label: "test".into() },
             batch: &batch,

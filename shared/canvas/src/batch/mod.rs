@@ -62,6 +62,18 @@ impl Batch {
         (nodes, connections)
     }
 
+    /// Whether it neither deletes nor restores anything, nor names an asset.
+    pub fn only_puts(&self) -> bool {
+        self.steps.iter().all(|step| match step {
+            Step::DeleteNode { .. }
+            | Step::RestoreNode { .. }
+            | Step::DeleteConnection { .. }
+            | Step::RestoreConnection { .. } => false,
+            Step::CreateNode { draft, .. } => draft.asset.is_none(),
+            _ => true,
+        })
+    }
+
     /// The pictures whose ratio it may need, because it sets the width of a node and not its height.
     pub fn sizing_pictures<'a>(&self, graph: &'a Graph) -> HashSet<&'a AssetHandle> {
         let sets_width = |step: &Step| matches!(step, Step::UpdateNode { patch, .. } if patch.follows_picture());

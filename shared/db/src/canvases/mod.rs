@@ -31,7 +31,7 @@ pub use graph::{
 pub use members::{Member, member, members, share};
 pub use skeleton::{Skeleton, skeleton, skeletons};
 pub use works::{WorkChange, commit_works};
-pub use write::{GraphWrites, deleted_connections, deleted_nodes, write_graph};
+pub use write::{GraphWrites, WholeWrite, deleted_connections, deleted_nodes, write_graph, write_whole};
 
 use crate::error::known;
 use crate::{Error, Result};

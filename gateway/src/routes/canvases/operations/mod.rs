@@ -268,6 +268,7 @@ async fn apply_batch(
     let base = Base { revision: request.base_revision, lenient: prefer::lenient(headers) };
     let command = ApplyBatch {
         target: CanvasWrite { account: &on.caller.account, canvas: handle, base: Some(&base), locks: Locks::Canvas },
+        canvas_key: record.key,
         key: Key { text: &request.idempotency_key, fingerprint: &fingerprint },
         actor: on.caller.actor(),
         batch: &batch,

@@ -1,6 +1,8 @@
 //! Writes of nodes and connections. What is deleted is kept with the change that deletes it, as long as that change is kept and
 //! is among the last 64 MiB of deletions, and can be restored until then.
 
+mod whole;
+
 use std::collections::HashMap;
 
 use domain::graph::{Connection, DeletedConnection, DeletedNode, Node};
@@ -13,6 +15,8 @@ use uuid::Uuid;
 use super::graph::{ConnectionRow, NodeRow};
 use super::{ids, unreadable};
 use crate::Result;
+
+pub use whole::{WholeWrite, write_whole};
 
 /// Rows to write and delete. Other rows are not changed.
 #[derive(Default)]
@@ -165,15 +169,54 @@ async fn take_connections(
     Ok(rows.fetch_all(conn).await?.into_iter().map(|row| (row.id, row.ordinal)).collect())
 }
 
+/// Nodes as columns of the table `nodes`.
+struct NodeColumns {
+    ids: Vec<String>,
+    kinds: Vec<String>,
+    titles: Vec<String>,
+    xs: Vec<f64>,
+    ys: Vec<f64>,
+    widths: Vec<f64>,
+    heights: Vec<f64>,
+    agent_owned: Vec<bool>,
+    metadata: Vec<String>,
+    server: Vec<String>,
+    asset_owners: Vec<Option<String>>,
+    asset_ids: Vec<Option<String>>,
+    active_jobs: Vec<Option<Uuid>>,
+}
+
+impl NodeColumns {
+    fn of(nodes: &[&Node]) -> Self {
+        fn column<T>(nodes: &[&Node], of: impl Fn(&Node) -> T) -> Vec<T> {
+            nodes.iter().map(|node| of(node)).collect()
+        }
+        Self {
+            ids: column(nodes, |node| node.id.to_string()),
+            kinds: column(nodes, |node| node.kind.to_string()),
+            titles: column(nodes, |node| node.title.clone()),
+            xs: column(nodes, |node| node.position.x),
+            ys: column(nodes, |node| node.position.y),
+            widths: column(nodes, |node| node.width),
+            heights: column(nodes, |node| node.height),
+            agent_owned: column(nodes, |node| node.agent_owned),
+            metadata: column(nodes, |node| node.metadata.text().into_owned()),
+            server: column(nodes, |node| node.server.text().into_owned()),
+            asset_owners: column(nodes, |node| node.asset.as_ref().map(|asset| asset.owner.to_string())),
+            asset_ids: column(nodes, |node| node.asset.as_ref().map(|asset| asset.id.to_string())),
+            active_jobs: column(nodes, |node| node.active_job),
+        }
+    }
+}
+
 async fn write_nodes(
     conn: &mut PgConnection,
     canvas_key: i64,
     nodes: &[&Node],
     places: &HashMap<String, i64>,
 ) -> Result<()> {
-    fn column<T>(nodes: &[&Node], of: impl Fn(&Node) -> T) -> Vec<T> {
-        nodes.iter().map(|node| of(node)).collect()
-    }
+    let columns = NodeColumns::of(nodes);
+    let places: Vec<Option<i64>> = columns.ids.iter().map(|id| places.get(id).copied()).collect();
     sqlx::query!(
         r#"INSERT INTO nodes (canvas_key, made, ordinal, id, type, title, x, y, width, height, agent_owned, metadata, server,
                               asset_owner, asset_id, active_job)
@@ -188,24 +231,48 @@ async fn write_nodes(
                height = excluded.height, metadata = excluded.metadata, server = excluded.server,
                asset_owner = excluded.asset_owner, asset_id = excluded.asset_id, active_job = excluded.active_job"#,
         canvas_key,
-        &column(nodes, |node| node.id.to_string()),
-        &column(nodes, |node| node.kind.to_string()),
-        &column(nodes, |node| node.title.clone()),
-        &column(nodes, |node| node.position.x),
-        &column(nodes, |node| node.position.y),
-        &column(nodes, |node| node.width),
-        &column(nodes, |node| node.height),
-        &column(nodes, |node| node.agent_owned),
-        &column(nodes, |node| node.metadata.text().into_owned()),
-        &column(nodes, |node| node.server.text().into_owned()),
-        &column(nodes, |node| node.asset.as_ref().map(|asset| asset.owner.to_string())) as &[Option<String>],
-        &column(nodes, |node| node.asset.as_ref().map(|asset| asset.id.to_string())) as &[Option<String>],
-        &column(nodes, |node| node.active_job) as &[Option<Uuid>],
-        &column(nodes, |node| places.get(node.id.as_str()).copied()) as &[Option<i64>],
+        &columns.ids,
+        &columns.kinds,
+        &columns.titles,
+        &columns.xs,
+        &columns.ys,
+        &columns.widths,
+        &columns.heights,
+        &columns.agent_owned,
+        &columns.metadata,
+        &columns.server,
+        &columns.asset_owners as &[Option<String>],
+        &columns.asset_ids as &[Option<String>],
+        &columns.active_jobs as &[Option<Uuid>],
+        &places as &[Option<i64>],
     )
     .execute(conn)
     .await?;
     Ok(())
+}
+
+/// Connections as columns of the table `connections`.
+struct ConnectionColumns {
+    ids: Vec<String>,
+    from: Vec<String>,
+    to: Vec<String>,
+    purposes: Vec<String>,
+    roles: Vec<Option<String>>,
+}
+
+impl ConnectionColumns {
+    fn of(connections: &[&Connection]) -> Self {
+        fn column<T>(connections: &[&Connection], of: impl Fn(&Connection) -> T) -> Vec<T> {
+            connections.iter().map(|connection| of(connection)).collect()
+        }
+        Self {
+            ids: column(connections, |connection| connection.id.to_string()),
+            from: column(connections, |connection| connection.from.to_string()),
+            to: column(connections, |connection| connection.to.to_string()),
+            purposes: column(connections, |connection| connection.purpose.to_string()),
+            roles: column(connections, |connection| connection.role.map(|role| role.to_string())),
+        }
+    }
 }
 
 async fn write_connections(
@@ -214,9 +281,8 @@ async fn write_connections(
     connections: &[&Connection],
     places: &HashMap<String, i64>,
 ) -> Result<()> {
-    fn column<T>(connections: &[&Connection], of: impl Fn(&Connection) -> T) -> Vec<T> {
-        connections.iter().map(|connection| of(connection)).collect()
-    }
+    let columns = ConnectionColumns::of(connections);
+    let places: Vec<Option<i64>> = columns.ids.iter().map(|id| places.get(id).copied()).collect();
     sqlx::query!(
         r#"INSERT INTO connections (canvas_key, made, ordinal, id, from_node_id, to_node_id, purpose, role)
            OVERRIDING SYSTEM VALUE
@@ -226,12 +292,12 @@ async fn write_connections(
                 AS c (id, from_node_id, to_node_id, purpose, role, place)
            ON CONFLICT (canvas_key, id) DO UPDATE SET purpose = excluded.purpose, role = excluded.role"#,
         canvas_key,
-        &column(connections, |connection| connection.id.to_string()),
-        &column(connections, |connection| connection.from.to_string()),
-        &column(connections, |connection| connection.to.to_string()),
-        &column(connections, |connection| connection.purpose.to_string()),
-        &column(connections, |connection| connection.role.map(|role| role.to_string())) as &[Option<String>],
-        &column(connections, |connection| places.get(connection.id.as_str()).copied()) as &[Option<i64>],
+        &columns.ids,
+        &columns.from,
+        &columns.to,
+        &columns.purposes,
+        &columns.roles as &[Option<String>],
+        &places as &[Option<i64>],
     )
     .execute(conn)
     .await?;

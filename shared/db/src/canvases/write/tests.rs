@@ -1,10 +1,16 @@
-use domain::canvas::Changes;
+use std::time::Duration;
+
+use domain::account::Surface;
+use domain::canvas::{ActivityType, Actor, Changes};
 use domain::graph::{NodeType, Position, Purpose};
+use domain::id::AccountUid;
+use domain::idempotency::{Fingerprint, StoredOutcome};
 use serde_json::Value;
 use testkit::TestDatabase;
 
 use super::*;
-use crate::canvases::{Change, changes_since, commit_change, graph};
+use crate::canvases::{Change, NewActivity, changes_since, commit_change, graph};
+use crate::idempotency::{NewKey, Taken, take};
 
 fn id(text: &str) -> NodeId {
     NodeId::from_stored(text.into())
@@ -185,4 +191,151 @@ async fn deletions_are_kept_up_to_64_mib_and_the_oldest_go_first() {
         let links = deleted_connections(&mut conn, 1, &[link]).await.expect("reads");
         assert_eq!(links.len(), expected.len() - 1, "{beyond} bytes beyond the limit");
     }
+}
+
+/// Moves `a`, inserts `d`, connects them, changes `k` and renames canvas 1: in one statement, on `base_revision`, by `account`.
+struct Whole {
+    account: AccountUid,
+    fingerprint: Fingerprint,
+    outcome: StoredOutcome,
+    nodes: [Node; 2],
+    connections: [Connection; 2],
+    changes: Changes,
+    actor: Actor,
+}
+
+impl Whole {
+    fn by(account: &str) -> Self {
+        let account = AccountUid::from_stored(account.into());
+        let nodes = [Node { position: Position { x: 7.0, y: 8.0 }, ..node("a") }, node("d")];
+        let connections = [connection("k", Purpose::List), connection("l", Purpose::Flow)];
+        let changes = Changes {
+            changed_node_ids: nodes.iter().map(|node| node.id.clone()).collect(),
+            changed_connection_ids: connections.iter().map(|link| link.id.clone()).collect(),
+            ..Changes::default()
+        };
+        Self {
+            fingerprint: Fingerprint::from([7; 32]),
+            outcome: StoredOutcome::Operations { resolved_ids: [].into(), changes: changes.clone() },
+            actor: Actor { owner_uid: account.clone(), surface: Surface::Api, label: "test".into() },
+            account,
+            nodes,
+            connections,
+            changes,
+        }
+    }
+
+    fn key(&self) -> NewKey<'_> {
+        let Self { account, fingerprint, outcome, .. } = self;
+        NewKey { account, text: "key", fingerprint, outcome: Some(outcome), job: None }
+    }
+
+    fn change(&self) -> Change<'_> {
+        let activity = NewActivity {
+            kind: ActivityType::OperationsApplied,
+            actor: &self.actor,
+            summary: "applied".into(),
+            nodes: &self.changes.changed_node_ids,
+        };
+        Change {
+            revision: "next",
+            title: Some("Named"),
+            nodes_delta: 1,
+            connections_delta: 1,
+            bytes_delta: 40,
+            regrouped: &self.changes.changed_node_ids[..1],
+            changes: &self.changes,
+            activity: Some(activity),
+        }
+    }
+
+    async fn write(&self, database: &TestDatabase, base_revision: &str) -> Option<domain::canvas::CanvasRecord> {
+        let write = WholeWrite {
+            key: self.key(),
+            canvas_key: 1,
+            base_revision,
+            nodes: self.nodes.iter().collect(),
+            connections: self.connections.iter().collect(),
+            change: self.change(),
+        };
+        let mut conn = database.pool().acquire().await.expect("connects");
+        write_whole(&mut conn, &write).await.expect("the database works")
+    }
+
+    /// The same, step by step in a transaction.
+    async fn write_in_steps(&self, database: &TestDatabase) {
+        let mut tx = database.pool().begin().await.expect("begins");
+        assert_eq!(take(&mut tx, &self.key()).await.expect("takes"), Taken::Fresh);
+        let writes = GraphWrites {
+            nodes: self.nodes.iter().collect(),
+            connections: self.connections.iter().collect(),
+            ..GraphWrites::default()
+        };
+        write_graph(&mut tx, 1, &writes).await.expect("writes");
+        commit_change(&mut tx, 1, &self.change()).await.expect("records the change");
+        tx.commit().await.expect("commits");
+    }
+}
+
+/// All rows that a write changes, without times and random ids.
+async fn rows(database: &TestDatabase) -> Vec<String> {
+    let rows = "SELECT (to_jsonb(t) - '{created_at,updated_at,at,activity,ordinal}'::text[])::text || coalesce(activity, '')
+                FROM (SELECT 1 AS part, to_jsonb(n) AS t, ordinal AS place, NULL AS activity FROM nodes n
+                      UNION ALL SELECT 2, to_jsonb(c), ordinal, NULL FROM connections c
+                      UNION ALL SELECT 3, to_jsonb(v), key, NULL FROM canvases v
+                      UNION ALL SELECT 4, to_jsonb(h), sequence, (activity::jsonb - 'id')::text FROM canvas_changes h
+                      UNION ALL SELECT 5, to_jsonb(k), 0, NULL FROM idempotency_keys k) AS every (part, t, place, activity)
+                ORDER BY part, place";
+    sqlx::query_scalar(rows).fetch_all(database.pool()).await.expect("reads")
+}
+
+#[tokio::test]
+async fn a_whole_write_leaves_what_its_steps_leave() {
+    let (whole, steps) = (database().await, database().await);
+    let batch = Whole::by("me");
+    let record = batch.write(&whole, "r1").await.expect("is written");
+    assert_eq!((record.revision.as_str(), record.title.as_str(), record.sequence), ("next", "Named", 3));
+    assert_eq!((record.node_count, record.connection_count, record.graph_bytes), (1, 1, 40));
+    batch.write_in_steps(&steps).await;
+    assert_eq!(rows(&whole).await, rows(&steps).await);
+}
+
+#[tokio::test]
+async fn a_whole_write_to_another_revision_or_anothers_canvas_or_with_a_taken_key_leaves_nothing() {
+    let database = database().await;
+    sqlx::query("INSERT INTO accounts (uid, email) VALUES ('other', 'other@example.com')")
+        .execute(database.pool())
+        .await
+        .expect("inserts");
+    let before = rows(&database).await;
+    assert_eq!(Whole::by("me").write(&database, "r0").await, None);
+    assert_eq!(Whole::by("other").write(&database, "r1").await, None);
+    assert_eq!(rows(&database).await, before);
+    assert!(Whole::by("me").write(&database, "r1").await.is_some());
+    let written = rows(&database).await;
+    assert_eq!(Whole::by("me").write(&database, "next").await, None, "its key is taken");
+    assert_eq!(rows(&database).await, written);
+}
+
+#[tokio::test]
+async fn a_whole_write_that_waited_for_another_write_leaves_nothing() {
+    let database = database().await;
+    let mut other = database.pool().begin().await.expect("begins");
+    sqlx::query("UPDATE canvases SET revision = 'r2' WHERE key = 1").execute(&mut *other).await.expect("updates");
+    let batch = Whole::by("me");
+    let commits = async {
+        let is_waiting = async || {
+            let waiting = "SELECT count(*) FROM pg_stat_activity
+                           WHERE wait_event_type = 'Lock' AND datname = current_database()";
+            let waiting: i64 = sqlx::query_scalar(waiting).fetch_one(database.pool()).await.expect("counts");
+            (waiting == 1).then_some(())
+        };
+        testkit::wait_for("the write to wait", Duration::from_secs(5), is_waiting).await;
+        other.commit().await.expect("commits");
+        rows(&database).await
+    };
+    let (written, after_the_other) = tokio::join!(batch.write(&database, "r1"), commits);
+    assert_eq!(written, None);
+    assert_eq!(rows(&database).await, after_the_other, "neither key nor node");
+    assert!(batch.write(&database, "r2").await.is_some(), "the key is free");
 }
