@@ -4,22 +4,31 @@
 //! work would only need more memory. A closure keeps its slot until it has returned, even if its
 //! caller is gone, because a thread cannot be stopped from outside. Releasing the slot earlier
 //! would let the pool exceed its limit. A panic ends only its own closure.
+//!
+//! The pool has threads of its own and not those of the runtime, which takes turns among dozens of
+//! them. The allocator keeps memory for each thread, so a picture gets the pages that the one before
+//! has used; on a thread that has not run for a while, the kernel has to clear new ones.
 
 use std::any::Any;
-use std::sync::Arc;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread;
 
 use thiserror::Error;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, oneshot};
 use tracing::Span;
 
-/// A bounded pool for blocking work. Clones share the limit.
+/// A bounded pool for blocking work. Clones share its threads, which end with the last clone.
 #[derive(Clone, Debug)]
 pub struct Blocking {
+    threads: mpsc::Sender<Work>,
     places: Arc<Semaphore>,
     /// Number of closures that wait for a slot.
     waiting: Arc<AtomicUsize>,
 }
+
+type Work = Box<dyn FnOnce() + Send>;
 
 /// A place in the queue for a slot.
 struct InLine<'a>(&'a AtomicUsize);
@@ -37,7 +46,7 @@ impl Drop for InLine<'_> {
     }
 }
 
-/// The closure panicked, or the runtime shut down before the closure ran.
+/// The closure panicked.
 #[derive(Debug, Error)]
 #[error("blocking work panicked: {message}")]
 pub struct Panicked {
@@ -47,8 +56,27 @@ pub struct Panicked {
 
 impl Blocking {
     /// A pool that runs `threads` closures at once, and at least one.
+    ///
+    /// # Panics
+    ///
+    /// If the system cannot start the threads.
     pub fn new(threads: usize) -> Self {
-        Self { places: Arc::new(Semaphore::new(threads.max(1))), waiting: Arc::default() }
+        let threads = threads.max(1);
+        let (sender, receiver) = mpsc::channel::<Work>();
+        let receiver = Arc::new(Mutex::new(receiver));
+        for number in 0..threads {
+            let receiver = Arc::clone(&receiver);
+            let run = move || {
+                loop {
+                    // A closure never panics while the lock is held.
+                    let next = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
+                    let Ok(work) = next else { return };
+                    work();
+                }
+            };
+            thread::Builder::new().name(format!("blocking-{number}")).spawn(run).expect("the system starts threads");
+        }
+        Self { threads: sender, places: Arc::new(Semaphore::new(threads)), waiting: Arc::default() }
     }
 
     /// Number of closures that wait for a slot.
@@ -56,9 +84,9 @@ impl Blocking {
         self.waiting.load(Ordering::Relaxed)
     }
 
-    /// Runs `work` on a separate thread inside the caller's tracing span, as soon as there is a
+    /// Runs `work` on one of the threads inside the caller's tracing span, as soon as there is a
     /// slot. Slots are granted in the order of the calls. If the future is dropped before `work`
-    /// starts, it never runs.
+    /// has a slot, it never runs.
     ///
     /// # Errors
     ///
@@ -71,17 +99,16 @@ impl Blocking {
             .expect("nothing closes the semaphore while the pool is alive");
         drop(line);
         let span = Span::current();
-        #[expect(clippy::disallowed_methods, reason = "the only place that spawns blocking work")]
-        let thread = tokio::task::spawn_blocking(move || {
-            let _place = place;
-            span.in_scope(work)
-        });
-        thread.await.map_err(|error| Panicked {
-            message: match error.try_into_panic() {
-                Ok(payload) => panic_message(&*payload),
-                Err(error) => error.to_string(),
-            },
-        })
+        let (done, outcome) = oneshot::channel();
+        let work = move || {
+            let outcome = catch_unwind(AssertUnwindSafe(|| span.in_scope(work)));
+            drop(place);
+            // Nobody listens if the caller is gone.
+            let _ = done.send(outcome);
+        };
+        self.threads.send(Box::new(work)).expect("the threads live as long as the pool");
+        let outcome = outcome.await.expect("a thread always answers");
+        outcome.map_err(|payload| Panicked { message: panic_message(&*payload) })
     }
 }
 

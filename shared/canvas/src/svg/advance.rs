@@ -4,6 +4,7 @@
 //! browsers choose. All other characters have an advance by class. The sum is an estimate: if a line is slightly wider
 //! in another font, the frame's padding and clip absorb the difference.
 
+use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Advances in thousandths of an em, from U+0020 to U+007E, in Noto Sans Regular.
@@ -38,12 +39,33 @@ impl Face {
 
     /// The width of one grapheme cluster, in canvas units.
     pub(super) fn cluster(self, cluster: &str) -> f64 {
-        let ems = match cluster.as_bytes() {
-            [byte @ 0x20..=0x7e] => f64::from(ASCII[usize::from(byte - 0x20)]) / 1000.0,
-            _ => other(cluster),
-        };
+        match cluster.as_bytes() {
+            [byte] if is_printable(*byte) => self.byte(*byte),
+            _ => self.units(other(cluster)),
+        }
+    }
+
+    /// The width of a text, in canvas units: the sum over its grapheme clusters.
+    pub(super) fn text(self, text: &str) -> f64 {
+        // Each of these characters is a cluster (UAX 29), and most texts consist of them.
+        if text.bytes().all(is_printable) {
+            return text.bytes().map(|byte| self.byte(byte)).sum();
+        }
+        text.graphemes(true).map(|cluster| self.cluster(cluster)).sum()
+    }
+
+    /// The width of a printable character of ASCII.
+    fn byte(self, byte: u8) -> f64 {
+        self.units(f64::from(ASCII[usize::from(byte - b' ')]) / 1000.0)
+    }
+
+    fn units(self, ems: f64) -> f64 {
         ems * self.size * if self.bold { BOLD } else { 1.0 }
     }
+}
+
+fn is_printable(byte: u8) -> bool {
+    matches!(byte, b' '..=b'~')
 }
 
 /// Width of a cluster outside of ASCII, in ems.
@@ -94,6 +116,17 @@ mod tests {
         assert_eq!((ems("👩‍👩‍👧‍👦"), ems("😀"), ems("🇩🇪")), (1.25, 1.25, 1.25));
         assert_eq!((ems("é"), ems("É"), ems("ش"), ems("\u{fffd}")), (0.6, 0.72, 0.6, 1.0));
         assert_eq!((ems("e\u{301}\u{301}"), ems("\u{200b}"), ems("\u{301}")), (0.564, 0.0, 0.0));
+    }
+
+    #[test]
+    fn a_text_is_as_wide_as_its_clusters() {
+        let face = Face::bold(15.0);
+        for text in
+            ["", " ", "A note, as people write them ~", "na\u{ef}ve", "e\u{301} and \u{1f600}", "a\r\nb", "\u{7f}"]
+        {
+            let clusters: f64 = text.graphemes(true).map(|cluster| face.cluster(cluster)).sum();
+            assert_eq!(face.text(text).to_bits(), clusters.to_bits(), "{text:?}");
+        }
     }
 
     #[test]

@@ -114,10 +114,10 @@ pub(super) fn full(out: &mut String, id: &str, look: &Look<'_>, frame: Frame, by
 
 /// Whether a part of the text of a node is missing on its card, or of a Section its title or text.
 pub(crate) fn cuts_text(node: &Node) -> bool {
-    let (look, frame, mut unused) = (Look::of(node), Frame::of(node), String::new());
+    let (look, frame) = (Look::of(node), Frame::of(node));
     match (look.kind, look.section) {
-        (_, true) => note::section(&mut unused, &look, frame, usize::MAX),
-        (NodeType::Text | NodeType::Sticky, _) => note::note(&mut unused, &look, frame, usize::MAX),
+        (_, true) => note::section(&mut String::new(), &look, frame, usize::MAX),
+        (NodeType::Text | NodeType::Sticky, _) => note::cuts(&look, frame),
         (NodeType::Image | NodeType::Video, _) => false,
     }
 }

@@ -48,13 +48,13 @@ impl Block {
     }
 }
 
-/// A text node or sticky note. Returns whether a part of its text is missing.
-pub(super) fn note(out: &mut String, look: &Look<'_>, frame: Frame, bytes: usize) -> bool {
+/// A text node or sticky note.
+pub(super) fn note(out: &mut String, look: &Look<'_>, frame: Frame, bytes: usize) {
     let ground = fill(look);
     shade(out, frame);
     sheet(out, frame, Some(ground), edge(look), false);
     if !takes_text(frame) {
-        return !look.collapsed && !look.content.trim().is_empty();
+        return;
     }
     let sticky = look.kind == NodeType::Sticky;
     let ink = match look.color.filter(|_| !sticky) {
@@ -62,29 +62,54 @@ pub(super) fn note(out: &mut String, look: &Look<'_>, frame: Frame, bytes: usize
         None => ink_on(ground),
     };
     let soft = ink_on(ground).mix(ground, if sticky { 0.3 } else { 0.38 });
-    let pad = (frame.width.min(frame.height) * 0.1).clamp(4.0, 18.0);
-    let mut block = Block { left: pad, right: frame.width - pad, top: pad, bottom: frame.height - pad };
+    let Page { pad, title, block } = Page::of(look, frame);
     put!(out, "<svg width=\"{}\" height=\"{}\">", Num(frame.width), Num(frame.height));
-    let title = look.given_title().filter(|_| frame.height >= 2.0 * pad + 16.0);
-    if let Some(line) = title.and_then(|title| text::single(title, TITLE_FACE, block.right - block.left)) {
+    if let Some(line) = title {
         put!(out, "<g font-size=\"{}\" font-weight=\"bold\" fill=\"{soft}\">", Num(TITLE_FACE.size));
-        text::draw(out, &line, look.align, block.left, block.right, block.top + 10.5);
+        text::draw(out, &line, look.align, block.left, block.right, pad + 10.5);
         out.push_str("</g>");
-        block.top += 24.0;
     }
-    let is_cut = !look.collapsed && content(out, look, block, bytes.saturating_sub(CARD_BYTES), (ink, soft));
+    if !look.collapsed {
+        content(out, look, block, bytes.saturating_sub(CARD_BYTES), (ink, soft));
+    }
     out.push_str("</svg>");
     if let Some(status) = look.status {
         let color = ink_on(ground).mix(status.colors().0, 0.8);
         Icon::Stage(status.stage).draw(out, frame.width - pad - 10.0, frame.height - pad - 10.0, color);
     }
-    is_cut
 }
 
-/// The text, or what stands in its place. Returns whether a part of the text is missing.
-fn content(out: &mut String, look: &Look<'_>, block: Block, bytes: usize, (ink, soft): (Rgb, Rgb)) -> bool {
-    let is_blank = look.content.trim().is_empty();
-    let (wrapped, size, ink) = if is_blank {
+/// Whether a part of the text of a text node or sticky note is missing where [`note`] draws it.
+pub(super) fn cuts(look: &Look<'_>, frame: Frame) -> bool {
+    if look.collapsed || look.content.trim().is_empty() {
+        return false;
+    }
+    !takes_text(frame) || sized(look, Page::of(look, frame).block, usize::MAX).0.cut
+}
+
+/// The places of title and text within a frame.
+struct Page {
+    pad: f64,
+    title: Option<text::Line>,
+    block: Block,
+}
+
+impl Page {
+    fn of(look: &Look<'_>, frame: Frame) -> Self {
+        let pad = (frame.width.min(frame.height) * 0.1).clamp(4.0, 18.0);
+        let mut block = Block { left: pad, right: frame.width - pad, top: pad, bottom: frame.height - pad };
+        let title = look.given_title().filter(|_| frame.height >= 2.0 * pad + 16.0);
+        let title = title.and_then(|title| text::single(title, TITLE_FACE, block.right - block.left));
+        if title.is_some() {
+            block.top += 24.0;
+        }
+        Self { pad, title, block }
+    }
+}
+
+/// The text, or what stands in its place.
+fn content(out: &mut String, look: &Look<'_>, block: Block, bytes: usize, (ink, soft): (Rgb, Rgb)) {
+    let (wrapped, size, ink) = if look.content.trim().is_empty() {
         // The prompt, or a note that there is no text.
         let text = match (look.prompt, look.kind, look.status) {
             ("", NodeType::Text, Some(status)) => status.label,
@@ -97,9 +122,8 @@ fn content(out: &mut String, look: &Look<'_>, block: Block, bytes: usize, (ink, 
         let (wrapped, size) = sized(look, block, bytes);
         (wrapped, size, ink)
     };
-    let is_cut = !is_blank && wrapped.cut;
     if wrapped.lines.is_empty() {
-        return is_cut;
+        return;
     }
     put!(out, "<g font-size=\"{}\" fill=\"{ink}\">", Num(size));
     let mut y = block.top + size;
@@ -110,7 +134,6 @@ fn content(out: &mut String, look: &Look<'_>, block: Block, bytes: usize, (ink, 
         y += LEADING * size;
     }
     out.push_str("</g>");
-    is_cut
 }
 
 /// The text in its own font size, or in the default of its kind.

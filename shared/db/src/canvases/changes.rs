@@ -7,7 +7,7 @@ use std::hash::Hash;
 use domain::Timestamp;
 use domain::canvas::{Activity, Changes, ConcurrentChanges};
 use domain::id::{ConnectionId, NodeId};
-use domain::limits::ACTIVITY_MAX;
+use domain::limits::{ACTIVITY_MAX, CHANGES_KEPT};
 use futures_util::TryStreamExt;
 use sqlx::PgConnection;
 use sqlx::types::Json;
@@ -31,9 +31,11 @@ pub struct ChangesSince {
 #[instrument(skip_all, name = "db.canvas.changes_since")]
 pub async fn changes_since(conn: &mut PgConnection, canvas_key: i64, since: &str) -> Result<Option<ChangesSince>> {
     let known = sqlx::query_scalar!(
-        "SELECT sequence FROM canvas_changes WHERE canvas_key = $1 AND revision = $2",
+        "SELECT sequence FROM canvas_changes
+         WHERE canvas_key = $1 AND revision = $2 AND sequence > (SELECT sequence FROM canvases WHERE key = $1) - $3",
         canvas_key,
-        since
+        since,
+        CHANGES_KEPT,
     )
     .fetch_optional(&mut *conn)
     .await?;
@@ -72,7 +74,8 @@ pub async fn concurrent_changes(
 ) -> Result<Option<ConcurrentChanges>> {
     let row = sqlx::query!(
         r#"WITH base AS (
-               SELECT sequence FROM canvas_changes WHERE canvas_key = $1 AND revision = $2
+               SELECT sequence FROM canvas_changes
+               WHERE canvas_key = $1 AND revision = $2 AND sequence > (SELECT sequence FROM canvases WHERE key = $1) - $3
            ), later AS MATERIALIZED (
                SELECT c.* FROM base JOIN canvas_changes c ON c.canvas_key = $1 AND c.sequence > base.sequence
            ), ids AS MATERIALIZED (
@@ -94,7 +97,8 @@ pub async fn concurrent_changes(
                       AND coalesce(cardinality((SELECT ids FROM ids)), 0) = (SELECT count(DISTINCT id) FROM links) AS "is_known!"
            FROM base"#,
         canvas_key,
-        base
+        base,
+        CHANGES_KEPT,
     )
     .fetch_optional(conn)
     .await?;

@@ -6,7 +6,7 @@ use sqlx::types::Json;
 use tracing::instrument;
 use uuid::Uuid;
 
-use super::{CHANGES_KEPT, NewActivity, NoteOfActivity};
+use super::{CHANGES_KEPT, NewActivity, NoteOfActivity, TRIM_EVERY};
 use crate::Result;
 
 /// What the start or the end of a job writes to its canvas.
@@ -62,7 +62,8 @@ pub async fn commit_works(conn: &mut PgConnection, changes: &[WorkChange<'_>]) -
            DELETE FROM canvas_changes WHERE ctid = ANY(ARRAY(
                SELECT c.ctid FROM bumped b
                CROSS JOIN LATERAL (
-                   SELECT ctid FROM canvas_changes WHERE canvas_key = b.key AND sequence <= b.sequence - $12
+                   SELECT ctid FROM canvas_changes
+                   WHERE b.sequence % $13 = 0 AND canvas_key = b.key AND sequence <= b.sequence - $12
                    ORDER BY sequence LIMIT 100
                ) c))"#,
         &column(changes, |change| change.canvas_key),
@@ -77,6 +78,7 @@ pub async fn commit_works(conn: &mut PgConnection, changes: &[WorkChange<'_>]) -
         &of_node(changes, |node| node.width) as &[Option<f64>],
         &of_node(changes, |node| node.height) as &[Option<f64>],
         CHANGES_KEPT,
+        TRIM_EVERY,
     )
     .execute(conn)
     .await?;

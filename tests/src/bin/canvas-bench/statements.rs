@@ -115,7 +115,7 @@ fn plain(statement: &str) -> String {
         plain.push_str(match first {
             '\'' | '$' | '0'..='9' if !in_word => "?",
             space if space.is_whitespace() => " ",
-            _ if token == "NULL" => "?",
+            _ if matches!(token, "NULL" | "true" | "false") => "?",
             _ => token,
         });
         rest = after;

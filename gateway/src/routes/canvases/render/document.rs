@@ -118,7 +118,10 @@ struct Graph {
 async fn load(app: &App, caller: &AccountUid, handle: &CanvasHandle, view: &View) -> Result<Graph> {
     let mut snapshot = db::pool::snapshot(&app.pool).await?;
     let (record, _) = db::canvases::find(&mut snapshot, caller, handle).await?.ok_or(Problem::NotFound("canvas"))?;
-    let (mut nodes, connections) = db::canvases::graph(&mut snapshot, record.key).await?;
+    let (mut nodes, connections) = match app.graphs.present(&record) {
+        Some(graph) => (graph.nodes().cloned().collect(), graph.connections().cloned().collect()),
+        None => db::canvases::graph(&mut snapshot, record.key).await?,
+    };
     view.restrict(&mut nodes)?;
     let drawn: HashSet<&NodeId> = nodes.iter().map(|node| &node.id).collect();
     let mut shown = db::assets::shown_in(&mut snapshot, record.key).await?;

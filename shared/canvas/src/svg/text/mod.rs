@@ -171,7 +171,7 @@ impl Page {
     /// Adds an unbreakable piece, unless it is wider than a line, and the spaces after it.
     fn word(&mut self, word: &str) {
         let bare = word.trim_end_matches(|c| c == ' ' || is_break(c));
-        let width: f64 = bare.graphemes(true).map(|cluster| self.face.cluster(cluster)).sum();
+        let width = self.face.text(bare);
         if self.open.width + width > self.limits.width && !self.open.text.is_empty() {
             self.end_line();
         }

@@ -135,20 +135,22 @@ async fn a_restored_connection_may_swap_its_purpose_with_another() {
 async fn what_was_deleted_is_kept_as_long_as_its_change_and_its_canvas() {
     let database = database().await;
     let (a, b) = (id("a"), id("b"));
+    // The last change of this test deletes what is no longer kept.
+    sqlx::query("UPDATE canvases SET sequence = 23").execute(database.pool()).await.expect("updates");
     write(&database, "r2", GraphWrites { deleted_nodes: vec![&a], ..GraphWrites::default() }).await;
     write(&database, "r3", GraphWrites { deleted_nodes: vec![&b], ..GraphWrites::default() }).await;
     let age = "WITH later AS (UPDATE canvases SET sequence = sequence + 998 WHERE key = 1)
                INSERT INTO canvas_changes (canvas_key, sequence, revision)
-               SELECT 1, n, 'made-' || n FROM generate_series(5, 1002) AS n";
+               SELECT 1, n, 'made-' || n FROM generate_series(26, 1023) AS n";
     sqlx::query(age).execute(database.pool()).await.expect("ages the canvas");
     let mut conn = database.pool().acquire().await.expect("connects");
     let restorable = async |conn: &mut PgConnection| -> Vec<String> {
         let nodes = deleted_nodes(conn, 1, &[id("a"), id("b")]).await.expect("reads");
         nodes.iter().map(|deleted| deleted.node.id.to_string()).collect()
     };
-    // The deletion of `a` is change 3 of 1002, and thus one of the last 1000.
+    // The deletion of `a` is change 24 of 1023, and thus the oldest of the last 1000.
     assert_eq!(restorable(&mut conn).await, ["a", "b"]);
-    write(&database, "r1003", GraphWrites::default()).await;
+    write(&database, "r1024", GraphWrites::default()).await;
     assert_eq!(restorable(&mut conn).await, ["b"]);
     let kept: i64 =
         sqlx::query_scalar("SELECT count(*) FROM deleted_nodes").fetch_one(&mut *conn).await.expect("counts");

@@ -8,7 +8,7 @@ use sqlx::types::Json;
 use tracing::instrument;
 use uuid::Uuid;
 
-use super::super::{CanvasRow, Change, NoteOfActivity, ids};
+use super::super::{CanvasRow, Change, NoteOfActivity, TRIM_EVERY, ids};
 use super::{ConnectionColumns, NodeColumns};
 use crate::idempotency::NewKey;
 use crate::{Error, Result};
@@ -92,7 +92,8 @@ pub async fn write_whole(conn: &mut PgConnection, write: &WholeWrite<'_>) -> Res
                FROM bumped
            ), trimmed AS (
                DELETE FROM canvas_changes USING bumped
-               WHERE canvas_key = bumped.key AND canvas_changes.sequence <= bumped.sequence - $34
+               WHERE bumped.sequence % $35 = 0 AND canvas_key = bumped.key
+                 AND canvas_changes.sequence <= bumped.sequence - $34
            )
            SELECT coalesce(key, 1 / (SELECT count(*) FROM bumped)) AS "key!", owner_uid AS "owner_uid!", id AS "id!", canvas_type,
                   title AS "title!", revision AS "revision!", sequence AS "sequence!", node_count AS "node_count!",
@@ -133,6 +134,7 @@ pub async fn write_whole(conn: &mut PgConnection, write: &WholeWrite<'_>) -> Res
         change.activity.as_ref().map(NoteOfActivity::of).map(Json) as _,
         &ids(change.regrouped),
         CHANGES_KEPT,
+        TRIM_EVERY,
     )
     .fetch_optional(conn)
     .await;
