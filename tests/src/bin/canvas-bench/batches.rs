@@ -3,17 +3,16 @@
 //! `batch.sql` has the statements that the gateway runs for such a batch, authentication included. Every run compares the two by
 //! what PostgreSQL recorded ([`statements`]). A figure that was measured against different statements is void.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use e2e::{API_ROOT, Stack, User};
 use serde_json::json;
-use tokio::process::Command;
 
 use crate::load::{Client, Connection, post_with, quoted, rate};
+use crate::pgbench::Pgbench;
 use crate::seed::{self, Canvas};
+use crate::statements;
 use crate::table::BenchRow;
-use crate::{setting, statements};
 
 /// Clients on either side, each with its own canvas.
 const CLIENTS: usize = 8;
@@ -90,7 +89,7 @@ pub async fn measure(stack: &Stack) -> Vec<BenchRow> {
         let canvas = seed::multiple(stack, &template, &(1000 + number).to_string(), 1).await;
         movers.push(Mover::new(stack, &user, canvas).await);
     }
-    let pgbench = Pgbench::new(stack, &user, &template).await;
+    let pgbench = Statements::new(stack, &user, &template).await;
     seed::analyze(stack).await;
 
     rate(&mut movers, WARM_UP).await;
@@ -114,7 +113,7 @@ pub async fn measure(stack: &Stack) -> Vec<BenchRow> {
 }
 
 /// The differences between the statements of the two sides, if there are any.
-async fn compare(stack: &Stack, mover: &mut Mover, pgbench: &Pgbench) -> Option<String> {
+async fn compare(stack: &Stack, mover: &mut Mover, pgbench: &Statements) -> Option<String> {
     let recorder = statements::Recorder::start(stack).await;
     let background = recorder.of(async || tokio::time::sleep(Duration::from_secs(3)).await, 1).await;
     let ours = recorder
@@ -147,17 +146,15 @@ async fn compare(stack: &Stack, mover: &mut Mover, pgbench: &Pgbench) -> Option<
     (!differences.is_empty()).then_some(differences)
 }
 
-/// A database and a script for `pgbench`, the peer of this measurement.
-struct Pgbench {
+/// `pgbench` with the statements of the gateway, the peer of this measurement.
+struct Statements {
     pool: sqlx::PgPool,
     /// Keys of its canvases, one for each client.
     canvases: Vec<i64>,
-    database_url: String,
-    script: PathBuf,
-    variables: Vec<String>,
+    pgbench: Pgbench,
 }
 
-impl Pgbench {
+impl Statements {
     async fn new(stack: &Stack, user: &User, template: &seed::Template) -> Self {
         let mut canvases = Vec::new();
         for number in 0..CLIENTS {
@@ -168,8 +165,6 @@ impl Pgbench {
         let keys: Vec<i64> = canvases.iter().map(|canvas| canvas.key).collect();
         let expected: Vec<i64> = (first.key..).take(CLIENTS).collect();
         assert_eq!(keys, expected, "batch.sql relies on consecutive keys");
-        let script = stack.blobs().with_file_name("batch.sql");
-        std::fs::write(&script, SCRIPT).expect("writes the script");
         let node = &first.node;
         let activity = format!(
             r#"{{"id":"01990000-0000-7000-8000-000000000000","type":"operations.applied","actor":{{"ownerUid":"{}","surface":"api","label":"e2e"}},"summary":"applied 1 operation","nodeIds":["{node}"]}}"#,
@@ -213,9 +208,7 @@ impl Pgbench {
         Self {
             pool: stack.pool().clone(),
             canvases: keys,
-            database_url: setting(stack, "CANVAS_DATABASE_URL").to_owned(),
-            script,
-            variables: variables.iter().map(|(name, value)| format!("{name}={value}")).collect(),
+            pgbench: Pgbench::new(stack, "batch.sql", SCRIPT, &variables),
         }
     }
 
@@ -228,7 +221,7 @@ impl Pgbench {
             .expect("counts the changes")
     }
 
-    /// Transactions per second. It uses one thread, as the load generator does.
+    /// Transactions per second.
     async fn run(&self, clients: usize, length: &[&str]) -> f64 {
         sqlx::query("UPDATE canvases SET revision = $1 WHERE key = ANY($2)")
             .bind(FIRST_REVISION)
@@ -237,25 +230,8 @@ impl Pgbench {
             .await
             .expect("resets the revisions");
         let before = self.changes().await;
-        let bin = std::env::var("TEST_POSTGRES_BIN").expect("TEST_POSTGRES_BIN is set: run through tests/bench");
-        let output = Command::new(PathBuf::from(bin).join("pgbench"))
-            .args(["--no-vacuum", "--protocol=prepared", "--jobs=1", "--client", &clients.to_string()])
-            .args(length)
-            .arg("--file")
-            .arg(&self.script)
-            .args(self.variables.iter().flat_map(|variable| ["--define", variable]))
-            .arg(&self.database_url)
-            .kill_on_drop(true)
-            .output()
-            .await
-            .expect("runs pgbench");
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        let value = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.split(' ').next());
-        let tps = value("tps = ").and_then(|tps| tps.parse().ok());
-        assert!(output.status.success(), "pgbench: {}", String::from_utf8_lossy(&output.stderr));
-        let processed = value("number of transactions actually processed: ").and_then(|count| count.split('/').next());
-        let changes = (self.changes().await - before).to_string();
-        assert_eq!(processed, Some(changes.as_str()), "pgbench: some transactions wrote nothing");
-        tps.unwrap_or_else(|| panic!("pgbench reports no rate: {text}"))
+        let ran = self.pgbench.run(clients, length).await;
+        assert_eq!(self.changes().await - before, ran.transactions, "each transaction writes");
+        ran.per_second
     }
 }

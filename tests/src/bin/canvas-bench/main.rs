@@ -20,6 +20,7 @@ mod load;
 mod memory;
 mod overhead;
 mod peers;
+mod pgbench;
 mod providers;
 mod rates;
 mod reads;

@@ -11,6 +11,7 @@ use testkit::wait_for;
 use crate::cost::{Cost, Counters};
 use crate::jobs::{Starter, resize_here};
 use crate::load::Client;
+use crate::pgbench::Pgbench;
 use crate::seed;
 use crate::statements::Recorder;
 use crate::table::BenchRow;
@@ -25,7 +26,12 @@ const STATEMENTS: f64 = 26.0;
 /// (docs/reliability.md#r10-job-throughput).
 const JOBS_PER_SECOND: f64 = 500.0;
 const BESIDE_A_SNAPSHOT: f64 = 0.8;
+/// How long the floor is measured.
+const FLOOR_TURN: Duration = Duration::from_secs(5);
 const DRAIN: Duration = Duration::from_secs(60);
+/// The goal for jobs per second, as a share of those that `pgbench` accepts, claims and ends with one statement each.
+const SHARE_OF_FLOOR: f64 = 0.4;
+const FLOOR_SCRIPT: &str = include_str!("job.sql");
 /// Jobs that end while the snapshot is open: more than in ten minutes.
 const DONE: i32 = 100_000;
 /// The time in which processes refresh the low-water marks of their queues (db::tasks::refresh_low_water).
@@ -42,6 +48,7 @@ pub async fn measure(stack: &Stack) -> Vec<BenchRow> {
     let width = |_, _| json!({"width": 1});
     let plain = rate(stack, "jobs", JOBS_EACH, &small, width).await;
     let plain_cost = plain.cost(stack).await;
+    let floor = floor_rate(stack).await;
     // Before the open snapshot, whose dead rows autovacuum removes for some time afterwards.
     let photograph = ("image/jpeg", pictures::jpeg(PHOTOGRAPH.0, PHOTOGRAPH.1));
     // Each result differs, so that each is stored.
@@ -69,6 +76,14 @@ pub async fn measure(stack: &Stack) -> Vec<BenchRow> {
                 "Resizes of 1x1, {CLIENTS} accounts, one image-worker; from the first request to the last end. All were \
                  accepted after {:.1} s. {plain_cost}",
                 plain.accepted
+            )),
+        BenchRow::reported("jobs beside pgbench with three statements for each", format!("{:.2}", plain.per_second / floor))
+            .ours(format!("{:.0} /s", plain.per_second))
+            .peer(format!("{floor:.0} /s"))
+            .goal(format!(">= {SHARE_OF_FLOOR}"), plain.per_second >= SHARE_OF_FLOOR * floor)
+            .note(format!(
+                "{CLIENTS} clients of pgbench, one statement each to accept a job, to claim one and to end it, in the same tables: \
+                 key, record and task, without canvas, asset, history or message."
             )),
         BenchRow::reported("SQL statements of a job", format!("{statements:.1}"))
             .goal(format!("<= {STATEMENTS}"), statements <= STATEMENTS)
@@ -141,6 +156,32 @@ async fn rate(
     assert_eq!(ended(stack).await - ended_before, jobs, "every job succeeds");
     drained(stack).await;
     Rate { jobs, accepted, seconds, per_second: jobs as f64 / seconds, before }
+}
+
+/// The rate at which pgbench accepts, claims and ends jobs with one statement each (job.sql).
+async fn floor_rate(stack: &Stack) -> f64 {
+    let user = stack.user().await;
+    let (request, outcome): (String, String) = sqlx::query_as(
+        "SELECT request::text, outcome::text FROM jobs WHERE kind = 'action' AND status = 'succeeded' ORDER BY id DESC LIMIT 1",
+    )
+    .fetch_one(stack.pool())
+    .await
+    .expect("a job has ended");
+    let variables = [
+        ("uid", user.uid.clone()),
+        ("token", user.token_id.to_string()),
+        ("fingerprint", format!("\\x{}", "5a".repeat(32))),
+        ("request", request),
+        ("outcome", outcome),
+    ];
+    let pgbench = Pgbench::new(stack, "job.sql", FLOOR_SCRIPT, &variables);
+    pgbench.run(CLIENTS, &["-T", "1"]).await;
+    let before = ended(stack).await;
+    let ran = pgbench.run(CLIENTS, &["-T", &FLOOR_TURN.as_secs().to_string()]).await;
+    // Clients that found no task have left some behind.
+    stack.execute("DELETE FROM task_queue WHERE queue = 'floor'").await;
+    stack.execute("DELETE FROM jobs WHERE completed_at IS NULL").await;
+    ran.per_second * (ended(stack).await - before) as f64 / ran.transactions as f64
 }
 
 /// An open transaction with a snapshot, as a dump holds it: PostgreSQL cannot remove rows that are deleted from now on.
