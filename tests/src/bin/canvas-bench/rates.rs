@@ -48,7 +48,6 @@ pub async fn measure(stack: &Stack) -> Vec<BenchRow> {
     let width = |_, _| json!({"width": 1});
     let plain = rate(stack, "jobs", JOBS_EACH, &small, width).await;
     let plain_cost = plain.cost(stack).await;
-    let floor = floor_rate(stack).await;
     // Before the open snapshot, whose dead rows autovacuum removes for some time afterwards.
     let photograph = ("image/jpeg", pictures::jpeg(PHOTOGRAPH.0, PHOTOGRAPH.1));
     // Each result differs, so that each is stored.
@@ -67,6 +66,8 @@ pub async fn measure(stack: &Stack) -> Vec<BenchRow> {
     let snapshot = Snapshot::hold(stack, DONE).await;
     let beside = rate(stack, "beside", JOBS_EACH, &small, width).await;
     snapshot.release().await;
+    // Last, because of the dead rows that it leaves.
+    let floor = floor_rate(stack).await;
     let old = format!("jobs beside a transaction that stays open, {DONE} jobs old");
     vec![
         BenchRow::reported("jobs, accepted to terminal (R10)", format!("{:.0} /s", plain.per_second))
