@@ -263,7 +263,13 @@ async fn two_begins_at_once_under_one_lease_count_one_attempt() {
         async move { begin(&mut *conn(&pool).await, &[leased], FINALIZED).await.map(drop) }
     });
     testkit::wait_for("the second to wait for the first", Duration::from_secs(10), async || {
-        (case.count("SELECT count(*) FROM pg_locks WHERE NOT granted").await > 0).then_some(())
+        (case
+            .count(
+                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+            )
+            .await
+            > 0)
+        .then_some(())
     })
     .await;
     first.commit().await.expect("commits");
