@@ -1,6 +1,7 @@
 //! Starting: from a configuration to a serving process, and `canvas-gateway migrate`.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -128,7 +129,7 @@ async fn run(config: Config) -> Result<ExitCode, Error> {
         });
     }
 
-    let (pool, waker) = (process.pool().clone(), process.waker());
+    let (pool, waker, graphs) = (process.pool().clone(), process.waker(), Arc::<app::graphs::Graphs>::default());
     process.spawn("http", |stopping| async move {
         let Some(keys) = wait_for_keys(&pool, &config, &key_watch, &stopping).await? else { return Ok(()) };
         let app = App::new(Shared {
@@ -145,7 +146,8 @@ async fn run(config: Config) -> Result<ExitCode, Error> {
             guard,
             waker,
             documents: Default::default(),
-            graphs: Default::default(),
+            reviews: app::job::Reviews::new(Arc::clone(&graphs)),
+            graphs,
             previews: Previews::new(&config.public_url, config.preview_ttl),
             uploads: tokio::sync::Semaphore::new(UPLOADS_MAX),
             uploaders: RequestLimit::new(UPLOADS_OF_ACCOUNT_MAX),

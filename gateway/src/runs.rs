@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use app::job::{Cancellation, CompletionContext};
+use app::job::{Cancellation, Completion, CompletionContext};
 use axum::response::{IntoResponse, Response};
 use db::jobs::Windows;
 use domain::account::Scope;
 use domain::channel;
 use domain::id::{AccountUid, JobId};
-use domain::job::{JobDocument, JobKind, JobStatus, Record, VideoStatus, etag};
+use domain::job::{CancelReason, JobDocument, JobKind, JobStatus, Record, VideoStatus, etag};
 use domain::recipe::run::{RecipeRun, RunDocument, RunId, RunRecord};
 use http::header::{CACHE_CONTROL, ETAG, LOCATION, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
@@ -399,9 +399,15 @@ async fn attempt(
     removes_targets: bool,
     trace: Trace,
 ) -> Result<(Option<Cancellation>, bool)> {
+    let canceled = Completion::Canceled(CancelReason::UserRequested);
+    // The removal of the targets gives the canvas another revision.
+    let review = match removes_targets {
+        true => None,
+        false => app.reviews.prepare(&app.pool, id, account, &canceled).await,
+    };
     let mut transaction = app.transaction().await?;
     let (windows, traceparent) = (taskqueue::windows(&app.config), trace.0.to_string());
-    let context = completion_context(app, &windows, &traceparent);
+    let context = CompletionContext { review: review.as_ref(), ..completion_context(app, &windows, &traceparent) };
     let removed = removes_targets && app::job::remove_targets(&mut transaction, id, account).await?;
     let cancellation = app::job::cancel(&mut transaction, id, account, &context).await?;
     db::pool::commit(transaction).await?;
@@ -414,5 +420,6 @@ fn completion_context<'a>(app: &'a App, windows: &'a Windows, traceparent: &'a s
         windows,
         traceparent: Some(traceparent),
         storage_max: app.config.storage_max,
+        review: None,
     }
 }

@@ -52,7 +52,9 @@ pub struct Shared {
     /// Cache of served canvas documents.
     pub documents: Documents,
     /// Graphs of the canvases that were written last.
-    pub graphs: app::graphs::Graphs,
+    pub graphs: Arc<app::graphs::Graphs>,
+    /// The reviews that canceled jobs leave on large canvases.
+    pub reviews: app::job::Reviews,
     /// Makes and opens preview URLs.
     pub previews: Previews,
     /// What event streams and long polls of canvases follow.

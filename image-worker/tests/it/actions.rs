@@ -46,8 +46,13 @@ impl Busy {
 }
 
 pub async fn cancel(harness: &Harness, id: JobId) -> Cancellation {
-    let context =
-        app::job::CompletionContext { public_url: PUBLIC_URL, windows: &WINDOWS, traceparent: None, storage_max: 0 };
+    let context = app::job::CompletionContext {
+        public_url: PUBLIC_URL,
+        windows: &WINDOWS,
+        traceparent: None,
+        storage_max: 0,
+        review: None,
+    };
     let mut transaction = db::pool::begin(harness.database.pool()).await.expect("begins");
     let canceled =
         app::job::cancel(&mut transaction, id, &harness.me, &context).await.expect("cancels").expect("is mine");
@@ -104,6 +109,28 @@ async fn a_resize_becomes_an_asset_in_its_node() {
     assert_eq!(provenance["run"], json!(id.run_handle()));
     assert_eq!((&provenance["actionId"], &provenance["params"]["width"]), (&json!("action:resize"), &json!(10)));
     assert_eq!(provenance["references"], json!([{"handle": input.to_string()}]));
+}
+
+#[tokio::test]
+async fn a_job_ends_on_a_large_canvas_that_others_write_to_all_the_time() {
+    let harness = Harness::new().await;
+    let set = async |sql: &'static str| sqlx::query(sql).execute(&mut *harness.conn().await).await.expect("sets");
+    set("UPDATE canvases SET node_count = 501").await;
+    let input = harness.upload("in", "green.png", png(40, 20)).await;
+    let (id, _) = harness.resize(&input, json!({"width": 10})).await;
+    let _worker = harness.work();
+    let write = async || {
+        loop {
+            set("UPDATE canvases SET revision = gen_random_uuid()").await;
+        }
+    };
+    let job = tokio::select! {
+        job = harness.ended(id) => job,
+        () = write() => unreachable!("writes on"),
+    };
+    assert_eq!(job.status, JobStatus::Succeeded, "{:?}", job.outcome.failure);
+    let outputs = job.outcome.completion_review.expect("has a review").outputs;
+    assert_eq!((outputs.count, outputs.durable_count), (1, 1));
 }
 
 #[tokio::test]

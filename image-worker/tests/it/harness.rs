@@ -155,6 +155,7 @@ impl Harness {
             blobs: self.store.clone(),
             cache: cache::Cache::connect(&testkit::redis_url(), &testkit::redis_prefix()).expect("a URL"),
             waker: RelayWaker::default(),
+            reviews: Default::default(),
             pixels: self.pixels.clone(),
             egress: egress::Client::new(egress::ClientConfig::default()).expect("has roots"),
             public_url: PUBLIC_URL.into(),

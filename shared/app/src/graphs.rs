@@ -47,8 +47,13 @@ struct ByBytes;
 
 impl Weighter<i64, Kept> for ByBytes {
     fn weight(&self, _: &i64, kept: &Kept) -> u64 {
-        u64::try_from(kept.graph.bytes()).unwrap_or_default() * SIZE_FACTOR + SIZE_MIN
+        memory_bytes(kept.graph.bytes())
     }
+}
+
+/// The memory that a graph of this serialized size takes, in bytes.
+pub fn memory_bytes(graph_bytes: i64) -> u64 {
+    u64::try_from(graph_bytes).unwrap_or_default() * SIZE_FACTOR + SIZE_MIN
 }
 
 impl Default for Graphs {

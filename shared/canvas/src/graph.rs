@@ -181,6 +181,11 @@ impl Graph {
         self.bytes = later.bytes;
     }
 
+    /// Puts these nodes in the places of those of the same ids, and returns the previous ones.
+    pub fn replace(&mut self, nodes: Vec<Node>) -> Vec<Node> {
+        nodes.into_iter().filter_map(|node| self.set_node(self.nodes.find(&node.id)?, Some(node))).collect()
+    }
+
     /// Nodes and connections, each in order of creation, without copying them.
     pub fn into_parts(self) -> (Vec<Node>, Vec<Connection>) {
         (self.nodes.into_items(), self.connections.into_items())

@@ -1,5 +1,6 @@
 //! Starts a worker process.
 
+use std::sync::Arc;
 use std::thread::available_parallelism;
 use std::time::Duration;
 
@@ -57,6 +58,7 @@ pub async fn start(name: &'static str, config: Config) -> Result<(Process, Worke
         blobs,
         cache,
         waker: process.waker(),
+        reviews: Arc::default(),
         pixels,
         egress,
         public_url: config.public_url.clone(),

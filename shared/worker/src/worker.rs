@@ -1,9 +1,10 @@
 //! What every kind of work shares, and the steps of a job: it is begun, then completed in one
 //! transaction.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use app::job::{Completion, CompletionContext, CompletionResult};
+use app::job::{Completion, CompletionContext, CompletionResult, Reviews};
 use db::PgPool;
 use db::jobs::Windows;
 use db::jobs::outputs::{self, JobOutput, OutputState};
@@ -16,6 +17,9 @@ use crate::{Error, Pixels};
 
 /// How often a transaction that lost a conflict is repeated before it is left to the next claim.
 pub const TRANSACTION_TRIES: usize = 4;
+/// How often the review of a large canvas is prepared before the end of a job makes it under the lock, because others write to the
+/// canvas all the time.
+const REVIEW_TRIES: usize = 3;
 
 /// The resources that all kinds of work share. Clones share them too.
 #[derive(Clone)]
@@ -26,6 +30,8 @@ pub struct Worker {
     pub cache: cache::Cache,
     /// Wakes the relay after commits that enqueue.
     pub waker: RelayWaker,
+    /// The reviews that jobs leave on large canvases.
+    pub reviews: Arc<Reviews>,
     /// The pool for pixel work.
     pub pixels: Pixels,
     /// Outbound HTTP to providers and foreign hosts.
@@ -196,6 +202,7 @@ impl Worker {
             windows: &self.windows,
             traceparent,
             storage_max: self.storage_max,
+            review: None,
         }
     }
 
@@ -230,14 +237,25 @@ impl Worker {
         completion: &Completion,
     ) -> db::Result<CompletionResult> {
         let traceparent = task.trace.to_string();
-        let context = self.completion_context(Some(&traceparent));
-        let mut transaction = db::pool::begin(&self.pool).await?;
-        let completed = app::job::complete(&mut transaction, id, lease.token(), completion.clone(), &context).await?;
-        // In all other cases, dropping the transaction rolls it back.
-        if matches!(completed, CompletionResult::Done(_)) {
-            db::pool::commit(transaction).await?;
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let review = match tries {
+                ..=REVIEW_TRIES => self.reviews.prepare(&self.pool, id, &account_of(task), completion).await,
+                _ => None,
+            };
+            let context = CompletionContext { review: review.as_ref(), ..self.completion_context(Some(&traceparent)) };
+            let mut transaction = db::pool::begin(&self.pool).await?;
+            let completed =
+                app::job::complete(&mut transaction, id, lease.token(), completion.clone(), &context).await?;
+            // In all other cases, dropping the transaction rolls it back.
+            if matches!(completed, CompletionResult::Done(_)) {
+                db::pool::commit(transaction).await?;
+            }
+            if completed != CompletionResult::ReviewOutdated {
+                return Ok(completed);
+            }
         }
-        Ok(completed)
     }
 
     /// The job if it has ended and its task is known to be settled.
@@ -259,7 +277,7 @@ pub fn decision(completed: &CompletionResult) -> Decision {
             Some(failure) => Decision::Fail { code: failure.code.as_str() },
             None => Decision::Done,
         },
-        CompletionResult::Stale | CompletionResult::BlobGone => Decision::Stale,
+        CompletionResult::Stale | CompletionResult::BlobGone | CompletionResult::ReviewOutdated => Decision::Stale,
     }
 }
 

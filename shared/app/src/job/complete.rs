@@ -22,7 +22,6 @@ use domain::job::{
     CancelReason, Failure, FailureCode, JobDocument, JobOutcome, JobStatus, Output, Placement, Record, Request,
     StoredVideo,
 };
-use domain::review::DetachedOutput;
 use uuid::Uuid;
 
 use super::completion::{Completion, CompletionContext, CompletionResult};
@@ -46,6 +45,11 @@ pub async fn complete(
     context: &CompletionContext<'_>,
 ) -> Result<CompletionResult> {
     let Some(job) = db::jobs::lock(conn, id).await? else { return Ok(CompletionResult::Stale) };
+    if let (Some(review), Some(canvas)) = (context.review, &job.canvas)
+        && !review.is_current(canvas)
+    {
+        return Ok(CompletionResult::ReviewOutdated);
+    }
     if !db::tasks::settle(conn, id.0, lease_token).await? {
         return Ok(CompletionResult::Stale);
     }
@@ -113,17 +117,22 @@ pub(super) async fn end(
         if placement::store(conn, &outputs).await?.is_none() {
             return Ok(CompletionResult::BlobGone);
         }
-        let bytes_delta = placement::fill(&mut nodes, canvas, &placements, job, status);
+        let bytes_delta = placement::fill(&mut nodes, &canvas.owner, &placements, job.id, (status, job.now));
         if let Some(revision) = &revision {
             let changed: Vec<NodeId> = nodes.iter().map(|node| node.id.clone()).collect();
             let activity = leaves_activity.then(|| activity(job, status, &changed));
             removal.write(conn, canvas.key, revision, (&nodes, bytes_delta), activity).await?;
         }
         if canvas.role.is_some() {
-            let is_detached = |output: &&Output| nodes.iter().all(|node| node.id != output.node);
-            let of = |output: &Output| DetachedOutput { node: output.node.clone(), asset: Some(output.asset.clone()) };
-            let detached = outcome.images.iter().filter(is_detached).map(of).collect();
-            outcome.completion_review = Some(canvas::review(conn, canvas.key, |_| detached).await?);
+            let prepared = context.review.filter(|_| removal.is_empty());
+            let prepared = prepared.and_then(|review| review.of(canvas, status, &placements, &nodes));
+            outcome.completion_review = Some(match prepared {
+                Some(review) => review,
+                None => {
+                    let detached = placement::detached(&canvas.owner, &placements, &nodes);
+                    canvas::review(conn, canvas.key, |_| detached).await?
+                }
+            });
         }
     }
     let written = JobEnd {
@@ -225,7 +234,7 @@ async fn obstacle(conn: &mut PgConnection, job: &LockedJob) -> Result<Option<&'s
 /// The output of a placement, as the record shows it.
 pub(super) fn output(canvas: &JobCanvas, placement: &Placement) -> Output {
     Output {
-        asset: placement::asset(canvas, placement),
+        asset: placement::asset(&canvas.owner, placement),
         node: placement.node.clone(),
         media_type: placement.mime_type.clone(),
         width: placement.width,

@@ -4,6 +4,8 @@ use db::jobs::Windows;
 use domain::job::{CancelReason, Failure, Placement, Record};
 use uuid::Uuid;
 
+use super::review::PreparedReview;
+
 /// A video to store. It belongs to the job's record and is not an asset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VideoOutput {
@@ -39,6 +41,8 @@ pub struct CompletionContext<'a> {
     pub traceparent: Option<&'a str>,
     /// Storage quota in bytes of an account without its own; 0: no limit.
     pub storage_max: i64,
+    /// The review that the end of the job leaves on a large canvas.
+    pub review: Option<&'a PreparedReview>,
 }
 
 /// Result of an attempt to complete a job. Only after `Done` does the caller commit the transaction and wake the relay.
@@ -50,4 +54,6 @@ pub enum CompletionResult {
     Stale,
     /// A blob was removed after it was put, and must be put again.
     BlobGone,
+    /// The canvas was changed since its review was prepared.
+    ReviewOutdated,
 }

@@ -6,6 +6,7 @@ mod complete;
 mod completion;
 mod destination;
 mod placement;
+mod review;
 mod start;
 mod start_together;
 mod targets;
@@ -16,6 +17,7 @@ pub use cancel::{Cancellation, cancel};
 pub use complete::complete;
 pub use completion::{Completion, CompletionContext, CompletionResult, VideoOutput};
 pub use destination::{Destination, JobTargets, Targets, link};
+pub use review::{PreparedReview, Reviews};
 pub use start::{
     AcceptedJob, Found, JobPlan, JobSettings, JobStart, Reads, StartJob, Work, insert_deliveries, require_room,
     target_is_taken,

@@ -4,14 +4,16 @@ use std::collections::HashMap;
 
 use db::assets::NewAsset;
 use db::blobs::PutFile;
-use db::jobs::{JobCanvas, LockedJob};
+use db::jobs::JobCanvas;
 use db::renditions::NewRendition;
 use db::{Error, PgConnection, Result};
+use domain::Timestamp;
 use domain::asset::AssetKind;
 use domain::graph::Node;
-use domain::id::{AssetHandle, JobId, NodeId};
+use domain::id::{AccountUid, AssetHandle, JobId, NodeId};
 use domain::job::{JobStatus, Placement};
 use domain::limits::RENDITION_EAGER;
+use domain::review::DetachedOutput;
 use uuid::Uuid;
 
 use crate::target::{self, Made};
@@ -50,7 +52,7 @@ pub(super) async fn store(conn: &mut PgConnection, outputs: &[PlacedOutput<'_>])
     for PlacedOutput { canvas, placement, traceparent } in outputs {
         let Some(&blob_key) = adopted.get(&placement.blob_key) else { return Ok(None) };
         let new = NewAsset {
-            handle: asset(canvas, placement),
+            handle: asset(&canvas.owner, placement),
             canvas_key: Some(canvas.key),
             node: None,
             kind: AssetKind::Image,
@@ -103,32 +105,41 @@ async fn adopt(conn: &mut PgConnection, outputs: &[PlacedOutput<'_>]) -> Result<
     db::blobs::adopt_all(conn, &files).await
 }
 
-/// Releases waiting nodes, and fills those that have an output. Returns the growth of the graph in bytes.
+/// Releases nodes that waited for a job, which ended `at` this time with `status`, and fills those that have an output. Returns the
+/// growth of the graph in bytes.
 pub(super) fn fill(
     nodes: &mut [Node],
-    canvas: &JobCanvas,
+    owner: &AccountUid,
     placements: &[Placement],
-    job: &LockedJob,
-    status: JobStatus,
+    job: JobId,
+    (status, at): (JobStatus, Timestamp),
 ) -> i64 {
     let fill = |node: &mut Node| {
         target::release(node, status);
         if let Some(placement) = placements.iter().find(|placement| placement.node == node.id) {
             let made = Made {
-                asset: asset(canvas, placement),
+                asset: asset(owner, placement),
                 size: (placement.width.into(), placement.height.into()),
                 provenance: placement.provenance.clone(),
-                at: job.now,
+                at,
             };
-            target::fill(node, job.id, made);
+            target::fill(node, job, made);
         }
     };
     nodes.iter_mut().map(|node| target::change(node, fill)).sum()
 }
 
-/// Handle of the asset of a placement in this canvas.
-pub(super) fn asset(canvas: &JobCanvas, placement: &Placement) -> AssetHandle {
-    AssetHandle { owner: canvas.owner.clone(), id: placement.asset.clone() }
+/// Handle of the asset of a placement in a canvas of this owner.
+pub(super) fn asset(owner: &AccountUid, placement: &Placement) -> AssetHandle {
+    AssetHandle { owner: owner.clone(), id: placement.asset.clone() }
+}
+
+/// The outputs that none of the nodes shows, because theirs were deleted.
+pub(super) fn detached(owner: &AccountUid, placements: &[Placement], nodes: &[Node]) -> Vec<DetachedOutput> {
+    let is_detached = |placement: &&Placement| nodes.iter().all(|node| node.id != placement.node);
+    let of =
+        |placement: &Placement| DetachedOutput { node: placement.node.clone(), asset: Some(asset(owner, placement)) };
+    placements.iter().filter(is_detached).map(of).collect()
 }
 
 /// Converts a number to the type of its column. The limits on pictures keep it in range.

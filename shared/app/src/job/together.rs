@@ -148,11 +148,17 @@ impl Part<'_> {
     /// that of the whole node, because a fill changes none of it.
     fn fill(&mut self) {
         let Success { id, placement, .. } = self.success;
+        let id = *id;
         let is_waiting = |node: &&mut Node| node.id == placement.node && node.active_job == Some(id.0);
         if let Some(node) = self.skeleton.0.iter_mut().find(is_waiting) {
             let target = slice::from_mut(node);
-            let grown =
-                placement::fill(target, self.canvas, slice::from_ref(placement), self.job, JobStatus::Succeeded);
+            let grown = placement::fill(
+                target,
+                &self.canvas.owner,
+                slice::from_ref(placement),
+                id,
+                (JobStatus::Succeeded, self.job.now),
+            );
             self.filled = Some((node.clone(), grown));
         }
     }

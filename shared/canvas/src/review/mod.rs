@@ -43,9 +43,13 @@ pub fn review_of_end(
     assets: &StoredAssets,
     detached: &[DetachedOutput],
 ) -> CompletionReview {
-    let graph = Graph::new(String::new(), 0, nodes, connections);
-    let found = findings::find(&graph, &Touched::default(), assets);
-    conclude(&graph, &found.findings, assets, detached)
+    review(&Graph::new(String::new(), 0, nodes, connections), assets, detached)
+}
+
+/// [`review_of_end`] of a graph as it is.
+pub fn review(graph: &Graph, assets: &StoredAssets, detached: &[DetachedOutput]) -> CompletionReview {
+    let found = findings::find(graph, &Touched::default(), assets);
+    conclude(graph, &found.findings, assets, detached)
 }
 
 /// The assets that findings and reviews depend on: those that nodes show and those that outputs were made from.

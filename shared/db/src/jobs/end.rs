@@ -6,7 +6,7 @@ use std::time::Duration;
 use domain::Timestamp;
 use domain::account::Surface;
 use domain::canvas::{AccessRole, Actor};
-use domain::id::{AccountUid, JobId};
+use domain::id::{AccountUid, CanvasHandle, CanvasId, JobId};
 use domain::job::{CancelReason, JobKind, JobOperation, JobOutcome, JobStatus, Record, Request};
 use domain::recipe::run::RunId;
 use sqlx::PgConnection;
@@ -61,6 +61,8 @@ pub struct JobCanvas {
     pub key: i64,
     /// Owner of the canvas.
     pub owner: AccountUid,
+    /// Its revision before the end.
+    pub revision: String,
     /// Role of the job's account; `None`: it may no longer read the canvas.
     pub role: Option<AccessRole>,
 }
@@ -89,6 +91,7 @@ struct LockRow {
     label: String,
     key: Option<i64>,
     owner_uid: Option<String>,
+    revision: Option<String>,
     role: Option<String>,
     storage_max: Option<i64>,
 }
@@ -106,7 +109,10 @@ impl LockRow {
             request: self.request.0,
             reserved: self.credit_cost,
             storage_max: self.storage_max,
-            canvas: self.key.zip(owner).map(|(key, owner)| JobCanvas { key, owner, role }),
+            canvas: match (self.key, owner, self.revision) {
+                (Some(key), Some(owner), Some(revision)) => Some(JobCanvas { key, owner, revision, role }),
+                _ => None,
+            },
             actor: Actor {
                 owner_uid: AccountUid::from_stored(self.account_uid),
                 surface: known::<Surface>("tokens.surface", &self.surface)?,
@@ -131,13 +137,13 @@ pub async fn lock(conn: &mut PgConnection, id: JobId) -> Result<Option<LockedJob
                SELECT uid FROM accounts
                WHERE uid = (SELECT account_uid FROM jobs WHERE id = $1 AND credit_cost > 0) FOR NO KEY UPDATE
            ), canvas AS MATERIALIZED (
-               SELECT key, owner_uid FROM canvases
+               SELECT key, owner_uid, revision FROM canvases
                WHERE key = (SELECT canvas_key FROM jobs WHERE id = $1) AND (SELECT count(*) FROM account) >= 0
                FOR UPDATE
            )
            SELECT j.id, j.account_uid, j.kind, j.operation, j.status, j.request AS "request: _", j.recipe_run,
                   j.canvas_sequence, j.remove_targets, j.credit_cost, now()::timestamptz(3) AS "now!", t.surface, t.label, c.key AS "key?",
-                  c.owner_uid AS "owner_uid?",
+                  c.owner_uid AS "owner_uid?", c.revision AS "revision?",
                   CASE WHEN c.owner_uid = j.account_uid THEN 'owner' ELSE
                       (SELECT role FROM canvas_shares s WHERE s.canvas_key = c.key AND s.account_uid = j.account_uid
                        FOR SHARE)
@@ -175,6 +181,27 @@ pub async fn completable_together(conn: &mut PgConnection, ids: &[JobId], storag
     Ok(found.fetch_all(conn).await?.into_iter().map(JobId).collect())
 }
 
+/// The canvas that a job of this account writes to and its serialized size, if it is too large for [`completable_together`].
+#[tracing::instrument(skip_all, name = "db.job.large_canvas")]
+pub async fn large_canvas(
+    conn: &mut PgConnection,
+    id: JobId,
+    account: &AccountUid,
+) -> Result<Option<(CanvasHandle, i64)>> {
+    let found = sqlx::query!(
+        "SELECT c.owner_uid, c.id, c.graph_bytes FROM jobs j JOIN canvases c ON c.key = j.canvas_key
+         WHERE j.id = $1 AND j.account_uid = $2 AND (c.node_count > $3 OR c.graph_bytes > $4)",
+        id.0,
+        account.as_str(),
+        TOGETHER_NODES_MAX,
+        TOGETHER_BYTES_MAX,
+    );
+    Ok(found.fetch_optional(conn).await?.map(|canvas| {
+        let owner = AccountUid::from_stored(canvas.owner_uid);
+        (CanvasHandle { owner, id: CanvasId::from_stored(canvas.id) }, canvas.graph_bytes)
+    }))
+}
+
 /// [`lock`] for several jobs that are [completable together](completable_together), without waiting: jobs that are locked already,
 /// or whose canvas is, are left out. Of the jobs on one canvas, one is locked.
 #[tracing::instrument(skip_all, name = "db.job.lock_all")]
@@ -187,7 +214,7 @@ pub async fn lock_all(conn: &mut PgConnection, ids: &[JobId]) -> Result<Vec<Lock
                WHERE id = ANY((SELECT $1::uuid[])::uuid[]) AND canvas_key IS NOT NULL
                ORDER BY canvas_key, id
            ), canvas AS MATERIALIZED (
-               SELECT key, owner_uid FROM canvases
+               SELECT key, owner_uid, revision FROM canvases
                WHERE key = ANY(ARRAY(SELECT canvas_key FROM chosen)) FOR UPDATE SKIP LOCKED
            ), job AS MATERIALIZED (
                SELECT * FROM jobs
@@ -196,7 +223,7 @@ pub async fn lock_all(conn: &mut PgConnection, ids: &[JobId]) -> Result<Vec<Lock
            )
            SELECT j.id, j.account_uid, j.kind, j.operation, j.status, j.request AS "request: _", j.recipe_run,
                   j.canvas_sequence, j.remove_targets, j.credit_cost, now()::timestamptz(3) AS "now!", t.surface, t.label, c.key AS "key?",
-                  c.owner_uid AS "owner_uid?",
+                  c.owner_uid AS "owner_uid?", c.revision AS "revision?",
                   CASE WHEN c.owner_uid = j.account_uid THEN 'owner' ELSE
                       (SELECT role FROM canvas_shares s WHERE s.canvas_key = c.key AND s.account_uid = j.account_uid
                        FOR SHARE)

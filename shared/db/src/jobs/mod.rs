@@ -35,7 +35,8 @@ use uuid::Uuid;
 
 pub use abandon::{Abandoned, abandon};
 pub use end::{
-    JobCanvas, JobEnd, LockedJob, completable_together, end, end_all, lock, lock_all, remove_targets_at_end,
+    JobCanvas, JobEnd, LockedJob, completable_together, end, end_all, large_canvas, lock, lock_all,
+    remove_targets_at_end,
 };
 pub use retention::{Removed, Windows, expire, last_form, mark_finalized, remove};
 pub use settlement::settle;

@@ -13,6 +13,7 @@
 
 mod batches;
 mod cost;
+mod ends;
 mod floor;
 mod jobs;
 mod lines;
@@ -87,6 +88,8 @@ enum Measurement {
     Peers,
     /// Reads and batches of canvases of growing size.
     Sizes,
+    /// How long the end of a job locks a large canvas.
+    Ends,
     /// A render whose lines lead around nodes, against one whose lines are free.
     Lines,
     /// Time between the steps of a Recipe run.
@@ -169,6 +172,7 @@ async fn one(measurement: Measurement, stack: &Stack, peers: &[peers::Peer]) -> 
         Measurement::Webhooks => webhooks::measure(stack).await,
         Measurement::Peers => peers::measure(peers).await,
         Measurement::Sizes => sizes::measure(stack).await,
+        Measurement::Ends => ends::measure(stack).await,
         Measurement::Lines => lines::measure(stack).await,
         Measurement::Recipes => recipes::measure(stack).await,
         Measurement::Overhead => overhead::measure(stack).await,

@@ -177,6 +177,7 @@ impl VideoFixture {
             blobs: self.store.clone(),
             cache: cache::Cache::connect(&testkit::redis_url(), &testkit::redis_prefix()).expect("a URL"),
             waker: RelayWaker::default(),
+            reviews: Default::default(),
             pixels: Pixels::new(1, 1 << 30),
             egress: egress::Client::new(self.egress()).expect("has roots"),
             public_url: PUBLIC_URL.into(),
@@ -311,8 +312,13 @@ impl VideoFixture {
 
     /// Requests the cancellation of a job as the gateway does.
     pub async fn cancel(&self, id: JobId) -> Cancellation {
-        let context =
-            CompletionContext { public_url: PUBLIC_URL, windows: &WINDOWS, traceparent: None, storage_max: 0 };
+        let context = CompletionContext {
+            public_url: PUBLIC_URL,
+            windows: &WINDOWS,
+            traceparent: None,
+            storage_max: 0,
+            review: None,
+        };
         let mut transaction = db::pool::begin(self.database.pool()).await.expect("begins");
         let cancellation = app::job::cancel(&mut transaction, id, &self.me, &context).await.expect("cancels");
         db::pool::commit(transaction).await.expect("commits");

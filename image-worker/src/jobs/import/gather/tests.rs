@@ -45,6 +45,7 @@ fn worker(shop: &Receiver) -> Worker {
         blobs: blob::Store::open(&nowhere).expect("a directory"),
         cache: cache::Cache::connect("redis://127.0.0.1:9/0", "test").expect("a URL"),
         waker: RelayWaker::default(),
+        reviews: Default::default(),
         pixels: Pixels::new(1, 1 << 28),
         egress: Client::new(config).expect("a client"),
         public_url: "https://canvas.example".into(),

@@ -4,5 +4,6 @@ mod endings;
 mod outputs;
 mod progress;
 mod retention;
+mod reviews;
 mod together;
 mod videos;
