@@ -6,7 +6,8 @@
 //!
 //! **Mechanism.** There is one worker per kind of statement. It receives items, applies a batch,
 //! answers through a channel per item, and ends when the last handle is dropped. Only one statement
-//! runs at a time. Where latency does not matter, a batch collects items for a while first.
+//! runs at a time. Where latency does not matter, or does not at the moment, a batch collects items for a while
+//! first.
 //!
 //! **Reason.** Commits are the scarcest resource of a database, and some work needs many: a
 //! delivery attempt must be durable before it is sent, and its result before the task ends;
@@ -61,12 +62,15 @@ where
         A: Fn(Vec<I>) -> F + Send + 'static,
         F: Future<Output = db::Result<Vec<O>>> + Send,
     {
-        Self::gathering(Duration::ZERO, apply)
+        Self::gathering(|| Duration::ZERO, apply)
     }
 
-    /// Like [`Batcher::new`], but the first item of a batch waits for `pause`, so that items that
-    /// arrive shortly afterwards share its statement.
-    pub fn gathering<A, F>(pause: Duration, apply: A) -> (Self, impl Future<Output = ()> + Send)
+    /// Like [`Batcher::new`], but a batch waits for what `pause` returns when its first item has come, so that
+    /// items that arrive shortly afterwards share its statement.
+    pub fn gathering<A, F>(
+        pause: impl Fn() -> Duration + Send + 'static,
+        apply: A,
+    ) -> (Self, impl Future<Output = ()> + Send)
     where
         A: Fn(Vec<I>) -> F + Send + 'static,
         F: Future<Output = db::Result<Vec<O>>> + Send,
@@ -87,12 +91,16 @@ where
     }
 }
 
-async fn work<I, O, F>(mut receiver: mpsc::Receiver<(I, Answer<O>)>, pause: Duration, apply: impl Fn(Vec<I>) -> F)
-where
+async fn work<I, O, F>(
+    mut receiver: mpsc::Receiver<(I, Answer<O>)>,
+    pause: impl Fn() -> Duration,
+    apply: impl Fn(Vec<I>) -> F,
+) where
     F: Future<Output = db::Result<Vec<O>>>,
 {
     let mut waiting = Vec::with_capacity(LARGEST);
     while receiver.recv_many(&mut waiting, LARGEST).await > 0 {
+        let pause = pause();
         if !pause.is_zero() {
             tokio::time::sleep(pause).await;
             while waiting.len() < LARGEST
@@ -175,10 +183,13 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_batch_that_gathers_takes_what_comes_within_its_pause() {
-        let (batcher, worker) = Batcher::gathering(Duration::from_millis(100), |items: Vec<usize>| async move {
-            let size = items.len();
-            Ok(items.into_iter().map(|_| size).collect())
-        });
+        let (batcher, worker) = Batcher::gathering(
+            || Duration::from_millis(100),
+            |items: Vec<usize>| async move {
+                let size = items.len();
+                Ok(items.into_iter().map(|_| size).collect())
+            },
+        );
         let _worker = tokio::spawn(worker);
         let later = |delay| {
             let batcher = &batcher;

@@ -16,8 +16,8 @@
 //! restarted.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use service::admission::{ByteBudget, MemoryPermit};
 use service::blocking::{Blocking, Panicked};
@@ -32,6 +32,8 @@ pub struct Pixels {
     thread_count: usize,
     /// The number of running closures whose caller is gone.
     abandoned: Arc<watch::Sender<usize>>,
+    /// Microseconds that closures take: a moving average, in which the last one counts for an eighth.
+    usual: Arc<AtomicU64>,
 }
 
 impl Pixels {
@@ -42,6 +44,7 @@ impl Pixels {
             memory: ByteBudget::new(budget_bytes),
             thread_count: threads.max(1),
             abandoned: Arc::new(watch::Sender::new(0)),
+            usual: Arc::default(),
         }
     }
 
@@ -58,6 +61,20 @@ impl Pixels {
     /// The number of closures that have memory and wait for a thread.
     pub fn waiting(&self) -> usize {
         self.threads.waiting()
+    }
+
+    /// How long the closures that wait for a thread keep the threads busy, if each takes as long as those before.
+    pub fn backlog(&self) -> Duration {
+        let rounds = self.waiting().div_ceil(self.thread_count) as u64;
+        Duration::from_micros(rounds.saturating_mul(self.usual.load(Ordering::Relaxed)))
+    }
+
+    /// Takes the duration of a closure into the average.
+    fn note(&self, took: Duration) {
+        let took = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        // Two at once may lose one of them, which matters little.
+        let usual = self.usual.load(Ordering::Relaxed);
+        self.usual.store(usual - usual / 8 + took / 8, Ordering::Relaxed);
     }
 
     /// Waits until abandoned work has blocked every thread for `patience`. Most likely none of it
@@ -119,13 +136,15 @@ impl Reservation {
         let parted = Arc::new(AtomicBool::new(false));
         let _waiter = Waiter { parted: parted.clone(), abandoned: pixels.abandoned.clone() };
         let running = Running { parted, abandoned: pixels.abandoned.clone() };
-        pixels
-            .threads
-            .run(move || {
-                let _held = (memory, running);
-                work()
-            })
-            .await
+        let threads = pixels.threads.clone();
+        let work = move || {
+            let _held = (memory, running);
+            let began = Instant::now();
+            let result = work();
+            pixels.note(began.elapsed());
+            result
+        };
+        threads.run(work).await
     }
 }
 
@@ -264,6 +283,35 @@ mod tests {
         drop(reservation);
         assert!(second.await.run(|| ()).await.is_ok());
         assert_eq!(pixels.reserved_bytes(), 0);
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn the_backlog_is_what_waits_times_what_work_usually_takes() {
+        let pixels = Pixels::new(2, KIB);
+        assert_eq!(pixels.backlog(), Duration::ZERO);
+        for _ in 0..100 {
+            pixels.note(Duration::from_millis(40));
+        }
+        assert_eq!(pixels.backlog(), Duration::ZERO, "nothing waits");
+        let releases: Vec<_> = (0..5)
+            .map(|_| {
+                let (release, released) = mpsc::channel::<()>();
+                let pixels = pixels.clone();
+                tokio::spawn(
+                    async move { pixels.run(0, move || released.recv().expect_err("dropped to release")).await },
+                );
+                release
+            })
+            .collect();
+        let three_wait = async {
+            while pixels.waiting() < 3 {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), three_wait).await.expect("two threads have work");
+        let backlog = pixels.backlog();
+        assert!(backlog > Duration::from_millis(75) && backlog <= Duration::from_millis(80), "{backlog:?}");
+        drop(releases);
     }
 
     #[tokio::test]

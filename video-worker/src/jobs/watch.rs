@@ -51,21 +51,27 @@ impl Watch {
     /// dropped.
     pub(super) fn new(worker: &Worker) -> (Self, impl Future<Output = ()> + Send + use<>) {
         let pool = worker.pool.clone();
-        let (looks, looking) = Batcher::gathering(TOGETHER, move |leased: Vec<(Uuid, Uuid)>| {
-            let pool = pool.clone();
-            async move {
-                let found = waiting::look(&mut *db::pool::acquire(&pool).await?, &leased).await?;
-                let mut found: HashMap<Uuid, Waiting> =
-                    found.into_iter().map(|waiting| (waiting.id.0, waiting)).collect();
-                let answers = leased.iter().map(|(task, _)| found.remove(task)).collect();
-                Ok(answers)
-            }
-        });
+        let (looks, looking) = Batcher::gathering(
+            || TOGETHER,
+            move |leased: Vec<(Uuid, Uuid)>| {
+                let pool = pool.clone();
+                async move {
+                    let found = waiting::look(&mut *db::pool::acquire(&pool).await?, &leased).await?;
+                    let mut found: HashMap<Uuid, Waiting> =
+                        found.into_iter().map(|waiting| (waiting.id.0, waiting)).collect();
+                    let answers = leased.iter().map(|(task, _)| found.remove(task)).collect();
+                    Ok(answers)
+                }
+            },
+        );
         let worker = worker.clone();
-        let (reschedules, rescheduling) = Batcher::gathering(MOMENT, move |unfinished: Vec<Unfinished>| {
-            let worker = worker.clone();
-            async move { reschedule(&worker, &unfinished).await }
-        });
+        let (reschedules, rescheduling) = Batcher::gathering(
+            || MOMENT,
+            move |unfinished: Vec<Unfinished>| {
+                let worker = worker.clone();
+                async move { reschedule(&worker, &unfinished).await }
+            },
+        );
         let work = async move {
             tokio::join!(looking, rescheduling);
         };
