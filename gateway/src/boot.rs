@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::admission::RequestLimit;
 use crate::credentials::Credentials;
+use crate::documents::Documents;
 use crate::installation;
 use crate::live::Live;
 use crate::open_waits::Waits;
@@ -129,7 +130,8 @@ async fn run(config: Config) -> Result<ExitCode, Error> {
         });
     }
 
-    let (pool, waker, graphs) = (process.pool().clone(), process.waker(), Arc::<app::graphs::Graphs>::default());
+    let (pool, waker) = (process.pool().clone(), process.waker());
+    let (documents, graphs) = (Documents::default(), Arc::<app::graphs::Graphs>::default());
     process.spawn("http", |stopping| async move {
         let Some(keys) = wait_for_keys(&pool, &config, &key_watch, &stopping).await? else { return Ok(()) };
         let app = App::new(Shared {
@@ -145,8 +147,8 @@ async fn run(config: Config) -> Result<ExitCode, Error> {
             models,
             guard,
             waker,
-            documents: Default::default(),
-            reviews: app::job::Reviews::new(Arc::clone(&graphs)),
+            reviews: app::job::Reviews::new(Arc::clone(&graphs), documents.large()),
+            documents,
             graphs,
             previews: Previews::new(&config.public_url, config.preview_ttl),
             uploads: tokio::sync::Semaphore::new(UPLOADS_MAX),

@@ -97,6 +97,11 @@ impl Documents {
         Ok(GraphPermit(admitted(budget.acquire(bytes), "too many canvases are loaded or sent at once").await?))
     }
 
+    /// The budget for large graphs, which others of the process share.
+    pub fn large(&self) -> ByteBudget {
+        self.large.clone()
+    }
+
     /// The cached document of a canvas at a revision.
     pub fn get(&self, canvas_key: i64, revision: &str) -> Option<Bytes> {
         self.kept.get(&(canvas_key, Arc::from(revision)))

@@ -400,10 +400,10 @@ async fn attempt(
     trace: Trace,
 ) -> Result<(Option<Cancellation>, bool)> {
     let canceled = Completion::Canceled(CancelReason::UserRequested);
-    // The removal of the targets gives the canvas another revision.
+    // A job that nobody works on ends with its cancellation. The removal of targets gives the canvas another revision before.
     let review = match removes_targets {
         true => None,
-        false => app.reviews.prepare(&app.pool, id, account, &canceled).await,
+        false => app.reviews.prepare(&app.pool, id, account, None, &canceled).await,
     };
     let mut transaction = app.transaction().await?;
     let (windows, traceparent) = (taskqueue::windows(&app.config), trace.0.to_string());

@@ -148,7 +148,11 @@ impl Steps {
 /// of them is idle for it.
 fn pause(worker: &Worker) -> impl Fn() -> Duration + Send + use<> {
     let pixels = worker.pixels.clone();
-    move || if pixels.backlog() < PAUSE { Duration::ZERO } else { PAUSE }
+    move || pause_during(pixels.backlog())
+}
+
+fn pause_during(backlog: Duration) -> Duration {
+    if backlog < PAUSE { Duration::ZERO } else { PAUSE }
 }
 
 /// Applies an item together with others. `None`: it has to be applied by itself. Whether it was applied may be unknown.
@@ -216,6 +220,14 @@ async fn end(pool: &db::PgPool, worker: &Worker, successes: &[Success]) -> db::R
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn steps_gather_only_while_all_pixel_threads_have_work_for_longer() {
+        assert_eq!(pause_during(Duration::ZERO), Duration::ZERO);
+        assert_eq!(pause_during(PAUSE - Duration::from_micros(1)), Duration::ZERO);
+        assert_eq!(pause_during(PAUSE), PAUSE);
+        assert_eq!(pause_during(10 * PAUSE), PAUSE);
+    }
 
     #[test]
     fn a_second_run_of_a_job_is_applied_by_itself() {

@@ -114,18 +114,20 @@ async fn a_resize_becomes_an_asset_in_its_node() {
 #[tokio::test]
 async fn a_job_ends_on_a_large_canvas_that_others_write_to_all_the_time() {
     let harness = Harness::new().await;
-    let set = async |sql: &'static str| sqlx::query(sql).execute(&mut *harness.conn().await).await.expect("sets");
+    let set = async |sql: &'static str| sqlx::raw_sql(sql).execute(&mut *harness.conn().await).await.expect("sets");
     set("UPDATE canvases SET node_count = 501").await;
     let input = harness.upload("in", "green.png", png(40, 20)).await;
     let (id, _) = harness.resize(&input, json!({"width": 10})).await;
     let _worker = harness.work();
+    // One of the two always has the lock or waits for it, so that the end waits and finds another revision.
     let write = async || {
         loop {
-            set("UPDATE canvases SET revision = gen_random_uuid()").await;
+            set("BEGIN; UPDATE canvases SET revision = gen_random_uuid(); SELECT pg_sleep(0.05); COMMIT").await;
         }
     };
     let job = tokio::select! {
         job = harness.ended(id) => job,
+        () = write() => unreachable!("writes on"),
         () = write() => unreachable!("writes on"),
     };
     assert_eq!(job.status, JobStatus::Succeeded, "{:?}", job.outcome.failure);

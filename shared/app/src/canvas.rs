@@ -386,7 +386,7 @@ pub async fn write_nodes(
 /// whose nodes are not among the canvas's nodes.
 ///
 /// It is computed inside the transaction, after the canvas is written, so that it describes exactly the revision that the work
-/// made. That of a large canvas is [prepared](crate::job::Reviews) before. It costs one read of the graph's light columns ([`skeleton`](db::canvases::skeleton)), one statement that asks which of
+/// made. The end of a job [prepares](crate::job::Reviews) that of a large canvas before. It costs one read of the graph's light columns ([`skeleton`](db::canvases::skeleton)), one statement that asks which of
 /// the assets named there are stored, and the review itself, O(n log n).
 pub async fn review(
     conn: &mut PgConnection,

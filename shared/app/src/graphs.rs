@@ -30,6 +30,8 @@ const CANVASES: usize = 64;
 const SIZE_FACTOR: u64 = 5;
 /// Memory that the smallest graph takes, in bytes.
 const SIZE_MIN: u64 = 4096;
+/// Serialized size of the largest graph that is kept, in bytes: a part of the cache holds one with its [`SIZE_FACTOR`].
+const LARGEST_BYTES: i64 = 6 * 1024 * 1024;
 /// A graph that differs in more nodes and connections is read anew.
 const DIFFERENCE_MAX: usize = 500;
 
@@ -49,6 +51,11 @@ impl Weighter<i64, Kept> for ByBytes {
     fn weight(&self, _: &i64, kept: &Kept) -> u64 {
         memory_bytes(kept.graph.bytes())
     }
+}
+
+/// Whether a graph of this serialized size is kept.
+pub fn is_kept(graph_bytes: i64) -> bool {
+    graph_bytes <= LARGEST_BYTES
 }
 
 /// The memory that a graph of this serialized size takes, in bytes.
@@ -92,7 +99,7 @@ impl Graphs {
 
     /// [`keep`](Self::keep), by the key of the canvas.
     pub fn keep_at(&self, canvas_key: i64, revision: &str, graph: &Arc<Graph>) {
-        if graph.is_dense() {
+        if graph.is_dense() && is_kept(graph.bytes()) {
             let kept = Kept { revision: Arc::from(revision), graph: Arc::clone(graph) };
             self.0.insert(canvas_key, kept);
         }

@@ -63,9 +63,9 @@ impl Pixels {
         self.threads.waiting()
     }
 
-    /// How long the closures that wait for a thread keep the threads busy, if each takes as long as those before.
+    /// How long all threads have work, if each closure that waits for one takes as long as those before.
     pub fn backlog(&self) -> Duration {
-        let rounds = self.waiting().div_ceil(self.thread_count) as u64;
+        let rounds = (self.waiting() / self.thread_count) as u64;
         Duration::from_micros(rounds.saturating_mul(self.usual.load(Ordering::Relaxed)))
     }
 
@@ -293,7 +293,7 @@ mod tests {
             pixels.note(Duration::from_millis(40));
         }
         assert_eq!(pixels.backlog(), Duration::ZERO, "nothing waits");
-        let releases: Vec<_> = (0..5)
+        let releases: Vec<_> = (0..7)
             .map(|_| {
                 let (release, released) = mpsc::channel::<()>();
                 let pixels = pixels.clone();
@@ -304,7 +304,7 @@ mod tests {
             })
             .collect();
         let three_wait = async {
-            while pixels.waiting() < 3 {
+            while pixels.waiting() < 5 {
                 tokio::task::yield_now().await;
             }
         };

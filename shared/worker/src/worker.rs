@@ -241,7 +241,10 @@ impl Worker {
         loop {
             tries += 1;
             let review = match tries {
-                ..=REVIEW_TRIES => self.reviews.prepare(&self.pool, id, &account_of(task), completion).await,
+                ..=REVIEW_TRIES => {
+                    let token = Some(lease.token());
+                    self.reviews.prepare(&self.pool, id, &account_of(task), token, completion).await
+                }
                 _ => None,
             };
             let context = CompletionContext { review: review.as_ref(), ..self.completion_context(Some(&traceparent)) };

@@ -1,6 +1,7 @@
 //! The review that the end of a job leaves on a large canvas, made before the end locks the canvas.
 //!
-//! **Guarantee.** A prepared review is that of the canvas as the end leaves it, or it is not used.
+//! **Guarantee.** A prepared review is that of the canvas as the end leaves it, with the assets that are stored shortly before, or it
+//! is not used.
 //!
 //! **Mechanism.** The kept graph is brought to the present revision and reviewed with what the end will write. The end uses the
 //! review if the locked canvas still has that revision and the end writes the same. Otherwise the caller prepares it again, or the
@@ -9,8 +10,9 @@
 //! **Reason.** Reading and reviewing ten thousand nodes takes some fifty milliseconds, in which nobody else could write.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use ::canvas::review;
+use ::canvas::{Graph, review};
 use db::PgPool;
 use db::jobs::JobCanvas;
 use domain::graph::Node;
@@ -18,6 +20,7 @@ use domain::id::{AccountUid, JobId, NodeId};
 use domain::job::{JobStatus, Placement};
 use domain::review::{CompletionReview, Origin, StoredAsset};
 use service::admission::{ByteBudget, KeyPermit, KeyedLimit};
+use uuid::Uuid;
 
 use super::completion::Completion;
 use super::placement;
@@ -27,6 +30,8 @@ use crate::graphs::{self, Graphs};
 
 /// Memory that the graphs under review take at most, in bytes. A larger graph is reviewed alone.
 const MEMORY_BYTES: u64 = 128 * 1024 * 1024;
+/// How long a review waits for its turn and for memory, before it is left to the end.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Makes the reviews of a process. One job of a canvas at a time has a review, because its end makes all others outdated.
 pub struct Reviews {
@@ -72,27 +77,29 @@ impl PreparedReview {
 
 impl Default for Reviews {
     fn default() -> Self {
-        Self::new(Arc::default())
+        Self::new(Arc::default(), ByteBudget::new(MEMORY_BYTES))
     }
 }
 
 impl Reviews {
-    /// Reviews the graphs that are kept here.
-    pub fn new(graphs: Arc<Graphs>) -> Self {
-        Self { graphs, turns: KeyedLimit::new(1), memory: ByteBudget::new(MEMORY_BYTES) }
+    /// Reviews the graphs that are kept here, within this budget.
+    pub fn new(graphs: Arc<Graphs>, memory: ByteBudget) -> Self {
+        Self { graphs, turns: KeyedLimit::new(1), memory }
     }
 
-    /// Prepares the review that this completion of a job of the account will leave. `None`: the end makes it by itself, because the
-    /// canvas is small or gone, or because it cannot be read, which the end will report.
+    /// Prepares the review that this completion of a job of the account will leave. The job's task has this lease; `None`: nobody's.
+    /// `None` is returned when the end makes the review by itself, because the canvas is small, the task is not in that state, too
+    /// many others wait, or the canvas cannot be read, which the end will report.
     #[tracing::instrument(skip_all, name = "app.job.prepare_review")]
     pub async fn prepare(
         &self,
         pool: &PgPool,
         id: JobId,
         account: &AccountUid,
+        lease_token: Option<Uuid>,
         completion: &Completion,
     ) -> Option<PreparedReview> {
-        self.try_to_prepare(pool, id, account, completion).await.unwrap_or_else(|error| {
+        self.try_to_prepare(pool, id, account, lease_token, completion).await.unwrap_or_else(|error| {
             tracing::debug!(error = &error as &dyn std::error::Error, job.id = %id, "cannot prepare the review of job {id}");
             None
         })
@@ -103,16 +110,25 @@ impl Reviews {
         pool: &PgPool,
         id: JobId,
         account: &AccountUid,
+        lease_token: Option<Uuid>,
         completion: &Completion,
     ) -> Result<Option<PreparedReview>> {
-        let large = db::jobs::large_canvas(&mut *db::pool::acquire(pool).await?, id, account).await?;
+        let large = db::jobs::large_canvas(&mut *db::pool::acquire(pool).await?, id, account, lease_token).await?;
         let Some((canvas, bytes)) = large else { return Ok(None) };
-        let turn = self.turns.acquire(&canvas.to_string()).await;
-        let memory = self.memory.acquire(graphs::memory_bytes(bytes)).await;
+        let admitted = async {
+            let turn = self.turns.acquire(&canvas.to_string()).await;
+            (turn, self.memory.acquire(graphs::memory_bytes(bytes)).await)
+        };
+        let Ok((turn, memory)) = tokio::time::timeout(PATIENCE, admitted).await else { return Ok(None) };
         let mut snapshot = db::pool::snapshot(pool).await?;
         let found = db::canvases::find(&mut snapshot, &canvas.owner, &canvas).await?;
         let Some((record, _)) = found else { return Ok(None) };
-        let mut graph = self.graphs.copy(&mut snapshot, &record).await?;
+        let mut graph = if graphs::is_kept(record.graph_bytes) {
+            self.graphs.copy(&mut snapshot, &record).await?
+        } else {
+            let (nodes, connections) = db::canvases::skeleton(&mut snapshot, record.key).await?;
+            Graph::new(record.title.clone(), record.graph_bytes, nodes, connections)
+        };
         let (status, placements) = match completion {
             Completion::Succeeded(placements) => (JobStatus::Succeeded, placements.as_slice()),
             Completion::SucceededVideo(_) => (JobStatus::Succeeded, &[][..]),
@@ -133,6 +149,7 @@ impl Reviews {
         }));
         let review = review::review(&graph, &assets, &detached);
         graph.replace(waiting);
+        // Not the skeleton of a graph that is too large.
         self.graphs.keep(&record, &Arc::new(graph));
         drop(memory);
         let (revision, outputs) = (record.revision, placements.len());

@@ -181,20 +181,24 @@ pub async fn completable_together(conn: &mut PgConnection, ids: &[JobId], storag
     Ok(found.fetch_all(conn).await?.into_iter().map(JobId).collect())
 }
 
-/// The canvas that a job of this account writes to and its serialized size, if it is too large for [`completable_together`].
+/// The canvas that a job of this account writes to and its serialized size, if it is too large for [`completable_together`], and if
+/// the job's task has this lease: `None`, nobody's.
 #[tracing::instrument(skip_all, name = "db.job.large_canvas")]
 pub async fn large_canvas(
     conn: &mut PgConnection,
     id: JobId,
     account: &AccountUid,
+    lease_token: Option<Uuid>,
 ) -> Result<Option<(CanvasHandle, i64)>> {
     let found = sqlx::query!(
         "SELECT c.owner_uid, c.id, c.graph_bytes FROM jobs j JOIN canvases c ON c.key = j.canvas_key
-         WHERE j.id = $1 AND j.account_uid = $2 AND (c.node_count > $3 OR c.graph_bytes > $4)",
+         WHERE j.id = $1 AND j.account_uid = $2 AND (c.node_count > $3 OR c.graph_bytes > $4)
+           AND EXISTS (SELECT FROM task_queue t WHERE t.id = j.id AND t.lease_token IS NOT DISTINCT FROM $5)",
         id.0,
         account.as_str(),
         TOGETHER_NODES_MAX,
         TOGETHER_BYTES_MAX,
+        lease_token,
     );
     Ok(found.fetch_optional(conn).await?.map(|canvas| {
         let owner = AccountUid::from_stored(canvas.owner_uid);

@@ -32,6 +32,9 @@ const DRAIN: Duration = Duration::from_secs(60);
 /// The goal for jobs per second, as a share of those that `pgbench` accepts, claims and ends with one statement each.
 const SHARE_OF_FLOOR: f64 = 0.4;
 const FLOOR_SCRIPT: &str = include_str!("job.sql");
+const ON_CANVAS_SCRIPT: &str = include_str!("job-on-canvas.sql");
+/// Canvases that pgbench starts jobs on.
+const FLOOR_CANVASES: i32 = 4000;
 /// Jobs that end while the snapshot is open: more than in ten minutes.
 const DONE: i32 = 100_000;
 /// The time in which processes refresh the low-water marks of their queues (db::tasks::refresh_low_water).
@@ -67,7 +70,8 @@ pub async fn measure(stack: &Stack) -> Vec<BenchRow> {
     let beside = rate(stack, "beside", JOBS_EACH, &small, width).await;
     snapshot.release().await;
     // Last, because of the dead rows that it leaves.
-    let floor = floor_rate(stack).await;
+    let floor = floor_rate(stack, "job.sql", FLOOR_SCRIPT).await;
+    let on_canvas = floor_rate(stack, "job-on-canvas.sql", ON_CANVAS_SCRIPT).await;
     let old = format!("jobs beside a transaction that stays open, {DONE} jobs old");
     vec![
         BenchRow::reported("jobs, accepted to terminal (R10)", format!("{:.0} /s", plain.per_second))
@@ -86,6 +90,11 @@ pub async fn measure(stack: &Stack) -> Vec<BenchRow> {
                 "{CLIENTS} clients of pgbench, one statement each to accept a job, to claim one and to end it, in the same tables: \
                  key, record and task, without canvas, asset, history or message."
             )),
+        BenchRow::reported("the same, with the rows of canvas, asset and history", format!("{:.2}", plain.per_second / on_canvas))
+            .ours(format!("{:.0} /s", plain.per_second))
+            .peer(format!("{on_canvas:.0} /s"))
+            .goal(format!(">= {SHARE_OF_FLOOR}"), plain.per_second >= SHARE_OF_FLOOR * on_canvas)
+            .note("Three statements that write what such a job leaves: also node, revision and change of its canvas at acceptance and end, the asset, and the history of the record."),
         BenchRow::reported("SQL statements of a job", format!("{statements:.1}"))
             .goal(format!("<= {STATEMENTS}"), statements <= STATEMENTS)
             .note(format!("Of {recorded} such jobs, in all processes; bounds of transactions are not counted.")),
@@ -159,23 +168,36 @@ async fn rate(
     Rate { jobs, accepted, seconds, per_second: jobs as f64 / seconds, before }
 }
 
-/// The rate at which pgbench accepts, claims and ends jobs with one statement each (job.sql).
-async fn floor_rate(stack: &Stack) -> f64 {
+/// The rate at which pgbench accepts, claims and ends jobs with the three statements of a script: `job.sql` or `job-on-canvas.sql`.
+async fn floor_rate(stack: &Stack, name: &str, script: &str) -> f64 {
     let user = stack.user().await;
-    let (request, outcome): (String, String) = sqlx::query_as(
-        "SELECT request::text, outcome::text FROM jobs WHERE kind = 'action' AND status = 'succeeded' ORDER BY id DESC LIMIT 1",
+    seed::targets(stack, &user, "floor-", FLOOR_CANVASES).await;
+    seed::analyze(stack).await;
+    // What the last job left.
+    let [request, outcome, server, activity, blob]: [String; 5] = sqlx::query_scalar(
+        "SELECT ARRAY[j.request::text, j.outcome::text, n.server::text, c.activity::text, a.blob_key::text]
+         FROM jobs j
+         JOIN nodes n ON n.canvas_key = j.canvas_key AND n.id = 'target'
+         JOIN assets a ON a.owner_uid = n.asset_owner AND a.id = n.asset_id
+         JOIN canvas_changes c ON c.canvas_key = j.canvas_key AND c.revision = j.canvas_revision
+         WHERE j.kind = 'action' AND j.status = 'succeeded' ORDER BY j.id DESC LIMIT 1",
     )
     .fetch_one(stack.pool())
     .await
+    .map(|texts: Vec<String>| texts.try_into().expect("five texts"))
     .expect("a job has ended");
     let variables = [
         ("uid", user.uid.clone()),
         ("token", user.token_id.to_string()),
         ("fingerprint", format!("\\x{}", "5a".repeat(32))),
+        ("canvases", FLOOR_CANVASES.to_string()),
         ("request", request),
         ("outcome", outcome),
+        ("server", server),
+        ("activity", activity),
+        ("blob", blob),
     ];
-    let pgbench = Pgbench::new(stack, "job.sql", FLOOR_SCRIPT, &variables);
+    let pgbench = Pgbench::new(stack, name, script, &variables);
     pgbench.run(CLIENTS, &["-T", "1"]).await;
     let before = ended(stack).await;
     let ran = pgbench.run(CLIENTS, &["-T", &FLOOR_TURN.as_secs().to_string()]).await;

@@ -7,8 +7,8 @@ use db::canvases::{self, Change, GraphWrites};
 use db::{PgConnection, jobs};
 use domain::canvas::Changes;
 use domain::graph::Node;
-use domain::id::JobId;
-use domain::job::{CancelReason, Failure, FailureCode, Record};
+use domain::id::{JobId, NodeId};
+use domain::job::{CancelReason, Failure, FailureCode};
 use domain::review::{CompletionReview, ReviewStatus};
 use uuid::Uuid;
 
@@ -34,13 +34,19 @@ impl Large {
 
     async fn prepare(&self, completion: &Completion) -> Option<PreparedReview> {
         let Fixture { database, account, .. } = &self.fixture;
-        self.reviews.prepare(database.pool(), self.id, account, completion).await
+        self.reviews.prepare(database.pool(), self.id, account, Some(self.lease), completion).await
     }
 
-    /// An attempt to end the job, rolled back.
-    async fn attempt(&self, completion: &Completion, review: Option<&PreparedReview>) -> CompletionResult {
+    /// The review that an attempt to end the job leaves, rolled back.
+    async fn attempt(&self, completion: &Completion, review: Option<&PreparedReview>) -> CompletionReview {
         let mut tx = self.fixture.database.pool().begin().await.expect("begins");
-        self.end(&mut tx, completion, review).await
+        if review.is_some() {
+            cover(&mut tx, &self.fixture).await;
+        }
+        match self.end(&mut tx, completion, review).await {
+            CompletionResult::Done(record) => record.outcome.completion_review.expect("has a review"),
+            other => panic!("not completed: {other:?}"),
+        }
     }
 
     async fn end(
@@ -52,34 +58,26 @@ impl Large {
         let context = CompletionContext { review, ..*CONTEXT };
         app::job::complete(conn, self.id, self.lease, completion.clone(), &context).await.expect("completes")
     }
+}
 
-    /// Puts a node over the target, with a new revision or without.
-    async fn cover(&self, revision: Option<&str>) {
-        let node = Node { title: "over it".into(), ..image_node() };
-        let writes = GraphWrites { nodes: vec![&node], ..GraphWrites::default() };
-        let mut conn = self.fixture.conn().await;
-        let key = self.fixture.canvas.key;
-        canvases::write_graph(&mut conn, key, &writes).await.expect("writes a node");
-        if let Some(revision) = revision {
-            let changes = Changes { changed_node_ids: vec![node.id.clone()], ..Changes::default() };
-            canvases::commit_change(&mut conn, key, &Change::of(revision, &changes)).await.expect("records the change");
-        }
-    }
+/// Puts a node over the target, without a revision. Only a read of the graph notices.
+async fn cover(conn: &mut PgConnection, fixture: &Fixture) -> NodeId {
+    let node = Node { title: "over it".into(), ..image_node() };
+    let writes = GraphWrites { nodes: vec![&node], ..GraphWrites::default() };
+    canvases::write_graph(conn, fixture.canvas.key, &writes).await.expect("writes a node");
+    node.id
+}
+
+/// [`cover`] with a revision.
+async fn change(fixture: &Fixture) {
+    let mut conn = fixture.conn().await;
+    let changes = Changes { changed_node_ids: vec![cover(&mut conn, fixture).await], ..Changes::default() };
+    let change = Change::of("later", &changes);
+    canvases::commit_change(&mut conn, fixture.canvas.key, &change).await.expect("records the change");
 }
 
 async fn run(fixture: &Fixture, sql: &'static str) {
     sqlx::query(sql).execute(&mut *fixture.conn().await).await.expect("runs");
-}
-
-fn record(result: CompletionResult) -> Record {
-    match result {
-        CompletionResult::Done(record) => *record,
-        other => panic!("not completed: {other:?}"),
-    }
-}
-
-fn review(result: CompletionResult) -> CompletionReview {
-    record(result).outcome.completion_review.expect("has a review")
 }
 
 fn failed() -> Failure {
@@ -87,7 +85,7 @@ fn failed() -> Failure {
 }
 
 #[tokio::test]
-async fn a_review_made_ahead_is_that_of_the_end() {
+async fn the_end_uses_the_review_made_ahead_and_reads_no_graph() {
     for deletes_target in [false, true] {
         let large = Large::new().await;
         let success = large.fixture.success().await;
@@ -98,28 +96,22 @@ async fn a_review_made_ahead_is_that_of_the_end() {
         let canceled = Completion::Canceled(CancelReason::UserRequested);
         let partial = Completion::Failed(failed(), made);
         for ending in [success, partial, Completion::Failed(failed(), Vec::new()), canceled] {
-            let expected = review(large.attempt(&ending, None).await);
+            let expected = large.attempt(&ending, None).await;
             // The second is made from the kept graph.
             for _ in 0..2 {
                 let prepared = large.prepare(&ending).await.expect("is large");
-                assert_eq!(review(large.attempt(&ending, Some(&prepared)).await), expected, "{ending:?}");
+                assert_eq!(large.attempt(&ending, Some(&prepared)).await, expected, "{ending:?}");
             }
         }
     }
 }
 
 #[tokio::test]
-async fn the_end_reads_no_graph_for_a_review_made_ahead() {
+async fn a_review_made_ahead_is_that_of_one_way_to_end() {
     let large = Large::new().await;
-    let success = large.fixture.success().await;
-    let prepared = large.prepare(&success).await.expect("is large");
-    // Only a read of the graph would notice.
-    large.cover(None).await;
-    assert_eq!(review(large.attempt(&success, Some(&prepared)).await).status, ReviewStatus::Ready);
-    assert_eq!(review(large.attempt(&success, None).await).status, ReviewStatus::NeedsReview);
-    // It is that of one way to end, and no other.
+    let prepared = large.prepare(&large.fixture.success().await).await.expect("is large");
     let failure = Completion::Failed(failed(), Vec::new());
-    let outputs = review(large.attempt(&failure, Some(&prepared)).await).outputs;
+    let outputs = large.attempt(&failure, Some(&prepared)).await.outputs;
     assert_eq!((outputs.durable_count, outputs.failed_count), (0, 1));
 }
 
@@ -128,7 +120,7 @@ async fn a_review_of_an_earlier_revision_is_made_again() {
     let large = Large::new().await;
     let success = large.fixture.success().await;
     let earlier = large.prepare(&success).await.expect("is large");
-    large.cover(Some("later")).await;
+    change(&large.fixture).await;
     let mut tx = large.fixture.database.pool().begin().await.expect("begins");
     assert_eq!(large.end(&mut tx, &success, Some(&earlier)).await, CompletionResult::ReviewOutdated);
     tx.commit().await.expect("commits");
@@ -138,15 +130,35 @@ async fn a_review_of_an_earlier_revision_is_made_again() {
     assert!(tokio::time::timeout(Duration::from_millis(500), next).await.is_err());
     drop(earlier);
     let later = large.prepare(&success).await.expect("is large");
-    assert_eq!(review(large.attempt(&success, Some(&later)).await).status, ReviewStatus::NeedsReview);
+    assert_eq!(large.attempt(&success, Some(&later)).await.status, ReviewStatus::NeedsReview);
 }
 
 #[tokio::test]
-async fn only_jobs_of_the_account_on_large_canvases_are_reviewed_ahead() {
+async fn a_canvas_that_is_too_large_to_be_kept_is_reviewed_ahead_all_the_same() {
+    let large = Large::new().await;
+    run(&large.fixture, "UPDATE canvases SET graph_bytes = 60000000").await;
+    let success = large.fixture.success().await;
+    let expected = large.attempt(&success, None).await;
+    for _ in 0..2 {
+        let prepared = large.prepare(&success).await.expect("is large");
+        assert_eq!(large.attempt(&success, Some(&prepared)).await, expected);
+    }
+}
+
+#[tokio::test]
+async fn only_jobs_of_the_account_and_lease_on_large_canvases_are_reviewed_ahead() {
     let large = Large::new().await;
     let success = large.fixture.success().await;
-    let pool = large.fixture.database.pool();
-    assert!(large.reviews.prepare(pool, large.id, &account("you"), &success).await.is_none());
+    let Fixture { database, account: me, .. } = &large.fixture;
+    for (caller, lease, is_theirs) in [
+        (me, Some(large.lease), true),
+        (&account("you"), Some(large.lease), false),
+        (me, Some(Uuid::new_v4()), false),
+        (me, None, false),
+    ] {
+        let prepared = large.reviews.prepare(database.pool(), large.id, caller, lease, &success).await;
+        assert_eq!(prepared.is_some(), is_theirs, "{caller} {lease:?}");
+    }
     for (size, is_large) in [
         ("UPDATE canvases SET node_count = 500, graph_bytes = 1048576", false),
         ("UPDATE canvases SET node_count = 501", true),
@@ -163,9 +175,12 @@ async fn a_job_that_nobody_works_on_is_canceled_with_a_review_made_ahead() {
     run(&fixture, "UPDATE canvases SET node_count = 600").await;
     let (id, reviews) = (fixture.start().await, Reviews::default());
     let canceled = Completion::Canceled(CancelReason::UserRequested);
-    let prepared = reviews.prepare(fixture.database.pool(), id, &fixture.account, &canceled).await;
+    let prepare = async || reviews.prepare(fixture.database.pool(), id, &fixture.account, None, &canceled).await;
     let attempt = async |review: Option<&PreparedReview>| {
         let mut tx = fixture.database.pool().begin().await.expect("begins");
+        if review.is_some() {
+            cover(&mut tx, &fixture).await;
+        }
         let context = CompletionContext { review, ..*CONTEXT };
         match cancel(&mut tx, id, &fixture.account, &context).await.expect("cancels") {
             Some(Cancellation::Canceled(record)) => record.outcome.completion_review.expect("has a review"),
@@ -173,9 +188,9 @@ async fn a_job_that_nobody_works_on_is_canceled_with_a_review_made_ahead() {
         }
     };
     let expected = attempt(None).await;
-    assert_eq!(attempt(Some(prepared.as_ref().expect("is large"))).await, expected);
+    let prepared = prepare().await.expect("is large");
+    assert_eq!(attempt(Some(&prepared)).await, expected);
     // One of an earlier revision is not used.
-    run(&fixture, "UPDATE nodes SET title = 'later'").await;
-    run(&fixture, "UPDATE canvases SET revision = 'later'").await;
-    assert_eq!(attempt(prepared.as_ref()).await, attempt(None).await);
+    change(&fixture).await;
+    assert_ne!(attempt(Some(&prepared)).await, expected);
 }
