@@ -13,7 +13,7 @@ use crate::load::{Connection, post};
 use crate::seed;
 use crate::table::{BenchRow, median, quantile};
 
-/// The nodes of a canvas at its limit (docs/reference/limits.md#canvases).
+/// Half of the most that a canvas has (docs/reference/limits.md#canvases-and-nodes).
 const NODES: usize = 10_000;
 /// Measured jobs, one after the other.
 const JOBS: usize = 40;
