@@ -17,8 +17,8 @@ use ::canvas::graph::Later;
 use db::PgConnection;
 use db::canvases::Ends;
 use domain::canvas::{CanvasRecord, Changes};
-use quick_cache::Weighter;
-use quick_cache::sync::Cache;
+use quick_cache::sync::{Cache, DefaultLifecycle};
+use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 
 use crate::Result;
 
@@ -30,8 +30,8 @@ const CANVASES: usize = 64;
 const SIZE_FACTOR: u64 = 5;
 /// Memory that the smallest graph takes, in bytes.
 const SIZE_MIN: u64 = 4096;
-/// Serialized size of the largest graph that is kept, in bytes: a part of the cache holds one with its [`SIZE_FACTOR`].
-const LARGEST_BYTES: i64 = 6 * 1024 * 1024;
+/// Serialized size of the largest graph that is kept, in bytes. The cache refuses what takes more than 97 % of it.
+const LARGEST_BYTES: i64 = 12 * 1024 * 1024;
 /// A graph that differs in more nodes and connections is read anew.
 const DIFFERENCE_MAX: usize = 500;
 
@@ -65,7 +65,14 @@ pub fn memory_bytes(graph_bytes: i64) -> u64 {
 
 impl Default for Graphs {
     fn default() -> Self {
-        Self(Cache::with_weighter(CANVASES, CAPACITY_BYTES, ByBytes))
+        // One part, because each part holds only as large a graph as its share of the capacity.
+        let options = OptionsBuilder::new()
+            .estimated_items_capacity(CANVASES)
+            .weight_capacity(CAPACITY_BYTES)
+            .shards(1)
+            .build()
+            .expect("capacities are set");
+        Self(Cache::with_options(options, ByBytes, DefaultHashBuilder::default(), DefaultLifecycle::default()))
     }
 }
 
@@ -161,4 +168,18 @@ async fn later(conn: &mut PgConnection, record: &CanvasRecord, revision: &str, g
 fn last_of<'a, T: Eq + Hash>(mut ids: impl Iterator<Item = &'a T>, deleted: &[T]) -> Option<&'a T> {
     let deleted: HashSet<&T> = deleted.iter().collect();
     ids.find(|id| !deleted.contains(id))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn graphs_of_up_to_12_mib_are_kept() {
+        for (bytes, is_kept) in [(LARGEST_BYTES - 1, true), (LARGEST_BYTES, true), (LARGEST_BYTES + 1, false)] {
+            let graphs = Graphs::default();
+            graphs.keep_at(1, "r", &Arc::new(Graph::new(String::new(), bytes, Vec::new(), Vec::new())));
+            assert_eq!(graphs.take_at(1, "r", |_| true).is_some(), is_kept, "{bytes}");
+        }
+    }
 }
