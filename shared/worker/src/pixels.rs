@@ -303,12 +303,12 @@ mod tests {
                 release
             })
             .collect();
-        let three_wait = async {
+        let five_wait = async {
             while pixels.waiting() < 5 {
                 tokio::task::yield_now().await;
             }
         };
-        tokio::time::timeout(Duration::from_secs(20), three_wait).await.expect("two threads have work");
+        tokio::time::timeout(Duration::from_secs(20), five_wait).await.expect("the others have a thread");
         let backlog = pixels.backlog();
         assert!(backlog > Duration::from_millis(75) && backlog <= Duration::from_millis(80), "{backlog:?}");
         drop(releases);
