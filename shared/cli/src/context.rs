@@ -20,7 +20,7 @@ pub struct Context {
     pub origin: String,
     pub output: Output,
     /// What to say when the command is interrupted.
-    pub farewell: Mutex<Option<String>>,
+    pub interrupt_message: Mutex<Option<String>>,
 }
 
 /// What the requests are made through; the service logs it.
@@ -33,36 +33,30 @@ pub type Body = Map<String, Value>;
 pub fn credentials(global: &Global) -> Outcome<(String, String)> {
     let environment = std::env::var("CANVAS_TOKEN").ok().filter(|token| !token.is_empty());
     let named = global.profile.as_ref().filter(|_| !global.address_precedes_profile);
-    if let (None, Some(token), Some(url)) = (named, &environment, &global.base_url) {
-        return Ok((url.clone(), token.clone()));
+    if let (None, Some(url)) = (named, &global.base_url) {
+        let token = match environment {
+            Some(token) => Some(token),
+            // A token is sent to the service it is from, and to no other.
+            None => Configuration::load()?.of_service(url).map(|profile| profile.token.clone()),
+        };
+        return match token {
+            Some(token) => Ok((url.clone(), token)),
+            None => {
+                usage(format!("there is no token for {url}: run `canvas login --base-url {url}`, or set CANVAS_TOKEN"))
+            }
+        };
     }
     let configuration = Configuration::load()?;
-    let name = named.cloned().or(configuration.current);
-    let profile = match &name {
-        Some(name) => match configuration.profiles.get(name) {
-            Some(profile) => Some(profile.clone()),
-            None => return usage(format!("there is no profile {name}: `canvas profile list` shows them")),
-        },
-        None => None,
+    let Some(name) = named.or(configuration.current.as_ref()) else {
+        return usage(
+            "no service is named: run `canvas login --base-url URL`, or set CANVAS_BASE_URL and CANVAS_TOKEN",
+        );
     };
-    let is_named = named.is_some();
-    let url = match (is_named, &profile, &global.base_url) {
-        (true, Some(profile), _) | (false, Some(profile), None) => profile.base_url.clone(),
-        (_, _, Some(url)) => url.clone(),
-        (_, None, None) => {
-            return usage(
-                "no service is named: run `canvas login --base-url URL`, or set CANVAS_BASE_URL and CANVAS_TOKEN",
-            );
-        }
+    let Some(profile) = configuration.profiles.get(name) else {
+        return usage(format!("there is no profile {name}: `canvas profile list` shows them"));
     };
-    let same = |profile: &crate::profile::Profile| profile.base_url.trim_end_matches('/') == url.trim_end_matches('/');
-    // A token is sent to the service it is from, and to no other.
-    let stored = profile.filter(same).map(|profile| profile.token);
-    let token = if is_named { stored.or(environment) } else { environment.or(stored) };
-    match token {
-        Some(token) => Ok((url, token)),
-        None => usage(format!("there is no token for {url}: run `canvas login --base-url {url}`, or set CANVAS_TOKEN")),
-    }
+    let token = environment.filter(|_| named.is_none()).unwrap_or_else(|| profile.token.clone());
+    Ok((profile.base_url.clone(), token))
 }
 
 /// A client of the service at `origin`.
@@ -84,7 +78,7 @@ impl Context {
         let client = connect(&origin, &token)?;
         let origin = origin.trim_end_matches('/').to_owned();
         let output = Output::new(global.json, global.quiet);
-        Ok(Self { client, origin, output, farewell: Mutex::new(None) })
+        Ok(Self { client, origin, output, interrupt_message: Mutex::new(None) })
     }
 
     /// The client for the tools of agents.
@@ -94,12 +88,12 @@ impl Context {
 
     /// What to say when the command is interrupted from now on.
     pub fn on_interruption(&self, text: Option<String>) {
-        if let Ok(mut farewell) = self.farewell.lock() {
-            *farewell = text;
+        if let Ok(mut message) = self.interrupt_message.lock() {
+            *message = text;
         }
     }
 
-    /// The current revision of a canvas. Of a revision that never was, only the current one is told.
+    /// The current revision of a canvas. An unknown `since` returns the current revision and no changes.
     pub async fn revision(&self, canvas: &str) -> Outcome<String> {
         let changes = self.client.get_canvas_changes(canvas).query("since", "none").await?.json();
         match changes["revision"].as_str() {

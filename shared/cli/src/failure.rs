@@ -23,6 +23,10 @@ pub enum Failure {
     NotFound(String),
     /// The work is still running at the timeout: how to wait for it again.
     Running(String),
+    /// The program at the other end of standard input and output is gone.
+    Disconnected(String),
+    /// The command was interrupted: what to do about work that goes on.
+    Interrupted(Option<String>),
 }
 
 impl From<client::Error> for Failure {
@@ -44,6 +48,18 @@ pub fn not_found<T>(message: impl Into<String>) -> Outcome<T> {
     Err(Failure::NotFound(message.into()))
 }
 
+/// The outcome of two pieces of work: the first failure, which decides the exit status and is reported at the end. The second one is
+/// reported at once.
+pub fn both(first: Outcome, second: Outcome, as_json: bool) -> Outcome {
+    match (first, second) {
+        (Err(first), Err(second)) => {
+            second.report(as_json);
+            Err(first)
+        }
+        (first, second) => first.and(second),
+    }
+}
+
 impl Failure {
     /// The exit status.
     pub fn status(&self) -> u8 {
@@ -52,6 +68,8 @@ impl Failure {
             Failure::Usage(_) => 2,
             Failure::NotFound(_) => 5,
             Failure::Running(_) => 9,
+            // What a shell reports for a program that an interrupt ended.
+            Failure::Interrupted(_) => 130,
             Failure::Service(client::Error::Refused(problem)) => match problem.status.as_u16() {
                 401 | 403 => 4,
                 404 => 5,
@@ -60,7 +78,7 @@ impl Failure {
                 429 | 500.. => 8,
                 _ => 3,
             },
-            Failure::Service(_) => 8,
+            Failure::Service(_) | Failure::Disconnected(_) => 8,
         }
     }
 
@@ -69,7 +87,7 @@ impl Failure {
         let mut stderr = io::stderr().lock();
         let text = if as_json { self.envelope().map(|envelope| envelope.to_string()) } else { self.text() };
         if let Some(text) = text {
-            // Nobody is left to be told that this failed.
+            // A report that cannot be written is lost: there is nowhere else to write it.
             let _ = writeln!(stderr, "{text}");
         }
     }
@@ -81,6 +99,8 @@ impl Failure {
             Failure::Usage(message) => local("usage", message),
             Failure::NotFound(message) => local("not_found", message),
             Failure::Running(message) => local("still_running", message),
+            Failure::Disconnected(message) => local("unreachable", message),
+            Failure::Interrupted(message) => local("interrupted", message.as_deref().unwrap_or("interrupted")),
             Failure::Service(client::Error::Refused(problem)) if problem.envelope["error"].is_object() => {
                 let mut envelope = problem.envelope.clone();
                 envelope["error"]["requestId"] = json!(problem.request_id);
@@ -94,9 +114,11 @@ impl Failure {
     fn text(&self) -> Option<String> {
         match self {
             Failure::Work => None,
-            Failure::Usage(message) | Failure::NotFound(message) | Failure::Running(message) => {
-                Some(format!("canvas: {message}"))
-            }
+            Failure::Usage(message)
+            | Failure::NotFound(message)
+            | Failure::Running(message)
+            | Failure::Disconnected(message) => Some(format!("canvas: {message}")),
+            Failure::Interrupted(message) => message.clone(),
             Failure::Service(client::Error::Refused(problem)) => Some(refusal(problem)),
             Failure::Service(error) => Some(format!("canvas: {error}")),
         }

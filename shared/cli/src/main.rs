@@ -17,9 +17,6 @@ use args::{Arguments, Command};
 use context::Context;
 use failure::{Failure, Outcome, file, usage};
 
-/// What a shell reports for a program that an interrupt ended.
-const INTERRUPTED: u8 = 130;
-
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
     let (outcome, as_json) = match Arguments::read() {
@@ -33,37 +30,42 @@ async fn main() {
         }
         Err(error) => error.exit(),
     };
-    let status = outcome.unwrap_or_else(|failure| {
-        failure.report(as_json);
-        failure.status()
-    });
+    let status = outcome.map_or_else(
+        |failure| {
+            failure.report(as_json);
+            failure.status()
+        },
+        |()| 0,
+    );
     // A return would drop the runtime, which waits for a thread that reads standard input until something is typed.
     std::process::exit(status.into())
 }
 
-async fn run(arguments: Arguments) -> Outcome<u8> {
+async fn run(arguments: Arguments) -> Outcome {
     let Arguments { global, command } = arguments;
     let context = match command {
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Arguments::command(), "canvas", &mut script);
             output::put(&script);
-            return Ok(0);
+            return Ok(());
         }
-        Command::Man { directory } => return manual(directory.as_deref()).map(|()| 0),
-        Command::Login(login) => return commands::account::login(&global, &login).await.map(|()| 0),
-        Command::Logout => return commands::account::logout(&global).map(|()| 0),
-        Command::Profile(profile) => return commands::account::profile(&global, &profile).map(|()| 0),
+        Command::Man { directory } => return manual(directory.as_deref()),
+        Command::Login(login) => {
+            return tokio::select! {
+                outcome = commands::account::login(&global, &login) => outcome,
+                _ = tokio::signal::ctrl_c() => Err(Failure::Interrupted(None)),
+            };
+        }
+        Command::Logout => return commands::account::logout(&global),
+        Command::Profile(profile) => return commands::account::profile(&global, &profile),
         _ => Context::new(&global)?,
     };
     tokio::select! {
-        outcome = commands::run(&context, command) => outcome.map(|()| 0),
+        outcome = commands::run(&context, command) => outcome,
         _ = tokio::signal::ctrl_c() => {
-            let farewell = context.farewell.lock().ok().and_then(|mut farewell| farewell.take());
-            if let Some(farewell) = farewell {
-                eprintln!("{farewell}");
-            }
-            Ok(INTERRUPTED)
+            let message = context.interrupt_message.lock().ok().and_then(|mut message| message.take());
+            Err(Failure::Interrupted(message))
         }
     }
 }

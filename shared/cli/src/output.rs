@@ -5,6 +5,7 @@
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use client::Answer;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -56,9 +57,14 @@ impl Output {
     /// Says something beside the result.
     pub fn remark(&self, text: impl Display) {
         if !self.quiet && !self.json {
-            // A remark that cannot be written is not worth a failure.
-            self.bars.suspend(|| _ = writeln!(io::stderr(), "{text}"));
+            self.error_line(text);
         }
+    }
+
+    /// Prints a line to standard error: of the result, if standard output is a file that the command writes.
+    pub fn error_line(&self, text: impl Display) {
+        // A line that cannot be written is not worth a failure.
+        self.bars.suspend(|| _ = writeln!(io::stderr(), "{text}"));
     }
 
     /// A bar for `length` bytes.
@@ -80,16 +86,31 @@ impl Output {
     }
 }
 
-/// Writes to standard output. A reader that has seen enough ends the command without a failure, as `canvas list | head` does.
+/// Whether the reader of standard output is gone.
+static IS_UNREAD: AtomicBool = AtomicBool::new(false);
+
+/// Writes to standard output.
+///
+/// When the reader is gone, as in `canvas list | head`, this and all later output is dropped. The command finishes its work and
+/// exits with its own status.
 pub fn put(bytes: &[u8]) {
-    let mut stdout = io::stdout().lock();
-    if let Err(error) = stdout.write_all(bytes).and_then(|()| stdout.flush()) {
-        let is_enough = error.kind() == io::ErrorKind::BrokenPipe;
-        if !is_enough {
-            let _ = writeln!(io::stderr(), "canvas: standard output: {error}");
-        }
-        std::process::exit(if is_enough { 0 } else { 2 });
+    if is_unread() {
+        return;
     }
+    let mut stdout = io::stdout().lock();
+    match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => IS_UNREAD.store(true, Ordering::Relaxed),
+        Err(error) => {
+            let _ = writeln!(io::stderr(), "canvas: standard output: {error}");
+            std::process::exit(2);
+        }
+    }
+}
+
+/// Whether the reader of standard output is gone, so that a command that only prints can stop.
+pub fn is_unread() -> bool {
+    IS_UNREAD.load(Ordering::Relaxed)
 }
 
 /// A text without control characters and those that reorder text, which could make a terminal show or do something else.

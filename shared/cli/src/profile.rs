@@ -32,7 +32,24 @@ pub struct Profile {
     pub token: String,
 }
 
+impl Profile {
+    /// Whether it is of the service at this address.
+    pub fn is_of(&self, url: &str) -> bool {
+        self.base_url.trim_end_matches('/') == url.trim_end_matches('/')
+    }
+}
+
 impl Configuration {
+    /// The profile that is in use.
+    pub fn current(&self) -> Option<&Profile> {
+        self.profiles.get(self.current.as_ref()?)
+    }
+
+    /// A profile of the service at this address: the one that is in use before others.
+    pub fn of_service(&self, url: &str) -> Option<&Profile> {
+        self.current().into_iter().chain(self.profiles.values()).find(|profile| profile.is_of(url))
+    }
+
     /// Reads the configuration; an empty one when there is none. Others must not be able to read the file, because it holds tokens.
     pub fn load() -> Outcome<Self> {
         let path = path()?;

@@ -1,10 +1,14 @@
 //! What a terminal can do beside text.
 
 use std::env;
+use std::io::{IsTerminal, stderr};
 use std::process::{Command, Stdio};
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+
+use crate::context::typed;
+use crate::failure::{Outcome, usage};
 
 /// How a terminal shows pictures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +56,30 @@ impl Graphics {
             }
         }
     }
+}
+
+/// Ends the line of a question and turns the echo of the terminal on when it is dropped.
+struct Echo;
+
+impl Drop for Echo {
+    fn drop(&mut self) {
+        eprintln!();
+        let _ = Command::new("stty").arg("echo").status();
+    }
+}
+
+/// Asks for a secret on the terminal that standard input is, without an echo. Fails with the advice `otherwise` when standard error
+/// is no terminal, where the question would not be seen.
+pub async fn secret(question: &str, otherwise: &str) -> Outcome<String> {
+    if !stderr().is_terminal() {
+        return usage(format!("standard error is not a terminal to ask on: {otherwise}"));
+    }
+    eprint!("{question}: ");
+    // An interrupt drops this future while the line is read with the echo off, and nothing else turns it on again.
+    let echo = Echo;
+    let line = typed(|_| console::Term::stderr().read_secure_line()).await;
+    std::mem::forget(echo);
+    Ok(line?.trim().to_owned())
 }
 
 /// An address that a terminal can open (OSC 8).

@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::net::unix::pipe;
 
-use super::{interrupted, nodes, person, picture};
+use super::{interrupted, nodes, person, picture, unread};
 
 suite! {
     commands on Stack::builder().image_workers(1);
@@ -23,6 +23,8 @@ suite! {
     pictures_are_uploaded_once_and_come_back_unchanged,
     an_interrupted_download_leaves_nothing,
     several_files_are_uploaded_although_one_fails,
+    work_is_finished_although_nobody_reads_the_output,
+    commands_that_only_print_stop_when_nobody_reads_the_output,
     elements_and_collections_are_kept,
     a_render_goes_to_a_file_or_a_pipe,
     a_review_that_says_no_is_exit_status_1,
@@ -38,7 +40,7 @@ async fn a_canvas_is_made_changed_shown_and_listed(stack: &Stack) {
     let brief = added.stdout.split_whitespace().find(|word| word.starts_with("node:")).expect("a handle").to_owned();
     assert!(added.stdout.starts_with("+ node.create node:"), "{}", added.stdout);
     shell
-        .told(&["node", "add", "sticky", "--on", &canvas, "--text", "-", "--near", &brief], "from a pipe")
+        .run_with_input(&["node", "add", "sticky", "--on", &canvas, "--text", "-", "--near", &brief], "from a pipe")
         .await
         .expect(0);
     shell.run(&["node", "set", &brief, "--title", "New brief", "--on", &canvas]).await.expect(0);
@@ -97,6 +99,7 @@ async fn json_is_the_answer_of_the_service(stack: &Stack) {
     let checks = shell.run(&["doctor", "--json"]).await.json();
     let names: Vec<&str> = checks["checks"].as_array().expect("checks").iter().map(|it| text(it, "/name")).collect();
     assert_eq!(names, ["reach", "clock", "version", "token", "scopes"]);
+    assert!(text(&checks, "/checks/1/detail").starts_with("this machine's clock is "), "{checks}");
 }
 
 async fn text_of_others_cannot_control_the_terminal(stack: &Stack) {
@@ -117,7 +120,7 @@ async fn a_batch_is_read_from_a_file_or_standard_input(stack: &Stack) {
         |title: &str| json!([{"type": "node.create", "clientId": "n", "node": {"type": "text", "title": title}}]);
     shell.file("operations.json", create("array").to_string());
     shell.run(&["apply", "operations.json", "--on", &canvas]).await.expect(0);
-    shell.told(&["apply", "-", "--on", &canvas], &create("pipe").to_string()).await.expect(0);
+    shell.run_with_input(&["apply", "-", "--on", &canvas], &create("pipe").to_string()).await.expect(0);
     let revision = user.canvas(&canvas).await["revision"].clone();
     shell.file("body.json", json!({"baseRevision": revision, "operations": create("body")}).to_string());
     let applied = shell.run(&["apply", "body.json", "--on", &canvas, "--json"]).await.json();
@@ -155,18 +158,19 @@ async fn a_batch_is_read_from_a_file_or_standard_input(stack: &Stack) {
 async fn a_dry_run_finds_what_the_write_finds_and_changes_nothing(stack: &Stack) {
     let (_, shell, canvas) = person(stack).await;
     let at = |title: &str, x: f64| json!({"type": "node.create", "node": {"type": "text", "title": title, "position": {"x": x, "y": 0}}});
-    shell.told(&["apply", "-", "--on", &canvas], &json!([at("first", 0.0)]).to_string()).await.expect(0);
+    shell.run_with_input(&["apply", "-", "--on", &canvas], &json!([at("first", 0.0)]).to_string()).await.expect(0);
     let overlapping = json!([at("second", 10.0)]).to_string();
-    let trial = shell.told(&["apply", "-", "--on", &canvas, "--dry-run", "--json"], &overlapping).await.json();
+    let trial =
+        shell.run_with_input(&["apply", "-", "--on", &canvas, "--dry-run", "--json"], &overlapping).await.json();
     let found: Vec<&str> =
         trial["validation"]["findings"].as_array().expect("findings").iter().map(|it| text(it, "/code")).collect();
-    let refused = shell.told(&["apply", "-", "--on", &canvas, "--json"], &overlapping).await.error(3);
+    let refused = shell.run_with_input(&["apply", "-", "--on", &canvas, "--json"], &overlapping).await.error(3);
     let blocked: Vec<&str> =
         refused["details"]["findings"].as_array().expect("findings").iter().map(|it| text(it, "/code")).collect();
     assert!(!blocked.is_empty());
     assert_eq!(found, blocked);
     assert_eq!(nodes(&shell, &canvas).await.len(), 1, "nothing was written");
-    shell.told(&["apply", "-", "--on", &canvas, "--force"], &overlapping).await.expect(0);
+    shell.run_with_input(&["apply", "-", "--on", &canvas, "--force"], &overlapping).await.expect(0);
     assert_eq!(nodes(&shell, &canvas).await.len(), 2);
 }
 
@@ -183,10 +187,10 @@ async fn disjoint_changes_are_merged_on_request_and_others_refused(stack: &Stack
     user.apply(&canvas, renamed(theirs, "changed")).await;
     let body =
         |node: &Value, title: &str| json!({"baseRevision": stale, "operations": renamed(node, title)}).to_string();
-    let refused = shell.told(&["apply", "-", "--on", &canvas, "--json"], &body(mine, "one")).await.error(6);
+    let refused = shell.run_with_input(&["apply", "-", "--on", &canvas, "--json"], &body(mine, "one")).await.error(6);
     assert_eq!(text(&refused, "/code"), "conflict");
-    shell.told(&["apply", "-", "--on", &canvas, "--rebase"], &body(mine, "two")).await.expect(0);
-    shell.told(&["apply", "-", "--on", &canvas, "--rebase"], &body(theirs, "three")).await.expect(6);
+    shell.run_with_input(&["apply", "-", "--on", &canvas, "--rebase"], &body(mine, "two")).await.expect(0);
+    shell.run_with_input(&["apply", "-", "--on", &canvas, "--rebase"], &body(theirs, "three")).await.expect(6);
     let titles: Vec<String> = nodes(&shell, &canvas).await.iter().map(|node| text(node, "/title").to_owned()).collect();
     assert_eq!(titles, ["two", "changed"]);
 }
@@ -249,6 +253,31 @@ async fn several_files_are_uploaded_although_one_fails(stack: &Stack) {
     let uploaded: Vec<Value> = put.lines().iter().map(|line| line["asset"]["name"].clone()).collect();
     assert_eq!(json!(uploaded), json!(names));
     assert!(put.stderr.contains("no.png"), "{}", put.stderr);
+}
+
+async fn work_is_finished_although_nobody_reads_the_output(stack: &Stack) {
+    let (_, shell, canvas) = person(stack).await;
+    let names: Vec<String> = (0..6).map(|at| format!("{at}.png")).collect();
+    for (at, name) in names.iter().enumerate() {
+        shell.file(name, pictures::png(10 + at as u32, 10));
+    }
+    shell.file("no.png", "text");
+    let all: Vec<&str> = names.iter().map(String::as_str).collect();
+    let put = [&["asset", "put"], &all[..], &["no.png", "--on", &canvas]].concat();
+    assert_eq!(unread(&shell, &put).await, Some(2), "the last file fails");
+    assert_eq!(nodes(&shell, &canvas).await.len(), names.len());
+}
+
+async fn commands_that_only_print_stop_when_nobody_reads_the_output(stack: &Stack) {
+    let (_, shell, canvas) = person(stack).await;
+    shell.file("picture.png", pictures::png(20, 20));
+    let put = shell.run(&["asset", "put", "picture.png", "--json"]).await.json();
+    let asset = text(&put, "/asset/handle");
+    for arguments in
+        [&["watch", &canvas][..], &["list", "--all", "--json"], &["asset", "get", asset, "-o", "-"], &["man"]]
+    {
+        assert_eq!(unread(&shell, arguments).await, Some(0), "{arguments:?}");
+    }
 }
 
 async fn elements_and_collections_are_kept(stack: &Stack) {
@@ -322,10 +351,11 @@ async fn a_review_that_says_no_is_exit_status_1(stack: &Stack) {
     shell.run(&["review", &canvas]).await.expect(0);
     let two =
         json!([0, 10].map(|x| json!({"type": "node.create", "node": {"type": "text", "position": {"x": x, "y": 0}}})));
-    shell.told(&["apply", "-", "--on", &canvas, "--force"], &two.to_string()).await.expect(0);
+    shell.run_with_input(&["apply", "-", "--on", &canvas, "--force"], &two.to_string()).await.expect(0);
     let reviewed = shell.run(&["review", &canvas]).await.expect(1);
     assert!(reviewed.stdout.contains("agent_overlap"), "{}", reviewed.stdout);
     shell.run(&["review", &canvas, "--json"]).await.expect(1);
+    assert_eq!(unread(&shell, &["review", &canvas]).await, Some(1));
 }
 
 async fn a_list_is_read_page_by_page_or_whole(stack: &Stack) {
@@ -350,7 +380,8 @@ async fn any_request_can_be_sent(stack: &Stack) {
     let status: Value =
         serde_json::from_str(&shell.run(&["api", "GET", "/auth/status"]).await.expect(0).stdout).expect("JSON");
     assert_eq!(text(&status, "/uid"), user.uid);
-    let made = shell.told(&["api", "POST", "/canvases", "-d", "@-"], r#"{"title": "From a pipe"}"#).await.json();
+    let made =
+        shell.run_with_input(&["api", "POST", "/canvases", "-d", "@-"], r#"{"title": "From a pipe"}"#).await.json();
     assert_eq!(text(&made, "/canvas/title"), "From a pipe");
     let refused = shell.run(&["api", "POST", "/canvases", "-d", "{", "--json"]).await.error(3);
     assert_eq!(text(&refused, "/code"), "invalid_json");
@@ -381,8 +412,8 @@ async fn each_refusal_has_its_exit_status_and_its_envelope(stack: &Stack) {
         assert_eq!(text(&error, "/code"), "not_found", "{arguments:?}");
     }
     // For people: what failed and the request id, in plain lines.
-    let told = shell.run(&["show", "canvas:nobody:nothing"]).await.expect(5).stderr;
-    assert!(told.starts_with("canvas: canvas not found\nrequest "), "{told}");
+    let message = shell.run(&["show", "canvas:nobody:nothing"]).await.expect(5).stderr;
+    assert!(message.starts_with("canvas: canvas not found\nrequest "), "{message}");
     let stranger = stack.shell(&user).with("CANVAS_TOKEN", "cba_wrong");
     let error = stranger.run(&["whoami", "--json"]).await.error(4);
     assert_eq!(text(&error, "/code"), "unauthorized");

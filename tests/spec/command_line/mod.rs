@@ -35,6 +35,14 @@ async fn picture(shell: &Shell, canvas: &str) -> String {
     text(&put, "/asset/node").to_owned()
 }
 
+/// Runs a command whose output nobody reads, as after `| head`, and returns its exit status.
+async fn unread(shell: &Shell, arguments: &[&str]) -> Option<i32> {
+    let mut command = shell.start(arguments);
+    drop(command.stdout.take());
+    let ended = tokio::time::timeout(PATIENCE, command.wait_with_output()).await;
+    ended.expect("it does not wait for a reader").expect("ends").status.code()
+}
+
 /// Interrupts a command as Ctrl-C does, while its standard input is open, and returns how it ended.
 async fn interrupted(mut command: Child) -> Output {
     let _open = command.stdin.take();

@@ -1,6 +1,7 @@
 //! Work that is started, waited for and followed.
 
 use std::fs;
+use std::time::{Duration, Instant};
 
 use e2e::api::text;
 use e2e::{PATIENCE, Shell, Stack, suite};
@@ -24,6 +25,7 @@ suite! {
     waiting on Stack::builder();
     work_that_was_canceled_is_exit_status_1,
     a_wait_that_is_given_up_is_exit_status_9_and_cancels_nothing,
+    runs_that_are_waited_for_share_one_timeout_and_are_all_reported,
     an_interrupt_is_exit_status_130_and_cancels_nothing,
     an_interrupt_ends_a_command_that_reads_standard_input,
 }
@@ -71,7 +73,7 @@ async fn a_recipe_runs_with_its_inputs(stack: &Stack) {
     assert!(people.contains(text(&shown, "/recipe/outputs/0/model/name")), "{people}");
     let input = format!("{key}=-");
     let run = ["recipe", "run", "storyboard", "--input", &input, "--on", &canvas, "--yes", "--json"];
-    let done = shell.told(&run, "A boat leaves the harbor at dawn").await.json();
+    let done = shell.run_with_input(&run, "A boat leaves the harbor at dawn").await.json();
     assert_eq!((text(&done, "/status"), text(&done, "/operation")), ("succeeded", "recipe"));
     assert_eq!(text(&done, "/inputs/0/summary"), "A boat leaves the harbor at dawn");
     let forked = shell.run(&["recipe", "fork", "storyboard", "--on", &canvas, "--json"]).await.json();
@@ -81,9 +83,9 @@ async fn a_recipe_runs_with_its_inputs(stack: &Stack) {
 
 async fn a_video_is_made_and_downloaded(stack: &Stack) {
     let (user, shell, _) = person(stack).await;
-    let short = ["--seconds", "1", "--resolution", "480p"];
-    let video = ["video", "--prompt", "a walk", "--model", "animatic", "--yes", "-o", "film.mp4", "--quiet"];
-    let video = [&video[..], &short].concat();
+    let make =
+        ["video", "--prompt", "a walk", "--model", "animatic", "--yes", "--seconds", "1", "--resolution", "480p"];
+    let video = [&make[..], &["-o", "film.mp4", "--quiet"]].concat();
     // A command that has ended is a new one the next time, also with another cap.
     shell.run(&video).await.expect(0);
     shell.run(&video).await.expect(0);
@@ -91,6 +93,15 @@ async fn a_video_is_made_and_downloaded(stack: &Stack) {
     assert_eq!(user.get("/runs").await.ok()["runs"].as_array().map(Vec::len), Some(3));
     let film = fs::read(shell.home().join("film.mp4")).expect("a film");
     assert_eq!(&film[4..8], b"ftyp");
+    // Standard output is the video alone.
+    let piped = [&make[..], &["-o", "-"]].concat();
+    for option in ["--json", "--no-wait", "--dry-run"] {
+        shell.run(&[&piped[..], &[option]].concat()).await.expect(2);
+    }
+    let made = shell.start(&piped).wait_with_output().await.expect("ends");
+    let said = String::from_utf8_lossy(&made.stderr);
+    assert!(made.stdout[4..].starts_with(b"ftyp") && said.contains("succeeded"), "{said}");
+    assert_eq!(user.get("/runs").await.ok()["runs"].as_array().map(Vec::len), Some(4));
 }
 
 async fn a_terminal_shows_pictures_bars_and_questions(stack: &Stack) {
@@ -124,7 +135,7 @@ async fn events_are_one_line_each_and_end_with_what_is_waited_for(stack: &Stack)
     let lines = shell.run(&["watch", &run, "--json"]).await.expect(0).lines();
     let last = lines.last().expect("a line");
     assert_eq!((text(last, "/event"), text(last, "/data/status")), ("run", "succeeded"));
-    // A run that is over is told, too.
+    // A run that is over is shown, too.
     let again = shell.run(&["watch", &run, "--json"]).await.expect(0).lines();
     assert_eq!(text(&again[0], "/data/status"), "succeeded");
     // Beside a canvas, too, and by the handle of its job.
@@ -137,7 +148,7 @@ async fn events_are_one_line_each_and_end_with_what_is_waited_for(stack: &Stack)
 }
 
 async fn a_webhook_is_forwarded_with_the_signature_of_the_secret(stack: &Stack) {
-    const SECRET: &str = "a secret of the receiver's own";
+    const SECRET: &str = "a secret of the receiver's own choice";
     let (_, shell, canvas) = person(stack).await;
     let source = picture(&shell, &canvas).await;
     let receiver = stack.take_receiver();
@@ -145,6 +156,12 @@ async fn a_webhook_is_forwarded_with_the_signature_of_the_secret(stack: &Stack) 
     let trusted = shell.home().join("ca.pem").display().to_string();
     let shell = shell.with("SSL_CERT_FILE", &trusted);
     let listen = ["listen", "--forward-to", &receiver.url("/hook?a=b"), "--secret", SECRET];
+    for secret in ["", "a short one"] {
+        let refused = shell.run_with_input(&listen[..3], secret).await.expect(2).stderr;
+        for source in ["--secret", "CANVAS_WEBHOOK_SECRET", "standard input"] {
+            assert!(refused.contains(source), "{refused}");
+        }
+    }
     let mut listening = shell.start(&listen);
     let mut said = BufReader::new(listening.stderr.take().expect("a pipe")).lines();
     let first = said.next_line().await.expect("reads").expect("a line");
@@ -176,8 +193,8 @@ async fn work_that_was_canceled_is_exit_status_1(stack: &Stack) {
     let waiting = shell.start(&["run", "wait", run, "--json"]);
     let job = run.replace("run:", "job:");
     let mut watching = shell.start(&["watch", &canvas, &job, "--timeout", "20"]);
-    let mut told = BufReader::new(watching.stdout.take().expect("a pipe")).lines();
-    told.next_line().await.expect("reads").expect("the state of the canvas");
+    let mut lines = BufReader::new(watching.stdout.take().expect("a pipe")).lines();
+    lines.next_line().await.expect("reads").expect("the state of the canvas");
     let canceled = shell.run(&["run", "cancel", run, "--remove-targets", "--json"]).await.json();
     assert_eq!(text(&canceled, "/status"), "canceled");
     let output = waiting.wait_with_output().await.expect("ends");
@@ -199,6 +216,25 @@ async fn a_wait_that_is_given_up_is_exit_status_9_and_cancels_nothing(stack: &St
     shell.run(&["run", "wait", text(&runs, "/runs/0/handle"), "--timeout", "0"]).await.expect(9);
 }
 
+async fn runs_that_are_waited_for_share_one_timeout_and_are_all_reported(stack: &Stack) {
+    let (_, shell, canvas) = person(stack).await;
+    let run = started(&shell, &canvas).await;
+    let run: Vec<&str> = run.iter().map(String::as_str).chain(["--no-wait"]).collect();
+    let mut runs = Vec::new();
+    for _ in 0..3 {
+        runs.push(shell.run(&run).await.expect(0).stdout.trim().to_owned());
+    }
+    shell.run(&["run", "cancel", &runs[0]]).await.expect(0);
+    let began = Instant::now();
+    let waited = shell.run(&["run", "wait", &runs[0], &runs[1], &runs[2], "--timeout", "5"]).await.expect(1);
+    // A wait of five seconds ends within its last second.
+    assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
+    assert!(waited.stdout.contains("canceled"), "{}", waited.stdout);
+    for run in &runs[1..] {
+        assert!(waited.stderr.contains(&format!("{run} is still running")), "{}", waited.stderr);
+    }
+}
+
 async fn an_interrupt_is_exit_status_130_and_cancels_nothing(stack: &Stack) {
     let (user, shell, canvas) = person(stack).await;
     let run = started(&shell, &canvas).await;
@@ -206,11 +242,18 @@ async fn an_interrupt_is_exit_status_130_and_cancels_nothing(stack: &Stack) {
     let waiting = shell.start(&run);
     let first = super::repetition::first_run(&user).await;
     // The wait has begun when the record has been read.
-    tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    tokio::time::sleep(Duration::from_millis(500)).await;
     let output = interrupted(waiting).await;
     assert_eq!(output.status.code(), Some(130));
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains(&format!("canvas run cancel {first}")), "{said}");
+    let waiting = shell.start(&["run", "wait", &first, "--json"]);
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let output = interrupted(waiting).await;
+    assert_eq!(output.status.code(), Some(130));
+    let envelope: Value = serde_json::from_slice(&output.stderr).expect("an envelope");
+    assert_eq!(text(&envelope, "/error/code"), "interrupted");
+    assert!(text(&envelope, "/error/message").contains(&format!("canvas run cancel {first}")), "{envelope}");
     assert_eq!(text(&user.get("/runs").await.ok(), "/runs/0/status"), "queued");
 }
 

@@ -185,7 +185,7 @@ pub struct Listen {
     /// Where to send the webhooks, for example http://127.0.0.1:3000/hooks
     #[arg(long, value_name = "URL")]
     pub forward_to: String,
-    /// The secret they are signed with; without it, standard input is read
+    /// The secret they are signed with, 32 to 512 characters; without it, it is asked for or read from standard input
     #[arg(long, value_name = "SECRET", env = "CANVAS_WEBHOOK_SECRET", hide_env_values = true)]
     pub secret: Option<String>,
 }

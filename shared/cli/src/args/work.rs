@@ -90,7 +90,7 @@ pub struct Generate {
     #[arg(long = "reference", short, value_name = "HANDLE[=ROLE]")]
     pub references: Vec<String>,
     #[command(flatten)]
-    pub making: Making,
+    pub options: GenerationOptions,
 }
 
 #[derive(Args)]
@@ -98,12 +98,12 @@ pub struct Vary {
     /// The picture: a node: or asset: handle
     pub source: String,
     #[command(flatten)]
-    pub making: Making,
+    pub options: GenerationOptions,
 }
 
 /// Options of everything that makes pictures with a model.
 #[derive(Args)]
-pub struct Making {
+pub struct GenerationOptions {
     /// The model: its handle, or its name
     #[arg(long, short)]
     pub model: Option<String>,
@@ -163,8 +163,8 @@ pub struct Video {
     /// The canvas of the nodes that are named
     #[arg(long, value_name = "CANVAS")]
     pub on: Option<String>,
-    /// Write the film to this file when it is done
-    #[arg(long, short, value_name = "FILE")]
+    /// Write the video to this file when it is done; - is standard output
+    #[arg(long, short, value_name = "FILE", conflicts_with_all = ["no_wait", "dry_run"])]
     pub output: Option<PathBuf>,
     #[command(flatten)]
     pub start: Start,
@@ -259,7 +259,7 @@ pub enum Run {
         /// The runs and jobs
         #[arg(required = true)]
         runs: Vec<String>,
-        /// Give up after this time
+        /// Give up after this time in all; the work goes on
         #[arg(long, value_name = "SECONDS")]
         timeout: Option<u64>,
     },

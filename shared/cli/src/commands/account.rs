@@ -7,10 +7,11 @@ use domain::account::Scope;
 use serde_json::{Value, json};
 
 use crate::args::{Global, Login, Profile as ProfileCommand};
-use crate::context::{Context, connect};
+use crate::context::{Context, connect, text_or_stdin};
 use crate::failure::{Failure, Outcome, usage};
 use crate::output::{Output, items, rows, text, time};
 use crate::profile::{Configuration, Profile};
+use crate::terminal;
 
 /// A clock that is further off than this makes signatures and expiries look wrong.
 const SKEW_MAX_SECONDS: i64 = 30;
@@ -22,11 +23,13 @@ pub async fn login(global: &Global, login: &Login) -> Outcome {
     let Some(url) = global.base_url.clone().or_else(|| known.map(|profile| profile.base_url.clone())) else {
         return usage("name the service: canvas login --base-url URL");
     };
-    let token = token(login, &url)?;
+    let token = token(login, &url).await?;
     let client = connect(&url, &token)?;
     let status = client.get_auth_status().await?;
     let host = url.split_once("://").map_or(url.as_str(), |(_, rest)| rest).trim_end_matches('/');
-    let name = global.profile.clone().unwrap_or_else(|| host.to_owned());
+    // The profile that is in use keeps its name and gets the new token, unless it is of another service.
+    let known = configuration.current.clone().filter(|_| configuration.current().is_some_and(|it| it.is_of(&url)));
+    let name = global.profile.clone().or(known).unwrap_or_else(|| host.to_owned());
     configuration.profiles.insert(name.clone(), Profile { base_url: url.trim_end_matches('/').to_owned(), token });
     configuration.current = Some(name.clone());
     configuration.save()?;
@@ -37,14 +40,13 @@ pub async fn login(global: &Global, login: &Login) -> Outcome {
 }
 
 /// The token, from standard input or typed without an echo. Never an argument: those are seen by others and kept by shells.
-fn token(login: &Login, url: &str) -> Outcome<String> {
-    let read = if login.token_stdin || !stdin().is_terminal() {
-        std::io::read_to_string(stdin())
+async fn token(login: &Login, url: &str) -> Outcome<String> {
+    let token = if login.token_stdin || !stdin().is_terminal() {
+        text_or_stdin("-").await?.trim().to_owned()
     } else {
-        eprint!("Token for {url} (make one in the console: Settings, Tokens): ");
-        console::Term::stderr().read_secure_line()
+        let question = format!("Token for {url} (make one in the console: Settings, Tokens)");
+        terminal::secret(&question, "--token-stdin reads the token from standard input").await?
     };
-    let token = read.map_err(|error| Failure::Usage(format!("standard input: {error}")))?.trim().to_owned();
     match token.is_empty() {
         true => usage("no token was given"),
         false => Ok(token),
@@ -121,8 +123,11 @@ pub async fn doctor(context: &Context) -> Outcome {
             Err(failure) => {
                 let detail = match &failure {
                     Failure::Service(error) => error.to_string(),
-                    Failure::Usage(text) | Failure::NotFound(text) | Failure::Running(text) => text.clone(),
-                    Failure::Work => String::new(),
+                    Failure::Usage(text)
+                    | Failure::NotFound(text)
+                    | Failure::Running(text)
+                    | Failure::Disconnected(text) => text.clone(),
+                    Failure::Work | Failure::Interrupted(_) => String::new(),
                 };
                 first.get_or_insert(failure);
                 (false, detail)
@@ -170,10 +175,10 @@ fn clock(date: Option<&str>) -> Outcome<String> {
     };
     #[expect(clippy::disallowed_methods, reason = "the clock of this machine is what is checked")]
     let here = chrono::Utc::now();
-    match (here - there.to_utc()).num_seconds() {
-        off if off.abs() <= SKEW_MAX_SECONDS => Ok(format!("{off} s beside the service's")),
-        off => usage(format!("{off} s beside the service's: set the clock of this machine")),
-    }
+    let off = (here - there.to_utc()).num_seconds();
+    let side = if off < 0 { "behind" } else { "ahead of" };
+    let message = format!("this machine's clock is {} s {side} the service's", off.abs());
+    if off.abs() <= SKEW_MAX_SECONDS { Ok(message) } else { usage(format!("{message}: set it")) }
 }
 
 /// Whether the service speaks the version of the contract that this program was made for.

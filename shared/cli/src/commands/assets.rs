@@ -12,7 +12,7 @@ use super::canvases::listed;
 use super::runs::save;
 use crate::args::Asset;
 use crate::context::{Context, canvas};
-use crate::failure::{Failure, Outcome, file};
+use crate::failure::{Failure, Outcome, both, file};
 use crate::journal;
 use crate::output::{rows, text};
 
@@ -25,16 +25,13 @@ pub async fn run(context: &Context, asset: Asset) -> Outcome {
             let on = on.as_deref().map(canvas).transpose()?;
             let uploads = stream::iter(&files).map(|path| upload(context, path, on.as_deref(), again));
             let mut ended = uploads.buffered(UPLOADS);
-            let mut first = None;
-            while let Some(outcome) = ended.next().await {
-                match outcome {
-                    Ok(answer) => context.output.answer(&answer, uploaded),
-                    // Each file that fails is named; the others are uploaded nevertheless.
-                    Err(failure) if first.is_some() => failure.report(context.output.json),
-                    Err(failure) => first = Some(failure),
-                }
+            // Each file that fails is named; the others are uploaded nevertheless.
+            let mut outcome = Ok(());
+            while let Some(upload) = ended.next().await {
+                let upload = upload.map(|answer| context.output.answer(&answer, uploaded));
+                outcome = both(outcome, upload, context.output.json);
             }
-            first.map_or(Ok(()), Err)
+            outcome
         }
         Asset::Get { asset, output, width } => {
             save(context, context.client.get_asset_content(&asset).query_if("w", width), &output).await

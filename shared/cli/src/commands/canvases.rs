@@ -10,7 +10,7 @@ use crate::args::{Listing, New, Show, View};
 use crate::context::{Context, canvas, page};
 use crate::failure::{Failure, Outcome, file, not_found, usage};
 use crate::journal;
-use crate::output::{items, plain_lines, put, rows, text, time};
+use crate::output::{is_unread, items, plain_lines, put, rows, text, time};
 use crate::terminal;
 
 /// Prints one page of a list, or with `--all` every item: as JSON, one on each line.
@@ -32,7 +32,9 @@ pub async fn listed<T: 'static>(
     }
     let mut pages = Pages::new(name, || list().query_if("limit", listing.limit));
     let mut all = Vec::new();
-    while let Some(item) = pages.next().await? {
+    while !is_unread()
+        && let Some(item) = pages.next().await?
+    {
         match context.output.json {
             true => context.output.line(item),
             false => all.push(item),

@@ -47,7 +47,7 @@ pub async fn action(context: &Context, action: Action) -> Outcome {
             }
             let route = |client: &Client| client.run_action(&action).cast();
             let order = Order { name: action.clone(), canvas: Some(on), body, route: &route, is_paid: false };
-            start(context, order, &options.start).await.map(|_| ())
+            start(context, order, &options.start).await
         }
     }
 }
@@ -158,7 +158,7 @@ pub async fn recipe(context: &Context, recipe: Recipe) -> Outcome {
             }
             let route = |client: &Client| client.run_recipe(&recipe).cast();
             let order = Order { name: recipe.clone(), canvas: Some(on), body, route: &route, is_paid: true };
-            start(context, order, &options.start).await.map(|_| ())
+            start(context, order, &options.start).await
         }
         Recipe::Fork { recipe, version, on, position } => {
             let answer = fork(context, &recipe, version, &canvas(&on)?, position).await?;

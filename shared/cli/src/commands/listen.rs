@@ -4,6 +4,8 @@
 //! (docs/reference/webhooks.md), with one attempt for each run.
 
 use std::collections::HashSet;
+use std::io::{IsTerminal, stdin};
+use std::ops::RangeInclusive;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -20,13 +22,28 @@ use super::watch::{Stream, picked};
 use crate::args::Listen;
 use crate::context::{Context, text_or_stdin};
 use crate::failure::{Failure, Outcome, usage};
-use crate::output::{items, text};
+use crate::output::{is_unread, items, text};
+use crate::terminal;
 
-pub async fn run(context: &Context, listen: &Listen) -> Outcome {
+/// Characters of a secret (docs/reference/webhooks.md#webhook-input).
+const SECRET_CHARACTERS: RangeInclusive<usize> = 32..=512;
+
+/// The secret: the argument, or typed without an echo, or from standard input.
+async fn secret(listen: &Listen) -> Outcome<String> {
+    const SOURCES: &str = "give it with --secret, in CANVAS_WEBHOOK_SECRET or on standard input";
     let secret = match &listen.secret {
         Some(secret) => secret.clone(),
+        None if stdin().is_terminal() => terminal::secret("Secret of the webhooks", SOURCES).await?,
         None => text_or_stdin("-").await?.trim().to_owned(),
     };
+    match SECRET_CHARACTERS.contains(&secret.chars().count()) {
+        true => Ok(secret),
+        false => usage(format!("the secret must have 32 to 512 characters: {SOURCES}")),
+    }
+}
+
+pub async fn run(context: &Context, listen: &Listen) -> Outcome {
+    let secret = secret(listen).await?;
     let uri: http::Uri =
         listen.forward_to.parse().map_err(|_| Failure::Usage(format!("{} is not a URL", listen.forward_to)))?;
     let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
@@ -42,6 +59,9 @@ pub async fn run(context: &Context, listen: &Listen) -> Outcome {
     let mut stream = Stream::new(context, Vec::new(), true);
     loop {
         stream.open().await?;
+        if is_unread() {
+            return Ok(());
+        }
         let Some(event) = stream.next().await? else { continue };
         let handle = text(&event.data["run"]);
         // A video sends no webhook.

@@ -36,8 +36,8 @@ pub async fn run(context: &Context, command: Command) -> Outcome {
         Command::Watch(watch) => watch::watch(context, &watch).await,
         Command::Asset(asset) => assets::run(context, asset).await,
         Command::Action(action) => catalogs::action(context, action).await,
-        Command::Generate(generate) => starts::generate(context, generate, starts::Making::Generate).await,
-        Command::Edit(edit) => starts::generate(context, edit, starts::Making::Edit).await,
+        Command::Generate(generate) => starts::generate(context, generate, starts::GenerationMode::Generate).await,
+        Command::Edit(edit) => starts::generate(context, edit, starts::GenerationMode::Edit).await,
         Command::Vary(vary) => starts::vary(context, vary).await,
         Command::Video(video) => starts::video(context, video).await,
         Command::Recipe(recipe) => catalogs::recipe(context, recipe).await,
@@ -51,7 +51,7 @@ pub async fn run(context: &Context, command: Command) -> Outcome {
         Command::Mcp { root } => {
             let directory = tools::Root::new(&root).map_err(|error| file(&root, &error))?;
             let served = tools::stdio(context.tools(), directory).await;
-            served.map_err(|error| Failure::Usage(format!("the host's side of the protocol: {error}")))
+            served.map_err(|error| Failure::Disconnected(format!("MCP on standard input and output: {error}")))
         }
         // These need no service and are done before.
         Command::Login(_)

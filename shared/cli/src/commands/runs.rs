@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -10,8 +11,8 @@ use super::canvases::listed;
 use super::work::{ended, succeeded, wait};
 use crate::args::Run;
 use crate::context::{Context, canvas};
-use crate::failure::{Outcome, file};
-use crate::output::{put, rows, text, time};
+use crate::failure::{Outcome, both, file};
+use crate::output::{is_unread, put, rows, text, time};
 
 pub async fn run(context: &Context, run: Run) -> Outcome {
     match run {
@@ -22,7 +23,7 @@ pub async fn run(context: &Context, run: Run) -> Outcome {
                 list.query_if("status", status.as_deref()).query_if("canvasId", on.as_deref())
             };
             let people = |runs: &[Value]| {
-                rows(&["run", "operation", "status", "outputs", "credits", "started"], runs, |it| {
+                rows(&["run", "operation", "status", "outputs", "credits", "created"], runs, |it| {
                     let outputs = format!("{}/{}", text(&it["outputs"]["done"]), text(&it["outputs"]["total"]));
                     vec![
                         text(&it["handle"]),
@@ -41,17 +42,7 @@ pub async fn run(context: &Context, run: Run) -> Outcome {
             context.output.answer(&record, ended);
             Ok(())
         }
-        Run::Wait { runs, timeout } => {
-            let mut failure = None;
-            for run in &runs {
-                let last = wait(context, run, run, timeout).await?;
-                context.output.answer(&last, ended);
-                if let Err(it) = succeeded(&last.json()) {
-                    failure = Some(it);
-                }
-            }
-            failure.map_or(Ok(()), Err)
-        }
+        Run::Wait { runs, timeout } => wait_for_all(context, &runs, timeout.map(Duration::from_secs)).await,
         Run::Cancel { run, remove_targets } => {
             let record =
                 context.client.cancel_work(&run).query_if("removeTargets", remove_targets.then_some(true)).await?;
@@ -60,6 +51,21 @@ pub async fn run(context: &Context, run: Run) -> Outcome {
         }
         Run::Output { job, output } => download(context, &job, &output).await,
     }
+}
+
+/// Waits for each run, all of them at most `timeout`, and prints how it ended. Fails as the first one that fails.
+async fn wait_for_all(context: &Context, runs: &[String], timeout: Option<Duration>) -> Outcome {
+    let began = Instant::now();
+    let mut outcome = Ok(());
+    for run in runs {
+        let left = timeout.map(|timeout| timeout.saturating_sub(began.elapsed()));
+        let waited = wait(context, run, run, left).await.and_then(|last| {
+            context.output.answer(&last, ended);
+            succeeded(&last.json())
+        });
+        outcome = both(outcome, waited, context.output.json);
+    }
+    outcome
 }
 
 /// Writes the film of a video to a file, or to standard output for `-`.
@@ -81,11 +87,19 @@ impl Drop for Part {
 /// such as a pipe or a device, the bytes are written.
 pub async fn save<T>(context: &Context, call: client::Call<T>, path: &Path) -> Outcome {
     if path.as_os_str() == "-" {
-        call.read(|_, piece| {
-            put(&piece);
-            Ok(())
-        })
-        .await?;
+        let read = call
+            .read(|_, piece| {
+                put(&piece);
+                match is_unread() {
+                    true => Err(client::Error::Unexpected("standard output is closed".into())),
+                    false => Ok(()),
+                }
+            })
+            .await;
+        // Nobody reads the rest, which is no failure.
+        if !is_unread() {
+            read?;
+        }
         return Ok(());
     }
     let is_special = fs::metadata(path).is_ok_and(|it| !it.is_file() && !it.is_dir());

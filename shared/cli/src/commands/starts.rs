@@ -4,19 +4,19 @@ use client::Client;
 use serde_json::{Value, json};
 
 use super::batch::insert;
-use super::work::{Order, start};
-use crate::args::{Generate, Making as Options, Position, Vary, Video};
+use super::work::{Order, ended, start, start_and_wait, succeeded};
+use crate::args::{Generate, GenerationOptions, Position, Vary, Video};
 use crate::context::{Body, Context, canvas, text_or_stdin};
-use crate::failure::Outcome;
+use crate::failure::{Outcome, usage};
 
 /// What is done with a prompt.
 #[derive(Clone, Copy)]
-pub enum Making {
+pub enum GenerationMode {
     Generate,
     Edit,
 }
 
-pub async fn generate(context: &Context, generate: Generate, making: Making) -> Outcome {
+pub async fn generate(context: &Context, generate: Generate, mode: GenerationMode) -> Outcome {
     let mut body = Body::new();
     if let Some(prompt) = &generate.prompt {
         body.insert("prompt".into(), text_or_stdin(prompt).await?.into());
@@ -29,24 +29,25 @@ pub async fn generate(context: &Context, generate: Generate, making: Making) -> 
         };
         body.insert("references".into(), generate.references.iter().map(reference).collect());
     }
-    match making {
-        Making::Generate => {
-            make(context, "generate", body, generate.making, &|client| client.generate_images().cast()).await
+    let options = generate.options;
+    match mode {
+        GenerationMode::Generate => {
+            make(context, "generate", body, options, &|client| client.generate_images().cast()).await
         }
-        Making::Edit => make(context, "edit", body, generate.making, &|client| client.edit_images().cast()).await,
+        GenerationMode::Edit => make(context, "edit", body, options, &|client| client.edit_images().cast()).await,
     }
 }
 
 pub async fn vary(context: &Context, vary: Vary) -> Outcome {
     let body = Body::from_iter([("source".into(), json!(vary.source))]);
-    make(context, "vary", body, vary.making, &|client| client.vary_images().cast()).await
+    make(context, "vary", body, vary.options, &|client| client.vary_images().cast()).await
 }
 
 async fn make(
     context: &Context,
     name: &str,
     mut body: Body,
-    options: Options,
+    options: GenerationOptions,
     route: &(dyn Fn(&Client) -> client::Call<Value> + Sync),
 ) -> Outcome {
     let on = canvas(&options.start.on)?;
@@ -66,7 +67,7 @@ async fn make(
         body.insert("targetNodeIds".into(), json!(options.targets));
     }
     let order = Order { name: name.to_owned(), canvas: Some(on), body, route, is_paid: true };
-    start(context, order, &options.start.start).await.map(|_| ())
+    start(context, order, &options.start.start).await
 }
 
 /// Where the service adds the targets of a start.
@@ -81,7 +82,12 @@ pub fn place(position: Position, title: Option<String>) -> Value {
     place.into()
 }
 
+/// Makes a video. When it goes to standard output, its record goes to standard error.
 pub async fn video(context: &Context, video: Video) -> Outcome {
+    let is_piped = video.output.as_ref().is_some_and(|path| path.as_os_str() == "-");
+    if is_piped && context.output.json {
+        return usage("name a file for the video: --output FILE");
+    }
     let mut body = Body::from_iter([("prompt".into(), text_or_stdin(&video.prompt).await?.into())]);
     body.insert("model".into(), context.model(&video.model).await?.into());
     insert(&mut body, "firstFrame", video.first_frame);
@@ -103,11 +109,15 @@ pub async fn video(context: &Context, video: Video) -> Outcome {
         route: &|client| client.generate_video().cast(),
         is_paid: true,
     };
-    let record = start(context, order, &video.start).await?;
-    match (record, &video.output) {
-        (Some(record), Some(path)) => {
-            super::runs::download(context, record["id"].as_str().unwrap_or_default(), path).await
-        }
-        _ => Ok(()),
+    let Some(last) = start_and_wait(context, order, &video.start).await? else { return Ok(()) };
+    let record = last.json();
+    match is_piped {
+        true => context.output.error_line(ended(&record)),
+        false => context.output.answer(&last, ended),
+    }
+    succeeded(&record)?;
+    match &video.output {
+        Some(path) => super::runs::download(context, record["id"].as_str().unwrap_or_default(), path).await,
+        None => Ok(()),
     }
 }

@@ -11,7 +11,7 @@ use super::work::succeeded;
 use crate::args::Watch;
 use crate::context::{Context, canvas};
 use crate::failure::{Failure, Outcome};
-use crate::output::{items, text};
+use crate::output::{is_unread, items, text};
 
 /// Pauses between attempts to open the stream.
 const PAUSES: [u64; 5] = [1, 2, 4, 8, 15];
@@ -22,7 +22,7 @@ pub async fn watch(context: &Context, watch: &Watch) -> Outcome {
         None => follow.await,
         Some(seconds) => match tokio::time::timeout(Duration::from_secs(seconds), follow).await {
             Ok(outcome) => outcome,
-            Err(_) => Err(Failure::Running(format!("not over after {seconds} s"))),
+            Err(_) => Err(Failure::Running(format!("runs are still active after {seconds} s"))),
         },
     }
 }
@@ -44,7 +44,7 @@ async fn follow(context: &Context, subjects: &[String]) -> Outcome {
                 let record = context.client.read_work(run).query("view", "summary").await?.json();
                 if record["status"].as_str().is_some_and(is_over) {
                     pending.remove(id);
-                    told(context, &Event { name: "run".into(), data: json!({"run": run, "status": record["status"]}) });
+                    print_event(context, "run", &json!({"run": run, "status": record["status"]}));
                     ended = ended.and(succeeded(&record));
                 }
             }
@@ -52,12 +52,16 @@ async fn follow(context: &Context, subjects: &[String]) -> Outcome {
                 return ended;
             }
         }
+        // Nobody reads the events to come.
+        if is_unread() {
+            return ended;
+        }
         let Some(event) = stream.next().await? else { continue };
         let run = id(event.data["run"].as_str().unwrap_or_default());
         if event.name == "run" && !subjects.is_empty() && !runs.iter().any(|it| id(it) == run) {
             continue;
         }
-        told(context, &event);
+        print_event(context, &event.name, &event.data);
         if event.name == "run" && event.data["status"].as_str().is_some_and(is_over) && pending.remove(run).is_some() {
             ended = ended.and(succeeded(&event.data));
             if pending.is_empty() {
@@ -75,27 +79,24 @@ fn id(handle: &str) -> &str {
     handle.split_once(':').map_or(handle, |(_, id)| id)
 }
 
-fn told(context: &Context, event: &Event) {
-    context.output.value(&json!({"event": event.name, "data": event.data}), |it| {
-        let data = &it["data"];
-        match event.name.as_str() {
-            "canvas" => format!("{} revision {}", text(&data["canvas"]), text(&data["revision"])),
-            "presence" => {
-                let who: Vec<String> = items(&data["who"]).map(|it| text(&it["label"])).collect();
-                format!("{} followed by {}", text(&data["canvas"]), who.join(", "))
-            }
-            "gone" => format!("{} is gone", text(&data["canvas"])),
-            "run" if data["total"].is_null() => format!("{} {}", text(&data["run"]), text(&data["status"])),
-            "run" => format!(
-                "{} {} {}/{} {} %",
-                text(&data["run"]),
-                text(&data["status"]),
-                text(&data["done"]),
-                text(&data["total"]),
-                text(&data["progress"])
-            ),
-            name => format!("{name} {data}"),
+fn print_event(context: &Context, name: &str, data: &Value) {
+    context.output.value(&json!({"event": name, "data": data}), |_| match name {
+        "canvas" => format!("{} revision {}", text(&data["canvas"]), text(&data["revision"])),
+        "presence" => {
+            let who: Vec<String> = items(&data["who"]).map(|it| text(&it["label"])).collect();
+            format!("{} followed by {}", text(&data["canvas"]), who.join(", "))
         }
+        "gone" => format!("{} is gone", text(&data["canvas"])),
+        "run" if data["total"].is_null() => format!("{} {}", text(&data["run"]), text(&data["status"])),
+        "run" => format!(
+            "{} {} {}/{} {} %",
+            text(&data["run"]),
+            text(&data["status"]),
+            text(&data["done"]),
+            text(&data["total"]),
+            text(&data["progress"])
+        ),
+        name => format!("{name} {data}"),
     });
 }
 

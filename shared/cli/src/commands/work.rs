@@ -27,8 +27,16 @@ pub struct Order<'a> {
     pub is_paid: bool,
 }
 
-/// Starts work, waits for it, and prints its last record. Returns the record when the work has succeeded.
-pub async fn start(context: &Context, order: Order<'_>, options: &Start) -> Outcome<Option<Value>> {
+/// Starts work, waits for it, and prints its last record. Fails unless the work has succeeded.
+pub async fn start(context: &Context, order: Order<'_>, options: &Start) -> Outcome {
+    let Some(last) = start_and_wait(context, order, options).await? else { return Ok(()) };
+    context.output.answer(&last, ended);
+    succeeded(&last.json())
+}
+
+/// Starts work, waits for it, and returns its last record. With `--dry-run` and `--no-wait` it prints the price or the run, and
+/// returns `None`.
+pub async fn start_and_wait(context: &Context, order: Order<'_>, options: &Start) -> Outcome<Option<Answer<Value>>> {
     if options.dry_run {
         let quote = quote(context, &order, options).await?;
         context
@@ -76,11 +84,9 @@ pub async fn start(context: &Context, order: Order<'_>, options: &Start) -> Outc
         context.output.answer(&answer, |_| handle.clone());
         return Ok(None);
     }
-    let last = wait(context, &order.name, &handle, options.timeout).await?;
+    let last = wait(context, &order.name, &handle, options.timeout.map(Duration::from_secs)).await?;
     entry.end();
-    context.output.answer(&last, ended);
-    let record = last.json();
-    succeeded(&record).map(|()| Some(record))
+    Ok(Some(last))
 }
 
 /// The body to send: with the revision, the key, and a price that was agreed to.
@@ -141,7 +147,7 @@ pub fn handle_of(record: &Value) -> String {
 }
 
 /// Waits for work with a bar. An interruption ends the wait alone, and says how to go on.
-pub async fn wait(context: &Context, name: &str, handle: &str, timeout: Option<u64>) -> Outcome<Answer<Value>> {
+pub async fn wait(context: &Context, name: &str, handle: &str, timeout: Option<Duration>) -> Outcome<Answer<Value>> {
     context.on_interruption(Some(format!(
         "The work goes on. Wait for it:  canvas run wait {handle}\nCancel it:                     canvas run cancel {handle}"
     )));
@@ -156,7 +162,7 @@ pub async fn wait(context: &Context, name: &str, handle: &str, timeout: Option<u
             _ => format!("{} {done}/{total}", text(&record["status"])),
         });
     };
-    let waited = context.client.wait(handle, timeout.map(Duration::from_secs), seen).await;
+    let waited = context.client.wait(handle, timeout, seen).await;
     bar.finish_and_clear();
     context.on_interruption(None);
     let last = waited?;
