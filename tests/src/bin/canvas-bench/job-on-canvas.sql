@@ -5,7 +5,7 @@
 \set number random(1, :canvases)
 
 WITH canvas AS MATERIALIZED (
-    SELECT key, owner_uid, id FROM canvases WHERE owner_uid = :uid AND id = 'floor-' || :number::text FOR UPDATE
+    SELECT key, owner_uid, id FROM canvases WHERE owner_uid = :uid AND id = 'baseline-' || :number::text FOR UPDATE
 ), job AS (
     INSERT INTO jobs (id, account_uid, token_id, kind, operation, status, canvas_key, canvas_owner, canvas_id, request,
                       estimated_seconds, queued_at)
@@ -30,12 +30,12 @@ WITH canvas AS MATERIALIZED (
     SELECT key, sequence, revision, '{target}', :activity, '{}', false FROM bumped
 )
 INSERT INTO task_queue (id, queue, kind, fairness_key, fair_seq)
-SELECT id, 'floor', 'action', account_uid, nextval('task_turns') FROM job;
+SELECT id, 'baseline', 'action', account_uid, nextval('task_turns') FROM job;
 
 WITH unflushed AS MATERIALIZED (
     SELECT set_config('synchronous_commit', 'off', true)
 ), found AS MATERIALIZED (
-    SELECT id FROM task_queue WHERE queue = 'floor' AND state = 'ready' ORDER BY fair_seq, id LIMIT 1 FOR UPDATE SKIP LOCKED
+    SELECT id FROM task_queue WHERE queue = 'baseline' AND state = 'ready' ORDER BY fair_seq, id LIMIT 1 FOR UPDATE SKIP LOCKED
 ), claimed AS (
     UPDATE task_queue SET state = 'leased', lease_token = gen_random_uuid(), lease_until = now() + interval '30 s',
            claims = claims + 1

@@ -13,12 +13,12 @@ WITH job AS (
     SELECT account_uid, :key, :fingerprint, '{}', id FROM job
 )
 INSERT INTO task_queue (id, queue, kind, fairness_key, fair_seq)
-SELECT id, 'floor', 'action', account_uid, nextval('task_turns') FROM job;
+SELECT id, 'baseline', 'action', account_uid, nextval('task_turns') FROM job;
 
 WITH unflushed AS MATERIALIZED (
     SELECT set_config('synchronous_commit', 'off', true)
 ), found AS MATERIALIZED (
-    SELECT id FROM task_queue WHERE queue = 'floor' AND state = 'ready' ORDER BY fair_seq, id LIMIT 1 FOR UPDATE SKIP LOCKED
+    SELECT id FROM task_queue WHERE queue = 'baseline' AND state = 'ready' ORDER BY fair_seq, id LIMIT 1 FOR UPDATE SKIP LOCKED
 ), claimed AS (
     UPDATE task_queue SET state = 'leased', lease_token = gen_random_uuid(), lease_until = now() + interval '30 s',
            claims = claims + 1

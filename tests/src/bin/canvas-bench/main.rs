@@ -4,17 +4,17 @@
 //! load generator with the same number of connections. Other load on the machine slows down both. The run ends by itself.
 //!
 //! **Mechanism.** A whole service of release builds ([`e2e::Stack`]) on private PostgreSQL (with `fsync`), Redis and
-//! RabbitMQ; a bare server with the same HTTP and database libraries ([`floor`]); `pgbench` with the gateway's own
+//! RabbitMQ; a bare server with the same HTTP and database libraries ([`baseline`]); `pgbench` with the gateway's own
 //! statements ([`batches`]); a load generator with minimal cost ([`load`]).
 //!
 //! **Reason.** An absolute rate describes the machine. A ratio shows how much can still be gained.
 //!
 //! `tests/bench` runs it. Like the test harness, it panics where a library would return an error.
 
+mod baseline;
 mod batches;
 mod cost;
 mod ends;
-mod floor;
 mod jobs;
 mod lines;
 mod load;
@@ -65,7 +65,7 @@ struct CommandLine {
 enum Command {
     /// The baseline server for reads, which the benchmark starts itself.
     #[command(hide = true)]
-    Floor(floor::Arguments),
+    Baseline(baseline::Arguments),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -107,7 +107,7 @@ enum Measurement {
 fn main() -> ExitCode {
     let line = CommandLine::parse();
     match line.command {
-        Some(Command::Floor(arguments)) => floor::run(arguments),
+        Some(Command::Baseline(arguments)) => baseline::run(arguments),
         None => measure(&line.only, &line.peer),
     }
 }

@@ -6,7 +6,7 @@ use e2e::{API_ROOT, Stack};
 
 use crate::load::{Client, Connection, get, rate};
 use crate::table::BenchRow;
-use crate::{floor, seed, setting};
+use crate::{baseline, seed, setting};
 
 /// Keep-alive connections: as many as the gateway has database connections.
 const CONNECTIONS: usize = 16;
@@ -47,7 +47,7 @@ pub async fn measure(stack: &Stack) -> Vec<BenchRow> {
     let request = get(&format!("{API_ROOT}/canvases/{}", template.id), Some(&user.token));
     let gateway = stack.authority(0);
     let document = Connection::open(&gateway).await.exchange(&request).await.body.to_vec();
-    let (_floor, bare) = floor::start(setting(stack, "CANVAS_DATABASE_URL"), template.key, &document).await;
+    let (_baseline, bare) = baseline::start(setting(stack, "CANVAS_DATABASE_URL"), template.key, &document).await;
 
     let mut ours = readers(&gateway, &request, document.len()).await;
     let mut theirs = readers(&bare, &get("/", None), document.len()).await;
@@ -58,7 +58,7 @@ pub async fn measure(stack: &Stack) -> Vec<BenchRow> {
         turns.push((rate(&mut ours, TURN).await, rate(&mut theirs, TURN).await));
     }
     let note = format!(
-        "{CONNECTIONS} keep-alive connections, {} bytes of JSON; the floor is axum, hyper and sqlx with the same threads and \
+        "{CONNECTIONS} keep-alive connections, {} bytes of JSON; the baseline is axum, hyper and sqlx with the same threads and \
          database connections, one select by primary key a request and the document from memory.",
         document.len()
     );

@@ -57,7 +57,7 @@ impl BenchRow {
 
     /// A row for rates of the service and its baseline in alternating turns, judged by the median of the turns' ratios.
     pub fn ratio(what: &str, unit: &str, turns: &[(f64, f64)], goal: f64) -> Self {
-        let ratios: Vec<f64> = turns.iter().map(|(ours, floor)| ours / floor).collect();
+        let ratios: Vec<f64> = turns.iter().map(|(ours, baseline)| ours / baseline).collect();
         let ratio = median(&ratios);
         let of = |side: fn(&(f64, f64)) -> f64| median(&turns.iter().map(side).collect::<Vec<_>>());
         let spread = |ratios: &[f64]| {
@@ -84,7 +84,7 @@ impl Table {
 
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let heads = ["what", "ours", "floor or peer", "figure", "goal", ""].map(str::to_owned);
+        let heads = ["what", "ours", "baseline or peer", "figure", "goal", ""].map(str::to_owned);
         let mut notes = Vec::new();
         let mut lines = vec![heads];
         for row in &self.0 {
@@ -95,7 +95,7 @@ impl fmt::Display for Table {
             }
             let verdict = match row.met {
                 Some(true) => "ok",
-                Some(false) => "short",
+                Some(false) => "not met",
                 None => "",
             };
             let cells = [&row.ours, &row.peer, &row.figure, &row.goal];
@@ -159,8 +159,8 @@ mod tests {
         ]);
         let text = table.to_string();
         let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines[2], "first [1]                            1");
-        assert_eq!(lines[3], "second     long text                 2       >= 3  short");
+        assert_eq!(lines[2], "first [1]                       1");
+        assert_eq!(lines[3], "second     long text            2       >= 3  not met");
         assert_eq!(lines[4], "[1] how");
     }
 }

@@ -24,7 +24,7 @@ use crate::DATABASE_CONNECTIONS;
 #[derive(Args)]
 pub struct Arguments {
     /// URL of the database.
-    #[arg(long, env = "FLOOR_DATABASE_URL", hide_env_values = true)]
+    #[arg(long, env = "BASELINE_DATABASE_URL", hide_env_values = true)]
     database_url: String,
     /// Key of the canvas whose row is selected.
     #[arg(long)]
@@ -32,7 +32,7 @@ pub struct Arguments {
 }
 
 #[derive(Clone)]
-struct Floor {
+struct Baseline {
     pool: PgPool,
     key: i64,
     document: Bytes,
@@ -52,36 +52,36 @@ pub fn run(arguments: Arguments) -> ExitCode {
             .expect("a database URL");
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds a free port");
         println!("{}", listener.local_addr().expect("has an address"));
-        let floor = Floor { pool, key: arguments.key, document: document.into() };
-        axum::serve(listener, Router::new().route("/", get(serve)).with_state(floor)).await.expect("serves");
+        let baseline = Baseline { pool, key: arguments.key, document: document.into() };
+        axum::serve(listener, Router::new().route("/", get(serve)).with_state(baseline)).await.expect("serves");
     });
     ExitCode::SUCCESS
 }
 
-async fn serve(State(floor): State<Floor>) -> impl IntoResponse {
+async fn serve(State(baseline): State<Baseline>) -> impl IntoResponse {
     let revision: String = sqlx::query_scalar("SELECT revision FROM canvases WHERE key = $1")
-        .bind(floor.key)
-        .fetch_one(&floor.pool)
+        .bind(baseline.key)
+        .fetch_one(&baseline.pool)
         .await
         .expect("the canvas exists");
     assert!(!revision.is_empty());
-    ([(CONTENT_TYPE, "application/json")], floor.document)
+    ([(CONTENT_TYPE, "application/json")], baseline.document)
 }
 
 /// Starts the baseline server as a child process, which ends with the handle, and returns its address.
 pub async fn start(database_url: &str, key: i64, document: &[u8]) -> (Child, String) {
     let mut child = Command::new(std::env::current_exe().expect("knows its own path"))
-        .args(["floor", "--key", &key.to_string()])
-        .env("FLOOR_DATABASE_URL", database_url)
+        .args(["baseline", "--key", &key.to_string()])
+        .env("BASELINE_DATABASE_URL", database_url)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .kill_on_drop(true)
         .spawn()
-        .expect("starts the floor");
+        .expect("starts the baseline");
     let mut stdin = child.stdin.take().expect("is piped");
-    stdin.write_all(document).await.expect("the floor reads");
+    stdin.write_all(document).await.expect("the baseline reads");
     drop(stdin);
     let stdout = child.stdout.take().expect("is piped");
-    let authority = BufReader::new(stdout).lines().next_line().await.expect("reads").expect("the floor listens");
+    let authority = BufReader::new(stdout).lines().next_line().await.expect("reads").expect("the baseline listens");
     (child, authority)
 }
