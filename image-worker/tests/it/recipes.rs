@@ -362,7 +362,7 @@ async fn a_stopped_run_waits_for_no_answer() {
 
 /// A client that waits for the run is notified of every change of its status or of an output.
 #[tokio::test]
-async fn that_a_run_is_taken_up_and_that_a_text_is_being_written_is_told() {
+async fn that_a_run_is_taken_up_and_that_a_text_is_being_written_is_announced() {
     let mut fixture = GenerationFixture::new(Vendor::OpenAi).await;
     fixture.simulator.take(AGES);
     fixture.settings.deadlines.text = AGES;
@@ -376,7 +376,7 @@ async fn that_a_run_is_taken_up_and_that_a_text_is_being_written_is_told() {
     let _running = fixture.harness.run(Recipes(generator), RunnerOptions::new(Queue::Recipe, 4));
     // The text takes longer than the test, so that nothing else is announced.
     let reported = tokio::time::timeout(DEADLINE, news.on_message().take(2).count()).await;
-    assert_eq!(reported.expect("is told of both"), 2);
+    assert_eq!(reported.expect("reports both"), 2);
     let run = run(&fixture, id).await;
     assert_eq!((run.status, run.outputs[0].status), (RunStatus::Running, UnderWay));
 }

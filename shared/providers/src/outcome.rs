@@ -37,6 +37,8 @@ pub enum Output {
 pub enum Submission {
     /// The work is done.
     Done(Output),
+    /// The work is done. Store the run before the result is fetched: polling it returns the result again.
+    Finished(Run, Output),
     /// The work was accepted. Store the run, then poll it.
     Accepted(Run),
     /// No work was started. It may be submitted again if the error is retryable.

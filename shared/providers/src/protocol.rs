@@ -141,6 +141,8 @@ pub(crate) enum Accepted {
     Run(Run),
     /// The work is done.
     Done(Output),
+    /// The work is done, and polling its run returns the result again.
+    Finished(Run, Output),
 }
 
 /// The meaning of the successful answer to a poll.

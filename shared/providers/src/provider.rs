@@ -186,6 +186,7 @@ impl Provider {
         };
         match outcome {
             Ok(Accepted::Done(output)) => Submission::Done(output),
+            Ok(Accepted::Finished(run, output)) => Submission::Finished(run, output),
             Ok(Accepted::Run(run)) => Submission::Accepted(run),
             Err(call_error) if call_error.maybe_accepted => Submission::Unknown(call_error),
             Err(call_error) => Submission::Refused(call_error),

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_by_its_variable_and_no_key_is_shown() {
+    fn what_is_wrong_is_reported_by_its_variable_and_no_key_is_shown() {
         let refused = |settings| Setup::load(settings).expect_err("wrong").to_string();
         let absent = Path::new("/nowhere/models.json");
         assert!(refused(Settings { catalogue: Some(absent), ..NONE }).starts_with("CANVAS_MODEL_CATALOGUE: "));

@@ -205,6 +205,31 @@ async fn a_result_is_kept_when_the_store_comes_back_in_time() {
 }
 
 #[tokio::test]
+async fn a_result_that_came_with_the_answer_is_kept_when_the_database_comes_back_in_time() {
+    let fixture = GenerationFixture::new(Vendor::OpenAi).await;
+    // The database refuses to record the answer. The sequence counts, because a rollback does not undo it.
+    let refuse = "CREATE SEQUENCE refusals;
+         CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+             PERFORM nextval('refusals');
+             RAISE EXCEPTION 'the database system is starting up' USING ERRCODE = 'cannot_connect_now';
+         END $$;
+         CREATE TRIGGER refuse BEFORE UPDATE ON job_outputs FOR EACH ROW WHEN (NEW.accepted) EXECUTE FUNCTION refuse()";
+    sqlx::raw_sql(refuse).execute(&mut *fixture.harness.conn().await).await.expect("executes");
+    let _running = fixture.work();
+    let id = fixture.start(picture("a kite")).await;
+    wait_for("a refusal", DEADLINE, async || {
+        let mut conn = fixture.harness.conn().await;
+        let refused = sqlx::query_scalar("SELECT is_called FROM refusals").fetch_one(&mut *conn);
+        let refused: bool = refused.await.expect("reads");
+        refused.then_some(())
+    })
+    .await;
+    fixture.harness.execute("DROP TRIGGER refuse ON job_outputs").await;
+    assert_eq!(fixture.ended(id).await.status, JobStatus::Succeeded);
+    assert_eq!(fixture.simulator.submits().len(), 1);
+}
+
+#[tokio::test]
 async fn a_job_that_is_given_up_after_its_result_was_swept_ends_all_the_same() {
     let fixture = GenerationFixture::new(Vendor::OpenAi).await;
     fixture.simulator.misbehave_once(FailureMode::Hang);

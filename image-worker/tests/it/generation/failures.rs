@@ -58,7 +58,7 @@ async fn meet_all(vendor: Vendor) {
     join_all(all.map(|(name, failure_mode)| meet(&fixture, vendor, name, failure_mode))).await;
 }
 
-for_every_vendor!(every_trouble_is_told_as_what_it_is, meet_all);
+for_every_vendor!(every_failure_is_reported_as_what_it_is, meet_all);
 
 #[tokio::test]
 async fn a_provider_that_never_answers_costs_its_deadline_and_nothing_else() {

@@ -88,7 +88,7 @@ fn every_managed_model_takes_whatever_a_request_may_hold() {
 }
 
 #[test]
-fn the_limit_of_a_prompt_is_told_as_the_model_counts() {
+fn the_limit_of_a_prompt_is_stated_as_the_model_counts() {
     for (most, reported) in [(1000, 1000.0), (8000, 8000.0), (8001, 8000.0), (65_536, 8000.0)] {
         let catalogue = extend(|entry| entry["promptMax"] = json!(most)).unwrap();
         let prompt = catalogue.find(ProviderKind::OpenAi, "m-1").unwrap().parameters().remove(0);

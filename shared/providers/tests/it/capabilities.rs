@@ -148,7 +148,7 @@ async fn as_many_references_as_a_model_declares_go_along() {
 }
 
 #[tokio::test]
-async fn roles_are_told_in_words() {
+async fn roles_are_described_in_words() {
     let harness = harness(Vendor::OpenAi).await;
     let mut order = order(&harness.models[0], Capability::ImageEdit, "job-1");
     order.references = vec![picture(), picture()];

@@ -60,7 +60,7 @@ async fn fail(harness: &Harness, order: &providers::Order) -> (Stage, CallError)
     let output = match harness.submit(order).await {
         Submission::Refused(call_error) => return (Stage::Refused, call_error),
         Submission::Unknown(call_error) => return (Stage::Unknown, call_error),
-        Submission::Done(output) => output,
+        Submission::Done(output) | Submission::Finished(_, output) => output,
         Submission::Accepted(run) => loop {
             match harness.provider.poll(&run).await {
                 Polled::Running(_) => {}
@@ -105,7 +105,7 @@ async fn check(harness: &Harness, vendor: Vendor, failure_mode: FailureMode) {
 }
 
 #[tokio::test]
-async fn every_trouble_is_told_as_its_failure_code() {
+async fn every_failure_is_reported_as_its_failure_code() {
     for vendor in vendors() {
         let harness = harness(vendor).await;
         for (_, failure_mode) in

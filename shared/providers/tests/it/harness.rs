@@ -144,7 +144,9 @@ impl Harness {
     /// Submits, polls and fetches, as a worker does, without delays.
     pub async fn make(&self, order: &Order) -> Result<Artifact, CallError> {
         match self.submit(order).await {
-            Submission::Done(output) => self.provider.fetch(order.media(), &output).await,
+            Submission::Done(output) | Submission::Finished(_, output) => {
+                self.provider.fetch(order.media(), &output).await
+            }
             Submission::Accepted(run) => self.finish(order.media(), &run).await,
             Submission::Refused(call_error) | Submission::Unknown(call_error) => Err(call_error),
         }

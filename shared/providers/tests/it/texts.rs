@@ -128,7 +128,7 @@ async fn check(harness: &Harness, vendor: Vendor, failure_mode: FailureMode) {
 }
 
 #[tokio::test]
-async fn every_trouble_is_told_as_its_class() {
+async fn every_failure_is_reported_as_its_class() {
     for vendor in WRITERS {
         let harness = harness(vendor).await;
         for (_, failure_mode) in

@@ -102,7 +102,9 @@ fn create(state: &State, call: &Call) -> Reply {
     let asked = Asked { prompt, pictures, size: (1, 1), body: Value::Object(body), video: true };
     // A failure of the work is reported by the run, not by the submit.
     let refuse = |failure_mode| if failure_mode == FailureMode::WorkFails { None } else { refuse(failure_mode) };
-    state.submit(call, asked, false, refuse, |run, _| Reply::json(200, &interaction(state, run, Phase::Queued)))
+    let is_finished = *state.answers_finished.lock().expect("no holder panics");
+    let phase = if is_finished { Phase::Finished } else { Phase::Queued };
+    state.submit(call, asked, false, refuse, |run, _| Reply::json(200, &interaction(state, run, phase)))
 }
 
 fn interaction(state: &State, run: &Run, phase: Phase) -> Value {

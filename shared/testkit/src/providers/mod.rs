@@ -164,6 +164,11 @@ impl Simulator {
         *self.state.heeds_cancels.lock().expect("no holder panics") = false;
     }
 
+    /// From now on, finishes a video before its submit is answered, and says so in the answer. Only Google's protocol allows this.
+    pub fn answer_finished(&self) {
+        *self.state.answers_finished.lock().expect("no holder panics") = true;
+    }
+
     /// From now on, receives uploaded pictures and never answers; the connections stay open.
     pub fn hang_uploads(&self) {
         *self.state.hangs_uploads.lock().expect("no holder panics") = true;

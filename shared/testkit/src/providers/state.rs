@@ -90,6 +90,8 @@ pub(super) struct State {
     pub(super) uploads: Mutex<HashSet<String>>,
     /// Whether uploads are received and never answered.
     pub(super) hangs_uploads: Mutex<bool>,
+    /// Whether the answer to the submit of a video already contains its result, where the protocol allows it.
+    pub(super) answers_finished: Mutex<bool>,
     pub(super) leaks: Mutex<usize>,
     pub(super) polls: Mutex<usize>,
     /// How many downloads of results are still to break off.
@@ -116,6 +118,7 @@ impl State {
             files: Mutex::default(),
             uploads: Mutex::default(),
             hangs_uploads: Mutex::default(),
+            answers_finished: Mutex::default(),
             leaks: Mutex::default(),
             polls: Mutex::default(),
             cuts: Mutex::default(),

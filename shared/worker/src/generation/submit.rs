@@ -77,6 +77,10 @@ impl<C: GenerationKind> ProviderDriver<'_, C> {
                 self.note_accepted(output).await?;
                 self.take_inline(&result).await
             }
+            Submission::Finished(run, result) => {
+                self.record_run(output, &run).await?;
+                self.take_inline(&result).await
+            }
             Submission::Refused(call_error) => self.refused(output, &call_error).await,
             Submission::Unknown(call_error) => self.unknown(output, &call_error).await,
         }
@@ -90,18 +94,24 @@ impl<C: GenerationKind> ProviderDriver<'_, C> {
         }
     }
 
+    /// Records that the provider has accepted the submit. The result in memory may have no other copy, so recording is retried
+    /// during an outage.
     async fn note_accepted(&self, output: &JobOutput) -> Result<(), Interrupt> {
-        let mut connection = self.task_run.generator.worker.connection().await?;
-        recorded(outputs::note_accepted(&mut connection, self.task_run.leased(output.position)).await?)
+        let noting = self.task_run.retry_during_outage(|| async {
+            let mut connection = self.task_run.generator.worker.connection().await?;
+            recorded(outputs::note_accepted(&mut connection, self.task_run.leased(output.position)).await?)
+        });
+        noting.await
     }
 
-    /// Receives a result that came with the response or is at a URL in the response. There is no
-    /// run to poll again, so a download is retried here.
+    /// Receives a result that came with the response or is at a URL in the response. Usually there is no run to poll again, so a
+    /// download is retried here, and so is storing it during an outage.
     async fn take_inline(&self, result: &Output) -> Result<Step<C::Made>, Interrupt> {
         let pauses = self.task_run.generator.settings.pauses;
         let mut pauses = pauses.iter().filter(|_| matches!(result, Output::Remote(_)));
         loop {
-            match (self.fetch(result).await?, pauses.next()) {
+            let fetched = self.task_run.retry_during_outage(|| self.fetch(result)).await?;
+            match (fetched, pauses.next()) {
                 (Ok(made), _) => return Ok(Step::Made(made, None)),
                 (Err(_), Some(pause)) => self.task_run.unless_canceled(sleep(*pause)).await?,
                 (Err(failure), None) => return Err(failure.into()),
@@ -144,9 +154,13 @@ impl<C: GenerationKind> ProviderDriver<'_, C> {
             self.pause_before(output.attempts).map(|pause| pause.max(call_error.retry_after.unwrap_or_default()));
         let pause = pause.filter(|pause| call_error.is_retryable() && *pause <= generator.settings.wait_max);
         let Some(pause) = pause else { return Err(call_error.failure().into()) };
-        let mut connection = generator.worker.connection().await?;
-        let leased = self.task_run.leased(output.position);
-        recorded(outputs::put_back(&mut connection, leased, &call_error.failure(), pause).await?)?;
+        // Unless the refusal is recorded, the outcome of the submit counts as unknown.
+        let returned = self.task_run.retry_during_outage(|| async {
+            let mut connection = generator.worker.connection().await?;
+            let leased = self.task_run.leased(output.position);
+            recorded(outputs::put_back(&mut connection, leased, &call_error.failure(), pause).await?)
+        });
+        returned.await?;
         Ok(Step::Wait(pause))
     }
 
@@ -157,8 +171,9 @@ impl<C: GenerationKind> ProviderDriver<'_, C> {
         // A provider that rejects duplicates reports about the second submit only that there was a
         // first one.
         let met = output.failure.clone().filter(|_| !is_first).unwrap_or_else(|| call_error.failure());
-        let can_tell = self.capabilities.finds || (self.capabilities.idempotency == Idempotency::Rejected && is_first);
-        let Some(pause) = self.pause_before(0).filter(|_| can_tell) else { return Err(Interrupt::orphaned(met)) };
+        let can_find_out =
+            self.capabilities.finds || (self.capabilities.idempotency == Idempotency::Rejected && is_first);
+        let Some(pause) = self.pause_before(0).filter(|_| can_find_out) else { return Err(Interrupt::orphaned(met)) };
         let mut connection = self.task_run.generator.worker.connection().await?;
         recorded(outputs::note_unknown(&mut connection, self.task_run.leased(output.position), &met, pause).await?)?;
         Ok(Step::Wait(pause))

@@ -29,6 +29,18 @@ async fn every_provider_of_videos_makes_one() {
 }
 
 #[tokio::test]
+async fn the_run_of_a_video_that_is_in_the_answer_is_recorded() {
+    let fixture = VideoFixture::new(Vendor::Google).await;
+    fixture.simulator.answer_finished();
+    let _running = fixture.work();
+    let id = fixture.start(fixture.wish(Capability::VideoGenerate)).await;
+    let record = fixture.ended(id).await;
+    assert_eq!(&fixture.video(&record).await[4..8], b"ftyp");
+    assert!(record.provider_run.is_some());
+    assert_eq!((fixture.accepted(id), fixture.simulator.polls()), (1, 0));
+}
+
+#[tokio::test]
 async fn frames_go_along() {
     for (vendor, capability) in [
         (Vendor::Runway, Capability::VideoFromImage),

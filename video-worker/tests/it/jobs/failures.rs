@@ -59,7 +59,7 @@ async fn a_lost_answer_is_never_submitted_again() {
 #[tokio::test]
 async fn a_server_that_takes_a_key_once_is_asked_again_and_begins_once() {
     let (fixture, id, record) = under(Vendor::Comfy, FailureMode::LoseAnswer).await;
-    assert_eq!(failure(&record).0, FailureCode::ProviderTimeout, "whether it began was told, but not as what");
+    assert_eq!(failure(&record).0, FailureCode::ProviderTimeout, "whether it began was reported, but not as what");
     // The second submit was rejected because of its key, before the simulator counts it.
     assert_eq!((fixture.simulator.submits().len(), fixture.accepted(id), record.credit_cost), (1, 1, 0));
 }

@@ -8,7 +8,7 @@ use http::{HeaderName, HeaderValue};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::tells_of_content;
+use super::is_about_content;
 use crate::call_error::{CallError, Class};
 use crate::encode::{base64, decode, fields};
 use crate::order::{Order, Picture};
@@ -55,14 +55,12 @@ pub(super) fn submitted(site: &Site, answer: &Answer) -> Result<Accepted, CallEr
     let interaction: Interaction = answer.read()?;
     let poll = site.url(&format!("/interactions/{}", interaction.id));
     let cancel = site.url(&format!("/interactions/{}/cancel", interaction.id));
-    let id = interaction.id.clone();
+    let run = Run { id: interaction.id.clone(), poll, result: None, cancel: Some(cancel) };
     match outcome(site, interaction) {
-        Polled::Done(output) => Ok(Accepted::Done(output)),
+        Polled::Done(output) => Ok(Accepted::Finished(run, output)),
         Polled::Failed(call_error) if !call_error.is_retryable() => Err(call_error),
         Polled::Failed(call_error) => Err(call_error.maybe_accepted()),
-        Polled::Running(_) | Polled::Canceled | Polled::Unavailable(_) => {
-            Ok(Accepted::Run(Run { id, poll, result: None, cancel: Some(cancel) }))
-        }
+        Polled::Running(_) | Polled::Canceled | Polled::Unavailable(_) => Ok(Accepted::Run(run)),
     }
 }
 
@@ -87,7 +85,7 @@ fn outcome(site: &Site, interaction: Interaction) -> Polled {
 /// The failure that the interaction reports, or a failure with the message `unsaid`.
 fn failed(interaction: &Interaction, unsaid: &str) -> Polled {
     let message = interaction.failure().unwrap_or(unsaid);
-    let class = if tells_of_content(message) { Class::Content } else { Class::Unavailable };
+    let class = if is_about_content(message) { Class::Content } else { Class::Unavailable };
     Polled::Failed(CallError::new(class, message))
 }
 
@@ -158,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_told_for_the_whole_or_for_what_the_model_put_out() {
+    fn a_failure_is_reported_for_the_whole_or_for_what_the_model_put_out() {
         let blocked = json!({"code": "safety", "message": "Blocked for safety reasons.", "details": null});
         let of_step = json!([{"type": "user_input", "content": null}, {"type": "model_output", "error": blocked}]);
         for (answer, class) in [

@@ -153,7 +153,7 @@ impl Protocol for Google {
         let quota = details.iter().filter_map(|detail| detail["violations"].as_array()).flatten();
         let mut spent = quota
             .filter(|it| it["quotaValue"] == "0" || it["quotaId"].as_str().is_some_and(|id| id.contains("PerDay")));
-        let refused = tells_of_content(message);
+        let refused = is_about_content(message);
         let class = match answer.status.as_u16() {
             // Google reports an invalid key with status 400.
             400 if has("reason", "API_KEY_INVALID") => Some(Class::Authentication),
@@ -170,7 +170,7 @@ impl Protocol for Google {
 }
 
 /// Whether a message without a code indicates a content refusal.
-fn tells_of_content(message: &str) -> bool {
+fn is_about_content(message: &str) -> bool {
     let message = message.to_ascii_lowercase();
     ["safety", "blocked", "prohibited"].iter().any(|word| message.contains(word))
 }
