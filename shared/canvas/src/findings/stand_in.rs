@@ -26,7 +26,7 @@ pub(super) fn outputs(graph: &Graph) -> Option<Draft> {
 fn shows_stand_in(node: &Node) -> bool {
     let made = |key: &str| node.server.get("provenance")?.get(key)?.as_str();
     let is_shown = match node.kind {
-        NodeType::Text => node.server.contains_key("content"),
+        NodeType::Text | NodeType::Sticky => node.server.contains_key("content"),
         _ => node.asset.is_some(),
     };
     is_shown && is_made(node) && is_stand_in(made("provider").unwrap_or_default(), made("model").unwrap_or_default())
@@ -104,6 +104,7 @@ mod tests {
         assert_eq!(handles(vec![made_by(image("a"), "generated", "managed", "sketch")]), [""; 0]);
         let mut replaced = made_by(written("a"), "recipe", "managed", "outline");
         assert_eq!(handles(vec![replaced.clone()]), ["node:a"]);
+        assert_eq!(handles(vec![Node { kind: NodeType::Sticky, ..replaced.clone() }]), ["node:a"]);
         replaced.server.remove("content");
         replaced.metadata.insert("content".into(), "mine".into());
         assert_eq!(handles(vec![replaced]), [""; 0]);

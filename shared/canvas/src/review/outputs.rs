@@ -60,20 +60,21 @@ pub(super) fn assess(graph: &Graph, assets: &StoredAssets, detached: &[DetachedO
     (outputs, delivery)
 }
 
-/// Whether a job or Recipe has targeted or filled the node: an image, or a text that the service writes.
+/// Whether a job or Recipe has targeted or filled the node: an image, or a text that the service writes, which a client may have
+/// made a sticky.
 pub(super) fn is_output(node: &Node) -> bool {
     let is_targeted = node.active_job.is_some() || node.server.contains_key("job");
     match node.kind {
         NodeType::Image => is_targeted || is_made(node),
-        NodeType::Text => is_targeted,
-        NodeType::Video | NodeType::Sticky => false,
+        NodeType::Text | NodeType::Sticky => is_targeted,
+        NodeType::Video => false,
     }
 }
 
 /// Whether what it shows is stored: its asset, or its text, which is stored with the node.
 fn is_durable(node: &Node, assets: &StoredAssets) -> bool {
     match node.kind {
-        NodeType::Text => node.content().is_some_and(|content| !content.is_empty()),
+        NodeType::Text | NodeType::Sticky => node.content().is_some_and(|content| !content.is_empty()),
         _ => node.asset.as_ref().is_some_and(|asset| assets.contains_key(asset)),
     }
 }
@@ -82,7 +83,7 @@ fn is_durable(node: &Node, assets: &StoredAssets) -> bool {
 pub(crate) fn unfilled(node: &Node) -> Option<&str> {
     let status = node.server.get("job").and_then(|job| job.get("status")).and_then(Value::as_str);
     let shows_nothing = match node.kind {
-        NodeType::Text => node.content().is_none_or(str::is_empty),
+        NodeType::Text | NodeType::Sticky => node.content().is_none_or(str::is_empty),
         _ => node.asset.is_none(),
     };
     status.filter(|status| shows_nothing && matches!(*status, "failed" | "canceled"))

@@ -1,6 +1,6 @@
 //! Reviews of findings, outputs and lineage.
 
-use domain::graph::{Connection, Node, Purpose, Role};
+use domain::graph::{Connection, Node, NodeType, Purpose, Role};
 use domain::review::{FindingCode, Origin, StoredAsset, StoredAssets};
 use serde_json::{Value, json};
 
@@ -169,8 +169,15 @@ fn one_output_that_is_not_there_blocks_delivery() {
 fn a_text_that_work_wrote_is_an_output() {
     let mut written = output(text("t"), "succeeded");
     written.server.insert("content".into(), "words".into());
-    let review = review(vec![written], vec![], &StoredAssets::new());
-    assert_eq!((review.outputs.count, review.outputs.durable_count), (1, 1));
+    // A client may have made it a sticky.
+    for kind in [NodeType::Text, NodeType::Sticky] {
+        written.kind = kind;
+        let written = review(vec![written.clone()], vec![], &StoredAssets::new());
+        assert_eq!((written.outputs.count, written.outputs.durable_count), (1, 1), "{kind:?}");
+        let empty = Node { kind, ..output(text("t"), "canceled") };
+        let outputs = review(vec![empty], vec![], &StoredAssets::new()).outputs;
+        assert_eq!((outputs.count, outputs.failed_count), (1, 1), "{kind:?}");
+    }
 }
 
 #[test]
@@ -264,7 +271,7 @@ mod fidelity {
     }
 
     #[test]
-    fn what_cannot_be_told_needs_review() {
+    fn what_cannot_be_determined_needs_review() {
         let nodes = vec![
             action("orphan", "m1", 2000.0, json!([{"handle": "node:gone"}])),
             // Each was made from the other: one of them was filled again later.

@@ -305,9 +305,18 @@ impl Parameter {
                 Some(most) if text.chars().count() > most => Err(format!("must have at most {most} characters")),
                 _ => Ok(value.clone()),
             },
-            (ParameterType::Color, Value::String(text)) if is_color(text) => Ok(text.to_ascii_lowercase().into()),
+            (ParameterType::Color, Value::String(text)) if is_color(text) => Ok(self.accept_color(text)),
             (ParameterType::Color, _) => Err("must be a color: #rgb, #rrggbb or #rrggbbaa".into()),
             (ParameterType::Text, _) => Err("must be a text".into()),
+        }
+    }
+
+    /// A color in lower case. Every spelling of the default is the default, so that all of them have one fingerprint.
+    fn accept_color(&self, text: &str) -> Value {
+        let default = self.default.as_ref().and_then(Value::as_str);
+        match default {
+            Some(default) if with_alpha(default) == with_alpha(text) => default.into(),
+            _ => text.to_ascii_lowercase().into(),
         }
     }
 
@@ -333,6 +342,16 @@ impl Parameter {
 fn is_color(text: &str) -> bool {
     text.strip_prefix('#')
         .is_some_and(|hex| matches!(hex.len(), 3 | 6 | 8) && hex.bytes().all(|byte| byte.is_ascii_hexdigit()))
+}
+
+/// A color as `#rrggbbaa` in lower case.
+fn with_alpha(color: &str) -> String {
+    let color = color.to_ascii_lowercase();
+    match color.len() {
+        4 => color.chars().skip(1).fold("#".to_owned(), |long, digit| format!("{long}{digit}{digit}")) + "ff",
+        7 => color + "ff",
+        _ => color,
+    }
 }
 
 /// The canonical form of a number: `25.0` is `25`, as in JSON Schema, so that both spellings have one fingerprint.

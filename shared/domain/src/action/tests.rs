@@ -47,6 +47,17 @@ fn limits_are_inclusive() {
     }
 }
 
+#[test]
+fn every_spelling_of_the_default_color_is_the_default() {
+    let default = normalize(json!({"width": 1})).expect("valid");
+    for color in ["#fff", "#FFF", "#ffffff", "#FFFFFF", "#ffffffff"] {
+        assert_eq!(normalize(json!({"width": 1, "background": color})).expect("valid"), default, "{color}");
+    }
+    for (color, kept) in [("#F80", "#f80"), ("#fffffffe", "#fffffffe"), ("#FF8800", "#ff8800")] {
+        assert_eq!(normalize(json!({"width": 1, "background": color})).expect("valid")["background"], kept);
+    }
+}
+
 /// The required parameters of an Action, with valid values.
 fn least(slug: &str) -> Map<String, Value> {
     let params = match slug {
