@@ -14,8 +14,9 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::admission::RequestLimit;
+use crate::command_line::print_line;
 use crate::credentials::Credentials;
-use crate::documents::Documents;
+use crate::documents::{Documents, LOAD_MAX};
 use crate::installation;
 use crate::live::Live;
 use crate::open_waits::Waits;
@@ -147,7 +148,7 @@ async fn run(config: Config) -> Result<ExitCode, Error> {
             models,
             guard,
             waker,
-            reviews: app::job::Reviews::new(Arc::clone(&graphs), documents.large()),
+            reviews: app::job::Reviews::new(Arc::clone(&graphs), documents.large(), LOAD_MAX),
             documents,
             graphs,
             previews: Previews::new(&config.public_url, config.preview_ttl),
@@ -204,7 +205,7 @@ async fn sweep(app: App, stopping: CancellationToken) {
             while db::idempotency::sweep(&mut connection, days, BATCH).await? == BATCH.unsigned_abs() {}
             Ok::<_, db::Error>(())
         };
-        if let Err(error) = swept.await {
+        if let Err(error) = db::deadline::with_long_deadline(swept).await {
             tracing::warn!(error = chain(&error), "idempotency keys were not swept, retrying later");
         }
     }
@@ -221,10 +222,7 @@ pub async fn migrate(config: &Config) -> ExitCode {
         Ok::<_, installation::Error>(crate::catalogue::publish_shipped(&mut connection).await?)
     };
     match migrated.await {
-        Ok(()) => {
-            println!("{}", serde_json::json!({"schemaVersion": db::pool::schema_version()}));
-            ExitCode::SUCCESS
-        }
+        Ok(()) => print_line(serde_json::json!({"schemaVersion": db::pool::schema_version()})),
         Err(error) => refuse(&error),
     }
 }

@@ -43,6 +43,15 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
+/// What `made` holds, in bytes.
+pub fn held_by<T>(make: impl FnOnce() -> T) -> u64 {
+    let before = HELD.get().0;
+    let made = make();
+    let held = HELD.get().0.abs_diff(before);
+    drop(made);
+    held
+}
+
 /// The peak of what `work` allocates beyond what was held before, in bytes.
 pub fn peak_of<T>(work: impl FnOnce() -> T) -> u64 {
     let before = HELD.get().0;

@@ -12,6 +12,7 @@
 
 use std::sync::Arc;
 
+use app::graphs::memory_bytes;
 use bytes::Bytes;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
@@ -28,12 +29,9 @@ const LARGE_BUDGET_BYTES: u64 = 4 * CAPACITY_BYTES;
 /// The same budget for small graphs.
 const SMALL_BUDGET_BYTES: u64 = CAPACITY_BYTES + CAPACITY_BYTES / 2;
 /// The most that loading a small graph takes: about a thousand nodes with some text.
-const SMALL_LOAD_MAX: u64 = 1024 * 1024;
+const SMALL_LOAD_MAX: u64 = 2 * 1024 * 1024;
 /// The most that one load takes. It always fits in addition to a full cache, whose entries may be rounded up.
-const LOAD_MAX: u64 = LARGE_BUDGET_BYTES - CAPACITY_BYTES - 16 * 1024 * 1024;
-/// Memory that a graph takes while its document is made, as a multiple of its serialized size: the rows or the document, and the
-/// nodes.
-const LOAD_FACTOR: u64 = 3;
+pub const LOAD_MAX: u64 = LARGE_BUDGET_BYTES - CAPACITY_BYTES - 16 * 1024 * 1024;
 
 /// The canvas documents of a process.
 pub struct Documents {
@@ -92,7 +90,7 @@ impl Documents {
 
     /// Reserves memory to load a graph of `graph_bytes` and to make its document; 503 when none becomes free in time.
     pub async fn reserve(&self, graph_bytes: i64) -> Result<GraphPermit> {
-        let bytes = u64::try_from(graph_bytes).unwrap_or_default().saturating_mul(LOAD_FACTOR).clamp(1, LOAD_MAX);
+        let bytes = memory_bytes(graph_bytes).min(LOAD_MAX);
         let budget = if bytes <= SMALL_LOAD_MAX { &self.small } else { &self.large };
         Ok(GraphPermit(admitted(budget.acquire(bytes), "too many canvases are loaded or sent at once").await?))
     }
@@ -121,10 +119,25 @@ impl Default for Documents {
 
 #[cfg(test)]
 mod tests {
+    use canvas::Graph;
+    use domain::graph::{Node, NodeType, Position};
+    use domain::id::{AccountUid, AssetHandle, AssetId, NodeId};
     use domain::limits::CANVAS_BYTES_MAX;
+    use domain::object::Object;
+    use domain::review::StoredAssets;
     use futures_util::FutureExt;
 
     use super::*;
+    use crate::counting::held_by;
+
+    /// What the service writes to the node of an Action's result.
+    const SERVER: &str = r##"{"createdBy":{"surface":"api","token":"agent-token:01980000-0000-7000-8000-000000000000"},
+        "job":{"id":"job:01980000-0000-7000-8000-000000000000","run":"run:image:01980000-0000-7000-8000-000000000000",
+        "status":"succeeded","operation":"action","updatedAt":"2026-11-28T09:00:00.000Z"},
+        "provenance":{"kind":"action","run":"run:image:01980000-0000-7000-8000-000000000000","operation":"action",
+        "actionId":"action:resize","actionVersion":"1.0.0","params":{"width":1024,"fit":"inside","format":"auto","quality":85,
+        "background":"#ffffff"},"references":[{"handle":"asset:me:01980000-0000-7000-8000-000000000000"}],"elements":[],
+        "createdAt":"2026-11-28T09:00:00.000Z"}}"##;
 
     #[tokio::test(start_paused = true)]
     async fn documents_on_their_way_take_their_memory_until_the_last_byte_is_dropped() {
@@ -133,7 +146,7 @@ mod tests {
         assert!(matches!(documents.reserve(CANVAS_BYTES_MAX).await, Err(Problem::Unavailable(_, Some(1)))));
         // The document takes a part of the reservation.
         let document = loading.into_bytes(vec![b'x'; 100 * 1024 * 1024]);
-        let rest = documents.reserve(48 * 1024 * 1024).await.expect("fits beside it");
+        let rest = documents.reserve(30 * 1024 * 1024).await.expect("fits beside it");
         drop(rest);
         let last = document.slice(document.len() - 1..);
         drop(document);
@@ -148,8 +161,7 @@ mod tests {
         let documents = Documents::new();
         let largest = documents.reserve(CANVAS_BYTES_MAX).await.expect("the largest fits");
         assert!(documents.reserve(CANVAS_BYTES_MAX).await.is_err(), "large ones wait for each other");
-        let small = (SMALL_LOAD_MAX / LOAD_FACTOR) as i64;
-        assert!(documents.reserve(small).await.is_ok());
+        assert!(documents.reserve(400_000).await.is_ok());
         drop(largest);
     }
 
@@ -163,6 +175,33 @@ mod tests {
         assert!(documents.get(1999, "r").is_some() || documents.kept.len() > 1000, "they are kept");
         assert!(documents.large.acquire(LOAD_MAX).now_or_never().is_some());
         assert!(documents.small.acquire(SMALL_LOAD_MAX).now_or_never().is_some());
+    }
+
+    #[test]
+    fn a_graph_that_was_served_and_reviewed_takes_no_more_than_is_counted() {
+        let result = |number: usize| Node {
+            id: NodeId::parse(&format!("01980000-0000-7000-8000-{number:012}")).expect("an id"),
+            kind: NodeType::Image,
+            title: "photo-resize.jpg".into(),
+            position: Position { x: 400.0 * number as f64, y: 0.0 },
+            width: 320.0,
+            height: 240.0,
+            agent_owned: true,
+            metadata: Object::default(),
+            server: Object::from_stored(SERVER.to_owned()).expect("an object"),
+            asset: Some(AssetHandle { owner: AccountUid::generate(), id: AssetId::generate() }),
+            active_job: None,
+        };
+        let nodes: Vec<Node> = (0..1000).map(result).collect();
+        let bytes = nodes.iter().map(canvas::size::serialized_size).sum();
+        let held = held_by(|| {
+            let mut graph = Graph::new("canvas".into(), bytes, nodes.clone(), Vec::new());
+            drop(graph.served_nodes());
+            drop(canvas::review::review(&graph, &StoredAssets::new(), &[]));
+            graph.forget_parsed();
+            graph
+        });
+        assert!(held <= memory_bytes(bytes), "{held} bytes for {bytes} serialized ones");
     }
 
     #[tokio::test]

@@ -41,24 +41,34 @@ pub async fn start<G>(app: &App, caller: &Caller<G>, start: JobStart) -> Result 
     let JobStart { canvas, work, terms, .. } = &*start;
     let command = StartJob { start: &start, settings: app.job_settings() };
     let reads_graph = work.destination().reads_graph();
-    // An owner is not checked before the canvas is waited for: nobody else waits for a canvas that is not there.
+    // Members are checked before they queue, so that an account without access cannot delay others. The owner needs no check: for a
+    // canvas that does not exist, only the caller itself can be waiting.
     let record = match reads_graph || caller.account != canvas.owner {
         true => Some(writable(app, &caller.account, canvas).await?),
         false => None,
     };
-    let _room = match record.filter(|_| reads_graph) {
-        Some(record) => Some(app.documents.reserve(record.graph_bytes).await?),
-        None => None,
+    let graph_bytes = record.filter(|_| reads_graph).map(|record| record.graph_bytes);
+    let reserve = async || match graph_bytes {
+        Some(bytes) => app.documents.reserve(bytes).await.map(Some),
+        None => Ok(None),
     };
     if terms.is_dry_run() {
+        let _room = reserve().await?;
         return quote(app, caller, &command).await;
     }
     let name = canvas.to_string();
-    // A start that has to wait for its canvas usually repeats the one before, or no longer names the present revision.
-    let (permit, started) = match app.writers.pass_at_once(&name) {
-        Some(permit) if caller.require_acceptable().is_ok() => (permit, app.starts.start(&start).await),
-        Some(permit) => (permit, None),
-        None => (app.writers.pass(&name).await?, None),
+    let at_once = app.writers.pass_at_once(&name);
+    let is_first = at_once.is_some();
+    let permit = match at_once {
+        Some(permit) => permit,
+        None => app.writers.pass(&name).await?,
+    };
+    // After the wait for the canvas, as in all writes: who waits for it holds no memory that others need.
+    let _room = reserve().await?;
+    // A start that had to wait for its canvas usually repeats the one before, or no longer names the present revision.
+    let started = match is_first && caller.require_acceptable().is_ok() {
+        true => app.starts.start(&start).await,
+        false => None,
     };
     let accepted = match started {
         Some(record) => AcceptedJob::Record(Box::new(record), Acceptance::New),
@@ -121,7 +131,6 @@ pub fn with_cap(mut body: Value, terms: &Terms) -> Value {
     body
 }
 
-/// The webhook of a draft.
 #[derive(Deserialize)]
 pub struct WebhookDraft {
     url: Field<String>,

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use blob::BlobKey;
 use db::PgPool;
+use db::deadline::with_long_deadline;
 use db::jobs::{Removed, Windows};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -66,22 +67,22 @@ impl Sweeper {
     /// Sweeps every `interval` until `stop` is canceled.
     pub async fn run(self, interval: Duration, stop: CancellationToken) {
         while stop.run_until_cancelled(tokio::time::sleep(interval)).await.is_some() {
-            match stop.run_until_cancelled(self.expire()).await {
+            match stop.run_until_cancelled(with_long_deadline(self.expire())).await {
                 Some(Ok(0)) | None => {}
                 Some(Ok(expired)) => tracing::info!(expired, "jobs expired"),
                 Some(Err(error)) => report("expired jobs", &error),
             }
-            match stop.run_until_cancelled(self.jobs()).await {
+            match stop.run_until_cancelled(with_long_deadline(self.jobs())).await {
                 Some(Ok(Removed { removed: 0, unreadable: 0 })) | None => {}
                 Some(Ok(Removed { removed, unreadable })) => tracing::info!(removed, unreadable, "jobs swept"),
                 Some(Err(error)) => report("jobs", &error),
             }
-            match stop.run_until_cancelled(self.imports()).await {
+            match stop.run_until_cancelled(with_long_deadline(self.imports())).await {
                 Some(Ok(0)) | None => {}
                 Some(Ok(swept)) => tracing::info!(swept, "imports swept"),
                 Some(Err(error)) => report("imports", &error),
             }
-            match stop.run_until_cancelled(self.blobs(BLOB_GRACE)).await {
+            match stop.run_until_cancelled(with_long_deadline(self.blobs(BLOB_GRACE))).await {
                 Some(Ok(0)) | None => {}
                 Some(Ok(removed)) => tracing::info!(removed, "blobs swept"),
                 Some(Err(error)) => report("blobs", &error),

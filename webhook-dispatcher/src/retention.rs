@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use db::deadline::with_long_deadline;
 use db::{PgPool, deliveries};
 use tokio_util::sync::CancellationToken;
 
@@ -13,7 +14,7 @@ const BATCH: i64 = 500;
 /// at once. A failure is logged, and the next run continues.
 pub async fn run(pool: PgPool, interval: Duration, stop: CancellationToken) {
     while stop.run_until_cancelled(tokio::time::sleep(interval)).await.is_some() {
-        match stop.run_until_cancelled(sweep(&pool)).await {
+        match stop.run_until_cancelled(with_long_deadline(sweep(&pool))).await {
             Some(Ok(0)) | None => {}
             Some(Ok(removed)) => tracing::info!(removed, "old deliveries removed"),
             Some(Err(error)) => {

@@ -13,6 +13,7 @@ use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use db::deadline::with_deadline;
 use tokio::sync::{Notify, watch};
 use tokio::time::sleep;
 use tokio_util::task::AbortOnDropHandle;
@@ -91,7 +92,7 @@ impl<K: Clone + Eq + Hash + Send + 'static, S: Clone + PartialEq> Feed<K, S> {
 
     /// Reads and publishes the states of `keys`. When that fails, they stay due.
     async fn publish<F: Future<Output = db::Result<Vec<S>>>>(&self, keys: Vec<K>, read: &impl Fn(Vec<K>) -> F) -> bool {
-        let states = match read(keys.clone()).await {
+        let states = match with_deadline(read(keys.clone())).await {
             Ok(states) => states,
             Err(error) => {
                 tracing::warn!(error = service::chain(&error), "followed states cannot be read, retrying");
@@ -188,6 +189,29 @@ mod tests {
         assert_eq!(lock(&feed.topics).len(), 1);
         drop(one);
         assert_eq!(lock(&feed.topics).len(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_read_that_is_never_answered_is_repeated_after_five_seconds() {
+        let cache = cache::Cache::connect("redis://127.0.0.1:1", &redis_prefix()).expect("a Redis URL");
+        let (feed, reads) = (Feed::new(cache, PACE), AtomicU32::new(0));
+        let read = |keys: Vec<String>| {
+            let is_first = reads.fetch_add(1, Ordering::SeqCst) == 0;
+            async move {
+                if is_first {
+                    std::future::pending::<()>().await;
+                }
+                Ok(keys.iter().map(|key| key.len() as u32).collect())
+            }
+        };
+        let mut follower = feed.follow("abc".into(), "abc");
+        let started = tokio::time::Instant::now();
+        tokio::select! {
+            () = feed.run(read) => unreachable!("serves for as long as it is polled"),
+            state = follower.next() => assert_eq!(state, 3),
+        }
+        assert!(started.elapsed() < Duration::from_secs(8), "{:?}", started.elapsed());
+        assert!(reads.load(Ordering::SeqCst) >= 2);
     }
 
     #[tokio::test]

@@ -23,7 +23,7 @@ use feed::Feed;
 
 /// Minimum time between two reads of the canvases and participants that are followed.
 const PACE: Duration = Duration::from_millis(20);
-/// The same for runs. A short job goes through its states in less, and its followers are told its start and its end.
+/// The same for runs. A short job goes through its states in less, and its followers get its start and its end.
 const PACE_OF_RUNS: Duration = Duration::from_millis(500);
 
 /// Everything that this gateway follows.

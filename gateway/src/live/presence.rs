@@ -30,7 +30,7 @@ pub const LISTED_MAX: usize = 100;
 /// The participants of this gateway.
 pub struct Presence {
     cache: cache::Cache,
-    /// Id of this process: tells its own entries in Redis from those of others.
+    /// Id of this process: distinguishes its own entries in Redis from those of others.
     gateway: Uuid,
     here: Mutex<HashMap<CanvasHandle, HashMap<Uuid, Here>>>,
     changes: mpsc::UnboundedSender<Change>,

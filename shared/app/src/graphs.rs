@@ -60,7 +60,7 @@ pub fn is_kept(graph_bytes: i64) -> bool {
 
 /// The memory that a graph of this serialized size takes, in bytes.
 pub fn memory_bytes(graph_bytes: i64) -> u64 {
-    u64::try_from(graph_bytes).unwrap_or_default() * SIZE_FACTOR + SIZE_MIN
+    u64::try_from(graph_bytes).unwrap_or_default().saturating_mul(SIZE_FACTOR).saturating_add(SIZE_MIN)
 }
 
 impl Default for Graphs {
@@ -88,7 +88,8 @@ impl Graphs {
         kept.map(|(_, kept)| Arc::unwrap_or_clone(kept.graph))
     }
 
-    /// The graph of a canvas at the revision of `record`, if it is kept.
+    /// The graph of a canvas at the revision of `record`, if it is kept. What is parsed of it stays in memory, so whoever looks into
+    /// what the service wrote to nodes copies it first.
     pub fn present(&self, record: &CanvasRecord) -> Option<Arc<Graph>> {
         self.0.get(&record.key).filter(|kept| *kept.revision == *record.revision).map(|kept| kept.graph)
     }

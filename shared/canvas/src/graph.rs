@@ -186,6 +186,12 @@ impl Graph {
         nodes.into_iter().filter_map(|node| self.set_node(self.nodes.find(&node.id)?, Some(node))).collect()
     }
 
+    /// Drops the parsed form of what the service has written to nodes, which a review makes and which takes more memory than all
+    /// else. It is parsed again when it is looked into.
+    pub fn forget_parsed(&mut self) {
+        self.nodes.for_each_unserved(|node| node.server.compact());
+    }
+
     /// Nodes and connections, each in order of creation, without copying them.
     pub fn into_parts(self) -> (Vec<Node>, Vec<Connection>) {
         (self.nodes.into_items(), self.connections.into_items())

@@ -148,6 +148,11 @@ impl<T: Keyed> Slots<T> {
         self.slots.iter().flatten().map(|slot| &slot.item)
     }
 
+    /// Calls `change` on every item. It must not change what is served or the key.
+    pub(crate) fn for_each_unserved(&mut self, mut change: impl FnMut(&mut T)) {
+        self.slots.iter_mut().flatten().for_each(|slot| change(&mut slot.item));
+    }
+
     /// The items as they are served, in order of creation. Serializes those that were set since they were last served.
     pub(crate) fn served(&self) -> Items<T::Served> {
         let text = |slot: &Slot<T>| slot.served.get_or_init(|| Items::text(&T::Served::from(&slot.item))).clone();

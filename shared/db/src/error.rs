@@ -106,9 +106,9 @@ impl Error {
         matches!(self, Error::Unreadable { .. } | Error::Sql(sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_)))
     }
 
-    /// Whether the statement divided by zero.
-    pub(crate) fn is_division_by_zero(&self) -> bool {
-        self.code().as_deref() == Some("22012")
+    /// Whether the statement cast a text to a type whose form it does not have.
+    pub(crate) fn is_failed_cast(&self) -> bool {
+        self.code().as_deref() == Some("22P02")
     }
 
     /// Whether the transaction can simply be repeated: a deadlock or a serialization failure.

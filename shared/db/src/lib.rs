@@ -10,6 +10,7 @@ pub mod blobs;
 pub mod campaigns;
 pub mod canvases;
 pub mod connections;
+pub mod deadline;
 pub mod deliveries;
 mod detach;
 pub mod element_collections;

@@ -56,8 +56,6 @@ const MIGRATION_LOCK_LIMIT: &str = "2s";
 const MIGRATION_PAUSE: Duration = Duration::from_secs(5);
 /// Total time that a migration keeps trying. Most dumps finish within it.
 const MIGRATION_PATIENCE: Duration = Duration::from_secs(600);
-/// Longest time of a short statement, connecting included; see [`with_deadline`].
-const SHORT_LIMIT: Duration = Duration::from_secs(5);
 
 /// A pool of at most `connections`, opened on demand, so that a process starts without Postgres and reports it in its readiness
 /// instead of exiting.
@@ -127,20 +125,6 @@ fn pool_options(connections: u32) -> PgPoolOptions {
 
 async fn answers(connection: &mut sqlx::PgConnection) -> Result<(), sqlx::Error> {
     timeout(ANSWER_LIMIT, connection.ping()).await.unwrap_or_else(|elapsed| Err(sqlx::Error::Io(elapsed.into())))
-}
-
-/// Limits a short statement, including the wait for a connection, for the case in which the server itself is silent and cannot
-/// enforce a timeout.
-///
-/// # Errors
-/// [`Error::Timeout`]; the statement may have taken effect.
-pub async fn with_deadline<T>(statement: impl Future<Output = Result<T>>) -> Result<T> {
-    // Dropped after the outage is noted, so that the release of its connection checks it and soon frees its place in the pool.
-    let mut statement = std::pin::pin!(statement);
-    timeout(SHORT_LIMIT, statement.as_mut()).await.unwrap_or_else(|_| {
-        outage::note();
-        Err(Error::Timeout)
-    })
 }
 
 /// Migrates the schema to this build's version. A newer schema is left as it is. Safe to run from several places at once, and
@@ -254,6 +238,7 @@ mod tests {
     use tokio::sync::mpsc;
 
     use super::*;
+    use crate::deadline;
 
     /// The error of a statement.
     async fn failure(connection: &mut sqlx::PgConnection, sql: &'static str) -> Error {
@@ -454,10 +439,10 @@ mod tests {
         proxy.pause();
         let started = tokio::time::Instant::now();
         assert!(matches!(
-            with_deadline(ping(&pool)).await,
+            deadline::with_deadline(ping(&pool)).await,
             Err(Error::Timeout | Error::Sql(sqlx::Error::PoolTimedOut))
         ));
-        assert!(started.elapsed() < SHORT_LIMIT + ANSWER_LIMIT, "{:?}", started.elapsed());
+        assert!(started.elapsed() < deadline::SHORT + ANSWER_LIMIT, "{:?}", started.elapsed());
         proxy.reset();
         proxy.resume();
         // The pool's only place is free again.

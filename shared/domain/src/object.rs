@@ -15,8 +15,8 @@ const UNREAD: &str = "custom";
 ///
 /// A request for one node reads, writes and serves the whole canvas, which may have ten thousand nodes. An object that
 /// is not looked into is neither parsed nor serialized again. A [look-up](Self::get) parses all but `custom`. [`Deref`]
-/// parses everything on first access; a change drops the text.
-#[derive(Clone, Default)]
+/// parses everything on first access; a change drops the text. A copy has what was parsed only if it has no text.
+#[derive(Default)]
 pub struct Object {
     /// Present as long as it equals the map. At least one of the two is present unless the object is empty.
     text: Option<Box<str>>,
@@ -26,7 +26,7 @@ pub struct Object {
 }
 
 /// The members of an object except `custom`.
-#[derive(Clone, Default)]
+#[derive(Default)]
 struct Known(Map<String, Value>);
 
 impl<'de> Deserialize<'de> for Known {
@@ -85,7 +85,7 @@ impl Object {
         if self.text.is_none() {
             self.text = Some(self.text().into());
         }
-        self.map = OnceLock::new();
+        (self.map, self.known) = (OnceLock::new(), OnceLock::new());
     }
 
     /// Its members, which are not kept if it is held as text alone.
@@ -123,6 +123,15 @@ impl Object {
 
 fn parsed<'a, T: Deserialize<'a>>(text: &'a str) -> T {
     serde_json::from_str(text).expect("the text of an object that this service has written")
+}
+
+impl Clone for Object {
+    fn clone(&self) -> Self {
+        match &self.text {
+            Some(text) => Self { text: Some(text.clone()), ..Self::default() },
+            None => Self { map: self.map.clone(), ..Self::default() },
+        }
+    }
 }
 
 impl Deref for Object {
@@ -227,6 +236,17 @@ mod tests {
         assert!(object.members().contains_key("custom") && object != stored("{}"));
         assert!(object.map.get().is_none(), "what is measured or compared is not kept");
         assert_eq!(object.text(), r#"{"custom":{"a":[{"":0}],"sectionId":0},"sectionId":"t"}"#);
+    }
+
+    #[test]
+    fn a_copy_has_what_was_parsed_only_if_it_has_no_text() {
+        let object = stored(r#"{"custom":{"a":0},"sectionId":"s"}"#);
+        assert!(object.get("sectionId").is_some() && object.get("custom").is_some());
+        let copy = object.clone();
+        assert!(copy.map.get().is_none() && copy.known.get().is_none() && copy == object);
+        let mut changed = object;
+        changed.remove("custom");
+        assert_eq!(changed.clone().text(), r#"{"sectionId":"s"}"#);
     }
 
     #[test]

@@ -18,7 +18,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use db::pool::with_deadline;
+use db::deadline::with_deadline;
 use futures_util::FutureExt;
 use tokio::sync::{mpsc, oneshot};
 

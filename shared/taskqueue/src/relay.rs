@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use broker::{Message, Publisher};
 use db::PgPool;
+use db::deadline::with_deadline;
 use db::outbox::{self, WakeUpRow};
-use db::pool::with_deadline;
 use service::telemetry::TraceContext;
 use service::{chain, trace_span};
 use tokio::sync::Notify;

@@ -2,6 +2,8 @@
 
 mod refused;
 
+use std::time::Duration;
+
 use e2e::api::{key, text};
 use e2e::{PATIENCE, Part, Reply, Stack, User, pictures, suite};
 use serde_json::{Value, json};
@@ -26,6 +28,7 @@ suite! {
     a_cycle_is_refused,
     a_refused_start_leaves_nothing_behind,
     a_canvas_has_room_for_targets_up_to_its_limits,
+    a_start_that_waits_for_its_canvas_delays_no_other_canvas,
 }
 
 suite! {
@@ -401,6 +404,33 @@ async fn new_targets_are_owned_by_who_starts(stack: &Stack) {
         let expected = &node(&made["canvas"], text(&made, "/resolvedIds/n"))["metadata"]["createdBy"];
         assert_eq!(owner, *expected, "{surface}");
     }
+}
+
+async fn a_start_that_waits_for_its_canvas_delays_no_other_canvas(stack: &Stack) {
+    let setting = Setting::of(stack).await;
+    let other = text(&setting.user.make_canvas().await, "/id").to_owned();
+    let slot = setting.user.slot(&setting.canvas).await;
+    let first = setting.user.resize_request(&setting.canvas, &slot, &setting.asset).await;
+    // So large that the memory for graphs suffices for one of the two canvases at a time.
+    let large = sqlx::query("UPDATE canvases SET graph_bytes = 60000000 WHERE owner_uid = $1").bind(&setting.user.uid);
+    large.execute(stack.pool()).await.expect("writes");
+    let mut holder = stack.pool().begin().await.expect("begins");
+    let lock = sqlx::query("SELECT FROM canvases WHERE owner_uid = $1 AND id = $2 FOR UPDATE");
+    lock.bind(&setting.user.uid).bind(&setting.canvas).execute(&mut *holder).await.expect("locks");
+    let reading = async {
+        // Both starts are at their canvas by then, the second behind the first.
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let read = tokio::time::timeout(Duration::from_secs(2), setting.user.canvas(&other));
+        read.await.expect("the other canvas is read at once");
+        holder.rollback().await.expect("rolls back");
+    };
+    let first = async { setting.user.send("/actions/resize/runs", &first).await };
+    let second = async {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        setting.resize(json!({})).await
+    };
+    let (first, _, ()) = tokio::join!(first, second, reading);
+    first.expect(202);
 }
 
 async fn a_start_that_dies_leaves_nothing_behind(stack: &Stack) {

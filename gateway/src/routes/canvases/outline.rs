@@ -1,7 +1,5 @@
 //! `GET /canvases/{canvasId}/outline`: the canvas as a text that fits a prompt (docs/reference/canvases.md#outline).
 
-use std::sync::Arc;
-
 use axum::extract::State;
 use axum::response::IntoResponse;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
@@ -33,8 +31,8 @@ pub async fn outline(State(app): State<App>, on: CanvasAccess<ReadCanvas>) -> Re
     let (record, _) =
         db::canvases::find(&mut snapshot, &on.caller.account, handle).await?.ok_or(Problem::NotFound("canvas"))?;
     let graph = match app.graphs.present(&record) {
-        Some(graph) => graph,
-        None => Arc::new(app::graphs::load(&mut snapshot, &record).await?),
+        Some(graph) => canvas::Graph::clone(&graph),
+        None => app::graphs::load(&mut snapshot, &record).await?,
     };
     let headers = [(CONTENT_TYPE, "text/plain; charset=utf-8"), (CACHE_CONTROL, "private, no-store")];
     Ok((headers, canvas::outline(&record, &graph)).into_response())

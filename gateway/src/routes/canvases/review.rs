@@ -1,8 +1,6 @@
 //! `GET /canvases/{canvasId}/review`: the findings and the review of a canvas in its present state
 //! (docs/reference/canvases.md#review).
 
-use std::sync::Arc;
-
 use axum::extract::State;
 use canvas::{Graph, Touched};
 use domain::review::CanvasReview;
@@ -34,10 +32,10 @@ pub async fn review(State(app): State<App>, on: CanvasAccess<ReadCanvas>) -> Res
     let (record, role) =
         db::canvases::find(&mut snapshot, &on.caller.account, handle).await?.ok_or(Problem::NotFound("canvas"))?;
     let graph = match app.graphs.present(&record) {
-        Some(graph) => graph,
+        Some(graph) => Graph::clone(&graph),
         None => {
             let (nodes, connections) = db::canvases::skeleton(&mut snapshot, record.key).await?;
-            Arc::new(Graph::new(record.title.clone(), record.graph_bytes, nodes, connections))
+            Graph::new(record.title.clone(), record.graph_bytes, nodes, connections)
         }
     };
     let assets = app::canvas::stored_assets(&mut snapshot, &graph).await?;

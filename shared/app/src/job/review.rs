@@ -28,7 +28,7 @@ use crate::Result;
 use crate::canvas::stored_assets;
 use crate::graphs::{self, Graphs};
 
-/// Memory that the graphs under review take at most, in bytes. A larger graph is reviewed alone.
+/// Memory that the graphs under review take at most, in bytes. A graph that takes more is reviewed alone.
 const MEMORY_BYTES: u64 = 128 * 1024 * 1024;
 /// How long a review waits for its turn and for memory, before it is left to the end.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -38,6 +38,8 @@ pub struct Reviews {
     graphs: Arc<Graphs>,
     turns: KeyedLimit,
     memory: ByteBudget,
+    /// The most that one review reserves.
+    memory_max: u64,
 }
 
 /// The review of a canvas as the end of a job will leave it. While it exists, no other is made for the canvas in this process.
@@ -77,19 +79,22 @@ impl PreparedReview {
 
 impl Default for Reviews {
     fn default() -> Self {
-        Self::new(Arc::default(), ByteBudget::new(MEMORY_BYTES))
+        Self::new(Arc::default(), ByteBudget::new(MEMORY_BYTES), MEMORY_BYTES)
     }
 }
 
 impl Reviews {
-    /// Reviews the graphs that are kept here, within this budget.
-    pub fn new(graphs: Arc<Graphs>, memory: ByteBudget) -> Self {
-        Self { graphs, turns: KeyedLimit::new(1), memory }
+    /// Reviews the graphs that are kept here, within this budget. One review reserves at most `memory_max` bytes, which must become
+    /// free in a budget that others use.
+    pub fn new(graphs: Arc<Graphs>, memory: ByteBudget, memory_max: u64) -> Self {
+        Self { graphs, turns: KeyedLimit::new(1), memory, memory_max }
     }
 
-    /// Prepares the review that this completion of a job of the account will leave. The job's task has this lease; `None`: nobody's.
-    /// `None` is returned when the end makes the review by itself, because the canvas is small, the task is not in that state, too
-    /// many others wait, or the canvas cannot be read, which the end will report.
+    /// Prepares the review that this completion of a job of the account will leave. `lease_token`: the current lease of the
+    /// job's task, or `None` if no worker holds one.
+    ///
+    /// `None` is returned when the end makes the review by itself, because the canvas is small, the task has another lease, too many
+    /// others wait, or the canvas cannot be read, which the end will report.
     #[tracing::instrument(skip_all, name = "app.job.prepare_review")]
     pub async fn prepare(
         &self,
@@ -117,7 +122,7 @@ impl Reviews {
         let Some((canvas, bytes)) = large else { return Ok(None) };
         let admitted = async {
             let turn = self.turns.acquire(&canvas.to_string()).await;
-            (turn, self.memory.acquire(graphs::memory_bytes(bytes)).await)
+            (turn, self.memory.acquire(graphs::memory_bytes(bytes).min(self.memory_max)).await)
         };
         let Ok((turn, memory)) = tokio::time::timeout(PATIENCE, admitted).await else { return Ok(None) };
         let mut snapshot = db::pool::snapshot(pool).await?;
@@ -149,6 +154,7 @@ impl Reviews {
         }));
         let review = review::review(&graph, &assets, &detached);
         graph.replace(waiting);
+        graph.forget_parsed();
         // Not the skeleton of a graph that is too large.
         self.graphs.keep(&record, &Arc::new(graph));
         drop(memory);

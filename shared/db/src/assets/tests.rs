@@ -105,7 +105,7 @@ async fn an_asset_is_readable_by_its_owner_and_by_members_of_its_canvas_alone() 
 }
 
 #[tokio::test]
-async fn of_named_assets_the_stored_ones_are_told_with_their_origin_and_size() {
+async fn of_named_assets_the_stored_ones_are_returned_with_their_origin_and_size() {
     let database = database(&["own"], &["placed", "made"]).await;
     let mut conn = database.pool().acquire().await.expect("connects");
     sqlx::query("UPDATE assets SET node_id = 'n' WHERE id = 'placed'").execute(&mut *conn).await.expect("updates");

@@ -181,8 +181,8 @@ pub async fn completable_together(conn: &mut PgConnection, ids: &[JobId], storag
     Ok(found.fetch_all(conn).await?.into_iter().map(JobId).collect())
 }
 
-/// The canvas that a job of this account writes to and its serialized size, if it is too large for [`completable_together`], and if
-/// the job's task has this lease: `None`, nobody's.
+/// The canvas that a job of this account writes to and its serialized size, if it is too large for [`completable_together`].
+/// `lease_token`: the current lease of the job's task, or `None` if no worker holds one. The result is `None` for any other lease.
 #[tracing::instrument(skip_all, name = "db.job.large_canvas")]
 pub async fn large_canvas(
     conn: &mut PgConnection,

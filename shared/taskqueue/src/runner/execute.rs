@@ -5,7 +5,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use db::pool::with_deadline;
+use db::deadline::with_deadline;
 use db::{PgPool, tasks};
 use domain::limits::TASK_CLAIMS_MAX;
 use domain::message::Queue;

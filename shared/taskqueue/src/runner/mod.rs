@@ -29,7 +29,7 @@ use std::time::Duration;
 
 use broker::{Consumer, Delivery};
 use db::PgPool;
-use db::pool::with_deadline;
+use db::deadline::with_deadline;
 use db::tasks::{self, ClaimRequest, FairnessCaps, HeldKey, LowWaterMarks};
 use service::chain;
 use tokio::task::{Id, JoinError, JoinSet};
@@ -86,6 +86,18 @@ pub struct Runner<H> {
     pause: Duration,
 }
 
+/// What the runner does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// Make due tasks ready.
+    Promote,
+    /// Claim tasks for all free slots.
+    Claim,
+    /// Claim one quarantined task.
+    ClaimQuarantined,
+    Wait,
+}
+
 impl<H: Handler> Runner<H> {
     /// A runner that is woken by `consumer` and claims through its own connections to the database of `pool`.
     pub fn new(pool: &PgPool, consumer: Consumer, handler: H, options: RunnerOptions) -> Self {
@@ -129,44 +141,56 @@ impl<H: Handler> Runner<H> {
             let now = Instant::now();
             let is_free = self.is_free();
             let may_ask = now >= self.not_before;
-            if is_free && may_ask && now >= self.next_idle_look {
-                self.promote().await;
-                continue;
-            }
-            if is_free && may_ask && !self.quarantine.are_next() && (self.look || !self.messages.is_empty()) {
-                self.claim(abort).await;
-                continue;
-            }
-            if is_free && may_ask && self.running.is_empty() && self.quarantine.wait() {
-                self.claim_quarantined(abort).await;
-                continue;
-            }
-            let next_look = if may_ask { self.next_idle_look } else { self.not_before };
-            let held_until = self.messages.front().map_or(now, |(_, since)| *since + HOLD_LIMIT);
-            tokio::select! {
-                biased;
-                () = stop.cancelled() => break,
-                Some(ended) = self.running.join_next_with_id() => {
-                    self.ended(ended);
-                    // One claim for all slots that are free by now.
-                    while let Some(ended) = self.running.try_join_next_with_id() {
-                        self.ended(ended);
-                    }
-                }
-                delivery = self.consumer.next(), if may_ask && self.messages.len() < self.options.slots => {
-                    self.messages.push_back((delivery, Instant::now()));
-                    while self.messages.len() < self.options.slots && let Some(delivery) = self.consumer.try_next() {
-                        self.messages.push_back((delivery, Instant::now()));
-                    }
-                }
-                () = sleep_until(next_look), if is_free => {}
-                () = sleep_until(held_until), if !self.messages.is_empty() => {
-                    self.acknowledge(usize::MAX).await;
-                    self.look = true;
-                }
+            match self.next_step(now, is_free && may_ask) {
+                Step::Promote => self.promote().await,
+                Step::Claim => self.claim(abort).await,
+                Step::ClaimQuarantined => self.claim_quarantined(abort).await,
+                Step::Wait => self.wait(stop, now, is_free, may_ask).await,
             }
         }
         self.wind_up().await;
+    }
+
+    fn next_step(&self, now: Instant, may_claim: bool) -> Step {
+        if !may_claim {
+            Step::Wait
+        } else if now >= self.next_idle_look {
+            Step::Promote
+        } else if !self.quarantine.are_next() && (self.look || !self.messages.is_empty()) {
+            Step::Claim
+        } else if self.running.is_empty() && self.quarantine.wait() {
+            Step::ClaimQuarantined
+        } else {
+            Step::Wait
+        }
+    }
+
+    /// Waits for what can change the next step: the end of a run, a message, the next poll, or `stop`.
+    async fn wait(&mut self, stop: &CancellationToken, now: Instant, is_free: bool, may_ask: bool) {
+        let next_look = if may_ask { self.next_idle_look } else { self.not_before };
+        let held_until = self.messages.front().map_or(now, |(_, since)| *since + HOLD_LIMIT);
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => {}
+            Some(ended) = self.running.join_next_with_id() => {
+                self.ended(ended);
+                // One claim for all slots that are free by now.
+                while let Some(ended) = self.running.try_join_next_with_id() {
+                    self.ended(ended);
+                }
+            }
+            delivery = self.consumer.next(), if may_ask && self.messages.len() < self.options.slots => {
+                self.messages.push_back((delivery, Instant::now()));
+                while self.messages.len() < self.options.slots && let Some(delivery) = self.consumer.try_next() {
+                    self.messages.push_back((delivery, Instant::now()));
+                }
+            }
+            () = sleep_until(next_look), if is_free => {}
+            () = sleep_until(held_until), if !self.messages.is_empty() => {
+                self.acknowledge(usize::MAX).await;
+                self.look = true;
+            }
+        }
     }
 
     fn free(&self) -> usize {
@@ -175,7 +199,7 @@ impl<H: Handler> Runner<H> {
 
     /// Whether tasks may be claimed: not while a quarantined task runs, nor while the next one waits for an idle process.
     fn is_free(&self) -> bool {
-        self.free() > 0 && !self.quarantine.is_in_hand() && (self.running.is_empty() || !self.quarantine.are_next())
+        self.free() > 0 && !self.quarantine.is_running() && (self.running.is_empty() || !self.quarantine.are_next())
     }
 
     /// The idle poll: makes due tasks and those with expired leases ready, which is a reason to claim.

@@ -17,7 +17,7 @@ pub(super) struct Quarantine {
     /// When the current series of quarantined tasks began.
     since: Option<Instant>,
     /// Whether a quarantined task is in progress.
-    is_in_hand: bool,
+    is_running: bool,
 }
 
 impl Quarantine {
@@ -41,26 +41,26 @@ impl Quarantine {
     }
 
     /// Whether a quarantined task is in progress. Meanwhile nothing is claimed.
-    pub(super) fn is_in_hand(&self) -> bool {
-        self.is_in_hand
+    pub(super) fn is_running(&self) -> bool {
+        self.is_running
     }
 
     /// Records that a quarantined task was claimed.
     pub(super) fn began(&mut self) {
-        self.is_in_hand = true;
+        self.is_running = true;
         self.since.get_or_insert_with(Instant::now);
     }
 
     /// Records that a run ended. Returns whether it was that of a quarantined task. The next quarantined task follows
     /// unless their time is over.
     pub(super) fn ended(&mut self) -> bool {
-        let was_in_hand = std::mem::take(&mut self.is_in_hand);
-        if was_in_hand {
+        let was_running = std::mem::take(&mut self.is_running);
+        if was_running {
             let now = Instant::now();
             self.since = self.since.filter(|since| now.duration_since(*since) < TURN);
             self.first_from = Some(if self.since.is_some() { now } else { now + TURN });
         }
-        was_in_hand
+        was_running
     }
 }
 

@@ -124,7 +124,7 @@ async fn a_pause_is_kept_although_the_database_was_away_when_it_began() {
 }
 
 #[tokio::test]
-async fn a_run_whose_lease_is_taken_is_told_and_dropped() {
+async fn a_run_whose_lease_is_taken_is_notified_and_dropped() {
     let (harness, log) = (Harness::new().await, Log::default());
     let reported = Arc::new(AtomicBool::new(false));
     let script = {
@@ -262,22 +262,22 @@ async fn a_task_that_kills_its_workers_takes_its_neighbours_down_twice_at_most()
     harness.enqueue_many("others", 3).await;
     let killed = Arc::new(Semaphore::new(0));
     // Number of tasks in progress, now and at each claim of the poison task.
-    let (in_hand, concurrent) = (Arc::new(Mutex::new(0)), Arc::new(Mutex::new(Vec::new())));
+    let (running, concurrent) = (Arc::new(Mutex::new(0)), Arc::new(Mutex::new(Vec::new())));
     let most_claims = Arc::new(Mutex::new(0));
     let script = {
-        let (pool, killed, in_hand, concurrent, most_claims) =
-            (harness.pool().clone(), killed.clone(), in_hand.clone(), concurrent.clone(), most_claims.clone());
+        let (pool, killed, running, concurrent, most_claims) =
+            (harness.pool().clone(), killed.clone(), running.clone(), concurrent.clone(), most_claims.clone());
         Script::new(move |task, lease| {
-            let (pool, killed, in_hand, concurrent, most_claims) =
-                (pool.clone(), killed.clone(), in_hand.clone(), concurrent.clone(), most_claims.clone());
+            let (pool, killed, running, concurrent, most_claims) =
+                (pool.clone(), killed.clone(), running.clone(), concurrent.clone(), most_claims.clone());
             async move {
-                *in_hand.lock().expect("whole") += 1;
+                *running.lock().expect("whole") += 1;
                 if task.id == poison {
                     // Waits until all tasks that were claimed with it have begun.
                     for _ in 0..100 {
                         tokio::task::yield_now().await;
                     }
-                    concurrent.lock().expect("whole").push((task.claims, *in_hand.lock().expect("whole") - 1));
+                    concurrent.lock().expect("whole").push((task.claims, *running.lock().expect("whole") - 1));
                     killed.add_permits(1);
                     std::future::pending::<()>().await;
                 }
@@ -291,7 +291,7 @@ async fn a_task_that_kills_its_workers_takes_its_neighbours_down_twice_at_most()
                     std::future::pending::<()>().await;
                 }
                 let outcome = settle(&pool, &task, &lease).await;
-                *in_hand.lock().expect("whole") -= 1;
+                *running.lock().expect("whole") -= 1;
                 outcome
             }
         })
@@ -311,7 +311,7 @@ async fn a_task_that_kills_its_workers_takes_its_neighbours_down_twice_at_most()
         ..looking(8)
     };
     for _ in 1..=5 {
-        *in_hand.lock().expect("whole") = 0;
+        *running.lock().expect("whole") = 0;
         let runner = harness.runner(script.clone(), options.clone());
         tokio::time::timeout(PATIENCE, killed.acquire()).await.expect("in time").expect("open").forget();
         runner.kill().await;

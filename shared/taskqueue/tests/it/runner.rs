@@ -136,18 +136,18 @@ async fn a_key_at_its_cap_takes_no_further_slot_and_blocks_no_other() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_may_have_killed_its_workers_runs_alone_one_after_the_other_beside_a_full_queue() {
     let (harness, log) = (Harness::new().await, Log::default());
-    let (in_hand, disturbed) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (running, disturbed) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let script = {
         let (pool, log) = (harness.pool().clone(), log.clone());
-        let (in_hand, disturbed) = (in_hand.clone(), disturbed.clone());
+        let (running, disturbed) = (running.clone(), disturbed.clone());
         Script::new(move |task, lease| {
             let (pool, log) = (pool.clone(), log.clone());
-            let (in_hand, disturbed) = (in_hand.clone(), disturbed.clone());
+            let (running, disturbed) = (running.clone(), disturbed.clone());
             async move {
                 log.note(&task);
-                let concurrent = in_hand.fetch_add(1, Ordering::SeqCst);
+                let concurrent = running.fetch_add(1, Ordering::SeqCst);
                 tokio::time::sleep(Duration::from_millis(100)).await;
-                let left = in_hand.fetch_sub(1, Ordering::SeqCst) - 1;
+                let left = running.fetch_sub(1, Ordering::SeqCst) - 1;
                 if task.fairness_key == "suspects" {
                     disturbed.fetch_add(concurrent + left, Ordering::SeqCst);
                 }
@@ -340,7 +340,7 @@ async fn what_is_not_finished_at_the_abort_is_handed_back_uncounted() {
     log.until(1).await;
     runner.abort().await;
     assert_eq!((harness.stats().await.ready, harness.stats().await.leased), (1, 0));
-    assert_eq!(harness.outbox_rows().await, 2, "the others are told");
+    assert_eq!(harness.outbox_rows().await, 2, "the others are announced");
 
     let claims = Arc::new(AtomicUsize::new(0));
     let script = {

@@ -37,7 +37,8 @@ pub struct WholeWrite<'a> {
 /// transaction waited for each other.
 ///
 /// The locks are taken in the order key, canvas, as elsewhere. The statement waits for a transaction that holds either. If that
-/// changed the revision, the key was taken for nothing, so the statement fails (with a division by zero) and leaves nothing.
+/// changed the revision, the key was taken for nothing. The statement then fails and leaves nothing: it casts the reason to a
+/// number, so PostgreSQL's log has it.
 #[instrument(skip_all, name = "db.canvas.write_whole")]
 pub async fn write_whole(conn: &mut PgConnection, write: &WholeWrite<'_>) -> Result<Option<CanvasRecord>> {
     let WholeWrite { key, change, .. } = write;
@@ -95,7 +96,7 @@ pub async fn write_whole(conn: &mut PgConnection, write: &WholeWrite<'_>) -> Res
                WHERE bumped.sequence % $35 = 0 AND canvas_key = bumped.key
                  AND canvas_changes.sequence <= bumped.sequence - $34
            )
-           SELECT coalesce(key, 1 / (SELECT count(*) FROM bumped)) AS "key!", owner_uid AS "owner_uid!", id AS "id!", canvas_type,
+           SELECT coalesce(key, (SELECT 'the canvas is no longer at revision ' || $6)::bigint) AS "key!", owner_uid AS "owner_uid!", id AS "id!", canvas_type,
                   title AS "title!", revision AS "revision!", sequence AS "sequence!", node_count AS "node_count!",
                   connection_count AS "connection_count!", graph_bytes AS "graph_bytes!", created_at AS "created_at!",
                   updated_at AS "updated_at!", NULL AS role
@@ -140,7 +141,7 @@ pub async fn write_whole(conn: &mut PgConnection, write: &WholeWrite<'_>) -> Res
     .await;
     match written.map_err(Error::from) {
         Ok(row) => row.map(CanvasRow::record).transpose().map(|found| found.map(|(record, _)| record)),
-        Err(error) if error.is_division_by_zero() || error.is_transient() => Ok(None),
+        Err(error) if error.is_failed_cast() || error.is_transient() => Ok(None),
         Err(error) => Err(error),
     }
 }
