@@ -91,7 +91,7 @@ pub fn combine_violations<A, B>(first: Result<A>, second: Result<B>) -> Result<(
 impl Problem {
     /// One violation of one field.
     pub fn invalid(field: impl Into<String>, message: impl Into<String>) -> Self {
-        Problem::Invalid(vec![Violation::new(field, message)])
+        Violation::new(field, message).into()
     }
 
     /// One field that does not fit what is stored.
@@ -281,6 +281,12 @@ impl IntoResponse for Problem {
             headers.insert(RETRY_AFTER, HeaderValue::from(seconds.max(1)));
         }
         response
+    }
+}
+
+impl From<Violation> for Problem {
+    fn from(violation: Violation) -> Self {
+        Problem::Invalid(vec![violation])
     }
 }
 

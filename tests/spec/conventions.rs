@@ -225,7 +225,9 @@ async fn a_header_that_is_read_once_is_sent_once(stack: &Stack) {
     let both = user.post("/assets").body("image/png", pictures::png(2, 2)).header("x-canvas-file-name", "old.png");
     assert_eq!(both.header("x-service-file-name", "new.png").await.expect(201).json()["asset"]["name"], "new.png");
     let typed = user.post("/assets").body("image/png", pictures::png(2, 2)).header("content-type", "image/png");
-    typed.await.expect_error(415, "unsupported_media_type", &[]);
+    typed.await.expect_error(400, "input_validation_error", &["Content-Type"]);
+    let typed = user.post("/canvases").body("application/json", "{}").header("content-type", "application/json");
+    typed.await.expect_error(400, "input_validation_error", &["Content-Type"]);
     let token = format!("Bearer {}", user.token);
     let two = stack.anonymous().get("/auth/status").header("authorization", &token).header("authorization", &token);
     two.await.expect_error(401, "unauthorized", &[]);

@@ -25,6 +25,7 @@ suite! {
     of_concurrent_batches_on_one_revision_one_is_applied,
     an_equal_batch_is_replayed_and_not_applied_again,
     a_batch_that_spells_defaults_replays_one_that_leaves_them_out,
+    no_section_is_spelled_false_or_null,
     equal_batches_at_one_moment_give_one_effect,
     a_key_names_one_request,
     a_refused_batch_takes_no_key_and_leaves_nothing,
@@ -247,6 +248,21 @@ async fn a_batch_that_spells_defaults_replays_one_that_leaves_them_out(stack: &S
         user.send(&path, &other).await.expect_error(409, "conflict", &[]);
         revision = text(&made, "/canvas/revision").to_owned();
     }
+}
+
+async fn no_section_is_spelled_false_or_null(stack: &Stack) {
+    let user = stack.user().await;
+    let canvas = user.make_canvas().await;
+    let path = format!("/canvases/{}/operations", text(&canvas, "/id"));
+    let made = user.apply(text(&canvas, "/id"), json!([create(json!({"type": "sticky"}))])).await;
+    let node = &made["canvas"]["nodes"][0]["id"];
+    let body = |section: Value| {
+        json!({"baseRevision": made["canvas"]["revision"], "idempotencyKey": "no-section", "operations": [
+            {"type": "node.update", "nodeId": node, "patch": {"title": "t", "metadata": {"section": section}}}]})
+    };
+    assert_eq!(user.send(&path, &body(json!(false))).await.ok()["replayed"], false);
+    assert_eq!(user.send(&path, &body(Value::Null)).await.ok()["replayed"], true);
+    user.send(&path, &body(json!(true))).await.expect_error(409, "conflict", &[]);
 }
 
 async fn equal_batches_at_one_moment_give_one_effect(stack: &Stack) {

@@ -29,6 +29,7 @@ use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 pub use self::memory::REFUSAL_COPIES;
 pub use self::memory::for_answer;
 use super::draft::Known;
+use super::header::single;
 use super::schema::{self, join, validator};
 use crate::problem::{Problem, Result};
 
@@ -135,7 +136,7 @@ impl JsonBody {
     async fn value(self, limit: usize, may_be_empty: bool) -> Result<(Value, MemoryPermit)> {
         let (headers, bytes) = self.text(limit).await?;
         let permit = memory::for_value(&bytes).await?;
-        let typed = headers.contains_key(CONTENT_TYPE);
+        let typed = single(&headers, &CONTENT_TYPE)?.is_some();
         if typed && !is_json(&headers) {
             return Err(Problem::UnsupportedMediaType("the body must be application/json".into()));
         }
@@ -161,10 +162,8 @@ pub fn declared_length(headers: &HeaderMap) -> Option<u64> {
 }
 
 pub fn is_json(headers: &HeaderMap) -> bool {
-    let mut types = headers.get_all(CONTENT_TYPE).iter();
-    let (Some(only), None) = (types.next(), types.next()) else { return false };
-    only.to_str()
-        .is_ok_and(|text| text.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json"))
+    let declared = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    declared.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json")
 }
 
 /// Receives the body into one buffer. A list of small chunks would cost far more memory than their bytes.

@@ -28,15 +28,16 @@ struct Subscriptions {
 impl Subscriptions {
     fn read(uri: &http::Uri, account: &AccountUid) -> Result<Self> {
         let mut query = QueryReader::new(uri);
+        let named = query.each::<CanvasRef>("canvas");
+        if named.len() > STREAM_CANVASES_MAX {
+            query.refuse("canvas", format!("must be sent at most {STREAM_CANVASES_MAX} times"));
+        }
         let mut canvases = Vec::new();
-        for canvas in query.each::<CanvasRef>("canvas") {
+        for canvas in named {
             let canvas = canvas.resolve(account);
             if !canvases.contains(&canvas) {
                 canvases.push(canvas);
             }
-        }
-        if canvases.len() > STREAM_CANVASES_MAX {
-            query.refuse("canvas", format!("must name at most {STREAM_CANVASES_MAX} canvases"));
         }
         let runs = query.text("runs", 1024);
         match runs.as_deref() {

@@ -30,8 +30,7 @@ const UPLOAD_PACE_MIN: u32 = 64 * 1024;
 
 /// The declared format; `None` for `application/octet-stream`.
 pub fn declared_format(headers: &HeaderMap) -> Result<Option<Format>> {
-    let declared = single(headers, &CONTENT_TYPE).ok().flatten();
-    let text = declared.and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let text = single(headers, &CONTENT_TYPE)?.and_then(|value| value.to_str().ok()).unwrap_or_default();
     match text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase().as_str() {
         "application/octet-stream" => Ok(None),
         "image/png" => Ok(Some(Format::Png)),

@@ -55,6 +55,12 @@ pub(super) fn omit_defaults(body: &mut Value) {
         if let Some(node) = operation.get_mut("node").and_then(Value::as_object_mut) {
             omit_node_defaults(node);
         }
+        // `section: false` means `null`, which removes the section.
+        if let Some(section) = operation.pointer_mut("/patch/metadata/section")
+            && *section == false
+        {
+            *section = Value::Null;
+        }
         let is_create = operation["type"] == "connection.create";
         if let Some(operation) = operation.as_object_mut()
             && is_create
