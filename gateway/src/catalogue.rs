@@ -15,7 +15,6 @@ impl Input for RecipeFile {}
 /// Why a Recipe was not published.
 #[derive(Debug, thiserror::Error)]
 pub enum NotPublished {
-    /// The database failed.
     #[error(transparent)]
     Database(#[from] db::Error),
     /// The id belongs to a private workflow.
@@ -81,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_is_wrong_with_a_file_is_told() {
+    fn everything_that_is_wrong_with_a_file_is_reported() {
         let wrong = json!({"name": "", "category": "None", "inputs": [], "outputs": [], "more": 1});
         let message = block_on(checked(wrong)).expect_err("is rejected");
         for field in ["name", "category", "inputs", "outputs", "more"] {

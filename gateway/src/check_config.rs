@@ -12,6 +12,7 @@ use service::chain;
 use service::config::{Config, Part};
 
 use crate::boot::Error;
+use crate::command_line::print_line;
 
 /// Prints one line for each variable that is wrong, or one JSON object when none is.
 pub fn run() -> ExitCode {
@@ -22,8 +23,7 @@ pub fn run() -> ExitCode {
     if !problems.is_empty() {
         return ExitCode::FAILURE;
     }
-    println!("{}", serde_json::json!({ "valid": true, "unknown": Config::unknown_variables() }));
-    ExitCode::SUCCESS
+    print_line(serde_json::json!({ "valid": true, "unknown": Config::unknown_variables() }))
 }
 
 /// Everything that is wrong, each with the variable's name first. The variables are read one by one, since there is no

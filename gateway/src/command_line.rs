@@ -1,6 +1,8 @@
 //! `canvas-gateway`: serves the API, migrates the database, administers accounts.
 
 use std::ffi::OsString;
+use std::fmt::Display;
+use std::io::{ErrorKind, Write, stdout};
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -26,7 +28,7 @@ enum Command {
     Migrate,
     /// Check the configuration of all processes. Starts nothing.
     CheckConfig,
-    /// Administer accounts, tokens, credits, canvases, assets, jobs, connections, Recipes, keys and webhooks.
+    /// Administer accounts, tokens, sessions, credits, canvases, assets, jobs, connections, Recipes, keys and webhooks.
     #[command(subcommand)]
     Admin(admin::Admin),
 }
@@ -82,6 +84,17 @@ fn parsed<A: Into<OsString> + Clone>(arguments: impl IntoIterator<Item = A>) -> 
     CommandLine::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
 
+/// Prints the result of a command as a line. A reader that has closed standard output, such as `head`, is no failure.
+pub fn print_line(result: impl Display) -> ExitCode {
+    match writeln!(stdout(), "{result}") {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            eprintln!("canvas-gateway: standard output: {error}");
+            ExitCode::FAILURE
+        }
+        _ => ExitCode::SUCCESS,
+    }
+}
+
 /// The error of a malformed command line, in one line.
 fn in_a_line(error: &clap::Error) -> String {
     let reported = error.to_string();
@@ -98,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn misuse_is_told_in_one_line() {
+    fn misuse_is_reported_in_one_line() {
         let reported = |arguments: &[&str]| {
             let line = parsed([&["canvas-gateway"], arguments].concat());
             in_a_line(&line.err().expect("is misuse"))

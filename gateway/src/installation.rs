@@ -8,7 +8,6 @@ const CONTEXT: &str = "installation";
 /// Why the installation key is unavailable.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The database failed.
     #[error(transparent)]
     Database(#[from] db::Error),
     /// No migration has created the key.

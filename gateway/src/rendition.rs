@@ -15,7 +15,6 @@ use crate::wait::Changes;
 /// Maximum wait for a rendition that is not stored yet.
 const WAIT: Duration = Duration::from_secs(10);
 
-/// The state of a rendition.
 pub enum Rendition {
     /// The rendition is stored.
     Ready {

@@ -280,8 +280,8 @@ async fn the_installation_key_moves_to_a_ring_of_its_own(stack: &Stack) {
     assert_eq!(moved["sealed"]["own"], 1);
     assert_eq!(moved["sealed"]["e2e"].as_i64().unwrap_or(0), count - 1, "the other secrets stay where they are");
     for arguments in [&create[..], &["migrate"]] {
-        let told = stack.admin(arguments).await.expect_refusal();
-        assert!(told.contains("CANVAS_INSTALLATION_KEYS"), "without its ring: {told}");
+        let refusal = stack.admin(arguments).await.expect_refusal();
+        assert!(refusal.contains("CANVAS_INSTALLATION_KEYS"), "without its ring: {refusal}");
     }
     stack.admin_in(&["migrate"], "", &OWN).await.expect_success();
     let made = stack.admin_in(&create, "", &OWN).await.expect_success();
@@ -296,7 +296,7 @@ async fn a_recipe_is_published_from_standard_input(stack: &Stack) {
         "inputs": [{"key": "a", "label": "A", "description": "d", "type": "text", "useAsDefault": false}],
         "outputs": [{"key": "b", "label": "B", "description": "d", "type": "text", "prompt": "{{a}}", "inputKeys": ["a"]}],
     });
-    let publish = async |input: &str| stack.admin_told(&["admin", "recipe", "publish", "-"], input).await;
+    let publish = async |input: &str| stack.admin_with_input(&["admin", "recipe", "publish", "-"], input).await;
     let published = publish(&recipe.to_string()).await.expect_success();
     assert_eq!(published, json!({"id": id, "handle": format!("recipe:{id}"), "version": "1.0.0"}));
     for no_recipe in ["", "no JSON", "{}"] {

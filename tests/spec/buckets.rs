@@ -165,8 +165,8 @@ async fn everything_that_is_made_lies_in_a_bucket_until_nobody_refers_to_it() {
     let size = whole.len();
     for (range, bytes) in [("bytes=4-7", 4..8), ("bytes=-9", size - 9..size), ("bytes=100-", 100..size)] {
         let part = user.get(output).header("range", range).await.expect(206);
-        let told = format!("bytes {}-{}/{size}", bytes.start, bytes.end - 1);
-        assert_eq!(part.header("content-range"), Some(&*told));
+        let content_range = format!("bytes {}-{}/{size}", bytes.start, bytes.end - 1);
+        assert_eq!(part.header("content-range"), Some(&*content_range));
         assert!(part.body == whole.slice(bytes), "{range}");
     }
     user.get(output).header("range", &format!("bytes={size}-")).await.expect(416);

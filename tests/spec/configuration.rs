@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::net::TcpListener;
-use std::process::Output;
+use std::process::{Output, Stdio};
 use std::time::Duration;
 
 use e2e::{Kind, process_command};
@@ -114,16 +114,16 @@ async fn ended(kind: Kind, arguments: &[&str], env: &[(&str, &str)]) -> Output {
 /// Returns the one line in which the process rejects the variable. Panics unless it does.
 async fn assert_refused(kind: Kind, name: &str, env: &[(&str, &str)]) -> String {
     let output = ended(kind, kind.arguments(), env).await;
-    let told = String::from_utf8(output.stderr).expect("UTF-8");
-    let what = format!("{} with {env:?}: {told}", kind.binary());
-    assert_eq!((output.status.code(), told.lines().count()), (Some(1), 1), "{what}");
-    assert!(told.starts_with(&format!("{}: {name}: ", kind.binary())), "{what}");
-    assert!(!told.contains(SECRET), "{what}");
-    told
+    let message = String::from_utf8(output.stderr).expect("UTF-8");
+    let what = format!("{} with {env:?}: {message}", kind.binary());
+    assert_eq!((output.status.code(), message.lines().count()), (Some(1), 1), "{what}");
+    assert!(message.starts_with(&format!("{}: {name}: ", kind.binary())), "{what}");
+    assert!(!message.contains(SECRET), "{what}");
+    message
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_wrong_value_is_told_in_one_line_that_names_the_variable() {
+async fn every_wrong_value_is_reported_in_one_line_that_names_the_variable() {
     let cases = WRONG.iter().flat_map(|&(name, value)| KINDS.map(move |kind| (kind, name, value)));
     let runs = cases.map(|(kind, name, value)| async move { assert_refused(kind, name, &[(name, value)]).await });
     stream::iter(runs).buffer_unordered(4).for_each(|_| std::future::ready(())).await;
@@ -145,13 +145,13 @@ async fn a_process_needs_the_variables_that_it_uses_and_no_others() {
     // `check-config` is about every process; `migrate` needs the database and the key ring alone.
     let others = [("CANVAS_REDIS_URL", ""), ("CANVAS_AMQP_URL", ""), ("CANVAS_BLOB_URL", "")];
     let output = ended(Kind::Gateway, &["check-config"], &others).await;
-    let told = String::from_utf8(output.stderr).expect("UTF-8");
+    let message = String::from_utf8(output.stderr).expect("UTF-8");
     let missing = others.map(|(name, _)| format!("canvas-gateway: {name}: is required and not set\n"));
-    assert_eq!(told, missing.concat());
+    assert_eq!(message, missing.concat());
     for name in ["CANVAS_DATABASE_URL", "CANVAS_MASTER_KEYS"] {
         let output = ended(Kind::Gateway, &["migrate"], &[&others[..], &[(name, "")]].concat()).await;
-        let told = String::from_utf8(output.stderr).expect("UTF-8");
-        assert_eq!(told, format!("canvas-gateway: {name}: is required and not set\n"));
+        let message = String::from_utf8(output.stderr).expect("UTF-8");
+        assert_eq!(message, format!("canvas-gateway: {name}: is required and not set\n"));
     }
 }
 
@@ -162,12 +162,12 @@ async fn check_config_lists_everything_that_is_wrong_and_starts_nothing() {
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
         (output.status.code(), text(output.stdout), text(output.stderr))
     };
-    let (code, told, wrong) = check(&[("CANVAS_RATE_BURTS", "1"), ("CANVAS_TOKEN", "t")]).await;
-    let told: serde_json::Value = serde_json::from_str(&told).expect("one JSON object");
-    assert_eq!((code, told, wrong.as_str()), (Some(0), json!({"valid": true, "unknown": ["CANVAS_RATE_BURTS"]}), ""));
+    let (code, report, wrong) = check(&[("CANVAS_RATE_BURTS", "1"), ("CANVAS_TOKEN", "t")]).await;
+    let report: serde_json::Value = serde_json::from_str(&report).expect("one JSON object");
+    assert_eq!((code, report, wrong.as_str()), (Some(0), json!({"valid": true, "unknown": ["CANVAS_RATE_BURTS"]}), ""));
     for (name, value) in WRONG {
-        let (code, told, wrong) = check(&[(name, value)]).await;
-        assert_eq!((code, told.as_str(), wrong.lines().count()), (Some(1), "", 1), "{name}={value}: {wrong}");
+        let (code, report, wrong) = check(&[(name, value)]).await;
+        assert_eq!((code, report.as_str(), wrong.lines().count()), (Some(1), "", 1), "{name}={value}: {wrong}");
         assert!(wrong.starts_with(&format!("canvas-gateway: {name}: ")) && !wrong.contains(SECRET), "{wrong}");
     }
     // A value that only the driver rejects is reported beside one that the configuration rejects.
@@ -192,7 +192,17 @@ async fn check_config_lists_everything_that_is_wrong_and_starts_nothing() {
 }
 
 #[tokio::test]
-async fn a_variable_without_the_one_that_it_belongs_to_is_told_with_it() {
+async fn a_result_that_nobody_reads_is_no_failure() {
+    let mut command = tokio::process::Command::from(process_command(Kind::Gateway));
+    command.arg("check-config").envs(SOUND).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    let mut process = command.spawn().expect("starts");
+    drop(process.stdout.take());
+    let output = tokio::time::timeout(AT_ONCE, process.wait_with_output()).await.expect("ends").expect("runs");
+    assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stderr).as_ref()), (Some(0), ""));
+}
+
+#[tokio::test]
+async fn a_variable_without_the_one_that_it_belongs_to_is_reported_with_it() {
     for (name, value, needed) in [
         ("CANVAS_MANAGED_PROTOCOL", "comfy", "CANVAS_MANAGED_URL"),
         ("CANVAS_MANAGED_KEY", SECRET, "CANVAS_MANAGED_URL"),
@@ -200,8 +210,8 @@ async fn a_variable_without_the_one_that_it_belongs_to_is_told_with_it() {
     ] {
         for kind in KINDS {
             let env = [(name, value), (needed, "")];
-            let told = assert_refused(kind, name, &env).await;
-            assert!(told.contains(needed), "{told}");
+            let message = assert_refused(kind, name, &env).await;
+            assert!(message.contains(needed), "{message}");
         }
     }
 }
@@ -218,7 +228,7 @@ async fn there_is_a_wrong_value_for_every_variable_and_help_lists_them_all() {
 }
 
 #[tokio::test]
-async fn an_address_that_is_taken_is_told_by_its_variable() {
+async fn an_address_that_is_taken_is_reported_by_its_variable() {
     let taken = TcpListener::bind("127.0.0.1:0").expect("binds a free port");
     let address = taken.local_addr().expect("has an address").to_string();
     for kind in KINDS {
@@ -229,7 +239,7 @@ async fn an_address_that_is_taken_is_told_by_its_variable() {
 }
 
 #[tokio::test]
-async fn a_directory_for_blobs_that_cannot_be_made_is_told_by_its_variable() {
+async fn a_directory_for_blobs_that_cannot_be_made_is_reported_by_its_variable() {
     for kind in STORING {
         assert_refused(kind, "CANVAS_BLOB_URL", &[("CANVAS_BLOB_URL", "file:///dev/null/blobs")]).await;
     }

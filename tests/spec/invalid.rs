@@ -7,17 +7,17 @@ use serde_json::{Value, json};
 
 suite! {
     invalid on Stack::builder();
-    what_is_wrong_with_a_body_is_told_whoever_finds_it,
+    what_is_wrong_with_a_body_is_reported_whoever_finds_it,
     a_path_and_a_body_are_judged_together,
     a_path_and_a_query_are_judged_together,
     a_batch_is_judged_whole_however_malformed_some_of_it_is,
     a_malformed_operation_is_reported_with_the_other_rules_it_breaks,
     a_batch_of_a_wrong_size_is_reported_with_its_other_violations,
     a_body_that_is_too_wide_is_reported_with_its_other_violations,
-    a_large_body_is_told_where_it_is_wrong,
+    what_is_wrong_with_a_large_body_is_reported_with_its_place,
     at_most_1000_violations_are_reported,
     a_nul_hides_nothing_else_that_is_wrong,
-    a_malformed_canvas_is_told_before_a_scope_that_the_body_calls_for,
+    a_malformed_canvas_is_reported_before_a_scope_that_the_body_calls_for,
     with_validate_only_the_key_is_not_looked_at,
 }
 
@@ -40,7 +40,7 @@ fn with(mut base: Value, more: Value) -> Value {
     base
 }
 
-async fn what_is_wrong_with_a_body_is_told_whoever_finds_it(stack: &Stack) {
+async fn what_is_wrong_with_a_body_is_reported_whoever_finds_it(stack: &Stack) {
     let user = stack.user().await;
     let long = "x".repeat(161);
     for (path, body, fields) in [
@@ -324,8 +324,8 @@ async fn a_body_that_is_too_wide_is_reported_with_its_other_violations(stack: &S
         json!({"type": "node.create", "node": {"type": "text", "position": {"x": 0, "y": 0}, "metadata": fields}});
     let body = json!({"baseRevision": "r", "idempotencyKey": "short", "operations": operations});
     let refused = user.send("/canvases/absent/operations", &body).await.expect(400).json();
-    let told = refused["error"]["fields"].as_array().expect("fields").clone();
-    let has = |field: &str| told.iter().any(|violation| violation["field"] == field);
+    let violations = refused["error"]["fields"].as_array().expect("fields").clone();
+    let has = |field: &str| violations.iter().any(|violation| violation["field"] == field);
     for field in [
         "operations",
         "operations[3].nodeId",
@@ -339,7 +339,7 @@ async fn a_body_that_is_too_wide_is_reported_with_its_other_violations(stack: &S
     assert!(!has("operations[5].node.metadata.f1000"), "operations beyond the limit are not validated");
 }
 
-async fn a_large_body_is_told_where_it_is_wrong(stack: &Stack) {
+async fn what_is_wrong_with_a_large_body_is_reported_with_its_place(stack: &Stack) {
     let user = stack.user().await;
     let note = json!({"type": "node.create", "node": {"type": "text", "position": {"x": 0, "y": 0},
                       "metadata": {"content": "x".repeat(24_000), "custom": {"more": "y".repeat(30_000)}}}});
@@ -375,7 +375,7 @@ async fn at_most_1000_violations_are_reported(stack: &Stack) {
     let create = |count| json!({"type": "node.create", "node": {"type": "text", "position": {"x": 0, "y": 0}, "metadata": keys(count)}});
     // What the schema rejects, and what it leaves to the other rules.
     for malformed in [json!({"type": "node.move", "nodeId": "n"}), json!({"type": "canvas.update", "title": "t"})] {
-        for (operations, told) in [
+        for (operations, expected) in [
             (vec![malformed.clone(), create(900)], 900..=901),
             (vec![malformed.clone(), create(1000)], 1000..=1000),
             (vec![create(600); 200], 1000..=1000),
@@ -383,7 +383,7 @@ async fn at_most_1000_violations_are_reported(stack: &Stack) {
             let body = json!({"baseRevision": "r", "idempotencyKey": key(), "operations": operations});
             let refused = user.send("/canvases/absent/operations", &body).await.expect(400).json();
             let count = refused["error"]["fields"].as_array().expect("fields").len();
-            assert!(told.contains(&count), "{count} of {told:?}");
+            assert!(expected.contains(&count), "{count} of {expected:?}");
         }
     }
 }
@@ -397,7 +397,7 @@ async fn a_nul_hides_nothing_else_that_is_wrong(stack: &Stack) {
     refused.expect_error(400, "input_validation_error", &["idempotencyKey", "imageUrl", "title"]);
 }
 
-async fn a_malformed_canvas_is_told_before_a_scope_that_the_body_calls_for(stack: &Stack) {
+async fn a_malformed_canvas_is_reported_before_a_scope_that_the_body_calls_for(stack: &Stack) {
     let reader = stack.user_with("canvas:read").await;
     let body =
         json!({"baseRevision": "r", "idempotencyKey": key(), "operations": [{"type": "canvas.update", "title": "t"}]});

@@ -26,7 +26,7 @@ suite! {
     a_job_that_nobody_took_is_canceled_at_once,
     a_cancel_wakes_a_long_poll_at_another_gateway,
     a_cancel_by_an_operator_wakes_waits_at_once,
-    a_revoked_token_is_told_nothing_more_by_a_stream,
+    a_revoked_token_is_sent_nothing_more_by_a_stream,
     waits_end_at_once_with_the_credential_under_which_they_were_opened,
     a_stream_of_a_run_goes_on_when_its_canvas_is_no_longer_shared,
     a_read_that_the_client_rejects_does_not_wait,
@@ -299,25 +299,25 @@ async fn a_cancel_by_an_operator_wakes_waits_at_once(stack: &Stack) {
             let polled = elsewhere.get(path).header("prefer", "wait=20").header("if-none-match", &tag).await;
             (polled.ok(), Instant::now())
         };
-        let told = async {
-            let told = stream.next().await.expect("an event").expect("reads");
-            (told, Instant::now())
+        let next_event = async {
+            let event = stream.next().await.expect("an event").expect("reads");
+            (event, Instant::now())
         };
         // The command takes longer to start than the poll takes to be admitted.
         let canceled = async {
             stack.admin(&[&["admin", "job", "cancel"][..], &by].concat()).await.expect_success();
             Instant::now()
         };
-        let ((polled, polled_at), (told, told_at), canceled_at) = tokio::join!(poll, told, canceled);
+        let ((polled, polled_at), (event, event_at), canceled_at) = tokio::join!(poll, next_event, canceled);
         assert_eq!(polled["status"], "canceled");
-        assert!(String::from_utf8_lossy(&told).contains("canceled"), "{told:?}");
-        for at in [polled_at, told_at] {
+        assert!(String::from_utf8_lossy(&event).contains("canceled"), "{event:?}");
+        for at in [polled_at, event_at] {
             assert!(at < canceled_at + AT_ONCE, "{by:?}: {:?}", at.saturating_duration_since(canceled_at));
         }
     }
 }
 
-async fn a_revoked_token_is_told_nothing_more_by_a_stream(stack: &Stack) {
+async fn a_revoked_token_is_sent_nothing_more_by_a_stream(stack: &Stack) {
     let account = stack.account().await;
     let (user, follower) = (stack.user_of(&account, "all").await, stack.user_of(&account, "job:manage").await);
     let (_, job) = started(&user).await;
@@ -399,8 +399,8 @@ async fn a_stream_of_a_run_goes_on_when_its_canvas_is_no_longer_shared(stack: &S
     stack.share(&owner, id, &editor.uid, "none").await;
     editor.get(&format!("/canvases/{handle}")).await.expect(404);
     editor.delete(path).await.ok();
-    let told = stream.next().await.expect("goes on").expect("reads");
-    assert!(String::from_utf8_lossy(&told).contains("canceled"), "{told:?}");
+    let event = stream.next().await.expect("goes on").expect("reads");
+    assert!(String::from_utf8_lossy(&event).contains("canceled"), "{event:?}");
 }
 
 async fn a_read_that_the_client_rejects_does_not_wait(stack: &Stack) {
@@ -464,11 +464,11 @@ async fn a_result_whose_account_lost_the_canvas_is_not_placed_and_announced_as_s
     let requests = receiver.wait_for(1, e2e::PATIENCE).await;
     requests[0].verify_signature(secret).expect("is signed");
     let event: Value = serde_json::from_slice(&requests[0].body).expect("JSON");
-    let told = &event["data"]["run"];
-    assert_eq!((&event["type"], &told["id"]), (&json!("image_job.finalization_failed"), &job["id"]));
-    let failure = &told["failure"];
+    let run = &event["data"]["run"];
+    assert_eq!((&event["type"], &run["id"]), (&json!("image_job.finalization_failed"), &job["id"]));
+    let failure = &run["failure"];
     assert_eq!((&failure["code"], &failure["retryable"]), (&json!("output_finalization_failed"), &json!(true)));
-    assert!(told["status"] == "failed" && told.get("images").is_none(), "{told}");
+    assert!(run["status"] == "failed" && run.get("images").is_none(), "{run}");
     let failed = editor.finished(&job).await;
     assert_eq!((&failed["status"], &failed["failure"]), (&json!("failed"), failure));
     let nodes = owner.canvas(id).await["nodes"].as_array().expect("nodes").clone();

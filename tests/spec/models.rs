@@ -39,7 +39,7 @@ const KEY: &str = "sk-0123456789abcdef-wxyz";
 async fn connect(stack: &Stack, account: &str, provider: &str, name: &str, key: &str) -> Value {
     let create = ["admin", "connection", "create", "--account", account, "--api-key-stdin"];
     let create = [&create[..], &["--provider", provider, "--name", name]].concat();
-    stack.admin_told(&create, &format!("{key}\n")).await.expect_success()
+    stack.admin_with_input(&create, &format!("{key}\n")).await.expect_success()
 }
 
 /// The models of a list, by id.
@@ -258,8 +258,8 @@ async fn what_the_rules_refuse_of_a_connection(stack: &Stack) {
         create("fal", name, KEY, &[]).await.expect_refusal();
     }
     for key in ["", "\n", "two words", "schlüssel", &"k".repeat(4097)] {
-        let told = create("fal", "n", key, &[]).await.expect_refusal();
-        assert!(key.trim().is_empty() || !told.contains(key), "{told}");
+        let refusal = create("fal", "n", key, &[]).await.expect_refusal();
+        assert!(key.trim().is_empty() || !refusal.contains(key), "{refusal}");
     }
     for url in ["", "host:80", "ftp://host/", "https://a:b@host/", "https://host/#x"] {
         create("fal", "n", KEY, &["--base-url", url]).await.expect_refusal();
@@ -306,8 +306,8 @@ async fn wrong_settings_stop_the_start_with_one_line(stack: &Stack) {
         ("CANVAS_MANAGED_KEY", "two words"),
         ("CANVAS_MANAGED_URL", "ftp://127.0.0.1/"),
     ] {
-        let told = stack.admin_in(&["serve"], "", &[(name, value)]).await.expect_refusal();
-        assert!(told.contains(name), "{told}");
+        let refusal = stack.admin_in(&["serve"], "", &[(name, value)]).await.expect_refusal();
+        assert!(refusal.contains(name), "{refusal}");
     }
 }
 

@@ -273,7 +273,7 @@ async fn every_process_stops_gracefully() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn work_in_hand_is_handed_back_when_a_worker_stops() {
+async fn claimed_work_is_handed_back_when_a_worker_stops() {
     let stack = Stack::builder().image_workers(1).hold("action.loaded").start().await;
     let user = stack.user().await;
     let canvas = text(&user.make_canvas().await, "/id").to_owned();

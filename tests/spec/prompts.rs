@@ -79,7 +79,7 @@ fn merged(mut request: Value, more: Value) -> Value {
 }
 
 /// The bound that `GET /models` reports for prompts of a model, and the unit in which the model counts.
-fn told(model: &Value) -> (usize, String) {
+fn prompt_bound(model: &Value) -> (usize, String) {
     let parameters = model["parameters"].as_array().expect("a list");
     let prompt = parameters.iter().find(|parameter| parameter["name"] == "prompt").expect("every model takes a prompt");
     let most = prompt["max"].as_f64().expect("a bound") as usize;
@@ -92,7 +92,7 @@ async fn every_model_takes_prompts_as_long_as_it_says(stack: &Stack) {
         stack.connect(&user.uid, provider, provider).await;
     }
     let models = models(&user, "").await;
-    let short = models.iter().filter(|model| told(model).0 < PROMPT_MAX).count();
+    let short = models.iter().filter(|model| prompt_bound(model).0 < PROMPT_MAX).count();
     assert!(
         short >= 10 && models.len() >= 40,
         "models with bounds of their own, and others: {short} of {}",
@@ -100,7 +100,7 @@ async fn every_model_takes_prompts_as_long_as_it_says(stack: &Stack) {
     );
     let (user, picture) = (&user, picture.as_str());
     let asked = models.iter().map(|model| async move {
-        let ((most, description), name) = (told(model), text(model, "/modelId"));
+        let ((most, description), name) = (prompt_bound(model), text(model, "/modelId"));
         let job = ask(user, picture, model, &"p".repeat(most)).await;
         assert_eq!(job.status, 202, "{name} at {most}: {job}");
         let over = ask(user, picture, model, &"p".repeat(most + 1)).await;

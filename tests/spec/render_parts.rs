@@ -14,7 +14,7 @@ suite! {
     up_to_200_nodes_are_named,
     a_png_has_the_width_that_was_asked_for,
     every_view_has_an_etag_of_its_own,
-    labels_are_drawn_and_told,
+    labels_are_drawn_and_listed,
     labels_stand_at_the_corners_of_their_nodes_on_any_picture,
     a_mapping_has_at_most_8_kibibytes,
     parts_of_a_canvas_are_seen_by_who_sees_the_canvas,
@@ -228,7 +228,7 @@ fn mapping(reply: &Reply) -> Value {
     serde_json::from_str(reply.header("x-canvas-labels").expect("labels")).expect("JSON")
 }
 
-async fn labels_are_drawn_and_told(stack: &Stack) {
+async fn labels_are_drawn_and_listed(stack: &Stack) {
     let user = stack.user().await;
     let (canvas, ids) = board(&user).await;
     let handle = |name: &str| format!("node:{}", text(&ids[name], ""));

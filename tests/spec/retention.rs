@@ -95,8 +95,8 @@ async fn a_success_whose_time_is_over_reads_expired_and_then_404_before_any_swee
     // Every way of reading returns the same, and reading restores nothing.
     assert_eq!(user.get(path).header("prefer", "wait=30").await.ok(), expired);
     assert_eq!(user.delete(path).await.ok(), expired);
-    let told = crate::jobs::events(&user, &job).await;
-    assert_eq!(told, [("run".to_owned(), expired.clone())]);
+    let events = crate::jobs::events(&user, &job).await;
+    assert_eq!(events, [("run".to_owned(), expired.clone())]);
     let mut replay = user.send("/actions/resize/runs", &request).await.expect(202).json();
     assert_eq!(replay["replayed"].take(), true);
     replay.as_object_mut().expect("an object").remove("replayed");

@@ -27,7 +27,7 @@ const WRITING: [(&str, &str); 2] = [("openai", "gpt-6-luna"), ("google", "gemini
 /// The maximum number of characters that are passed on from a provider's message.
 const WORDS_MAX: usize = 300;
 /// How many characters of a key are searched for. A prefix of a longer key is a leak as well.
-const TELLING: usize = 12;
+const SEARCHED_CHARS: usize = 12;
 /// Part of every prompt.
 const PROMPT: &str = "a kite that nobody may hear of";
 /// A call to a provider's queue times out after 60 s (docs/reference/providers.md#deadlines). The rest allows for a busy machine.
@@ -97,12 +97,12 @@ async fn quote(uri: Uri, headers: HeaderMap) -> Response {
 
 /// Every response that a client received, and every text that must not be in one.
 #[derive(Default)]
-struct Told {
+struct Transcript {
     answers: Mutex<Vec<String>>,
     secrets: Mutex<Vec<String>>,
 }
 
-impl Told {
+impl Transcript {
     /// A new secret.
     fn secret(&self, prefix: &str) -> String {
         let secret = format!("{prefix}{}", Uuid::new_v4().simple());
@@ -126,29 +126,29 @@ impl Told {
     /// The secrets that occur in `heard`.
     fn leaks(&self, heard: &str) -> Vec<String> {
         let secrets = self.secrets.lock().unwrap_or_else(PoisonError::into_inner);
-        secrets.iter().filter(|secret| heard.contains(&secret[..TELLING.min(secret.len())])).cloned().collect()
+        secrets.iter().filter(|secret| heard.contains(&secret[..SEARCHED_CHARS.min(secret.len())])).cloned().collect()
     }
 }
 
 /// An account, and the responses that it received.
 struct Client<'a> {
-    told: &'a Told,
+    transcript: &'a Transcript,
     user: User,
 }
 
 impl<'a> Client<'a> {
-    async fn of(stack: &Stack, told: &'a Told) -> Self {
+    async fn of(stack: &Stack, transcript: &'a Transcript) -> Self {
         let user = stack.user().await;
         stack.grant(&user.uid, 1000).await;
         // The id before the dot is not secret.
-        told.hide(user.token.split_once('.').expect("a dot").1);
-        Self { told, user }
+        transcript.hide(user.token.split_once('.').expect("a dot").1);
+        Self { transcript, user }
     }
 
     /// The handle of a provider's first model with this capability.
     async fn model(&self, provider: &str, capability: &str) -> Value {
         let models = self.user.get(&format!("/models?provider={provider}&capability={capability}")).await;
-        self.told.reply(models).ok()["models"][0]["handle"].clone()
+        self.transcript.reply(models).ok()["models"][0]["handle"].clone()
     }
 
     /// Starts a picture on a new canvas, which no other job changes.
@@ -187,14 +187,14 @@ impl<'a> Client<'a> {
     }
 
     async fn started(&self, path: &str, request: &Value) -> Value {
-        self.told.reply(self.user.send(path, request).await.expect(202)).json()
+        self.transcript.reply(self.user.send(path, request).await.expect(202)).json()
     }
 
     /// The end of a job or run, read in every way.
     async fn ended(&self, job: &Value, patience: Duration) -> Value {
         let path = text(job, "/pollUrl");
         wait_for(&format!("the end of {path}"), patience, async || {
-            let record = self.told.reply(self.user.get(path).await).json();
+            let record = self.transcript.reply(self.user.get(path).await).json();
             let over = ["succeeded", "failed", "canceled"].contains(&text(&record, "/status"));
             over.then_some(record)
         })
@@ -204,20 +204,20 @@ impl<'a> Client<'a> {
     /// Reads every resource that shows data of jobs and connections.
     async fn look_around(&self) {
         for path in ["/providers", "/auth/status"] {
-            self.told.reply(self.user.get(path).await.expect(200));
+            self.transcript.reply(self.user.get(path).await.expect(200));
         }
-        let canvases = self.told.reply(self.user.get("/canvases").await).ok();
+        let canvases = self.transcript.reply(self.user.get("/canvases").await).ok();
         for canvas in canvases["canvases"].as_array().expect("a list") {
-            self.told.reply(self.user.get(&format!("/canvases/{}", text(canvas, "/id"))).await.expect(200));
+            self.transcript.reply(self.user.get(&format!("/canvases/{}", text(canvas, "/id"))).await.expect(200));
         }
     }
 }
 
 /// Pictures, videos and texts by providers that quote the credential.
-async fn quoted(stack: &Stack, told: &Told, parrot: &Parrot, manner: Manner) {
-    let client = Client::of(stack, told).await;
+async fn quoted(stack: &Stack, transcript: &Transcript, parrot: &Parrot, manner: Manner) {
+    let client = Client::of(stack, transcript).await;
     for provider in PROVIDERS {
-        stack.connect_to(&client.user.uid, provider, &parrot.url(manner, provider), &told.secret("sk-")).await;
+        stack.connect_to(&client.user.uid, provider, &parrot.url(manner, provider), &transcript.secret("sk-")).await;
     }
     // After an unknown outcome, a provider with lookup of runs is polled for minutes, so it is left out here.
     let is_asked = |provider: &&str| *provider != "replicate" || matches!(manner, Manner::Refuses | Manner::Late);
@@ -243,8 +243,8 @@ async fn quoted(stack: &Stack, told: &Told, parrot: &Parrot, manner: Manner) {
 }
 
 /// Successful work: pictures with a webhook, a video and a text.
-async fn succeeding(stack: &Stack, told: &Told, receiver: &Receiver) {
-    let (client, secret) = (Client::of(stack, told).await, told.secret("whsec-"));
+async fn succeeding(stack: &Stack, transcript: &Transcript, receiver: &Receiver) {
+    let (client, secret) = (Client::of(stack, transcript).await, transcript.secret("whsec-"));
     let simulators = [(Vendor::OpenAi, "openai"), (Vendor::Replicate, "replicate")];
     let mut running = Vec::new();
     for (vendor, provider) in simulators {
@@ -260,15 +260,15 @@ async fn succeeding(stack: &Stack, told: &Told, receiver: &Receiver) {
         assert_eq!(ended["status"], "succeeded", "{ended}");
     }
     for request in receiver.wait_for(1, e2e::PATIENCE).await {
-        told.hear(format!("{:?} {}", request.headers, String::from_utf8_lossy(&request.body)));
+        transcript.hear(format!("{:?} {}", request.headers, String::from_utf8_lossy(&request.body)));
     }
     client.look_around().await;
     assert!(running.iter().all(|simulator| simulator.leaks() == 0));
 }
 
 /// A provider that never responds.
-async fn hanging(stack: &Stack, told: &Told) {
-    let (client, simulator) = (Client::of(stack, told).await, Simulator::start(Vendor::Fal).await);
+async fn hanging(stack: &Stack, transcript: &Transcript) {
+    let (client, simulator) = (Client::of(stack, transcript).await, Simulator::start(Vendor::Fal).await);
     simulator.misbehave(FailureMode::Hang);
     stack.connect_to(&client.user.uid, "fal", simulator.url(), SIMULATOR_KEY).await;
     let job = client.picture("fal", json!({})).await;
@@ -277,23 +277,23 @@ async fn hanging(stack: &Stack, told: &Told) {
 }
 
 /// Rejected requests with credentials in unexpected places.
-async fn refused(stack: &Stack, told: &Told) {
-    let client = Client::of(stack, told).await;
-    let (wrong, token) = (told.secret("not-"), &client.user.token);
+async fn refused(stack: &Stack, transcript: &Transcript) {
+    let client = Client::of(stack, transcript).await;
+    let (wrong, token) = (transcript.secret("not-"), &client.user.token);
     let forged = stack.anonymous().with_token(&format!("{}.{wrong}", token.split_once('.').expect("a dot").0));
-    told.reply(forged.get("/auth/status").await.expect(401));
-    told.reply(stack.anonymous().with_token(&wrong).get("/auth/status").await.expect(401));
-    told.reply(client.user.get(&format!("/canvases?token={token}&key={wrong}")).await.expect(200));
-    told.reply(stack.anonymous().get(&format!("/assets/preview?token={wrong}")).await);
+    transcript.reply(forged.get("/auth/status").await.expect(401));
+    transcript.reply(stack.anonymous().with_token(&wrong).get("/auth/status").await.expect(401));
+    transcript.reply(client.user.get(&format!("/canvases?token={token}&key={wrong}")).await.expect(200));
+    transcript.reply(stack.anonymous().get(&format!("/assets/preview?token={wrong}")).await);
     let body = json!({"webhook": {"url": format!("https://127.0.0.1/?key={wrong}"), "secret": wrong}, "secret": wrong});
-    told.reply(client.user.send("/images/generate", &body).await.expect(400));
+    transcript.reply(client.user.send("/images/generate", &body).await.expect(400));
     let create = ["admin", "connection", "create", "--account", &client.user.uid, "--api-key-stdin"];
     let create = [&create[..], &["--provider", "fal", "--name", "n"]].concat();
-    let two = stack.admin_told(&create, &format!("{wrong} {wrong}")).await;
-    told.hear(two.expect_refusal());
-    told.hear(stack.admin_told(&create, &wrong).await.expect_success().to_string());
+    let two = stack.admin_with_input(&create, &format!("{wrong} {wrong}")).await;
+    transcript.hear(two.expect_refusal());
+    transcript.hear(stack.admin_with_input(&create, &wrong).await.expect_success().to_string());
     let list = ["admin", "connection", "list", "--account", &client.user.uid];
-    told.hear(stack.admin(&list).await.expect_success().to_string());
+    transcript.hear(stack.admin(&list).await.expect_success().to_string());
     client.look_around().await;
 }
 
@@ -308,10 +308,10 @@ fn passwords(stack: &Stack) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_secret_is_in_any_log_or_answer() {
-    let (told, parrot) = (Told::default(), Parrot::start().await);
+    let (transcript, parrot) = (Transcript::default(), Parrot::start().await);
     let ring = STANDARD.encode([Uuid::new_v4(), Uuid::new_v4()].map(Uuid::into_bytes).concat());
-    let managed = told.secret("managed-");
-    told.hide(&ring);
+    let managed = transcript.secret("managed-");
+    transcript.hide(&ring);
     let stack = Stack::builder()
         .image_workers(1)
         .video_workers(1)
@@ -325,17 +325,22 @@ async fn no_secret_is_in_any_log_or_answer() {
         .env("CANVAS_MANAGED_KEY", &managed)
         .start()
         .await;
-    told.hide(SIMULATOR_KEY);
-    passwords(&stack).iter().for_each(|password| told.hide(password));
+    transcript.hide(SIMULATOR_KEY);
+    passwords(&stack).iter().for_each(|password| transcript.hide(password));
     let receiver = stack.take_receiver();
-    let parroted = join_all(MANNERS.map(|manner| quoted(&stack, &told, &parrot, manner)));
-    tokio::join!(parroted, succeeding(&stack, &told, &receiver), hanging(&stack, &told), refused(&stack, &told));
-    let answers = told.answers.lock().unwrap_or_else(PoisonError::into_inner).join("\n");
-    assert_eq!(told.leaks(&answers), [""; 0], "in an answer");
+    let parroted = join_all(MANNERS.map(|manner| quoted(&stack, &transcript, &parrot, manner)));
+    tokio::join!(
+        parroted,
+        succeeding(&stack, &transcript, &receiver),
+        hanging(&stack, &transcript),
+        refused(&stack, &transcript)
+    );
+    let answers = transcript.answers.lock().unwrap_or_else(PoisonError::into_inner).join("\n");
+    assert_eq!(transcript.leaks(&answers), [""; 0], "in an answer");
     for part in stack.parts() {
         let log = stack.log(part);
         assert!(log.lines().count() > 10, "{part} logs");
-        assert_eq!(told.leaks(&log), [""; 0], "in the log of {part}");
+        assert_eq!(transcript.leaks(&log), [""; 0], "in the log of {part}");
         for hidden in [PROMPT, "whisper"] {
             assert!(!log.contains(hidden), "{hidden:?} in the log of {part}");
         }

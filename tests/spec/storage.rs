@@ -34,9 +34,9 @@ async fn quota(stack: &Stack, uid: &str, bytes: Option<&str>) -> (i64, Option<i6
         Some(bytes) => [&show[..], &["--bytes", bytes]].concat(),
         None => show.to_vec(),
     };
-    let told = stack.admin(&arguments).await.expect_success();
-    assert_eq!(told["uid"], uid);
-    (told["storedBytes"].as_i64().expect("a number"), told["maxBytes"].as_i64())
+    let account = stack.admin(&arguments).await.expect_success();
+    assert_eq!(account["uid"], uid);
+    (account["storedBytes"].as_i64().expect("a number"), account["maxBytes"].as_i64())
 }
 
 /// A picture of exactly this many bytes.
@@ -245,8 +245,8 @@ async fn a_full_disk_delays_results_or_fails_them_and_stores_no_half() {
     let resized = user.send("/actions/resize/runs", &request).await.expect(202).json();
     let drawn = sketch().await;
     let report = stack.readiness(Part::IMAGE_WORKER, "degraded").await;
-    let told = text(&report, "/components/object store writes/message");
-    assert!(told.contains("No space left on device"), "{report}");
+    let message = text(&report, "/components/object store writes/message");
+    assert!(message.contains("No space left on device"), "{report}");
     // The worker retries for 26 s and then gives up.
     let failed = wait_for("the picture to fail", 3 * PATIENCE, async || {
         let record = user.get(text(&drawn, "/pollUrl")).await.json();
@@ -300,8 +300,8 @@ async fn a_full_disk_delays_a_video_and_stores_no_half() {
     let request = json!({"model": model["handle"], "prompt": "a kite over the sea", "idempotencyKey": key()});
     let job = user.send("/videos/generate", &request).await.expect(202).json();
     wait_for("the video to run out of space", PATIENCE, async || {
-        let told = format!("video {} waits for", text(&job, "/rawId"));
-        stack.log(Part::VIDEO_WORKER).contains(&told).then_some(())
+        let line = format!("video {} waits for", text(&job, "/rawId"));
+        stack.log(Part::VIDEO_WORKER).contains(&line).then_some(())
     })
     .await;
     assert_eq!(user.get(text(&job, "/pollUrl")).await.expect(202).json()["status"], "running");

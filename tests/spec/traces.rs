@@ -62,12 +62,12 @@ async fn a_request_its_work_and_its_webhook_are_one_trace() {
     // rendition of the result, which is another task of the image-worker.
     let of = |span: &Exported, key: &str| span.attributes.get(key).cloned().unwrap_or_default();
     let is_work = |span: &Exported| of(span, "task.kind") == "action";
-    let is_told = |span: &Exported| is_work(span) || span.kind == SpanKind::Server || span.name == "task webhook";
+    let is_expected = |span: &Exported| is_work(span) || span.kind == SpanKind::Server || span.name == "task webhook";
     let spans = wait_for("the spans of the three processes", PATIENCE, async || {
         let spans = collector.trace(&trace);
         let count = |is_wanted: &dyn Fn(&Exported) -> bool| spans.iter().filter(|span| is_wanted(span)).count();
         // Each span is exported some time after its end.
-        (count(&is_told) == 3 && count(&|span| span.kind == SpanKind::Producer) >= 2).then_some(spans)
+        (count(&is_expected) == 3 && count(&|span| span.kind == SpanKind::Producer) >= 2).then_some(spans)
     })
     .await;
     let request = the(&spans, "canvas-gateway", SpanKind::Server, "POST /api/canvas-agent/v1/actions/{actionKey}/runs");
@@ -165,8 +165,8 @@ async fn works_without_a_collector(endpoint: &str) {
             (stack.metric(part, "canvas_trace_spans_total").await > 0.0).then_some(())
         })
         .await;
-        let told = "spans were lost on their way to the collector";
-        wait_for("the warning", PATIENCE, async || stack.log(part).contains(told).then_some(())).await;
+        let warning = "spans were lost on their way to the collector";
+        wait_for("the warning", PATIENCE, async || stack.log(part).contains(warning).then_some(())).await;
         let began = Instant::now();
         assert_eq!(stack.stop(part).await.code(), Some(0), "{part}");
         assert!(began.elapsed() < Duration::from_secs(10), "{part} stops after {:?}", began.elapsed());

@@ -147,9 +147,9 @@ async fn what_the_request_alone_tells_is_400(stack: &Stack) {
         (json!({"canvasId": "canvas:a:b:c"}), &["canvasId"]),
         (json!({"canvasId": "canvas:me:c", "ownerUid": "you"}), &["ownerUid"]),
     ] {
-        let told = user.send("/videos/generate", &wanted(more.clone())).await;
-        println!("{more}: {told}");
-        told.expect_error(400, "input_validation_error", fields);
+        let reply = user.send("/videos/generate", &wanted(more.clone())).await;
+        println!("{more}: {reply}");
+        reply.expect_error(400, "input_validation_error", fields);
     }
     let missing = user.send("/videos/generate", &json!({})).await;
     missing.expect_error(400, "input_validation_error", &["idempotencyKey", "model", "prompt"]);

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 suite! {
     views on Stack::builder().image_workers(1).video_workers(1);
-    a_list_is_told_in_short,
+    a_list_is_returned_in_short,
     pages_of_both_views_follow_each_other,
     a_short_model_says_what_decides,
     a_short_run_has_no_review_and_no_previews,
@@ -16,7 +16,7 @@ suite! {
     the_ids_of_a_dry_run_are_provisional,
 }
 
-async fn a_list_is_told_in_short(stack: &Stack) {
+async fn a_list_is_returned_in_short(stack: &Stack) {
     let user = stack.user().await;
     for (list, name) in [("actions", "title"), ("models", "name"), ("recipes", "name")] {
         let full = user.get(&format!("/{list}?limit=100")).await.ok();
@@ -120,7 +120,7 @@ async fn a_view_has_one_value(stack: &Stack) {
             refused.expect_error(400, "input_validation_error", &["view"]);
         }
     }
-    // All violations are told together.
+    // All violations are reported together.
     let refused = user.get("/runs/no%20run?view=full").await;
     refused.expect_error(400, "input_validation_error", &["runId", "view"]);
 }

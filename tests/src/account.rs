@@ -84,11 +84,11 @@ impl User {
 impl Stack {
     /// Runs `canvas-gateway` with these arguments.
     pub async fn admin(&self, arguments: &[&str]) -> Admin {
-        self.admin_told(arguments, "").await
+        self.admin_with_input(arguments, "").await
     }
 
     /// Runs it with a text on standard input.
-    pub async fn admin_told(&self, arguments: &[&str], input: &str) -> Admin {
+    pub async fn admin_with_input(&self, arguments: &[&str], input: &str) -> Admin {
         self.admin_in(arguments, input, &[]).await
     }
 
@@ -171,7 +171,7 @@ impl Stack {
 
     async fn save_connection(&self, account: &str, provider: &str, more: &[&str], key: &str) -> String {
         let create = ["admin", "connection", "create", "--account", account, "--provider", provider, "--api-key-stdin"];
-        let saved = self.admin_told(&[&create[..], more].concat(), key).await;
+        let saved = self.admin_with_input(&[&create[..], more].concat(), key).await;
         saved.expect_success()["id"].as_str().expect("an id").to_owned()
     }
 

@@ -221,7 +221,7 @@ impl<'a> Load<'a> {
                 }
                 let raw = text(&job, "/rawId");
                 let job = raw.strip_prefix("recipe-").unwrap_or(raw).parse().expect("a UUID");
-                let path = work.is_told().then_some(path);
+                let path = work.has_webhook().then_some(path);
                 let accepted = Accepted { job, uid: client.user.uid.clone(), work, path };
                 self.accepted.lock().unwrap_or_else(PoisonError::into_inner).push(accepted);
                 self.count.fetch_add(1, Ordering::Relaxed);

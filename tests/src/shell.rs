@@ -98,11 +98,11 @@ impl Shell {
 
     /// Runs `canvas`.
     pub async fn run(&self, arguments: &[&str]) -> Ran {
-        self.told(arguments, "").await
+        self.run_with_input(arguments, "").await
     }
 
     /// Runs `canvas` with a text on standard input.
-    pub async fn told(&self, arguments: &[&str], input: &str) -> Ran {
+    pub async fn run_with_input(&self, arguments: &[&str], input: &str) -> Ran {
         self.ended(self.start(arguments), arguments.join(" "), input).await
     }
 

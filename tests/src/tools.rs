@@ -13,9 +13,9 @@ pub const STATELESS: &str = "2026-07-28";
 /// The newest protocol with a handshake.
 pub const WITH_HANDSHAKE: &str = "2025-11-25";
 
-/// What a call of a tool came to.
+/// The result of a call of a tool.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Told {
+pub struct ToolResult {
     /// Whether it is an error.
     pub failed: bool,
     /// The value of a success, or the text of an error as JSON.
@@ -24,7 +24,7 @@ pub struct Told {
     pub content: Vec<Value>,
 }
 
-impl Told {
+impl ToolResult {
     /// The value of a success.
     #[track_caller]
     pub fn ok(self) -> Value {
@@ -108,9 +108,9 @@ impl Tools {
     }
 
     /// Calls a tool.
-    pub async fn call(&self, tool: &str, arguments: Value) -> Told {
+    pub async fn call(&self, tool: &str, arguments: Value) -> ToolResult {
         let params = json!({"name": tool, "arguments": arguments});
-        told(&self.client.mcp_result(self.version, "tools/call", params).await)
+        tool_result(&self.client.mcp_result(self.version, "tools/call", params).await)
     }
 
     /// The value of a call that succeeds.
@@ -120,12 +120,12 @@ impl Tools {
 }
 
 /// The result of `tools/call`.
-pub fn told(result: &Value) -> Told {
+pub fn tool_result(result: &Value) -> ToolResult {
     let content = result["content"].as_array().cloned().unwrap_or_default();
     let failed = result["isError"] == true;
     let value = match failed {
         true => serde_json::from_str(content[0]["text"].as_str().expect("a text")).expect("an error is JSON"),
         false => result["structuredContent"].clone(),
     };
-    Told { failed, value, content }
+    ToolResult { failed, value, content }
 }

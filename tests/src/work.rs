@@ -51,7 +51,7 @@ impl Work {
     }
 
     /// Whether it has a webhook. Recipe, image and Action starts can have one (docs/reference/webhooks.md#webhook-input).
-    pub fn is_told(self) -> bool {
+    pub fn has_webhook(self) -> bool {
         self != Self::Video
     }
 
@@ -77,7 +77,7 @@ impl Work {
             request["canvasId"] = json!(params.canvas);
             request["baseRevision"] = json!(params.revision);
         }
-        if self.is_told() {
+        if self.has_webhook() {
             request["webhook"] = params.webhook.clone();
         }
         request

@@ -15,7 +15,6 @@ pub enum AttemptOutcome {
     Hopeless(DeliveryError),
 }
 
-/// The result of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AttemptResult {
     /// What it means for the delivery.

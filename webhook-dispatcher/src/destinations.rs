@@ -1,9 +1,9 @@
-//! How many deliveries of each destination this process has in hand, counts ahead and sends at once.
+//! How many deliveries of each destination this process claims, counts ahead and sends at once.
 //!
-//! **Guarantee.** At most [`DESTINATION_CAP`] requests to a destination are in flight, and at most [`BEGUN_CAP`] attempts are
+//! **Guarantee.** At most [`DESTINATION_CAP`] requests to a destination are in flight, and at most [`COUNTED_CAP`] attempts are
 //! counted whose requests have not ended. No destination waits for another.
 //!
-//! **Mechanism.** The number of deliveries in hand of a destination is adaptive. Every attempt that succeeds soon raises it by
+//! **Mechanism.** The number of claimed deliveries of a destination is adaptive. Every attempt that succeeds soon raises it by
 //! one. One that fails, or is not over in time, lowers it to the minimum, and the deliveries in excess, of which no attempt is
 //! counted, are released to the queue. While a destination has not shown that it is fast, an attempt is counted only when it
 //! can be sent at once.
@@ -22,80 +22,81 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 /// Maximum number of concurrent requests to one destination in this process.
 pub const DESTINATION_CAP: usize = 4;
 /// Maximum number of attempts of one destination that are counted, those in flight included.
-pub const BEGUN_CAP: usize = 3 * DESTINATION_CAP;
-/// Number of deliveries in hand of a destination that is new to this process.
-pub const IN_HAND: usize = 4 * DESTINATION_CAP;
+pub const COUNTED_CAP: usize = 3 * DESTINATION_CAP;
+/// Maximum number of claimed deliveries of a destination that is new to this process.
+pub const CLAIMED_INITIAL: usize = 4 * DESTINATION_CAP;
 /// The same of a destination that fails or is slow: enough that the next requests are ready while the previous ones run.
-pub const IN_HAND_MIN: usize = 2 * DESTINATION_CAP;
+pub const CLAIMED_MIN: usize = 2 * DESTINATION_CAP;
 /// The same of a destination that has been fast for a while.
-pub const IN_HAND_MAX: usize = 16 * DESTINATION_CAP;
+pub const CLAIMED_MAX: usize = 16 * DESTINATION_CAP;
 /// An attempt that takes no longer is fast. One destination must not hold this many deliveries for much longer than this.
 pub const FAST: Duration = Duration::from_millis(500);
 
-/// The destinations of which deliveries are in hand. Nothing is kept of others. Clones share the state.
+/// The destinations of which deliveries are claimed. Nothing is kept of others. Clones share the state.
 #[derive(Clone, Debug, Default)]
 pub struct Destinations(Arc<Mutex<HashMap<Arc<str>, Destination>>>);
 
 #[derive(Debug)]
 struct Destination {
-    in_hand: usize,
-    most_in_hand: usize,
-    begun: Arc<Semaphore>,
+    claimed: usize,
+    claim_limit: usize,
+    counted: Arc<Semaphore>,
     sending: Arc<Semaphore>,
-    /// Notified when `most_in_hand` has fallen.
+    /// Notified when `claim_limit` has fallen.
     lowered: Arc<Notify>,
 }
 
 impl Destination {
     fn new() -> Self {
         Self {
-            in_hand: 0,
-            most_in_hand: IN_HAND,
-            begun: Arc::new(Semaphore::new(BEGUN_CAP)),
+            claimed: 0,
+            claim_limit: CLAIMED_INITIAL,
+            counted: Arc::new(Semaphore::new(COUNTED_CAP)),
             sending: Arc::new(Semaphore::new(DESTINATION_CAP)),
             lowered: Arc::default(),
         }
     }
 }
 
-/// A delivery in hand, until it is dropped.
+/// A claimed delivery, until it is dropped.
 #[derive(Debug)]
-pub struct InHand {
+pub struct ClaimedDelivery {
     destinations: Destinations,
     key: Arc<str>,
-    begun: Arc<Semaphore>,
+    counted: Arc<Semaphore>,
     sending: Arc<Semaphore>,
     lowered: Arc<Notify>,
-    counts: bool,
+    /// Whether it is part of the number of claimed deliveries.
+    is_claimed: bool,
 }
 
-/// The right to count an attempt, and the place of its request if it has one already.
+/// Permission to count an attempt, and to send its request if that may be sent already.
 #[derive(Debug)]
-pub struct Place {
-    _begun: OwnedSemaphorePermit,
+pub struct AttemptPermit {
+    _counted: OwnedSemaphorePermit,
     sending: Option<OwnedSemaphorePermit>,
 }
 
 impl Destinations {
-    /// Takes a delivery of the destination `key` in hand.
-    pub fn take(&self, key: &str) -> InHand {
+    /// Adds a claimed delivery of the destination `key`.
+    pub fn add(&self, key: &str) -> ClaimedDelivery {
         let mut destinations = self.lock();
         let key: Arc<str> = key.into();
         let destination = destinations.entry(key.clone()).or_insert_with(Destination::new);
-        destination.in_hand += 1;
-        InHand {
-            begun: destination.begun.clone(),
+        destination.claimed += 1;
+        ClaimedDelivery {
+            counted: destination.counted.clone(),
             sending: destination.sending.clone(),
             lowered: destination.lowered.clone(),
             destinations: self.clone(),
             key,
-            counts: true,
+            is_claimed: true,
         }
     }
 
-    /// How many deliveries of the destination may be in hand; `None` if none is.
-    pub fn most_in_hand(&self, key: &str) -> Option<usize> {
-        self.lock().get(key).map(|destination| destination.most_in_hand)
+    /// Maximum number of claimed deliveries of the destination; `None` if none is claimed.
+    pub fn claim_limit(&self, key: &str) -> Option<usize> {
+        self.lock().get(key).map(|destination| destination.claim_limit)
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Destination>> {
@@ -104,76 +105,76 @@ impl Destinations {
     }
 }
 
-impl InHand {
+impl ClaimedDelivery {
     /// Waits until an attempt may be counted. `None`: the delivery is in excess and must be released.
-    pub async fn place(&mut self) -> Option<Place> {
-        let (begun, sending) = (self.begun.clone(), self.sending.clone());
+    pub async fn permit(&mut self) -> Option<AttemptPermit> {
+        let (counted, sending) = (self.counted.clone(), self.sending.clone());
         let (destinations, key) = (self.destinations.clone(), self.key.clone());
-        let place = async move {
-            let begun = begun.acquire_owned().await.expect("nothing closes the semaphore");
-            let is_fast = destinations.most_in_hand(&key).is_some_and(|most| most > IN_HAND);
+        let permit = async move {
+            let counted = acquire(counted).await;
+            let is_fast = destinations.claim_limit(&key).is_some_and(|limit| limit > CLAIMED_INITIAL);
             let sending = if is_fast { None } else { Some(acquire(sending).await) };
-            Place { _begun: begun, sending }
+            AttemptPermit { _counted: counted, sending }
         };
-        let mut place = std::pin::pin!(place);
+        let mut permit = std::pin::pin!(permit);
         let lowered = self.lowered.clone();
         loop {
             // Created before the check, so that no notification is missed.
             let lowered = lowered.notified();
-            if self.leave_if_in_excess() {
+            if self.release_if_in_excess() {
                 return None;
             }
             tokio::select! {
                 biased;
-                place = &mut place => return Some(place),
+                permit = &mut permit => return Some(permit),
                 () = lowered => {}
             }
         }
     }
 
-    /// Waits for the place of the request, unless `place` has it.
-    pub async fn send(&self, place: &mut Place) {
-        if place.sending.is_none() {
-            place.sending = Some(acquire(self.sending.clone()).await);
+    /// Waits until the request may be sent, unless `permit` allows it already.
+    pub async fn wait_to_send(&self, permit: &mut AttemptPermit) {
+        if permit.sending.is_none() {
+            permit.sending = Some(acquire(self.sending.clone()).await);
         }
     }
 
     /// Notes that an attempt succeeded within [`FAST`].
-    pub fn is_fast(&self) {
+    pub fn note_fast(&self) {
         if let Some(destination) = self.destinations.lock().get_mut(&self.key) {
-            destination.most_in_hand = IN_HAND_MAX.min(destination.most_in_hand + 1);
+            destination.claim_limit = CLAIMED_MAX.min(destination.claim_limit + 1);
         }
     }
 
     /// Notes that an attempt failed or takes longer than [`FAST`].
-    pub fn is_slow(&self) {
+    pub fn note_slow(&self) {
         if let Some(destination) = self.destinations.lock().get_mut(&self.key) {
-            destination.most_in_hand = IN_HAND_MIN;
+            destination.claim_limit = CLAIMED_MIN;
         }
         self.lowered.notify_waiters();
     }
 
-    fn leave_if_in_excess(&mut self) -> bool {
+    fn release_if_in_excess(&mut self) -> bool {
         let mut destinations = self.destinations.lock();
         let Some(destination) = destinations.get_mut(&self.key) else { return false };
-        let is_in_excess = destination.in_hand > destination.most_in_hand;
+        let is_in_excess = destination.claimed > destination.claim_limit;
         if is_in_excess {
-            destination.in_hand -= 1;
-            self.counts = false;
+            destination.claimed -= 1;
+            self.is_claimed = false;
         }
         is_in_excess
     }
 }
 
-impl Drop for InHand {
+impl Drop for ClaimedDelivery {
     fn drop(&mut self) {
-        if !self.counts {
+        if !self.is_claimed {
             return;
         }
         let mut destinations = self.destinations.lock();
         if let Some(destination) = destinations.get_mut(&self.key) {
-            destination.in_hand -= 1;
-            if destination.in_hand == 0 {
+            destination.claimed -= 1;
+            if destination.claimed == 0 {
                 destinations.remove(&self.key);
             }
         }
@@ -200,11 +201,11 @@ mod tests {
     }
 
     /// A destination that has been fast this many times, and the delivery by which it was.
-    fn fast(times: usize) -> (Destinations, InHand) {
+    fn fast(times: usize) -> (Destinations, ClaimedDelivery) {
         let destinations = Destinations::default();
-        let first = destinations.take("a");
+        let first = destinations.add("a");
         for _ in 0..times {
-            first.is_fast();
+            first.note_fast();
         }
         (destinations, first)
     }
@@ -212,59 +213,60 @@ mod tests {
     #[test]
     fn a_new_destination_gets_an_attempt_counted_only_when_it_can_be_sent() {
         let destinations = Destinations::default();
-        let mut deliveries: Vec<InHand> = (0..=DESTINATION_CAP).map(|_| destinations.take("a")).collect();
-        let mut places: Vec<Option<Place>> = deliveries.iter_mut().map(|delivery| now(delivery.place())?).collect();
-        assert!(places.pop().is_some_and(|last| last.is_none()), "it waits");
-        assert!(places.iter().all(|place| place.as_ref().is_some_and(|place| place.sending.is_some())));
-        let mut other = destinations.take("b");
-        assert!(now(other.place()).flatten().is_some(), "no destination waits for another");
+        let mut deliveries: Vec<ClaimedDelivery> = (0..=DESTINATION_CAP).map(|_| destinations.add("a")).collect();
+        let mut permits: Vec<Option<AttemptPermit>> =
+            deliveries.iter_mut().map(|delivery| now(delivery.permit())?).collect();
+        assert!(permits.pop().is_some_and(|last| last.is_none()), "it waits");
+        assert!(permits.iter().all(|permit| permit.as_ref().is_some_and(|permit| permit.sending.is_some())));
+        let mut other = destinations.add("b");
+        assert!(now(other.permit()).flatten().is_some(), "no destination waits for another");
     }
 
     #[test]
     fn a_fast_destination_gets_a_limited_number_of_attempts_counted_ahead_and_no_more_sent() {
         let (destinations, _first) = fast(1);
-        let mut deliveries: Vec<InHand> = (0..=BEGUN_CAP).map(|_| destinations.take("a")).collect();
-        let mut places: Vec<Place> =
-            deliveries.iter_mut().filter_map(|delivery| now(delivery.place()).flatten()).collect();
-        assert_eq!(places.len(), BEGUN_CAP);
-        let sent = places.iter_mut().filter_map(|place| now(deliveries[0].send(place))).count();
+        let mut deliveries: Vec<ClaimedDelivery> = (0..=COUNTED_CAP).map(|_| destinations.add("a")).collect();
+        let mut permits: Vec<AttemptPermit> =
+            deliveries.iter_mut().filter_map(|delivery| now(delivery.permit()).flatten()).collect();
+        assert_eq!(permits.len(), COUNTED_CAP);
+        let sent = permits.iter_mut().filter_map(|permit| now(deliveries[0].wait_to_send(permit))).count();
         assert_eq!(sent, DESTINATION_CAP);
     }
 
     #[test]
-    fn the_number_in_hand_grows_with_success_and_falls_at_a_failure() {
+    fn the_claim_limit_grows_with_success_and_falls_at_a_failure() {
         let (destinations, first) = fast(0);
-        assert_eq!(destinations.most_in_hand("a"), Some(IN_HAND));
-        first.is_fast();
-        assert_eq!(destinations.most_in_hand("a"), Some(IN_HAND + 1));
-        (0..1000).for_each(|_| first.is_fast());
-        assert_eq!(destinations.most_in_hand("a"), Some(IN_HAND_MAX));
-        first.is_slow();
-        assert_eq!(destinations.most_in_hand("a"), Some(IN_HAND_MIN));
+        assert_eq!(destinations.claim_limit("a"), Some(CLAIMED_INITIAL));
+        first.note_fast();
+        assert_eq!(destinations.claim_limit("a"), Some(CLAIMED_INITIAL + 1));
+        (0..1000).for_each(|_| first.note_fast());
+        assert_eq!(destinations.claim_limit("a"), Some(CLAIMED_MAX));
+        first.note_slow();
+        assert_eq!(destinations.claim_limit("a"), Some(CLAIMED_MIN));
     }
 
     #[tokio::test]
     async fn deliveries_in_excess_are_released_when_their_destination_fails_and_those_that_are_counted_stay() {
-        let (destinations, first) = fast(IN_HAND_MAX);
+        let (destinations, first) = fast(CLAIMED_MAX);
         let (ready, mut is_ready) = tokio::sync::mpsc::unbounded_channel();
-        let waiting: Vec<_> = (1..IN_HAND_MAX)
+        let waiting: Vec<_> = (1..CLAIMED_MAX)
             .map(|_| {
-                let (mut delivery, ready) = (destinations.take("a"), ready.clone());
+                let (mut delivery, ready) = (destinations.add("a"), ready.clone());
                 tokio::spawn(async move {
-                    let place = delivery.place().await;
-                    if place.is_some() {
+                    let permit = delivery.permit().await;
+                    if permit.is_some() {
                         ready.send(()).expect("is heard");
                         std::future::pending::<()>().await;
                     }
                 })
             })
             .collect();
-        for _ in 0..BEGUN_CAP {
+        for _ in 0..COUNTED_CAP {
             is_ready.recv().await;
         }
-        // Everything else waits for its place by now.
+        // Everything else waits for its permit by now.
         tokio::task::yield_now().await;
-        first.is_slow();
+        first.note_slow();
         let mut released = 0;
         for task in &waiting {
             let within = tokio::time::timeout(Duration::from_millis(200), async {
@@ -273,19 +275,19 @@ mod tests {
                 }
             });
             // Those that are counted never end.
-            released += usize::from(released < IN_HAND_MAX - 1 - BEGUN_CAP && within.await.is_ok());
+            released += usize::from(released < CLAIMED_MAX - 1 - COUNTED_CAP && within.await.is_ok());
         }
-        assert_eq!(released, IN_HAND_MAX - 1 - BEGUN_CAP, "the rest of those in hand have an attempt counted");
+        assert_eq!(released, CLAIMED_MAX - 1 - COUNTED_CAP, "the rest of the claimed ones have an attempt counted");
         waiting.iter().for_each(tokio::task::JoinHandle::abort);
     }
 
     #[test]
     fn nothing_is_kept_of_a_destination_without_deliveries() {
         let (destinations, first) = fast(3);
-        let mut second = destinations.take("a");
-        let place = now(second.place());
-        drop((first, second, place));
-        assert_eq!(destinations.most_in_hand("a"), None);
+        let mut second = destinations.add("a");
+        let permit = now(second.permit());
+        drop((first, second, permit));
+        assert_eq!(destinations.claim_limit("a"), None);
         assert!(destinations.lock().is_empty());
     }
 }

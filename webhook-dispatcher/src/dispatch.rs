@@ -25,7 +25,7 @@ use tracing::field::Empty;
 use url::Url;
 
 use crate::attempt_outcome::{AttemptOutcome, AttemptResult, evaluate};
-use crate::destinations::{Destinations, FAST, InHand, Place};
+use crate::destinations::{AttemptPermit, ClaimedDelivery, Destinations, FAST};
 use crate::journal::Journal;
 use crate::schedule::Backoff;
 use crate::signature;
@@ -117,14 +117,14 @@ impl Dispatcher {
         }
     }
 
-    /// Makes an attempt that was already counted, in its place among the requests to the destination.
+    /// Makes an attempt that was already counted. `permit` allows its request.
     async fn attempt(
         &self,
         task: &Task,
         leased: LeasedDelivery,
         attempt: Attempt,
-        in_hand: &InHand,
-        place: Place,
+        claimed: &ClaimedDelivery,
+        permit: AttemptPermit,
     ) -> taskqueue::HandlerResult {
         let delivery = deliveries::handle(task.id);
         let (number, replay) = (attempt.number, attempt.replay);
@@ -156,7 +156,7 @@ impl Dispatcher {
         let (result, is_fast) = match tokio::time::timeout(FAST, &mut sending).await {
             Ok(result) => (result, true),
             Err(_) => {
-                in_hand.is_slow();
+                claimed.note_slow();
                 (sending.await, false)
             }
         };
@@ -166,12 +166,12 @@ impl Dispatcher {
         drop(span);
         taskqueue::failpoint!("delivery.sent");
         match result.outcome {
-            AttemptOutcome::Delivered if is_fast => in_hand.is_fast(),
+            AttemptOutcome::Delivered if is_fast => claimed.note_fast(),
             AttemptOutcome::Delivered => {}
-            AttemptOutcome::Retryable | AttemptOutcome::Hopeless(_) => in_hand.is_slow(),
+            AttemptOutcome::Retryable | AttemptOutcome::Hopeless(_) => claimed.note_slow(),
         }
         // The next request is sent while this attempt is recorded.
-        drop(place);
+        drop(permit);
 
         let next = self.next(result.outcome, number, replay);
         let (status, error) = (result.status, result.error);
@@ -208,16 +208,16 @@ impl Dispatcher {
 impl Handler for Dispatcher {
     async fn run(&self, task: &Task, lease: &Lease) -> taskqueue::HandlerResult {
         let leased = LeasedDelivery { id: task.id, lease_token: lease.token() };
-        let mut in_hand = self.destinations.take(&task.fairness_key);
-        let Some(mut place) = in_hand.place().await else { return Ok(Decision::Release) };
+        let mut claimed = self.destinations.add(&task.fairness_key);
+        let Some(mut permit) = claimed.permit().await else { return Ok(Decision::Release) };
         match self.journal.begin(leased).await? {
             Begun::Attempt(attempt) => {
                 taskqueue::failpoint!("delivery.begun");
-                in_hand.send(&mut place).await;
+                claimed.wait_to_send(&mut permit).await;
                 if !lease.check() {
                     return Ok(Decision::Stale);
                 }
-                self.attempt(task, leased, *attempt, &in_hand, place).await
+                self.attempt(task, leased, *attempt, &claimed, permit).await
             }
             Begun::Spent => {
                 let code = DeliveryError::DeliveryFailed;
@@ -236,7 +236,7 @@ impl Handler for Dispatcher {
     }
 
     fn fairness_key_cap(&self, fairness_key: &str) -> Option<usize> {
-        self.destinations.most_in_hand(fairness_key)
+        self.destinations.claim_limit(fairness_key)
     }
 
     /// The number of attempts limits a delivery, not the number of claims: a delivery that was

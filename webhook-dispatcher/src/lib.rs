@@ -3,8 +3,8 @@
 //! docs/reliability.md#webhooks).
 //!
 //! A delivery is a task of the queue `webhook` whose fairness key is its destination. The
-//! [runner](taskqueue::Runner) claims tasks fairly among destinations: at most [`IN_HAND`] deliveries
-//! of one destination, up to [`IN_HAND_MAX`] while it is fast and [`IN_HAND_MIN`] while it is not, and
+//! [runner](taskqueue::Runner) claims tasks fairly among destinations: at most [`CLAIMED_INITIAL`] deliveries
+//! of one destination, up to [`CLAIMED_MAX`] while it is fast and [`CLAIMED_MIN`] while it is not, and
 //! at most [`account_cap`] of one account. The [`Dispatcher`] makes one attempt, at most
 //! [`DESTINATION_CAP`] per destination at once, and settles or reschedules the delivery. A slow or
 //! unreachable destination thus occupies a limited number of slots. A delivery that waits for its next
@@ -27,7 +27,7 @@ use providers::Setup;
 use service::config::{Config, Part};
 use taskqueue::{BootError, Process, RunnerOptions};
 
-pub use destinations::{BEGUN_CAP, DESTINATION_CAP, IN_HAND, IN_HAND_MAX, IN_HAND_MIN};
+pub use destinations::{CLAIMED_INITIAL, CLAIMED_MAX, CLAIMED_MIN, COUNTED_CAP, DESTINATION_CAP};
 pub use dispatch::{Dispatcher, Settings};
 pub use journal::Journal;
 pub use schedule::Backoff;
@@ -47,7 +47,7 @@ const RUN_LIMIT: Duration = Duration::from_secs(120);
 /// unreachable leaves most slots to others. It is at least enough for two destinations, so that one
 /// unreachable destination does not block the account's other ones.
 pub const fn account_cap(slots: usize) -> usize {
-    let (quarter, least) = (slots / 4, 2 * IN_HAND);
+    let (quarter, least) = (slots / 4, 2 * CLAIMED_INITIAL);
     if quarter > least { quarter } else { least }
 }
 
@@ -86,7 +86,7 @@ async fn run(config: Config) -> Result<ExitCode, BootError> {
     process.spawn("retention", |stop| retention::run(pool.clone(), sweep, stop));
     let options = process.runner_options(Queue::Webhook, SLOTS);
     let options = RunnerOptions {
-        fairness_key_cap: Some(IN_HAND),
+        fairness_key_cap: Some(CLAIMED_INITIAL),
         tenant_cap: Some(account_cap(options.slots)),
         run_limit: RUN_LIMIT,
         ..options

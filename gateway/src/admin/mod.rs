@@ -25,6 +25,7 @@ use service::chain;
 use service::config::{Config, ConfigError};
 use service::keys::KeyRing;
 
+use crate::command_line::print_line;
 use crate::installation;
 
 /// The `admin` commands.
@@ -36,7 +37,7 @@ pub enum Admin {
     /// Create, list and revoke agent tokens.
     #[command(subcommand)]
     Token(token::Command),
-    /// Revoke account sessions.
+    /// Create sign-in links for the console and revoke sessions.
     #[command(subcommand)]
     Session(session::Command),
     /// Grant credits.
@@ -121,10 +122,7 @@ struct Context {
 
 pub async fn run(command: Admin, config: &Config) -> ExitCode {
     match carry_out(command, config).await {
-        Ok(answer) => {
-            println!("{answer}");
-            ExitCode::SUCCESS
-        }
+        Ok(answer) => print_line(answer),
         Err(refusal) => {
             eprintln!("{}", chain(&refusal).replace('\n', " "));
             ExitCode::FAILURE

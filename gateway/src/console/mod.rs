@@ -29,7 +29,7 @@ use crate::state::App;
 /// Where the console's routes are.
 pub const ROOT: &str = "/console";
 
-/// Marks a request to the console. The path of a nested route no longer tells.
+/// Marks a request to the console, which the path of a nested route no longer shows.
 #[derive(Clone, Copy)]
 struct InConsole;
 

@@ -60,7 +60,7 @@ impl<T> Field<Vec<T>> {
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Field<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // Every value can be read as a newtype, and only a member that the object does not have cannot. So it is told from `null`, and
+        // Every value can be read as a newtype, and only a member that the object does not have cannot. So it differs from `null`, and
         // no value is copied to be looked at.
         Ok(deserializer.deserialize_newtype_struct("Field", GivenVisitor(PhantomData)).unwrap_or(Self::Absent))
     }

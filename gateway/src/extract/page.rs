@@ -23,7 +23,6 @@ impl ListScope {
     }
 }
 
-/// The requested page of a list.
 pub struct PageRequest<P> {
     /// Maximum number of items.
     pub limit: u32,

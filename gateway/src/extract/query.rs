@@ -19,7 +19,6 @@ pub struct QueryReader<'a> {
 }
 
 impl<'a> QueryReader<'a> {
-    /// A reader for the query of `uri`.
     pub fn new(uri: &'a http::Uri) -> Self {
         Self { query: uri.query().unwrap_or_default(), violations: Vec::new() }
     }

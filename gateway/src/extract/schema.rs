@@ -77,8 +77,8 @@ pub(super) fn field(location: &Location) -> String {
 pub(super) fn violations<'a>(errors: &[ValidationError<'a>]) -> Vec<Violation> {
     let is_mistyped = |error: &&ValidationError<'a>| matches!(error.kind(), ValidationErrorKind::Type { .. });
     let mistyped: HashSet<&Location> = errors.iter().filter(is_mistyped).map(ValidationError::instance_path).collect();
-    let is_told = |error: &&ValidationError<'a>| is_mistyped(error) || !mistyped.contains(error.instance_path());
-    errors.iter().filter(is_told).flat_map(violations_of).collect()
+    let is_reported = |error: &&ValidationError<'a>| is_mistyped(error) || !mistyped.contains(error.instance_path());
+    errors.iter().filter(is_reported).flat_map(violations_of).collect()
 }
 
 fn violations_of(error: &ValidationError<'_>) -> Vec<Violation> {

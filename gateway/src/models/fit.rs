@@ -35,8 +35,8 @@ pub fn violations(model: &Entry, asked: &Asked<'_>) -> Vec<Violation> {
     let least = usize::from(asked.capability != Capability::ImageGenerate).max(model.references_min());
     let (given, most) = (asked.roles.len(), model.references_max());
     // Other checks report an edit without pictures, and more pictures than any request may send.
-    let is_told = given == 0 && asked.capability != Capability::ImageGenerate || given > IMAGE_REFERENCES_MAX;
-    if !is_told && !(least..=most).contains(&given) {
+    let is_reported = given == 0 && asked.capability != Capability::ImageGenerate || given > IMAGE_REFERENCES_MAX;
+    if !is_reported && !(least..=most).contains(&given) {
         refuse("references", format!("{} takes {least} to {most} pictures, and would get {given}", model.name));
     }
     let sent = providers::instruction(asked.capability, asked.prompt, asked.roles.iter().copied());
@@ -51,7 +51,7 @@ pub fn violations(model: &Entry, asked: &Asked<'_>) -> Vec<Violation> {
     violations
 }
 
-/// Width and height of what `model` makes, in any unit, where the request and the catalog tell them.
+/// Width and height of what `model` makes, in any unit, where the request and the catalog determine them.
 pub fn picture_size(model: &Entry, asked: &Asked<'_>) -> Option<(f64, f64)> {
     let follows_reference = model.wire.size_from_reference && !asked.roles.is_empty();
     let default = || model.sizes.first().filter(|_| !follows_reference).map(String::as_str);

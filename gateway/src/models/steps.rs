@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_no_model_can_do_is_told_at_once() {
+    fn everything_that_no_model_can_do_is_reported_at_once() {
         let models = models(None);
         let outputs =
             [output("image", Some("outline")), output("text", Some("sketch")), output("image", Some("sketch"))];

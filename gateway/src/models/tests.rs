@@ -92,7 +92,7 @@ fn a_model_is_named_by_id_or_handle() {
 }
 
 #[test]
-fn what_names_no_model_is_told_by_its_field() {
+fn what_names_no_model_is_reported_by_its_field() {
     let models = models();
     let handle = format!("model:{}", models[0].key);
     let other = connection(9);

@@ -36,7 +36,6 @@ pub fn recorded() -> Value {
     serde_json::from_str(RECORDED).expect("the recorded examples are JSON")
 }
 
-/// Adds the examples.
 pub fn add(document: &mut Value, of: Recorded) {
     let recorded = recorded();
     for (_, operation) in operations(document) {

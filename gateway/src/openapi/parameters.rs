@@ -34,7 +34,7 @@ pub fn share(document: &mut Value) {
     document["components"]["parameters"] = components.into();
 }
 
-/// The shared parameters: name, place, a part of the description where that tells two forms apart, and the component.
+/// The shared parameters: name, place, a part of the description where that distinguishes two forms, and the component.
 const NAMES: [(&str, &str, &str, &str); 20] = [
     ("If-None-Match", "header", "a wait starts", "IfNoneMatchToWait"),
     ("If-None-Match", "header", "", "IfNoneMatch"),
@@ -58,7 +58,6 @@ const NAMES: [(&str, &str, &str, &str); 20] = [
     ("view", "query", "", "ViewOfRun"),
 ];
 
-/// The name of a shared parameter.
 fn name_of(parameter: &Value) -> &'static str {
     let text = |member: &str| parameter[member].as_str().unwrap_or_default();
     let is_it = |(name, place, part, _): &&(&str, &str, &str, &str)| {

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::types::reference;
 
-/// A union of objects that one member tells apart.
+/// A union of objects that one member distinguishes.
 struct Union {
     name: &'static str,
     /// The member that is the discriminator.
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_default_is_told_in_words() {
+    fn a_default_is_described_in_words() {
         let mut schema = json!({"type": "object", "properties": {
             "default": {"type": "integer", "description": "Taken.", "default": 85},
             "mode": {"enum": ["only"], "default": "only"},

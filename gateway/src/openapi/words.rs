@@ -32,7 +32,6 @@ const WORDS: &[(&str, &str, &str)] = &[
     ("VideoStart", "references", "Pictures that guide the video, each with a role or without."),
 ];
 
-/// Adds the descriptions.
 pub fn add(document: &mut Value) {
     for (schema, member, description) in WORDS {
         let property = &mut document["components"]["schemas"][schema]["properties"][member];

@@ -58,7 +58,7 @@ const TAKE_PACE: u64 = 128 * 1024;
 const UNSENT_MAX: u32 = 128 * 1024;
 
 /// How long connections are still accepted after the process is told to stop.
-const FAREWELL: Duration = Duration::from_millis(500);
+const LATE_ACCEPT_WINDOW: Duration = Duration::from_millis(500);
 
 /// How long a connection accepted late may take to send its first request.
 const FIRST_REQUEST_MAX: Duration = Duration::from_secs(2);
@@ -78,18 +78,18 @@ pub async fn serve(listener: TcpListener, router: Router, stopping: Cancellation
     let slots = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let connections = Connections::default();
     // It takes a moment until load balancers learn from the probe that the process is stopping.
-    let farewell = async {
+    let accepting_ends = async {
         stopping.cancelled().await;
-        tokio::time::sleep(FAREWELL).await;
+        tokio::time::sleep(LATE_ACCEPT_WINDOW).await;
     };
-    tokio::pin!(farewell);
+    tokio::pin!(accepting_ends);
     loop {
         let accepted = async {
             let slot = slots.clone().acquire_owned().await.ok()?;
             Some((slot, listener.accept().await))
         };
         tokio::select! {
-            () = &mut farewell => break,
+            () = &mut accepting_ends => break,
             accepted = accepted => match accepted {
                 None => break,
                 Some((slot, Ok((stream, peer)))) => {
@@ -117,7 +117,6 @@ pub async fn serve(listener: TcpListener, router: Router, stopping: Cancellation
     connections.finish().await;
 }
 
-/// The connections of a server.
 #[derive(Default)]
 struct Connections {
     tasks: TaskTracker,

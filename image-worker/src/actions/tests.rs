@@ -113,7 +113,7 @@ fn an_overlay_that_is_turned_is_scaled_as_a_whole() {
 }
 
 /// Parameters that visibly change the picture.
-fn telling(slug: &str) -> Value {
+fn params_with_effect(slug: &str) -> Value {
     match slug {
         "resize" => json!({"width": 77, "height": 90, "fit": "contain", "background": "#80ff00"}),
         "crop" => json!({"width": 90, "height": 70, "x": 13, "y": 29}),
@@ -148,7 +148,8 @@ fn every_action_gives_the_same_bytes_on_however_many_threads() {
     // JPEG to JPEG is processed row by row, pictures with alpha as a whole.
     for (source, file) in [waves(OutputFormat::Jpeg, Channels::Rgb), waves(OutputFormat::Png, Channels::Rgba)] {
         for action in domain::action::all() {
-            let params = action.normalize(telling(&action.slug).as_object().expect("an object")).expect("valid");
+            let params =
+                action.normalize(params_with_effect(&action.slug).as_object().expect("an object")).expect("valid");
             let (sources, files) = (vec![source; action.inputs.len()], vec![file.clone(); action.inputs.len()]);
             let job =
                 || Prepared::new(&action.slug, &params, &sources).expect("is understood").run(&files).expect("runs");

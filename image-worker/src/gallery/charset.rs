@@ -76,7 +76,7 @@ mod tests {
     const RUSSIAN: &str = "<meta charset=windows-1251><title>Кожаные ботинки ручной работы, осенняя коллекция</title>";
 
     #[test]
-    fn a_page_is_told_by_its_type_or_its_first_bytes() {
+    fn a_page_is_recognized_by_its_type_or_its_first_bytes() {
         assert!(is_markup(Some("text/html"), b"") && is_markup(Some("Text/HTML; charset=x"), b""));
         assert!(is_markup(Some("application/xhtml+xml"), b"") && is_markup(None, b" \n<!doctype html>"));
         for (declared, bytes) in

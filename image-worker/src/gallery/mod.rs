@@ -231,7 +231,7 @@ impl Gallery {
         let Some(base) = self.base.as_ref().filter(|_| self.bytes < BYTES_MAX) else { return };
         let mut addresses: Vec<Address> = files.iter().filter_map(|file| Address::resolve(base, file)).collect();
         let Some(most) = addresses.iter().map(|address| address.width).max() else { return };
-        // The page's order tells which file is the largest; the addresses may not.
+        // The page's order shows which file is the largest; the addresses may not.
         addresses[0].width = most;
         let known = addresses.iter().find_map(|address| self.by_key.get(&address.key).copied());
         let index = match known {

@@ -25,11 +25,9 @@ const VARIANTS_BYTES_MAX: usize = 8 * 1024 * 1024;
 pub struct Product {
     /// Addresses of its pictures, in order, as written.
     pub images: Vec<String>,
-    /// Variants of the product.
     pub variants: Vec<Variant>,
 }
 
-/// A variant of a product.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Variant {
     /// Distinguishing attributes: names and values, as written.

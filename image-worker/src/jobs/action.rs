@@ -168,10 +168,10 @@ fn gone(input: &Input) -> Interrupt {
 pub(super) fn source(asset: &AssetRecord) -> Source {
     let format = match asset.mime_type.as_str() {
         "image/png" => Format::Png,
-        "image/webp" => Format::Webp,
         "image/gif" => Format::Gif,
-        // An unknown format counts as the costliest one to decode.
-        _ => Format::Jpeg,
+        "image/jpeg" => Format::Jpeg,
+        // The gateway stores no other format. One would be assumed to take as much memory as the most expensive.
+        _ => Format::Webp,
     };
     let side = |side: i32| u32::try_from(side).unwrap_or(0);
     let size = Size::new(side(asset.width), side(asset.height));

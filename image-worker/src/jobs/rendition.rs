@@ -6,7 +6,7 @@
 //! rendition that failed five times is abandoned. Waiters are notified in both cases.
 //!
 //! **Memory.** A source is loaded once there is memory for its file, its pixels and the copy. Its
-//! first bytes, which are read separately, tell how much that is. Renditions that wait for memory
+//! first bytes, which are read separately, show how much that is. Renditions that wait for memory
 //! hold nothing.
 
 use bytes::Bytes;

@@ -27,7 +27,6 @@ const PAUSE: Duration = Duration::from_millis(25);
 /// An Action whose run has begun.
 #[derive(Clone, Debug)]
 pub(super) struct Begun {
-    /// Record of the job.
     pub(super) job: Record,
     /// The stored assets of its inputs; `None` where there is none anymore.
     pub(super) assets: Vec<Option<AssetRecord>>,

@@ -36,7 +36,6 @@ pub struct Campaign {
     pub terms: Terms,
     /// Display title.
     pub title: String,
-    /// Brief of the campaign.
     pub brief: String,
     /// Prompt of each shot.
     pub prompts: Vec<String>,

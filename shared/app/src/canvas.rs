@@ -54,9 +54,7 @@ impl ChangedCanvas {
 pub struct ApplyBatch<'a> {
     /// The canvas that is written to.
     pub target: CanvasWrite<'a>,
-    /// Key of that canvas.
     pub canvas_key: i64,
-    /// Key of the batch.
     pub key: Key<'a>,
     /// Actor of the activity entry.
     pub actor: Actor,

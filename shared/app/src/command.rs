@@ -67,8 +67,8 @@ pub trait Command: Sync {
     /// Looks up what the command addresses. This precedes replays, which are refused to an account that lost access.
     fn authorize(&self, conn: &mut PgConnection) -> impl Future<Output = Result<Self::Subject>> + Send;
 
-    /// Checks access to what `execute` and `replay` alone look up. This precedes the conflict of a key, which is told to nobody
-    /// who has no access, and a response that the client rejects.
+    /// Checks access to what `execute` and `replay` alone look up. This precedes the conflict of a key, which nobody without
+    /// access learns of, and a response that the client rejects.
     fn check_access(&self, _: &mut PgConnection) -> impl Future<Output = Result<()>> + Send {
         async { Ok(()) }
     }
@@ -131,8 +131,8 @@ pub async fn replay<C: Command>(pool: &PgPool, command: &C) -> Result<Option<C::
         let conn = &mut *transaction;
         command.authorize(conn).await?;
         match take_key(conn, command).await? {
-            Turn::Replay(outcome) => command.replay(conn, outcome).await.map(Some),
-            Turn::Execute(_) => command.check_access(conn).await.map(|()| None),
+            KeyOutcome::Replay(outcome) => command.replay(conn, outcome).await.map(Some),
+            KeyOutcome::Execute(_) => command.check_access(conn).await.map(|()| None),
         }
     })
     .await
@@ -157,9 +157,9 @@ async fn attempt<C: Command>(pool: &PgPool, command: &C) -> Result<(C::Reply, bo
     let conn = &mut *transaction;
     let subject = command.authorize(conn).await?;
     let locked = match take_key(conn, command).await? {
-        Turn::Execute(locked) => locked,
+        KeyOutcome::Execute(locked) => locked,
         // The transaction has written nothing and is rolled back.
-        Turn::Replay(outcome) => return Ok((command.replay(conn, outcome).await?, false)),
+        KeyOutcome::Replay(outcome) => return Ok((command.replay(conn, outcome).await?, false)),
     };
     let reply = command.execute(conn, subject, locked).await?;
     if let (Some(key), Some(outcome)) = (command.key(), command.outcome(&reply)) {
@@ -169,17 +169,17 @@ async fn attempt<C: Command>(pool: &PgPool, command: &C) -> Result<(C::Reply, bo
     Ok((reply, true))
 }
 
-/// What a command does after its key was looked at.
-enum Turn {
-    /// It is new, and executes. Its canvas may be locked already.
+/// What the state of a command's key calls for.
+enum KeyOutcome {
+    /// The key is new: the command executes. Its canvas may be locked already.
     Execute(Option<LockedCanvas>),
     /// An equal, earlier request had this outcome.
     Replay(StoredOutcome),
 }
 
 /// Takes the command's key, and locks its canvas where the key is new.
-async fn take_key<C: Command>(conn: &mut PgConnection, command: &C) -> Result<Turn> {
-    let Some(Key { text, fingerprint }) = command.key() else { return Ok(Turn::Execute(None)) };
+async fn take_key<C: Command>(conn: &mut PgConnection, command: &C) -> Result<KeyOutcome> {
+    let Some(Key { text, fingerprint }) = command.key() else { return Ok(KeyOutcome::Execute(None)) };
     let known = command.known_outcome();
     let (outcome, job) = known.as_ref().map_or((None, None), |known| (Some(&known.outcome), known.record));
     let key = NewKey { account: command.account(), text, fingerprint, outcome, job };
@@ -188,8 +188,8 @@ async fn take_key<C: Command>(conn: &mut PgConnection, command: &C) -> Result<Tu
         _ => (db::idempotency::take(conn, &key).await?, None),
     };
     match taken {
-        Taken::Fresh => Ok(Turn::Execute(locked)),
-        Taken::Replay(outcome) => Ok(Turn::Replay(outcome)),
+        Taken::Fresh => Ok(KeyOutcome::Execute(locked)),
+        Taken::Replay(outcome) => Ok(KeyOutcome::Replay(outcome)),
         Taken::Conflict => {
             command.check_access(conn).await?;
             Err(Error::Conflict("the idempotency key was used for a different request"))
@@ -217,7 +217,7 @@ pub struct Base {
 }
 
 impl Base {
-    /// Accepts the present revision, for which the result is `None`, or an earlier one, as far as `footprint` tells.
+    /// Accepts the present revision, for which the result is `None`, or an earlier one, as far as `footprint` allows.
     ///
     /// # Errors
     ///
@@ -283,7 +283,6 @@ pub struct CanvasWrite<'a> {
 /// A canvas whose row the transaction has locked, unless it is a dry run, and the account's role on it.
 #[derive(Debug)]
 pub struct LockedCanvas {
-    /// The canvas.
     pub record: CanvasRecord,
     /// The account's role, which allows writes.
     pub role: AccessRole,

@@ -45,10 +45,8 @@ pub struct UploadAsset<'a> {
     pub caller: &'a Credential,
     /// Canvas that the asset belongs to and that gets a node.
     pub canvas: Option<&'a CanvasHandle>,
-    /// Name of the asset.
     pub name: String,
     pub picture: StoredPicture,
-    /// Key of the upload.
     pub key: Option<Key<'a>>,
     /// Storage quota of accounts without one of their own, in bytes.
     pub storage_max: i64,

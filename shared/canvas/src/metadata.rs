@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_cannot_be_stored_is_told_so() {
+    fn a_text_that_cannot_be_stored_is_reported() {
         for (key, value) in [("tags", json!(["a", "\0"])), ("custom", json!({"a": "\0"}))] {
             let (_, violations) = parse(json!({ key: value }));
             assert_eq!(violations[0].message, "must not contain the character U+0000", "{key}");

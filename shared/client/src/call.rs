@@ -145,7 +145,7 @@ impl<T> Call<T> {
         self.header(HeaderName::from_static("idempotency-key"), key)
     }
 
-    /// Is told how many bytes of the body have been sent, where the transport knows it.
+    /// Sets a callback for the number of bytes of the body that have been sent, where the transport knows it.
     pub fn on_sent(mut self, sent: impl Fn(usize) + Send + Sync + 'static) -> Self {
         self.payload.sent = Some(Arc::new(sent));
         self

@@ -10,7 +10,7 @@ use http::{Request, Response};
 
 use crate::transport::{BodyStream, Payload, Transport, Unreachable};
 
-/// Bytes of a body that are given to the connection at once; progress is told after each.
+/// Bytes of a body that are given to the connection at once; progress is reported after each.
 const PIECE_BYTES: usize = 64 * 1024;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longer than the longest silence of the service: a long poll of 30 s, and 15 s between the comments of a stream.
@@ -73,12 +73,12 @@ fn body(Payload { bytes, sent }: Payload) -> reqwest::Body {
         (!piece.is_empty()).then_some((piece, rest))
     });
     let mut at = 0;
-    let told = pieces.map(move |piece: Bytes| {
+    let reported = pieces.map(move |piece: Bytes| {
         at += piece.len();
         sent(at.min(whole));
         Ok::<_, io::Error>(piece)
     });
-    reqwest::Body::wrap_stream(told)
+    reqwest::Body::wrap_stream(reported)
 }
 
 /// The whole chain of causes: that of reqwest alone says little.

@@ -17,7 +17,7 @@ pub type BodyStream = Pin<Box<dyn Stream<Item = io::Result<Bytes>> + Send>>;
 pub struct Payload {
     /// All of it.
     pub bytes: Bytes,
-    /// Is told how many bytes have been sent, where the transport knows it.
+    /// Called with the number of bytes that have been sent, where the transport knows it.
     pub sent: Option<Arc<dyn Fn(usize) + Send + Sync>>,
 }
 

@@ -35,7 +35,7 @@ impl Client {
         }
     }
 
-    /// Waits until a run or job has ended, at most `patience`, and returns its last record. `seen` is told each record.
+    /// Waits until a run or job has ended, at most `patience`, and returns its last record. `seen` is called with each record.
     ///
     /// Each read waits at the service for a change (`Prefer: wait`, `If-None-Match`), so little is sent.
     pub async fn wait(

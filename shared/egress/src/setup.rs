@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_wrong_is_told_by_its_variable() {
+    fn what_is_wrong_is_reported_by_its_variable() {
         let refused = |allow, ca_file| Client::load(Settings { allow, ca_file }).err().expect("wrong").to_string();
         assert!(refused("10.0.0.1/8", None).starts_with("CANVAS_EGRESS_ALLOW: "));
         assert!(refused("", Some(Path::new("/nowhere/ca.pem"))).starts_with("CANVAS_EGRESS_CA_FILE: "));

@@ -41,13 +41,13 @@ mod tests {
     }
 
     #[test]
-    fn causes_are_told_once_outermost_first() {
+    fn causes_are_listed_once_outermost_first() {
         let because = |text, cause| Said(text, Some(Box::new(cause)));
         let refused = || Said("connection refused", None);
         assert_eq!(chain(&refused()), "connection refused");
         let plain = because("cannot enqueue", because("no connection", refused()));
         assert_eq!(chain(&plain), "cannot enqueue: no connection: connection refused");
-        let telling = because("no connection: connection refused", refused());
-        assert_eq!(chain(&telling), "no connection: connection refused");
+        let specific = because("no connection: connection refused", refused());
+        assert_eq!(chain(&specific), "no connection: connection refused");
     }
 }

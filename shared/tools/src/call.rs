@@ -21,7 +21,7 @@ pub struct Call {
     pub stopping: CancellationToken,
     pub(crate) tool: &'static str,
     pub(crate) arguments: Map<String, Value>,
-    /// Takes what is told to a caller who waits.
+    /// Takes the states that are reported to a caller who waits.
     pub(crate) progress: Option<UnboundedSender<String>>,
 }
 
@@ -34,8 +34,8 @@ impl Call {
         key_of([canonical_request("TOOL", self.tool, "", &arguments).as_bytes()])
     }
 
-    /// Tells a caller who waits how far the work is.
-    pub fn tell(&self, state: String) {
+    /// Reports the state of the work to a caller who waits.
+    pub fn report(&self, state: String) {
         if let Some(progress) = &self.progress {
             let _ = progress.send(state);
         }

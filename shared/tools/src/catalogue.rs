@@ -16,7 +16,7 @@ use crate::tools;
 
 /// A tool as the server knows it.
 pub struct Entry {
-    /// What hosts are told.
+    /// The definition that hosts get.
     pub definition: rmcp::model::Tool,
     /// Whether a repeated call has no further effect.
     pub repeats: bool,
@@ -72,7 +72,7 @@ impl Entry {
         if !violations.is_empty() {
             return Err(Failure::invalid(violations));
         }
-        // A picture has no part in what is told about a call, or in its key.
+        // A picture is no part of the key of a call, nor of the call that an answer proposes.
         let kept = given.as_object().into_iter().flatten().filter(|(name, _)| *name != "data");
         call.arguments = kept.map(|(name, value)| (name.clone(), value.clone())).collect();
         (self.run)(call, given).await
@@ -89,9 +89,9 @@ fn run<T: Tool>(call: Call, arguments: Value) -> BoxFuture<'static, Result<CallT
 
 /// The tools, for callers with local files or without.
 pub fn all(local: bool) -> &'static [Entry] {
-    static HERE: LazyLock<Vec<Entry>> = LazyLock::new(|| entries(true));
-    static AFAR: LazyLock<Vec<Entry>> = LazyLock::new(|| entries(false));
-    if local { &HERE } else { &AFAR }
+    static LOCAL: LazyLock<Vec<Entry>> = LazyLock::new(|| entries(true));
+    static REMOTE: LazyLock<Vec<Entry>> = LazyLock::new(|| entries(false));
+    if local { &LOCAL } else { &REMOTE }
 }
 
 fn entries(local: bool) -> Vec<Entry> {

@@ -11,7 +11,7 @@ use crate::answer::{Next, cut};
 
 /// Seconds after which a failure of the service may have passed, when it does not say so itself.
 const PAUSE_SECONDS: u64 = 5;
-/// Findings that are told at most.
+/// Maximum number of findings in an answer.
 const FINDINGS_MAX: usize = 20;
 
 /// Whether the call is worth repeating.
@@ -107,18 +107,18 @@ impl Failure {
             status if status.is_server_error() => Retry::After { seconds: after() },
             _ => Retry::WithChanges,
         };
-        let told = match problem.status {
+        let advice = match problem.status {
             StatusCode::UNAUTHORIZED => "the token is not valid: a person has to give you another one; do not retry",
             StatusCode::FORBIDDEN => "a person has to give you a token or a role that may do this; do not retry",
             StatusCode::NOT_FOUND => "nothing that you can see has this name: look for it with find",
             _ => "",
         };
         let thing = problem.message.split(' ').next().unwrap_or_default().to_owned();
-        let message = match told {
+        let message = match advice {
             // The service names a way to overrule them, which is for people.
             "" if problem.details["findings"].is_array() => "findings block this batch; nothing was changed".to_owned(),
             "" => problem.message,
-            told => format!("{}: {told}", problem.message),
+            advice => format!("{}: {advice}", problem.message),
         };
         let failure = Self {
             code: problem.code,
@@ -142,7 +142,7 @@ impl Failure {
         }
     }
 
-    /// The result of the protocol. It is told as text alone: it does not have the form of an answer.
+    /// The result of the protocol. It is text alone: it does not have the form of an answer.
     pub fn into_result(self) -> CallToolResult {
         let mut error = json!({"code": self.code, "message": self.message});
         if !self.fields.is_empty() {
@@ -154,8 +154,8 @@ impl Failure {
         if let Some(id) = self.request_id {
             error["requestId"] = id.into();
         }
-        let told = json!({"error": error, "next": self.next, "retry": self.retry});
-        CallToolResult::error(vec![ContentBlock::text(cut(told.to_string(), "ask for less"))])
+        let body = json!({"error": error, "next": self.next, "retry": self.retry});
+        CallToolResult::error(vec![ContentBlock::text(cut(body.to_string(), "ask for less"))])
     }
 }
 
@@ -187,11 +187,11 @@ fn shortened(mut details: Value) -> Value {
 
 /// A finding in short.
 pub fn finding(finding: &Value) -> Value {
-    let mut told = json!({"code": finding["code"], "message": finding["message"]});
+    let mut short = json!({"code": finding["code"], "message": finding["message"]});
     for (name, from) in [("nodes", "nodeHandles"), ("connections", "connectionHandles")] {
         if finding[from].as_array().is_some_and(|handles| !handles.is_empty()) {
-            told[name] = finding[from].clone();
+            short[name] = finding[from].clone();
         }
     }
-    told
+    short
 }

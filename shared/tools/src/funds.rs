@@ -6,12 +6,12 @@ use crate::answer::Next;
 use crate::call::Call;
 use crate::failure::Failure;
 
-/// Models that are told at most.
+/// Maximum number of models in an answer.
 const MODELS_MAX: usize = 10;
 
 /// Adds the balance to a refusal for its price, and what would fit: models with all of these capabilities, and the number of outputs of
 /// each that can be paid. Where `outputs` pictures or videos, which the call would make, can be fewer or cheaper, the call that fits.
-pub async fn told(failure: Failure, call: &Call, capabilities: &[&str], outputs: usize) -> Failure {
+pub async fn add_affordable_models(failure: Failure, call: &Call, capabilities: &[&str], outputs: usize) -> Failure {
     let Ok(status) = call.client.get_auth_status().await else { return failure };
     let balance = status.json()["creditBalance"].as_i64().unwrap_or_default();
     let budget = failure.details["maxCredits"].as_i64().map_or(balance, |cap| cap.min(balance));

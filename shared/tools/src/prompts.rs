@@ -75,8 +75,8 @@ pub fn get(name: &str, arguments: &JsonObject) -> Result<GetPromptResult, String
     let canvas = text("canvas").ok_or("canvas is required")?;
     let brief =
         text("brief").map_or(String::new(), |brief| format!("\nThe brief, in the words of the user: {brief:?}"));
-    let told = format!("On the canvas {canvas:?}: {}.{brief}\n\n{}", task.about, task.steps);
-    Ok(GetPromptResult::new(vec![PromptMessage::new_text(Role::User, told)]).with_description(task.about))
+    let text = format!("On the canvas {canvas:?}: {}.{brief}\n\n{}", task.about, task.steps);
+    Ok(GetPromptResult::new(vec![PromptMessage::new_text(Role::User, text)]).with_description(task.about))
 }
 
 #[cfg(test)]

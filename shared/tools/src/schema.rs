@@ -9,7 +9,7 @@ use schemars::transform::{RecursiveTransform, Transform};
 use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
 
-/// Violations that are told at most.
+/// Maximum number of reported errors of the validator.
 const VIOLATIONS_MAX: usize = 50;
 
 /// The schema of the arguments `T`: short, because each host reads it with each list of tools.
@@ -90,10 +90,10 @@ fn shorten(schema: &mut Schema) {
 
 /// What is wrong with `arguments`; nothing when they fit.
 pub fn violations(validator: &Validator, arguments: &Value) -> Vec<Violation> {
-    validator.iter_errors(arguments).take(VIOLATIONS_MAX).flat_map(|error| told(&error)).collect()
+    validator.iter_errors(arguments).take(VIOLATIONS_MAX).flat_map(|error| violations_of(&error)).collect()
 }
 
-fn told(error: &ValidationError<'_>) -> Vec<Violation> {
+fn violations_of(error: &ValidationError<'_>) -> Vec<Violation> {
     let path = path(error.instance_path());
     let within = |name: &str| match path.is_empty() {
         true => name.to_owned(),

@@ -27,7 +27,7 @@ use crate::prompts;
 use crate::resources::{self, Address};
 use crate::stdio::Root;
 
-/// What a model is told about the whole.
+/// Instructions to models for the whole server.
 const INSTRUCTIONS: &str = "\
 Canvas Service keeps visual workspaces: canvases with nodes, connections and pictures.
 - Begin with status, then canvas_read. Every write takes the revision of your last read or write of that canvas.
@@ -171,7 +171,7 @@ impl ServerHandler for Server {
         let Some(entry) = catalogue::find(self.is_local(), &request.name) else {
             return Err(ErrorData::invalid_params(format!("there is no tool {:?}", request.name), None));
         };
-        let (progress, told) = unbounded_channel();
+        let (progress, states) = unbounded_channel();
         let token = context.meta.get_progress_token();
         let call = Call {
             client: self.client(&context)?,
@@ -185,14 +185,18 @@ impl ServerHandler for Server {
         let ended = tokio::select! {
             ended = running => ended,
             // Never ends before the call.
-            () = notify(&context.peer, token, told) => unreachable!("progress is told until the call ends"),
+            () = notify(&context.peer, token, states) => unreachable!("progress is reported until the call ends"),
             // Whoever would read the result has gone. What was started goes on.
             () = context.ct.cancelled() => return Err(ErrorData::internal_error("the call was canceled; what it started goes on", None)),
         };
         let failure = match ended {
             Ok(Ok(result)) => return Ok(result.into()),
             Ok(Err(failure)) => failure,
-            Err(_) => Failure::new("upstream_timeout", "it took too long", Retry::SameCall),
+            Err(_) => {
+                let seconds = CALL_MAX.as_secs();
+                let message = format!("the tool did not finish within {seconds} s; work that it started goes on");
+                Failure::new("upstream_timeout", message, Retry::SameCall)
+            }
         };
         Ok(failure.with_repetition(entry.repeats).into_result().into())
     }
@@ -248,14 +252,14 @@ impl ServerHandler for Server {
         Ok(GetPromptResponse::Complete(got))
     }
 
-    /// Sides of canvases are followed, as many as one stream of the service takes.
+    /// Accepts subscriptions to outlines, reviews and renders of canvases, up to the limit of one event stream.
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
         let uris = requested.resource_subscriptions.iter().flatten();
         let followed = uris.filter(|uri| Address::parse(uri).is_some_and(|address| address.canvas().is_some()));
         Some(SubscriptionFilter::builder().resource_subscriptions(followed.take(FOLLOWED_MAX).cloned()).build())
     }
 
-    /// Tells of each change of a followed canvas until the caller or the service ends it.
+    /// Reports each change of a followed canvas until the caller or the service ends it.
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         let client = self.client(context.request_context())?;
         let uris = context.accepted().resource_subscriptions.clone().unwrap_or_default();
@@ -279,8 +283,8 @@ impl ServerHandler for Server {
             for (_, uri) in
                 followed.iter().filter(|(canvas, _)| event.name == "canvas" && event.data["canvas"] == **canvas)
             {
-                let told = context.sink().notify_resource_updated(uri.clone()).await;
-                if told.is_err() {
+                let sent = context.sink().notify_resource_updated(uri.clone()).await;
+                if sent.is_err() {
                     return Ok(());
                 }
             }
@@ -302,14 +306,14 @@ fn entry_name(entry: &'static catalogue::Entry) -> &'static str {
     &entry.definition.name
 }
 
-/// Tells a caller who asked for it how far the work is: each state once, at most two a second. Does not end.
-async fn notify(peer: &Peer<RoleServer>, token: Option<ProgressToken>, mut told: UnboundedReceiver<String>) {
+/// Reports the state of the work to a caller who asked for it: each state once, at most two a second. Does not end.
+async fn notify(peer: &Peer<RoleServer>, token: Option<ProgressToken>, mut states: UnboundedReceiver<String>) {
     let mut count = 0.0;
     if let Some(token) = token {
         let mut last = String::new();
-        while let Some(mut state) = told.recv().await {
+        while let Some(mut state) = states.recv().await {
             // Of several states at once only the last one counts.
-            while let Ok(later) = told.try_recv() {
+            while let Ok(later) = states.try_recv() {
                 state = later;
             }
             if state != last {

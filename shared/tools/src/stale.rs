@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::tools::canvas_read::changes_of;
 
 /// Adds to a revision conflict what others have changed since `revision`, and the revision to go on with.
-pub async fn told(failure: Failure, call: &Call, canvas: &str, revision: &str) -> Failure {
+pub async fn add_changes(failure: Failure, call: &Call, canvas: &str, revision: &str) -> Failure {
     let Some(present) = failure.details["currentRevision"].as_str().map(str::to_owned) else { return failure };
     let read = call.client.get_canvas_changes(canvas).query("since", revision).query("include", "graph").await;
     let failure = match read {

@@ -1,4 +1,4 @@
-//! Work: starting it, waiting for it, and telling what became of it.
+//! Work: starting it, waiting for it, and reporting its outcome.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ const EXPIRED: &str = "It succeeded. Its record has expired, and what it made st
 #[serde(transparent)]
 pub struct Wait(#[schemars(range(min = 0, max = 50))] u64);
 
-/// Work as a tool tells it.
+/// Work as a tool reports it.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Work {
@@ -184,14 +184,14 @@ fn is_over(status: &Value) -> bool {
 
 /// An item of the list of runs in short.
 pub fn summary(run: &Value) -> Value {
-    let mut told = json!({
+    let mut short = json!({
         "run": run["handle"], "kind": run["kind"], "operation": run["operation"], "status": run["status"],
         "createdAt": run["createdAt"], "creditCost": run["creditCost"], "outputs": run["outputs"],
     });
     if run["canvasId"].is_string() {
-        told["canvas"] = run["canvasId"].clone();
+        short["canvas"] = run["canvasId"].clone();
     }
-    told
+    short
 }
 
 /// Starts work on a canvas at a revision, and waits for its end.
@@ -206,7 +206,7 @@ pub async fn start<T: 'static>(
         Err(error) => {
             let failure = Failure::from(error);
             return Err(match on {
-                Some((canvas, revision)) => stale::told(failure, call, canvas, revision).await,
+                Some((canvas, revision)) => stale::add_changes(failure, call, canvas, revision).await,
                 None => failure,
             });
         }
@@ -231,18 +231,18 @@ pub async fn follow(call: &Call, record: Value, seconds: u64) -> Value {
     if is_over(&record["status"]) || seconds == 0 {
         return record;
     }
-    call.tell(state(&record));
+    call.report(state(&record));
     let (handle, replayed) = (handle(&record), record["replayed"].clone());
     let mut last = record;
     let waiting = call.client.wait(&handle, Some(Duration::from_secs(seconds)), |record| {
-        call.tell(state(record));
+        call.report(state(record));
         last = record.clone();
     });
     tokio::select! {
         _ = waiting => {}
         () = call.stopping.cancelled() => {}
     }
-    // That the start was repeated is told by its own answer alone.
+    // Only the answer to the start says that it was replayed.
     if !replayed.is_null() {
         last["replayed"] = replayed;
     }
@@ -262,10 +262,10 @@ fn state(record: &Value) -> String {
 
 /// Work that has failed: what is there nevertheless, and what it has cost.
 fn failed(work: Work) -> Failure {
-    let failure = work.failure.clone().unwrap_or_default();
-    let code = failure["code"].as_str().unwrap_or("failed").to_owned();
-    let said = failure["message"].as_str().unwrap_or("the work has ended without a result");
-    let advice = match failure["retryable"] == true {
+    let cause = work.failure.clone().unwrap_or_default();
+    let code = cause["code"].as_str().unwrap_or("failed").to_owned();
+    let said = cause["message"].as_str().unwrap_or("the work has ended without a result");
+    let advice = match cause["retryable"] == true {
         true => "another attempt may succeed",
         false => "the same input will fail again: change it",
     };
@@ -274,19 +274,19 @@ fn failed(work: Work) -> Failure {
     let message = format!(
         "{said}; {advice}. Outputs with an asset are stored and stay. A new attempt {attempt} and is a new charge"
     );
-    let mut told = Failure::new(&code, message, Retry::WithChanges);
+    let mut failure = Failure::new(&code, message, Retry::WithChanges);
     if !is_video && let Some(canvas) = &work.canvas {
-        told = told.then(Next::new(
+        failure = failure.then(Next::new(
             "canvas_read",
             json!({"canvas": canvas}),
             "what is there, and the revision for a new attempt",
         ));
     }
-    told.details = json!({
-        "run": work.run, "status": work.status, "retryable": failure["retryable"], "charged": work.credit_cost,
+    failure.details = json!({
+        "run": work.run, "status": work.status, "retryable": cause["retryable"], "charged": work.credit_cost,
         "outputs": work.outputs, "revision": work.revision,
     });
-    told
+    failure
 }
 
 /// An answer with the pictures of work, as far as they are there.
@@ -324,9 +324,9 @@ mod tests {
             let failure = json!({"code": "provider_failed", "message": "it broke", "retryable": true});
             let record =
                 json!({"run": "run:1", "kind": kind, "status": "failed", "canvasId": "canvas:a:b", "failure": failure});
-            let told = failed(Work::of(&record));
-            assert!(told.message.contains(asked), "{}", told.message);
-            assert_eq!(told.next.len(), next, "{kind}");
+            let failure = failed(Work::of(&record));
+            assert!(failure.message.contains(asked), "{}", failure.message);
+            assert_eq!(failure.next.len(), next, "{kind}");
         }
     }
 }

@@ -13,7 +13,7 @@ suite! {
     console_connections on Stack::builder();
     a_connection_is_saved_listed_and_deleted,
     a_key_is_replaced_under_the_same_id_and_the_operators_url_stays,
-    what_is_wrong_with_a_connection_is_told_by_its_fields,
+    what_is_wrong_with_a_connection_is_reported_by_its_fields,
     a_name_has_1_to_80_characters_and_a_key_1_to_4096,
     an_account_has_100_connections,
     a_connection_of_another_account_is_404,
@@ -63,7 +63,7 @@ async fn a_key_is_replaced_under_the_same_id_and_the_operators_url_stays(stack: 
     assert_eq!(kept["connections"].as_array().map(Vec::len), Some(1));
 }
 
-async fn what_is_wrong_with_a_connection_is_told_by_its_fields(stack: &Stack) {
+async fn what_is_wrong_with_a_connection_is_reported_by_its_fields(stack: &Stack) {
     let person = Holder::new(stack).await;
     for (more, fields) in [
         (json!({"provider": "managed"}), &["provider"][..]),

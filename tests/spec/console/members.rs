@@ -10,7 +10,7 @@ suite! {
     console_members on Stack::builder();
     a_canvas_is_shared_by_email_and_unshared,
     members_are_listed_by_email,
-    what_is_wrong_with_a_member_is_told_by_its_field,
+    what_is_wrong_with_a_member_is_reported_by_its_field,
     only_the_owner_sees_and_changes_members,
     members_are_changed_20_times_a_minute,
 }
@@ -74,7 +74,7 @@ async fn members_are_listed_by_email(stack: &Stack) {
     assert_eq!(owner.pages(&owner.members_path(&other), "members").await[0]["email"], json!(account.email));
 }
 
-async fn what_is_wrong_with_a_member_is_told_by_its_field(stack: &Stack) {
+async fn what_is_wrong_with_a_member_is_reported_by_its_field(stack: &Stack) {
     let (owner, member) = (Holder::new(stack).await, Holder::new(stack).await);
     let canvas = owner.make_canvas().await;
     for email in ["nobody@example.com", &owner.email] {

@@ -98,9 +98,9 @@ async fn a_link_tells_whom_it_signs_in_without_being_redeemed(stack: &Stack) {
     let account = stack.account().await;
     let link = stack.signin_link(&account.uid).await;
     for _ in 0..2 {
-        let told = stack.signing_in(&json!({"link": link, "preview": true})).await.expect(200);
-        assert_eq!(told.header("set-cookie"), None);
-        assert_eq!(told.json(), json!({"account": {"id": account.uid, "email": account.email}}));
+        let reply = stack.signing_in(&json!({"link": link, "preview": true})).await.expect(200);
+        assert_eq!(reply.header("set-cookie"), None);
+        assert_eq!(reply.json(), json!({"account": {"id": account.uid, "email": account.email}}));
     }
     stack.signed_in(&json!({ "link": link })).await;
 }
@@ -446,12 +446,12 @@ async fn an_open_wait_ends_with_its_session(stack: &Stack) {
     });
     out.expect(204);
     waited.expect_error(401, "unauthorized", &[]);
-    let mut told = String::new();
+    let mut received = String::new();
     while let Some(chunk) = stream.chunk().await.expect("the stream ends well") {
-        told.push_str(std::str::from_utf8(&chunk).expect("UTF-8"));
+        received.push_str(std::str::from_utf8(&chunk).expect("UTF-8"));
     }
     let present = json!({"label": account.email, "surface": "browser"});
-    assert!(told.contains("event: canvas") && told.contains(&present.to_string()), "{told}");
+    assert!(received.contains("event: canvas") && received.contains(&present.to_string()), "{received}");
 }
 
 async fn the_document_of_the_console_is_served(stack: &Stack) {

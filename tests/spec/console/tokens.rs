@@ -11,7 +11,7 @@ use super::holder::Holder;
 suite! {
     console_tokens on Stack::builder();
     a_token_is_created_and_its_secret_shown_once,
-    what_is_wrong_with_a_token_is_told_by_its_fields,
+    what_is_wrong_with_a_token_is_reported_by_its_fields,
     a_label_has_1_to_80_characters_and_a_token_lives_1_to_90_days,
     an_account_has_20_active_tokens_besides_its_sessions,
     tokens_are_listed_newest_first_without_sessions,
@@ -44,7 +44,7 @@ async fn a_token_is_created_and_its_secret_shown_once(stack: &Stack) {
     assert_eq!((&plain["token"]["surface"], plain["token"].get("expiresAt")), (&json!("api"), None));
 }
 
-async fn what_is_wrong_with_a_token_is_told_by_its_fields(stack: &Stack) {
+async fn what_is_wrong_with_a_token_is_reported_by_its_fields(stack: &Stack) {
     let person = Holder::new(stack).await;
     for (body, fields) in [
         (json!({}), &["label", "scopes"][..]),

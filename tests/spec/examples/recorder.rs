@@ -12,7 +12,7 @@ pub(super) const PUBLIC_URL: &str = "https://canvas.example.com";
 const TIME: &str = "2026-01-15T09:30:00.000Z";
 /// How the ids in the examples begin.
 const ID_BEGIN: &str = "01990000-0000";
-/// The contract document and that of the console, whose paths tell the path parameters of a request.
+/// The contract document and that of the console, whose paths name the path parameters of a request.
 pub(super) const DOCUMENTS: [&str; 2] = [
     concat!(env!("CARGO_MANIFEST_DIR"), "/../gateway/openapi.json"),
     concat!(env!("CARGO_MANIFEST_DIR"), "/../gateway/console.json"),

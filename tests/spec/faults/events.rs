@@ -22,7 +22,7 @@ const DISPATCHERS: [Part; 2] = [Part::DISPATCHER, OTHER_DISPATCHER];
 const LEASE_SECONDS: u64 = 5;
 /// The longest time for the events of one round, outages included.
 const ROUND: Duration = Duration::from_secs(1800);
-/// The most deliveries to one destination that a dispatcher holds (`canvas-webhook-dispatcher`, IN_HAND_MAX).
+/// The most deliveries to one destination that a dispatcher holds (`canvas-webhook-dispatcher`, CLAIMED_MAX).
 const IN_FLIGHT: usize = 64;
 
 /// What can die. Each has a number of dispatchers that lose their deliveries in flight. Without RabbitMQ they continue.

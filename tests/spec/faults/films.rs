@@ -33,8 +33,8 @@ async fn film(user: &User) -> Value {
 /// The file of a video that succeeded.
 async fn shown(user: &User, job: &Value, what: &str) -> Bytes {
     let end = user.finished(job).await;
-    let told = (&end["status"], &end["progress"], &end["creditCost"]);
-    assert_eq!(told, (&json!("succeeded"), &json!(100.0), &json!(1)), "{what}: {end}");
+    let reported = (&end["status"], &end["progress"], &end["creditCost"]);
+    assert_eq!(reported, (&json!("succeeded"), &json!(100.0), &json!(1)), "{what}: {end}");
     user.get(text(&end, "/video/downloadUrl")).await.expect(200).body
 }
 

@@ -49,7 +49,7 @@ struct Missing {
     /// The processes that need the service, the component in their `/readyz`, and their overall status.
     needed_by: &'static [(Part, &'static str, &'static str)],
     /// The processes that only log the outage and stay ready: without Redis, workers are correct and late by seconds.
-    told_by: &'static [Part],
+    logged_by: &'static [Part],
     /// The processes that do not use the service.
     indifferent: &'static [Part],
 }
@@ -69,14 +69,14 @@ const MISSING: [Missing; 3] = [
             (VIDEO_WORKER, "broker consumer video", "unready"),
             (Part::DISPATCHER, "broker consumer webhook", "unready"),
         ],
-        told_by: &[],
+        logged_by: &[],
         indifferent: &[],
     },
     Missing {
         service: Service::Redis,
         advice: "redis does not answer: start Redis, or correct CANVAS_REDIS_URL",
         needed_by: &[(Part::GATEWAY, "cache", "degraded")],
-        told_by: &[Part::IMAGE_WORKER, VIDEO_WORKER],
+        logged_by: &[Part::IMAGE_WORKER, VIDEO_WORKER],
         indifferent: &[Part::DISPATCHER],
     },
     Missing {
@@ -88,7 +88,7 @@ const MISSING: [Missing; 3] = [
             (VIDEO_WORKER, "database", "unready"),
             (Part::DISPATCHER, "database", "unready"),
         ],
-        told_by: &[],
+        logged_by: &[],
         indifferent: &[],
     },
 ];
@@ -108,7 +108,7 @@ async fn a_process_that_starts_without_a_service_says_which_and_what_to_do_and_n
     // Only to migrate the schema. No process declares a queue here, because a queue that RabbitMQ declared just before
     // it was killed may never respond again.
     drop(Stack::builder().gateways(0).on(&services).start().await);
-    for Missing { service, advice, needed_by, told_by, indifferent } in MISSING {
+    for Missing { service, advice, needed_by, logged_by, indifferent } in MISSING {
         services.kill(service).await;
         let stack = builder.clone().cold().start().await;
         for (part, component, status) in needed_by {
@@ -122,7 +122,7 @@ async fn a_process_that_starts_without_a_service_says_which_and_what_to_do_and_n
             })
             .await;
         }
-        for part in told_by {
+        for part in logged_by {
             stack.ready(*part).await;
             logs(&stack, *part, advice).await;
         }

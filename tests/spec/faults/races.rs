@@ -121,13 +121,13 @@ pub(super) async fn race(
 /// Asserts that every job ended in one of the two ways, that both occurred, and that each job sent one event. Reports the counts.
 pub(super) fn judge(ends: &[(Value, String)], receiver: &Receiver, chance: &Chance) -> String {
     // An event may be sent twice, but a run has one.
-    let mut told: BTreeMap<String, BTreeSet<(String, String)>> = BTreeMap::new();
+    let mut sent: BTreeMap<String, BTreeSet<(String, String)>> = BTreeMap::new();
     for request in receiver.requests() {
         let event: Value = serde_json::from_slice(&request.body).expect("JSON");
-        told.entry(request.path).or_default().insert((event["id"].to_string(), event["type"].to_string()));
+        sent.entry(request.path).or_default().insert((event["id"].to_string(), event["type"].to_string()));
     }
     for (end, path) in ends {
-        let events: Vec<String> = told.remove(path).unwrap_or_default().into_iter().map(|(_, kind)| kind).collect();
+        let events: Vec<String> = sent.remove(path).unwrap_or_default().into_iter().map(|(_, kind)| kind).collect();
         let wanted = [format!("\"image_job.{}\"", text(end, "/status"))];
         assert_eq!(events, wanted, "{path}: {end}");
     }

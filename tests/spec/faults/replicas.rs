@@ -13,7 +13,9 @@ use super::{OTHER_DISPATCHER, OTHER_GATEWAY, OTHER_WORKER, doubled, start};
 
 /// Clients of a gateway while it stops, and the pause of each between two requests.
 const CLIENTS: usize = 12;
-const PAUSE: Duration = Duration::from_millis(5);
+const PAUSE: Duration = Duration::from_millis(1);
+/// How often the gateway is stopped: a connection may be established in the moment of a stop, or none.
+const STOPS: usize = 5;
 /// The limit on open waits and streams of a token, and how long those of a killed gateway still count.
 const WAITS_MAX: usize = 64;
 const WAIT_LEASE: Duration = Duration::from_secs(15);
@@ -121,29 +123,32 @@ async fn a_gateway_that_stops_under_load_answers_every_request_it_took() {
     let user = stack.user().await;
     let canvas = text(&user.make_canvas().await, "/id").to_owned();
     let path = format!("/canvases/{canvas}");
-    let (answered, stopped) = (AtomicUsize::new(0), AtomicBool::new(false));
-    let client = async || {
-        while !stopped.load(Ordering::Relaxed) {
-            match user.at(&stack, 1).get(&path).attempt().await {
-                Ok(reply) => {
-                    reply.expect(200);
-                    answered.fetch_add(1, Ordering::Relaxed);
-                    tokio::time::sleep(PAUSE).await;
+    for _ in 0..STOPS {
+        let (answered, stopped) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let client = async || {
+            while !stopped.load(Ordering::Relaxed) {
+                match user.at(&stack, 1).get(&path).attempt().await {
+                    Ok(reply) => {
+                        reply.expect(200);
+                        answered.fetch_add(1, Ordering::Relaxed);
+                        tokio::time::sleep(PAUSE).await;
+                    }
+                    // The gateway no longer listens. A client can retry this failure at another gateway at once.
+                    Err(error) if error.is_connect() => return,
+                    Err(error) => panic!("an accepted request was not answered: {error:?}"),
                 }
-                // The gateway no longer listens. A client can retry this failure at another gateway at once.
-                Err(error) if error.is_connect() => return,
-                Err(error) => panic!("an accepted request was not answered: {error:?}"),
             }
-        }
-    };
-    let stop = async {
-        testkit::wait_for("clients at work", PATIENCE, async || (answered.load(Ordering::Relaxed) > 40).then_some(()))
-            .await;
-        let status = stack.stop(OTHER_GATEWAY).await;
-        stopped.store(true, Ordering::Relaxed);
-        assert_eq!(status.code(), Some(0));
-    };
-    tokio::join!(join_all((0..CLIENTS).map(|_| client())), stop);
+        };
+        let stop = async {
+            let at_work = async || (answered.load(Ordering::Relaxed) > 40).then_some(());
+            testkit::wait_for("clients at work", PATIENCE, at_work).await;
+            let status = stack.stop(OTHER_GATEWAY).await;
+            stopped.store(true, Ordering::Relaxed);
+            assert_eq!(status.code(), Some(0));
+        };
+        tokio::join!(join_all((0..CLIENTS).map(|_| client())), stop);
+        stack.restart(OTHER_GATEWAY).await;
+    }
 }
 
 /// Stops and starts every process, one after the other, under a load. Each must exit successfully while the load continues.

@@ -62,7 +62,7 @@ async fn what_was_under_way_at_a_backup_is_repeated_once_after_the_restore() {
     let (accepted, at_accepted) = stack.make_hold("generation.accepted");
     let both = format!("{at_loaded};{at_accepted}");
     stack.restart_with(Part::IMAGE_WORKER, &[("CANVAS_FAILPOINTS", &both)]).await;
-    let in_hand = resize("/in-hand").await;
+    let running = resize("/running").await;
     loaded.reached().await;
     let target = user.slot(&canvas).await;
     let request = json!({
@@ -72,7 +72,7 @@ async fn what_was_under_way_at_a_backup_is_repeated_once_after_the_restore() {
     });
     let submitted = user.send("/images/generate", &request).await.expect(202).json();
     accepted.reached().await;
-    let jobs = [&ended, &in_hand, &submitted];
+    let jobs = [&ended, &running, &submitted];
 
     let directory = std::env::temp_dir().join(format!("canvas-backup-{}", key()));
     deploy(&stack, "backup", &directory).await;
@@ -90,12 +90,12 @@ async fn what_was_under_way_at_a_backup_is_repeated_once_after_the_restore() {
     assert_eq!(checker::invariants(&stack).await, [""; 0]);
     assert_eq!(simulator.submits().len(), 1, "the accepted submit was looked up, not repeated");
     let requests = receiver.requests();
-    for path in ["/ended", "/in-hand", "/submitted"] {
-        let told: Vec<_> = requests.iter().filter(|request| request.path == path).collect();
-        assert_eq!(told.len(), 2, "{path}: once before it was lost, and once after the restore");
-        assert!(told.iter().all(|request| request.verify_signature(SECRET).is_ok()), "{path}");
+    for path in ["/ended", "/running", "/submitted"] {
+        let sent: Vec<_> = requests.iter().filter(|request| request.path == path).collect();
+        assert_eq!(sent.len(), 2, "{path}: once before it was lost, and once after the restore");
+        assert!(sent.iter().all(|request| request.verify_signature(SECRET).is_ok()), "{path}");
         // The backup contained the event of the job that had ended. The other jobs ended again, with a new event.
-        assert_eq!(told[0].body == told[1].body, path == "/ended", "{path}");
+        assert_eq!(sent[0].body == sent[1].body, path == "/ended", "{path}");
     }
     std::fs::remove_dir_all(&directory).expect("deletes the backup");
 }

@@ -173,7 +173,7 @@ impl Payer {
         let seen = self.simulator.submits();
         let seen = seen.iter().filter(|submit| submit.idempotency_key.as_deref() == Some(&*order)).count();
         assert_eq!((seen, self.simulator.accepted(&order)), (submits, submits), "{what}");
-        let (orphans, told): (i64, i64) = sqlx::query_as(
+        let (orphans, possible_orphans): (i64, i64) = sqlx::query_as(
             "SELECT (SELECT count(*) FROM job_outputs WHERE job_id = $1 AND orphan),
                     (SELECT coalesce(sum(possible_orphans), 0)::bigint FROM ledger WHERE job_id = $1)",
         )
@@ -187,14 +187,22 @@ impl Payer {
             let failure = &end["failure"];
             // A video has one failure code for every cause; the message names the cause
             // (docs/reference/videos.md#video-failures).
-            let told_why = match text(job, "/kind") {
+            let names_cause = match text(job, "/kind") {
                 "video" => text(failure, "/message").starts_with("provider_timeout: "),
                 _ => failure["code"] == "provider_timeout",
             };
-            assert!(told_why && failure["retryable"] == true && end["creditCost"] == 0, "{what}: {end}");
-            assert_eq!((orphans, told), (1, i64::from(is_charged)), "{what}: a possible output is recorded");
+            assert!(names_cause && failure["retryable"] == true && end["creditCost"] == 0, "{what}: {end}");
+            assert_eq!(
+                (orphans, possible_orphans),
+                (1, i64::from(is_charged)),
+                "{what}: a possible output is recorded"
+            );
         } else {
-            assert_eq!((&end["creditCost"], orphans, told), (&job["creditCost"], 0, 0), "{what}: paid once");
+            assert_eq!(
+                (&end["creditCost"], orphans, possible_orphans),
+                (&job["creditCost"], 0, 0),
+                "{what}: paid once"
+            );
         }
     }
 }

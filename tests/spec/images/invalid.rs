@@ -7,7 +7,7 @@ use super::setting::Setting;
 
 suite! {
     images_invalid on Stack::builder();
-    required_fields_are_told_all_at_once,
+    required_fields_are_reported_all_at_once,
     every_field_has_its_form_and_range,
     a_prompt_has_1_to_8000_characters,
     targets_are_named_in_exactly_one_way_and_count_agrees,
@@ -15,10 +15,10 @@ suite! {
     elements_are_versions_eight_at_most_and_each_once,
     a_prompt_comes_in_one_way,
     a_webhook_is_public_by_its_form,
-    a_request_that_is_wrong_alone_is_told_so_before_anything_is_looked_up,
+    a_request_that_is_wrong_alone_is_refused_before_anything_is_looked_up,
 }
 
-async fn required_fields_are_told_all_at_once(stack: &Stack) {
+async fn required_fields_are_reported_all_at_once(stack: &Stack) {
     let user = stack.user().await;
     let always = ["canvasId", "baseRevision", "idempotencyKey", "targetNodeId", "targetNodeIds", "place"];
     for (operation, more) in
@@ -184,7 +184,7 @@ async fn a_webhook_is_public_by_its_form(stack: &Stack) {
     setting.invalid("generate", short, &["webhook.secret"]).await;
 }
 
-async fn a_request_that_is_wrong_alone_is_told_so_before_anything_is_looked_up(stack: &Stack) {
+async fn a_request_that_is_wrong_alone_is_refused_before_anything_is_looked_up(stack: &Stack) {
     let setting = Setting::new(stack).await;
     let wrong = json!({"canvasId": "absent", "targetNodeIds": ["absent"], "count": 9, "prompt": "x".repeat(8001)});
     setting.invalid("generate", wrong, &["targetNodeId", "targetNodeIds", "count", "prompt"]).await;

@@ -15,7 +15,7 @@ suite! {
     references_hold_a_picture_that_the_caller_can_read,
     edit_and_variations_start_from_pictures,
     elements_are_the_callers_and_their_pictures_are_there,
-    all_that_is_wrong_is_told_at_once_and_nothing_is_written,
+    all_that_is_wrong_is_reported_at_once_and_nothing_is_written,
     an_account_has_a_cap_on_active_jobs,
 }
 
@@ -127,7 +127,7 @@ async fn elements_are_the_callers_and_their_pictures_are_there(stack: &Stack) {
     setting.job("generate", json!({"elements": [own]})).await;
 }
 
-async fn all_that_is_wrong_is_told_at_once_and_nothing_is_written(stack: &Stack) {
+async fn all_that_is_wrong_is_reported_at_once_and_nothing_is_written(stack: &Stack) {
     let setting = Setting::new(stack).await;
     let before = setting.user.canvas(&setting.canvas).await;
     let wrong = json!({

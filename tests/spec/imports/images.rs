@@ -67,11 +67,11 @@ async fn a_picture_is_brought_as_it_is(stack: &Stack) {
     assert_eq!((&activity["type"], &activity["nodeIds"]), (&json!("references.imported"), &json!([node["id"]])));
     assert_eq!(activity["revision"], now["revision"]);
     // The command line names what it brought.
-    let told = stack.shell(&user).run(&["import", "image", &url, "--on", &canvas]).await.expect(0).stdout;
+    let stdout = stack.shell(&user).run(&["import", "image", &url, "--on", &canvas]).await.expect(0).stdout;
     let now = user.canvas(&canvas).await;
     let node = now["nodes"].as_array().and_then(|nodes| nodes.last()).expect("a node");
     let expected = [text(node, "/handle"), text(node, "/asset"), "revision", text(&now, "/revision")];
-    assert_eq!(told.split_whitespace().collect::<Vec<_>>(), expected);
+    assert_eq!(stdout.split_whitespace().collect::<Vec<_>>(), expected);
 }
 
 async fn the_bytes_say_what_a_picture_is(stack: &Stack) {

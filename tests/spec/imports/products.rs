@@ -17,7 +17,7 @@ suite! {
     a_page_without_pictures_needs_a_review,
     a_page_of_unusable_pictures_needs_a_review,
     a_review_takes_no_key,
-    twelve_pictures_are_brought_and_more_are_told,
+    twelve_pictures_are_brought_and_more_are_reported,
     one_picture_at_several_sizes_is_brought_once_and_large,
 }
 
@@ -166,8 +166,8 @@ async fn several_variants_in_different_pictures_need_a_selection(stack: &Stack) 
     assert_eq!(import["discovery"]["discoveredCandidateCount"], 2);
     assert_eq!(shop.requests().len(), 1, "no picture was fetched");
     let product = ["import", "product", &shop.url("/boots"), "--on", &canvas];
-    let told = stack.shell(&user).run(&product).await.expect(1).stdout;
-    assert_eq!(told, "nothing was imported: variant_selection_required\n");
+    let stdout = stack.shell(&user).run(&product).await.expect(1).stdout;
+    assert_eq!(stdout, "nothing was imported: variant_selection_required\n");
     assert!(nodes(&user, &canvas).await.is_empty());
     let chosen = stack.shell(&user).run(&[&product[..], &["--variant", "color=Blue"]].concat()).await.expect(0).stdout;
     assert!(chosen.starts_with("node:") && chosen.contains(" asset:"), "{chosen}");
@@ -233,7 +233,7 @@ async fn a_review_takes_no_key(stack: &Stack) {
     assert_eq!(nodes(&user, &canvas).await.len(), 2);
 }
 
-async fn twelve_pictures_are_brought_and_more_are_told(stack: &Stack) {
+async fn twelve_pictures_are_brought_and_more_are_reported(stack: &Stack) {
     let (user, shop) = (stack.user().await, stack.take_receiver());
     const NAMES: [&str; 13] = [
         "/0.png", "/1.png", "/2.png", "/3.png", "/4.png", "/5.png", "/6.png", "/7.png", "/8.png", "/9.png", "/10.png",

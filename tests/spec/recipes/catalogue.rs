@@ -152,8 +152,8 @@ pub(super) async fn an_operator_is_told_what_a_file_breaks(stack: &Stack) {
             "inputs[0].sourceNodeId",
         ),
     ] {
-        let told = publish(stack, &file).await.expect_refusal();
-        assert!(told.contains(&format!("{field} ")), "{field}: {told}");
+        let refusal = publish(stack, &file).await.expect_refusal();
+        assert!(refusal.contains(&format!("{field} ")), "{field}: {refusal}");
     }
     stack.admin(&["admin", "recipe", "publish", "/no/such/file.json"]).await.expect_refusal();
     stack.admin(&["admin", "recipe", "publish"]).await.expect_misuse();

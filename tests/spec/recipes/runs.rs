@@ -15,7 +15,7 @@ suite! {
     recipe_starts on Stack::builder().gateways(2);
     an_accepted_run_has_pending_outputs_on_its_canvas,
     inputs_are_named_by_node_id_key_or_label,
-    what_is_wrong_with_an_input_is_told_by_its_name,
+    what_is_wrong_with_an_input_is_reported_by_its_name,
     what_no_model_can_do_is_422,
     a_workflow_whose_model_is_gone_is_not_run,
     an_equal_run_is_replayed_and_starts_nothing,
@@ -145,12 +145,13 @@ async fn inputs_are_named_by_node_id_key_or_label(stack: &Stack) {
         text(&recipe, "/inputs/0/nodeId"): setting.picture, "OFFER!": "A fifth off", "audience": "Friends",
     });
     let run = setting.start(json!({"inputs": inputs})).await.expect(202).json();
-    let told: Vec<_> = run["inputs"].as_array().expect("inputs").iter().map(|input| text(input, "/summary")).collect();
-    assert_eq!(told, [setting.picture.as_str(), "A fifth off", "Friends"]);
+    let summaries: Vec<_> =
+        run["inputs"].as_array().expect("inputs").iter().map(|input| text(input, "/summary")).collect();
+    assert_eq!(summaries, [setting.picture.as_str(), "A fifth off", "Friends"]);
     assert_eq!(run["inputs"][0]["sourceHandle"], json!(setting.picture));
 }
 
-async fn what_is_wrong_with_an_input_is_told_by_its_name(stack: &Stack) {
+async fn what_is_wrong_with_an_input_is_reported_by_its_name(stack: &Stack) {
     let setting = Setting::of(stack, 5).await;
     let picture = json!(setting.picture);
     for (inputs, fields) in [
@@ -297,8 +298,8 @@ async fn a_run_makes_its_text_and_then_its_picture(stack: &Stack) {
     let child = setting.user.get(&format!("/runs/{}", text(banner, "/runHandle"))).await.expect(200).json();
     assert_eq!((&child["status"], &child["operation"]), (&json!("succeeded"), &json!("edit")));
     let read = setting.user.get(&format!("/canvases/{}", text(&setting.canvas, "/id"))).await.ok();
-    let told: Vec<_> = read["activity"].as_array().expect("activity").iter().map(|it| text(it, "/type")).collect();
-    assert_eq!(told, ["recipe.finished", "recipe.started", "canvas.created"], "steps have none of their own");
+    let activity: Vec<_> = read["activity"].as_array().expect("activity").iter().map(|it| text(it, "/type")).collect();
+    assert_eq!(activity, ["recipe.finished", "recipe.started", "canvas.created"], "steps have none of their own");
     let request = &receiver.wait_for(1, e2e::PATIENCE).await[0];
     request.verify_signature(SECRET).expect("is signed");
     let event: Value = serde_json::from_slice(&request.body).expect("JSON");
@@ -376,8 +377,8 @@ async fn an_editor_runs_on_a_shared_canvas(stack: &Stack) {
     assert!(picture.starts_with(&format!("asset:{}:", owner.uid)), "{picture}");
     assert_eq!(nodes(&owner.canvas(id).await)[text(&done, "/outputs/1/nodeId")]["asset"], json!(picture));
     let read = owner.get(&format!("/canvases/{id}")).await.ok();
-    let told = &read["activity"][0];
-    assert_eq!((&told["type"], &told["actor"]["ownerUid"]), (&json!("recipe.finished"), &json!(editor.uid)));
+    let activity = &read["activity"][0];
+    assert_eq!((&activity["type"], &activity["actor"]["ownerUid"]), (&json!("recipe.finished"), &json!(editor.uid)));
     // The run belongs to the editor, who is charged for it.
     assert_eq!((&done["creditCost"], setting.balance().await), (&json!(1), 4));
     assert_eq!(owner.get("/auth/status").await.ok()["creditBalance"], 0);

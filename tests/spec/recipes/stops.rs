@@ -91,14 +91,14 @@ async fn a_run_is_canceled_while_a_provider_makes_its_picture(stack: &Stack) {
     let painting = Painting::begin(stack).await;
     let (setting, path) = (&painting.setting, text(&painting.run, "/pollUrl"));
     let mut stream = setting.user.get(&format!("{path}/events")).streamed().await;
-    let mut told = String::new();
-    let mut more = async |told: &mut String| {
+    let mut received = String::new();
+    let mut more = async |received: &mut String| {
         let chunk = tokio::time::timeout(PATIENCE, stream.chunk()).await.expect("the stream continues or ends");
         let chunk = chunk.expect("a chunk");
-        chunk.map(|chunk| told.push_str(std::str::from_utf8(&chunk).expect("UTF-8"))).is_some()
+        chunk.map(|chunk| received.push_str(std::str::from_utf8(&chunk).expect("UTF-8"))).is_some()
     };
-    while !(told.contains("data:") && told.ends_with("\n\n")) {
-        assert!(more(&mut told).await, "{told}");
+    while !(received.contains("data:") && received.ends_with("\n\n")) {
+        assert!(more(&mut received).await, "{received}");
     }
     for _ in 0..2 {
         let canceled = setting.user.delete(path).await.expect(200).json();
@@ -107,8 +107,8 @@ async fn a_run_is_canceled_while_a_provider_makes_its_picture(stack: &Stack) {
         assert_eq!(statuses(&canceled), ["canceled"; 4]);
         assert!(canceled["canceledAt"].is_string(), "{canceled}");
     }
-    while more(&mut told).await {}
-    let shown = events_of(&told);
+    while more(&mut received).await {}
+    let shown = events_of(&received);
     let states: Vec<&str> = shown.iter().map(|(_, run)| text(run, "/status")).collect();
     assert_eq!((states.first(), states.last()), (Some(&"running"), Some(&"canceled")), "{states:?}");
     painting.judge_step().await;
@@ -249,9 +249,9 @@ impl Revoked {
         assert_eq!((&ended["status"], &failure["code"]), (&json!("failed"), &json!("delegation_revoked")), "{ended}");
         assert_eq!(statuses(&ended), ["succeeded", "canceled"], "earlier outputs are kept");
         let event = announced(&self.receiver).await;
-        let told = &event["data"]["run"];
-        assert_eq!((&event["type"], &told["id"]), (&json!("recipe_run.failed"), &self.run["id"]));
-        assert_eq!((&told["status"], &told["failure"]), (&json!("failed"), failure));
+        let run = &event["data"]["run"];
+        assert_eq!((&event["type"], &run["id"]), (&json!("recipe_run.failed"), &self.run["id"]));
+        assert_eq!((&run["status"], &run["failure"]), (&json!("failed"), failure));
         ended
     }
 
@@ -282,16 +282,16 @@ async fn a_token_that_is_revoked_in_the_middle_ends_its_run() {
     // The run ends although the worker is still held.
     let ended = revoked.judge_run().await;
     let (user, path) = (&revoked.setting.user, text(&revoked.run, "/pollUrl"));
-    let told = testkit::wait_for("the run's webhook to be over", PATIENCE, async || {
+    let read = testkit::wait_for("the run's webhook to be over", PATIENCE, async || {
         Some(user.get(path).await.expect(200)).filter(|reply| reply.json()["webhook"]["status"] == "delivered")
     })
     .await;
-    assert_eq!(told.json()["creditCost"], 1, "the reservation for the picture is still held");
+    assert_eq!(read.json()["creditCost"], 1, "the reservation for the picture is still held");
     revoked.stack.hold(failpoint).release();
     let step = revoked.judge_step(&ended).await;
     assert!(matches!(text(&step, "/status"), "canceled" | "failed"), "{step}");
     // The end of the picture's job changed the run's record, so the earlier `ETag` no longer matches.
-    user.get(path).header("if-none-match", told.header("etag").expect("a tag")).await.expect(200);
+    user.get(path).header("if-none-match", read.header("etag").expect("a tag")).await.expect(200);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

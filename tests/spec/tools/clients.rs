@@ -4,7 +4,7 @@ use std::fs;
 
 use client::Client;
 use client::network::Network;
-use e2e::tools::told;
+use e2e::tools::tool_result;
 use e2e::{Stack, User, pictures, suite};
 use rmcp::model::{CallToolRequestParams, ReadResourceRequestParams};
 use rmcp::service::RunningService;
@@ -54,13 +54,13 @@ async fn both_transports_give_equal_results(stack: &Stack) {
     let user = stack.user().await;
     let directory = std::env::temp_dir();
     let (http, streams) = (over_http(stack, &user).await, over_streams(stack, &user, &directory).await);
-    let made = told(&call(&http, "canvas_create", json!({"title": "Both"})).await).ok();
+    let made = tool_result(&call(&http, "canvas_create", json!({"title": "Both"})).await).ok();
     let operations =
         json!([{"type": "node.create", "clientId": "n", "node": {"type": "text", "metadata": {"content": "Hi"}}}]);
     let edit = json!({"canvas": made["canvas"], "revision": made["revision"], "operations": operations});
-    let edited = told(&call(&http, "canvas_edit", edit.clone()).await).ok();
+    let edited = tool_result(&call(&http, "canvas_edit", edit.clone()).await).ok();
     // Also the keys are equal: here it is a replay.
-    let replayed = told(&call(&streams, "canvas_edit", edit).await).ok();
+    let replayed = tool_result(&call(&streams, "canvas_edit", edit).await).ok();
     assert_eq!((&replayed["replayed"], &replayed["created"]), (&json!(true), &edited["created"]));
     let canvas = &made["canvas"];
     for (tool, arguments) in [
@@ -74,13 +74,15 @@ async fn both_transports_give_equal_results(stack: &Stack) {
         ("canvas_read", json!({"canvas": canvas, "nods": []})),
         ("run_wait", json!({"runs": ["run:none"]})),
     ] {
-        let (mut one, mut other) =
-            (told(&call(&http, tool, arguments.clone()).await), told(&call(&streams, tool, arguments).await));
+        let (mut one, mut other) = (
+            tool_result(&call(&http, tool, arguments.clone()).await),
+            tool_result(&call(&streams, tool, arguments).await),
+        );
         // Each request has an id of its own.
-        for told in [&mut one, &mut other] {
-            if told.failed {
-                told.value["error"].as_object_mut().expect("an error").remove("requestId");
-                told.content.clear();
+        for result in [&mut one, &mut other] {
+            if result.failed {
+                result.value["error"].as_object_mut().expect("an error").remove("requestId");
+                result.content.clear();
             }
         }
         assert_eq!(one, other, "{tool}");
@@ -104,11 +106,11 @@ async fn local_files_are_uploaded_over_standard_streams_alone(stack: &Stack) {
     fs::write(directory.join("boot.png"), pictures::png(30, 20)).expect("writes");
     std::os::unix::fs::symlink("/etc/passwd", directory.join("out.png")).expect("links");
     let streams = over_streams(stack, &user, &directory).await;
-    let stored = told(&call(&streams, "asset_upload", json!({"path": "boot.png"})).await).ok();
+    let stored = tool_result(&call(&streams, "asset_upload", json!({"path": "boot.png"})).await).ok();
     assert_eq!((&stored["name"], &stored["width"]), (&json!("boot.png"), &json!(30)));
     for path in ["out.png", "../etc/passwd", "/etc/passwd", "/dev/zero", "."] {
         let refused =
-            told(&call(&streams, "asset_upload", json!({"path": path})).await).fails("input_validation_error");
+            tool_result(&call(&streams, "asset_upload", json!({"path": path})).await).fails("input_validation_error");
         assert_eq!(refused["error"]["fields"][0]["field"], "path", "{refused}");
     }
     fs::remove_dir_all(directory).expect("removes");
@@ -129,8 +131,8 @@ async fn an_unanswered_call_is_repeated_only_if_it_takes_effect_once(_: &Stack) 
             "may have taken effect",
         ),
     ] {
-        let told = told(&call(&host, tool, arguments).await).fails("service_unavailable");
-        assert_eq!(told["retry"]["when"], retry, "{told}");
-        assert!(told["error"]["message"].as_str().expect("a text").contains(said), "{told}");
+        let failure = tool_result(&call(&host, tool, arguments).await).fails("service_unavailable");
+        assert_eq!(failure["retry"]["when"], retry, "{failure}");
+        assert!(failure["error"]["message"].as_str().expect("a text").contains(said), "{failure}");
     }
 }

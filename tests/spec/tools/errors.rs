@@ -8,19 +8,19 @@ use super::{board, tools_of};
 
 suite! {
     errors on Stack::builder().image_workers(1);
-    a_stale_revision_is_told_with_what_changed,
+    a_stale_revision_is_reported_with_what_changed,
     disjoint_changes_are_merged_unless_that_is_declined,
-    a_batch_that_covers_nodes_is_told_with_one_that_fits,
+    a_batch_that_covers_nodes_is_refused_with_one_that_fits,
     a_review_leaves_what_a_person_made_where_it_is,
     every_wrong_argument_is_named,
-    a_wrong_parameter_is_told_with_those_of_the_action,
-    a_missing_port_is_told_with_the_call_that_has_it,
-    a_price_over_the_balance_is_told_with_what_fits,
-    a_price_over_the_cap_is_told,
+    a_wrong_parameter_is_reported_with_those_of_the_action,
+    a_missing_port_is_reported_with_the_call_that_has_it,
+    a_price_over_the_balance_is_reported_with_what_fits,
+    a_price_over_the_cap_is_reported,
     a_missing_scope_or_role_is_final,
     a_name_of_nothing_leads_to_a_search,
     too_many_calls_are_told_when_to_come_back,
-    failed_work_is_told_with_its_price,
+    failed_work_is_reported_with_its_price,
     what_needs_a_person_needs_a_confirmation,
     a_broken_picture_is_refused,
     an_answer_that_holds_too_much_is_refused,
@@ -31,7 +31,7 @@ suite! {
     work_whose_record_has_expired_has_succeeded,
 }
 
-async fn a_stale_revision_is_told_with_what_changed(stack: &Stack) {
+async fn a_stale_revision_is_reported_with_what_changed(stack: &Stack) {
     let user = stack.user().await;
     let tools = tools_of(&user).await;
     let (canvas, revision, node) = board(&tools).await;
@@ -51,7 +51,7 @@ async fn a_stale_revision_is_told_with_what_changed(stack: &Stack) {
         "{stale}"
     );
     tools.ok("canvas_edit", again["arguments"].clone()).await;
-    // A start that uses the node is told the same.
+    // A start that uses the node gets the same answer.
     let arguments = json!({"canvas": canvas, "revision": revision, "action": "rotate", "inputs": [node], "params": {"degrees": 90}});
     let stale = tools.call("action_run", arguments).await.fails("conflict");
     assert_eq!(stale["next"].as_array().expect("steps").last().expect("one")["tool"], "action_run");
@@ -68,7 +68,7 @@ async fn disjoint_changes_are_merged_unless_that_is_declined(stack: &Stack) {
     tools.ok("canvas_edit", json!({"canvas": canvas, "revision": revision, "operations": add("two")})).await;
 }
 
-async fn a_batch_that_covers_nodes_is_told_with_one_that_fits(stack: &Stack) {
+async fn a_batch_that_covers_nodes_is_refused_with_one_that_fits(stack: &Stack) {
     let user = stack.user().await;
     let tools = tools_of(&user).await;
     let (canvas, revision, node) = board(&tools).await;
@@ -118,9 +118,9 @@ async fn every_wrong_argument_is_named(stack: &Stack) {
     let user = stack.user().await;
     let tools = tools_of(&user).await;
     let fields = async |tool: &str, arguments: Value| -> Vec<String> {
-        let told = tools.call(tool, arguments).await.fails("input_validation_error");
-        assert_eq!(told["retry"]["when"], "with_changes");
-        let fields = told["error"]["fields"].as_array().expect("fields").iter();
+        let failure = tools.call(tool, arguments).await.fails("input_validation_error");
+        assert_eq!(failure["retry"]["when"], "with_changes");
+        let fields = failure["error"]["fields"].as_array().expect("fields").iter();
         let mut fields: Vec<String> = fields.map(|it| it["field"].as_str().expect("a path").to_owned()).collect();
         fields.sort();
         fields
@@ -134,8 +134,8 @@ async fn every_wrong_argument_is_named(stack: &Stack) {
     assert_eq!(fields("workflow_create", json!({"canvas": "c"})).await, ["fork"]);
     // A node does not say which canvas it is on.
     for (handle, steps) in [("canvas:c", 1), ("node:n1", 0)] {
-        let told = tools.call("describe", json!({"handle": handle})).await.fails("input_validation_error");
-        assert_eq!(told["next"].as_array().map(Vec::len), Some(steps), "{told}");
+        let failure = tools.call("describe", json!({"handle": handle})).await.fails("input_validation_error");
+        assert_eq!(failure["next"].as_array().map(Vec::len), Some(steps), "{failure}");
     }
     // What the service says about the contract's own forms.
     let (canvas, revision, _) = board(&tools).await;
@@ -146,51 +146,51 @@ async fn every_wrong_argument_is_named(stack: &Stack) {
     tools.ok("canvas_read", json!({"canvas": canvas, "nodes": null, "since": null})).await;
 }
 
-async fn a_wrong_parameter_is_told_with_those_of_the_action(stack: &Stack) {
+async fn a_wrong_parameter_is_reported_with_those_of_the_action(stack: &Stack) {
     let user = stack.user().await;
     let tools = tools_of(&user).await;
     let (canvas, revision, node) = board(&tools).await;
     let arguments =
         json!({"canvas": canvas, "revision": revision, "action": "resize", "inputs": [node], "params": {"widht": 9}});
-    let told = tools.call("action_run", arguments).await.fails("input_validation_error");
-    assert_eq!(told["error"]["fields"][0]["field"], "params.widht");
-    let parameters = told["error"]["details"]["parameters"].as_array().expect("parameters");
-    assert!(parameters.iter().any(|parameter| parameter["id"] == "width"), "{told}");
+    let failure = tools.call("action_run", arguments).await.fails("input_validation_error");
+    assert_eq!(failure["error"]["fields"][0]["field"], "params.widht");
+    let parameters = failure["error"]["details"]["parameters"].as_array().expect("parameters");
+    assert!(parameters.iter().any(|parameter| parameter["id"] == "width"), "{failure}");
 }
 
-async fn a_missing_port_is_told_with_the_call_that_has_it(stack: &Stack) {
+async fn a_missing_port_is_reported_with_the_call_that_has_it(stack: &Stack) {
     let user = stack.user().await;
     stack.grant(&user.uid, 100).await;
     let tools = tools_of(&user).await;
     let (canvas, revision, node) = board(&tools).await;
     let arguments = json!({"canvas": canvas, "revision": revision, "recipe": "recipe:product-hero-shot", "inputs": {}});
-    let told = tools.call("recipe_run", arguments).await.fails("unprocessable_entity");
-    assert_eq!(told["error"]["details"]["ports"][0]["key"], "pack", "{told}");
-    let mut again = told["next"][0]["arguments"].clone();
-    assert!(again["inputs"]["pack"].as_str().expect("a hint").starts_with('<'), "{told}");
+    let failure = tools.call("recipe_run", arguments).await.fails("unprocessable_entity");
+    assert_eq!(failure["error"]["details"]["ports"][0]["key"], "pack", "{failure}");
+    let mut again = failure["next"][0]["arguments"].clone();
+    assert!(again["inputs"]["pack"].as_str().expect("a hint").starts_with('<'), "{failure}");
     again["inputs"]["pack"] = node;
     tools.ok("recipe_run", again).await;
 }
 
-async fn a_price_over_the_balance_is_told_with_what_fits(stack: &Stack) {
+async fn a_price_over_the_balance_is_reported_with_what_fits(stack: &Stack) {
     let user = stack.user().await;
     let tools = tools_of(&user).await;
     let (canvas, revision, node) = board(&tools).await;
     let arguments = json!({
         "canvas": canvas, "revision": revision, "mode": "generate", "model": "sketch", "prompt": "a harbor", "count": 4,
     });
-    let told = tools.call("image_generate", arguments.clone()).await.fails("payment_required");
-    let price = told["error"]["details"]["creditCost"].as_i64().expect("a price");
+    let failure = tools.call("image_generate", arguments.clone()).await.fails("payment_required");
+    let price = failure["error"]["details"]["creditCost"].as_i64().expect("a price");
     assert_eq!(
-        (&told["error"]["details"]["balance"], &told["error"]["details"]["fitting"]),
+        (&failure["error"]["details"]["balance"], &failure["error"]["details"]["fitting"]),
         (&json!(0), &json!([])),
-        "{told}"
+        "{failure}"
     );
     stack.grant(&user.uid, price / 2).await;
-    let told = tools.call("image_generate", arguments).await.fails("payment_required");
-    assert_eq!(told["error"]["details"]["fitting"][0]["outputsUpTo"], 2, "{told}");
-    assert_eq!(told["next"][0]["arguments"]["count"], 2, "{told}");
-    let made = tools.ok("image_generate", told["next"][0]["arguments"].clone()).await;
+    let failure = tools.call("image_generate", arguments).await.fails("payment_required");
+    assert_eq!(failure["error"]["details"]["fitting"][0]["outputsUpTo"], 2, "{failure}");
+    assert_eq!(failure["next"][0]["arguments"]["count"], 2, "{failure}");
+    let made = tools.ok("image_generate", failure["next"][0]["arguments"].clone()).await;
     assert_eq!(made["creditCost"], price / 2);
     // As many targets as pictures that can be paid.
     stack.grant(&user.uid, price / 4).await;
@@ -201,23 +201,23 @@ async fn a_price_over_the_balance_is_told_with_what_fits(stack: &Stack) {
         "canvas": canvas, "revision": slots["revision"], "mode": "generate", "prompt": "a harbor",
         "targets": [slots["created"]["a"], slots["created"]["b"]],
     });
-    let told = tools.call("image_generate", arguments.clone()).await.fails("payment_required");
-    assert_eq!(told["next"][0]["arguments"]["targets"], json!([slots["created"]["a"]]), "{told}");
+    let failure = tools.call("image_generate", arguments.clone()).await.fails("payment_required");
+    assert_eq!(failure["next"][0]["arguments"]["targets"], json!([slots["created"]["a"]]), "{failure}");
     arguments["count"] = json!(2);
-    let told = tools.call("image_generate", arguments).await.fails("payment_required");
-    assert_eq!(told["next"][0]["arguments"]["count"], 1, "{told}");
-    let made = tools.ok("image_generate", told["next"][0]["arguments"].clone()).await;
+    let failure = tools.call("image_generate", arguments).await.fails("payment_required");
+    assert_eq!(failure["next"][0]["arguments"]["count"], 1, "{failure}");
+    let made = tools.ok("image_generate", failure["next"][0]["arguments"].clone()).await;
     // Three pictures, of which no model makes all for two thirds of the price.
     stack.grant(&user.uid, price / 2).await;
     let run = json!({
         "canvas": canvas, "revision": made["revision"], "recipe": "recipe:social-trio",
         "inputs": {"visual": node, "message": "It floats"},
     });
-    let told = tools.call("recipe_run", run).await.fails("payment_required");
-    assert_eq!((&told["error"]["details"]["fitting"][0]["outputsUpTo"], &told["next"]), (&json!(2), &json!([])));
+    let failure = tools.call("recipe_run", run).await.fails("payment_required");
+    assert_eq!((&failure["error"]["details"]["fitting"][0]["outputsUpTo"], &failure["next"]), (&json!(2), &json!([])));
 }
 
-async fn a_price_over_the_cap_is_told(stack: &Stack) {
+async fn a_price_over_the_cap_is_reported(stack: &Stack) {
     let user = stack.user().await;
     stack.grant(&user.uid, 1000).await;
     let tools = tools_of(&user).await;
@@ -225,9 +225,9 @@ async fn a_price_over_the_cap_is_told(stack: &Stack) {
     let arguments = json!({
         "canvas": canvas, "revision": revision, "mode": "generate", "model": "sketch", "prompt": "a harbor", "maxCredits": 0,
     });
-    let told = tools.call("image_generate", arguments).await.fails("payment_required");
+    let failure = tools.call("image_generate", arguments).await.fails("payment_required");
     assert_eq!(
-        (&told["error"]["details"]["maxCredits"], &told["error"]["details"]["balance"]),
+        (&failure["error"]["details"]["maxCredits"], &failure["error"]["details"]["balance"]),
         (&json!(0), &json!(1000))
     );
     assert_eq!(tools.ok("status", json!({})).await["credit"], 1000);
@@ -248,9 +248,9 @@ async fn a_missing_scope_or_role_is_final(stack: &Stack) {
         (&viewer, edit),
         (&reader, json!({"canvas": "c", "revision": "r", "operations": [{"type": "canvas.update", "title": "New"}]})),
     ] {
-        let told = tools.with(user).call("canvas_edit", arguments).await.fails("forbidden");
-        assert_eq!((&told["retry"]["when"], &told["next"]), (&json!("never"), &json!([])), "{told}");
-        assert!(told["error"]["message"].as_str().expect("a text").contains("a person"), "{told}");
+        let failure = tools.with(user).call("canvas_edit", arguments).await.fails("forbidden");
+        assert_eq!((&failure["retry"]["when"], &failure["next"]), (&json!("never"), &json!([])), "{failure}");
+        assert!(failure["error"]["message"].as_str().expect("a text").contains("a person"), "{failure}");
     }
 }
 
@@ -263,11 +263,11 @@ async fn a_name_of_nothing_leads_to_a_search(stack: &Stack) {
         ("describe", json!({"handle": "recipe:none"}), "recipe"),
         ("describe", json!({"handle": "asset:none"}), "asset"),
     ] {
-        let told = tools.call(tool, arguments).await.fails("not_found");
+        let failure = tools.call(tool, arguments).await.fails("not_found");
         assert_eq!(
-            (&told["next"][0]["tool"], &told["next"][0]["arguments"]["kind"]),
+            (&failure["next"][0]["tool"], &failure["next"][0]["arguments"]["kind"]),
             (&json!("find"), &json!(kind)),
-            "{told}"
+            "{failure}"
         );
     }
 }
@@ -277,30 +277,30 @@ async fn too_many_calls_are_told_when_to_come_back(_: &Stack) {
     let user = stack.user().await;
     // The list takes two of the three requests, the message of the call one.
     let tools = tools_of(&user).await;
-    let told = tools.call("status", json!({})).await.fails("rate_limited");
-    assert_eq!(told["retry"]["when"], "after", "{told}");
-    assert!(told["retry"]["seconds"].as_u64() > Some(30), "{told}");
+    let failure = tools.call("status", json!({})).await.fails("rate_limited");
+    assert_eq!(failure["retry"]["when"], "after", "{failure}");
+    assert!(failure["retry"]["seconds"].as_u64() > Some(30), "{failure}");
     // Then the messages themselves are refused.
     let refused = user.send("/mcp", &json!({})).await;
     assert!(refused.header("retry-after").is_some());
     refused.expect_error(429, "rate_limited", &[]);
 }
 
-async fn failed_work_is_told_with_its_price(stack: &Stack) {
+async fn failed_work_is_reported_with_its_price(stack: &Stack) {
     let user = stack.user().await;
     let tools = tools_of(&user).await;
     let (canvas, revision, _) = board(&tools).await;
     let simulator = testkit::providers::Simulator::start(testkit::providers::Vendor::OpenAi).await;
     stack.connect_to(&user.uid, "openai", simulator.url(), testkit::providers::SIMULATOR_KEY).await;
     let arguments = json!({"canvas": canvas, "revision": revision, "mode": "generate", "prompt": "[[sim:content]]"});
-    let told = tools.call("image_generate", arguments.clone()).await.fails("provider_rejected");
-    let details = &told["error"]["details"];
+    let failure = tools.call("image_generate", arguments.clone()).await.fails("provider_rejected");
+    let details = &failure["error"]["details"];
     assert_eq!(
         (&details["charged"], &details["retryable"], &details["outputs"][0]["status"]),
         (&json!(0), &json!(false), &json!("failed"))
     );
-    assert_eq!(told["retry"]["when"], "with_changes");
-    assert!(told["error"]["message"].as_str().expect("a text").contains("new charge"), "{told}");
+    assert_eq!(failure["retry"]["when"], "with_changes");
+    assert!(failure["error"]["message"].as_str().expect("a text").contains("new charge"), "{failure}");
     // The same call again is the same record, not another attempt.
     let again = tools.call("image_generate", arguments).await.fails("provider_rejected");
     assert_eq!(again["error"]["details"]["run"], details["run"]);
@@ -321,10 +321,10 @@ async fn work_whose_record_has_expired_has_succeeded(stack: &Stack) {
     })
     .await;
     let seen = tools.ok("run_wait", json!({"runs": [run]})).await["runs"][0].clone();
-    for told in [&expired, &seen] {
-        assert!(told["run"] == run && told.get("failure").is_none(), "{told}");
-        assert!(told["instruction"].as_str().expect("a text").starts_with("It succeeded."), "{told}");
-        assert_eq!(told["next"][0]["tool"], "canvas_read", "{told}");
+    for work in [&expired, &seen] {
+        assert!(work["run"] == run && work.get("failure").is_none(), "{work}");
+        assert!(work["instruction"].as_str().expect("a text").starts_with("It succeeded."), "{work}");
+        assert_eq!(work["next"][0]["tool"], "canvas_read", "{work}");
     }
     let waited = stack.shell(&user).run(&["run", "wait", run.as_str().expect("a handle")]).await.expect(0).stdout;
     assert!(waited.contains("expired") && waited.contains("It succeeded."), "{waited}");
@@ -338,8 +338,8 @@ async fn what_needs_a_person_needs_a_confirmation(stack: &Stack) {
             .clone();
     for confirm in [json!(null), json!(false)] {
         let arguments = json!({"do": "archive", "target": element, "confirm": confirm});
-        let told = tools.call("element_manage", arguments).await.fails("input_validation_error");
-        assert_eq!(told["error"]["fields"][0]["field"], "confirm");
+        let failure = tools.call("element_manage", arguments).await.fails("input_validation_error");
+        assert_eq!(failure["error"]["fields"][0]["field"], "confirm");
     }
     let facts = tools.ok("describe", json!({"handle": element})).await;
     assert_eq!(facts["facts"]["lifecycle"], "active");
@@ -349,8 +349,8 @@ async fn a_broken_picture_is_refused(stack: &Stack) {
     let user = stack.user().await;
     let tools = tools_of(&user).await;
     for data in ["!", "aGVsbG8="] {
-        let told = tools.call("asset_upload", json!({"data": data})).await.fails("input_validation_error");
-        assert_eq!(told["error"]["fields"][0]["field"], "data");
+        let failure = tools.call("asset_upload", json!({"data": data})).await.fails("input_validation_error");
+        assert_eq!(failure["error"]["fields"][0]["field"], "data");
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use e2e::tools::{STATELESS, Tools, WITH_HANDSHAKE, told};
+use e2e::tools::{STATELESS, Tools, WITH_HANDSHAKE, tool_result};
 use e2e::{Stack, suite};
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ suite! {
     an_unknown_tool_is_an_error_of_the_protocol,
     resources_are_read_by_address,
     prompts_are_listed_and_filled_in,
-    progress_is_told_to_who_asks_for_it,
+    progress_is_reported_to_who_asks_for_it,
     a_subscription_tells_of_changes,
     requests_of_tools_are_logged_with_their_surface,
     a_page_for_models_names_the_doors,
@@ -190,7 +190,7 @@ fn messages(stream: &str) -> Vec<Value> {
     data.filter_map(|data| serde_json::from_str(data).ok()).collect()
 }
 
-async fn progress_is_told_to_who_asks_for_it(stack: &Stack) {
+async fn progress_is_reported_to_who_asks_for_it(stack: &Stack) {
     let user = stack.user().await;
     let tools = tools_of(&user).await;
     let (canvas, revision, node) = board(&tools).await;
@@ -199,14 +199,14 @@ async fn progress_is_told_to_who_asks_for_it(stack: &Stack) {
     let reply = user.mcp(STATELESS, "tools/call", params).await.expect(200);
     assert_eq!(reply.header("content-type"), Some("text/event-stream"));
     let sent = messages(std::str::from_utf8(&reply.body).expect("UTF-8"));
-    let (last, told_before) = sent.split_last().expect("messages");
-    assert!(!told_before.is_empty());
-    for (index, message) in told_before.iter().enumerate() {
+    let (last, notifications) = sent.split_last().expect("messages");
+    assert!(!notifications.is_empty());
+    for (index, message) in notifications.iter().enumerate() {
         assert_eq!(message["method"], "notifications/progress", "{message}");
         assert_eq!(message["params"]["progressToken"], "p1");
         assert_eq!(message["params"]["progress"].as_f64(), Some(index as f64 + 1.0), "it grows");
     }
-    assert_eq!(told(&last["result"]).ok()["status"], "succeeded");
+    assert_eq!(tool_result(&last["result"]).ok()["status"], "succeeded");
 }
 
 async fn a_subscription_tells_of_changes(stack: &Stack) {

@@ -2,7 +2,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use e2e::tools::{STATELESS, Told, Tools};
+use e2e::tools::{STATELESS, ToolResult, Tools};
 use e2e::{Stack, User, pictures, suite};
 use serde_json::{Value, json};
 use testkit::Answer;
@@ -28,7 +28,7 @@ suite! {
 
 suite! {
     waiting on Stack::builder().env("CANVAS_RATE_PER_MINUTE", 0);
-    work_under_way_is_told_behind_much_that_has_ended,
+    work_under_way_is_listed_behind_much_that_has_ended,
 }
 
 /// Tools whose successes are checked.
@@ -39,22 +39,26 @@ impl Checked {
         Self(Tools::of(user, STATELESS).await)
     }
 
-    async fn call(&self, tool: &str, arguments: Value) -> Told {
-        let told = self.0.call(tool, arguments).await;
-        assert!(!told.failed, "{tool}: {}", told.value);
+    async fn call(&self, tool: &str, arguments: Value) -> ToolResult {
+        let result = self.0.call(tool, arguments).await;
+        assert!(!result.failed, "{tool}: {}", result.value);
         let schema = &self.0.outputs()[&json!(tool).to_string()];
         let validator = jsonschema::draft202012::new(schema).expect("a schema");
-        let errors: Vec<String> = validator.iter_errors(&told.value).map(|error| error.to_string()).collect();
-        assert!(errors.is_empty(), "{tool}: {errors:?}: {}", told.value);
+        let errors: Vec<String> = validator.iter_errors(&result.value).map(|error| error.to_string()).collect();
+        assert!(errors.is_empty(), "{tool}: {errors:?}: {}", result.value);
         // All that the schema names is there.
         let named = schema["properties"].as_object().expect("members");
-        assert!(!named.is_empty() && named.keys().all(|name| told.value.get(name).is_some()), "{tool}: {}", told.value);
+        assert!(
+            !named.is_empty() && named.keys().all(|name| result.value.get(name).is_some()),
+            "{tool}: {}",
+            result.value
+        );
         // A host without structured content loses nothing.
         assert!(
-            told.content[0]["text"].as_str().is_some_and(|text| !text.is_empty() && text.len() <= 32 * 1024),
+            result.content[0]["text"].as_str().is_some_and(|text| !text.is_empty() && text.len() <= 32 * 1024),
             "{tool}"
         );
-        told
+        result
     }
 
     async fn ok(&self, tool: &str, arguments: Value) -> Value {
@@ -356,10 +360,13 @@ async fn elements_are_saved_and_managed(stack: &Stack) {
     // What a revision leaves out stays. Where a version is known, it names the Element as well.
     let renamed = json!({"element": second["version"], "name": "Cup", "type": "product/object"});
     let third = tools.ok("element_save", renamed).await;
-    let told = facts().await;
-    assert_eq!((&told["version"], &told["name"], &told["guidelines"]), (&json!(3), &json!("Cup"), &json!("Blue.")));
+    let latest = facts().await;
     assert_eq!(
-        (told["sourceAssetIds"].as_array().map(Vec::len), told["collectionIds"].as_array().map(Vec::len)),
+        (&latest["version"], &latest["name"], &latest["guidelines"]),
+        (&json!(3), &json!("Cup"), &json!("Blue."))
+    );
+    assert_eq!(
+        (latest["sourceAssetIds"].as_array().map(Vec::len), latest["collectionIds"].as_array().map(Vec::len)),
         (Some(1), Some(1))
     );
     let manage = |what: &str, target: &Value, more: Value| {
@@ -383,7 +390,7 @@ async fn elements_are_saved_and_managed(stack: &Stack) {
     );
 }
 
-async fn work_under_way_is_told_behind_much_that_has_ended(stack: &Stack) {
+async fn work_under_way_is_listed_behind_much_that_has_ended(stack: &Stack) {
     let user = stack.user().await;
     let tools = Checked::of(&user).await;
     let (canvas, revision, node) = board(&tools.0).await;

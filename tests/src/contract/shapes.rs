@@ -183,8 +183,8 @@ fn every_operation_takes_its_query_parameters_and_no_others() {
             assert_eq!(parameter["required"] == true, !field.is_optional, "{name}: {}", field.name);
             assert_eq!(field.differences(&document, &parameter["schema"]), [""; 0], "{name}");
             // `ownerUid` is documented once for all operations (docs/reference/conventions.md#canvas-and-owner).
-            let is_told = says_extension(parameter) || field.name == "ownerUid";
-            assert!(is_told || !field.is_extension, "{name}: {} is an extension", field.name);
+            let is_documented = says_extension(parameter) || field.name == "ownerUid";
+            assert!(is_documented || !field.is_extension, "{name}: {} is an extension", field.name);
         }
     }
     let known = operations(&document);

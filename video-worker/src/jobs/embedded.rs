@@ -81,7 +81,6 @@ impl Run<'_> {
     }
 }
 
-/// The brief of an order.
 fn brief(order: Order) -> Result<Brief, video::Error> {
     let Shape::Video { first_frame, last_frame, duration_seconds, aspect_ratio, resolution, .. } = order.shape else {
         return Err(video::Error::Shape);

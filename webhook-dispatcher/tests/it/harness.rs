@@ -16,7 +16,7 @@ use testkit::{Receiver, TestDatabase, wait_for};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
-use webhook_dispatcher::{Backoff, Dispatcher, IN_HAND, Journal, Settings, account_cap};
+use webhook_dispatcher::{Backoff, CLAIMED_INITIAL, Dispatcher, Journal, Settings, account_cap};
 
 /// A deadline far longer than anything in these tests takes.
 pub const PATIENCE: Duration = Duration::from_secs(20);
@@ -155,7 +155,7 @@ impl Site {
         let broker = broker::Config::new(&testkit::amqp_url(), &self.prefix, "test").expect("a broker");
         let consumer = Consumer::start(broker, Queue::Webhook, 1);
         let options = RunnerOptions {
-            fairness_key_cap: Some(IN_HAND),
+            fairness_key_cap: Some(CLAIMED_INITIAL),
             tenant_cap: Some(account_cap(setup.slots)),
             lease: LEASE,
             heartbeat: LEASE / 3,

@@ -4,12 +4,12 @@ use std::time::{Duration, Instant};
 
 use domain::webhook::DeliveryStatus;
 use testkit::{Answer, Receiver, wait_for};
-use webhook_dispatcher::{BEGUN_CAP, DESTINATION_CAP, IN_HAND, account_cap};
+use webhook_dispatcher::{CLAIMED_INITIAL, COUNTED_CAP, DESTINATION_CAP, account_cap};
 
 use crate::harness::{PATIENCE, Setup, Site};
 
 /// The slots of a dispatcher; one account may have half of them.
-const SLOTS: usize = 4 * IN_HAND;
+const SLOTS: usize = 4 * CLAIMED_INITIAL;
 
 #[tokio::test]
 async fn a_black_hole_delays_nobody_else() {
@@ -24,7 +24,7 @@ async fn a_black_hole_delays_nobody_else() {
         sent.push(site.send(&healthy.url("/")).await);
     }
     let start = Instant::now();
-    let _running = site.start(Setup { slots: 2 * IN_HAND, ..Setup::default() });
+    let _running = site.start(Setup { slots: 2 * CLAIMED_INITIAL, ..Setup::default() });
     for sent in sent {
         assert_eq!(site.ended(sent).await.status, DeliveryStatus::Delivered);
     }
@@ -45,11 +45,11 @@ async fn a_fast_destination_that_falls_silent_gives_back_what_was_not_counted() 
     turning.wait_for(FAST + DESTINATION_CAP, PATIENCE).await;
     wait_for("the release of all but a few", PATIENCE, async || {
         let leased = site.count("SELECT count(*) FROM task_queue WHERE state = 'leased'").await;
-        (leased <= BEGUN_CAP as i64).then_some(())
+        (leased <= COUNTED_CAP as i64).then_some(())
     })
     .await;
     let open = site.count("SELECT count(*) FROM webhook_attempts WHERE finished_at IS NULL").await;
-    assert!(open <= BEGUN_CAP as i64, "{open} attempts are counted");
+    assert!(open <= COUNTED_CAP as i64, "{open} attempts are counted");
     assert_eq!(site.count("SELECT count(*) FROM task_queue WHERE state = 'ready' AND claims > 0").await, 0);
     assert_eq!(turning.requests().len(), FAST + DESTINATION_CAP);
     // A destination of the same account.

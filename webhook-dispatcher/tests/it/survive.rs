@@ -119,16 +119,16 @@ async fn a_delivery_that_is_gone_leaves_no_task_behind() {
 }
 
 #[tokio::test]
-async fn a_stop_finishes_what_is_in_hand_and_takes_nothing_new() {
+async fn a_stop_finishes_what_is_running_and_claims_nothing_new() {
     let receiver = Receiver::start().await;
     let site = Site::new(&[&receiver]).await;
     receiver.answer(Answer::status(200).after(Duration::from_millis(500)));
-    let in_hand = site.send(&receiver.url("/")).await;
+    let current = site.send(&receiver.url("/")).await;
     let running = site.start(Setup { slots: 1, ..Setup::default() });
     receiver.wait_for(1, PATIENCE).await;
     let waiting = site.send(&receiver.url("/")).await;
     running.stop().await;
-    assert_eq!(site.state(in_hand).await.status, DeliveryStatus::Delivered);
+    assert_eq!(site.state(current).await.status, DeliveryStatus::Delivered);
     let state = site.state(waiting).await;
     assert_eq!((state.status, state.attempts), (DeliveryStatus::Pending, 0));
 }

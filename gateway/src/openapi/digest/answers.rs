@@ -8,7 +8,7 @@ use super::forms::{Forms, Member, component, either};
 
 /// An object of so few members is no record.
 const SMALL: usize = 3;
-/// The members of listed objects are told up to this number.
+/// Maximum number of members of a listed object.
 const LISTED: usize = 8;
 /// Members of answers that the guide explains, that repeat another one, or that a client seldom needs. So are times.
 const MINOR: [&str; 15] = [

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-/// A number with a bound of this size has no bound worth telling.
+/// A number with a bound of this size has no bound worth listing.
 const UNBOUNDED: f64 = 100_000.0;
 /// A text with a smaller limit is a word, such as the size that a model offers.
 const WORD_MAX: u64 = 100;
@@ -138,11 +138,11 @@ impl<'a> Forms<'a> {
         }
     }
 
-    /// The form of an object: mandatory members first, without those that are `told` elsewhere.
-    pub(super) fn object(&self, schema: &'a Value, told: &[&str]) -> String {
+    /// The form of an object: mandatory members first, without the `omitted` ones.
+    pub(super) fn object(&self, schema: &'a Value, omitted: &[&str]) -> String {
         let mut members = self.members(schema);
         members.sort_by_key(|member| !member.is_required);
-        let members = members.into_iter().filter(|member| !told.contains(&member.name));
+        let members = members.into_iter().filter(|member| !omitted.contains(&member.name));
         let members: Vec<String> = members.map(|member| self.member(member)).collect();
         format!("{{{}}}", members.join(", "))
     }

@@ -34,7 +34,7 @@ const COMMON: [&str; 3] = ["cursor", "limit", "ownerUid"];
 
 /// Failures that the guide explains, or that a client seldom meets. So are those of the service, from 500 on.
 const RARE: [&str; 3] = ["406", "410", "416"];
-/// The values of a query parameter are told up to this number.
+/// Maximum number of listed values of a query parameter.
 const VALUES_MAX: usize = 5;
 
 /// An operation of the document.
@@ -69,7 +69,7 @@ impl<'a> Endpoint<'a> {
         self.operation.pointer("/requestBody/content/application~1json/schema")
     }
 
-    /// Its successful answers that have a body: status and content. A range is not told apart from the whole.
+    /// Its successful answers that have a body: status and content. An answer with a range is left out: it repeats the whole.
     fn successes(&self) -> impl Iterator<Item = (&'a str, &'a Map<String, Value>)> {
         let responses = self.operation["responses"].as_object().into_iter().flatten();
         let successes = responses.filter(|(status, _)| status.starts_with('2') && *status != "206");
@@ -108,22 +108,22 @@ impl<'a> Endpoint<'a> {
         } else if self.operation.get("requestBody").is_some() {
             line += " the bytes";
         }
-        // Answers of one form are told once.
-        let mut told: Vec<(&str, String)> = Vec::new();
+        // Answers of one form are listed once.
+        let mut listed: Vec<(&str, String)> = Vec::new();
         for (status, content) in self.successes() {
             let form = match content.get("application/json") {
                 Some(media) => answers.answer(&media["schema"]),
                 None => media_types(content),
             };
-            if told.iter().all(|(_, earlier)| *earlier != form) {
-                told.push((status, form));
+            if listed.iter().all(|(_, earlier)| *earlier != form) {
+                listed.push((status, form));
             }
         }
-        let told = told.iter().map(|(status, form)| match *status {
+        let listed = listed.iter().map(|(status, form)| match *status {
             "200" => form.clone(),
             status => format!("{status} {form}"),
         });
-        format!("{line} → {}", either(told))
+        format!("{line} → {}", either(listed))
     }
 }
 
@@ -223,21 +223,21 @@ fn failures(document: &Value, endpoints: &[Endpoint]) -> Vec<String> {
             examples.into_iter().flatten().map(|(_, example)| text(&example["value"]["error"]["code"]).to_owned());
         format!("- {status} {}: {}", either(codes), sentence(&response["description"]))
     };
-    let told = named.into_iter().filter(|(status, _)| status.starts_with('4') && !RARE.contains(status));
-    told.map(line).collect()
+    let listed = named.into_iter().filter(|(status, _)| status.starts_with('4') && !RARE.contains(status));
+    listed.map(line).collect()
 }
 
 /// The headers of requests, each with everything that operations say about it.
 fn headers(endpoints: &[&Endpoint]) -> Vec<String> {
-    let mut told: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    let mut meanings_of: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     let headers = endpoints.iter().flat_map(|endpoint| endpoint.parameters_in("header"));
     for (name, parameter) in headers.filter(|(name, _)| !UNLISTED.contains(name)) {
-        let (told, meaning) = (told.entry(name).or_default(), sentence(&parameter["description"]));
-        if !told.contains(&meaning) {
-            told.push(meaning);
+        let (meanings, meaning) = (meanings_of.entry(name).or_default(), sentence(&parameter["description"]));
+        if !meanings.contains(&meaning) {
+            meanings.push(meaning);
         }
     }
-    told.into_iter().map(|(name, meanings)| format!("- {name}: {}", meanings.join(" "))).collect()
+    meanings_of.into_iter().map(|(name, meanings)| format!("- {name}: {}", meanings.join(" "))).collect()
 }
 
 /// The digest as it is served, with its entity tag.

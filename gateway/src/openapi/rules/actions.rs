@@ -8,7 +8,6 @@ use crate::openapi::types::reference;
 
 /// `W:H`, each from 1 to 100 with at most three digits and two decimals.
 const RATIO: &str = r"^((0{0,2}[1-9]|0?[1-9][0-9])(\.[0-9]{1,2})?|100(\.0{1,2})?):((0{0,2}[1-9]|0?[1-9][0-9])(\.[0-9]{1,2})?|100(\.0{1,2})?)$";
-/// A color of an Action.
 const COLOR: &str = "^#([0-9A-Fa-f]{3}|[0-9A-Fa-f]{6}|[0-9A-Fa-f]{8})$";
 
 /// The parameters of each Action. The path of a request says which of them it must fit.

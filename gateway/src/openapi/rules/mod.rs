@@ -23,7 +23,6 @@ const MODEL: &str = "^(model:[A-Za-z0-9_-]{8,600}|(?!model:).*)$";
 /// The largest whole number that every client represents.
 const WHOLE_MAX: i64 = 9_007_199_254_740_991;
 
-/// Adds the rules.
 pub fn add(document: &mut Value) {
     let schemas = &mut document["components"]["schemas"];
     canvases(schemas);

@@ -20,7 +20,7 @@ use serde_json::{Map, Value};
 /// The size of the result, or the field at fault and why. `None`: a parameter is malformed, which validation reports.
 type Planned = Option<Result<Size, (&'static str, PlanError)>>;
 
-/// What can be told of a run before its work.
+/// What is known of a run before its work.
 pub struct Estimate {
     /// Estimated duration in seconds.
     pub seconds: i32,

@@ -121,7 +121,6 @@ pub async fn run(
     start(&app, &caller, request.start(&caller, action, prefer::lenient(&headers), trace)).await
 }
 
-/// A checked request.
 struct Checked {
     canvas: CanvasHandle,
     base_revision: String,

@@ -66,7 +66,6 @@ impl Input for CampaignStartRequest {
     }
 }
 
-/// A checked request.
 struct Checked {
     canvas: CanvasHandle,
     base_revision: String,

@@ -113,29 +113,29 @@ impl Followed {
             Some(FollowedCanvas { handle, state, who: Arc::default(), _present: present })
         };
         let canvases: Vec<_> = canvases.into_iter().map(join).collect();
-        let mut told = Told { app, caller, sender, canvases, runs: HashMap::new(), heartbeat: Instant::now() };
+        let mut events = EventSender { app, caller, sender, canvases, runs: HashMap::new(), heartbeat: Instant::now() };
         // What is large and rare is not part of the future, which is held as long as the stream is open.
-        Box::pin(told.present_state(runs)).await?;
+        Box::pin(events.present_state(runs)).await?;
         loop {
             tokio::select! {
                 next = news.next() => match next?.1 {
                     News::Canvas(place, state) => {
-                        if told.canvas(place, state).await? {
+                        if events.canvas(place, state).await? {
                             news.remove(&place);
                         }
                     }
-                    News::Participants(place, who) => told.participants(place, who).await?,
-                    News::Runs(runs) => told.runs(&runs).await?,
+                    News::Participants(place, who) => events.participants(place, who).await?,
+                    News::Runs(runs) => events.runs(&runs).await?,
                 },
-                () = sleep_until(told.heartbeat) => told.send(Event::default().comment("alive")).await?,
-                () = told.sender.closed() => return None,
+                () = sleep_until(events.heartbeat) => events.send(Event::default().comment("alive")).await?,
+                () = events.sender.closed() => return None,
                 () = app.stopping.cancelled() => return None,
             }
         }
     }
 }
 
-/// A canvas that is followed, as it was last told.
+/// A canvas that is followed, in the state that was sent last.
 struct FollowedCanvas {
     handle: CanvasHandle,
     state: CanvasState,
@@ -143,16 +143,16 @@ struct FollowedCanvas {
     _present: Present,
 }
 
-/// A run as it was last told.
+/// A run in the state that was sent last.
 #[derive(Clone, Copy)]
-struct ToldRun {
+struct SentRun {
     version: i32,
     done: i64,
     status: JobStatus,
     progress: f64,
 }
 
-impl ToldRun {
+impl SentRun {
     fn of(run: &RunState) -> Self {
         let RunStreamEvent { done, status, progress, .. } = run.event;
         Self { version: run.version, done, status, progress }
@@ -169,20 +169,20 @@ impl ToldRun {
     }
 }
 
-/// What the client was told, and the way to tell it more. Every function returns `None` when the stream ends.
-struct Told<'a> {
+/// Sends the events of one stream and remembers the last state that was sent. Every function returns `None` when the stream ends.
+struct EventSender<'a> {
     app: &'a App,
     caller: &'a Credential,
     /// A channel has room for 32 messages, whatever its capacity; hence a small type.
     sender: Sender<Box<Event>>,
     /// `None`: it is gone.
     canvases: Vec<Option<FollowedCanvas>>,
-    runs: HashMap<Uuid, ToldRun>,
+    runs: HashMap<Uuid, SentRun>,
     /// When the next comment is due.
     heartbeat: Instant,
 }
 
-impl Told<'_> {
+impl EventSender<'_> {
     /// The first events. A run that is over already is not part of the present state.
     async fn present_state(&mut self, runs: Vec<RunState>) -> Option<()> {
         let handles: Vec<CanvasHandle> = self.canvases.iter().flatten().map(|canvas| canvas.handle.clone()).collect();
@@ -194,7 +194,7 @@ impl Told<'_> {
             self.participants(place, who).await?;
         }
         for run in &runs {
-            self.runs.insert(run.id, ToldRun::of(run));
+            self.runs.insert(run.id, SentRun::of(run));
             if !run.is_over() {
                 self.event("run", &run.event).await?;
             }
@@ -235,11 +235,11 @@ impl Told<'_> {
         self.event("presence", &event).await
     }
 
-    /// The runs that are not over, and those started within the last minute. One that was told as active and is missing among
+    /// The runs that are not over, and those started within the last minute. One that was sent as active and is missing among
     /// them has ended: its last state is read.
     async fn runs(&mut self, runs: &[RunState]) -> Option<()> {
         let listed: HashSet<Uuid> = runs.iter().map(|run| run.id).collect();
-        self.runs.retain(|id, told| !told.status.is_terminal() || listed.contains(id));
+        self.runs.retain(|id, sent| !sent.status.is_terminal() || listed.contains(id));
         let missing: Vec<Uuid> = self.runs.keys().filter(|id| !listed.contains(id)).copied().collect();
         let ended = match missing.is_empty() {
             true => Vec::new(),
@@ -247,11 +247,11 @@ impl Told<'_> {
             false => Box::pin(self.app.live.runs_now(&self.caller.account, &missing)).await.unwrap_or_default(),
         };
         for run in runs.iter().chain(&ended) {
-            let now = ToldRun::of(run);
-            let told = self.runs.get(&run.id).copied();
-            if told.is_none_or(|told| told.precedes(now)) {
+            let now = SentRun::of(run);
+            let sent = self.runs.get(&run.id).copied();
+            if sent.is_none_or(|sent| sent.precedes(now)) {
                 self.runs.insert(run.id, now);
-                if !told.is_some_and(|told| told.looks_like(now)) {
+                if !sent.is_some_and(|sent| sent.looks_like(now)) {
                     self.event("run", &run.event).await?;
                 }
             }

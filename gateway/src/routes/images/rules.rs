@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_named_twice_is_told_however_it_is_spelled() {
+    fn what_is_named_twice_is_reported_however_it_is_spelled() {
         let targets = json!({"prompt": "p", "targetNodeIds": ["u", "v", "node:u"]});
         assert_eq!(fields(JobOperation::Generate, targets), ["targetNodeIds[2]"]);
         let references =

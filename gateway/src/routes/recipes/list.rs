@@ -75,7 +75,7 @@ pub async fn list(State(app): State<App>, caller: Caller<ReadCanvas>, OriginalUr
     Ok(reply::ok(&RecipePage::Full(RecipeList { recipes: found.iter().map(document).collect(), page })))
 }
 
-/// A Recipe in short. One without a summary and a description is told by what it makes.
+/// A Recipe in short. One without a summary and a description is described by its outputs.
 fn entry(recipe: &RecipeRecord) -> CatalogEntry {
     let definition = &recipe.definition;
     let line = definition.summary.clone().or_else(|| definition.description.clone());

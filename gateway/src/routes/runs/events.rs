@@ -108,8 +108,8 @@ async fn send_events(
             None
         };
         if let Some(event) = event {
-            let may_be_told = matches!(holds(app, caller.token).await, Ok(true));
-            if !may_be_told || record.note_shown(app).await.is_err() || sender.send(Ok(event)).await.is_err() {
+            let is_permitted = matches!(holds(app, caller.token).await, Ok(true));
+            if !is_permitted || record.note_shown(app).await.is_err() || sender.send(Ok(event)).await.is_err() {
                 return;
             }
             heartbeat = Instant::now() + HEARTBEAT;

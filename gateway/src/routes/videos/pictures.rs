@@ -43,14 +43,12 @@ impl fmt::Display for Named {
     }
 }
 
-/// A picture of a request.
 #[derive(Clone, Debug)]
 pub struct RequestedPicture {
     /// Field path in the request.
     field: String,
     /// The parsed name.
     pub named: Named,
-    /// Role of the picture.
     pub role: Option<Role>,
 }
 
@@ -76,7 +74,6 @@ pub struct Found {
 }
 
 impl Pictures {
-    /// Checks the pictures of a draft.
     pub fn check(check: &mut Check, draft: &VideoStart, account: &AccountUid, guard: &Guard) -> Self {
         let mut seen = HashSet::new();
         let mut references = Vec::new();

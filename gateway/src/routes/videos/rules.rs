@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn every_value_that_the_model_does_not_offer_is_told() {
+    fn every_value_that_the_model_does_not_offer_is_reported() {
         let more = json!({"durationSeconds": 11, "aspectRatio": "4:3", "resolution": "8k", "generateAudio": false});
         assert_eq!(refused(&animatic(), more), ["durationSeconds", "aspectRatio", "resolution", "generateAudio"]);
         let short = Entry { prompt_max: 3, ..animatic() };

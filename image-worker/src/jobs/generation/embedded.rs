@@ -21,7 +21,6 @@ use super::keep::Made;
 const SIZE: Size = Size::new(1024, 1024);
 
 impl Run<'_> {
-    /// Draws an output.
     pub(super) async fn draw(&self, model: &Entry, output: &JobOutput) -> Result<Step<Made>, Interrupt> {
         self.task_run.check()?;
         let assets = self.assets().await?;

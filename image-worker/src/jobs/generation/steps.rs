@@ -118,7 +118,7 @@ impl Run<'_> {
     async fn land(&self, output: &JobOutput, step: Result<Step<Made>, Interrupt>, sent: &str) -> Next {
         match step {
             Ok(Step::Wait(after)) => Ok(Some(after)),
-            Ok(Step::Made(made, _in_hand)) => self.keep(output, &made, sent).await.map(|()| None),
+            Ok(Step::Made(made, _admitted)) => self.keep(output, &made, sent).await.map(|()| None),
             Err(Interrupt::Failed { failure, orphan }) => {
                 self.task_run.fail(output, &failure, orphan).await.map(|()| None)
             }

@@ -76,7 +76,6 @@ impl Handler for Recipes {
     }
 }
 
-/// The outcome of an iteration.
 enum IterationOutcome {
     /// The next iteration can follow.
     On,

@@ -22,6 +22,7 @@ use domain::job::{
     CancelReason, Failure, FailureCode, JobDocument, JobOutcome, JobStatus, Output, Placement, Record, Request,
     StoredVideo,
 };
+use domain::review::CompletionReview;
 use uuid::Uuid;
 
 use super::completion::{Completion, CompletionContext, CompletionResult};
@@ -91,50 +92,17 @@ pub(super) async fn end(
     if !job.status.may_become(status) {
         return Ok(CompletionResult::Stale);
     }
-    let targets = job.request.targets();
-    let mut nodes = match &job.canvas {
-        Some(canvas) => placement::waiting(conn, canvas.key, job.id, targets).await?,
-        None => Vec::new(),
+    let targets = match &job.canvas {
+        Some(canvas) => Some((canvas, WaitingTargets::find(conn, job, canvas, &placements).await?)),
+        None => None,
     };
-    let removal = removal(conn, job, &placements).await?;
-    nodes.retain(|node| !removal.contains(&node.id));
-    let images = match &job.canvas {
-        Some(canvas) => placements.iter().map(|placement| output(canvas, placement)).collect(),
-        None => Vec::new(),
+    settle_credit(conn, job, status, placements.len() + usize::from(video.is_some())).await?;
+    let placed = match targets {
+        Some((canvas, targets)) => targets.place(conn, job, canvas, (status, &placements), context).await?,
+        None => Some(CanvasEnd::default()),
     };
-    let mut outcome = JobOutcome { images, video, failure, completion_review: None };
-    let durable = placements.len() + usize::from(outcome.video.is_some());
-    settle_credit(conn, job, status, durable).await?;
-    // A job whose targets were all deleted still leaves its activity, and with it a revision. A step of a Recipe run leaves no
-    // activity of its own, a video has no targets.
-    let leaves_activity = job.recipe_run.is_none() && !targets.is_empty();
-    let is_changed = leaves_activity || !nodes.is_empty() || !removal.is_empty();
-    let revision = job.canvas.as_ref().filter(|_| is_changed).map(|_| service::random::revision());
-    if let Some(canvas) = &job.canvas {
-        let traceparent = context.traceparent;
-        let outputs: Vec<_> =
-            placements.iter().map(|placement| PlacedOutput { canvas, placement, traceparent }).collect();
-        if placement::store(conn, &outputs).await?.is_none() {
-            return Ok(CompletionResult::BlobGone);
-        }
-        let bytes_delta = placement::fill(&mut nodes, &canvas.owner, &placements, job.id, (status, job.now));
-        if let Some(revision) = &revision {
-            let changed: Vec<NodeId> = nodes.iter().map(|node| node.id.clone()).collect();
-            let activity = leaves_activity.then(|| activity(job, status, &changed));
-            removal.write(conn, canvas.key, revision, (&nodes, bytes_delta), activity).await?;
-        }
-        if canvas.role.is_some() {
-            let prepared = context.review.filter(|_| removal.is_empty());
-            let prepared = prepared.and_then(|review| review.of(canvas, status, &placements, &nodes));
-            outcome.completion_review = Some(match prepared {
-                Some(review) => review,
-                None => {
-                    let detached = placement::detached(&canvas.owner, &placements, &nodes);
-                    canvas::review(conn, canvas.key, |_| detached).await?
-                }
-            });
-        }
-    }
+    let Some(CanvasEnd { images, revision, completion_review }) = placed else { return Ok(CompletionResult::BlobGone) };
+    let outcome = JobOutcome { images, video, failure, completion_review };
     let written = JobEnd {
         status,
         outcome: &outcome,
@@ -150,11 +118,88 @@ pub(super) async fn end(
     Ok(CompletionResult::Done(Box::new(record)))
 }
 
+/// The target nodes of a job that still wait for it: those that it releases and those that it deletes.
+struct WaitingTargets {
+    nodes: Vec<Node>,
+    removal: Removal,
+}
+
+/// What the end of a job left on its canvas.
+#[derive(Default)]
+struct CanvasEnd {
+    images: Vec<Output>,
+    /// The new revision, if the canvas was changed.
+    revision: Option<String>,
+    completion_review: Option<CompletionReview>,
+}
+
+impl WaitingTargets {
+    async fn find(
+        conn: &mut PgConnection,
+        job: &LockedJob,
+        canvas: &JobCanvas,
+        placements: &[Placement],
+    ) -> Result<Self> {
+        let mut nodes = placement::waiting(conn, canvas.key, job.id, job.request.targets()).await?;
+        let removal = removal(conn, job, canvas, placements).await?;
+        nodes.retain(|node| !removal.contains(&node.id));
+        Ok(Self { nodes, removal })
+    }
+
+    /// Stores the outputs, shows them in the nodes, and reviews the canvas. `None` when the blob of an output was removed.
+    async fn place(
+        self,
+        conn: &mut PgConnection,
+        job: &LockedJob,
+        canvas: &JobCanvas,
+        (status, placements): (JobStatus, &[Placement]),
+        context: &CompletionContext<'_>,
+    ) -> Result<Option<CanvasEnd>> {
+        let Self { mut nodes, removal } = self;
+        let traceparent = context.traceparent;
+        let outputs: Vec<_> =
+            placements.iter().map(|placement| PlacedOutput { canvas, placement, traceparent }).collect();
+        if placement::store(conn, &outputs).await?.is_none() {
+            return Ok(None);
+        }
+        // A job whose targets were all deleted still leaves its activity, and with it a revision. A step of a Recipe run leaves no
+        // activity of its own, a video has no targets.
+        let leaves_activity = job.recipe_run.is_none() && !job.request.targets().is_empty();
+        let is_changed = leaves_activity || !nodes.is_empty() || !removal.is_empty();
+        let revision = is_changed.then(service::random::revision);
+        let bytes_delta = placement::fill(&mut nodes, &canvas.owner, placements, job.id, (status, job.now));
+        if let Some(revision) = &revision {
+            let changed: Vec<NodeId> = nodes.iter().map(|node| node.id.clone()).collect();
+            let activity = leaves_activity.then(|| activity(job, status, &changed));
+            removal.write(conn, canvas.key, revision, (&nodes, bytes_delta), activity).await?;
+        }
+        let images = placements.iter().map(|placement| output(canvas, placement)).collect();
+        let mut placed = CanvasEnd { images, revision, completion_review: None };
+        if canvas.role.is_some() {
+            let prepared = context.review.filter(|_| removal.is_empty());
+            let prepared = prepared.and_then(|review| review.of(canvas, status, placements, &nodes));
+            placed.completion_review = Some(match prepared {
+                Some(review) => review,
+                None => {
+                    let detached = placement::detached(&canvas.owner, placements, &nodes);
+                    canvas::review(conn, canvas.key, |_| detached).await?
+                }
+            });
+        }
+        Ok(Some(placed))
+    }
+}
+
 /// The targets that the end of the job deletes: those that were made for it and get no output, if that was asked for.
-async fn removal(conn: &mut PgConnection, job: &LockedJob, placements: &[Placement]) -> Result<Removal> {
-    let Some(canvas) = job.canvas.as_ref().filter(|canvas| job.removes_targets && canvas.is_writable()) else {
+async fn removal(
+    conn: &mut PgConnection,
+    job: &LockedJob,
+    canvas: &JobCanvas,
+    placements: &[Placement],
+) -> Result<Removal> {
+    if !job.removes_targets || !canvas.is_writable() {
         return Ok(Removal::default());
-    };
+    }
     let is_idle = |node: &Node| {
         node.active_job.is_none_or(|work| work == job.id.0)
             && placements.iter().all(|placement| placement.node != node.id)

@@ -32,7 +32,6 @@ pub enum Targets {
 /// Where the results of a job go.
 #[derive(Clone, Debug)]
 pub struct Destination {
-    /// The targets.
     pub targets: Targets,
     /// Whether the nodes that the job reads are connected to its targets.
     pub connect: bool,
@@ -57,7 +56,7 @@ impl Destination {
         }
     }
 
-    /// Adds what the targets depend on to the footprint of a start: they themselves, or what tells the place of new ones; and
+    /// Adds what the targets depend on to the footprint of a start: they themselves, or what determines the place of new ones; and
     /// the connections into them, if the start connects.
     pub fn add_to(&self, footprint: Footprint) -> Footprint {
         match &self.targets {
@@ -133,7 +132,6 @@ impl Destination {
 }
 
 impl JobTargets {
-    /// Ids of the targets.
     pub fn ids(&self) -> Vec<NodeId> {
         self.nodes.iter().map(|node| node.id.clone()).collect()
     }

@@ -52,7 +52,7 @@ pub trait Work: Send + Sync {
     /// Where the results go.
     fn destination(&self) -> &Destination;
 
-    /// What the work reads of the canvas beside its destination, as far as the request tells.
+    /// What the work reads of the canvas beside its destination, as far as the request determines it.
     fn footprint(&self) -> Footprint;
 
     /// What the plan reads of what the request names, besides the targets.
@@ -74,7 +74,7 @@ pub trait Work: Send + Sync {
     ) -> BoxFuture<'a, Result<JobPlan>>;
 }
 
-/// What a start reads of what its request names, besides the targets.
+/// The nodes and pictures named in the request that a start reads, without its targets.
 #[derive(Clone, Debug)]
 pub struct Reads<'a> {
     /// Nodes to read whole.
@@ -96,7 +96,6 @@ pub struct Found {
 
 /// A job to accept.
 pub struct JobPlan {
-    /// Operation of the job.
     pub operation: JobOperation,
     /// The request, resolved and normalized.
     pub request: Request,
@@ -134,7 +133,6 @@ pub struct JobStart {
 /// Starts a job on a canvas.
 pub struct StartJob<'a> {
     pub start: &'a JobStart,
-    /// Settings of the process.
     pub settings: JobSettings<'a>,
 }
 

@@ -104,7 +104,7 @@ async fn lock<'a>(conn: &mut PgConnection, starts: &[&'a JobStart]) -> Result<Ve
     Ok(writable.collect())
 }
 
-/// Checks starts against stored state, and returns those that nothing speaks against.
+/// Checks starts against stored state, and returns those that pass.
 async fn check<'a>(
     conn: &mut PgConnection,
     locked: Vec<(&'a JobStart, LockedCanvas)>,

@@ -28,7 +28,6 @@ use super::placement::{self, PlacedOutput};
 /// A job that succeeded with one output.
 #[derive(Clone, Debug)]
 pub struct Success {
-    /// Id of the job.
     pub id: JobId,
     /// Token of the lease on its task.
     pub lease_token: Uuid,

@@ -20,7 +20,6 @@ use crate::{Error, Result};
 pub struct ForkRecipe<'a> {
     /// The canvas that is written to.
     pub target: CanvasWrite<'a>,
-    /// Key of the fork.
     pub key: Key<'a>,
     /// Actor of the activity entry.
     pub actor: Actor,

@@ -68,11 +68,9 @@ pub struct NewRecipeRun {
     pub webhook: Option<WebhookInput>,
 }
 
-/// Starts a run of a Recipe.
 pub struct StartRun<'a, M> {
     /// The models that the account can run.
     pub models: &'a M,
-    /// Settings of the process.
     pub settings: JobSettings<'a>,
     /// Who starts it.
     pub caller: &'a Credential,
@@ -229,7 +227,7 @@ impl<M: Models> Start for StartRun<'_, M> {
 }
 
 impl<M: Models> StartRun<'_, M> {
-    /// The nodes that the request names: the instance, those whose content it gives as inputs, and those that tell the place.
+    /// The nodes that the request names: the instance, those whose content it gives as inputs, and those that determine the place.
     fn footprint(&self) -> Footprint {
         let given = self.run.inputs.values().filter_map(|given| match given {
             Given::Node(node) => Some(node),

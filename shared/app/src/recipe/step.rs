@@ -106,7 +106,6 @@ pub async fn end_text(
 /// The image job of a step.
 #[derive(Clone, Debug)]
 pub struct ImageStep<'a> {
-    /// Id of the job.
     pub job: JobId,
     /// Generate or edit.
     pub operation: JobOperation,

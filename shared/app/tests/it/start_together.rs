@@ -200,11 +200,11 @@ async fn state(fixture: &Fixture, start: &JobStart, node: &NodeId) -> String {
 #[tokio::test]
 async fn a_job_that_is_started_together_with_others_writes_what_it_writes_by_itself() {
     let mut states = Vec::new();
-    for (is_together, is_told) in [(false, false), (true, false), (false, true), (true, true)] {
+    for (is_together, has_webhook) in [(false, false), (true, false), (false, true), (true, true)] {
         let fixture = Fixture::new().await;
         let (canvas, node) = canvas_of(&fixture, "me", "a").await;
         let mut start = request(&fixture, &canvas, &node, "key-of-a");
-        start.webhook = is_told.then(webhook);
+        start.webhook = has_webhook.then(webhook);
         let record = if is_together {
             together(&fixture, &[&start]).await.remove(&start.id).expect("is started")
         } else {
@@ -214,7 +214,7 @@ async fn a_job_that_is_started_together_with_others_writes_what_it_writes_by_its
             }
         };
         assert_eq!(record, fixture.get(start.id).await);
-        assert_eq!(record.webhook.is_some(), is_told);
+        assert_eq!(record.webhook.is_some(), has_webhook);
         states.push(state(&fixture, &start, &node).await);
     }
     assert_eq!((&states[0], &states[2]), (&states[1], &states[3]));
@@ -386,9 +386,9 @@ async fn only_requests_of_the_common_kind_take_part() {
     let mut capped = common();
     capped.terms.max_credits = Some(0);
     assert!(capped.is_common());
-    let mut told = common();
-    told.webhook = Some(webhook());
-    assert!(told.is_common());
+    let mut with_webhook = common();
+    with_webhook.webhook = Some(webhook());
+    assert!(with_webhook.is_common());
     let mut dry = common();
     dry.terms.key = None;
     let reading = |change: fn(&mut Resize)| {

@@ -63,7 +63,7 @@ async fn what_was_sent_arrives_and_an_acknowledged_message_is_gone() {
 }
 
 #[tokio::test]
-async fn no_more_than_the_prefetch_is_in_hand() {
+async fn no_more_than_the_prefetch_is_unacknowledged() {
     let (publisher, config, admin) = publisher(&amqp_url()).await;
     let messages: Vec<Message> = (0..5).map(|_| message()).collect();
     assert!(all_sent(&publisher.publish(&messages).await));

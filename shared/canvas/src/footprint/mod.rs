@@ -36,7 +36,7 @@ impl Footprint {
         Self { nodes: nodes.into_iter().cloned().collect(), ..Self::default() }
     }
 
-    /// The part of a batch's footprint that the batch alone tells.
+    /// The part of a batch's footprint that follows from the batch alone.
     pub fn named_by(batch: &Batch) -> Self {
         Walk::over(batch, None)
     }

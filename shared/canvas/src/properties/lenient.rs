@@ -141,7 +141,7 @@ impl History {
         assert_eq!(
             Footprint::named_by(&batch).conflict(&since),
             None,
-            "the batch alone tells no more than with the graph"
+            "the batch alone yields no more than with the graph"
         );
         let mut store = self.present().clone();
         let (_, before) = store.present();

@@ -165,7 +165,7 @@ pub enum Error {
 /// # Errors
 ///
 /// [`Error::Reference`] for the first reference that cannot be decoded, and [`Error::Plan`] for a
-/// size that is empty or above the limits of results. As far as headers tell, both are detected
+/// size that is empty or above the limits of results. As far as headers show it, both are detected
 /// before anything is drawn.
 pub fn draw(brief: &Brief<'_>) -> Result<Vec<u8>, Error> {
     let picture = frame(brief)?;

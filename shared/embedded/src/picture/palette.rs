@@ -64,8 +64,8 @@ impl Palette {
         let mut clusters = cluster(colors);
         let total: f64 = clusters.iter().map(|(_, weight)| weight).sum();
         // A large area of a muted color counts as much as a small area of a saturated one.
-        let telling = |(color, weight): &(Oklab, f64)| (weight / total).sqrt() * (0.25 + 2.0 * color.chroma());
-        clusters.sort_by(|one, other| telling(other).total_cmp(&telling(one)));
+        let salience = |(color, weight): &(Oklab, f64)| (weight / total).sqrt() * (0.25 + 2.0 * color.chroma());
+        clusters.sort_by(|one, other| salience(other).total_cmp(&salience(one)));
         let mut chosen: Vec<Oklab> = Vec::with_capacity(COLORS);
         for (color, _) in &clusters {
             if chosen.len() < COLORS && chosen.iter().all(|other| other.distance(*color) > DISTINCT) {

@@ -12,7 +12,7 @@ const LABEL_WORDS_MAX: usize = 5;
 /// Stands for a placeholder in the literal text of a template.
 const PLACE: &str = "\u{fffc}";
 
-/// Labels of what a prompt tells about the text, not of a part.
+/// Labels that describe the requested text (audience, tone, …). They do not start a part of it.
 const CONTEXT: [&str; 18] = [
     "audience",
     "brand",

@@ -98,8 +98,8 @@ impl Source {
         let mut found: Vec<(String, usize)> = Vec::new();
         let mut places: HashMap<String, usize> = HashMap::new();
         for word in self.sentences.iter().flat_map(|sentence| sentence.unicode_words()).map(str::to_lowercase) {
-            let is_telling = (3..=40).contains(&word.chars().count()) && word.chars().all(char::is_alphabetic);
-            if !is_telling || is_stop_word(&word) {
+            let is_distinctive = (3..=40).contains(&word.chars().count()) && word.chars().all(char::is_alphabetic);
+            if !is_distinctive || is_stop_word(&word) {
                 continue;
             }
             let place = *places.entry(word.clone()).or_insert(found.len());

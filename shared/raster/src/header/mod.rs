@@ -308,9 +308,9 @@ impl HeaderReader {
                 self.need = count;
             }
             Ok(Step::Skip(count)) => {
-                let in_hand = count.min(self.kept.len() as u64);
-                self.kept.drain(..in_hand as usize);
-                self.skip = count - in_hand;
+                let dropped = count.min(self.kept.len() as u64);
+                self.kept.drain(..dropped as usize);
+                self.skip = count - dropped;
                 self.need = self.kept.len();
             }
             Ok(Step::Done(header)) => self.outcome = Some(Ok(header)),

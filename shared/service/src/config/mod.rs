@@ -229,7 +229,7 @@ impl Config {
         }
     }
 
-    /// Checks what no variable tells by itself.
+    /// Checks rules that involve several variables.
     fn consistent(self) -> Result<Self, Vec<ConfigError>> {
         match self.installation_keys.as_ref().map(|own| own.followed_by(&self.master_keys)) {
             Some(Err(id)) => Err(vec![ConfigError::Invalid {

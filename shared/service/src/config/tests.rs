@@ -354,7 +354,7 @@ fn the_installation_key_has_the_master_keys_unless_it_has_a_ring_of_its_own() {
     let own = format!("i1:{KEY}");
     assert_eq!(loaded(&[("CANVAS_INSTALLATION_KEYS", &own)]).installation_keys().primary(), "i1");
     for (wrong, named) in [(format!("i1:{KEY},k1:{KEY}"), "k1"), ("i1".to_owned(), "entry 1")] {
-        let told = load(&[("CANVAS_INSTALLATION_KEYS", &wrong)]).expect_err("refused").to_string();
-        assert!(told.starts_with("CANVAS_INSTALLATION_KEYS: ") && told.contains(named), "{told}");
+        let message = load(&[("CANVAS_INSTALLATION_KEYS", &wrong)]).expect_err("refused").to_string();
+        assert!(message.starts_with("CANVAS_INSTALLATION_KEYS: ") && message.contains(named), "{message}");
     }
 }

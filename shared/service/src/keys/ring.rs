@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_texts_are_told_apart_from_refused_ones() {
+    fn malformed_texts_are_distinguished_from_refused_ones() {
         let ring = ring(&entry("k1", 1));
         for sealed in ["", "v1", "v1.k1", "v1..AAAA", "v2.k1.AAAA", "v1.k1.AAAA", "v1.k1.not base64", "v1.k1."] {
             assert_eq!(ring.open("context", sealed), Err(OpenError::Malformed), "{sealed}");

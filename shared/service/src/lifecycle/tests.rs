@@ -137,7 +137,7 @@ async fn work_that_never_ends_is_left_behind_with_a_failure_when_the_grace_is_ov
 }
 
 #[test]
-fn an_error_is_told_with_its_sources() {
+fn an_error_is_reported_with_its_sources() {
     #[derive(Debug, thiserror::Error)]
     #[error("cannot start")]
     struct Outer(#[source] std::io::Error);

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_is_told_with_its_causes_each_once() {
+    fn an_error_is_reported_with_its_causes_each_once() {
         #[derive(Debug, thiserror::Error)]
         #[error("{text}")]
         struct Failure {

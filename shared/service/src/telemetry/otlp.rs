@@ -143,14 +143,14 @@ impl Tally {
         if result.is_err() {
             self.lost.fetch_add(spans as u64, Ordering::Relaxed);
         }
-        if let Some(lost) = self.lost_to_tell_of(Instant::now()) {
+        if let Some(lost) = self.lost_to_report(Instant::now()) {
             let error = result.as_ref().err().map(ToString::to_string);
             tracing::warn!(spans = lost, error, "{lost} spans were lost on their way to the collector");
         }
     }
 
     /// Number of spans lost since the last warning, if another one is due.
-    fn lost_to_tell_of(&self, now: Instant) -> Option<u64> {
+    fn lost_to_report(&self, now: Instant) -> Option<u64> {
         let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
         if warned.is_some_and(|warned| now.saturating_duration_since(warned) < WARNING_INTERVAL) {
             return None;
@@ -235,18 +235,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn losses_are_told_of_once_a_minute_with_their_number() {
+    fn losses_are_reported_once_a_minute_with_their_number() {
         let tally = Tally::default();
         tally.waiting.store(12, Ordering::Relaxed);
-        assert_eq!(tally.lost_to_tell_of(Instant::now()), None);
+        assert_eq!(tally.lost_to_report(Instant::now()), None);
         tally.exported(5, &Ok(()));
         assert_eq!((tally.waiting.load(Ordering::Relaxed), tally.lost.load(Ordering::Relaxed)), (7, 0));
         let failed = Err(OTelSdkError::InternalFailure("refused".to_owned()));
         tally.exported(3, &failed);
-        assert_eq!(tally.lost.load(Ordering::Relaxed), 0, "told of at once");
+        assert_eq!(tally.lost.load(Ordering::Relaxed), 0, "reported at once");
         tally.exported(4, &failed);
         assert_eq!(tally.lost.load(Ordering::Relaxed), 4, "kept for the next warning");
-        assert_eq!(tally.lost_to_tell_of(Instant::now()), None);
-        assert_eq!(tally.lost_to_tell_of(Instant::now() + WARNING_INTERVAL), Some(4));
+        assert_eq!(tally.lost_to_report(Instant::now()), None);
+        assert_eq!(tally.lost_to_report(Instant::now() + WARNING_INTERVAL), Some(4));
     }
 }

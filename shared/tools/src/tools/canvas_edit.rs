@@ -13,7 +13,7 @@ use crate::failure::{Failure, finding};
 use crate::stale;
 use crate::tool::{Hints, Result, Tool};
 
-/// Findings that are told at most.
+/// Maximum number of findings in an answer.
 const FINDINGS_MAX: usize = 20;
 
 pub struct CanvasEdit;
@@ -128,7 +128,7 @@ impl Tool for CanvasEdit {
                 Ok(Answer::new(output(&read["canvas"], &read, false, read["replayed"] == true, None)))
             }
             Err(error) => {
-                let failure = stale::told(Failure::from(error), call, &canvas, &arguments.revision).await;
+                let failure = stale::add_changes(Failure::from(error), call, &canvas, &arguments.revision).await;
                 Err(free_places(failure, call, &canvas, &arguments).await)
             }
         }

@@ -73,7 +73,7 @@ impl Tool for CanvasRead {
 
 async fn in_full(client: &Client, canvas: &str, nodes: &[String]) -> Result<Answer<Output>> {
     let mut output = Output::new(canvas, &Value::Null);
-    let mut told = Vec::new();
+    let mut read_nodes = Vec::new();
     for node in nodes {
         let read = client.get_node(canvas, node).await?.json();
         output.canvas = read["canvas"]["handle"].as_str().unwrap_or(canvas).to_owned();
@@ -81,9 +81,9 @@ async fn in_full(client: &Client, canvas: &str, nodes: &[String]) -> Result<Answ
         let mut node = read["node"].clone();
         node["incoming"] = read["incoming"].clone();
         node["outgoing"] = read["outgoing"].clone();
-        told.push(node);
+        read_nodes.push(node);
     }
-    output.nodes = Some(told);
+    output.nodes = Some(read_nodes);
     Ok(Answer::new(output))
 }
 
@@ -111,7 +111,7 @@ pub fn changes_of(read: &Value) -> Value {
 
 /// A node in short.
 fn node(node: &Value) -> Value {
-    let mut told = json!({
+    let mut short = json!({
         "node": node["handle"], "type": node["type"], "title": node["title"], "position": node["position"],
         "width": node["width"], "height": node["height"],
     });
@@ -124,10 +124,10 @@ fn node(node: &Value) -> Value {
         ("job", &metadata["job"]),
     ] {
         if !value.is_null() {
-            told[name] = value.clone();
+            short[name] = value.clone();
         }
     }
-    told
+    short
 }
 
 async fn outline(client: &Client, canvas: &str, section: Option<&str>, bytes_max: usize) -> Result<Answer<Output>> {

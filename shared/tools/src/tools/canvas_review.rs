@@ -14,7 +14,7 @@ use crate::canvas_name::CanvasName;
 use crate::failure::finding;
 use crate::tool::{Hints, Result, Tool};
 
-/// Findings that are told, and operations that are proposed, at most.
+/// Maximum number of findings, and of proposed operations, in an answer.
 const FINDINGS_MAX: usize = 30;
 
 pub struct CanvasReview;

@@ -127,11 +127,11 @@ impl Kind {
         query.is_none_or(|query| query.to_lowercase().split_whitespace().all(|word| name.contains(word)))
     }
 
-    /// What tells one item from another.
+    /// The members that distinguish one item from another.
     fn short(self, item: &Value) -> Value {
         let pick = |names: &[&str]| -> Value {
-            let told = names.iter().filter(|name| !item[**name].is_null());
-            told.map(|name| ((*name).to_owned(), item[*name].clone())).collect::<Map<_, _>>().into()
+            let present = names.iter().filter(|name| !item[**name].is_null());
+            present.map(|name| ((*name).to_owned(), item[*name].clone())).collect::<Map<_, _>>().into()
         };
         match self {
             Kind::Canvas => {

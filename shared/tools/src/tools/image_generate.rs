@@ -144,7 +144,7 @@ impl Tool for ImageGenerate {
         let on = Some((canvas.as_str(), arguments.revision.as_str()));
         match work::start(call, request.json(&body), on, arguments.wait).await {
             Err(failure) if failure.code == "payment_required" => {
-                Err(funds::told(failure, call, &[capability], outputs).await)
+                Err(funds::add_affordable_models(failure, call, &[capability], outputs).await)
             }
             done => done,
         }

@@ -69,7 +69,7 @@ impl Tool for RecipeRun {
             Err(failure) if failure.code == "payment_required" => {
                 let pictures = pictures(call, &arguments.recipe, arguments.version).await;
                 // A step makes its picture from the prompt alone, or from pictures as well.
-                Err(funds::told(failure, call, &["image.generate", "image.edit"], pictures).await)
+                Err(funds::add_affordable_models(failure, call, &["image.generate", "image.edit"], pictures).await)
             }
             Err(failure) if failure.concerns("inputs") => Err(with_ports(call, failure, &arguments.recipe).await),
             done => done,

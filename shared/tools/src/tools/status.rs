@@ -13,7 +13,7 @@ use crate::work;
 
 /// The states of work under way, in their order: what goes on meanwhile is not missed.
 const UNDER_WAY: [JobStatus; 4] = [JobStatus::Queued, JobStatus::Running, JobStatus::Finalizing, JobStatus::Canceling];
-/// Runs of each state that are told, newest first.
+/// Maximum number of listed runs of each state, newest first.
 const RUNS_MAX: usize = 25;
 
 pub struct Status;
@@ -64,7 +64,7 @@ impl Tool for Status {
             for status in UNDER_WAY {
                 let page = call.client.list_runs().query("status", status).query("limit", RUNS_MAX).await?.json();
                 for run in page["runs"].as_array().into_iter().flatten() {
-                    running.retain(|told| told["run"] != run["handle"]);
+                    running.retain(|listed| listed["run"] != run["handle"]);
                     running.push(work::summary(run));
                 }
                 more_running |= page["page"]["nextCursor"].is_string();

@@ -71,7 +71,7 @@ impl Tool for VideoGenerate {
         }
         match work::start(call, call.client.generate_video().json(&body), None, arguments.wait).await {
             Err(failure) if failure.code == "payment_required" => {
-                Err(funds::told(failure, call, &["video.generate"], 1).await)
+                Err(funds::add_affordable_models(failure, call, &["video.generate"], 1).await)
             }
             done => done,
         }

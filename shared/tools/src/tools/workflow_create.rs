@@ -77,7 +77,7 @@ impl Tool for WorkflowCreate {
                 let request = call.client.fork_recipe(&recipe).json(&body).prefer("return=minimal");
                 match request.prefer("handling=lenient").await {
                     Ok(read) => read.json(),
-                    Err(error) => return Err(stale::told(error.into(), call, &canvas, &revision).await),
+                    Err(error) => return Err(stale::add_changes(error.into(), call, &canvas, &revision).await),
                 }
             }
             (None, Some(name)) => {

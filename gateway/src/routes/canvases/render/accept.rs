@@ -4,7 +4,6 @@ use http::HeaderMap;
 
 use crate::extract::accept::Accepted;
 
-/// A form of a render.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// The SVG document.
@@ -24,7 +23,6 @@ impl Form {
         }
     }
 
-    /// Media type of the form.
     pub const fn media_type(self) -> &'static str {
         match self {
             Self::Svg => "image/svg+xml",

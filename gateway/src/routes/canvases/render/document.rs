@@ -33,7 +33,6 @@ const READS_AT_ONCE: usize = 8;
 /// Maximum renditions that one render enqueues; the next render enqueues more.
 const REQUESTS_MAX: usize = 64;
 
-/// A drawn canvas.
 pub struct Drawn {
     /// Revision that was drawn.
     pub revision: String,

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_from_a_malformed_field_alone_is_not_told() {
+    fn what_follows_from_a_malformed_field_alone_is_not_reported() {
         for input in [json!({"label": "A"}), json!({"key": "a b"}), json!({"key": "k".repeat(81)}), json!("a")] {
             assert_eq!(fields(json!({ "inputs": [input] })), NONE);
         }

@@ -72,7 +72,7 @@ async fn the_first_file_that_is_a_picture_is_taken() {
 }
 
 #[tokio::test]
-async fn what_the_deadline_cuts_off_is_told_apart_from_what_is_no_picture() {
+async fn what_the_deadline_cuts_off_is_distinguished_from_what_is_no_picture() {
     let shop = shop().await;
     let worker = worker(&shop);
     for path in ["/silent", "/dripping"] {

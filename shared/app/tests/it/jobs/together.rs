@@ -207,7 +207,7 @@ async fn a_job_that_is_completed_together_with_others_changes_what_it_changes_by
         node.metadata.insert("note".into(), json!("kept, and not read by a review"));
         node
     };
-    for (name, node, is_told, is_deleted) in [
+    for (name, node, has_webhook, is_deleted) in [
         ("an empty target", image_node(), false, false),
         ("a target that shows a picture", shown(), true, false),
         ("a target with metadata", described(), false, false),
@@ -218,7 +218,7 @@ async fn a_job_that_is_completed_together_with_others_changes_what_it_changes_by
             let fixture = Fixture::new().await;
             let made = Made::on(&fixture, "a", node.clone()).await;
             let mut conn = fixture.conn().await;
-            if is_told {
+            if has_webhook {
                 let delivery = NewDelivery {
                     id: Uuid::nil(),
                     account: &fixture.account,
