@@ -23,6 +23,8 @@ export default defineConfig({
     assetsDir: "static",
     // The content security policy permits no data: URLs.
     assetsInlineLimit: 0,
+    // Of a part that could not be fetched, the bundler would not ask for the style sheet again.
+    cssCodeSplit: false,
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
     license: { fileName: "licenses.txt" },

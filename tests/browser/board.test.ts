@@ -118,6 +118,32 @@ scene("a rectangle selects, corners resize, copies keep their connections", asyn
   assert.deepEqual(titled(resized, "Far")?.position, before?.position);
 });
 
+scene("Escape takes back a drag and a resize, whatever the pointer does then", async ({ page, expect }) => {
+  expect(NOBODY);
+  const { canvas, url } = await makeBoard("Taken back", [text("One", 0, 0)]);
+  await openBoard(page, url);
+  await node(page, "One").click();
+  const before = await box(node(page, "One"));
+  const { revision } = await read(canvas);
+  for (const grip of [node(page, "One"), page.locator(".react-flow__resize-control.bottom.right.handle")]) {
+    const { x, y } = await middle(grip);
+    await page.mouse.move(x, y);
+    await page.mouse.down();
+    await page.mouse.move(x + 80, y + 60, { steps: 5 });
+    await becomes(async () => JSON.stringify(await node(page, "One").boundingBox()) === JSON.stringify(before), false);
+    await page.keyboard.press("Escape");
+    await becomes(() => node(page, "One").boundingBox(), before);
+    await page.mouse.move(x + 120, y + 90, { steps: 5 });
+    await page.mouse.up();
+    await becomes(() => page.locator(".react-flow__node.selected").count(), 1);
+    assert.deepEqual(await box(node(page, "One")), before);
+  }
+  await saved(page);
+  assert.equal((await read(canvas)).revision, revision);
+  await dragBy(page, node(page, "One"), 60, 40);
+  await until(canvas, "the next drag moves it", (graph) => (titled(graph, "One")?.position.x ?? 0) > 0);
+});
+
 scene("a selection is copied by the clipboard, and has a menu", async ({ page, expect, isAccessible }) => {
   expect(NOBODY);
   const { canvas, url } = await makeBoard("Clipboard", [text("Note", 0, 0, { metadata: { content: "words" } })]);

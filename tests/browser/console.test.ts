@@ -1,7 +1,7 @@
 /** The console in Chromium, against a real service. */
 import assert from "node:assert/strict";
 
-import type { Page } from "playwright-core";
+import type { Locator, Page } from "playwright-core";
 
 import { ROOT } from "./board.ts";
 import { becomes, NOBODY, scene } from "./browser.ts";
@@ -343,4 +343,59 @@ scene("a list goes on after a refresh that failed", async ({ page, expect }) => 
   await page.waitForTimeout(500);
   await page.unroute(/\/canvases\?/);
   await becomes(async () => (await cards.last().scrollIntoViewIfNeeded(), cards.count()), 110);
+});
+
+/** The scripts that are fetched when something is first shown. */
+const PARTS = /\/static\/(?!index|early)[^/]*\.js$/;
+
+scene("a screen or dialog that cannot be loaded says so within the page, and another attempt shows it", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY);
+  const { uid, token } = await stranger();
+  await makeCanvas("Autumn", token);
+  await page.route(PARTS, (route) => route.abort());
+  await page.goto(await signInLink(uid));
+  await page.getByRole("button", { name: "Continue" }).click();
+  await heading(page, "Canvases");
+  const again = page.getByRole("button", { name: "Try again" });
+  const failure = (within: Page | Locator) => within.getByRole("alert").getByText("A part of the console cannot be loaded.").waitFor();
+  const dialog = page.getByRole("dialog", { name: "Delete", exact: true });
+  await page.getByRole("button", { name: "Delete Autumn" }).press("Enter");
+  await failure(dialog);
+  await isAccessible();
+  await page.keyboard.press("Escape");
+  await page.locator("dialog").waitFor({ state: "detached" });
+  await becomes(() => page.locator(":focus").getAttribute("aria-label"), "Delete Autumn", "the page is as it was");
+
+  await page.getByRole("link", { name: "Runs", exact: true }).click();
+  await failure(page);
+  await again.press("Enter");
+  await failure(page);
+  await becomes(() => page.evaluate(() => document.activeElement?.id), "content", "the page has the keyboard");
+  await isAccessible();
+  await page.goBack();
+  await heading(page, "Canvases");
+  await page.goForward();
+  await failure(page);
+  await page.unroute(PARTS);
+  await again.click();
+  await heading(page, "Runs");
+  await page.goBack();
+  await page.getByRole("button", { name: "Delete Autumn" }).press("Enter");
+  await page.getByRole("dialog", { name: "Delete “Autumn”?" }).waitFor();
+});
+
+scene("screens that were not opened yet need no network", async ({ page, expect }) => {
+  expect(NOBODY);
+  const { token } = await stranger();
+  // It is the last one that is fetched, some seconds after the sign-in.
+  const fetched = page.waitForResponse((response) => /\/static\/runs-.*\.js$/.test(response.url()));
+  await signIn(page, token);
+  await heading(page, "Canvases");
+  await fetched;
+  await page.context().setOffline(true);
+  for (const name of ["Recipes", "Elements", "Assets", "Runs"]) {
+    await page.getByRole("link", { name, exact: true }).click();
+    await heading(page, name);
+  }
+  await page.context().setOffline(false);
 });

@@ -370,6 +370,42 @@ scene("what was entered to make a picture stays when the models cannot be read a
   assert.deepEqual([await prompt.inputValue(), await make.getByLabel("Spend at most").inputValue()], ["A quiet harbor", "7"]);
 });
 
+scene("what was entered in Make stays, whatever is selected or opened, until the selection is asked for", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY);
+  const film = { title: "Film", type: "video", position: { x: 400, y: 0 }, width: 320, height: 240 };
+  const { url } = await makeBoard("Entered here", [text("Brief", 0, 0, { metadata: { content: "Fog" } }), film]);
+  await openBoard(page, url);
+  await page.keyboard.press("g");
+  const make = page.getByRole("complementary", { name: "Make" });
+  const prompt = make.getByLabel(/^Prompt/);
+  await prompt.waitFor();
+  // The panel takes room from the board.
+  await page.keyboard.press("0");
+  await prompt.fill("A quiet harbor");
+  await make.getByLabel("Spend at most").fill("7");
+  const entered = async () => [await prompt.inputValue(), await make.getByLabel("Spend at most").inputValue()];
+  await node(page, "Film").click();
+  await becomes(entered, ["A quiet harbor", "7"]);
+  await make.getByText("Video", { exact: true }).click();
+  await make.getByText("Into Film.").waitFor();
+  await prompt.fill("Fog lifts");
+  await make.locator("label", { hasText: /^Pictures$/ }).click();
+  await becomes(entered, ["A quiet harbor", "7"]);
+  await page.locator('[data-panel="inspect"]').click();
+  await page.getByRole("complementary", { name: "Inspect" }).waitFor();
+  await page.locator('[data-panel="make"]').click();
+  await becomes(entered, ["A quiet harbor", "7"]);
+  await make.getByText("This prompt stays, whatever is selected.").waitFor();
+  await isAccessible();
+
+  await node(page, "Brief").click();
+  await make.getByRole("button", { name: "Use the selection" }).click();
+  await becomes(entered, ["Fog", "7"]);
+  await node(page, "Film").click();
+  await make.getByText("Into Film.").waitFor();
+  await becomes(() => prompt.inputValue(), "Fog lifts");
+});
+
 scene("a text that does not fit its node is read as a whole in the inspector", async ({ page, expect, isAccessible }) => {
   expect(NOBODY);
   const content = `${"A quiet harbor. ".repeat(300)}The end.`;

@@ -64,6 +64,25 @@ scene("several nodes are selected by keyboard, on the board and in the outline",
   await until(canvas, "three are deleted", ({ nodes }) => nodes.length === 1);
 });
 
+scene("nodes that are gone are no longer selected", async ({ page, expect }) => {
+  expect(NOBODY);
+  const { canvas, ids, url } = await makeBoard("Fewer", [text("One", 0, 0), text("Two", 400, 0)]);
+  await openBoard(page, url);
+  await node(page, "One").click();
+  await node(page, "Two").click({ modifiers: ["Shift"] });
+  const said = page.getByRole("status").getByText(/nodes? selected/);
+  await becomes(() => said.textContent(), "2 nodes selected");
+  await apply(canvas, [{ type: "node.delete", nodeId: ids["Two"] }]);
+  await becomes(() => said.textContent(), "1 node selected");
+  await page.locator(".react-flow__resize-control.handle").first().waitFor();
+  await page.keyboard.press("n");
+  await page.getByLabel("Text of Note").waitFor();
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("Control+z");
+  await until(canvas, "the note is undone", ({ nodes }) => nodes.length === 1);
+  await becomes(() => said.count(), 0);
+});
+
 scene("a connection is reached with Tab, told, changed and deleted", async ({ page, expect, isAccessible }) => {
   expect(NOBODY);
   const picture = (title: string, x: number) => ({ title, type: "image", position: { x, y: 0 }, width: 240, height: 240 });
@@ -310,4 +329,56 @@ scene("texts are legible in every color that an agent gives them", async ({ page
   await openBoard(page, url);
   await node(page, "sticky 3").waitFor();
   await isAccessible();
+});
+
+scene("what is opened from a menu has the keyboard, and a panel that is closed by its key gives it back", async ({ page, expect }) => {
+  expect(NOBODY);
+  const { canvas, url } = await makeBoard("Opened", [text("One", 0, 0), text("Two", 400, 0)]);
+  await openBoard(page, url);
+  const choose = async (name: string) => {
+    await page.keyboard.press("Control+a");
+    await page.keyboard.press("Shift+F10");
+    await page.getByRole("menuitem", { name }).press("Enter");
+    // The board takes the keyboard in a later frame, if it does.
+    await page.waitForTimeout(300);
+  };
+  await node(page, "One").focus();
+  await choose("Connect the two selected nodes");
+  await page.getByRole("menu", { name: "Connect for" }).locator(":focus").waitFor();
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("Escape");
+  await becomes(async () => (await focused(page))?.startsWith("Text One"), true, "the second menu gives the keyboard back");
+  await choose("Properties and Actions");
+  await page.getByRole("heading", { name: "Inspect" }).and(page.locator(":focus")).waitFor();
+  await page.keyboard.press("p");
+  await page.getByRole("button", { name: "Inspect", exact: true }).and(page.locator(":focus")).waitFor();
+  await page.keyboard.press("p");
+  await node(page, "Two").focus();
+  await page.keyboard.press("p");
+  await page.getByRole("complementary").waitFor({ state: "detached" });
+  assert.match((await focused(page)) ?? "", /^Text Two/, "the keyboard was not in the panel");
+  assert.deepEqual((await read(canvas)).nodes.map(({ position }) => position.y), [0, 0]);
+});
+
+scene("the line with what others did stays while the keyboard is on it, and undoes what it says", async ({ page, expect }) => {
+  expect(NOBODY);
+  const { canvas, ids, url } = await makeBoard("Held", [text("One", 0, 0), text("Two", 400, 0)]);
+  const agent = await stranger();
+  await admin("share", "--canvas", canvas.handle, "--with", agent.email, "--role", "editor");
+  await openBoard(page, url);
+  const move = (title: string) => apply(canvas, [{ type: "node.move", nodeId: ids[title], position: { x: 0, y: 300 } }], agent.token);
+  const isBack = (title: string) => until(canvas, `${title} is back`, (graph) => titled(graph, title)?.position.y === 0);
+  const undo = page.getByRole("status").getByRole("button", { name: "Undo" });
+  await move("One");
+  await undo.focus();
+  await move("Two");
+  await page.locator(`[data-revision="${(await read(canvas)).revision}"]`).waitFor();
+  await page.waitForTimeout(700);
+  await undo.and(page.locator(":focus")).press("Enter");
+  const { nodes } = await isBack("One");
+  assert.equal(nodes.find(({ title }) => title === "Two")?.position.y, 300, "the newer change stays");
+  await becomes(() => focused(page), "Board");
+  await undo.press("Enter");
+  await isBack("Two");
+  await becomes(() => focused(page), "Board");
 });

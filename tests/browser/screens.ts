@@ -186,7 +186,7 @@ for (const [name, , go] of SCREENS) {
   }
   await save(page, name);
   assert.deepEqual(faults, [], name);
-  for (const title of ["There is nothing here for you", "Settings need a sign-in link", "This page failed"]) {
+  for (const title of ["There is nothing here for you", "Settings need a sign-in link", "This could not be shown"]) {
     assert(name === "missing" || !(await page.getByRole("heading", { name: title }).isVisible()), `${name}: ${title}`);
   }
 }

@@ -219,6 +219,7 @@ scene("a session that is ended elsewhere leads to the sign-in page and back", as
   await isAccessible();
   await rows.nth(1).getByRole("button", { name: /^End the session/ }).click();
   await rows.nth(1).waitFor({ state: "detached" });
+  await becomes(() => page.evaluate(() => document.activeElement?.id), "content", "the button has gone with its row");
 
   for (const list of ["tokens", "sessions", "connections"]) expect(`401 GET /console/${list}`);
   expect("401 GET /console/api/canvas-agent/v1/auth/status", "401 GET /console/api/canvas-agent/v1/models");

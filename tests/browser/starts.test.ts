@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 
 import type { Page } from "playwright-core";
 
-import { openBoard, saved, until } from "./board.ts";
+import { node, openBoard, ROOT, saved, text, titled, until } from "./board.ts";
 import { becomes, NOBODY, scene } from "./browser.ts";
 import { admin, makeBoard, read, send, stranger } from "./service.ts";
 
@@ -80,4 +80,33 @@ scene("a start that was never sent leaves nothing on the canvas", async ({ page,
   assert.deepEqual((await read(canvas, token)).nodes, []);
   await becomes(() => page.locator(".react-flow__node").count(), 0);
   assert.deepEqual(await runsOf(token), []);
+});
+
+scene("a refused start leaves undo and redo as they were", async ({ page, expect }) => {
+  expect(NOBODY, `402 POST ${ROOT}/images/generate`);
+  const { uid, token } = await stranger();
+  await admin("credits", "grant", "--account", uid, "--amount", "10");
+  const { canvas, url } = await makeBoard("Refused", [text("Moved", 0, 0)], token);
+  await openBoard(page, url, token);
+  const isAt = (y: number) => until(canvas, `the node is at ${y}`, (graph) => titled(graph, "Moved")?.position.y === y, token);
+  await node(page, "Moved").click();
+  for (const y of [8, 16]) {
+    await page.keyboard.press("ArrowDown");
+    await isAt(y);
+  }
+  await page.keyboard.press("Control+z");
+  await isAt(8);
+  const start = await prepare(page, "Pictures");
+  await panel(page).getByLabel("Spend at most").fill("0");
+  await start.click();
+  await panel(page).getByRole("alert").waitFor();
+  await until(canvas, "nothing is left of the start", ({ nodes }) => nodes.length === 1, token);
+  const history = page.getByRole("group", { name: "History" });
+  await history.getByRole("button", { name: "Redo" }).click();
+  await isAt(16);
+  for (const y of [8, 0]) {
+    await history.getByRole("button", { name: "Undo" }).click();
+    await isAt(y);
+  }
+  assert.equal((await read(canvas, token)).nodes.length, 1);
 });

@@ -6,7 +6,7 @@ import { join } from "node:path";
 
 import type { Page } from "playwright-core";
 
-import { box, node, openBoard, path, ROOT, titled, until } from "./board.ts";
+import { box, node, openBoard, path, ROOT, text, titled, until } from "./board.ts";
 import { becomes, NOBODY, scene } from "./browser.ts";
 import { BASE_URL, makeBoard, png, read, send, stranger } from "./service.ts";
 import { field, heading, signIn } from "./steps.ts";
@@ -160,5 +160,34 @@ scene("a text that is longer than a node may be is pasted as far as it fits, and
   await paste(`${whole} and more`);
   await page.getByText("A node holds 24,000 characters. The rest of the text is left out.").waitFor();
   await until(canvas, "the text is saved", ({ nodes }) => nodes[0]?.metadata.content === whole);
+  await isAccessible();
+});
+
+scene("what does not fit into a field of a node or into a prompt is left out, and the page says so", async ({ page, expect, isAccessible }) => {
+  expect(NOBODY);
+  const { url } = await makeBoard("Cut", [text("One", 0, 0, { metadata: { content: "harbor ".repeat(1200) } })]);
+  await openBoard(page, url);
+  /** An event of a paste that inserts nothing: what the browser cuts is known from its lengths. */
+  const paste = (label: string, length: number) =>
+    page.getByLabel(label, { exact: true }).evaluate((field, length) => {
+      const clipboardData = new DataTransfer();
+      clipboardData.setData("text/plain", "x".repeat(length));
+      field.dispatchEvent(new ClipboardEvent("paste", { clipboardData, bubbles: true }));
+    }, length);
+  const cut = page.getByText("The rest of the text is left out.");
+  await node(page, "One").click();
+  await page.keyboard.press("F2");
+  // All of it is marked, and replaced.
+  await paste("Title", 160);
+  await becomes(() => cut.count(), 0);
+  await paste("Title", 161);
+  await page.getByText("A title holds 160 characters.").waitFor();
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("Enter");
+  await paste("Text of One", 24_001);
+  await page.getByText("A node holds 24,000 characters.").waitFor();
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("g");
+  await page.getByText("A prompt holds 8,000 characters. The rest of a longer text is left out.").waitFor();
   await isAccessible();
 });

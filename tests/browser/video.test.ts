@@ -180,6 +180,20 @@ scene("a video is played by who made it, and others are told so", async ({ page,
   await until(canvas, "the node is moved", (graph) => (titled(graph, "Kite")?.position.x ?? 0) !== 0);
 });
 
+scene("a video that plays leaves the keyboard to what is clicked then", async ({ page, expect }) => {
+  expect(NOBODY);
+  const { canvas, url } = await makeBoard("Playing", [text("Beside", 700, 0)]);
+  const job = await send<{ id: string }>("POST", "/videos/generate", { model: "animatic", prompt: "a kite", idempotencyKey: crypto.randomUUID(), durationSeconds: 1, resolution: "480p" });
+  const custom = { console: { video: { job: job.id, by: canvas.ownerUid } } };
+  await apply(canvas, [{ type: "node.create", clientId: "film", node: { type: "video", title: "Kite", position: { x: 0, y: 0 }, metadata: { custom } } }]);
+  await openBoard(page, url);
+  await page.getByRole("button", { name: "Play Kite" }).click();
+  await becomes(() => page.evaluate(() => document.activeElement?.tagName), "VIDEO");
+  await node(page, "Beside").click();
+  await page.keyboard.press("Delete");
+  await until(canvas, "the node is deleted", (graph) => titled(graph, "Beside") === undefined);
+});
+
 scene("a session without video:generate makes pictures alone, and one without job:manage sees no film", async ({ page, expect }) => {
   expect(NOBODY);
   const { uid, token } = await stranger("canvas:read,canvas:write,asset:read,image:generate");
@@ -191,4 +205,30 @@ scene("a session without video:generate makes pictures alone, and one without jo
   await page.getByRole("button", { name: "Make", exact: true }).click();
   await panel(page, "Make").getByLabel("Prompt").waitFor();
   await becomes(() => panel(page, "Make").getByText("Video", { exact: true }).count(), 0);
+});
+
+scene("a video whose start is answered after the board was left is on its canvas", async ({ page, expect }) => {
+  expect(NOBODY);
+  const { canvas, url } = await makeBoard("Left", []);
+  await openBoard(page, url);
+  await page.getByRole("button", { name: "Make", exact: true }).click();
+  const make = panel(page, "Make");
+  await make.getByText("Video", { exact: true }).click();
+  await chooseModel(page, "Animatic");
+  await make.getByLabel("Prompt").fill("a kite");
+  await make.getByLabel("Seconds").selectOption("1");
+  const isLeft = Promise.withResolvers<void>();
+  await page.route("**/videos/generate", async (route) => {
+    await isLeft.promise;
+    await route.continue();
+  });
+  const started = page.waitForRequest("**/videos/generate");
+  await make.getByRole("button", { name: /^Make · / }).click();
+  await started;
+  await page.getByRole("link", { name: "Canvas Service" }).click();
+  await page.getByRole("heading", { level: 1, name: "Canvases" }).waitFor();
+  // What a board leaves behind ends a moment later.
+  await page.waitForTimeout(500);
+  isLeft.resolve();
+  await until(canvas, "a video node has the job", ({ nodes }) => nodes.some((node) => jobOf(node) !== undefined));
 });

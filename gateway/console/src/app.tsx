@@ -1,4 +1,4 @@
-import { Component, lazy, type ReactNode, Suspense } from "react";
+import { type ReactNode, useEffect } from "react";
 import { Redirect, Route, Switch, useLocation, useSearch } from "wouter";
 import { signInPath } from "./address.ts";
 import { Canvas } from "./screens/canvas.tsx";
@@ -6,13 +6,20 @@ import { Canvases } from "./screens/canvases.tsx";
 import { Missing } from "./screens/missing.tsx";
 import { SignIn } from "./screens/signin.tsx";
 import { SessionContext, useSessionQuery } from "./session.ts";
+import { useIsLater } from "./ui/hooks.ts";
+import { Boundary, fetchParts, later } from "./ui/later.tsx";
 import { Failure, Waiting } from "./ui/parts.tsx";
+import { Shell } from "./ui/shell.tsx";
 
-const Elements = lazy(() => import("./screens/elements.tsx"));
-const Recipes = lazy(() => import("./screens/recipes.tsx"));
-const Settings = lazy(async () => ({ default: (await import("./screens/settings/settings.tsx")).Settings }));
-const Assets = lazy(async () => ({ default: (await import("./screens/assets.tsx")).Assets }));
-const Runs = lazy(async () => ({ default: (await import("./screens/runs.tsx")).Runs }));
+const LOADING = <Waiting label="Loading" />;
+const Elements = later(() => import("./screens/elements.tsx"), LOADING);
+const Recipes = later(() => import("./screens/recipes.tsx"), LOADING);
+const Settings = later(async () => ({ default: (await import("./screens/settings/settings.tsx")).Settings }), LOADING);
+const Assets = later(async () => ({ default: (await import("./screens/assets.tsx")).Assets }), LOADING);
+const Runs = later(async () => ({ default: (await import("./screens/runs.tsx")).Runs }), LOADING);
+
+/** How long after the page is there what the others need is fetched, in milliseconds. */
+const PARTS_REST = 5000;
 
 export function App() {
   return (
@@ -21,20 +28,18 @@ export function App() {
         <Route path="/signin" component={SignIn} />
         <Route>
           <SignedIn>
-            <Suspense fallback={<Waiting label="Loading" />}>
-              <Switch>
-                <Route path="/" component={Canvases} />
-                <Route path="/c/:owner/:id">
-                  {({ owner, id }) => <Canvas key={`${owner}/${id}`} handle={`canvas:${owner}:${id}`} />}
-                </Route>
-                <Route path="/recipes" component={Recipes} />
-                <Route path="/elements" component={Elements} />
-                <Route path="/settings/*?">{(params) => <Settings path={params["*"] ?? ""} />}</Route>
-                <Route path="/runs" component={Runs} />
-                <Route path="/assets" component={Assets} />
-                <Route component={Missing} />
-              </Switch>
-            </Suspense>
+            <Switch>
+              <Route path="/" component={Canvases} />
+              <Route path="/c/:owner/:id">
+                {({ owner, id }) => <Canvas key={`${owner}/${id}`} handle={`canvas:${owner}:${id}`} />}
+              </Route>
+              <Route path="/recipes" component={Recipes} />
+              <Route path="/elements" component={Elements} />
+              <Route path="/settings/*?">{(params) => <Settings path={params["*"] ?? ""} />}</Route>
+              <Route path="/runs" component={Runs} />
+              <Route path="/assets" component={Assets} />
+              <Route component={Missing} />
+            </Switch>
           </SignedIn>
         </Route>
       </Switch>
@@ -42,27 +47,28 @@ export function App() {
   );
 }
 
-/** Shows a page in place of one that failed, instead of nothing. */
-class Boundary extends Component<{ children: ReactNode }, { error?: unknown }> {
-  override state: { error?: unknown } = {};
-
-  static getDerivedStateFromError(error: unknown) {
-    return { error };
-  }
-
-  override render() {
-    if (!("error" in this.state)) return this.props.children;
-    return <Failure title="This page failed" error={this.state.error} retry={() => location.reload()} />;
-  }
-}
-
 /** Shows its children to a person who is signed in, and leads others to the sign-in page and back. */
 function SignedIn({ children }: { children: ReactNode }) {
   const session = useSessionQuery();
   const [path] = useLocation();
   const search = useSearch();
-  if (session.data) return <SessionContext value={session.data}>{children}</SessionContext>;
-  if (session.data === null) return <Redirect to={signInPath(search ? `${path}?${search}` : path)} replace />;
+  const place = search ? `${path}?${search}` : path;
+  const isFetching = useIsLater(PARTS_REST) && Boolean(session.data);
+  useEffect(() => {
+    if (isFetching) void fetchParts();
+  }, [isFetching]);
+  if (session.data) {
+    return (
+      <SessionContext value={session.data}>
+        <Boundary place={place} around={inShell}>
+          {children}
+        </Boundary>
+      </SessionContext>
+    );
+  }
+  if (session.data === null) return <Redirect to={signInPath(place)} replace />;
   if (session.isError) return <Failure title="The service does not answer" error={session.error} retry={session.refetch} />;
   return <Waiting label="Loading" />;
 }
+
+const inShell = (failure: ReactNode) => <Shell>{failure}</Shell>;

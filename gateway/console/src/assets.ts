@@ -88,7 +88,7 @@ export interface Usage {
   nodes: string[];
 }
 
-/** Reads one canvas after another, and tells after each what was found so far. */
+/** Reads one canvas after another, and reports after each what was found so far. */
 export async function* shownBy(asset: string, signal: AbortSignal): AsyncGenerator<{ usages: Usage[]; seen: number; all: number }> {
   const canvases = await allCanvases(signal);
   const usages: Usage[] = [];

@@ -6,7 +6,7 @@ import { lasting } from "./lasting.ts";
 
 mock.timers.enable({ apis: ["setTimeout"] });
 
-/** Starts something that is answered so, one after the other, and the last for ever. The result tells how often it was sent. */
+/** Starts something that is answered so, one after the other, and the last for ever. The result says how often it was sent. */
 function begin(...statuses: number[]): { sent: () => number; outcome: Promise<string> } {
   let sent = 0;
   const start = async () => {

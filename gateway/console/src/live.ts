@@ -40,7 +40,7 @@ function trustedWorkerUrl(): string {
 }
 
 function sharedStream(account: string): Post {
-  // A worker for each account: it tells a tab nothing of another one.
+  // A worker for each account, so that no tab learns of another account.
   const { port } = new SharedWorker(trustedWorkerUrl(), { type: "module", name: account });
   port.addEventListener("message", ({ data }: MessageEvent<Message>) => hear(data));
   port.start();

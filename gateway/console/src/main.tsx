@@ -39,8 +39,8 @@ addEventListener("beforeunload", (event) => countUploads() > 0 && event.preventD
 
 applyTheme();
 if (isBoardLikely) {
-  void loadEditor();
-  void import("./sync/storage.ts").then(({ prepare }) => prepare());
+  loadEditor().catch(() => {});
+  import("./sync/storage.ts").then(({ prepare }) => prepare(), () => {});
 }
 
 // A file that is dropped where nothing takes it would be opened in place of this page.
@@ -54,7 +54,9 @@ for (const type of ["dragover", "drop"] as const) {
 
 const root = document.getElementById("root");
 if (!root) throw new Error("index.html has no root");
-createRoot(root).render(
+// What could not be fetched is shown, and is no error of this program.
+const onCaughtError = (error: unknown) => error instanceof Problem || console.error(error);
+createRoot(root, { onCaughtError }).render(
   <StrictMode>
     <QueryClientProvider client={queries}>
       <App />

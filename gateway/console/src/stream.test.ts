@@ -57,7 +57,7 @@ function service(...answers: ((sent: ReadableStreamDefaultController<Uint8Array>
 }
 
 const bytes = (text: string) => new TextEncoder().encode(text);
-const told = (canvas: string, revision: string) => bytes(`event: canvas\ndata: ${JSON.stringify({ canvas, revision })}\n\n`);
+const canvasEvent = (canvas: string, revision: string) => bytes(`event: canvas\ndata: ${JSON.stringify({ canvas, revision })}\n\n`);
 
 const gone = (canvas: string) => bytes(`event: gone\ndata: ${JSON.stringify({ canvas })}\n\n`);
 const missing = () => Response.json({ error: { code: "not_found", message: "No such canvas." } }, { status: 404 });
@@ -71,7 +71,7 @@ async function until(what: () => boolean): Promise<void> {
 }
 
 test("canvases share one connection, which ends with the last follower", async () => {
-  const { stream, opened, heard, isOpen } = service((sent) => sent.enqueue(told("b", "1")));
+  const { stream, opened, heard, isOpen } = service((sent) => sent.enqueue(canvasEvent("b", "1")));
   stream.do({ follow: "b" });
   stream.do({ follow: "a" });
   stream.do({ follow: "b" });
@@ -92,11 +92,11 @@ test("canvases share one connection, which ends with the last follower", async (
 test("a stream that ends or is refused is opened again", async () => {
   const { stream, opened, heard } = service(
     (sent) => {
-      sent.enqueue(told("a", "1"));
+      sent.enqueue(canvasEvent("a", "1"));
       sent.close();
     },
     () => Response.json({ error: { code: "forbidden", message: "The session lacks a scope." } }, { status: 403 }),
-    (sent) => sent.enqueue(told("a", "2")),
+    (sent) => sent.enqueue(canvasEvent("a", "2")),
   );
   stream.do({ follow: "a" });
   await until(() => heard.some((message) => message.event === "state" && message.state === "interrupted"));
@@ -120,11 +120,11 @@ test("a stream that ends or is refused is opened again", async () => {
 test("a canvas that is gone is not followed any more, until it is followed anew", async () => {
   const { stream, opened, heard, isOpen } = service(
     (sent) => {
-      sent.enqueue(told("a", "1"));
+      sent.enqueue(canvasEvent("a", "1"));
       sent.enqueue(gone("a"));
     },
-    (sent) => sent.enqueue(told("b", "1")),
-    (sent) => sent.enqueue(told("a", "2")),
+    (sent) => sent.enqueue(canvasEvent("b", "1")),
+    (sent) => sent.enqueue(canvasEvent("a", "2")),
     (sent) => sent.enqueue(gone("a")),
   );
   for (const canvas of ["a", "a", "b"]) stream.do({ follow: canvas });
@@ -141,14 +141,14 @@ test("a canvas that is gone is not followed any more, until it is followed anew"
 test("a canvas that was gone when the stream is opened again keeps no other from being followed", async () => {
   const { stream, opened, heard } = service(
     (sent) => {
-      sent.enqueue(told("b", "1"));
+      sent.enqueue(canvasEvent("b", "1"));
       sent.close();
     },
     missing,
     missing,
-    (sent) => sent.enqueue(told("b", "2")),
+    (sent) => sent.enqueue(canvasEvent("b", "2")),
     missing,
-    (sent) => sent.enqueue(told("b", "3")),
+    (sent) => sent.enqueue(canvasEvent("b", "3")),
   );
   for (const canvas of ["a", "b", "c", RUNS]) stream.do({ follow: canvas });
   await until(() => heard.some((message) => message.event === "state" && message.state === "interrupted"));
@@ -169,7 +169,7 @@ test("a canvas that was gone when the stream is opened again keeps no other from
   for (const topic of ["b", RUNS]) stream.do({ unfollow: topic });
 });
 
-test("runs are followed beside canvases, and are not told to a listener as the state of a canvas", async () => {
+test("runs are followed beside canvases, and do not reach a listener as the state of a canvas", async () => {
   const state = { run: "job:1", kind: "video", status: "running", progress: 40, done: 0, total: 1 };
   const { stream, opened, heard } = service((sent) => sent.enqueue(bytes(`event: run\ndata: ${JSON.stringify(state)}\n\n`)));
   stream.do({ follow: RUNS });

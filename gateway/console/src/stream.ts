@@ -101,7 +101,7 @@ export class Stream {
     this.#restart();
   }
 
-  /** A canvas is gone. The service tells nothing more of it, and refuses a stream that contains it. */
+  /** A canvas is gone. The service sends nothing more of it, and refuses a stream that contains it. */
   #gone(canvas: string): void {
     this.#drop(canvas);
     this.#emit({ event: "gone", canvas });

@@ -40,7 +40,7 @@ test("work is named by what it makes", () => {
   assert.equal(nameOf({ kind: "image", operation: "generate" }), "Generate");
 });
 
-test("the delivery of a webhook is told in words", () => {
+test("the delivery of a webhook is described in words", () => {
   assert.equal(deliveryOf({ id: "webhook:1", status: "delivered", attempts: 1, lastStatus: 200 }), "delivered after 1 attempt");
   assert.equal(deliveryOf({ id: "webhook:1", status: "pending", attempts: 0 }), "waits to be sent");
   assert.equal(deliveryOf({ id: "webhook:1", status: "pending", attempts: 2, lastStatus: 503 }), "will be sent again; 2 attempts so far, last answer 503");

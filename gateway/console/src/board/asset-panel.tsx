@@ -50,7 +50,7 @@ export function AssetPanel({ board, canvas, isOwner }: { board: Board; canvas: s
         action="Put on the board:"
         choose={(asset) => {
           board.place(asset);
-          board.tell(`${asset.name} is on the board.`);
+          board.notify(`${asset.name} is on the board.`);
         }}
         drag={(asset, event) => {
           const { handle, name, width, height } = asset;

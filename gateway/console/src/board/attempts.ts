@@ -27,5 +27,5 @@ export function attemptAt(board: Board, nodes: Node[], scopes: string[]): (() =>
     };
   }
   const draft = failed.filter(isFailed).map((node) => draftOf(board.graph, node)).find((one) => one !== undefined);
-  return draft && (() => board.set({ panel: "make", draft }));
+  return draft && (() => board.makeAgain(draft));
 }

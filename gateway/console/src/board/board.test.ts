@@ -19,7 +19,7 @@ const section = (id: string, x: number, y: number, width: number, height: number
 
 const of = (type: Node["type"], id: string): Node => ({ ...node(id, 0, 0), type });
 const job = (status: string, run = "run:1") => ({ metadata: { job: { run, status, operation: "generate" } } }) as Partial<Node>;
-const told = (node: Node) => described(graph(node), node);
+const words = (node: Node) => described(graph(node), node);
 
 let made = 0;
 const newId = () => `new${(made += 1)}`;
@@ -144,17 +144,17 @@ test("only an empty image without work under way is filled", () => {
   assert(!isEmptySlot(of("video", "v")));
 });
 
-test("the state of a node is told in words", () => {
-  assert.equal(told(of("image", "i")), "Image Text, empty");
-  assert.equal(told(of("video", "v")), "Video Text, empty");
-  assert.equal(told({ ...of("image", "i"), ...job("finalizing") }), "Image Text, finishing");
-  assert.equal(told({ ...of("video", "v"), ...job("failed") }), "Video Text, failed");
-  assert.equal(told({ ...of("image", "i"), asset: "asset:a", ...job("succeeded") }), "Image Text");
+test("the state of a node is described in words", () => {
+  assert.equal(words(of("image", "i")), "Image Text, empty");
+  assert.equal(words(of("video", "v")), "Video Text, empty");
+  assert.equal(words({ ...of("image", "i"), ...job("finalizing") }), "Image Text, finishing");
+  assert.equal(words({ ...of("video", "v"), ...job("failed") }), "Video Text, failed");
+  assert.equal(words({ ...of("image", "i"), asset: "asset:a", ...job("succeeded") }), "Image Text");
   const film = customWith(undefined, { job: "job:0198c5b0-3c1d-7a42-b0fe-91c2d3e4f506", by: "u" });
-  assert.equal(told({ ...of("video", "v"), metadata: { custom: film } } as Node), "Video Text", "its film says more");
+  assert.equal(words({ ...of("video", "v"), metadata: { custom: film } } as Node), "Video Text", "its film says more");
 });
 
-test("the end of work is told once, and the ends of much work are counted", () => {
+test("the end of work is announced once, and the ends of much work are counted", () => {
   const of = (status: string, run?: string) => graph(...["a", "b", "c", "d"].map((id) => node(id, 0, 0, { title: id, ...job(status, run) })));
   const one = (rest: Partial<Node>) => graph(node("a", 0, 0, { title: "Hero", ...rest }));
   assert.deepEqual(ended(one(job("running")), one(job("succeeded"))), ["“Hero”: ready."]);

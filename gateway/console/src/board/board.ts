@@ -3,10 +3,13 @@ import type { Engine } from "../sync/engine.ts";
 import { nameOf, retitle, update } from "../sync/change.ts";
 import { type Fields, type Graph, graphOf, isSection, type Node } from "../sync/graph.ts";
 import { Notifier } from "../sync/notifier.ts";
+import { canvasOf } from "../address.ts";
 import { nodeSizeOf, type Placed } from "../assets.ts";
-import { firstOf } from "../format.ts";
+import { count as counted, firstOf, number } from "../format.ts";
 import type { Box, Point } from "../view.ts";
+import type { Copied } from "./clipboard.ts";
 import {
+  carried,
   type Choice,
   choices,
   connectionOf,
@@ -17,13 +20,14 @@ import {
   type Kind,
   moved,
   newNode,
+  pasted,
   purposeOf,
   removed,
   resized,
   sectioned,
   sizeOf,
 } from "./gestures.ts";
-import type { ActionAttempt, Draft } from "./making.ts";
+import type { ActionAttempt, Draft, Entered } from "./making.ts";
 import { SpatialIndex } from "./spatial.ts";
 
 /** What a person can do about a notice. */
@@ -84,6 +88,10 @@ export interface Ui {
   panel: "inspect" | "make" | "recipes" | "assets" | "runs" | "outline" | "findings" | undefined;
   /** What the panel Make begins with, in place of the selection. */
   draft: Draft | undefined;
+  /** What it makes, once that was chosen, or a prompt or references stay: until then, the selection decides. */
+  making: "image" | "video" | undefined;
+  /** What was entered there, also while it is closed. */
+  entered: Entered;
   /** The Action that the panel Inspect begins with. */
   attempt: ActionAttempt | undefined;
 }
@@ -93,7 +101,7 @@ const NO_GRAPH = graphOf({ title: "", nodes: [], connections: [] });
 /** How long after the last arrow key the move is made, in milliseconds. */
 const NUDGE_REST = 400;
 /** The longest title and text that the service takes, in characters. */
-const MOST_TITLE = 160;
+export const MOST_TITLE = 160;
 export const MOST_TEXT = 24_000;
 
 const count = (number: number, noun: string) => (number === 1 ? noun : `${number} ${noun}s`);
@@ -116,6 +124,8 @@ export class Board {
     resize: undefined,
     panel: undefined,
     draft: undefined,
+    making: undefined,
+    entered: { image: {}, again: {}, video: {} },
     attempt: undefined,
   };
   #listeners = new Set<() => void>();
@@ -137,8 +147,14 @@ export class Board {
   /** Calls the listener with each sentence that a person should read, and what can be done then. */
   readonly onNotice = this.#notices.listen;
 
-  tell(text: string, remedy?: Remedy): void {
-    this.#notices.tell(text, remedy);
+  notify(text: string, remedy?: Remedy): void {
+    this.#notices.notify(text, remedy);
+  }
+
+  /** Says that a text which was pasted was too long. */
+  notifyCut(field: "content" | "title"): void {
+    const holder = field === "title" ? `A title holds ${number(MOST_TITLE)}` : `A node holds ${number(MOST_TEXT)}`;
+    this.notify(`${holder} characters. The rest of the text is left out.`);
   }
 
   readonly getUi = (): Ui => this.#ui;
@@ -209,6 +225,12 @@ export class Board {
     this.set({ selection: next, isCollecting, link: undefined });
   }
 
+  /** Takes nodes out of the selection that were deleted, by whomever. */
+  prune(): void {
+    const ids = this.selected.map(({ id }) => id);
+    if (ids.length < this.#ui.selection.size) this.set({ selection: new Set(ids), isCollecting: this.#ui.isCollecting && ids.length > 0 });
+  }
+
   /** Adds the node that has the keyboard to the selection, or takes it away. The first time, the one that Tab has selected stays. */
   toggleFocused(): void {
     const id = this.surface?.focused();
@@ -230,8 +252,9 @@ export class Board {
     this.set({ selection: NOTHING, isCollecting: false, link: id });
   }
 
-  /** Ends what is under way, step by step: a menu, the editing of a text, the selection. */
+  /** Ends what is under way, step by step: a drag, which then has changed nothing, a menu, the editing of a text, the selection. */
   escape(): void {
+    if (this.isDragging || this.#ui.resize) return this.set({ drag: undefined, resize: undefined });
     this.settle();
     if (this.#ui.menu) this.set({ menu: undefined });
     else if (this.#ui.editing) this.stopEditing();
@@ -291,7 +314,31 @@ export class Board {
     this.select(copies.values());
   }
 
-  delete(): void {
+  /** Pastes copied nodes on this canvas of the `account`. Those that are deleted, or of another canvas, are made again. */
+  paste(copied: Copied, canvas: string, account: string): void {
+    const point = this.surface?.pointer();
+    const ids = copied.nodes.map(({ id }) => this.engine.local(id));
+    const isHere = copied.canvas === canvas;
+    if (isHere && ids.every((id) => this.graph.nodes.has(id))) return this.duplicate(ids, point);
+    this.settle();
+    // The service shows on a canvas what is stored there, and to its owner everything that is the owner's.
+    const isOwner = canvasOf(canvas).ownerUid === account;
+    const nodes = copied.nodes.filter(({ asset }) => asset === undefined || isHere || (isOwner && asset.startsWith(`asset:${account}:`)));
+    const lost = copied.nodes.length - nodes.length;
+    if (lost > 0) this.notify(`${counted(lost, "picture")} left out: pictures of another canvas can be pasted if both canvases are yours.`);
+    if (nodes.length === 0) return;
+    const { changes, copies } = pasted(this.graph, { ...copied, nodes }, this.newId, point ?? this.surface?.middle() ?? { x: 0, y: 0 });
+    this.engine.perform(`Paste ${count(nodes.length, "node")}`, changes);
+    this.select(copies.values());
+  }
+
+  /** Deletes what is copied with the selection: Sections with their members. */
+  cut(): void {
+    this.delete([...carried(this.graph, this.#ui.selection)].flatMap((id) => this.graph.nodes.get(id) ?? []));
+  }
+
+  /** Deletes the selected connection, or these nodes. */
+  delete(nodes = this.selected): void {
     this.settle();
     const { link } = this.#ui;
     const connection = link === undefined ? undefined : this.graph.connections.get(link);
@@ -300,7 +347,6 @@ export class Board {
       this.set({ link: undefined });
       return;
     }
-    const nodes = this.selected;
     const [first, ...others] = nodes;
     if (!first) return;
     const step = this.engine.perform(`Delete ${count(nodes.length, "node")}`, removed(this.graph, nodes.map(({ id }) => id)));
@@ -309,7 +355,7 @@ export class Board {
   }
 
   #deleted(text: string, step: string | undefined): void {
-    if (step !== undefined) this.tell(text, { label: "Undo", run: () => this.undo(step) });
+    if (step !== undefined) this.notify(text, { label: "Undo", run: () => this.undo(step) });
   }
 
   move(ids: Iterable<string>, by: Point): void {
@@ -317,8 +363,14 @@ export class Board {
     this.engine.perform(`Move ${count(changes.length, "node")}`, changes);
   }
 
+  /** Whether the pointer moves nodes. */
+  get isDragging(): boolean {
+    return this.#ui.drag !== undefined && this.#nudge === undefined;
+  }
+
   /** Moves the selection in small steps. Steps that follow each other are one gesture. */
   nudge(by: Point): void {
+    if (this.isDragging) return;
     const { drag, selection } = this.#ui;
     if (selection.size === 0 || !this.canChange) {
       this.surface?.panBy(-by.x * 8, -by.y * 8);
@@ -370,6 +422,21 @@ export class Board {
   redo(): void {
     this.settle();
     this.engine.redo();
+  }
+
+  // Panels
+
+  togglePanel(panel: NonNullable<Ui["panel"]>): void {
+    if (panel === this.#ui.panel) this.closePanel();
+    else this.set({ panel });
+  }
+
+  /** Closes the panel. If the keyboard was in it, the button of the panel has it then. */
+  closePanel(): void {
+    const { panel } = this.#ui;
+    const isInside = document.activeElement === document.body || document.activeElement?.closest("aside");
+    this.set({ panel: undefined, draft: undefined, attempt: undefined });
+    if (isInside) document.querySelector<HTMLElement>(`[data-panel="${panel}"]`)?.focus();
   }
 
   // Texts
@@ -437,5 +504,26 @@ export class Board {
     const present = this.graph.connections.get(connection);
     if (present) this.engine.perform("Change a connection", [update("connection", present, { purpose, role: role ?? null })]);
     this.set({ menu: undefined });
+  }
+
+  // The panel Make
+
+  /** Keeps what was entered in one of its forms. */
+  enter<Form extends keyof Entered>(form: Form, change: Entered[Form]): void {
+    const { entered, making } = this.#ui;
+    const stays = form !== "again" && ("prompt" in change || "kept" in change);
+    this.set({ making: stays ? form : making, entered: { ...entered, [form]: { ...entered[form], ...change } } });
+  }
+
+  /** Lets a form follow the selection again. The settings of pictures stay. */
+  followSelection(form: "image" | "video"): void {
+    const { entered } = this.#ui;
+    const left = form === "image" ? { ...entered.image, prompt: undefined, kept: undefined } : {};
+    this.set({ making: undefined, entered: { ...entered, [form]: left } });
+  }
+
+  /** Opens the panel with what a picture was made with, or was to be made with. */
+  makeAgain(draft: Draft): void {
+    this.set({ panel: "make", draft, entered: { ...this.#ui.entered, again: {} } });
   }
 }

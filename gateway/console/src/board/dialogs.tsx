@@ -20,11 +20,21 @@ const GESTURES: KeyGroup = {
   ],
 };
 
+/** Keys that are no commands: the browser asks for what is copied, and gives what is pasted. */
+const CLIPBOARD: KeyGroup = {
+  title: "Clipboard",
+  rows: [
+    { what: "Copy", keys: ["Mod+C"] },
+    { what: "Cut", keys: ["Mod+X"] },
+    { what: "Paste nodes, texts and pictures", keys: ["Mod+V"] },
+  ],
+};
+
 export function KeyList({ board, close }: { board: Board; close: () => void }) {
   const commands = COMMANDS.filter(({ isChange }) => !isChange || board.canChange);
   const groups = GROUPS.map((title) => ({ title, rows: commands.filter(({ group }) => group === title).map(({ label, keys }) => ({ what: label, keys })) }));
-  const gestures = board.canChange ? GESTURES : { ...GESTURES, rows: GESTURES.rows.slice(0, 3) };
-  return <KeyDialog groups={[...groups.filter(({ rows }) => rows.length > 0), gestures]} close={close} />;
+  const first = (group: KeyGroup, number: number) => (board.canChange ? group : { ...group, rows: group.rows.slice(0, number) });
+  return <KeyDialog groups={[...groups.filter(({ rows }) => rows.length > 0), first(CLIPBOARD, 1), first(GESTURES, 3)]} close={close} />;
 }
 
 const MOST_FOUND = 40;
@@ -144,8 +154,11 @@ export function BoardMenu({ board, menu }: { board: Board; menu: Menu }) {
           tabIndex={-1}
           data-purpose={purpose}
           onClick={() => {
+            const { panel } = board.getUi();
             run();
-            giveBack();
+            const opened = board.getUi();
+            // A menu or panel that was opened takes the keyboard.
+            if (!opened.menu && (!opened.panel || opened.panel === panel)) giveBack();
           }}
         >
           {label}

@@ -5,14 +5,14 @@ import { flushSync } from "react-dom";
 import { useLocation, useSearch } from "wouter";
 import { canvasOf, isAttempt, shownIn } from "../address.ts";
 import type { CanvasReview, CanvasSummary } from "../api.ts";
-import { count, firstOf, number } from "../format.ts";
+import { count, firstOf } from "../format.ts";
 import type { Live } from "../live.ts";
 import { Connection, Presence, Side } from "../screens/canvas-parts.tsx";
 import page from "../screens/canvas.module.css";
 import { Review } from "../screens/review.tsx";
 import { Share } from "../screens/share.tsx";
 import { useSession } from "../session.ts";
-import { useDraft, useTitle } from "../ui/hooks.ts";
+import { useBeforeEnd, useDraft, useTitle } from "../ui/hooks.ts";
 import { combinationOf, isDialogOpen, isMenuOpen } from "../ui/keys.ts";
 import { Button, Empty, Failure, Icon, Waiting } from "../ui/parts.tsx";
 import { Shell } from "../ui/shell.tsx";
@@ -20,6 +20,7 @@ import { UploadList } from "../ui/upload-list.tsx";
 import { ASSET, AssetPanel, draggedAsset } from "./asset-panel.tsx";
 import { attemptAt } from "./attempts.ts";
 import { Board, MOST_TEXT, type Ui } from "./board.ts";
+import { copiedData, copiedFrom, NODES } from "./clipboard.ts";
 import { commandOf } from "./commands.ts";
 import { BoardContext } from "./context.ts";
 import { BoardMenu, KeyList, Palette } from "./dialogs.tsx";
@@ -59,9 +60,6 @@ interface Props {
   signedOut: () => void;
 }
 
-/** The type of copied nodes on the clipboard. */
-const NODES = "application/x-canvas-nodes";
-
 /** How long after the last change the findings are read again, in milliseconds. */
 const REVIEW_REST = 1000;
 /** How long the first frames of a board may take before the page goes on, in milliseconds. */
@@ -71,7 +69,7 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
   const { account, session } = useSession();
   const engine = useEngine(account.id, handle, hasRole);
   const snapshot = useSyncExternalStore(engine.subscribe, engine.getSnapshot);
-  // The service may have refused a change before the review tells that the role was withdrawn.
+  // The service may have refused a change before the review shows that the role was withdrawn.
   const canChange = hasRole && snapshot.state !== "read-only";
   const board = useMemo(() => new Board(engine, canChange), [engine, canChange]);
   const uploads = useMemo(() => boardUploads(account.id, handle), [account.id, handle]);
@@ -83,6 +81,8 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
   useTitle(title ?? "");
   useCurrentBalance(graph);
   useEndings(board, graph);
+  useEffect(() => engine.subscribe(() => board.prune()), [engine, board]);
+  useBeforeEnd(() => board.settle());
 
   useEffect(() => {
     if (live.revision !== undefined) engine.follow(live.revision);
@@ -134,7 +134,7 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
   /** Uploads files that were dropped on the slot at `point`, or pasted or chosen for the selected one. */
   function addFiles(files: File[], point = board.surface?.middle() ?? { x: 0, y: 0 }, isDropped = false) {
     const refused = uploads.addAt(engine, files, point, board.slotFor(isDropped ? point : undefined)?.id);
-    if (refused.length > 0) board.tell(refusalOf(refused));
+    if (refused.length > 0) board.notify(refusalOf(refused));
   }
 
   const type = useEffectEvent((event: KeyboardEvent) => {
@@ -162,22 +162,24 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
   const paste = useEffectEvent((event: ClipboardEvent) => {
     if (!canChange || isDialogOpen() || (event.target as HTMLElement).matches("input, textarea")) return;
     const files = [...(event.clipboardData?.files ?? [])];
-    const copied = copiedFrom(event.clipboardData?.getData(NODES) ?? "", handle);
+    const copied = copiedFrom(event.clipboardData?.getData(NODES) ?? "");
     const text = event.clipboardData?.getData("text/plain") ?? "";
-    if (copied.length > 0) board.duplicate(copied.map(engine.local), board.surface?.pointer());
+    if (copied) board.paste(copied, handle, account.id);
     else if (files.length > 0) addFiles(files, board.surface?.pointer());
     else if (text !== "") {
       const content = firstOf(text, MOST_TEXT);
       board.create("text", board.surface?.pointer(), { metadata: { content } });
-      if (content !== text) board.tell(`A node holds ${number(MOST_TEXT)} characters. The rest of the text is left out.`);
-    }
+      if (content !== text) board.notifyCut("content");
+    } else board.notify("Nothing on the clipboard can be pasted here.");
   });
   const copy = useEffectEvent((event: ClipboardEvent) => {
     const isText = (event.target as HTMLElement).matches("input, textarea") || getSelection()?.isCollapsed === false;
-    if (isText || board.selected.length === 0) return;
+    const isCut = event.type === "cut";
+    if (isText || board.selected.length === 0 || (isCut && (!canChange || isDialogOpen()))) return;
     event.preventDefault();
-    event.clipboardData?.setData(NODES, JSON.stringify({ canvas: handle, ids: board.selected.map(({ id }) => engine.real(id)) }));
+    event.clipboardData?.setData(NODES, copiedData(board.graph, board.getUi().selection, handle, engine.real));
     event.clipboardData?.setData("text/plain", board.selected.map(({ title, metadata }) => metadata.content ?? title).join("\n\n"));
+    if (isCut) board.cut();
   });
   useEffect(() => {
     const stop = new AbortController();
@@ -186,7 +188,7 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
     addEventListener("keyup", ({ key }) => key === " " && board.pan(false), { signal });
     // Before the window, which refuses what nothing takes.
     for (const type of ["dragover", "drop"] as const) document.addEventListener(type, (event) => drop(event), { signal });
-    addEventListener("copy", (event) => copy(event), { signal });
+    for (const type of ["copy", "cut"] as const) addEventListener(type, (event) => copy(event), { signal });
     addEventListener("paste", (event) => paste(event), { signal });
     addEventListener(
       "blur",
@@ -267,37 +269,37 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
             </div>
           </div>
           {ui.panel === "outline" && graph && (
-            <Side title="Outline" close={() => closePanel(board)}>
+            <Side title="Outline" close={() => board.closePanel()}>
               <OutlineTree board={board} graph={graph} ui={ui} />
             </Side>
           )}
           {ui.panel === "inspect" && graph && (
-            <Side title="Inspect" close={() => closePanel(board)}>
+            <Side title="Inspect" close={() => board.closePanel()}>
               <Inspector board={board} canvas={handle} nodes={board.selected} attempt={ui.attempt} />
             </Side>
           )}
           {ui.panel === "make" && graph && (
-            <Side title="Make" close={() => closePanel(board)}>
-              <Make board={board} canvas={handle} nodes={board.selected} draft={ui.draft} />
+            <Side title="Make" close={() => board.closePanel()}>
+              <Make board={board} canvas={handle} nodes={board.selected} ui={ui} />
             </Side>
           )}
           {ui.panel === "assets" && graph && (
-            <Side title="Assets" close={() => closePanel(board)}>
+            <Side title="Assets" close={() => board.closePanel()}>
               <AssetPanel board={board} canvas={handle} isOwner={role === "owner"} />
             </Side>
           )}
           {ui.panel === "recipes" && graph && (
-            <Side title="Recipes" close={() => closePanel(board)}>
+            <Side title="Recipes" close={() => board.closePanel()}>
               <Recipes board={board} canvas={handle} nodes={board.selected} revision={state === "saved" ? revision : undefined} />
             </Side>
           )}
           {ui.panel === "runs" && graph && (
-            <Side title="Runs" close={() => closePanel(board)}>
+            <Side title="Runs" close={() => board.closePanel()}>
               <RunList board={board} canvas={handle} revision={revision} />
             </Side>
           )}
           {ui.panel === "findings" && (
-            <Side title="Findings" close={() => closePanel(board)}>
+            <Side title="Findings" close={() => board.closePanel()}>
               {review ? (
                 <Review review={review} remedies={remediesOf(board, handle)} />
               ) : error ? (
@@ -332,70 +334,53 @@ function useCurrentBalance(graph: Graph | undefined): void {
 function useEndings(board: Board, graph: Graph | undefined): void {
   const seen = useRef(graph);
   useEffect(() => {
-    if (seen.current && graph && seen.current.nodes !== graph.nodes) for (const text of ended(seen.current, graph)) board.tell(text);
+    if (seen.current && graph && seen.current.nodes !== graph.nodes) for (const text of ended(seen.current, graph)) board.notify(text);
     seen.current = graph;
   }, [board, graph]);
-}
-
-/** The nodes of this canvas that were copied. Any page can write to the clipboard, so the data can be anything. */
-function copiedFrom(data: string, canvas: string): string[] {
-  try {
-    const copied = JSON.parse(data) as { canvas?: unknown; ids?: unknown };
-    return copied.canvas === canvas && Array.isArray(copied.ids) ? copied.ids.map(String) : [];
-  } catch {
-    return [];
-  }
 }
 
 function closeDialog(board: Board): void {
   if (board.getUi().dialog !== undefined) board.set({ dialog: undefined });
 }
 
-function closePanel(board: Board): void {
-  const { panel } = board.getUi();
-  board.set({ panel: undefined, draft: undefined, attempt: undefined });
-  document.querySelector<HTMLElement>(`[data-panel="${panel}"]`)?.focus();
-}
-
 function PanelToggles({ board, panel, findings, scopes }: { board: Board; panel: Ui["panel"]; findings: number | undefined; scopes: string[] }) {
   const { canChange } = board;
   const canMake = canChange && (scopes.includes("image:generate") || scopes.includes("video:generate"));
   const [canSeeAssets, canSeeRuns] = [canChange && scopes.includes("asset:read"), canChange && scopes.includes("job:manage")];
-  const toggle = (name: NonNullable<Ui["panel"]>) => board.set({ panel: panel === name ? undefined : name });
   return (
     <div className={page.toggles}>
-      <Button data-panel="findings" aria-expanded={panel === "findings"} className={findings === undefined ? undefined : findings > 0 ? page.found : page.clear} onClick={() => toggle("findings")}>
+      <Button data-panel="findings" aria-expanded={panel === "findings"} className={findings === undefined ? undefined : findings > 0 ? page.found : page.clear} onClick={() => board.togglePanel("findings")}>
         <Icon name={findings === 0 ? "check" : "finding"} size={16} />
         {findings === undefined ? "Findings" : findings > 0 ? count(findings, "finding") : "No findings"}
       </Button>
-      <Button data-panel="outline" aria-expanded={panel === "outline"} onClick={() => toggle("outline")}>
+      <Button data-panel="outline" aria-expanded={panel === "outline"} onClick={() => board.togglePanel("outline")}>
         <Icon name="outline" size={16} />
         Outline
       </Button>
-      <Button data-panel="inspect" aria-expanded={panel === "inspect"} onClick={() => toggle("inspect")}>
+      <Button data-panel="inspect" aria-expanded={panel === "inspect"} onClick={() => board.togglePanel("inspect")}>
         <Icon name="sliders" size={16} />
         Inspect
       </Button>
       {canMake && (
-        <Button data-panel="make" aria-expanded={panel === "make"} onClick={() => toggle("make")}>
+        <Button data-panel="make" aria-expanded={panel === "make"} onClick={() => board.togglePanel("make")}>
           <Icon name="agent" size={16} />
           Make
         </Button>
       )}
       {canChange && (
-        <Button data-panel="recipes" aria-expanded={panel === "recipes"} onClick={() => toggle("recipes")}>
+        <Button data-panel="recipes" aria-expanded={panel === "recipes"} onClick={() => board.togglePanel("recipes")}>
           <Icon name="recipe" size={16} />
           Recipes
         </Button>
       )}
       {canSeeAssets && (
-        <Button data-panel="assets" aria-expanded={panel === "assets"} onClick={() => toggle("assets")}>
+        <Button data-panel="assets" aria-expanded={panel === "assets"} onClick={() => board.togglePanel("assets")}>
           <Icon name="picture" size={16} />
           Assets
         </Button>
       )}
       {canSeeRuns && (
-        <Button data-panel="runs" aria-expanded={panel === "runs"} onClick={() => toggle("runs")}>
+        <Button data-panel="runs" aria-expanded={panel === "runs"} onClick={() => board.togglePanel("runs")}>
           <Icon name="clock" size={16} />
           Runs
         </Button>

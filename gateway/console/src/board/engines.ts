@@ -69,8 +69,15 @@ function endIfDone({ engine, users, end }: Entry): void {
 }
 
 /** Keeps the engine of a canvas, and begins to read the canvas, until the returned function is called. `canChange`: as far as it is known. */
-export function hold(account: string, canvas: string, canChange: boolean): () => void {
-  const entry = entryOf(account, canvas, canChange);
+export const hold = (account: string, canvas: string, canChange: boolean): (() => void) => use(entryOf(account, canvas, canChange));
+
+/** Keeps an engine, also when its screen is left, until the returned function is called. */
+export function keep(engine: Engine): () => void {
+  const entry = [...entries.values()].find((one) => one.engine === engine);
+  return entry ? use(entry) : () => {};
+}
+
+function use(entry: Entry): () => void {
   entry.users += 1;
   return () => {
     entry.users -= 1;

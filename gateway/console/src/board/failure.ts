@@ -10,7 +10,7 @@ import { type Failure, type Work, work } from "../work.ts";
 const failureIn = (run: Work, node: string): Failure | undefined =>
   ("outputs" in run ? run.outputs.find(({ nodeHandle }) => nodeHandle === node)?.failure : undefined) ?? run.failure;
 
-/** Undefined until it is known, and if this session may not know: the service tells a run to who started it, for as long as it keeps it. */
+/** Undefined until it is known, and if this session may not know: the service shows a run to who started it, for as long as it keeps it. */
 export function useFailure(node: Node): Failure | undefined {
   const { job } = node.metadata;
   const session = useContext(SessionContext);
@@ -20,7 +20,7 @@ export function useFailure(node: Node): Failure | undefined {
     queryFn: ({ signal }) => work.read(job?.run ?? "", signal),
     enabled: statusAt(node) === "failed" && mayKnow,
     staleTime: Infinity,
-    // What the service does not tell now, it does not tell later: nodes come into view again and again.
+    // What the service does not show now, it does not show later: nodes come into view again and again.
     retryOnMount: false,
     refetchOnWindowFocus: false,
   });

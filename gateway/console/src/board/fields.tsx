@@ -1,10 +1,12 @@
 /** Fields of the forms that start work with a model. */
+import { useId } from "react";
 import type { Model } from "../api.ts";
 import { Problem } from "../errors.ts";
-import { count } from "../format.ts";
+import { count, number } from "../format.ts";
 import { Unanswered } from "../library/unanswered.tsx";
 import { Button, messageOf } from "../ui/parts.tsx";
 import styles from "./inspector.module.css";
+import { MOST_PROMPT } from "./making.ts";
 
 export const priceOf = (credits: number): string => (credits === 0 ? "free" : count(credits, "credit"));
 
@@ -25,11 +27,30 @@ export function ModelField({ models, model, set }: { models: Model[]; model: Mod
 }
 
 export function PromptField({ label, value, isRequired, set }: { label: string; value: string; isRequired: boolean; set: (text: string) => void }) {
+  const hint = useId();
+  const isFull = value.length >= MOST_PROMPT;
   return (
-    <label className={styles.field}>
-      <span>{label}</span>
-      <textarea rows={5} maxLength={8000} dir="auto" required={isRequired} value={value} onChange={({ target }) => set(target.value)} />
-    </label>
+    <>
+      <label className={styles.field}>
+        <span>{label}</span>
+        <textarea rows={5} maxLength={MOST_PROMPT} dir="auto" required={isRequired} aria-describedby={isFull ? hint : undefined} value={value} onChange={({ target }) => set(target.value)} />
+      </label>
+      {isFull && (
+        <p id={hint} className={styles.hint}>
+          A prompt holds {number(MOST_PROMPT)} characters. The rest of a longer text is left out.
+        </p>
+      )}
+    </>
+  );
+}
+
+/** Says what does not follow the selection, and ends that. */
+export function Stays({ what, end }: { what: string; end: () => void }) {
+  return (
+    <div className={styles.draft}>
+      <p>{what}, whatever is selected.</p>
+      <Button onClick={end}>Use the selection</Button>
+    </div>
   );
 }
 

@@ -12,7 +12,7 @@ export interface Film {
 }
 
 const JOB = /^job:[0-9a-f-]{36}$/;
-const record = (value: unknown): Record<string, unknown> => (typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {});
+export const record = (value: unknown): Record<string, unknown> => (typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {});
 
 /** The film of a node. Any client can write this data, so it can be anything. */
 export function filmOf(node: Node): Film | undefined {

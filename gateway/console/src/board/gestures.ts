@@ -3,6 +3,7 @@ import { type Change, nameOf, remove, update } from "../sync/change.ts";
 import { type Connection, type Graph, isSection, type Node, type Purpose, type Role, valueOf, withFields } from "../sync/graph.ts";
 import type { Box, Point, Size } from "../view.ts";
 import { isOver, statusOf } from "../work.ts";
+import type { Copied } from "./clipboard.ts";
 import { filmOf } from "./films.ts";
 import { linksAt } from "./links.ts";
 import { around, boxOf, encloses, middleOf, touches } from "./spatial.ts";
@@ -114,12 +115,31 @@ export function duplicated(graph: Graph, ids: Iterable<string>, newId: NewId, po
       changes.push({ do: "update", on: "node", id: copy, set: { "metadata.sectionId": copiedHome }, was: { "metadata.sectionId": home } });
     }
   }
-  for (const { fromNodeId, toNodeId, purpose, role } of graph.connections.values()) {
-    const [from, to] = [copies.get(fromNodeId), copies.get(toNodeId)];
-    if (from !== undefined && to !== undefined) changes.push({ do: "connect", connection: connectionOf(newId(), from, to, purpose, role) });
-  }
-  return { changes, copies };
+  return { changes: [...changes, ...linksAmong(copies, graph.connections.values(), newId)], copies };
 }
+
+/** Makes nodes that were copied, with the connections among them, around `point`. `copies` maps each of them to the one that is made. */
+export function pasted(graph: Graph, { nodes, connections }: Copied, newId: NewId, point: Point): { changes: Change[]; copies: Map<string, string> } {
+  const middle = middleOf(around(nodes.map(boxOf)) ?? { ...point, width: 0, height: 0 });
+  const by = whole({ x: point.x - middle.x, y: point.y - middle.y });
+  const copies = new Map(nodes.map(({ id }) => [id, newId()]));
+  // A Section is there before its members.
+  const sorted = nodes.toSorted((a, b) => Number(isSection(b)) - Number(isSection(a)));
+  const changes = sorted.map((node): Change => {
+    const id = copies.get(node.id) as string;
+    const position = { x: node.position.x + by.x, y: node.position.y + by.y };
+    const home = copies.get(node.metadata.sectionId ?? "") ?? (isSection(node) ? undefined : sectionAround(graph, { ...boxOf(node), ...position })?.id);
+    return { do: "create", node: withFields({ ...node, id, handle: `node:${id}`, position }, { "metadata.sectionId": home }) };
+  });
+  return { changes: [...changes, ...linksAmong(copies, connections, newId)], copies };
+}
+
+/** The connections among nodes, for their copies. */
+const linksAmong = (copies: Map<string, string>, connections: Iterable<Connection>, newId: NewId): Change[] =>
+  [...connections].flatMap(({ fromNodeId, toNodeId, purpose, role }) => {
+    const [from, to] = [copies.get(fromNodeId), copies.get(toNodeId)];
+    return from === undefined || to === undefined ? [] : { do: "connect", connection: connectionOf(newId(), from, to, purpose, role) };
+  });
 
 /** Places to the right of a node or below it where it covers no other node, or no other Section if it is one, the nearest first. */
 export function* freePlaces(graph: Graph, node: Node): Generator<Point> {
@@ -230,8 +250,8 @@ export const useOf = ({ purpose, role }: Pick<Connection, "purpose" | "role">): 
 
 export const kindOf = (node: Node): string => (isSection(node) ? "Section" : node.type === "sticky" ? "note" : node.type);
 
-/** How often one sentence is said for each node, before their number is said. */
-const MOST_TOLD = 3;
+/** Maximum number of ended nodes that get a sentence each. Of more, only their number is said. */
+const SENTENCES_MAX = 3;
 const ENDS: Record<string, string> = { succeeded: "ready", failed: "failed", canceled: "canceled", expired: "expired" };
 
 /** How work at a node ended, as a sentence. */
@@ -242,17 +262,17 @@ export const statusAt = ({ metadata: { job, provenance } }: Node): string | unde
 
 /** Sentences on the work that has ended between two graphs of a canvas. */
 export function ended(before: Graph, after: Graph): string[] {
-  const told = [...after.nodes.values()].flatMap((node) => {
+  const endedNodes = [...after.nodes.values()].flatMap((node) => {
     const [was, { job }] = [before.nodes.get(node.id), node.metadata];
     const isNew = was && was !== node && job && isOver(job.status) && (was.metadata.job?.run !== job.run || !isOver(was.metadata.job.status));
     return isNew ? { node, status: statusAt(node) ?? "" } : [];
   });
-  if (told.length <= MOST_TOLD) return told.map(({ node, status }) => endOf(node, status));
-  const statuses = [...new Set(told.map(({ status }) => status))];
-  return [`Nodes: ${statuses.map((status) => `${told.filter((one) => one.status === status).length} ${ENDS[status] ?? status}`).join(", ")}.`];
+  if (endedNodes.length <= SENTENCES_MAX) return endedNodes.map(({ node, status }) => endOf(node, status));
+  const statuses = [...new Set(endedNodes.map(({ status }) => status))];
+  return [`Nodes: ${statuses.map((status) => `${endedNodes.filter((one) => one.status === status).length} ${ENDS[status] ?? status}`).join(", ")}.`];
 }
 
-/** The id of the element that says more of a node's state than the graph tells: how far a film is, why work failed. */
+/** The id of the element that says more of a node's state than the graph: how far a film is, why work failed. */
 export const stateId = (node: string): string => `state-${node}`;
 
 /** What a screen reader says of a node. */

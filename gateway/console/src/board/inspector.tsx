@@ -80,7 +80,7 @@ function NewElement({ board, pictures }: { board: Board; pictures: Node[] }) {
           pictures={ids}
           done={({ name }) => {
             setIsOpen(false);
-            board.tell(`${name} is an Element now. Choose it in Make.`);
+            board.notify(`${name} is an Element now. Choose it in Make.`);
           }}
           close={() => setIsOpen(false)}
         />
@@ -264,7 +264,14 @@ function Film({ board, node, film }: { board: Board; node: Node; film: FilmOf })
       {found.state === "ready" && <FilmView key={job.id} job={job.id} title={node.title} className={styles.film} />}
       {job.failure && <Reason failure={job.failure} />}
       {board.canChange && found.state === "ended" && film.by === account.id && session.scopes.includes("video:generate") && (
-        <Button onClick={() => board.set({ panel: "make", draft: undefined })}>New attempt…</Button>
+        <Button
+          onClick={() => {
+            board.followSelection("video");
+            board.set({ panel: "make", draft: undefined });
+          }}
+        >
+          New attempt…
+        </Button>
       )}
       <p className={styles.hint}>
         {priceOf(job.creditCost)}

@@ -6,24 +6,24 @@ import { firstOf } from "../format.ts";
 import { useSession } from "../session.ts";
 import type { Graph, Node, Purpose, Role } from "../sync/graph.ts";
 import { Failure, Waiting } from "../ui/parts.tsx";
-import type { Board } from "./board.ts";
-import { Choice, ModelField, PromptField, Start } from "./fields.tsx";
+import type { Board, Ui } from "./board.ts";
+import { Choice, ModelField, PromptField, Start, Stays } from "./fields.tsx";
 import { filmOf } from "./films.ts";
 import styles from "./inspector.module.css";
-import { type FrameUse, frameProblem, optionsOf, promptNode, type Reference, referencesTo, ROLES, videoCapability, withRole } from "./making.ts";
+import { type FrameUse, frameProblem, MOST_PROMPT, optionsOf, promptNode, type Reference, referencesTo, ROLES, type VideoEntries, videoCapability, withRole } from "./making.ts";
 import { makeVideo } from "./runs.ts";
 import { useFilm } from "./video.tsx";
 
 const MOST_PICTURES = 9;
 const USES: Partial<Record<Purpose, FrameUse>> = { "first-frame": "first", "last-frame": "last", reference: "reference" };
 
-export function MakeVideo({ board, nodes }: { board: Board; nodes: Node[] }) {
+export function MakeVideo({ board, nodes, ui }: { board: Board; nodes: Node[]; ui: Ui }) {
   const { data, error, refetch } = useQuery({ queryKey: ["models", "video"], queryFn: ({ signal }) => api.models(signal, "video"), staleTime: 60_000 });
   const target = nodes.find(({ type }) => type === "video");
   if (error && !data) return <Failure title="The models cannot be loaded" error={error} retry={refetch} />;
   if (!data) return <Waiting label="Loading the models" />;
   if (data.length === 0) return <p className={styles.hint}>No model can make videos with this session.</p>;
-  return <VideoForm board={board} nodes={nodes} target={target} models={data} />;
+  return <VideoForm board={board} nodes={nodes} entered={ui.entered.video} target={target} models={data} />;
 }
 
 /** A picture, and what it is used for as long as a person chooses nothing else. */
@@ -43,43 +43,36 @@ function picturesFor(graph: Graph, nodes: Node[], target: Node | undefined): Pic
   return [...linked, ...selected].slice(0, MOST_PICTURES);
 }
 
-interface Settings {
-  seconds?: string | undefined;
-  ratio?: string | undefined;
-  resolution?: string | undefined;
-  audio?: string | undefined;
-}
+type Setting = "seconds" | "ratio" | "resolution" | "audio";
 
 interface FormProps {
   board: Board;
   nodes: Node[];
+  /** What a person chooses stays; until then the form follows the video node. */
+  entered: VideoEntries;
   /** The video node that is selected. */
   target: Node | undefined;
   models: Model[];
 }
 
-function VideoForm({ board, nodes, target, models }: FormProps) {
+function VideoForm({ board, nodes, entered, target, models }: FormProps) {
   const queries = useQueryClient();
   const { account } = useSession();
   const balance = useQuery({ queryKey: ["balance"], queryFn: ({ signal }) => api.balance(signal) });
   const before = target && filmOf(target);
   const film = useFilm(before);
   const made = target?.metadata;
-  // What a person chooses stays; until then the form follows the video node.
-  const [key, setKey] = useState<string>();
-  const [typed, setTyped] = useState<string>();
-  const [uses, setUses] = useState<Record<string, string>>({});
-  const [entered, setEntered] = useState<Settings>({});
-  const [cap, setCap] = useState("");
+  const enter = (change: VideoEntries) => board.enter("video", change);
+  const { model: key, prompt: typed, uses = {}, cap = "" } = entered;
   const [error, setError] = useState<unknown>();
   const [isStarting, setIsStarting] = useState(false);
 
   const model = models.find(({ id, modelId }) => (key === undefined ? modelId === made?.model : id === key)) ?? (models[0] as Model);
   const text = promptNode(nodes);
-  const prompt = typed ?? (text ? firstOf(text.metadata.content ?? "", 8000) : (made?.prompt ?? ""));
-  const known: Settings = { seconds: made?.durationSeconds?.toString(), ratio: made?.aspectRatio, resolution: before?.resolution, audio: before?.hasAudio?.toString() };
-  const setting = (name: keyof Settings) => entered[name] ?? known[name] ?? "";
-  const set = (name: keyof Settings) => (value: string) => setEntered((entered) => ({ ...entered, [name]: value }));
+  const prompt = typed ?? (text ? firstOf(text.metadata.content ?? "", MOST_PROMPT) : (made?.prompt ?? ""));
+  const known: Record<Setting, string | undefined> = { seconds: made?.durationSeconds?.toString(), ratio: made?.aspectRatio, resolution: before?.resolution, audio: before?.hasAudio?.toString() };
+  const setting = (name: Setting) => entered[name] ?? known[name] ?? "";
+  const set = (name: Setting) => (value: string) => enter({ [name]: value });
   const pictures = picturesFor(board.graph, nodes, target);
   const choice = (picture: Picture, index: number): string => uses[picture.asset] ?? entryOf(picture.use ?? defaultUse(model, pictures, index), picture.role);
   const frames = pictures.flatMap((picture, index) => {
@@ -89,7 +82,7 @@ function VideoForm({ board, nodes, target, models }: FormProps) {
   const capability = videoCapability(frames.map(({ use }) => use));
   const problem = frameProblem(model, frames.map(({ use }) => use));
   const options = (name: string) => optionsOf(model, name, capability);
-  const among = (name: keyof Settings, parameter: string) => (options(parameter).includes(setting(name)) ? setting(name) : "");
+  const among = (name: Setting, parameter: string) => (options(parameter).includes(setting(name)) ? setting(name) : "");
   const hasAudio = model.parameters.some(({ name, capabilities }) => name === "generateAudio" && capabilities.some((one) => one === capability));
   const isMaking = film?.state === "making";
 
@@ -121,15 +114,16 @@ function VideoForm({ board, nodes, target, models }: FormProps) {
 
   return (
     <form className={styles.form} onSubmit={(event) => void start(event)}>
-      <ModelField models={models} model={model} set={setKey} />
-      <PromptField label={text && typed === undefined ? `Prompt, from “${text.title}”` : "Prompt"} value={prompt} isRequired set={setTyped} />
+      <ModelField models={models} model={model} set={(model) => enter({ model })} />
+      <PromptField label={text && typed === undefined ? `Prompt, from “${text.title}”` : "Prompt"} value={prompt} isRequired set={(prompt) => enter({ prompt })} />
+      {typed !== undefined && <Stays what="This prompt stays" end={() => board.followSelection("video")} />}
       {pictures.length > 0 ? (
         <fieldset className={styles.references}>
           <legend>Pictures</legend>
           {pictures.map((picture, index) => (
             <label key={picture.asset}>
               <bdi>{picture.title}</bdi>
-              <select value={choice(picture, index)} onChange={({ target }) => setUses((uses) => ({ ...uses, [picture.asset]: target.value }))}>
+              <select value={choice(picture, index)} onChange={({ target }) => enter({ uses: { ...uses, [picture.asset]: target.value } })}>
                 <option value="">not used</option>
                 <option value="first">first frame</option>
                 <option value="last">last frame</option>
@@ -161,7 +155,7 @@ function VideoForm({ board, nodes, target, models }: FormProps) {
         </label>
       )}
       {pictures.length === 0 && problem !== undefined && <p className={styles.problem}>{problem}</p>}
-      <Start price={model.creditCost} cap={cap} setCap={setCap} balance={balance.data} isStarting={isStarting} isPossible={problem === undefined} error={error} />
+      <Start price={model.creditCost} cap={cap} setCap={(cap) => enter({ cap })} balance={balance.data} isStarting={isStarting} isPossible={problem === undefined} error={error} />
       <p className={styles.hint}>
         {target && !isMaking ? (
           <>

@@ -3,16 +3,15 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { api, type ImageOperation, type Model } from "../api.ts";
 import { ElementChooser } from "../elements/chooser.tsx";
-import type { Element } from "../elements/calls.ts";
 import { count as counted, firstOf } from "../format.ts";
 import { useSession } from "../session.ts";
-import type { Node, Role } from "../sync/graph.ts";
+import type { Node } from "../sync/graph.ts";
 import { Button, Failure, Waiting } from "../ui/parts.tsx";
-import type { Board } from "./board.ts";
-import { Choice, ModelField, PromptField, Start } from "./fields.tsx";
+import type { Board, Ui } from "./board.ts";
+import { Choice, ModelField, PromptField, Start, Stays } from "./fields.tsx";
 import styles from "./inspector.module.css";
 import { MakeVideo } from "./make-video.tsx";
-import { type Draft, modelOf, MOST_REFERENCES, optionsOf, promptNode, type Reference, referencesTo, withRole } from "./making.ts";
+import { type ImageEntries, modelOf, MOST_PROMPT, MOST_REFERENCES, optionsOf, promptNode, type Reference, referencesTo, withRole } from "./making.ts";
 import { References } from "./references.tsx";
 import { makeImages } from "./runs.ts";
 
@@ -22,12 +21,19 @@ const OPERATIONS: [ImageOperation, string][] = [
   ["variations", "Variations"],
 ];
 
-export function Make({ board, canvas, nodes, draft }: { board: Board; canvas: string; nodes: Node[]; draft: Draft | undefined }) {
+interface Props {
+  board: Board;
+  canvas: string;
+  nodes: Node[];
+  ui: Ui;
+}
+
+export function Make({ board, canvas, nodes, ui }: Props) {
   const { scopes } = useSession().session;
   const canMake = { image: scopes.includes("image:generate"), video: scopes.includes("video:generate") };
-  const [chosen, choose] = useState<"image" | "video">();
-  const fitting = !draft && nodes.length === 1 && nodes[0]?.type === "video" ? "video" : "image";
-  const wanted = draft ? "image" : (chosen ?? fitting);
+  const { draft, making } = ui;
+  const fitting = nodes.length === 1 && nodes[0]?.type === "video" ? "video" : "image";
+  const wanted = draft ? "image" : (making ?? fitting);
   const kind = canMake[wanted] ? wanted : canMake.image ? "image" : "video";
   if (!canMake[kind]) return <p className={styles.hint}>This session may make neither pictures nor videos: its token does not have the scopes for it.</p>;
   return (
@@ -37,26 +43,18 @@ export function Make({ board, canvas, nodes, draft }: { board: Board; canvas: st
           <legend className="unseen">What to make</legend>
           {(["image", "video"] as const).map((one) => (
             <label key={one}>
-              <input
-                type="radio"
-                name="kind"
-                checked={kind === one}
-                onChange={() => {
-                  choose(one);
-                  board.set({ draft: undefined });
-                }}
-              />
+              <input type="radio" name="kind" checked={kind === one} onChange={() => board.set({ making: one, draft: undefined })} />
               <span>{one === "image" ? "Pictures" : "Video"}</span>
             </label>
           ))}
         </fieldset>
       )}
-      {kind === "image" ? <MakeImages key={draft ? JSON.stringify([draft.of, draft.into]) : ""} board={board} canvas={canvas} nodes={nodes} draft={draft} /> : <MakeVideo board={board} nodes={nodes} />}
+      {kind === "image" ? <MakeImages key={draft ? JSON.stringify([draft.of, draft.into]) : ""} board={board} canvas={canvas} nodes={nodes} ui={ui} /> : <MakeVideo board={board} nodes={nodes} ui={ui} />}
     </>
   );
 }
 
-function MakeImages(props: { board: Board; canvas: string; nodes: Node[]; draft: Draft | undefined }) {
+function MakeImages(props: Props) {
   const { data, error, refetch } = useQuery({ queryKey: ["models"], queryFn: ({ signal }) => api.models(signal), staleTime: 60_000 });
   if (error && !data) return <Failure title="The models cannot be loaded" error={error} retry={refetch} />;
   if (!data) return <Waiting label="Loading the models" />;
@@ -64,39 +62,26 @@ function MakeImages(props: { board: Board; canvas: string; nodes: Node[]; draft:
   return <MakeForm {...props} models={data} />;
 }
 
-interface FormProps {
-  board: Board;
-  canvas: string;
-  nodes: Node[];
-  models: Model[];
-  draft: Draft | undefined;
-}
-
-function MakeForm({ board, canvas, nodes, models, draft }: FormProps) {
+function MakeForm({ board, canvas, nodes, ui, models }: Props & { models: Model[] }) {
   const { session } = useSession();
   const queries = useQueryClient();
   const balance = useQuery({ queryKey: ["balance"], queryFn: ({ signal }) => api.balance(signal) });
-  const known = draft && modelOf(models, draft);
-  const [key, setKey] = useState((known ?? models[0])?.id);
-  const [typed, setTyped] = useState(draft?.prompt);
-  const [wanted, setWanted] = useState<ImageOperation>(draft?.operation ?? "generate");
-  /** The references and the text that stay, whatever is selected: once they were changed here, or used. */
-  const [kept, setKept] = useState<{ references: Reference[]; text: string | undefined }>();
-  const [cap, setCap] = useState("");
-  const [roles, setRoles] = useState<Record<string, Role | "">>({});
-  const [chosen, setChosen] = useState<Element[]>([]);
-  const [size, setSize] = useState(draft?.size ?? "");
-  const [quality, setQuality] = useState(draft?.quality ?? "");
-  const [count, setCount] = useState(draft?.count ?? 1);
+  const { draft } = ui;
+  const form = draft ? "again" : "image";
+  const entered = ui.entered[form];
+  const enter = (change: ImageEntries) => board.enter(form, change);
+  const { kept, roles = {}, elements: chosen = [], cap = "" } = entered;
+  const { prompt: typed, operation: wanted = "generate", size = "", quality = "", count = 1 } = { ...draft, ...entered };
   const [error, setError] = useState<unknown>();
   const [isStarting, setIsStarting] = useState(false);
 
-  const model = models.find(({ id }) => id === key) ?? (models[0] as Model);
+  const known = draft && modelOf(models, draft);
+  const model = models.find(({ id }) => id === entered.model) ?? known ?? (models[0] as Model);
   const selected = referencesTo(nodes);
   const references = (kept?.references ?? draft?.references ?? selected).slice(0, MOST_REFERENCES).map((reference) => withRole(present(board, reference), roles[reference.asset] ?? reference.role));
   const before = draft?.elements ?? [];
   const text = kept ? board.graph.nodes.get(kept.text ?? "") : draft ? undefined : promptNode(nodes);
-  const prompt = typed ?? firstOf(text?.metadata.content ?? "", 8000);
+  const prompt = typed ?? firstOf(text?.metadata.content ?? "", MOST_PROMPT);
   const possible = OPERATIONS.filter(([name]) => model.capabilities.includes(`image.${name}`) && (name === "generate" || references.length > 0));
   const operation = possible.find(([name]) => name === wanted)?.[0] ?? possible[0]?.[0] ?? "generate";
   const sizes = optionsOf(model, "size", `image.${operation}`);
@@ -107,7 +92,7 @@ function MakeForm({ board, canvas, nodes, models, draft }: FormProps) {
     if (isStarting) return;
     setIsStarting(true);
     setError(undefined);
-    setKept({ references, text: text?.id });
+    enter({ kept: { references, text: text?.id } });
     try {
       await makeImages(board, canvas, {
         operation,
@@ -140,11 +125,11 @@ function MakeForm({ board, canvas, nodes, models, draft }: FormProps) {
           <Button onClick={() => board.set({ draft: undefined })}>Start afresh</Button>
         </div>
       )}
-      <ModelField models={models} model={model} set={setKey} />
+      <ModelField models={models} model={model} set={(model) => enter({ model })} />
       {possible.length > 1 && (
         <label className={styles.field}>
           <span>How</span>
-          <select value={operation} onChange={({ target }) => setWanted(target.value as ImageOperation)}>
+          <select value={operation} onChange={({ target }) => enter({ operation: target.value as ImageOperation })}>
             {possible.map(([name, label]) => (
               <option key={name} value={name}>
                 {label}
@@ -153,43 +138,30 @@ function MakeForm({ board, canvas, nodes, models, draft }: FormProps) {
           </select>
         </label>
       )}
-      <PromptField label={text && typed === undefined ? `Prompt, from “${text.title}”` : "Prompt"} value={prompt} isRequired={operation !== "variations"} set={setTyped} />
+      <PromptField label={text && typed === undefined ? `Prompt, from “${text.title}”` : "Prompt"} value={prompt} isRequired={operation !== "variations"} set={(prompt) => enter({ prompt })} />
       <References
         canvas={canvas}
         references={references}
         selected={selected.filter(({ asset }) => !references.some((one) => one.asset === asset))}
-        set={(references) => setKept({ references, text: text?.id })}
-        setRole={(asset, role) => setRoles((roles) => ({ ...roles, [asset]: role }))}
+        set={(references) => enter({ kept: { references, text: text?.id } })}
+        setRole={(asset, role) => enter({ roles: { ...roles, [asset]: role } })}
       />
-      {kept && !draft ? (
-        <div className={styles.draft}>
-          <p>These references and this prompt stay, whatever is selected.</p>
-          <Button
-            onClick={() => {
-              setKept(undefined);
-              setTyped(undefined);
-            }}
-          >
-            Use the selection
-          </Button>
-        </div>
-      ) : (
-        !draft && references.length === 0 && <p className={styles.hint}>Select pictures to use them as references, or a text to use it as the prompt.</p>
-      )}
+      {!draft && (kept || typed !== undefined) && <Stays what={kept ? "These references and this prompt stay" : "This prompt stays"} end={() => board.followSelection("image")} />}
+      {!draft && !kept && references.length === 0 && <p className={styles.hint}>Select pictures to use them as references, or a text to use it as the prompt.</p>}
       {before.length > 0 && <p className={styles.hint}>With {counted(before.length, "Element")}, as before.</p>}
-      {session.scopes.includes("element:read") && <ElementChooser chosen={chosen} set={setChosen} />}
-      <Choice label="Size" value={size} options={sizes} set={setSize} />
-      <Choice label="Quality" value={quality} options={qualities} set={setQuality} />
+      {session.scopes.includes("element:read") && <ElementChooser chosen={chosen} set={(elements) => enter({ elements })} />}
+      <Choice label="Size" value={size} options={sizes} set={(size) => enter({ size })} />
+      <Choice label="Quality" value={quality} options={qualities} set={(quality) => enter({ quality })} />
       <fieldset className={styles.counts}>
         <legend>Pictures</legend>
         {[1, 2, 3, 4].map((number) => (
           <label key={number}>
-            <input type="radio" name="count" checked={count === number} onChange={() => setCount(number)} />
+            <input type="radio" name="count" checked={count === number} onChange={() => enter({ count: number })} />
             <span>{number}</span>
           </label>
         ))}
       </fieldset>
-      <Start price={model.creditCost * count} cap={cap} setCap={setCap} balance={balance.data} isStarting={isStarting} isPossible={possible.length > 0} error={error} />
+      <Start price={model.creditCost * count} cap={cap} setCap={(cap) => enter({ cap })} balance={balance.data} isStarting={isStarting} isPossible={possible.length > 0} error={error} />
     </form>
   );
 }

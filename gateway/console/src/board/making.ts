@@ -1,5 +1,6 @@
 /** What is made with a model, and where it comes from. */
 import type { ImageOperation, Model } from "../api.ts";
+import type { Element } from "../elements/calls.ts";
 import { firstOf } from "../format.ts";
 import type { Fields, Graph, Node, Role } from "../sync/graph.ts";
 import { isOver } from "../work.ts";
@@ -31,6 +32,43 @@ export interface Draft {
   count: number;
 }
 
+/** What was entered in a form of Make. What is absent is that of the selection, of the draft, or of the model. */
+interface Entries {
+  /** The id of the model. */
+  model?: string;
+  prompt?: string | undefined;
+  /** The spending cap. */
+  cap?: string;
+}
+
+export interface ImageEntries extends Entries {
+  operation?: ImageOperation;
+  /** The references and the text that stay, whatever is selected: once they were changed here, or used. */
+  kept?: { references: Reference[]; text: string | undefined } | undefined;
+  /** By the assets of references. */
+  roles?: Record<string, Role | "">;
+  elements?: Element[];
+  size?: string;
+  quality?: string;
+  count?: number;
+}
+
+export interface VideoEntries extends Entries {
+  /** By the assets of pictures. */
+  uses?: Record<string, string>;
+  seconds?: string;
+  ratio?: string;
+  resolution?: string;
+  audio?: string;
+}
+
+/** By form: of pictures, of a picture that is made again, and of a video. */
+export interface Entered {
+  image: ImageEntries;
+  again: ImageEntries;
+  video: VideoEntries;
+}
+
 /** Another attempt at an Action. */
 export interface ActionAttempt {
   /** The title of the node. */
@@ -45,6 +83,7 @@ export interface ActionAttempt {
 const OPERATIONS = new Set(["generate", "edit", "variations"]);
 export const ROLES: Role[] = ["identity", "construction", "texture", "fit", "style"];
 export const MOST_REFERENCES = 16;
+export const MOST_PROMPT = 8000;
 const MOST_PICTURES = 4;
 
 /** How a picture was made with a model, or was to be made before that failed; undefined for one that was not. */
@@ -98,7 +137,7 @@ export function keptAction(node: Node, slug: string, params: Record<string, stri
   return { "metadata.custom": { ...custom, console: { ...record(custom["console"]), action: { slug, params, inputs } } } };
 }
 
-/** The Action that was to fill a node, and the handles of its inputs: as the node keeps them, or else as its connections tell. */
+/** The Action that was to fill a node, and the handles of its inputs: as the node keeps them, or else from its connections. */
 export function failedAction(graph: Graph, node: Node): { attempt: ActionAttempt; inputs: string[] } | undefined {
   if (!isFailed(node) || node.metadata.job?.operation !== "action") return undefined;
   const { slug, params, inputs } = record(record(record(node.metadata.custom)["console"])["action"]);
@@ -126,7 +165,7 @@ function failedDraft(graph: Graph, node: Node): Draft | undefined {
     operation: job.operation as ImageOperation,
     model,
     provider: typeof kept["provider"] === "string" ? kept["provider"] : undefined,
-    prompt: prompt ?? firstOf(text?.metadata.content ?? "", 8000),
+    prompt: prompt ?? firstOf(text?.metadata.content ?? "", MOST_PROMPT),
     references: sources?.flatMap(({ handle, role }) => referenceTo(nodes, String(handle), ROLES.find((one) => one === role)) ?? []) ?? linked,
     elements: texts(kept["elements"]),
     size,

@@ -37,8 +37,10 @@ function Resizer({ node, keepsRatio = false }: { node: Node; keepsRatio?: boolea
       minHeight={24}
       handleClassName={styles.corner ?? ""}
       lineClassName={styles.edge ?? ""}
-      onResize={(_, { x, y, width, height }) => board.set({ resize: { id: node.id, box: { x, y, width, height } } })}
-      onResizeEnd={(_, { x, y, width, height }) => board.resize(node.id, { x, y, width, height })}
+      onResizeStart={(_, box) => board.set({ resize: { id: node.id, box } })}
+      // Escape ends a resize before the pointer does.
+      onResize={(_, { x, y, width, height }) => board.getUi().resize && board.set({ resize: { id: node.id, box: { x, y, width, height } } })}
+      onResizeEnd={(_, box) => board.getUi().resize && board.resize(node.id, box)}
     />
   );
 }

@@ -34,7 +34,7 @@ export function ProvenanceOf({ board, node }: { board: Board; node: Node }) {
       {provenance && <Sources board={board} provenance={provenance} />}
       <p className={styles.links}>
         {draft && board.canChange && session.scopes.includes("image:generate") && (
-          <Button onClick={() => board.set({ panel: "make", draft })}>Make again</Button>
+          <Button onClick={() => board.makeAgain(draft)}>Make again</Button>
         )}
         {node.asset !== undefined && (
           <a className={styles.download} href={fileUrl(node.asset)} download={node.title || "picture"}>

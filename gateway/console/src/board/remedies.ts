@@ -30,7 +30,7 @@ export function remediesOf(board: Board, canvas: string): Remedies {
       tries += 1;
       if (tries === MOST_TRIES) break;
     }
-    board.tell("There is no free place near this node. Move it by hand.");
+    board.notify("There is no free place near this node. Move it by hand.");
   }
 
   return {

@@ -9,8 +9,9 @@ import { isSection, type Node, type Purpose, type Role, withFields } from "../sy
 import type { Size } from "../view.ts";
 import { work } from "../work.ts";
 import type { Board } from "./board.ts";
+import { keep } from "./engines.ts";
 import { customWith, filmOf } from "./films.ts";
-import { connectionOf, newNode, removed, sizeOf } from "./gestures.ts";
+import { connectionOf, newNode, sizeOf } from "./gestures.ts";
 import { type FrameUse, isFailed, keptAction, keptOf, type Reference } from "./making.ts";
 import { SpatialIndex } from "./spatial.ts";
 
@@ -82,7 +83,9 @@ export async function startOn<T>({ engine, newId }: Board, start: (common: Start
 export async function startInto<T>(board: Board, label: string, targets: Node[], links: Change[], start: (common: Start, targets: string[]) => Promise<T>, kept: Node[] = []): Promise<T> {
   const { engine } = board;
   const ids = [...kept, ...targets].map(({ id }) => id);
-  engine.perform(label, [...targets.map((node): Change => ({ do: "create", node })), ...links]);
+  // The board may be left before there is an answer.
+  const release = keep(engine);
+  const step = engine.perform(label, [...targets.map((node): Change => ({ do: "create", node })), ...links]);
   let isUnknown = false;
   try {
     const started = await startOn(board, async (common) => {
@@ -98,8 +101,10 @@ export async function startInto<T>(board: Board, label: string, targets: Node[],
     return started;
   } catch (error) {
     // Without an answer it may have been accepted. Then its results come into the nodes.
-    if (!isUnknown) engine.perform(`Take back: ${label}`, removed(board.graph, targets.map(({ id }) => id)));
+    if (!isUnknown && step !== undefined) engine.takeBack(step);
     throw error;
+  } finally {
+    release();
   }
 }
 
@@ -227,7 +232,8 @@ export async function makeVideo(board: Board, filming: Filming): Promise<void> {
   const frame = (use: FrameUse) => frames.find((one) => one.use === use)?.reference.asset;
   const [first, last] = [frame("first"), frame("last")];
   const references = frames.filter(({ use }) => use === "reference").map(({ reference: { asset, role } }) => (role ? { handle: asset, role } : asset));
-  const job = await work.startVideo({
+  const release = keep(board.engine);
+  const start = work.startVideo({
     idempotencyKey: board.newId(),
     model: model.handle,
     prompt,
@@ -240,6 +246,7 @@ export async function makeVideo(board: Board, filming: Filming): Promise<void> {
     ...(resolution !== "" && { resolution }),
     ...(hasAudio !== undefined && { generateAudio: hasAudio }),
   });
+  const job = await start.finally(release);
   const film = { job: job.id, by, ...(resolution !== "" && { resolution }), ...(hasAudio !== undefined && { hasAudio }) };
   // What was there when the start was sent may have changed or gone since.
   const present = target && board.graph.nodes.get(target.id);

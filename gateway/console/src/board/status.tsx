@@ -64,13 +64,30 @@ export function Stopped({ board, canvas, snapshot: { state, waiting, conflicts, 
   );
 }
 
-/** The newest change of others, which can be undone. It is read out: what contains it is there before it. */
+/** How long a newer change waits until it looks again whether the line is free, in milliseconds. */
+const HELD = 500;
+
+/**
+ * The newest change of others, which can be undone. It is read out: what contains it is there before it. While the pointer or the keyboard
+ * is on the line, it stays the same: a person undoes the change that they have read.
+ */
 export function ActivityLine({ board, news, own }: { board: Board; news: News | undefined; own: string }) {
   const [hidden, hide] = useState<string>();
-  const isOwn = news?.activity.every(({ actor }) => actor.surface === "browser" && actor.label === own);
+  const [shown, show] = useState(news);
+  const element = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const goOn = () => {
+      if (element.current?.matches(":hover, :focus-within")) timer = setTimeout(goOn, HELD);
+      else show(news);
+    };
+    goOn();
+    return () => clearTimeout(timer);
+  }, [news]);
+  const isOwn = shown?.activity.every(({ actor }) => actor.surface === "browser" && actor.label === own);
   return (
-    <div role="status" aria-atomic="false">
-      {news && !isOwn && news.key !== hidden && <Activity key={news.key} board={board} news={news} hide={() => (hide(news.key), board.surface?.focus())} />}
+    <div ref={element} role="status" aria-atomic="false">
+      {shown && !isOwn && shown.key !== hidden && <Activity key={shown.key} board={board} news={shown} hide={() => (hide(shown.key), board.surface?.focus())} />}
     </div>
   );
 }
@@ -100,7 +117,7 @@ function Activity({ board, news, hide }: { board: Board; news: News; hide: () =>
         </button>
       )}
       {board.canChange && (
-        <button type="button" onClick={() => board.engine.undoNews(news)}>
+        <button type="button" onClick={() => (board.engine.undoNews(news), hide())}>
           Undo
         </button>
       )}

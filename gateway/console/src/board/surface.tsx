@@ -118,7 +118,7 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
 
   function change(changes: NodeChange<BoardNode>[]) {
     const { drag, resize } = board.getUi();
-    if (!drag || resize) return;
+    if (!drag || resize || !board.isDragging) return;
     for (const one of changes) {
       if (one.type !== "position" || one.dragging === undefined || !one.position) continue;
       // A second finger, or the deletion of the node under the pointer, ends a drag without onNodeDragStop.
@@ -174,7 +174,7 @@ function Flow({ board, graph, ui, canvas, frame }: Props & { frame: HTMLElement 
       const end = camera.toPlane(placeOf(next));
       if (grabbed) {
         const { drag } = board.getUi();
-        if (drag) board.set({ drag: { ...drag, by: { x: end.x - start.x, y: end.y - start.y } } });
+        if (drag && board.isDragging) board.set({ drag: { ...drag, by: { x: end.x - start.x, y: end.y - start.y } } });
         return;
       }
       const box = { x: Math.min(start.x, end.x), y: Math.min(start.y, end.y), width: Math.abs(end.x - start.x), height: Math.abs(end.y - start.y) };

@@ -1,10 +1,12 @@
 /** Texts that are edited in place. They are plain text: nothing in them is markup. */
-import { type KeyboardEvent, useEffect, useEffectEvent, useLayoutEffect, useRef, useState } from "react";
-import { type Board, MOST_TEXT } from "./board.ts";
+import { type ClipboardEvent, type KeyboardEvent, useEffect, useEffectEvent, useLayoutEffect, useRef, useState } from "react";
+import { useBeforeEnd } from "../ui/hooks.ts";
+import { type Board, MOST_TEXT, MOST_TITLE } from "./board.ts";
 import { useBoard } from "./context.ts";
 
-/** How long after the last key press a text is sent, in milliseconds. */
+/** How long after the last key press a text is sent, and how long after the first at the latest, in milliseconds. */
 const REST = 800;
+const LONGEST_REST = 2000;
 
 interface Props {
   id: string;
@@ -52,6 +54,14 @@ export function TextField({ id, field, value, label, className, fontSize }: Prop
     return () => clearTimeout(timer);
   }, [text]);
 
+  const isTyped = text !== base;
+  useEffect(() => {
+    if (!isTyped) return;
+    const timer = setTimeout(() => flushLatest(), LONGEST_REST);
+    return () => clearTimeout(timer);
+  }, [isTyped]);
+  useBeforeEnd(() => flush(text));
+
   useLayoutEffect(() => {
     element.current?.focus();
     element.current?.select();
@@ -70,6 +80,15 @@ export function TextField({ id, field, value, label, className, fontSize }: Prop
     outline?.focus();
   }
 
+  const most = field === "title" ? MOST_TITLE : MOST_TEXT;
+
+  /** Says what the browser does: it leaves out what is beyond `maxLength`. */
+  function paste({ clipboardData, currentTarget: { value, selectionStart, selectionEnd } }: ClipboardEvent<HTMLInputElement | HTMLTextAreaElement>) {
+    const pasted = clipboardData.getData("text/plain").replaceAll("\r\n", "\n");
+    const replaced = (selectionEnd ?? 0) - (selectionStart ?? 0);
+    if (value.length - replaced + pasted.length > most) board.notifyCut(field);
+  }
+
   const shared = {
     ref: element,
     value: text,
@@ -80,11 +99,13 @@ export function TextField({ id, field, value, label, className, fontSize }: Prop
     style: fontSize === undefined ? undefined : { fontSize },
     onChange: (event: { target: { value: string } }) => setText(event.target.value),
     onKeyDown: type,
+    onPaste: paste,
+    maxLength: most,
     onBlur: () => {
       flush(text);
       const { editing } = board.getUi();
       if (editing?.id === id && editing.field === field) board.set({ editing: undefined });
     },
   };
-  return field === "title" ? <input {...shared} maxLength={160} /> : <textarea {...shared} maxLength={MOST_TEXT} />;
+  return field === "title" ? <input {...shared} /> : <textarea {...shared} />;
 }

@@ -81,9 +81,9 @@ function useEnd(node: Node, found: FilmState | undefined): void {
   const board = useBoard();
   const state = found?.state;
   const before = useRef(state);
-  const tell = useEffectEvent(() => found && "job" in found && found.job && board.tell(endOf(node, found.job.status)));
+  const notify = useEffectEvent(() => found && "job" in found && found.job && board.notify(endOf(node, found.job.status)));
   useEffect(() => {
-    if (before.current === "making" && (state === "ready" || state === "ended")) tell();
+    if (before.current === "making" && (state === "ready" || state === "ended")) notify();
     before.current = state;
   }, [state]);
 }
@@ -127,10 +127,14 @@ interface FilmProps {
 
 /** A film with the browser's controls. It reads ranges, so one can go to any place in it. */
 export function FilmView({ job, title, isPlaying = false, className, close }: FilmProps) {
+  const video = useRef<HTMLVideoElement>(null);
+  useEffect(() => {
+    if (isPlaying) video.current?.focus({ preventScroll: true });
+  }, [isPlaying]);
   return (
     // oxlint-disable-next-line jsx-a11y/media-has-caption -- the service makes no captions
     <video
-      ref={(video) => void (isPlaying && video?.focus({ preventScroll: true }))}
+      ref={video}
       src={filmUrl(job)}
       controls
       autoPlay={isPlaying}

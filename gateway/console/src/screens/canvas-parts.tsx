@@ -51,7 +51,7 @@ export function Side({ title, close, children }: { title: string; close: () => v
     close();
   }
   return (
-    <aside className={styles.side} aria-label={title} onKeyDown={type}>
+    <aside tabIndex={-1} className={styles.side} aria-label={title} onKeyDown={type}>
       <div className={styles.sideHead}>
         <h2 ref={heading} tabIndex={-1}>
           {title}

@@ -7,6 +7,7 @@ import { ago, count } from "../format.ts";
 import { type Live, useLive } from "../live.ts";
 import { useSession } from "../session.ts";
 import { useClock, useLoaded, useTitle } from "../ui/hooks.ts";
+import { loads } from "../ui/later.tsx";
 import { Button, Empty, Failure, Icon, messageOf, Waiting } from "../ui/parts.tsx";
 import parts from "../ui/parts.module.css";
 import { Shell } from "../ui/shell.tsx";
@@ -34,6 +35,7 @@ type EditorModule = typeof import("../board/editor.tsx");
 
 let editor: EditorModule | undefined;
 export const loadEditor = async (): Promise<EditorModule> => (editor ??= await import("../board/editor.tsx"));
+loads.add(loadEditor);
 
 /** Loads the board and its content at once, although it may be the review that tells whether the person may change the canvas. */
 function useHeadStart(handle: string, canChange: boolean): void {
@@ -44,10 +46,12 @@ function useHeadStart(handle: string, canChange: boolean): void {
     if (!isLikely) return;
     let isLeft = false;
     let release = () => {};
-    void loadEditor();
-    void import("../board/engines.ts").then(({ hold }) => {
+    // What cannot be fetched is fetched again with the board.
+    const ignore = () => {};
+    loadEditor().catch(ignore);
+    import("../board/engines.ts").then(({ hold }) => {
       if (!isLeft) release = hold(account.id, handle, isKnown());
-    });
+    }, ignore);
     return () => {
       isLeft = true;
       release();

@@ -1,5 +1,5 @@
 import { keepPreviousData, useInfiniteQuery, useQuery, useQueryClient } from "@tanstack/react-query";
-import { lazy, Suspense, useEffect, useRef, useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { Link, useLocation } from "wouter";
 import { canvasPath } from "../address.ts";
 import { api, type CanvasSummary } from "../api.ts";
@@ -8,6 +8,7 @@ import { ago, count } from "../format.ts";
 import { useRunEvents } from "../live.ts";
 import { useAddress, useClock, useIsNear, useNextPages, useObjectUrl, useTitle } from "../ui/hooks.ts";
 import { useSession } from "../session.ts";
+import { laterDialog } from "../ui/later.tsx";
 import { Button, Empty, Failure, Icon, Notice } from "../ui/parts.tsx";
 import parts from "../ui/parts.module.css";
 import { Filters, Search } from "../ui/search.tsx";
@@ -17,7 +18,7 @@ import styles from "./canvases.module.css";
 import page from "./list.module.css";
 import { ShareDialog } from "./share.tsx";
 
-const DeleteCanvas = lazy(async () => ({ default: (await import("./delete-canvas.tsx")).DeleteCanvas }));
+const DeleteCanvas = laterDialog("Delete", async () => ({ default: (await import("./delete-canvas.tsx")).DeleteCanvas }));
 
 /** How long a change of a run waits for others before the work is read again, in milliseconds. */
 const REST = 400;
@@ -204,10 +205,8 @@ function OwnerButtons({ canvas }: { canvas: CanvasSummary }) {
       <Button aria-label={`Delete ${name}`} title="Delete" onClick={() => setAsked("delete")}>
         <Icon name="trash" size={16} />
       </Button>
-      <Suspense>
-        {asked === "share" && <ShareDialog canvas={canvas} close={close} />}
-        {asked === "delete" && <DeleteCanvas canvas={canvas} close={close} />}
-      </Suspense>
+      {asked === "share" && <ShareDialog canvas={canvas} close={close} />}
+      {asked === "delete" && <DeleteCanvas canvas={canvas} close={close} />}
     </div>
   );
 }

@@ -1,15 +1,16 @@
-import { lazy, type ReactNode, Suspense } from "react";
+import type { ReactNode } from "react";
 import { Link, useLocation } from "wouter";
 import { signInPath } from "../address.ts";
 import { useSession } from "../session.ts";
 import { useTitle } from "../ui/hooks.ts";
+import { Boundary, later } from "../ui/later.tsx";
 import { useLeave } from "../ui/leave.tsx";
 import { Button, Empty } from "../ui/parts.tsx";
 import parts from "../ui/parts.module.css";
 import { Shell } from "../ui/shell.tsx";
 import styles from "./missing.module.css";
 
-const Unsent = lazy(async () => ({ default: (await import("../board/unsent.tsx")).Unsent }));
+const Unsent = later(async () => ({ default: (await import("../board/unsent.tsx")).Unsent }));
 
 /** The page for an unknown address. */
 export const Missing = () => <Nothing />;
@@ -18,9 +19,9 @@ export const Missing = () => <Nothing />;
 export function MissingCanvas({ handle }: { handle: string }) {
   return (
     <Nothing>
-      <Suspense>
+      <Boundary>
         <Unsent canvas={handle} />
-      </Suspense>
+      </Boundary>
     </Nothing>
   );
 }

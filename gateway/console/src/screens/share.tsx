@@ -1,10 +1,11 @@
 /** The button that shows with whom a canvas is shared. */
-import { lazy, Suspense, useState } from "react";
+import { useState } from "react";
+import { laterDialog } from "../ui/later.tsx";
 import { Button, Icon } from "../ui/parts.tsx";
 import styles from "./share.module.css";
 import type { SharedCanvas } from "./share-dialog.tsx";
 
-export const ShareDialog = lazy(async () => ({ default: (await import("./share-dialog.tsx")).ShareDialog }));
+export const ShareDialog = laterDialog("Share", async () => ({ default: (await import("./share-dialog.tsx")).ShareDialog }));
 
 export function Share({ canvas }: { canvas: SharedCanvas }) {
   const [isOpen, setIsOpen] = useState(false);
@@ -14,11 +15,7 @@ export function Share({ canvas }: { canvas: SharedCanvas }) {
         <Icon name="share" size={15} />
         <span>Share</span>
       </Button>
-      {isOpen && (
-        <Suspense>
-          <ShareDialog canvas={canvas} close={() => setIsOpen(false)} />
-        </Suspense>
-      )}
+      {isOpen && <ShareDialog canvas={canvas} close={() => setIsOpen(false)} />}
     </>
   );
 }

@@ -45,11 +45,11 @@ const JOINED: Record<string, { most: number; between: string }> = {
 /** What a person would miss of a node that is deleted. */
 const WORK = ["title", "asset", "metadata.content", "metadata.prompt"];
 const MEMBERS = ["title", "type", "position", "width", "height"];
-const WRITABLE = [
+export const WRITABLE = [
   "content", "prompt", "negativePrompt", "model", "size", "quality", "aspectRatio", "count", "durationSeconds", "color", "fontSize",
   "textAlign", "section", "sectionId", "locked", "collapsed", "zIndex", "tags", "custom",
 ] as const; // prettier-ignore
-/** What tells whether a node is still as it was made. Its Section is looked at by itself: it may have been deleted. */
+/** The fields that show whether a node is still as it was made. Its Section is looked at by itself: it may have been deleted. */
 const STATE = [...WORK, "position", "width", "height", "metadata.job", ...WRITABLE.filter((key) => key !== "sectionId").map((key) => `metadata.${key}`)];
 
 export const update = (on: "node" | "connection", item: { id: string }, set: Fields): Change => ({
@@ -129,6 +129,20 @@ function inverse(change: Change): Change[] {
 }
 
 export const inverseOf = (changes: Change[]): Change[] => changes.toReversed().flatMap(inverse);
+
+/** The changes of an undo without what would disconnect a node that stays: one that it would delete, if it had not been changed in the meantime. */
+export function keepingConnected(draft: Draft, changes: Change[]): Change[] {
+  const after = new Draft(draft.graph);
+  for (const one of changes) {
+    const { change } = judge(after, one, "undo");
+    if (change) applyTo(after, change);
+  }
+  const deleted = new Set(changes.flatMap((one) => (one.do === "delete" ? [one.node.id] : [])));
+  return changes.filter((one) => {
+    const ends = one.do === "disconnect" ? [one.connection.fromNodeId, one.connection.toNodeId] : [];
+    return !ends.some((id) => deleted.has(id)) || ends.some((id) => !after.node(id));
+  });
+}
 
 export interface Judgment {
   /** What is left of the change. */

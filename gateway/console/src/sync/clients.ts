@@ -18,7 +18,7 @@ export class ModelClient {
   /** Requests of a page that was closed never come back. */
   page = 0;
   canChange = true;
-  /** Whether a page shows what its engine tells. */
+  /** Whether a page listens to the notices of its engine. */
   isHeard = true;
 
   constructor(service: Service, name: string) {

@@ -15,6 +15,8 @@ function refuse(service: Service, id: string): void {
   };
 }
 
+const connect = (id: string, fromNodeId: string, toNodeId: string) => ({ do: "connect", connection: { id, handle: "", fromNodeId, toNodeId, from: "", to: "", purpose: "flow" } }) as const;
+
 test("a change is shown at once, sent once, and keeps its id", async () => {
   const [service, ana] = await opened("ana");
   const id = ana.create(ana.note("Brief"));
@@ -102,7 +104,7 @@ test("what was not sent is sent by the next page, and what was sent is not sent 
   }
 });
 
-test("what an earlier page left survives, whatever the page is told before it has loaded that", async () => {
+test("what an earlier page left survives, whatever reaches the page before it has loaded that", async () => {
   const [service, ana] = await opened("ana");
   ana.create(ana.note("Left"));
   await settle();
@@ -124,7 +126,7 @@ test("what an earlier page left survives, whatever the page is told before it ha
   assert.deepEqual([...service.graph.nodes.values()].map(({ title }) => title), ["Left"]);
 });
 
-test("what is dropped while a canvas is opened is told once somebody listens, and once", async () => {
+test("what is dropped while a canvas is opened is announced once somebody listens, and once", async () => {
   const [service, ana, ben] = await opened("ana", "ben");
   ana.create(ana.note("Deleted"));
   await exchange(service, ana, ben);
@@ -139,11 +141,11 @@ test("what is dropped while a canvas is opened is told once somebody listens, an
   await ana.restart();
   await ana.drain();
   assert.deepEqual(ana.notices, []);
-  const told = ["A change was dropped: what it changed was deleted."];
+  const expected = ["A change was dropped: what it changed was deleted."];
   ana.engine.onNotice((text) => ana.notices.push(text));
-  assert.deepEqual(ana.notices, told);
+  assert.deepEqual(ana.notices, expected);
   ana.engine.onNotice((text) => ana.notices.push(text));
-  assert.deepEqual(ana.notices, told);
+  assert.deepEqual(ana.notices, expected);
 });
 
 test("positions: the last writer wins; texts: a person chooses", async () => {
@@ -333,6 +335,47 @@ test("a step is undone by its id, whatever was done since, and once", async () =
   assert.equal(ana.engine.perform("Nothing", []), undefined);
 });
 
+test("a step that came to nothing is taken back, and the history is as it was before", async () => {
+  const [service, ana] = await opened("ana");
+  const [id, slot] = [ana.create(ana.note("Moved")), ana.note("Slot")];
+  ana.set(id, { position: { x: 5, y: 5 } });
+  ana.set(id, { position: { x: 9, y: 9 } });
+  ana.engine.undo();
+  const before = ana.engine.getSnapshot();
+  const step = ana.engine.perform("Make", [{ do: "create", node: slot }, connect("link", id, slot.id)]);
+  assert.deepEqual([ana.engine.getSnapshot().undo, ana.engine.getSnapshot().redo], ["Make", undefined]);
+  await ana.drain();
+  ana.engine.takeBack(step ?? "");
+  await ana.drain();
+  assert.deepEqual([service.graph.nodes.size, service.graph.connections.size], [1, 0]);
+  const { undo, redo } = ana.engine.getSnapshot();
+  assert.deepEqual([undo, redo], [before.undo, before.redo]);
+  ana.engine.redo();
+  assert.deepEqual(ana.value(id, "position"), { x: 9, y: 9 });
+  ana.engine.undo();
+  ana.engine.undo();
+  await ana.drain();
+  assert.deepEqual(service.graph.nodes.get(ana.engine.real(id))?.position, { x: 0, y: 0 });
+  assert.deepEqual(ana.seen(), plain(service.graph));
+});
+
+test("a result that stays when its start is undone stays connected, and a target that goes takes its connections along", async () => {
+  const [service, ana, ben] = await opened("ana", "ben");
+  const reference = ana.create(ana.note("Reference"));
+  const [result, empty] = [ana.note("Result"), ana.note("Empty")];
+  const targets = [result, empty].map((node) => ({ do: "create", node }) as const);
+  ana.engine.perform("Make", [...targets, connect("one", reference, result.id), connect("two", reference, empty.id), connect("three", result.id, empty.id)]);
+  await exchange(service, ana, ben);
+  ben.set(ana.engine.real(result.id), { "metadata.content": "made" });
+  await exchange(service, ben, ana);
+  ana.engine.undo();
+  await ana.drain();
+  assert.deepEqual([...service.graph.nodes.values()].map(({ title }) => title), ["Reference", "Result"]);
+  assert.deepEqual([...service.graph.connections.keys()], [ana.engine.real("one")]);
+  assert.deepEqual(ana.notices, ["“Result” stays: it was changed in the meantime."]);
+  assert.deepEqual(ana.seen(), plain(service.graph));
+});
+
 test("undo of a deletion brings back nodes, connections and members under their ids", async () => {
   const [service, ana] = await opened("ana");
   const section = ana.create(ana.note("Section", "", { section: true }));
@@ -413,7 +456,7 @@ test("a list of changes that is not complete is replaced by the whole canvas", a
   assert.deepEqual(ana.seen(), plain(service.graph));
 });
 
-test("what others did is told, and undone as far as it is still so", async () => {
+test("what others did is shown, and undone as far as it is still so", async () => {
   const [service, ana, ben] = await opened("ana", "ben");
   ana.create(ana.note("One"));
   ana.create(ana.note("Two"));
@@ -432,7 +475,7 @@ test("what others did is told, and undone as far as it is still so", async () =>
   assert.deepEqual([one, two].map(({ id }) => service.graph.nodes.get(id)?.position.x), [70, 0]);
 });
 
-test("a refresh resolves when it has read, whatever is told meanwhile", async () => {
+test("a refresh resolves when it has read, whatever is announced meanwhile", async () => {
   const [service, ana, ben] = await opened("ana", "ben");
   ben.create(ben.note("New"));
   await ben.drain();

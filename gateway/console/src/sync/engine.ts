@@ -15,7 +15,7 @@
 import { Problem } from "../errors.ts";
 import { backoff } from "../stream.ts";
 import { Aliases } from "./aliases.ts";
-import { type Change, MOST_OPERATIONS, applied, applyTo, bothOf, difference, groupsOf, inverseOf, judge, newest, nodeOf, operationsOf } from "./change.ts";
+import { type Change, MOST_OPERATIONS, applied, applyTo, bothOf, difference, groupsOf, inverseOf, judge, keepingConnected, newest, nodeOf, operationsOf } from "./change.ts";
 import { Draft, type Graph } from "./graph.ts";
 import { History, type Step } from "./history.ts";
 import { Notifier } from "./notifier.ts";
@@ -40,7 +40,7 @@ export class Engine {
   #failures = 0;
   #collisions = 0;
   /** The newest revision that is known to exist, until it was read. */
-  #told: string | undefined;
+  #announced: string | undefined;
   /** Whether changes are read although no new revision is known. */
   #isForced = false;
   /** The base was read while it was not known whether a batch had taken effect, so it may contain that batch. */
@@ -141,6 +141,13 @@ export class Engine {
     this.#step(this.#history.redo, this.#history.undo, this.#history.redo.at(-1)?.id);
   }
 
+  /** Undoes a step that came to nothing, and forgets it. */
+  takeBack(id: string): void {
+    const step = this.#history.take(id);
+    if (step) this.#make({ ...step, id: this.#env.newId() }, step.changes, "undo");
+    this.#changed();
+  }
+
   /** Undoes what others did, as far as it is still so. */
   undoNews(news: News): void {
     if (!this.#isPermitted()) return;
@@ -175,10 +182,10 @@ export class Engine {
     this.#changed();
   }
 
-  /** Whether the canvas may be changed. If not, that is told, and what was to be changed stays as it is. */
+  /** Whether the canvas may be changed. If not, a notice says so, and what was to be changed stays as it is. */
   #isPermitted(): boolean {
     const isPermitted = this.#canChange && !this.#withdrawn && this.#state !== "gone";
-    if (!isPermitted) this.#notices.tell("You can no longer change this canvas.");
+    if (!isPermitted) this.#notices.notify("You can no longer change this canvas.");
     return isPermitted;
   }
 
@@ -187,7 +194,7 @@ export class Engine {
     const graph = this.#graph();
     if (!graph) return [];
     if (!this.#canChange) {
-      this.#notices.tell(`${step.label} was not done: you may not change this canvas.`);
+      this.#notices.notify(`${step.label} was not done: you may not change this canvas.`);
       return [];
     }
     const draft = new Draft(graph);
@@ -200,20 +207,21 @@ export class Engine {
   }
 
   #judged(draft: Draft, changes: Change[], mode: "rebase" | "undo"): Change[] {
-    const told = new Set<string>();
-    const left = changes.flatMap((one) => {
-      const { change, conflicts = [], dropped } = judge(draft, this.#aliases.change(one), mode);
+    const notices = new Set<string>();
+    const known = changes.map((one) => this.#aliases.change(one));
+    const left = (mode === "undo" ? keepingConnected(draft, known) : known).flatMap((one) => {
+      const { change, conflicts = [], dropped } = judge(draft, one, mode);
       if (change) applyTo(draft, change);
       for (const conflict of conflicts) {
         // The newest text of mine against the newest of the other.
         const others = this.#conflicts.filter(({ on, id, field }) => on !== conflict.on || id !== conflict.id || field !== conflict.field);
         this.#conflicts = [...others, { ...conflict, key: this.#env.newId() }];
       }
-      if (dropped !== undefined) told.add(dropped);
+      if (dropped !== undefined) notices.add(dropped);
       return change ?? [];
     });
-    if (told.size > 3) this.#notices.tell(`${told.size} changes were dropped: what they changed was changed by others.`);
-    else for (const text of told) this.#notices.tell(text);
+    if (notices.size > 3) this.#notices.notify(`${notices.size} changes were dropped: what they changed was changed by others.`);
+    else for (const text of notices) this.#notices.notify(text);
     return left;
   }
 
@@ -245,7 +253,7 @@ export class Engine {
 
   /** The canvas has this revision now. */
   follow(revision: string): void {
-    this.#told = revision;
+    this.#announced = revision;
     this.#run();
   }
 
@@ -348,7 +356,7 @@ export class Engine {
     // Whether it took effect is not known, and nothing else can be judged before. Should there be no answer, the canvas is shown all the same.
     if (batch?.sent && (base || this.#failures === 0)) return () => this.#send(batch, batch.sent as Request);
     if (!base) return () => this.#read();
-    const isBehind = this.#told !== undefined && this.#told !== base.revision;
+    const isBehind = this.#announced !== undefined && this.#announced !== base.revision;
     if (this.#accepted.length > 0 || this.#isForced || isBehind) return () => this.#pull(base);
     if (batch) return () => this.#send(batch, this.#requestOf(batch, base.revision));
     return undefined;
@@ -408,7 +416,7 @@ export class Engine {
       // What the service has of it is undone. What it has not comes to nothing when it is judged.
       if (step && batch.isRest) this.#make({ ...step, id: this.#env.newId() }, step.changes, "undo");
       // What an earlier page did cannot be undone.
-      this.#notices.tell(`${batch.label} was ${batch.isRest && !step ? "done in part" : "taken back"}: ${problem.fields[0]?.message ?? problem.message}`);
+      this.#notices.notify(`${batch.label} was ${batch.isRest && !step ? "done in part" : "taken back"}: ${problem.fields[0]?.message ?? problem.message}`);
       this.#emit();
     }
   }
@@ -421,7 +429,7 @@ export class Engine {
   }
 
   async #pull(base: { graph: Graph; revision: string }): Promise<void> {
-    const told = this.#told;
+    const announced = this.#announced;
     const waiting = this.#refreshing.splice(0);
     this.#isForced = false;
     try {
@@ -431,11 +439,11 @@ export class Engine {
       this.#refreshing.unshift(...waiting);
       throw error;
     }
-    this.#arrived(told);
+    this.#arrived(announced);
     for (const resolve of waiting) resolve();
   }
 
-  /** Reads what has changed since `base`, or the whole canvas if that cannot be told. */
+  /** Reads what has changed since `base`, or the whole canvas if the service no longer knows that. */
   async #advance(base: { graph: Graph; revision: string }): Promise<void> {
     const isTitleChanged = this.#batches.some(({ changes }) => changes.some((change) => change.do === "update" && change.on === "canvas"));
     const changes = isTitleChanged || this.#isUnsure ? undefined : await this.#env.transport.changes(base.revision);
@@ -456,13 +464,13 @@ export class Engine {
     this.#base = { graph: next, revision: changes.revision };
   }
 
-  /** A new base is here. `told` is the revision that was known when it was asked for. */
-  #arrived(told: string | undefined): void {
+  /** A new base is here. `announced` is the announced revision when it was asked for. */
+  #arrived(announced: string | undefined): void {
     this.#accepted = [];
     // The node of a conflict may have been named while another tab wrote it.
     this.#conflicts = this.#conflicts.map((one) => (this.local(one.id) === one.id ? one : { ...one, id: this.local(one.id) }));
     if (!this.#batches[0]?.sent) this.#isUnsure = false;
-    if (this.#told === told) this.#told = undefined;
+    if (this.#announced === announced) this.#announced = undefined;
     this.#rebase();
     void this.#save();
     this.#emit();

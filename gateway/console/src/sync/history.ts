@@ -8,6 +8,8 @@ export interface Step {
   changes: Change[];
   /** A step joins the one before if that has the same value. */
   merge: string | undefined;
+  /** What could be redone before. */
+  redo?: Step[];
 }
 
 const MOST_STEPS = 200;
@@ -20,6 +22,7 @@ export class History {
   add(step: Step): string {
     const last = this.undo.at(-1);
     const isJoined = step.merge !== undefined && step.merge === last?.merge && this.redo.length === 0;
+    step.redo = this.redo;
     this.redo = [];
     if (last && isJoined) {
       last.changes = [...step.changes, ...last.changes];
@@ -29,9 +32,10 @@ export class History {
     return step.id;
   }
 
-  /** Takes a step away, whether it was undone or not. */
+  /** Takes a step away, whether it was undone or not. If nothing was done since, what could be redone before can be redone again. */
   take(id: string): Step | undefined {
     const step = [...this.undo, ...this.redo].find((one) => one.id === id);
+    if (step?.redo && step === this.undo.at(-1) && this.redo.length === 0) this.redo = step.redo;
     this.undo = this.undo.filter((one) => one !== step);
     this.redo = this.redo.filter((one) => one !== step);
     return step;

@@ -1,16 +1,16 @@
-/** Tells sentences to listeners. What is told before there is one is kept for the first. */
-export class Notifier<Told extends unknown[]> {
-  #listeners = new Set<(...told: Told) => void>();
-  #kept: Told[] = [];
+/** Passes notices to listeners. Notices before the first listener are kept for it. */
+export class Notifier<Notice extends unknown[]> {
+  #listeners = new Set<(...notice: Notice) => void>();
+  #kept: Notice[] = [];
 
-  readonly listen = (listener: (...told: Told) => void): (() => void) => {
+  readonly listen = (listener: (...notice: Notice) => void): (() => void) => {
     this.#listeners.add(listener);
-    for (const told of this.#kept.splice(0)) listener(...told);
+    for (const notice of this.#kept.splice(0)) listener(...notice);
     return () => void this.#listeners.delete(listener);
   };
 
-  tell(...told: Told): void {
-    if (this.#listeners.size === 0) this.#kept.push(told);
-    for (const listener of this.#listeners) listener(...told);
+  notify(...notice: Notice): void {
+    if (this.#listeners.size === 0) this.#kept.push(notice);
+    for (const listener of this.#listeners) listener(...notice);
   }
 }

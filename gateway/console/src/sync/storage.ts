@@ -92,8 +92,10 @@ export function browserStorage(account: string, canvas: string): Storage {
       const tab = await tabId();
       const isEmpty = kept.batches.length + kept.conflicts.length === 0;
       const store = await records("readwrite");
-      if (isEmpty) await outcome(store.delete(keyOf(tab)));
-      else await outcome(store.put(kept, keyOf(tab)));
+      const done = isEmpty ? outcome(store.delete(keyOf(tab))) : outcome(store.put(kept, keyOf(tab)));
+      // Of a page that ends, the browser aborts what was not committed.
+      store.transaction.commit();
+      await done;
     },
   };
 }

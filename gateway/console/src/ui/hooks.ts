@@ -1,5 +1,6 @@
 import { useEffect, useEffectEvent, useLayoutEffect, useReducer, useRef, useState } from "react";
 import { useSearchParams } from "wouter";
+import { Problem } from "../errors.ts";
 
 /** Sets the title of the page. */
 export function useTitle(title: string): void {
@@ -17,7 +18,7 @@ export function useLoaded<T>(load: () => Promise<T>, known?: T): T | undefined {
   useEffect(() => {
     load().then(
       (value) => setResult((before) => ("value" in before && before.value === value ? before : { value })),
-      (error: unknown) => setResult({ error }),
+      () => setResult({ error: new Problem(0, "A part of the console cannot be loaded. If another attempt fails, too, reload the page.") }),
     );
   }, [load]);
   if ("error" in result) throw result.error;
@@ -47,13 +48,23 @@ export function useIsLater(rest: number): boolean {
   return isLater;
 }
 
+/** Calls `flush` whenever the page may be about to end: it is closed, left, reloaded or hidden. */
+export function useBeforeEnd(flush: () => void): void {
+  const flushLatest = useEffectEvent(flush);
+  useEffect(() => {
+    const stop = new AbortController();
+    for (const type of ["visibilitychange", "beforeunload", "pagehide"]) addEventListener(type, () => flushLatest(), { signal: stop.signal });
+    return () => stop.abort();
+  }, []);
+}
+
 interface Draft {
   text: string;
   /** The value that it was typed on. */
   was: string;
 }
 
-/** What is typed into a field that shows `value`. `end` applies it, unless it is what it was typed on. So does the field when it goes. */
+/** What is typed into a field that shows `value`. `end` applies it, unless it is what it was typed on. So does the field when it or the page goes. */
 export function useDraft(value: string, apply: (text: string, was: string) => void) {
   const [draft, setDraft] = useState<Draft>();
   // A field can be left before what was typed last is rendered.
@@ -69,6 +80,7 @@ export function useDraft(value: string, apply: (text: string, was: string) => vo
   }
   const endLatest = useEffectEvent(end);
   useLayoutEffect(() => () => endLatest(), []);
+  useBeforeEnd(end);
   return {
     text: draft?.text ?? value,
     isTyped: draft !== undefined,

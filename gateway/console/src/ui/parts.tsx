@@ -63,9 +63,20 @@ interface ButtonProps extends ComponentProps<"button"> {
   isBusy?: boolean;
 }
 
-export function Button({ look = "plain", isBusy = false, className, type = "button", onClick, ...rest }: ButtonProps) {
+/** A ref for a control that may go because it was used: the keyboard goes on in the dialog, panel or page around it. */
+function keepKeyboard(control: HTMLElement | null): () => void {
+  return () => {
+    if (!control || document.activeElement !== control) return;
+    const home = control.closest<HTMLElement>("dialog, aside, main");
+    // Something else may take the keyboard, or the home may go as well.
+    setTimeout(() => document.activeElement === document.body && home?.focus({ preventScroll: true }));
+  };
+}
+
+export function Button({ look = "plain", isBusy = false, className, type = "button", onClick, ref = keepKeyboard, ...rest }: ButtonProps) {
   return (
     <button
+      ref={ref}
       type={type}
       className={[styles.button, styles[look], className].filter(Boolean).join(" ")}
       aria-disabled={isBusy || undefined}
