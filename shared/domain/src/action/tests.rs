@@ -49,12 +49,17 @@ fn limits_are_inclusive() {
 
 #[test]
 fn every_spelling_of_the_default_color_is_the_default() {
-    let default = normalize(json!({"width": 1})).expect("valid");
+    let action = find("change-aspect-ratio").expect("known");
+    let normalized = |more: Value| {
+        let mut params = least("change-aspect-ratio");
+        params.extend(more.as_object().expect("an object").clone());
+        action.normalize(&params).expect("valid")
+    };
     for color in ["#fff", "#FFF", "#ffffff", "#FFFFFF", "#ffffffff"] {
-        assert_eq!(normalize(json!({"width": 1, "background": color})).expect("valid"), default, "{color}");
+        assert_eq!(normalized(json!({"background": color})), normalized(json!({})), "{color}");
     }
     for (color, kept) in [("#F80", "#f80"), ("#fffffffe", "#fffffffe"), ("#FF8800", "#ff8800")] {
-        assert_eq!(normalize(json!({"width": 1, "background": color})).expect("valid")["background"], kept);
+        assert_eq!(normalized(json!({"background": color}))["background"], kept);
     }
 }
 

@@ -84,7 +84,7 @@ impl Table {
 
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let heads = ["what", "ours", "baseline or peer", "figure", "goal", ""].map(str::to_owned);
+        let heads = ["what", "service", "baseline", "figure", "goal", ""].map(str::to_owned);
         let mut notes = Vec::new();
         let mut lines = vec![heads];
         for row in &self.0 {
