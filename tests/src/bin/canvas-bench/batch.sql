@@ -85,7 +85,7 @@ WITH taken AS (
     WHERE bumped.sequence % :trim_every = 0 AND canvas_key = bumped.key
       AND canvas_changes.sequence <= bumped.sequence - :kept
 )
-SELECT coalesce(key, 1 / (SELECT count(*) FROM bumped)) AS "key!", owner_uid AS "owner_uid!", id AS "id!", canvas_type,
+SELECT coalesce(key, (SELECT 'the canvas is no longer at revision ' || :base)::bigint) AS "key!", owner_uid AS "owner_uid!", id AS "id!", canvas_type,
        title AS "title!", revision AS "revision!", sequence AS "sequence!", node_count AS "node_count!",
        connection_count AS "connection_count!", graph_bytes AS "graph_bytes!", created_at AS "created_at!",
        updated_at AS "updated_at!", NULL AS role
