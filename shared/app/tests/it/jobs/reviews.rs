@@ -1,5 +1,6 @@
 //! Reviews of large canvases, made before the end of a job.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use app::job::{Cancellation, Completion, CompletionContext, CompletionResult, PreparedReview, Reviews, cancel};
@@ -10,6 +11,7 @@ use domain::graph::Node;
 use domain::id::{JobId, NodeId};
 use domain::job::{CancelReason, Failure, FailureCode};
 use domain::review::{CompletionReview, ReviewStatus};
+use service::admission::ByteBudget;
 use uuid::Uuid;
 
 use crate::fixture::{CONTEXT, Fixture, account, image_node};
@@ -143,6 +145,16 @@ async fn a_canvas_that_is_too_large_to_be_kept_is_reviewed_ahead_all_the_same() 
         let prepared = large.prepare(&success).await.expect("is large");
         assert_eq!(large.attempt(&success, Some(&prepared)).await, expected);
     }
+}
+
+#[tokio::test]
+async fn a_review_reserves_no_more_than_its_share_of_a_budget_that_others_use() {
+    let memory = ByteBudget::new(256 << 20);
+    let _held_by_others = memory.acquire(64 << 20).await;
+    let reviews = Reviews::new(Arc::default(), memory, 176 << 20);
+    let large = Large { reviews, ..Large::new().await };
+    run(&large.fixture, "UPDATE canvases SET graph_bytes = 60000000").await;
+    assert!(large.prepare(&large.fixture.success().await).await.is_some(), "it waits for no memory");
 }
 
 #[tokio::test]
