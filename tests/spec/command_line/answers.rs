@@ -3,7 +3,7 @@
 use std::fs;
 
 use e2e::api::{key, text};
-use e2e::{PATIENCE, Stack, pictures, suite};
+use e2e::{PATIENCE, Shell, Stack, pictures, suite};
 use serde_json::{Value, json};
 use testkit::wait_for;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -240,13 +240,19 @@ async fn an_interrupted_download_leaves_nothing(stack: &Stack) {
     assert_eq!(files(), before);
 }
 
-async fn several_files_are_uploaded_although_one_fails(stack: &Stack) {
-    let (_, shell, canvas) = person(stack).await;
+/// Writes six pictures and `no.png`, which is none. Returns the names of the pictures.
+fn write_pictures(shell: &Shell) -> Vec<String> {
     let names: Vec<String> = (0..6).map(|at| format!("{at}.png")).collect();
     for (at, name) in names.iter().enumerate() {
         shell.file(name, pictures::png(10 + at as u32, 10));
     }
     shell.file("no.png", "text");
+    names
+}
+
+async fn several_files_are_uploaded_although_one_fails(stack: &Stack) {
+    let (_, shell, canvas) = person(stack).await;
+    let names = write_pictures(&shell);
     let all: Vec<&str> = names.iter().map(String::as_str).collect();
     let put =
         shell.run(&[&["asset", "put", "no.png"], &all[..], &["--on", &canvas, "--json"]].concat()).await.expect(2);
@@ -257,11 +263,7 @@ async fn several_files_are_uploaded_although_one_fails(stack: &Stack) {
 
 async fn work_is_finished_although_nobody_reads_the_output(stack: &Stack) {
     let (_, shell, canvas) = person(stack).await;
-    let names: Vec<String> = (0..6).map(|at| format!("{at}.png")).collect();
-    for (at, name) in names.iter().enumerate() {
-        shell.file(name, pictures::png(10 + at as u32, 10));
-    }
-    shell.file("no.png", "text");
+    let names = write_pictures(&shell);
     let all: Vec<&str> = names.iter().map(String::as_str).collect();
     let put = [&["asset", "put"], &all[..], &["no.png", "--on", &canvas]].concat();
     assert_eq!(unread(&shell, &put).await, Some(2), "the last file fails");
