@@ -157,11 +157,16 @@ async fn run(config: Config) -> Result<ExitCode, Error> {
             renderers: RequestLimit::new(RENDERS_OF_ACCOUNT_MAX),
             writers: RequestLimit::new(1),
             recording: Default::default(),
+            last_seen: Default::default(),
             stopping: stopping.clone(),
             config,
         });
         tracing::info!(address = %app.config.listen, "serving");
-        tokio::join!(sweep(app.clone(), stopping.clone()), crate::server::serve(listener, router(app), stopping));
+        tokio::join!(
+            sweep(app.clone(), stopping.clone()),
+            crate::queues::measure(app.clone(), stopping.clone()),
+            crate::server::serve(listener, router(app), stopping),
+        );
         Ok::<_, installation::Error>(())
     });
     Ok(process.finish_within(GRACE).await)

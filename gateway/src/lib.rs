@@ -26,6 +26,7 @@ mod openapi;
 mod place;
 mod preview;
 mod problem;
+mod queues;
 mod rendition;
 mod reply;
 mod router;

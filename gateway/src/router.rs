@@ -24,7 +24,7 @@ use crate::openapi;
 use crate::problem;
 use crate::routes::{
     actions, assets, auth, campaigns, canvases, element_collections, elements, events, images, imports, jobs, models,
-    providers, recipes, runs, videos,
+    providers, recipes, runs, status, videos,
 };
 use crate::state::App;
 
@@ -35,6 +35,7 @@ const COMPRESSED_FROM: u64 = 1025;
 pub fn documented() -> (Router<App>, Value) {
     let api = OpenApiRouter::new()
         .routes(routes!(auth::status::status))
+        .routes(routes!(status::status))
         .routes(routes!(canvases::list::list, canvases::create::create))
         .routes(routes!(canvases::read::read))
         .routes(routes!(canvases::node::node))

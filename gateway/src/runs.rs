@@ -9,9 +9,11 @@ use domain::account::Scope;
 use domain::channel;
 use domain::id::{AccountUid, JobId};
 use domain::job::{CancelReason, JobDocument, JobKind, JobStatus, Record, VideoStatus, etag};
+use domain::queue::{WaitCause, WaitingFor};
 use domain::recipe::run::{RecipeRun, RunDocument, RunId, RunRecord};
 use http::header::{CACHE_CONTROL, ETAG, LOCATION, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
+use uuid::Uuid;
 
 use crate::extract::accept::Accepted;
 use crate::extract::caller::{Caller, ManageJobs};
@@ -103,7 +105,9 @@ impl Target {
             Self::Recipe(id) => {
                 let mut connection = app.connection().await?;
                 let run = db::recipe_runs::get(&mut connection, id, account).await?;
-                run.map(|run| Shown::Recipe(Box::new(run))).ok_or_else(|| View::Run.absent())
+                let mut run = run.ok_or_else(|| View::Run.absent())?;
+                run.waiting_for = waiting_for(app, &mut connection, run.id.0, run.status.is_terminal()).await?;
+                Ok(Shown::Recipe(Box::new(run)))
             }
         }
     }
@@ -122,6 +126,15 @@ impl Shown {
             Self::Job(record) => record.status.is_terminal(),
             Self::Recipe(run) => run.status.is_terminal(),
         }
+    }
+
+    /// What the work waits for, if it is neither in progress nor over.
+    pub fn waits_for(&self) -> Option<WaitCause> {
+        let waiting_for = match self {
+            Self::Job(record) => &record.waiting_for,
+            Self::Recipe(run) => &run.waiting_for,
+        };
+        waiting_for.as_ref().map(|waiting_for| waiting_for.what)
     }
 
     pub fn tag(&self) -> String {
@@ -209,11 +222,11 @@ pub async fn read_record(
     };
     let wait = Duration::from_secs(seconds);
     let changed = changed(app, &caller.account, target, known.then_some(headers), wait);
-    let record = during(app, caller, changed).await?;
+    let (record, has_lost_workers) = during(app, caller, changed).await?;
     if shows {
         record.note_shown(app).await?;
     }
-    let response = match known && reply::none_match(headers, &record.tag()) {
+    let response = match known && !has_lost_workers && reply::none_match(headers, &record.tag()) {
         true => unchanged(&record),
         false => answer(app, &record, detail, None)?,
     };
@@ -221,14 +234,15 @@ pub async fn read_record(
 }
 
 /// The record once it has changed, or after `wait`. With `If-None-Match` in the headers, any difference from the known state
-/// counts; otherwise a change of status or outputs from now on.
+/// counts; otherwise a change of status or outputs from now on. Also returns, with `true`, when the work has lost its workers
+/// meanwhile: nobody waits for them without being told.
 async fn changed(
     app: &App,
     account: &AccountUid,
     target: Target,
     known: Option<&HeaderMap>,
     wait: Duration,
-) -> Result<Shown> {
+) -> Result<(Shown, bool)> {
     let mut changes = Changes::of(app, &target.channel());
     let deadline = tokio::time::Instant::now() + wait;
     let before = target.load(app, account).await?;
@@ -242,15 +256,29 @@ async fn changed(
             break;
         }
         record = target.load(app, account).await?;
+        if record.waits_for() == Some(WaitCause::Worker) && before.waits_for() != Some(WaitCause::Worker) {
+            return Ok((record, true));
+        }
     }
-    Ok(record)
+    Ok((record, false))
 }
 
 /// The record of a run or job, if it belongs to the account.
 pub async fn load(app: &App, account: &AccountUid, view: View, id: JobId) -> Result<Record> {
     let mut connection = app.connection().await?;
     let record = db::jobs::get(&mut connection, id, account, app.config.retention_tombstone).await?;
-    record.filter(|record| view.shows(record)).ok_or_else(|| view.absent())
+    let mut record = record.filter(|record| view.shows(record)).ok_or_else(|| view.absent())?;
+    record.waiting_for = waiting_for(app, &mut connection, id.0, record.status.is_terminal()).await?;
+    Ok(record)
+}
+
+/// What the job or run of this id waits for, unless it is over.
+async fn waiting_for(app: &App, conn: &mut db::Connection, id: Uuid, is_over: bool) -> Result<Option<WaitingFor>> {
+    if is_over {
+        return Ok(None);
+    }
+    let queues = app.queues(conn).await?;
+    Ok(db::workers::waiting_for(conn, &queues, &[id]).await?.remove(&id))
 }
 
 /// Records that a result was shown: the first time for a terminal record starts its final retention window
@@ -420,6 +448,7 @@ fn completion_context<'a>(app: &'a App, windows: &'a Windows, traceparent: &'a s
         windows,
         traceparent: Some(traceparent),
         storage_max: app.config.storage_max,
+        worker_silent: app.config.worker_silent,
         review: None,
     }
 }

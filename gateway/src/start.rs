@@ -8,7 +8,7 @@ use axum::response::Response;
 use db::accounts::Credential;
 use domain::canvas::CanvasRecord;
 use domain::id::{AccountUid, CanvasHandle};
-use domain::job::Record;
+use domain::job::JobStatus;
 use domain::webhook::WebhookInput;
 use egress::Guard;
 use serde::Deserialize;
@@ -101,7 +101,8 @@ pub async fn quote<G, S: Start>(app: &App, caller: &Caller<G>, start: &S) -> Res
         app::replay(&app.pool, start).await?;
         return Err(problem);
     }
-    let (quote, is_stale) = app::quote(&app.pool, start).await?;
+    let (mut quote, queue, is_stale) = app::quote(&app.pool, start).await?;
+    quote.waiting_for = app.waiting_if_started(queue).await;
     Ok(prefer::applied_lenient(reply::ok(&quote), is_stale))
 }
 
@@ -146,10 +147,15 @@ pub fn webhook_of(check: &mut Check, guard: &Guard, webhook: Field<WebhookDraft>
 
 /// 202 with the job's record; wakes the relay for a new job.
 pub async fn answer(app: &App, caller: &Credential, accepted: AcceptedJob) -> Result {
-    let served =
-        |record: &Record| serde_json::to_value(document(app, caller.scopes, record)).map_err(Problem::internal);
     let (mut job, acceptance) = match accepted {
-        AcceptedJob::Record(record, acceptance) => (served(&record)?, acceptance),
+        AcceptedJob::Record(mut record, acceptance) => {
+            if record.status == JobStatus::Queued {
+                let (_, queue, _) = record.request.route();
+                record.waiting_for = app.waiting_when_accepted(queue, record.created_at).await;
+            }
+            let job = serde_json::to_value(document(app, caller.scopes, &record)).map_err(Problem::internal)?;
+            (job, acceptance)
+        }
         AcceptedJob::Snapshot(snapshot) => (snapshot, Acceptance::Replayed),
     };
     match acceptance {

@@ -18,6 +18,7 @@ use crate::live::Live;
 use crate::open_waits::Waits;
 use crate::preview::Previews;
 use crate::problem::{Problem, Result};
+use crate::queues::LastSeen;
 use crate::starts::Starts;
 
 /// The gateway's state: cheap to clone. Nothing in it needs to outlive the process or to agree between replicas; its caches cannot
@@ -71,6 +72,8 @@ pub struct Shared {
     pub writers: RequestLimit,
     /// Tokens whose use is being recorded.
     pub recording: Mutex<HashSet<Uuid>>,
+    /// The last state of the queues.
+    pub last_seen: LastSeen,
     /// Canceled when the process begins to stop.
     pub stopping: CancellationToken,
 }

@@ -51,6 +51,7 @@ async fn attempt(context: &mut Context, active: &Active) -> Result<Canceled> {
         windows: &windows,
         traceparent: None,
         storage_max: context.config.storage_max,
+        worker_silent: context.config.worker_silent,
         review: None,
     };
     let mut transaction = db::pool::begin_on(&mut context.connection).await?;

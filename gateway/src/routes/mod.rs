@@ -15,4 +15,5 @@ pub mod models;
 pub mod providers;
 pub mod recipes;
 pub mod runs;
+pub mod status;
 pub mod videos;

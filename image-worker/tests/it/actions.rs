@@ -51,6 +51,7 @@ pub async fn cancel(harness: &Harness, id: JobId) -> Cancellation {
         windows: &WINDOWS,
         traceparent: None,
         storage_max: 0,
+        worker_silent: Duration::from_secs(15),
         review: None,
     };
     let mut transaction = db::pool::begin(harness.database.pool()).await.expect("begins");

@@ -17,6 +17,7 @@ use domain::graph::{Node, NodeType, Position};
 use domain::id::{AccountUid, CanvasHandle, JobId, NodeId};
 use domain::idempotency::{Fingerprint, StoredOutcome};
 use domain::job::{ChosenModel, ImageRequest, JobOperation, Request, StartQuote};
+use domain::message::Queue;
 use domain::limits::{CANVAS_BYTES_MAX, CANVAS_NODES_MAX, TITLE_MAX};
 use uuid::Uuid;
 
@@ -162,6 +163,10 @@ impl<M: Models> Start for StartCampaign<'_, M> {
             return Err(Error::unprocessable("canvasId", "the canvas is full"));
         }
         Ok(Plan { canvas, model, nodes, bytes_delta })
+    }
+
+    fn queue(&self, _: &Plan) -> Queue {
+        Queue::Generation
     }
 
     fn quote(&self, plan: &Plan) -> StartQuote {

@@ -10,6 +10,7 @@ use db::{PgConnection, PgPool};
 use domain::id::{AccountUid, JobId};
 use domain::idempotency::Fingerprint;
 use domain::job::StartQuote;
+use domain::message::Queue;
 
 use crate::command::{Command, Key, LockedCanvas, Locks};
 use crate::{Error, Result};
@@ -98,24 +99,28 @@ pub trait Start: Command {
     /// The price of the work, its duration, model and targets.
     fn quote(&self, plan: &Self::Plan) -> StartQuote;
 
+    /// The queue that the work waits in.
+    fn queue(&self, plan: &Self::Plan) -> Queue;
+
     /// Whether the start was checked although its base revision is stale.
     fn is_lenient(&self, _: &Self::Plan) -> bool {
         false
     }
 }
 
-/// Executes a dry run: the checks of the start, and its quote. Also returns whether its base revision is stale.
+/// Executes a dry run: the checks of the start, and its quote. Also returns the queue of the work, and whether the base revision
+/// is stale.
 ///
 /// # Errors
 ///
 /// The first check that fails, as for the start.
-pub async fn quote<S: Start>(pool: &PgPool, start: &S) -> Result<(StartQuote, bool)> {
+pub async fn quote<S: Start>(pool: &PgPool, start: &S) -> Result<(StartQuote, Queue, bool)> {
     let mut snapshot = db::pool::snapshot(pool).await?;
     let subject = start.authorize(&mut snapshot).await?;
     let plan = start.plan(&mut snapshot, subject, None).await?;
     let quote = start.quote(&plan);
     start.terms().require(&mut snapshot, start.account(), quote.credit_cost).await?;
-    Ok((quote, start.is_lenient(&plan)))
+    Ok((quote, start.queue(&plan), start.is_lenient(&plan)))
 }
 
 /// Rejects a price that the account's credit does not cover.

@@ -34,6 +34,7 @@ pub mod storage;
 pub mod streams;
 pub mod tasks;
 pub mod tokens;
+pub mod workers;
 #[cfg(test)]
 mod upgrade;
 

@@ -74,6 +74,7 @@ impl Row {
             credit_cost: self.credit_cost,
             outputs: OutputCounts { total: count(self.total), done: count(self.done), failed: count(self.failed) },
             stand_in: self.stand_in,
+            waiting_for: None,
         };
         Ok((After { created_at: summary.created_at, id: self.id }, summary))
     }

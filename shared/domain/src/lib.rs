@@ -24,6 +24,7 @@ pub mod object;
 pub mod operation;
 pub mod page;
 pub mod problem;
+pub mod queue;
 pub mod recipe;
 pub mod review;
 pub mod stream;

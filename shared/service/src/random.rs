@@ -22,6 +22,11 @@ pub fn fraction() -> f64 {
     rand::random()
 }
 
+/// A random number, to tell two things of the same name apart.
+pub fn number() -> u32 {
+    rand::random()
+}
+
 /// `N` random bytes, fit for keys and nonces.
 pub(crate) fn bytes<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];

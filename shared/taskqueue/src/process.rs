@@ -130,7 +130,8 @@ pub fn windows(config: &Config) -> Windows {
 /// A started process, which serves its probes, relays its outbox, and can be given work.
 #[derive(Debug)]
 pub struct Process {
-    name: &'static str,
+    /// Its name as a worker, unique for each start.
+    instance: String,
     config: Config,
     pool: PgPool,
     broker: broker::Config,
@@ -177,7 +178,9 @@ impl Process {
         lifecycle.spawn_support("outbox relay", relay.run(aborted));
 
         tracing::info!(version = env!("CARGO_PKG_VERSION"), "{name} started");
-        Ok(Self { name, config, pool, broker, waker, readiness, lifecycle, traces })
+        // The process id alone is the same in each container.
+        let instance = format!("{name} {} {:08x}", std::process::id(), service::random::number());
+        Ok(Self { instance, config, pool, broker, waker, readiness, lifecycle, traces })
     }
 
     pub fn config(&self) -> &Config {
@@ -217,7 +220,7 @@ impl Process {
             lease: self.config.lease,
             heartbeat: self.config.heartbeat(),
             idle_claim: self.config.idle_claim,
-            owner: format!("{} {}", self.name, std::process::id()),
+            owner: self.instance.clone(),
             ..RunnerOptions::new(queue, self.config.slots.unwrap_or(slots))
         }
     }

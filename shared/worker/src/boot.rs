@@ -64,6 +64,7 @@ pub async fn start(name: &'static str, config: Config) -> Result<(Process, Worke
         public_url: config.public_url.clone(),
         windows,
         storage_max: config.storage_max,
+        worker_silent: config.worker_silent,
     };
     Ok((process, worker))
 }

@@ -42,6 +42,8 @@ pub struct Worker {
     pub windows: Windows,
     /// Storage quota in bytes of an account without its own; 0: no limit.
     pub storage_max: i64,
+    /// A queue whose workers were not seen for this long is silent.
+    pub worker_silent: Duration,
 }
 
 /// A job whose run has begun.
@@ -202,6 +204,7 @@ impl Worker {
             windows: &self.windows,
             traceparent,
             storage_max: self.storage_max,
+            worker_silent: self.worker_silent,
             review: None,
         }
     }

@@ -10,8 +10,9 @@ use axum::extract::State;
 use domain::Violation;
 use domain::id::{AccountUid, NodeId, RecipeId};
 use domain::job::StartQuote;
+use domain::message::Queue;
 use domain::problem::ErrorEnvelope;
-use domain::recipe::run::{RecipeRun, RunId};
+use domain::recipe::run::{RecipeRun, RunId, RunStatus};
 use domain::webhook::WebhookInput;
 use egress::Guard;
 use http::HeaderMap;
@@ -142,8 +143,11 @@ pub async fn run(
     }
     let permit = app.writers.pass(&start.run.canvas.to_string()).await?;
     let _room = app.documents.reserve(record.graph_bytes).await?;
-    let (run, acceptance) = caller.run(&app, &start).await?;
+    let (mut run, acceptance) = caller.run(&app, &start).await?;
     drop(permit);
+    if run.status == RunStatus::Queued {
+        run.waiting_for = app.waiting_when_accepted(Queue::Recipe, run.created_at).await;
+    }
     let mut document = recipe_document(&app, caller.scopes, &run);
     match acceptance {
         Acceptance::Replayed => document.replayed = Some(true),

@@ -98,9 +98,9 @@ async fn send_events(
     let mut heartbeat = Instant::now() + HEARTBEAT;
     loop {
         let Ok(record) = target.load(app, &caller.account).await else { return };
-        let tag = record.tag();
-        let event = if shown.as_ref() != Some(&tag) {
-            shown = Some(tag);
+        let state = (record.tag(), record.waits_for());
+        let event = if shown.as_ref() != Some(&state) {
+            shown = Some(state);
             record.json(app, detail).ok().and_then(|run| Event::default().event("run").json_data(run).ok())
         } else if Instant::now() >= heartbeat {
             Some(Event::default().comment("alive"))

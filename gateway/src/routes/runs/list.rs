@@ -54,5 +54,14 @@ pub async fn list(State(app): State<App>, caller: Caller<ManageJobs>, OriginalUr
     let after = request.after.as_ref();
     let mut found = db::runs::list(&mut connection, &caller.account, filter, after, limit, tombstone).await?;
     let page = page(&app, &scope, request.limit, &mut found, |(position, _)| *position);
+    let active: Vec<_> =
+        found.iter().filter(|(_, run)| !run.status.is_terminal()).map(|(position, _)| position.id).collect();
+    if !active.is_empty() {
+        let queues = app.queues(&mut connection).await?;
+        let mut waits = db::workers::waiting_for(&mut connection, &queues, &active).await?;
+        for (position, run) in &mut found {
+            run.waiting_for = waits.remove(&position.id);
+        }
+    }
     Ok(reply::ok(&RunList { runs: found.into_iter().map(|(_, run)| run).collect(), page }))
 }

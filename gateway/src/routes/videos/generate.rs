@@ -12,6 +12,7 @@ use domain::channel;
 use domain::id::{AccountUid, JobId};
 use domain::idempotency::{Fingerprint, StoredOutcome};
 use domain::job::{JobOperation, Request, StartQuote, VideoJob, VideoRequest};
+use domain::message::Queue;
 use domain::problem::ErrorEnvelope;
 use serde_json::json;
 
@@ -200,6 +201,10 @@ impl Start for StartVideo<'_> {
             references: found.references,
         };
         Ok(Plan { request: Request::Video(video), estimated_seconds, credit_cost })
+    }
+
+    fn queue(&self, plan: &Plan) -> Queue {
+        plan.request.route().1
     }
 
     fn quote(&self, plan: &Plan) -> StartQuote {

@@ -1,4 +1,5 @@
-//! Canceling a job: an intent, which ends the job at once when no worker has it (docs/reliability.md#cancellation).
+//! Canceling a job: an intent, which ends the job at once when no worker has it, or when its worker is gone and no other one is
+//! seen (docs/reliability.md#cancellation).
 //!
 //! A job that waits for a provider is scheduled, but work on it continues at the provider. Its task is made ready to cancel the
 //! provider's run, as far as possible, and to end the job.
@@ -42,8 +43,13 @@ pub async fn cancel(
     }
     let Some(job) = db::jobs::lock(conn, id).await? else { return Ok(None) };
     // While the row is locked and not leased, no output changes.
-    let waits = matches!(db::tasks::lock(conn, id.0).await?, Some(TaskState::Ready | TaskState::Scheduled));
-    if waits && db::jobs::outputs::are_under_way(conn, id).await? {
+    let state = db::tasks::lock(conn, id.0).await?;
+    let is_under_way = db::jobs::outputs::are_under_way(conn, id).await?;
+    if state == Some(TaskState::Leased) && !is_under_way {
+        // Nobody is left to carry out the cancel, and nothing is left to cancel at a provider.
+        db::tasks::release_abandoned(conn, id.0, context.worker_silent).await?;
+    }
+    if matches!(state, Some(TaskState::Ready | TaskState::Scheduled)) && is_under_way {
         db::tasks::make_ready_to_cancel(conn, id.0).await?;
         db::jobs::transition(conn, id, JobStatus::Canceling).await?;
         let record = db::jobs::get(conn, id, account, tombstone).await?;

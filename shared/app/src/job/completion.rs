@@ -1,5 +1,7 @@
 //! How a job is completed, what this requires of the process, and the result of the attempt.
 
+use std::time::Duration;
+
 use db::jobs::Windows;
 use domain::job::{CancelReason, Failure, Placement, Record};
 use uuid::Uuid;
@@ -41,6 +43,8 @@ pub struct CompletionContext<'a> {
     pub traceparent: Option<&'a str>,
     /// Storage quota in bytes of an account without its own; 0: no limit.
     pub storage_max: i64,
+    /// A queue whose workers were not seen for this long is silent: nobody carries out a cancel.
+    pub worker_silent: Duration,
     /// The review that the end of the job leaves on a large canvas.
     pub review: Option<&'a PreparedReview>,
 }

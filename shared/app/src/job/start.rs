@@ -23,6 +23,7 @@ use domain::graph::{Named, Node};
 use domain::id::{AccountUid, CanvasHandle, JobId, NodeId};
 use domain::idempotency::{Fingerprint, StoredOutcome};
 use domain::job::{JobOperation, Record, Request, StartQuote};
+use domain::message::Queue;
 use domain::webhook::WebhookInput;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
@@ -219,6 +220,10 @@ impl Start for StartJob<'_> {
     fn quote(&self, (_, plan): &(LockedCanvas, JobPlan)) -> StartQuote {
         let quote = StartQuote::of_job(&plan.request, plan.credit_cost, plan.estimated_seconds);
         if plan.targets.are_new { quote.with_new(&plan.targets.nodes) } else { quote }
+    }
+
+    fn queue(&self, (_, plan): &(LockedCanvas, JobPlan)) -> Queue {
+        plan.request.route().1
     }
 
     fn is_lenient(&self, (canvas, _): &(LockedCanvas, JobPlan)) -> bool {

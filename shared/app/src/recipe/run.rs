@@ -212,6 +212,10 @@ impl<M: Models> Start for StartRun<'_, M> {
         self.prepare(conn, canvas, graph, recipe, ports).await
     }
 
+    fn queue(&self, _: &Prepared) -> Queue {
+        Queue::Recipe
+    }
+
     fn quote(&self, Prepared { plan, graph, .. }: &Prepared) -> StartQuote {
         let targets: Vec<NodeId> = plan.steps.iter().map(|step| step.node.clone()).collect();
         let quote = StartQuote::new(plan.credit_cost(), plan.estimated_seconds(), plan.model(), &targets);

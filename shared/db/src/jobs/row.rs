@@ -138,6 +138,7 @@ impl JobRow {
             completed_at: self.completed_at.map(Into::into),
             finalized_at: self.finalized_at.map(Into::into),
             webhook,
+            waiting_for: None,
         })
     }
 }

@@ -190,5 +190,6 @@ async fn read(conn: &mut PgConnection, id: RunId) -> Result<Option<RunRecord>> {
         completed_at: row.completed_at.map(Into::into),
         updated_at: row.updated_at.into(),
         webhook: deliveries::state(conn, JobId(id.0)).await?,
+        waiting_for: None,
     }))
 }

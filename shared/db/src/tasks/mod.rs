@@ -226,6 +226,22 @@ pub async fn request_cancel(conn: &mut PgConnection, id: Uuid) -> Result<Option<
     Ok(Some(state))
 }
 
+/// Takes the task away from a worker whose lease has expired, if no worker of its queue was seen for `silent_after`. The caller
+/// holds the row's lock.
+#[tracing::instrument(skip_all, name = "db.task.release_abandoned")]
+pub async fn release_abandoned(conn: &mut PgConnection, id: Uuid, silent_after: Duration) -> Result<()> {
+    sqlx::query!(
+        "UPDATE task_queue t SET state = 'ready', lease_token = NULL, lease_until = NULL, lease_owner = NULL
+         WHERE t.id = $1 AND t.state = 'leased' AND t.lease_until < now()
+           AND NOT EXISTS (SELECT FROM workers w WHERE w.queue = t.queue AND w.seen_at >= now() - make_interval(secs => $2))",
+        id,
+        silent_after.as_secs_f64(),
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
 /// Reads size and age of a queue.
 #[tracing::instrument(skip_all, name = "db.task.stats")]
 pub async fn stats(conn: &mut PgConnection, queue: Queue) -> Result<QueueStats> {

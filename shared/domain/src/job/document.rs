@@ -16,6 +16,7 @@ use crate::channel;
 use crate::graph::Role;
 use crate::id::{AssetHandle, CanvasHandle, NodeId};
 use crate::model::is_stand_in;
+use crate::queue::WaitingFor;
 use crate::review::CompletionReview;
 use crate::webhook::DeliveryState;
 
@@ -180,6 +181,10 @@ pub struct ImageJob {
     pub credit_cost: i64,
     /// Whether the embedded runtime makes the outputs: they stand in for those of a model (an extension).
     pub stand_in: bool,
+    /// What the work waits for while it is neither in progress nor over (an extension).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub waiting_for: Option<WaitingFor>,
 }
 
 /// A job.
@@ -307,6 +312,7 @@ impl Record {
             },
             credit_cost: self.credit_cost,
             stand_in: self.request.model().is_some_and(ChosenModel::is_stand_in),
+            waiting_for: self.waiting_for.clone(),
         }
     }
 }

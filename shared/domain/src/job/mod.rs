@@ -15,6 +15,7 @@ use crate::graph::{Role, named};
 use crate::id::{AccountUid, AssetHandle, CanvasHandle, JobId, NodeId};
 use crate::message::{Queue, TaskKind};
 use crate::model::{Capability, ProviderKind};
+use crate::queue::WaitingFor;
 use crate::review::CompletionReview;
 use crate::webhook::DeliveryState;
 use crate::{API_ROOT, Timestamp};
@@ -436,6 +437,8 @@ pub struct Record {
     pub finalized_at: Option<Timestamp>,
     /// State of its webhook.
     pub webhook: Option<DeliveryState>,
+    /// What the work waits for. The gateway determines it when it serves a record that is not over.
+    pub waiting_for: Option<WaitingFor>,
 }
 
 /// The ETag of the record of a job or Recipe run. It changes with every visible change. `version` counts changes of the

@@ -6,6 +6,7 @@ use utoipa::ToSchema;
 use super::{ChosenModel, Request};
 use crate::graph::{Node, NodeType, Position};
 use crate::id::NodeId;
+use crate::queue::WaitingFor;
 
 /// What a start would cost and do. Nothing is started.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -27,6 +28,10 @@ pub struct StartQuote {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub new_targets: Option<Vec<NewTarget>>,
+    /// `worker` if no worker of its queue was seen lately: the work would wait (an extension).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub waiting_for: Option<WaitingFor>,
 }
 
 /// A node that a start would create for a result.
@@ -69,7 +74,7 @@ impl StartQuote {
     /// The quote of work with this model and these targets.
     pub fn new(credit_cost: i64, estimated_seconds: i32, model: Option<&ChosenModel>, targets: &[NodeId]) -> Self {
         let targets = targets.iter().map(NodeId::handle).collect();
-        Self { credit_cost, estimated_seconds, model: model.map(Into::into), targets, new_targets: None }
+        Self { credit_cost, estimated_seconds, model: model.map(Into::into), targets, new_targets: None, waiting_for: None }
     }
 
     /// The quote of work that creates its targets.

@@ -8,6 +8,7 @@ use crate::Timestamp;
 use crate::graph::named;
 use crate::id::CanvasHandle;
 use crate::page::Page;
+use crate::queue::WaitingFor;
 
 named! {
     /// Kind of a run or job.
@@ -82,6 +83,10 @@ pub struct RunSummary {
     pub outputs: OutputCounts,
     /// Whether the embedded runtime makes outputs of the work: stand-ins for those of a model.
     pub stand_in: bool,
+    /// What the work waits for while it is neither in progress nor over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub waiting_for: Option<WaitingFor>,
 }
 
 /// A page of jobs and Recipe runs, newest first.

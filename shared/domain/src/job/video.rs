@@ -10,6 +10,7 @@ use super::document::one_of;
 use super::{ChosenModel, Failure, JobKind, JobOperation, JobStatus, Record, VideoRequest};
 use crate::graph::{Role, named};
 use crate::id::{AssetHandle, JobId};
+use crate::queue::WaitingFor;
 use crate::{API_ROOT, Timestamp};
 
 /// A picture that guides a video: a frame or a reference.
@@ -167,6 +168,10 @@ pub struct VideoJob {
     pub credit_cost: i64,
     /// Whether the embedded runtime makes the video: it stands in for that of a model (an extension).
     pub stand_in: bool,
+    /// What the work waits for while it is neither in progress nor over (an extension).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub waiting_for: Option<WaitingFor>,
     /// When the job was accepted.
     pub created_at: Timestamp,
     /// When the job last changed.
@@ -215,6 +220,7 @@ impl Record {
             replayed: None,
             credit_cost: self.credit_cost,
             stand_in: request.model.is_stand_in(),
+            waiting_for: self.waiting_for.clone(),
             created_at: self.created_at,
             updated_at: self.updated_at,
         }

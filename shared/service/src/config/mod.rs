@@ -371,6 +371,8 @@ variables! {
         "Seconds until the lease of a claimed task expires without a heartbeat; fractions allowed. Renewed after a third of the time.";
     "CANVAS_IDLE_CLAIM_MILLISECONDS" => idle_claim: Duration = Some("2000"), parse::milliseconds,
         "Milliseconds between checks of an idle worker for due tasks that no message announced.";
+    "CANVAS_WORKER_SILENT_SECONDS" => worker_silent: Duration = Some("15"), parse::silent_seconds,
+        "Seconds without a sign of a queue's workers after which the queue counts as silent, 10 to 600.";
     "CANVAS_SLOTS" => slots: Option<usize> = Some(""), parse::slots,
         "Tasks that this process runs at once; if empty, the process chooses.";
     "CANVAS_IMAGE_MEMORY_MIB" => image_memory_bytes: u64 = Some("1024"), parse::mebibytes,

@@ -202,6 +202,14 @@ pub(super) fn whole_seconds(text: &str) -> Result<Duration, String> {
     at_least_one(text, LONGEST.as_secs()).map(Duration::from_secs)
 }
 
+/// Workers report every 5 s: a shorter time would call a queue silent because of one late report.
+pub(super) fn silent_seconds(text: &str) -> Result<Duration, String> {
+    match text.parse::<u64>() {
+        Ok(seconds @ 10..=600) => Ok(Duration::from_secs(seconds)),
+        _ => Err("expected a whole number from 10 to 600".to_owned()),
+    }
+}
+
 pub(super) fn milliseconds(text: &str) -> Result<Duration, String> {
     at_least_one::<u64>(text, 3_600_000).map(Duration::from_millis)
 }

@@ -162,6 +162,9 @@ fn a_wrong_value_gives_one_line_that_names_the_variable_and_not_the_value() {
         ("CANVAS_LEASE_SECONDS", "0"),
         ("CANVAS_LEASE_SECONDS", "0.0009"),
         ("CANVAS_IDLE_CLAIM_MILLISECONDS", "0"),
+        ("CANVAS_WORKER_SILENT_SECONDS", "9"),
+        ("CANVAS_WORKER_SILENT_SECONDS", "601"),
+        ("CANVAS_WORKER_SILENT_SECONDS", "15.5"),
         ("CANVAS_SLOTS", "0"),
         ("CANVAS_SLOTS", "10001"),
         ("CANVAS_GENERATION_SLOTS", "0"),
@@ -196,12 +199,16 @@ fn values_at_their_limits_are_accepted() {
         ("CANVAS_RETENTION_FAILED_SECONDS", "315360000"),
         ("CANVAS_LEASE_SECONDS", "0.001"),
         ("CANVAS_IDLE_CLAIM_MILLISECONDS", "1"),
+        ("CANVAS_WORKER_SILENT_SECONDS", "10"),
         ("CANVAS_SLOTS", "1"),
         ("CANVAS_WEBHOOK_BACKOFF_SECONDS", "0.2, 0.5,1"),
     ]);
     assert_eq!((config.rate_per_minute, config.rate_burst), (0, u32::MAX));
     assert_eq!(config.retention_unread, Duration::ZERO);
     assert_eq!(config.lease, Duration::from_millis(1));
+    assert_eq!(config.worker_silent, Duration::from_secs(10));
+    let longest = loaded(&[("CANVAS_WORKER_SILENT_SECONDS", "600")]);
+    assert_eq!(longest.worker_silent, Duration::from_secs(600));
     assert_eq!(config.slots, Some(1));
     assert_eq!(config.webhook_backoff, [200, 500, 1000].map(Duration::from_millis));
 }

@@ -31,6 +31,7 @@ use broker::{Consumer, Delivery};
 use db::PgPool;
 use db::deadline::with_deadline;
 use db::tasks::{self, ClaimRequest, FairnessCaps, HeldKey, LowWaterMarks};
+use db::workers::{self, Worker};
 use service::chain;
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
@@ -51,6 +52,9 @@ const HOLD_LIMIT: Duration = Duration::from_secs(10);
 const PROMOTE_LIMIT: usize = 500;
 /// First pause after a failed claim. Each pause doubles, up to the idle interval.
 const FAILURE_PAUSE: Duration = Duration::from_millis(100);
+/// How often a runner reports that it claims. The threshold after which its queue counts as silent
+/// (`CANVAS_WORKER_SILENT_SECONDS`) is at least twice as long.
+const REPORT: Duration = Duration::from_secs(5);
 /// How often the depth of the queue is measured.
 const MEASURE: Duration = Duration::from_secs(5);
 
@@ -79,6 +83,8 @@ pub struct Runner<H> {
     /// Whether there is a reason to claim.
     look: bool,
     next_idle_look: Instant,
+    /// When this runner next reports that it claims.
+    next_report: Instant,
     /// No poll for due tasks before this time.
     next_gathered_look: Instant,
     /// After a failed claim: no claim before this time, and the length of the next pause.
@@ -118,6 +124,7 @@ impl<H: Handler> Runner<H> {
             messages: VecDeque::new(),
             look: true,
             next_idle_look: now,
+            next_report: now,
             next_gathered_look: now,
             not_before: now,
             pause: FAILURE_PAUSE,
@@ -138,6 +145,9 @@ impl<H: Handler> Runner<H> {
 
     async fn work(&mut self, stop: &CancellationToken, abort: &CancellationToken) {
         while !stop.is_cancelled() {
+            if Instant::now() >= self.next_report {
+                self.report().await;
+            }
             let now = Instant::now();
             let is_free = self.is_free();
             let may_ask = now >= self.not_before;
@@ -186,11 +196,29 @@ impl<H: Handler> Runner<H> {
                 }
             }
             () = sleep_until(next_look), if is_free => {}
+            () = sleep_until(self.next_report) => {}
             () = sleep_until(held_until), if !self.messages.is_empty() => {
                 self.acknowledge(usize::MAX).await;
                 self.look = true;
             }
         }
+    }
+
+    /// Reports that this runner claims (docs/reference/status.md). The loop that claims does this, so that a loop that hangs is
+    /// noticed; also while all slots are busy.
+    async fn report(&mut self) {
+        let worker = Worker {
+            queue: self.options.queue,
+            instance: &self.options.owner,
+            version: env!("CARGO_PKG_VERSION"),
+            slots: self.options.slots,
+            busy: self.running.len(),
+        };
+        let reported = async { workers::report(&mut *self.pool.acquire().await?, &worker).await };
+        if let Err(error) = with_deadline(reported).await {
+            tracing::warn!(queue = %self.options.queue, error = chain(&error), "cannot report that this worker claims");
+        }
+        self.next_report = Instant::now() + REPORT;
     }
 
     fn free(&self) -> usize {

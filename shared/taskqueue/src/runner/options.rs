@@ -37,7 +37,7 @@ pub struct RunnerOptions {
     /// times as long after each further claim, up to a minute. The time of an expired lease counts
     /// towards the pause.
     pub retry_pause: Duration,
-    /// The name of the lease holder, for operators who read the table.
+    /// Name of the worker and of the holder of its leases, unique for each start of a process.
     pub owner: String,
 }
 

@@ -183,6 +183,7 @@ impl VideoFixture {
             public_url: PUBLIC_URL.into(),
             windows: WINDOWS,
             storage_max: 0,
+            worker_silent: Duration::from_secs(15),
         };
         let generator = Generator {
             worker,
@@ -317,6 +318,7 @@ impl VideoFixture {
             windows: &WINDOWS,
             traceparent: None,
             storage_max: 0,
+            worker_silent: Duration::from_secs(15),
             review: None,
         };
         let mut transaction = db::pool::begin(self.database.pool()).await.expect("begins");

@@ -11,6 +11,7 @@ use crate::channel;
 use crate::graph::NodeType;
 use crate::id::{AssetHandle, CanvasHandle, CanvasId, JobId, NodeId, RecipeId};
 use crate::job::{ImageJob, Timing, canvas_url};
+use crate::queue::WaitingFor;
 use crate::recipe::PortValue;
 use crate::review::CompletionReview;
 use crate::webhook::DeliveryState;
@@ -229,6 +230,10 @@ pub struct RecipeRun {
     pub credit_cost: i64,
     /// Whether the embedded runtime makes outputs of the run: they stand in for those of a model (an extension).
     pub stand_in: bool,
+    /// What the work waits for while it is neither in progress nor over (an extension).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub waiting_for: Option<WaitingFor>,
 }
 
 /// A run as `/runs/{runId}` returns it.
@@ -305,6 +310,7 @@ impl RunRecord {
             completion_review: self.completion_review.clone(),
             credit_cost: self.credit_cost,
             stand_in: self.plan.is_stand_in(),
+            waiting_for: self.waiting_for.clone(),
         }
     }
 

@@ -17,6 +17,7 @@ use crate::graph::named;
 use crate::id::{AccountUid, AssetHandle, CanvasHandle, JobId, NodeId, RecipeId};
 use crate::job::ChosenModel;
 use crate::limits::RECIPE_TEXT_MAX;
+use crate::queue::WaitingFor;
 use crate::review::CompletionReview;
 use crate::webhook::DeliveryState;
 use crate::{API_ROOT, Timestamp};
@@ -260,6 +261,8 @@ pub struct RunRecord {
     pub updated_at: Timestamp,
     /// State of the webhook.
     pub webhook: Option<DeliveryState>,
+    /// What the work waits for. The gateway determines it when it serves a record that is not over.
+    pub waiting_for: Option<WaitingFor>,
 }
 
 /// The next action of a run.
