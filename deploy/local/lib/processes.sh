@@ -9,8 +9,8 @@ BINARIES=(canvas-gateway canvas-image-worker canvas-video-worker canvas-webhook-
 SETTINGS=(CANVAS_DATABASE_URL CANVAS_REDIS_URL CANVAS_AMQP_URL CANVAS_BLOB_URL CANVAS_LISTEN CANVAS_ADMIN_LISTEN CANVAS_PUBLIC_URL
     CANVAS_MASTER_KEYS CANVAS_EGRESS_ALLOW CANVAS_EGRESS_CA_FILE)
 
-# Variables in .local/env for clients. Processes never get them, even if the shell that runs `up` has sourced that file.
-CLIENT_SETTINGS=(CANVAS_BASE_URL CANVAS_TOKEN CANVAS_GATEWAY_BIN CANVAS_BIN)
+# Variables of clients, some of them in .local/env. Processes never get them, even if the shell that runs `up` has sourced that file.
+CLIENT_SETTINGS=(CANVAS_BASE_URL CANVAS_TOKEN CANVAS_GATEWAY_BIN CANVAS_BIN CANVAS_PROFILE CANVAS_WEBHOOK_SECRET)
 
 new_master_key() { printf 'k1:%s\n' "$(openssl rand -base64 32)"; }
 
