@@ -1,6 +1,6 @@
 """Prints the notices of the third-party code in the binaries: `notices.py ROOT [--check]`.
 
-For every package that is linked into the four processes and `canvas`, on any of the platforms of the images: name, version, license and
+For every package that is linked into the four processes, `canvas` and `canvas-demo`, on any of the platforms of a release: name, version, license and
 source, and the text of every license and notice file that the package has, also of the C and C++ sources in it. Packages with the same
 text share it. `cargo metadata` names the packages, so that nothing is missed and build tools are left out. The image build writes the
 output into every image.
@@ -16,7 +16,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(sys.argv[1])
-BINARIES = {"canvas-gateway", "canvas-image-worker", "canvas-video-worker", "canvas-webhook-dispatcher", "canvas-cli"}
+BINARIES = {"canvas-gateway", "canvas-image-worker", "canvas-video-worker", "canvas-webhook-dispatcher", "canvas-cli", "canvas-demo"}
 PLATFORMS = ("x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu")
 TEXT = re.compile(r"(?i)^(un)?licen[cs]e|^copying|^copyright|^notices?\b|^readme\.ijg$")
 # Directories of a package that are not compiled.

@@ -5,6 +5,7 @@
 - The released binaries are built by `cargo auditable`, in a fixed version, and the build fails if one has no list of packages.
 - The release workflow builds all images on the same digests, with SBOM and provenance, scans and signs them by digest, and publishes the
   digests.
+- The release has an archive of the binaries for both platforms, built by cargo auditable on Debian 12, started by a test, with its checksum.
 - It runs actions of third parties at a commit: a tag can be moved, or deleted. It downloads only artifacts that it uploads itself.
 
 Each fault is printed as one line on standard output, and the exit status is 1 if there is any.
@@ -98,6 +99,21 @@ def release_faults(text):
     signed = next((step for step in images["steps"] if "cosign sign --yes \"$IMAGE\"" in step.get("run", "")), {"env": {"IMAGE": ""}})
     if not signed["env"]["IMAGE"].endswith(by_digest):
         yield "the images are not signed by digest"
+    archives = jobs["archives"]
+    if archives.get("needs") != "tests" or "archives" not in release["needs"]:
+        yield "the archives are not built after the tests and before the release"
+    if archives["strategy"]["matrix"]["runner"] != ["ubuntu-24.04", "ubuntu-24.04-arm"]:
+        yield "the archives are not for both platforms"
+    # Binaries need the C library of the machine that links them, or a newer one.
+    if not str(archives.get("container")).startswith("debian:12."):
+        yield "the archives are not built on Debian 12"
+    if not re.search(r"cargo install cargo-auditable --version \d+\.\d+\.\d+ --locked", run["archives"]) \
+            or not re.search(r"deploy/release-archive --auditable archive$", run["archives"], re.M):
+        yield "the archives are not built by a fixed version of cargo-auditable"
+    if "tests/release-archive archive/*.tar.gz" not in run["archives"]:
+        yield "no test starts the archives"
+    if not re.search(r"mv parts/canvas-\*\.tar\.gz parts/canvas-\*\.tar\.gz\.sha256 release", run["release"]):
+        yield "the release has no archives with checksums"
     for file in ("release/image-digests.yaml", "cargo cyclonedx", "release/NOTICES", "base-images.txt release"):
         if file not in run["release"]:
             yield f"the release has no {file.removesuffix(' release').removeprefix('release/')}"
@@ -106,7 +122,7 @@ def release_faults(text):
     # The build records of build-push-action are artifacts, too, and cannot be unpacked. Their names end in .dockerbuild.
     patterns = step_of(release, "actions/download-artifact@")["with"].get("pattern", "*").strip("{}").split(",")
     matched = [any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns) for name in
-               ("owner~canvas~1A2B3C.dockerbuild", "base-images", *(f"digest-{process}" for process in PROCESSES))]
+               ("owner~canvas~1A2B3C.dockerbuild", "base-images", "archive-ubuntu-24.04", *(f"digest-{process}" for process in PROCESSES))]
     if matched[0]:
         yield "the release downloads artifacts that it cannot unpack"
     if not all(matched[1:]):

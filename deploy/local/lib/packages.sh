@@ -6,14 +6,20 @@
 has_command() { command -v "$1" >/dev/null; }
 has_file() { [[ -e $1 ]]; }
 
-# missing_packages [tools|services]: prints the missing packages, one per line: those of the build, those of the services, or both.
+# missing_packages [client|tools|services]: prints the missing packages, one per line: those that the scripts need, these and those of the build,
+# those of the services, or all.
 missing_packages() {
     if [[ ${1:-services} == services ]]; then
         postgres_bin >/dev/null || echo postgresql
         has_command redis-server && has_command redis-cli || echo redis-server
         has_file /usr/lib/rabbitmq/bin/rabbitmq-server && has_command epmd || echo rabbitmq-server
     fi
-    if [[ ${1:-tools} != tools ]]; then return; fi
+    if [[ ${1:-} == services ]]; then return; fi
+    has_command curl || echo curl
+    has_command openssl || echo openssl
+    # curl and cargo download by HTTPS.
+    has_file /etc/ssl/certs/ca-certificates.crt || echo ca-certificates
+    if [[ ${1:-} == client ]]; then return; fi
     # The linker and C compiler for Rust. g++ depends on the headers of the C library; gcc alone does not.
     has_command cc && has_command c++ && has_file /usr/include/stdio.h || echo g++
     has_command make || echo make
@@ -21,10 +27,6 @@ missing_packages() {
     has_command cmake || echo cmake
     has_command nasm || echo nasm
     has_command pkg-config || echo pkg-config
-    has_command curl || echo curl
-    has_command openssl || echo openssl
-    # cargo fetches crates over HTTPS.
-    has_file /etc/ssl/certs/ca-certificates.crt || echo ca-certificates
     if [[ ${FOR_TESTS:-} ]]; then
         # The tests check videos with an independent decoder, and install tools from PyPI into virtual environments.
         has_command ffmpeg && has_command ffprobe || echo ffmpeg
@@ -61,7 +63,7 @@ allow_service_starts() {
     if grep -qsF "$POLICY_MARK" "$POLICY"; then as_root rm -f "$POLICY"; fi
 }
 
-# install_packages [tools|services]
+# install_packages [client|tools|services]
 install_packages() {
     local missing log=$LOCAL/log/packages${1:+-$1}.log
     mapfile -t missing < <(missing_packages "$@")
@@ -99,7 +101,7 @@ prepare_cargo() {
     if ! has_command cargo; then PATH=${CARGO_HOME:-$HOME/.cargo}/bin:$PATH; fi
     if ! has_command cargo; then
         die "The user $(id -un) has no cargo. Install Rust (https://rustup.rs) for this user. If you started this script with sudo,
-start it without: it calls sudo itself where necessary."
+start it without: it calls sudo itself where necessary. Without Rust: deploy/local/up --release-archive FILE|URL."
     fi
     export SQLX_OFFLINE=${SQLX_OFFLINE:-true}
 }

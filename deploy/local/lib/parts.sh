@@ -1,6 +1,9 @@
 # Parts are the programs that run under .local. Each has its pid in run/<part>.pid, its log in log/<part>.log and its port in `ports`.
 # A part is never started twice and never stopped by name: a pid is valid only while /proc shows that it is that program of this checkout.
+# A process of the service also has a supervisor (supervise), whose pid is in run/<part>.supervisor.pid.
 # shellcheck shell=bash
+
+SUPERVISE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)/supervise
 
 # prepare_local DIRECTORY: sets LOCAL, the directory that contains all files of this instance.
 prepare_local() {
@@ -23,14 +26,24 @@ marker_of() {
     esac
 }
 
-# pid_of PART: prints its pid. Fails if it does not run (no file, a stale pid, a zombie, a pid that now belongs to another program).
-pid_of() {
+# command_of PID: prints the command line of a process.
+command_of() { tr '\0' ' ' 2>/dev/null <"/proc/$1/cmdline"; }
+
+# live_pid FILE MARKER: prints the pid in FILE. Fails if there is none, or if its command line does not contain MARKER (a stale pid, a zombie,
+# a pid that now belongs to another program).
+live_pid() {
     local pid command=""
-    pid=$(cat "$LOCAL/run/$1.pid" 2>/dev/null) && [[ $pid =~ ^[0-9]+$ ]] || return 1
-    command=$(tr '\0' ' ' 2>/dev/null <"/proc/$pid/cmdline") || return 1
-    [[ $command == *"$(marker_of "$1")"* ]] || return 1
+    pid=$(cat "$1" 2>/dev/null) && [[ $pid =~ ^[0-9]+$ ]] || return 1
+    command=$(command_of "$pid") || return 1
+    [[ $command == *"$2"* ]] || return 1
     printf '%s' "$pid"
 }
+
+# pid_of PART: prints its pid. Fails if it does not run.
+pid_of() { live_pid "$LOCAL/run/$1.pid" "$(marker_of "$1")"; }
+
+# supervisor_of PART: prints the pid of its supervisor. Fails if it has none.
+supervisor_of() { live_pid "$LOCAL/run/$1.supervisor.pid" "/supervise $LOCAL $1 "; }
 
 is_up() { pid_of "$1" >/dev/null; }
 
@@ -45,6 +58,49 @@ spawn() {
     (setsid bash -c 'echo "$$" >"$1"; shift; exec "$@"' spawn "$LOCAL/run/$part.pid" "$@" \
         </dev/null >>"$LOCAL/log/$part.log" 2>&1 8>&- 9>&- &)
     wait_until 10 test -s "$LOCAL/run/$part.pid"
+}
+
+# spawn_supervised PART COMMAND…: the same under a supervisor, which restarts the part once it was ready (`is_ready`).
+spawn_supervised() {
+    local part=$1
+    shift
+    stop_supervisors "$part"
+    rm -f "$LOCAL/run/$part.pid"
+    (setsid "$SUPERVISE" "$LOCAL" "$part" "$@" </dev/null >>"$LOCAL/log/$part.log" 2>&1 8>&- 9>&- &)
+    wait_until 10 test -s "$LOCAL/run/$part.pid"
+}
+
+# is_ready PART: notes that the part was ready. From now on its supervisor restarts it.
+is_ready() { touch "$LOCAL/run/$1.ready"; }
+
+has_no_supervisor() { ! supervisor_of "$1" >/dev/null; }
+
+# stop_supervisors PART…: ends the supervisors. The parts go on if they run, and nothing restarts them.
+stop_supervisors() {
+    local part pid
+    for part in "$@"; do
+        if pid=$(supervisor_of "$part"); then kill -s TERM "$pid" 2>/dev/null || true; fi
+    done
+    for part in "$@"; do
+        if ! wait_until 10 has_no_supervisor "$part" && pid=$(supervisor_of "$part"); then
+            kill -s KILL "$pid" 2>/dev/null || true
+            wait_until 10 has_no_supervisor "$part"
+        fi
+        rm -f "$LOCAL/run/$part.ready" "$LOCAL/run/$part.supervisor.pid"
+    done
+}
+
+# retire_supervisor PART: if the part is down, ends the supervisor that waits to restart it. Afterwards the part either runs, or is down and
+# nothing starts it.
+retire_supervisor() {
+    if ! wait_until 10 is_retired "$1"; then stop_supervisors "$1"; fi
+}
+
+is_retired() {
+    local pid
+    if is_up "$1" || ! pid=$(supervisor_of "$1"); then return; fi
+    kill -s USR1 "$pid" 2>/dev/null || true
+    return 1
 }
 
 # is_running PART: whether the spawned pid still runs, whatever program it is: a start script does not have the server's command line yet.

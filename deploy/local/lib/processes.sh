@@ -9,8 +9,8 @@ BINARIES=(canvas-gateway canvas-image-worker canvas-video-worker canvas-webhook-
 SETTINGS=(CANVAS_DATABASE_URL CANVAS_REDIS_URL CANVAS_AMQP_URL CANVAS_BLOB_URL CANVAS_LISTEN CANVAS_ADMIN_LISTEN CANVAS_PUBLIC_URL
     CANVAS_MASTER_KEYS CANVAS_EGRESS_ALLOW CANVAS_EGRESS_CA_FILE)
 
-# Variables in .local/env for clients. Processes never get them, even if the shell that runs `up` has sourced that file.
-CLIENT_SETTINGS=(CANVAS_BASE_URL CANVAS_TOKEN CANVAS_GATEWAY_BIN CANVAS_BIN)
+# Variables of clients, some of them in .local/env. Processes never get them, even if the shell that runs `up` has sourced that file.
+CLIENT_SETTINGS=(CANVAS_BASE_URL CANVAS_TOKEN CANVAS_GATEWAY_BIN CANVAS_BIN CANVAS_PROFILE CANVAS_WEBHOOK_SECRET)
 
 new_master_key() { printf 'k1:%s\n' "$(openssl rand -base64 32)"; }
 
@@ -124,29 +124,40 @@ migrate() {
     ok "current"
 }
 
+# process_start PART: starts a process under a supervisor, unless it runs.
 process_start() {
-    local part=$1 binary=$BIN/canvas-$1 arguments=()
+    local part=$1 binary=$BIN/canvas-$1 arguments=() ready pid
     step "canvas-$part" "$LOCAL/log/$part.log"
-    if is_up "$part"; then
-        if [[ $binary -nt $LOCAL/run/$part.pid ]]; then
-            say "   a newer build exists; to run it: kill $(pid_of "$part") && deploy/local/up"
+    ready=$(admin_url "$part")/readyz
+    # One that runs may be about to end, and one that is down may be about to be restarted.
+    if is_up "$part" && ! wait_until 60 ready_or_dead "$part" http_ok "$ready"; then die "   $part is not ready within 60 s"; fi
+    retire_supervisor "$part"
+    if pid=$(pid_of "$part"); then
+        await_part "$part" 60 http_ok "$ready"
+        is_ready "$part"
+        if [[ $(command_of "$pid") != *"$binary "* || $binary -nt $LOCAL/run/$part.pid ]]; then
+            say "   another build runs; to replace it: kill $pid && deploy/local/up"
         fi
-        await_part "$part" 60 http_ok "$(admin_url "$part")/readyz"
+        if has_no_supervisor "$part"; then
+            say "   it has no supervisor, and is not restarted if it dies; to change that: kill $pid && deploy/local/up"
+        fi
         ok "already up"
         return
     fi
     if [[ $part == gateway ]]; then arguments=(serve); fi
-    spawn "$part" env CANVAS_ADMIN_LISTEN="$(admin_listen "$part")" "$binary" "${arguments[@]}"
-    await_part "$part" 60 http_ok "$(admin_url "$part")/readyz"
+    spawn_supervised "$part" env CANVAS_ADMIN_LISTEN="$(admin_listen "$part")" "$binary" "${arguments[@]}"
+    await_part "$part" 60 http_ok "$ready"
+    is_ready "$part"
     ok "up and ready"
 }
 
-# reserve_process_ports: keeps or changes the ports of processes that are down, before other settings derive from them. No other process
+# reserve_process_ports: keeps or changes the ports of processes that are down and that nothing restarts meanwhile, before other settings derive from them. No other process
 # uses these ports, so a change affects no running process. (The receiver's port is not changed: a demo may be using it.)
 reserve_process_ports() {
     local part known=""
     if [[ -e $LOCAL/run/ports-moved ]]; then known=yes; fi
     for part in "${PROCESSES[@]}"; do
+        retire_supervisor "$part"
         if is_up "$part"; then continue; fi
         reserve_port "$part-admin"
         if [[ $part == gateway ]]; then reserve_port gateway; fi
@@ -155,6 +166,8 @@ reserve_process_ports() {
 }
 
 processes_stop() {
+    # First, so that nothing is restarted.
+    stop_supervisors "${PROCESSES[@]}"
     # On SIGTERM the gateway finishes its responses within 60 s, and the others finish or release their work within 25 s.
     stop_parts TERM 65 gateway
     stop_parts TERM 30 image-worker video-worker webhook-dispatcher

@@ -247,8 +247,17 @@ impl Config {
     }
 }
 
-/// Variables of clients and scripts, which are often set in the same environment.
-const OF_CLIENTS: [&str; 3] = ["CANVAS_BASE_URL", "CANVAS_TOKEN", "CANVAS_GATEWAY_BIN"];
+/// Variables of clients and scripts, which are often set in the same environment: those that `canvas` reads, that `deploy/local/up`
+/// writes to `.local/env`, and the switch of the console's build.
+const OF_CLIENTS: [&str; 7] = [
+    "CANVAS_BASE_URL",
+    "CANVAS_TOKEN",
+    "CANVAS_GATEWAY_BIN",
+    "CANVAS_BIN",
+    "CANVAS_PROFILE",
+    "CANVAS_WEBHOOK_SECRET",
+    "CANVAS_CONSOLE",
+];
 
 /// Names of `CANVAS_*` variables that no process knows.
 fn unknown(names: impl Iterator<Item = String>) -> impl Iterator<Item = String> {

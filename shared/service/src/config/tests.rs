@@ -308,6 +308,30 @@ fn variables_that_no_process_reads_are_unknown() {
     assert_eq!(found, ["CANVAS_A", "CANVAS_RATE_BURTS"]);
 }
 
+/// The scripts write an environment that `check-config` finds nothing unknown in: the settings that they choose, and the variables
+/// of clients.
+#[test]
+fn every_variable_that_the_scripts_set_is_known() {
+    let script = include_str!("../../../../deploy/local/lib/processes.sh");
+    let is_of_name = |character: char| character.is_ascii_uppercase() || character == '_';
+    let names = |text: &str| -> Vec<String> {
+        let words = text.split(|character| !is_of_name(character));
+        words.filter(|word| word.starts_with("CANVAS_")).map(str::to_owned).collect()
+    };
+    let mut listed = 0;
+    for list in ["\nSETTINGS=(", "\nCLIENT_SETTINGS=("] {
+        let (_, rest) = script.split_once(list).unwrap_or_else(|| panic!("{list:?} is not in the script"));
+        let found = names(rest.split(')').next().expect("a first part"));
+        assert_eq!(unknown(found.iter().cloned()).collect::<Vec<_>>(), [""; 0], "{list:?}");
+        listed += found.len();
+    }
+    assert!(listed > 10, "{listed}");
+    let exported: Vec<String> =
+        script.split("'export ").skip(1).filter_map(|text| names(text).into_iter().next()).collect();
+    assert!(exported.contains(&"CANVAS_BIN".to_owned()), "{exported:?}");
+    assert_eq!(unknown(exported.into_iter()).collect::<Vec<_>>(), [""; 0]);
+}
+
 /// The configuration of the required variables in an environment, changed by `changes`.
 fn from_variables(changes: &[(&str, &str)]) -> Result<Config, Vec<ConfigError>> {
     let keys = format!("k1:{KEY}");
