@@ -59,7 +59,7 @@ pub fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    service::lifecycle::block_on(async {
+    service::lifecycle::block_on(|| async move {
         match command {
             Command::CheckConfig => check_config::run(),
             Command::Serve => boot::serve(config).await,

@@ -17,8 +17,8 @@ use domain::graph::{Node, NodeType, Position};
 use domain::id::{AccountUid, CanvasHandle, JobId, NodeId};
 use domain::idempotency::{Fingerprint, StoredOutcome};
 use domain::job::{ChosenModel, ImageRequest, JobOperation, Request, StartQuote};
-use domain::message::Queue;
 use domain::limits::{CANVAS_BYTES_MAX, CANVAS_NODES_MAX, TITLE_MAX};
+use domain::message::Queue;
 use uuid::Uuid;
 
 use crate::command::{Base, CanvasWrite, Command, Key, KnownOutcome, LockedCanvas};

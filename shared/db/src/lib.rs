@@ -34,9 +34,9 @@ pub mod storage;
 pub mod streams;
 pub mod tasks;
 pub mod tokens;
-pub mod workers;
 #[cfg(test)]
 mod upgrade;
+pub mod workers;
 
 pub use error::{Error, Result};
 pub use pool::{Connection, Transaction};

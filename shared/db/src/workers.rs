@@ -101,7 +101,11 @@ impl Queues {
 
     /// What ready work of the queue waits for, since `since`.
     pub fn ready(&self, queue: Queue, since: Timestamp) -> WaitingFor {
-        if self.state(queue) == QueueState::Silent { self.worker(queue, since) } else { waiting(WaitCause::Slot, since) }
+        if self.state(queue) == QueueState::Silent {
+            self.worker(queue, since)
+        } else {
+            waiting(WaitCause::Slot, since)
+        }
     }
 
     fn worker(&self, queue: Queue, since: Timestamp) -> WaitingFor {
@@ -233,4 +237,3 @@ pub async fn waiting_for(conn: &mut PgConnection, queues: &Queues, ids: &[Uuid])
     }
     Ok(waits)
 }
-

@@ -13,11 +13,12 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
-use std::thread;
 
 use thiserror::Error;
 use tokio::sync::{Semaphore, oneshot};
 use tracing::Span;
+
+use crate::stack;
 
 /// A bounded pool for blocking work. Clones share its threads, which end with the last clone.
 #[derive(Clone, Debug)]
@@ -74,7 +75,7 @@ impl Blocking {
                     work();
                 }
             };
-            thread::Builder::new().name(format!("blocking-{number}")).spawn(run).expect("the system starts threads");
+            stack::thread(format!("blocking-{number}")).spawn(run).expect("the system starts threads");
         }
         Self { threads: sender, places: Arc::new(Semaphore::new(threads)), waiting: Arc::default() }
     }

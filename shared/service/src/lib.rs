@@ -22,6 +22,7 @@ pub mod lifecycle;
 pub mod metrics;
 pub mod probes;
 pub mod random;
+pub mod stack;
 pub mod telemetry;
 
 pub use chain::chain;

@@ -103,13 +103,14 @@ impl Run<'_> {
         }
         let may_be_there = output.state != OutputState::Ready;
         match self.task_run.backend().await.map_err(|stop| stop.with_orphan(may_be_there))? {
-            Backend::Embedded(model) => self.render(&model).await,
+            // On the heap: without optimization, each future around these keeps several copies on the stack.
+            Backend::Embedded(model) => Box::pin(self.render(&model)).await,
             Backend::Remote(remote) => {
                 let driver = ProviderDriver::new(&self.task_run, &remote, self);
                 match heard {
-                    Some(heard) => driver.heed(output, heard).await,
-                    None if driver.is_to_submit(output) => self.submit(&remote, &driver, output).await,
-                    None => driver.pursue(output).await,
+                    Some(heard) => Box::pin(driver.heed(output, heard)).await,
+                    None if driver.is_to_submit(output) => Box::pin(self.submit(&remote, &driver, output)).await,
+                    None => Box::pin(driver.pursue(output)).await,
                 }
             }
         }

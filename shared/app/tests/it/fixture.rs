@@ -29,8 +29,14 @@ pub const WINDOWS: Windows = Windows {
 pub const PUBLIC_URL: &str = "https://canvas.example";
 
 /// What completing a job requires of a process.
-pub const CONTEXT: &CompletionContext<'_> =
-    &CompletionContext { public_url: PUBLIC_URL, windows: &WINDOWS, traceparent: None, storage_max: 0, worker_silent: Duration::from_secs(15), review: None };
+pub const CONTEXT: &CompletionContext<'_> = &CompletionContext {
+    public_url: PUBLIC_URL,
+    windows: &WINDOWS,
+    traceparent: None,
+    storage_max: 0,
+    worker_silent: Duration::from_secs(15),
+    review: None,
+};
 
 pub struct Fixture {
     pub database: TestDatabase,

@@ -74,7 +74,14 @@ impl StartQuote {
     /// The quote of work with this model and these targets.
     pub fn new(credit_cost: i64, estimated_seconds: i32, model: Option<&ChosenModel>, targets: &[NodeId]) -> Self {
         let targets = targets.iter().map(NodeId::handle).collect();
-        Self { credit_cost, estimated_seconds, model: model.map(Into::into), targets, new_targets: None, waiting_for: None }
+        Self {
+            credit_cost,
+            estimated_seconds,
+            model: model.map(Into::into),
+            targets,
+            new_targets: None,
+            waiting_for: None,
+        }
     }
 
     /// The quote of work that creates its targets.

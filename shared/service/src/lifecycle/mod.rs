@@ -11,14 +11,18 @@
 
 mod supervise;
 
+use std::panic::resume_unwind;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 use std::time::Duration;
 
+use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
+use crate::stack::{self, STACK_BYTES};
 pub use supervise::TaskResult;
 use supervise::Tasks;
 
@@ -162,11 +166,16 @@ impl Signals {
 }
 
 /// Runs `process` on a multi-threaded runtime and returns its exit code to `main`, without waiting for threads in blocking
-/// work: dropping a runtime would wait for them forever, and the grace period would not be a limit.
-pub fn block_on(process: impl Future<Output = ExitCode>) -> ExitCode {
-    match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+/// work: dropping a runtime would wait for them forever, and the grace period would not be a limit. All threads, that of
+/// `process` included, have an explicit stack ([`stack`]).
+///
+/// # Panics
+///
+/// If `process` panics, or the system cannot start a thread.
+pub fn block_on<F: Future<Output = ExitCode>>(process: impl FnOnce() -> F + Send) -> ExitCode {
+    let run = || match Builder::new_multi_thread().thread_stack_size(STACK_BYTES).enable_all().build() {
         Ok(runtime) => {
-            let code = runtime.block_on(process);
+            let code = runtime.block_on(process());
             runtime.shutdown_background();
             code
         }
@@ -174,7 +183,11 @@ pub fn block_on(process: impl Future<Output = ExitCode>) -> ExitCode {
             tracing::error!(error = %error, "cannot start the runtime");
             ExitCode::FAILURE
         }
-    }
+    };
+    thread::scope(|scope| {
+        let process = stack::thread("process").spawn_scoped(scope, run).expect("the system starts threads");
+        process.join().unwrap_or_else(|panic| resume_unwind(panic))
+    })
 }
 
 #[cfg(test)]

@@ -151,7 +151,7 @@ fn an_error_is_reported_with_its_sources() {
 fn a_runtime_is_left_although_a_thread_is_stuck() {
     let (release, released) = std::sync::mpsc::channel::<()>();
     let (begun, begins) = tokio::sync::oneshot::channel();
-    let code = block_on(async {
+    let code = block_on(|| async {
         tokio::spawn(async move {
             let stuck = move || {
                 begun.send(()).expect("the test waits");
@@ -216,7 +216,7 @@ fn signalled(test: &str, task: &str, signals: &[&str]) -> String {
 }
 
 fn process_under_test(task: String) {
-    let code = block_on(async {
+    let code = block_on(|| async {
         let lifecycle = Lifecycle::new();
         let stopping = lifecycle.stopping();
         let (listening, listens) = tokio::sync::oneshot::channel();

@@ -97,14 +97,15 @@ impl Execution {
 
     async fn handle(&self, handler: &impl Handler) -> RunExit {
         let (task, lease) = (&self.task, &self.kept.lease);
-        let work = async {
+        // On the heap: without optimization, each of the futures around it keeps several copies on the stack.
+        let work = Box::pin(async {
             if task.claims > TASK_CLAIMS_MAX {
                 tracing::error!("{} {} was claimed {} times and is abandoned", task.kind, task.id, task.claims - 1);
                 handler.exhausted(task, lease).await
             } else {
                 handler.run(task, lease).await
             }
-        };
+        });
         tokio::select! {
             biased;
             // A handler that panics leaves only shared state behind, which it must keep consistent.
