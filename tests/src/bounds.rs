@@ -78,7 +78,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("client", &["domain"]),
     ("cli", &["client", "domain", "tools"]),
     ("tools", &["client", "domain"]),
-    ("demo", &[]),
+    ("demo", &["client"]),
     // Test support.
     ("testkit", &[]),
 ];
