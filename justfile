@@ -17,7 +17,7 @@ up *args:
 down *args:
     deploy/local/down "$@"
 
-# Run the first-canvas demo again, or `demo actions`
+# Run the demo again, or `demo actions`
 demo *args:
     deploy/local/demo "$@"
 

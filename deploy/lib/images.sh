@@ -109,15 +109,16 @@ demo_on_images() {
     local -a storing=("${running[@]}" "CANVAS_REDIS_URL=$TEST_REDIS_URL" CANVAS_BLOB_URL=file:///var/lib/canvas/blobs
         "CANVAS_PUBLIC_URL=http://127.0.0.1:$base" "CANVAS_LISTEN=127.0.0.1:$base")
     for name in "${IMAGE_NAMES[@]}"; do root[$name]=$(in_store mount "$(in_store from --pull-never "localhost/canvas-$name")"); done
-    # The dispatcher trusts the receiver's certificate, which a container would have in a volume.
-    install -m 644 "$tls/ca.pem" "${root[webhook-dispatcher]}/etc/receiver.pem"
+    # These trust the certificate of the demo's receiver and page, which a container would have in a volume.
+    for name in webhook-dispatcher image-worker; do install -m 644 "$tls/ca.pem" "${root[$name]}/etc/receiver.pem"; done
     for name in "${IMAGE_NAMES[@]}"; do image_faults "$name" "${root[$name]}"; done >"$IMAGES/faults"
     if [[ -s $IMAGES/faults ]]; then die "$(cat "$IMAGES/faults")"; fi
     (VARIABLES=("${few[@]}" "$installation") && in_image "${root[gateway]}" /usr/local/bin/canvas-gateway migrate)
     for name in "${IMAGE_NAMES[@]}"; do
         number=$((number + 1))
         local -a VARIABLES=("${storing[@]}") arguments=()
-        if [[ $name == webhook-dispatcher ]]; then VARIABLES=("${running[@]}" CANVAS_EGRESS_CA_FILE=/etc/receiver.pem); fi
+        if [[ $name == webhook-dispatcher ]]; then VARIABLES=("${running[@]}"); fi
+        if [[ $name == webhook-dispatcher || $name == image-worker ]]; then VARIABLES+=(CANVAS_EGRESS_CA_FILE=/etc/receiver.pem); fi
         if [[ $name == gateway ]]; then arguments=(serve) VARIABLES+=("$installation"); fi
         VARIABLES+=("CANVAS_ADMIN_LISTEN=127.0.0.1:$((base + number))")
         in_image "${root[$name]}" "/usr/local/bin/canvas-$name" "${arguments[@]}" >"$IMAGES/$name.log" 2>&1 &
@@ -134,7 +135,7 @@ demo_on_images() {
     env "${storing[@]}" "$installation" "$BIN/canvas-gateway" admin account create --email demo@example.com --credits 1000
     CANVAS_TOKEN=$(env "${storing[@]}" "$installation" "$BIN/canvas-gateway" admin token create --account demo@example.com --label check --scopes all |
         sed -n 's/.*"token": *"\([^"]*\)".*/\1/p')
-    env "${storing[@]}" "$installation" "CANVAS_TOKEN=$CANVAS_TOKEN" "CANVAS_BASE_URL=http://127.0.0.1:$base" "CANVAS_GATEWAY_BIN=$BIN/canvas-gateway" \
+    env "${storing[@]}" "$installation" "CANVAS_TOKEN=$CANVAS_TOKEN" "CANVAS_BASE_URL=http://127.0.0.1:$base" NO_PROXY='*' no_proxy='*' \
         "$BIN/canvas-demo" --photo "$ROOT/deploy/local/demo-photo.jpg" --out "$IMAGES/demo" --receiver "127.0.0.1:$((base + 9))" \
         --certificate "$tls/receiver.pem" --key "$tls/receiver.key" >&3
     # SIGTERM ends each process with status 0.

@@ -89,9 +89,9 @@ const RESTRICTED: &[(&str, &[&str])] = &[
     ("lapin", &["broker"]),
     ("redis", &["cache"]),
     ("object_store", &["blob"]),
-    // blob only enables the TLS of object_store's own client, which connects to the operator's store. client and demo connect to
+    // blob only enables the TLS of object_store's own client, which connects to the operator's store. client connects to
     // the service from outside. service connects to the operator's collector, which callers cannot choose.
-    ("reqwest", &["egress", "blob", "client", "demo", "service"]),
+    ("reqwest", &["egress", "blob", "client", "service"]),
     ("rmcp", &["tools"]),
     ("turbojpeg", &["raster"]),
     ("turbojpeg-sys", &["raster"]),

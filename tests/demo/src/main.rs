@@ -1,37 +1,39 @@
-//! The first-canvas demo: sends one photograph through the whole service, as a client does.
+//! The demo: does one of each thing that the service can do, as a client does, and leaves a canvas that shows them.
 //!
-//! It creates a canvas, uploads the photograph, asks for a smaller one in a new node, follows the run by long poll, receives the
-//! signed webhook with an HTTPS receiver of its own, and saves the pictures and the canvas.
+//! It uploads a photograph, runs every Image Action on it, generates, edits and varies pictures, makes a film, runs a Recipe, imports
+//! from a web page, verifies a signed webhook, calls a tool and has the canvas drawn. The web page and the receiver of the webhook are
+//! its own, on one address with HTTPS.
 //!
-//! Guarantee: the demo succeeds even if a process of the service is killed in the middle and restarted within five minutes.
-//! Every request is repeated with the same idempotency key until it is answered, so a repetition never has a second effect.
+//! Guarantee: the demo succeeds even if a process of the service is killed in the middle and started again, a gateway within five
+//! minutes, another process within the time limit of a step. Every request is repeated with the same idempotency key until it is
+//! answered, so a repetition never has a second effect. A step that is not over in time fails.
 
-mod api;
+mod board;
 mod error;
-mod receiver;
+mod mcp;
+mod server;
+mod service;
+mod shop;
+mod steps;
+mod webhook;
+mod work;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use serde_json::{Value, json};
+use client::Client;
+use serde_json::json;
 use uuid::Uuid;
 
-use crate::api::Api;
-use crate::error::{Error, text};
-use crate::receiver::{Delivery, Receiver};
+use crate::board::Board;
+use crate::error::{Error, Result, list, text};
+use crate::service::Service;
+use crate::shop::Shop;
+use crate::steps::Steps;
+use crate::work::{PROMPT, Picture};
 
-/// The time limit of a step: enough to restart a killed process, and for three attempts of a
-/// webhook.
-const PATIENCE: Duration = Duration::from_secs(300);
-
-/// After this long without progress the demo prints what it waits for.
-const HINT_AFTER: Duration = Duration::from_secs(15);
-
-/// The requested width in pixels. The photograph is wider.
-const WIDTH: u32 = 320;
-
-/// Runs the first-canvas demo against a running Canvas Service.
+/// Runs the demo against a running Canvas Service.
 #[derive(Parser)]
 #[command(name = "canvas-demo")]
 struct Arguments {
@@ -44,10 +46,10 @@ struct Arguments {
     /// The JPEG to upload.
     #[arg(long)]
     photo: PathBuf,
-    /// The directory for the pictures and the canvas.
+    /// The directory for the pictures, the film and the canvas.
     #[arg(long)]
     out: PathBuf,
-    /// The address of the webhook receiver, `host:port`. The service must allow it.
+    /// The address of the receiver and the web page, `host:port`. The service must allow it.
     #[arg(long)]
     receiver: String,
     /// The receiver's certificate, PEM.
@@ -56,187 +58,125 @@ struct Arguments {
     /// The receiver's private key, PEM.
     #[arg(long)]
     key: PathBuf,
+    /// The directory of the processes' logs, to name them in messages.
+    #[arg(long)]
+    logs: Option<String>,
+    /// How many seconds a step may take.
+    #[arg(long, default_value_t = 60)]
+    limit: u64,
+    /// Leave the imports out: the image-worker cannot reach the receiver.
+    #[arg(long)]
+    without_imports: bool,
 }
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> std::process::ExitCode {
-    // Receiver and client use the process's crypto provider. This only fails if one is installed already.
-    let _ = rustls::crypto::ring::default_provider().install_default();
     match run(Arguments::parse()).await {
         Ok(()) => std::process::ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("   {}", error::chain(&error));
+            eprintln!("       {error}");
             std::process::ExitCode::FAILURE
         }
     }
 }
 
-async fn run(arguments: Arguments) -> Result<(), Error> {
-    let secret = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
-    let id = format!("demo-{}", Uuid::new_v4());
+async fn run(arguments: Arguments) -> Result<()> {
+    let began = Instant::now();
+    let out = &arguments.out;
+    let file = |path: &PathBuf, source| Error::File { path: path.clone(), source };
+    let photograph = std::fs::read(&arguments.photo).map_err(|source| file(&arguments.photo, source))?;
+    std::fs::create_dir_all(out).map_err(|source| file(out, source))?;
+
+    let service = Service::new(&arguments.base_url, &arguments.token, arguments.logs.clone())?;
     // A new path for each demo, because a delivery of an earlier demo can still arrive.
-    let path = format!("/{id}");
-    let mut receiver =
-        Receiver::start(&arguments.receiver, &path, &arguments.certificate, &arguments.key, secret.clone()).await?;
-    let api = Api::new(&arguments.base_url, &arguments.token)?;
-    let mut steps = Steps::default();
+    let id = format!("demo-{}", Uuid::new_v4());
+    let secret = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
+    let url = format!("https://{}/{id}", arguments.receiver);
+    let (shop_router, shop) = Shop::open(format!("{url}/shop"), &format!("/{id}/shop"));
+    let (receiver, mut inbox) = webhook::receiver(&format!("/{id}"), &secret);
+    let router = receiver.merge(shop_router).fallback(|| async { http::StatusCode::GONE });
+    server::serve(&arguments.receiver, &arguments.certificate, &arguments.key, router).await?;
 
-    let created = api.create_canvas(&id, "First canvas").await?;
-    steps.done(&format!("canvas created: {}", text(&created, "/canvas/handle")?));
+    let mut steps = Steps::new(Duration::from_secs(arguments.limit), &service.awaited);
+    let status = service.json(Client::get_auth_status).await?;
+    let mut board = steps.step("canvas", Board::create(&service, &id)).await?;
 
-    let photo = read(&arguments.photo)?;
-    let uploaded = api.upload(&id, "demo-photo.jpg", "image/jpeg", photo).await?;
-    let asset = text(&uploaded, "/asset/handle")?;
-    steps.done(&format!("photograph uploaded: {asset}"));
+    board.row();
+    let photo = steps.step("upload", work::upload(&board, photograph.into())).await?;
+    board.section("Photograph", 1, std::slice::from_ref(&photo)).await?;
 
-    let target = create_target(&api, &id, text(&uploaded, "/asset/node")?).await?;
-    steps.done(&format!("empty image node connected: node:{target}"));
+    let actions = service.json(Client::list_actions).await?;
+    let section = board.section("Image Actions", 4, &[]).await?;
+    let hook = json!({"url": url, "secret": secret});
+    let mut made: Vec<Picture> = Vec::new();
+    let mut first = None;
+    for action in list(&actions, "/actions")? {
+        let other = made.last().map_or_else(|| photo.clone(), |picture| picture.node.clone());
+        // The webhook of the first one is enough.
+        let hook = first.is_none().then_some(&hook);
+        let step = work::action(&board, action, &section, [&photo, &other], hook, out);
+        let (record, picture) = steps.step(text(action, "/slug")?, step).await?;
+        first.get_or_insert(record);
+        made.push(picture);
+    }
+    let first = first.ok_or_else(|| Error::Unexpected("the service has no Image Actions".into()))?;
+    steps.step("webhook", received(&service, &mut inbox, text(&first, "/run")?)).await?;
 
-    let url = format!("https://{}{path}", arguments.receiver);
-    let started = start_resize(&api, &id, asset, &target, json!({"url": url, "secret": secret})).await?;
-    steps.done(&format!("resize to {WIDTH} pixels queued: {}", text(&started, "/run")?));
+    let models = service.json(Client::list_models).await?;
+    if list(&models, "/models")?.iter().any(|model| model["modelId"] == "sketch") {
+        generate(&mut board, &mut steps, text(&status, "/uid")?, &photo, out).await?;
+    } else {
+        println!("       no generation, film and Recipe: the service does not run its own models (CANVAS_MANAGED_URL)");
+    }
+    if !arguments.without_imports {
+        board.row();
+        let mut urls: Vec<String> = Vec::new();
+        for picture in made.iter().rev().take(3) {
+            urls.push(shop.show(&picture.media_type, picture.bytes.clone()));
+        }
+        steps.step("import of a picture", work::import_picture(&mut board, &urls[0])).await?;
+        steps.step("import of a product page", work::import_product(&mut board, &shop)).await?;
+    }
 
-    let run = follow(&api, text(&started, "/pollUrl")?).await?;
-    steps.done("run succeeded: its picture is stored and shown in the node");
+    let headline = "One of each thing that Canvas Service does, made from a photograph";
+    steps.step("board", async { Ok((board.arrange(headline).await?, ())) }).await?;
+    let canvas = board.read().await?;
+    work::save(&out.join("canvas.json"), format!("{canvas:#}\n").as_bytes())?;
+    let handle = text(&canvas, "/canvas/handle")?;
+    steps.step("tools (MCP)", async { Ok((mcp::review(&service, handle).await?, ())) }).await?;
+    let picture = steps.step("render", work::render(&service, &id, out)).await?;
 
-    let delivery = receive(&mut receiver, text(&run, "/run")?).await?;
-    steps.done(&format!("webhook received, signature verified: {} ({})", delivery.kind, delivery.event));
-
-    save(&api, &id, asset, &run, &arguments.out).await?;
-    steps.done(&format!("saved: before.jpg, after.jpg and canvas.json in {}", arguments.out.display()));
+    let now = service.json(Client::get_auth_status).await?;
+    let balance = |status: &serde_json::Value| status["creditBalance"].as_i64().unwrap_or_default();
+    println!(
+        "   All of it took {:.0} s and {} credits.",
+        began.elapsed().as_secs_f64(),
+        balance(&status) - balance(&now)
+    );
+    println!("   The pictures and the film: {}; the canvas as a picture: {}", out.display(), picture.display());
+    println!("   The canvas in the console: {}", text(&first, "/canvasUrl")?);
     Ok(())
 }
 
-/// Adds an empty image node to the right of the photograph's and connects the two. Returns the new node's id.
-async fn create_target(api: &Api, canvas: &str, source: &str) -> Result<String, Error> {
-    let read = api.canvas(canvas).await?;
-    let nodes = read.pointer("/canvas/nodes").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-    let node = nodes
-        .iter()
-        .find(|node| node["handle"] == source)
-        .ok_or(Error::Unexpected { what: "the canvas to show the photograph" })?;
-    let right = node["position"]["x"].as_f64().unwrap_or(0.0) + node["width"].as_f64().unwrap_or(0.0) + 80.0;
-    let applied = api
-        .post(
-            &format!("/canvases/{canvas}/operations"),
-            &json!({
-                "baseRevision": text(&read, "/canvas/revision")?,
-                "idempotencyKey": Uuid::new_v4(),
-                "operations": [
-                    {"type": "node.create", "clientId": "small", "node": {
-                        "type": "image",
-                        "title": "Smaller",
-                        "position": {"x": right, "y": node["position"]["y"]},
-                    }},
-                    {"type": "connection.create", "fromNodeId": source, "toNodeId": "small"},
-                ],
-            }),
-        )
-        .await?;
-    Ok(text(&applied, "/resolvedIds/small")?.to_owned())
+/// Generates, edits and varies pictures, makes a film of them, and runs a Recipe.
+async fn generate(board: &mut Board<'_>, steps: &mut Steps<'_>, uid: &str, photo: &str, out: &Path) -> Result<()> {
+    board.row();
+    let section = board.section("Generated, edited, varied", 4, &[]).await?;
+    let generate = json!({"prompt": PROMPT, "size": "1536x1024", "place": {"title": "Generated"}});
+    let generated = steps.step("generate", work::images(board, "generate", &section, generate, out)).await?;
+    let edit = json!({"prompt": "The same cup under rain clouds", "source": photo, "size": "1536x1024", "place": {"title": "Edited"}});
+    let edited = steps.step("edit", work::images(board, "edit", &section, edit, out)).await?;
+    let vary = json!({"source": generated[0], "size": "1536x1024", "place": {"title": "Variation", "count": 2}});
+    steps.step("variations", work::images(board, "variations", &section, vary, out)).await?;
+    steps.step("film", work::film(board, uid, &generated[0], &edited[0], out)).await?;
+
+    steps.step("recipe", work::recipe(board, photo)).await?;
+    Ok(())
 }
 
-/// Queues the resize of `asset` into the node `target`.
-async fn start_resize(api: &Api, canvas: &str, asset: &str, target: &str, webhook: Value) -> Result<Value, Error> {
-    let read = api.canvas(canvas).await?;
-    api.post(
-        "/actions/resize/runs",
-        &json!({
-            "canvasId": canvas,
-            "baseRevision": text(&read, "/canvas/revision")?,
-            "idempotencyKey": Uuid::new_v4(),
-            "targetNodeId": target,
-            "inputs": [asset],
-            "params": {"width": WIDTH},
-            "webhook": webhook,
-        }),
-    )
-    .await
-}
-
-/// Long-polls the run at `poll_url` until it has succeeded, and returns it.
-async fn follow(api: &Api, poll_url: &str) -> Result<Value, Error> {
-    let began = Instant::now();
-    let mut hinted = false;
-    while began.elapsed() < PATIENCE {
-        let run = api.poll(poll_url).await?;
-        let status = text(&run, "/status")?;
-        match status {
-            "succeeded" => return Ok(run),
-            "failed" | "canceled" | "expired" => return Err(Error::Run { record: run.to_string() }),
-            _ if !hinted && began.elapsed() > HINT_AFTER => {
-                hinted = true;
-                println!(
-                    "      the run is {status}; if the image-worker is down, deploy/local/up --no-demo restarts it"
-                );
-            }
-            _ => {}
-        }
-    }
-    Err(Error::TooLong { what: "the run to end" })
-}
-
-/// Waits for the webhook of `run` (a run handle). The service can deliver an event more than once; the first delivery is enough.
-async fn receive(receiver: &mut Receiver, run: &str) -> Result<Delivery, Error> {
-    let began = Instant::now();
-    let mut limit = HINT_AFTER;
-    loop {
-        match tokio::time::timeout(limit.saturating_sub(began.elapsed()), receiver.next()).await {
-            Ok(delivery) => {
-                let delivery = delivery?;
-                if delivery.run == run {
-                    return Ok(delivery);
-                }
-            }
-            Err(_) if limit == HINT_AFTER => {
-                limit = PATIENCE;
-                println!(
-                    "      no webhook yet; if the webhook-dispatcher is down, deploy/local/up --no-demo restarts it"
-                );
-            }
-            Err(_) => return Err(Error::TooLong { what: "the webhook" }),
-        }
-    }
-}
-
-/// Downloads the picture before and after the resize, and saves both with the current canvas.
-async fn save(api: &Api, canvas: &str, asset: &str, run: &Value, out: &Path) -> Result<(), Error> {
-    if run.pointer("/images/0/width").and_then(Value::as_u64) != Some(WIDTH.into()) {
-        return Err(Error::Unexpected { what: "a picture of the width asked for" });
-    }
-    let before = api.asset(asset).await?;
-    let after = api.asset(text(run, "/images/0/assetId")?).await?;
-    let canvas = api.canvas(canvas).await?;
-    std::fs::create_dir_all(out).map_err(|source| Error::Write { path: out.to_owned(), source })?;
-    write(&out.join("before.jpg"), &api.download(text(&before, "/asset/previewUrl")?).await?)?;
-    write(&out.join("after.jpg"), &api.download(text(&after, "/asset/previewUrl")?).await?)?;
-    write(&out.join("canvas.json"), format!("{canvas:#}\n").as_bytes())
-}
-
-fn read(path: &Path) -> Result<Vec<u8>, Error> {
-    std::fs::read(path).map_err(|source| Error::Read { path: path.to_owned(), source })
-}
-
-fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    std::fs::write(path, bytes).map_err(|source| Error::Write { path: path.to_owned(), source })
-}
-
-/// Prints each step with the time it took.
-struct Steps {
-    number: u32,
-    began: Instant,
-}
-
-impl Default for Steps {
-    fn default() -> Self {
-        Self { number: 0, began: Instant::now() }
-    }
-}
-
-impl Steps {
-    fn done(&mut self, what: &str) {
-        self.number += 1;
-        println!("   {}. {what} ({} ms)", self.number, self.began.elapsed().as_millis());
-        self.began = Instant::now();
-    }
+/// Waits for the webhook of `run`.
+async fn received(service: &Service, inbox: &mut webhook::Inbox, run: &str) -> Result<(String, ())> {
+    service.awaited.set(format_args!("the webhook of {run} (log: {})", service.log("webhook-dispatcher")));
+    let delivery = inbox.of(run).await?;
+    Ok((format!("signature verified, {} ({})", delivery.kind, delivery.event), ()))
 }
