@@ -28,7 +28,7 @@ const ANSWER_BYTES_MAX: usize = 1024 * 1024 * 1024;
 
 /// A request of an operation whose answer is a `T`. It is sent when it is awaited.
 ///
-/// A read, and a mutation with an idempotency key, is repeated up to four times after a failure that may pass (429, 5xx, no
+/// A read, a dry run, and a mutation with an idempotency key, is repeated up to four times after a failure that may pass (429, 5xx, no
 /// answer), with growing pauses that honour `Retry-After`. The repetition has the same key and body, so it has one effect: the
 /// service replays what it accepted. A mutation without a key is sent once.
 pub struct Call<T> {
@@ -37,7 +37,7 @@ pub struct Call<T> {
     path: String,
     headers: HeaderMap,
     payload: Payload,
-    is_keyed: bool,
+    is_repeatable: bool,
     invalid: Option<String>,
     of: PhantomData<fn() -> T>,
 }
@@ -65,7 +65,7 @@ impl<T> Call<T> {
             path,
             headers: HeaderMap::new(),
             payload: Payload::default(),
-            is_keyed: false,
+            is_repeatable: false,
             invalid: None,
             of: PhantomData,
         }
@@ -107,18 +107,19 @@ impl<T> Call<T> {
         self.header(IF_NONE_MATCH, etag)
     }
 
-    /// Sets a JSON body. If it has an `idempotencyKey`, the request may be repeated.
+    /// Sets a JSON body. If it has an `idempotencyKey`, or is a dry run (`validateOnly`), the request may be repeated.
     pub fn json(mut self, body: &impl Serialize) -> Self {
         match serde_json::to_vec(body) {
             Ok(bytes) => {
                 #[derive(serde::Deserialize)]
                 #[serde(rename_all = "camelCase")]
-                struct Keyed<'a> {
-                    #[expect(dead_code, reason = "its presence counts")]
+                struct Repeatable<'a> {
                     #[serde(borrow)]
-                    idempotency_key: std::borrow::Cow<'a, str>,
+                    idempotency_key: Option<std::borrow::Cow<'a, str>>,
+                    validate_only: Option<bool>,
                 }
-                self.is_keyed |= serde_json::from_slice::<Keyed<'_>>(&bytes).is_ok();
+                self.is_repeatable |= serde_json::from_slice::<Repeatable<'_>>(&bytes)
+                    .is_ok_and(|body| body.idempotency_key.is_some() || body.validate_only == Some(true));
                 self.body("application/json", bytes.into())
             }
             Err(error) => {
@@ -141,7 +142,7 @@ impl<T> Call<T> {
 
     /// Sets the idempotency key of an operation that takes it as a header.
     pub fn key(mut self, key: &str) -> Self {
-        self.is_keyed = true;
+        self.is_repeatable = true;
         self.header(HeaderName::from_static("idempotency-key"), key)
     }
 
@@ -153,8 +154,8 @@ impl<T> Call<T> {
 
     /// The same request, with its answer read as another type.
     pub fn cast<U>(self) -> Call<U> {
-        let Self { client, method, path, headers, payload, is_keyed, invalid, .. } = self;
-        Call { client, method, path, headers, payload, is_keyed, invalid, of: PhantomData }
+        let Self { client, method, path, headers, payload, is_repeatable, invalid, .. } = self;
+        Call { client, method, path, headers, payload, is_repeatable, invalid, of: PhantomData }
     }
 
     /// Method and path, for messages.
@@ -187,7 +188,7 @@ impl<T> Call<T> {
     /// Waits before the next attempt, or fails with `error` when there is none.
     async fn pause(&self, error: Error, attempt: &mut u32) -> Result<()> {
         *attempt += 1;
-        let may_repeat = self.client.retries && (self.method == Method::GET || self.is_keyed);
+        let may_repeat = self.client.retries && (self.method == Method::GET || self.is_repeatable);
         match retry::pause(&error, *attempt).filter(|_| may_repeat) {
             Some(pause) => tokio::time::sleep(pause).await,
             None => return Err(error),

@@ -116,6 +116,9 @@ async fn reads_and_keyed_mutations_are_repeated_unchanged() {
         assert_eq!(requests[0].2, requests[1].2, "the same body");
         assert_eq!(requests[1].1[AUTHORIZATION], "Bearer cba_x");
     }
+    let script = Script::default().then_silence().then(200, &json!({}));
+    script.client().generate_video().json(&json!({"prompt": "x", "validateOnly": true})).await.expect("answers");
+    assert_eq!(script.names().len(), 2, "a dry run has no effect");
     let script = Script::default().then(429, &json!({})).then(200, &json!({}));
     script.client().list_runs().await.expect("answers");
     assert_eq!(script.names().len(), 2);
@@ -126,10 +129,11 @@ async fn reads_and_keyed_mutations_are_repeated_unchanged() {
 
 #[tokio::test(start_paused = true)]
 async fn what_would_have_a_second_effect_is_sent_once() {
-    let keyless = json!({"title": "idempotencyKey"});
-    let script = Script::default().then(503, &json!({}));
-    script.client().create_canvas().json(&keyless).await.expect_err("fails");
-    assert_eq!(script.names().len(), 1);
+    for keyless in [json!({"title": "idempotencyKey"}), json!({"validateOnly": false})] {
+        let script = Script::default().then(503, &json!({}));
+        script.client().create_canvas().json(&keyless).await.expect_err("fails");
+        assert_eq!(script.names().len(), 1);
+    }
     let script = Script::default().then(503, &json!({}));
     script.client().without_retries().list_runs().await.expect_err("fails");
     assert_eq!(script.names().len(), 1);
