@@ -161,6 +161,7 @@ impl Harness {
             public_url: PUBLIC_URL.into(),
             windows: WINDOWS,
             storage_max: 0,
+            worker_silent: Duration::from_secs(15),
         }
     }
 

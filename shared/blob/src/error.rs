@@ -13,6 +13,10 @@ pub enum Error {
         "object store URL is none of file:///directory, s3://bucket/prefix, gs://bucket/prefix and az://container/prefix"
     )]
     Unsupported,
+    /// The URL is that of a bucket, and this build has only directories.
+    #[cfg(not(feature = "clouds"))]
+    #[error("this build cannot open buckets: build it with the feature `clouds`")]
+    WithoutBuckets,
     /// The directory cannot be created or read.
     #[error("object store directory is not accessible")]
     Directory(#[source] std::io::Error),

@@ -8,6 +8,8 @@
 //! a bucket: the guarantees of S3, Google Cloud Storage or Azure Blob Storage. Keys are random and never reused, so an object never changes and
 //! may be cached forever.
 
+#[cfg(feature = "clouds")]
+mod bucket;
 mod error;
 mod read;
 mod write;
@@ -16,30 +18,16 @@ use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
-use object_store::aws::AmazonS3Builder;
-use object_store::azure::MicrosoftAzureBuilder;
-use object_store::gcp::GoogleCloudStorageBuilder;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
-use object_store::prefix::PrefixStore;
-use object_store::{ClientOptions, ObjectStore, ObjectStoreExt, RetryConfig};
+use object_store::{ObjectStore, ObjectStoreExt};
 use url::Url;
 use uuid::Uuid;
 
 pub use error::{Error, Result};
 pub use read::Object;
 pub use write::{Writer, Written};
-
-/// The number of retries and the time within which they begin. Callers wait for an answer, and
-/// failed tasks are retried as a whole.
-const RETRIES: usize = 4;
-const RETRY_LIMIT: Duration = Duration::from_secs(20);
-
-/// Time limit for connecting, and for inactivity of a connection.
-const CONNECT_LIMIT: Duration = Duration::from_secs(5);
-const READ_LIMIT: Duration = Duration::from_secs(10);
 
 /// The bytes written to check for free space: more than file systems store outside of a file's
 /// blocks.
@@ -89,7 +77,13 @@ impl Store {
         let url: Url = url.parse().map_err(Error::Url)?;
         match url.scheme() {
             "file" => Self::open_directory(url.to_file_path().map_err(|()| Error::Unsupported)?),
-            "s3" | "gs" | "az" => Self::open_bucket(&url, variables),
+            #[cfg(feature = "clouds")]
+            "s3" | "gs" | "az" => Ok(Self { objects: bucket::open(&url, variables)?, directory: None }),
+            #[cfg(not(feature = "clouds"))]
+            "s3" | "gs" | "az" => {
+                drop(variables);
+                Err(Error::WithoutBuckets)
+            }
             _ => Err(Error::Unsupported),
         }
     }
@@ -98,47 +92,6 @@ impl Store {
         std::fs::create_dir_all(&directory).map_err(Error::Directory)?;
         let objects = LocalFileSystem::new_with_prefix(&directory).map_err(Error::Open)?.with_fsync(true);
         Ok(Self { objects: Arc::new(objects), directory: Some(directory) })
-    }
-
-    fn open_bucket(url: &Url, variables: impl Iterator<Item = (String, String)>) -> Result<Self> {
-        let bucket = url.host_str().ok_or(Error::Unsupported)?;
-        // The client uses the process-wide crypto provider. An error means that the same one was
-        // already installed.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let prefix = Path::from_url_path(url.path()).map_err(|error| Error::Open(error.into()))?;
-        let retry = RetryConfig { max_retries: RETRIES, retry_timeout: RETRY_LIMIT, ..RetryConfig::default() };
-        // A large object may take long, but a connection without progress times out.
-        let client = ClientOptions::new()
-            .with_timeout_disabled()
-            .with_connect_timeout(CONNECT_LIMIT)
-            .with_read_timeout(READ_LIMIT);
-        let objects: Arc<dyn ObjectStore> = match url.scheme() {
-            "gs" => {
-                let builder = GoogleCloudStorageBuilder::new().with_client_options(client).with_retry(retry);
-                let builder = configured(builder, "GOOGLE_", variables, |builder, name, value| {
-                    name.parse().map(|key| builder.clone().with_config(key, value)).ok()
-                });
-                let bucket = builder.with_bucket_name(bucket).build().map_err(Error::Open)?;
-                Arc::new(PrefixStore::new(bucket, prefix))
-            }
-            "az" => {
-                let builder = MicrosoftAzureBuilder::new().with_client_options(client).with_retry(retry);
-                let builder = configured(builder, "AZURE_", variables, |builder, name, value| {
-                    name.parse().map(|key| builder.clone().with_config(key, value)).ok()
-                });
-                let container = builder.with_container_name(bucket).build().map_err(Error::Open)?;
-                Arc::new(PrefixStore::new(container, prefix))
-            }
-            _ => {
-                let builder = AmazonS3Builder::new().with_client_options(client).with_retry(retry);
-                let builder = configured(builder, "AWS_", variables, |builder, name, value| {
-                    name.parse().map(|key| builder.clone().with_config(key, value)).ok()
-                });
-                let bucket = builder.with_bucket_name(bucket).build().map_err(Error::Open)?;
-                Arc::new(PrefixStore::new(bucket, prefix))
-            }
-        };
-        Ok(Self { objects, directory: None })
     }
 
     /// Deletes an object and, in a directory, temporary files of interrupted writes. Succeeds when the object does not exist.
@@ -204,19 +157,6 @@ impl Store {
             source => Error::Read { key: key.0, source },
         }
     }
-}
-
-/// Adds options from the environment: those that begin with `start` and that `add` knows, in lower case. `from_env` of the builders
-/// does the same but cannot start from existing options.
-fn configured<B>(
-    builder: B,
-    start: &str,
-    variables: impl Iterator<Item = (String, String)>,
-    add: impl Fn(&B, &str, String) -> Option<B>,
-) -> B {
-    variables
-        .filter(|(name, _)| name.starts_with(start))
-        .fold(builder, |builder, (name, value)| add(&builder, &name.to_ascii_lowercase(), value).unwrap_or(builder))
 }
 
 /// Deletes the temporary files of an object. `object_store` names them after the object, with `#` and a number.

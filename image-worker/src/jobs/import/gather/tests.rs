@@ -51,6 +51,7 @@ fn worker(shop: &Receiver) -> Worker {
         public_url: "https://canvas.example".into(),
         windows: WINDOWS,
         storage_max: 0,
+        worker_silent: Duration::from_secs(15),
     }
 }
 
