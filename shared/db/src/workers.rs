@@ -237,3 +237,6 @@ pub async fn waiting_for(conn: &mut PgConnection, queues: &Queues, ids: &[Uuid])
     }
     Ok(waits)
 }
+
+#[cfg(test)]
+mod tests;

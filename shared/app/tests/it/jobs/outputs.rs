@@ -18,6 +18,7 @@ use db::jobs::outputs::{self, LeasedOutput, OutputState};
 use db::jobs::{self, NewJob};
 use db::ledger;
 use db::tasks::{self, ClaimRequest, NewTask};
+use db::workers::Worker;
 use domain::job::Placement;
 
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -449,6 +450,50 @@ async fn a_cancel_of_parked_work_that_no_provider_has_ends_it_at_once() {
     let canceled = app::job::cancel(&mut conn, id, &fixture.account, CONTEXT).await.expect("cancels");
     assert!(matches!(canceled, Some(Cancellation::Canceled(_))), "{canceled:?}");
     assert_eq!(taken.charge().await, 0);
+}
+
+/// Lets the lease of the job expire, and its queue be served by a worker that was last seen so long ago.
+async fn lose_the_worker(taken: &Taken, seen_ago: Duration) {
+    let conn = &mut *taken.fixture.conn().await;
+    let expired = sqlx::query("UPDATE task_queue SET lease_until = now() - interval '1 s' WHERE id = $1");
+    expired.bind(taken.id.0).execute(&mut *conn).await.expect("expires");
+    let worker = Worker { queue: Queue::Generation, instance: "other", version: "1.0.0", slots: 1, busy: 0 };
+    db::workers::report(&mut *conn, &worker).await.expect("reports");
+    let aged = sqlx::query("UPDATE workers SET seen_at = now() - make_interval(secs => $1)");
+    aged.bind(seen_ago.as_secs_f64()).execute(conn).await.expect("ages");
+}
+
+async fn cancel(taken: &Taken) -> Cancellation {
+    let mut transaction = taken.fixture.database.pool().begin().await.expect("begins");
+    let canceled = app::job::cancel(&mut transaction, taken.id, &taken.fixture.account, CONTEXT).await;
+    transaction.commit().await.expect("commits");
+    canceled.expect("cancels").expect("is there")
+}
+
+#[tokio::test]
+async fn a_cancel_ends_work_whose_worker_is_gone_while_no_other_is_seen() {
+    let taken = Taken::new().await;
+    lose_the_worker(&taken, CONTEXT.worker_silent + Duration::from_secs(1)).await;
+    let canceled = cancel(&taken).await;
+    assert!(matches!(canceled, Cancellation::Canceled(_)), "{canceled:?}");
+    assert_eq!((taken.charge().await, orphans(&taken.fixture).await), (0, 0));
+    assert_eq!(taken.fixture.count("SELECT count(*) FROM task_queue").await, 0);
+}
+
+#[tokio::test]
+async fn a_cancel_leaves_work_to_a_worker_that_holds_it_or_can_take_it_over() {
+    let taken = Taken::new().await;
+    assert!(matches!(cancel(&taken).await, Cancellation::Requested(_)), "its lease is current");
+    lose_the_worker(&taken, CONTEXT.worker_silent.saturating_sub(Duration::from_secs(2))).await;
+    assert!(matches!(cancel(&taken).await, Cancellation::Requested(_)), "another worker takes it over");
+}
+
+#[tokio::test]
+async fn a_cancel_never_ends_what_a_provider_may_be_working_on() {
+    let taken = Taken::new().await;
+    taken.submit(0).await;
+    lose_the_worker(&taken, CONTEXT.worker_silent + Duration::from_secs(1)).await;
+    assert!(matches!(cancel(&taken).await, Cancellation::Requested(_)));
 }
 
 #[tokio::test]
