@@ -97,7 +97,7 @@ where
         }
     };
     block_on(|| async move {
-        run(config).await.unwrap_or_else(|error| {
+        Box::pin(run(config)).await.unwrap_or_else(|error| {
             eprintln!("{name}: {}", chain(&error));
             ExitCode::FAILURE
         })

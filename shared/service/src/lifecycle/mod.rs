@@ -175,7 +175,7 @@ impl Signals {
 pub fn block_on<F: Future<Output = ExitCode>>(process: impl FnOnce() -> F + Send) -> ExitCode {
     let run = || match Builder::new_multi_thread().thread_stack_size(STACK_BYTES).enable_all().build() {
         Ok(runtime) => {
-            let code = runtime.block_on(process());
+            let code = runtime.block_on(Box::pin(process()));
             runtime.shutdown_background();
             code
         }
