@@ -289,9 +289,19 @@ impl Stack {
 
     /// Restarts a part with additional variables.
     pub async fn restart_with(&self, part: Part, env: &[(&str, &str)]) {
+        self.launch_with(part, env);
+        self.ready(part).await;
+    }
+
+    /// Stops a part if it is running and starts it again with additional variables, without waiting until it is ready.
+    pub fn launch_with(&self, part: Part, env: &[(&str, &str)]) {
         drop(self.processes().remove(&part));
         self.launch(part, env);
-        self.ready(part).await;
+    }
+
+    /// The exit status of a part that has exited.
+    pub fn has_ended(&self, part: Part) -> Option<ExitStatus> {
+        self.with(part, Process::ended)
     }
 
     /// Waits until a part has exited by itself.

@@ -205,6 +205,18 @@ impl Dispatcher {
     }
 }
 
+impl Dispatcher {
+    /// Ends a delivery as failed without another attempt.
+    async fn give_up(&self, leased: LeasedDelivery, why: &str) -> taskqueue::HandlerResult {
+        let code = DeliveryError::DeliveryFailed;
+        let outcome = AttemptRecord { leased, attempt: None, status: None, error: None, next: Next::Failed(code) };
+        let recorded = self.journal.record(outcome).await?;
+        let id = leased.id;
+        tracing::info!(delivery.id = %id, "delivery {id} failed: {why}");
+        Ok(if recorded { Decision::Fail { code: code.as_str() } } else { Decision::Stale })
+    }
+}
+
 impl Handler for Dispatcher {
     async fn run(&self, task: &Task, lease: &Lease) -> taskqueue::HandlerResult {
         let leased = LeasedDelivery { id: task.id, lease_token: lease.token() };
@@ -219,14 +231,7 @@ impl Handler for Dispatcher {
                 }
                 self.attempt(task, leased, *attempt, &claimed, permit).await
             }
-            Begun::Spent => {
-                let code = DeliveryError::DeliveryFailed;
-                let outcome =
-                    AttemptRecord { leased, attempt: None, status: None, error: None, next: Next::Failed(code) };
-                let recorded = self.journal.record(outcome).await?;
-                tracing::info!(delivery.id = %task.id, "delivery {} failed: the result of its last attempt is unknown", task.id);
-                Ok(if recorded { Decision::Fail { code: code.as_str() } } else { Decision::Stale })
-            }
+            Begun::Spent => self.give_up(leased, "the result of its last attempt is unknown").await,
             Begun::Gone => {
                 let settled = tasks::settle(&mut *self.pool.acquire().await?, task.id, leased.lease_token).await?;
                 Ok(if settled { Decision::Done } else { Decision::Stale })
@@ -240,8 +245,13 @@ impl Handler for Dispatcher {
     }
 
     /// The number of attempts limits a delivery, not the number of claims: a delivery that was
-    /// claimed often without an attempt still has all its attempts.
+    /// claimed often without an attempt still has all its attempts. One that may kill its workers
+    /// ends here: an operator can replay it.
     async fn exhausted(&self, task: &Task, lease: &Lease) -> taskqueue::HandlerResult {
-        self.run(task, lease).await
+        if !task.is_quarantined {
+            return self.run(task, lease).await;
+        }
+        let leased = LeasedDelivery { id: task.id, lease_token: lease.token() };
+        self.give_up(leased, "its workers died again and again").await
     }
 }

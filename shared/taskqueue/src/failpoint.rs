@@ -9,8 +9,11 @@
 //! - `hold:<file>`: stop here while the file exists; the process appends its id to the file, so
 //!   that a test can see that this point was reached;
 //! - `kill`: send SIGKILL to this process;
+//! - `overflow`: overflow the stack of this thread, which ends the process and cannot be caught;
 //! - `error`: fail here, if the failpoint supports it;
 //! - `sleep:<milliseconds>`: sleep.
+//!
+//! The failpoint `task.run.<id>` is reached by a run of the task with this id.
 //!
 //! Without the variable, a failpoint costs one read of a static boolean.
 
@@ -47,7 +50,7 @@ macro_rules! failpoint {
 /// The list of failpoints is malformed.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "CANVAS_FAILPOINTS: {0:?} is none of hold, hold:<file>, kill, error, sleep:<milliseconds>, each with an optional *<count>"
+    "CANVAS_FAILPOINTS: {0:?} is none of hold, hold:<file>, kill, overflow, error, sleep:<milliseconds>, each with an optional *<count>"
 )]
 pub struct InvalidFailpoint(String);
 
@@ -95,6 +98,7 @@ struct Failpoint {
 enum Action {
     Hold(Option<PathBuf>),
     Kill,
+    Overflow,
     Error,
     Sleep(Duration),
 }
@@ -113,6 +117,7 @@ impl Failpoints {
                 let action = match action.split_once(':') {
                     None if action == "hold" => Action::Hold(None),
                     None if action == "kill" => Action::Kill,
+                    None if action == "overflow" => Action::Overflow,
                     None if action == "error" => Action::Error,
                     Some(("hold", file)) if !file.is_empty() => Action::Hold(Some(PathBuf::from(file))),
                     Some(("sleep", millis)) => {
@@ -145,11 +150,20 @@ impl Action {
                 let _ = std::process::Command::new("kill").args(["-KILL", &std::process::id().to_string()]).status();
                 std::process::abort();
             }
+            Action::Overflow => {
+                descend(usize::MAX);
+            }
             Action::Error => return true,
             Action::Sleep(duration) => tokio::time::sleep(*duration).await,
         }
         false
     }
+}
+
+/// Uses a frame of the stack for each of `levels`.
+fn descend(levels: usize) -> usize {
+    let frame = std::hint::black_box([levels; 512]);
+    if levels == 0 { 0 } else { descend(levels - 1) + std::hint::black_box(&frame)[0] }
 }
 
 async fn hold(path: &Path) {
@@ -177,12 +191,14 @@ mod tests {
 
     #[test]
     fn every_action_of_a_list_is_armed_under_its_name() {
-        let failpoints = Failpoints::parse(" a=hold; b=hold:/tmp/x ;c=kill*2;d=error;e=sleep:50*1;").expect("parses");
+        let failpoints =
+            Failpoints::parse(" a=hold; b=hold:/tmp/x ;c=kill*2;d=error;e=sleep:50*1;f=overflow").expect("parses");
         assert_eq!(failpoints.next("a"), Some(Action::Hold(None)));
         assert_eq!(failpoints.next("b"), Some(Action::Hold(Some(PathBuf::from("/tmp/x")))));
         assert_eq!(failpoints.next("c"), Some(Action::Kill));
         assert_eq!(failpoints.next("d"), Some(Action::Error));
         assert_eq!(failpoints.next("e"), Some(Action::Sleep(Duration::from_millis(50))));
+        assert_eq!(failpoints.next("f"), Some(Action::Overflow));
         assert_eq!(failpoints.next("unknown"), None);
     }
 

@@ -23,14 +23,17 @@ pub struct Task {
     pub tenant: Option<String>,
     /// The number of claims, including this one, since the last run that went as planned; from 1.
     pub claims: i32,
+    /// Whether it may have killed its workers (docs/reliability.md#quarantine).
+    pub is_quarantined: bool,
     /// The trace context of the work that enqueued it, if known.
     pub traceparent: Option<String>,
     /// The trace context of this run: a child of `traceparent`, or the root of a new trace.
     pub trace: TraceContext,
 }
 
-impl From<Claim> for Task {
-    fn from(claim: Claim) -> Self {
+impl Task {
+    /// A claimed task, which was claimed as a quarantined one or not.
+    pub(crate) fn new(claim: Claim, is_quarantined: bool) -> Self {
         let parent = claim.traceparent.as_deref().and_then(TraceContext::parse);
         Self {
             id: claim.id,
@@ -38,6 +41,7 @@ impl From<Claim> for Task {
             fairness_key: claim.fairness_key,
             tenant: claim.tenant,
             claims: claim.claims,
+            is_quarantined,
             traceparent: claim.traceparent,
             trace: parent.map_or_else(TraceContext::new_root, |parent| parent.child()),
         }

@@ -11,6 +11,7 @@ mod films;
 mod isolation;
 mod matrix;
 mod order;
+mod overflows;
 mod races;
 mod replicas;
 mod restarts;

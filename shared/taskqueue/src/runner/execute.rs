@@ -103,6 +103,9 @@ impl Execution {
                 tracing::error!("{} {} was claimed {} times and is abandoned", task.kind, task.id, task.claims - 1);
                 handler.exhausted(task, lease).await
             } else {
+                if crate::failpoint::armed() {
+                    crate::failpoint::reach(&format!("task.run.{}", task.id)).await;
+                }
                 handler.run(task, lease).await
             }
         });

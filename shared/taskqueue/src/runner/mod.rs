@@ -338,7 +338,7 @@ impl<H: Handler> Runner<H> {
             .map(|claim| {
                 metrics::histogram!("canvas_task_wait_seconds", "queue" => queue).record(claim.waited);
                 let kept = self.leases.keep(claim.id, claim.lease_token, asked_at, claim.cancel_requested);
-                (Task::from(claim), kept)
+                (Task::new(claim, quarantined), kept)
             })
             .collect();
         if claimed > 0 {
