@@ -66,15 +66,19 @@ impl App {
     }
 }
 
-/// Publishes for how long no worker of a queue was seen. A process that is gone cannot do so itself.
+/// Publishes for how long no worker of a queue was seen, and how long its oldest work has waited. Workers that are gone cannot do so
+/// themselves.
 pub async fn measure(app: App, stopping: CancellationToken) {
     while stopping.run_until_cancelled(sleep(MEASURE)).await.is_some() {
         let queues = async { app.queues(&mut db::pool::acquire(&app.pool).await?).await };
         match with_deadline(queues).await {
             Ok(queues) => {
-                for queue in Queue::ALL {
-                    let silent_for = queues.silent_for(*queue).as_secs_f64();
+                for status in queues.status() {
+                    let queue = status.queue;
+                    let silent_for = queues.silent_for(queue).as_secs_f64();
                     metrics::gauge!("canvas_queue_silent_seconds", "queue" => queue.as_str()).set(silent_for);
+                    let waiting = status.oldest_waiting_seconds as f64;
+                    metrics::gauge!("canvas_queue_oldest_waiting_seconds", "queue" => queue.as_str()).set(waiting);
                 }
             }
             // Readiness reports the database.

@@ -33,7 +33,7 @@ const SOUND: [(&str, &str); 8] = [
 ];
 
 /// A wrong value of each variable. It stops every process, whether or not the process itself has a use for it.
-const WRONG: [(&str, &str); 54] = [
+const WRONG: [(&str, &str); 56] = [
     ("CANVAS_DATABASE_URL", ""),
     ("CANVAS_DATABASE_URL", "mysql://user:hunter2@localhost"),
     ("CANVAS_REDIS_URL", "hunter2:6379"),
@@ -76,6 +76,8 @@ const WRONG: [(&str, &str); 54] = [
     ("CANVAS_WEBHOOK_BACKOFF_SECONDS", "1,2"),
     ("CANVAS_LEASE_SECONDS", "0"),
     ("CANVAS_IDLE_CLAIM_MILLISECONDS", "0"),
+    ("CANVAS_WORKER_SILENT_SECONDS", "9"),
+    ("CANVAS_WORKER_SILENT_SECONDS", "601"),
     ("CANVAS_SLOTS", "0"),
     ("CANVAS_IMAGE_MEMORY_MIB", "0"),
     ("CANVAS_GENERATION_SLOTS", "10001"),

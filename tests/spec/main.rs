@@ -45,6 +45,7 @@ mod retention;
 mod runs;
 mod secrets;
 mod starts;
+mod status;
 mod storage;
 mod targets;
 mod text;

@@ -125,7 +125,7 @@ impl Setting {
     }
 
     async fn quote(&self, start: &Start) -> Value {
-        self.user.send(start.path, &start.with(json!({"validateOnly": true}))).await.ok()
+        timeless(self.user.send(start.path, &start.with(json!({"validateOnly": true}))).await.ok())
     }
 
     async fn balance(&self) -> i64 {
@@ -175,6 +175,12 @@ async fn a_dry_run_quotes_what_the_start_then_does(stack: &Stack) {
     assert_eq!(setting.balance().await, 100 - 8);
 }
 
+/// A quote without what it says of the moment: since when no worker is there.
+fn timeless(mut quote: Value) -> Value {
+    quote.as_object_mut().expect("an object").remove("waitingFor");
+    quote
+}
+
 async fn a_dry_run_writes_nothing_and_waits_for_nobody(stack: &Stack) {
     let setting = Setting::of(stack, 100).await;
     let starts = setting.starts().await;
@@ -203,7 +209,7 @@ async fn a_dry_run_needs_no_key_and_ignores_one(stack: &Stack) {
         let quote = setting.quote(&start).await;
         for ignored in [json!(7), json!("short"), json!("k".repeat(201)), json!({"a": []})] {
             let body = start.with(json!({"validateOnly": true, "idempotencyKey": ignored}));
-            assert_eq!(setting.user.send(path, &body).await.ok(), quote, "{path}: {ignored}");
+            assert_eq!(timeless(setting.user.send(path, &body).await.ok()), quote, "{path}: {ignored}");
         }
         // A key is neither taken nor looked up.
         let key = key();

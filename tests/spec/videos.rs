@@ -79,7 +79,7 @@ async fn an_accepted_video_is_a_job_and_no_run(stack: &Stack) {
             "id": format!("job:{uuid}"), "rawId": uuid, "kind": "video", "operation": "generate", "pollUrl": path,
             "status": "queued", "model": {"id": model["id"], "name": model["name"]}, "progress": 0.0,
             "estimatedSeconds": model["estimatedSeconds"], "creditCost": 1, "standIn": true, "createdAt": job["createdAt"],
-            "updatedAt": job["updatedAt"],
+            "updatedAt": job["updatedAt"], "waitingFor": {"what": "worker", "since": job["createdAt"]},
         })
     );
     for name in [uuid.to_owned(), format!("job:{uuid}")] {

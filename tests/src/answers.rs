@@ -16,6 +16,7 @@ use domain::job::{ImageJob, JobDocument, RunList, StartQuote, VideoJob};
 use domain::model::{ConnectionList, ModelPage, ModelRead};
 use domain::operation::OperationsAnswer;
 use domain::problem::ErrorEnvelope;
+use domain::queue::ServiceStatus;
 use domain::recipe::run::{RecipeRun, RunDocument};
 use domain::recipe::workflow::WorkflowResult;
 use domain::recipe::{RecipePage, RecipeRead};
@@ -101,6 +102,7 @@ answers! {
     "GET" "/runs" { 200 => RunList }
     "DELETE" "/runs/{runId}" { 200 => RunDocument, 202 => RunDocument }
     "GET" "/runs/{runId}" { 200 => RunDocument, 202 => RunDocument }
+    "GET" "/status" { 200 => ServiceStatus }
     "POST" "/videos/generate" { 200 => StartQuote, 202 => VideoJob }
 }
 

@@ -165,6 +165,9 @@ export const api = {
   /** Credits that are left. */
   balance: async (signal: AbortSignal) => (await answer(contract.GET("/api/canvas-agent/v1/auth/status", { signal }))).creditBalance,
 
+  /** The queues, and whether workers are seen. */
+  status: async (signal: AbortSignal) => (await answer(contract.GET("/api/canvas-agent/v1/status", { signal }))).queues,
+
   startImages: (operation: ImageOperation, body: components["schemas"]["ImageStart"]) => {
     const init = { body, signal: patience() };
     if (operation === "edit") return answer(contract.POST("/api/canvas-agent/v1/images/edit", init));

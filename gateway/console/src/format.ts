@@ -55,6 +55,9 @@ export function lasted(milliseconds: number): string {
   return `${Math.floor(whole / 60)} min${whole % 60 === 0 ? "" : ` ${whole % 60} s`}`;
 }
 
+/** The text with a small first letter, as within a sentence. */
+export const lowered = (text: string): string => `${text[0]?.toLowerCase() ?? ""}${text.slice(1)}`;
+
 /** The first `most` characters, as the service counts them: two surrogates that belong together are one. */
 export function firstOf(text: string, most: number): string {
   let [count, end] = [0, 0];

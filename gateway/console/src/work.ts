@@ -2,6 +2,7 @@
 import { answer, contract, CONTRACT, patience } from "./api.ts";
 import type { components } from "./contract.ts";
 import { insist } from "./insist.ts";
+import { type WaitingFor, waitingFor } from "./queues.ts";
 
 type Schemas = components["schemas"];
 export type RunKind = Schemas["RunKind"];
@@ -41,6 +42,10 @@ export const nameOf = ({ kind, operation }: { kind: string; operation: string })
   kind === "video" ? "Video" : (OPERATIONS[operation] ?? operation);
 
 export const statusOf = (status: string): string => STATUSES[status as JobStatus] ?? status;
+
+/** What a record says of its state: what the work waits for, or else its status. */
+export const stateOf = (record: { status: string; waitingFor?: WaitingFor }, now?: number): string =>
+  record.waitingFor && isActive(record.status) ? waitingFor(record.waitingFor, now) : statusOf(record.status);
 
 /** Whether nothing more will happen to work in this status. */
 export const isOver = (status: string): boolean => ENDED.has(status);

@@ -11,7 +11,7 @@ use super::{id, operations};
 const OPEN: [&str; 6] = ["getAssetPreview", "getConsoleDocument", "getContract", "getDigest", "getDocs", "signIn"];
 
 /// Operations whose path and `canvasId` name nothing that could be missing.
-const NAMES_NOTHING: [&str; 26] = [
+const NAMES_NOTHING: [&str; 27] = [
     "createCanvas",
     "createElement",
     "createElementCollection",
@@ -24,6 +24,7 @@ const NAMES_NOTHING: [&str; 26] = [
     "getDigest",
     "getDocs",
     "getSession",
+    "getStatus",
     "listActions",
     "listCanvases",
     "listConnections",
@@ -143,7 +144,7 @@ fn statuses(path: &str, operation: &Map<String, Value>) -> Vec<&'static str> {
         statuses.push("401");
     }
     // These need a valid credential alone.
-    if !OPEN.contains(&id) && !matches!(id, "getAuthStatus" | "getSession") {
+    if !OPEN.contains(&id) && !matches!(id, "getAuthStatus" | "getSession" | "getStatus") {
         statuses.push("403");
     }
     // Its credential is in its body.

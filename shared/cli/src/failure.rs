@@ -17,6 +17,8 @@ pub enum Failure {
     Service(client::Error),
     /// The work failed or was canceled, or the review says no. What there is to say is on standard output.
     Work,
+    /// A queue has no worker. What there is to say is on standard output.
+    Silent(String),
     /// The command cannot be carried out as it was given.
     Usage(String),
     /// The service has nothing of this name.
@@ -64,7 +66,7 @@ impl Failure {
     /// The exit status.
     pub fn status(&self) -> u8 {
         match self {
-            Failure::Work => 1,
+            Failure::Work | Failure::Silent(_) => 1,
             Failure::Usage(_) => 2,
             Failure::NotFound(_) => 5,
             Failure::Running(_) => 9,
@@ -95,7 +97,7 @@ impl Failure {
     fn envelope(&self) -> Option<Value> {
         let local = |code: &str, message: &str| Some(json!({"error": {"code": code, "message": message}}));
         match self {
-            Failure::Work => None,
+            Failure::Work | Failure::Silent(_) => None,
             Failure::Usage(message) => local("usage", message),
             Failure::NotFound(message) => local("not_found", message),
             Failure::Running(message) => local("still_running", message),
@@ -113,7 +115,7 @@ impl Failure {
 
     fn text(&self) -> Option<String> {
         match self {
-            Failure::Work => None,
+            Failure::Work | Failure::Silent(_) => None,
             Failure::Usage(message)
             | Failure::NotFound(message)
             | Failure::Running(message)

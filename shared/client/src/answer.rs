@@ -4,6 +4,8 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use bytes::Bytes;
+use chrono::{DateTime, Utc};
+use domain::Timestamp;
 use http::{HeaderMap, StatusCode};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -29,6 +31,14 @@ impl<T> Answer<T> {
     /// A header, if it is text.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).and_then(|value| value.to_str().ok())
+    }
+
+    /// When it was answered: by the clock of the service, else by that of this machine.
+    pub fn time(&self) -> Timestamp {
+        let there = self.header("date").and_then(|date| DateTime::parse_from_rfc2822(date).ok());
+        #[expect(clippy::disallowed_methods, reason = "an answer within a gateway has no date, and the same clock")]
+        let time = there.map_or_else(Utc::now, |there| there.to_utc());
+        time.into()
     }
 
     /// The body as JSON; `null` when it is none, as of a 304.

@@ -30,6 +30,7 @@ mod retry;
 mod transport;
 mod upload;
 mod wait;
+mod waiting;
 
 use std::sync::Arc;
 
@@ -43,6 +44,7 @@ pub use problem::{Error, Problem, Result};
 pub use transport::{BodyStream, Payload, Transport, Unreachable};
 pub use upload::media_type;
 pub use wait::is_over;
+pub use waiting::{Waiting, queue_in_words};
 
 /// A client with a credential. Clones share the transport.
 #[derive(Clone)]

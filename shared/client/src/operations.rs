@@ -138,6 +138,8 @@ operations! {
     get_run, "getRun", GET "/runs/{runId}", run => RunDocument;
     /// Streams the states of a run. Query: `view`.
     follow_run, "followRun", GET "/runs/{runId}/events", run => EventStream;
+    /// The queues, and whether workers are seen.
+    get_status, "getStatus", GET "/status" => ServiceStatus;
     /// Starts a video.
     generate_video, "generateVideo", POST "/videos/generate" => Started<VideoJob>;
     /// The contract document as a page.

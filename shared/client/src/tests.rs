@@ -177,13 +177,18 @@ async fn a_wait_ends_with_the_work_or_with_patience() {
     let script = Script::default()
         .then(202, &run("queued"))
         .then(304, &Value::Null)
+        .then(202, &run("queued"))
         .then(202, &run("running"))
         .then(200, &run("failed"));
     let mut seen = Vec::new();
     let client = script.client();
-    let last = client.wait("run:1", None, |record| seen.push(record["status"].clone())).await.expect("ends");
+    let last = client.wait("run:1", None, |answer| seen.push(answer.json()["status"].clone())).await.expect("ends");
     assert_eq!(last.json()["status"], "failed");
-    assert_eq!(seen, ["queued", "running", "failed"]);
+    assert_eq!(
+        seen,
+        ["queued", "queued", "running", "failed"],
+        "what it waits for is read anew after a wait without a change"
+    );
 
     let script = Script::default().then(202, &run("queued"));
     let last = script.client().wait("job:1", Some(std::time::Duration::ZERO), |_| {}).await.expect("ends");

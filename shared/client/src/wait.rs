@@ -37,31 +37,33 @@ impl Client {
 
     /// Waits until a run or job has ended, at most `patience`, and returns its last record. `seen` is called with each record.
     ///
-    /// Each read waits at the service for a change (`Prefer: wait`, `If-None-Match`), so little is sent.
+    /// A read waits at the service for a change (`Prefer: wait`, `If-None-Match`), so little is sent. After one without a change,
+    /// the record is read again: what the work waits for may have changed, which is no change of the record.
     pub async fn wait(
         &self,
         handle: &str,
         patience: Option<Duration>,
-        mut seen: impl FnMut(&Value),
+        mut seen: impl FnMut(&Answer<Value>),
     ) -> Result<Answer<Value>> {
         let deadline = patience.map(|patience| Instant::now() + patience);
         let mut last: Option<Answer<Value>> = None;
+        let mut is_known = false;
         loop {
             let left = deadline.map_or(WAIT_SECONDS, |deadline| {
                 deadline.saturating_duration_since(Instant::now()).as_secs().min(WAIT_SECONDS)
             });
             let mut read = self.read_work(handle);
-            if last.is_some() && left > 0 {
+            if is_known && left > 0 {
                 read = read.prefer(&format!("wait={left}"));
             }
-            if let Some(etag) = last.as_ref().and_then(|last| last.header("etag")) {
+            if is_known && let Some(etag) = last.as_ref().and_then(|last| last.header("etag")) {
                 read = read.if_none_match(etag);
             }
             let answer = read.await?;
-            if answer.status != http::StatusCode::NOT_MODIFIED {
-                let record = answer.json();
-                seen(&record);
-                if record["status"].as_str().is_some_and(is_over) {
+            is_known = answer.status != http::StatusCode::NOT_MODIFIED;
+            if is_known {
+                seen(&answer);
+                if answer.json()["status"].as_str().is_some_and(is_over) {
                     return Ok(answer);
                 }
                 last = Some(answer);

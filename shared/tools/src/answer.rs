@@ -43,6 +43,11 @@ impl Next {
     pub fn wait(run: &str) -> Self {
         Self::new("run_wait", json!({"runs": [run]}), "it is still running; this waits for it, never start it again")
     }
+
+    /// Waits for work that nobody is there to do.
+    pub fn wait_later(run: &str) -> Self {
+        Self::new("run_wait", json!({"runs": [run]}), "later, once a worker is started; never start it again")
+    }
 }
 
 impl<T> Answer<T> {

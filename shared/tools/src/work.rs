@@ -4,12 +4,14 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use client::Client;
 use client::answers::Started;
+use client::{Client, Waiting};
+use domain::Timestamp;
 use futures_util::future::join_all;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 use crate::answer::{Answer, Next, Picture};
 use crate::call::Call;
@@ -27,6 +29,10 @@ const PICTURE_MAX: Duration = Duration::from_secs(5);
 
 /// What is said of work whose record has expired: it had succeeded.
 const EXPIRED: &str = "It succeeded. Its record has expired, and what it made stays on its canvas: look there.";
+
+/// What is said of work that nobody is there to do.
+const KEPT: &str = "The work is kept and goes on by itself once a worker is started. Never start it again. Tell the user, or \
+                    whoever operates the service, that no worker is running.";
 
 /// Seconds to wait for the end, 0 to 50; default 45
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
@@ -49,6 +55,9 @@ pub struct Work {
     stand_in: bool,
     replayed: bool,
     outputs: Vec<Output>,
+    /// What it waits for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waiting: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     failure: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -95,8 +104,10 @@ fn items(value: &Value) -> impl Iterator<Item = &Value> {
 }
 
 impl Work {
-    /// Work of which a record was read.
-    pub fn of(record: &Value) -> Self {
+    /// Work of which a record was read at `at`.
+    pub fn of(record: &Value, at: Timestamp) -> Self {
+        let waiting = Waiting::of(record, at);
+        let is_for_worker = waiting.as_ref().is_some_and(Waiting::is_for_worker);
         let status = text(&record["status"]);
         let outputs = match record["kind"].as_str() {
             Some("recipe") => items(&record["outputs"]).map(Output::of_recipe).collect(),
@@ -116,6 +127,10 @@ impl Work {
             stand_in: record["standIn"] == true,
             replayed: record["replayed"] == true,
             outputs,
+            waiting: waiting.map(|waiting| match waiting.is_for_worker() {
+                true => format!("{waiting}. {KEPT}"),
+                false => waiting.to_string(),
+            }),
             failure: record.get("failure").filter(|_| !is_expired).cloned(),
             done_claim_allowed: review["doneClaimAllowed"].as_bool(),
             instruction: some(&review["instruction"]).or_else(|| is_expired.then(|| EXPIRED.to_owned())),
@@ -123,7 +138,7 @@ impl Work {
             status,
         };
         if !client::is_over(&work.status) {
-            work.next.push(Next::wait(&work.run));
+            work.next.push(if is_for_worker { Next::wait_later(&work.run) } else { Next::wait(&work.run) });
         }
         if is_expired && let Some(canvas) = &work.canvas {
             work.next.push(Next::new("canvas_read", json!({"canvas": canvas}), "what it made"));
@@ -191,6 +206,9 @@ pub fn summary(run: &Value) -> Value {
     if run["canvasId"].is_string() {
         short["canvas"] = run["canvasId"].clone();
     }
+    if run["waitingFor"].is_object() {
+        short["waitingFor"] = run["waitingFor"].clone();
+    }
     short
 }
 
@@ -202,7 +220,7 @@ pub async fn start<T: 'static>(
     wait: Option<Wait>,
 ) -> Result<Answer<Work>> {
     let started = match request.prefer("handling=lenient").await {
-        Ok(started) => started.json(),
+        Ok(started) => (started.json(), started.time()),
         Err(error) => {
             let failure = Failure::from(error);
             return Err(match on {
@@ -211,8 +229,11 @@ pub async fn start<T: 'static>(
             });
         }
     };
-    let record = follow(call, started, wait.map_or(WAIT_SECONDS, |Wait(seconds)| seconds)).await;
-    let mut work = Work::of(&record);
+    let seconds = wait.map_or(WAIT_SECONDS, |Wait(seconds)| seconds);
+    // Nothing would happen during the wait.
+    let seconds = if waits_for_worker(&started.0, started.1) { 0 } else { seconds };
+    let (record, at) = follow(call, started, seconds).await;
+    let mut work = Work::of(&record, at);
     if let Some((canvas, revision)) = on
         && work.revision.is_none()
     {
@@ -226,38 +247,51 @@ pub async fn start<T: 'static>(
     Ok(with_pictures(&call.client, work).await)
 }
 
-/// Waits for the end of work, at most `seconds`, and returns its last record. Without the right to read it, that is the first one.
-pub async fn follow(call: &Call, record: Value, seconds: u64) -> Value {
+/// Waits for the end of work, at most `seconds`, and returns its last record with the time at which it was read. Without the right to
+/// read it, that is the first one. Ends when the work loses its workers. A wait that begins without any goes on, so that waits that
+/// are repeated have a pace.
+pub async fn follow(call: &Call, (record, at): (Value, Timestamp), seconds: u64) -> (Value, Timestamp) {
     if is_over(&record["status"]) || seconds == 0 {
-        return record;
+        return (record, at);
     }
-    call.report(state(&record));
+    call.report(state(&record, at));
     let (handle, replayed) = (handle(&record), record["replayed"].clone());
-    let mut last = record;
-    let waiting = call.client.wait(&handle, Some(Duration::from_secs(seconds)), |record| {
-        call.report(state(record));
-        last = record.clone();
+    let had_worker = !waits_for_worker(&record, at);
+    let lost = Notify::new();
+    let (mut last, mut read_at) = (record, at);
+    let waiting = call.client.wait(&handle, Some(Duration::from_secs(seconds)), |answer| {
+        (last, read_at) = (answer.json(), answer.time());
+        call.report(state(&last, read_at));
+        if had_worker && waits_for_worker(&last, read_at) {
+            lost.notify_one();
+        }
     });
     tokio::select! {
         _ = waiting => {}
+        () = lost.notified() => {}
         () = call.stopping.cancelled() => {}
     }
     // Only the answer to the start says that it was replayed.
     if !replayed.is_null() {
         last["replayed"] = replayed;
     }
-    last
+    (last, read_at)
+}
+
+fn waits_for_worker(record: &Value, at: Timestamp) -> bool {
+    Waiting::of(record, at).is_some_and(|waiting| waiting.is_for_worker())
 }
 
 /// How far work is, in a few words.
-fn state(record: &Value) -> String {
-    let outputs = Work::of(record).outputs;
+fn state(record: &Value, at: Timestamp) -> String {
+    let outputs = Work::of(record, at).outputs;
     let done = outputs.iter().filter(|output| output.status == "succeeded").count();
     let progress = match record["progress"].as_f64() {
         Some(percent) => format!("{percent:.0} %"),
         None => format!("{done} of {} outputs", outputs.len()),
     };
-    format!("{} {}: {progress}", handle(record), text(&record["status"]))
+    let waiting = Waiting::of(record, at).map(|waiting| format!("; waiting: {waiting}")).unwrap_or_default();
+    format!("{} {}: {progress}{waiting}", handle(record), text(&record["status"]))
 }
 
 /// Work that has failed: what is there nevertheless, and what it has cost.
@@ -318,13 +352,32 @@ pub async fn picture(client: &Client, asset: &str, width: u32) -> client::Result
 mod tests {
     use super::*;
 
+    fn now() -> Timestamp {
+        serde_json::from_value(json!("2026-01-01T12:00:40.000Z")).expect("a time")
+    }
+
+    #[test]
+    fn work_without_a_worker_says_that_it_is_kept() {
+        let waits =
+            json!({"what": "worker", "since": "2026-01-01T12:00:05.000Z", "lastSeenAt": "2026-01-01T12:00:00.000Z"});
+        let mut record = json!({"id": "job:1", "kind": "video", "status": "queued", "waitingFor": waits});
+        let work = Work::of(&record, now());
+        let said = work.waiting.expect("waits");
+        assert!(said.starts_with("no worker of the queue video has been seen for 40 s. The work is kept"), "{said}");
+        assert!(said.contains("Never start it again"), "{said}");
+        assert!(work.next[0].tool == "run_wait" && work.next[0].why.contains("later"), "{}", work.next[0].why);
+        assert!(state(&record, now()).contains("waiting: no worker of the queue video"), "{}", state(&record, now()));
+        record["waitingFor"] = json!({"what": "slot", "since": "2026-01-01T12:00:05.000Z"});
+        assert_eq!(Work::of(&record, now()).waiting.as_deref(), Some("its turn"));
+    }
+
     #[test]
     fn another_attempt_at_failed_work_is_made_as_its_kind_asks_for() {
         for (kind, asked, next) in [("video", "higher attempt", 0), ("image", "present revision", 1)] {
             let failure = json!({"code": "provider_failed", "message": "it broke", "retryable": true});
             let record =
                 json!({"run": "run:1", "kind": kind, "status": "failed", "canvasId": "canvas:a:b", "failure": failure});
-            let failure = failed(Work::of(&record));
+            let failure = failed(Work::of(&record, now()));
             assert!(failure.message.contains(asked), "{}", failure.message);
             assert_eq!(failure.next.len(), next, "{kind}");
         }

@@ -251,7 +251,9 @@ async fn an_interrupt_is_exit_status_130_and_cancels_nothing(stack: &Stack) {
     tokio::time::sleep(Duration::from_millis(500)).await;
     let output = interrupted(waiting).await;
     assert_eq!(output.status.code(), Some(130));
-    let envelope: Value = serde_json::from_slice(&output.stderr).expect("an envelope");
+    // Before the envelope, it was said that no worker is there.
+    let said = String::from_utf8_lossy(&output.stderr);
+    let envelope: Value = serde_json::from_str(said.lines().last().expect("a line")).expect("an envelope");
     assert_eq!(text(&envelope, "/error/code"), "interrupted");
     assert!(text(&envelope, "/error/message").contains(&format!("canvas run cancel {first}")), "{envelope}");
     assert_eq!(text(&user.get("/runs").await.ok(), "/runs/0/status"), "queued");

@@ -71,6 +71,7 @@ impl Recorder {
         };
         recorder.names.insert(recorder.receiver.url(""), "https://shop.example.com".to_owned());
         recorder.get("getAuthStatus", "/auth/status").await;
+        recorder.get("getStatus", "/status").await;
         recorder
     }
 
@@ -170,6 +171,8 @@ impl Recorder {
         match (key, value) {
             ("previewExpiresInSeconds", Value::Number(_)) => json!(900),
             ("nextCursor", Value::String(_)) => json!("NEXT_CURSOR"),
+            // Of `waitingFor`; that of a query is a revision.
+            ("since", Value::String(time)) if time.len() == TIME.len() && time.ends_with('Z') => self.named(value),
             ("revision" | "baseRevision" | "currentRevision" | "canvasRevision" | "since", Value::String(revision)) => {
                 let count = self.names.values().filter(|name| name.starts_with("rev-")).count();
                 let name = self.names.entry(revision.clone()).or_insert_with(|| format!("rev-{:04}", count + 1));

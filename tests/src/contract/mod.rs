@@ -139,6 +139,8 @@ pub const SPECIFICATION: &[Endpoint] = &[
 pub const EXTENSIONS: &[Endpoint] = &[
     // docs/reference/conventions.md#event-streams
     all("GET", "/runs/{runId}/events", JOBS),
+    // docs/reference/status.md
+    all("GET", "/status", &[]),
     // docs/reference/jobs.md#list-runs
     all("GET", "/runs", JOBS),
     // docs/reference/assets.md#content

@@ -39,6 +39,7 @@ import { ActivityLine, Conflicts, Notices, SaveState, Stopped } from "./status.t
 import type { Graph } from "../sync/graph.ts";
 import type { State } from "../sync/types.ts";
 import { Surface } from "./surface.tsx";
+import { useWorkOf } from "./waiting.tsx";
 import { History, Toolbar, ZoomControls } from "./toolbar.tsx";
 import { refusalOf } from "../uploads.ts";
 import { boardUploads } from "./uploads.ts";
@@ -81,6 +82,7 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
   useTitle(title ?? "");
   useCurrentBalance(graph);
   useEndings(board, graph);
+  useWorkOf(graph);
   useEffect(() => engine.subscribe(() => board.prune()), [engine, board]);
   useBeforeEnd(() => board.settle());
 

@@ -4,7 +4,9 @@ import type { Model } from "../api.ts";
 import { Problem } from "../errors.ts";
 import { count, number } from "../format.ts";
 import { Unanswered } from "../library/unanswered.tsx";
+import type { Queue } from "../queues.ts";
 import { Button, messageOf } from "../ui/parts.tsx";
+import { QueueHint } from "../ui/queues.tsx";
 import styles from "./inspector.module.css";
 import { MOST_PROMPT } from "./making.ts";
 
@@ -71,6 +73,8 @@ export function Choice({ label, value, options, set }: { label: string; value: s
 }
 
 interface StartProps {
+  /** In which queue the work is done. */
+  queue: Queue;
   price: number;
   /** What the work may cost at most, as it was entered; empty for the price. */
   cap: string;
@@ -82,7 +86,7 @@ interface StartProps {
 }
 
 /** Why a start was refused, the spending cap, and the button with the price. */
-export function Start({ price, cap, setCap, balance, isStarting, isPossible, error }: StartProps) {
+export function Start({ queue, price, cap, setCap, balance, isStarting, isPossible, error }: StartProps) {
   return (
     <>
       {error !== undefined && (
@@ -96,6 +100,7 @@ export function Start({ price, cap, setCap, balance, isStarting, isPossible, err
         <input type="number" min={0} step={1} inputMode="numeric" placeholder={String(price)} value={cap} onChange={({ target }) => setCap(target.value)} />
         <span>credits</span>
       </label>
+      <QueueHint queues={[queue]} />
       <Button look="primary" type="submit" isBusy={isStarting} disabled={!isPossible}>
         {isStarting ? "Starting…" : `Make · ${priceOf(price)}`}
       </Button>

@@ -5,7 +5,7 @@ import { Link } from "wouter";
 import { type Action, api, type Parameter } from "../api.ts";
 import { ElementForm } from "../elements/form.tsx";
 import { Problem } from "../errors.ts";
-import { count, percent } from "../format.ts";
+import { count, lowered, percent } from "../format.ts";
 import { Unanswered } from "../library/unanswered.tsx";
 import { CancelDialog } from "../screens/cancel.tsx";
 import { Reason } from "../screens/reason.tsx";
@@ -13,7 +13,8 @@ import { useSession } from "../session.ts";
 import type { Node } from "../sync/graph.ts";
 import { useDraft } from "../ui/hooks.ts";
 import { Button, Failure, messageOf, Waiting } from "../ui/parts.tsx";
-import { filmUrl, isActive, nameOf, statusOf } from "../work.ts";
+import { QueueHint } from "../ui/queues.tsx";
+import { filmUrl, isActive, isOver, nameOf, stateOf, statusOf } from "../work.ts";
 import { attemptAt } from "./attempts.ts";
 import type { Board } from "./board.ts";
 import { useFailure } from "./failure.ts";
@@ -27,6 +28,7 @@ import type { ActionAttempt } from "./making.ts";
 import { ProvenanceOf, sourceOf } from "./provenance.tsx";
 import { runAction } from "./runs.ts";
 import { FilmView, useFilm } from "./video.tsx";
+import { NodeStatus } from "./waiting.tsx";
 
 interface InspectorProps {
   board: Board;
@@ -230,7 +232,7 @@ function Work({ board, node }: { board: Board; node: Node }) {
     <section className={styles.group} aria-label="Work">
       <p className={styles.work}>
         <span>
-          {nameOf(run)}: {statusOf(job.status).toLowerCase()}
+          {nameOf(run)}: {isOver(job.status) ? statusOf(job.status).toLowerCase() : <NodeStatus node={node} status={job.status} />}
         </span>
         {board.canChange && isActive(job.status) && <Button onClick={() => setIsCanceling(true)}>Cancel</Button>}
       </p>
@@ -255,7 +257,7 @@ function Film({ board, node, film }: { board: Board; node: Node; film: FilmOf })
     <section className={styles.group} aria-label="Film">
       <p className={styles.work}>
         <span>
-          {job.model.name}: {statusOf(job.status).toLowerCase()}
+          {job.model.name}: {lowered(stateOf(job))}
           {found.state === "making" && job.progress > 0 && `, ${percent(job.progress / 100)}`}
         </span>
         {board.canChange && found.state === "making" && <Button onClick={() => setIsCanceling(true)}>Cancel</Button>}
@@ -395,6 +397,7 @@ function ActionForm({ board, canvas, action, pictures, attempt }: ActionsProps &
         </p>
       )}
       <Unanswered />
+      <QueueHint queues={["image"]} />
       <Button look="primary" type="submit" isBusy={isStarting} disabled={needsSecond && !other}>
         {isStarting ? "Starting…" : attempt ? "Run again" : "Run into a new node"}
       </Button>

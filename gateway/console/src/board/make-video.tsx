@@ -155,7 +155,7 @@ function VideoForm({ board, nodes, entered, target, models }: FormProps) {
         </label>
       )}
       {pictures.length === 0 && problem !== undefined && <p className={styles.problem}>{problem}</p>}
-      <Start price={model.creditCost} cap={cap} setCap={(cap) => enter({ cap })} balance={balance.data} isStarting={isStarting} isPossible={problem === undefined} error={error} />
+      <Start queue="video" price={model.creditCost} cap={cap} setCap={(cap) => enter({ cap })} balance={balance.data} isStarting={isStarting} isPossible={problem === undefined} error={error} />
       <p className={styles.hint}>
         {target && !isMaking ? (
           <>

@@ -161,7 +161,7 @@ function MakeForm({ board, canvas, nodes, ui, models }: Props & { models: Model[
           </label>
         ))}
       </fieldset>
-      <Start price={model.creditCost * count} cap={cap} setCap={(cap) => enter({ cap })} balance={balance.data} isStarting={isStarting} isPossible={possible.length > 0} error={error} />
+      <Start queue="generation" price={model.creditCost * count} cap={cap} setCap={(cap) => enter({ cap })} balance={balance.data} isStarting={isStarting} isPossible={possible.length > 0} error={error} />
     </form>
   );
 }

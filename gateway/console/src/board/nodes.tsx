@@ -14,6 +14,7 @@ import styles from "./nodes.module.css";
 import { usePicture } from "./pictures.ts";
 import { TextField } from "./text.tsx";
 import { VideoArea } from "./video.tsx";
+import { NodeStatus } from "./waiting.tsx";
 
 export type BoardNode = FlowNode<{ node: Node; editing: "content" | "title" | undefined; isResizable: boolean }>;
 type Props = NodeProps<BoardNode>;
@@ -79,7 +80,7 @@ function Slot({ node, icon }: { node: Node; icon: "picture" | "film" }) {
   const reason = failure && explained(failure);
   const status = openStatus(node);
   const isWorking = status !== undefined && !isOver(status);
-  const label = status !== undefined ? statusOf(status) : icon === "film" ? "Empty video" : "Empty slot";
+  const label = isWorking ? <NodeStatus node={node} status={status} /> : status !== undefined ? statusOf(status) : icon === "film" ? "Empty video" : "Empty slot";
   return (
     <div
       className={styles.slot}
@@ -129,7 +130,7 @@ function Card({ node, editing, selected, isResizable, children }: { node: Node; 
       {isWorking && (
         <span className={styles.pill}>
           <span className={styles.spinner} />
-          {statusOf(status)}
+          <NodeStatus node={node} status={status} />
         </span>
       )}
       <Caption node={node} isEditing={editing === "title"} />

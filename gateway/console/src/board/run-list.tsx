@@ -2,16 +2,18 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { api, type RunSummary } from "../api.ts";
-import { ago, count } from "../format.ts";
+import { ago, count, lowered } from "../format.ts";
+import { queuesOf } from "../queues.ts";
 import { CancelDialog } from "../screens/cancel.tsx";
 import { Reason } from "../screens/reason.tsx";
 import { useClock } from "../ui/hooks.ts";
+import { useWatch } from "../ui/queues.tsx";
 import { Button, Failure, messageOf, Waiting } from "../ui/parts.tsx";
 import { useSession } from "../session.ts";
 import { attemptAt } from "./attempts.ts";
 import type { Board } from "./board.ts";
 import styles from "./run-list.module.css";
-import { isActive, nameOf, statusOf } from "../work.ts";
+import { isActive, nameOf, stateOf } from "../work.ts";
 import { nodesOf } from "./films.ts";
 
 /** How often the list is read while something is under way, in milliseconds. */
@@ -45,7 +47,8 @@ function Run({ board, run, changed }: { board: Board; run: RunSummary; changed: 
   const { scopes } = useSession().session;
   const nodes = nodesOf(board.graph, [run.handle]);
   const attempt = status === "failed" ? attemptAt(board, nodes, scopes) : undefined;
-  const parts = [statusOf(status).toLowerCase(), outputs.total > 1 && `${outputs.done} of ${outputs.total}`, creditCost > 0 && count(creditCost, "credit")];
+  useWatch(isActive(status) ? queuesOf(run) : []);
+  const parts = [lowered(stateOf(run)), outputs.total > 1 && `${outputs.done} of ${outputs.total}`, creditCost > 0 && count(creditCost, "credit")];
   return (
     <li className={styles.run} data-status={isActive(status) ? "active" : status}>
       <div className={styles.head}>

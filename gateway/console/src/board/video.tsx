@@ -7,7 +7,8 @@ import { percent } from "../format.ts";
 import { SessionContext } from "../session.ts";
 import type { Node } from "../sync/graph.ts";
 import { Icon, messageOf } from "../ui/parts.tsx";
-import { explained, filmUrl, isOver, statusOf, type VideoJob, work } from "../work.ts";
+import { useWatch } from "../ui/queues.tsx";
+import { explained, filmUrl, isOver, stateOf, statusOf, type VideoJob, work } from "../work.ts";
 import { useBoard } from "./context.ts";
 import { type Film, frameOf } from "./films.ts";
 import { endOf, stateId } from "./gestures.ts";
@@ -44,6 +45,7 @@ export function useFilm(film: Film | undefined): FilmState | undefined {
 export function VideoArea({ node, film }: { node: Node; film: Film }) {
   const found = useFilm(film);
   useEnd(node, found);
+  useWatch(found?.state === "making" ? ["video"] : []);
   const id = stateId(node.id);
   if (!found || found.state === "loading") return <div className={styles.slot} />;
   if (found.state === "hidden") {
@@ -62,7 +64,7 @@ export function VideoArea({ node, film }: { node: Node; film: Film }) {
         <>
           <progress aria-label={`Progress of ${node.title || "the video"}`} max={100} {...(progress > 0 && { value: progress })} />
           <span id={id}>
-            {statusOf(status)}
+            {found.job ? stateOf(found.job) : statusOf(status)}
             {progress > 0 && `, ${percent(progress / 100)}`}
           </span>
         </>

@@ -7,9 +7,11 @@ import { count } from "../format.ts";
 import { Picker } from "../library/picker.tsx";
 import { Thumb } from "../library/thumb.tsx";
 import { Unanswered } from "../library/unanswered.tsx";
+import { waitingFor } from "../queues.ts";
 import { useSettled } from "../ui/hooks.ts";
 import { Button, Icon, messageOf } from "../ui/parts.tsx";
-import { type Recipe, recipes, type RunRecipe } from "./calls.ts";
+import { QueueHint } from "../ui/queues.tsx";
+import { type Recipe, recipes, type RunRecipe, type StartQuote } from "./calls.ts";
 import { priceOf } from "./parts.tsx";
 import { inputsOf, missing, MOST_LETTERS, type Port, problemsOf, type Source, takesPicture, takesText, type Value, type Values } from "./ports.ts";
 import sheet from "../library/sheet.module.css";
@@ -62,11 +64,11 @@ export function RunForm({ recipe, instance, held = NOTHING, canvas, revision, gi
     ...(model !== "" && { model }),
     ...(instance !== undefined && { instanceNodeId: instance }),
   };
-  const price = usePrice(recipe, filled, canvas, refusal === undefined && lacking.length === 0 ? revision : undefined);
+  const quote = useQuote(recipe, filled, canvas, refusal === undefined && lacking.length === 0 ? revision : undefined);
   const makesPictures = recipe.outputs.some(({ nodeType }) => nodeType === "image");
   const models = useQuery({ queryKey: ["models"], queryFn: ({ signal }) => api.models(signal), staleTime: 60_000, enabled: makesPictures && refusal === undefined });
   const able = models.data?.filter(({ capabilities }) => capabilities.includes("image.generate") || capabilities.includes("image.edit"));
-  const shown = price ?? costOf(recipe, model, able);
+  const shown = quote?.creditCost ?? costOf(recipe, model, able);
   const balance = useQuery({ queryKey: ["balance"], queryFn: ({ signal }) => api.balance(signal) });
 
   function set(key: string, value: Value) {
@@ -142,13 +144,20 @@ export function RunForm({ recipe, instance, held = NOTHING, canvas, revision, gi
           </Button>
         )}
       </div>
+      {quote?.waitingFor ? (
+        <p className={sheet.hint} role="status">
+          It would wait. {waitingFor(quote.waitingFor)}.
+        </p>
+      ) : (
+        <QueueHint queues={["generation"]} />
+      )}
       {shown !== undefined && shown > 0 && balance.data !== undefined && <p className={sheet.hint}>{count(balance.data, "credit")} left</p>}
     </form>
   );
 }
 
-/** The price of a run as it is filled in, if it can be started so. */
-function usePrice(recipe: Recipe, filled: Filled, canvas: string | undefined, revision: string | undefined): number | undefined {
+/** What a run would cost as it is filled in, and wait for, if it can be started so. */
+function useQuote(recipe: Recipe, filled: Filled, canvas: string | undefined, revision: string | undefined): StartQuote | undefined {
   const body = useSettled(canvas === undefined || revision === undefined ? "" : JSON.stringify({ ...filled, canvasId: canvas, baseRevision: revision }), REST);
   const { data } = useQuery({
     queryKey: ["quote", recipe.handle, body],
@@ -156,7 +165,7 @@ function usePrice(recipe: Recipe, filled: Filled, canvas: string | undefined, re
     enabled: body !== "",
     retry: false,
   });
-  return data?.creditCost;
+  return data;
 }
 
 /** The price of a run without a quote, as far as it is known: a chosen model makes every picture, and no text. */

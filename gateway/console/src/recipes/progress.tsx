@@ -5,7 +5,9 @@ import { Thumb } from "../library/thumb.tsx";
 import { Reason } from "../screens/reason.tsx";
 import { Button, Failure, Icon, Notice, Waiting } from "../ui/parts.tsx";
 import { Problem } from "../errors.ts";
+import { queuesOf, waitingFor } from "../queues.ts";
 import { useSession } from "../session.ts";
+import { useWatch } from "../ui/queues.tsx";
 import { type RecipeRun, recipes, type RunOutput } from "./calls.ts";
 import { KindIcon, priceOf, StandIn } from "./parts.tsx";
 import sheet from "../library/sheet.module.css";
@@ -34,6 +36,7 @@ export function RunProgress({ run, children }: Props) {
     enabled: mayFollow,
     refetchInterval: ({ state: { data, error } }) => ((error instanceof Problem && !error.isTemporary) || (data && isOver(data.status)) ? false : PACE),
   });
+  useWatch(data && !isOver(data.status) ? queuesOf(data) : []);
   if (!mayFollow) return <p role="status">The run was started. This session may not follow it: it lacks job:manage. Its results appear on the canvas.</p>;
   if (!data) return failure ? <Failure title="The run cannot be read" error={failure} retry={refetch} /> : <Waiting label="Reading the run" />;
 
@@ -51,6 +54,7 @@ export function RunProgress({ run, children }: Props) {
       <div className={styles.runHead}>
         <p role="status">
           <strong data-status={data.status}>{sentence(data)}</strong>
+          {data.waitingFor && <span aria-live="off">. {waitingFor(data.waitingFor)}</span>}
         </p>
         {data.creditCost > 0 && <span>{priceOf(data.creditCost)}</span>}
       </div>

@@ -8,7 +8,7 @@ import { useSession } from "../session.ts";
 import { Copy } from "../ui/copy.tsx";
 import { Button, Icon, intoView, Notice } from "../ui/parts.tsx";
 import parts from "../ui/parts.module.css";
-import { deliveryOf, filmUrl, type ImageJob, isOver, type RecipeRun, statusOf, type VideoJob, type Work, work } from "../work.ts";
+import { deliveryOf, filmUrl, type ImageJob, isOver, type RecipeRun, stateOf, statusOf, type VideoJob, type Work, work } from "../work.ts";
 import { Thumbnail } from "./asset-grid.tsx";
 import { Reason } from "./reason.tsx";
 import styles from "./run-details.module.css";
@@ -162,7 +162,7 @@ function Timeline({ data }: { data: Work }) {
       ))}
       {!isOver(data.status) && (
         <li data-now>
-          <span>{statusOf(data.status)}</span>
+          <span>{stateOf(data)}</span>
           <span className={styles.took}>about {lasted(data.estimatedSeconds * 1000)} in all</span>
         </li>
       )}

@@ -6,12 +6,14 @@ import { canvasOf, showPath } from "../address.ts";
 import type { RunSummary } from "../api.ts";
 import { ago, count, lasted } from "../format.ts";
 import { useRunEvents } from "../live.ts";
+import { queuesOf } from "../queues.ts";
 import { useSession } from "../session.ts";
 import { useAddress, useClock, useNextPages, useTitle } from "../ui/hooks.ts";
 import { Button, Empty, Failure, Icon, Waiting } from "../ui/parts.tsx";
 import parts from "../ui/parts.module.css";
+import { useWatch } from "../ui/queues.tsx";
 import { Shell } from "../ui/shell.tsx";
-import { type Filter, isActive, isOver, KINDS, nameOf, type RunKind, STATUSES, statusOf, tookOf, work } from "../work.ts";
+import { type Filter, isActive, isOver, KINDS, nameOf, type RunKind, STATUSES, stateOf, statusOf, tookOf, work } from "../work.ts";
 import { CancelDialog } from "./cancel.tsx";
 import { CanvasFilter, useCanvasNames } from "./canvas-filter.tsx";
 import list from "./list.module.css";
@@ -191,6 +193,7 @@ interface RowProps {
 function Row({ run, progress, canvas, isOpen, toggle, cancel }: RowProps) {
   const { handle, kind, status, outputs, creditCost, canvasId, createdAt, standIn } = run;
   const took = tookOf(run);
+  useWatch(isOver(status) ? [] : queuesOf(run));
   const name = `${nameOf(run)}${outputs.total > 1 ? ` × ${outputs.total}` : ""}`;
   const isWorking = !isOver(status);
   const done = progress ?? (100 * outputs.done) / outputs.total;
@@ -203,7 +206,7 @@ function Row({ run, progress, canvas, isOpen, toggle, cancel }: RowProps) {
           </span>
           <span className={styles.name}>{name}</span>
           <span className={styles.state}>
-            {statusOf(status)}
+            {stateOf(run)}
             {outputs.total > 1 && (isWorking || outputs.done < outputs.total) && `, ${outputs.done} of ${outputs.total}`}
             {took !== undefined && <span className={styles.took}>{` ${status === "succeeded" ? "in" : "after"} ${lasted(took)}`}</span>}
           </span>

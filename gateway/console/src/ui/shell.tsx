@@ -9,6 +9,7 @@ import { useIsLater } from "./hooks.ts";
 import { keyNames } from "./keys.ts";
 import { useLeave } from "./leave.tsx";
 import { Avatar, Button, Icon, intoView, Mark, Notice } from "./parts.tsx";
+import { QueueBanner } from "./queues.tsx";
 import { Places, SCREENS, usePlaces } from "./places.tsx";
 import styles from "./shell.module.css";
 import { setTheme, THEMES, theme } from "./theme.ts";
@@ -45,6 +46,7 @@ export function Shell({ header, isFixed = false, children }: Props) {
         <Credit />
         <AccountMenu />
       </header>
+      <QueueBanner />
       <main id="content" ref={main} tabIndex={-1} className={styles.main}>
         {children}
       </main>

@@ -2,8 +2,9 @@
 
 use std::io::{IsTerminal, stdin};
 
-use client::Client;
+use client::{Client, queue_in_words};
 use domain::account::Scope;
+use domain::queue::QueueState;
 use serde_json::{Value, json};
 
 use crate::args::{Global, Login, Profile as ProfileCommand};
@@ -126,6 +127,7 @@ pub async fn doctor(context: &Context) -> Outcome {
                     Failure::Usage(text)
                     | Failure::NotFound(text)
                     | Failure::Running(text)
+                    | Failure::Silent(text)
                     | Failure::Disconnected(text) => text.clone(),
                     Failure::Work | Failure::Interrupted(_) => String::new(),
                 };
@@ -159,6 +161,14 @@ pub async fn doctor(context: &Context) -> Outcome {
         check("token", status.map(who).map_err(Failure::from));
         if let Some(scopes) = scopes {
             check("scopes", Ok(scopes));
+        }
+        // An earlier release, which does not tell, is not in trouble for that.
+        let status = context.client.get_status().await.ok();
+        let at = status.as_ref().map(client::Answer::time);
+        for queue in status.iter().filter_map(|answer| answer.value().ok()).flat_map(|status| status.queues) {
+            let words = at.map(|at| queue_in_words(&queue, at)).unwrap_or_default();
+            let is_silent = queue.state == QueueState::Silent;
+            check(&format!("queue {}", queue.queue), if is_silent { Err(Failure::Silent(words)) } else { Ok(words) });
         }
     }
     context.output.value(&json!({"checks": checks}), |value| {

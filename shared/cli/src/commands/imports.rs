@@ -1,8 +1,12 @@
 //! Pictures from the web.
 
+use client::queue_in_words;
+use domain::message::Queue;
+use domain::queue::QueueState;
 use serde_json::{Value, json};
 
 use super::batch::insert;
+use super::waits::{PATIENCE, say};
 use crate::args::Import;
 use crate::context::{Body, Context, canvas};
 use crate::failure::{Failure, Outcome};
@@ -32,9 +36,15 @@ pub async fn run(context: &Context, import: Import) -> Outcome {
             journal::begin(&name, body)?
         }
     };
-    let answer = match route {
-        "image" => context.client.import_image().json(&entry.body).await,
-        _ => context.client.import_product_references().json(&entry.body).await.map(client::Answer::cast),
+    let importing = async {
+        match route {
+            "image" => context.client.import_image().json(&entry.body).await,
+            _ => context.client.import_product_references().json(&entry.body).await.map(client::Answer::cast),
+        }
+    };
+    let answer = tokio::select! {
+        answer = importing => answer,
+        () = warn_when_silent(context) => unreachable!("it goes on until the import ends"),
     };
     if !answer.as_ref().is_err_and(client::Error::is_temporary) {
         entry.end();
@@ -50,4 +60,16 @@ pub async fn run(context: &Context, import: Import) -> Outcome {
         lines.chain([format!("revision {}", text(&it["canvasRevision"]))]).collect::<Vec<_>>().join("\n")
     });
     if is_review { Err(Failure::Work) } else { Ok(()) }
+}
+
+/// Says after a while if no worker is there to import. An import has no record to read.
+async fn warn_when_silent(context: &Context) {
+    tokio::time::sleep(PATIENCE).await;
+    if let Ok(read) = context.client.get_status().await
+        && let Ok(status) = read.value()
+        && let Some(queue) = status.queues.iter().find(|it| it.queue == Queue::Import && it.state == QueueState::Silent)
+    {
+        say(&context.output, "", &format!("waiting: {}", queue_in_words(queue, read.time())));
+    }
+    std::future::pending().await
 }

@@ -11,6 +11,7 @@ mod imports;
 mod listen;
 mod runs;
 mod starts;
+mod waits;
 mod watch;
 mod work;
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::canvases::listed;
-use super::work::{ended, succeeded, wait};
+use super::work::{ended, shown, succeeded, wait};
 use crate::args::Run;
 use crate::context::{Context, canvas};
 use crate::failure::{Outcome, both, file};
@@ -23,7 +23,7 @@ pub async fn run(context: &Context, run: Run) -> Outcome {
                 list.query_if("status", status.as_deref()).query_if("canvasId", on.as_deref())
             };
             let people = |runs: &[Value]| {
-                rows(&["run", "operation", "status", "outputs", "credits", "created"], runs, |it| {
+                rows(&["run", "operation", "status", "outputs", "credits", "created", "waits for"], runs, |it| {
                     let outputs = format!("{}/{}", text(&it["outputs"]["done"]), text(&it["outputs"]["total"]));
                     vec![
                         text(&it["handle"]),
@@ -32,6 +32,7 @@ pub async fn run(context: &Context, run: Run) -> Outcome {
                         outputs,
                         text(&it["creditCost"]),
                         time(&it["createdAt"]),
+                        waits_for(&it["waitingFor"]),
                     ]
                 })
             };
@@ -39,7 +40,7 @@ pub async fn run(context: &Context, run: Run) -> Outcome {
         }
         Run::Show { run } => {
             let record = context.client.read_work(&run).await?;
-            context.output.answer(&record, ended);
+            context.output.answer(&record, |it| shown(it, record.time()));
             Ok(())
         }
         Run::Wait { runs, timeout } => wait_for_all(context, &runs, timeout.map(Duration::from_secs)).await,
@@ -50,6 +51,17 @@ pub async fn run(context: &Context, run: Run) -> Outcome {
             Ok(())
         }
         Run::Output { job, output } => download(context, &job, &output).await,
+    }
+}
+
+/// What a run of a list waits for. Pages are printed together, so times do not depend on when one was read.
+fn waits_for(waiting: &Value) -> String {
+    let what = text(&waiting["what"]);
+    match (what.as_str(), &waiting["lastSeenAt"], &waiting["retryAt"]) {
+        ("worker", Value::Null, _) => "worker, none ever seen".to_owned(),
+        ("worker", seen, _) => format!("worker, last seen {}", time(seen)),
+        ("retry", _, at) => format!("retry at {}", time(at)),
+        _ => what,
     }
 }
 

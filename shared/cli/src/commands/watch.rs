@@ -7,6 +7,7 @@ use client::events::{Event, Events};
 use client::is_over;
 use serde_json::{Value, json};
 
+use super::waits::warn;
 use super::work::succeeded;
 use crate::args::Watch;
 use crate::context::{Context, canvas};
@@ -41,7 +42,9 @@ async fn follow(context: &Context, subjects: &[String]) -> Outcome {
         let is_new = stream.open().await?;
         if is_new {
             for (id, run) in pending.clone() {
-                let record = context.client.read_work(run).query("view", "summary").await?.json();
+                let read = context.client.read_work(run).query("view", "summary").await?;
+                let record = read.json();
+                warn(&context.output, run, &record, read.time());
                 if record["status"].as_str().is_some_and(is_over) {
                     pending.remove(id);
                     print_event(context, "run", &json!({"run": run, "status": record["status"]}));

@@ -3,10 +3,12 @@
 use std::io::{IsTerminal, Stdin, stdin};
 use std::time::Duration;
 
-use client::{Answer, Call, Client, is_over};
+use client::{Answer, Call, Client, Waiting, is_over};
+use domain::Timestamp;
 use serde_json::{Value, json};
 
 use super::batch::insert;
+use super::waits::{Waits, warn};
 use crate::args::Start;
 use crate::context::{Body, Context, typed};
 use crate::failure::{Failure, Outcome, usage};
@@ -39,9 +41,13 @@ pub async fn start(context: &Context, order: Order<'_>, options: &Start) -> Outc
 pub async fn start_and_wait(context: &Context, order: Order<'_>, options: &Start) -> Outcome<Option<Answer<Value>>> {
     if options.dry_run {
         let quote = quote(context, &order, options).await?;
-        context
-            .output
-            .answer(&quote, |it| format!("{}, about {} s", credits(&it["creditCost"]), text(&it["estimatedSeconds"])));
+        context.output.answer(&quote, |it| {
+            let price = format!("{}, about {} s", credits(&it["creditCost"]), text(&it["estimatedSeconds"]));
+            match Waiting::of(it, quote.time()) {
+                Some(waiting) => format!("{price}\nit would wait: {waiting}"),
+                None => price,
+            }
+        });
         return Ok(None);
     }
     let salt = if options.new_attempt { uuid::Uuid::new_v4().to_string() } else { String::new() };
@@ -81,6 +87,7 @@ pub async fn start_and_wait(context: &Context, order: Order<'_>, options: &Start
     let handle = handle_of(&record);
     if options.no_wait {
         entry.end();
+        warn(&context.output, &handle, &record, answer.time());
         context.output.answer(&answer, |_| handle.clone());
         return Ok(None);
     }
@@ -103,9 +110,10 @@ async fn agreed(context: &Context, order: &Order<'_>, options: &Start, name: &st
     insert(&mut body, "baseRevision", revision);
     let mut cap = options.max_credits;
     if order.is_paid {
-        let price = quote(context, order, options).await?.json()["creditCost"].as_u64().unwrap_or_default();
+        let quote = quote(context, order, options).await?;
+        let price = quote.json()["creditCost"].as_u64().unwrap_or_default();
         if price > 0 && !options.yes {
-            agree(context, price).await?;
+            agree(context, price, Waiting::of(&quote.json(), quote.time())).await?;
         }
         // What was agreed to is what is paid, also when the price rises in this moment.
         cap = cap.or(Some(price));
@@ -114,9 +122,12 @@ async fn agreed(context: &Context, order: &Order<'_>, options: &Start, name: &st
     Ok(body)
 }
 
-async fn agree(context: &Context, price: u64) -> Outcome {
+async fn agree(context: &Context, price: u64, waiting: Option<Waiting>) -> Outcome {
     if context.output.json || !stdin().is_terminal() {
         return usage(format!("this costs {}: repeat with --yes to agree", credits(&price.into())));
+    }
+    if let Some(waiting) = waiting {
+        context.output.error_line(format!("It would wait: {waiting}."));
     }
     eprint!("This costs {}. Go on? [y/N] ", credits(&price.into()));
     let read = |stdin: Stdin| {
@@ -146,23 +157,34 @@ pub fn handle_of(record: &Value) -> String {
     [&record["run"], &record["id"]].iter().find_map(|it| it.as_str()).unwrap_or_default().to_owned()
 }
 
-/// Waits for work with a bar. An interruption ends the wait alone, and says how to go on.
+/// Waits for work with a bar, and says why it waits. An interruption ends the wait alone, and says how to go on.
 pub async fn wait(context: &Context, name: &str, handle: &str, timeout: Option<Duration>) -> Outcome<Answer<Value>> {
     context.on_interruption(Some(format!(
         "The work goes on. Wait for it:  canvas run wait {handle}\nCancel it:                     canvas run cancel {handle}"
     )));
     let bar = context.output.work_bar(name);
-    let seen = |record: &Value| {
+    let waits = Waits::new(&context.output, handle);
+    let seen = |answer: &Answer<Value>| {
+        let record = &answer.json();
+        let waiting = waits.saw(answer);
         let (done, total) = counts(record);
         let share =
             record["progress"].as_f64().unwrap_or(if total > 0 { done as f64 / total as f64 * 100.0 } else { 0.0 });
         bar.set_position(share as u64);
-        bar.set_message(match total {
+        let status = match total {
             0 | 1 => text(&record["status"]),
             _ => format!("{} {done}/{total}", text(&record["status"])),
-        });
+        };
+        bar.set_message(waiting.map(|waiting| format!("{status}: {waiting}")).unwrap_or(status));
     };
-    let waited = context.client.wait(handle, timeout, seen).await;
+    let waiting = context.client.wait(handle, timeout, seen);
+    tokio::pin!(waiting);
+    let waited = loop {
+        tokio::select! {
+            ended = &mut waiting => break ended,
+            () = tokio::time::sleep(Duration::from_secs(1)) => waits.remind(),
+        }
+    };
     bar.finish_and_clear();
     context.on_interruption(None);
     let last = waited?;
@@ -180,6 +202,12 @@ fn counts(record: &Value) -> (usize, usize) {
         Some(outputs) => (outputs.iter().filter(|it| it["status"] == "succeeded").count(), outputs.len()),
         None => (items(&record["images"]).count(), items(&record["targets"]).count()),
     }
+}
+
+/// How work is that was read at `at`, for people.
+pub fn shown(record: &Value, at: Timestamp) -> String {
+    let waiting = Waiting::of(record, at).map(|waiting| format!("\n  waiting: {waiting}")).unwrap_or_default();
+    ended(record) + &waiting
 }
 
 /// How work ended, for people.

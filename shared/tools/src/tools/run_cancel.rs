@@ -30,6 +30,7 @@ impl Tool for RunCancel {
 
     async fn run(call: &Call, arguments: Arguments) -> Result<Answer<Work>> {
         let request = call.client.cancel_work(&arguments.run).query_if("removeTargets", arguments.remove_targets);
-        Ok(Answer::new(Work::of(&request.await?.json())))
+        let canceled = request.await?;
+        Ok(Answer::new(Work::of(&canceled.json(), canceled.time())))
     }
 }

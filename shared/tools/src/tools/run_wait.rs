@@ -42,8 +42,9 @@ impl Tool for RunWait {
     async fn run(call: &Call, arguments: Arguments) -> Result<Answer<Output>> {
         let seconds = arguments.seconds.unwrap_or(WAIT_SECONDS);
         let wait = |run: String| async move {
-            let record = call.client.read_work(&run).await?.json();
-            Ok::<_, Failure>(Work::of(&work::follow(call, record, seconds).await))
+            let read = call.client.read_work(&run).await?;
+            let (record, at) = work::follow(call, (read.json(), read.time()), seconds).await;
+            Ok::<_, Failure>(Work::of(&record, at))
         };
         let runs = try_join_all(arguments.runs.into_iter().map(wait)).await?;
         let assets: Vec<String> = runs.iter().flat_map(Work::assets).take(work::PICTURES_MAX).cloned().collect();

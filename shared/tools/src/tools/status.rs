@@ -1,10 +1,12 @@
 //! Who the caller is.
 
+use client::queue_in_words;
 use domain::account::Scope;
 use domain::job::JobStatus;
+use domain::queue::{QueueState, QueueStatus};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::answer::Answer;
 use crate::call::Call;
@@ -35,6 +37,8 @@ pub struct Output {
     running: Vec<Value>,
     /// Whether there is more of it.
     more_running: bool,
+    /// Queues that are not ok.
+    queues: Vec<Value>,
 }
 
 #[derive(Deserialize)]
@@ -50,7 +54,8 @@ struct Who {
 impl Tool for Status {
     const NAME: &'static str = "status";
     const TITLE: &'static str = "Status";
-    const ABOUT: &'static str = "Who you are here, what you may do, credit left, work under way. Call first.";
+    const ABOUT: &'static str =
+        "Who you are here, what you may do, credit left, work under way, queues in trouble. Call first.";
     const HINTS: Hints = Hints::READ;
     const SCOPES: &'static [Scope] = &[];
     type Arguments = Arguments;
@@ -78,7 +83,23 @@ impl Tool for Status {
             expires_at: who.expires_at,
             running,
             more_running,
+            queues: queues(call).await,
         };
         Ok(Answer::new(output))
     }
+}
+
+/// The queues that are not ok. None of a service that does not tell.
+async fn queues(call: &Call) -> Vec<Value> {
+    let Ok(read) = call.client.get_status().await else { return Vec::new() };
+    let Ok(status) = read.value() else { return Vec::new() };
+    let troubled = status.queues.iter().filter(|queue| queue.state != QueueState::Ok);
+    let words = |queue: &QueueStatus| {
+        let about = match queue.state {
+            QueueState::Silent => "; work waits until the operator starts one",
+            QueueState::Slow | QueueState::Ok => "",
+        };
+        json!({"queue": queue.queue, "state": queue.state, "about": format!("{}{about}", queue_in_words(queue, read.time()))})
+    };
+    troubled.map(words).collect()
 }

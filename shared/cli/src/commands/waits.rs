@@ -1,0 +1,84 @@
+//! Saying why work waits (docs/reference/status.md).
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use client::{Answer, Waiting};
+use domain::Timestamp;
+use serde_json::{Value, json};
+
+use crate::output::Output;
+
+/// How long work waits for something else than a worker before that is said. Most of these waits are over sooner.
+pub const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Says on standard error what work waits for: at once if nobody is there to do it, else when it takes a while, and again when it
+/// changes. Without progress (`--quiet`) only the first time that nobody is there; with `--json` as a document on a line.
+pub struct Waits<'a> {
+    output: &'a Output,
+    run: &'a str,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    present: Option<(Waiting, Instant)>,
+    said: Option<Waiting>,
+    has_said: bool,
+}
+
+impl<'a> Waits<'a> {
+    pub fn new(output: &'a Output, run: &'a str) -> Self {
+        Self { output, run, state: Mutex::default() }
+    }
+
+    /// Takes note of a record that was read now, and returns what it waits for.
+    pub fn saw<T>(&self, answer: &Answer<T>) -> Option<Waiting> {
+        let waiting = Waiting::of(&answer.json(), answer.time());
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.present = waiting.clone().map(|waiting| match &state.present {
+            Some((before, since)) if before.is_as(&waiting) => (waiting, *since),
+            _ => (waiting, Instant::now()),
+        });
+        if state.present.is_none() && state.said.take().is_some() && !self.output.quiet {
+            self.say("the work goes on");
+        }
+        drop(state);
+        self.remind();
+        waiting
+    }
+
+    /// Says what the work waits for if it is time to.
+    pub fn remind(&self) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some((waiting, since)) = &state.present else { return };
+        let is_due = waiting.is_for_worker() || since.elapsed() >= PATIENCE;
+        let is_said = state.said.as_ref().is_some_and(|said| said.is_as(waiting));
+        let is_wanted = !self.output.quiet || (waiting.is_for_worker() && !state.has_said);
+        if is_due && !is_said && is_wanted {
+            self.say(&format!("waiting: {waiting}"));
+            state.said = Some(waiting.clone());
+            state.has_said = true;
+        }
+    }
+
+    fn say(&self, text: &str) {
+        say(self.output, self.run, text);
+    }
+}
+
+/// Says that nobody is there to do the work of a record or dry run, if so. It was read at `at`.
+pub fn warn(output: &Output, run: &str, record: &Value, at: Timestamp) {
+    if let Some(waiting) = Waiting::of(record, at).filter(Waiting::is_for_worker) {
+        say(output, run, &format!("waiting: {waiting}"));
+    }
+}
+
+/// Prints a line on standard error, which consists of JSON with `--json`.
+pub fn say(output: &Output, run: &str, text: &str) {
+    match output.json {
+        true if run.is_empty() => output.error_line(json!({"note": {"message": text}})),
+        true => output.error_line(json!({"note": {"run": run, "message": text}})),
+        false => output.error_line(text),
+    }
+}

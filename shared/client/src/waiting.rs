@@ -1,0 +1,155 @@
+//! What work waits for, in words (docs/reference/status.md).
+
+use std::fmt;
+use std::time::Duration;
+
+use domain::Timestamp;
+use domain::message::Queue;
+use domain::queue::{QueueState, QueueStatus, WaitCause, WaitingFor};
+use serde::Deserialize;
+use serde_json::Value;
+
+/// What work waits for. It is displayed as the end of a sentence that begins with "waiting:".
+#[derive(Clone, Debug, PartialEq)]
+pub struct Waiting {
+    /// As the record says it.
+    pub why: WaitingFor,
+    /// The queue of the work, where the record tells.
+    queue: Option<Queue>,
+    /// When the record was read.
+    at: Timestamp,
+}
+
+impl Waiting {
+    /// What the work of a record, a summary of it or a dry run waits for. It was read at `at`, by the clock of the service
+    /// ([`Answer::time`](crate::Answer::time)).
+    pub fn of(record: &Value, at: Timestamp) -> Option<Self> {
+        let why = WaitingFor::deserialize(record.get("waitingFor")?).ok()?;
+        Some(Self { why, queue: queue_of(record), at })
+    }
+
+    /// Whether nobody is there to do the work.
+    pub fn is_for_worker(&self) -> bool {
+        self.why.what == WaitCause::Worker
+    }
+
+    /// Whether another record says the same, apart from how long it has been so.
+    pub fn is_as(&self, other: &Self) -> bool {
+        (self.why.what, self.why.retry_at) == (other.why.what, other.why.retry_at)
+    }
+}
+
+impl fmt::Display for Waiting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.why.what {
+            WaitCause::Worker => f.write_str(&unseen(self.queue, self.why.last_seen_at, self.at)),
+            WaitCause::Slot => f.write_str("its turn"),
+            WaitCause::Retry => match self.why.retry_at {
+                Some(at) => write!(f, "the next attempt at {} UTC", at.get().format("%H:%M:%S")),
+                None => f.write_str("the next attempt"),
+            },
+            WaitCause::Provider => f.write_str("the provider"),
+            WaitCause::Input => f.write_str("another output of its run"),
+        }
+    }
+}
+
+/// The state of a queue in words; `at` is when it was read.
+pub fn queue_in_words(queue: &QueueStatus, at: Timestamp) -> String {
+    let workers = match queue.workers {
+        1 => "1 worker".to_owned(),
+        workers => format!("{workers} workers"),
+    };
+    match queue.state {
+        QueueState::Silent => unseen(Some(queue.queue), queue.last_seen_at, at),
+        QueueState::Slow => format!("{workers}, and work has waited for {}", span(queue.oldest_waiting_seconds)),
+        QueueState::Ok => workers,
+    }
+}
+
+fn unseen(queue: Option<Queue>, last_seen_at: Option<Timestamp>, at: Timestamp) -> String {
+    let whose = match queue {
+        Some(queue) => format!("of the queue {queue}"),
+        None => "for it".to_owned(),
+    };
+    match last_seen_at {
+        Some(seen) => format!("no worker {whose} has been seen for {}", span(at.millis_since(seen) / 1000)),
+        None => format!("no worker {whose} has ever been seen"),
+    }
+}
+
+/// A number of seconds in the unit that reads best.
+fn span(seconds: u64) -> String {
+    let minute = Duration::from_mins(1).as_secs();
+    match seconds / minute {
+        0..2 => format!("{seconds} s"),
+        minutes @ 2..120 => format!("{minutes} min"),
+        minutes => format!("{} h", minutes / 60),
+    }
+}
+
+/// The queue in which the work of a record waits. The picture of a Recipe run that is being made is a generation, which a summary
+/// does not tell.
+fn queue_of(record: &Value) -> Option<Queue> {
+    match record["kind"].as_str()? {
+        "action" => Some(Queue::Image),
+        "image" => Some(Queue::Generation),
+        "video" => Some(Queue::Video),
+        "recipe" => {
+            let is_made = |output: &Value| output["status"] == "running" && output["jobId"].is_string();
+            let outputs = record["outputs"].as_array()?;
+            Some(if outputs.iter().any(is_made) { Queue::Generation } else { Queue::Recipe })
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn time(text: &str) -> Timestamp {
+        serde_json::from_value(json!(text)).expect("a time")
+    }
+
+    fn words(record: Value) -> Option<String> {
+        Waiting::of(&record, time("2026-01-01T12:00:40.900Z")).map(|waiting| waiting.to_string())
+    }
+
+    #[test]
+    fn each_cause_has_its_words() {
+        let since = "2026-01-01T12:00:00.000Z";
+        let work = |kind: &str, what: &str| json!({"kind": kind, "waitingFor": {"what": what, "since": since}});
+        let mut seen = work("video", "worker");
+        seen["waitingFor"]["lastSeenAt"] = since.into();
+        assert_eq!(words(seen.clone()).as_deref(), Some("no worker of the queue video has been seen for 40 s"));
+        // A clock that is behind the other.
+        assert!(Waiting::of(&seen, time("2026-01-01T11:00:00.000Z")).expect("waits").to_string().ends_with("for 0 s"));
+        assert!(
+            Waiting::of(&seen, time("2026-01-01T12:10:00.000Z")).expect("waits").to_string().ends_with("for 10 min")
+        );
+        assert_eq!(words(work("action", "worker")).as_deref(), Some("no worker of the queue image has ever been seen"));
+        let mut again = work("image", "retry");
+        again["waitingFor"]["retryAt"] = "2026-01-01T12:03:10.000Z".into();
+        assert_eq!(words(again).as_deref(), Some("the next attempt at 12:03:10 UTC"));
+        for (what, expected) in
+            [("slot", "its turn"), ("provider", "the provider"), ("input", "another output of its run")]
+        {
+            assert_eq!(words(work("image", what)).as_deref(), Some(expected));
+        }
+        assert_eq!(words(json!({"kind": "image"})), None);
+        assert_eq!(words(json!({"waitingFor": {"what": "a later one", "since": since}})), None);
+    }
+
+    #[test]
+    fn a_recipe_run_waits_in_the_queue_of_the_picture_that_is_made() {
+        let waits = json!({"what": "worker", "since": "2026-01-01T12:00:00.000Z"});
+        let run =
+            |outputs: Value| words(json!({"kind": "recipe", "waitingFor": waits, "outputs": outputs})).expect("waits");
+        assert!(run(json!([{"status": "pending"}])).contains("queue recipe"));
+        assert!(run(json!([{"status": "succeeded"}, {"status": "running", "jobId": "job:1"}])).contains("generation"));
+        assert_eq!(run(json!({"total": 2, "done": 0, "failed": 0})), "no worker for it has ever been seen");
+    }
+}
