@@ -1,5 +1,6 @@
 # Databases of the test server for builds that check their queries against a schema instead of .sqlx. To be sourced, with
 # TEST_DATABASE_URL set.
+# shellcheck shell=bash
 
 # create_schema NAME CHECKOUT: creates a database with the migrations of this checkout, and sets what makes cargo use it.
 create_schema() {
