@@ -66,8 +66,8 @@ impl App {
     }
 }
 
-/// Publishes for how long no worker of a queue was seen, and how long its oldest work has waited. Workers that are gone cannot do so
-/// themselves.
+/// Publishes the number of workers of each queue, for how long none was seen, and how long its oldest work has waited. Workers
+/// that are gone cannot do so themselves.
 pub async fn measure(app: App, stopping: CancellationToken) {
     while stopping.run_until_cancelled(sleep(MEASURE)).await.is_some() {
         let queues = async { app.queues(&mut db::pool::acquire(&app.pool).await?).await };
@@ -75,6 +75,8 @@ pub async fn measure(app: App, stopping: CancellationToken) {
             Ok(queues) => {
                 for status in queues.status() {
                     let queue = status.queue;
+                    let workers = f64::from(status.workers);
+                    metrics::gauge!("canvas_queue_workers", "queue" => queue.as_str()).set(workers);
                     let silent_for = queues.silent_for(queue).as_secs_f64();
                     metrics::gauge!("canvas_queue_silent_seconds", "queue" => queue.as_str()).set(silent_for);
                     let waiting = status.oldest_waiting_seconds as f64;

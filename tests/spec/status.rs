@@ -62,6 +62,7 @@ async fn work_that_has_lost_its_worker_says_so_and_goes_on_with_the_next_one() {
     assert_eq!(said.iter().filter(|line| line.contains("no worker")).count(), 1, "{}", ran.stderr);
 
     the_status_says_it(&user).await;
+    metrics_say_it(&stack).await;
     answers_say_it(&user, text(&record, "/id")).await;
     commands_say_it(&shell, text(&record, "/id")).await;
     tools_say_it(&user, text(&record, "/id")).await;
@@ -95,6 +96,18 @@ async fn queues_have_workers_or_are_silent(stack: &Stack) {
     let webhook = queue(&poor, "webhook").await;
     assert_eq!(webhook, json!({"queue": "webhook", "state": "silent", "workers": 0, "oldestWaitingSeconds": 0}));
     stack.anonymous().get("/status").await.expect_error(401, "unauthorized", &[]);
+}
+
+/// Those of the gateway, because a worker that is gone publishes none.
+async fn metrics_say_it(stack: &Stack) {
+    let metric = async |name: &str| stack.metric(Part::GATEWAY, name).await;
+    wait_for("the metrics of the queues", PATIENCE * 3, async || {
+        let workers = metric("canvas_queue_workers").await;
+        let silent_for = metric("canvas_queue_silent_seconds").await;
+        let waiting = metric("canvas_queue_oldest_waiting_seconds").await;
+        (workers == 4.0 && silent_for >= 10.0 && waiting >= 10.0).then_some(())
+    })
+    .await;
 }
 
 /// The read waits for a change of a record that does not change.
