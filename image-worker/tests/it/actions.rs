@@ -5,6 +5,7 @@ use app::job::Cancellation;
 use blob::BlobKey;
 use db::canvases::{Change, GraphWrites};
 use db::tasks::ClaimRequest;
+use db::workers::Worker;
 use domain::canvas::{AccessRole, Changes};
 use domain::id::JobId;
 use domain::job::{CancelReason, FailureCode, JobStatus};
@@ -265,6 +266,9 @@ async fn a_cancel_that_a_dead_worker_left_is_carried_out_by_the_next() {
         owner: "the dead",
     };
     assert_eq!(db::tasks::claim(&mut conn, &wanted).await.expect("claims").len(), 1);
+    // Without a worker that is seen, the cancel would end the job at once.
+    let next = Worker { queue: Queue::Image, instance: "the next", version: "1.0.0", slots: 1, busy: 0 };
+    db::workers::report(&mut conn, &next).await.expect("reports");
     assert!(matches!(cancel(&harness, id).await, Cancellation::Requested(_)));
     let _worker = harness.work();
     assert_eq!(harness.ended(id).await.status, JobStatus::Canceled);
