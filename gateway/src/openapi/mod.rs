@@ -40,7 +40,7 @@ use crate::routes::assets::picture::RenditionWidth;
 use crate::routes::recipes::list::VisibilityFilter;
 
 /// Tags with their descriptions, in the order in which a reader meets them.
-const TAGS: [(&str, &str); 15] = [
+const TAGS: [(&str, &str); 16] = [
     ("Authentication", "Check a token: whose it is and what it may do."),
     (
         "Canvases",
@@ -54,6 +54,7 @@ const TAGS: [(&str, &str); 15] = [
     ("Models and providers", "The models that the caller can run, and its saved connections to providers."),
     ("Runs", "Image, Action and Recipe work by run id: read, wait, follow, cancel."),
     ("Jobs", "Image, Action and video work by job id: read, wait, cancel, and download videos."),
+    ("Status", "The queues of the service and their workers."),
     ("Events", "One stream of server-sent events for canvases, their participants and the caller's runs."),
     ("Webhooks", "The signed request that the service sends when a run ends."),
     ("Recipes", "Sequences of text and image steps with typed inputs and outputs: search, fork, run."),
