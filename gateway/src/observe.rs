@@ -20,6 +20,8 @@ use crate::problem::Problem;
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const SURFACE: HeaderName = HeaderName::from_static("x-service-agent-surface");
 const TRACE_PARENT: HeaderName = HeaderName::from_static("traceparent");
+/// A proxy such as nginx passes a response with `no` on as it arrives (docs/reference/conventions.md#event-streams).
+const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// The trace context of the request, which committed work carries on.
 #[derive(Clone, Copy)]
@@ -79,6 +81,9 @@ pub async fn observe(State(known): State<Arc<KnownParameters>>, mut request: Req
         if let Some(rate) = rate.0.get() {
             headers.extend(rate.iter().map(|(name, value)| (name.clone(), HeaderValue::from(*value))));
         }
+        if is_event_stream(headers) {
+            headers.insert(BUFFERING, HeaderValue::from_static("no"));
+        }
         if !headers.contains_key(CACHE_CONTROL) {
             headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         }
@@ -103,6 +108,12 @@ fn request_id(request: &Request) -> HeaderValue {
     let is_uuid = |header: &&HeaderValue| header.len() == 36 && Uuid::try_parse_ascii(header.as_bytes()).is_ok();
     let fresh = || HeaderValue::from_str(&Uuid::now_v7().to_string()).expect("a UUID is a header value");
     only(request.headers(), REQUEST_ID).filter(is_uuid).cloned().unwrap_or_else(fresh)
+}
+
+/// Whether a response is a stream of server-sent events, of whichever route.
+fn is_event_stream(headers: &HeaderMap) -> bool {
+    let media_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    media_type.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("text/event-stream")
 }
 
 /// The value of a header that was sent once.
@@ -151,4 +162,22 @@ pub async fn always_servable(mut request: Request) -> Request {
 /// Turns a panic of a handler into the error envelope; the panic hook has logged it.
 pub fn panicked(_: Box<dyn std::any::Any + Send>) -> Response {
     Problem::internal("a handler panicked").into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_stream_is_told_by_its_media_type() {
+        let of =
+            |media_type: &'static str| HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(media_type))]);
+        for stream in ["text/event-stream", "text/event-stream; charset=utf-8", "Text/Event-Stream"] {
+            assert!(is_event_stream(&of(stream)), "{stream}");
+        }
+        for other in ["application/json", "text/event-streams", ""] {
+            assert!(!is_event_stream(&of(other)), "{other}");
+        }
+        assert!(!is_event_stream(&HeaderMap::new()));
+    }
 }

@@ -49,6 +49,7 @@ impl Followed {
         assert_eq!(response.status(), 200, "{query}");
         assert_eq!(response.headers()["content-type"], "text/event-stream");
         assert_eq!(response.headers()["cache-control"], "private, no-store");
+        assert_eq!(response.headers()["x-accel-buffering"], "no");
         Self { pieces: Box::pin(response.bytes_stream()), unread: String::new() }
     }
 

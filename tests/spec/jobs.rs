@@ -46,6 +46,7 @@ pub(crate) async fn events(user: &Client, job: &Value) -> Vec<(String, Value)> {
     let response = user.get(&path).header("accept", "text/event-stream").streamed().await;
     assert_eq!(response.status(), 200);
     assert_eq!(response.headers()["content-type"], "text/event-stream");
+    assert_eq!(response.headers()["x-accel-buffering"], "no");
     let whole = tokio::time::timeout(e2e::PATIENCE, response.text()).await.expect("the stream ends").expect("a text");
     events_of(&whole)
 }

@@ -198,6 +198,7 @@ async fn progress_is_reported_to_who_asks_for_it(stack: &Stack) {
     let params = json!({"name": "action_run", "arguments": arguments, "_meta": {"progressToken": "p1"}});
     let reply = user.mcp(STATELESS, "tools/call", params).await.expect(200);
     assert_eq!(reply.header("content-type"), Some("text/event-stream"));
+    assert_eq!(reply.header("x-accel-buffering"), Some("no"));
     let sent = messages(std::str::from_utf8(&reply.body).expect("UTF-8"));
     let (last, notifications) = sent.split_last().expect("messages");
     assert!(!notifications.is_empty());
