@@ -7,7 +7,7 @@ use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http::header::{ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_TYPE, HeaderName, LINK};
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderValue, Method};
 use service::telemetry::TraceContext;
 use tracing::field::Empty;
 use tracing::{Instrument, Span};
@@ -22,6 +22,9 @@ const SURFACE: HeaderName = HeaderName::from_static("x-service-agent-surface");
 const TRACE_PARENT: HeaderName = HeaderName::from_static("traceparent");
 /// A proxy such as nginx passes a response with `no` on as it arrives (docs/reference/conventions.md#event-streams).
 const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+
+/// Maximum characters of a method in logs.
+const LOGGED_METHOD_MAX: usize = 16;
 
 /// The trace context of the request, which committed work carries on.
 #[derive(Clone, Copy)]
@@ -65,7 +68,7 @@ pub async fn observe(State(known): State<Arc<KnownParameters>>, mut request: Req
         .filter(|surface| matches!(*surface, "api" | "cli" | "tool" | "browser"));
     // The path template, never the query: preview URLs carry their token there.
     let span = service::trace_span!(
-        trace, Server, "request", request_id = request_id_text, method = %method, route = %route, surface = surface,
+        trace, Server, "request", request_id = request_id_text, method = shown(&method), route = %route, surface = surface,
         token_id = Empty, account = Empty, status = Empty, error_type = Empty
     );
     let rate = RateLimitHeaders::default();
@@ -88,7 +91,7 @@ pub async fn observe(State(known): State<Arc<KnownParameters>>, mut request: Req
             headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         }
         let elapsed = started.elapsed();
-        let labels = [("method", method.to_string()), ("route", route), ("status", status.as_u16().to_string())];
+        let labels = [("method", label(&method).to_owned()), ("route", route), ("status", status.as_u16().to_string())];
         metrics::counter!("http_requests_total", &labels).increment(1);
         metrics::histogram!("http_request_duration_seconds", &labels[..2]).record(elapsed.as_secs_f64());
         tracing::info!(status = status.as_u16(), duration_ms = elapsed.as_secs_f64() * 1000.0, "request done");
@@ -108,6 +111,28 @@ fn request_id(request: &Request) -> HeaderValue {
     let is_uuid = |header: &&HeaderValue| header.len() == 36 && Uuid::try_parse_ascii(header.as_bytes()).is_ok();
     let fresh = || HeaderValue::from_str(&Uuid::now_v7().to_string()).expect("a UUID is a header value");
     only(request.headers(), REQUEST_ID).filter(is_uuid).cloned().unwrap_or_else(fresh)
+}
+
+/// The method as the label of a metric. A label is one of a closed set: each value that a client could invent would be a series
+/// for as long as the process lives.
+fn label(method: &Method) -> &'static str {
+    match method.as_str() {
+        "GET" => "GET",
+        "HEAD" => "HEAD",
+        "POST" => "POST",
+        "PUT" => "PUT",
+        "PATCH" => "PATCH",
+        "DELETE" => "DELETE",
+        "OPTIONS" => "OPTIONS",
+        "CONNECT" => "CONNECT",
+        "TRACE" => "TRACE",
+        _ => "_OTHER",
+    }
+}
+
+/// The method as logs show it: a client can send one of any length.
+fn shown(method: &Method) -> &str {
+    method.as_str().get(..LOGGED_METHOD_MAX).unwrap_or(method.as_str())
 }
 
 /// Whether a response is a stream of server-sent events, of whichever route.
@@ -167,6 +192,18 @@ pub fn panicked(_: Box<dyn std::any::Any + Send>) -> Response {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_method_is_a_label_of_a_closed_set_and_short_in_logs() {
+        let method = |text: &str| Method::from_bytes(text.as_bytes()).expect("a method");
+        for known in ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT", "TRACE"] {
+            assert_eq!((label(&method(known)), shown(&method(known))), (known, known));
+        }
+        for other in ["get", "PROPFIND", "X", "_OTHER"] {
+            assert_eq!((label(&method(other)), shown(&method(other))), ("_OTHER", other));
+        }
+        assert_eq!(shown(&method("INVENTED-BY-SOMEBODY")), "INVENTED-BY-SOME");
+    }
 
     #[test]
     fn an_event_stream_is_told_by_its_media_type() {

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use e2e::api::text;
 use e2e::{Kind, Part, Stack, User, suite};
+use reqwest::Method;
 use serde_json::{Value, json};
 
 const PARTS: [Part; 4] = [Part::GATEWAY, Part::IMAGE_WORKER, Part(Kind::VideoWorker, 0), Part::DISPATCHER];
@@ -18,6 +19,7 @@ suite! {
     the_documentation_page_is_served,
     every_process_tells_of_its_health,
     every_process_exposes_its_metrics,
+    an_invented_method_is_no_label_and_short_in_the_log,
     every_process_logs_json,
 }
 
@@ -164,6 +166,20 @@ async fn every_process_exposes_its_metrics(stack: &Stack) {
     }
     let (_, _, gateway) = stack.probes(Part::GATEWAY).fetch("/metrics").await;
     assert!(gateway.contains("http_requests_total{") && gateway.contains("http_request_duration_seconds"));
+}
+
+async fn an_invented_method_is_no_label_and_short_in_the_log(stack: &Stack) {
+    for number in 100..200 {
+        let method = Method::from_bytes(format!("INVENTED-METHOD-{number}").as_bytes()).expect("a method");
+        let reply = stack.anonymous().call(method, "/canvases").attempt().await.expect("is answered");
+        assert_eq!(reply.status, 405);
+    }
+    let (_, _, metrics) = stack.probes(Part::GATEWAY).fetch("/metrics").await;
+    let others = metrics.lines().filter(|line| line.starts_with("http_requests_total{") && line.contains("_OTHER"));
+    assert_eq!(others.count(), 1, "one series");
+    assert!(!metrics.contains("INVENTED"));
+    let log = stack.log(Part::GATEWAY);
+    assert!(log.contains("INVENTED-METHOD-") && !log.contains("INVENTED-METHOD-1"));
 }
 
 async fn every_process_logs_json(stack: &Stack) {
