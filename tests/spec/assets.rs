@@ -10,6 +10,7 @@ const UPLOAD_MAX: usize = 52_428_800;
 suite! {
     assets on Stack::builder();
     each_format_is_stored_as_it_came,
+    another_name_of_a_type_is_that_type,
     a_type_that_disagrees_with_the_bytes_is_415,
     a_header_that_cannot_be_parsed_is_422,
     pictures_have_at_most_100_megapixels_and_30000_a_side,
@@ -56,6 +57,15 @@ async fn each_format_is_stored_as_it_came(stack: &Stack) {
             assert_eq!(stored.header("content-type"), Some(media_type));
             assert_eq!(stored.body, bytes, "unchanged");
         }
+    }
+}
+
+async fn another_name_of_a_type_is_that_type(stack: &Stack) {
+    let user = stack.user().await;
+    for declared in ["image/jpg", "image/pjpeg", "Image/JPG; charset=binary"] {
+        let reply = user.post("/assets").body(declared, pictures::jpeg(6, 4)).await.expect(201);
+        assert_eq!(reply.json()["asset"]["mimeType"], "image/jpeg", "{declared}");
+        user.post("/assets").body(declared, pictures::png(4, 4)).await.expect_error(415, "unsupported_media_type", &[]);
     }
 }
 

@@ -20,8 +20,8 @@ export interface Upload {
 /** Uploads at a time. The service takes eight of an account. */
 const WIDTH = 4;
 const MOST_ATTEMPTS = 6;
-/** The types of files that the service stores. */
-export const PICTURES = ["image/png", "image/jpeg", "image/webp", "image/gif"];
+/** The types of files that the service stores. Some systems name that of a JPEG in another way. */
+export const PICTURES = ["image/png", "image/jpeg", "image/jpg", "image/pjpeg", "image/webp", "image/gif"];
 
 /** What is said of files of other types. */
 export const refusalOf = (names: string[]): string => `${names.join(", ")}: only PNG, JPEG, WebP and GIF pictures can be uploaded.`;

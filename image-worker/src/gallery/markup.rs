@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 
 use html5gum::{DefaultEmitter, StartTag, Token, Tokenizer};
+use raster::Format;
 
 use super::{address, srcset};
 
@@ -289,7 +290,7 @@ impl<'a> Walk<'a> {
     fn source(&mut self, attributes: &Attributes) {
         let Some(sources) = &mut self.sources else { return };
         let kind = attributes.get("type").map_or("", String::as_str);
-        if kind.is_empty() || matches!(kind, "image/png" | "image/jpeg" | "image/webp" | "image/gif") {
+        if kind.is_empty() || Format::of_media_type(kind).is_some() {
             sources.extend(sets(attributes));
         }
     }

@@ -282,3 +282,21 @@ fn long_addresses_and_long_lists_of_files_are_ignored() {
     assert_eq!(gallery.candidates[0].files.len(), FILES_KEPT);
     assert!(gallery.by_key.len() < 100, "{}", gallery.by_key.len());
 }
+
+#[test]
+fn a_source_counts_however_its_type_is_written() {
+    for (kind, first) in [
+        ("image/jpeg", "/media/first.jpg"),
+        ("image/jpg", "/media/first.jpg"),
+        ("image/pjpeg", "/media/first.jpg"),
+        ("IMAGE/JPEG", "/media/first.jpg"),
+        ("image/avif", "/media/second.jpg"),
+    ] {
+        let html = format!(
+            "<div class='product-gallery'><picture><source type='{kind}' srcset='/media/first.jpg 1600w'>\
+             <img src='/media/second.jpg'></picture></div>"
+        );
+        let page = Gallery::read(&html, &Url::parse(PAGE).expect("a URL"));
+        assert_eq!(chosen(&page, None), [first], "{kind}");
+    }
+}

@@ -38,6 +38,21 @@ impl Format {
         }
     }
 
+    /// The format that a media type names, whatever its case and parameters; `None` for any other type. `image/jpg` and
+    /// `image/pjpeg` are names that some software gives to `image/jpeg`.
+    pub fn of_media_type(media_type: &str) -> Option<Self> {
+        let essence = media_type.split(';').next().unwrap_or_default().trim();
+        let names = [
+            ("image/png", Self::Png),
+            ("image/jpeg", Self::Jpeg),
+            ("image/jpg", Self::Jpeg),
+            ("image/pjpeg", Self::Jpeg),
+            ("image/webp", Self::Webp),
+            ("image/gif", Self::Gif),
+        ];
+        names.into_iter().find_map(|(name, format)| essence.eq_ignore_ascii_case(name).then_some(format))
+    }
+
     /// The media type, as sent in `Content-Type`.
     pub fn media_type(self) -> &'static str {
         match self {
@@ -137,6 +152,19 @@ mod tests {
         assert_eq!(Format::sniff(b"RIFF\0\0\0\0WEBP"), Some(Format::Webp));
         for foreign in [&b""[..], b"\xff\xd8", b"GIF88a", b"RIFF\0\0\0\0WAVE", b"RIFF\0\0\0\0WEB", b"<svg>", b"BM"] {
             assert_eq!(Format::sniff(foreign), None, "{foreign:?}");
+        }
+    }
+
+    #[test]
+    fn a_media_type_names_its_format_however_it_is_written() {
+        for format in [Format::Png, Format::Jpeg, Format::Webp, Format::Gif] {
+            assert_eq!(Format::of_media_type(format.media_type()), Some(format));
+        }
+        for jpeg in ["image/jpg", "image/pjpeg", "IMAGE/JPG", " image/jpeg ; q=1"] {
+            assert_eq!(Format::of_media_type(jpeg), Some(Format::Jpeg), "{jpeg}");
+        }
+        for other in ["", "image", "image/", "image/jp", "image/jpeg2", "image/svg+xml", "text/plain", "jpeg"] {
+            assert_eq!(Format::of_media_type(other), None, "{other}");
         }
     }
 

@@ -31,16 +31,11 @@ const UPLOAD_PACE_MIN: u32 = 64 * 1024;
 /// The declared format; `None` for `application/octet-stream`.
 pub fn declared_format(headers: &HeaderMap) -> Result<Option<Format>> {
     let text = single(headers, &CONTENT_TYPE)?.and_then(|value| value.to_str().ok()).unwrap_or_default();
-    match text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase().as_str() {
-        "application/octet-stream" => Ok(None),
-        "image/png" => Ok(Some(Format::Png)),
-        "image/jpeg" => Ok(Some(Format::Jpeg)),
-        "image/webp" => Ok(Some(Format::Webp)),
-        "image/gif" => Ok(Some(Format::Gif)),
-        _ => Err(Problem::UnsupportedMediaType(
-            "an upload is application/octet-stream, image/png, image/jpeg, image/webp or image/gif".into(),
-        )),
+    if text.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/octet-stream") {
+        return Ok(None);
     }
+    let foreign = "an upload is application/octet-stream, image/png, image/jpeg, image/webp or image/gif";
+    Format::of_media_type(text).map(Some).ok_or_else(|| Problem::UnsupportedMediaType(foreign.into()))
 }
 
 /// A stored picture that nothing refers to yet.
