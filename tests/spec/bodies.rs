@@ -28,6 +28,8 @@ async fn a_json_body_must_be_declared_as_json(stack: &Stack) {
     user.post("/canvases").untyped("{}").await.expect_error(415, "unsupported_media_type", &[]);
     // For this one route, an omitted body counts as an empty object (docs/reference/conventions.md#empty-bodies).
     user.post("/canvases").await.expect(201);
+    user.post("/canvases").body("application/json", "").await.expect(201);
+    user.post("/canvases").body("text/plain", "").await.expect_error(415, "unsupported_media_type", &[]);
 }
 
 async fn a_body_that_is_no_json_is_invalid_json(stack: &Stack) {

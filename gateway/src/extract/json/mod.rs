@@ -45,7 +45,7 @@ const WIDTH_MAX: usize = 1000;
 pub trait Input: DeserializeOwned + ToSchema + 'static {
     /// Maximum size in bytes (docs/reference/conventions.md#body-limits).
     const LIMIT: usize = JSON_BODY_MAX;
-    /// Whether an empty body counts as `{}`.
+    /// Whether an empty body counts as `{}`, declared as JSON or not at all.
     const MAY_BE_EMPTY: bool = false;
     /// Fields of a body that are ignored, whatever their form.
     fn ignored(_: &Value) -> &'static [&'static str] {
@@ -141,7 +141,7 @@ impl JsonBody {
             return Err(Problem::UnsupportedMediaType("the body must be application/json".into()));
         }
         match (bytes.is_empty(), typed, may_be_empty) {
-            (true, false, true) => return Ok((json!({}), permit)),
+            (true, _, true) => return Ok((json!({}), permit)),
             (false, false, _) => {
                 return Err(Problem::UnsupportedMediaType("the body must be declared as application/json".into()));
             }
