@@ -14,9 +14,10 @@ suite! {
     webhooks on Stack::builder()
         .image_workers(1)
         .dispatchers(1)
-        .receivers(16)
+        .receivers(17)
         .env("CANVAS_WEBHOOK_BACKOFF_SECONDS", "0.1,0.1,0.1");
     a_success_is_announced_once_and_signed,
+    a_secret_of_standard_webhooks_signs_twice,
     a_failure_and_a_cancel_are_announced,
     what_may_succeed_later_is_tried_again_as_the_same_event,
     four_attempts_are_all,
@@ -43,6 +44,17 @@ suite! {
 async fn start(user: &User, receiver: &Receiver) -> Value {
     let canvas = text(&user.make_canvas().await, "/id").to_owned();
     user.start_resize(&canvas, json!({"webhook": {"url": receiver.url("/hook?q=1"), "secret": SECRET}})).await
+}
+
+async fn a_secret_of_standard_webhooks_signs_twice(stack: &Stack) {
+    let (user, receiver) = (stack.user().await, stack.take_receiver());
+    let secret = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
+    let canvas = text(&user.make_canvas().await, "/id").to_owned();
+    user.start_resize(&canvas, json!({"webhook": {"url": receiver.url("/"), "secret": secret}})).await;
+    let requests = receiver.wait_for(1, e2e::PATIENCE).await;
+    requests[0].verify_signature(secret).expect("is signed with the text");
+    requests[0].verify_standard("0123456789abcdef0123456789abcdef").expect("is signed with the decoded key");
+    assert_eq!(requests[0].header("webhook-signature").map(|header| header.split(' ').count()), Ok(2));
 }
 
 /// Polls until the delivery of a job is over. Returns the webhook of the run.

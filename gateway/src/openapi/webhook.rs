@@ -46,7 +46,8 @@ pub fn add(document: &mut OpenApi) {
             header(
                 standard::SIGNATURE_HEADER,
                 "`v1,` and, in base64, HMAC-SHA256 over `<id>.<timestamp>.<raw body>`, keyed with the UTF-8 bytes of the \
-                 `webhook.secret` of the start. Several signatures are separated by spaces.",
+                 `webhook.secret` of the start. Several signatures are separated by spaces. Of a secret `whsec_<base64>`, one keyed with \
+                 the decoded bytes comes first.",
                 "^v1,[0-9A-Za-z+/]{43}=",
             ),
         ]))

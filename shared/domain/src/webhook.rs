@@ -19,7 +19,7 @@ pub mod standard {
     pub const ID_HEADER: &str = "webhook-id";
     /// Header with the time of the attempt, in seconds since the Unix epoch.
     pub const TIMESTAMP_HEADER: &str = "webhook-timestamp";
-    /// Header with the signature of the attempt, `v1,<base64>`.
+    /// Header with the signatures of the attempt, `v1,<base64>`, separated by spaces.
     pub const SIGNATURE_HEADER: &str = "webhook-signature";
 }
 

@@ -43,7 +43,7 @@ impl Received {
 
     /// The form of Standard Webhooks: of the signatures, separated by spaces, one is `v1,` and the base64 of the HMAC-SHA256 of
     /// `<id>.<timestamp>.<raw body>`, keyed with `secret`. The id contains no dot.
-    fn verify_standard(&self, secret: &str) -> Result<(), String> {
+    pub fn verify_standard(&self, secret: &str) -> Result<(), String> {
         let (id, timestamp) = (self.header("webhook-id")?, self.header("webhook-timestamp")?);
         if id.is_empty() || id.contains('.') || timestamp.parse::<i64>().is_err() {
             return Err(format!("no id or no time: {id}, {timestamp}"));
