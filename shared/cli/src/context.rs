@@ -9,7 +9,7 @@ use http::{HeaderName, HeaderValue};
 use serde_json::{Map, Value};
 
 use crate::args::Global;
-use crate::failure::{Failure, Outcome, not_found, usage};
+use crate::failure::{Failure, Outcome, no_token, not_found, usage};
 use crate::output::Output;
 use crate::profile::Configuration;
 
@@ -41,16 +41,15 @@ pub fn credentials(global: &Global) -> Outcome<(String, String)> {
         };
         return match token {
             Some(token) => Ok((url.clone(), token)),
-            None => {
-                usage(format!("there is no token for {url}: run `canvas login --base-url {url}`, or set CANVAS_TOKEN"))
-            }
+            None => no_token(format!(
+                "there is no token for {url}: run `canvas login --base-url {url}`, or set CANVAS_TOKEN"
+            )),
         };
     }
     let configuration = Configuration::load()?;
     let Some(name) = named.or(configuration.current.as_ref()) else {
-        return usage(
-            "no service is named: run `canvas login --base-url URL`, or set CANVAS_BASE_URL and CANVAS_TOKEN",
-        );
+        let advice = "no service is named: run `canvas login --base-url URL`, or set CANVAS_BASE_URL and CANVAS_TOKEN";
+        return if environment.is_some() { usage(advice) } else { no_token(advice) };
     };
     let Some(profile) = configuration.profiles.get(name) else {
         return usage(format!("there is no profile {name}: `canvas profile list` shows them"));

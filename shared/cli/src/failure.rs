@@ -21,6 +21,8 @@ pub enum Failure {
     Silent(String),
     /// The command cannot be carried out as it was given.
     Usage(String),
+    /// There is no token to send.
+    NoToken(String),
     /// The service has nothing of this name.
     NotFound(String),
     /// The work is still running at the timeout: how to wait for it again.
@@ -46,6 +48,10 @@ pub fn usage<T>(message: impl Into<String>) -> Outcome<T> {
     Err(Failure::Usage(message.into()))
 }
 
+pub fn no_token<T>(message: impl Into<String>) -> Outcome<T> {
+    Err(Failure::NoToken(message.into()))
+}
+
 pub fn not_found<T>(message: impl Into<String>) -> Outcome<T> {
     Err(Failure::NotFound(message.into()))
 }
@@ -68,6 +74,7 @@ impl Failure {
         match self {
             Failure::Work | Failure::Silent(_) => 1,
             Failure::Usage(_) => 2,
+            Failure::NoToken(_) => 4,
             Failure::NotFound(_) => 5,
             Failure::Running(_) => 9,
             // What a shell reports for a program that an interrupt ended.
@@ -99,6 +106,7 @@ impl Failure {
         match self {
             Failure::Work | Failure::Silent(_) => None,
             Failure::Usage(message) => local("usage", message),
+            Failure::NoToken(message) => local("unauthorized", message),
             Failure::NotFound(message) => local("not_found", message),
             Failure::Running(message) => local("still_running", message),
             Failure::Disconnected(message) => local("unreachable", message),
@@ -117,6 +125,7 @@ impl Failure {
         match self {
             Failure::Work | Failure::Silent(_) => None,
             Failure::Usage(message)
+            | Failure::NoToken(message)
             | Failure::NotFound(message)
             | Failure::Running(message)
             | Failure::Disconnected(message) => Some(format!("canvas: {message}")),

@@ -46,7 +46,7 @@ async fn a_token_is_stored_for_its_owner_alone_and_used(stack: &Stack) {
     );
     assert!(!list.to_string().contains("cba_"), "a token is never shown");
     shell.run(&["logout"]).await.expect(0);
-    shell.run(&["whoami"]).await.expect(2);
+    shell.run(&["whoami"]).await.expect(4);
     assert!(!fs::read_to_string(&path).expect("a file").contains("cba_"));
 }
 
@@ -85,7 +85,7 @@ async fn flags_come_before_the_environment_and_that_before_the_profile(stack: &S
 
 async fn a_token_is_sent_to_its_own_service_alone(stack: &Stack) {
     let (shell, first) = signed_in(stack).await;
-    let refused = shell.run(&["whoami", "--base-url", "http://127.0.0.1:1"]).await.expect(2);
+    let refused = shell.run(&["whoami", "--base-url", "http://127.0.0.1:1"]).await.expect(4);
     assert!(refused.stderr.contains("no token for http://127.0.0.1:1"), "{}", refused.stderr);
     let (user, here) = (stack.user().await, stack.origin(0));
     let path = shell.home().join(".config/canvas/config.toml");
@@ -99,7 +99,7 @@ async fn a_token_is_sent_to_its_own_service_alone(stack: &Stack) {
         shell.run(&["profile", "use", profile]).await.expect(0);
         assert_eq!(text(&shell.run(&["whoami", "--base-url", &here, "--json"]).await.json(), "/uid"), uid);
     }
-    shell.run(&["whoami", "--base-url", "http://127.0.0.1:2"]).await.expect(2);
+    shell.run(&["whoami", "--base-url", "http://127.0.0.1:2"]).await.expect(4);
 }
 
 async fn a_login_renews_the_profile_in_use(stack: &Stack) {
@@ -160,8 +160,11 @@ async fn an_interrupted_login_leaves_the_terminal_with_its_echo(stack: &Stack) {
 
 async fn without_a_service_the_command_says_what_to_do(_: &Stack) {
     let shell = Shell::new();
-    let refused = shell.run(&["list"]).await.expect(2);
+    let refused = shell.run(&["list"]).await.expect(4);
     assert!(refused.stderr.contains("canvas login"), "{}", refused.stderr);
+    let error = shell.run(&["list", "--json"]).await.error(4);
+    assert_eq!(text(&error, "/code"), "unauthorized");
+    Shell::new().with("CANVAS_TOKEN", "cba_some").run(&["list"]).await.expect(2);
     shell.run(&["completions", "bash"]).await.expect(0);
     assert_eq!(unread(&shell, &["completions", "bash"]).await, Some(0));
     shell.run(&["man", "pages"]).await.expect(0);
