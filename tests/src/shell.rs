@@ -101,6 +101,13 @@ impl Shell {
         self.run_with_input(arguments, "").await
     }
 
+    /// Runs `canvas` with its output in this file or device.
+    pub async fn run_into(&self, output: &str, arguments: &[&str]) -> Ran {
+        let mut shell = bare("sh");
+        shell.args(["-c", &format!("exec \"$0\" \"$@\" >{output}")]).arg(binary("canvas")).args(arguments);
+        self.ended(self.spawn(shell), arguments.join(" "), "").await
+    }
+
     /// Runs `canvas` with a text on standard input.
     pub async fn run_with_input(&self, arguments: &[&str], input: &str) -> Ran {
         self.ended(self.start(arguments), arguments.join(" "), input).await

@@ -21,6 +21,8 @@ pub enum Failure {
     Silent(String),
     /// The command cannot be carried out as it was given.
     Usage(String),
+    /// Standard output cannot be written.
+    Unwritten(String),
     /// There is no token to send.
     NoToken(String),
     /// The service has nothing of this name.
@@ -72,7 +74,7 @@ impl Failure {
     /// The exit status.
     pub fn status(&self) -> u8 {
         match self {
-            Failure::Work | Failure::Silent(_) => 1,
+            Failure::Work | Failure::Silent(_) | Failure::Unwritten(_) => 1,
             Failure::Usage(_) => 2,
             Failure::NoToken(_) => 4,
             Failure::NotFound(_) => 5,
@@ -106,6 +108,7 @@ impl Failure {
         match self {
             Failure::Work | Failure::Silent(_) => None,
             Failure::Usage(message) => local("usage", message),
+            Failure::Unwritten(message) => local("unwritten", message),
             Failure::NoToken(message) => local("unauthorized", message),
             Failure::NotFound(message) => local("not_found", message),
             Failure::Running(message) => local("still_running", message),
@@ -125,6 +128,7 @@ impl Failure {
         match self {
             Failure::Work | Failure::Silent(_) => None,
             Failure::Usage(message)
+            | Failure::Unwritten(message)
             | Failure::NoToken(message)
             | Failure::NotFound(message)
             | Failure::Running(message)

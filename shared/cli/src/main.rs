@@ -15,7 +15,7 @@ use clap::CommandFactory;
 
 use args::{Arguments, Command};
 use context::Context;
-use failure::{Failure, Outcome, file, usage};
+use failure::{Failure, Outcome, both, file, usage};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
@@ -24,13 +24,15 @@ async fn main() {
             let as_json = arguments.global.json;
             (run(arguments).await, as_json)
         }
-        // Without arguments that are understood, the option is looked for as it was typed. Help is no error.
-        Err(error) if error.use_stderr() && std::env::args_os().any(|it| it == "--json") => {
-            (usage(error.to_string().trim_start_matches("error: ").trim_end()), true)
+        // Help is no error.
+        Err(help) if !help.use_stderr() => {
+            output::note(help.print());
+            (Ok(()), is_json_typed())
         }
+        Err(error) if is_json_typed() => (usage(error.to_string().trim_start_matches("error: ").trim_end()), true),
         Err(error) => error.exit(),
     };
-    let status = outcome.map_or_else(
+    let status = both(outcome, output::written(), as_json).map_or_else(
         |failure| {
             failure.report(as_json);
             failure.status()
@@ -39,6 +41,11 @@ async fn main() {
     );
     // A return would drop the runtime, which waits for a thread that reads standard input until something is typed.
     std::process::exit(status.into())
+}
+
+/// Whether `--json` is among the arguments as they were typed, for when they are not understood.
+fn is_json_typed() -> bool {
+    std::env::args_os().any(|it| it == "--json")
 }
 
 async fn run(arguments: Arguments) -> Outcome {

@@ -5,12 +5,15 @@
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use client::Answer;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
+
+use crate::failure::{Failure, Outcome};
 
 /// How results are printed.
 pub struct Output {
@@ -86,29 +89,39 @@ impl Output {
     }
 }
 
-/// Whether the reader of standard output is gone.
+/// Whether standard output takes nothing more: its reader is gone, or it cannot be written.
 static IS_UNREAD: AtomicBool = AtomicBool::new(false);
+/// Why it cannot be written.
+static UNWRITTEN: OnceLock<String> = OnceLock::new();
 
 /// Writes to standard output.
 ///
 /// When the reader is gone, as in `canvas list | head`, this and all later output is dropped. The command finishes its work and
-/// exits with its own status.
+/// exits with its own status. The same holds when standard output cannot be written, as on a full disk, and then [`written`] is
+/// the failure of a command that has no other.
 pub fn put(bytes: &[u8]) {
     if is_unread() {
         return;
     }
     let mut stdout = io::stdout().lock();
-    match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
-        Ok(()) => {}
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => IS_UNREAD.store(true, Ordering::Relaxed),
-        Err(error) => {
-            let _ = writeln!(io::stderr(), "canvas: standard output: {error}");
-            std::process::exit(2);
-        }
+    note(stdout.write_all(bytes).and_then(|()| stdout.flush()));
+}
+
+/// Takes note of whether standard output was written.
+pub fn note(result: io::Result<()>) {
+    let Err(error) = result else { return };
+    IS_UNREAD.store(true, Ordering::Relaxed);
+    if error.kind() != io::ErrorKind::BrokenPipe {
+        UNWRITTEN.get_or_init(|| format!("standard output: {error}"));
     }
 }
 
-/// Whether the reader of standard output is gone, so that a command that only prints can stop.
+/// Whether all output was written that had a reader.
+pub fn written() -> Outcome {
+    UNWRITTEN.get().map_or(Ok(()), |message| Err(Failure::Unwritten(message.clone())))
+}
+
+/// Whether standard output takes nothing more, so that a command that only prints can stop.
 pub fn is_unread() -> bool {
     IS_UNREAD.load(Ordering::Relaxed)
 }

@@ -25,6 +25,7 @@ suite! {
     several_files_are_uploaded_although_one_fails,
     work_is_finished_although_nobody_reads_the_output,
     commands_that_only_print_stop_when_nobody_reads_the_output,
+    output_that_cannot_be_written_is_exit_status_1,
     elements_and_collections_are_kept,
     a_render_goes_to_a_file_or_a_pipe,
     a_review_that_says_no_is_exit_status_1,
@@ -286,6 +287,30 @@ async fn commands_that_only_print_stop_when_nobody_reads_the_output(stack: &Stac
     {
         assert_eq!(unread(&shell, arguments).await, Some(0), "{arguments:?}");
     }
+}
+
+async fn output_that_cannot_be_written_is_exit_status_1(stack: &Stack) {
+    let (_, shell, canvas) = person(stack).await;
+    let names = write_pictures(&shell);
+    let all: Vec<&str> = names.iter().map(String::as_str).collect();
+    for arguments in [
+        &["--json", "list"][..],
+        &["list"],
+        &["list", "--all", "--json"],
+        &["show", &canvas],
+        &["view", &canvas, "-o", "-"],
+        &["man"],
+        &["completions", "bash"],
+        &["list", "--help"],
+    ] {
+        let ran = shell.run_into("/dev/full", arguments).await.expect(1);
+        assert_eq!(ran.stderr.lines().count(), 1, "{arguments:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains("standard output"), "{arguments:?}: {}", ran.stderr);
+    }
+    let error = shell.run_into("/dev/full", &["--json", "list"]).await.error(1);
+    assert_eq!(text(&error, "/code"), "unwritten");
+    shell.run_into("/dev/full", &[&["asset", "put"], &all[..], &["--on", &canvas]].concat()).await.expect(1);
+    assert_eq!(nodes(&shell, &canvas).await.len(), names.len(), "the work is done");
 }
 
 async fn elements_and_collections_are_kept(stack: &Stack) {

@@ -125,6 +125,7 @@ pub async fn doctor(context: &Context) -> Outcome {
                 let detail = match &failure {
                     Failure::Service(error) => error.to_string(),
                     Failure::Usage(text)
+                    | Failure::Unwritten(text)
                     | Failure::NoToken(text)
                     | Failure::NotFound(text)
                     | Failure::Running(text)
