@@ -1,17 +1,19 @@
 //! Every route, once: declaring a route documents it.
 
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
-use axum::extract::DefaultBodyLimit;
+use axum::extract::{DefaultBodyLimit, Request};
 use axum::{Router, middleware};
 use domain::API_ROOT;
+use futures_util::future::Either;
 use http::{HeaderName, HeaderValue, Method};
 use serde_json::Value;
-use tower::ServiceBuilder;
+use tower::{Layer, Service, ServiceBuilder};
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::{NotForContentType, Predicate, SizeAbove};
-use tower_http::cors::{AllowOrigin, CorsLayer};
+use tower_http::cors::{AllowOrigin, Cors, CorsLayer};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -121,18 +123,51 @@ pub fn router(app: App) -> Router {
     Router::new().fallback_service(ServiceBuilder::new().map_request(console::enter).service(router))
 }
 
+/// CORS for all but the console, whose credential a browser sends by itself. There a preflight is a request with an unknown method.
+#[derive(Clone)]
+struct CorsOutsideConsole<T>(T);
+
+impl<S> Layer<S> for CorsOutsideConsole<CorsLayer> {
+    type Service = CorsOutsideConsole<Cors<S>>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        CorsOutsideConsole(self.0.layer(inner))
+    }
+}
+
+impl<S, B> Service<Request> for CorsOutsideConsole<Cors<S>>
+where
+    S: Service<Request, Response = http::Response<B>>,
+    B: Default,
+{
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = Either<S::Future, <Cors<S> as Service<Request>>::Future>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        Service::<Request>::poll_ready(&mut self.0, context)
+    }
+
+    fn call(&mut self, request: Request) -> Self::Future {
+        let (parts, body) = request.into_parts();
+        let in_console = console::contains(&parts);
+        let request = Request::from_parts(parts, body);
+        match in_console {
+            true => Either::Left(self.0.get_mut().call(request)),
+            false => Either::Right(self.0.call(request)),
+        }
+    }
+}
+
 /// CORS for the origins that the operator names; there are none by default.
-fn cors(origins: &[String]) -> Option<CorsLayer> {
+fn cors(origins: &[String]) -> Option<CorsOutsideConsole<CorsLayer>> {
     if origins.is_empty() {
         return None;
     }
     let admitted: Vec<HeaderValue> = origins.iter().filter_map(|origin| origin.parse().ok()).collect();
     let names = |names: &[&'static str]| names.iter().map(|name| HeaderName::from_static(name)).collect::<Vec<_>>();
     let layer = CorsLayer::new()
-        // Never in the console, whose credential a browser sends by itself.
-        .allow_origin(AllowOrigin::predicate(move |origin, parts| {
-            !console::contains(parts) && admitted.contains(origin)
-        }))
+        .allow_origin(AllowOrigin::predicate(move |origin, _| admitted.contains(origin)))
         .allow_methods([Method::GET, Method::POST, Method::PATCH, Method::DELETE])
         .allow_headers(names(&[
             "authorization",
@@ -162,7 +197,7 @@ fn cors(origins: &[String]) -> Option<CorsLayer> {
             "x-canvas-labels",
         ]))
         .max_age(std::time::Duration::from_secs(3600));
-    Some(layer)
+    Some(CorsOutsideConsole(layer))
 }
 
 #[cfg(test)]

@@ -377,6 +377,19 @@ async fn cors_is_open_for_the_configured_origins_alone(stack: &Stack) {
     let allowed = open.header("access-control-allow-headers").expect("headers are named").to_ascii_lowercase();
     assert!(["authorization", "content-type"].iter().all(|name| allowed.contains(name)), "{allowed}");
     assert_eq!(preflight("https://evil.example.com").await.header("access-control-allow-origin"), None);
+    // The console has none (docs/reference/console.md).
+    for path in ["/console/session", "/console/api/canvas-agent/v1/canvases"] {
+        for method in [Method::OPTIONS, Method::GET] {
+            let is_preflight = method == Method::OPTIONS;
+            let call = stack.anonymous().call(method, path).header("origin", ORIGIN);
+            let call = call.header("access-control-request-method", "POST");
+            let reply =
+                call.header("access-control-request-headers", "content-type").attempt().await.expect("is answered");
+            assert!(!is_preflight || reply.status == 405, "{reply}");
+            let is_cors = |name: &reqwest::header::HeaderName| name.as_str().starts_with("access-control-");
+            assert!(!reply.headers.keys().any(is_cors), "{path}: {:?}", reply.headers);
+        }
+    }
 
     let actual = user.get("/auth/status").header("origin", ORIGIN).await.expect(200);
     assert_eq!(actual.header("access-control-allow-origin"), Some(ORIGIN));
