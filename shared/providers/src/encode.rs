@@ -1,7 +1,9 @@
 //! Encodings of request bodies.
 
 use base64::Engine;
+use base64::alphabet;
 use base64::engine::general_purpose::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use bytes::Bytes;
 use http::{HeaderValue, Method};
 use serde_json::{Map, Value, json};
@@ -24,9 +26,51 @@ pub(crate) fn data_url(picture: &Picture) -> String {
     url
 }
 
-/// Decodes base64; `None` if it is invalid or empty.
+/// Reads base64 that ends as encoders of all kinds end it.
+const LENIENT: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent)
+        .with_decode_allow_trailing_bits(true),
+);
+
+/// Decodes base64, also in a `data:` URL, with white space, in the URL-safe alphabet, or without padding: the result is paid and
+/// is not dropped for its form. `None` if it is invalid or empty.
 pub(crate) fn decode(text: &str) -> Option<Bytes> {
-    STANDARD.decode(text).ok().filter(|bytes| !bytes.is_empty()).map(Bytes::from)
+    let text = text.trim();
+    let encoded = if is_data_url(text) { text.split_once(',')?.1 } else { text };
+    // The usual form is not copied.
+    let decoded = STANDARD.decode(encoded).or_else(|_| LENIENT.decode(normalized(encoded)));
+    decoded.ok().filter(|bytes| !bytes.is_empty()).map(Bytes::from)
+}
+
+/// Whether a text is a `data:` URL.
+pub(crate) fn is_data_url(text: &str) -> bool {
+    text.get(.."data:".len()).is_some_and(|scheme| scheme.eq_ignore_ascii_case("data:"))
+}
+
+/// Base64 without white space and percent-encoding, in the standard alphabet.
+fn normalized(encoded: &str) -> Vec<u8> {
+    let hex = |digit: u8| char::from(digit).to_digit(16);
+    let mut normalized = Vec::with_capacity(encoded.len());
+    let mut rest = encoded.as_bytes();
+    while let [first, after @ ..] = rest {
+        rest = after;
+        let mut byte = *first;
+        if let (b'%', [high, low, after @ ..]) = (byte, after)
+            && let (Some(high), Some(low)) = (hex(*high), hex(*low))
+        {
+            byte = (high * 16 + low) as u8;
+            rest = after;
+        }
+        match byte {
+            b'-' => normalized.push(b'+'),
+            b'_' => normalized.push(b'/'),
+            byte if byte.is_ascii_whitespace() => {}
+            byte => normalized.push(byte),
+        }
+    }
+    normalized
 }
 
 /// The fields of an order under the names that the model uses, without its pictures.
@@ -185,6 +229,31 @@ fn boundary(parts: &[Part<'_>]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn base64_is_read_in_every_form() {
+        // Its code has both signs in which the alphabets differ.
+        let bytes = b"\xfb\xff\xfe picture";
+        let code = STANDARD.encode(bytes);
+        assert!(code.contains('+') && code.contains('/') && code.ends_with('='), "{code}");
+        let safe = code.replace('+', "-").replace('/', "_");
+        for text in [
+            code.clone(),
+            safe.trim_end_matches('=').to_owned(),
+            safe,
+            format!(" {}\r\n{}\n", &code[..5], &code[5..]),
+            format!("data:image/png;base64,{code}"),
+            format!("DATA:image/png;name=a.png;base64,{}", code.trim_end_matches('=')),
+            format!("data:;base64,\n{code}"),
+            format!("data:image/png;base64,{}", code.replace('+', "%2B").replace('/', "%2f").replace('=', "%3D")),
+        ] {
+            assert_eq!(decode(&text).as_deref(), Some(&bytes[..]), "{text}");
+        }
+        for text in ["", " ", "data:image/png;base64,", "data:image/png", "not base64!", "https://x.example/a.png", "%"]
+        {
+            assert_eq!(decode(text), None, "{text}");
+        }
+    }
 
     #[test]
     fn a_boundary_never_occurs_in_a_part() {

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::call_error::CallError;
+use crate::encode::{decode, is_data_url};
 use crate::order::Media;
 
 /// Work that a provider accepted. Stored before its first poll; contains no secret.
@@ -30,6 +31,16 @@ pub enum Output {
     Inline(Bytes),
     /// It must be fetched soon: providers delete results after minutes or hours.
     Remote(Url),
+}
+
+impl Output {
+    /// The result at a URL that the provider reports. A `data:` URL contains it; `None` if it contains nothing.
+    pub(crate) fn at(url: Url) -> Option<Self> {
+        match is_data_url(url.as_str()) {
+            true => decode(url.as_str()).map(Output::Inline),
+            false => Some(Output::Remote(url)),
+        }
+    }
 }
 
 /// The outcome of a submit.

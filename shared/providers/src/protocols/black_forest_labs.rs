@@ -83,8 +83,8 @@ impl Protocol for BlackForestLabs {
         let state: State = answer.read()?;
         let fail = |class, detail: &str| Polled::Failed(CallError::new(class, detail));
         Ok(Progress::Is(match state.status.as_str() {
-            "Ready" => match state.result["sample"].as_str().and_then(|url| site.join(url)) {
-                Some(url) => Polled::Done(Output::Remote(url)),
+            "Ready" => match state.result["sample"].as_str().and_then(|url| site.join(url)).and_then(Output::at) {
+                Some(output) => Polled::Done(output),
                 None => fail(Class::Unavailable, "it made nothing"),
             },
             // Refusals have status 200.

@@ -97,8 +97,13 @@ impl Protocol for Fal {
             return Err(CallError::new(Class::Content, "its safety checker blackened the picture"));
         }
         let url = words(&json, &["/images/0/url", "/image/url", "/video/url"]);
-        let url = url.parse().map_err(|_| CallError::new(Class::Unavailable, "it made nothing"))?;
-        Ok(Output::Remote(url))
+        url.parse().ok().and_then(Output::at).ok_or_else(|| {
+            // Models that also write say why there is no picture.
+            match words(&json, &["/description", "/text", "/message"]) {
+                "" => CallError::new(Class::Unavailable, "it made nothing"),
+                words => CallError::new(Class::Content, words),
+            }
+        })
     }
 
     fn cancel(&self, run: &Run) -> Option<Request> {

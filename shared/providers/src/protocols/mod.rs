@@ -60,8 +60,9 @@ pub(crate) fn of(kind: ProviderKind, managed: ManagedProtocol) -> &'static dyn P
     }
 }
 
-/// The first text at one of `paths` (JSON pointers). It is the provider's message in one of its
+/// The first text that is not empty at one of `paths` (JSON pointers). It is the provider's message in one of its
 /// known forms.
 fn words<'a>(json: &'a Value, paths: &[&str]) -> &'a str {
-    paths.iter().find_map(|path| json.pointer(path).and_then(Value::as_str)).unwrap_or_default()
+    let mut texts = paths.iter().filter_map(|path| json.pointer(path).and_then(Value::as_str));
+    texts.find(|text| !text.trim().is_empty()).unwrap_or_default()
 }

@@ -100,9 +100,14 @@ pub(super) fn common(order: &Order) -> Map<String, Value> {
     body
 }
 
+/// Where an answer without a picture says why there is none: a refusal of the content, or what cannot be done.
+const REFUSAL: [&str; 3] = ["/data/0/refusal", "/data/0/text", "/refusal"];
+const EXPLANATION: [&str; 7] =
+    ["/error/message", "/error", "/data/0/error/message", "/data/0/error", "/detail", "/detail/0/msg", "/message"];
+
 #[derive(Deserialize)]
 struct Images {
-    data: Vec<Image>,
+    data: Option<Vec<Image>>,
 }
 
 #[derive(Deserialize)]
@@ -111,16 +116,36 @@ struct Image {
     url: Option<String>,
 }
 
+impl Image {
+    fn output(&self, site: &Site) -> Option<Output> {
+        let inline = self.b64_json.as_deref().and_then(decode).map(Output::Inline);
+        let url = || self.url.as_deref().filter(|url| !url.is_empty()).and_then(|url| site.join(url));
+        inline.or_else(|| url().and_then(Output::at))
+    }
+}
+
 /// The picture of an answer, inline or, for compatible servers, at an absolute or relative URL.
 pub(super) fn first_image(site: &Site, answer: &Answer) -> Result<Accepted, CallError> {
     let images: Images = answer.read()?;
-    let image = images.data.first().ok_or_else(|| answer.call_error(Some(Class::Unavailable), "it made no picture"))?;
-    let output = match image {
-        Image { b64_json: Some(text), .. } => decode(text).map(Output::Inline),
-        Image { url: Some(url), .. } => site.join(url).map(Output::Remote),
-        _ => None,
+    if let Some(output) = images.data.iter().flatten().find_map(|image| image.output(site)) {
+        return Ok(Accepted::Done(output));
+    }
+    let is_empty = images.data.is_none_or(|images| images.is_empty());
+    Err(explained(answer).unwrap_or_else(|| match is_empty {
+        true => answer.call_error(Some(Class::Unavailable), "it made no picture"),
+        false => answer.unreadable(),
+    }))
+}
+
+/// The refusal in a successful answer that says in words why there is no picture. It is final: the outcome is not unknown, and a
+/// repetition gives the same result.
+fn explained(answer: &Answer) -> Option<CallError> {
+    let json = answer.json();
+    let said = |class, paths: &[&str]| match words(&json, paths) {
+        "" => None,
+        words => Some(CallError::new(class, words)),
     };
-    output.map(Accepted::Done).ok_or_else(|| answer.unreadable())
+    said(Class::Content, &REFUSAL).or_else(|| said(Class::Invalid, &EXPLANATION))
 }
 
 /// Interprets an error answer. `code` takes precedence over the status, because one status has

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::words;
 use crate::call_error::{CallError, Class};
 use crate::capabilities::{Idempotency, ProtocolCapabilities};
-use crate::encode::{data_url, endpoint, fields_with_pictures};
+use crate::encode::{data_url, endpoint, fields_with_pictures, is_data_url};
 use crate::order::{Media, Order};
 use crate::outcome::{Output, Polled, Run};
 use crate::protocol::{Accepted, Answer, Progress, Protocol, Request, Site, wait};
@@ -57,10 +57,18 @@ impl Protocol for Replicate {
         let fail = |class, detail: &str| Polled::Failed(CallError::new(class, detail));
         Ok(Progress::Is(match prediction.status.as_str() {
             "succeeded" if prediction.data_removed => fail(Class::Unavailable, "its result has been deleted"),
-            "succeeded" => match result(&prediction.output).and_then(|url| site.join(url)) {
-                Some(url) => Polled::Done(Output::Remote(url)),
-                None => fail(Class::Unavailable, "it made nothing"),
-            },
+            "succeeded" => {
+                let texts = texts(&prediction.output);
+                let url = texts.iter().rfind(|text| is_url(text)).and_then(|url| site.join(url));
+                match url.and_then(Output::at) {
+                    Some(output) => Polled::Done(output),
+                    // Words in place of a URL say why there is no result.
+                    None => match texts.concat() {
+                        words if words.trim().is_empty() => fail(Class::Unavailable, "it made nothing"),
+                        words => fail(Class::Content, &words),
+                    },
+                }
+            }
             "failed" => {
                 let detail = prediction.error.unwrap_or_default();
                 let refused = ["E005", "flagged as sensitive", "NSFW"].iter().any(|it| detail.contains(it));
@@ -101,9 +109,18 @@ fn run(site: &Site, id: String) -> Run {
     Run { cancel: Some(site.url(&format!("/predictions/{id}/cancel"))), id, poll, result: None }
 }
 
-/// The last URL of an output, which is one URL or a list.
-fn result(output: &Value) -> Option<&str> {
-    output.as_str().or_else(|| output.as_array()?.last()?.as_str())
+/// The texts of an output, which is one URL, a list or, for some models, an object of them. The last URL is the result.
+fn texts(output: &Value) -> Vec<&str> {
+    match output {
+        Value::String(text) => vec![text],
+        Value::Array(items) => items.iter().filter_map(Value::as_str).collect(),
+        Value::Object(object) => object.values().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn is_url(text: &str) -> bool {
+    text.starts_with("https://") || text.starts_with("http://") || is_data_url(text)
 }
 
 #[derive(Deserialize)]

@@ -109,8 +109,8 @@ impl Protocol for Runway {
         let task: Task = answer.read()?;
         let fail = |class, detail: &str| Polled::Failed(CallError::new(class, detail));
         Ok(Progress::Is(match task.status.as_str() {
-            "SUCCEEDED" => match task.output.first().and_then(|url| site.join(url)) {
-                Some(url) => Polled::Done(Output::Remote(url)),
+            "SUCCEEDED" => match task.output.first().and_then(|url| site.join(url)).and_then(Output::at) {
+                Some(output) => Polled::Done(output),
                 None => fail(Class::Unavailable, "it made nothing"),
             },
             "FAILED" => {

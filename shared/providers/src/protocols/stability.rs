@@ -22,6 +22,9 @@ pub(super) struct Stability;
 /// The maximum size of a request is 10 MiB.
 const PICTURE_BYTES_MAX: usize = 9 * 1024 * 1024;
 
+/// Where an answer explains itself.
+const WORDS: [&str; 3] = ["/errors/0", "/message", "/name"];
+
 /// An account that exceeds the rate limit is blocked for this long.
 const SHUT_OUT: Duration = Duration::from_secs(60);
 
@@ -62,10 +65,17 @@ impl Protocol for Stability {
     fn submitted(&self, _site: &Site, _order: &Order, answer: &Answer) -> Result<Accepted, CallError> {
         let made: Made = answer.read()?;
         // A filtered picture has status 200 and is blurred.
-        if made.finish_reason == "CONTENT_FILTERED" {
+        if made.finish_reason.as_deref() == Some("CONTENT_FILTERED") {
             return Err(CallError::new(Class::Content, "its filter withheld the picture"));
         }
-        decode(&made.image).map(|bytes| Accepted::Done(Output::Inline(bytes))).ok_or_else(|| answer.unreadable())
+        if let Some(bytes) = made.image.as_deref().and_then(decode) {
+            return Ok(Accepted::Done(Output::Inline(bytes)));
+        }
+        // Words in place of the picture are final: a repetition gives the same result.
+        match words(&answer.json(), &WORDS) {
+            "" => Err(answer.unreadable()),
+            words => Err(CallError::new(Class::Content, words)),
+        }
     }
 
     fn call_error(&self, answer: &Answer) -> CallError {
@@ -76,7 +86,7 @@ impl Protocol for Stability {
             422 if name == "public_figure" => Some(Class::Content),
             _ => None,
         };
-        let call_error = answer.call_error(class, words(&json, &["/errors/0", "/message", "/name"]));
+        let call_error = answer.call_error(class, words(&json, &WORDS));
         match call_error.class {
             Class::RateLimited => CallError { retry_after: call_error.retry_after.or(Some(SHUT_OUT)), ..call_error },
             _ => call_error,
@@ -86,6 +96,6 @@ impl Protocol for Stability {
 
 #[derive(Deserialize)]
 struct Made {
-    image: String,
-    finish_reason: String,
+    image: Option<String>,
+    finish_reason: Option<String>,
 }

@@ -3,6 +3,7 @@
 
 mod capabilities;
 mod failures;
+mod forms;
 mod harness;
 mod money;
 mod refusals;

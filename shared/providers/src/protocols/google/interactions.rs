@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::is_about_content;
 use crate::call_error::{CallError, Class};
-use crate::encode::{base64, decode, fields};
+use crate::encode::{base64, decode, fields, is_data_url};
 use crate::order::{Order, Picture};
 use crate::outcome::{Output, Polled, Run};
 use crate::protocol::{Accepted, Answer, Request, Site};
@@ -72,7 +72,10 @@ fn outcome(site: &Site, interaction: Interaction) -> Polled {
     match interaction.status.as_str() {
         "completed" => match interaction.video().and_then(|video| video.output(site)) {
             Some(output) => Polled::Done(output),
-            None => failed(&interaction, "it made no video"),
+            None => match (interaction.failure(), interaction.words()) {
+                (None, Some(words)) => Polled::Failed(CallError::new(Class::Content, words)),
+                _ => failed(&interaction, "it made no video"),
+            },
         },
         "cancelled" => Polled::Canceled,
         "budget_exceeded" => Polled::Failed(CallError::new(Class::OutOfCredit, "its budget is used up")),
@@ -116,6 +119,7 @@ struct Block {
     kind: String,
     uri: Option<String>,
     data: Option<String>,
+    text: Option<String>,
 }
 
 impl Interaction {
@@ -128,6 +132,13 @@ impl Interaction {
         self.made().flat_map(|step| step.content.iter().flatten()).rfind(|block| block.kind == "video")
     }
 
+    /// The text that the model put out, which says why there is no video.
+    fn words(&self) -> Option<String> {
+        let blocks = self.made().flat_map(|step| step.content.iter().flatten());
+        let words: String = blocks.filter_map(|block| block.text.as_deref()).collect();
+        (!words.trim().is_empty()).then_some(words)
+    }
+
     /// The reported reason of the failure, for the whole interaction or for the model's output.
     fn failure(&self) -> Option<&str> {
         let mut errors = self.errors.iter().flatten().chain(self.made().filter_map(|step| step.error.as_ref()));
@@ -137,12 +148,14 @@ impl Interaction {
 
 impl Block {
     fn output(&self, site: &Site) -> Option<Output> {
-        if let Some(data) = &self.data {
-            return decode(data).map(Output::Inline);
+        if let Some(bytes) = self.data.as_deref().and_then(decode) {
+            return Some(Output::Inline(bytes));
         }
         let mut url = site.join(self.uri.as_deref()?)?;
-        url.set_query(Some("alt=media"));
-        Some(Output::Remote(url))
+        if !is_data_url(url.as_str()) {
+            url.set_query(Some("alt=media"));
+        }
+        Output::at(url)
     }
 }
 
@@ -159,10 +172,13 @@ mod tests {
     fn a_failure_is_reported_for_the_whole_or_for_what_the_model_put_out() {
         let blocked = json!({"code": "safety", "message": "Blocked for safety reasons.", "details": null});
         let of_step = json!([{"type": "user_input", "content": null}, {"type": "model_output", "error": blocked}]);
+        let words = json!([{"type": "model_output", "content": [{"type": "text", "text": "I cannot show this."}]}]);
         for (answer, class) in [
             (json!({"status": "failed", "errors": [blocked], "steps": null}), Class::Content),
             (json!({"status": "failed", "errors": null, "steps": of_step}), Class::Content),
             (json!({"status": "completed", "steps": of_step}), Class::Content),
+            (json!({"status": "completed", "steps": words}), Class::Content),
+            (json!({"status": "completed", "steps": []}), Class::Unavailable),
             (json!({"status": "failed", "errors": [{"code": "internal", "message": null}]}), Class::Unavailable),
             (json!({"status": "incomplete"}), Class::Unavailable),
             (json!({"status": "budget_exceeded"}), Class::OutOfCredit),

@@ -99,7 +99,8 @@ impl Protocol for Google {
             let output = decode(&data.data).ok_or_else(|| answer.unreadable())?;
             return Ok(Accepted::Done(Output::Inline(output)));
         }
-        Err(content.withheld().unwrap_or_else(|| content.without(answer, "picture")))
+        let refused = content.withheld().or_else(|| content.explained());
+        Err(refused.unwrap_or_else(|| content.without(answer, "picture")))
     }
 
     fn writes(&self) -> bool {
@@ -204,6 +205,15 @@ impl Content {
         is_refused.then(|| CallError::new(Class::Content, self.message()))
     }
 
+    /// The refusal in an answer whose parts are text only: the words say why there is no picture. It is as final as
+    /// [`withheld`](Self::withheld).
+    fn explained(&self) -> Option<CallError> {
+        let parts = self.candidates.iter().filter_map(|candidate| candidate.content.as_ref());
+        let parts = parts.flat_map(|content| &content.parts).filter(|part| !part.thought);
+        let words: String = parts.filter_map(|part| part.text.as_deref()).collect();
+        (!words.trim().is_empty()).then(|| CallError::new(Class::Content, words))
+    }
+
     /// The error of an answer that lacks `what`.
     fn without(&self, answer: &Answer, what: &str) -> CallError {
         match self.reason() {
@@ -239,6 +249,7 @@ struct Part {
     #[serde(default)]
     thought: bool,
     text: Option<String>,
+    #[serde(alias = "inline_data")]
     inline_data: Option<Blob>,
 }
 

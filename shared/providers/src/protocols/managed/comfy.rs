@@ -92,8 +92,9 @@ impl Protocol for Comfy {
                 // Uses the last saved file. A video workflow may also save pictures; a picture
                 // workflow has no reason to save videos.
                 let last = |kind: &str| job.outputs.iter().rfind(|output| output.kind == kind);
-                match last("video").or_else(|| last("image")).and_then(|output| site.join(&output.url)) {
-                    Some(url) => Polled::Done(Output::Remote(url)),
+                let url = last("video").or_else(|| last("image")).and_then(|output| site.join(&output.url));
+                match url.and_then(Output::at) {
+                    Some(output) => Polled::Done(output),
                     None => fail(Class::Unavailable, "it made neither picture nor video"),
                 }
             }
