@@ -21,11 +21,12 @@ use http::header::AUTHORIZATION;
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, Method, Response};
 use service::admission::MemoryPermit;
-use tools::Server;
-use tools::http::{BODY_MAX, Http};
+use tools::http::Http;
+use tools::{MESSAGE_MAX, Server};
 use tower::ServiceExt;
 use url::Url;
 
+use crate::extract::accept::Accepted;
 use crate::extract::caller::{AnyToken, Caller};
 use crate::extract::json::{JsonBody, for_answer, is_json};
 use crate::observe::Trace;
@@ -44,14 +45,19 @@ pub fn router(contract: Router, app: &App) -> Router<App> {
     Router::new().route("/mcp", post(answer).layer(Extension(http)))
 }
 
-/// Credential and rate are checked before a byte of the body is read. The server checks the rest.
+/// Credential, rate and `Accept` are checked before a byte of the body is read. The server checks the rest.
 async fn answer(_: Caller<AnyToken>, Extension(http): Extension<Http>, request: Request) -> Result {
     let (parts, body) = request.into_parts();
+    let accepted = Accepted::of(&parts.headers);
+    if accepted.quality("application", "json") == 0 {
+        return Err(Problem::NotAcceptable("application/json".into()));
+    }
+    let takes_stream = accepted.quality("text", "event-stream") > 0;
     let mut read = Request::new(body);
     *read.headers_mut() = parts.headers.clone();
     let Ok(body) = JsonBody::from_request(read, &()).await;
-    let (bytes, _permit) = body.message(BODY_MAX).await?;
-    Ok(http.answer(Request::from_parts(parts, bytes.into())).await.into_response())
+    let (bytes, _permit) = body.message(MESSAGE_MAX).await?;
+    Ok(http.answer(Request::from_parts(parts, bytes), takes_stream).await.into_response())
 }
 
 /// A client that sends the requests of a tool as those of the caller of `/mcp`.

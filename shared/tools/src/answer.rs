@@ -66,13 +66,19 @@ impl<T> Answer<T> {
         self
     }
 
-    /// Links to an asset, as a resource that a host can read.
-    pub fn with_asset(mut self, handle: &str) -> Self {
-        if let Some(uri) = asset_uri(handle) {
+    /// Links to an asset, or to a canvas as a picture, as a resource that a host can read.
+    pub fn with_link(mut self, handle: &str) -> Self {
+        if let Some(uri) = asset_uri(handle).or_else(|| canvas_uri(handle)) {
             self.links.push(Resource::new(uri, handle));
         }
         self
     }
+}
+
+/// The address of a canvas, seen as a picture, as a resource: of `canvas:<owner>:<id>`.
+pub fn canvas_uri(handle: &str) -> Option<String> {
+    let (owner, id) = handle.strip_prefix("canvas:")?.split_once(':')?;
+    Some(format!("canvas://{owner}/{id}/render.png"))
 }
 
 /// The address of an asset as a resource: of `asset:<owner>:<id>`.
@@ -130,7 +136,9 @@ mod tests {
     }
 
     #[test]
-    fn an_asset_has_an_address() {
+    fn assets_and_canvases_have_addresses() {
+        assert_eq!(canvas_uri("canvas:ana:board").as_deref(), Some("canvas://ana/board/render.png"));
+        assert_eq!(canvas_uri("canvas:board"), None);
         assert_eq!(asset_uri("asset:ana:a1").as_deref(), Some("canvas://asset/ana/a1"));
         assert_eq!(asset_uri("asset:a1"), None);
     }

@@ -18,6 +18,8 @@ mod catalogue;
 mod failure;
 mod funds;
 pub mod http;
+mod lines;
+mod message;
 mod place;
 mod prompts;
 mod resources;
@@ -29,6 +31,7 @@ mod tool;
 mod tools;
 mod work;
 
+pub use message::MESSAGE_MAX;
 pub use server::Server;
 pub use stdio::{Root, serve as stdio};
 

@@ -8,15 +8,17 @@ use client::Client;
 use domain::account::Scope;
 use http::request::Parts;
 use rmcp::model::{
-    CacheScope, CallToolRequestParams, CallToolResponse, ErrorData, GetPromptRequestParams, GetPromptResponse,
-    Implementation, InitializeRequestParams, InitializeResult, ListPromptsResult, ListResourceTemplatesResult,
-    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ProgressToken,
-    ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ServerCapabilities,
-    ServerConfig, SubscriptionFilter,
+    CacheScope, CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode, ErrorData,
+    GetPromptRequestParams, GetPromptResponse, Implementation, InitializeRequestParams, InitializeResult,
+    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ProgressNotificationParam, ProgressToken, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
+    ReadResourceResult, ServerCapabilities, ServerConfig, SubscriptionFilter,
 };
 use rmcp::service::{RequestContext, SubscriptionContext};
 use rmcp::{Peer, RoleServer, ServerHandler};
 use serde::Deserialize;
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde_json::Value;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 
@@ -201,6 +203,27 @@ impl ServerHandler for Server {
         Ok(failure.with_repetition(entry.repeats).into_result().into())
     }
 
+    /// What the library knows no request for: another method, or parameters that are not those of their method.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let CustomRequest { method, params, .. } = request;
+        let wrong = match method.as_str() {
+            "tools/call" => wrong_params::<CallToolRequestParams>(params),
+            "resources/read" => wrong_params::<ReadResourceRequestParams>(params),
+            "prompts/get" => wrong_params::<GetPromptRequestParams>(params),
+            "initialize" => wrong_params::<InitializeRequestParams>(params),
+            "tools/list" | "resources/list" | "resources/templates/list" | "prompts/list" => {
+                wrong_params::<PaginatedRequestParams>(params)
+            }
+            "ping" | "server/discover" | "subscriptions/listen" => wrong_params::<IgnoredAny>(params),
+            _ => return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None)),
+        };
+        Err(ErrorData::invalid_params(wrong, None))
+    }
+
     async fn list_resources(
         &self,
         _: Option<PaginatedRequestParams>,
@@ -292,6 +315,16 @@ impl ServerHandler for Server {
     }
 }
 
+/// Why parameters are not those of their method, with the field where there is one.
+fn wrong_params<P: DeserializeOwned>(params: Option<Value>) -> String {
+    let Some(params) = params else { return "params: are missing".into() };
+    match serde_path_to_error::deserialize::<_, P>(params) {
+        Err(error) if error.path().iter().next().is_some() => format!("params.{}: {}", error.path(), error.inner()),
+        Err(error) => format!("params: {}", error.inner()),
+        Ok(_) => "params: are not those of this method".into(),
+    }
+}
+
 /// A request that failed, where the protocol has no result for it.
 fn failed(error: client::Error) -> ErrorData {
     match error.problem() {
@@ -326,4 +359,28 @@ async fn notify(peer: &Peer<RoleServer>, token: Option<ProgressToken>, mut state
         }
     }
     std::future::pending().await
+}
+
+#[cfg(test)]
+pub mod tests {
+    use std::path::Path;
+
+    use client::{BodyStream, Payload, Transport, Unreachable};
+    use futures_util::future::BoxFuture;
+
+    use super::*;
+
+    /// A service that does not answer.
+    struct Silent;
+
+    impl Transport for Silent {
+        fn send(&self, _: http::Request<Payload>) -> BoxFuture<'_, Result<http::Response<BodyStream>, Unreachable>> {
+            Box::pin(async { Err(Unreachable("no service".into())) })
+        }
+    }
+
+    /// A server without a service.
+    pub fn server() -> Server {
+        Server::local(Client::new(Silent), Root::new(Path::new("/")).expect("a directory"))
+    }
 }

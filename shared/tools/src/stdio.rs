@@ -9,11 +9,13 @@ use std::sync::Arc;
 use client::Client;
 use rmcp::ServiceExt;
 
+use crate::lines::Lines;
 use crate::server::Server;
 
 /// Serves the tools of `client` on standard input and output until the input ends. Tools may read the files below `root`.
 pub async fn serve(client: Client, root: Root) -> io::Result<()> {
-    let service = Server::local(client, root).serve(rmcp::transport::stdio()).await.map_err(io::Error::other)?;
+    let lines = Lines::new(tokio::io::stdin(), tokio::io::stdout());
+    let service = Server::local(client, root).serve(lines).await.map_err(io::Error::other)?;
     service.waiting().await.map_err(io::Error::other)?;
     Ok(())
 }

@@ -333,7 +333,7 @@ pub async fn with_pictures(client: &Client, work: Work) -> Answer<Work> {
 pub async fn show<T>(client: &Client, mut answer: Answer<T>, assets: &[String]) -> Answer<T> {
     let reading = assets.iter().map(|asset| tokio::time::timeout(PICTURE_MAX, picture(client, asset, PICTURE_WIDTH)));
     for (asset, read) in assets.iter().zip(join_all(reading).await) {
-        answer = answer.with_asset(asset);
+        answer = answer.with_link(asset);
         if let Ok(Ok(picture)) = read {
             answer = answer.with_picture(picture);
         }

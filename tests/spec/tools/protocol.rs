@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use e2e::api::text;
 use e2e::tools::{STATELESS, Tools, WITH_HANDSHAKE, tool_result};
 use e2e::{Stack, suite};
 use serde_json::{Value, json};
@@ -12,7 +13,9 @@ suite! {
     protocol on Stack::builder().gateways(2).image_workers(1).env("CANVAS_CORS_ORIGINS", "https://host.example");
     every_version_is_spoken,
     an_unknown_version_is_refused,
-    a_message_is_one_json_object,
+    a_damaged_message_is_answered_as_json_rpc,
+    a_batch_is_answered_in_its_order,
+    json_is_answered_to_whoever_accepts_it,
     a_call_needs_a_token,
     foreign_pages_are_refused,
     a_message_has_at_most_12_mebibytes,
@@ -60,17 +63,80 @@ async fn an_unknown_version_is_refused(stack: &Stack) {
     }
 }
 
-async fn a_message_is_one_json_object(stack: &Stack) {
+/// Sends a body with these headers.
+async fn sent(user: &e2e::User, headers: &[(&'static str, &str)], body: &str) -> e2e::Reply {
+    let call = headers.iter().fold(user.post("/mcp"), |call, (name, value)| call.header(name, value));
+    call.body("application/json", body.to_owned()).attempt().await.expect("is answered")
+}
+
+async fn a_damaged_message_is_answered_as_json_rpc(stack: &Stack) {
     let user = stack.user().await;
-    let send = async |body: &str| {
-        let call = user.post("/mcp").header("accept", "application/json, text/event-stream");
-        call.body("application/json", body.to_owned()).attempt().await.expect("is answered")
-    };
-    let batch = json!([{"jsonrpc": "2.0", "id": 1, "method": "ping"}]).to_string();
-    for (body, code) in [("{", -32700), ("", -32700), (&*batch, -32600), (" []", -32600)] {
-        let reply = send(body).await;
-        assert_eq!((reply.status, &reply.json()["error"]["code"]), (400, &json!(code)), "{body}: {reply}");
+    let call =
+        |id: u8, params: &str| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{params}}}"#);
+    for (body, code, id) in [
+        ("{".to_owned(), -32700, json!(null)),
+        (String::new(), -32700, json!(null)),
+        ("[]".to_owned(), -32600, json!(null)),
+        (r#"{"jsonrpc":"2.0","id":4}"#.to_owned(), -32600, json!(4)),
+        (call(4, r#"{"name":"canvas_create","arguments":"x"}"#), -32602, json!(4)),
+        (call(5, "{}"), -32602, json!(5)),
+    ] {
+        let reply = sent(&user, &[], &body).await;
+        assert_eq!(reply.header("content-type"), Some("application/json"));
+        let answer = reply.json();
+        assert_eq!((&answer["error"]["code"], answer.get("id")), (&json!(code), Some(&id)), "{body}: {reply}");
     }
+    let title = async |escaped: &str| {
+        let made = call(1, &format!(r#"{{"name":"canvas_create","arguments":{{"title":"{escaped}"}}}}"#));
+        let made = tool_result(&sent(&user, &[], &made).await.expect(200).json()["result"]).ok();
+        user.get(&format!("/canvases/{}", text(&made, "/canvas"))).await.ok()["canvas"]["title"].clone()
+    };
+    assert_eq!(title(r"half \ud83d").await, "half \u{fffd}");
+    assert_eq!(title(r"whole \ud83d\ude00").await, "whole \u{1f600}");
+}
+
+async fn a_batch_is_answered_in_its_order(stack: &Stack) {
+    let user = stack.user().await;
+    let call = |id: u8, arguments: Value| {
+        json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {
+            "name": "canvas_create", "arguments": arguments, "_meta": {"progressToken": id}}})
+    };
+    let batch = json!([call(2, json!({"title": "One"})), call(1, json!({"title": 5}))]).to_string();
+    let answers = sent(&user, &[("mcp-protocol-version", "2025-03-26")], &batch).await.expect(200).json();
+    assert_eq!((&answers[0]["id"], &answers[1]["id"]), (&json!(2), &json!(1)), "{answers}");
+    tool_result(&answers[0]["result"]).ok();
+    tool_result(&answers[1]["result"]).fails("input_validation_error");
+    let refused = sent(&user, &[("mcp-protocol-version", WITH_HANDSHAKE)], &batch).await.expect(400).json();
+    assert_eq!((&refused["error"]["code"], &refused["id"]), (&json!(-32600), &Value::Null));
+}
+
+async fn json_is_answered_to_whoever_accepts_it(stack: &Stack) {
+    let user = stack.user().await;
+    let tools = tools_of(&user).await;
+    let (canvas, revision, node) = board(&tools).await;
+    let arguments = json!({"canvas": canvas, "revision": revision, "action": "rotate", "inputs": [node], "params": {"degrees": 90}});
+    let params = json!({"name": "action_run", "arguments": arguments, "_meta": {"progressToken": "p1"}});
+    let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).to_string();
+    for accept in [
+        "application/json",
+        "application/*;q=0.5",
+        "*/*",
+        "",
+        "text/html, application/json;q=0.1",
+        "application/json, text/event-stream",
+    ] {
+        let reply = sent(&user, &[("accept", accept)], &list).await.expect(200);
+        assert_eq!(reply.header("content-type"), Some("application/json"), "{accept}");
+        assert_eq!(reply.json()["result"]["tools"].as_array().map(Vec::len), Some(19));
+    }
+    for accept in ["text/event-stream", "text/html", "application/json;q=0, */*"] {
+        let reply = sent(&user, &[("accept", accept)], &list).await;
+        assert_eq!(reply.status, 406, "{accept}: {reply}");
+    }
+    // Progress would need a stream.
+    let run = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();
+    let reply = sent(&user, &[("accept", "application/json")], &run).await.expect(200);
+    assert_eq!(tool_result(&reply.json()["result"]).ok()["status"], "succeeded");
 }
 
 async fn a_call_needs_a_token(stack: &Stack) {

@@ -159,6 +159,13 @@ async fn a_canvas_and_a_picture_are_seen(stack: &Stack) {
     assert_eq!(pictures::size(&seen.pictures()[0]).0, 300);
     let part = tools.call("canvas_view", json!({"canvas": canvas, "nodes": [node]})).await;
     assert_eq!(part.pictures().len(), 1);
+    let (_, name) = canvas.as_str().expect("a handle").split_once(':').expect("a handle");
+    let (_, id) = name.split_once(':').expect("an owner");
+    let own = tools.call("canvas_view", json!({"canvas": id})).await;
+    for seen in [seen, part, own] {
+        let link = seen.content.iter().find(|part| part["type"] == "resource_link").expect("a link");
+        assert_eq!(link["uri"], format!("canvas://{}/render.png", name.replace(':', "/")));
+    }
     let asset = tools.ok("find", json!({"kind": "asset", "canvas": canvas})).await["items"][0]["handle"].clone();
     let seen = tools.call("canvas_view", json!({"asset": asset})).await;
     assert_eq!(seen.value["mediaType"], "image/jpeg");

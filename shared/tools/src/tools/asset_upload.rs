@@ -100,7 +100,7 @@ impl Tool for AssetUpload {
             revision,
         };
         let handle = output.asset.clone();
-        Ok(Answer::new(output).with_asset(&handle))
+        Ok(Answer::new(output).with_link(&handle))
     }
 }
 

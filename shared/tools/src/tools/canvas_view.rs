@@ -77,7 +77,15 @@ impl Tool for CanvasView {
                     labels: labels.unwrap_or_default(),
                 };
                 let picture = Picture { data: STANDARD.encode(&read.body), media_type: output.media_type.clone() };
-                Ok(Answer::new(output).with_picture(picture))
+                // A plain id is one of the caller's own.
+                let handle = match output.shows.trim_start_matches("canvas:") {
+                    id if !id.contains(':') => {
+                        let status = call.client.get_auth_status().await?.json();
+                        format!("canvas:{}:{id}", status["uid"].as_str().unwrap_or_default())
+                    }
+                    _ => output.shows.clone(),
+                };
+                Ok(Answer::new(output).with_picture(picture).with_link(&handle))
             }
             (None, Some(asset)) => {
                 let width = RENDITIONS.into_iter().find(|known| *known <= width).unwrap_or(256);
@@ -88,7 +96,7 @@ impl Tool for CanvasView {
                     labels: Map::new(),
                     shows: asset.clone(),
                 };
-                Ok(Answer::new(output).with_picture(picture).with_asset(&asset))
+                Ok(Answer::new(output).with_picture(picture).with_link(&asset))
             }
             _ => Err(Failure::argument("canvas", "give either canvas or asset")),
         }
