@@ -100,6 +100,34 @@ pub fn cmyk_jpeg(width: usize, height: usize, inks: [u8; 4], colorspace: turbojp
     compressor.compress_to_vec(image).unwrap()
 }
 
+/// The JPEG of a gray block, and the positions of its frame header and its scan header.
+fn one_block(grey: u8) -> (Vec<u8>, usize, usize) {
+    let picture = drawn(8, 8, Channels::Rgb, |_, _| [grey; 4]);
+    let file = jpeg(&picture, &Jpeg { subsamp: turbojpeg::Subsamp::Gray, ..Jpeg::default() });
+    let of = |code| file.windows(2).position(|pair| pair == [0xff, code]).unwrap();
+    let (frame, scan) = (of(0xc0), of(0xda));
+    (file, frame, scan)
+}
+
+/// The entropy-coded data of a gray block that follows no other.
+pub fn grey_block(grey: u8) -> Vec<u8> {
+    let (file, _, scan) = one_block(grey);
+    file[scan + 10..file.len() - 2].to_vec()
+}
+
+/// A JPEG of unreduced components, numbered from 1, with a restart interval. Of a single component, `data` is the data of its scan,
+/// and what follows; of several, it begins with the header of the first scan.
+pub fn grey_jpeg(components: u8, size: Size, interval: u8, data: &[u8]) -> Vec<u8> {
+    let (file, frame, scan) = one_block(0);
+    let tables = frame + 2 + 11;
+    let (height, width) = ((size.height as u16).to_be_bytes(), (size.width as u16).to_be_bytes());
+    let mut header = [&[0xff, 0xc0, 0, 8 + 3 * components, 8][..], &height, &width, &[components]].concat();
+    header.extend((1..=components).flat_map(|component| [component, 0x11, 0]));
+    let restarts = [0xff, 0xdd, 0, 4, 0, interval];
+    let head = if components == 1 { &file[scan..scan + 10] } else { &[] };
+    [&file[..frame], &header, &file[tables..scan], &restarts, head, data].concat()
+}
+
 /// A JPEG with an additional segment after its start marker.
 pub fn with_segment(jpeg: &[u8], marker: u8, data: &[u8]) -> Vec<u8> {
     let length = u16::try_from(data.len() + 2).unwrap().to_be_bytes();

@@ -206,7 +206,7 @@ impl<'a> Rows<'a> {
     ///
     /// # Errors
     ///
-    /// If there was any error or warning in the file.
+    /// If there was any error or damage in the file.
     pub(super) fn finish(mut self) -> Result<(), DecodeError> {
         let rest = self.size.height - self.read;
         // The last row is read, because a skip to the very end would check nothing. Lossless data

@@ -2,7 +2,7 @@
  * Decodes a JPEG a few rows at a time through the interface of libjpeg.
  *
  * This is C because libjpeg reports errors with longjmp, which must not cross Rust stack frames. Every function here
- * catches it and returns a status. All decisions are made in Rust.
+ * catches it and returns a status. All decisions but one are made in Rust: which of libjpeg's warnings are damage.
  */
 
 #include <setjmp.h>
@@ -13,13 +13,15 @@
 
 #include <jpeglib.h>
 
+#include <jerror.h>
+
 struct raster_jpeg {
     struct jpeg_decompress_struct info;
     struct jpeg_error_mgr errors;
     struct jpeg_progress_mgr progress;
     jmp_buf escape;
     int scans_max;
-    /* The first error or warning. */
+    /* The first error, or warning of damage. */
     char message[JMSG_LENGTH_MAX];
 };
 
@@ -35,10 +37,31 @@ static void on_error(j_common_ptr info) {
     longjmp(jpeg->escape, 1);
 }
 
+/* Whether the current warning says that samples are lost. The others are about oddities that do not change the samples. */
+static int is_damage(const struct raster_jpeg *jpeg) {
+    switch (jpeg->errors.msg_code) {
+    /* A baseline scan has no parameters, whatever its header states. */
+    case JWRN_NOT_SEQUENTIAL:
+    case JWRN_JFIF_MAJOR:
+    case JWRN_ADOBE_XFORM:
+        return 0;
+    /* Bytes before a restart marker belong to an interval whose samples ended early. Before other markers they are between segments. */
+    case JWRN_EXTRANEOUS_DATA:
+        return jpeg->errors.msg_parm.i[1] >= 0xd0 && jpeg->errors.msg_parm.i[1] <= 0xd7;
+    /* The Huffman decoders warn again (JWRN_HIT_MARKER) if the samples need more bits. The arithmetic one does not. */
+    case JWRN_JPEG_EOF:
+        return jpeg->info.arith_code;
+    default:
+        return 1;
+    }
+}
+
 static void on_message(j_common_ptr info, int level) {
     if (level < 0) {
         info->err->num_warnings++;
-        note(info->client_data);
+        if (is_damage(info->client_data)) {
+            note(info->client_data);
+        }
     }
 }
 
@@ -76,7 +99,7 @@ struct raster_jpeg *raster_jpeg_open(const unsigned char *bytes, size_t length, 
     return jpeg;
 }
 
-/* Returns the first message, or NULL if there was no error or warning. */
+/* Returns the first message, or NULL if there was no error or damage. */
 const char *raster_jpeg_message(const struct raster_jpeg *jpeg) {
     return jpeg->message[0] == '\0' ? NULL : jpeg->message;
 }
@@ -149,7 +172,7 @@ int raster_jpeg_skip(struct raster_jpeg *jpeg, unsigned rows) {
     return 0;
 }
 
-/* Reads from the last row to the end of the file. Returns 0, or -1 after any error or warning. */
+/* Reads from the last row to the end of the file. Returns 0, or -1 after any error or damage. */
 int raster_jpeg_finish(struct raster_jpeg *jpeg) {
     if (setjmp(jpeg->escape)) {
         return -1;

@@ -1,5 +1,5 @@
 //! Reads the parts of a JPEG that libjpeg-turbo does not report: the ICC profile, the Adobe marker,
-//! and the number of scans.
+//! the number of scans, and which samples they hold.
 
 use super::DecodeError;
 
@@ -25,14 +25,21 @@ pub(super) struct Segments {
 ///
 /// # Errors
 ///
-/// `CutShort` if a segment extends beyond the file or the end marker is missing; `TooManyScans`.
+/// `CutShort` if a segment extends beyond the file, or if the end marker is missing before all scans are there;
+/// `TooManyScans`.
 pub(super) fn read(bytes: &[u8]) -> Result<Segments, DecodeError> {
     const ICC: &[u8] = b"ICC_PROFILE\0";
     let mut segments = Segments::default();
     let mut profile: Vec<(u8, &[u8])> = Vec::new();
+    let mut picture = Picture::default();
     let mut at = 2;
     loop {
-        at = next_marker(bytes, at).ok_or(DecodeError::CutShort)?;
+        match next_marker(bytes, at) {
+            Some(next) => at = next,
+            // Whether the last scan is complete is known to the decoder alone.
+            None if picture.is_complete() => break,
+            None => return Err(DecodeError::CutShort),
+        }
         let marker = bytes[at];
         at += 1;
         if marker == 0xd9 {
@@ -51,13 +58,18 @@ pub(super) fn read(bytes: &[u8]) -> Result<Segments, DecodeError> {
                 if segments.scans > MAX_SCANS {
                     return Err(DecodeError::TooManyScans);
                 }
+                picture.scan(data);
             }
             0xe2 => {
                 if let Some([number, _count, part @ ..]) = data.strip_prefix(ICC) {
                     profile.push((*number, part));
                 }
             }
-            0xc3 => segments.is_lossless = true,
+            // Frame headers are C0 to CF without DHT, JPG and DAC.
+            0xc0..=0xcf if !matches!(marker, 0xc4 | 0xc8 | 0xcc) => {
+                segments.is_lossless |= marker == 0xc3;
+                picture.frame(marker, data);
+            }
             0xee => segments.is_adobe |= data.len() >= 12 && data.starts_with(b"Adobe"),
             _ => {}
         }
@@ -67,6 +79,48 @@ pub(super) fn read(bytes: &[u8]) -> Result<Segments, DecodeError> {
         segments.icc = Some(profile.iter().flat_map(|(_, part)| part.iter().copied()).collect());
     }
     Ok(segments)
+}
+
+/// Which samples of a picture the scans hold.
+#[derive(Default)]
+struct Picture {
+    is_progressive: bool,
+    /// The identifier of each component, and for each of its coefficients how many of the low bits are missing.
+    components: Vec<(u8, [u8; 64])>,
+}
+
+impl Picture {
+    /// Reads a frame header (T.81, B.2.2). The first one counts; the decoder refuses another.
+    fn frame(&mut self, marker: u8, data: &[u8]) {
+        if self.components.is_empty() {
+            self.is_progressive = matches!(marker, 0xc2 | 0xca);
+            let specifications = data.get(6..).unwrap_or_default().as_chunks::<3>().0;
+            self.components = specifications.iter().map(|[id, ..]| (*id, [u8::MAX; 64])).collect();
+        }
+    }
+
+    /// Reads a scan header (T.81, B.2.3). Outside of a progressive picture, a scan holds its components as a whole, whatever
+    /// coefficients it states.
+    fn scan(&mut self, data: &[u8]) {
+        let Some((count, rest)) = data.split_first() else { return };
+        let (selectors, parameters) = rest.split_at(rest.len().min(2 * usize::from(*count)));
+        let (first, last, missing) = match parameters {
+            [first, last, bits, ..] if self.is_progressive => (*first, *last, bits & 15),
+            _ => (0, 63, 0),
+        };
+        for [id, _tables] in selectors.as_chunks::<2>().0 {
+            for (_, coefficients) in self.components.iter_mut().filter(|(component, _)| component == id) {
+                if let Some(held) = coefficients.get_mut(usize::from(first)..=usize::from(last)) {
+                    held.fill(missing);
+                }
+            }
+        }
+    }
+
+    /// Whether scans began for all samples.
+    fn is_complete(&self) -> bool {
+        !self.components.is_empty() && self.components.iter().all(|(_, missing)| *missing == [0; 64])
+    }
 }
 
 /// The position of the next marker's code, after entropy-coded data and fill bytes (T.81, B.1.1.2

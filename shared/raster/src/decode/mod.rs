@@ -9,9 +9,10 @@
 //! CMYK, RGB, with or without alpha). The module `srgb` converts them to sRGB by the embedded ICC
 //! profile, or by simple formulas without one.
 //!
-//! **Strictness.** Every warning of a codec counts as an error, as in sharp's default `failOn:
-//! warning`. Metadata is treated differently: a damaged EXIF block or ICC profile is ignored,
-//! because the pixels are still good.
+//! **Strictness.** Damage that loses samples is an error. What a file states or lacks beside its
+//! samples does not matter: a JPEG may have scan parameters, a version or a color transform that no
+//! standard knows, bytes between its segments, and no end marker. A damaged EXIF block or ICC
+//! profile is ignored as well, because the pixels are still good.
 
 mod bands;
 mod gif;

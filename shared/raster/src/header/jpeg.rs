@@ -36,15 +36,18 @@ impl Parser {
             return Ok(Step::Need(2));
         }
         if bytes[0] != 0xff {
-            return Err(HeaderError::Malformed);
+            // Bytes between segments have no meaning.
+            return Ok(Step::Skip(1));
         }
         match bytes[1] {
             // Any marker may be preceded by fill bytes (B.1.1.2).
             0xff => return Ok(Step::Skip(1)),
             // Start of image, TEM and restart markers have no segment.
             0xd8 | 0x01 | 0xd0..=0xd7 => return Ok(Step::Skip(2)),
-            // Image data, or the end of the image, without a scan.
-            0x00 | 0xd9 => return Err(HeaderError::Malformed),
+            // A stuffed byte is one between segments, too.
+            0x00 => return Ok(Step::Skip(2)),
+            // The end of the image, without a scan.
+            0xd9 => return Err(HeaderError::Malformed),
             _ => {}
         }
         if bytes.len() < SEGMENT_HEAD {

@@ -9,6 +9,7 @@ use self::profiles::cmyk_profile;
 use super::*;
 use crate::color::Color;
 use crate::format::OutputFormat;
+use crate::geometry::Rect;
 use crate::picture::Channels;
 use crate::testing::*;
 
@@ -307,14 +308,140 @@ fn files() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
+/// The number of bytes after which a file contains its whole picture.
+fn needed(name: &str, file: &[u8]) -> usize {
+    // The end marker says nothing about the picture.
+    if name.contains("jpeg") { file.len() - 2 } else { file.len() }
+}
+
 #[test]
-fn a_file_cut_anywhere_is_an_error_and_never_half_a_picture() {
+fn a_file_cut_anywhere_is_an_error_or_the_whole_picture_and_never_half_of_it() {
     for (name, file) in files() {
-        assert!(full(&file).is_ok(), "{name}");
+        let whole = decode(&file, DecodeOptions::default()).unwrap().picture;
         for length in 0..file.len() {
-            assert!(full(&file[..length]).is_err(), "{name} cut to {length} of {}", file.len());
+            let cut = decode(&file[..length], DecodeOptions::default());
+            if length < needed(name, &file) {
+                assert!(cut.is_err(), "{name} cut to {length} of {}", file.len());
+            } else {
+                assert_eq!(cut.unwrap().picture, whole, "{name} cut to {length} of {}", file.len());
+            }
         }
     }
+}
+
+/// The position of the first marker with this code that begins a segment.
+fn marker(jpeg: &[u8], code: u8) -> usize {
+    let mut at = 2;
+    while jpeg[at + 1] != code {
+        at += 2 + usize::from(u16::from_be_bytes([jpeg[at + 2], jpeg[at + 3]]));
+    }
+    at
+}
+
+#[test]
+fn what_a_jpeg_states_beside_its_samples_does_not_matter() {
+    let file = jpeg(&photo(61, 43), &Jpeg { subsamp: turbojpeg::Subsamp::Sub2x2, ..Jpeg::default() });
+    let expected = full(&file).unwrap();
+    let parameters = |first: u8, last: u8, bits: u8| {
+        let mut file = file.clone();
+        let scan = marker(&file, 0xda);
+        file[scan + 11..scan + 14].copy_from_slice(&[first, last, bits]);
+        file
+    };
+    let mut version = file.clone();
+    version[marker(&file, 0xe0) + 9] = 7;
+    let adobe = |transform| {
+        let without = [&file[..2], &file[marker(&file, 0xdb)..]].concat();
+        with_segment(&without, 0xee, &[b"Adobe\0\x64\0\0\0\0", &[transform][..]].concat())
+    };
+    for (kind, odd) in [
+        ("a scan from 0 to 0", parameters(0, 0, 0)),
+        ("a scan from 1 to 5 with bits", parameters(1, 5, 0x21)),
+        ("a scan to 255", parameters(0, 255, 0)),
+        ("an unknown version", version),
+        ("a known transform", adobe(1)),
+        ("an unknown transform", adobe(3)),
+        ("an unknown transform", adobe(200)),
+    ] {
+        assert_eq!(full(&odd).unwrap(), expected, "{kind}");
+        assert_eq!(full(&odd[..odd.len() - 2]).unwrap(), expected, "{kind}, without an end marker");
+        let options = DecodeOptions { at_least: Some(Size::new(7, 5)) };
+        assert_eq!(decode(&odd, options).unwrap().picture, decode(&file, options).unwrap().picture, "{kind}, reduced");
+        let rect = Rect { x: 30, y: 20, size: Size::new(9, 8) };
+        assert_eq!(decode_part(&odd, rect).unwrap(), expected.clone().cropped(rect), "{kind}, in part");
+    }
+    let inks = cmyk_jpeg(16, 16, [0, 255, 255, 204], turbojpeg::Colorspace::YCCK);
+    let mut odd = inks.clone();
+    let transform = marker(&odd, 0xee) + 15;
+    assert_eq!(odd[transform], 2);
+    odd[transform] = 77;
+    assert_eq!(full(&odd).unwrap(), full(&inks).unwrap());
+}
+
+#[test]
+fn bytes_between_the_segments_of_a_jpeg_are_passed_over() {
+    for options in [Jpeg::default(), Jpeg { progressive: true, ..Jpeg::default() }] {
+        let file = jpeg(&photo(21, 13), &options);
+        let expected = full(&file).unwrap();
+        let frame = if options.progressive { 0xc2 } else { 0xc0 };
+        for at in [marker(&file, 0xdb), marker(&file, frame), marker(&file, 0xda), file.len() - 2] {
+            for bytes in [&b"\0"[..], b"pad pad", b"\0\xff\0\0", b"\xff\xff"] {
+                let odd = [&file[..at], bytes, &file[at..]].concat();
+                assert_eq!(full(&odd).unwrap(), expected, "{bytes:?} at {at}");
+            }
+        }
+    }
+}
+
+#[test]
+fn damage_within_the_intervals_of_a_scan_is_refused() {
+    let blocks = [20, 90, 160, 230].map(grey_block);
+    let file = |between: [&[u8]; 3], end: &[u8]| {
+        let [a, b, c, d] = &blocks;
+        grey_jpeg(1, Size::new(32, 8), 1, &[a, between[0], b, between[1], c, between[2], d, end].concat())
+    };
+    let restarts: [&[u8]; 3] = [b"\xff\xd0", b"\xff\xd1", b"\xff\xd2"];
+    let picture = full(&file(restarts, b"\xff\xd9")).unwrap();
+    for (x, grey) in [(4, 20), (12, 90), (20, 160), (28, 230)] {
+        close(&picture, x, 4, [grey, grey, grey, 255], 2);
+    }
+    // The whole scan is there: what follows does not matter.
+    for end in [&b""[..], b"\xff", b"pad", b"pad\xff\xd9", b"\xff\xd3\xff\xd9", b"\xff\xd9 and more"] {
+        assert_eq!(full(&file(restarts, end)).unwrap(), picture, "{end:?}");
+    }
+    let [first, _, third] = restarts;
+    for (kind, between) in [
+        ("an interval is missing", [first, third, b"\xff\xd3"]),
+        ("a marker is missing", [first, b"", third]),
+        ("a marker of another number", [first, b"\xff\xd6", third]),
+        ("more bytes before a marker than the decoder reads ahead", [first, b"twenty bytes that pad\xff\xd1", third]),
+        ("an end within the scan", [first, b"\xff\xd9", third]),
+        ("another segment within the scan", [first, b"\xff\xfe\0\x04ab", third]),
+    ] {
+        assert!(matches!(full(&file(between, b"\xff\xd9")), Err(DecodeError::Jpeg(_))), "{kind}");
+    }
+    assert!(full(&file([first, b"\xff\x02", third], b"\xff\xd9")).is_err(), "an unknown marker within the scan");
+    assert!(full(&file(restarts, b"twenty bytes that pad\xff\xd3")).is_err(), "an interval too many");
+    let whole = file(restarts, b"");
+    for length in 0..whole.len() {
+        assert!(full(&whole[..length]).is_err(), "cut to {length}");
+    }
+    let codes = grey_jpeg(1, Size::new(8, 8), 0, &[&[0xff, 0].repeat(20)[..], b"\xff\xd9"].concat());
+    assert!(matches!(full(&codes), Err(DecodeError::Jpeg(_))), "codes that are none");
+    let marker = grey_jpeg(1, Size::new(16, 8), 0, &[&blocks[0], &b"\xff\xd0"[..], &blocks[1], b"\xff\xd9"].concat());
+    assert!(matches!(full(&marker), Err(DecodeError::Jpeg(_))), "a restart marker in a scan without intervals");
+}
+
+#[test]
+fn a_jpeg_without_an_end_marker_has_a_scan_of_each_component() {
+    let scans = [(1, 120), (2, 60), (3, 200)]
+        .map(|(component, value)| [&[0xff, 0xda, 0, 8, 1, component, 0, 0, 63, 0][..], &grey_block(value)].concat());
+    let file = grey_jpeg(3, Size::new(8, 8), 0, &scans.concat());
+    let picture = full(&file).unwrap();
+    // From (120, 60, 200) in YCbCr.
+    close(&picture, 4, 4, [221, 92, 0, 255], 3);
+    assert_eq!(full(&[&file[..], b"\xff\xd9"].concat()).unwrap(), picture);
+    assert!(matches!(full(&file[..file.len() - scans[2].len()]), Err(DecodeError::CutShort)));
 }
 
 /// The position of the checksum of the first chunk with this name.
