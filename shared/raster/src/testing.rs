@@ -89,7 +89,7 @@ pub fn jpeg(picture: &Picture, options: &Jpeg) -> Vec<u8> {
     compressor.compress_to_vec(image).unwrap()
 }
 
-/// A CMYK JPEG with `inks` as stored samples, which are inverted if the Adobe marker is present.
+/// A CMYK JPEG with an Adobe marker and `inks` as stored samples, which are inverted: 0 is full ink.
 pub fn cmyk_jpeg(width: usize, height: usize, inks: [u8; 4], colorspace: turbojpeg::Colorspace) -> Vec<u8> {
     let pixels = inks.repeat(width * height);
     let mut compressor = turbojpeg::Compressor::new().unwrap();

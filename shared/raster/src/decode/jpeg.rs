@@ -187,7 +187,8 @@ impl<'a> Rows<'a> {
         let status = unsafe { raster_jpeg_read(self.decoder.jpeg.as_ptr(), data.as_mut_ptr(), pitch, count) };
         self.decoder.check(status)?;
         self.read += count;
-        if self.samples == Samples::Cmyk && self.segments.is_adobe {
+        // CMYK is stored inverted. Files without an Adobe marker do not say so, but browsers show them like that.
+        if self.samples == Samples::Cmyk {
             data.iter_mut().for_each(|sample| *sample = 255 - *sample);
         }
         Ok(())

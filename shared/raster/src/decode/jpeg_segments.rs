@@ -1,5 +1,5 @@
-//! Reads the parts of a JPEG that libjpeg-turbo does not report: the ICC profile, the Adobe marker,
-//! the number of scans, and which samples they hold.
+//! Reads the parts of a JPEG that libjpeg-turbo does not report: the ICC profile, the number of
+//! scans, and which samples they hold.
 
 use super::DecodeError;
 
@@ -12,8 +12,6 @@ pub const MAX_SCANS: u32 = 100;
 pub(super) struct Segments {
     /// The ICC profile, assembled from its segments (ICC.1:2022, B.4).
     pub icc: Option<Vec<u8>>,
-    /// Whether the file has an Adobe marker. The encoders that write it store CMYK inverted.
-    pub is_adobe: bool,
     /// Whether the file is lossless (T.81, annex H). Lossless JPEG has no transform, so neither
     /// scaled nor partial decoding is possible.
     pub is_lossless: bool,
@@ -70,7 +68,6 @@ pub(super) fn read(bytes: &[u8]) -> Result<Segments, DecodeError> {
                 segments.is_lossless |= marker == 0xc3;
                 picture.frame(marker, data);
             }
-            0xee => segments.is_adobe |= data.len() >= 12 && data.starts_with(b"Adobe"),
             _ => {}
         }
     }

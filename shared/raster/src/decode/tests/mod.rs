@@ -110,12 +110,18 @@ fn ink_is_turned_to_light_with_and_without_the_adobe_marker() {
         let file = cmyk_jpeg(16, 16, [0, 255, 255, 204], colorspace);
         close(&full(&file).unwrap(), 8, 8, [0, 204, 204, 255], 2);
     }
-    // Without the marker, the same samples are the amounts of ink.
-    let file = cmyk_jpeg(16, 16, [255, 0, 0, 51], CMYK);
-    let adobe = file.windows(2).position(|pair| pair == [0xff, 0xee]).unwrap();
-    let length = 2 + usize::from(u16::from_be_bytes([file[adobe + 2], file[adobe + 3]]));
-    let unmarked = [&file[..adobe], &file[adobe + length..]].concat();
-    close(&full(&unmarked).unwrap(), 8, 8, [0, 204, 204, 255], 2);
+    // Without the marker, they are inverted as well. The colors are those of Pillow and browsers.
+    for (stored, color) in
+        [([0, 255, 255, 204], [0, 204, 204, 255]), ([255, 0, 255, 255], [255, 0, 255, 255]), ([255; 4], [255; 4])]
+    {
+        let file = cmyk_jpeg(16, 16, stored, CMYK);
+        let adobe = marker(&file, 0xee);
+        let length = 2 + usize::from(u16::from_be_bytes([file[adobe + 2], file[adobe + 3]]));
+        let unmarked = [&file[..adobe], &file[adobe + length..]].concat();
+        close(&full(&unmarked).unwrap(), 8, 8, color, 2);
+        let rect = Rect { x: 3, y: 9, size: Size::new(4, 2) };
+        close(&decode_part(&unmarked, rect).unwrap(), 1, 1, color, 2);
+    }
 }
 
 #[test]
