@@ -1,5 +1,6 @@
-//! The first frame of a GIF on its logical screen.
+//! The first frame of a GIF on its logical screen. What follows it in the file does not matter.
 
+use std::io::{self, Read};
 use std::num::NonZeroU64;
 
 use ::gif::{ColorOutput, DecodeOptions, MemoryLimit};
@@ -14,11 +15,11 @@ const CLIPPED_PIXELS_MAX: u64 = 1 << 20;
 /// Decodes the first frame. The part of the screen that it does not cover is transparent, as in
 /// browsers, which all ignore the background color of the header.
 pub(super) fn decode(bytes: &[u8], screen: Size) -> Result<Raw, DecodeError> {
-    check_complete(bytes).ok_or(DecodeError::CutShort)?;
+    let first_frame = FirstFrame::find(bytes).ok_or(DecodeError::CutShort)?;
     let mut options = DecodeOptions::new();
     options.set_color_output(ColorOutput::Indexed);
     options.set_memory_limit(NonZeroU64::new(MAX_PIXELS).map_or(MemoryLimit::Unlimited, MemoryLimit::Bytes));
-    let mut decoder = options.read_info(bytes).map_err(DecodeError::Gif)?;
+    let mut decoder = options.read_info(first_frame).map_err(DecodeError::Gif)?;
     let frame = decoder.next_frame_info().map_err(DecodeError::Gif)?.ok_or(DecodeError::CutShort)?;
     let (left, top, transparent) = (usize::from(frame.left), usize::from(frame.top), frame.transparent);
     let size = Size::new(u32::from(frame.width), u32::from(frame.height));
@@ -55,27 +56,71 @@ pub(super) fn decode(bytes: &[u8], screen: Size) -> Result<Raw, DecodeError> {
     Ok(Raw { size: screen, samples, data, icc: decoder.icc_profile().map(<[u8]>::to_vec) })
 }
 
-/// Parses the blocks of the file up to its trailer without decoding them. `None` if the file ends
-/// before (GIF89a, 12).
-fn check_complete(bytes: &[u8]) -> Option<()> {
-    let color_table = |flags: u8| if flags & 0x80 == 0 { 0 } else { 3 << ((flags & 7) + 1) };
-    let sub_blocks = |mut at: usize| {
-        loop {
-            match bytes.get(at)? {
-                0 => return Some(at + 1),
-                length => at += 1 + usize::from(*length),
+/// The bytes of a file up to the end of its first frame, without the NUL bytes that some encoders write between
+/// blocks, and a trailer.
+struct FirstFrame<'a> {
+    /// The rest of the current block.
+    block: &'a [u8],
+    /// What follows it.
+    rest: &'a [u8],
+}
+
+impl<'a> FirstFrame<'a> {
+    const TRAILER: &'static [u8] = b";";
+
+    /// Parses the blocks of the file up to its first frame without decoding them. `None` if the file ends before the
+    /// end of the frame (GIF89a, 12).
+    fn find(bytes: &'a [u8]) -> Option<Self> {
+        let (block, rest) = bytes.split_at_checked(13 + color_table(*bytes.get(10)?))?;
+        let mut blocks = rest;
+        while next_block(&mut blocks)?.first() != Some(&IMAGE) {}
+        Some(Self { block, rest })
+    }
+}
+
+impl Read for FirstFrame<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.block.is_empty() {
+            self.block = next_block(&mut self.rest).unwrap_or_default();
+            if self.block.first() == Some(&IMAGE) {
+                self.rest = Self::TRAILER;
             }
         }
+        self.block.read(buffer)
+    }
+}
+
+/// The first byte of an image descriptor.
+const IMAGE: u8 = 0x2c;
+
+/// The number of bytes of a color table.
+fn color_table(flags: u8) -> usize {
+    if flags & 0x80 == 0 { 0 } else { 3 << ((flags & 7) + 1) }
+}
+
+/// Takes the next block from `rest`, and the NUL bytes before it. `None` if it is not complete.
+fn next_block<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let start = rest.iter().position(|byte| *byte != 0)?;
+    let bytes = &rest[start..];
+    let end = match bytes[0] {
+        0x3b => 1,
+        // The label, followed by data.
+        0x21 => after_data(bytes, 2)?,
+        // The descriptor, its palette and the code size, followed by data.
+        IMAGE => after_data(bytes, 10 + color_table(*bytes.get(9)?) + 1)?,
+        _ => return None,
     };
-    let mut at = 13 + color_table(*bytes.get(10)?);
+    let (block, after) = bytes.split_at(end);
+    *rest = after;
+    Some(block)
+}
+
+/// The position after the sub-blocks from `at` onwards.
+fn after_data(bytes: &[u8], mut at: usize) -> Option<usize> {
     loop {
-        at = match bytes.get(at)? {
-            0x3b => return Some(()),
-            // The label, followed by data.
-            0x21 => sub_blocks(at + 2)?,
-            // The descriptor, its palette and the code size, followed by data.
-            0x2c => sub_blocks(at + 10 + color_table(*bytes.get(at + 9)?) + 1)?,
-            _ => return None,
-        };
+        match bytes.get(at)? {
+            0 => return Some(at + 1),
+            length => at += 1 + usize::from(*length),
+        }
     }
 }

@@ -1,6 +1,6 @@
-//! Decodes PNG of every color type, bit depth and interlacing.
+//! Decodes PNG of every color type, bit depth and interlacing. Of an animation, only the still picture is read.
 
-use std::io::Cursor;
+use std::io::{self, BufRead, Chain, Read, Seek, SeekFrom};
 
 use ::png::{BitDepth, ColorType, Decoder, Limits, Transformations};
 
@@ -12,7 +12,11 @@ use crate::geometry::Size;
 const AUXILIARY_BYTES: usize = 32 << 20;
 
 pub(super) fn decode(bytes: &[u8], stored: Size) -> Result<Raw, DecodeError> {
-    let mut decoder = Decoder::new_with_limits(Cursor::new(bytes), Limits { bytes: AUXILIARY_BYTES });
+    let file = match still_length(bytes) {
+        Some(length) => Parts(bytes[..length].chain(END)),
+        None => Parts(bytes.chain(&[])),
+    };
+    let mut decoder = Decoder::new_with_limits(file, Limits { bytes: AUXILIARY_BYTES });
     decoder.set_transformations(Transformations::EXPAND);
     decoder.set_ignore_text_chunk(true);
     let mut reader = decoder.read_info().map_err(DecodeError::Png)?;
@@ -59,6 +63,51 @@ pub(super) fn decode(bytes: &[u8], stored: Size) -> Result<Raw, DecodeError> {
     reader.finish().map_err(DecodeError::Png)?;
     let icc = reader.info().icc_profile.as_ref().map(|profile| profile.to_vec());
     Ok(Raw { size: stored, samples, data, icc })
+}
+
+/// The end chunk.
+const END: &[u8] = b"\0\0\0\0IEND\xae\x42\x60\x82";
+
+/// The number of bytes of an animation up to the end of its still picture, the chunks `IDAT`. `None` if the file is no
+/// animation, or has no complete still picture.
+fn still_length(bytes: &[u8]) -> Option<usize> {
+    let (mut at, mut is_animated, mut in_picture) = (8, false, false);
+    loop {
+        let name = bytes.get(at + 4..at + 8).unwrap_or_default();
+        if in_picture && name != b"IDAT" {
+            return is_animated.then_some(at);
+        }
+        is_animated |= name == b"acTL";
+        in_picture = name == b"IDAT";
+        let length = u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?);
+        // The length, the name and the checksum.
+        at = at.checked_add(length as usize)?.checked_add(12).filter(|end| *end <= bytes.len())?;
+    }
+}
+
+/// A file in two parts. It can be searched for the decoder's type alone, which never does that.
+struct Parts<'a>(Chain<&'a [u8], &'a [u8]>);
+
+impl Read for Parts<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.read(buffer)
+    }
+}
+
+impl BufRead for Parts<'_> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        self.0.fill_buf()
+    }
+
+    fn consume(&mut self, amount: usize) {
+        self.0.consume(amount);
+    }
+}
+
+impl Seek for Parts<'_> {
+    fn seek(&mut self, _: SeekFrom) -> io::Result<u64> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
 }
 
 /// Rounds a 16-bit sample to 8 bits. 65535 / 255 is exactly 257.

@@ -9,37 +9,52 @@ use crate::geometry::Size;
 use crate::header::check_limits;
 
 /// The relevant chunks of the container.
-#[derive(Default)]
 struct Chunks<'a> {
     icc: Option<&'a [u8]>,
-    first_frame: Option<&'a [u8]>,
+    picture: Frame<'a>,
+}
+
+/// The first frame.
+enum Frame<'a> {
+    /// The chunks of a still picture: its alpha channel, if it has one, and its bitstream.
+    Still(&'a [u8]),
+    /// The data of an `ANMF` chunk.
+    Animated(&'a [u8]),
 }
 
 pub(super) fn decode(bytes: &[u8], canvas: Size) -> Result<Raw, DecodeError> {
-    let Chunks { icc, first_frame } = read_chunks(bytes).ok_or(DecodeError::CutShort)?;
-    let mut raw = match first_frame {
-        Some(frame) => decode_frame(frame, canvas)?,
-        None => decode_bitstream(bytes, canvas)?,
+    let Chunks { icc, picture } = read_chunks(bytes).ok_or(DecodeError::CutShort)?;
+    let mut raw = match picture {
+        Frame::Still(chunks) => decode_bitstream(chunks, canvas)?,
+        Frame::Animated(frame) => decode_frame(frame, canvas)?,
     };
     raw.icc = icc.map(<[u8]>::to_vec);
     Ok(raw)
 }
 
-/// Parses the container (RFC 9649, 2.3 and 2.7). `None` if the file is shorter than it declares.
+/// Parses the container (RFC 9649, 2.3 and 2.7) up to the end of the first frame. What follows it does not matter. `None`
+/// if the file ends before.
 fn read_chunks(bytes: &[u8]) -> Option<Chunks<'_>> {
-    let declared = le32(bytes, 4)? as usize;
-    let mut rest = bytes.get(12..declared.checked_add(8)?)?;
-    let mut chunks = Chunks::default();
-    while rest.len() >= 8 {
+    let declared = (le32(bytes, 4)? as usize).saturating_add(8);
+    let mut rest = bytes.get(12..declared.min(bytes.len()))?;
+    let mut icc = None;
+    // What begins with the alpha channel.
+    let mut with_alpha: Option<&[u8]> = None;
+    loop {
         let (data, after) = chunk_data(rest)?;
-        match &rest[..4] {
-            b"ICCP" if chunks.icc.is_none() => chunks.icc = Some(data),
-            b"ANMF" if chunks.first_frame.is_none() => chunks.first_frame = Some(data),
+        match rest.get(..4)? {
+            b"ICCP" if icc.is_none() => icc = Some(data),
+            b"ALPH" if with_alpha.is_none() => with_alpha = Some(rest),
+            b"ANMF" => return Some(Chunks { icc, picture: Frame::Animated(data) }),
+            b"VP8 " | b"VP8L" => {
+                let chunks = with_alpha.unwrap_or(rest);
+                let length = chunks.len() - rest.len() + 8 + data.len();
+                return Some(Chunks { icc, picture: Frame::Still(&chunks[..length]) });
+            }
             _ => {}
         }
         rest = after;
     }
-    Some(chunks)
 }
 
 /// The data of the first chunk in `rest`, and the bytes after the chunk.
@@ -80,7 +95,7 @@ fn decode_frame(frame: &[u8], canvas: Size) -> Result<Raw, DecodeError> {
     Ok(Raw { size: canvas, samples: Samples::Rgba, data, icc: None })
 }
 
-/// Decodes a still picture of size `declared`, with or without a container. A picture of another size is
+/// Decodes a still picture of size `declared`, given by its chunks. A picture of another size is
 /// refused before memory is allocated: what was reserved is for the declared one.
 fn decode_bitstream(bytes: &[u8], declared: Size) -> Result<Raw, DecodeError> {
     let failed = |status: VP8StatusCode| DecodeError::Webp { status: status as u32 };

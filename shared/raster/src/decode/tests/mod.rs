@@ -316,8 +316,17 @@ fn files() -> Vec<(&'static str, Vec<u8>)> {
 
 /// The number of bytes after which a file contains its whole picture.
 fn needed(name: &str, file: &[u8]) -> usize {
-    // The end marker says nothing about the picture.
-    if name.contains("jpeg") { file.len() - 2 } else { file.len() }
+    let after_chunk = |name: &[u8; 4]| {
+        let at = file.windows(4).position(|window| window == name)?;
+        Some(at + 8 + u32::from_le_bytes(file[at + 4..at + 8].try_into().unwrap()) as usize)
+    };
+    match name.rsplit(' ').next() {
+        // An end marker or a trailer says nothing about the picture.
+        Some("jpeg") => file.len() - 2,
+        Some("gif") => file.len() - 1,
+        _ if name.contains("webp") => [b"ANMF", b"VP8L", b"VP8 "].into_iter().find_map(after_chunk).unwrap(),
+        _ => file.len(),
+    }
 }
 
 #[test]
@@ -486,6 +495,71 @@ fn a_wrong_checksum_of_a_chunk_beside_the_pixels_does_not_matter() {
     let mut wrong = file.clone();
     wrong[checksum_of(&file, b"tIME")] ^= 1;
     assert_eq!(full(&wrong).unwrap(), full(&file).unwrap());
+}
+
+#[test]
+fn what_follows_the_first_frame_does_not_matter() {
+    let noise = b"\xff\xff\xff\xff chunks and blocks that are none";
+    for (name, file) in files() {
+        if name.contains("webp") || name == "gif" {
+            let expected = decode(&file, DecodeOptions::default()).unwrap().picture;
+            let mut odd = [&file[..needed(name, &file)], noise].concat();
+            assert_eq!(decode(&odd, DecodeOptions::default()).unwrap().picture, expected, "{name}");
+            if name.contains("webp") {
+                let length = odd.len() as u32 - 8;
+                odd[4..8].copy_from_slice(&length.to_le_bytes());
+                assert_eq!(decode(&odd, DecodeOptions::default()).unwrap().picture, expected, "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn an_animated_png_is_its_still_picture_whatever_follows() {
+    let control = |sequence: u32| {
+        let numbers = [sequence, 9, 7, 0, 0].map(u32::to_be_bytes).concat();
+        png_chunk(b"fcTL", &[&numbers[..], &[0, 1, 0, 10, 0, 0]].concat())
+    };
+    let frames = png_chunk(b"acTL", &[0, 0, 0, 2, 0, 0, 0, 0]);
+    let picture = photo(9, 7);
+    for chunks in [vec![frames.clone(), control(0)], vec![frames]] {
+        let file = png_with(&picture, &chunks);
+        let still = &file[..file.len() - 12];
+        let end = &file[file.len() - 12..];
+        for (kind, rest) in [
+            ("nothing", vec![]),
+            ("the end", end.to_vec()),
+            ("a frame that is cut off", control(1)),
+            ("a wrong sequence", [&control(7), &png_chunk(b"fdAT", &[0, 0, 0, 3, 1, 2, 3]), end].concat()),
+            ("a frame without control", [&png_chunk(b"fdAT", &[0, 0, 0, 1, 1, 2, 3]), end].concat()),
+            ("a wrong checksum", [&control(1)[..control(1).len() - 1], b"?", end].concat()),
+            ("no chunks", b"\xff\xff\xff\xff noise".to_vec()),
+        ] {
+            assert_eq!(full(&[still, &rest].concat()).unwrap(), picture, "{kind}");
+        }
+        for length in 0..still.len() {
+            assert!(full(&file[..length]).is_err(), "cut to {length} of {}", still.len());
+        }
+        let mut wrong = file.clone();
+        wrong[checksum_of(&file, b"IDAT")] ^= 1;
+        assert!(full(&wrong).is_err());
+    }
+}
+
+#[test]
+fn nul_bytes_between_the_blocks_of_a_gif_are_skipped() {
+    let file = gif((3, 2), (1, 0, 2, 2), vec![0, 1, 2, 3], Some(2));
+    let expected = full(&file).unwrap();
+    let tables = 13 + 12;
+    let control = file.windows(3).position(|bytes| bytes == [0x21, 0xf9, 4]).unwrap();
+    let image = file.windows(5).position(|bytes| bytes == [0x2c, 1, 0, 0, 0]).unwrap();
+    for at in [tables, control, image, file.len() - 1, file.len()] {
+        for count in [1, 2, 300] {
+            let odd = [&file[..at], &vec![0; count], &file[at..]].concat();
+            assert_eq!(full(&odd).unwrap(), expected, "{count} at {at}");
+        }
+    }
+    assert!(full(&[&file[..image], b"\0\0;"].concat()).is_err(), "no frame");
 }
 
 #[test]
