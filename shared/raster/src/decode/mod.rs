@@ -39,9 +39,10 @@ pub use jpeg_segments::MAX_SCANS;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DecodeOptions {
     /// The displayed size that the result will be resized to. A JPEG may then be decoded at a half,
-    /// a quarter or an eighth of its size, as long as both sides stay at least this large. This
-    /// does not speed up entropy decoding, but reduces the inverse transform, the color conversion
-    /// and the memory. `None` requests full size.
+    /// a quarter or an eighth of its size, as long as both sides stay at least four times as large:
+    /// the transform aliases fine patterns, so that a part is left to the resampling. This does
+    /// not speed up entropy decoding, but reduces the inverse transform, the color conversion and
+    /// the memory. `None` requests full size.
     pub at_least: Option<Size>,
 }
 

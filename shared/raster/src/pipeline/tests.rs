@@ -75,7 +75,7 @@ fn every_orientation_is_resized_upright_also_from_a_reduced_decode() {
 fn reduced_decoding_keeps_the_quality_of_full_decoding() {
     let source = photo(1003, 751);
     let file = jpeg(&source, &Jpeg { quality: 92, subsamp: turbojpeg::Subsamp::Sub2x2, progressive: false });
-    for width in [501, 480, 300, 250, 180, 125, 90, 64] {
+    for width in [124, 120, 90, 62, 45, 31, 20] {
         let plan = resize::plan(Size::new(1003, 751), &params(width, None)).unwrap();
         let reduced = decode(&file, DecodeOptions { at_least: Some(plan.scaled()) }).unwrap();
         assert!(reduced.reduction() > 1);
@@ -84,6 +84,57 @@ fn reduced_decoding_keeps_the_quality_of_full_decoding() {
         let exact = resize::resize(&source, &params(width, None)).unwrap();
         let (reduced, whole) = (psnr(reduced.pixels(), exact.pixels()), psnr(whole.pixels(), exact.pixels()));
         assert!(reduced > 42.0, "{width}: reduced {reduced:.1} dB, whole {whole:.1} dB");
+    }
+}
+
+/// Rings whose frequency grows from the center to one half of a cycle per pixel at the middle of each side.
+fn zone_plate(side: u32) -> Picture {
+    drawn(side, side, Channels::Rgb, |x, y| {
+        let from_center = |at: u32| f64::from(at) + 0.5 - f64::from(side) / 2.0;
+        let phase = std::f64::consts::PI * (from_center(x).powi(2) + from_center(y).powi(2)) / f64::from(side);
+        [(127.5 + 127.5 * phase.cos()).round() as u8; 4]
+    })
+}
+
+/// The standard deviation of the gray values of a reduced zone plate, where the source has more detail than it can hold.
+fn spread(reduced: &Picture, side: u32) -> f64 {
+    let scale = f64::from(side) / f64::from(reduced.width());
+    let mut values = Vec::new();
+    for y in 0..reduced.height() {
+        for x in 0..reduced.width() {
+            let from_center = |at: u32| (f64::from(at) + 0.5) * scale - f64::from(side) / 2.0;
+            let frequency = from_center(x).hypot(from_center(y)) / f64::from(side);
+            if frequency > 0.65 / scale && frequency < 0.48 {
+                values.push(f64::from(reduced.pixel(x, y).unwrap()[1]));
+            }
+        }
+    }
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    (values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / values.len() as f64).sqrt()
+}
+
+#[test]
+fn fine_patterns_of_a_jpeg_are_as_flat_as_those_of_a_png() {
+    for side in [256, 384] {
+        for subsamp in [turbojpeg::Subsamp::None, turbojpeg::Subsamp::Sub2x2, turbojpeg::Subsamp::Gray] {
+            let file = jpeg(&zone_plate(side), &Jpeg { subsamp, ..Jpeg::default() });
+            let same = written(&decode(&file, DecodeOptions::default()).unwrap().into_picture(), OutputFormat::Png, 85);
+            for width in [side / 2, side * 3 / 8, side / 4, side / 5, side / 8, side / 16] {
+                let reduced = |file: &[u8]| {
+                    let output = transform_resize(file, &params(width, None), FormatChoice::Png, 85).unwrap();
+                    spread(&read(&output.bytes), side)
+                };
+                let (jpeg, png) = (reduced(&file), reduced(&same));
+                println!("{side} to {width}, {subsamp:?}: {jpeg:.2} from JPEG, {png:.2} from PNG");
+                assert!(jpeg <= 1.5 * png, "{side} to {width}, {subsamp:?}: {jpeg:.2} from JPEG, {png:.2} from PNG");
+            }
+        }
+    }
+    let file = jpeg(&zone_plate(256), &Jpeg::default());
+    let same = written(&decode(&file, DecodeOptions::default()).unwrap().into_picture(), OutputFormat::Png, 85);
+    for width in [128, 64] {
+        let reduced = |file: &[u8]| spread(&read(&rendition(file, width).unwrap().bytes), 256);
+        assert!(reduced(&file) <= 1.5 * reduced(&same), "a rendition of width {width}");
     }
 }
 
