@@ -67,7 +67,7 @@ pub struct Layout {
 /// lines.
 ///
 /// LF, CR, CR LF, VT, FF, NEL and the two Unicode separators end lines, and a tab is four spaces.
-/// White space at a line break has no width. Only a line with a single grapheme cluster may be
+/// White space at a line break has no width. A soft hyphen is visible only where a line is broken at it. Only a line with a single grapheme cluster may be
 /// wider than `max_width`.
 pub fn layout(text: &str, style: &Style, max_width: Option<f64>) -> Layout {
     layout_lines(text, style, max_width, usize::MAX)
@@ -112,6 +112,9 @@ fn hangs(character: char) -> bool {
     character.is_whitespace() && !matches!(character, '\u{a0}' | '\u{2007}' | '\u{202f}')
 }
 
+/// Invisible, unless a line is broken after it (U+00AD).
+const SOFT_HYPHEN: char = '\u{ad}';
+
 /// Limits of a paragraph.
 #[derive(Clone, Copy)]
 struct Limits {
@@ -136,16 +139,28 @@ fn set(text: &str, cascade: &Cascade, limits: Limits, lines: &mut Vec<Line>) {
         return;
     }
     let widths = Widths::new(text.len(), &whole);
+    let hyphen = if text.contains(SOFT_HYPHEN) { hyphenated("", paragraph.level(), cascade).width } else { 0.0 };
+    // Nothing is broken at a soft hyphen that begins a line.
+    let is_broken = |range: Range<usize>| {
+        let before = text[range.clone()].trim_end_matches(SOFT_HYPHEN).len();
+        range.end < text.len() && before > 0 && before < range.len()
+    };
+    let shape = |range: Range<usize>| match is_broken(range.clone()) {
+        true => hyphenated(&text[range], paragraph.level(), cascade),
+        false => paragraph.line(seen(range)),
+    };
     let mut start = 0;
     while start < text.len() {
-        let mut end = breaks.longest(start, |end| widths.of(seen(start..end)) <= limit);
-        let mut line = paragraph.line(seen(start..end));
+        let reaches = |end| widths.of(seen(start..end)) <= limit;
+        let fits = |end| !is_broken(start..end) || widths.of(start..end) + hyphen <= limit;
+        let mut end = breaks.longest(start, reaches, fits);
+        let mut line = shape(start..end);
         // Shaped separately, a line can be wider than as a part of the paragraph, because of a
         // final form or kerning.
         while line.width > limit {
             let Some(shorter) = breaks.shorter(start, end) else { break };
             end = shorter;
-            line = paragraph.line(seen(start..end));
+            line = shape(start..end);
         }
         if is_cut(end, lines) {
             lines.push(cut_short(text, start..end, &breaks, paragraph.level(), cascade, limit));
@@ -158,6 +173,12 @@ fn set(text: &str, cascade: &Cascade, limits: Limits, lines: &mut Vec<Line>) {
         // A line without text that represents the omitted text.
         lines.push(Paragraph::new(ELLIPSIS, None, cascade).line(0..ELLIPSIS.len()));
     }
+}
+
+/// A line of a paragraph of this direction that is broken at a soft hyphen.
+fn hyphenated(text: &str, level: Level, cascade: &Cascade) -> Line {
+    let shown = format!("{}-", text.trim_end_matches(SOFT_HYPHEN));
+    Paragraph::new(&shown, Some(level), cascade).line(0..shown.len())
 }
 
 /// The text that replaces omitted text.
@@ -209,7 +230,12 @@ struct Breaks {
 
 impl Breaks {
     fn new(text: &str) -> Self {
-        let clusters: Vec<usize> = text.grapheme_indices(true).map(|(at, cluster)| at + cluster.len()).collect();
+        // A soft hyphen stays with what is before it.
+        let clusters: Vec<usize> = text
+            .grapheme_indices(true)
+            .map(|(at, cluster)| at + cluster.len())
+            .filter(|at| !text[*at..].starts_with(SOFT_HYPHEN))
+            .collect();
         // UAX 14 handles emoji sequences less well than UAX 29, so breaks within a grapheme cluster
         // are removed.
         let words = unicode_linebreak::linebreaks(text)
@@ -219,12 +245,13 @@ impl Breaks {
         Self { words, clusters }
     }
 
-    /// The last break after `start` up to which everything `fits`: after a word, otherwise after a
-    /// cluster, otherwise after one cluster that does not fit.
-    fn longest(&self, start: usize, fits: impl Fn(usize) -> bool) -> usize {
+    /// The last break after `start` that fits: after a word, otherwise after a cluster, otherwise after one cluster that
+    /// does not fit. The line `reaches` no break after the first that it does not reach; of those that it reaches, a
+    /// break `fits` together with its hyphen.
+    fn longest(&self, start: usize, reaches: impl Fn(usize) -> bool, fits: impl Fn(usize) -> bool) -> usize {
         let furthest = |breaks: &[usize]| {
             let behind = &breaks[breaks.partition_point(|at| *at <= start)..];
-            behind.iter().copied().take_while(|at| fits(*at)).last()
+            behind.iter().copied().take_while(|at| reaches(*at)).filter(|at| fits(*at)).last()
         };
         let next_cluster = || self.clusters[self.clusters.partition_point(|at| *at <= start)];
         furthest(&self.words).or_else(|| furthest(&self.clusters)).unwrap_or_else(next_cluster)

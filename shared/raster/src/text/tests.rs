@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::fonts::Cascade;
 use super::outline::{Placed, REACH_EM};
-use super::shape::{Glyph, Paragraph};
+use super::shape::{Glyph, Line, Paragraph};
 use super::*;
 use crate::color::Color;
 use crate::geometry::{Anchor, Size};
@@ -210,6 +210,38 @@ fn lines_break_between_words_and_only_then_within_them() {
     assert_eq!(set("e\u{301}e\u{301}", 0.0), 2, "never within a cluster");
     assert_eq!(set("👩🏽‍🚀👩🏽‍🚀", 0.0), 2);
     assert_eq!(set("a\u{a0}b", layout("a\u{a0}b", &style(10.0), None).width()), 1);
+}
+
+#[test]
+fn a_line_that_breaks_at_a_soft_hyphen_shows_a_hyphen() {
+    let lines = |text: &str, max_width: f64, max_lines: usize| {
+        let layout = layout_lines(text, &style(20.0), Some(max_width), max_lines);
+        let glyphs =
+            |line: &Line| line.glyphs.iter().filter(|glyph| glyph.advance > 0.0).map(|glyph| glyph.id).collect();
+        layout.lines.iter().map(glyphs).collect::<Vec<Vec<_>>>()
+    };
+    let shown = |texts: &[&str]| texts.iter().flat_map(|text| lines(text, 1e6, 1)).collect::<Vec<_>>();
+    let width = |text: &str| layout(text, &style(20.0), None).width();
+    let word = "Donau\u{ad}dampf\u{ad}schiff";
+    let broken = shown(&["Donau-", "dampf-", "schiff"]);
+    assert_eq!(lines(word, width("Donau-").max(width("dampf-")), 9), broken);
+    assert_eq!(lines(word, width("Donaudampf-"), 9), shown(&["Donaudampf-", "schiff"]));
+    assert_eq!(lines(&format!("der {word}"), width("der Donau-").max(width("dampfschiff")), 9), shown(&["der Donau-", "dampfschiff"]));
+    // The hyphen must fit as well, and where nothing is broken there is none.
+    assert_eq!(lines(word, width("Donaudampf-") - 0.5, 9), shown(&["Donau-", "dampfschiff"]));
+    assert_eq!(lines(word, width("Donaudampfschiff"), 9), shown(&["Donaudampfschiff"]));
+    assert_eq!(lines("auf\u{ad} und ab", width("auf und"), 9), shown(&["auf und", "ab"]));
+    assert_eq!(lines("auf\u{ad} und", width("auf").max(width("und")), 9), shown(&["auf", "und"]));
+    assert_eq!(lines("und\u{ad}", width("und"), 9), shown(&["und"]));
+    // A hyphen that is wider than what follows does not hide that it fits.
+    assert_eq!(lines("Donau\u{ad}i Wien", width("Donaui"), 9), shown(&["Donaui", "Wien"]));
+    // A part that does not fit with its hyphen keeps it.
+    assert_eq!(lines("WWW\u{ad}WWW", width("WWW"), 9), shown(&["WW", "W-", "WWW"]));
+    // Omitted text has an ellipsis instead.
+    assert_eq!(lines(word, width("Donau-").max(width("dampf…")), 2), shown(&["Donau-", "dampf…"]));
+    for size in [1e-3, 1.0, 5.0] {
+        assert_eq!(lines("a\u{ad}\u{ad}b\u{ad}", size, 9), shown(&["a-", "b"]));
+    }
 }
 
 #[test]
