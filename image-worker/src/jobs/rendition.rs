@@ -176,9 +176,9 @@ mod tests {
     #[test]
     fn memory_is_that_of_the_file_its_pixels_and_the_copy() {
         let picture = source(400, 300);
-        let copy = 100 * 75;
-        // Decoded at a quarter: the pixels, the picture between the passes, the copy, and its file.
-        assert_eq!(picture.memory_bytes(100), picture.bytes + (3 + 4) * copy + (4 + 8) * copy);
+        let (pixels, copy) = (400 * 300, 100 * 75);
+        // Decoded at full size: the pixels, the picture between the passes with the rows of the copy, the copy, and its file.
+        assert_eq!(picture.memory_bytes(100), picture.bytes + 3 * pixels + 4 * (400 * 75) + (4 + 8) * copy);
         assert_eq!(picture.memory_bytes(400), picture.memory_bytes(2048), "a copy is never larger than its picture");
     }
 

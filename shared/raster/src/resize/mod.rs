@@ -45,12 +45,14 @@ pub fn resize(picture: &Picture, resize: &Resize) -> Result<Picture, PlanError> 
 pub fn memory_bytes(header: &Header, plan: &Plan) -> u64 {
     /// Bytes of a pixel with alpha.
     const PIXEL: u64 = 4;
-    let source = header.reduced_size(plan.scaled).pixels();
-    let (kept, output) = (plan.kept.size.pixels(), plan.output().pixels());
+    let decoded = header.reduced_size(plan.scaled);
+    let (source, kept, output) = (decoded.pixels(), plan.kept.size.pixels(), plan.output().pixels());
     // With alpha, the source is copied to be premultiplied; JPEGs have none. The picture between the passes of the convolution is
-    // at most as large as the larger of the others.
+    // at most as large as the larger of the others, and has one side of each.
     let premultiplied = if header.format == Format::Jpeg { 0 } else { PIXEL * source };
-    let resampled = PIXEL * (source.max(kept) + kept);
+    let crossed = Size::new(decoded.width, plan.kept.size.height).pixels();
+    let crossed = crossed.max(Size::new(plan.kept.size.width, decoded.height).pixels());
+    let resampled = PIXEL * (source.max(kept).min(crossed) + kept);
     // The result and its file.
     header.reduced_bytes(plan.scaled) + premultiplied + resampled + 2 * PIXEL * output
 }

@@ -314,9 +314,12 @@ fn a_picture_that_becomes_narrower_and_taller_is_resampled_in_either_order_alike
 #[test]
 fn the_memory_estimate_of_a_photograph_is_that_of_its_reduced_decode() {
     let photograph = Header::assumed(Format::Jpeg, Size::new(4000, 3000));
-    let plan = plan(photograph.size(), &params(500, None)).unwrap();
-    let (half, output) = (2000 * 1500, 500 * 375);
-    assert_eq!(memory_bytes(&photograph, &plan), (3 + 4) * half + (4 + 8) * output);
+    let of = |header: &Header, width| memory_bytes(header, &plan(header.size(), &params(width, None)).unwrap());
+    let (full, half, output) = (4000 * 3000, 2000 * 1500, 500 * 375);
+    assert_eq!(of(&photograph, 500), 3 * half + 4 * (2000 * 375) + (4 + 8) * output);
+    assert_eq!(of(&photograph, 1024), 3 * full + 4 * (4000 * 768) + (4 + 8) * (1024 * 768));
     let png = Header::assumed(Format::Png, photograph.size());
-    assert_eq!(memory_bytes(&png, &plan), (4 + 4 + 4) * photograph.size().pixels() + (4 + 8) * output);
+    assert_eq!(of(&png, 500), (4 + 4) * full + 4 * (4000 * 375) + (4 + 8) * output);
+    // Enlarged, the picture between the passes is at most as large as the result.
+    assert_eq!(of(&photograph, 8000), (3 + 4) * full + 4 * (4000 * 6000 - full) + (4 + 8) * (8000 * 6000));
 }

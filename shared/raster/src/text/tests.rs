@@ -226,7 +226,10 @@ fn a_line_that_breaks_at_a_soft_hyphen_shows_a_hyphen() {
     let broken = shown(&["Donau-", "dampf-", "schiff"]);
     assert_eq!(lines(word, width("Donau-").max(width("dampf-")), 9), broken);
     assert_eq!(lines(word, width("Donaudampf-"), 9), shown(&["Donaudampf-", "schiff"]));
-    assert_eq!(lines(&format!("der {word}"), width("der Donau-").max(width("dampfschiff")), 9), shown(&["der Donau-", "dampfschiff"]));
+    assert_eq!(
+        lines(&format!("der {word}"), width("der Donau-").max(width("dampfschiff")), 9),
+        shown(&["der Donau-", "dampfschiff"])
+    );
     // The hyphen must fit as well, and where nothing is broken there is none.
     assert_eq!(lines(word, width("Donaudampf-") - 0.5, 9), shown(&["Donau-", "dampfschiff"]));
     assert_eq!(lines(word, width("Donaudampfschiff"), 9), shown(&["Donaudampfschiff"]));
