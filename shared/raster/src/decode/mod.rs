@@ -6,8 +6,8 @@
 //!
 //! **Mechanism.** The header is read by [`crate::header`], which the gateway also uses for uploads,
 //! and each codec must deliver the size that it returned. Codecs return samples as stored (gray,
-//! CMYK, RGB, with or without alpha). The module `srgb` converts them to sRGB by the embedded ICC
-//! profile, or by simple formulas without one.
+//! CMYK, RGB, with or without alpha). The module `srgb` converts them to sRGB by the code points of a
+//! PNG or the embedded ICC profile, or by simple formulas without these.
 //!
 //! **Strictness.** Damage that loses samples is an error. What a file states or lacks beside its
 //! samples does not matter: a JPEG may have scan parameters, a version or a color transform that no
@@ -169,5 +169,5 @@ pub fn decode(bytes: &[u8], options: DecodeOptions) -> Result<Decoded, DecodeErr
         Format::Webp => (webp::decode(bytes, stored)?, 1),
         Format::Gif => (gif::decode(bytes, stored)?, 1),
     };
-    Ok(Decoded { picture: srgb::convert(raw), header, reduction })
+    Ok(Decoded { picture: srgb::convert(raw, header.code_points), header, reduction })
 }

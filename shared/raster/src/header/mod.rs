@@ -25,6 +25,8 @@ use crate::format::Format;
 use crate::geometry::Size;
 use crate::orientation::Orientation;
 
+pub(crate) use png::CodePoints;
+
 /// The maximum number of pixels of a picture: 100 megapixels.
 pub const MAX_PIXELS: u64 = 100_000_000;
 
@@ -46,6 +48,8 @@ pub struct Header {
     pub height: u32,
     /// How the stored picture must be transformed for display.
     pub orientation: Orientation,
+    /// What the colors of a PNG are, if it states them by numbers.
+    pub(crate) code_points: Option<CodePoints>,
     decoding: Decoding,
 }
 
@@ -54,7 +58,7 @@ impl Header {
     fn new(format: Format, stored: Size, orientation: Orientation, decoding: Decoding) -> Result<Self, HeaderError> {
         check_limits(stored)?;
         let Size { width, height } = orientation.apply_to_size(stored);
-        Ok(Self { format, width, height, orientation, decoding })
+        Ok(Self { format, width, height, orientation, code_points: None, decoding })
     }
 
     /// The width and height as displayed.
@@ -102,7 +106,8 @@ impl Header {
     /// The header of an upright picture in the usual coding of its format, for estimates before the file is read.
     pub fn assumed(format: Format, size: Size) -> Self {
         let Size { width, height } = size;
-        Self { format, width, height, orientation: Orientation::Normal, decoding: Decoding::usual(format) }
+        let (orientation, decoding) = (Orientation::Normal, Decoding::usual(format));
+        Self { format, width, height, orientation, code_points: None, decoding }
     }
 }
 
@@ -177,6 +182,14 @@ pub enum HeaderError {
     /// A side is longer than [`MAX_SIDE`].
     #[error("a side of the picture is longer than 30000 pixels")]
     SideTooLong,
+    /// The chunk `cICP` of a PNG states colors that are not converted.
+    #[error("the colors of the PNG (cICP) are not supported: {part} {value}")]
+    UnsupportedColors {
+        /// The part of the chunk: color primaries, transfer function, matrix coefficients, or full range flag.
+        part: &'static str,
+        /// Its value.
+        value: u8,
+    },
 }
 
 /// The state of a [`HeaderReader`] after a push.

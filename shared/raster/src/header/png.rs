@@ -1,4 +1,4 @@
-//! PNG (third edition, 5 and 11): `IHDR` comes first, `eXIf` may come before the image data.
+//! PNG (third edition, 5 and 11): `IHDR` comes first, `cICP` and `eXIf` may come before the image data.
 
 use super::{Decoding, Header, HeaderError, MAX_KEPT_BYTES, Step, be32};
 use crate::format::Format;
@@ -17,7 +17,7 @@ pub(super) struct Parser {
 }
 
 impl Parser {
-    /// The header without the EXIF block that may follow.
+    /// The header without what may follow.
     pub(super) fn known(&self) -> Option<Header> {
         self.image
     }
@@ -35,19 +35,72 @@ impl Parser {
         }
         let length = be32(bytes, 0);
         let whole = CHUNK_HEAD as u64 + u64::from(length) + 4;
-        match &bytes[4..8] {
-            b"IDAT" | b"IEND" => Ok(Step::Done(image)),
-            b"eXIf" if whole <= MAX_KEPT_BYTES as u64 => {
+        let header = match &bytes[4..8] {
+            b"IDAT" | b"IEND" => return Ok(Step::Done(image)),
+            b"eXIf" | b"cICP" if whole <= MAX_KEPT_BYTES as u64 => {
                 if (bytes.len() as u64) < whole {
                     return Ok(Step::Need(whole as usize));
                 }
-                let block = &bytes[CHUNK_HEAD..CHUNK_HEAD + length as usize];
-                let orientation = Orientation::from_exif_block(block).unwrap_or_default();
-                Header::new(Format::Png, image.stored_size(), orientation, image.decoding).map(Step::Done)
+                let data = &bytes[CHUNK_HEAD..CHUNK_HEAD + length as usize];
+                if &bytes[4..8] == b"eXIf" {
+                    let orientation = Orientation::from_exif_block(data).unwrap_or_default();
+                    let header = Header::new(Format::Png, image.stored_size(), orientation, image.decoding)?;
+                    Header { code_points: image.code_points, ..header }
+                } else {
+                    let code_points = CodePoints::read(data).filter(|_| is_intact(&bytes[..whole as usize]));
+                    let code_points = code_points.map(CodePoints::check).transpose()?;
+                    Header { code_points: code_points.or(image.code_points), ..image }
+                }
             }
-            _ => Ok(Step::Skip(whole)),
+            _ => image,
+        };
+        self.image = Some(header);
+        Ok(Step::Skip(whole))
+    }
+}
+
+/// Colors by the numbers of ITU-T H.273.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CodePoints {
+    /// Color primaries and the white point (table 2).
+    pub(crate) primaries: u8,
+    /// Transfer function (table 3).
+    pub(crate) transfer: u8,
+    matrix: u8,
+    full_range: u8,
+}
+
+impl CodePoints {
+    /// Reads the data of a chunk `cICP`. `None` if it says nothing: it is broken, or primaries and transfer function are
+    /// "unspecified".
+    fn read(data: &[u8]) -> Option<Self> {
+        match *data {
+            [2, 2, ..] => None,
+            [primaries, transfer, matrix, full_range] => Some(Self { primaries, transfer, matrix, full_range }),
+            _ => None,
         }
     }
+
+    /// Not supported are reserved numbers, CIE XYZ, logarithmic curves, and high dynamic range (PQ, HLG), which would need
+    /// tone mapping.
+    fn check(self) -> Result<Self, HeaderError> {
+        let (part, value) = match self {
+            Self { primaries: 0 | 2 | 3 | 10 | 13..=21 | 23.., .. } => ("color primaries", self.primaries),
+            Self { transfer: 0 | 2 | 3 | 9 | 10 | 16 | 18.., .. } => ("transfer function", self.transfer),
+            Self { matrix: 1.., .. } => ("matrix coefficients", self.matrix),
+            Self { full_range: 0 | 2.., .. } => ("full range flag", self.full_range),
+            _ => return Ok(self),
+        };
+        Err(HeaderError::UnsupportedColors { part, value })
+    }
+}
+
+/// Whether the checksum of a chunk is right.
+fn is_intact(chunk: &[u8]) -> bool {
+    let (head, stored) = chunk.split_at(chunk.len() - 4);
+    let mut checksum = flate2::Crc::new();
+    checksum.update(&head[4..]);
+    checksum.sum() == be32(stored, 0)
 }
 
 fn read_ihdr(chunk: &[u8]) -> Result<Header, HeaderError> {
@@ -56,8 +109,6 @@ fn read_ihdr(chunk: &[u8]) -> Result<Header, HeaderError> {
     if be32(chunk, 0) != 13 || &chunk[4..8] != b"IHDR" {
         return Err(HeaderError::Malformed);
     }
-    let mut checksum = flate2::Crc::new();
-    checksum.update(&chunk[4..21]);
     let (depth, color, interlaced) = (chunk[16], chunk[17], chunk[20]);
     let depth_fits = match color {
         GREY => matches!(depth, 1 | 2 | 4 | 8 | 16),
@@ -65,7 +116,7 @@ fn read_ihdr(chunk: &[u8]) -> Result<Header, HeaderError> {
         2 | GREY_ALPHA | 6 => matches!(depth, 8 | 16),
         _ => false,
     };
-    if checksum.sum() != be32(chunk, 21) || !depth_fits || chunk[18] != 0 || chunk[19] != 0 || interlaced > 1 {
+    if !is_intact(&chunk[..IHDR]) || !depth_fits || chunk[18] != 0 || chunk[19] != 0 || interlaced > 1 {
         return Err(HeaderError::Malformed);
     }
     let size = Size::new(be32(chunk, 8), be32(chunk, 12));

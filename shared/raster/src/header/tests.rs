@@ -15,6 +15,10 @@ fn files() -> Vec<(&'static str, Vec<u8>)> {
     vec![
         ("png", written(&small(), OutputFormat::Png, 80)),
         ("png with exif", png_with(&small(), &[png_chunk(b"eXIf", &exif_block(6, true))])),
+        ("png with code points and exif", {
+            let code_points = png_chunk(b"cICP", &[12, 13, 0, 1]);
+            png_with(&small(), &[code_points, png_chunk(b"eXIf", &exif_block(8, true))])
+        }),
         ("jpeg", jpeg(&small(), &Jpeg::default())),
         ("progressive jpeg", jpeg(&small(), &Jpeg { progressive: true, ..Jpeg::default() })),
         ("jpeg with bytes between segments", {
@@ -195,6 +199,39 @@ fn an_exif_block_behind_the_image_data_of_a_png_is_ignored() {
 }
 
 #[test]
+fn code_points_that_are_not_supported_are_refused_with_their_value() {
+    let read = |code_points: [u8; 4]| probe(&png_with(&small(), &[png_chunk(b"cICP", &code_points)]));
+    let refused = |code_points, message: &str| {
+        let message = format!("the colors of the PNG (cICP) are not supported: {message}");
+        assert_eq!(read(code_points).unwrap_err().to_string(), message);
+    };
+    // The numbers that ITU-T H.273 assigns, without "unspecified" (2) and CIE XYZ (primaries 10); of the transfer functions
+    // without logarithmic ones (9, 10), PQ (16) and HLG (18).
+    const PRIMARIES: [u8; 10] = [1, 4, 5, 6, 7, 8, 9, 11, 12, 22];
+    const TRANSFERS: [u8; 12] = [1, 4, 5, 6, 7, 8, 11, 12, 13, 14, 15, 17];
+    for value in 0..=255 {
+        match PRIMARIES.contains(&value) {
+            true => assert!(read([value, 13, 0, 1]).is_ok(), "{value}"),
+            false => refused([value, 13, 0, 1], &format!("color primaries {value}")),
+        }
+        match TRANSFERS.contains(&value) {
+            true => assert!(read([1, value, 0, 1]).is_ok(), "{value}"),
+            false => refused([1, value, 0, 1], &format!("transfer function {value}")),
+        }
+    }
+    refused([1, 13, 1, 1], "matrix coefficients 1");
+    refused([1, 13, 0, 0], "full range flag 0");
+    refused([1, 13, 0, 2], "full range flag 2");
+    // They are read at any place before the pixels.
+    let (orientation, hdr) = (png_chunk(b"eXIf", &exif_block(6, true)), png_chunk(b"cICP", &[9, 16, 0, 1]));
+    assert!(probe(&png_with(&small(), &[orientation.clone(), hdr.clone()])).is_err());
+    assert!(probe(&png_with(&small(), &[hdr, orientation])).is_err());
+    for nothing in [&[2, 2, 0, 1][..], &[9, 16, 0], &[9, 16, 0, 1, 0]] {
+        assert!(probe(&png_with(&small(), &[png_chunk(b"cICP", nothing)])).is_ok(), "{nothing:?}");
+    }
+}
+
+#[test]
 fn a_webp_that_announces_exif_and_has_none_is_upright() {
     let webp = written(&small(), OutputFormat::Webp, 80);
     let file = riff(&[vp8x(8, 21, 13), webp_chunks(&webp)]);
@@ -248,7 +285,7 @@ proptest! {
     }
 
     #[test]
-    fn mutated_files_never_panic(file in 0usize..9, at in any::<prop::sample::Index>(), value in any::<u8>()) {
+    fn mutated_files_never_panic(file in 0usize..10, at in any::<prop::sample::Index>(), value in any::<u8>()) {
         let mut bytes = files().swap_remove(file).1;
         let at = at.index(bytes.len());
         bytes[at] = value;
