@@ -15,20 +15,20 @@ use axum::response::IntoResponse;
 use axum::routing::post;
 use axum::{Extension, Router};
 use client::{BodyStream, Client, Payload, Transport, Unreachable};
+use domain::id::AccountUid;
 use futures_util::TryStreamExt;
 use futures_util::future::BoxFuture;
 use http::header::AUTHORIZATION;
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, Method, Response};
-use service::admission::MemoryPermit;
 use tools::http::Http;
 use tools::{MESSAGE_MAX, Server};
 use tower::ServiceExt;
 use url::Url;
 
 use crate::extract::accept::Accepted;
-use crate::extract::caller::{AnyToken, Caller};
-use crate::extract::json::{JsonBody, for_answer, is_json};
+use crate::extract::caller::{AnyToken, Caller, Principal};
+use crate::extract::json::{BodyPermit, JsonBody, for_answer, is_json};
 use crate::observe::Trace;
 use crate::problem::{Problem, Result};
 use crate::state::App;
@@ -53,9 +53,7 @@ async fn answer(_: Caller<AnyToken>, Extension(http): Extension<Http>, request: 
         return Err(Problem::NotAcceptable("application/json".into()));
     }
     let takes_stream = accepted.quality("text", "event-stream") > 0;
-    let mut read = Request::new(body);
-    *read.headers_mut() = parts.headers.clone();
-    let Ok(body) = JsonBody::from_request(read, &()).await;
+    let Ok(body) = JsonBody::from_request(Request::from_parts(parts.clone(), body), &()).await;
     let (bytes, _permit) = body.message(MESSAGE_MAX).await?;
     Ok(http.answer(Request::from_parts(parts, bytes), takes_stream).await.into_response())
 }
@@ -63,7 +61,8 @@ async fn answer(_: Caller<AnyToken>, Extension(http): Extension<Http>, request: 
 /// A client that sends the requests of a tool as those of the caller of `/mcp`.
 fn client_of(contract: &Router, parts: &Parts) -> Client {
     let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>().copied();
-    let mut client = Client::new(Inside { contract: contract.clone(), peer, answers: Mutex::default() })
+    let account = parts.extensions.get::<Principal>().map(|Principal(account)| account.clone());
+    let mut client = Client::new(Inside { contract: contract.clone(), peer, account, answers: Mutex::default() })
         .with_header(SURFACE, HeaderValue::from_static("tool"));
     if let Some(credential) = parts.headers.get(AUTHORIZATION) {
         client = client.with_header(AUTHORIZATION, credential.clone());
@@ -85,8 +84,10 @@ fn with_port(origin: &str) -> Option<String> {
 struct Inside {
     contract: Router,
     peer: Option<ConnectInfo<SocketAddr>>,
+    /// Whose tools they are.
+    account: Option<AccountUid>,
     /// The memory of the answers that were read.
-    answers: Mutex<Vec<MemoryPermit>>,
+    answers: Mutex<Vec<BodyPermit>>,
 }
 
 impl Inside {
@@ -94,7 +95,7 @@ impl Inside {
     async fn reserved(&self, response: axum::response::Response) -> axum::response::Response {
         let (head, body) = response.into_parts();
         let reserved = match to_bytes(body, usize::MAX).await {
-            Ok(bytes) => for_answer(&bytes).await.map(|permit| (bytes, permit)),
+            Ok(bytes) => for_answer(self.account.as_ref(), &bytes).await.map(|permit| (bytes, permit)),
             Err(error) => Err(Problem::internal(error)),
         };
         match reserved {

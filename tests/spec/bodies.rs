@@ -15,6 +15,7 @@ suite! {
     a_json_body_has_at_most_a_mebibyte,
     a_batch_has_at_most_16_mebibytes,
     a_declared_length_over_the_limit_is_refused_before_the_body,
+    slow_bodies_of_one_account_do_not_delay_another,
 }
 
 async fn a_json_body_must_be_declared_as_json(stack: &Stack) {
@@ -137,5 +138,38 @@ async fn a_declared_length_over_the_limit_is_refused_before_the_body(stack: &Sta
         let read = tokio::time::timeout(e2e::PATIENCE, connection.read_exact(&mut answer)).await;
         read.expect("is answered without a body").expect("reads");
         assert_eq!(String::from_utf8_lossy(&answer), "HTTP/1.1 413", "{path}");
+    }
+}
+
+async fn slow_bodies_of_one_account_do_not_delay_another(stack: &Stack) {
+    const MIB: usize = 1024 * 1024;
+    let (slow, user) = (stack.user().await, stack.user().await);
+    let mut connections = Vec::new();
+    for place in 0..10 {
+        let mut connection = tokio::net::TcpStream::connect(stack.authority(0)).await.expect("connects");
+        let head = format!(
+            "POST {}/canvases/nope/operations HTTP/1.1\r\nhost: e2e\r\nauthorization: Bearer {}\r\n\
+             content-type: application/json\r\ncontent-length: {}\r\n\r\n",
+            e2e::API_ROOT,
+            slow.token,
+            16 * MIB
+        );
+        connection.write_all(head.as_bytes()).await.expect("sends a head");
+        // Three of them hold almost all that the account may hold.
+        let part = if place < 3 { 10 * MIB } else { 1024 };
+        connection.write_all(&vec![b' '; part]).await.expect("sends a part");
+        connections.push(connection);
+    }
+    let canvas = user.make_canvas().await;
+    let path = format!("/canvases/{}/operations", text(&canvas, "/id"));
+    let batch = json!({"baseRevision": canvas["revision"], "idempotencyKey": key(), "operations": [
+        {"type": "node.create", "node": {"type": "text", "position": {"x": 0, "y": 0}}}
+    ]})
+    .to_string();
+    for bytes in [1024, 16 * MIB] {
+        let began = std::time::Instant::now();
+        let body = format!("{batch}{}", " ".repeat(bytes - batch.len()));
+        user.post(&path).body("application/json", body).await.ok();
+        assert!(began.elapsed() < std::time::Duration::from_secs(2), "{:?}", began.elapsed());
     }
 }

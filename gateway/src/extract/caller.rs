@@ -9,7 +9,7 @@ use axum::extract::{ConnectInfo, FromRequestParts};
 use db::accounts::{Authenticated, Credential};
 use domain::account::{Scope, Scopes, TokenKind};
 use domain::canvas::{AccessRole, CanvasRecord};
-use domain::id::CanvasRef;
+use domain::id::{AccountUid, CanvasRef};
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use http::request::Parts;
@@ -20,6 +20,10 @@ use crate::console::{self, credential};
 use crate::observe::{RateLimitHeaders, whole_seconds};
 use crate::problem::{Problem, Result};
 use crate::state::App;
+
+/// The account that a request belongs to, once its credential holds; in the extensions of the request. Its body is charged to it.
+#[derive(Clone)]
+pub struct Principal(pub AccountUid);
 
 /// The scopes that a route requires.
 pub trait Grant: Send + Sync + 'static {
@@ -147,6 +151,7 @@ pub(super) async fn admit<G: Grant>(
     let Some((credential, canvas)) = authenticate(parts, app, canvas).await? else {
         return Err(refuse_credential(parts, app).await);
     };
+    parts.extensions.insert(Principal(credential.account.clone()));
     // Before the rate limit, which is that of the session: it pays for no page of another account.
     if console::contains(parts) && credential::names_another(&parts.headers, &credential.account) {
         return Err(Problem::OtherAccount);

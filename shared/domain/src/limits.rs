@@ -51,6 +51,8 @@ pub const CONFLICT_NODES_MAX: usize = 50;
 pub const VIOLATIONS_MAX: usize = 1000;
 /// Body of an operations batch, in bytes.
 pub const OPERATIONS_BODY_MAX: usize = 16 * 1024 * 1024;
+/// The body that signs in to the console, in bytes: nothing is known of who sends it.
+pub const SIGN_IN_BODY_MAX: usize = 4096;
 /// Any other JSON body, in bytes.
 pub const JSON_BODY_MAX: usize = 1024 * 1024;
 /// Nesting of a JSON body, in levels.

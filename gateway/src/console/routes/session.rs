@@ -8,7 +8,7 @@ use domain::Timestamp;
 use domain::account::{Scope, Scopes, TokenKind};
 use domain::channel;
 use domain::id::AccountUid;
-use domain::limits::TOKEN_LABEL_MAX;
+use domain::limits::{SIGN_IN_BODY_MAX, TOKEN_LABEL_MAX};
 use http::header::{HeaderName, SET_COOKIE, USER_AGENT};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use serde::{Deserialize, Serialize};
@@ -41,7 +41,9 @@ pub struct SignIn {
     preview: Option<bool>,
 }
 
-impl Input for SignIn {}
+impl Input for SignIn {
+    const LIMIT: usize = SIGN_IN_BODY_MAX;
+}
 
 /// Who is signed in.
 #[derive(Serialize, ToSchema)]

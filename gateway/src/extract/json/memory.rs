@@ -1,36 +1,38 @@
-//! The memory that bodies take: an estimate before parsing, and budgets to wait for.
+//! The memory that received bodies take: an estimate before parsing, and budgets to wait for.
 //!
-//! **Guarantee.** In one process, bodies being received take at most 128 MiB, the values made of them at most 256 MiB, and the
-//! violations of rejected ones at most 64 MiB, whatever they contain. Messages to `/mcp` take at most 128 MiB, and what their tools
-//! read as much. A body that alone would exceed the budget is rejected with 413 before it is parsed.
+//! **Guarantee.** In one process, the values made of large bodies take at most 256 MiB, and the violations of rejected ones at most
+//! 64 MiB, whatever they contain. Messages to `/mcp` take at most 128 MiB, and what their tools read as much. One account holds at
+//! most half of a budget, unless a single body is larger. A body that alone would exceed the budget is rejected with 413 before it
+//! is parsed. A body of at most [`FREE`] bytes whose value takes at most [`FREE_VALUE`] waits for nobody.
 //!
 //! **Mechanism.** [`weigh`] computes what `serde_json` will allocate. Twice that amount is reserved, since a body is copied once
-//! more when it is brought to its canonical form, and it is held as long as the value lives. There are five budgets, so that a
+//! more when it is brought to its canonical form, and it is held as long as the value lives. There are four budgets, so that a
 //! request that holds one of them does not wait for requests that wait for the same one. Only a tool that reads several answers
-//! does; it is refused after the usual time.
+//! does; it is refused after the usual time. Violations are reserved only while they are computed, which no request interrupts.
 //!
-//! **Reason.** A body of 16 MiB can become 1.6 GB.
+//! **Reason.** A body of 16 MiB can become 1.6 GB, and one account must not make the small requests of all others wait.
 
 use std::sync::LazyLock;
 
-use domain::limits::OPERATIONS_BODY_MAX;
+use domain::id::AccountUid;
 use serde_json::Value;
-use service::admission::{ByteBudget, MemoryPermit};
+use service::admission::{ByteBudget, MemoryPermit, SharePermit, SharedBudget};
 use service::json::{weigh, weight_of};
 
+use super::receive::FREE;
 use crate::admission::admitted;
 use crate::problem::{Problem, Result};
 
 /// Reservations are multiples of this many bytes, which covers what a short buffer allocates ahead.
 const BLOCK: u64 = 64 * 1024;
-/// Budget for bodies being received: eight of the largest.
-static TEXTS: LazyLock<ByteBudget> = LazyLock::new(|| ByteBudget::new(8 * OPERATIONS_BODY_MAX as u64));
+/// Bytes of the value of a short body that nobody waits for: several times what an ordinary body of [`FREE`] bytes takes.
+const FREE_VALUE: u64 = 1024 * 1024;
 /// Budget for parsed values.
-static VALUES: LazyLock<ByteBudget> = LazyLock::new(|| ByteBudget::new(256 * 1024 * 1024));
+static VALUES: LazyLock<SharedBudget> = LazyLock::new(|| half_each(256 * 1024 * 1024));
 /// Budget for messages, which are held while requests that they cause take of the others.
-static MESSAGES: LazyLock<ByteBudget> = LazyLock::new(|| ByteBudget::new(128 * 1024 * 1024));
+static MESSAGES: LazyLock<SharedBudget> = LazyLock::new(|| half_each(128 * 1024 * 1024));
 /// Budget for the answers that tools read.
-static ANSWERS: LazyLock<ByteBudget> = LazyLock::new(|| ByteBudget::new(128 * 1024 * 1024));
+static ANSWERS: LazyLock<SharedBudget> = LazyLock::new(|| half_each(128 * 1024 * 1024));
 /// Budget for the violations of rejected bodies.
 static REFUSALS: LazyLock<ByteBudget> = LazyLock::new(|| ByteBudget::new(64 * 1024 * 1024));
 /// Copies of a body's content that exist at the same time, at most.
@@ -38,36 +40,42 @@ const COPIES: u64 = 2;
 /// Copies of a value that the violations of its schema can hold.
 pub const REFUSAL_COPIES: u64 = 52;
 
-async fn reserve(budget: &ByteBudget, bytes: u64) -> Result<MemoryPermit> {
-    admitted(budget.acquire(bytes.max(1).next_multiple_of(BLOCK)), "too many large bodies at once").await
+/// Why a body is refused that waited in vain.
+pub(super) const CROWDED: &str = "too many large bodies at once";
+
+/// A budget of which one account holds at most half.
+fn half_each(bytes: u64) -> SharedBudget {
+    SharedBudget::new(bytes, bytes / 2)
 }
 
-/// Memory to receive a body of `bytes`.
-pub(super) async fn for_text(bytes: u64) -> Result<MemoryPermit> {
-    reserve(&TEXTS, bytes).await
-}
+/// The memory that a parsed body takes; nothing for a small one.
+pub struct BodyPermit(Option<SharePermit>);
 
-/// Memory for the value parsed from a body; 413 when it exceeds the whole budget.
-pub(super) async fn for_value(text: &[u8]) -> Result<MemoryPermit> {
-    for_parsed(&VALUES, text).await
+/// Memory of `account` for the value parsed from a body; 413 when it exceeds the whole budget.
+pub(super) async fn for_value(account: Option<&AccountUid>, text: &[u8]) -> Result<BodyPermit> {
+    for_parsed(&VALUES, account, text).await
 }
 
 /// The same for a message.
-pub(super) async fn for_message(text: &[u8]) -> Result<MemoryPermit> {
-    for_parsed(&MESSAGES, text).await
+pub(super) async fn for_message(account: Option<&AccountUid>, text: &[u8]) -> Result<BodyPermit> {
+    for_parsed(&MESSAGES, account, text).await
 }
 
 /// The same for an answer that a tool reads.
-pub async fn for_answer(text: &[u8]) -> Result<MemoryPermit> {
-    for_parsed(&ANSWERS, text).await
+pub async fn for_answer(account: Option<&AccountUid>, text: &[u8]) -> Result<BodyPermit> {
+    for_parsed(&ANSWERS, account, text).await
 }
 
-async fn for_parsed(budget: &ByteBudget, text: &[u8]) -> Result<MemoryPermit> {
+async fn for_parsed(budget: &SharedBudget, account: Option<&AccountUid>, text: &[u8]) -> Result<BodyPermit> {
     let bytes = COPIES * weigh(text);
     if bytes > budget.total_bytes() {
         return Err(Problem::PayloadTooHeavy);
     }
-    reserve(budget, bytes).await
+    if text.len() <= FREE && bytes <= FREE_VALUE {
+        return Ok(BodyPermit(None));
+    }
+    let key = account.map_or("", AccountUid::as_str);
+    Ok(BodyPermit(Some(admitted(budget.acquire(key, bytes.next_multiple_of(BLOCK)), CROWDED).await?)))
 }
 
 /// Whether the budget for violations admits those of `value` as a whole.
@@ -77,11 +85,14 @@ pub(super) fn admits_copies(value: &Value) -> bool {
 
 /// Memory for the violations of `value`, which [`admits_copies`] has admitted.
 pub(super) async fn for_copies(value: &Value) -> Result<MemoryPermit> {
-    reserve(&REFUSALS, REFUSAL_COPIES * weight_of(value)).await
+    let bytes = REFUSAL_COPIES * weight_of(value);
+    admitted(REFUSALS.acquire(bytes.max(1).next_multiple_of(BLOCK)), CROWDED).await
 }
 
 #[cfg(test)]
 mod tests {
+    use domain::limits::OPERATIONS_BODY_MAX;
+    use futures_util::FutureExt;
     use serde_json::json;
 
     use super::*;
@@ -145,14 +156,35 @@ mod tests {
     async fn the_largest_bodies_are_taken_and_those_that_become_too_large_are_not() {
         let hostile = format!("[{}]", vec![r#"{"":0}"#; 2_300_000].join(","));
         assert!(hostile.len() < OPERATIONS_BODY_MAX);
-        assert!(matches!(for_value(hostile.as_bytes()).await, Err(Problem::PayloadTooHeavy)));
+        assert!(matches!(for_value(None, hostile.as_bytes()).await, Err(Problem::PayloadTooHeavy)));
         let custom = json!({"text": "x".repeat(63 * 1024), "more": [1, 2.5, null, {"a": "b"}]});
         let create = json!({"type": "node.create", "node": {"type": "text", "position": {"x": 0, "y": 0},
             "metadata": {"custom": custom}}});
         let batch = json!({"baseRevision": "r", "idempotencyKey": "12345678", "operations": vec![create; 200]});
-        assert!(for_value(batch.to_string().as_bytes()).await.is_ok());
+        assert!(for_value(None, batch.to_string().as_bytes()).await.is_ok());
         // Neither does a body of another kind, even of the costliest values.
         let worst = format!("[{}]", vec![r#"{"":0}"#; domain::limits::JSON_BODY_MAX / 7].join(","));
-        assert!(for_value(worst.as_bytes()).await.is_ok());
+        assert!(for_value(None, worst.as_bytes()).await.is_ok());
+    }
+    #[tokio::test]
+    async fn a_small_body_waits_for_nobody_and_a_large_one_for_its_own_account() {
+        let account = |name: &str| AccountUid::try_from(name.to_owned()).expect("valid");
+        let budget = half_each(4 * FREE_VALUE);
+        let ask = async |name: &str, text: &str| {
+            let permit = for_parsed(&budget, Some(&account(name)), text.as_bytes()).await;
+            permit.expect("is free").0.is_some()
+        };
+        let small = |bytes: usize| format!("\"{}\"", "x".repeat(bytes - 2));
+        assert!(!ask("a", &small(FREE)).await);
+        assert!(ask("a", &small(FREE + 1)).await);
+        let heavy = format!("[{}]", vec![r#"{"":0}"#; FREE / 7 - 1].join(","));
+        assert!(heavy.len() <= FREE && COPIES * weigh(heavy.as_bytes()) > FREE_VALUE, "64 KiB may become megabytes");
+
+        let _all = budget.acquire("a", 2 * FREE_VALUE).await;
+        assert!(!ask("a", &small(FREE)).await, "not even for its own account");
+        assert!(ask("b", &small(FREE + 1)).await);
+        assert!(ask("a", &small(FREE + 1)).now_or_never().is_none(), "the account has half of it");
+        let _rest = budget.acquire("b", 2 * FREE_VALUE).await;
+        assert!(!ask("c", &small(FREE)).await);
     }
 }

@@ -4,22 +4,20 @@
 //! cannot differ and a rejection lists every violation, not only the first.
 
 mod memory;
+mod receive;
 
 use std::collections::HashSet;
-use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{FromRequest, Request};
-use bytes::Bytes;
 use domain::Violation;
+use domain::id::AccountUid;
 use domain::limits::{JSON_BODY_MAX, JSON_DEPTH_MAX, VIOLATIONS_MAX};
 use http::HeaderMap;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
-use http_body_util::BodyExt;
 use jsonschema::{ValidationError, Validator};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use service::admission::MemoryPermit;
 use service::json::weight_of;
 use utoipa::ToSchema;
 use utoipa::openapi::RefOr;
@@ -27,14 +25,13 @@ use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 
 #[cfg(test)]
 pub use self::memory::REFUSAL_COPIES;
-pub use self::memory::for_answer;
+pub use self::memory::{BodyPermit, for_answer};
+use super::caller::Principal;
 use super::draft::Known;
 use super::header::single;
 use super::schema::{self, join, validator};
 use crate::problem::{Problem, Result};
 
-/// Maximum time from the first byte of a body to its last.
-const READ_MAX: Duration = Duration::from_secs(60);
 /// Maximum length of a string that the schema of a rejected body is applied to, in characters. No schema admits a longer one, so
 /// that the rest of it changes no violation.
 const JUDGED_TEXT_MAX: usize = 32_768;
@@ -74,6 +71,8 @@ pub fn only<const VALUE: bool>() -> impl Into<RefOr<Schema>> {
 /// A body that has not been read yet. The credential is checked before the first byte is received.
 pub struct JsonBody {
     headers: HeaderMap,
+    /// Whose body it is; `None` without a credential.
+    account: Option<AccountUid>,
     body: Body,
 }
 
@@ -81,8 +80,9 @@ impl<S: Send + Sync> FromRequest<S> for JsonBody {
     type Rejection = std::convert::Infallible;
 
     async fn from_request(request: Request, _: &S) -> Result<Self, Self::Rejection> {
-        let (parts, body) = request.into_parts();
-        Ok(Self { headers: parts.headers, body })
+        let (mut parts, body) = request.into_parts();
+        let account = parts.extensions.remove::<Principal>().map(|Principal(account)| account);
+        Ok(Self { headers: parts.headers, account, body })
     }
 }
 
@@ -105,7 +105,7 @@ impl JsonBody {
     pub async fn json_of<A: Input, B: Input>(
         self,
         is_first: impl FnOnce(&Value) -> bool,
-    ) -> Result<(Either<A, B>, MemoryPermit)> {
+    ) -> Result<(Either<A, B>, BodyPermit)> {
         let (value, permit) = self.value(A::LIMIT, A::MAY_BE_EMPTY).await?;
         let body = if is_first(&value) {
             Either::First(validate(value, Ok).await?)
@@ -116,26 +116,25 @@ impl JsonBody {
     }
 
     /// The body as it is, for a route that parses it by itself and sends requests of its own, and the memory that it takes then.
-    pub async fn message(self, limit: usize) -> Result<(Vec<u8>, MemoryPermit)> {
-        let (_, bytes) = self.text(limit).await?;
-        let permit = memory::for_message(&bytes).await?;
+    pub async fn message(self, limit: usize) -> Result<(Vec<u8>, BodyPermit)> {
+        let (_, account, bytes) = self.text(limit).await?;
+        let permit = memory::for_message(account.as_ref(), &bytes).await?;
         Ok((bytes, permit))
     }
 
-    async fn text(self, limit: usize) -> Result<(HeaderMap, Vec<u8>)> {
-        let Self { headers, body } = self;
+    async fn text(self, limit: usize) -> Result<(HeaderMap, Option<AccountUid>, Vec<u8>)> {
+        let Self { headers, account, body } = self;
         if declared_length(&headers).is_some_and(|length| length > limit as u64) {
             return Err(Problem::PayloadTooLarge(limit as u64));
         }
-        let _received = memory::for_text(declared_length(&headers).unwrap_or(limit as u64)).await?;
-        let bytes = read(body, limit).await?;
-        Ok((headers, bytes))
+        let bytes = receive::receive(body, limit, account.as_ref()).await?;
+        Ok((headers, account, bytes))
     }
 
     /// The parsed body, and the memory that it takes.
-    async fn value(self, limit: usize, may_be_empty: bool) -> Result<(Value, MemoryPermit)> {
-        let (headers, bytes) = self.text(limit).await?;
-        let permit = memory::for_value(&bytes).await?;
+    async fn value(self, limit: usize, may_be_empty: bool) -> Result<(Value, BodyPermit)> {
+        let (headers, account, bytes) = self.text(limit).await?;
+        let permit = memory::for_value(account.as_ref(), &bytes).await?;
         let typed = single(&headers, &CONTENT_TYPE)?.is_some();
         if typed && !is_json(&headers) {
             return Err(Problem::UnsupportedMediaType("the body must be application/json".into()));
@@ -164,24 +163,6 @@ pub fn declared_length(headers: &HeaderMap) -> Option<u64> {
 pub fn is_json(headers: &HeaderMap) -> bool {
     let declared = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     declared.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json")
-}
-
-/// Receives the body into one buffer. A list of small chunks would cost far more memory than their bytes.
-async fn read(mut body: Body, limit: usize) -> Result<Vec<u8>> {
-    let collect = async {
-        let mut bytes = Vec::new();
-        while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|_| Problem::InvalidJson("it ended prematurely".into()))?;
-            let piece = frame.data_ref().map_or(&[][..], Bytes::as_ref);
-            if bytes.len() + piece.len() > limit {
-                return Err(Problem::PayloadTooLarge(limit as u64));
-            }
-            bytes.extend_from_slice(piece);
-        }
-        Ok(bytes)
-    };
-    let took_too_long = |_| Err(Problem::InvalidJson("it took too long to arrive".into()));
-    tokio::time::timeout(READ_MAX, collect).await.unwrap_or_else(took_too_long)
 }
 
 fn parse(bytes: &[u8]) -> Result<Value> {
