@@ -149,7 +149,7 @@ async fn the_status_tells_who_asks(stack: &Stack) {
     let status = user.get("/auth/status").await.ok();
     let mut expected = json!({
         "authenticated": true, "authType": "agent_token", "email": account.email, "agentTokenId": user.token_id,
-        "agentLabel": "e2e", "uid": account.uid, "creditBalance": 7,
+        "agentLabel": "e2e", "uid": account.uid, "creditBalance": 7, "displayName": account.email.split('@').next(),
         // In the order of the table of scopes.
         "scopes": ["canvas:read", "canvas:write", "asset:read", "job:manage"],
     });

@@ -21,7 +21,8 @@ export type Finding = components["schemas"]["Finding"];
 export interface Account {
   id: string;
   email: string;
-  displayName?: string;
+  /** What others see. */
+  displayName: string;
 }
 
 export interface Session {

@@ -68,6 +68,9 @@ export const person = {
 
   sessions: async (signal: AbortSignal) => (await answer(routes.GET("/console/sessions", { signal }))).sessions,
 
+  /** Changes the name that others see; an empty one is the default. */
+  rename: async (displayName: string) => (await answer(routes.PATCH("/console/account", { body: { displayName }, signal: patience() }))).account,
+
   endSession: (sessionId: string) => done(routes.DELETE("/console/sessions/{sessionId}", { params: { path: { sessionId } }, signal: patience() })),
 
   endAllSessions: () => done(routes.DELETE("/console/sessions", { signal: patience() })),

@@ -153,6 +153,12 @@ async fn purge(context: &mut Context, name: &str, cancel_jobs: bool) -> Result {
         assets += gone.assets.unsigned_abs();
     }
     let mut transaction = db::pool::begin_on(&mut context.connection).await?;
+    let changed = app::purge::forget_actor(&mut transaction, &account.uid).await?;
+    db::pool::commit(transaction).await?;
+    for canvas in &changed {
+        announcer.canvas(canvas).await;
+    }
+    let mut transaction = db::pool::begin_on(&mut context.connection).await?;
     db::accounts::lock(&mut transaction, &account.uid).await?;
     // A start that was admitted before the account was disabled has committed by now.
     let late = purge::active_of_account(&mut transaction, &account.uid).await?;

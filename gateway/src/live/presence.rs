@@ -193,6 +193,7 @@ mod tests {
             expires_at: None,
             account: AccountUid::from_stored("owner".into()),
             email: String::new(),
+            display_name: String::new(),
             credit_balance: 0,
         }
     }

@@ -4,7 +4,7 @@ use db::PgConnection;
 use db::canvases::Change;
 use db::purge::{self, PurgedCanvas, Removed};
 use domain::canvas::Changes;
-use domain::id::{AssetHandle, CanvasHandle};
+use domain::id::{AccountUid, AssetHandle, CanvasHandle};
 
 use crate::{Error, Result};
 
@@ -63,7 +63,18 @@ pub async fn asset(conn: &mut PgConnection, handle: &AssetHandle, force: bool) -
     Ok(PurgedAsset { bytes, canvases: revise(conn, shown).await? })
 }
 
-/// Gives each canvas with nodes whose pictures were deleted its next revision, so that nothing that was drawn of the former one is
+/// Removes the labels of an account that is being purged from the activity of canvases of others. Returns those canvases, which have a
+/// new revision. The caller announces it.
+///
+/// # Errors
+///
+/// Failures of the database.
+pub async fn forget_actor(conn: &mut PgConnection, account: &AccountUid) -> Result<Vec<CanvasHandle>> {
+    let named = purge::forget_actor(conn, account).await?;
+    revise(conn, named).await
+}
+
+/// Gives each canvas the next revision whose pictures or activity were deleted, so that nothing that was made of the former one is
 /// served.
 async fn revise(conn: &mut PgConnection, shown: Vec<purge::Showing>) -> Result<Vec<CanvasHandle>> {
     let mut canvases = Vec::with_capacity(shown.len());

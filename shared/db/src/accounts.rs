@@ -1,7 +1,7 @@
 //! Accounts, their delegated sessions, and credentials.
 
 use domain::Timestamp;
-use domain::account::{Scope, Scopes, Surface, TokenKind};
+use domain::account::{Scope, Scopes, Surface, TokenKind, display_name};
 use domain::canvas::{AccessRole, Actor, CanvasRecord};
 use domain::id::{AccountUid, CanvasRef};
 use sqlx::PgConnection;
@@ -41,6 +41,8 @@ pub struct Credential {
     pub account: AccountUid,
     /// Email of the account.
     pub email: String,
+    /// Name under which others see the account.
+    pub display_name: String,
     /// Credit balance of the account.
     pub credit_balance: i64,
 }
@@ -93,7 +95,7 @@ pub async fn authenticate(
                        ))
                        AND s.revoked_at IS NULL AND a.enabled) AS "valid!",
                       (t.last_used_at IS NULL OR t.last_used_at < now() - interval '1 minute') AS "use_unrecorded!",
-                      a.uid AS "uid!", a.email AS "email!", a.credit_balance AS "credit_balance!",
+                      a.uid AS "uid!", a.email AS "email!", a.display_name AS "display_name!", a.credit_balance AS "credit_balance!",
                       c.key AS "key?", c.owner_uid AS "owner_uid?", c.id AS "id?", c.canvas_type AS "canvas_type?",
                       c.title AS "title?", c.revision AS "revision?", c.sequence AS "sequence?",
                       c.node_count AS "node_count?", c.connection_count AS "connection_count?",
@@ -138,6 +140,7 @@ struct CredentialRow {
     use_unrecorded: bool,
     uid: String,
     email: String,
+    display_name: String,
     credit_balance: i64,
     key: Option<i64>,
     owner_uid: Option<String>,
@@ -168,6 +171,7 @@ impl CredentialRow {
             use_unrecorded: self.use_unrecorded,
             expires_at: self.expires_at.map(Timestamp::from),
             account: AccountUid::from_stored(self.uid),
+            display_name: display_name(&self.display_name, &self.email),
             email: self.email,
             credit_balance: self.credit_balance,
         };
@@ -225,6 +229,8 @@ pub struct Account {
     pub uid: AccountUid,
     /// Email of the account.
     pub email: String,
+    /// Name under which others see the account.
+    pub display_name: String,
     /// Credit balance of the account.
     pub credit_balance: i64,
     /// Whether the account is enabled. Tokens of a disabled account are rejected.
@@ -241,14 +247,20 @@ pub async fn create(conn: &mut PgConnection, uid: &AccountUid, email: &str) -> R
     )
     .fetch_optional(conn)
     .await?;
-    Ok(made.map(|_| Account { uid: uid.clone(), email: email.to_owned(), credit_balance: 0, enabled: true }))
+    Ok(made.map(|_| Account {
+        uid: uid.clone(),
+        email: email.to_owned(),
+        display_name: display_name("", email),
+        credit_balance: 0,
+        enabled: true,
+    }))
 }
 
 /// Finds an account by uid or email. A purged account is not found.
 #[instrument(skip_all, name = "db.account.find")]
 pub async fn find(conn: &mut PgConnection, uid_or_email: &str) -> Result<Option<Account>> {
     let row = sqlx::query!(
-        "SELECT uid, email, credit_balance, enabled FROM accounts
+        "SELECT uid, email, display_name, credit_balance, enabled FROM accounts
          WHERE (uid = $1 OR lower(email) = lower($1)) AND purged_at IS NULL ORDER BY uid = $1 DESC LIMIT 1",
         uid_or_email
     )
@@ -256,10 +268,27 @@ pub async fn find(conn: &mut PgConnection, uid_or_email: &str) -> Result<Option<
     .await?;
     Ok(row.map(|row| Account {
         uid: AccountUid::from_stored(row.uid),
+        display_name: display_name(&row.display_name, &row.email),
         email: row.email,
         credit_balance: row.credit_balance,
         enabled: row.enabled,
     }))
+}
+
+/// Gives an account another name: `chosen`, or none when it is empty. `shown` is what others see then, which labels its sessions.
+#[instrument(skip_all, name = "db.account.rename")]
+pub async fn rename(conn: &mut PgConnection, account: &AccountUid, chosen: &str, shown: &str) -> Result<()> {
+    sqlx::query!(
+        "WITH renamed AS (UPDATE accounts SET display_name = $2 WHERE uid = $1 RETURNING uid)
+         UPDATE tokens SET label = $3 FROM renamed
+         WHERE account_uid = renamed.uid AND kind = 'session' AND parent IS NULL",
+        account.as_str(),
+        chosen,
+        shown
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
 }
 
 /// Enables or disables an account. Its sessions and tokens are not changed, so that enabling restores them.

@@ -177,6 +177,31 @@ pub async fn lock_asset(conn: &mut PgConnection, handle: &AssetHandle) -> Result
     Ok(())
 }
 
+/// Removes the labels of an account from the activity of all canvases, which its own are not among any more. Returns the canvases that
+/// recorded some, and locks them. The account must be disabled, so that it does nothing more.
+#[instrument(skip_all, name = "db.purge.forget_actor")]
+pub async fn forget_actor(conn: &mut PgConnection, account: &AccountUid) -> Result<Vec<Showing>> {
+    let uid = account.as_str();
+    sqlx::query!(
+        "SELECT FROM canvases WHERE key IN (
+             SELECT canvas_key FROM canvas_changes WHERE activity #>> '{actor,ownerUid}' = $1
+         ) ORDER BY key FOR UPDATE",
+        uid
+    )
+    .execute(&mut *conn)
+    .await?;
+    let keys = sqlx::query_scalar!(
+        r#"WITH forgotten AS (
+               UPDATE canvas_changes SET activity = jsonb_set(activity, '{actor,label}', '"deleted account"')
+               WHERE activity #>> '{actor,ownerUid}' = $1 RETURNING canvas_key
+           ) SELECT DISTINCT canvas_key AS "key!" FROM forgotten ORDER BY 1"#,
+        uid
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(keys.into_iter().map(|key| (key, Vec::new())).collect())
+}
+
 /// What was removed with an account, apart from its canvases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PurgedAccount {

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use crate::Timestamp;
 use crate::graph::named;
 use crate::id::AccountUid;
-use crate::limits::EMAIL_MAX;
+use crate::limits::{EMAIL_MAX, TOKEN_LABEL_MAX};
 
 /// Permission of a token. The order is that of lists and error messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
@@ -235,6 +235,12 @@ pub fn is_email(text: &str) -> bool {
         && !text.chars().any(|character| character.is_whitespace() || character.is_control())
 }
 
+/// The name under which others see an account: what the person chose, or else the part of the email before the `@`.
+pub fn display_name(chosen: &str, email: &str) -> String {
+    let name = if chosen.is_empty() { email.split('@').next().unwrap_or_default() } else { chosen };
+    name.chars().take(TOKEN_LABEL_MAX).collect()
+}
+
 /// The account and the permissions of the presented token.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -245,6 +251,10 @@ pub struct AuthStatus {
     pub auth_type: Cow<'static, str>,
     /// Email of the account.
     pub email: String,
+    /// Name under which others see the account (an extension).
+    #[serde(default)]
+    #[schema(required = true)]
+    pub display_name: String,
     /// Scopes of the token, in a fixed order.
     pub scopes: Vec<Scope>,
     /// Id of the token.
@@ -272,6 +282,17 @@ mod tests {
         }
         for wrong in ["", "a", "@", "a@", "@b", "a@b@c", "a b@c", "a@b\n", &format!("{longest}c")] {
             assert!(!is_email(wrong), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn the_name_of_an_account_is_its_own_or_the_first_part_of_its_email() {
+        for (chosen, email, name) in [
+            ("", "ana.b+c@example.com", "ana.b+c"),
+            ("Ana", "ana.b+c@example.com", "Ana"),
+            ("", &format!("{}@b", "ü".repeat(81)), &"ü".repeat(80)),
+        ] {
+            assert_eq!(display_name(chosen, email), name);
         }
     }
 

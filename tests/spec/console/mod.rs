@@ -7,6 +7,7 @@ mod deletion;
 mod deliveries;
 mod holder;
 mod members;
+mod names;
 mod routes;
 mod session;
 mod shell;

@@ -51,10 +51,11 @@ async fn a_link_signs_in_once(stack: &Stack) {
     let link = stack.signin_link(&account.email).await;
     let person = stack.signed_in(&json!({ "link": link })).await;
     let (id, _) = person.session.split_once('.').expect("id and secret");
-    let expected = json!({"id": account.uid, "email": account.email});
+    let name = account.email.split('@').next().expect("a name");
+    let expected = json!({"id": account.uid, "email": account.email, "displayName": name});
     assert_eq!(person.signed_in["account"], expected);
     let session = &person.signed_in["session"];
-    assert_eq!((text(session, "/id"), text(session, "/kind"), text(session, "/label")), (id, "full", account.email.as_str()));
+    assert_eq!((text(session, "/id"), text(session, "/kind"), text(session, "/label")), (id, "full", name));
     assert_eq!(session["scopes"].as_array().map(Vec::len), Some(8));
     assert_eq!(person.get("/session").await.ok(), person.signed_in);
     stack.signing_in(&json!({ "link": link })).await.expect_error(401, "unauthorized", &[]);
@@ -100,7 +101,9 @@ async fn a_link_tells_whom_it_signs_in_without_being_redeemed(stack: &Stack) {
     for _ in 0..2 {
         let reply = stack.signing_in(&json!({"link": link, "preview": true})).await.expect(200);
         assert_eq!(reply.header("set-cookie"), None);
-        assert_eq!(reply.json(), json!({"account": {"id": account.uid, "email": account.email}}));
+        let name = account.email.split('@').next();
+        let expected = json!({"id": account.uid, "email": account.email, "displayName": name});
+        assert_eq!(reply.json(), json!({ "account": expected }));
     }
     stack.signed_in(&json!({ "link": link })).await;
 }
@@ -497,7 +500,7 @@ async fn an_open_wait_ends_with_its_session(stack: &Stack) {
     while let Some(chunk) = stream.chunk().await.expect("the stream ends well") {
         received.push_str(std::str::from_utf8(&chunk).expect("UTF-8"));
     }
-    let present = json!({"label": account.email, "surface": "browser"});
+    let present = json!({"label": account.email.split('@').next(), "surface": "browser"});
     assert!(received.contains("event: canvas") && received.contains(&present.to_string()), "{received}");
 }
 

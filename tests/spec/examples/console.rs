@@ -74,6 +74,8 @@ impl Recorder {
             "paths": {}});
         self.entry("getConsoleDocument")["responses"]["200"][ONLY] = shown;
         self.visit(&page, "getSession", Method::GET, "/console/session", Value::Null).await;
+        let name = json!({"displayName": "Studio"});
+        self.visit(&page, "renameAccount", Method::PATCH, "/console/account", name).await;
         self.visit(&page, "listSessions", Method::GET, "/console/sessions", Value::Null).await;
         self.tokens_and_connections(&page).await;
         self.sharing_and_deletion(stack, &page).await;

@@ -49,7 +49,7 @@ function Members({ canvas }: { canvas: SharedCanvas }) {
       {data && (
         <ul className={styles.list} aria-label="Members">
           <li>
-            <Avatar name={account.displayName || account.email} />
+            <Avatar name={account.displayName} />
             <span className={styles.email}>
               {account.email} <span className={styles.you}>you</span>
             </span>

@@ -101,7 +101,7 @@ function Confirm({ link, signIn, isBusy, error, leave }: Attempt & { link: strin
     );
   }
   if (!account) return <p role="status">Reading the link…</p>;
-  const name = account.displayName || account.email;
+  const name = account.displayName;
   return (
     <>
       <h1>Sign in</h1>

@@ -106,7 +106,7 @@ function AccountMenu() {
   const { account, session } = useSession();
   const { leave, question } = useLeave();
   const [chosen, choose] = useState(theme);
-  const name = account.displayName || account.email;
+  const name = account.displayName;
 
   return (
     <>

@@ -1,5 +1,6 @@
 //! The routes below `/console`.
 
+mod account;
 mod assets;
 mod canvases;
 mod connections;
@@ -22,6 +23,7 @@ use crate::state::App;
 pub fn documented() -> (Router<App>, Value) {
     let console = OpenApiRouter::new()
         .routes(routes!(session::sign_in, session::read, session::sign_out))
+        .routes(routes!(account::rename))
         .routes(routes!(sessions::list, sessions::revoke_all))
         .routes(routes!(sessions::end))
         .routes(routes!(tokens::list, tokens::create))

@@ -3,12 +3,13 @@
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
+use db::accounts::Account;
 use db::sessions::NewSession;
 use domain::Timestamp;
 use domain::account::{Scope, Scopes, TokenKind};
 use domain::channel;
 use domain::id::AccountUid;
-use domain::limits::{SIGN_IN_BODY_MAX, TOKEN_LABEL_MAX};
+use domain::limits::SIGN_IN_BODY_MAX;
 use http::header::{HeaderName, SET_COOKIE, USER_AGENT};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use serde::{Deserialize, Serialize};
@@ -99,9 +100,17 @@ impl SessionKind {
 #[serde(rename_all = "camelCase")]
 pub struct PersonSummary {
     /// Uid of the account.
-    id: AccountUid,
+    pub(super) id: AccountUid,
     /// Email of the account.
-    email: String,
+    pub(super) email: String,
+    /// Name under which others see the account.
+    pub(super) display_name: String,
+}
+
+impl From<Account> for PersonSummary {
+    fn from(account: Account) -> Self {
+        Self { id: account.uid, email: account.email, display_name: account.display_name }
+    }
 }
 
 /// Sign in
@@ -144,7 +153,7 @@ async fn preview(app: &App, parts: &Parts, link: &str) -> Result {
         return Err(caller::count_failure(parts, app).await);
     };
     let account = db::accounts::find(&mut connection, account.as_str()).await?.ok_or(Problem::Unauthorized)?;
-    Ok(reply::ok(&LinkPreview { account: PersonSummary { id: account.uid, email: account.email } }))
+    Ok(reply::ok(&LinkPreview { account: account.into() }))
 }
 
 /// The link and the account of a secret that can be redeemed. The secret is compared first, so that the state of a link is
@@ -164,8 +173,8 @@ async fn by_link(app: &App, headers: &HeaderMap, link: &str) -> Result<Option<Re
     if !db::sessions::redeem_link(&mut transaction, id).await? {
         return Ok(None);
     }
-    let label: String = account.email.chars().take(TOKEN_LABEL_MAX).collect();
-    let person = PersonSummary { id: account.uid, email: account.email };
+    let label = account.display_name.clone();
+    let person = PersonSummary::from(account);
     start(app, transaction, headers, person, &label, Scopes::of(&Scope::ALL), None).await.map(Some)
 }
 
@@ -177,7 +186,7 @@ async fn by_token(app: &App, headers: &HeaderMap, token: &str) -> Result<Option<
             && credential.kind != TokenKind::Session
     });
     let Some((token, _)) = found else { return Ok(None) };
-    let person = PersonSummary { id: token.account, email: token.email };
+    let person = PersonSummary { id: token.account, email: token.email, display_name: token.display_name };
     start(app, app.transaction().await?, headers, person, &token.label, token.scopes, Some(token.token)).await.map(Some)
 }
 
@@ -234,7 +243,9 @@ pub async fn read(SignedIn(credential): SignedIn) -> Result {
         // A session always expires.
         expires_at: credential.expires_at.ok_or_else(|| Problem::internal("a session without an expiry"))?,
     };
-    Ok(reply::ok(&SignedInAs { session, account: PersonSummary { id: credential.account, email: credential.email } }))
+    let account =
+        PersonSummary { id: credential.account, email: credential.email, display_name: credential.display_name };
+    Ok(reply::ok(&SignedInAs { session, account }))
 }
 
 /// Sign out

@@ -20,6 +20,7 @@ pub async fn status(caller: Caller<AnyToken>) -> Result {
         authenticated: true,
         auth_type: "agent_token".into(),
         email: credential.email,
+        display_name: credential.display_name,
         scopes: credential.scopes.iter().collect(),
         agent_token_id: credential.token,
         agent_label: credential.label,

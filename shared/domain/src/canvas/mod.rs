@@ -371,7 +371,7 @@ pub struct Actor {
     pub owner_uid: AccountUid,
     /// Surface of the client.
     pub surface: Surface,
-    /// Label of the token.
+    /// Label of the token. For a session of the console that a link signed in, the name of the account.
     pub label: String,
 }
 

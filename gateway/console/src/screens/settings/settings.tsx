@@ -11,6 +11,7 @@ import { Shell } from "../../ui/shell.tsx";
 import { Missing } from "../missing.tsx";
 import { Connections } from "./connections.tsx";
 import { CreditLedger } from "./credit.tsx";
+import { Name } from "./name.tsx";
 import { NewToken } from "./new-token.tsx";
 import { Sessions } from "./sessions.tsx";
 import styles from "./settings.module.css";
@@ -27,6 +28,7 @@ const TABS: Record<string, Tab> = {
   tokens: { label: "Tokens", Content: Tokens },
   connections: { label: "Connections", Content: Connections },
   sessions: { label: "Sessions", Content: Sessions },
+  name: { label: "Name", Content: Name },
   sharing: { label: "Sharing", Content: Sharing },
   webhooks: { label: "Webhooks", Content: Webhooks },
   credit: { label: "Credit", Content: CreditLedger },
