@@ -117,6 +117,7 @@ fn request(fixture: &Fixture, canvas: &CanvasHandle, node: &NodeId, key: &str) -
             expires_at: None,
             account: fixture.account.clone(),
             email: "me@example.com".into(),
+            display_name: "me".into(),
             credit_balance: 0,
         },
         id: JobId::generate(),
