@@ -5,7 +5,7 @@ use super::palette::{COLORS, Palette, Theme};
 use super::swatch::hex;
 use super::vector::{Area, rounded};
 use super::words::Words;
-use raster::text::{Align, Style, fill_path, fill_rect, layout};
+use raster::text::{Align, Style, fill_path, fill_rect, layout, line_breaks};
 use raster::{Picture, Size};
 
 /// The aspect ratio from which the text is beside the stage instead of below it.
@@ -298,9 +298,10 @@ fn widest_word(text: &str) -> f64 {
         align: Align::Left,
     };
     let mut start = 0;
-    unicode_linebreak::linebreaks(text).fold(0.0, |widest, (end, _)| {
-        let word = text[start..end].trim_end();
+    line_breaks(text).fold(0.0, |widest, end| {
+        // A word that is broken at a soft hyphen shows it.
+        let word = text[start..end].trim_end().replace('\u{ad}', "-");
         start = end;
-        f64::max(widest, layout(word, &style, None).width())
+        f64::max(widest, layout(&word, &style, None).width())
     })
 }

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::str::FromStr;
 
+use icu_segmenter::LineSegmenter;
 use unicode_bidi::{Direction, Level, get_base_direction_full};
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -67,8 +68,8 @@ pub struct Layout {
 /// lines.
 ///
 /// LF, CR, CR LF, VT, FF, NEL and the two Unicode separators end lines, and a tab is four spaces.
-/// White space at a line break has no width. A soft hyphen is visible only where a line is broken at it. Only a line with a single grapheme cluster may be
-/// wider than `max_width`.
+/// White space at a line break has no width. A soft hyphen is visible only where a line is broken at it. Only a line with
+/// a single grapheme cluster may be wider than `max_width`.
 pub fn layout(text: &str, style: &Style, max_width: Option<f64>) -> Layout {
     layout_lines(text, style, max_width, usize::MAX)
 }
@@ -220,9 +221,16 @@ impl Widths {
     }
 }
 
+/// The positions after which a line of `text` may end, in bytes, ascending; the end of a text that is not empty is the
+/// last (UAX 14). Thai, Lao, Khmer and Burmese are broken between words by dictionaries.
+pub fn line_breaks(text: &str) -> impl Iterator<Item = usize> {
+    // The first one is the start.
+    LineSegmenter::new_dictionary(Default::default()).segment_str(text).skip(1)
+}
+
 /// Break opportunities of a paragraph.
 struct Breaks {
-    /// Between words (UAX 14), in bytes, ascending; the end is the last.
+    /// Between words ([`line_breaks`]), in bytes, ascending; the end is the last.
     words: Vec<usize>,
     /// Between grapheme clusters (UAX 29), in bytes, ascending; the end is the last.
     clusters: Vec<usize>,
@@ -238,10 +246,7 @@ impl Breaks {
             .collect();
         // UAX 14 handles emoji sequences less well than UAX 29, so breaks within a grapheme cluster
         // are removed.
-        let words = unicode_linebreak::linebreaks(text)
-            .map(|(at, _)| at)
-            .filter(|at| clusters.binary_search(at).is_ok())
-            .collect();
+        let words = line_breaks(text).filter(|at| clusters.binary_search(at).is_ok()).collect();
         Self { words, clusters }
     }
 

@@ -29,7 +29,7 @@ mod shape;
 pub use caption::{Caption, PlacedCaption, add_text};
 pub(crate) use fonts::family_for;
 pub use fonts::{Family, Font, Weight, fonts};
-pub use layout::{Align, Layout, Style, is_right_to_left, layout, layout_lines};
+pub use layout::{Align, Layout, Style, is_right_to_left, layout, layout_lines, line_breaks};
 pub use paint::{Ink, Stroke, fill_path, fill_rect, lay_clipped};
 
 #[cfg(test)]

@@ -212,6 +212,27 @@ fn lines_break_between_words_and_only_then_within_them() {
     assert_eq!(set("a\u{a0}b", layout("a\u{a0}b", &style(10.0), None).width()), 1);
 }
 
+/// The words are entries of the dictionaries of ICU.
+#[test]
+fn thai_lao_khmer_and_burmese_break_between_words() {
+    for words in [
+        vec!["ประเทศ"; 8],
+        vec!["ภาษา", "ไทย", "เป็น", "ภาษา", "ที่", "สวยงาม"],
+        vec!["ພາສາ", "ລາວ", "ເປັນ", "ພາສາ"],
+        vec!["ភាសាខ្មែរ", "ជា", "ភាសាផ្លូវការ"],
+        vec!["မြန်မာဘာသာ", "စကား", "သည်"],
+        vec!["two ", "words ", "ภาษา", "ไทย ", "画", "布。"],
+    ] {
+        let text = words.concat();
+        let mut start = 0;
+        let broken: Vec<&str> = line_breaks(&text).map(|end| &text[std::mem::replace(&mut start, end)..end]).collect();
+        assert_eq!(broken, words);
+        let widest = words.iter().map(|word| layout(word, &style(20.0), None).width()).fold(0.0, f64::max);
+        assert!(layout(&text, &style(20.0), Some(widest)).line_count() <= words.len(), "{text}");
+    }
+    assert_eq!(line_breaks("").count(), 0);
+}
+
 #[test]
 fn a_line_that_breaks_at_a_soft_hyphen_shows_a_hyphen() {
     let lines = |text: &str, max_width: f64, max_lines: usize| {

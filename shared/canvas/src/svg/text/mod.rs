@@ -8,7 +8,7 @@
 //! supports SVG's `direction`. Bidirectional controls of the author are dropped, so that text cannot reorder its
 //! surroundings.
 
-use unicode_linebreak::{BreakOpportunity, linebreaks};
+use icu_segmenter::LineSegmenter;
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthChar;
 
@@ -107,25 +107,37 @@ fn is_break(c: char) -> bool {
     matches!(c, '\n' | '\r' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
-/// Breaks `text` into lines (UAX 14); breaks a word wider than a line between clusters (UAX 29).
+/// A place where a word may be broken, which then shows a hyphen (U+00AD).
+const SOFT_HYPHEN: char = '\u{ad}';
+
+/// Breaks `text` into lines (UAX 14, with dictionaries for Thai, Lao, Khmer and Burmese); breaks a word wider than a line
+/// between clusters (UAX 29).
 pub(super) fn wrap(text: &str, face: Face, limits: Limits) -> Wrapped {
     let text = clean(text);
     let mut page = Page { face, limits, lines: Vec::new(), bytes: 0, open: Open::default(), full: false };
     let mut from = 0;
     let mut begins = true;
-    for (to, opportunity) in linebreaks(&text) {
+    let mut parts = Vec::new();
+    // The first break is the start.
+    for to in LineSegmenter::new_dictionary(Default::default()).segment_str(&text).skip(1) {
         if begins {
             page.open.rtl = is_rtl(&text[from..]);
         }
-        page.word(&text[from..to]);
-        begins = opportunity == BreakOpportunity::Mandatory;
+        let part = &text[from..to];
+        parts.push(part);
+        from = to;
+        begins = part.ends_with(is_break);
+        if part.ends_with(SOFT_HYPHEN) && to < text.len() {
+            continue;
+        }
+        page.word(&parts);
+        parts.clear();
         if begins {
             page.end_line();
         }
         if page.full {
             break;
         }
-        from = to;
     }
     page.finish()
 }
@@ -144,6 +156,16 @@ pub(super) fn single(text: &str, face: Face, width: f64) -> Option<Line> {
         line = shortened(line, face, width)?;
     }
     Some(line)
+}
+
+/// A part of a word without the spaces and the line break after it.
+fn bare(part: &str) -> &str {
+    part.trim_end_matches(|c| c == ' ' || is_break(c))
+}
+
+/// What is visible of a part of a word.
+fn shown(part: &str) -> String {
+    bare(part).replace(SOFT_HYPHEN, "")
 }
 
 /// Lines under construction.
@@ -168,31 +190,62 @@ struct Open {
 }
 
 impl Page {
-    /// Adds an unbreakable piece, unless it is wider than a line, and the spaces after it.
-    fn word(&mut self, word: &str) {
-        let bare = word.trim_end_matches(|c| c == ' ' || is_break(c));
-        let width = self.face.text(bare);
-        if self.open.width + width > self.limits.width && !self.open.text.is_empty() {
-            self.end_line();
-        }
-        if width <= self.limits.width {
-            self.add(bare, width);
-        } else {
-            for cluster in bare.graphemes(true) {
-                let width = self.face.cluster(cluster);
-                if self.open.width + width > self.limits.width && !self.open.text.is_empty() {
+    /// Adds a word and the spaces after it. Between its parts, it may be broken with a hyphen; a part that is wider than a
+    /// line is broken anywhere.
+    fn word(&mut self, parts: &[&str]) {
+        let hyphen = self.face.cluster("-");
+        let mut rest = parts;
+        while let Some(first) = rest.first()
+            && !self.full
+        {
+            let room = self.limits.width - self.open.width;
+            let mut width = 0.0;
+            let mut fitting = 0;
+            for (index, part) in rest.iter().enumerate() {
+                width += self.face.text(&shown(part));
+                let is_last = index + 1 == rest.len();
+                if width + if is_last { 0.0 } else { hyphen } <= room {
+                    fitting = index + 1;
+                } else if width > room {
+                    break;
+                }
+            }
+            if fitting > 0 {
+                let (fitting, after) = rest.split_at(fitting);
+                for part in fitting {
+                    let part = shown(part);
+                    self.add(&part, self.face.text(&part));
+                }
+                rest = after;
+                if !rest.is_empty() {
+                    self.add("-", hyphen);
                     self.end_line();
                 }
-                if self.full {
-                    return;
-                }
-                self.add(cluster, width);
+            } else if !self.open.text.is_empty() {
+                self.end_line();
+            } else {
+                self.clusters(&shown(first));
+                rest = &rest[1..];
             }
         }
-        let spaces = word[bare.len()..].chars().filter(|c| *c == ' ').count();
+        let spaces = parts.last().map_or(0, |last| last[bare(last).len()..].chars().filter(|c| *c == ' ').count());
         self.open.text.extend(std::iter::repeat_n(' ', spaces));
         // At most 24000 of them.
         self.open.width += self.face.cluster(" ") * spaces as f64;
+    }
+
+    /// Adds a part of a word, broken between clusters.
+    fn clusters(&mut self, part: &str) {
+        for cluster in part.graphemes(true) {
+            let width = self.face.cluster(cluster);
+            if self.open.width + width > self.limits.width && !self.open.text.is_empty() {
+                self.end_line();
+            }
+            if self.full {
+                return;
+            }
+            self.add(cluster, width);
+        }
     }
 
     fn add(&mut self, text: &str, width: f64) {

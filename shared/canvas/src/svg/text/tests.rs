@@ -27,6 +27,43 @@ fn chinese_and_japanese_break_between_characters_and_not_before_a_full_stop() {
     assert_eq!(texts("これは紙。", 40.0, 9), ["これは", "紙。"]);
 }
 
+/// The words are entries of the dictionaries of ICU.
+#[test]
+fn thai_lao_khmer_and_burmese_break_between_words() {
+    for words in [
+        ["ประเทศ", "ประเทศ", "ประเทศ"],
+        ["ภาษา", "ไทย", "ภาษา"],
+        ["ພາສາ", "ລາວ", "ພາສາ"],
+        ["ភាសាខ្មែរ", "ជា", "ភាសា"],
+        ["မြန်မာဘာသာ", "စကား", "သည်"],
+    ] {
+        let widest = words.iter().map(|word| FACE.text(word)).fold(0.0, f64::max);
+        let two = FACE.text(words[0]) + FACE.text(words[1]);
+        assert_eq!(texts(&words.concat(), two.max(widest), 9), [words[..2].concat(), words[2].into()]);
+        assert_eq!(texts(&words.concat(), two - 0.1, 9)[0], words[0]);
+    }
+}
+
+#[test]
+fn a_line_that_breaks_at_a_soft_hyphen_shows_a_hyphen() {
+    let width = |text: &str| FACE.text(text) + 1e-6;
+    let word = "Donau\u{ad}dampf\u{ad}schiff";
+    assert_eq!(texts(word, width("dampf-").max(width("Donau-")), 9), ["Donau-", "dampf-", "schiff"]);
+    assert_eq!(texts(word, width("Donaudampf-"), 9), ["Donaudampf-", "schiff"]);
+    // The hyphen must fit as well, and where nothing is broken there is none.
+    assert_eq!(texts(word, width("Donaudampf-") - 0.1, 9), ["Donau-", "dampfschiff"]);
+    assert_eq!(texts(word, width("Donaudampfschiff"), 9), ["Donaudampfschiff"]);
+    let wide = width("der Donau-").max(width("dampfschiff"));
+    assert_eq!(texts(&format!("der {word}"), wide, 9), ["der Donau-", "dampfschiff"]);
+    assert_eq!(texts(&format!("{word} ja"), width("Donaudampfschiff ja"), 9), ["Donaudampfschiff ja"]);
+    // A part that is wider than a line is broken as any word.
+    assert_eq!(texts("mmmm\u{ad}ii", 21.0, 9), ["mm", "mm", "ii"]);
+    assert_eq!(texts("mmm\u{ad}ii", 21.0, 9), ["mm", "mii"]);
+    assert_eq!(texts("a\u{ad}\nb\u{ad}", 100.0, 9), ["a", "b"]);
+    let many = "ab\u{ad}".repeat(8000);
+    assert_eq!(texts(&many, width("ababab-"), 10_000).len(), 8000usize.div_ceil(3));
+}
+
 #[test]
 fn a_word_wider_than_a_line_breaks_between_clusters() {
     assert_eq!(texts("mmmm", 20.0, 9), ["mm", "mm"]);
