@@ -103,13 +103,16 @@ bundled! {
     Role::Script, "Noto Sans Bengali": Regular = "NotoSansBengali-Regular.ttf", Bold = "NotoSansBengali-Bold.ttf";
     Role::Script, "Noto Sans Gurmukhi": Regular = "NotoSansGurmukhi-Regular.ttf", Bold = "NotoSansGurmukhi-Bold.ttf";
     Role::Script, "Noto Sans Gujarati": Regular = "NotoSansGujarati-Regular.ttf", Bold = "NotoSansGujarati-Bold.ttf";
+    Role::Script, "Noto Sans Oriya": Regular = "NotoSansOriya-Regular.ttf", Bold = "NotoSansOriya-Bold.ttf";
     Role::Script, "Noto Sans Tamil": Regular = "NotoSansTamil-Regular.ttf", Bold = "NotoSansTamil-Bold.ttf";
     Role::Script, "Noto Sans Telugu": Regular = "NotoSansTelugu-Regular.ttf", Bold = "NotoSansTelugu-Bold.ttf";
     Role::Script, "Noto Sans Kannada": Regular = "NotoSansKannada-Regular.ttf", Bold = "NotoSansKannada-Bold.ttf";
     Role::Script, "Noto Sans Malayalam": Regular = "NotoSansMalayalam-Regular.ttf", Bold = "NotoSansMalayalam-Bold.ttf";
+    Role::Script, "Noto Sans Sinhala": Regular = "NotoSansSinhala-Regular.ttf", Bold = "NotoSansSinhala-Bold.ttf";
     Role::Script, "Noto Sans Thai": Regular = "NotoSansThai-Regular.ttf", Bold = "NotoSansThai-Bold.ttf";
     Role::Script, "Noto Sans Lao": Regular = "NotoSansLao-Regular.ttf", Bold = "NotoSansLao-Bold.ttf";
     Role::Script, "Noto Sans Khmer": Regular = "NotoSansKhmer-Regular.ttf", Bold = "NotoSansKhmer-Bold.ttf";
+    Role::Script, "Noto Sans Myanmar": Regular = "NotoSansMyanmar-Regular.ttf", Bold = "NotoSansMyanmar-Bold.ttf";
     Role::Script, "Noto Sans CJK SC": Regular = "NotoSansCJKsc-Regular.otf", Bold = "NotoSansCJKsc-Bold.otf";
     Role::Symbols, "Noto Sans Math": Regular = "NotoSansMath-Regular.ttf";
     Role::Symbols, "Noto Sans Symbols": Regular = "NotoSansSymbols-Regular.ttf";
