@@ -125,7 +125,6 @@ fn fine_patterns_of_a_jpeg_are_as_flat_as_those_of_a_png() {
                     spread(&read(&output.bytes), side)
                 };
                 let (jpeg, png) = (reduced(&file), reduced(&same));
-                println!("{side} to {width}, {subsamp:?}: {jpeg:.2} from JPEG, {png:.2} from PNG");
                 assert!(jpeg <= 1.5 * png, "{side} to {width}, {subsamp:?}: {jpeg:.2} from JPEG, {png:.2} from PNG");
             }
         }
