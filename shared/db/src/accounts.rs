@@ -320,6 +320,76 @@ mod tests {
     use super::*;
 
     #[tokio::test]
+    async fn a_name_is_that_of_the_account_and_labels_its_sessions_alone() {
+        let database = TestDatabase::new().await;
+        sqlx::raw_sql(
+            "INSERT INTO accounts (uid, email) VALUES ('me', 'ana@example.com'), ('you', 'ben@example.com');
+             INSERT INTO account_sessions (id, account_uid)
+             SELECT ('00000000-0000-0000-0000-00000000000' || length(uid))::uuid, uid FROM accounts;
+             INSERT INTO tokens (id, account_uid, session_id, label, scopes, surface, secret_hash, kind)
+             SELECT gen_random_uuid(), account_uid, s.id, kind, '{}', 'browser', '', kind
+             FROM account_sessions s, unnest('{agent,session}'::text[]) AS kind;
+             INSERT INTO tokens (id, account_uid, session_id, label, scopes, surface, secret_hash, kind, parent)
+             SELECT gen_random_uuid(), account_uid, session_id, 'narrow', '{}', 'browser', '', 'session', id
+             FROM tokens WHERE kind = 'agent'",
+        )
+        .execute(database.pool())
+        .await
+        .expect("inserts");
+        let mut connection = database.pool().acquire().await.expect("connects");
+        let me = AccountUid::from_stored("me".to_owned());
+        for (chosen, shown) in [("Ana", "Ana"), ("", "ana")] {
+            rename(&mut connection, &me, chosen, shown).await.expect("renames");
+            let account = find(&mut connection, "me").await.expect("reads").expect("exists");
+            assert_eq!(account.display_name, shown);
+            let labels = "SELECT account_uid || ' ' || label FROM tokens";
+            let mut labels: Vec<String> = sqlx::query_scalar(labels).fetch_all(&mut *connection).await.expect("reads");
+            labels.sort();
+            let mut expected =
+                ["me agent", "me narrow", "you agent", "you narrow", "you session"].map(str::to_owned).to_vec();
+            expected.push(format!("me {shown}"));
+            expected.sort();
+            assert_eq!(labels, expected);
+        }
+    }
+
+    #[tokio::test]
+    async fn the_migration_replaces_emails_by_names() {
+        let database = TestDatabase::migrated_to(37).await;
+        sqlx::raw_sql(
+            r#"INSERT INTO accounts (uid, email, purged_at) VALUES
+                   ('me', 'ana.b@example.com', NULL), ('gone', 'purged:gone', now());
+               INSERT INTO account_sessions (id, account_uid) VALUES ('00000000-0000-0000-0000-000000000001', 'me');
+               INSERT INTO tokens (id, account_uid, session_id, label, scopes, surface, secret_hash, kind) VALUES
+                   (gen_random_uuid(), 'me', '00000000-0000-0000-0000-000000000001', 'ana.b@example.com', '{}', 'browser', '', 'session'),
+                   (gen_random_uuid(), 'me', '00000000-0000-0000-0000-000000000001', 'me@work', '{}', 'api', '', 'agent');
+               INSERT INTO canvases (owner_uid, id, title, revision) VALUES ('me', 'c', 't', 'r');
+               INSERT INTO canvas_changes (canvas_key, sequence, revision, activity)
+               SELECT key, n, n::text, activity FROM canvases, (VALUES
+                   (1, '{"actor": {"ownerUid": "me", "surface": "browser", "label": "ana.b@example.com"}, "summary": "s"}'::jsonb),
+                   (2, '{"actor": {"ownerUid": "me", "surface": "browser", "label": "narrow"}}'),
+                   (3, '{"actor": {"ownerUid": "me", "surface": "api", "label": "me@work"}}'),
+                   (4, '{"actor": {"ownerUid": "gone", "surface": "browser", "label": "zoe@example.com"}}'),
+                   (5, '{"actor": {"ownerUid": "gone", "surface": "api", "label": "Zoe"}}'),
+                   (6, NULL)) AS v (n, activity)"#,
+        )
+        .execute(database.pool())
+        .await
+        .expect("inserts");
+        let migration = include_str!("../migrations/0038_names.sql");
+        sqlx::raw_sql(migration).execute(database.pool()).await.expect("migrates");
+        let labels = |sql: &'static str| sqlx::query_scalar::<_, Option<String>>(sql).fetch_all(database.pool());
+        let sessions = labels("SELECT label FROM tokens ORDER BY kind").await.expect("reads");
+        assert_eq!(sessions, ["me@work", "ana.b"].map(|label| Some(label.to_owned())));
+        let actors = labels("SELECT activity #>> '{actor,label}' FROM canvas_changes ORDER BY sequence").await;
+        let expected = ["ana.b", "narrow", "me@work", "deleted account", "deleted account"];
+        let expected = expected.into_iter().map(|label| Some(label.to_owned())).chain([None]);
+        assert_eq!(actors.expect("reads"), expected.collect::<Vec<_>>());
+        let summary = labels("SELECT activity ->> 'summary' FROM canvas_changes WHERE sequence = 1").await;
+        assert_eq!(summary.expect("reads"), [Some("s".to_owned())]);
+    }
+
+    #[tokio::test]
     async fn each_question_is_answered_by_itself_and_in_its_place() {
         let database = TestDatabase::new().await;
         sqlx::raw_sql(

@@ -101,10 +101,11 @@ pub async fn whoami(context: &Context) -> Outcome {
         let scopes: Vec<String> = items(&it["scopes"]).map(text).collect();
         let expires = if it["expiresAt"].is_null() { "never".to_owned() } else { time(&it["expiresAt"]) };
         format!(
-            "{} ({}) at {}\ntoken    {} ({})\nexpires  {expires}\ncredits  {}\nscopes   {}",
+            "{} ({}) at {}\nname     {}\ntoken    {} ({})\nexpires  {expires}\ncredits  {}\nscopes   {}",
             text(&it["email"]),
             text(&it["uid"]),
             context.origin,
+            text(&it["displayName"]),
             text(&it["agentLabel"]),
             text(&it["agentTokenId"]),
             text(&it["creditBalance"]),

@@ -31,7 +31,7 @@ export function Name() {
     <Section title="Name" lead="What others see of you on canvases that you share. They do not see your email, except the owner of a canvas that is shared with you.">
       <form className={styles.form} onSubmit={submit} noValidate>
         <Field label="Name" hint="At most 80 characters, without @. Empty: the first part of your email." problem={problemAt(error, "displayName", "The name")}>
-          {(control) => <input {...control} dir="auto" autoComplete="nickname" value={name} onChange={({ target }) => setName(target.value)} />}
+          {(control) => <input {...control} dir="auto" autoComplete="off" value={name} onChange={({ target }) => setName(target.value)} />}
         </Field>
         {isBeyond(error, ["displayName"]) && <Notice error={error} />}
         <div className={styles.buttons}>
