@@ -49,7 +49,7 @@ fn half_each(bytes: u64) -> SharedBudget {
 }
 
 /// The memory that a parsed body takes; nothing for a small one.
-pub struct BodyPermit(Option<SharePermit>);
+pub type BodyPermit = Option<SharePermit>;
 
 /// Memory of `account` for the value parsed from a body; 413 when it exceeds the whole budget.
 pub(super) async fn for_value(account: Option<&AccountUid>, text: &[u8]) -> Result<BodyPermit> {
@@ -72,10 +72,10 @@ async fn for_parsed(budget: &SharedBudget, account: Option<&AccountUid>, text: &
         return Err(Problem::PayloadTooHeavy);
     }
     if text.len() <= FREE && bytes <= FREE_VALUE {
-        return Ok(BodyPermit(None));
+        return Ok(None);
     }
     let key = account.map_or("", AccountUid::as_str);
-    Ok(BodyPermit(Some(admitted(budget.acquire(key, bytes.next_multiple_of(BLOCK)), CROWDED).await?)))
+    Ok(Some(admitted(budget.acquire(key, bytes.next_multiple_of(BLOCK)), CROWDED).await?))
 }
 
 /// Whether the budget for violations admits those of `value` as a whole.
@@ -172,7 +172,7 @@ mod tests {
         let budget = half_each(4 * FREE_VALUE);
         let ask = async |name: &str, text: &str| {
             let permit = for_parsed(&budget, Some(&account(name)), text.as_bytes()).await;
-            permit.expect("is free").0.is_some()
+            permit.expect("is free").is_some()
         };
         let small = |bytes: usize| format!("\"{}\"", "x".repeat(bytes - 2));
         assert!(!ask("a", &small(FREE)).await);
