@@ -20,6 +20,8 @@ pub enum Rendition {
     Ready {
         /// Key of its blob.
         key: Uuid,
+        /// SHA-256 of its bytes.
+        sha256: Vec<u8>,
         media_type: String,
     },
     /// The source picture cannot be decoded.
@@ -36,13 +38,13 @@ pub async fn rendition(app: &App, source: Uuid, width: u32, owner: &AccountUid, 
     let deadline = tokio::time::Instant::now() + WAIT;
     loop {
         let found = db::renditions::find(&mut *app.connection().await?, source, width).await?;
-        match found.map(|rendition| rendition.state) {
-            Some(RenditionState::Ready { blob_key, mime_type }) => {
-                return Ok(Rendition::Ready { key: blob_key, media_type: mime_type });
+        match found.map(|(rendition, sha256)| (rendition.state, sha256)) {
+            Some((RenditionState::Ready { blob_key, mime_type }, sha256)) => {
+                return Ok(Rendition::Ready { key: blob_key, sha256, media_type: mime_type });
             }
-            Some(RenditionState::Undecodable) => return Ok(Rendition::Undecodable),
-            Some(RenditionState::GivenUp) => return Ok(Rendition::GivenUp),
-            Some(RenditionState::Pending) => {}
+            Some((RenditionState::Undecodable, _)) => return Ok(Rendition::Undecodable),
+            Some((RenditionState::GivenUp, _)) => return Ok(Rendition::GivenUp),
+            Some((RenditionState::Pending, _)) => {}
             None => request(app, &[(source, width, owner)], trace).await?,
         }
         let changes = match &mut changes {

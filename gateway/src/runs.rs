@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use db::jobs::Windows;
 use domain::account::Scope;
 use domain::channel;
-use domain::id::{AccountUid, JobId};
+use domain::id::{AccountUid, AssetHandle, JobId};
 use domain::job::{CancelReason, JobDocument, JobKind, JobStatus, Record, VideoStatus, etag};
 use domain::queue::{WaitCause, WaitingFor};
 use domain::recipe::run::{RecipeRun, RunDocument, RunId, RunRecord};
@@ -269,7 +269,15 @@ pub async fn load(app: &App, account: &AccountUid, view: View, id: JobId) -> Res
     let record = db::jobs::get(&mut connection, id, account, app.config.retention_tombstone).await?;
     let mut record = record.filter(|record| view.shows(record)).ok_or_else(|| view.absent())?;
     record.waiting_for = waiting_for(app, &mut connection, id.0, record.status.is_terminal()).await?;
+    note_epochs(&mut connection, &mut record).await?;
     Ok(record)
+}
+
+/// Reads the epochs of the outputs of a record, to which their previews are bound.
+pub async fn note_epochs(conn: &mut db::PgConnection, record: &mut Record) -> Result<()> {
+    let outputs = record.outcome.images.iter().map(|output| &output.asset);
+    record.preview_epochs = db::assets::preview_epochs(conn, outputs).await?;
+    Ok(())
 }
 
 /// What the job or run of this id waits for, unless it is over.
@@ -295,7 +303,10 @@ async fn note_shown(app: &App, record: &Record) -> Result<()> {
 /// The served form of a record. Its webhook is shown only to callers with job:manage.
 pub fn document(app: &App, scopes: domain::account::Scopes, record: &Record) -> JobDocument {
     let now = service::clock::now();
-    let mut job = record.document(&app.config.public_url, |asset| Some(app.previews.make(&app.keys, asset, now)));
+    // An asset that was deleted has no epoch, and its preview is 404.
+    let epoch = |asset: &AssetHandle| record.preview_epochs.get(asset).copied().unwrap_or_default();
+    let mut job =
+        record.document(&app.config.public_url, |asset| Some(app.previews.make(&app.keys, asset, epoch(asset), now)));
     if let (JobDocument::Image(job), false) = (&mut job, scopes.contains(Scope::JobManage)) {
         job.webhook = None;
     }

@@ -20,7 +20,7 @@ use crate::extract::draft::{Check, Field};
 use crate::extract::prefer;
 use crate::problem::{Problem, Result};
 use crate::reply;
-use crate::runs::document;
+use crate::runs::{document, note_epochs};
 use crate::state::App;
 
 impl App {
@@ -152,6 +152,9 @@ pub async fn answer(app: &App, caller: &Credential, accepted: AcceptedJob) -> Re
             if record.status == JobStatus::Queued {
                 let (_, queue, _) = record.request.route();
                 record.waiting_for = app.waiting_when_accepted(queue, record.created_at).await;
+            }
+            if !record.outcome.images.is_empty() {
+                note_epochs(&mut *app.connection().await?, &mut record).await?;
             }
             let job = serde_json::to_value(document(app, caller.scopes, &record)).map_err(Problem::internal)?;
             (job, acceptance)

@@ -6,6 +6,7 @@ use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use blob::{BlobKey, Object};
 use domain::Violation;
+use domain::id::AccountUid;
 use http::header::{
     ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderName, IF_RANGE, RANGE,
     X_CONTENT_TYPE_OPTIONS,
@@ -36,11 +37,22 @@ impl<'a> Selection<'a> {
     }
 }
 
+/// The bytes that a response serves.
+pub struct Served<'a> {
+    /// Where they are.
+    pub key: BlobKey,
+    /// Their SHA-256.
+    pub sha256: &'a [u8],
+    /// Whose they are: the owner of the asset, who is the same for all its readers and URLs.
+    pub owner: &'a AccountUid,
+    pub media_type: &'a str,
+}
+
 /// Streams the bytes of a blob: 200, 206 for a range, 304 when the client has them, 416 for a range outside of the blob. The
 /// caller sets the caching headers.
-pub async fn serve(app: &App, key: BlobKey, media_type: &str, selection: &Selection<'_>) -> Result {
-    // The bytes of a blob never change, so that its key is the tag.
-    let etag = format!("\"{}\"", key.0.simple());
+pub async fn serve(app: &App, served: Served<'_>, selection: &Selection<'_>) -> Result {
+    let Served { key, sha256, owner, media_type } = served;
+    let etag = format!("\"{}\"", app.keys.content_tag(owner.as_str(), sha256));
     if none_match(selection.headers, &etag) {
         return tagged(StatusCode::NOT_MODIFIED.into_response(), &etag);
     }

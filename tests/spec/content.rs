@@ -14,6 +14,8 @@ suite! {
     renditions_have_the_widths_of_previews,
     a_broken_picture_is_served_and_has_no_rendition,
     members_of_the_canvas_may_read_and_nobody_else,
+    a_tag_is_equal_for_one_account_and_tells_nothing_of_others,
+    a_first_upload_is_answered_alike_whether_another_account_has_the_bytes,
 }
 
 async fn uploaded(user: &User) -> (Value, Vec<u8>) {
@@ -149,4 +151,42 @@ async fn members_of_the_canvas_may_read_and_nobody_else(stack: &Stack) {
     let without = stack.user_with("canvas:read").await;
     without.get(&content(&own)).await.expect_error(403, "forbidden", &[]);
     stack.anonymous().get(&content(&own)).await.expect_error(401, "unauthorized", &[]);
+}
+
+async fn a_tag_is_equal_for_one_account_and_tells_nothing_of_others(stack: &Stack) {
+    let (one, other) = (stack.user().await, stack.user().await);
+    let tags = async |user: &User, asset: &Value| {
+        let mut tags = Vec::new();
+        for query in ["", "?w=64"] {
+            let reply = user.get(&format!("{}{query}", content(asset))).await.expect(200);
+            tags.push(reply.header("etag").expect("a tag").to_owned());
+        }
+        tags
+    };
+    let (first, again) = (uploaded(&one).await.0, uploaded(&one).await.0);
+    let of_one = tags(&one, &first).await;
+    assert_eq!(of_one, tags(&one, &again).await, "equal for one account");
+    assert_ne!(of_one[0], of_one[1]);
+    let of_other = tags(&other, &uploaded(&other).await.0).await;
+    assert!(of_other.iter().all(|tag| !of_one.contains(tag)), "{of_one:?} {of_other:?}");
+    assert_eq!(of_one, tags(&one, &first).await, "constant");
+    // Readers of a shared canvas and holders of a preview have the tag of the owner's asset.
+    let canvas = one.make_canvas().await;
+    let stored = one.upload_into(text(&canvas, "/id"), "image/png", pictures::png(600, 300)).await;
+    stack.share(&one, text(&canvas, "/id"), &other.uid, "viewer").await;
+    assert_eq!(of_one, tags(&other, &stored).await);
+}
+
+async fn a_first_upload_is_answered_alike_whether_another_account_has_the_bytes(stack: &Stack) {
+    let bytes = pictures::png(37, 41);
+    let mut shapes = Vec::new();
+    for _ in 0..2 {
+        let user = stack.user().await;
+        let reply = user.post("/assets").body("image/png", bytes.clone()).await.expect(201);
+        let mut headers: Vec<String> = reply.headers.keys().map(ToString::to_string).collect();
+        headers.sort();
+        let members = |value: &Value| value.as_object().expect("an object").keys().cloned().collect::<Vec<_>>();
+        shapes.push((headers, members(&reply.json()), members(&reply.json()["asset"])));
+    }
+    assert_eq!(shapes[0], shapes[1]);
 }

@@ -20,6 +20,8 @@ suite! {
     an_invalid_width_is_400,
     a_broken_picture_has_no_rendition,
     a_token_reaches_no_log,
+    previews_end_when_a_share_is_withdrawn_or_narrowed,
+    previews_end_when_the_owner_is_disabled,
 }
 
 suite! {
@@ -57,7 +59,7 @@ async fn a_preview_is_served_with_its_safeguards(stack: &Stack) {
     assert!(reply.header("etag").is_some_and(|tag| tag.starts_with('"')));
     let caching = reply.header("cache-control").expect("may be cached");
     let age = caching.split(',').find_map(|part| part.trim().strip_prefix("max-age=")).expect("a max-age");
-    assert!(caching.contains("private") && (1..=900).contains(&age.parse::<i64>().expect("seconds")), "{caching}");
+    assert!(caching.contains("private") && (1..=300).contains(&age.parse::<i64>().expect("seconds")), "{caching}");
 }
 
 async fn a_missing_token_is_400_and_a_wrong_one_401(stack: &Stack) {
@@ -265,4 +267,71 @@ async fn a_rendition_that_nobody_makes_is_503_and_the_picture_itself_is_served(s
     assert!(late.header("retry-after").is_some(), "{late}");
     late.expect_error(503, "service_unavailable", &[]);
     assert_eq!(stack.anonymous().get(&url).await.expect(200).body, bytes);
+}
+
+async fn previews_end_when_a_share_is_withdrawn_or_narrowed(stack: &Stack) {
+    let (owner, member) = (stack.user().await, stack.user().await);
+    let canvas = owner.make_canvas().await;
+    let id = text(&canvas, "/id");
+    let handle = text(&canvas, "/handle");
+    let stored = owner.upload_into(id, "image/png", pictures::png(4, 4)).await;
+    // Two pictures that the canvas only shows, one of them in a node that is deleted, and one that it does not show.
+    let (shown, gone, other) = (
+        owner.upload("image/png", pictures::png(5, 5)).await,
+        owner.upload("image/png", pictures::png(6, 6)).await,
+        owner.upload("image/png", pictures::png(7, 7)).await,
+    );
+    let mut nodes = Vec::new();
+    for asset in [&shown, &gone] {
+        let node = json!({"type": "image", "asset": text(asset, "/handle"), "position": {"x": 0, "y": 0}});
+        let revision = owner.canvas(id).await["revision"].clone();
+        let made = owner.batch(id, text(&revision, ""), json!([{"type": "node.create", "node": node}])).await.ok();
+        nodes.push(text(&made, "/changedNodeIds/0").to_owned());
+    }
+    let of_node = async |node: &str| {
+        let read = member.get(&format!("/canvases/{handle}/nodes/{node}")).await.ok();
+        text(&read, "/previewUrl").to_owned()
+    };
+    let of_stored = async || {
+        let read = owner.get(&format!("/assets/{}", text(&stored, "/handle"))).await.ok();
+        text(&read, "/asset/previewUrl").to_owned()
+    };
+    let status = async |url: &str| stack.anonymous().get(url).await.status;
+    stack.share(&owner, id, &member.uid, "viewer").await;
+    let of_gone = of_node(&nodes[1]).await;
+    let revision = owner.canvas(id).await["revision"].clone();
+    let delete = json!([{"type": "node.delete", "nodeId": nodes[1]}]);
+    owner.batch(id, text(&revision, ""), delete).await.ok();
+    for (role, ends) in [("editor", false), ("editor", false), ("viewer", true), ("none", true)] {
+        let urls = [of_stored().await, of_node(&nodes[0]).await];
+        stack.share(&owner, id, &member.uid, role).await;
+        for url in &urls {
+            let expected = if ends { 404 } else { 200 };
+            assert_eq!((status(url).await, status(&format!("{url}&w=64")).await), (expected, expected), "{role}");
+        }
+    }
+    assert_eq!(status(&of_gone).await, 404);
+    assert_eq!(status(text(&other, "/previewUrl")).await, 200, "no share gave a right to it");
+    // Whoever may still read it gets a URL that works, also from the record of a job.
+    assert_eq!(status(&of_stored().await).await, 200);
+    let job = owner.finished(&owner.start_resize(id, json!({})).await).await;
+    assert_eq!(status(text(&job, "/images/0/previewUrl")).await, 200);
+}
+
+async fn previews_end_when_the_owner_is_disabled(stack: &Stack) {
+    let owner = stack.user().await;
+    let canvas = owner.make_canvas().await;
+    let own = owner.upload("image/png", pictures::png(4, 4)).await;
+    let stored = owner.upload_into(text(&canvas, "/id"), "image/png", pictures::png(5, 5)).await;
+    let (elsewhere, _) = uploaded(stack).await;
+    for command in ["disable", "enable"] {
+        stack.admin(&["admin", "account", command, "--account", &owner.uid]).await.expect_success();
+        for asset in [&own, &stored] {
+            let preview = stack.anonymous().get(text(asset, "/previewUrl")).await;
+            preview.expect_error(404, "not_found", &[]);
+        }
+    }
+    stack.anonymous().get(&elsewhere).await.expect(200);
+    let read = owner.get(&format!("/assets/{}", text(&own, "/handle"))).await.ok();
+    stack.anonymous().get(text(&read, "/asset/previewUrl")).await.expect(200);
 }

@@ -19,6 +19,7 @@ impl Harness {
     async fn made(&self, source: Uuid, width: u32) -> Rendition {
         let look = async || {
             let found = db::renditions::find(&mut *self.conn().await, source, width).await.expect("reads");
+            let found = found.map(|(rendition, _)| rendition);
             found.filter(|rendition| rendition.state != RenditionState::Pending)
         };
         wait_for("the rendition", DEADLINE, look).await

@@ -47,6 +47,8 @@ pub struct AssetRecord {
     pub bytes: i64,
     /// Key of the file in the object store.
     pub blob_key: Uuid,
+    /// What a preview token of it is bound to. It grows when somebody loses a right to the asset.
+    pub preview_epoch: i64,
     /// When it was stored.
     pub created_at: Timestamp,
     /// When it last changed.

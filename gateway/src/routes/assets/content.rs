@@ -54,8 +54,8 @@ pub async fn content(
     let width = picture::width(&mut query);
     let selection = Selection::of(&method, &headers).map_err(Problem::Invalid);
     let (handle, selection) = combine_violations(named(&params, query, &caller.account), selection)?;
-    let asset = db::assets::get_readable(&mut *app.connection().await?, &caller.account, &handle).await?;
-    let (asset, _) = asset.ok_or(Problem::NotFound("asset"))?;
+    let asset = db::assets::content(&mut *app.connection().await?, &handle, Some(&caller.account)).await?;
+    let asset = asset.ok_or(Problem::NotFound("asset"))?;
     let mut response = picture::serve(&app, &asset, width, MAX_AGE_SECONDS, &selection, trace).await?;
     // A browser that is used with another token asks again.
     response.headers_mut().append(VARY, HeaderValue::from_static("Authorization"));

@@ -53,7 +53,7 @@ pub async fn list(State(app): State<App>, caller: Caller<ReadAsset>, OriginalUri
     let assets = found
         .into_iter()
         .map(|asset| {
-            let preview = app.previews.make(&app.keys, &asset.handle, now);
+            let preview = app.previews.make(&app.keys, &asset.handle, asset.preview_epoch, now);
             asset.document(preview)
         })
         .collect();

@@ -2,7 +2,7 @@
 
 use axum::response::Response;
 use blob::BlobKey;
-use domain::asset::AssetRecord;
+use db::assets::Content;
 use domain::limits::RENDITION_WIDTHS;
 use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName};
 use utoipa::openapi::RefOr;
@@ -14,7 +14,7 @@ use crate::observe::Trace;
 use crate::problem::{Problem, Result};
 use crate::rendition::{Rendition, rendition};
 use crate::state::App;
-use crate::stored::{self, Selection};
+use crate::stored::{self, Selection, Served};
 
 /// The allowed widths, for the contract document.
 pub struct RenditionWidth;
@@ -41,7 +41,7 @@ pub fn width(query: &mut QueryReader<'_>) -> Option<u32> {
 /// foreign bytes safe in a browser, and how many seconds they may be cached.
 pub async fn serve(
     app: &App,
-    asset: &AssetRecord,
+    asset: &Content,
     width: Option<u32>,
     max_age: u64,
     selection: &Selection<'_>,
@@ -49,17 +49,18 @@ pub async fn serve(
 ) -> Result {
     let rendition = match width {
         None => None,
-        Some(width) => Some(rendition(app, asset.blob_key, width, &asset.handle.owner, trace).await?),
+        Some(width) => Some(rendition(app, asset.blob_key, width, &asset.owner, trace).await?),
     };
-    let (key, media_type) = match &rendition {
-        None => (asset.blob_key, &asset.mime_type),
-        Some(Rendition::Ready { key, media_type }) => (*key, media_type),
+    let (key, sha256, media_type) = match &rendition {
+        None => (asset.blob_key, &asset.sha256, &asset.mime_type),
+        Some(Rendition::Ready { key, sha256, media_type }) => (*key, sha256, media_type),
         Some(Rendition::Undecodable) => return Err(Problem::unprocessable("w", "the picture cannot be read")),
         Some(Rendition::GivenUp) => {
             return Err(Problem::unprocessable("w", "no rendition of the picture could be made"));
         }
     };
-    let mut response: Response = stored::serve(app, BlobKey(key), media_type, selection).await?;
+    let served = Served { key: BlobKey(key), sha256, owner: &asset.owner, media_type };
+    let mut response: Response = stored::serve(app, served, selection).await?;
     let headers = response.headers_mut();
     stored::set(headers, CACHE_CONTROL, &format!("private, max-age={max_age}"))?;
     stored::set(headers, CONTENT_SECURITY_POLICY, "default-src 'none'; sandbox")?;

@@ -13,6 +13,9 @@ use crate::problem::{Problem, Result};
 use crate::state::App;
 use crate::stored::Selection;
 
+/// How long a browser may reuse the bytes, also after the holder has lost the right to them.
+const AGE_MAX_SECONDS: u64 = 300;
+
 /// Download a picture by its preview URL
 ///
 /// Streams the bytes of one picture to whoever holds its preview URL. It takes no bearer token. Use the
@@ -49,7 +52,7 @@ pub async fn preview(
     query.finish()?;
     let (Some(token), Some(selection)) = (token, selection) else { return Err(Problem::Unauthorized) };
     let opened = app.previews.open(&app.keys, token, service::clock::now()).ok_or(Problem::Unauthorized)?;
-    let asset =
-        db::assets::get(&mut *app.connection().await?, &opened.asset).await?.ok_or(Problem::NotFound("asset"))?;
-    picture::serve(&app, &asset, width, opened.remaining, &selection, trace).await
+    let asset = db::assets::content(&mut *app.connection().await?, &opened.asset, None).await?;
+    let asset = asset.filter(|asset| asset.preview_epoch == opened.epoch).ok_or(Problem::NotFound("asset"))?;
+    picture::serve(&app, &asset, width, opened.remaining.min(AGE_MAX_SECONDS), &selection, trace).await
 }

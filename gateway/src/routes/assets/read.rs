@@ -34,7 +34,7 @@ pub async fn read(
     let mut connection = app.connection().await?;
     let (record, _) =
         db::assets::get_readable(&mut connection, &caller.account, &handle).await?.ok_or(Problem::NotFound("asset"))?;
-    let preview = app.previews.make(&app.keys, &record.handle, service::clock::now());
+    let preview = app.previews.make(&app.keys, &record.handle, record.preview_epoch, service::clock::now());
     Ok(reply::ok(&AssetRead { asset: record.document(preview), replayed: None }))
 }
 

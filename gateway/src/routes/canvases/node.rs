@@ -38,7 +38,8 @@ pub async fn node(State(app): State<App>, on: CanvasAccess<ReadCanvas>, params: 
         Some(asset) => db::assets::get(&mut snapshot, asset).await?,
         None => None,
     };
-    let preview = shown.map(|asset| app.previews.make(&app.keys, &asset.handle, service::clock::now()));
+    let preview =
+        shown.map(|asset| app.previews.make(&app.keys, &asset.handle, asset.preview_epoch, service::clock::now()));
     Ok(reply::ok(&NodeRead {
         node: node.into(),
         incoming: incoming.into_iter().map(Into::into).collect(),

@@ -15,7 +15,7 @@ use url::Url;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::{Start, answer, image_document};
+use super::{Start, answer, image_documents};
 use crate::extract::caller::{Caller, ImportImage};
 use crate::extract::canvas::canvas_of;
 use crate::extract::draft::{Check, Field};
@@ -109,12 +109,14 @@ pub async fn import(
     let ImportOutcome::Imported(imported) = &answer.outcome else {
         return Err(Problem::internal("an image import was left for review"));
     };
-    let image = imported.images.first().ok_or_else(|| Problem::internal("an image import without an image"))?;
+    let mut images = image_documents(&app, &start.canvas, &imported.images).await?;
+    images.truncate(1);
+    let image = images.pop().ok_or_else(|| Problem::internal("an image import without an image"))?;
     Ok(reply::ok(&ImageImport {
         canvas_revision: imported.revision.clone(),
         canvas_url: canvas_url(&app.config.public_url, &start.canvas),
         replayed: answer.replayed,
-        image: image_document(&app, &start.canvas, image),
+        image,
         canvas_id: start.canvas,
     }))
 }

@@ -181,10 +181,21 @@ fn problem(failure: Failure) -> Problem {
     }
 }
 
-/// The served form of an imported picture.
-fn image_document(app: &App, canvas: &CanvasHandle, image: &Image) -> ImportedImage {
-    let asset_id = AssetHandle { owner: canvas.owner.clone(), id: image.asset.clone() };
-    let preview = app.previews.make(&app.keys, &asset_id, service::clock::now());
+/// The served forms of imported pictures.
+async fn image_documents(app: &App, canvas: &CanvasHandle, images: &[Image]) -> Result<Vec<ImportedImage>> {
+    let handle = |image: &Image| AssetHandle { owner: canvas.owner.clone(), id: image.asset.clone() };
+    let handles: Vec<AssetHandle> = images.iter().map(handle).collect();
+    let epochs = db::assets::preview_epochs(&mut *app.connection().await?, handles.iter()).await?;
+    let documents = images.iter().zip(handles).map(|(image, asset)| {
+        // A picture that was deleted has no epoch, and its preview is 404.
+        let epoch = epochs.get(&asset).copied().unwrap_or_default();
+        image_document(app, image, asset, epoch)
+    });
+    Ok(documents.collect())
+}
+
+fn image_document(app: &App, image: &Image, asset_id: AssetHandle, epoch: i64) -> ImportedImage {
+    let preview = app.previews.make(&app.keys, &asset_id, epoch, service::clock::now());
     ImportedImage {
         node_id: image.node.handle(),
         media_type: image.media_type.clone(),

@@ -16,7 +16,7 @@ use url::Url;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::{Start, answer, image_document};
+use super::{Start, answer, image_documents};
 use crate::extract::caller::{Caller, ImportProduct};
 use crate::extract::canvas::canvas_of;
 use crate::extract::draft::{Check, Field};
@@ -117,7 +117,7 @@ pub async fn import(
                 page: pack.page,
                 variant: pack.variant,
                 pack: PackSection { section_id: pack.section, title: pack.title, image_count: imported.images.len() },
-                images: imported.images.iter().map(|image| image_document(&app, &canvas, image)).collect(),
+                images: image_documents(&app, &canvas, &imported.images).await?,
                 discovery: pack.discovery,
                 canvas_id: canvas,
             })

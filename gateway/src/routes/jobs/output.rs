@@ -13,7 +13,7 @@ use crate::openapi::Binary;
 use crate::problem::{Problem, Result, combine_violations};
 use crate::runs::{View, load};
 use crate::state::App;
-use crate::stored::{self, Selection};
+use crate::stored::{self, Selection, Served};
 
 /// Media type of every stored video.
 const MEDIA_TYPE: &str = "video/mp4";
@@ -54,7 +54,11 @@ pub async fn output(
     }
     let video = record.outcome.video.filter(|_| record.status == JobStatus::Succeeded);
     let video = video.ok_or(Problem::NotFound("video"))?;
-    let mut response = stored::serve(&app, BlobKey(video.blob_key), MEDIA_TYPE, &selection).await?;
+    let sha256 = db::blobs::sha256(&mut *app.connection().await?, video.blob_key).await?;
+    let sha256 = sha256.ok_or(Problem::NotFound("video"))?;
+    let served =
+        Served { key: BlobKey(video.blob_key), sha256: &sha256, owner: &caller.account, media_type: MEDIA_TYPE };
+    let mut response = stored::serve(&app, served, &selection).await?;
     let headers = response.headers_mut();
     stored::set(headers, CACHE_CONTROL, "private, no-store")?;
     stored::set(headers, CONTENT_DISPOSITION, &format!("attachment; filename=\"{}.mp4\"", id.0))?;

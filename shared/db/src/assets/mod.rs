@@ -68,6 +68,7 @@ struct AssetRow {
     height: i32,
     bytes: i64,
     blob_key: Uuid,
+    preview_epoch: i64,
     created_at: DateTime<Utc>,
     updated_at: DateTime<Utc>,
 }
@@ -87,6 +88,7 @@ impl TryFrom<AssetRow> for AssetRecord {
             height: row.height,
             bytes: row.bytes,
             blob_key: row.blob_key,
+            preview_epoch: row.preview_epoch,
             created_at: row.created_at.into(),
             updated_at: row.updated_at.into(),
         })
@@ -98,11 +100,11 @@ impl TryFrom<AssetRow> for AssetRecord {
 pub async fn insert(conn: &mut PgConnection, asset: &NewAsset) -> Result<AssetRecord> {
     let row = sqlx::query_as!(
         AssetRow,
-        "INSERT INTO assets
-             (owner_uid, id, canvas_key, node_id, kind, name, mime_type, width, height, bytes, blob_key)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
-         RETURNING owner_uid, id, canvas_key, node_id, kind, name, mime_type, width, height, bytes, blob_key,
-                   created_at, updated_at",
+        r#"INSERT INTO assets
+               (owner_uid, id, canvas_key, node_id, kind, name, mime_type, width, height, bytes, blob_key)
+           VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+           RETURNING owner_uid, id, canvas_key, node_id, kind, name, mime_type, width, height, bytes, blob_key,
+                     preview_epoch(assets) AS "preview_epoch!", created_at, updated_at"#,
         asset.handle.owner.as_str(),
         asset.handle.id.as_str(),
         asset.canvas_key,
@@ -164,10 +166,12 @@ pub async fn get_all(conn: &mut PgConnection, handles: &[AssetHandle]) -> Result
         AssetRow,
         r#"SELECT a.owner_uid AS "owner_uid!", a.id AS "id!", a.canvas_key, a.node_id, a.kind AS "kind!", a.name AS "name!",
                   a.mime_type AS "mime_type!", a.width AS "width!", a.height AS "height!", a.bytes AS "bytes!",
-                  a.blob_key AS "blob_key!", a.created_at AS "created_at!", a.updated_at AS "updated_at!"
+                  a.blob_key AS "blob_key!", a.epoch AS "preview_epoch!", a.created_at AS "created_at!",
+                  a.updated_at AS "updated_at!"
            FROM unnest((SELECT $1::text[]), (SELECT $2::text[])) AS named (owner_uid, id)
            CROSS JOIN LATERAL (
-               SELECT * FROM assets WHERE owner_uid = named.owner_uid AND id = named.id LIMIT 1
+               SELECT *, preview_epoch(assets) AS epoch FROM assets
+               WHERE owner_uid = named.owner_uid AND id = named.id LIMIT 1
            ) AS a"#,
         &handles.iter().map(|handle| handle.owner.to_string()).collect::<Vec<_>>(),
         &handles.iter().map(|handle| handle.id.to_string()).collect::<Vec<_>>(),
@@ -175,6 +179,62 @@ pub async fn get_all(conn: &mut PgConnection, handles: &[AssetHandle]) -> Result
     .fetch_all(conn)
     .await?;
     rows.into_iter().map(|row| AssetRecord::try_from(row).map(|asset| (asset.handle.clone(), asset))).collect()
+}
+
+/// The bytes of an asset, as a download serves them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Content {
+    /// Owner of the asset.
+    pub owner: AccountUid,
+    /// Key of the asset's blob.
+    pub blob_key: Uuid,
+    /// SHA-256 of the bytes.
+    pub sha256: Vec<u8>,
+    /// As in [`NewAsset::mime_type`].
+    pub mime_type: String,
+    /// As in [`AssetRecord::preview_epoch`].
+    pub preview_epoch: i64,
+}
+
+/// Reads what is served of the asset of `handle`, if `reader` may read it. Without a reader, a preview token is the permission.
+#[tracing::instrument(skip_all, name = "db.asset.content")]
+pub async fn content(
+    conn: &mut PgConnection,
+    handle: &AssetHandle,
+    reader: Option<&AccountUid>,
+) -> Result<Option<Content>> {
+    let row = sqlx::query!(
+        r#"SELECT a.owner_uid, a.blob_key, b.sha256 AS "sha256!", a.mime_type, preview_epoch(a) AS "preview_epoch!"
+           FROM assets a JOIN blobs b ON b.key = a.blob_key
+           WHERE a.owner_uid = $1 AND a.id = $2 AND ($3::text IS NULL OR a.owner_uid = $3 OR EXISTS (
+               SELECT FROM canvas_shares s WHERE s.canvas_key = a.canvas_key AND s.account_uid = $3
+           ))"#,
+        handle.owner.as_str(),
+        handle.id.as_str(),
+        reader.map(AccountUid::as_str),
+    )
+    .fetch_optional(conn)
+    .await?;
+    Ok(row.map(|row| Content {
+        owner: AccountUid::from_stored(row.owner_uid),
+        blob_key: row.blob_key,
+        sha256: row.sha256,
+        mime_type: row.mime_type,
+        preview_epoch: row.preview_epoch,
+    }))
+}
+
+/// The preview epochs of the stored assets among `handles`.
+pub async fn preview_epochs(
+    conn: &mut PgConnection,
+    handles: impl Iterator<Item = &AssetHandle>,
+) -> Result<HashMap<AssetHandle, i64>> {
+    let handles: Vec<AssetHandle> = handles.cloned().collect();
+    if handles.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let assets = get_all(conn, &handles).await?;
+    Ok(assets.into_iter().map(|(handle, asset)| (handle, asset.preview_epoch)).collect())
 }
 
 /// Returns the stored assets among `handles` with the origin and size of each. The output of a job is stored in a canvas without a node
@@ -220,7 +280,7 @@ pub async fn get_readable(
     let row = sqlx::query!(
         r#"SELECT a.owner_uid, a.id, a.canvas_key,
                   (SELECT n.id FROM nodes n WHERE n.canvas_key = a.canvas_key AND n.id = a.node_id) AS node_id, a.kind, a.name, a.mime_type, a.width, a.height, a.bytes,
-                  a.blob_key, a.created_at, a.updated_at,
+                  a.blob_key, preview_epoch(a) AS "preview_epoch!", a.created_at, a.updated_at,
                   CASE WHEN a.owner_uid = $1 THEN 'owner' ELSE s.role END AS "role!"
            FROM assets a LEFT JOIN canvas_shares s ON s.canvas_key = a.canvas_key AND s.account_uid = $1
            WHERE a.owner_uid = $2 AND a.id = $3 AND (a.owner_uid = $1 OR s.role IS NOT NULL)"#,
@@ -244,6 +304,7 @@ pub async fn get_readable(
         height: row.height,
         bytes: row.bytes,
         blob_key: row.blob_key,
+        preview_epoch: row.preview_epoch,
         created_at: row.created_at,
         updated_at: row.updated_at,
     };
@@ -260,12 +321,12 @@ pub async fn list_own(
 ) -> Result<Vec<AssetRecord>> {
     let rows = sqlx::query_as!(
         AssetRow,
-        "SELECT owner_uid, id, canvas_key, node_id, kind, name, mime_type, width, height, bytes, blob_key,
-                created_at, updated_at
-         FROM assets
-         WHERE owner_uid = $1 AND canvas_key IS NULL
-           AND ($2::timestamptz IS NULL OR (updated_at, id) < ($2, $3))
-         ORDER BY updated_at DESC, id DESC LIMIT $4",
+        r#"SELECT owner_uid, id, canvas_key, node_id, kind, name, mime_type, width, height, bytes, blob_key,
+                  preview_epoch(assets) AS "preview_epoch!", created_at, updated_at
+           FROM assets
+           WHERE owner_uid = $1 AND canvas_key IS NULL
+             AND ($2::timestamptz IS NULL OR (updated_at, id) < ($2, $3))
+           ORDER BY updated_at DESC, id DESC LIMIT $4"#,
         owner.as_str(),
         after.map(|after| after.updated_at.get()),
         after.map(After::last_id),
@@ -287,12 +348,13 @@ pub async fn list_canvas(
 ) -> Result<Vec<AssetRecord>> {
     let rows = sqlx::query_as!(
         AssetRow,
-        "SELECT owner_uid, id, canvas_key,
-                (SELECT n.id FROM nodes n WHERE n.canvas_key = assets.canvas_key AND n.id = node_id) AS node_id,
-                kind, name, mime_type, width, height, bytes, blob_key, created_at, updated_at
-         FROM assets
-         WHERE canvas_key = $1 AND ($2::timestamptz IS NULL OR (updated_at, id) < ($2, $3))
-         ORDER BY updated_at DESC, id DESC LIMIT $4",
+        r#"SELECT owner_uid, id, canvas_key,
+                  (SELECT n.id FROM nodes n WHERE n.canvas_key = assets.canvas_key AND n.id = node_id) AS node_id,
+                  kind, name, mime_type, width, height, bytes, blob_key, preview_epoch(assets) AS "preview_epoch!",
+                  created_at, updated_at
+           FROM assets
+           WHERE canvas_key = $1 AND ($2::timestamptz IS NULL OR (updated_at, id) < ($2, $3))
+           ORDER BY updated_at DESC, id DESC LIMIT $4"#,
         canvas_key,
         after.map(|after| after.updated_at.get()),
         after.map(After::last_id),
@@ -367,10 +429,10 @@ pub async fn hold(conn: &mut PgConnection, handles: impl Iterator<Item = &AssetH
 pub async fn of_node(conn: &mut PgConnection, canvas_key: i64, node: &NodeId) -> Result<Option<AssetRecord>> {
     let row = sqlx::query_as!(
         AssetRow,
-        "SELECT a.owner_uid, a.id, a.canvas_key, a.node_id, a.kind, a.name, a.mime_type, a.width, a.height, a.bytes,
-                a.blob_key, a.created_at, a.updated_at
-         FROM nodes n JOIN assets a ON a.owner_uid = n.asset_owner AND a.id = n.asset_id
-         WHERE n.canvas_key = $1 AND n.id = $2",
+        r#"SELECT a.owner_uid, a.id, a.canvas_key, a.node_id, a.kind, a.name, a.mime_type, a.width, a.height, a.bytes,
+                  a.blob_key, preview_epoch(a) AS "preview_epoch!", a.created_at, a.updated_at
+           FROM nodes n JOIN assets a ON a.owner_uid = n.asset_owner AND a.id = n.asset_id
+           WHERE n.canvas_key = $1 AND n.id = $2"#,
         canvas_key,
         node.as_str(),
     )

@@ -70,6 +70,13 @@ pub async fn stage_unknown(conn: &mut PgConnection) -> Result<Uuid> {
     Ok(key)
 }
 
+/// The SHA-256 of stored content.
+#[instrument(skip_all, name = "db.blob.sha256")]
+pub async fn sha256(conn: &mut PgConnection, key: Uuid) -> Result<Option<Vec<u8>>> {
+    let hash = sqlx::query_scalar!("SELECT sha256 FROM blobs WHERE key = $1", key).fetch_optional(conn).await?;
+    Ok(hash.flatten())
+}
+
 /// A file that was put under the key of a blob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PutFile {

@@ -1,5 +1,7 @@
 //! A job's row, joined with the state of its webhook.
 
+use std::collections::HashMap;
+
 use domain::id::{AccountUid, CanvasHandle, CanvasId, JobId};
 use domain::job::{JobOutcome, Record, Request};
 use domain::webhook::{DeliveryState, DeliveryStatus};
@@ -139,6 +141,7 @@ impl JobRow {
             finalized_at: self.finalized_at.map(Into::into),
             webhook,
             waiting_for: None,
+            preview_epochs: HashMap::new(),
         })
     }
 }

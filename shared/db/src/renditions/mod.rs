@@ -88,19 +88,26 @@ impl TryFrom<RenditionRow> for Rendition {
     }
 }
 
-/// Reads the rendition of a picture at a width, if it was ever requested.
+/// Reads the rendition of a picture at a width, if it was ever requested, and the SHA-256 of its file, which is empty unless it is
+/// stored.
 #[instrument(skip_all, name = "db.rendition.find")]
-pub async fn find(conn: &mut PgConnection, source_key: Uuid, width: u32) -> crate::Result<Option<Rendition>> {
-    sqlx::query_as!(
-        RenditionRow,
-        "SELECT source_key, width, state, blob_key, mime_type FROM renditions WHERE source_key = $1 AND width = $2",
+pub async fn find(
+    conn: &mut PgConnection,
+    source_key: Uuid,
+    width: u32,
+) -> crate::Result<Option<(Rendition, Vec<u8>)>> {
+    let row = sqlx::query!(
+        "SELECT r.source_key, r.width, r.state, r.blob_key, r.mime_type, b.sha256
+         FROM renditions r LEFT JOIN blobs b ON b.key = r.blob_key WHERE r.source_key = $1 AND r.width = $2",
         source_key,
         i32::try_from(width).unwrap_or(i32::MAX)
     )
     .fetch_optional(conn)
-    .await?
-    .map(TryInto::try_into)
-    .transpose()
+    .await?;
+    let Some(row) = row else { return Ok(None) };
+    let (source_key, width, state) = (row.source_key, row.width, row.state);
+    let rendition = RenditionRow { source_key, width, state, blob_key: row.blob_key, mime_type: row.mime_type };
+    Ok(Some((rendition.try_into()?, row.sha256.unwrap_or_default())))
 }
 
 /// A rendition and its size.

@@ -33,7 +33,7 @@ impl Fixture {
 
     async fn state(&self, width: u32) -> Option<RenditionState> {
         let found = find(&mut *self.conn().await, self.source, width).await.expect("finds");
-        found.map(|rendition| rendition.state)
+        found.map(|(rendition, _)| rendition.state)
     }
 
     async fn task(&self, width: i32) -> Uuid {

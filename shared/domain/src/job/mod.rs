@@ -6,6 +6,8 @@ mod quote;
 mod summary;
 mod video;
 
+use std::collections::HashMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -439,6 +441,8 @@ pub struct Record {
     pub webhook: Option<DeliveryState>,
     /// What the work waits for. The gateway determines it when it serves a record that is not over.
     pub waiting_for: Option<WaitingFor>,
+    /// Preview epochs of its outputs. The gateway determines them when it serves the record.
+    pub preview_epochs: HashMap<AssetHandle, i64>,
 }
 
 /// The ETag of the record of a job or Recipe run. It changes with every visible change. `version` counts changes of the

@@ -51,6 +51,7 @@ impl fmt::Debug for InstallationKey {
 pub struct DerivedKeys {
     token: Hmac<Sha256>,
     model: Hmac<Sha256>,
+    content: Hmac<Sha256>,
     cursor: DeterministicSealer,
     preview: DeterministicSealer,
 }
@@ -68,6 +69,7 @@ impl DerivedKeys {
         Self {
             token: keyed_hash(&subkey("token hash")),
             model: keyed_hash(&subkey("model key")),
+            content: keyed_hash(&subkey("content tag")),
             cursor: DeterministicSealer::new(&subkey("cursor")),
             preview: DeterministicSealer::new(&subkey("preview token")),
         }
@@ -88,6 +90,14 @@ impl DerivedKeys {
     /// as 43 characters of base64url. Stable, and discloses nothing about the model (docs/reference/models.md#model-keys).
     pub fn model_key(&self, identity: &str) -> String {
         URL_SAFE_NO_PAD.encode(self.model.clone().chain_update(identity).finalize().into_bytes())
+    }
+
+    /// The entity tag of content that `account` owns: a keyed hash of account and bytes, whose SHA-256 is `sha256`, as 43 characters of
+    /// base64url. Equal bytes of one account have equal tags; those of two accounts cannot be told to be equal
+    /// (docs/reference/assets.md#entity-tags). `account` contains no NUL.
+    pub fn content_tag(&self, account: &str, sha256: &[u8]) -> String {
+        let hash = self.content.clone().chain_update(account).chain_update([0]).chain_update(sha256);
+        URL_SAFE_NO_PAD.encode(hash.finalize().into_bytes())
     }
 
     /// Seals list cursors.
@@ -165,6 +175,7 @@ mod tests {
     fn every_purpose_has_a_key_of_its_own() {
         let keys = derived_from(1);
         assert_ne!(URL_SAFE_NO_PAD.encode(keys.token_hash("x")), keys.model_key("x"));
+        assert_ne!(URL_SAFE_NO_PAD.encode(keys.token_hash("x\0y")), keys.content_tag("x", b"y"));
         let cursor = keys.cursor().seal("context", b"position");
         assert_ne!(cursor, keys.preview().seal("context", b"position"));
         assert_eq!(keys.preview().open("context", &cursor), None);
@@ -178,6 +189,21 @@ mod tests {
         assert_eq!(keys.model_key("identity"), "XNcwJLfo3gZCDNZXxlvwFfvkpsENszivtO1G7VD82wo");
         assert_eq!(keys.cursor().seal("context", b"position"), "80jGZWnFmB8ZxiiqTFVSNiSBq6FDB--O");
         assert_eq!(keys.preview().seal("context", b"asset"), "n_9TVOQP8uPTL-fdVnwrB5bNws9Y");
+    }
+
+    #[test]
+    fn a_content_tag_depends_on_key_account_and_bytes() {
+        let keys = derived_from(1);
+        let tag = keys.content_tag("ana", &[7; 32]);
+        assert_eq!(tag, derived_from(1).content_tag("ana", &[7; 32]));
+        assert_eq!(tag.len(), 43);
+        for other in [
+            keys.content_tag("ben", &[7; 32]),
+            keys.content_tag("ana", &[8; 32]),
+            derived_from(2).content_tag("ana", &[7; 32]),
+        ] {
+            assert_ne!(tag, other);
+        }
     }
 
     #[test]

@@ -138,7 +138,7 @@ pub async fn upload(
     drop(permit);
     app.waker.wake();
     let location = format!("/assets/{}", record.handle);
-    let preview = app.previews.make(&app.keys, &record.handle, service::clock::now());
+    let preview = app.previews.make(&app.keys, &record.handle, record.preview_epoch, service::clock::now());
     let asset = record.document(preview);
     Ok(match replayed {
         true => reply::ok(&AssetRead { asset, replayed: Some(true) }),
