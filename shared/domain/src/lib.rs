@@ -22,6 +22,7 @@ pub mod message;
 pub mod model;
 pub mod object;
 pub mod operation;
+pub mod origin;
 pub mod page;
 pub mod problem;
 pub mod queue;

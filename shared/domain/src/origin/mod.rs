@@ -1,0 +1,231 @@
+//! Where a picture or video comes from (docs/reference/assets.md#origin).
+//!
+//! **Guarantee.** "This was made with AI" counts whoever says it, and nothing that the service does takes it back. Any other origin
+//! counts only where the service itself knows it: metadata can be written by anybody.
+//!
+//! **Mechanism.** An origin is a term of the IPTC vocabulary for digital source types. [`of_output`] derives that of an output from the
+//! work and the origins of the inputs. The term is stored with the asset and written into its file.
+
+use DigitalSourceType as Term;
+
+use crate::graph::named;
+
+named! {
+    /// A term of the IPTC vocabulary [digital source type](https://cv.iptc.org/newscodes/digitalsourcetype/), which says how a picture
+    /// came to be.
+    DigitalSourceType {
+        /// Captured from real life by a digital camera.
+        DigitalCapture = "digitalCapture",
+        /// Merged from several frames captured from real life.
+        ComputationalCapture = "computationalCapture",
+        /// Digitized from a negative on film.
+        NegativeFilm = "negativeFilm",
+        /// Digitized from a positive on film.
+        PositiveFilm = "positiveFilm",
+        /// Digitized from a print.
+        Print = "print",
+        /// Retired by the IPTC: minor edits by people.
+        MinorHumanEdits = "minorHumanEdits",
+        /// Edited by people with tools that generate nothing.
+        HumanEdits = "humanEdits",
+        /// Altered by an algorithm.
+        AlgorithmicallyEnhanced = "algorithmicallyEnhanced",
+        /// Retired by the IPTC: made with software.
+        SoftwareImage = "softwareImage",
+        /// Retired by the IPTC: drawn by people with digital tools.
+        DigitalArt = "digitalArt",
+        /// Made by people with digital tools.
+        DigitalCreation = "digitalCreation",
+        /// Drawn from data.
+        DataDrivenMedia = "dataDrivenMedia",
+        /// Made by a trained model.
+        TrainedAlgorithmicMedia = "trainedAlgorithmicMedia",
+        /// Made by an algorithm without training data.
+        AlgorithmicMedia = "algorithmicMedia",
+        /// Captured from a screen.
+        ScreenCapture = "screenCapture",
+        /// Recorded from a virtual event.
+        VirtualRecording = "virtualRecording",
+        /// Composed of several elements.
+        Composite = "composite",
+        /// Composed of elements that were all captured from real life.
+        CompositeCapture = "compositeCapture",
+        /// Composed of elements of which at least one is synthetic.
+        CompositeSynthetic = "compositeSynthetic",
+        /// Composed of elements of which at least one was made by a trained model, or edited by one.
+        CompositeWithTrainedAlgorithmicMedia = "compositeWithTrainedAlgorithmicMedia",
+    }
+}
+
+named! {
+    /// How the service knows the origin of an asset.
+    OriginFrom {
+        /// The service made the asset.
+        Service = "service",
+        /// The file says so. Anybody can write that.
+        Metadata = "metadata",
+    }
+}
+
+named! {
+    /// Whether a picture was made with AI.
+    #[derive(Default)]
+    AiGenerated {
+        /// A trained model made it.
+        Yes = "yes",
+        /// A trained model edited it, or made a part of it.
+        Partly = "partly",
+        /// It was made without a trained model.
+        No = "no",
+        /// Nothing reliable is known.
+        #[default]
+        Unknown = "unknown",
+    }
+}
+
+/// The origin of an asset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// The term.
+    pub term: DigitalSourceType,
+    /// Who says so.
+    pub from: OriginFrom,
+}
+
+/// The URI of the vocabulary, which precedes each term. Files contain it with `http`.
+const SCHEME: &str = "http://cv.iptc.org/newscodes/digitalsourcetype/";
+
+impl Term {
+    /// The term's URI, as files contain it.
+    pub fn uri(self) -> String {
+        format!("{SCHEME}{self}")
+    }
+
+    /// Reads what a file says: the URI, with `http` or `https`, or the bare term. Case does not count. `None` if it is no term.
+    pub fn from_file(text: &str) -> Option<Self> {
+        let text = text.trim().to_ascii_lowercase();
+        let scheme = SCHEME.trim_start_matches("http:");
+        let uri = text.strip_prefix("http:").or_else(|| text.strip_prefix("https:"));
+        let name = uri.map_or(Some(text.as_str()), |uri| uri.strip_prefix(scheme))?;
+        Self::ALL.iter().copied().find(|term| term.as_str().eq_ignore_ascii_case(name))
+    }
+
+    /// Whether a trained model made the picture or a part of it.
+    pub fn is_ai(self) -> bool {
+        matches!(self, Self::TrainedAlgorithmicMedia | Self::CompositeWithTrainedAlgorithmicMedia)
+    }
+
+    /// Whether the picture was made, at least in part, rather than captured.
+    fn is_synthetic(self) -> bool {
+        matches!(
+            self,
+            Self::AlgorithmicMedia
+                | Self::CompositeSynthetic
+                | Self::DataDrivenMedia
+                | Self::DigitalArt
+                | Self::DigitalCreation
+                | Self::SoftwareImage
+                | Self::VirtualRecording
+        )
+    }
+
+    /// Whether the whole picture was captured from real life.
+    fn is_capture(self) -> bool {
+        matches!(
+            self,
+            Self::CompositeCapture
+                | Self::ComputationalCapture
+                | Self::DigitalCapture
+                | Self::NegativeFilm
+                | Self::PositiveFilm
+                | Self::Print
+        )
+    }
+}
+
+impl Origin {
+    /// The origin of an output of the service.
+    pub fn service(term: Term) -> Self {
+        Self { term, from: OriginFrom::Service }
+    }
+
+    /// The origin that a file claims by the values of its metadata. If there are several, one that says AI wins, then the first.
+    pub fn from_file<'a>(values: impl IntoIterator<Item = &'a str>) -> Option<Self> {
+        let mut terms = values.into_iter().filter_map(Term::from_file);
+        let first = terms.next()?;
+        let term = if first.is_ai() { first } else { terms.find(|term| term.is_ai()).unwrap_or(first) };
+        Some(Self { term, from: OriginFrom::Metadata })
+    }
+
+    /// The term, if it is believed.
+    pub fn believed(self) -> Option<Term> {
+        (self.term.is_ai() || self.from == OriginFrom::Service).then_some(self.term)
+    }
+}
+
+impl AiGenerated {
+    /// What an origin says.
+    pub fn of(origin: Option<Origin>) -> Self {
+        match origin.and_then(Origin::believed) {
+            None => Self::Unknown,
+            Some(Term::TrainedAlgorithmicMedia) => Self::Yes,
+            Some(Term::CompositeWithTrainedAlgorithmicMedia) => Self::Partly,
+            Some(_) => Self::No,
+        }
+    }
+
+    /// Every origin that says this, with `None` for an asset without one.
+    pub fn origins(self) -> impl Iterator<Item = Option<Origin>> {
+        let known =
+            Term::ALL.iter().flat_map(|&term| OriginFrom::ALL.iter().map(move |&from| Some(Origin { term, from })));
+        known.chain([None]).filter(move |origin| Self::of(*origin) == self)
+    }
+}
+
+/// Work that makes a picture or a video.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work<'a> {
+    /// The Action with this slug. Its inputs are in the declared order.
+    Action(&'a str),
+    /// A model makes something new. References guide it and are no part of the result.
+    Generate,
+    /// A model changes its inputs, or animates them.
+    Edit,
+    /// The embedded runtime draws, and shows its inputs in the result.
+    Draw,
+    /// The service draws several pictures side by side, as in a render.
+    Render,
+}
+
+/// The origin of an output of the service; `None` if it is not known. `inputs` are the origins of what the work reads, `None` for an
+/// input without one.
+pub fn of_output(work: Work<'_>, inputs: &[Option<Origin>]) -> Option<Term> {
+    let believed: Vec<Option<Term>> = inputs.iter().map(|origin| origin.and_then(Origin::believed)).collect();
+    let known = || believed.iter().flatten();
+    let with_ai = known().any(|term| term.is_ai()).then_some(Term::CompositeWithTrainedAlgorithmicMedia);
+    match work {
+        Work::Generate => Some(Term::TrainedAlgorithmicMedia),
+        Work::Edit => Some(Term::CompositeWithTrainedAlgorithmicMedia),
+        Work::Draw if inputs.is_empty() => Some(Term::AlgorithmicMedia),
+        Work::Draw => with_ai.or(Some(Term::CompositeSynthetic)),
+        Work::Render => with_ai,
+        Work::Action("resize" | "crop" | "rotate" | "color-grade" | "change-aspect-ratio") => {
+            believed.first().copied().flatten()
+        }
+        Work::Action("add-text-to-image") => match believed.first().copied().flatten() {
+            Some(Term::TrainedAlgorithmicMedia) => Some(Term::CompositeWithTrainedAlgorithmicMedia),
+            kept => kept,
+        },
+        // `overlay-image`, `side-by-side-composite`, and what a later version adds.
+        Work::Action(_) => with_ai.or_else(|| {
+            if known().any(|term| term.is_synthetic()) {
+                return Some(Term::CompositeSynthetic);
+            }
+            let is_capture = |term: &Option<Term>| term.is_some_and(Term::is_capture);
+            (!believed.is_empty() && believed.iter().all(is_capture)).then_some(Term::CompositeCapture)
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests;
