@@ -29,6 +29,7 @@ pub mod resize;
 pub mod rotate;
 pub mod side_by_side;
 pub mod text;
+pub mod xmp;
 
 mod color;
 mod format;
