@@ -88,6 +88,7 @@ const WRONG: [(&str, &str); 56] = [
     ("CANVAS_FAILPOINTS", "nothing"),
     ("CANVAS_FAILPOINTS", "task.claimed=explode"),
     ("CANVAS_LEGACY_CAMPAIGNS", "yes"),
+    ("CANVAS_ORIGIN_MARKS", "1"),
     ("CANVAS_LOG", "db=hunter2"),
     ("CANVAS_DATABASE_URL", "postgres://a:hunter2@h/db?sslmode=maybe"),
     ("CANVAS_AMQP_URL", "amqp://a:hunter2@h/v?heartbeat=often"),

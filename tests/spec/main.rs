@@ -34,6 +34,7 @@ mod metadata;
 mod models;
 mod operations;
 mod operators;
+mod origins;
 mod previews;
 mod processes;
 mod prompts;

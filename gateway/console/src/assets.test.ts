@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { formatOf, nodeSizeOf } from "./assets.ts";
+import { aiBadgeOf, formatOf, nodeSizeOf } from "./assets.ts";
 
 test("a node is sized for its picture and its title as the service sizes it", () => {
   assert.deepEqual(nodeSizeOf({ width: 600, height: 400 }, "Lamp"), { width: 320, height: 241 });
@@ -9,6 +9,13 @@ test("a node is sized for its picture and its title as the service sizes it", ()
   assert.deepEqual(nodeSizeOf({ width: 1, height: 30_000 }, "Lamp"), { width: 1, height: 320 });
   assert.deepEqual(nodeSizeOf({ width: 640, height: 100 }, "Lamp"), { width: 320, height: 50 });
   assert.deepEqual(nodeSizeOf({ width: 0, height: 0 }, ""), { width: 1, height: 1 });
+});
+
+test("only what was made with AI has a badge", () => {
+  assert.deepEqual(
+    (["yes", "partly", "no", "unknown"] as const).map((aiGenerated) => aiBadgeOf({ aiGenerated })),
+    ["AI", "partly AI", undefined, undefined],
+  );
 });
 
 test("media types are named as people name them", () => {

@@ -115,5 +115,9 @@ export function nodeSizeOf(picture: Size, title: string): Size {
   return { width, height: hasCaption ? height + CAPTION : height };
 }
 
+/** The badge of a picture that was made with AI. */
+export const aiBadgeOf = ({ aiGenerated }: Pick<Asset, "aiGenerated">): "AI" | "partly AI" | undefined =>
+  aiGenerated === "yes" ? "AI" : aiGenerated === "partly" ? "partly AI" : undefined;
+
 /** "PNG", "JPEG". */
 export const formatOf = (mimeType: string): string => (mimeType.split("/")[1] ?? mimeType).toUpperCase();

@@ -17,6 +17,7 @@ use domain::job::{
     ActionRequest, CancelReason, Failure, FailureCode, Input, JobStatus, Placement, Preview, Record, Request,
 };
 use domain::limits::{FILE_NAME_MAX, RENDITION_EAGER, TASK_CLAIMS_MAX};
+use domain::origin::{self, DigitalSourceType, Origin, Work};
 use futures_util::future::try_join_all;
 use raster::{ErrorKind, Format, Size};
 use serde_json::{Map, Value, json};
@@ -24,6 +25,7 @@ use service::blocking::Panicked;
 use taskqueue::{Decision, Lease, Task};
 use uuid::Uuid;
 use worker::files::{Content, PUTS_MAX};
+use worker::marks::marked;
 use worker::{Error, Interrupt, Reservation, Worker, account_of, decision};
 
 use super::ExecutionError;
@@ -40,6 +42,7 @@ struct Made {
     height: u32,
     name: String,
     provenance: Map<String, Value>,
+    origin: Option<DigitalSourceType>,
 }
 
 /// Runs the Action of a task.
@@ -94,6 +97,8 @@ async fn make(
     let stored = inputs.iter().zip(assets).map(|(input, asset)| asset.ok_or_else(|| gone(input)));
     let assets: Vec<AssetRecord> = stored.collect::<Result<_, _>>()?;
     let sources: Vec<Source> = assets.iter().map(source).collect();
+    let origins: Vec<Option<Origin>> = assets.iter().map(|asset| asset.origin).collect();
+    let (origin, marks) = (origin::of_output(Work::Action(slug), &origins), worker.marks);
     let prepared =
         Prepared::new(slug, params, &sources).map_err(|error| Error::from(ExecutionError::NotUnderstood(error)))?;
     let computing = async {
@@ -102,11 +107,13 @@ async fn make(
         let (memory, files) = load(worker, &prepared, inputs, &assets).await?;
         let work = move || {
             let output = prepared.run(&files)?;
+            let packet = files.first().and_then(|first| marks.packet(origin, first));
             drop(files);
+            let content = |bytes| Content::of(marked(bytes, packet.as_deref()));
             // Made while the memory for pixels is held, which spares a task of its own.
             let preview = raster::rendition(&output.bytes, RENDITION_EAGER).ok();
-            let preview = preview.map(|preview| (Format::from(preview.format), Content::of(preview.bytes)));
-            Ok((Format::from(output.format), (output.width, output.height), Content::of(output.bytes), preview))
+            let preview = preview.map(|preview| (Format::from(preview.format), content(preview.bytes)));
+            Ok((Format::from(output.format), (output.width, output.height), content(output.bytes), preview))
         };
         computed(memory.run(work).await)
     };
@@ -135,6 +142,7 @@ async fn make(
         height,
         name: file_name(assets.first().map_or("image", |asset| asset.name.as_str()), slug, format.extension()),
         provenance,
+        origin,
     })
 }
 
@@ -263,6 +271,7 @@ fn placement(request: &ActionRequest, made: &Made, stored: Stored) -> Placement 
         blob_key: stored.blob_key,
         preview,
         provenance: made.provenance.clone(),
+        origin: made.origin,
     }
 }
 

@@ -17,6 +17,7 @@ use raster::{ErrorKind, Format, Header, HeaderReader, Progress};
 use taskqueue::{Decision, Lease, Task};
 use uuid::Uuid;
 use worker::files::{Content, PUTS_MAX};
+use worker::marks::marked;
 use worker::{Error, Worker};
 
 use super::ExecutionError;
@@ -115,8 +116,10 @@ async fn examine(worker: &Worker, key: Uuid) -> Result<Option<Source>, Error> {
 async fn compute(worker: &Worker, rendition: &Rendition) -> Result<Option<(Format, Content)>, Error> {
     let &Rendition { source_key, width, .. } = rendition;
     let Some(source) = examine(worker, source_key).await? else { return Ok(None) };
+    let origin = db::assets::believed_origin(&mut *worker.connection().await?, source_key).await?;
     let memory = worker.pixels.reserve(source.memory_bytes(width)).await;
     let Some(file) = worker.get(source_key).await? else { return Ok(None) };
+    let marks = worker.marks;
     let made = |output: raster::Output| (Format::from(output.format), Content::of(output.bytes));
     match source.kind {
         // A document that cannot be rasterized is an internal error, so it is retried and finally
@@ -125,11 +128,18 @@ async fn compute(worker: &Worker, rendition: &Rendition) -> Result<Option<(Forma
             let computing = memory.run(move || raster::document::rasterize(&file, width).map(made));
             Ok(Some(computing.await?.map_err(ExecutionError::Document)?))
         }
-        Kind::Picture(_) => match memory.run(move || raster::rendition(&file, width).map(made)).await? {
-            Ok(made) => Ok(Some(made)),
-            Err(error) if error.kind() == ErrorKind::Internal => Err(Error::Raster(error)),
-            Err(_) => Ok(None),
-        },
+        Kind::Picture(_) => {
+            let computing = memory.run(move || {
+                let mut output = raster::rendition(&file, width)?;
+                output.bytes = marked(output.bytes, marks.packet(origin, &file).as_deref());
+                Ok::<_, raster::Error>(made(output))
+            });
+            match computing.await? {
+                Ok(made) => Ok(Some(made)),
+                Err(error) if error.kind() == ErrorKind::Internal => Err(Error::Raster(error)),
+                Err(_) => Ok(None),
+            }
+        }
     }
 }
 

@@ -162,6 +162,7 @@ impl Harness {
             windows: WINDOWS,
             storage_max: 0,
             worker_silent: Duration::from_secs(15),
+            marks: worker::marks::OriginMarks(true),
         }
     }
 
@@ -261,6 +262,7 @@ impl Harness {
             height: 1,
             bytes,
             blob_key,
+            origin: worker::marks::claimed_origin(&file),
         };
         db::assets::insert(&mut conn, &asset).await.expect("inserts");
         handle

@@ -5,6 +5,7 @@ mod actions;
 mod generation;
 mod harness;
 mod imports;
+mod origins;
 mod recipes;
 mod renditions;
 mod sweeps;

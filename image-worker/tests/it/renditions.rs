@@ -9,14 +9,14 @@ use uuid::Uuid;
 use crate::harness::{DEADLINE, Harness, PIXEL_MEMORY_BYTES, png};
 
 impl Harness {
-    async fn ask(&self, source: Uuid, width: u32) {
+    pub async fn ask(&self, source: Uuid, width: u32) {
         let mut transaction = db::pool::begin(self.database.pool()).await.expect("begins");
         db::renditions::request(&mut transaction, source, width, &self.me, None).await.expect("asks");
         db::pool::commit(transaction).await.expect("commits");
     }
 
     /// The rendition once it is no longer pending.
-    async fn made(&self, source: Uuid, width: u32) -> Rendition {
+    pub async fn made(&self, source: Uuid, width: u32) -> Rendition {
         let look = async || {
             let found = db::renditions::find(&mut *self.conn().await, source, width).await.expect("reads");
             let found = found.map(|(rendition, _)| rendition);

@@ -15,6 +15,7 @@ use domain::graph::{Node, NodeType};
 use domain::id::{AccountUid, AssetHandle, AssetId, CanvasHandle, NodeId};
 use domain::idempotency::StoredOutcome;
 use domain::limits::{CANVAS_BYTES_MAX, CANVAS_NODES_MAX, TITLE_MAX};
+use domain::origin::Origin;
 use serde_json::json;
 use uuid::Uuid;
 
@@ -37,6 +38,8 @@ pub struct StoredPicture {
     pub width: u32,
     /// Height in pixels.
     pub height: u32,
+    /// What its metadata say about its origin.
+    pub origin: Option<Origin>,
 }
 
 /// Makes an asset of a stored picture.
@@ -90,7 +93,7 @@ impl Command for UploadAsset<'_> {
             None => None,
             Some(target) => Some(target.enter(conn, locked, &Footprint::default()).await?.record),
         };
-        let StoredPicture { blob, sha256, bytes, media_type, width, height } = &self.picture;
+        let StoredPicture { blob, sha256, bytes, media_type, width, height, origin } = &self.picture;
         let owner = canvas.as_ref().map_or(account, |canvas| &canvas.handle.owner);
         if !db::storage::hold(conn, owner, self.storage_max).await?.admits(*bytes) {
             return Err(Error::unprocessable("body", OVER_QUOTA));
@@ -112,6 +115,7 @@ impl Command for UploadAsset<'_> {
             height: side(*height)?,
             bytes: *bytes,
             blob_key,
+            origin: *origin,
         };
         let record = db::assets::insert(conn, &asset).await?;
         if let (Some(canvas), Some(node)) = (&canvas, node) {

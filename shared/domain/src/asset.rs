@@ -8,6 +8,7 @@ use crate::Timestamp;
 use crate::graph::named;
 use crate::id::{AccountUid, AssetHandle, AssetId, NodeId};
 use crate::limits::RENDITION_EAGER;
+use crate::origin::{AiGenerated, DigitalSourceType, Origin, OriginFrom};
 use crate::page::Page;
 
 /// Widths of the renditions that renders embed, in pixels, in order of preference. Up to [`RENDITION_EAGER`] they are
@@ -49,6 +50,8 @@ pub struct AssetRecord {
     pub blob_key: Uuid,
     /// What a preview token of it is bound to. It grows when somebody loses a right to the asset.
     pub preview_epoch: i64,
+    /// Where the picture comes from, if that is known.
+    pub origin: Option<Origin>,
     /// When it was stored.
     pub created_at: Timestamp,
     /// When it last changed.
@@ -112,6 +115,18 @@ pub struct Asset {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub node: Option<String>,
+    /// Where the picture comes from, as a term of the IPTC vocabulary for digital source types. Absent when it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub origin: Option<DigitalSourceType>,
+    /// Who says so. Metadata can be written by anybody: of what they say, only that AI was used counts in `aiGenerated`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub origin_from: Option<OriginFrom>,
+    /// Whether the picture was made with AI.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub ai_generated: AiGenerated,
 }
 
 /// One asset.
@@ -150,6 +165,9 @@ impl AssetRecord {
             preview_url: preview.url,
             preview_expires_in_seconds: preview.expires_in_seconds,
             node: self.node.map(|node| node.handle()),
+            origin: self.origin.map(|origin| origin.term),
+            origin_from: self.origin.map(|origin| origin.from),
+            ai_generated: AiGenerated::of(self.origin),
         }
     }
 }

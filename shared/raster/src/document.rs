@@ -21,6 +21,7 @@ use crate::geometry::Size;
 use crate::picture::{Channels, Picture};
 use crate::pipeline::Output;
 use crate::text;
+use crate::xmp::insert_xmp;
 
 /// The font family that replaces all others.
 const FAMILY: &str = "Noto Sans";
@@ -97,12 +98,18 @@ pub fn rasterize(document: &[u8], longest_side: u32) -> Result<Output, DocumentE
     let pixels = pixmap.data().chunks_exact(4).flat_map(|pixel| [pixel[0], pixel[1], pixel[2]]).collect();
     let picture = Picture::made(size, Channels::Rgb, pixels);
     let encoding = Encoding { format: OutputFormat::Png, quality: 100, flatten: Color::WHITE };
-    Ok(Output {
-        bytes: encode(&picture, &encoding)?,
-        format: OutputFormat::Png,
-        width: size.width,
-        height: size.height,
-    })
+    let bytes = encode(&picture, &encoding)?;
+    let bytes = match metadata(&document) {
+        Some(packet) => insert_xmp(bytes, packet.as_bytes()),
+        None => bytes,
+    };
+    Ok(Output { bytes, format: OutputFormat::Png, width: size.width, height: size.height })
+}
+
+/// The XMP packet of a document. User-authored text cannot contain these tags, because it is escaped.
+fn metadata(document: &str) -> Option<&str> {
+    let (_, after) = document.split_once("<metadata>")?;
+    after.split_once("</metadata>").map(|(packet, _)| packet)
 }
 
 fn options() -> Options<'static> {

@@ -10,6 +10,7 @@ use service::config::Config;
 use service::probes::watch_component;
 use taskqueue::{BootError, Process};
 
+use crate::marks::OriginMarks;
 use crate::{Pixels, Worker};
 
 /// How long all pixel threads may be blocked by abandoned work before the process is restarted. It
@@ -65,6 +66,7 @@ pub async fn start(name: &'static str, config: Config) -> Result<(Process, Worke
         windows,
         storage_max: config.storage_max,
         worker_silent: config.worker_silent,
+        marks: OriginMarks(config.origin_marks),
     };
     Ok((process, worker))
 }

@@ -15,6 +15,7 @@ mod boot;
 mod error;
 pub mod files;
 pub mod generation;
+pub mod marks;
 pub mod picture;
 mod pixels;
 mod worker;

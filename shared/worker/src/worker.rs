@@ -13,6 +13,7 @@ use domain::id::{AccountUid, CanvasHandle, JobId};
 use domain::job::{CancelReason, Failure, FailureCode, JobKind, JobStatus, Placement, Record};
 use taskqueue::{Decision, Lease, RelayWaker, Task};
 
+use crate::marks::OriginMarks;
 use crate::{Error, Pixels};
 
 /// How often a transaction that lost a conflict is repeated before it is left to the next claim.
@@ -44,6 +45,8 @@ pub struct Worker {
     pub storage_max: i64,
     /// A queue whose workers were not seen for this long is silent.
     pub worker_silent: Duration,
+    /// How files are marked with their origin.
+    pub marks: OriginMarks,
 }
 
 /// A job whose run has begun.

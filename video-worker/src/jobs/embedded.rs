@@ -11,12 +11,14 @@ use std::time::Duration;
 
 use app::job::VideoOutput;
 use domain::job::{Failure, FailureCode};
+use domain::origin::{self, Work};
 use embedded::video::{self, Brief, FRAMES_PER_SECOND};
 use providers::{Calls, Entry, Order, Shape};
 use tokio::time::sleep;
 use worker::Interrupt;
 use worker::files::Content;
 use worker::generation::{GenerationKind, Step};
+use worker::marks::marked;
 
 use super::pictures::Reader;
 use super::run::Run;
@@ -47,6 +49,8 @@ impl Run<'_> {
         let pictures = self.pictures(Reader::Embedded, ready(Some(()))).await?;
         let Some((mut pictures, ())) = pictures else { return Ok(Step::Wait(Calls::RETURN)) };
         let admitted = pictures.admitted.take();
+        let origin = origin::of_output(Work::Draw, &pictures.origins);
+        let packet = self.task_run.generator.worker.marks.packet(origin, &[]);
         let brief = brief(self.order(model, pictures)).map_err(failure)?;
         let frames = f64::from(brief.seconds * FRAMES_PER_SECOND);
         let shared = Arc::new(Shared { wanted: AtomicBool::new(true), frames: AtomicU32::new(0) });
@@ -67,7 +71,8 @@ impl Run<'_> {
         });
         let video = rendered.await??.map_err(failure)?;
         taskqueue::failpoint!("generation.accepted");
-        let content = self.task_run.generator.worker.pixels.run(0, move || Content::of(video)).await?;
+        let content =
+            self.task_run.generator.worker.pixels.run(0, move || Content::of(marked(video, packet.as_deref()))).await?;
         let kept = self.task_run.retry_during_outage(|| async { Ok(self.keep_whole(&content).await?) }).await?;
         Ok(Step::Made(kept, admitted))
     }

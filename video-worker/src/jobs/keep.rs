@@ -2,7 +2,9 @@
 
 use app::job::VideoOutput;
 use domain::job::{Failure, FailureCode};
+use domain::origin::{self, Work};
 use providers::Incoming;
+use raster::xmp::{XmpReader, mp4_xmp_box};
 use worker::files::Content;
 use worker::{Error, Interrupt};
 
@@ -23,13 +25,25 @@ impl Run<'_> {
                 "The provider's result is not an MP4 file.",
             )));
         }
-        let (blob_key, mut writer) = self.task_run.generator.worker.begin_file().await?;
+        let worker = &self.task_run.generator.worker;
+        let has_frames = self.request.first_frame.is_some() || self.request.last_frame.is_some();
+        let work = if has_frames { Work::Edit } else { Work::Generate };
+        let packet = worker.marks.packet(origin::of_output(work, &[]), &[]);
+        let mut reader = XmpReader::default();
+        let (blob_key, mut writer) = worker.begin_file().await?;
         loop {
             match result.next().await {
-                Ok(Some(piece)) => writer.write(&piece).await.map_err(Error::Store)?,
+                Ok(Some(piece)) => {
+                    reader.push(&piece);
+                    writer.write(&piece).await.map_err(Error::Store)?;
+                }
                 Ok(None) => break,
                 Err(call_error) => return Ok(Err(call_error.failure())),
             }
+        }
+        let found = reader.finish();
+        if let Some(packet) = packet.filter(|_| found.is_whole && !found.has_manifest) {
+            writer.write(&mp4_xmp_box(packet.as_bytes())).await.map_err(Error::Store)?;
         }
         let written = writer.finish().await.map_err(Error::Store)?;
         Ok(Ok(VideoOutput { blob_key, sha256: written.sha256, bytes: written.bytes }))

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use domain::asset::AssetRecord;
 use domain::job::VideoPicture;
+use domain::origin::Origin;
 use egress::DownloadRequest;
 use providers::{Picture, ProtocolCapabilities};
 use raster::DecodeOptions;
@@ -10,6 +11,7 @@ use tokio::time::Instant;
 use url::Url;
 use worker::Interrupt;
 use worker::generation::{Admitted, order_bytes};
+use worker::marks::claimed_origin;
 use worker::picture::{fitted, unusable};
 
 use super::run::Run;
@@ -37,6 +39,8 @@ pub(super) struct Pictures {
     pub first: Option<Picture>,
     pub last: Option<Picture>,
     pub references: Vec<Picture>,
+    /// Where the pictures come from.
+    pub origins: Vec<Option<Origin>>,
     /// The memory reserved for them.
     pub admitted: Option<Admitted>,
 }
@@ -70,6 +74,8 @@ impl Run<'_> {
             let admitted = self.admitted(reader, &stored, &fetched).await?;
             (place, fetched, admitted)
         };
+        let claimed = fetched.iter().map(|picture| claimed_origin(&picture.bytes));
+        let origins = stored.iter().map(|asset| asset.origin).chain(claimed).collect();
         let (mut stored, mut fetched) = (stored.into_iter(), fetched.into_iter());
         let mut next = async |picture: &VideoPicture| {
             let gone = || unusable(&picture.named, "it is gone");
@@ -82,7 +88,7 @@ impl Run<'_> {
             };
             self.read(picture, file.ok_or_else(gone)?, reader).await
         };
-        let mut pictures = Pictures { admitted: Some(admitted), ..Pictures::default() };
+        let mut pictures = Pictures { origins, admitted: Some(admitted), ..Pictures::default() };
         if let Some(first) = &self.request.first_frame {
             pictures.first = Some(next(first).await?);
         }
@@ -118,7 +124,7 @@ impl Run<'_> {
             first: self.request.first_frame.as_ref().map(blank),
             last: self.request.last_frame.as_ref().map(blank),
             references: self.request.references.iter().map(blank).collect(),
-            admitted: None,
+            ..Pictures::default()
         }
     }
 

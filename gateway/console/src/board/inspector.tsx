@@ -7,6 +7,7 @@ import { ElementForm } from "../elements/form.tsx";
 import { Problem } from "../errors.ts";
 import { count, lowered, percent } from "../format.ts";
 import { Unanswered } from "../library/unanswered.tsx";
+import { AiBadgeOf } from "../screens/ai-badge.tsx";
 import { CancelDialog } from "../screens/cancel.tsx";
 import { Reason } from "../screens/reason.tsx";
 import { useSession } from "../session.ts";
@@ -46,6 +47,7 @@ export function Inspector({ board, canvas, nodes, attempt }: InspectorProps) {
   return (
     <>
       {nodes.length === 1 ? board.canChange ? <Properties key={node.id} board={board} node={node} /> : <Facts node={node} /> : <p className={styles.hint}>{count(nodes.length, "node")} selected</p>}
+      {nodes.length === 1 && node.asset !== undefined && <AiBadgeOf key={node.asset} handle={node.asset} />}
       {board.canChange && <Colors board={board} nodes={nodes} />}
       {nodes.length === 1 && <Work board={board} node={node} />}
       {nodes.length === 1 && film && <Film key={film.job} board={board} node={node} film={film} />}

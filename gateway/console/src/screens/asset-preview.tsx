@@ -13,6 +13,7 @@ import { Modal } from "../ui/dialog.tsx";
 import { Button, Failure, Icon, Notice, Waiting } from "../ui/parts.tsx";
 import parts from "../ui/parts.module.css";
 import { Copy } from "../ui/copy.tsx";
+import { AiBadge } from "./ai-badge.tsx";
 import { ASSETS } from "./asset-grid.tsx";
 import styles from "./asset-preview.module.css";
 
@@ -49,6 +50,9 @@ function Preview({ asset, removed }: { asset: Asset; removed: (asset: Asset) => 
   return (
     <div className={styles.preview}>
       <div className={styles.picture}>
+        <div className={styles.corner}>
+          <AiBadge asset={asset} />
+        </div>
         {url ? <img src={url} alt={asset.name} /> : <span>{hasFailed ? "This picture cannot be shown. Its file may be damaged." : "Loading the picture…"}</span>}
       </div>
       <div className={styles.side}>

@@ -4,6 +4,7 @@ use axum::extract::{OriginalUri, State};
 use db::canvases::After;
 use domain::asset::AssetList;
 use domain::limits::{ASSET_PAGE_MAX, PAGE_DEFAULT};
+use domain::origin::AiGenerated;
 
 use crate::extract::caller::{Caller, ReadAsset};
 use crate::extract::page::{ListScope, page, page_request};
@@ -22,6 +23,7 @@ use crate::state::App;
     params(
         ("canvasId" = Option<String>, Query, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle of a canvas."),
         ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner of the resource, when its plain id is given."),
+        ("aiGenerated" = Option<AiGenerated>, Query, description = "Only assets with this `aiGenerated`: `yes`, `partly`, `no` or `unknown` (an extension)."),
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 200, description = "Items in a page. Default: 50."),
         ("cursor" = Option<String>, Query, max_length = 8192, description = "`nextCursor` of the previous page."),
     ),
@@ -30,19 +32,20 @@ use crate::state::App;
 pub async fn list(State(app): State<App>, caller: Caller<ReadAsset>, OriginalUri(uri): OriginalUri) -> Result {
     let mut query = QueryReader::new(&uri);
     let canvas = query.canvas().map(|canvas| canvas.resolve(&caller.account));
+    let ai_generated = query.named("aiGenerated", AiGenerated::ALL);
     let filter = canvas.as_ref().map(ToString::to_string).unwrap_or_default();
-    let scope = ListScope::new("assets", &caller.account, &[&filter]);
+    let scope = ListScope::new("assets", &caller.account, &[&filter, ai_generated.map_or("", AiGenerated::as_str)]);
     let request = page_request::<After>(&app, &mut query, &scope, PAGE_DEFAULT, ASSET_PAGE_MAX);
     query.finish()?;
     let mut connection = app.connection().await?;
     let (after, limit) = (request.after.as_ref(), i64::from(request.limit) + 1);
     let mut found = match &canvas {
-        None => db::assets::list_own(&mut connection, &caller.account, after, limit).await?,
+        None => db::assets::list_own(&mut connection, &caller.account, ai_generated, after, limit).await?,
         Some(handle) => {
             let (record, _) = db::canvases::find(&mut connection, &caller.account, handle)
                 .await?
                 .ok_or(Problem::NotFound("canvas"))?;
-            db::assets::list_canvas(&mut connection, record.key, after, limit).await?
+            db::assets::list_canvas(&mut connection, record.key, ai_generated, after, limit).await?
         }
     };
     let page = page(&app, &scope, request.limit, &mut found, |asset| After {

@@ -3,6 +3,7 @@
 use axum::extract::State;
 use domain::canvas::NodeRead;
 use domain::id::NodeId;
+use domain::origin::AiGenerated;
 
 use crate::extract::caller::ReadCanvas;
 use crate::extract::canvas::CanvasAccess;
@@ -38,6 +39,7 @@ pub async fn node(State(app): State<App>, on: CanvasAccess<ReadCanvas>, params: 
         Some(asset) => db::assets::get(&mut snapshot, asset).await?,
         None => None,
     };
+    let ai_generated = shown.as_ref().map(|asset| AiGenerated::of(asset.origin));
     let preview =
         shown.map(|asset| app.previews.make(&app.keys, &asset.handle, asset.preview_epoch, service::clock::now()));
     Ok(reply::ok(&NodeRead {
@@ -47,5 +49,6 @@ pub async fn node(State(app): State<App>, on: CanvasAccess<ReadCanvas>, params: 
         canvas: record.summary(Some(role)),
         preview_expires_in_seconds: preview.as_ref().map(|preview| preview.expires_in_seconds),
         preview_url: preview.map(|preview| preview.url),
+        ai_generated,
     }))
 }

@@ -7,11 +7,13 @@
 use db::jobs::outputs::JobOutput;
 use domain::asset::AssetRecord;
 use domain::job::{Failure, FailureCode, JobOperation};
+use domain::origin::{self, Origin, Work};
 use embedded::picture;
 use providers::Entry;
 use raster::{Format, Size};
 use worker::files::Content;
 use worker::generation::Step;
+use worker::marks::marked;
 use worker::{Error, Interrupt};
 
 use super::Run;
@@ -50,6 +52,9 @@ impl Run<'_> {
             JobOperation::Variations => picture::Operation::Variation,
         };
         let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        let origins: Vec<Option<Origin>> = assets.iter().map(|asset| asset.origin).collect();
+        let origin = origin::of_output(Work::Draw, &origins);
+        let packet = self.task_run.generator.worker.marks.packet(origin, &[]);
         let (place, places) = (output.position.unsigned_abs(), number(self.request.targets.len()));
         let drawing = memory.run(move || {
             let references: Vec<picture::Reference<'_>> =
@@ -63,10 +68,10 @@ impl Run<'_> {
                 output: place,
                 outputs: places,
             };
-            picture::draw(&brief).map(Content::of)
+            picture::draw(&brief).map(|file| Content::of(marked(file, packet.as_deref())))
         });
         match drawing.await? {
-            Ok(content) => Ok(Made { content, format: Format::Png, width: size.width, height: size.height }),
+            Ok(content) => Ok(Made { content, format: Format::Png, width: size.width, height: size.height, origin }),
             Err(picture::Error::Encode(error)) => Err(Error::Raster(error.into()).into()),
             Err(error) => Err(Failure::new(FailureCode::ActionInputInvalid, error.to_string()).into()),
         }

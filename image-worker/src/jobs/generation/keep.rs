@@ -4,9 +4,11 @@ use db::jobs::outputs::{self, JobOutput};
 use domain::id::AssetId;
 use domain::job::Placement;
 use domain::job::{Failure, FailureCode};
+use domain::origin::{self, DigitalSourceType, Work};
 use providers::Artifact;
-use raster::{DecodeOptions, Format};
+use raster::{DecodeError, DecodeOptions, Format};
 use worker::files::Content;
+use worker::marks::marked;
 use worker::{Error, Interrupt};
 
 use super::Run;
@@ -21,6 +23,8 @@ pub(super) struct Made {
     pub width: u32,
     /// The height in pixels, as displayed.
     pub height: u32,
+    /// Where it comes from.
+    pub origin: Option<DigitalSourceType>,
 }
 
 /// The failure of a result that is not a picture.
@@ -34,8 +38,12 @@ impl Run<'_> {
     pub(super) async fn decoded(&self, artifact: Artifact) -> Result<Made, Failure> {
         let header = raster::probe(&artifact.bytes).map_err(|_| no_picture())?;
         let bytes = artifact.bytes;
-        let looking = self.task_run.generator.worker.pixels.run(header.decoded_bytes(), move || {
-            raster::decode(&bytes, DecodeOptions::default()).map(|_| Content::of(bytes))
+        let worker = &self.task_run.generator.worker;
+        let (origin, marks) = (origin::of_output(Work::of_model(self.task_run.job.operation), &[]), worker.marks);
+        let looking = worker.pixels.run(header.decoded_bytes(), move || {
+            drop(raster::decode(&bytes, DecodeOptions::default())?);
+            let packet = marks.packet(origin, &bytes);
+            Ok::<_, DecodeError>(Content::of(marked(bytes.into(), packet.as_deref())))
         });
         // A codec that panics on a picture would panic again.
         let looked_at = looking.await.map_err(|panicked| {
@@ -44,7 +52,7 @@ impl Run<'_> {
         })?;
         let content = looked_at.map_err(|_| no_picture())?;
         let raster::Header { format, width, height, .. } = header;
-        Ok(Made { content, format, width, height })
+        Ok(Made { content, format, width, height, origin })
     }
 
     /// Stores the picture of an output and records it. Failures of the store or the database are
@@ -82,6 +90,7 @@ impl Run<'_> {
             bytes: made.content.bytes.len() as u64,
             sha256: made.content.sha256,
             blob_key,
+            origin: made.origin,
             preview: None,
             provenance: self.provenance(sent),
         };

@@ -2,10 +2,12 @@
 
 use bytes::Bytes;
 use domain::limits::FILE_NAME_MAX;
+use domain::origin::Origin;
 use raster::resize::{Plan, PlanError};
 use raster::{Bounds, Color, DecodeOptions, Fit, Format, Resize, Size};
 use url::Url;
 use worker::files::Content;
+use worker::marks::claimed_origin;
 use worker::{Error, Worker};
 
 /// Side of the thumbnails by which two pictures are compared, in pixels.
@@ -25,6 +27,7 @@ pub(super) struct Picture {
     pub content: Content,
     pub format: Format,
     pub size: Size,
+    pub origin: Option<Origin>,
     pub thumbnail: Thumbnail,
 }
 
@@ -44,8 +47,9 @@ pub(super) async fn read(worker: &Worker, bytes: Bytes) -> Result<Result<Picture
     };
     let decoded = worker.pixels.run(memory_bytes, move || {
         let thumbnail = thumbnail(&bytes, header.size())?;
+        let origin = claimed_origin(&bytes);
         let content = Content::of(bytes);
-        Ok::<_, raster::Error>(Picture { content, format: header.format, size: header.size(), thumbnail })
+        Ok::<_, raster::Error>(Picture { content, format: header.format, size: header.size(), origin, thumbnail })
     });
     match decoded.await {
         Ok(read) => Ok(read.map_err(|error| error.to_string())),

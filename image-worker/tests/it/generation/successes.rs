@@ -2,12 +2,14 @@ use std::time::{Duration, Instant};
 
 use domain::job::{JobOperation, JobStatus};
 use domain::message::Queue;
+use domain::origin::{AiGenerated, DigitalSourceType, Origin};
 use futures_util::future::join_all;
 use serde_json::json;
 use testkit::providers::Vendor;
 
 use super::fixture::{GenerationFixture, Wish, for_every_vendor, picture};
 use crate::harness::DEADLINE;
+use crate::origins::mark;
 
 const OPERATIONS: [JobOperation; 3] = [JobOperation::Generate, JobOperation::Edit, JobOperation::Variations];
 
@@ -27,6 +29,12 @@ async fn make_all(vendor: Vendor) {
             let asset = fixture.harness.asset(&image.asset).await.expect("is stored");
             assert_eq!(asset.name, format!("{}-{}.png", record.operation, position + 1), "{case}");
             assert_eq!(asset.mime_type, image.media_type, "{case}");
+            let expected = match record.operation {
+                JobOperation::Edit => DigitalSourceType::CompositeWithTrainedAlgorithmicMedia,
+                _ => DigitalSourceType::TrainedAlgorithmicMedia,
+            };
+            let (_, file) = fixture.harness.stored(&image.asset).await;
+            assert_eq!((asset.origin, mark(&file)), (Some(Origin::service(expected)), vec![expected.uri()]), "{case}");
             let node = fixture.harness.node(&image.node).await.expect("is there");
             assert_eq!(node.asset.as_ref(), Some(&image.asset), "{case}");
             assert_eq!(fixture.accepted(record.id, position), 1, "{case}");
@@ -54,6 +62,14 @@ async fn the_embedded_runtime_draws_and_is_charged() {
         let image = &record.outcome.images[0];
         assert_eq!((image.media_type.as_str(), image.width, image.height), ("image/png", 1024, 1024));
         assert_eq!(record.credit_cost, 2);
+        // The references of edits and variations are in the picture.
+        let expected = match record.operation {
+            JobOperation::Generate => DigitalSourceType::AlgorithmicMedia,
+            _ => DigitalSourceType::CompositeSynthetic,
+        };
+        let (asset, file) = fixture.harness.stored(&image.asset).await;
+        assert_eq!((asset.origin, mark(&file)), (Some(Origin::service(expected)), vec![expected.uri()]));
+        assert_eq!(image.ai_generated, Some(AiGenerated::No));
         let provenance = fixture.provenance(&image.node).await;
         assert_eq!((&provenance["model"], &provenance["prompt"]), (&json!("sketch"), &json!("a red kite")));
     }

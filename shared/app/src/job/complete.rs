@@ -22,6 +22,7 @@ use domain::job::{
     CancelReason, Failure, FailureCode, JobDocument, JobOutcome, JobStatus, Output, Placement, Record, Request,
     StoredVideo,
 };
+use domain::origin::{AiGenerated, Origin};
 use domain::review::CompletionReview;
 use uuid::Uuid;
 
@@ -285,6 +286,7 @@ pub(super) fn output(canvas: &JobCanvas, placement: &Placement) -> Output {
         width: placement.width,
         height: placement.height,
         bytes: placement.bytes,
+        ai_generated: Some(AiGenerated::of(placement.origin.map(Origin::service))),
     }
 }
 

@@ -13,6 +13,7 @@ use domain::graph::Node;
 use domain::id::{AccountUid, AssetHandle, JobId, NodeId};
 use domain::job::{JobStatus, Placement};
 use domain::limits::RENDITION_EAGER;
+use domain::origin::Origin;
 use domain::review::DetachedOutput;
 use uuid::Uuid;
 
@@ -62,6 +63,7 @@ pub(super) async fn store(conn: &mut PgConnection, outputs: &[PlacedOutput<'_>])
             height: column("assets.height", placement.height)?,
             bytes: column("assets.bytes", placement.bytes)?,
             blob_key,
+            origin: placement.origin.map(Origin::service),
         };
         for width in db::renditions::eager_widths((new.width, new.height)) {
             let preview = placement.preview.as_ref().filter(|_| width == RENDITION_EAGER);

@@ -283,6 +283,7 @@ impl Fixture {
             sha256,
             blob_key: key,
             preview: None,
+            origin: None,
             provenance,
         }])
     }

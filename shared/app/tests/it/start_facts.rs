@@ -28,6 +28,7 @@ impl Fixture {
             height: 2,
             bytes: 12,
             blob_key,
+            origin: None,
         };
         assets::insert(&mut conn, &asset).await.expect("stores");
         handle

@@ -56,6 +56,9 @@ const SLOT_BYTES: usize = 1200;
 /// With a smaller share no node is tried in full detail: hardly any would fit, and a try costs as much as drawing.
 const FULL_BYTES_MIN: usize = 256;
 
+/// The end of a document.
+const END: &str = "</svg>";
+
 /// Bytes of everything around Sections, connections and nodes.
 const ENVELOPE_BYTES: usize = 8 * 1024;
 
@@ -173,7 +176,8 @@ impl<'a> Drawing<'a> {
         if let Some(labels) = style.labels {
             labels.draw(&mut canvas.drawing.text, origin, scale(origin, style.width));
         }
-        canvas.drawing.text.push_str("</g></svg>");
+        canvas.drawing.text.push_str("</g>");
+        canvas.drawing.text.push_str(END);
         canvas.drawing
     }
 
@@ -185,6 +189,15 @@ impl<'a> Drawing<'a> {
     /// Bytes that the data of all pictures may take together, as [`embedded_len`] counts them.
     pub fn room(&self) -> usize {
         (DOCUMENT_BYTES_MAX - ENVELOPE_BYTES).saturating_sub(self.text.len() + self.slots.len() * SLOT_BYTES)
+    }
+
+    /// Adds metadata: XML of at most 1 KiB, which is written as it is.
+    pub fn with_metadata(mut self, metadata: Option<&str>) -> Self {
+        if let Some(metadata) = metadata {
+            self.text.truncate(self.text.len() - END.len());
+            put!(&mut self.text, "<metadata>{metadata}</metadata>{END}");
+        }
+        self
     }
 
     /// The document with its slots filled by `picture`. A picture for which no bytes are left is omitted.

@@ -41,12 +41,13 @@ pub async fn run(context: &Context, asset: Asset) -> Outcome {
             context.output.answer(&read, |it| {
                 let it = &it["asset"];
                 format!(
-                    "{} {} {}x{} {} bytes {}",
+                    "{} {} {}x{} {} bytes, AI: {}, {}",
                     text(&it["handle"]),
                     text(&it["mimeType"]),
                     text(&it["width"]),
                     text(&it["height"]),
                     text(&it["bytes"]),
+                    text(&it["aiGenerated"]),
                     text(&it["name"])
                 )
             });
@@ -55,12 +56,13 @@ pub async fn run(context: &Context, asset: Asset) -> Outcome {
         Asset::List { on, listing } => {
             let on = on.as_deref().map(canvas).transpose()?;
             let people = |assets: &[Value]| {
-                rows(&["asset", "type", "size", "bytes", "name"], assets, |it| {
+                rows(&["asset", "type", "size", "bytes", "AI", "name"], assets, |it| {
                     vec![
                         text(&it["handle"]),
                         text(&it["mimeType"]),
                         format!("{}x{}", text(&it["width"]), text(&it["height"])),
                         text(&it["bytes"]),
+                        text(&it["aiGenerated"]),
                         text(&it["name"]),
                     ]
                 })

@@ -10,7 +10,8 @@ use chrono::{DateTime, Utc};
 use domain::asset::{AssetKind, AssetRecord};
 use domain::canvas::AccessRole;
 use domain::id::{AccountUid, AssetHandle, AssetId, NodeId};
-use domain::review::{Origin, StoredAsset, StoredAssets};
+use domain::origin::{AiGenerated, DigitalSourceType, Origin};
+use domain::review::{self, StoredAsset, StoredAssets};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -41,6 +42,8 @@ pub struct NewAsset {
     pub bytes: i64,
     /// Key of a blob that this transaction adopted, so that the sweeper cannot remove it.
     pub blob_key: Uuid,
+    /// Where the picture comes from, if that is known.
+    pub origin: Option<Origin>,
 }
 
 /// A picture that a request names, with what the checks of a start need.
@@ -69,6 +72,8 @@ struct AssetRow {
     bytes: i64,
     blob_key: Uuid,
     preview_epoch: i64,
+    origin: Option<String>,
+    origin_from: Option<String>,
     created_at: DateTime<Utc>,
     updated_at: DateTime<Utc>,
 }
@@ -89,22 +94,34 @@ impl TryFrom<AssetRow> for AssetRecord {
             bytes: row.bytes,
             blob_key: row.blob_key,
             preview_epoch: row.preview_epoch,
+            origin: match (&row.origin, &row.origin_from) {
+                (Some(term), Some(from)) => {
+                    Some(Origin { term: known("assets.origin", term)?, from: known("assets.origin_from", from)? })
+                }
+                _ => None,
+            },
             created_at: row.created_at.into(),
             updated_at: row.updated_at.into(),
         })
     }
 }
 
-/// Stores an asset.
+/// Stores an asset that was brought in. If its bytes are those of an output of the service that belongs to the same account, it has
+/// the origin of that output (docs/reference/assets.md#origin).
 #[tracing::instrument(skip_all, name = "db.asset.insert")]
 pub async fn insert(conn: &mut PgConnection, asset: &NewAsset) -> Result<AssetRecord> {
     let row = sqlx::query_as!(
         AssetRow,
-        r#"INSERT INTO assets
-               (owner_uid, id, canvas_key, node_id, kind, name, mime_type, width, height, bytes, blob_key)
-           VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+        r#"WITH made AS (
+               SELECT origin, origin_from FROM assets WHERE blob_key = $11 AND owner_uid = $1 AND origin_from = 'service'
+               ORDER BY origin ILIKE '%trainedAlgorithmicMedia' DESC, id LIMIT 1
+           )
+           INSERT INTO assets (owner_uid, id, canvas_key, node_id, kind, name, mime_type, width, height, bytes, blob_key,
+                               origin, origin_from)
+           VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11,
+                   coalesce((SELECT origin FROM made), $12), coalesce((SELECT origin_from FROM made), $13))
            RETURNING owner_uid, id, canvas_key, node_id, kind, name, mime_type, width, height, bytes, blob_key,
-                     preview_epoch(assets) AS "preview_epoch!", created_at, updated_at"#,
+                     preview_epoch(assets) AS "preview_epoch!", origin, origin_from, created_at, updated_at"#,
         asset.handle.owner.as_str(),
         asset.handle.id.as_str(),
         asset.canvas_key,
@@ -116,13 +133,15 @@ pub async fn insert(conn: &mut PgConnection, asset: &NewAsset) -> Result<AssetRe
         asset.height,
         asset.bytes,
         asset.blob_key,
+        asset.origin.map(|origin| origin.term.as_str()),
+        asset.origin.map(|origin| origin.from.as_str()),
     )
     .fetch_one(conn)
     .await?;
     row.try_into()
 }
 
-/// [`insert`] for several assets.
+/// Stores the outputs of jobs.
 #[tracing::instrument(skip_all, name = "db.asset.insert_all")]
 pub async fn insert_all(conn: &mut PgConnection, assets: &[NewAsset]) -> Result<()> {
     fn column<T>(assets: &[NewAsset], of: impl Fn(&NewAsset) -> T) -> Vec<T> {
@@ -130,10 +149,12 @@ pub async fn insert_all(conn: &mut PgConnection, assets: &[NewAsset]) -> Result<
     }
     // In the order of their owners, whose storage is counted in the same order at the commit.
     sqlx::query!(
-        "INSERT INTO assets (owner_uid, id, canvas_key, node_id, kind, name, mime_type, width, height, bytes, blob_key)
+        "INSERT INTO assets (owner_uid, id, canvas_key, node_id, kind, name, mime_type, width, height, bytes, blob_key,
+                             origin, origin_from)
          SELECT * FROM unnest((SELECT $1::text[]), (SELECT $2::text[]), (SELECT $3::bigint[]), (SELECT $4::text[]),
                               (SELECT $5::text[]), (SELECT $6::text[]), (SELECT $7::text[]), (SELECT $8::int4[]),
-                              (SELECT $9::int4[]), (SELECT $10::bigint[]), (SELECT $11::uuid[])) AS a (owner_uid, id)
+                              (SELECT $9::int4[]), (SELECT $10::bigint[]), (SELECT $11::uuid[]), (SELECT $12::text[]),
+                              (SELECT $13::text[])) AS a (owner_uid, id)
          ORDER BY owner_uid, id",
         &column(assets, |asset| asset.handle.owner.to_string()),
         &column(assets, |asset| asset.handle.id.to_string()),
@@ -146,6 +167,8 @@ pub async fn insert_all(conn: &mut PgConnection, assets: &[NewAsset]) -> Result<
         &column(assets, |asset| asset.height),
         &column(assets, |asset| asset.bytes),
         &column(assets, |asset| asset.blob_key),
+        &column(assets, |asset| asset.origin.map(|origin| origin.term.to_string())) as &[Option<String>],
+        &column(assets, |asset| asset.origin.map(|origin| origin.from.to_string())) as &[Option<String>],
     )
     .execute(conn)
     .await?;
@@ -166,8 +189,8 @@ pub async fn get_all(conn: &mut PgConnection, handles: &[AssetHandle]) -> Result
         AssetRow,
         r#"SELECT a.owner_uid AS "owner_uid!", a.id AS "id!", a.canvas_key, a.node_id, a.kind AS "kind!", a.name AS "name!",
                   a.mime_type AS "mime_type!", a.width AS "width!", a.height AS "height!", a.bytes AS "bytes!",
-                  a.blob_key AS "blob_key!", a.epoch AS "preview_epoch!", a.created_at AS "created_at!",
-                  a.updated_at AS "updated_at!"
+                  a.blob_key AS "blob_key!", a.epoch AS "preview_epoch!", a.origin, a.origin_from,
+                  a.created_at AS "created_at!", a.updated_at AS "updated_at!"
            FROM unnest((SELECT $1::text[]), (SELECT $2::text[])) AS named (owner_uid, id)
            CROSS JOIN LATERAL (
                SELECT *, preview_epoch(assets) AS epoch FROM assets
@@ -264,10 +287,22 @@ pub async fn origins(conn: &mut PgConnection, handles: &HashSet<AssetHandle>) ->
         .map(|row| {
             let handle =
                 AssetHandle { owner: AccountUid::from_stored(row.owner_uid), id: AssetId::from_stored(row.id) };
-            let origin = if row.is_made { Origin::Made } else { Origin::Brought };
+            let origin = if row.is_made { review::Origin::Made } else { review::Origin::Brought };
             (handle, StoredAsset { origin, size: (row.width.into(), row.height.into()) })
         })
         .collect())
+}
+
+/// The origin that counts of the pictures with these bytes: one with AI, or else one that the service knows.
+#[tracing::instrument(skip_all, name = "db.asset.believed_origin")]
+pub async fn believed_origin(conn: &mut PgConnection, blob_key: Uuid) -> Result<Option<DigitalSourceType>> {
+    let origin = sqlx::query_scalar!(
+        r#"SELECT origin AS "origin!" FROM assets
+           WHERE blob_key = $1 AND (origin_from = 'service' OR origin ILIKE '%trainedAlgorithmicMedia')
+           ORDER BY origin ILIKE '%trainedAlgorithmicMedia' DESC, owner_uid, id LIMIT 1"#,
+        blob_key,
+    );
+    origin.fetch_optional(conn).await?.map(|term| known("assets.origin", &term)).transpose()
 }
 
 /// Reads the asset of `handle` if `caller` may read it, and the caller's role: owner, or member of the canvas that stores it.
@@ -280,7 +315,7 @@ pub async fn get_readable(
     let row = sqlx::query!(
         r#"SELECT a.owner_uid, a.id, a.canvas_key,
                   (SELECT n.id FROM nodes n WHERE n.canvas_key = a.canvas_key AND n.id = a.node_id) AS node_id, a.kind, a.name, a.mime_type, a.width, a.height, a.bytes,
-                  a.blob_key, preview_epoch(a) AS "preview_epoch!", a.created_at, a.updated_at,
+                  a.blob_key, preview_epoch(a) AS "preview_epoch!", a.origin, a.origin_from, a.created_at, a.updated_at,
                   CASE WHEN a.owner_uid = $1 THEN 'owner' ELSE s.role END AS "role!"
            FROM assets a LEFT JOIN canvas_shares s ON s.canvas_key = a.canvas_key AND s.account_uid = $1
            WHERE a.owner_uid = $2 AND a.id = $3 AND (a.owner_uid = $1 OR s.role IS NOT NULL)"#,
@@ -305,60 +340,77 @@ pub async fn get_readable(
         bytes: row.bytes,
         blob_key: row.blob_key,
         preview_epoch: row.preview_epoch,
+        origin: row.origin,
+        origin_from: row.origin_from,
         created_at: row.created_at,
         updated_at: row.updated_at,
     };
     Ok(Some((record.try_into()?, role)))
 }
 
-/// Lists at most `limit` of the account's assets that are stored in no canvas, last changed first.
+/// The origins of assets that say this, in the form of the condition of a list.
+fn saying(answer: Option<AiGenerated>) -> Option<Vec<String>> {
+    let text = |origin: Option<Origin>| origin.map_or_else(String::new, |it| format!("{} {}", it.term, it.from));
+    Some(answer?.origins().map(text).collect())
+}
+
+/// Lists at most `limit` of the account's assets that are stored in no canvas, last changed first. `ai_generated`: those of which the
+/// origin says this.
 #[tracing::instrument(skip_all, name = "db.asset.list_own")]
 pub async fn list_own(
     conn: &mut PgConnection,
     owner: &AccountUid,
+    ai_generated: Option<AiGenerated>,
     after: Option<&After>,
     limit: i64,
 ) -> Result<Vec<AssetRecord>> {
+    let wanted = saying(ai_generated);
     let rows = sqlx::query_as!(
         AssetRow,
         r#"SELECT owner_uid, id, canvas_key, node_id, kind, name, mime_type, width, height, bytes, blob_key,
-                  preview_epoch(assets) AS "preview_epoch!", created_at, updated_at
+                  preview_epoch(assets) AS "preview_epoch!", origin, origin_from, created_at, updated_at
            FROM assets
            WHERE owner_uid = $1 AND canvas_key IS NULL
              AND ($2::timestamptz IS NULL OR (updated_at, id) < ($2, $3))
+             AND ($5::text[] IS NULL OR coalesce(origin || ' ' || origin_from, '') = ANY($5))
            ORDER BY updated_at DESC, id DESC LIMIT $4"#,
         owner.as_str(),
         after.map(|after| after.updated_at.get()),
         after.map(After::last_id),
         limit,
+        wanted.as_deref(),
     )
     .fetch_all(conn)
     .await?;
     rows.into_iter().map(TryInto::try_into).collect()
 }
 
-/// Lists at most `limit` of the assets stored in a canvas, last changed first. The caller of this function has checked access
-/// to the canvas.
+/// Lists at most `limit` of the assets stored in a canvas, last changed first; `ai_generated` as in [`list_own`]. The caller of this
+/// function has checked access to the canvas.
 #[tracing::instrument(skip_all, name = "db.asset.list_canvas")]
 pub async fn list_canvas(
     conn: &mut PgConnection,
     canvas_key: i64,
+    ai_generated: Option<AiGenerated>,
     after: Option<&After>,
     limit: i64,
 ) -> Result<Vec<AssetRecord>> {
+    let wanted = saying(ai_generated);
     let rows = sqlx::query_as!(
         AssetRow,
         r#"SELECT owner_uid, id, canvas_key,
                   (SELECT n.id FROM nodes n WHERE n.canvas_key = assets.canvas_key AND n.id = node_id) AS node_id,
                   kind, name, mime_type, width, height, bytes, blob_key, preview_epoch(assets) AS "preview_epoch!",
-                  created_at, updated_at
+                  origin, origin_from, created_at, updated_at
            FROM assets
            WHERE canvas_key = $1 AND ($2::timestamptz IS NULL OR (updated_at, id) < ($2, $3))
+             AND ($5::text[] IS NULL OR coalesce(origin || ' ' || origin_from, '') = ANY($5))
            ORDER BY updated_at DESC, id DESC LIMIT $4"#,
         canvas_key,
         after.map(|after| after.updated_at.get()),
         after.map(After::last_id),
         limit,
+        wanted.as_deref(),
     )
     .fetch_all(conn)
     .await?;
@@ -430,7 +482,7 @@ pub async fn of_node(conn: &mut PgConnection, canvas_key: i64, node: &NodeId) ->
     let row = sqlx::query_as!(
         AssetRow,
         r#"SELECT a.owner_uid, a.id, a.canvas_key, a.node_id, a.kind, a.name, a.mime_type, a.width, a.height, a.bytes,
-                  a.blob_key, preview_epoch(a) AS "preview_epoch!", a.created_at, a.updated_at
+                  a.blob_key, preview_epoch(a) AS "preview_epoch!", a.origin, a.origin_from, a.created_at, a.updated_at
            FROM nodes n JOIN assets a ON a.owner_uid = n.asset_owner AND a.id = n.asset_id
            WHERE n.canvas_key = $1 AND n.id = $2"#,
         canvas_key,
@@ -454,15 +506,18 @@ pub struct Shown {
     pub width: i32,
     /// Height in pixels, as displayed.
     pub height: i32,
+    /// Whether its origin says that it was made with AI, in whole or in part.
+    pub has_ai: bool,
 }
 
 /// Lists the pictures that the nodes of a canvas show. Nodes without an asset are left out.
 #[tracing::instrument(skip_all, name = "db.asset.shown_in")]
 pub async fn shown_in(conn: &mut PgConnection, canvas_key: i64) -> Result<Vec<Shown>> {
     let rows = sqlx::query!(
-        "SELECT n.id, a.owner_uid, a.blob_key, a.width, a.height
+        r#"SELECT n.id, a.owner_uid, a.blob_key, a.width, a.height,
+                  coalesce(a.origin ILIKE '%trainedAlgorithmicMedia', false) AS "has_ai!"
          FROM nodes n JOIN assets a ON a.owner_uid = n.asset_owner AND a.id = n.asset_id
-         WHERE n.canvas_key = $1",
+         WHERE n.canvas_key = $1"#,
         canvas_key,
     )
     .fetch_all(conn)
@@ -473,6 +528,7 @@ pub async fn shown_in(conn: &mut PgConnection, canvas_key: i64) -> Result<Vec<Sh
         blob_key: row.blob_key,
         width: row.width,
         height: row.height,
+        has_ai: row.has_ai,
     });
     Ok(shown.collect())
 }

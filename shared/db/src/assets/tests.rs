@@ -1,5 +1,6 @@
 //! Lists, access and origins of assets against a real database.
 
+use domain::origin::OriginFrom;
 use testkit::TestDatabase;
 
 use super::*;
@@ -41,6 +42,7 @@ async fn database(own: &[&str], in_canvas: &[&str]) -> TestDatabase {
             height: 1,
             bytes: 1,
             blob_key,
+            origin: None,
         };
         let stored = insert(&mut tx, &asset).await.expect("inserts");
         assert_eq!(get(&mut tx, &asset.handle).await.expect("reads"), Some(stored));
@@ -61,12 +63,12 @@ fn after(asset: &AssetRecord) -> After {
 async fn lists_go_by_handle_bytewise_within_a_moment_and_page_without_gap_or_repeat() {
     let database = database(&["a", "B", "_", "b"], &["x", "Y"]).await;
     let mut conn = database.pool().acquire().await.expect("connects");
-    let first = list_own(&mut conn, &account("me"), None, 3).await.expect("lists");
+    let first = list_own(&mut conn, &account("me"), None, None, 3).await.expect("lists");
     assert_eq!(ids(&first), ["b", "a", "_"]);
-    let second = list_own(&mut conn, &account("me"), Some(&after(&first[2])), 3).await.expect("lists");
+    let second = list_own(&mut conn, &account("me"), None, Some(&after(&first[2])), 3).await.expect("lists");
     assert_eq!(ids(&second), ["B"]);
-    let first = list_canvas(&mut conn, 1, None, 1).await.expect("lists");
-    let second = list_canvas(&mut conn, 1, Some(&after(&first[0])), 5).await.expect("lists");
+    let first = list_canvas(&mut conn, 1, None, None, 1).await.expect("lists");
+    let second = list_canvas(&mut conn, 1, None, Some(&after(&first[0])), 5).await.expect("lists");
     assert_eq!((ids(&first), ids(&second)), (vec!["x"], vec!["Y"]));
 }
 
@@ -78,9 +80,9 @@ async fn what_changed_last_comes_first() {
         .execute(&mut *conn)
         .await
         .expect("updates");
-    let page = list_own(&mut conn, &account("me"), None, 5).await.expect("lists");
+    let page = list_own(&mut conn, &account("me"), None, None, 5).await.expect("lists");
     assert_eq!(ids(&page), ["a", "b"]);
-    let rest = list_own(&mut conn, &account("me"), Some(&after(&page[0])), 5).await.expect("lists");
+    let rest = list_own(&mut conn, &account("me"), None, Some(&after(&page[0])), 5).await.expect("lists");
     assert_eq!(ids(&rest), ["b"]);
 }
 
@@ -110,7 +112,8 @@ async fn of_named_assets_the_stored_ones_are_returned_with_their_origin_and_size
     let mut conn = database.pool().acquire().await.expect("connects");
     sqlx::query("UPDATE assets SET node_id = 'n' WHERE id = 'placed'").execute(&mut *conn).await.expect("updates");
     let named = ["own", "placed", "made", "gone"].map(handle).into();
-    let expected = [("own", Origin::Brought), ("placed", Origin::Brought), ("made", Origin::Made)];
+    let expected =
+        [("own", review::Origin::Brought), ("placed", review::Origin::Brought), ("made", review::Origin::Made)];
     assert_eq!(
         origins(&mut conn, &named).await.expect("reads"),
         expected.map(|(id, origin)| (handle(id), StoredAsset { origin, size: (1.0, 1.0) })).into()
@@ -155,4 +158,180 @@ async fn a_node_may_show_what_its_canvas_or_its_owner_has() {
         assert_eq!(stored, HashMap::from([(handle("stored"), (1, 1))]));
     }
     assert!(placeable(&mut conn, 2, None, named.iter()).await.expect("reads").is_empty());
+}
+
+const FILE: [u8; 32] = [7; 32];
+
+fn origin(term: DigitalSourceType, from: OriginFrom) -> Option<Origin> {
+    Some(Origin { term, from })
+}
+
+/// Stores assets of this account with these origins and equal bytes: what was made before what was brought.
+async fn store(
+    conn: &mut PgConnection,
+    owner: &str,
+    made: &[(&str, Option<Origin>)],
+    brought: &[(&str, Option<Origin>)],
+) {
+    let staged = crate::blobs::stage(conn, &FILE).await.expect("stages");
+    let (crate::blobs::Staged::Existing(key) | crate::blobs::Staged::New(key)) = staged;
+    let blob_key = crate::blobs::adopt(conn, key, &FILE, 1).await.expect("adopts").expect("is there");
+    let asset = |(id, origin): &(&str, Option<Origin>)| NewAsset {
+        handle: AssetHandle { owner: account(owner), id: AssetId::from_stored((*id).into()) },
+        canvas_key: None,
+        node: None,
+        kind: AssetKind::Image,
+        name: "a.png".into(),
+        mime_type: "image/png".into(),
+        width: 1,
+        height: 1,
+        bytes: 1,
+        blob_key,
+        origin: *origin,
+    };
+    insert_all(conn, &made.iter().map(asset).collect::<Vec<_>>()).await.expect("inserts");
+    for brought in brought {
+        insert(conn, &asset(brought)).await.expect("inserts");
+    }
+}
+
+#[tokio::test]
+async fn what_is_uploaded_again_has_the_origin_of_the_accounts_own_output() {
+    let database = database(&[], &[]).await;
+    let mut conn = database.pool().acquire().await.expect("connects");
+    let drawn = origin(DigitalSourceType::AlgorithmicMedia, OriginFrom::Service);
+    let made = origin(DigitalSourceType::TrainedAlgorithmicMedia, OriginFrom::Service);
+    let claimed = origin(DigitalSourceType::AlgorithmicMedia, OriginFrom::Metadata);
+    store(&mut conn, "me", &[("a", drawn)], &[("b", claimed), ("c", None)]).await;
+    store(&mut conn, "you", &[], &[("d", claimed), ("e", None)]).await;
+    // Of several, one with AI counts.
+    store(&mut conn, "me", &[("f", made)], &[("g", None)]).await;
+    for (owner, id, expected) in [
+        ("me", "a", drawn),
+        ("me", "b", drawn),
+        ("me", "c", drawn),
+        ("you", "d", claimed),
+        ("you", "e", None),
+        ("me", "f", made),
+        ("me", "g", made),
+    ] {
+        let handle = AssetHandle { owner: account(owner), id: AssetId::from_stored(id.into()) };
+        assert_eq!(get(&mut conn, &handle).await.expect("reads").expect("is there").origin, expected, "{id}");
+    }
+}
+
+#[tokio::test]
+async fn a_list_is_of_those_that_say_whether_ai_made_them() {
+    let database = database(&[], &[]).await;
+    let mut conn = database.pool().acquire().await.expect("connects");
+    let all: Vec<(String, Option<Origin>)> = AiGenerated::ALL
+        .iter()
+        .flat_map(|answer| {
+            answer.origins().enumerate().map(move |(index, origin)| (format!("{answer}-{index:02}"), origin))
+        })
+        .collect();
+    let made: Vec<(&str, Option<Origin>)> = all.iter().map(|(id, origin)| (id.as_str(), *origin)).collect();
+    store(&mut conn, "me", &made, &[]).await;
+    let every = list_own(&mut conn, &account("me"), None, None, 100).await.expect("lists");
+    assert_eq!(every.len(), all.len());
+    for answer in AiGenerated::ALL {
+        let listed = list_own(&mut conn, &account("me"), Some(*answer), None, 100).await.expect("lists");
+        let expected: HashSet<&str> =
+            all.iter().map(|(id, _)| id.as_str()).filter(|id| id.starts_with(&format!("{answer}-"))).collect();
+        assert_eq!(ids(&listed).into_iter().collect::<HashSet<_>>(), expected, "{answer}");
+    }
+    sqlx::query("UPDATE assets SET canvas_key = 1").execute(&mut *conn).await.expect("updates");
+    for answer in AiGenerated::ALL {
+        let listed = list_canvas(&mut conn, 1, Some(*answer), None, 100).await.expect("lists");
+        assert_eq!(listed.len(), answer.origins().count(), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn the_origin_of_bytes_is_one_that_counts() {
+    let database = database(&[], &[]).await;
+    let mut conn = database.pool().acquire().await.expect("connects");
+    let drawn = origin(DigitalSourceType::AlgorithmicMedia, OriginFrom::Service);
+    let photo = origin(DigitalSourceType::DigitalCapture, OriginFrom::Metadata);
+    let claimed = origin(DigitalSourceType::TrainedAlgorithmicMedia, OriginFrom::Metadata);
+    for (id, stored, expected) in [
+        ("a", None, None),
+        ("b", photo, None),
+        ("c", drawn, Some(DigitalSourceType::AlgorithmicMedia)),
+        ("d", claimed, Some(DigitalSourceType::TrainedAlgorithmicMedia)),
+    ] {
+        store(&mut conn, "me", &[(id, stored)], &[]).await;
+        let handle = AssetHandle { owner: account("me"), id: AssetId::from_stored(id.into()) };
+        let blob_key = get(&mut conn, &handle).await.expect("reads").expect("is there").blob_key;
+        assert_eq!(believed_origin(&mut conn, blob_key).await.expect("reads"), expected, "{id}");
+    }
+}
+
+/// The statement of the migration that records the origins of earlier outputs.
+fn backfill() -> &'static str {
+    let migration = include_str!("../../migrations/0036_origins.sql");
+    &migration[migration.find("UPDATE assets").expect("has one")..]
+}
+
+#[tokio::test]
+async fn the_outputs_of_models_that_are_still_recorded_are_known_after_the_upgrade() {
+    let database = database(&["upload"], &["made", "edited", "drawn", "resized"]).await;
+    let mut conn = database.pool().acquire().await.expect("connects");
+    let token = Uuid::from_u128(2);
+    sqlx::raw_sql(
+        "INSERT INTO account_sessions (id, account_uid) VALUES ('00000000-0000-0000-0000-000000000001', 'me');
+         INSERT INTO tokens (id, account_uid, session_id, label, scopes, surface, secret_hash)
+         VALUES ('00000000-0000-0000-0000-000000000002', 'me', '00000000-0000-0000-0000-000000000001', '', '{}', 'api', '')",
+    )
+    .execute(&mut *conn)
+    .await
+    .expect("inserts a token");
+    for (id, kind, operation, model) in [
+        ("made", "image", "variations", Some(("openai", "gpt-image-1"))),
+        ("edited", "image", "edit", Some(("managed", "flux"))),
+        ("drawn", "image", "generate", Some(("managed", "sketch"))),
+        ("resized", "action", "action", None),
+        ("gone", "image", "generate", Some(("openai", "gpt-image-1"))),
+    ] {
+        let request = match model {
+            Some((provider, id)) => serde_json::json!({"kind": kind, "model": {"provider": provider, "id": id}}),
+            None => serde_json::json!({"kind": kind}),
+        };
+        let outcome = domain::job::JobOutcome {
+            images: vec![domain::job::Output {
+                asset: handle(id),
+                node: NodeId::from_stored("n".into()),
+                media_type: "image/png".into(),
+                width: 1,
+                height: 1,
+                bytes: 1,
+                ai_generated: None,
+            }],
+            ..Default::default()
+        };
+        sqlx::query(
+            "INSERT INTO jobs (id, account_uid, token_id, kind, operation, status, request, outcome, estimated_seconds)
+             VALUES ($1, 'me', $2, $3, $4, 'succeeded', $5, $6, 1)",
+        )
+        .bind(Uuid::new_v4())
+        .bind(token)
+        .bind(kind)
+        .bind(operation)
+        .bind(request)
+        .bind(sqlx::types::Json(outcome))
+        .execute(&mut *conn)
+        .await
+        .expect("inserts a job");
+    }
+    sqlx::raw_sql(backfill()).execute(&mut *conn).await.expect("updates");
+    for (id, expected) in [
+        ("upload", None),
+        ("made", Some(DigitalSourceType::TrainedAlgorithmicMedia)),
+        ("edited", Some(DigitalSourceType::CompositeWithTrainedAlgorithmicMedia)),
+        ("drawn", None),
+        ("resized", None),
+    ] {
+        let origin = get(&mut conn, &handle(id)).await.expect("reads").expect("is there").origin;
+        assert_eq!(origin, expected.map(Origin::service), "{id}");
+    }
 }

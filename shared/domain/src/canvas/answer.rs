@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{Activity, Canvas, CanvasSummary, Changes, Connection, Node};
+use crate::origin::AiGenerated;
 use crate::page::Page;
 
 /// A canvas and its recent activity.
@@ -72,6 +73,10 @@ pub struct NodeRead {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, nullable = false)]
     pub preview_expires_in_seconds: Option<u64>,
+    /// Whether the picture that the node shows was made with AI.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub ai_generated: Option<AiGenerated>,
 }
 
 /// The canvas after a write.

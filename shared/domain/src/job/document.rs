@@ -16,6 +16,7 @@ use crate::channel;
 use crate::graph::Role;
 use crate::id::{AssetHandle, CanvasHandle, NodeId};
 use crate::model::is_stand_in;
+use crate::origin::{self, AiGenerated, Origin, Work};
 use crate::queue::WaitingFor;
 use crate::review::CompletionReview;
 use crate::webhook::DeliveryState;
@@ -71,6 +72,10 @@ pub struct JobImage {
     /// Size of the stored file, in bytes.
     #[schema(minimum = 1)]
     pub bytes: u64,
+    /// Whether the image was made with AI.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub ai_generated: AiGenerated,
     /// Short-lived URL of the image. Anyone who has it can read the image. Absent in webhooks.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(format = Uri, nullable = false)]
@@ -269,7 +274,7 @@ impl Record {
         };
         let images: Vec<JobImage> = match self.status {
             JobStatus::Expired => Vec::new(),
-            _ => self.outcome.images.iter().map(|output| job_image(output, preview(&output.asset))).collect(),
+            _ => self.outcome.images.iter().map(|output| self.job_image(output, preview(&output.asset))).collect(),
         };
         ImageJob {
             id: self.id.job_handle(),
@@ -315,18 +320,26 @@ impl Record {
             waiting_for: self.waiting_for.clone(),
         }
     }
-}
 
-fn job_image(output: &Output, preview: Option<Preview>) -> JobImage {
-    JobImage {
-        asset_id: output.asset.clone(),
-        node_id: output.node.handle(),
-        media_type: output.media_type.clone(),
-        width: output.width,
-        height: output.height,
-        bytes: output.bytes,
-        markdown: preview.as_ref().map(|preview| format!("![{}]({})", output.node.handle(), preview.url)),
-        preview_url: preview.map(|preview| preview.url),
+    fn job_image(&self, output: &Output, preview: Option<Preview>) -> JobImage {
+        // The origin of outputs of earlier releases follows from the request, as that of the assets does (0036_origins.sql).
+        let ai_generated = output.ai_generated.unwrap_or_else(|| match &self.request {
+            Request::Image(image) if !image.model.is_stand_in() => {
+                AiGenerated::of(origin::of_output(Work::of_model(self.operation), &[]).map(Origin::service))
+            }
+            _ => AiGenerated::Unknown,
+        });
+        JobImage {
+            asset_id: output.asset.clone(),
+            node_id: output.node.handle(),
+            media_type: output.media_type.clone(),
+            width: output.width,
+            height: output.height,
+            bytes: output.bytes,
+            ai_generated,
+            markdown: preview.as_ref().map(|preview| format!("![{}]({})", output.node.handle(), preview.url)),
+            preview_url: preview.map(|preview| preview.url),
+        }
     }
 }
 

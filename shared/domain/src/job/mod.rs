@@ -17,6 +17,7 @@ use crate::graph::{Role, named};
 use crate::id::{AccountUid, AssetHandle, CanvasHandle, JobId, NodeId};
 use crate::message::{Queue, TaskKind};
 use crate::model::{Capability, ProviderKind};
+use crate::origin::AiGenerated;
 use crate::queue::WaitingFor;
 use crate::review::CompletionReview;
 use crate::webhook::DeliveryState;
@@ -372,6 +373,9 @@ pub struct Output {
     pub height: u32,
     /// Size of the stored file, in bytes.
     pub bytes: u64,
+    /// Whether it was made with AI; `None` in records of earlier releases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ai_generated: Option<AiGenerated>,
 }
 
 /// Outcome of a job. Stored with the job when it ends.

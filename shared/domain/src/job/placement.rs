@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::id::{AssetId, NodeId};
+use crate::origin::DigitalSourceType;
 
 /// A stored result, and the node that will show it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -27,6 +28,9 @@ pub struct Placement {
     pub sha256: [u8; 32],
     /// Key of the blob that was put.
     pub blob_key: Uuid,
+    /// The origin of the result, if it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<DigitalSourceType>,
     /// Its rendition of [`RENDITION_EAGER`](crate::limits::RENDITION_EAGER) pixels, if it was made together with the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preview: Option<Preview>,

@@ -9,6 +9,7 @@
 use DigitalSourceType as Term;
 
 use crate::graph::named;
+use crate::job::JobOperation;
 
 named! {
     /// A term of the IPTC vocabulary [digital source type](https://cv.iptc.org/newscodes/digitalsourcetype/), which says how a picture
@@ -150,8 +151,8 @@ impl Origin {
     }
 
     /// The origin that a file claims by the values of its metadata. If there are several, one that says AI wins, then the first.
-    pub fn from_file<'a>(values: impl IntoIterator<Item = &'a str>) -> Option<Self> {
-        let mut terms = values.into_iter().filter_map(Term::from_file);
+    pub fn from_file(values: &[impl AsRef<str>]) -> Option<Self> {
+        let mut terms = values.iter().filter_map(|value| Term::from_file(value.as_ref()));
         let first = terms.next()?;
         let term = if first.is_ai() { first } else { terms.find(|term| term.is_ai()).unwrap_or(first) };
         Some(Self { term, from: OriginFrom::Metadata })
@@ -195,6 +196,16 @@ pub enum Work<'a> {
     Draw,
     /// The service draws several pictures side by side, as in a render.
     Render,
+}
+
+impl Work<'_> {
+    /// The work of a model of a provider.
+    pub fn of_model(operation: JobOperation) -> Self {
+        match operation {
+            JobOperation::Edit => Self::Edit,
+            JobOperation::Generate | JobOperation::Variations | JobOperation::Action => Self::Generate,
+        }
+    }
 }
 
 /// The origin of an output of the service; `None` if it is not known. `inputs` are the origins of what the work reads, `None` for an

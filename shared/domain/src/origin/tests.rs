@@ -152,7 +152,7 @@ fn a_file_names_a_term_by_its_uri_or_bare() {
 
 #[test]
 fn of_several_terms_in_a_file_one_with_ai_counts() {
-    let term = |values: &[&str]| Origin::from_file(values.iter().copied()).map(|origin| origin.term);
+    let term = |values: &[&str]| Origin::from_file(values).map(|origin| origin.term);
     assert_eq!(term(&["digitalCapture", "print"]), Some(Term::DigitalCapture));
     assert_eq!(term(&["digitalCapture", "trainedAlgorithmicMedia"]), Some(Term::TrainedAlgorithmicMedia));
     assert_eq!(term(&["nothing", "print"]), Some(Term::Print));

@@ -400,6 +400,8 @@ variables! {
         "Faults to inject for tests: name=action[;name=action...].";
     "CANVAS_LEGACY_CAMPAIGNS" => legacy_campaigns: bool = Some("0"), parse::switch,
         "1 permits planning, starting, reviewing and canceling the deprecated campaigns; 0 leaves them readable.";
+    "CANVAS_ORIGIN_MARKS" => origin_marks: bool = Some("on"), parse::on_off,
+        "on writes the origin of outputs, renditions and renders into their files; off leaves the files without it.";
     "CANVAS_LOG" => log: String = Some("info"), parse::log_filter,
         "Log filter: a level, or comma separated target=level directives.";
     "OTEL_EXPORTER_OTLP_ENDPOINT" => otlp_endpoint: Option<Url> = Some(""), parse::server_url,

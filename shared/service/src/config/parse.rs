@@ -32,6 +32,14 @@ pub(super) fn switch(text: &str) -> Result<bool, String> {
     }
 }
 
+pub(super) fn on_off(text: &str) -> Result<bool, String> {
+    match text {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err("expected on or off".to_owned()),
+    }
+}
+
 pub(super) fn database_url(text: &str) -> Result<Secret, String> {
     service_url(text, &["postgres", "postgresql"], "postgres://user:password@host:5432/database")
 }

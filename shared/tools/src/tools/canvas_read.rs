@@ -81,6 +81,9 @@ async fn in_full(client: &Client, canvas: &str, nodes: &[String]) -> Result<Answ
         let mut node = read["node"].clone();
         node["incoming"] = read["incoming"].clone();
         node["outgoing"] = read["outgoing"].clone();
+        if let Some(ai_generated) = read.get("aiGenerated") {
+            node["aiGenerated"] = ai_generated.clone();
+        }
         read_nodes.push(node);
     }
     output.nodes = Some(read_nodes);

@@ -6,10 +6,16 @@ use db::jobs::outputs::OutputState;
 use domain::job::{CancelReason, FailureCode, JobStatus, Record, VideoPicture};
 use domain::limits::TASK_CLAIMS_MAX;
 use domain::model::Capability;
+use domain::origin::DigitalSourceType;
 use sha2::{Digest, Sha256};
 use testkit::providers::Vendor;
 
 use super::fixture::{VideoFixture, failure, png};
+
+/// The term that a video carries.
+fn mark(video: &[u8]) -> Vec<String> {
+    raster::xmp::Properties::of_file(video).digital_source_types
+}
 
 /// A latency longer than any test.
 const AGES: Duration = Duration::from_secs(600);
@@ -22,7 +28,9 @@ async fn every_provider_of_videos_makes_one() {
         let _running = fixture.work();
         let id = fixture.start(fixture.wish(Capability::VideoGenerate)).await;
         let record = fixture.ended(id).await;
-        assert_eq!(&fixture.video(&record).await[4..8], b"ftyp", "{vendor:?}");
+        let video = fixture.video(&record).await;
+        assert_eq!(&video[4..8], b"ftyp", "{vendor:?}");
+        assert_eq!(mark(&video), [DigitalSourceType::TrainedAlgorithmicMedia.uri()], "{vendor:?}");
         assert_eq!((record.credit_cost, fixture.accepted(id), fixture.orphans().await), (7, 1, 0), "{vendor:?}");
         assert_eq!(fixture.simulator.leaks(), 0, "{vendor:?}: the key goes to the provider alone");
     }
@@ -57,7 +65,8 @@ async fn frames_go_along() {
         let frames = wish.pictures().count();
         let id = fixture.start(wish).await;
         let record = fixture.ended(id).await;
-        fixture.video(&record).await;
+        let video = fixture.video(&record).await;
+        assert_eq!(mark(&video), [DigitalSourceType::CompositeWithTrainedAlgorithmicMedia.uri()], "{vendor:?}");
         assert_eq!(fixture.simulator.submits()[0].pictures, frames, "{vendor:?} {capability}");
     }
 }
@@ -74,7 +83,8 @@ async fn a_video_comes_whole_however_large_and_however_often_it_breaks_off() {
     let record = fixture.ended(id).await;
     let video = fixture.video(&record).await;
     let movie = video.windows(4).rposition(|kind| kind == b"moov").expect("its last box");
-    assert!(video.len() > LARGE && video.len() - movie < 200, "the end is where it belongs");
+    let origin = video.windows(4).rposition(|kind| kind == b"uuid").expect("the mark");
+    assert!(video.len() > LARGE && (0..200).contains(&(origin - movie)), "the end is where it belongs");
     let stored: Vec<u8> = sqlx::query_scalar("SELECT sha256 FROM blobs WHERE state = 'stored' AND bytes = $1")
         .bind(video.len() as i64)
         .fetch_one(fixture.database.pool())
@@ -93,9 +103,32 @@ async fn the_embedded_runtime_films_from_frame_to_frame() {
     wish.last_frame = Some(fixture.upload("last", png(36, 64)).await);
     let id = fixture.start(wish).await;
     let record = fixture.ended(id).await;
-    assert_eq!(&fixture.video(&record).await[4..8], b"ftyp");
+    let video = fixture.video(&record).await;
+    assert_eq!(&video[4..8], b"ftyp");
+    assert_eq!(mark(&video), [DigitalSourceType::CompositeSynthetic.uri()]);
     assert_eq!(record.credit_cost, 7);
     assert!(fixture.simulator.submits().is_empty());
+}
+
+#[tokio::test]
+async fn a_film_of_the_embedded_runtime_says_what_is_in_it() {
+    let fixture = VideoFixture::embedded().await;
+    let _running = fixture.work();
+    let ai = DigitalSourceType::TrainedAlgorithmicMedia.uri();
+    let made = raster::xmp::insert_xmp(png(64, 36).into(), raster::xmp::packet(&ai, None).as_bytes());
+    for (capability, frame, expected) in [
+        (Capability::VideoGenerate, None, DigitalSourceType::AlgorithmicMedia),
+        (Capability::VideoFromImage, Some(made.into()), DigitalSourceType::CompositeWithTrainedAlgorithmicMedia),
+    ] {
+        let mut wish = fixture.wish(capability);
+        wish.first_frame = match frame {
+            Some(file) => Some(fixture.upload("first", file).await),
+            None => None,
+        };
+        let id = fixture.start(wish).await;
+        let record = fixture.ended(id).await;
+        assert_eq!(mark(&fixture.video(&record).await), [expected.uri()]);
+    }
 }
 
 #[tokio::test]

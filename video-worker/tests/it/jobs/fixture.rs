@@ -184,6 +184,7 @@ impl VideoFixture {
             windows: WINDOWS,
             storage_max: 0,
             worker_silent: Duration::from_secs(15),
+            marks: worker::marks::OriginMarks(true),
         };
         let generator = Generator {
             worker,
@@ -249,6 +250,7 @@ impl VideoFixture {
             height: 1,
             bytes,
             blob_key,
+            origin: worker::marks::claimed_origin(&file),
         };
         db::assets::insert(&mut conn, &asset).await.expect("inserts");
         VideoPicture { named: handle.to_string(), asset: Some(handle), role: None }

@@ -128,6 +128,7 @@ pub async fn upload(
             media_type: stored.header.format.media_type(),
             width: stored.header.width,
             height: stored.header.height,
+            origin: stored.origin,
         },
         key: key.as_ref().map(|(text, fingerprint)| Key { text, fingerprint }),
         storage_max: app.config.storage_max,

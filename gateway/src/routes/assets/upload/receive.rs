@@ -6,9 +6,11 @@ use axum::body::{Body, BodyDataStream};
 use blob::{BlobKey, Written};
 use bytes::Bytes;
 use domain::limits::UPLOAD_MAX;
+use domain::origin::Origin;
 use futures_util::StreamExt;
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
+use raster::xmp::{Properties, XmpReader};
 use raster::{Format, Header, HeaderError, HeaderReader};
 
 use crate::admission::admitted;
@@ -43,6 +45,8 @@ pub struct Stored {
     pub key: BlobKey,
     pub written: Written,
     pub header: Header,
+    /// What the metadata say about the origin.
+    pub origin: Option<Origin>,
 }
 
 /// Receives a body in one of the few upload slots, at a minimum rate and within a time that depends on its size; 503 when no slot
@@ -97,9 +101,9 @@ async fn stream(app: &App, body: Body, declared: Option<Format>) -> Result<Store
         head.push(&piece)?;
         writer.write(&piece).await?;
     }
-    let header = head.finish()?;
+    let (header, origin) = head.finish()?;
     let written = writer.finish().await?;
-    Ok(Stored { key, written, header })
+    Ok(Stored { key, written, header, origin })
 }
 
 async fn next(pieces: &mut BodyDataStream) -> Result<Option<Bytes>> {
@@ -114,12 +118,13 @@ fn foreign() -> Problem {
 struct Head {
     declared: Option<Format>,
     reader: HeaderReader,
+    xmp: XmpReader,
     error: Option<HeaderError>,
 }
 
 impl Head {
     fn new(declared: Option<Format>) -> Self {
-        Self { declared, reader: HeaderReader::new(), error: None }
+        Self { declared, reader: HeaderReader::new(), xmp: XmpReader::default(), error: None }
     }
 
     fn is_recognized(&self) -> bool {
@@ -129,6 +134,7 @@ impl Head {
     /// Takes the next bytes. A type that differs from the declared one is rejected at once; other errors of the header are
     /// reported at the end, after the check of the body's size.
     fn push(&mut self, bytes: &[u8]) -> Result<()> {
+        self.xmp.push(bytes);
         if self.error.is_none() {
             match self.reader.push(bytes) {
                 Ok(_) => {}
@@ -146,14 +152,17 @@ impl Head {
         }
     }
 
-    fn finish(self) -> Result<Header> {
+    fn finish(self) -> Result<(Header, Option<Origin>)> {
+        let properties = self.xmp.finish().packet.map(|packet| Properties::parse(&packet)).unwrap_or_default();
+        let origin = Origin::from_file(&properties.digital_source_types);
         let read = match self.error {
             Some(error) => Err(error),
             None => self.reader.finish(),
         };
-        read.map_err(|error| match error {
+        let header = read.map_err(|error| match error {
             HeaderError::UnknownFormat => foreign(),
             error => Problem::unprocessable("body", error.to_string()),
-        })
+        })?;
+        Ok((header, origin))
     }
 }

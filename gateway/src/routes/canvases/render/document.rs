@@ -14,6 +14,7 @@ use domain::asset::thumbnail_width;
 use domain::canvas::CanvasRecord;
 use domain::graph::{Connection, Node};
 use domain::id::{AccountUid, CanvasHandle, NodeId};
+use domain::origin::{self, DigitalSourceType, Origin, Work};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use uuid::Uuid;
 
@@ -68,7 +69,12 @@ pub async fn current(
     }
     let files = read(app, &plan).await?;
     let complete = plan.complete && plan.chosen.values().all(|chosen| files.contains_key(&chosen.key));
-    let document = drawing.finish(|node| match plan.chosen.get(node) {
+    let shows_ai = |(node, chosen): (&NodeId, &Chosen)| graph.shown[node].has_ai && files.contains_key(&chosen.key);
+    let ai = Origin::service(DigitalSourceType::CompositeWithTrainedAlgorithmicMedia);
+    let origins: Vec<Option<Origin>> = plan.chosen.iter().map(|it| shows_ai(it).then_some(ai)).collect();
+    let origin = origin::of_output(Work::Render, &origins).filter(|_| app.config.origin_marks);
+    let packet = origin.map(|origin| raster::xmp::packet(&origin.uri(), None));
+    let document = drawing.with_metadata(packet.as_deref()).finish(|node| match plan.chosen.get(node) {
         Some(Chosen { key, media_type, ratio }) => match files.get(key) {
             Some(bytes) => Picture::Ready { media_type, bytes, ratio: *ratio },
             None => Picture::Unreadable,

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use domain::import::{Discovery, Evidence, Failure, FailureKind, ProductPage, Request, Review, ReviewReason, Variant};
 use domain::limits::{PACK_CANDIDATES_MAX, PACK_IMAGES_MAX, PACK_SIDE_MIN, PAGE_BYTES_MAX, UPLOAD_MAX};
+use domain::origin::Origin;
 use egress::{DownloadError, DownloadRequest, Downloaded};
 use futures_util::StreamExt;
 use raster::{Format, Size};
@@ -60,6 +61,7 @@ pub(super) struct Brought {
     pub bytes: u64,
     pub sha256: [u8; 32],
     pub blob_key: Uuid,
+    pub origin: Option<Origin>,
     thumbnail: Thumbnail,
 }
 
@@ -303,10 +305,10 @@ async fn bring(worker: &Worker, url: Url, picture: Picture, lease: &Lease) -> Re
     if !lease.check() {
         return Ok(None);
     }
-    let Picture { content, format, size, thumbnail } = picture;
+    let Picture { content, format, size, origin, thumbnail } = picture;
     let blob_key = worker.put(&content).await?;
     let (bytes, sha256) = (content.bytes.len() as u64, content.sha256);
-    Ok(Some(Brought { url, format, size, bytes, sha256, blob_key, thumbnail }))
+    Ok(Some(Brought { url, format, size, bytes, sha256, blob_key, origin, thumbnail }))
 }
 
 #[cfg(test)]

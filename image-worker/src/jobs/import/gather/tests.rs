@@ -52,6 +52,7 @@ fn worker(shop: &Receiver) -> Worker {
         windows: WINDOWS,
         storage_max: 0,
         worker_silent: Duration::from_secs(15),
+        marks: worker::marks::OriginMarks(true),
     }
 }
 

@@ -102,6 +102,7 @@ impl Taken {
             sha256,
             blob_key,
             preview: None,
+            origin: None,
             provenance: Map::new(),
         }
     }
