@@ -226,7 +226,10 @@ async fn a_render_says_that_a_picture_in_it_was_made_with_ai(stack: &Stack) {
     let document = String::from_utf8(document).expect("UTF-8");
     let document = roxmltree::Document::parse(&document).expect("well-formed");
     let metadata = document.root_element().children().find(|child| child.has_tag_name("metadata")).expect("has some");
-    assert_eq!(metadata.descendants().filter(roxmltree::Node::is_text).filter_map(|it| it.text()).collect::<String>(), format!("{IPTC}{PARTLY}"));
+    assert_eq!(
+        metadata.descendants().filter(roxmltree::Node::is_text).filter_map(|it| it.text()).collect::<String>(),
+        format!("{IPTC}{PARTLY}")
+    );
     assert_eq!(mark(&render(&user, &canvas, "image/png").await).as_deref(), Some(PARTLY));
 }
 

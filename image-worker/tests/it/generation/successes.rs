@@ -1,6 +1,6 @@
 use std::time::{Duration, Instant};
 
-use domain::job::{JobOperation, JobStatus};
+use domain::job::{JobDocument, JobOperation, JobStatus, Record};
 use domain::message::Queue;
 use domain::origin::{AiGenerated, DigitalSourceType, Origin};
 use futures_util::future::join_all;
@@ -8,10 +8,23 @@ use serde_json::json;
 use testkit::providers::Vendor;
 
 use super::fixture::{GenerationFixture, Wish, for_every_vendor, picture};
-use crate::harness::DEADLINE;
+use crate::harness::{DEADLINE, PUBLIC_URL};
 use crate::origins::mark;
 
 const OPERATIONS: [JobOperation; 3] = [JobOperation::Generate, JobOperation::Edit, JobOperation::Variations];
+
+/// What the record of a job says of its first image.
+fn shown(record: &Record) -> AiGenerated {
+    let JobDocument::Image(job) = record.document(PUBLIC_URL, |_| None) else { panic!("an image job") };
+    job.images.expect("has images")[0].ai_generated
+}
+
+/// The record as it was stored before outputs had an origin.
+fn of_an_earlier_release(record: &Record) -> Record {
+    let mut record = record.clone();
+    record.outcome.images.iter_mut().for_each(|image| image.ai_generated = None);
+    record
+}
 
 async fn make_all(vendor: Vendor) {
     let fixture = GenerationFixture::new(vendor).await;
@@ -39,6 +52,8 @@ async fn make_all(vendor: Vendor) {
             assert_eq!(node.asset.as_ref(), Some(&image.asset), "{case}");
             assert_eq!(fixture.accepted(record.id, position), 1, "{case}");
         }
+        let expected = if record.operation == JobOperation::Edit { AiGenerated::Partly } else { AiGenerated::Yes };
+        assert_eq!((shown(&record), shown(&of_an_earlier_release(&record))), (expected, expected), "{case}");
         let provenance = fixture.provenance(&record.request.targets()[0]).await;
         assert_eq!(provenance["kind"], "generated", "{case}");
         assert_eq!(provenance["run"], json!(record.id.run_handle()), "{case}");
@@ -69,7 +84,8 @@ async fn the_embedded_runtime_draws_and_is_charged() {
         };
         let (asset, file) = fixture.harness.stored(&image.asset).await;
         assert_eq!((asset.origin, mark(&file)), (Some(Origin::service(expected)), vec![expected.uri()]));
-        assert_eq!(image.ai_generated, Some(AiGenerated::No));
+        let shown = (shown(&record), shown(&of_an_earlier_release(&record)));
+        assert_eq!(shown, (AiGenerated::No, AiGenerated::Unknown));
         let provenance = fixture.provenance(&image.node).await;
         assert_eq!((&provenance["model"], &provenance["prompt"]), (&json!("sketch"), &json!("a red kite")));
     }

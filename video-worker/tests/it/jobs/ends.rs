@@ -112,14 +112,14 @@ async fn the_embedded_runtime_films_from_frame_to_frame() {
 
 #[tokio::test]
 async fn a_film_of_the_embedded_runtime_says_what_is_in_it() {
-    let fixture = VideoFixture::embedded().await;
-    let _running = fixture.work();
     let ai = DigitalSourceType::TrainedAlgorithmicMedia.uri();
     let made = raster::xmp::insert_xmp(png(64, 36).into(), raster::xmp::packet(&ai, None).as_bytes());
     for (capability, frame, expected) in [
         (Capability::VideoGenerate, None, DigitalSourceType::AlgorithmicMedia),
         (Capability::VideoFromImage, Some(made.into()), DigitalSourceType::CompositeWithTrainedAlgorithmicMedia),
     ] {
+        let fixture = VideoFixture::embedded().await;
+        let _running = fixture.work();
         let mut wish = fixture.wish(capability);
         wish.first_frame = match frame {
             Some(file) => Some(fixture.upload("first", file).await),
