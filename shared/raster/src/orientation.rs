@@ -44,6 +44,11 @@ impl Orientation {
         })
     }
 
+    /// The EXIF value of the orientation, from 1 to 8.
+    pub(crate) fn exif_value(self) -> u16 {
+        self as u16 + 1
+    }
+
     /// The orientation in an EXIF block (a TIFF structure, with or without its `Exif\0\0` prefix).
     ///
     /// `None` if the block is damaged or contains no orientation: damaged metadata does not make
