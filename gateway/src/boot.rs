@@ -75,6 +75,7 @@ async fn run(config: Config) -> Result<ExitCode, Error> {
     let outward = egress::Settings { allow: &config.egress_allow, ca_file: config.egress_ca_file.as_deref() };
     egress::Client::load(outward)?;
     let models = providers::Setup::load(&config)?;
+    let upload_metadata = config.upload_metadata.parse().map_err(|error| BootError::Setting(Box::new(error)))?;
     let blobs = blob::Store::open(config.blob_url().map_err(BootError::from)?.as_str()).map_err(Error::Blobs)?;
     cache::Cache::check_url(config.redis_url().map_err(BootError::from)?.expose()).map_err(Error::Cache)?;
     // Bound before the process starts and logs, so that a failure is reported in a single line.
@@ -136,6 +137,7 @@ async fn run(config: Config) -> Result<ExitCode, Error> {
     process.spawn("http", |stopping| async move {
         let Some(keys) = wait_for_keys(&pool, &config, &key_watch, &stopping).await? else { return Ok(()) };
         let app = App::new(Shared {
+            upload_metadata,
             pool,
             credentials,
             starts,

@@ -5,6 +5,7 @@ use std::ops::Deref;
 use std::sync::{Arc, Mutex};
 
 use db::PgPool;
+use domain::asset::UploadMetadata;
 use service::config::Config;
 use service::keys::{DerivedKeys, KeyRing};
 use taskqueue::RelayWaker;
@@ -30,6 +31,8 @@ pub struct App(Arc<Shared>);
 pub struct Shared {
     /// The validated configuration.
     pub config: Config,
+    /// What happens to the private metadata of uploads that do not say it.
+    pub upload_metadata: UploadMetadata,
     /// The connection pool of Postgres.
     pub pool: PgPool,
     /// Looks up credentials.

@@ -36,6 +36,7 @@ mod operations;
 mod operators;
 mod origins;
 mod previews;
+mod private_metadata;
 mod processes;
 mod prompts;
 mod rates;

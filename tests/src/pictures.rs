@@ -54,6 +54,32 @@ pub fn turned_jpeg(width: u32, height: u32, orientation: u8) -> Vec<u8> {
     file
 }
 
+/// Stands in the GPS directory of [`photo_with_place`].
+pub const PLACE: &[u8; 12] = b"PRIVATE-7731";
+
+/// A JPEG that must be rotated by 90 degrees for display, with an author and a place in its EXIF data (TIFF 6.0, section 2).
+pub fn photo_with_place(width: u32, height: u32) -> Vec<u8> {
+    let entry = |tag: u16, kind: u16, count: u32, value: [u8; 4]| {
+        [&tag.to_be_bytes()[..], &kind.to_be_bytes(), &count.to_be_bytes(), &value].concat()
+    };
+    // Two directories of 3 and 1 entries, at 8 and 50, then the two texts.
+    let block = [
+        b"Exif\0\0MM\0*\0\0\0\x08\0\x03".to_vec(),
+        entry(0x0112, 3, 1, [0, 6, 0, 0]),
+        entry(0x013b, 2, 12, [0, 0, 0, 68]),
+        entry(0x8825, 4, 1, [0, 0, 0, 50]),
+        b"\0\0\0\0\0\x01".to_vec(),
+        entry(0x001d, 2, 12, [0, 0, 0, 80]),
+        [b"\0\0\0\0Author-4419\0", &PLACE[..]].concat(),
+    ]
+    .concat();
+    let mut segment = vec![0xff, 0xe1, 0, block.len() as u8 + 2];
+    segment.extend(block);
+    let mut file = jpeg(width, height);
+    file.splice(2..2, segment);
+    file
+}
+
 /// A GIF of one black pixel (GIF89a: header, screen with two colors, a frame of LZW codes, trailer).
 pub fn gif() -> Vec<u8> {
     let mut bytes = b"GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff".to_vec();

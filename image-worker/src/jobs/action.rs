@@ -269,6 +269,7 @@ fn placement(request: &ActionRequest, made: &Made, stored: Stored) -> Placement 
         bytes: made.content.bytes.len() as u64,
         sha256: made.content.sha256,
         blob_key: stored.blob_key,
+        metadata_removed: Vec::new(),
         preview,
         provenance: made.provenance.clone(),
         origin: made.origin,

@@ -161,6 +161,7 @@ impl Harness {
             public_url: PUBLIC_URL.into(),
             windows: WINDOWS,
             storage_max: 0,
+            upload_metadata: domain::asset::UploadMetadata::Auto,
             worker_silent: Duration::from_secs(15),
             marks: worker::marks::OriginMarks(true),
         }
@@ -263,6 +264,8 @@ impl Harness {
             bytes,
             blob_key,
             origin: worker::marks::claimed_origin(&file),
+            metadata_removed: Vec::new(),
+            original: None,
         };
         db::assets::insert(&mut conn, &asset).await.expect("inserts");
         handle

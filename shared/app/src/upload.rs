@@ -7,8 +7,9 @@ use ::canvas::size::serialized_size;
 use db::PgConnection;
 use db::accounts::Credential;
 use db::assets::NewAsset;
+use db::blobs::PutFile;
 use db::canvases::{Change, GraphWrites, NewActivity};
-use domain::asset::{AssetKind, AssetRecord};
+use domain::asset::{AssetKind, AssetRecord, MetadataClass, OriginalFile, OriginalReason};
 use domain::canvas::{ActivityType, CanvasRecord, Changes};
 use domain::channel;
 use domain::graph::{Node, NodeType};
@@ -17,7 +18,6 @@ use domain::idempotency::StoredOutcome;
 use domain::limits::{CANVAS_BYTES_MAX, CANVAS_NODES_MAX, TITLE_MAX};
 use domain::origin::Origin;
 use serde_json::json;
-use uuid::Uuid;
 
 use crate::command::{CanvasWrite, Command, Key, LockedCanvas, Locks};
 use crate::{Error, Result};
@@ -27,12 +27,8 @@ pub const OVER_QUOTA: &str = "the storage quota of the asset's owner would be ex
 
 /// A stored picture that nothing refers to yet.
 pub struct StoredPicture {
-    /// Key of the staged blob.
-    pub blob: Uuid,
-    /// Hash of the bytes.
-    pub sha256: [u8; 32],
-    /// Size in bytes.
-    pub bytes: i64,
+    /// The file under the key of a staged blob.
+    pub file: PutFile,
     pub media_type: &'static str,
     /// Width in pixels.
     pub width: u32,
@@ -40,6 +36,10 @@ pub struct StoredPicture {
     pub height: u32,
     /// What its metadata say about its origin.
     pub origin: Option<Origin>,
+    /// What was removed from the file.
+    pub metadata_removed: Vec<MetadataClass>,
+    /// The file as it came, of the same media type, if it is kept for its private metadata.
+    pub original: Option<PutFile>,
 }
 
 /// Makes an asset of a stored picture.
@@ -93,15 +93,29 @@ impl Command for UploadAsset<'_> {
             None => None,
             Some(target) => Some(target.enter(conn, locked, &Footprint::default()).await?.record),
         };
-        let StoredPicture { blob, sha256, bytes, media_type, width, height, origin } = &self.picture;
+        let StoredPicture { file, media_type, width, height, origin, metadata_removed, original } = &self.picture;
         let owner = canvas.as_ref().map_or(account, |canvas| &canvas.handle.owner);
-        if !db::storage::hold(conn, owner, self.storage_max).await?.admits(*bytes) {
+        let bytes = file.bytes.saturating_add(original.map_or(0, |original| original.bytes));
+        if !db::storage::hold(conn, owner, self.storage_max).await?.admits(bytes) {
             return Err(Error::unprocessable("body", OVER_QUOTA));
         }
         let inconsistent = |message: &str| Error::Inconsistent(message.to_owned());
-        let blob_key = db::blobs::adopt(conn, *blob, sha256, *bytes)
-            .await?
-            .ok_or_else(|| inconsistent("an upload was swept before it was stored"))?;
+        let files: Vec<PutFile> = std::iter::once(*file).chain(*original).collect();
+        let adopted = db::blobs::adopt_all(conn, &files).await?;
+        let adopted = |file: &PutFile| {
+            let key = adopted.get(&file.key).copied();
+            key.ok_or_else(|| inconsistent("an upload was swept before it was stored"))
+        };
+        let blob_key = adopted(file)?;
+        let original = match original {
+            None => None,
+            Some(original) => Some(OriginalFile {
+                blob_key: adopted(original)?,
+                mime_type: (*media_type).into(),
+                bytes: original.bytes,
+                reason: OriginalReason::PrivateMetadata,
+            }),
+        };
         let node = canvas.as_ref().map(|_| NodeId::generate());
         let side = |pixels: u32| i32::try_from(pixels).map_err(|_| inconsistent("an image is larger than its limit"));
         let asset = NewAsset {
@@ -113,9 +127,11 @@ impl Command for UploadAsset<'_> {
             mime_type: (*media_type).into(),
             width: side(*width)?,
             height: side(*height)?,
-            bytes: *bytes,
+            bytes: file.bytes,
             blob_key,
             origin: *origin,
+            metadata_removed: metadata_removed.clone(),
+            original,
         };
         let record = db::assets::insert(conn, &asset).await?;
         if let (Some(canvas), Some(node)) = (&canvas, node) {

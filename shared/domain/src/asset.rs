@@ -25,6 +25,59 @@ named! {
     }
 }
 
+named! {
+    /// What happens to the private metadata of a picture when it is stored.
+    UploadMetadata {
+        /// It is removed, and the file as it came is kept for the owner. In a canvas of another account: as `strip`.
+        Auto = "auto",
+        /// It stays in the file, which everybody who may read the asset gets.
+        Keep = "keep",
+        /// It is removed for good.
+        Strip = "strip",
+    }
+}
+
+named! {
+    /// Class of metadata that was removed from a picture.
+    MetadataClass {
+        /// Where it was taken.
+        Location = "location",
+        /// What took it.
+        Device = "device",
+        /// Who is in it, who owns the camera, and how to reach its author.
+        Person = "person",
+        /// Smaller copies of the picture.
+        Thumbnail = "thumbnail",
+        /// What follows the picture in the file.
+        Trailer = "trailer",
+        /// Comments, and the inputs of a generator.
+        Text = "text",
+        /// Anything else.
+        Other = "other",
+    }
+}
+
+named! {
+    /// Why an asset has an original.
+    OriginalReason {
+        /// Private metadata was removed from the file that is served.
+        PrivateMetadata = "private-metadata",
+    }
+}
+
+/// The file of an asset as it came.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OriginalFile {
+    /// Key in the object store.
+    pub blob_key: Uuid,
+    /// Media type.
+    pub mime_type: String,
+    /// Size in bytes.
+    pub bytes: i64,
+    /// Why it is not the file that is served.
+    pub reason: OriginalReason,
+}
+
 /// Row of an asset.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AssetRecord {
@@ -52,6 +105,10 @@ pub struct AssetRecord {
     pub preview_epoch: i64,
     /// Where the picture comes from, if that is known.
     pub origin: Option<Origin>,
+    /// What was removed from the file before it was stored.
+    pub metadata_removed: Vec<MetadataClass>,
+    /// The file as it came, for the owner alone.
+    pub original: Option<OriginalFile>,
     /// When it was stored.
     pub created_at: Timestamp,
     /// When it last changed.
@@ -78,6 +135,19 @@ pub struct Preview {
     pub url: String,
     /// Remaining lifetime in seconds, at least 1.
     pub expires_in_seconds: u64,
+}
+
+/// The file of an asset as it came, which only its owner can download.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Original {
+    /// Media type.
+    pub mime_type: String,
+    /// Size in bytes.
+    #[schema(minimum = 0)]
+    pub bytes: i64,
+    /// Why it is not the file that is served.
+    pub reason: OriginalReason,
 }
 
 /// An asset.
@@ -127,6 +197,14 @@ pub struct Asset {
     #[serde(default)]
     #[schema(required = true)]
     pub ai_generated: AiGenerated,
+    /// Classes of private and other metadata that were removed before the file was stored.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub metadata_removed: Vec<MetadataClass>,
+    /// The file as it came. Only the owner of the asset sees it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub original: Option<Original>,
 }
 
 /// One asset.
@@ -149,9 +227,21 @@ pub struct AssetList {
     pub page: Page,
 }
 
+impl MetadataClass {
+    /// The classes of these names, which are those of a list elsewhere.
+    ///
+    /// # Panics
+    ///
+    /// If a name is unknown.
+    pub fn named<'a>(names: impl Iterator<Item = &'a str>) -> Vec<Self> {
+        names.map(|name| name.parse().expect("a known class")).collect()
+    }
+}
+
 impl AssetRecord {
-    /// The served form with this preview.
-    pub fn document(self, preview: Preview) -> Asset {
+    /// The form that is served to `viewer`, with this preview.
+    pub fn document(self, viewer: &AccountUid, preview: Preview) -> Asset {
+        let original = self.original.filter(|_| self.handle.owner == *viewer);
         Asset {
             id: self.handle.id.clone(),
             owner_uid: self.handle.owner.clone(),
@@ -168,6 +258,12 @@ impl AssetRecord {
             origin: self.origin.map(|origin| origin.term),
             origin_from: self.origin.map(|origin| origin.from),
             ai_generated: AiGenerated::of(self.origin),
+            metadata_removed: self.metadata_removed,
+            original: original.map(|OriginalFile { mime_type, bytes, reason, .. }| Original {
+                mime_type,
+                bytes,
+                reason,
+            }),
         }
     }
 }

@@ -5,6 +5,8 @@ use std::ops::Range;
 use blob::{BlobKey, Object};
 use bytes::Bytes;
 use db::blobs::Staged;
+use domain::asset::{MetadataClass, UploadMetadata};
+use raster::metadata::{self, Class, Scattered};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
@@ -32,6 +34,42 @@ impl Content {
     pub fn of(bytes: impl Into<Bytes>) -> Self {
         let bytes = bytes.into();
         Self { sha256: Sha256::digest(&bytes).into(), bytes }
+    }
+}
+
+/// A foreign picture as it is stored, and what was removed from it.
+#[derive(Clone, Debug)]
+pub struct CleanContent {
+    /// The file.
+    pub content: Content,
+    /// The classes of the metadata that the file lacks.
+    pub metadata_removed: Vec<MetadataClass>,
+}
+
+impl From<Content> for CleanContent {
+    fn from(content: Content) -> Self {
+        Self { content, metadata_removed: Vec::new() }
+    }
+}
+
+impl CleanContent {
+    /// Removes private metadata from a picture, unless the rule is to keep it, and hashes the result. Blocks the thread.
+    ///
+    /// # Errors
+    ///
+    /// If its metadata is scattered over too many places.
+    pub fn of(bytes: Bytes, rule: UploadMetadata) -> Result<Self, Scattered> {
+        let cleaned = match rule {
+            UploadMetadata::Keep => None,
+            UploadMetadata::Auto | UploadMetadata::Strip => metadata::examine(&bytes)?,
+        };
+        Ok(match cleaned {
+            None => Content::of(bytes).into(),
+            Some(cleaned) => {
+                let metadata_removed = MetadataClass::named(cleaned.removed().map(Class::as_str));
+                Self { content: Content::of(metadata::rewrite(&bytes, cleaned)), metadata_removed }
+            }
+        })
     }
 }
 

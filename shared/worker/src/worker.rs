@@ -8,6 +8,7 @@ use app::job::{Completion, CompletionContext, CompletionResult, Reviews};
 use db::PgPool;
 use db::jobs::Windows;
 use db::jobs::outputs::{self, JobOutput, OutputState};
+use domain::asset::UploadMetadata;
 use domain::channel;
 use domain::id::{AccountUid, CanvasHandle, JobId};
 use domain::job::{CancelReason, Failure, FailureCode, JobKind, JobStatus, Placement, Record};
@@ -43,6 +44,8 @@ pub struct Worker {
     pub windows: Windows,
     /// Storage quota in bytes of an account without its own; 0: no limit.
     pub storage_max: i64,
+    /// What happens to the private metadata of imports and of providers' results. Neither keeps an original.
+    pub upload_metadata: UploadMetadata,
     /// A queue whose workers were not seen for this long is silent.
     pub worker_silent: Duration,
     /// How files are marked with their origin.

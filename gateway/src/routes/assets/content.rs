@@ -3,6 +3,7 @@
 
 use axum::Extension;
 use axum::extract::{OriginalUri, State};
+use blob::BlobKey;
 use http::header::VARY;
 use http::{HeaderMap, HeaderValue, Method};
 
@@ -24,7 +25,8 @@ const MAX_AGE_SECONDS: u64 = 3600;
 ///
 /// Streams the stored bytes of one asset to a caller that may read it: its owner, and the members of the canvas that
 /// it is stored in. Use it with a bearer token instead of a preview URL, which expires. `w` asks for a smaller
-/// rendition. Supports one byte range. This operation is an extension.
+/// rendition, and `original` for the file as it was uploaded, which only the owner gets. Supports one byte range. This
+/// operation is an extension.
 #[utoipa::path(
     get, path = "/assets/{assetId}/content", operation_id = "getAssetContent", tag = "Assets",
     security(("bearer" = ["asset:read"])),
@@ -32,6 +34,7 @@ const MAX_AGE_SECONDS: u64 = 3600;
         ("assetId" = String, Path, pattern = "^(asset:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle."),
         ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner of the resource, when its plain id is given."),
         ("w" = Option<RenditionWidth>, Query, description = "Largest width of the rendition in pixels. Without it: the stored bytes."),
+        ("original" = Option<bool>, Query, description = "Whether to send the file as it was uploaded, with its private metadata. 404 for anybody but the owner, and where there is none. Not together with `w`."),
         ("Range" = Option<String>, Header, description = "One byte range."),
         ("If-None-Match" = Option<String>, Header, description = "A known `ETag`. The answer is 304 when it still matches."),
     ),
@@ -52,10 +55,20 @@ pub async fn content(
 ) -> Result {
     let mut query = QueryReader::new(&uri);
     let width = picture::width(&mut query);
+    let wants_original = query.parsed("original").unwrap_or(false);
+    if wants_original && width.is_some() {
+        query.refuse("original", "cannot be combined with w");
+    }
     let selection = Selection::of(&method, &headers).map_err(Problem::Invalid);
     let (handle, selection) = combine_violations(named(&params, query, &caller.account), selection)?;
-    let asset = db::assets::content(&mut *app.connection().await?, &handle, Some(&caller.account)).await?;
-    let asset = asset.ok_or(Problem::NotFound("asset"))?;
+    let mut connection = app.connection().await?;
+    let asset = if wants_original {
+        db::assets::original(&mut connection, &handle, &caller.account).await?.ok_or(Problem::NotFound("original"))?
+    } else {
+        let asset = db::assets::content(&mut connection, &handle, Some(&caller.account)).await?;
+        asset.ok_or(Problem::NotFound("asset"))?
+    };
+    drop(connection);
     let mut response = picture::serve(&app, &asset, width, MAX_AGE_SECONDS, &selection, trace).await?;
     // A browser that is used with another token asks again.
     response.headers_mut().append(VARY, HeaderValue::from_static("Authorization"));

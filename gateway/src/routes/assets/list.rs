@@ -57,7 +57,7 @@ pub async fn list(State(app): State<App>, caller: Caller<ReadAsset>, OriginalUri
         .into_iter()
         .map(|asset| {
             let preview = app.previews.make(&app.keys, &asset.handle, asset.preview_epoch, now);
-            asset.document(preview)
+            asset.document(&caller.account, preview)
         })
         .collect();
     Ok(reply::ok(&AssetList { assets, page }))

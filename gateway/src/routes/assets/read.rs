@@ -35,7 +35,7 @@ pub async fn read(
     let (record, _) =
         db::assets::get_readable(&mut connection, &caller.account, &handle).await?.ok_or(Problem::NotFound("asset"))?;
     let preview = app.previews.make(&app.keys, &record.handle, record.preview_epoch, service::clock::now());
-    Ok(reply::ok(&AssetRead { asset: record.document(preview), replayed: None }))
+    Ok(reply::ok(&AssetRead { asset: record.document(&caller.account, preview), replayed: None }))
 }
 
 /// The asset that path and query name; 400 with all violations of both.

@@ -71,7 +71,10 @@ impl Run<'_> {
             picture::draw(&brief).map(|file| Content::of(marked(file, packet.as_deref())))
         });
         match drawing.await? {
-            Ok(content) => Ok(Made { content, format: Format::Png, width: size.width, height: size.height, origin }),
+            Ok(content) => {
+                let content = content.into();
+                Ok(Made { content, format: Format::Png, width: size.width, height: size.height, origin })
+            }
             Err(picture::Error::Encode(error)) => Err(Error::Raster(error.into()).into()),
             Err(error) => Err(Failure::new(FailureCode::ActionInputInvalid, error.to_string()).into()),
         }

@@ -1,13 +1,14 @@
 //! Verifies results and makes them durable.
 
 use db::jobs::outputs::{self, JobOutput};
+use domain::asset::UploadMetadata;
 use domain::id::AssetId;
 use domain::job::Placement;
 use domain::job::{Failure, FailureCode};
 use domain::origin::{self, DigitalSourceType, Work};
 use providers::Artifact;
-use raster::{DecodeError, DecodeOptions, Format};
-use worker::files::Content;
+use raster::{DecodeOptions, Format};
+use worker::files::{CleanContent, Content};
 use worker::marks::marked;
 use worker::{Error, Interrupt};
 
@@ -16,7 +17,7 @@ use super::Run;
 /// A picture that was decoded successfully.
 pub(super) struct Made {
     /// The content of the file.
-    pub content: Content,
+    pub content: CleanContent,
     /// The format, detected from the bytes.
     pub format: Format,
     /// The width in pixels, as displayed.
@@ -34,23 +35,32 @@ fn no_picture() -> Failure {
 
 impl Run<'_> {
     /// Decodes a result completely, once there is memory for its pixels. A picture that passes can
-    /// be used as an input afterwards.
+    /// be used as an input afterwards. Private metadata is removed, except from a picture with a
+    /// C2PA manifest, which a change of the file would break.
     pub(super) async fn decoded(&self, artifact: Artifact) -> Result<Made, Failure> {
         let header = raster::probe(&artifact.bytes).map_err(|_| no_picture())?;
         let bytes = artifact.bytes;
         let worker = &self.task_run.generator.worker;
-        let (origin, marks) = (origin::of_output(Work::of_model(self.task_run.job.operation), &[]), worker.marks);
+        let origin = origin::of_output(Work::of_model(self.task_run.job.operation), &[]);
+        let (marks, rule) = (worker.marks, worker.upload_metadata);
         let looking = worker.pixels.run(header.decoded_bytes(), move || {
-            drop(raster::decode(&bytes, DecodeOptions::default())?);
-            let packet = marks.packet(origin, &bytes);
-            Ok::<_, DecodeError>(Content::of(marked(bytes.into(), packet.as_deref())))
+            raster::decode(&bytes, DecodeOptions::default()).ok()?;
+            // A mark or the removal of metadata would break a signature.
+            let content = if raster::metadata::has_manifest(&bytes) {
+                Content::of(bytes).into()
+            } else {
+                let packet = marks.packet(origin, &bytes);
+                CleanContent::of(marked(bytes.into(), packet.as_deref()).into(), rule).ok()?
+            };
+            let header = raster::probe(&content.content.bytes).ok()?;
+            Some((content, header))
         });
         // A codec that panics on a picture would panic again.
         let looked_at = looking.await.map_err(|panicked| {
             tracing::error!(error = &panicked as &dyn std::error::Error, "a codec panicked while decoding a result");
             no_picture()
         })?;
-        let content = looked_at.map_err(|_| no_picture())?;
+        let (content, header) = looked_at.ok_or_else(no_picture)?;
         let raster::Header { format, width, height, .. } = header;
         Ok(Made { content, format, width, height, origin })
     }
@@ -78,7 +88,7 @@ impl Run<'_> {
             return Err(Interrupt::Stale);
         }
         let worker = &self.task_run.generator.worker;
-        let blob_key = worker.put(&made.content).await?;
+        let blob_key = worker.put(&made.content.content).await?;
         let index = usize::try_from(output.position).expect("positions begin at 0");
         let placement = Placement {
             node: self.request.targets[index].clone(),
@@ -87,10 +97,11 @@ impl Run<'_> {
             mime_type: made.format.media_type().to_owned(),
             width: made.width,
             height: made.height,
-            bytes: made.content.bytes.len() as u64,
-            sha256: made.content.sha256,
+            bytes: made.content.content.bytes.len() as u64,
+            sha256: made.content.content.sha256,
             blob_key,
             origin: made.origin,
+            metadata_removed: made.content.metadata_removed.clone(),
             preview: None,
             provenance: self.provenance(sent),
         };

@@ -6,7 +6,7 @@ use domain::origin::Origin;
 use raster::resize::{Plan, PlanError};
 use raster::{Bounds, Color, DecodeOptions, Fit, Format, Resize, Size};
 use url::Url;
-use worker::files::Content;
+use worker::files::CleanContent;
 use worker::marks::claimed_origin;
 use worker::{Error, Worker};
 
@@ -24,7 +24,7 @@ const MOST_TOLERANCE: u8 = 24;
 /// A picture that can be displayed.
 #[derive(Debug)]
 pub(super) struct Picture {
-    pub content: Content,
+    pub content: CleanContent,
     pub format: Format,
     pub size: Size,
     pub origin: Option<Origin>,
@@ -45,14 +45,17 @@ pub(super) async fn read(worker: &Worker, bytes: Bytes) -> Result<Result<Picture
         Ok((_, plan)) => raster::resize::memory_bytes(&header, &plan),
         Err(error) => return Ok(Err(raster::Error::from(error).to_string())),
     };
+    let rule = worker.upload_metadata;
     let decoded = worker.pixels.run(memory_bytes, move || {
-        let thumbnail = thumbnail(&bytes, header.size())?;
+        let thumbnail = thumbnail(&bytes, header.size()).map_err(|error| error.to_string())?;
         let origin = claimed_origin(&bytes);
-        let content = Content::of(bytes);
-        Ok::<_, raster::Error>(Picture { content, format: header.format, size: header.size(), origin, thumbnail })
+        let content = CleanContent::of(bytes, rule).map_err(|error| error.to_string())?;
+        // The orientation may stand in another place now.
+        let header = raster::probe(&content.content.bytes).map_err(|error| error.to_string())?;
+        Ok::<_, String>(Picture { content, format: header.format, size: header.size(), origin, thumbnail })
     });
     match decoded.await {
-        Ok(read) => Ok(read.map_err(|error| error.to_string())),
+        Ok(read) => Ok(read),
         Err(panicked) => {
             tracing::error!(
                 error = &panicked as &dyn std::error::Error,

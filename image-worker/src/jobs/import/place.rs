@@ -270,7 +270,7 @@ impl<'a> ImportedContent<'a> {
         items.sort_unstable_by_key(|item| item.brought.sha256);
         let mut at = None;
         for item in items {
-            let Brought { format, size, bytes, sha256, blob_key, origin, .. } = item.brought;
+            let Brought { format, size, bytes, sha256, blob_key, origin, metadata_removed, .. } = item.brought;
             // Sizes are within the limits of pictures and uploads.
             let (width, height, bytes) = (size.width as i32, size.height as i32, *bytes as i64);
             let Some(blob_key) = db::blobs::adopt(conn, *blob_key, sha256, bytes).await? else { return Ok(None) };
@@ -288,6 +288,8 @@ impl<'a> ImportedContent<'a> {
                 bytes,
                 blob_key,
                 origin: *origin,
+                metadata_removed: metadata_removed.clone(),
+                original: None,
             };
             at = Some(db::assets::insert(conn, &asset).await?.created_at);
             let owner = &canvas.handle.owner;

@@ -64,6 +64,8 @@ pub(super) async fn store(conn: &mut PgConnection, outputs: &[PlacedOutput<'_>])
             bytes: column("assets.bytes", placement.bytes)?,
             blob_key,
             origin: placement.origin.map(Origin::service),
+            metadata_removed: placement.metadata_removed.clone(),
+            original: None,
         };
         for width in db::renditions::eager_widths((new.width, new.height)) {
             let preview = placement.preview.as_ref().filter(|_| width == RENDITION_EAGER);

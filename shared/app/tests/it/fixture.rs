@@ -282,6 +282,7 @@ impl Fixture {
             bytes: 12,
             sha256,
             blob_key: key,
+            metadata_removed: Vec::new(),
             preview: None,
             origin: None,
             provenance,

@@ -29,6 +29,8 @@ impl Fixture {
             bytes: 12,
             blob_key,
             origin: None,
+            metadata_removed: Vec::new(),
+            original: None,
         };
         assets::insert(&mut conn, &asset).await.expect("stores");
         handle

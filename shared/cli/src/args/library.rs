@@ -16,6 +16,9 @@ pub enum Asset {
         /// Put them on this canvas, each as a node
         #[arg(long, value_name = "CANVAS")]
         on: Option<String>,
+        /// Private metadata: auto removes it and keeps the original for you, keep leaves it, strip removes it for good
+        #[arg(long, value_name = "RULE")]
+        metadata: Option<String>,
         /// Upload them once more if they were uploaded before
         #[arg(long)]
         again: bool,
@@ -30,6 +33,9 @@ pub enum Asset {
         /// A smaller rendition: 64, 128, 256, 512, 1024 or 2048 pixels wide
         #[arg(long, value_name = "PIXELS")]
         width: Option<u32>,
+        /// The file as it was uploaded, if you own the asset and private metadata was removed from it
+        #[arg(long, conflicts_with = "width")]
+        original: bool,
     },
     /// Show what is known about a picture
     Show {

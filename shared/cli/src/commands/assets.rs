@@ -21,9 +21,10 @@ const UPLOADS: usize = 4;
 
 pub async fn run(context: &Context, asset: Asset) -> Outcome {
     match asset {
-        Asset::Put { files, on, again } => {
+        Asset::Put { files, on, metadata, again } => {
             let on = on.as_deref().map(canvas).transpose()?;
-            let uploads = stream::iter(&files).map(|path| upload(context, path, on.as_deref(), again));
+            let to = Destination { canvas: on.as_deref(), metadata: metadata.as_deref(), again };
+            let uploads = stream::iter(&files).map(|path| upload(context, path, to));
             let mut ended = uploads.buffered(UPLOADS);
             // Each file that fails is named; the others are uploaded nevertheless.
             let mut outcome = Ok(());
@@ -33,8 +34,9 @@ pub async fn run(context: &Context, asset: Asset) -> Outcome {
             }
             outcome
         }
-        Asset::Get { asset, output, width } => {
-            save(context, context.client.get_asset_content(&asset).query_if("w", width), &output).await
+        Asset::Get { asset, output, width, original } => {
+            let content = context.client.get_asset_content(&asset);
+            save(context, content.query_if("w", width).query_if("original", original.then_some(true)), &output).await
         }
         Asset::Show { asset } => {
             let read = context.client.get_asset(&asset).await?;
@@ -79,22 +81,34 @@ pub async fn run(context: &Context, asset: Asset) -> Outcome {
     }
 }
 
-/// Uploads a file. Its key is the hash of its name, content and canvas, so that a repetition is answered from the record of the first.
-async fn upload(context: &Context, path: &PathBuf, on: Option<&str>, again: bool) -> Outcome<Answer<AssetRead>> {
+/// Where files are uploaded to, and how.
+#[derive(Clone, Copy)]
+struct Destination<'a> {
+    canvas: Option<&'a str>,
+    metadata: Option<&'a str>,
+    again: bool,
+}
+
+/// Uploads a file. Its key is the hash of its name, content, canvas and rule for metadata, so that a repetition is answered from the
+/// record of the first.
+async fn upload(context: &Context, path: &PathBuf, to: Destination<'_>) -> Outcome<Answer<AssetRead>> {
     let bytes = Bytes::from(tokio::fs::read(path).await.map_err(|error| file(path, &error))?);
     let Some(media_type) = client::media_type(&bytes) else {
         return Err(Failure::Usage(format!("{}: is not a PNG, JPEG, WebP or GIF picture", path.display())));
     };
     let name = name_of(path);
     let content = journal::hash_bytes(&bytes);
-    let salt = if again { uuid::Uuid::new_v4().to_string() } else { String::new() };
-    let key = format!("cli-{}", journal::hash(&[&name, &content, on.unwrap_or_default(), &salt]));
+    let salt = if to.again { uuid::Uuid::new_v4().to_string() } else { String::new() };
+    let mut parts = vec![&*name, &*content, to.canvas.unwrap_or_default(), &*salt];
+    parts.extend(to.metadata);
+    let key = format!("cli-{}", journal::hash(&parts));
     let bar = context.output.byte_bar(&name, bytes.len() as u64);
     let sent = bar.clone();
     let answer = context
         .client
         .upload_asset()
-        .query_if("canvasId", on)
+        .query_if("canvasId", to.canvas)
+        .query_if("metadata", to.metadata)
         .key(&key)
         .header(http::HeaderName::from_static("x-service-file-name"), &encoded(&name))
         .body(media_type, bytes)

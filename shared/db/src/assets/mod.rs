@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
-use domain::asset::{AssetKind, AssetRecord};
+use domain::asset::{AssetKind, AssetRecord, MetadataClass, OriginalFile};
 use domain::canvas::AccessRole;
 use domain::id::{AccountUid, AssetHandle, AssetId, NodeId};
 use domain::origin::{AiGenerated, DigitalSourceType, Origin};
@@ -44,6 +44,10 @@ pub struct NewAsset {
     pub blob_key: Uuid,
     /// Where the picture comes from, if that is known.
     pub origin: Option<Origin>,
+    /// What was removed from the file.
+    pub metadata_removed: Vec<MetadataClass>,
+    /// The file as it came, if it is kept; its blob was adopted, too.
+    pub original: Option<OriginalFile>,
 }
 
 /// A picture that a request names, with what the checks of a start need.
@@ -74,6 +78,11 @@ struct AssetRow {
     preview_epoch: i64,
     origin: Option<String>,
     origin_from: Option<String>,
+    metadata_removed: Vec<String>,
+    original_blob: Option<Uuid>,
+    original_mime_type: Option<String>,
+    original_bytes: Option<i64>,
+    original_reason: Option<String>,
     created_at: DateTime<Utc>,
     updated_at: DateTime<Utc>,
 }
@@ -82,6 +91,14 @@ impl TryFrom<AssetRow> for AssetRecord {
     type Error = crate::Error;
 
     fn try_from(row: AssetRow) -> Result<Self> {
+        let original = match (row.original_blob, row.original_mime_type, row.original_bytes, row.original_reason) {
+            (Some(blob_key), Some(mime_type), Some(bytes), Some(reason)) => {
+                let reason = known("assets.original_reason", &reason)?;
+                Some(OriginalFile { blob_key, mime_type, bytes, reason })
+            }
+            _ => None,
+        };
+        let removed = row.metadata_removed.iter().map(|class| known("assets.metadata_removed", class));
         Ok(Self {
             handle: AssetHandle { owner: AccountUid::from_stored(row.owner_uid), id: AssetId::from_stored(row.id) },
             canvas_key: row.canvas_key,
@@ -100,6 +117,8 @@ impl TryFrom<AssetRow> for AssetRecord {
                 }
                 _ => None,
             },
+            metadata_removed: removed.collect::<Result<_>>()?,
+            original,
             created_at: row.created_at.into(),
             updated_at: row.updated_at.into(),
         })
@@ -117,11 +136,15 @@ pub async fn insert(conn: &mut PgConnection, asset: &NewAsset) -> Result<AssetRe
                ORDER BY origin ILIKE '%trainedAlgorithmicMedia' DESC, id LIMIT 1
            )
            INSERT INTO assets (owner_uid, id, canvas_key, node_id, kind, name, mime_type, width, height, bytes, blob_key,
-                               origin, origin_from)
+                               origin, origin_from,
+                               metadata_removed, original_blob, original_mime_type, original_bytes, original_reason)
            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11,
-                   coalesce((SELECT origin FROM made), $12), coalesce((SELECT origin_from FROM made), $13))
+                   coalesce((SELECT origin FROM made), $12), coalesce((SELECT origin_from FROM made), $13),
+                   $14, $15, $16, $17, $18)
            RETURNING owner_uid, id, canvas_key, node_id, kind, name, mime_type, width, height, bytes, blob_key,
-                     preview_epoch(assets) AS "preview_epoch!", origin, origin_from, created_at, updated_at"#,
+                     preview_epoch(assets) AS "preview_epoch!", origin, origin_from,
+                     metadata_removed, original_blob, original_mime_type, original_bytes, original_reason,
+                     created_at, updated_at"#,
         asset.handle.owner.as_str(),
         asset.handle.id.as_str(),
         asset.canvas_key,
@@ -135,13 +158,22 @@ pub async fn insert(conn: &mut PgConnection, asset: &NewAsset) -> Result<AssetRe
         asset.blob_key,
         asset.origin.map(|origin| origin.term.as_str()),
         asset.origin.map(|origin| origin.from.as_str()),
+        &names(&asset.metadata_removed),
+        asset.original.as_ref().map(|original| original.blob_key),
+        asset.original.as_ref().map(|original| &*original.mime_type),
+        asset.original.as_ref().map(|original| original.bytes),
+        asset.original.as_ref().map(|original| original.reason.as_str()),
     )
     .fetch_one(conn)
     .await?;
     row.try_into()
 }
 
-/// Stores the outputs of jobs.
+fn names(classes: &[MetadataClass]) -> Vec<String> {
+    classes.iter().map(ToString::to_string).collect()
+}
+
+/// Stores the outputs of jobs, which have no originals.
 #[tracing::instrument(skip_all, name = "db.asset.insert_all")]
 pub async fn insert_all(conn: &mut PgConnection, assets: &[NewAsset]) -> Result<()> {
     fn column<T>(assets: &[NewAsset], of: impl Fn(&NewAsset) -> T) -> Vec<T> {
@@ -150,11 +182,15 @@ pub async fn insert_all(conn: &mut PgConnection, assets: &[NewAsset]) -> Result<
     // In the order of their owners, whose storage is counted in the same order at the commit.
     sqlx::query!(
         "INSERT INTO assets (owner_uid, id, canvas_key, node_id, kind, name, mime_type, width, height, bytes, blob_key,
-                             origin, origin_from)
-         SELECT * FROM unnest((SELECT $1::text[]), (SELECT $2::text[]), (SELECT $3::bigint[]), (SELECT $4::text[]),
-                              (SELECT $5::text[]), (SELECT $6::text[]), (SELECT $7::text[]), (SELECT $8::int4[]),
-                              (SELECT $9::int4[]), (SELECT $10::bigint[]), (SELECT $11::uuid[]), (SELECT $12::text[]),
-                              (SELECT $13::text[])) AS a (owner_uid, id)
+                              origin, origin_from, metadata_removed)
+         SELECT owner_uid, id, canvas_key, node_id, kind, name, mime_type, width, height, bytes, blob_key, origin, origin_from,
+                string_to_array(metadata_removed, ',')
+         FROM unnest((SELECT $1::text[]), (SELECT $2::text[]), (SELECT $3::bigint[]), (SELECT $4::text[]),
+                     (SELECT $5::text[]), (SELECT $6::text[]), (SELECT $7::text[]), (SELECT $8::int4[]),
+                     (SELECT $9::int4[]), (SELECT $10::bigint[]), (SELECT $11::uuid[]), (SELECT $12::text[]),
+                     (SELECT $13::text[]), (SELECT $14::text[]))
+              AS a (owner_uid, id, canvas_key, node_id, kind, name, mime_type, width, height, bytes, blob_key, origin,
+                    origin_from, metadata_removed)
          ORDER BY owner_uid, id",
         &column(assets, |asset| asset.handle.owner.to_string()),
         &column(assets, |asset| asset.handle.id.to_string()),
@@ -169,6 +205,8 @@ pub async fn insert_all(conn: &mut PgConnection, assets: &[NewAsset]) -> Result<
         &column(assets, |asset| asset.blob_key),
         &column(assets, |asset| asset.origin.map(|origin| origin.term.to_string())) as &[Option<String>],
         &column(assets, |asset| asset.origin.map(|origin| origin.from.to_string())) as &[Option<String>],
+        // An array of arrays would need one length for all.
+        &column(assets, |asset| names(&asset.metadata_removed).join(",")),
     )
     .execute(conn)
     .await?;
@@ -190,7 +228,8 @@ pub async fn get_all(conn: &mut PgConnection, handles: &[AssetHandle]) -> Result
         r#"SELECT a.owner_uid AS "owner_uid!", a.id AS "id!", a.canvas_key, a.node_id, a.kind AS "kind!", a.name AS "name!",
                   a.mime_type AS "mime_type!", a.width AS "width!", a.height AS "height!", a.bytes AS "bytes!",
                   a.blob_key AS "blob_key!", a.epoch AS "preview_epoch!", a.origin, a.origin_from,
-                  a.created_at AS "created_at!", a.updated_at AS "updated_at!"
+                  a.metadata_removed AS "metadata_removed!", a.original_blob, a.original_mime_type, a.original_bytes,
+                  a.original_reason, a.created_at AS "created_at!", a.updated_at AS "updated_at!"
            FROM unnest((SELECT $1::text[]), (SELECT $2::text[])) AS named (owner_uid, id)
            CROSS JOIN LATERAL (
                SELECT *, preview_epoch(assets) AS epoch FROM assets
@@ -235,6 +274,29 @@ pub async fn content(
         handle.owner.as_str(),
         handle.id.as_str(),
         reader.map(AccountUid::as_str),
+    )
+    .fetch_optional(conn)
+    .await?;
+    Ok(row.map(|row| Content {
+        owner: AccountUid::from_stored(row.owner_uid),
+        blob_key: row.blob_key,
+        sha256: row.sha256,
+        mime_type: row.mime_type,
+        preview_epoch: row.preview_epoch,
+    }))
+}
+
+/// Reads the file of an asset as it came, for its owner; `None` for others, and if there is none.
+#[tracing::instrument(skip_all, name = "db.asset.original")]
+pub async fn original(conn: &mut PgConnection, handle: &AssetHandle, reader: &AccountUid) -> Result<Option<Content>> {
+    let row = sqlx::query!(
+        r#"SELECT a.owner_uid, b.key AS blob_key, b.sha256 AS "sha256!", a.original_mime_type AS "mime_type!",
+                  preview_epoch(a) AS "preview_epoch!"
+           FROM assets a JOIN blobs b ON b.key = a.original_blob
+           WHERE a.owner_uid = $1 AND a.id = $2 AND a.owner_uid = $3"#,
+        handle.owner.as_str(),
+        handle.id.as_str(),
+        reader.as_str(),
     )
     .fetch_optional(conn)
     .await?;
@@ -315,7 +377,9 @@ pub async fn get_readable(
     let row = sqlx::query!(
         r#"SELECT a.owner_uid, a.id, a.canvas_key,
                   (SELECT n.id FROM nodes n WHERE n.canvas_key = a.canvas_key AND n.id = a.node_id) AS node_id, a.kind, a.name, a.mime_type, a.width, a.height, a.bytes,
-                  a.blob_key, preview_epoch(a) AS "preview_epoch!", a.origin, a.origin_from, a.created_at, a.updated_at,
+                  a.blob_key, preview_epoch(a) AS "preview_epoch!", a.origin, a.origin_from,
+                  a.metadata_removed, a.original_blob, a.original_mime_type, a.original_bytes, a.original_reason,
+                  a.created_at, a.updated_at,
                   CASE WHEN a.owner_uid = $1 THEN 'owner' ELSE s.role END AS "role!"
            FROM assets a LEFT JOIN canvas_shares s ON s.canvas_key = a.canvas_key AND s.account_uid = $1
            WHERE a.owner_uid = $2 AND a.id = $3 AND (a.owner_uid = $1 OR s.role IS NOT NULL)"#,
@@ -342,6 +406,11 @@ pub async fn get_readable(
         preview_epoch: row.preview_epoch,
         origin: row.origin,
         origin_from: row.origin_from,
+        metadata_removed: row.metadata_removed,
+        original_blob: row.original_blob,
+        original_mime_type: row.original_mime_type,
+        original_bytes: row.original_bytes,
+        original_reason: row.original_reason,
         created_at: row.created_at,
         updated_at: row.updated_at,
     };
@@ -368,7 +437,8 @@ pub async fn list_own(
     let rows = sqlx::query_as!(
         AssetRow,
         r#"SELECT owner_uid, id, canvas_key, node_id, kind, name, mime_type, width, height, bytes, blob_key,
-                  preview_epoch(assets) AS "preview_epoch!", origin, origin_from, created_at, updated_at
+                  preview_epoch(assets) AS "preview_epoch!", origin, origin_from, metadata_removed, original_blob, original_mime_type, original_bytes, original_reason,
+                  created_at, updated_at
            FROM assets
            WHERE owner_uid = $1 AND canvas_key IS NULL
              AND ($2::timestamptz IS NULL OR (updated_at, id) < ($2, $3))
@@ -401,7 +471,8 @@ pub async fn list_canvas(
         r#"SELECT owner_uid, id, canvas_key,
                   (SELECT n.id FROM nodes n WHERE n.canvas_key = assets.canvas_key AND n.id = node_id) AS node_id,
                   kind, name, mime_type, width, height, bytes, blob_key, preview_epoch(assets) AS "preview_epoch!",
-                  origin, origin_from, created_at, updated_at
+                  origin, origin_from, metadata_removed, original_blob, original_mime_type, original_bytes, original_reason,
+                  created_at, updated_at
            FROM assets
            WHERE canvas_key = $1 AND ($2::timestamptz IS NULL OR (updated_at, id) < ($2, $3))
              AND ($5::text[] IS NULL OR coalesce(origin || ' ' || origin_from, '') = ANY($5))
@@ -482,7 +553,9 @@ pub async fn of_node(conn: &mut PgConnection, canvas_key: i64, node: &NodeId) ->
     let row = sqlx::query_as!(
         AssetRow,
         r#"SELECT a.owner_uid, a.id, a.canvas_key, a.node_id, a.kind, a.name, a.mime_type, a.width, a.height, a.bytes,
-                  a.blob_key, preview_epoch(a) AS "preview_epoch!", a.origin, a.origin_from, a.created_at, a.updated_at
+                  a.blob_key, preview_epoch(a) AS "preview_epoch!", a.origin, a.origin_from,
+                  a.metadata_removed, a.original_blob, a.original_mime_type, a.original_bytes, a.original_reason,
+                  a.created_at, a.updated_at
            FROM nodes n JOIN assets a ON a.owner_uid = n.asset_owner AND a.id = n.asset_id
            WHERE n.canvas_key = $1 AND n.id = $2"#,
         canvas_key,

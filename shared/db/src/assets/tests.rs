@@ -1,5 +1,6 @@
 //! Lists, access and origins of assets against a real database.
 
+use domain::asset::OriginalReason;
 use domain::origin::OriginFrom;
 use testkit::TestDatabase;
 
@@ -43,6 +44,8 @@ async fn database(own: &[&str], in_canvas: &[&str]) -> TestDatabase {
             bytes: 1,
             blob_key,
             origin: None,
+            metadata_removed: Vec::new(),
+            original: None,
         };
         let stored = insert(&mut tx, &asset).await.expect("inserts");
         assert_eq!(get(&mut tx, &asset.handle).await.expect("reads"), Some(stored));
@@ -57,6 +60,44 @@ fn ids(assets: &[AssetRecord]) -> Vec<&str> {
 
 fn after(asset: &AssetRecord) -> After {
     After { updated_at: asset.updated_at, handle: asset.handle.to_string() }
+}
+
+#[tokio::test]
+async fn what_was_removed_and_the_original_are_stored_with_an_asset() {
+    let database = database(&["a"], &[]).await;
+    let mut conn = database.pool().acquire().await.expect("connects");
+    let read = get(&mut conn, &handle("a")).await.expect("reads").expect("is there");
+    assert_eq!((read.metadata_removed, read.original), (Vec::new(), None));
+    let new = |id: &str, metadata_removed: &[MetadataClass], original| NewAsset {
+        handle: handle(id),
+        canvas_key: None,
+        node: None,
+        kind: AssetKind::Image,
+        name: "b.jpg".into(),
+        mime_type: "image/jpeg".into(),
+        width: 1,
+        height: 1,
+        bytes: 1,
+        blob_key: read.blob_key,
+        metadata_removed: metadata_removed.to_vec(),
+        original,
+    };
+    let reason = OriginalReason::PrivateMetadata;
+    let original = OriginalFile { blob_key: read.blob_key, mime_type: "image/jpeg".into(), bytes: 9, reason };
+    let with_original = new("b", &[MetadataClass::Location, MetadataClass::Text], Some(original));
+    let stored = insert(&mut conn, &with_original).await.expect("inserts");
+    assert_eq!(
+        (&stored.metadata_removed, &stored.original),
+        (&with_original.metadata_removed, &with_original.original)
+    );
+    let several = [new("c", MetadataClass::ALL, None), new("d", &[], None)];
+    insert_all(&mut conn, &several).await.expect("inserts");
+    for asset in &several {
+        let read = get_readable(&mut conn, &account("me"), &asset.handle).await.expect("reads").expect("is there").0;
+        assert_eq!((&read.metadata_removed, &read.original), (&asset.metadata_removed, &asset.original));
+    }
+    let listed = list_own(&mut conn, &account("me"), None, 9).await.expect("lists");
+    assert!(listed.contains(&stored));
 }
 
 #[tokio::test]

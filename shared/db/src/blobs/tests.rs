@@ -192,14 +192,26 @@ async fn a_blob_that_somebody_means_to_use_or_refers_to_stays() {
     let database = TestDatabase::new().await;
     let pool = database.pool();
     account(pool).await;
-    let (meant, used) = (stored(pool, 1).await, stored(pool, 2).await);
+    let (meant, used, original) = (stored(pool, 1).await, stored(pool, 2).await, stored(pool, 3).await);
     let mut conn = pool.acquire().await.expect("connects");
     refer(&mut conn, "x", used).await;
+    sqlx::query(
+        "UPDATE assets SET original_blob = $1, original_mime_type = mime_type, original_bytes = bytes,
+                           original_reason = 'private-metadata'",
+    )
+    .bind(original)
+    .execute(&mut *conn)
+    .await
+    .expect("refers");
     age(pool, 2 * 24 * 3600).await;
     assert_eq!(removable(&mut conn, DAY).await, [meant]);
     stage(&mut conn, &hash(1)).await.expect("touches");
     assert!(!begin_removal(&mut conn, meant, DAY).await.expect("asks"), "touched since it was listed");
-    assert!(!begin_removal(&mut conn, used, DAY).await.expect("asks"));
+    for referred in [used, original] {
+        assert!(!begin_removal(&mut conn, referred, DAY).await.expect("asks"));
+    }
+    sqlx::query("DELETE FROM assets").execute(&mut *conn).await.expect("deletes");
+    assert_eq!(removable(&mut conn, DAY).await, [used, original], "both go with their asset");
     forget(&mut conn, used).await.expect("forgets only what is being removed");
     assert_eq!(state(pool, used).await.as_deref(), Some("stored"));
 }

@@ -74,6 +74,25 @@ async fn assets_count_for_their_owner_while_they_are_stored() {
 }
 
 #[tokio::test]
+async fn an_original_counts_beside_the_file_that_is_served() {
+    let database = database().await;
+    let mut conn = database.pool().acquire().await.expect("connects");
+    store(&mut conn, "me", "a", None, 10).await;
+    sqlx::query(
+        "INSERT INTO assets (owner_uid, id, name, mime_type, width, height, bytes, blob_key, original_blob,
+                             original_mime_type, original_bytes, original_reason)
+         SELECT owner_uid, 'b', name, mime_type, width, height, 20, blob_key, blob_key, mime_type, 300, 'private-metadata'
+         FROM assets",
+    )
+    .execute(&mut *conn)
+    .await
+    .expect("stores an asset with an original");
+    assert_eq!(bytes(&database, &me()).await, 330);
+    run(&database, "DELETE FROM assets WHERE id = 'b'").await;
+    assert_eq!(bytes(&database, &me()).await, 10);
+}
+
+#[tokio::test]
 async fn a_video_counts_for_whoever_started_its_job_until_the_record_goes() {
     let database = database().await;
     run(

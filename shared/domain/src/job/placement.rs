@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
+use crate::asset::MetadataClass;
 use crate::id::{AssetId, NodeId};
 use crate::origin::DigitalSourceType;
 
@@ -31,6 +32,9 @@ pub struct Placement {
     /// The origin of the result, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<DigitalSourceType>,
+    /// What was removed from the file before it was stored.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub metadata_removed: Vec<MetadataClass>,
     /// Its rendition of [`RENDITION_EAGER`](crate::limits::RENDITION_EAGER) pixels, if it was made together with the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preview: Option<Preview>,

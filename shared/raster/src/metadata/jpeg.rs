@@ -22,8 +22,10 @@ enum Place {
     Segments,
     /// In entropy-coded data.
     Scan,
-    /// After the end of the image, or after a segment whose length is impossible.
+    /// After the end of the image.
     End,
+    /// At a segment whose length is impossible.
+    Lost,
 }
 
 #[derive(Default)]
@@ -40,8 +42,9 @@ impl Walker {
         match self.place {
             Place::Segments => self.segment(bytes, plan),
             Place::Scan => self.scan(bytes, plan),
-            Place::End => {
-                plan.drop_private(bytes.len() as u64, Class::Trailer);
+            Place::End => plan.trail(bytes),
+            Place::Lost => {
+                plan.drop(bytes.len() as u64, Class::Other);
                 Step::Planned(bytes.len() as u64)
             }
         }
@@ -99,7 +102,7 @@ impl Walker {
         let Some(length) = bytes.get(2..SEGMENT_HEAD) else { return Step::Need(SEGMENT_HEAD) };
         let length = usize::from(u16::from_be_bytes([length[0], length[1]]));
         if length < 2 {
-            self.place = Place::End;
+            self.place = Place::Lost;
             return Step::Planned(0);
         }
         let whole = 2 + length;

@@ -3,7 +3,7 @@
 //! **Guarantee.** A file without private metadata is left as it is. Of a file with some, the rewritten one holds the same coded
 //! picture, byte for byte, with what decides how it looks (orientation, ICC profile and the color chunks of a PNG), its origin and
 //! its authorship, and no other metadata. Damaged metadata counts as private and is dropped, but for an orientation that can still
-//! be read. Whatever the bytes are, there is no panic, the memory is bounded by a few times [`EXAMINED_MAX`], and the time is
+//! be read. Where the structure of a file is lost, the rest of it is no reason to rewrite it, and is dropped if it is. Whatever the bytes are, there is no panic, the memory is bounded by a few times [`EXAMINED_MAX`], and the time is
 //! linear in the size of the file. The result is the same whether the bytes arrive at once or one by one.
 //!
 //! **Mechanism.** A [`Cleaner`] walks the segments or chunks of the passing file and writes a plan: which ranges stay, and which
@@ -187,6 +187,13 @@ impl Plan {
         self.is_private = true;
     }
 
+    /// Drops bytes after the end of the picture. They are private unless they are padding.
+    fn trail(&mut self, bytes: &[u8]) -> Step {
+        self.drop(bytes.len() as u64, Class::Trailer);
+        self.is_private |= bytes.iter().any(|byte| *byte != 0);
+        Step::Planned(bytes.len() as u64)
+    }
+
     /// Replaces the next `count` bytes by what stays of a block, in the form of its container.
     fn replace(&mut self, count: u64, block: Block, wrap: impl FnOnce(Vec<u8>) -> Vec<u8>) {
         self.at += count;
@@ -350,7 +357,7 @@ impl Cleaner {
         if plan.parts.len() > PARTS_MAX {
             return Err(Scattered);
         }
-        Ok(Some(Cleaned { parts: plan.parts, removed: plan.removed, has_manifest: plan.has_manifest }))
+        Ok(Some(Cleaned { parts: plan.parts, removed: plan.removed }))
     }
 }
 
@@ -364,18 +371,12 @@ pub struct Scattered;
 pub struct Cleaned {
     parts: Vec<Part>,
     removed: Classes,
-    has_manifest: bool,
 }
 
 impl Cleaned {
     /// The classes of what the rewritten file lacks.
     pub fn removed(&self) -> impl Iterator<Item = Class> {
         self.removed.iter()
-    }
-
-    /// Whether the file carries a C2PA manifest, which the rewritten one lacks.
-    pub fn has_manifest(&self) -> bool {
-        self.has_manifest
     }
 
     /// Rewrites the file, whose bytes are passed once more.
@@ -431,6 +432,13 @@ pub fn examine(bytes: &[u8]) -> Result<Option<Cleaned>, Scattered> {
     let mut cleaner = Cleaner::new();
     cleaner.push(bytes);
     cleaner.finish()
+}
+
+/// Whether a file in memory carries a C2PA manifest.
+pub fn has_manifest(bytes: &[u8]) -> bool {
+    let mut cleaner = Cleaner::new();
+    cleaner.push(bytes);
+    cleaner.plan.has_manifest
 }
 
 /// Rewrites a file in memory.

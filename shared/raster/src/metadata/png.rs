@@ -20,8 +20,10 @@ enum Place {
     #[default]
     Signature,
     Chunks,
-    /// After the last chunk, or at one whose head is impossible.
+    /// After the last chunk.
     End,
+    /// At a chunk whose head is impossible.
+    Lost,
 }
 
 #[derive(Default)]
@@ -38,8 +40,9 @@ impl Walker {
                 Step::Planned(SIGNATURE as u64)
             }
             Place::Chunks => self.chunk(bytes, plan),
-            Place::End => {
-                plan.drop_private(bytes.len() as u64, Class::Trailer);
+            Place::End => plan.trail(bytes),
+            Place::Lost => {
+                plan.drop(bytes.len() as u64, Class::Other);
                 Step::Planned(bytes.len() as u64)
             }
         }
@@ -50,7 +53,7 @@ impl Walker {
         let [l3, l2, l1, l0, kind @ ..] = *head;
         let length = u32::from_be_bytes([l3, l2, l1, l0]);
         if length > i32::MAX as u32 || !kind.iter().all(u8::is_ascii_alphabetic) {
-            self.place = Place::End;
+            self.place = Place::Lost;
             return Step::Planned(0);
         }
         let length = length as usize;

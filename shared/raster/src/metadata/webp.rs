@@ -32,10 +32,7 @@ impl Walker {
         if left < CHUNK_HEAD as u64 {
             let count = bytes.len() as u64;
             match left.min(count) {
-                0 => {
-                    plan.drop_private(count, Class::Trailer);
-                    return Step::Planned(count);
-                }
+                0 => return plan.trail(bytes),
                 rest => {
                     plan.drop(rest, Class::Other);
                     self.left = Some(left - rest);

@@ -350,6 +350,8 @@ variables! {
         "Unfinished jobs and Recipe runs per account, and as many unfinished imports.";
     "CANVAS_ACCOUNT_STORAGE_MAX" => storage_max: i64 = Some("0"), parse::bytes,
         "Maximum bytes of the assets and videos of an account without its own quota; 0: no limit.";
+    "CANVAS_UPLOAD_METADATA" => upload_metadata: String = Some("auto"), parse::upload_metadata,
+        "Private metadata of pictures: auto removes it and keeps the upload for its owner, keep leaves it, strip removes it for good.";
     "CANVAS_PREVIEW_TTL_SECONDS" => preview_ttl: Duration = Some("900"), parse::whole_seconds,
         "Whole seconds that a preview link is valid.";
     "CANVAS_RETENTION_UNREAD_SECONDS" => retention_unread: Duration = Some("86400"), parse::window,

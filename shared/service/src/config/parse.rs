@@ -40,6 +40,13 @@ pub(super) fn on_off(text: &str) -> Result<bool, String> {
     }
 }
 
+pub(super) fn upload_metadata(text: &str) -> Result<String, String> {
+    match text {
+        "auto" | "keep" | "strip" => raw(text),
+        _ => Err("expected auto, keep or strip".to_owned()),
+    }
+}
+
 pub(super) fn database_url(text: &str) -> Result<Secret, String> {
     service_url(text, &["postgres", "postgresql"], "postgres://user:password@host:5432/database")
 }

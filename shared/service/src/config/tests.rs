@@ -41,6 +41,7 @@ fn defaults_hold_for_everything_that_is_not_required() {
     assert_eq!((config.rate_per_minute, config.rate_burst, config.failed_auth_per_minute), (1200, 200, 60));
     assert_eq!(config.idempotency_window, Duration::from_secs(30 * 86400));
     assert_eq!((config.active_jobs, config.storage_max), (1000, 0));
+    assert_eq!(config.upload_metadata, "auto");
     assert_eq!(config.preview_ttl, Duration::from_secs(900));
     assert_eq!(config.retention_unread, Duration::from_secs(86400));
     assert_eq!(config.retention_finalized, Duration::from_secs(900));
@@ -145,6 +146,8 @@ fn a_wrong_value_gives_one_line_that_names_the_variable_and_not_the_value() {
         ("CANVAS_ACCOUNT_STORAGE_MAX", "-1"),
         ("CANVAS_ACCOUNT_STORAGE_MAX", "9223372036854775808"),
         ("CANVAS_ACCOUNT_STORAGE_MAX", "1 GiB"),
+        ("CANVAS_UPLOAD_METADATA", "Auto"),
+        ("CANVAS_UPLOAD_METADATA", "remove"),
         ("CANVAS_PREVIEW_TTL_SECONDS", "0"),
         ("CANVAS_PREVIEW_TTL_SECONDS", "1.5"),
         ("CANVAS_RETENTION_UNREAD_SECONDS", "-1"),

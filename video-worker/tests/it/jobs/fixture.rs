@@ -183,6 +183,7 @@ impl VideoFixture {
             public_url: PUBLIC_URL.into(),
             windows: WINDOWS,
             storage_max: 0,
+            upload_metadata: domain::asset::UploadMetadata::Auto,
             worker_silent: Duration::from_secs(15),
             marks: worker::marks::OriginMarks(true),
         };
@@ -251,6 +252,8 @@ impl VideoFixture {
             bytes,
             blob_key,
             origin: worker::marks::claimed_origin(&file),
+            metadata_removed: Vec::new(),
+            original: None,
         };
         db::assets::insert(&mut conn, &asset).await.expect("inserts");
         VideoPicture { named: handle.to_string(), asset: Some(handle), role: None }

@@ -12,7 +12,7 @@ use axum::Extension;
 use axum::body::HttpBody;
 use axum::extract::{OriginalUri, State};
 use domain::account::Scope;
-use domain::asset::AssetRead;
+use domain::asset::{AssetRead, UploadMetadata};
 use domain::limits::UPLOAD_MAX;
 use http::HeaderName;
 use raster::Header;
@@ -36,7 +36,8 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// Upload a picture
 ///
-/// Stores the bytes of the body unchanged as a private asset. Use it to bring in a picture from a file. With
+/// Stores the body as a private asset. Private metadata, such as the place of a photograph, is removed from the file that
+/// everybody gets; the owner alone can download the original. Any other file is stored unchanged. Use it to bring in a picture from a file. With
 /// `canvasId` the asset belongs to that canvas and a new image node shows it; this also needs the scopes
 /// canvas:read and canvas:write. Name the file with the header `X-Service-File-Name`, never in the query. Send
 /// `Idempotency-Key` to make a retry safe. Only the picture's header is read: a damaged picture is stored, and
@@ -46,6 +47,7 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
     security(("bearer" = ["asset:read", "image:generate"]), ("bearer" = ["asset:read", "video:generate"])),
     params(
         ("canvasId" = Option<String>, Query, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$", description = "Canvas that stores the upload and shows it in a new node."),
+        ("metadata" = Option<UploadMetadata>, Query, description = "What happens to private metadata: `auto` removes it and keeps the original for the owner, `keep` leaves it in the file that everybody gets, `strip` removes it for good. Into a canvas of another account, `auto` means `strip`. Default: the operator's setting, usually `auto` (an extension)."),
         ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner of the resource, when its plain id is given."),
         ("X-Service-File-Name" = Option<String>, Header, description = "Name of the file: percent-encoded UTF-8, at most 255 characters. Default: `upload.<ext>`."),
         ("Idempotency-Key" = Option<String>, Header, min_length = 8, max_length = 200, description = "Key of this upload: a retry with the same key stores nothing again (an extension)."),
@@ -75,6 +77,7 @@ pub async fn upload(
         query.refuse("body", EMPTY);
     }
     let canvas = query.canvas();
+    let metadata = query.named("metadata", UploadMetadata::ALL);
     let name = query.take(file_name::of(&headers)).flatten();
     let key = query.take(single(&headers, &IDEMPOTENCY_KEY).map_err(|repeated| vec![repeated])).flatten();
     let key = key.map(|value| value.to_str().unwrap_or_default().to_owned());
@@ -105,11 +108,18 @@ pub async fn upload(
             return Err(Problem::unprocessable("body", OVER_QUOTA));
         }
     }
-    let stored = store(&app, &caller, declared_length(&headers), body, declared).await?;
+    let rule = match metadata.unwrap_or(app.upload_metadata) {
+        UploadMetadata::Auto if *owner != caller.account => UploadMetadata::Strip,
+        rule => rule,
+    };
+    let stored = store(&app, &caller, declared_length(&headers), body, (declared, rule)).await?;
     let resource = canvas.as_ref().map_or_else(|| caller.account.to_string(), ToString::to_string);
     let key = key.map(|key| {
         // The fingerprint contains the hash of the body: equal bytes under an equal name are an equal upload.
-        let body = json!({ "sha256": stored.written.sha256, "name": name });
+        let mut body = json!({ "sha256": stored.sha256, "name": name });
+        if let Some(metadata) = metadata.filter(|metadata| *metadata != app.upload_metadata) {
+            body["metadata"] = json!(metadata);
+        }
         let fingerprint = fingerprint_without_defaults(PATH, &resource, body, |body| {
             if body["name"] == default_name(&stored.header) {
                 body["name"] = json!(null);
@@ -122,13 +132,13 @@ pub async fn upload(
         canvas: canvas.as_ref(),
         name: name.unwrap_or_else(|| default_name(&stored.header)),
         picture: StoredPicture {
-            blob: stored.key.0,
-            sha256: stored.written.sha256,
-            bytes: as_stored(stored.written.bytes),
+            file: stored.file,
             media_type: stored.header.format.media_type(),
             width: stored.header.width,
             height: stored.header.height,
             origin: stored.origin,
+            metadata_removed: stored.metadata_removed,
+            original: stored.original,
         },
         key: key.as_ref().map(|(text, fingerprint)| Key { text, fingerprint }),
         storage_max: app.config.storage_max,
@@ -140,7 +150,7 @@ pub async fn upload(
     app.waker.wake();
     let location = format!("/assets/{}", record.handle);
     let preview = app.previews.make(&app.keys, &record.handle, record.preview_epoch, service::clock::now());
-    let asset = record.document(preview);
+    let asset = record.document(&caller.account, preview);
     Ok(match replayed {
         true => reply::ok(&AssetRead { asset, replayed: Some(true) }),
         false => reply::created(&location, &AssetRead { asset, replayed: None }),

@@ -5,14 +5,18 @@ use std::time::Duration;
 use axum::body::{Body, BodyDataStream};
 use blob::{BlobKey, Written};
 use bytes::Bytes;
+use db::blobs::PutFile;
+use domain::asset::{MetadataClass, UploadMetadata};
 use domain::limits::UPLOAD_MAX;
 use domain::origin::Origin;
 use futures_util::StreamExt;
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
+use raster::metadata::{Class, Cleaned, Cleaner};
 use raster::xmp::{Properties, XmpReader};
 use raster::{Format, Header, HeaderError, HeaderReader};
 
+use super::as_stored;
 use crate::admission::admitted;
 use crate::extract::caller::{Caller, UploadAsset};
 use crate::extract::header::single;
@@ -42,35 +46,43 @@ pub fn declared_format(headers: &HeaderMap) -> Result<Option<Format>> {
 
 /// A stored picture that nothing refers to yet.
 pub struct Stored {
-    pub key: BlobKey,
-    pub written: Written,
+    /// The file to serve.
+    pub file: PutFile,
+    /// The header of that file.
     pub header: Header,
     /// What the metadata say about the origin.
     pub origin: Option<Origin>,
+    /// What the file lacks of the upload.
+    pub metadata_removed: Vec<MetadataClass>,
+    /// The upload, if it is another file and is to be kept.
+    pub original: Option<PutFile>,
+    /// SHA-256 of the upload.
+    pub sha256: [u8; 32],
 }
 
-/// Receives a body in one of the few upload slots, at a minimum rate and within a time that depends on its size; 503 when no slot
+/// Receives a body, of a declared format, with a rule for its private metadata. Does so in one of the few upload slots, at a minimum rate and within a time that depends on its size; 503 when no slot
 /// becomes free in time.
 pub async fn store(
     app: &App,
     caller: &Caller<UploadAsset>,
     length: Option<u64>,
     body: Body,
-    declared: Option<Format>,
+    how: (Option<Format>, UploadMetadata),
 ) -> Result<Stored> {
     let _turn = app.uploaders.pass(caller.account.as_str()).await?;
     let _place = admitted(app.uploads.acquire(), "too many uploads at once").await?.map_err(Problem::internal)?;
     let body = Body::new(MinRateBody::at(UPLOAD_PACE_MIN, UPLOAD_TIME_LEAST, body));
     let seconds = length.unwrap_or(UPLOAD_MAX) / UPLOAD_BYTES_PER_SECOND_MIN;
-    match tokio::time::timeout(UPLOAD_TIME_LEAST + Duration::from_secs(seconds), stream(app, body, declared)).await {
+    match tokio::time::timeout(UPLOAD_TIME_LEAST + Duration::from_secs(seconds), stream(app, body, how)).await {
         Ok(stored) => stored,
         Err(_) => Err(Problem::invalid("body", "took too long to arrive")),
     }
 }
 
-async fn stream(app: &App, body: Body, declared: Option<Format>) -> Result<Stored> {
+async fn stream(app: &App, body: Body, (declared, rule): (Option<Format>, UploadMetadata)) -> Result<Stored> {
     let mut pieces = body.into_data_stream();
     let mut head = Head::new(declared);
+    let mut cleaner = Cleaner::new();
     // Foreign bytes are rejected before a row or an object is made for them.
     let mut held = Vec::new();
     while !head.is_recognized() {
@@ -92,6 +104,7 @@ async fn stream(app: &App, body: Body, declared: Option<Format>) -> Result<Store
     let key = BlobKey(db::blobs::stage_unknown(&mut *app.connection().await?).await?);
     let mut writer = app.blobs.writer(key);
     for piece in held {
+        cleaner.push(&piece);
         writer.write(&piece).await?;
     }
     while let Some(piece) = next(&mut pieces).await? {
@@ -99,11 +112,49 @@ async fn stream(app: &App, body: Body, declared: Option<Format>) -> Result<Store
             return Err(Problem::PayloadTooLarge(UPLOAD_MAX));
         }
         head.push(&piece)?;
+        cleaner.push(&piece);
         writer.write(&piece).await?;
     }
     let (header, origin) = head.finish()?;
-    let written = writer.finish().await?;
-    Ok(Stored { key, written, header, origin })
+    let upload = put_file(key, &writer.finish().await?);
+    let cleaned = match rule {
+        UploadMetadata::Keep => None,
+        UploadMetadata::Auto | UploadMetadata::Strip => {
+            cleaner.finish().map_err(|error| Problem::unprocessable("body", error.to_string()))?
+        }
+    };
+    let Some(cleaned) = cleaned else {
+        let sha256 = upload.sha256;
+        return Ok(Stored { file: upload, header, origin, metadata_removed: Vec::new(), original: None, sha256 });
+    };
+    let metadata_removed = MetadataClass::named(cleaned.removed().map(Class::as_str));
+    let (file, header) = rewrite(app, key, cleaned).await?;
+    let original = (rule == UploadMetadata::Auto).then_some(upload);
+    Ok(Stored { file, header, origin, metadata_removed, original, sha256: upload.sha256 })
+}
+
+/// Stores the upload under `key` once more, without its private metadata. Its header is parsed again, because its orientation may
+/// stand in another place now.
+async fn rewrite(app: &App, key: BlobKey, cleaned: Cleaned) -> Result<(PutFile, Header)> {
+    let mut pieces = app.blobs.stream(key, None).await?.stream;
+    let key = BlobKey(db::blobs::stage_unknown(&mut *app.connection().await?).await?);
+    let mut writer = app.blobs.writer(key);
+    let (mut rewriter, mut head, mut output) = (cleaned.rewriter(), Head::new(None), Vec::new());
+    while let Some(piece) = pieces.next().await.transpose()? {
+        rewriter.push(&piece, &mut output);
+        head.push(&output)?;
+        writer.write(&output).await?;
+        output.clear();
+    }
+    rewriter.finish(&mut output);
+    head.push(&output)?;
+    writer.write(&output).await?;
+    let (header, _) = head.finish()?;
+    Ok((put_file(key, &writer.finish().await?), header))
+}
+
+fn put_file(key: BlobKey, written: &Written) -> PutFile {
+    PutFile { key: key.0, sha256: written.sha256, bytes: as_stored(written.bytes) }
 }
 
 async fn next(pieces: &mut BodyDataStream) -> Result<Option<Bytes>> {

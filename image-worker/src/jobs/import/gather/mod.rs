@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use domain::asset::MetadataClass;
 use domain::import::{Discovery, Evidence, Failure, FailureKind, ProductPage, Request, Review, ReviewReason, Variant};
 use domain::limits::{PACK_CANDIDATES_MAX, PACK_IMAGES_MAX, PACK_SIDE_MIN, PAGE_BYTES_MAX, UPLOAD_MAX};
 use domain::origin::Origin;
@@ -12,6 +13,7 @@ use taskqueue::Lease;
 use tokio::time::{Instant, timeout_at};
 use url::Url;
 use uuid::Uuid;
+use worker::files::CleanContent;
 use worker::{Error, Worker};
 
 use super::files::FilePermits;
@@ -62,6 +64,7 @@ pub(super) struct Brought {
     pub sha256: [u8; 32],
     pub blob_key: Uuid,
     pub origin: Option<Origin>,
+    pub metadata_removed: Vec<MetadataClass>,
     thumbnail: Thumbnail,
 }
 
@@ -247,7 +250,7 @@ async fn select(
             continue;
         }
         let twin = selection.brought.iter().position(|kept| {
-            kept.sha256 == picture.content.sha256
+            kept.sha256 == picture.content.content.sha256
                 || picture::is_same((kept.size, &kept.thumbnail), (picture.size, &picture.thumbnail))
         });
         let is_larger = twin.is_none_or(|twin| selection.brought[twin].size.pixels() < picture.size.pixels());
@@ -305,10 +308,10 @@ async fn bring(worker: &Worker, url: Url, picture: Picture, lease: &Lease) -> Re
     if !lease.check() {
         return Ok(None);
     }
-    let Picture { content, format, size, origin, thumbnail } = picture;
+    let Picture { content: CleanContent { content, metadata_removed }, format, size, origin, thumbnail } = picture;
     let blob_key = worker.put(&content).await?;
     let (bytes, sha256) = (content.bytes.len() as u64, content.sha256);
-    Ok(Some(Brought { url, format, size, bytes, sha256, blob_key, origin, thumbnail }))
+    Ok(Some(Brought { url, format, size, bytes, sha256, blob_key, origin, metadata_removed, thumbnail }))
 }
 
 #[cfg(test)]

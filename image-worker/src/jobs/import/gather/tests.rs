@@ -1,6 +1,7 @@
 //! Fetches the pictures of a gallery from a shop on the loopback interface.
 
 use db::jobs::Windows;
+use domain::asset::UploadMetadata;
 use egress::{AllowList, Client, ClientConfig, Guard};
 use raster::{Channels, Color, Encoding, OutputFormat};
 use taskqueue::RelayWaker;
@@ -51,6 +52,7 @@ fn worker(shop: &Receiver) -> Worker {
         public_url: "https://canvas.example".into(),
         windows: WINDOWS,
         storage_max: 0,
+        upload_metadata: UploadMetadata::Auto,
         worker_silent: Duration::from_secs(15),
         marks: worker::marks::OriginMarks(true),
     }

@@ -101,6 +101,7 @@ impl Taken {
             bytes: 12,
             sha256,
             blob_key,
+            metadata_removed: Vec::new(),
             preview: None,
             origin: None,
             provenance: Map::new(),
