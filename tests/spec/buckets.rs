@@ -16,6 +16,7 @@ const IN_PARTS: usize = 20 << 20;
 
 /// The keys that a record refers to.
 const REFERRED: &str = "SELECT blob_key FROM assets UNION SELECT blob_key FROM renditions WHERE blob_key IS NOT NULL
+                        UNION SELECT original_blob FROM assets WHERE original_blob IS NOT NULL
                         UNION SELECT video_blob FROM jobs WHERE video_blob IS NOT NULL";
 
 /// A stack with its blobs in a bucket, behind a network that can fail.

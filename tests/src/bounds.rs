@@ -33,7 +33,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("app", &["domain", "db", "canvas", "service"]),
     // What the media workers share.
     ("worker", &["domain", "app", "db", "taskqueue", "blob", "cache", "providers", "raster", "egress", "service"]),
-    // Processes, which do not import each other. The gateway uses `raster` for headers of pictures only, never for pixels.
+    // Processes, which do not import each other. The gateway uses `raster` for headers and metadata of pictures only, never for
+    // pixels.
     (
         "gateway",
         &[

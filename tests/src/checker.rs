@@ -95,7 +95,7 @@ const NEVER: [(&str, &str); 15] = [
         "an account whose count of stored bytes is not the sum of what it stores",
         "SELECT count(*) FROM accounts a LEFT JOIN account_storage s ON s.account_uid = a.uid
          WHERE coalesce(s.bytes, 0) <> (SELECT coalesce(sum(bytes), 0) FROM (
-             SELECT bytes FROM assets WHERE owner_uid = a.uid
+             SELECT bytes + coalesce(original_bytes, 0) AS bytes FROM assets WHERE owner_uid = a.uid
              UNION ALL
              SELECT b.bytes FROM jobs j JOIN blobs b ON b.key = j.video_blob WHERE j.account_uid = a.uid) AS stored)",
     ),

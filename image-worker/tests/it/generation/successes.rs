@@ -1,5 +1,6 @@
 use std::time::{Duration, Instant};
 
+use domain::asset::MetadataClass;
 use domain::job::{JobDocument, JobOperation, JobStatus, Record};
 use domain::message::Queue;
 use domain::origin::{AiGenerated, DigitalSourceType, Origin};
@@ -91,6 +92,21 @@ async fn the_embedded_runtime_draws_and_is_charged() {
     }
     assert_eq!(fixture.spent().await, 6);
     assert!(fixture.simulator.submits().is_empty());
+}
+
+#[tokio::test]
+async fn the_parameters_in_a_result_are_not_stored() {
+    let fixture = GenerationFixture::new(Vendor::OpenAi).await;
+    let _running = fixture.work();
+    for (prompt, removed) in [("a kite", &[][..]), ("a kite [[parameters]]", &[MetadataClass::Text])] {
+        let record = fixture.make(picture(prompt)).await;
+        let asset = fixture.harness.asset(&record.outcome.images[0].asset).await.expect("is stored");
+        assert_eq!((&asset.metadata_removed[..], asset.original.is_none()), (removed, true), "{prompt}");
+        let file = fixture.harness.worker().get(asset.blob_key).await.expect("reads").expect("is there");
+        assert_eq!(file.len() as i64, asset.bytes);
+        assert!(!file.windows(12).any(|window| window == b"PRIVATE-7731"));
+        assert_eq!(file.windows(7).any(|window| window == b"Request"), removed.is_empty(), "unchanged without");
+    }
 }
 
 #[tokio::test]

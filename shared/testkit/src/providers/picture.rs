@@ -7,7 +7,8 @@ use sha2::{Digest, Sha256};
 /// enough to be fast.
 const SIDE_MAX: u32 = 4096;
 
-/// Draws an indexed PNG of this size: stripes in four colors derived from the prompt.
+/// Draws an indexed PNG of this size: stripes in four colors derived from the prompt. A prompt with `[[parameters]]` has the
+/// parameters of a generator in the file.
 pub(super) fn draw(prompt: &str, id: &str, (width, height): (u32, u32)) -> Vec<u8> {
     let (width, height) = (width.clamp(1, SIDE_MAX), height.clamp(1, SIDE_MAX));
     let colors: Vec<u8> = Sha256::digest(prompt).iter().copied().take(12).collect();
@@ -18,6 +19,10 @@ pub(super) fn draw(prompt: &str, id: &str, (width, height): (u32, u32)) -> Vec<u
     encoder.set_palette(colors);
     encoder.set_compression(png::Compression::Fast);
     encoder.add_text_chunk("Request".to_owned(), id.to_owned()).expect("an id is Latin-1");
+    // As inference servers do.
+    if prompt.contains("[[parameters]]") {
+        encoder.add_text_chunk("parameters".to_owned(), "PRIVATE-7731".to_owned()).expect("is Latin-1");
+    }
     let mut writer = encoder.write_header().expect("writes into memory");
     let row: Vec<u8> = (0..width).map(|x| (x * 4 / width) as u8).collect();
     let pixels = row.repeat(height as usize);

@@ -217,3 +217,13 @@ impl Head {
         Ok((header, origin))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_class_of_removed_metadata_is_one_of_the_contract() {
+        assert_eq!(MetadataClass::named(Class::ALL.into_iter().map(Class::as_str)), MetadataClass::ALL);
+    }
+}
