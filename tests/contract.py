@@ -225,7 +225,7 @@ def before_call(context, case, kwargs):
     if operation == "uploadAsset":
         # Random bytes are not an image, and a random canvas id does not exist.
         kwargs["data"], case.media_type = PNG, "application/octet-stream"
-        without(case.query or {}, "canvasId", "ownerUid")
+        without(case.query or {}, "canvasId", "ownerUid", "metadata")
         if turn % 4:
             # Sent before, so that the tested request is a replay.
             case.headers["Idempotency-Key"] = str(uuid.uuid4())
@@ -233,6 +233,8 @@ def before_call(context, case, kwargs):
             SESSION.post(ROOT + "/assets", data=PNG, headers={"Content-Type": case.media_type, **sent}, timeout=60)
     elif operation in ("getAssetContent", "getAssetPreview", "getJobOutput"):
         case.headers["Range"] = "bytes=0-0"
+        # Most assets have none.
+        without(case.query or {}, "original")
     elif operation == "renderCanvas":
         # Random nodes do not exist.
         without(case.query or {}, "section", "nodes")
@@ -325,6 +327,7 @@ BEYOND = [
     (".*", "ownerUid", "differs from the owner"),
     # The same value in another spelling, or in another field.
     (".*", ".*", "was given before|is a duplicate|is there twice|is decided twice|names another input already|names an input or another"),
+    ("getAssetContent", "original", "cannot be combined with w"),
     ("renderCanvas", "nodes", "must not be sent together with section"),
     (".*Images", "count", "must be the number of targets"),
     # One of two parameters is required.

@@ -20,6 +20,7 @@ mod words;
 use axum::Extension;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
+use domain::asset::UploadMetadata;
 use domain::job::RunKind;
 use domain::problem::{ErrorBody, ErrorCode, ErrorDetails, ErrorEnvelope};
 use domain::stream::{CanvasStreamEvent, GoneStreamEvent, Participant, PresenceStreamEvent, RunStreamEvent};
@@ -95,6 +96,7 @@ pub fn base() -> OpenApi {
     // The types of parameters are not collected with the routes.
     let schemas = &mut document.components.get_or_insert_default().schemas;
     schemas.insert(RenditionWidth::name().into(), RenditionWidth::schema());
+    schemas.insert(UploadMetadata::name().into(), UploadMetadata::schema());
     schemas.insert(VisibilityFilter::name().into(), VisibilityFilter::schema());
     document
 }

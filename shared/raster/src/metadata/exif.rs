@@ -1,5 +1,7 @@
 //! EXIF blocks (Exif 3.0, 4.6; TIFF 6.0, section 2).
 
+use std::borrow::Cow;
+
 use super::{Block, Budget, Class, iim, xmp};
 use crate::orientation::Orientation;
 
@@ -47,7 +49,7 @@ struct Entry<'a> {
     tag: u16,
     kind: u16,
     count: u32,
-    value: &'a [u8],
+    value: Cow<'a, [u8]>,
 }
 
 struct Reader<'a> {
@@ -87,7 +89,7 @@ impl<'a> Reader<'a> {
         let length = usize::try_from(u64::from(count) * unit).ok()?;
         let from = if length <= 4 { at + 8 } else { self.u32(at + 8)? as usize };
         let value = self.tiff.get(from..from.checked_add(length)?)?;
-        Some(Entry { tag, kind, count, value })
+        Some(Entry { tag, kind, count, value: Cow::Borrowed(value) })
     }
 
     /// What the block holds, and its entries of authorship; `None` if it is damaged.
@@ -122,9 +124,9 @@ impl<'a> Reader<'a> {
                         }
                     }
                     (Directory::Thumbnail, 0x0111 | 0x0201) => block.private(Class::Thumbnail),
-                    (_, 0x02bc) => block.contain(budget.examine(entry.value, xmp::examine)),
-                    (_, 0x83bb) => block.contain(budget.examine(entry.value, iim::examine)),
-                    (_, 0x8649) => block.contain(budget.examine(entry.value, iim::examine_resources)),
+                    (_, 0x02bc) => block.contain(budget.examine(&entry.value, xmp::examine)),
+                    (_, 0x83bb) => block.contain(budget.examine(&entry.value, iim::examine)),
+                    (_, 0x8649) => block.contain(budget.examine(&entry.value, iim::examine_resources)),
                     (_, tag) => match private_class(tag) {
                         Some(class) => block.private(class),
                         None => block.removed.add(class(tag)),
@@ -141,11 +143,8 @@ impl<'a> Reader<'a> {
     }
 
     fn short(&self, tag: u16, value: u16) -> Entry<'static> {
-        let value: &'static [u8] = match (self.is_little, value) {
-            (true, value) => &SHORTS_LITTLE[usize::from(value) * 2..][..2],
-            (false, value) => &SHORTS_BIG[usize::from(value) * 2..][..2],
-        };
-        Entry { tag, kind: SHORT, count: 1, value }
+        let value = if self.is_little { value.to_le_bytes() } else { value.to_be_bytes() };
+        Entry { tag, kind: SHORT, count: 1, value: Cow::Owned(value.to_vec()) }
     }
 
     /// A block of one directory with these entries, in the order of their tags.
@@ -163,13 +162,13 @@ impl<'a> Reader<'a> {
             block.extend(u16(kind));
             block.extend(u32(count as usize));
             if value.len() <= 4 {
-                block.extend(value);
+                block.extend(&*value);
                 block.resize(block.len() + 4 - value.len(), 0);
             } else {
                 // Values begin at even offsets.
                 values.resize(values.len() + values.len() % 2, 0);
                 block.extend(u32(after + values.len()));
-                values.extend(value);
+                values.extend(&*value);
             }
         }
         block.extend(u32(0));
@@ -177,9 +176,6 @@ impl<'a> Reader<'a> {
         block
     }
 }
-
-const SHORTS_LITTLE: [u8; 18] = [0, 0, 1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6, 0, 7, 0, 8, 0];
-const SHORTS_BIG: [u8; 18] = [0, 0, 0, 1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6, 0, 7, 0, 8];
 
 /// The class of a private tag.
 fn private_class(tag: u16) -> Option<Class> {

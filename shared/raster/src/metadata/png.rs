@@ -1,6 +1,6 @@
 //! The chunks of a PNG (third edition, 5 and 11).
 
-use super::{Block, Class, EXAMINED_MAX, Plan, Step, exif, iim, xmp};
+use super::{Block, Budget, Class, EXAMINED_MAX, Plan, Step, exif, iim, xmp};
 
 const SIGNATURE: usize = 8;
 /// The length and the type of a chunk.
@@ -73,7 +73,7 @@ impl Walker {
             b"tEXt" | b"zTXt" | b"iTXt" => {
                 let Some(start) = rest.get(..KEYWORD_MAX) else { return Step::Need(CHUNK_HEAD + KEYWORD_MAX) };
                 let keyword = keyword(start).map_or(start, |(keyword, _)| keyword);
-                plan.replace(whole as u64, examine_text(keyword, plan_nothing), |none| none);
+                plan.replace(whole as u64, examine_text(keyword, too_long), |none| none);
             }
             b"eXIf" => plan.drop_private(whole as u64, Class::Other),
             b"caBX" => {
@@ -155,10 +155,10 @@ fn examine(kind: [u8; 4], data: &[u8], plan: &mut Plan) -> Block {
     })
 }
 
-type Examine = fn(&[u8], &mut super::Budget) -> Block;
+type Examine = fn(&[u8], &mut Budget) -> Block;
 
 /// For texts that are too long to be examined.
-fn plan_nothing(_: Examine) -> Block {
+fn too_long(_: Examine) -> Block {
     Block::damaged()
 }
 
@@ -177,7 +177,7 @@ fn examine_text(keyword: &[u8], with: impl FnOnce(Examine) -> Block) -> Block {
 }
 
 /// Examines a block that stands in the text as its name, its length and hexadecimal digits, with white space between them.
-fn examine_raw_profile(text: &[u8], budget: &mut super::Budget) -> Block {
+fn examine_raw_profile(text: &[u8], budget: &mut Budget) -> Block {
     let mut words = text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     let (Some(name), Some(_length)) = (words.next(), words.next()) else { return Block::damaged() };
     if matches!(name, b"icc" | b"icm") {

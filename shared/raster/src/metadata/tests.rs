@@ -643,6 +643,9 @@ proptest! {
         prop_assert_eq!(&feed(&file, size), &whole);
         if let Ok(Some((rewritten, _))) = whole {
             prop_assert!(examine(&rewritten).unwrap().is_none());
+            if let Ok(header) = probe(&file) {
+                prop_assert_eq!(probe(&rewritten).map(|header| header.stored_size()), Ok(header.stored_size()));
+            }
         }
     }
 
