@@ -3,14 +3,18 @@
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
 
+use super::tree::essence;
+
 /// How far to look for a page's own declaration: twice the standard's 1024, for pages that begin with a comment.
 const PRESCAN_BYTES: usize = 2048;
 
-/// Whether a media type is that of markup; without one, the first bytes decide.
+/// Whether a media type is that of markup; without one, the first bytes decide. Of several in one header, the first that is markup
+/// counts.
 pub fn is_markup(content_type: Option<&str>, bytes: &[u8]) -> bool {
-    match content_type.map(essence) {
-        Some(essence) if !essence.is_empty() => matches!(&*essence, "text/html" | "application/xhtml+xml"),
-        _ => {
+    let types = content_type.unwrap_or_default();
+    match types.split(',').all(|one| essence(one).is_empty()) {
+        false => types.split(',').any(is_html),
+        true => {
             let start = bytes.trim_ascii_start();
             let start = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start).trim_ascii_start();
             start.starts_with(b"<")
@@ -18,9 +22,8 @@ pub fn is_markup(content_type: Option<&str>, bytes: &[u8]) -> bool {
     }
 }
 
-/// `type/subtype` in lower case, without parameters.
-fn essence(content_type: &str) -> String {
-    content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+fn is_html(media_type: &str) -> bool {
+    matches!(&*essence(media_type), "text/html" | "application/xhtml+xml")
 }
 
 /// The text. A byte order mark wins, then the header, then the page's own declaration. Without any, or when the declared encoding
@@ -46,13 +49,14 @@ fn is_plausible(encoding: &'static Encoding, bytes: &[u8]) -> bool {
     (encoding != UTF_16LE && encoding != UTF_16BE) || bytes.iter().take(PRESCAN_BYTES).any(|byte| *byte == 0)
 }
 
-/// `charset` of a `Content-Type`.
+/// `charset` of a `Content-Type`: of the first type that is markup and has one.
 fn from_header(content_type: &str) -> Option<&'static Encoding> {
-    let named = content_type.split(';').skip(1).find_map(|parameter| {
+    let parameters = content_type.split(',').filter(|one| is_html(one)).flat_map(|one| one.split(';').skip(1));
+    let named = parameters.filter_map(|parameter| {
         let (name, value) = parameter.split_once('=')?;
         name.trim().eq_ignore_ascii_case("charset").then(|| value.trim().trim_matches(['"', '\'']))
     });
-    Encoding::for_label(named?.as_bytes())
+    named.map(str::as_bytes).find_map(Encoding::for_label)
 }
 
 /// `<meta charset=…>` or its older form; a page that declares UTF-16 in ASCII is UTF-8 (WHATWG HTML, 13.2.3.2).
@@ -83,6 +87,24 @@ mod tests {
             [(Some("image/png"), &b"<html>"[..]), (Some("application/json"), b"<"), (None, b"\x89PNG"), (None, b"")]
         {
             assert!(!is_markup(declared, bytes), "{declared:?}");
+        }
+    }
+
+    #[test]
+    fn of_several_types_in_one_header_the_first_that_is_markup_counts() {
+        for types in ["text/html, text/html; charset=x", "text/plain,text/html", ", text/html", "text/html,text/plain"]
+        {
+            assert!(is_markup(Some(types), b"\x89PNG"), "{types}");
+        }
+        assert!(!is_markup(Some("image/png, text/plain"), b"<html>"));
+        assert!(is_markup(Some(", "), b"<html>"), "no type at all");
+        let bytes = encoding_rs::WINDOWS_1251.encode("<p>осенняя").0;
+        for types in [
+            "text/html, text/html; charset=windows-1251",
+            "text/plain; charset=utf-8, text/html; charset=windows-1251",
+            "text/html; charset=windows-1251, text/html; charset=utf-8",
+        ] {
+            assert_eq!(text(Some(types), &bytes), "<p>осенняя", "{types}");
         }
     }
 

@@ -21,13 +21,15 @@ const VALUES_MAX: usize = 200_000;
 const OPTIONS_MAX: usize = 100;
 
 /// Names under which programs store the page state for their scripts.
-const STATES: [&str; 8] = [
+const STATES: [&str; 10] = [
     "__INITIAL_STATE__",
     "__PRELOADED_STATE__",
     "__NUXT__",
     "__NEXT_DATA__",
     "__APOLLO_STATE__",
     "__STATE__",
+    "__remixContext",
+    "SQUARESPACE_CONTEXT",
     "product =",
     "productData",
 ];
@@ -51,8 +53,9 @@ const IMAGE_MEMBERS: [&str; 14] = [
 ];
 
 /// Fields of a picture that hold its address, the larger sizes first.
-const ADDRESS_MEMBERS: [&str; 18] = [
+const ADDRESS_MEMBERS: [&str; 19] = [
     "full_src",
+    "fullUrl",
     "full",
     "zoom",
     "zoomUrl",

@@ -10,6 +10,9 @@ use super::product::{Images, Product, Variant, bounded, scalar};
 /// Maximum nesting of entities that is followed.
 const NESTING_MAX: usize = 8;
 
+/// Types of products.
+const PRODUCTS: [&str; 6] = ["Product", "ProductGroup", "IndividualProduct", "ProductModel", "Vehicle", "Book"];
+
 type Entity = Map<String, Value>;
 
 /// Fields of a variant that are handled elsewhere or are no attributes.
@@ -18,12 +21,12 @@ const NO_ATTRIBUTES: [&str; 4] = ["description", "url", "image", "inProductGroup
 /// The product of a page, from its JSON-LD: a group with its variants, or the first product that has pictures.
 pub fn product(texts: &[String]) -> Product {
     let mut left = json::WEIGHT_MAX;
-    let documents: Vec<Value> = texts.iter().filter_map(|text| parse(text, &mut left)).collect();
+    let documents: Vec<Value> = texts.iter().flat_map(|text| json::values(text, &mut left)).collect();
     let mut graph = Graph::default();
     for document in &documents {
         graph.collect(document, 0);
     }
-    let group = graph.entities.iter().find(|entity| is_a(entity, "ProductGroup") || entity.contains_key("hasVariant"));
+    let group = graph.entities.iter().find(|entity| is_group(entity));
     if let Some(group) = group {
         return graph.group(group);
     }
@@ -35,17 +38,6 @@ pub fn product(texts: &[String]) -> Product {
     }
     let alone = products.iter().map(|product| graph.variant(product)).find(|alone| !alone.images.is_empty());
     alone.map_or_else(Product::default, |alone| Product { images: alone.images.clone(), variants: vec![alone] })
-}
-
-/// Parses the JSON of a script within `left` bytes of memory, after removing what old templates add around and inside it.
-fn parse(text: &str, left: &mut u64) -> Option<Value> {
-    let text = text.trim().trim_start_matches("<!--").trim_end_matches("-->").trim();
-    let text = text.trim_start_matches("//<![CDATA[").trim_end_matches("//]]>").trim().trim_end_matches(';');
-    json::parse_within(text, left).or_else(|| {
-        // Line breaks and tabs inside strings are the most common error.
-        let spaced: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-        json::parse_within(&spaced, left)
-    })
 }
 
 /// The entities of a page.
@@ -61,12 +53,10 @@ impl<'a> Graph<'a> {
     /// Collects the entities that describe the page: lists, `@graph`, and the `mainEntity` of a page. Lists of other products and
     /// relations to them are ignored.
     fn collect(&mut self, value: &'a Value, depth: usize) {
-        if depth > NESTING_MAX {
-            return;
-        }
         match value {
-            Value::Array(items) => items.iter().for_each(|item| self.collect(item, depth + 1)),
-            Value::Object(entity) => {
+            // The parser limits the depth of lists.
+            Value::Array(items) => items.iter().for_each(|item| self.collect(item, depth)),
+            Value::Object(entity) if depth <= NESTING_MAX => {
                 if let Some(id) = entity.get("@id").and_then(Value::as_str).filter(|_| entity.len() > 1) {
                     self.by_id.entry(id).or_insert(entity);
                 }
@@ -120,25 +110,39 @@ impl<'a> Graph<'a> {
     }
 
     fn images(&self, entity: &'a Entity) -> Vec<String> {
-        let values = ["image", "images"].iter().filter_map(|member| entity.get(*member)).flat_map(items);
         let mut images = Images::default();
-        images.add(values.filter_map(|value| match value {
-            Value::String(address) => Some(address.as_str()),
-            _ => {
-                let image = self.resolved(value)?;
-                ["contentUrl", "url", "@id"].iter().find_map(|member| image.get(*member)?.as_str())
-            }
-        }));
+        for value in ["image", "images"].iter().filter_map(|member| entity.get(*member)).flat_map(items) {
+            self.addresses(value, 0, &mut images);
+        }
         images.list
+    }
+
+    /// Adds the addresses of a picture: a text, or what the fields of an object hold.
+    fn addresses(&self, value: &'a Value, depth: usize, images: &mut Images) {
+        if let Value::String(address) = value {
+            images.add([address]);
+        } else if let Some(image) = self.resolved(value).filter(|_| depth <= NESTING_MAX) {
+            let known = images.list.len();
+            for member in ["contentUrl", "url", "@id"] {
+                if images.list.len() == known {
+                    let values = image.get(member).into_iter().flat_map(items);
+                    values.for_each(|value| self.addresses(value, depth + 1, images));
+                }
+            }
+        }
     }
 }
 
-/// The items of a list, or the single value that may replace a list.
-fn items<'a>(value: &'a Value) -> impl Iterator<Item = &'a Value> + use<'a> {
-    match value {
-        Value::Array(items) => items.iter(),
-        one => std::slice::from_ref(one).iter(),
+/// The items of a list at any depth, or the single value that may replace a list.
+fn items(value: &Value) -> Vec<&Value> {
+    let (mut found, mut left) = (Vec::new(), vec![value]);
+    while let Some(value) = left.pop() {
+        match value {
+            Value::Array(items) => left.extend(items.iter().rev()),
+            one => found.push(one),
+        }
     }
+    found
 }
 
 /// A scalar, or the `name` of an object (`{"@type": "SizeSpecification", "name": "M"}`).
@@ -146,13 +150,27 @@ fn named_value(value: &Value) -> Option<String> {
     scalar(value).or_else(|| value.get("name").and_then(scalar))
 }
 
-fn is_a(entity: &Entity, kind: &str) -> bool {
-    let mut kinds = entity.get("@type").into_iter().flat_map(items).filter_map(Value::as_str);
-    kinds.any(|stated| stated.rsplit(['/', ':', '#']).next() == Some(kind))
+/// The types of an entity.
+fn kinds(entity: &Entity) -> impl Iterator<Item = &str> {
+    entity.get("@type").into_iter().flat_map(items).filter_map(Value::as_str)
+}
+
+/// The name of a type without its vocabulary.
+fn bare(kind: &str) -> &str {
+    kind.rsplit(['/', ':', '#']).next().unwrap_or_default()
+}
+
+/// Whether a type is that of products, in any case.
+pub fn is_kind_of_product(kind: &str) -> bool {
+    PRODUCTS.iter().any(|product| bare(kind).eq_ignore_ascii_case(product))
 }
 
 fn is_product(entity: &Entity) -> bool {
-    ["Product", "IndividualProduct", "ProductModel", "Vehicle", "Book"].iter().any(|kind| is_a(entity, kind))
+    kinds(entity).any(is_kind_of_product)
+}
+
+fn is_group(entity: &Entity) -> bool {
+    entity.contains_key("hasVariant") || kinds(entity).any(|kind| bare(kind).eq_ignore_ascii_case("ProductGroup"))
 }
 
 fn group_id(entity: &Entity) -> Option<String> {

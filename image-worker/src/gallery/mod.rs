@@ -3,11 +3,11 @@
 //!
 //! A pure function of a page's text and address.
 //!
-//! - **Order.** Pictures are ordered by source: JSON-LD, embedded product data, Open Graph, then
-//!   the pictures in the body. If the body has a recognizable gallery, only the pictures of the
-//!   gallery are used.
-//! - **Duplicates.** Addresses that differ only in a size are one candidate with several files, the
-//!   largest first.
+//! - **Order.** Pictures are ordered by source: JSON-LD, microdata, embedded product data, Open
+//!   Graph, then the pictures in the body. If the body has a recognizable gallery, only the pictures
+//!   of the gallery are used. What the data names is used whatever it is called.
+//! - **Duplicates.** The files of one element are one candidate, the largest first; so are elements
+//!   that name the same file. Which other candidates are one picture, only their files can tell.
 //! - **Variants.** Only the page's own data assigns pictures to variants; nothing is guessed.
 
 mod address;
@@ -15,45 +15,30 @@ mod charset;
 mod embedded;
 mod json;
 mod linked;
-mod markup;
+mod page;
 mod product;
+mod rules;
 mod srcset;
+mod tree;
 
-use std::collections::hash_map::Entry;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use domain::import::{Evidence, ReviewReason};
+use domain::import::{Evidence, ReviewReason, SkipReason};
 use url::Url;
 
-use address::Address;
-use markup::{Markup, PageRegion, Picture};
+use page::{Finds, Picture, Region};
 use product::{ADDRESSES_MAX, Product, Variant};
 
 pub use charset::{is_markup, text};
 
-/// Files of one picture that are tried, the largest first.
+/// Files of one picture that are tried before that of `src`, the largest first.
 const FILES_MAX: usize = 3;
 
 /// Maximum number of files that are kept per picture.
 const FILES_KEPT: usize = 16;
 
-/// Words in an address that occur only in pictures that do not show a product.
-const ICON_WORDS: [&str; 14] = [
-    "sprite",
-    "sprites",
-    "icon",
-    "icons",
-    "favicon",
-    "spacer",
-    "spinner",
-    "placeholder",
-    "blank",
-    "pixel",
-    "loader",
-    "loading",
-    "logo",
-    "logos",
-];
+/// The memory of an address besides its text, in bytes.
+const ADDRESS_BYTES: usize = 2 * size_of::<Url>();
 
 /// Maximum memory of the addresses that are kept per page, in bytes. A short one in the page's text
 /// becomes as long as the page's own address.
@@ -74,8 +59,9 @@ pub fn memory_bytes(page_bytes: usize) -> u64 {
 pub struct Gallery {
     /// Every picture that the page names, those of its product first.
     candidates: Vec<Candidate>,
-    by_key: HashMap<String, usize>,
-    /// Memory of the addresses and keys.
+    /// The candidates by their files.
+    by_url: HashMap<Url, usize>,
+    /// Memory of the addresses.
     bytes: usize,
     base: Option<Url>,
     linked: Product,
@@ -83,13 +69,18 @@ pub struct Gallery {
 }
 
 /// A picture with its files of different sizes.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Candidate {
-    /// The files with their widths.
-    files: Vec<(Url, u32)>,
-    /// Whether it shows the product.
-    wanted: bool,
+    /// The files, the largest first.
+    files: Vec<Url>,
+    /// The file that is tried last. Until a script loads the picture, it is a placeholder that many pictures may share.
+    src: Option<Url>,
+    /// Why it is not used; `None` when it shows the product.
+    skip: Option<SkipReason>,
 }
+
+/// How many pictures were skipped, by reason.
+pub type Skips = BTreeMap<SkipReason, usize>;
 
 /// The pictures to fetch.
 #[derive(Debug, PartialEq)]
@@ -98,6 +89,8 @@ pub struct Choice {
     pub pictures: Vec<Vec<Url>>,
     /// How the pictures were assigned to the requested variant.
     pub evidence: Evidence,
+    /// The other pictures of the page.
+    pub skipped: Skips,
 }
 
 /// Why nothing is fetched, and a review is needed instead.
@@ -107,33 +100,47 @@ pub struct ReviewNeeded {
     pub reason: ReviewReason,
     /// What the page says about variants.
     pub evidence: Evidence,
+    /// The pictures of the page.
+    pub skipped: Skips,
 }
 
 impl Gallery {
     /// Reads a page that was fetched from `url`.
     pub fn read(html: &str, url: &Url) -> Self {
-        let markup = Markup::read(html);
-        let base = markup.base.as_deref().filter(|href| href.len() <= address::BYTES_MAX);
+        let finds = Finds::read(html);
+        let base = finds.base.as_deref().filter(|href| href.len() <= address::BYTES_MAX);
         let base = base.and_then(|href| url.join(href.trim()).ok()).unwrap_or_else(|| url.clone());
         let mut gallery = Self { base: Some(base), ..Self::default() };
-        let linked = linked::product(&markup.linked);
-        let embedded = embedded::product(&markup.data, &markup.programs);
-        for product in [&linked, &embedded] {
-            let of_variants = product.variants.iter().flat_map(|variant| &variant.images);
-            for image in product.images.iter().chain(of_variants) {
-                let is_icon = gallery.is_icon([image], true);
-                gallery.add(&[image], !is_icon);
+        let linked = linked::product(&finds.linked);
+        let embedded = embedded::product(&finds.data, &finds.programs);
+        let images = |product: &Product| {
+            let of_variants = product.variants.iter().flat_map(|variant| variant.images.clone());
+            product.images.iter().cloned().chain(of_variants).collect::<Vec<_>>()
+        };
+        for image in [images(&linked), finds.microdata, images(&embedded), finds.open_graph].concat() {
+            gallery.add(&[image], None, None);
+        }
+        let has_data = !gallery.candidates.is_empty();
+        let may_show = |picture: &&Picture| {
+            let is_possible = match picture.region {
+                Region::Gallery | Region::AsideGallery | Region::Text => true,
+                Region::AsideFrame => !has_data,
+                Region::Aside => false,
+            };
+            is_possible && !gallery.is_icon(picture)
+        };
+        let best = finds.pictures.iter().filter(may_show).map(|picture| picture.region).min();
+        for picture in &finds.pictures {
+            let skip = match gallery.is_icon(picture) {
+                true => Some(SkipReason::Icon),
+                false => Some(SkipReason::OutsideGallery).filter(|_| Some(picture.region) != best),
+            };
+            gallery.add(&picture.files, picture.src.as_ref(), skip);
+        }
+        if gallery.candidates.iter().all(|candidate| candidate.skip.is_some()) {
+            for image in finds.last_resorts {
+                gallery.add(&[image], None, None);
             }
-        }
-        for image in &markup.open_graph {
-            let is_icon = gallery.is_icon([image], false);
-            gallery.add(&[image], !is_icon);
-        }
-        let has_gallery = markup.pictures.iter().any(|picture| picture.place == PageRegion::Gallery);
-        for picture in &markup.pictures {
-            let place =
-                if has_gallery { picture.place == PageRegion::Gallery } else { picture.place == PageRegion::Text };
-            gallery.add_picture(picture, place);
         }
         Self { linked, embedded, ..gallery }
     }
@@ -149,29 +156,35 @@ impl Gallery {
     ///
     /// If a person must decide first.
     pub fn choose(&self, selector: Option<&str>) -> Result<Choice, ReviewNeeded> {
+        let review = |reason, evidence| ReviewNeeded { reason, evidence, skipped: self.skips(&[]) };
         let (indexes, evidence) = match selector {
-            Some(selector) => {
-                let tied = self.tied_to(selector);
-                if tied.is_empty() {
-                    let (reason, evidence) = (ReviewReason::VariantEvidenceUnavailable, Evidence::Unavailable);
-                    return Err(ReviewNeeded { reason, evidence });
-                }
-                (tied, Evidence::Exact)
-            }
+            Some(selector) => (self.tied_to(selector), Evidence::Exact),
             None if self.has_choice() => {
-                let (reason, evidence) = (ReviewReason::VariantSelectionRequired, Evidence::SelectionRequired);
-                return Err(ReviewNeeded { reason, evidence });
+                return Err(review(ReviewReason::VariantSelectionRequired, Evidence::SelectionRequired));
             }
             None => {
-                let wanted = self.candidates.iter().enumerate().filter(|(_, candidate)| candidate.wanted);
+                let wanted = self.candidates.iter().enumerate().filter(|(_, candidate)| candidate.skip.is_none());
                 (wanted.map(|(index, _)| index).collect(), Evidence::NotRequested)
             }
         };
-        if indexes.is_empty() {
-            return Err(ReviewNeeded { reason: ReviewReason::NoGalleryImagesDiscovered, evidence });
+        match (&*indexes, selector) {
+            ([], Some(_)) => Err(review(ReviewReason::VariantEvidenceUnavailable, Evidence::Unavailable)),
+            ([], None) => Err(review(ReviewReason::NoGalleryImagesDiscovered, evidence)),
+            _ => {
+                let pictures = indexes.iter().map(|index| self.candidates[*index].files_to_try()).collect();
+                Ok(Choice { pictures, evidence, skipped: self.skips(&indexes) })
+            }
         }
-        let pictures = indexes.into_iter().map(|index| self.candidates[index].largest_first()).collect();
-        Ok(Choice { pictures, evidence })
+    }
+
+    /// The pictures that are not chosen, by reason.
+    fn skips(&self, chosen: &[usize]) -> Skips {
+        let chosen: BTreeSet<usize> = chosen.iter().copied().collect();
+        let mut skips = Skips::new();
+        for (_, candidate) in self.candidates.iter().enumerate().filter(|(index, _)| !chosen.contains(index)) {
+            *skips.entry(candidate.skip.unwrap_or(SkipReason::Variant)).or_default() += 1;
+        }
+        skips
     }
 
     /// The candidates of the variants that a selector selects, in order and without duplicates.
@@ -205,65 +218,66 @@ impl Gallery {
     }
 
     fn indexes<'a>(&'a self, variant: &'a Variant) -> impl Iterator<Item = usize> + 'a {
-        let base = self.base.as_ref();
-        let addresses = variant.images.iter().filter_map(move |image| Address::resolve(base?, image));
-        addresses.filter_map(|address| self.by_key.get(&address.key).copied())
+        let urls = variant.images.iter().filter_map(|image| self.resolve(image));
+        urls.filter_map(|url| self.by_url.get(&url).copied())
     }
 
-    fn add_picture(&mut self, picture: &Picture, in_place: bool) {
-        let is_icon = picture.is_tiny || self.is_icon(&picture.files, picture.place == PageRegion::Gallery);
-        let files: Vec<&String> = picture.files.iter().collect();
-        self.add(&files, in_place && !is_icon);
+    fn resolve(&self, text: &str) -> Option<Url> {
+        address::resolve(self.base.as_ref()?, text)
     }
 
-    /// Whether the address of the first of these files says that it is an icon, a logo or a placeholder. A picture in a gallery may
-    /// show a logo, so the word is ignored there.
-    fn is_icon<'a>(&self, files: impl IntoIterator<Item = &'a String>, in_gallery: bool) -> bool {
-        let first = self.base.as_ref().and_then(|base| files.into_iter().find_map(|file| Address::resolve(base, file)));
-        first.is_some_and(|first| {
-            first.words().any(|word| ICON_WORDS.contains(&&*word) && !(in_gallery && word.starts_with("logo")))
-        })
+    /// Whether a picture in the body is an icon, a logo or a placeholder, judging by its declared size or the name of its first
+    /// file. Names in a gallery are those of the product.
+    fn is_icon(&self, picture: &Picture) -> bool {
+        let has_icon_name = || {
+            let first = picture.files.iter().chain(&picture.src).find_map(|file| self.resolve(file));
+            first.is_some_and(|first| rules::is_icon(first.path()))
+        };
+        let is_in_gallery = matches!(picture.region, Region::Gallery | Region::AsideGallery);
+        picture.is_tiny || !is_in_gallery && has_icon_name()
     }
 
-    /// Adds a picture by its files, the largest first. If one of the files is already known, the
-    /// picture is merged into that candidate.
-    fn add(&mut self, files: &[&String], wanted: bool) {
-        let Some(base) = self.base.as_ref().filter(|_| self.bytes < BYTES_MAX) else { return };
-        let mut addresses: Vec<Address> = files.iter().filter_map(|file| Address::resolve(base, file)).collect();
-        let Some(most) = addresses.iter().map(|address| address.width).max() else { return };
-        // The page's order shows which file is the largest; the addresses may not.
-        addresses[0].width = most;
-        let known = addresses.iter().find_map(|address| self.by_key.get(&address.key).copied());
-        let index = match known {
-            Some(index) => index,
-            None if self.candidates.len() < ADDRESSES_MAX => {
-                self.candidates.push(Candidate { files: Vec::new(), wanted: false });
-                self.candidates.len() - 1
+    /// Adds a picture by its files, the largest first, and that of `src`. If one of the files is already known, the picture is
+    /// merged into that candidate.
+    fn add(&mut self, files: &[String], src: Option<&String>, skip: Option<SkipReason>) {
+        if self.bytes >= BYTES_MAX {
+            return;
+        }
+        let mut files: Vec<Url> = files.iter().filter_map(|file| self.resolve(file)).collect();
+        let mut src = src.and_then(|src| self.resolve(src)).filter(|src| !files.contains(src));
+        if files.is_empty() {
+            files.extend(src.take());
+        }
+        let known = files.iter().enumerate().find_map(|(at, url)| Some((at, *self.by_url.get(url)?)));
+        let (at, index) = match known {
+            Some(known) => known,
+            None if files.is_empty() || self.candidates.len() == ADDRESSES_MAX => return,
+            None => {
+                self.candidates.push(Candidate { skip, ..Candidate::default() });
+                (0, self.candidates.len() - 1)
             }
-            None => return,
         };
         let candidate = &mut self.candidates[index];
-        candidate.wanted |= wanted;
-        for address in addresses {
-            if let Entry::Vacant(place) = self.by_key.entry(address.key) {
-                self.bytes += size_of::<Address>() + place.key().len();
-                place.insert(index);
-            }
-            if let Some((_, width)) = candidate.files.iter_mut().find(|(url, _)| *url == address.url) {
-                *width = address.width.max(*width);
+        candidate.skip = candidate.skip.and(skip);
+        candidate.src = candidate.src.take().or(src);
+        // Where the file that both have is in the candidate's own order.
+        let mut place = candidate.files.iter().position(|url| *url == files[at]).unwrap_or(0);
+        for url in files {
+            if let Some(known) = candidate.files.iter().position(|other| *other == url) {
+                place = known + 1;
             } else if candidate.files.len() < FILES_KEPT {
-                self.bytes += size_of::<Address>() + address.url.as_str().len();
-                candidate.files.push((address.url, address.width));
+                self.bytes += 2 * (ADDRESS_BYTES + url.as_str().len());
+                self.by_url.entry(url.clone()).or_insert(index);
+                candidate.files.insert(place, url);
+                place += 1;
             }
         }
     }
 }
 
 impl Candidate {
-    fn largest_first(&self) -> Vec<Url> {
-        let mut files: Vec<&(Url, u32)> = self.files.iter().collect();
-        files.sort_by_key(|(_, width)| std::cmp::Reverse(*width));
-        files.into_iter().map(|(url, _)| url.clone()).take(FILES_MAX).collect()
+    fn files_to_try(&self) -> Vec<Url> {
+        self.files.iter().take(FILES_MAX).chain(&self.src).cloned().collect()
     }
 }
 

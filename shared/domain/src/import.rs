@@ -168,16 +168,52 @@ pub struct Variant {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Discovery {
-    /// Number of distinct pictures that the page names.
+    /// Number of pictures that the page names. Their files decide which are the same.
     #[schema(minimum = 0)]
     pub discovered_candidate_count: usize,
     /// Number of discovered pictures that were not imported.
     #[schema(minimum = 0)]
     pub skipped_image_count: usize,
+    /// Why they were not imported; the counts add up to `skippedImageCount`.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub skipped: Vec<Skipped>,
     /// Whether more than 12 pictures remained or a budget ended the search.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[schema(required = false)]
     pub limited: bool,
+}
+
+/// Pictures that were not imported for one reason.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Skipped {
+    /// Why they were not imported.
+    pub reason: SkipReason,
+    /// Number of pictures.
+    #[schema(minimum = 1)]
+    pub count: usize,
+}
+
+named! {
+    /// Why a discovered picture was not imported.
+    SkipReason {
+        /// It is outside of the gallery: in a header, among other products, or in the text of a page with a gallery.
+        OutsideGallery = "outside_gallery",
+        /// The page shows it as small as an icon, or its name says that it is an icon, a logo or a placeholder.
+        Icon = "icon",
+        /// It shows another variant, or the variant is not known.
+        Variant = "variant",
+        /// A side has less than 200 pixels.
+        TooSmall = "too_small",
+        /// It is the same as another picture, in this or a smaller size.
+        Duplicate = "duplicate",
+        /// No file is a PNG, JPEG, WebP or GIF within the limits that can be decoded.
+        Unusable = "unusable",
+        /// No file could be fetched.
+        Unreachable = "unreachable",
+        /// The limit of pictures, candidates or time was reached first.
+        Limit = "limit",
+    }
 }
 
 /// An imported picture.

@@ -4,7 +4,9 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, ACCEPT_ENCODING, ACCEPT_LANGUAGE, CONTENT_ENCODING, CONTENT_TYPE, LOCATION, USER_AGENT};
+use http::header::{
+    ACCEPT, ACCEPT_ENCODING, ACCEPT_LANGUAGE, CONTENT_ENCODING, CONTENT_TYPE, LOCATION, REFERER, USER_AGENT,
+};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use tokio::time::Instant;
 use url::Url;
@@ -14,22 +16,27 @@ use crate::{Client, Inbound, Outbound, SendError};
 /// Maximum number of redirects that are followed.
 const REDIRECTS_MAX: usize = 3;
 
+/// Maximum length of a URL in `Referer` in bytes (Referrer Policy, 8.3).
+const REFERRER_MAX: usize = 4096;
+
 /// Limits and headers for a kind of file.
 #[derive(Clone, Copy, Debug)]
-pub struct DownloadRequest {
+pub struct DownloadRequest<'a> {
     /// `User-Agent` header, which says on whose behalf the request is made.
     pub user_agent: &'static str,
     /// `Accept` header.
     pub accept: &'static str,
     /// Maximum number of bytes that are read.
     pub bytes_max: usize,
+    /// The page that names the file, for `Referer`.
+    pub referrer: Option<&'a Url>,
 }
 
 #[derive(Debug)]
 pub struct Downloaded {
     /// The final URL, after redirects.
     pub url: Url,
-    /// The declared media type.
+    /// The declared media type; several ones are separated by commas.
     pub content_type: Option<String>,
     /// The bytes, at most as many as wanted.
     pub bytes: Bytes,
@@ -62,12 +69,15 @@ impl Client {
     pub async fn download(
         &self,
         url: &Url,
-        wanted: DownloadRequest,
+        wanted: DownloadRequest<'_>,
         deadline: Instant,
     ) -> Result<Downloaded, DownloadError> {
         let mut url = url.clone();
+        let mut referrer = wanted.referrer.cloned();
         for _ in 0..=REDIRECTS_MAX {
-            let answer = call(self, &url, wanted, deadline).await?;
+            // What one hop withholds stays withheld in the next.
+            referrer = referrer.and_then(|page| referrer_for(&page, &url));
+            let answer = call(self, &url, wanted, referrer.as_ref(), deadline).await?;
             if !is_redirect(answer.status) {
                 return finish(url, answer);
             }
@@ -80,20 +90,22 @@ impl Client {
 async fn call(
     client: &Client,
     url: &Url,
-    wanted: DownloadRequest,
+    wanted: DownloadRequest<'_>,
+    referrer: Option<&Url>,
     deadline: Instant,
 ) -> Result<Inbound, DownloadError> {
     let left = deadline.saturating_duration_since(Instant::now());
     if left < Duration::from_millis(1) {
         return Err(DownloadError::Timeout);
     }
-    let headers = HeaderMap::from_iter([
+    let mut headers = HeaderMap::from_iter([
         (USER_AGENT, HeaderValue::from_static(wanted.user_agent)),
         (ACCEPT, HeaderValue::from_static(wanted.accept)),
         (ACCEPT_LANGUAGE, HeaderValue::from_static("en;q=0.8, *;q=0.5")),
         // The client decodes no content coding, so a small body cannot expand to a large one.
         (ACCEPT_ENCODING, HeaderValue::from_static("identity")),
     ]);
+    headers.extend(referrer.and_then(|page| Some((REFERER, HeaderValue::from_str(page.as_str()).ok()?))));
     let call = Outbound {
         method: Method::GET,
         url: url.clone(),
@@ -122,11 +134,30 @@ fn is_redirect(status: StatusCode) -> bool {
     )
 }
 
+/// What a request for `url` tells about the page that names it, by the policy `strict-origin-when-cross-origin`, the default of
+/// browsers (Referrer Policy, 8.3): the page to its own origin, its origin to others, nothing from https to http.
+fn referrer_for(page: &Url, url: &Url) -> Option<Url> {
+    if page.scheme() == "https" && url.scheme() != "https" {
+        return None;
+    }
+    let mut told = page.clone();
+    told.set_fragment(None);
+    told.set_username("").ok()?;
+    told.set_password(None).ok()?;
+    if page.origin() != url.origin() || told.as_str().len() > REFERRER_MAX {
+        told.set_path("/");
+        told.set_query(None);
+    }
+    Some(told)
+}
+
 /// The target of a redirect, which the client checks like any other URL.
 fn target(from: &Url, headers: &HeaderMap) -> Result<Url, DownloadError> {
     let unusable = || DownloadError::Upstream("redirects nowhere");
-    let location = headers.get(LOCATION).and_then(|value| value.to_str().ok()).ok_or_else(unusable)?;
-    let mut url = from.join(location).map_err(|_| unusable())?;
+    let location = headers.get(LOCATION).ok_or_else(unusable)?;
+    // UTF-8 as servers send it, percent-encoded.
+    let location = percent_encoding::percent_encode(location.as_bytes(), percent_encoding::CONTROLS).to_string();
+    let mut url = from.join(&location).map_err(|_| unusable())?;
     if url.scheme() != "https" {
         return Err(DownloadError::Refused("redirects to another scheme than https"));
     }
@@ -143,7 +174,9 @@ fn finish(url: Url, answer: Inbound) -> Result<Downloaded, DownloadError> {
     if coding.is_some_and(|coding| !coding.is_empty() && !coding.eq_ignore_ascii_case("identity")) {
         return Err(DownloadError::Upstream("answers in a content coding that was not asked for"));
     }
-    let content_type = answer.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).map(str::to_owned);
+    let types: Vec<&str> =
+        answer.headers.get_all(CONTENT_TYPE).iter().filter_map(|value| value.to_str().ok()).collect();
+    let content_type = Some(types.join(", ")).filter(|types| !types.is_empty());
     Ok(Downloaded { url, content_type, bytes: answer.body, truncated: answer.truncated })
 }
 
@@ -171,10 +204,47 @@ mod tests {
         assert!(matches!(target(&url, &HeaderMap::new()), Err(DownloadError::Upstream(_))));
         assert!(matches!(location("https://"), Err(DownloadError::Upstream(_))));
     }
+
+    #[test]
+    fn a_location_in_utf_8_is_percent_encoded() {
+        // What browsers request for these bytes (WHATWG URL: percent-encode after encoding; domain to ASCII).
+        for (bytes, url) in [
+            ("/p/détail-店".as_bytes(), "https://shop.example/p/d%C3%A9tail-%E5%BA%97"),
+            ("/p?q=é&x=%20".as_bytes(), "https://shop.example/p?q=%C3%A9&x=%20"),
+            ("https://müller.example/ü".as_bytes(), "https://xn--mller-kva.example/%C3%BC"),
+            (b"/latin-\xe9", "https://shop.example/latin-%E9"),
+            (b"/a b", "https://shop.example/a%20b"),
+        ] {
+            let headers = HeaderMap::from_iter([(LOCATION, HeaderValue::from_bytes(bytes).expect("a header"))]);
+            let target = target(&Url::parse("https://shop.example/a/b").expect("a URL"), &headers);
+            assert_eq!(target.as_ref().map(Url::as_str), Ok(url));
+        }
+    }
+
+    #[test]
+    fn a_page_is_told_to_its_own_origin_and_its_origin_to_others() {
+        // Referrer Policy, 3.7 and 8.4, with its examples for `strict-origin-when-cross-origin`.
+        let long = format!("https://shop.example/{}", "x".repeat(REFERRER_MAX - "https://shop.example/".len()));
+        for (page, url, told) in [
+            ("https://shop.example/p?a=1#top", "https://shop.example/i.png", Some("https://shop.example/p?a=1")),
+            ("https://u:p@shop.example/p", "https://shop.example/i.png", Some("https://shop.example/p")),
+            ("https://shop.example/p?a=1", "https://cdn.example/i.png", Some("https://shop.example/")),
+            ("https://shop.example/p", "https://shop.example:8443/i.png", Some("https://shop.example/")),
+            ("https://shop.example:8443/p", "https://cdn.example/i.png", Some("https://shop.example:8443/")),
+            ("https://shop.example/p", "http://shop.example/i.png", None),
+            ("http://shop.example/p", "https://shop.example/i.png", Some("http://shop.example/")),
+            (&long, "https://shop.example/i.png", Some(&*long)),
+            (&(long.clone() + "x"), "https://shop.example/i.png", Some("https://shop.example/")),
+        ] {
+            let parse = |url: &str| Url::parse(url).expect("a URL");
+            assert_eq!(referrer_for(&parse(page), &parse(url)).as_ref().map(Url::as_str), told, "{page} to {url}");
+        }
+    }
+
     #[tokio::test]
     async fn what_is_not_public_is_not_asked() {
         let client = Client::new(crate::ClientConfig::default()).expect("has roots");
-        let wanted = DownloadRequest { user_agent: "test", accept: "*/*", bytes_max: 1 };
+        let wanted = DownloadRequest { user_agent: "test", accept: "*/*", bytes_max: 1, referrer: None };
         for url in ["https://127.0.0.1/a.png", "https://10.0.0.1/a.png", "https://[::1]/a.png"] {
             let url = Url::parse(url).expect("a URL");
             let deadline = Instant::now() + Duration::from_secs(10);

@@ -28,11 +28,12 @@ fn png(path: &'static str, body: Vec<u8>) -> File {
     file(path, "image/png", body)
 }
 
-/// Serves these files by their paths, without the query, and 404 for every other path.
+/// Serves these files by their paths, with the query or without, and 404 for every other path.
 fn serve(shop: &Receiver, files: Vec<File>) {
     shop.answer_with(move |request| {
         let path = request.path.split('?').next().unwrap_or_default();
-        let found = files.iter().find(|file| file.path == path);
+        let found = files.iter().find(|file| file.path == request.path);
+        let found = found.or_else(|| files.iter().find(|file| file.path == path));
         found.map_or_else(|| Answer::status(404), |file| file.answer.clone())
     });
 }

@@ -10,10 +10,13 @@ use testkit::Answer;
 use super::{File, canvas, file, html, import_product, nodes, png, serve};
 
 suite! {
-    product_pages on Stack::builder().image_workers(1).receivers(9);
+    product_pages on Stack::builder().image_workers(1).receivers(13);
     what_is_no_page_is_422,
     an_error_of_the_page_is_502,
     a_redirected_page_is_read_from_where_it_leads,
+    a_location_in_utf_8_is_followed,
+    two_types_in_one_header_are_a_page_if_one_is,
+    requests_for_pictures_name_the_page_as_those_of_browsers,
     a_redirect_to_a_private_address_is_422,
     a_page_in_another_encoding_is_read,
     a_page_is_read_up_to_its_limit,
@@ -65,6 +68,71 @@ async fn a_redirected_page_is_read_from_where_it_leads(stack: &Stack) {
     let import = import_product(&user, &canvas, &shop.url("/old"), json!({})).await.ok();
     assert_eq!(import["page"], json!({"url": shop.url("/old"), "resolvedUrl": shop.url("/new/boots")}));
     assert_eq!(text(&import, "/images/0/sourceImageUrl"), shop.url("/new/a.png"));
+}
+
+async fn a_location_in_utf_8_is_followed(stack: &Stack) {
+    let (user, shop) = (stack.user().await, stack.take_receiver());
+    let moved = File { path: "/old", answer: Answer::redirect("/p/détail-店?größe=é") };
+    let page = html("/p/d%C3%A9tail-%E5%BA%97?gr%C3%B6%C3%9Fe=%C3%A9", IMAGE);
+    serve(&shop, vec![moved, page, png("/a.png", pictures::scene(300, 300, 1))]);
+    let canvas = canvas(&user).await;
+    let import = import_product(&user, &canvas, &shop.url("/old"), json!({})).await.ok();
+    assert_eq!(import["page"]["resolvedUrl"], shop.url("/p/d%C3%A9tail-%E5%BA%97?gr%C3%B6%C3%9Fe=%C3%A9"));
+    assert_eq!(import["pack"]["imageCount"], 1);
+}
+
+async fn two_types_in_one_header_are_a_page_if_one_is(stack: &Stack) {
+    let (user, shop) = (stack.user().await, stack.take_receiver());
+    let merged = file("/merged", "text/html, text/html; charset=utf-8", IMAGE);
+    let twice = File {
+        path: "/twice",
+        answer: Answer::status(200)
+            .header("content-type", "text/plain")
+            .header("content-type", "text/html")
+            .body(IMAGE.as_bytes().to_vec()),
+    };
+    let none = file("/none", "text/plain, application/json", IMAGE);
+    serve(&shop, vec![merged, twice, none, png("/a.png", pictures::scene(300, 300, 1))]);
+    let canvas = canvas(&user).await;
+    for path in ["/merged", "/twice"] {
+        let import = import_product(&user, &canvas, &shop.url(path), json!({})).await.ok();
+        assert_eq!(import["pack"]["imageCount"], 1, "{path}: {import}");
+    }
+    let reply = import_product(&user, &canvas, &shop.url("/none"), json!({})).await;
+    reply.expect_error(422, "unprocessable_entity", &["productPageUrl"]);
+}
+
+async fn requests_for_pictures_name_the_page_as_those_of_browsers(stack: &Stack) {
+    let (user, shop, cdn) = (stack.user().await, stack.take_receiver(), stack.take_receiver());
+    let there = cdn.url("/there.png");
+    let page = html("/boots?size=41", &format!("<img src=/a.png><img src='{there}'><img src=/away.png>"));
+    let away = File { path: "/away.png", answer: Answer::redirect(&cdn.url("/away.png")) };
+    let old = File { path: "/old", answer: Answer::redirect("/boots?size=41") };
+    serve(&shop, vec![page, away, old, png("/a.png", pictures::scene(300, 300, 1))]);
+    serve(&cdn, vec![png("/there.png", pictures::scene(300, 300, 2)), png("/away.png", pictures::scene(300, 300, 3))]);
+    let canvas = canvas(&user).await;
+    let import = import_product(&user, &canvas, &shop.url("/old"), json!({})).await.ok();
+    assert_eq!(import["pack"]["imageCount"], 3, "{import}");
+    let seen = |server: &testkit::Receiver, path: &str| {
+        let request = server.requests().into_iter().find(|request| request.path == path);
+        let request = request.unwrap_or_else(|| panic!("{path} was not asked for"));
+        let header = |name: &str| request.headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+        (header("referer"), header("accept").unwrap_or_default())
+    };
+    let (page, origin) = (Some(shop.url("/boots?size=41")), Some(shop.url("/")));
+    for (server, path, referer) in [
+        (&shop, "/old", &None),
+        (&shop, "/boots?size=41", &None),
+        (&shop, "/a.png", &page),
+        (&shop, "/away.png", &page),
+        (&cdn, "/there.png", &origin),
+        (&cdn, "/away.png", &origin),
+    ] {
+        let (seen, accept) = seen(server, path);
+        assert_eq!(&seen, referer, "{path}");
+        let wanted = if path.ends_with(".png") { "image/webp," } else { "text/html," };
+        assert!(accept.starts_with(wanted) && !accept.contains("avif"), "{path}: {accept}");
+    }
 }
 
 async fn a_redirect_to_a_private_address_is_422(stack: &Stack) {

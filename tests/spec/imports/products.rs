@@ -8,7 +8,7 @@ use testkit::Receiver;
 use super::{canvas, file, html, import_product, nodes, png, product_request, serve};
 
 suite! {
-    product_imports on Stack::builder().image_workers(1).receivers(12);
+    product_imports on Stack::builder().image_workers(1).receivers(15);
     a_gallery_becomes_a_section_of_pictures,
     a_pack_stands_tidily_beside_the_content,
     a_variant_is_taken_when_the_page_ties_it_to_pictures,
@@ -19,6 +19,9 @@ suite! {
     a_review_takes_no_key,
     twelve_pictures_are_brought_and_more_are_reported,
     one_picture_at_several_sizes_is_brought_once_and_large,
+    different_pictures_at_similar_addresses_are_all_brought,
+    what_is_no_picture_gives_way_to_src,
+    skipped_pictures_are_counted_by_reason,
 }
 
 /// A page whose JSON-LD describes a product with these pictures.
@@ -69,7 +72,8 @@ async fn a_gallery_becomes_a_section_of_pictures(stack: &Stack) {
     assert_eq!(import["canvasId"], format!("canvas:{}:{canvas}", user.uid));
     assert_eq!(import["page"], json!({"url": url, "resolvedUrl": url}));
     assert_eq!(import["variant"], json!({"evidence": "not_requested"}));
-    assert_eq!(import["discovery"], json!({"discoveredCandidateCount": 5, "skippedImageCount": 2}));
+    let skipped = json!([{"reason": "icon", "count": 1}, {"reason": "too_small", "count": 1}]);
+    assert_eq!(import["discovery"], json!({"discoveredCandidateCount": 5, "skippedImageCount": 2, "skipped": skipped}));
     assert_eq!((&import["pack"]["title"], &import["pack"]["imageCount"]), (&json!("Product References"), &json!(3)));
     let images = import["images"].as_array().expect("images");
     let sources: Vec<_> = images.iter().map(|image| text(image, "/sourceImageUrl").to_owned()).collect();
@@ -143,7 +147,8 @@ async fn a_variant_is_taken_when_the_page_ties_it_to_pictures(stack: &Stack) {
         (&import["pack"]["imageCount"], text(&import, "/images/0/sourceImageUrl")),
         (&json!(1), &*shop.url("/blue.png"))
     );
-    assert_eq!(import["discovery"], json!({"discoveredCandidateCount": 2, "skippedImageCount": 1}));
+    let skipped = json!([{"reason": "variant", "count": 1}]);
+    assert_eq!(import["discovery"], json!({"discoveredCandidateCount": 2, "skippedImageCount": 1, "skipped": skipped}));
     assert_eq!(nodes(&user, &canvas).await.len(), 2);
 }
 
@@ -191,7 +196,7 @@ async fn a_page_without_pictures_needs_a_review(stack: &Stack) {
     let canvas = canvas(&user).await;
     let import = import_product(&user, &canvas, &shop.url("/about"), json!({})).await.ok();
     reviewed(&user, &canvas, &import, "no_gallery_images_discovered", "not_requested").await;
-    assert_eq!(import["discovery"], json!({"discoveredCandidateCount": 0, "skippedImageCount": 0}));
+    assert_eq!(import["discovery"], json!({"discoveredCandidateCount": 0, "skippedImageCount": 0, "skipped": []}));
 }
 
 async fn a_page_of_unusable_pictures_needs_a_review(stack: &Stack) {
@@ -210,7 +215,10 @@ async fn a_page_of_unusable_pictures_needs_a_review(stack: &Stack) {
     let canvas = canvas(&user).await;
     let import = import_product(&user, &canvas, &shop.url("/boots"), json!({})).await.ok();
     reviewed(&user, &canvas, &import, "no_supported_raster_images", "not_requested").await;
-    assert_eq!(import["discovery"], json!({"discoveredCandidateCount": 5, "skippedImageCount": 5}));
+    let skipped = json!([
+        {"reason": "too_small", "count": 1}, {"reason": "unusable", "count": 3}, {"reason": "unreachable", "count": 1},
+    ]);
+    assert_eq!(import["discovery"], json!({"discoveredCandidateCount": 5, "skippedImageCount": 5, "skipped": skipped}));
 }
 
 async fn a_review_takes_no_key(stack: &Stack) {
@@ -246,10 +254,14 @@ async fn twelve_pictures_are_brought_and_more_are_reported(stack: &Stack) {
     let twelve = import_product(&user, &canvas, &shop.url("/twelve"), json!({})).await.ok();
     assert_eq!(
         (&twelve["pack"]["imageCount"], &twelve["discovery"]),
-        (&json!(12), &json!({"discoveredCandidateCount": 12, "skippedImageCount": 0}))
+        (&json!(12), &json!({"discoveredCandidateCount": 12, "skippedImageCount": 0, "skipped": []}))
     );
     let thirteen = import_product(&user, &canvas, &shop.url("/thirteen"), json!({})).await.ok();
-    assert_eq!(thirteen["discovery"], json!({"discoveredCandidateCount": 13, "skippedImageCount": 1, "limited": true}));
+    let skipped = json!([{"reason": "limit", "count": 1}]);
+    assert_eq!(
+        thirteen["discovery"],
+        json!({"discoveredCandidateCount": 13, "skippedImageCount": 1, "skipped": skipped, "limited": true})
+    );
     assert_eq!((&thirteen["pack"]["imageCount"], thirteen["images"].as_array().map(Vec::len)), (&json!(12), Some(12)));
 }
 
@@ -277,6 +289,59 @@ async fn one_picture_at_several_sizes_is_brought_once_and_large(stack: &Stack) {
     let import = import_product(&user, &canvas, &shop.url("/boots"), json!({})).await.ok();
     let sizes: Vec<_> = import["images"].as_array().into_iter().flatten().map(|image| image["width"].clone()).collect();
     assert_eq!(sizes, [1200, 1200, 300], "{import}");
-    assert_eq!(import["discovery"], json!({"discoveredCandidateCount": 5, "skippedImageCount": 2}));
+    let skipped = json!([{"reason": "duplicate", "count": 2}]);
+    assert_eq!(import["discovery"], json!({"discoveredCandidateCount": 5, "skippedImageCount": 2, "skipped": skipped}));
     assert!(!shop.requests().iter().any(|request| request.path.contains("300x225")), "only the largest is fetched");
+}
+
+async fn different_pictures_at_similar_addresses_are_all_brought(stack: &Stack) {
+    let (user, shop) = (stack.user().await, stack.take_receiver());
+    let paths = ["/rug-160x230.png", "/rug-200x300.png", "/img?id=1&crop=left", "/img?id=1&crop=right"];
+    let gallery: String = paths.iter().map(|path| format!("<li><img src='{path}'>")).collect();
+    let mut files = vec![html("/rugs", &format!("<ul class=product-gallery>{gallery}</ul>"))];
+    files.extend(paths.into_iter().enumerate().map(|(n, path)| png(path, pictures::scene(400, 300, n as u8 + 1))));
+    serve(&shop, files);
+    let canvas = canvas(&user).await;
+    let import = import_product(&user, &canvas, &shop.url("/rugs"), json!({})).await.ok();
+    assert_eq!((&import["pack"]["imageCount"], &import["discovery"]["skipped"]), (&json!(4), &json!([])), "{import}");
+}
+
+async fn what_is_no_picture_gives_way_to_src(stack: &Stack) {
+    let (user, shop) = (stack.user().await, stack.take_receiver());
+    let body = "<div class=gallery><img data-src=/page src=/1.png><img data-lazy=true data-src='' src=/2.png>\
+                <img srcset='/gone-4.png 4x, /gone-3.png 3x, /gone-2.png 2x, /gone-1.png 1x' src=/3.png>\
+                <img data-src=/loading.png src=/4.png></div>";
+    let mut files =
+        vec![html("/boots", body), html("/page", "<p>A page"), png("/loading.png", pictures::scene(32, 32, 9))];
+    let names = ["/1.png", "/2.png", "/3.png", "/4.png"];
+    files.extend(names.into_iter().enumerate().map(|(n, name)| png(name, pictures::scene(400, 300, n as u8 + 1))));
+    serve(&shop, files);
+    let canvas = canvas(&user).await;
+    let import = import_product(&user, &canvas, &shop.url("/boots"), json!({})).await.ok();
+    let images = import["images"].as_array().expect("images");
+    let sources: Vec<_> = images.iter().map(|image| text(image, "/sourceImageUrl").to_owned()).collect();
+    assert_eq!(sources, names.map(|name| shop.url(name)));
+}
+
+async fn skipped_pictures_are_counted_by_reason(stack: &Stack) {
+    let (user, shop) = (stack.user().await, stack.take_receiver());
+    let body = "<header><img src=/house.png></header><p><img src=/sprite.png><img src=/a.png><img src=/copy.png>\
+                <img src=/a.svg><img src=/gone.png><img src=/flat.png><img src=/b.png>";
+    serve(
+        &shop,
+        vec![
+            html("/boots", body),
+            png("/a.png", pictures::scene(400, 300, 1)),
+            png("/copy.png", pictures::scene(400, 300, 1)),
+            png("/b.png", pictures::scene(200, 200, 2)),
+            png("/flat.png", pictures::scene(400, 199, 3)),
+            file("/a.svg", "image/svg+xml", "<svg xmlns='http://www.w3.org/2000/svg' width='400' height='400'/>"),
+        ],
+    );
+    let canvas = canvas(&user).await;
+    let import = import_product(&user, &canvas, &shop.url("/boots"), json!({})).await.ok();
+    let reasons = ["outside_gallery", "icon", "too_small", "duplicate", "unusable", "unreachable"];
+    let skipped: Vec<Value> = reasons.iter().map(|reason| json!({"reason": reason, "count": 1})).collect();
+    assert_eq!(import["discovery"], json!({"discoveredCandidateCount": 8, "skippedImageCount": 6, "skipped": skipped}));
+    assert_eq!(import["pack"]["imageCount"], 2);
 }

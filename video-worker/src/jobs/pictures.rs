@@ -17,10 +17,11 @@ use worker::picture::{fitted, unusable};
 use super::run::Run;
 
 /// Limits of a foreign picture: the size of an upload, minus the size of the job's other foreign pictures.
-const WANTED: DownloadRequest = DownloadRequest {
+const WANTED: DownloadRequest<'_> = DownloadRequest {
     user_agent: "Canvas-Videos/1.0",
     accept: "image/png, image/jpeg, image/webp, image/gif;q=0.9",
     bytes_max: domain::limits::UPLOAD_MAX as usize,
+    referrer: None,
 };
 
 /// Who receives the pictures.

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use domain::asset::MetadataClass;
-use domain::import::{Discovery, Evidence, Failure, FailureKind, ProductPage, Request, Review, ReviewReason, Variant};
+use domain::import::{
+    Discovery, Evidence, Failure, FailureKind, ProductPage, Request, Review, ReviewReason, SkipReason, Skipped, Variant,
+};
 use domain::limits::{PACK_CANDIDATES_MAX, PACK_IMAGES_MAX, PACK_SIDE_MIN, PAGE_BYTES_MAX, UPLOAD_MAX};
 use domain::origin::Origin;
 use egress::{DownloadError, DownloadRequest, Downloaded};
@@ -18,7 +20,7 @@ use worker::{Error, Worker};
 
 use super::files::FilePermits;
 use super::picture::{self, Picture, Thumbnail};
-use crate::gallery::{self, Choice, Gallery};
+use crate::gallery::{self, Choice, Gallery, Skips};
 
 /// Maximum time of an import (docs/reference/imports.md#discovery-budgets).
 const BUDGET: Duration = Duration::from_secs(45);
@@ -26,15 +28,18 @@ const BUDGET: Duration = Duration::from_secs(45);
 /// Identifies the service to foreign hosts.
 const USER_AGENT: &str = "Canvas-Imports/1.0";
 
-const PAGE: DownloadRequest = DownloadRequest {
+/// What browsers accept, but for formats that cannot be imported: servers negotiate the format of pictures by it.
+const PAGE: DownloadRequest<'_> = DownloadRequest {
     user_agent: USER_AGENT,
-    accept: "text/html,application/xhtml+xml;q=0.9,*/*;q=0.1",
+    accept: "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
     bytes_max: PAGE_BYTES_MAX,
+    referrer: None,
 };
-const PICTURE: DownloadRequest = DownloadRequest {
+const PICTURE: DownloadRequest<'_> = DownloadRequest {
     user_agent: USER_AGENT,
-    accept: "image/webp,image/png,image/jpeg,image/gif,*/*;q=0.1",
+    accept: "image/webp,image/apng,image/png,image/jpeg,image/gif,image/*;q=0.8,*/*;q=0.5",
     bytes_max: UPLOAD_MAX as usize,
+    referrer: None,
 };
 
 /// The outcome of gathering pictures.
@@ -155,32 +160,29 @@ async fn product(
         Ok(read) => read,
         Err((kind, why)) => return Ok(failed(request, kind, why)),
     };
-    let found = match chosen {
-        Ok(Choice { pictures, evidence }) => {
-            let found = select(worker, permits, pictures, lease, deadline).await?;
-            let Some(found) = found else { return Ok(Gathered::Stale) };
-            if found.brought.is_empty() {
-                Err((ReviewReason::NoSupportedRasterImages, evidence, found.limited))
-            } else {
-                Ok((found, evidence))
-            }
-        }
-        Err(refusal) => Err((refusal.reason, refusal.evidence, false)),
-    };
-    let counted = |imported: usize, limited: bool| Discovery {
+    let discovery = |skips: Skips, limited: bool| Discovery {
         discovered_candidate_count: discovered,
-        skipped_image_count: discovered - imported,
+        skipped_image_count: skips.values().sum(),
+        skipped: skips.into_iter().map(|(reason, count)| Skipped { reason, count }).collect(),
         limited: limited || file.truncated,
     };
     let variant = |evidence: Evidence| Variant { selector: selector.map(str::to_owned), evidence };
-    Ok(match found {
-        Ok((found, evidence)) => {
-            let discovery = counted(found.brought.len(), found.limited);
-            Gathered::Pictures(found.brought, Some(OfPage { page, variant: variant(evidence), discovery }))
+    let review = |reason, page, evidence, discovery| {
+        Gathered::Review(Review { reason, page, variant: variant(evidence), discovery })
+    };
+    Ok(match chosen {
+        Ok(Choice { pictures, evidence, mut skipped }) => {
+            let found = select(worker, permits, &file.url, pictures, lease, deadline).await?;
+            let Some(found) = found else { return Ok(Gathered::Stale) };
+            found.skips.into_iter().for_each(|(reason, count)| *skipped.entry(reason).or_default() += count);
+            let discovery = discovery(skipped, found.limited);
+            if found.brought.is_empty() {
+                review(ReviewReason::NoSupportedRasterImages, page, evidence, discovery)
+            } else {
+                Gathered::Pictures(found.brought, Some(OfPage { page, variant: variant(evidence), discovery }))
+            }
         }
-        Err((reason, evidence, limited)) => {
-            Gathered::Review(Review { reason, page, variant: variant(evidence), discovery: counted(0, limited) })
-        }
+        Err(needed) => review(needed.reason, page, needed.evidence, discovery(needed.skipped, false)),
     })
 }
 
@@ -210,9 +212,10 @@ async fn read(
     }
 }
 
-/// The pictures that were taken, and whether there are more.
+/// The pictures that were taken, why the others were not, and whether there are more.
 struct Selection {
     brought: Vec<Brought>,
+    skips: Skips,
     limited: bool,
 }
 
@@ -221,13 +224,15 @@ struct Selection {
 async fn select(
     worker: &Worker,
     permits: FilePermits,
+    page: &Url,
     pictures: Vec<Vec<Url>>,
     lease: &Lease,
     deadline: Instant,
 ) -> Result<Option<Selection>, Error> {
-    let mut selection = Selection { brought: Vec::new(), limited: pictures.len() > PACK_CANDIDATES_MAX };
+    let count = pictures.len();
+    let mut selection = Selection { brought: Vec::new(), skips: Skips::new(), limited: count > PACK_CANDIDATES_MAX };
     let wanted = pictures.into_iter().take(PACK_CANDIDATES_MAX);
-    let fetch = |files, permit| async move { (first(worker, files, deadline).await, permit) };
+    let fetch = |files, permit| async move { (first(worker, page, files, deadline).await, permit) };
     let fetched = permits.fetched(wanted, fetch);
     let mut fetched = std::pin::pin!(fetched);
     loop {
@@ -238,17 +243,16 @@ async fn select(
         let Some((fetched, _permit)) = next else { break };
         let (url, picture) = match fetched? {
             Fetched::Picture(url, picture) => (url, picture),
-            Fetched::Nothing => continue,
+            Fetched::Nothing(reason) => {
+                *selection.skips.entry(reason).or_default() += 1;
+                continue;
+            }
             // Other pictures, fetched concurrently with this one, may be complete already.
             Fetched::OutOfTime => {
                 selection.limited = true;
                 continue;
             }
         };
-        let Size { width, height } = picture.size;
-        if width.min(height) < PACK_SIDE_MIN {
-            continue;
-        }
         let twin = selection.brought.iter().position(|kept| {
             kept.sha256 == picture.content.content.sha256
                 || picture::is_same((kept.size, &kept.thumbnail), (picture.size, &picture.thumbnail))
@@ -257,6 +261,9 @@ async fn select(
         if twin.is_none() && selection.brought.len() == PACK_IMAGES_MAX {
             selection.limited = true;
             break;
+        }
+        if twin.is_some() {
+            *selection.skips.entry(SkipReason::Duplicate).or_default() += 1;
         }
         if !is_larger {
             continue;
@@ -267,6 +274,10 @@ async fn select(
             None => selection.brought.push(brought),
         }
     }
+    let rest = count - selection.brought.len() - selection.skips.values().sum::<usize>();
+    if rest > 0 {
+        selection.skips.insert(SkipReason::Limit, rest);
+    }
     Ok(Some(selection))
 }
 
@@ -276,15 +287,18 @@ enum Fetched {
     /// The picture, and its URL.
     Picture(Url, Picture),
     /// None of the files is a usable picture.
-    Nothing,
+    Nothing(SkipReason),
     /// The deadline passed first: the time budget ended the search.
     OutOfTime,
 }
 
 /// The first of a picture's files that is usable. One broken picture of many does not fail the others.
-async fn first(worker: &Worker, files: Vec<Url>, deadline: Instant) -> Result<Fetched, Error> {
+async fn first(worker: &Worker, page: &Url, files: Vec<Url>, deadline: Instant) -> Result<Fetched, Error> {
+    // The file that comes closest to a picture tells why there is none.
+    let mut reason = SkipReason::Unreachable;
     for url in files {
-        let file = match worker.egress.download(&url, PICTURE, deadline).await {
+        let wanted = DownloadRequest { referrer: Some(page), ..PICTURE };
+        let file = match worker.egress.download(&url, wanted, deadline).await {
             Ok(file) => file,
             // The deadline is the only time limit of a download, so that a failure after it may have been caused by it.
             Err(error) if error == DownloadError::Timeout || Instant::now() >= deadline => {
@@ -292,14 +306,16 @@ async fn first(worker: &Worker, files: Vec<Url>, deadline: Instant) -> Result<Fe
             }
             Err(_) => continue,
         };
-        if file.truncated {
-            continue;
-        }
-        if let Ok(picture) = picture::read(worker, file.bytes).await? {
-            return Ok(Fetched::Picture(file.url, picture));
+        let read = if file.truncated { None } else { picture::read(worker, file.bytes).await?.ok() };
+        match read {
+            Some(Picture { size: Size { width, height }, .. }) if width.min(height) < PACK_SIDE_MIN => {
+                reason = SkipReason::TooSmall;
+            }
+            Some(picture) => return Ok(Fetched::Picture(file.url, picture)),
+            None => reason = reason.min(SkipReason::Unusable),
         }
     }
-    Ok(Fetched::Nothing)
+    Ok(Fetched::Nothing(reason))
 }
 
 /// Stores a picture; `None` when the lease may be lost. Its bytes are dropped: a pack of the largest pictures would not fit in

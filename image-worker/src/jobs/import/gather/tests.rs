@@ -15,8 +15,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3600);
 const WINDOWS: Windows = Windows { unread: HOUR, finalized: HOUR, tombstone: HOUR, failed: HOUR, video: HOUR };
 
-fn png() -> Vec<u8> {
-    let picture = raster::Picture::new(Size::new(8, 8), Channels::Rgb, vec![7; 192]).expect("as many as fit");
+fn png(side: u32) -> Vec<u8> {
+    let pixels = vec![7; 3 * (side * side) as usize];
+    let picture = raster::Picture::new(Size::new(side, side), Channels::Rgb, pixels).expect("as many as fit");
     let encoding = Encoding { format: OutputFormat::Png, quality: 85, flatten: Color::WHITE };
     raster::encode(&picture, &encoding).expect("encodes")
 }
@@ -24,9 +25,10 @@ fn png() -> Vec<u8> {
 /// A shop with one picture and the other responses that can take its place.
 async fn shop() -> Receiver {
     let shop = Receiver::start().await;
-    let picture = png();
+    let (picture, small) = (png(200), png(199));
     shop.answer_with(move |request| match request.path.as_str() {
         "/a.png" => Answer::status(200).body(picture.clone()),
+        "/small.png" => Answer::status(200).body(small.clone()),
         "/text" => Answer::status(200).body("no picture"),
         "/silent" => Answer::never(),
         "/dripping" => Answer::drip(Duration::from_millis(10)),
@@ -58,6 +60,10 @@ fn worker(shop: &Receiver) -> Worker {
     }
 }
 
+fn page() -> Url {
+    Url::parse("https://shop.example/product").expect("a URL")
+}
+
 fn urls(shop: &Receiver, paths: &[&str]) -> Vec<Url> {
     paths.iter().map(|path| Url::parse(&shop.url(path)).expect("a URL")).collect()
 }
@@ -67,12 +73,18 @@ async fn the_first_file_that_is_a_picture_is_taken() {
     let shop = shop().await;
     let worker = worker(&shop);
     let deadline = Instant::now() + PATIENCE;
-    let files = urls(&shop, &["/absent", "/text", "/broken", "/a.png", "/silent"]);
-    let fetched = first(&worker, files, deadline).await.expect("fetches");
+    let files = urls(&shop, &["/absent", "/text", "/broken", "/small.png", "/a.png", "/silent"]);
+    let fetched = first(&worker, &page(), files, deadline).await.expect("fetches");
     let Fetched::Picture(url, picture) = fetched else { panic!("{fetched:?}") };
-    assert_eq!((url.path(), picture.size), ("/a.png", Size::new(8, 8)));
-    let none = first(&worker, urls(&shop, &["/absent", "/text", "/broken"]), deadline).await.expect("fetches");
-    assert!(matches!(none, Fetched::Nothing), "{none:?}");
+    assert_eq!((url.path(), picture.size), ("/a.png", Size::new(200, 200)));
+    for (paths, expected) in [
+        (&["/absent", "/broken"][..], SkipReason::Unreachable),
+        (&["/absent", "/text", "/broken"], SkipReason::Unusable),
+        (&["/text", "/small.png", "/absent", "/text"], SkipReason::TooSmall),
+    ] {
+        let none = first(&worker, &page(), urls(&shop, paths), deadline).await.expect("fetches");
+        assert!(matches!(none, Fetched::Nothing(reason) if reason == expected), "{paths:?}: {none:?}");
+    }
 }
 
 #[tokio::test]
@@ -81,12 +93,12 @@ async fn what_the_deadline_cuts_off_is_distinguished_from_what_is_no_picture() {
     let worker = worker(&shop);
     for path in ["/silent", "/dripping"] {
         let soon = Instant::now() + Duration::from_millis(200);
-        let cut = first(&worker, urls(&shop, &[path, "/a.png"]), soon).await.expect("fetches");
+        let cut = first(&worker, &page(), urls(&shop, &[path, "/a.png"]), soon).await.expect("fetches");
         assert!(matches!(cut, Fetched::OutOfTime), "{path}: {cut:?}");
         assert!(Instant::now() >= soon - Duration::from_millis(1), "{path}");
     }
     let over = Instant::now();
-    let late = first(&worker, urls(&shop, &["/a.png"]), over).await.expect("fetches");
+    let late = first(&worker, &page(), urls(&shop, &["/a.png"]), over).await.expect("fetches");
     assert!(matches!(late, Fetched::OutOfTime), "{late:?}");
 }
 
