@@ -3,7 +3,6 @@
 
 use axum::Extension;
 use axum::extract::{OriginalUri, State};
-use blob::BlobKey;
 use http::header::VARY;
 use http::{HeaderMap, HeaderValue, Method};
 

@@ -1,7 +1,6 @@
 //! Verifies results and makes them durable.
 
 use db::jobs::outputs::{self, JobOutput};
-use domain::asset::UploadMetadata;
 use domain::id::AssetId;
 use domain::job::Placement;
 use domain::job::{Failure, FailureCode};

@@ -79,6 +79,7 @@ async fn what_was_removed_and_the_original_are_stored_with_an_asset() {
         height: 1,
         bytes: 1,
         blob_key: read.blob_key,
+        origin: None,
         metadata_removed: metadata_removed.to_vec(),
         original,
     };
@@ -96,7 +97,7 @@ async fn what_was_removed_and_the_original_are_stored_with_an_asset() {
         let read = get_readable(&mut conn, &account("me"), &asset.handle).await.expect("reads").expect("is there").0;
         assert_eq!((&read.metadata_removed, &read.original), (&asset.metadata_removed, &asset.original));
     }
-    let listed = list_own(&mut conn, &account("me"), None, 9).await.expect("lists");
+    let listed = list_own(&mut conn, &account("me"), None, None, 9).await.expect("lists");
     assert!(listed.contains(&stored));
 }
 
@@ -228,6 +229,8 @@ async fn store(
         height: 1,
         bytes: 1,
         blob_key,
+        metadata_removed: Vec::new(),
+        original: None,
         origin: *origin,
     };
     insert_all(conn, &made.iter().map(asset).collect::<Vec<_>>()).await.expect("inserts");
