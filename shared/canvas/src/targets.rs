@@ -215,7 +215,12 @@ mod tests {
     #[test]
     fn a_section_without_room_that_cannot_grow_is_refused() {
         let frame = Node { width: 400.0, height: 456.0, ..at(section("s"), 0.0, 0.0) };
-        let around = [at(text("below"), 0.0, 500.0), at(text("beside"), 440.0, 0.0)];
+        let around = [
+            at(text("below"), 0.0, 496.0),
+            at(text("beside"), 440.0, 0.0),
+            at(text("before"), -360.0, 0.0),
+            at(text("above"), 0.0, -200.0),
+        ];
         let nodes = [vec![frame, at(image("a"), 40.0, 96.0)], around.to_vec()].concat();
         let mut full = graph(nodes, Vec::new());
         let before = seen(&full);

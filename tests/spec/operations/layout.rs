@@ -122,8 +122,10 @@ async fn the_members_of_a_section_are_arranged_and_it_grows(stack: &Stack) {
     assert_eq!(corners, [[40.0, 96.0], [400.0, 96.0], [760.0, 96.0]], "in reading order");
     assert_eq!(frame(&done["canvas"], &section), [0.0, 0.0, 1120.0, 900.0]);
     assert!(done["changedNodeIds"].as_array().expect("a list").contains(&json!(section)));
-    // A node below and one beside it: it cannot grow, and moves only where it is sent.
-    send(&user, &id, json!([create("below", "text", 0, 950), create("beside", "text", 1200, 0)])).await.ok();
+    // Enclosed, it cannot grow, and moves only where it is sent.
+    let around = [("below", 0, 950), ("beside", 1200, 0), ("before", -400, 0), ("above", 0, -250)];
+    let around = around.map(|(name, x, y)| create(name, "text", x, y));
+    send(&user, &id, json!(around)).await.ok();
     let column = json!({"type": "layout.arrange", "sectionId": section, "layout": "column"});
     let refused = send(&user, &id, json!([column])).await;
     refused.expect_error(422, "unprocessable_entity", &["operations[0].sectionId"]);

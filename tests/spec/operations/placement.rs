@@ -96,6 +96,14 @@ async fn a_node_is_placed_in_its_section_which_grows_if_it_must(stack: &Stack) {
     let grown = send(&user, &id, &wide).await.ok();
     assert_eq!(last(&grown)[..2], [860.0, 196.0]);
     assert_eq!(place(&grown["canvas"]["nodes"][0]), [100.0, 100.0, 1120.0, 816.0]);
+    // Another one on the right: it grows to the left, and its members stay.
+    let beside = json!([{"type": "node.create", "node": {"type": "text", "position": {"x": 1260, "y": 100}}}]);
+    send(&user, &id, &beside).await.ok();
+    assert_eq!(last(&send(&user, &id, &by_operation).await.ok())[..2], [860.0, 556.0]);
+    let grown = send(&user, &id, &by_operation).await.ok();
+    assert_eq!(last(&grown)[..2], [-220.0, 196.0]);
+    assert_eq!(place(&grown["canvas"]["nodes"][0]), [-260.0, 100.0, 1480.0, 816.0]);
+    assert_eq!(place(&grown["canvas"]["nodes"][1])[..2], [140.0, 196.0]);
 }
 
 async fn placed_nodes_never_overlap(stack: &Stack) {

@@ -268,8 +268,9 @@ async fn targets_belong_to_a_section_that_grows(stack: &Stack) {
     let changes = format!("/canvases/{}/changes?since={}", setting.canvas, text(&now, "/revision"));
     assert_eq!(setting.user.get(&changes).await.ok()["changedNodeIds"], json!([]));
     // Enclosed, it cannot grow any further: the start is refused, and nothing is written.
-    setting.node(json!({"type": "text", "position": {"x": 800, "y": 1000}})).await;
-    setting.node(json!({"type": "text", "position": {"x": 0, "y": frame[1] + frame[3] + 40.0}})).await;
+    for (x, y) in [(800.0, 1000.0), (0.0, frame[1] + frame[3] + 40.0), (-360.0, 1000.0), (0.0, 800.0)] {
+        setting.node(json!({"type": "text", "position": {"x": x, "y": y}})).await;
+    }
     let before = setting.now().await;
     let refused = setting.image("generate", json!({"place": place})).await;
     refused.expect_error(422, "unprocessable_entity", &["place.sectionId"]);

@@ -363,7 +363,7 @@ impl Run<'_> {
 
     /// Gives a Section the frame that a place in it needs.
     pub(super) fn grow(&mut self, section: usize, frame: Frame) {
-        let position = self.node_at(section).position;
+        let position = Position { x: frame.left, y: frame.top };
         self.reframe(section, position, (frame.right - frame.left, frame.bottom - frame.top));
     }
 

@@ -122,6 +122,8 @@ fn spot(
         }
         if spot.section.is_some() {
             let size = (frame.right - frame.left, frame.bottom - frame.top);
+            let position = Position { x: frame.left, y: frame.top };
+            steps.push(Step::MoveNode { node: Ref::to(&section.id), position, with_members: false });
             steps.push(Step::UpdateNode { node: Ref::to(&section.id), patch: Patch::of_size(size) });
         }
     }

@@ -56,7 +56,7 @@ impl Graph {
     /// A free place for a node of this size, at least [`GAP`] from every other node:
     ///
     /// - in a Section, the first in reading order or the nearest to `at` or `near`. If there is none, the Section grows
-    ///   downward, or else to the right, unless it would cover another node;
+    ///   downward, or else to the right, to the left or upward, unless it would cover another node;
     /// - nearest to `at`;
     /// - next to `near`: right, below, left or above, or the nearest place further away;
     /// - otherwise, and if there is no such place, to the right of the content.
@@ -259,19 +259,32 @@ impl Search<'_> {
         None
     }
 
-    /// A place in a Section that grows: below everything in it, or to the right of everything in it.
+    /// A place in a Section that grows: below everything in it, or else to the right, to the left or above of everything in it. Its
+    /// members stay where they are.
     pub(super) fn grown(&self, section: Frame, head: f64) -> Option<Spot> {
-        let room = room(section, head);
+        let (room, (width, height)) = (room(section, head), self.size);
         let content = self.others(section).reduce(Frame::union);
-        let below = content.map_or(room.top, |content| content.bottom + GAP).max(room.top);
-        let beside = content.map_or(room.left, |content| content.right + GAP).max(room.left);
-        [Position { x: room.left, y: below }, Position { x: beside, y: room.top }].into_iter().find_map(|position| {
+        let beyond = |edge: fn(Frame) -> f64, otherwise: f64| content.map_or(otherwise, edge);
+        let (right, bottom) = (room.right - width, room.bottom - height);
+        let below = beyond(|content| content.bottom + GAP, room.top).max(room.top);
+        let beside = beyond(|content| content.right + GAP, room.left).max(room.left);
+        let before = beyond(|content| content.left - GAP, room.right).min(room.right) - width;
+        let above = beyond(|content| content.top - GAP, room.bottom).min(room.bottom) - height;
+        let places = [(room.left, below), (beside, room.top), (before, room.top), (room.left, above)];
+        // What is larger than the room may be blocked at one end of it.
+        let at_the_other_end = [(right, below), (beside, bottom), (before, bottom), (right, above)];
+        places.into_iter().chain(at_the_other_end).find_map(|(x, y)| {
+            let position = Position { x, y };
             let frame = self.frame(position);
-            let mut grown = section;
-            grown.right = grown.right.max(frame.right + GAP);
-            grown.bottom = grown.bottom.max(frame.bottom + GAP);
+            let grown = section.union(Frame {
+                left: frame.left - GAP,
+                top: frame.top - head,
+                right: frame.right + GAP,
+                bottom: frame.bottom + GAP,
+            });
             let is_small = grown.right - grown.left <= NODE_SIDE_MAX && grown.bottom - grown.top <= NODE_SIDE_MAX;
-            (is_small && self.is_on_canvas(position) && self.may_grow(section, grown))
+            let is_on_canvas = self.is_on_canvas(position) && grown.left.min(grown.top) >= -COORDINATE_MAX;
+            (is_small && is_on_canvas && self.may_grow(section, grown))
                 .then_some(Spot { position, section: Some(grown) })
         })
     }
@@ -357,18 +370,64 @@ mod tests {
     }
 
     #[test]
-    fn a_full_section_grows_downward_or_to_the_right_or_not_at_all() {
-        let full = vec![frame(400.0, 456.0), at(image("a"), 40.0, 96.0)];
-        let below = spot(full.clone(), None, Some("s"));
-        assert_eq!(place(below), (40.0, 456.0));
-        assert_eq!(below.section, Some(Frame { left: 0.0, top: 0.0, right: 400.0, bottom: 816.0 }));
-        let blocked = [full, vec![at(text("below"), 0.0, 600.0)]].concat();
-        let beside = spot(blocked.clone(), None, Some("s"));
-        assert_eq!(place(beside), (400.0, 96.0));
-        assert_eq!(beside.section, Some(Frame { left: 0.0, top: 0.0, right: 760.0, bottom: 456.0 }));
-        let enclosed = [blocked, vec![at(text("beside"), 500.0, 0.0)]].concat();
-        let outside = spot(enclosed, None, Some("s"));
-        assert_eq!((place(outside), outside.section), ((-360.0, 0.0), None), "left of it");
+    fn a_full_section_grows_where_it_is_free_in_a_fixed_order_or_not_at_all() {
+        let mut nodes = vec![frame(400.0, 456.0), at(image("a"), 40.0, 96.0)];
+        let grown = |left, top, right, bottom| Some(Frame { left, top, right, bottom });
+        for (blocked, expected, section) in [
+            (at(text("below"), 0.0, 496.0), (40.0, 456.0), grown(0.0, 0.0, 400.0, 816.0)),
+            (at(text("beside"), 440.0, 0.0), (400.0, 96.0), grown(0.0, 0.0, 760.0, 456.0)),
+            (at(text("before"), -360.0, 0.0), (-320.0, 96.0), grown(-360.0, 0.0, 400.0, 456.0)),
+            (at(text("above"), 0.0, -200.0), (40.0, -264.0), grown(0.0, -360.0, 400.0, 456.0)),
+        ] {
+            let spot = spot(nodes.clone(), None, Some("s"));
+            assert_eq!((place(spot), spot.section), (expected, section), "before {}", blocked.id);
+            nodes.push(blocked);
+        }
+        let enclosed = spot(nodes, None, Some("s"));
+        assert_eq!(enclosed.section, None, "enclosed on all sides");
+    }
+
+    #[test]
+    fn a_section_that_is_too_small_and_blocked_at_one_end_grows_at_the_other() {
+        // The room is 320 × 100. The picture needs 320 × 320, and what is in the way leaves the height only above.
+        let nodes = vec![
+            Node { height: 236.0, ..frame(400.0, 236.0) },
+            Node { height: 100.0, ..at(image("a"), 40.0, 96.0) },
+            at(text("below"), 0.0, 276.0),
+            at(text("above"), 0.0, -400.0),
+        ];
+        let spot = spot(nodes, None, Some("s"));
+        assert_eq!(
+            (place(spot), spot.section),
+            ((400.0, -124.0), Some(Frame { left: 0.0, top: -220.0, right: 760.0, bottom: 236.0 }))
+        );
+    }
+
+    #[test]
+    fn a_section_does_not_grow_beyond_the_canvas_or_the_largest_size() {
+        let edge = -COORDINATE_MAX;
+        let blocked = |left: f64, top: f64| {
+            let nodes = vec![
+                Node { width: 400.0, height: 456.0, ..at(section("s"), left, top) },
+                at(image("a"), left + 40.0, top + 96.0),
+                at(text("below"), left, top + 496.0),
+                at(text("beside"), left + 440.0, top),
+            ];
+            spot(nodes, None, Some("s")).section.map(|grown| (grown.left - left, grown.top - top))
+        };
+        assert_eq!(blocked(edge + 360.0, 0.0), Some((-360.0, 0.0)));
+        assert_eq!(blocked(edge + 359.0, edge + 360.0), Some((0.0, -360.0)));
+        assert_eq!(blocked(edge + 359.0, edge + 359.0), None);
+        let most = |height: f64| {
+            let nodes = vec![
+                Node { height, ..frame(400.0, height) },
+                Node { height: height - 136.0, ..at(image("a"), 40.0, 96.0) },
+                at(text("beside"), 440.0, 0.0),
+                at(text("before"), -360.0, 0.0),
+            ];
+            spot(nodes, None, Some("s")).section.is_some()
+        };
+        assert!(most(NODE_SIDE_MAX - 360.0) && !most(NODE_SIDE_MAX - 359.0));
     }
 
     #[test]
