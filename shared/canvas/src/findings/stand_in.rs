@@ -22,14 +22,17 @@ pub(super) fn outputs(graph: &Graph) -> Option<Draft> {
 }
 
 /// Whether the node shows what a model of the embedded runtime made. A text that a client replaced is not an output
-/// any more.
+/// any more. The mark in its provenance counts for good; nodes that were made before there was one have none.
 fn shows_stand_in(node: &Node) -> bool {
-    let made = |key: &str| node.server.get("provenance")?.get(key)?.as_str();
+    let provenance = node.server.get("provenance");
+    let made = |key: &str| provenance?.get(key)?.as_str();
+    let is_marked = provenance.is_some_and(|provenance| provenance.get("standIn") == Some(&true.into()));
     let is_shown = match node.kind {
         NodeType::Text | NodeType::Sticky => node.server.contains_key("content"),
         _ => node.asset.is_some(),
     };
-    is_shown && is_made(node) && is_stand_in(made("provider").unwrap_or_default(), made("model").unwrap_or_default())
+    let is_known = is_stand_in(made("provider").unwrap_or_default(), made("model").unwrap_or_default());
+    is_shown && is_made(node) && (is_marked || is_known)
 }
 
 #[cfg(test)]
@@ -97,6 +100,14 @@ mod tests {
         ] {
             assert_eq!(handles(vec![node]), [""; 0]);
         }
+    }
+
+    #[test]
+    fn a_marked_stand_in_stays_one_when_nobody_knows_its_model_any_more() {
+        let mut node = made_by(picture("p"), "generated", "managed", "retired");
+        assert_eq!(outputs(&graph(vec![node.clone()], vec![])).map(|draft| draft.nodes.len()), None);
+        node.server.get_mut("provenance").expect("is made")["standIn"] = true.into();
+        assert_eq!(outputs(&graph(vec![node], vec![])).map(|draft| draft.nodes.len()), Some(1));
     }
 
     #[test]
