@@ -13,6 +13,8 @@ use super::{Frame, MARGIN};
 
 /// Longest mapping of numbers to nodes, in bytes.
 pub const LABELS_BYTES_MAX: usize = 8 * 1024;
+/// More bytes than a drawn label takes.
+const LABEL_BYTES: usize = 1024;
 
 /// Font size where a canvas unit is at least a pixel, in canvas units. Below, labels grow to this many pixels.
 const SIZE: f64 = 14.0;
@@ -25,8 +27,7 @@ const OUTSIDE: f64 = 0.4;
 
 /// The numbers of nodes, and their mapping as JSON.
 ///
-/// Nodes are numbered from 1 in reading order: top to bottom, then left to right, by their top left corners. Every number is in
-/// the mapping: when it is full, the remaining nodes have none.
+/// Nodes are numbered from 1 in reading order: top to bottom, then left to right, by their top left corners.
 pub struct Labels<'a> {
     numbers: HashMap<&'a NodeId, usize>,
     /// In the order of their numbers.
@@ -35,8 +36,8 @@ pub struct Labels<'a> {
 }
 
 impl<'a> Labels<'a> {
-    /// Numbers `nodes`, which are in order of creation.
-    pub fn of(nodes: &'a [Node]) -> Self {
+    /// Numbers `nodes`, which are in order of creation: all of them, or with `only_mapped` those that the mapping has room for.
+    pub fn of(nodes: &'a [Node], only_mapped: bool) -> Self {
         let mut ordered: Vec<&Node> = nodes.iter().collect();
         let by_corner = |a: &&Node, b: &&Node| {
             let (a, b) = (a.position, b.position);
@@ -44,14 +45,17 @@ impl<'a> Labels<'a> {
         };
         ordered.sort_by(by_corner);
         let mut labels = Self { numbers: HashMap::new(), nodes: Vec::new(), json: "{".to_owned() };
+        let mut is_full = false;
         for (node, number) in ordered.into_iter().zip(1..) {
             let separator = if number == 1 { "" } else { "," };
             // An id needs no escaping.
             let entry = format!("{separator}\"{number}\":\"{}\"", node.id.handle());
-            if labels.json.len() + entry.len() + "}".len() > LABELS_BYTES_MAX {
-                break;
+            is_full |= labels.json.len() + entry.len() + "}".len() > LABELS_BYTES_MAX;
+            match is_full {
+                true if only_mapped => break,
+                true => {}
+                false => labels.json.push_str(&entry),
             }
-            labels.json.push_str(&entry);
             labels.numbers.insert(&node.id, number);
             labels.nodes.push(node);
         }
@@ -69,11 +73,15 @@ impl<'a> Labels<'a> {
         self.numbers.get(node).copied()
     }
 
-    /// Appends the labels, each at the top left corner of its node. `scale` is the number of pixels of a canvas unit.
-    pub(super) fn draw(&self, out: &mut String, origin: Frame, scale: f64) {
+    /// Appends the labels, each at the top left corner of its node, as long as `out` has less than `most` bytes. `scale` is the
+    /// number of pixels of a canvas unit.
+    pub(super) fn draw(&self, out: &mut String, most: usize, origin: Frame, scale: f64) {
         // White on black with a white edge is legible on any picture.
         put!(out, "<g font-weight=\"bold\" fill=\"{}\">", palette::PAPER);
         for (node, number) in self.nodes.iter().zip(1_usize..) {
+            if out.len() + LABEL_BYTES > most {
+                break;
+            }
             let frame = Frame::of(node).relative_to(origin);
             let wanted = SIZE / scale.min(1.0);
             let size = wanted.min(SHARE_MAX * frame.width.min(frame.height)).max(SIZE);

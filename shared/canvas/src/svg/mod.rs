@@ -174,7 +174,8 @@ impl<'a> Drawing<'a> {
             card::nothing(&mut canvas.drawing.text, EMPTY.width, EMPTY.height);
         }
         if let Some(labels) = style.labels {
-            labels.draw(&mut canvas.drawing.text, origin, scale(origin, style.width));
+            let most = (DOCUMENT_BYTES_MAX - ENVELOPE_BYTES).saturating_sub(canvas.drawing.slots.len() * SLOT_BYTES);
+            labels.draw(&mut canvas.drawing.text, most, origin, scale(origin, style.width));
         }
         canvas.drawing.text.push_str("</g>");
         canvas.drawing.text.push_str(END);

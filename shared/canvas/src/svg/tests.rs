@@ -295,10 +295,11 @@ fn the_largest_canvas_stays_within_the_bound() {
     let frames = parsed.descendants().filter(|node| node.has_tag_name("rect")).count();
     assert!(frames >= CANVAS_NODES_MAX, "every node is drawn: {frames}");
     assert_eq!(document.matches("<path d=\"M").count() - Purpose::ALL.len(), CANVAS_CONNECTIONS_MAX);
-    let labels = Labels::of(&nodes);
+    let labels = Labels::of(&nodes, false);
     let style = Style { labels: Some(&labels), ..Style::default() };
     let document = Drawing::new("Board", &nodes, &connections, style).finish(|_| Picture::Pending);
-    assert!(document.len() <= DOCUMENT_BYTES_MAX && labeled(&document).len() > 40, "{}", document.len());
+    assert!(document.len() <= DOCUMENT_BYTES_MAX, "{}", document.len());
+    assert_eq!(labeled(&document).len(), CANVAS_NODES_MAX);
 }
 
 #[test]
@@ -341,7 +342,7 @@ fn labels_number_the_nodes_in_reading_order_and_are_painted_last() {
         at(member(text("left"), "s"), 0.0, 0.0),
         at(section("s"), -50.0, -50.0),
     ];
-    let labels = Labels::of(&nodes);
+    let labels = Labels::of(&nodes, false);
     assert_eq!(labels.json(), r#"{"1":"node:s","2":"node:left","3":"node:right","4":"node:below"}"#);
     let document = draw_labeled(&nodes, &labels);
     let mut found = labeled(&document);
@@ -349,29 +350,35 @@ fn labels_number_the_nodes_in_reading_order_and_are_painted_last() {
     assert_eq!(found, [(1, "s".into()), (2, "left".into()), (3, "right".into()), (4, "below".into())]);
     assert!(written(&document).ends_with("|1|2|3|4"), "{}", written(&document));
     assert!(!draw(&nodes, &[]).contains("data-label"));
-    assert_eq!(Labels::of(&[]).json(), "{}");
+    assert_eq!(Labels::of(&[], false).json(), "{}");
 }
 
 #[test]
-fn the_mapping_holds_as_many_labels_as_fit_and_no_other_is_drawn() {
+fn the_mapping_holds_as_many_labels_as_fit_and_beyond_it_only_an_svg_has_some() {
     for length in [1, 36, 180] {
         let nodes: Vec<Node> = (0..2000).map(|index| text(&format!("{:x>length$}", format!("{index:x}")))).collect();
-        let labels = Labels::of(&nodes);
-        let mapping: serde_json::Map<String, serde_json::Value> = serde_json::from_str(labels.json()).expect("is JSON");
+        let (mapped, all) = (Labels::of(&nodes, true), Labels::of(&nodes, false));
+        assert_eq!(mapped.json(), all.json());
+        let mapping: serde_json::Map<String, serde_json::Value> = serde_json::from_str(all.json()).expect("is JSON");
         let longest = mapping.len().to_string().len() + r#","":"node:""#.len() + 180;
-        assert!(labels.json().len() <= LABELS_BYTES_MAX && labels.json().len() + longest > LABELS_BYTES_MAX);
-        let found = labeled(&draw_labeled(&nodes, &labels));
+        assert!(all.json().len() <= LABELS_BYTES_MAX && all.json().len() + longest > LABELS_BYTES_MAX);
+        let found = labeled(&draw_labeled(&nodes, &mapped));
         assert_eq!(found.len(), mapping.len());
         for (number, id) in found {
             assert_eq!(mapping[&number.to_string()], format!("node:{id}"));
         }
+        let document = draw_labeled(&nodes, &all);
+        let mut numbers: Vec<usize> = labeled(&document).into_iter().map(|(number, _)| number).collect();
+        numbers.sort_unstable();
+        assert!(numbers.into_iter().eq(1..=2000));
+        assert!(written(&document).ends_with("|1999|2000"), "each is painted");
     }
 }
 
 #[test]
 fn a_label_is_legible_where_the_drawing_is_small_and_no_larger_than_its_node_allows() {
     let size = |nodes: &[Node], width| {
-        let labels = Labels::of(nodes);
+        let labels = Labels::of(nodes, false);
         let style = Style { width, labels: Some(&labels) };
         let document = Drawing::new("", nodes, &[], style).finish(|_| Picture::Pending);
         let (_, rest) = document.rsplit_once("<g font-size=\"").expect("a label");
@@ -455,7 +462,7 @@ proptest! {
             let id = format!("id=\"node-{}\"", node.id);
             prop_assert!(document.contains(&id) && !document.contains("NaN"), "{}", id);
         }
-        let labels = Labels::of(&nodes);
+        let labels = Labels::of(&nodes, false);
         let numbered = draw_labeled(&nodes, &labels);
         let mapping: serde_json::Value = serde_json::from_str(labels.json()).expect("is JSON");
         let found = labeled(&numbered);

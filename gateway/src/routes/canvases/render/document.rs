@@ -60,7 +60,7 @@ pub async fn current(
     let _turn = app.renderers.pass(caller.as_str()).await?;
     let _room = app.documents.reserve(record.graph_bytes).await?;
     let graph = load(app, caller, handle, view).await?;
-    let labels = view.labels.then(|| Labels::of(&graph.nodes));
+    let labels = view.labels.then(|| Labels::of(&graph.nodes, view.only_mapped));
     let style = Style { width: view.width, labels: labels.as_ref() };
     let drawing = Drawing::new(&graph.record.title, &graph.nodes, &graph.connections, style);
     let plan = Plan::of(&drawing, &graph);

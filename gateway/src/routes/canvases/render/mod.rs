@@ -45,7 +45,7 @@ use view::View;
         ("section" = Option<String>, Query, pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", description = "Id or handle of a Section: draws it and its members (an extension). Excludes `nodes`."),
         ("nodes" = Option<String>, Query, pattern = "^(node:)?[A-Za-z0-9_-]{1,180}(,(node:)?[A-Za-z0-9_-]{1,180}){0,199}$", description = "Ids or handles of up to 200 nodes, separated by commas: draws these (an extension)."),
         ("width" = Option<u32>, Query, minimum = 256, maximum = 2048, description = "Width of the PNG in pixels; it is narrower if it would be higher than 2048 (an extension). Ignored for SVG."),
-        ("labels" = Option<bool>, Query, description = "Whether the nodes carry numbers, in reading order (an extension)."),
+        ("labels" = Option<bool>, Query, description = "Whether the nodes carry numbers, in reading order (an extension). In a PNG, those that `X-Canvas-Labels` names."),
         ("If-None-Match" = Option<String>, Header, description = "A known `ETag`. The answer is 304 when it still matches."),
     ),
     responses(
@@ -68,6 +68,8 @@ pub async fn render(
     let form = Form::accepted(&headers).ok_or_else(|| Problem::NotAcceptable("image/svg+xml and image/png".into()))?;
     // A document has no width of its own.
     view.width = view.width.filter(|_| form == Form::Png);
+    // Of a picture, a number that the mapping lacks tells nothing; a document has the ids.
+    view.only_mapped = view.labels && form == Form::Png;
     let drawn = document::current(&app, &on.caller.account, handle, record, &view, trace).await?;
     let etag = drawn.complete.then(|| format!("W/\"{}-{}{}\"", drawn.revision, form.suffix(), view.tag()));
     if etag.as_ref().is_some_and(|etag| none_match(&headers, etag)) {

@@ -22,6 +22,8 @@ pub struct View {
     pub width: Option<u32>,
     /// Whether the nodes are numbered.
     pub labels: bool,
+    /// Whether only those nodes are numbered that the mapping names.
+    pub only_mapped: bool,
 }
 
 #[derive(Debug, Default, PartialEq)]
@@ -59,6 +61,7 @@ impl View {
             },
             width: query.integer("width", RENDER_WIDTH_MIN..=RENDER_SIDE_MAX),
             labels: query.named("labels", &[true, false]).unwrap_or_default(),
+            only_mapped: false,
         }
     }
 
@@ -67,13 +70,13 @@ impl View {
         if *self == Self::default() {
             return String::new();
         }
-        let Self { part, width, labels } = self;
+        let Self { part, width, labels, only_mapped } = self;
         let (kind, ids) = match part {
             Part::Whole => ("canvas", String::new()),
             Part::Section(id) => ("section", id.to_string()),
             Part::Nodes(ids) => ("nodes", ids.iter().map(NodeId::as_str).collect::<Vec<_>>().join(",")),
         };
-        let digest = Sha256::digest(format!("{kind} {ids} {} {labels}", width.unwrap_or_default()));
+        let digest = Sha256::digest(format!("{kind} {ids} {} {labels} {only_mapped}", width.unwrap_or_default()));
         let short = digest.iter().take(8).map(|byte| format!("{byte:02x}"));
         format!("-{}", short.collect::<String>())
     }
