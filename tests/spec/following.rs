@@ -367,6 +367,13 @@ async fn an_outline_is_a_text_with_handles(stack: &Stack) {
     assert!(lines[3].ends_with(&format!(" shows {}", id(text(&asset, "/handle")))), "{outline}");
     assert_eq!(lines[4], "    -> #2 reference as style");
     assert_eq!(outline.matches(&user.uid).count(), 1, "{outline}");
+    let path = |query: &str| format!("/canvases/{}/outline{query}", text(&canvas, "/id"));
+    let named = user.get(&path("?connections=true")).await.expect(200);
+    let named = String::from_utf8(named.body.to_vec()).expect("UTF-8");
+    let connection = text(&made, "/resolvedIds/c");
+    assert_eq!(named, outline.replace("-> #2 reference", &format!("-> #2 {connection} reference")));
+    assert_eq!(user.get(&path("?connections=false")).await.expect(200).body, reply.body);
+    user.get(&path("?connections=1")).await.expect_error(400, "input_validation_error", &["connections"]);
 }
 
 async fn an_outline_has_at_most_64_kibibytes(stack: &Stack) {

@@ -22,15 +22,17 @@ const LAST_LINE: usize = 128;
 const EXCERPT: usize = 60;
 
 /// The outline: Sections with their members, then all other nodes, each followed by its outgoing connections, all in
-/// order of creation. At most 64 KiB: the rest is omitted, and a last line says how much.
-pub fn outline(canvas: &CanvasRecord, graph: &Graph) -> String {
+/// order of creation. At most 64 KiB: the rest is omitted, and a last line says how much. With `connection_ids`, connections are
+/// named.
+pub fn outline(canvas: &CanvasRecord, graph: &Graph, connection_ids: bool) -> String {
     let sections = graph.nodes().filter(|node| node.is_section());
     let inside = sections
         .flat_map(|section| std::iter::once((1, section)).chain(graph.members(&section.id).map(|member| (2, member))));
     let outside = graph.nodes().filter(|node| !node.is_section() && node.section_id().is_none());
     let order: Vec<(usize, &Node)> = inside.chain(outside.map(|node| (1, node))).collect();
     let numbers = order.iter().map(|(_, node)| &node.id).zip(1..).collect();
-    let mut lines = Lines { owner: &canvas.handle.owner, numbers, text: String::new(), shown: 0, full: false };
+    let owner = &canvas.handle.owner;
+    let mut lines = Lines { owner, numbers, connection_ids, text: String::new(), shown: 0, full: false };
     lines.push(
         0,
         &format!(
@@ -52,6 +54,7 @@ struct Lines<'a> {
     /// Owner of the canvas.
     owner: &'a AccountUid,
     numbers: HashMap<&'a NodeId, usize>,
+    connection_ids: bool,
     text: String,
     /// Nodes that are in the text.
     shown: usize,
@@ -107,6 +110,9 @@ impl Lines<'_> {
 
     fn connected(&self, connection: &Connection) -> String {
         let mut line = format!("-> #{}", self.number(&connection.to));
+        if self.connection_ids {
+            let _ = write!(line, " {}", connection.id);
+        }
         if connection.purpose != Purpose::Flow {
             let _ = write!(line, " {}", connection.purpose);
         }
@@ -175,7 +181,7 @@ mod tests {
     }
 
     fn of(title: &str, nodes: Vec<Node>, connections: Vec<Connection>) -> String {
-        outline(&record(), &Graph::new(title.into(), 0, nodes, connections))
+        outline(&record(), &Graph::new(title.into(), 0, nodes, connections), false)
     }
 
     #[test]
@@ -194,6 +200,20 @@ mod tests {
         assert_eq!(lines.len(), 7);
         let alone = of("Board", vec![text("t"), text("u")], vec![connection("c", "t", "u", Purpose::Flow)]);
         assert!(alone.starts_with(r#"canvas:me:c "Board" revision r7 (2 nodes, 1 connection)"#), "{alone}");
+    }
+
+    #[test]
+    fn connections_have_their_ids_where_they_are_asked_for() {
+        let nodes = vec![text("t"), text("u")];
+        let connections =
+            vec![connection("c1", "t", "u", Purpose::Flow), connection("c2", "t", "u", Purpose::Reference)];
+        let lines = |connection_ids| {
+            let graph = Graph::new(String::new(), 0, nodes.clone(), connections.clone());
+            let text = outline(&record(), &graph, connection_ids);
+            text.lines().filter_map(|line| Some(line.trim().strip_prefix("-> ")?.to_owned())).collect::<Vec<_>>()
+        };
+        assert_eq!(lines(false), ["#2", "#2 reference"]);
+        assert_eq!(lines(true), ["#2 c1", "#2 c2 reference"]);
     }
 
     #[test]

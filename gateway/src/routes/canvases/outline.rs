@@ -1,12 +1,13 @@
 //! `GET /canvases/{canvasId}/outline`: the canvas as a text that fits a prompt (docs/reference/canvases.md#outline).
 
-use axum::extract::State;
+use axum::extract::{OriginalUri, State};
 use axum::response::IntoResponse;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 
 use crate::extract::caller::ReadCanvas;
 use crate::extract::canvas::CanvasAccess;
-use crate::problem::{Problem, Result};
+use crate::extract::query::QueryReader;
+use crate::problem::{Problem, Result, combine_violations};
 use crate::state::App;
 
 /// Read a canvas as an outline
@@ -21,10 +22,14 @@ use crate::state::App;
     params(
         ("canvasId" = String, Path, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle."),
         ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner of the resource, when its plain id is given."),
+        ("connections" = Option<bool>, Query, description = "Whether connections have their ids (an extension)."),
     ),
     responses((status = 200, description = "The outline, as plain text.", content_type = "text/plain", body = String))
 )]
-pub async fn outline(State(app): State<App>, on: CanvasAccess<ReadCanvas>) -> Result {
+pub async fn outline(State(app): State<App>, on: CanvasAccess<ReadCanvas>, OriginalUri(uri): OriginalUri) -> Result {
+    let mut query = QueryReader::new(&uri);
+    let connection_ids = query.named("connections", &[true, false]).unwrap_or_default();
+    combine_violations(on.named(), query.finish())?;
     let (handle, record, _) = on.readable()?;
     let _room = app.documents.reserve(record.graph_bytes).await?;
     let mut snapshot = db::pool::snapshot(&app.pool).await?;
@@ -35,5 +40,5 @@ pub async fn outline(State(app): State<App>, on: CanvasAccess<ReadCanvas>) -> Re
         None => app::graphs::load(&mut snapshot, &record).await?,
     };
     let headers = [(CONTENT_TYPE, "text/plain; charset=utf-8"), (CACHE_CONTROL, "private, no-store")];
-    Ok((headers, canvas::outline(&record, &graph)).into_response())
+    Ok((headers, canvas::outline(&record, &graph, connection_ids)).into_response())
 }
