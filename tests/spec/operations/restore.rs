@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 suite! {
     restores on Stack::builder();
     what_was_deleted_comes_back_exactly_as_it_was,
+    what_one_batch_changed_and_deleted_comes_back_as_it_was_before,
     the_members_of_a_section_come_back_with_it,
     changes_report_what_was_restored,
     what_cannot_be_restored_is_named,
@@ -82,6 +83,32 @@ async fn what_was_deleted_comes_back_exactly_as_it_was(stack: &Stack) {
     assert_eq!(graph(&user, &id).await, before);
 }
 
+async fn what_one_batch_changed_and_deleted_comes_back_as_it_was_before(stack: &Stack) {
+    let user = stack.user().await;
+    let (id, [section, picture, text_node, connection]) = board(&user).await;
+    let before = graph(&user, &id).await;
+    let change = |node: &str| {
+        [
+            json!({"type": "node.update", "nodeId": node, "patch": {"title": "Changed"}}),
+            json!({"type": "node.move", "nodeId": node, "position": {"x": 7, "y": 7}}),
+            delete(node),
+        ]
+    };
+    let purpose = json!({"type": "connection.update", "connectionId": connection, "purpose": "list"});
+    let batch =
+        [vec![purpose], [&picture, &section, &text_node].iter().flat_map(|node| change(node)).collect()].concat();
+    user.apply(&id, json!(batch)).await;
+    let back = json!([restore(&picture), restore(&section), restore(&text_node), reconnect(&connection)]);
+    let restored = user.apply(&id, back).await;
+    assert_eq!(graph(&user, &id).await, before);
+    let mut changed: Vec<&str> =
+        restored["changedNodeIds"].as_array().expect("a list").iter().filter_map(Value::as_str).collect();
+    let mut expected = [&section, &picture, &text_node].map(String::as_str);
+    changed.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(changed, expected);
+}
+
 async fn the_members_of_a_section_come_back_with_it(stack: &Stack) {
     let user = stack.user().await;
     let (id, [section, picture, ..]) = board(&user).await;
@@ -91,6 +118,22 @@ async fn the_members_of_a_section_come_back_with_it(stack: &Stack) {
     let restored = user.apply(&id, json!([restore(&section)])).await;
     assert_eq!(restored["changedNodeIds"], json!([section, picture]));
     assert_eq!(graph(&user, &id).await, before);
+    // A member that belongs to another Section now stays there.
+    user.apply(&id, json!([delete(&section)])).await;
+    let other = json!({"type": "sticky", "position": {"x": -200, "y": -3000}, "width": 400, "height": 400, "metadata": {"section": true}});
+    let made = user.apply(
+        &id,
+        json!([
+            {"type": "node.create", "clientId": "o", "node": other},
+            {"type": "node.update", "nodeId": picture, "patch": {"metadata": {"sectionId": "o"}}},
+        ]),
+    );
+    let other = text(&made.await, "/resolvedIds/o").to_owned();
+    let restored = user.apply(&id, json!([restore(&section)])).await;
+    assert_eq!(restored["changedNodeIds"], json!([section]));
+    let home = |section: &str| json!([{"type": "node.update", "nodeId": picture, "patch": {"metadata": {"sectionId": section}}}]);
+    assert_eq!(user.apply(&id, home(&other)).await["changedNodeIds"], json!([]), "it is there");
+    user.apply(&id, json!([home(&section)[0], delete(&other)])).await;
     // A Section that is gone is dropped from a member that comes back.
     user.apply(&id, json!([delete(&picture)])).await;
     user.apply(&id, json!([delete(&section)])).await;
