@@ -202,7 +202,7 @@ impl Walker {
             plan.set(index, kept.map(|kept| segment(0xed, &[PHOTOSHOP, &kept].concat())).unwrap_or_default());
         }
         let mut extended = self.extended;
-        extended.sort_unstable_by(|one, other| (one.0, one.1).cmp(&(other.0, other.1)));
+        extended.sort_unstable_by_key(|(digest, offset, _)| (*digest, *offset));
         for parts in extended.chunk_by(|one, other| one.0 == other.0) {
             let packet: Vec<u8> = parts.iter().flat_map(|(_, _, bytes)| bytes).copied().collect();
             // Its bytes were counted when they came.
