@@ -12,14 +12,12 @@ const PRESCAN_BYTES: usize = 2048;
 /// counts.
 pub fn is_markup(content_type: Option<&str>, bytes: &[u8]) -> bool {
     let types = content_type.unwrap_or_default();
-    match types.split(',').all(|one| essence(one).is_empty()) {
-        false => types.split(',').any(is_html),
-        true => {
-            let start = bytes.trim_ascii_start();
-            let start = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start).trim_ascii_start();
-            start.starts_with(b"<")
-        }
+    if types.split(',').any(|one| !essence(one).is_empty()) {
+        return types.split(',').any(is_html);
     }
+    let start = bytes.trim_ascii_start();
+    let start = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start).trim_ascii_start();
+    start.starts_with(b"<")
 }
 
 fn is_html(media_type: &str) -> bool {

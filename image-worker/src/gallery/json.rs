@@ -41,7 +41,9 @@ fn repaired(text: &str) -> String {
     if !text.contains('"') && text.contains("&quot;") {
         return repaired(&text.replace("&quot;", "\"").replace("&amp;", "&"));
     }
-    let (mut out, mut depth, mut rest) = (String::with_capacity(text.len()), 0_usize, text);
+    let mut out = String::with_capacity(text.len());
+    let mut depth = 0_usize;
+    let mut rest = text;
     // Where the last token ends, before white space.
     let mut end = 0;
     while let Some(first) = rest.chars().next() {

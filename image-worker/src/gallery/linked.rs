@@ -135,7 +135,8 @@ impl<'a> Graph<'a> {
 
 /// The items of a list at any depth, or the single value that may replace a list.
 fn items(value: &Value) -> Vec<&Value> {
-    let (mut found, mut left) = (Vec::new(), vec![value]);
+    let mut found = Vec::new();
+    let mut left = vec![value];
     while let Some(value) = left.pop() {
         match value {
             Value::Array(items) => left.extend(items.iter().rev()),

@@ -131,9 +131,10 @@ impl Gallery {
         };
         let best = finds.pictures.iter().filter(may_show).map(|picture| picture.region).min();
         for picture in &finds.pictures {
-            let skip = match gallery.is_icon(picture) {
-                true => Some(SkipReason::Icon),
-                false => Some(SkipReason::OutsideGallery).filter(|_| Some(picture.region) != best),
+            let skip = if gallery.is_icon(picture) {
+                Some(SkipReason::Icon)
+            } else {
+                Some(SkipReason::OutsideGallery).filter(|_| Some(picture.region) != best)
             };
             gallery.add(&picture.files, picture.src.as_ref(), skip);
         }
@@ -145,7 +146,7 @@ impl Gallery {
         Self { linked, embedded, ..gallery }
     }
 
-    /// The number of distinct pictures that the page names.
+    /// The number of pictures that the page names.
     pub fn discovered(&self) -> usize {
         self.candidates.len()
     }

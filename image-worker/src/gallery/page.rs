@@ -101,12 +101,14 @@ impl Finds {
             place.push(script.text);
         }
         let root = page.tree.root();
-        let (wrappers, pictures) = (wrappers(root), HashSet::new());
-        let mut walk = Walk { finds, wrappers, open: Vec::new(), pictures, items: 0, item: None };
+        let mut walk =
+            Walk { finds, wrappers: wrappers(root), open: Vec::new(), pictures: HashSet::new(), items: 0, item: None };
         for edge in root.traverse() {
             match edge {
                 Edge::Open(node) => walk.enter(node),
-                Edge::Close(_) => drop(walk.open.pop()),
+                Edge::Close(_) => {
+                    walk.open.pop();
+                }
             }
         }
         walk.finds
@@ -219,7 +221,9 @@ impl<'a> Walk<'a> {
                 let is_picture = words(element, "rel").any(|rel| rel.eq_ignore_ascii_case("image_src"));
                 self.finds.last_resorts.extend(element.get("href").filter(|_| is_picture).map(str::to_owned));
             }
-            "a" => open.link = element.get("href").filter(|href| rules::is_picture_file(href)),
+            "a" => {
+                open.link = element.get("href").filter(|href| rules::is_picture_file(href) && holds_one_picture(node));
+            }
             "picture" => open.picture = Some(node),
             _ => {}
         }
@@ -326,6 +330,17 @@ impl<'a> Walk<'a> {
 
 fn is_image(element: &Element) -> bool {
     matches!(element.name(), "img" | "amp-img")
+}
+
+/// Whether the `img` elements in a link show one file: it may be there a second time for clients without scripts.
+fn holds_one_picture(link: NodeRef<'_, Element>) -> bool {
+    let shown = |element: &'_ Element| {
+        let file = rules::LAZY.iter().chain(&["src"]).filter_map(|name| element.get(name)).find(|value| is_file(value));
+        file.map(str::to_owned)
+    };
+    let mut files = link.descendants().filter(|node| is_image(node.value())).filter_map(|node| shown(node.value()));
+    let first = files.next();
+    files.all(|file| Some(&file) == first.as_ref())
 }
 
 fn words<'a>(element: &'a Element, attribute: &str) -> impl Iterator<Item = &'a str> {

@@ -339,9 +339,10 @@ impl TreeSink for Sink {
 
     fn append_based_on_parent_node(&self, element: &Handle, previous: &Handle, child: NodeOrText<Handle>) {
         let has_parent = self.tree.borrow().get(element.id).is_some_and(|element| element.parent().is_some());
-        match has_parent {
-            true => self.append_before_sibling(element, child),
-            false => self.append(previous, child),
+        if has_parent {
+            self.append_before_sibling(element, child);
+        } else {
+            self.append(previous, child);
         }
     }
 
