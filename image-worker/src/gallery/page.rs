@@ -349,7 +349,7 @@ fn words<'a>(element: &'a Element, attribute: &str) -> impl Iterator<Item = &'a 
 
 /// Whether an item is a product (schema.org).
 fn is_product(element: &Element) -> bool {
-    words(element, "itemtype").any(|kind| super::linked::is_kind_of_product(kind))
+    words(element, "itemtype").any(super::linked::is_kind_of_product)
 }
 
 /// Whether a value may be the address of a file.

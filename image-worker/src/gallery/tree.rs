@@ -151,12 +151,11 @@ impl Reader {
                         self.end(&String::from_utf8_lossy(&tag.name));
                     }
                 }
-                html5gum::Token::String(piece) => match &mut raw {
-                    Some(Raw::Script(Script { text, .. }) | Raw::Noscript(text)) => {
+                html5gum::Token::String(piece) => {
+                    if let Some(Raw::Script(Script { text, .. }) | Raw::Noscript(text)) = &mut raw {
                         text.push_str(&String::from_utf8_lossy(&piece));
                     }
-                    _ => {}
-                },
+                }
                 _ => {}
             }
         }

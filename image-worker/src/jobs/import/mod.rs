@@ -151,7 +151,7 @@ async fn end(
         }
     };
     let outcome = match ended {
-        Ended::Done(outcome) => outcome,
+        Ended::Done(outcome) => *outcome,
         Ended::Stale => return Ok(Decision::Stale),
         Ended::BlobGone => return Err(Error::BlobGone),
     };

@@ -27,7 +27,7 @@ use super::picture::file_name;
 /// Outcome of an attempt to complete an import.
 pub(super) enum Ended {
     /// The import is complete.
-    Done(ImportOutcome),
+    Done(Box<ImportOutcome>),
     /// The lease is no longer valid.
     Stale,
     /// A blob was deleted between its upload and this transaction.
@@ -63,7 +63,7 @@ pub(super) async fn conclude(
             let Some(outcome) = placed else { return Ok(Ended::BlobGone) };
             db::imports::finish(conn, task.id, &outcome).await?;
             db::pool::commit(transaction).await?;
-            return Ok(Ended::Done(outcome));
+            return Ok(Ended::Done(Box::new(outcome)));
         }
     };
     if !db::tasks::settle(conn, task.id, lease.token()).await? {
@@ -71,7 +71,7 @@ pub(super) async fn conclude(
     }
     db::imports::finish(conn, task.id, &outcome).await?;
     db::pool::commit(transaction).await?;
-    Ok(Ended::Done(outcome))
+    Ok(Ended::Done(Box::new(outcome)))
 }
 
 fn refusal(kind: FailureKind, message: &str) -> ImportOutcome {
