@@ -115,7 +115,7 @@ fn what_names_no_model_is_reported_by_its_field() {
 #[test]
 fn text_models_have_no_document_and_are_for_nobody() {
     let models = models();
-    let all = Scopes::of(&Scope::ALL);
+    let all = Scopes::of(Scope::ALL);
     let outline = models.iter().find(|it| it.entry.id == "outline").expect("is there");
     assert!(outline.document().is_none() && !outline.is_for(all));
     let image = Scopes::of(&[Scope::ImageGenerate]);

@@ -4,6 +4,7 @@
 //! over several fields, named variants of unions, headers, shared responses and parameters, and examples.
 
 pub mod digest;
+mod enumerations;
 mod examples;
 mod failures;
 mod headers;
@@ -153,6 +154,7 @@ pub fn complete(mut document: OpenApi) -> Value {
     rules::add(&mut document);
     shapes::refine(&mut document);
     types::share(&mut document);
+    enumerations::describe(&mut document);
     words::add(&mut document);
     document = complete_shared(document, Recorded::Contract);
     parameters::share(&mut document);

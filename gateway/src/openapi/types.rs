@@ -295,8 +295,9 @@ pub fn share(document: &mut Value) {
     let schemas = document["components"]["schemas"].as_object_mut().expect("the schemas are components");
     let slugs: Vec<&str> = action::all().iter().map(|action| &*action.slug).collect();
     let ids: Vec<&str> = action::all().iter().map(|action| action.id.as_str()).collect();
-    schemas.insert("ActionSlug".into(), json!({"type": "string", "enum": slugs}));
-    schemas.insert("ActionHandle".into(), json!({"type": "string", "enum": ids}));
+    let about: Vec<&str> = action::all().iter().map(|action| &*action.summary).collect();
+    schemas.insert("ActionSlug".into(), json!({"type": "string", "enum": slugs, "x-enum-descriptions": about}));
+    schemas.insert("ActionHandle".into(), json!({"type": "string", "enum": ids, "x-enum-descriptions": about}));
     schemas.insert("ActionVersion".into(), json!({"type": "string", "const": action::ACTION_VERSION}));
     for Type { name, description, form, members } in TYPES {
         let mut schema = match form {

@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn scopes_come_with_those_that_they_need() {
-        assert!(fields("l", &Scope::ALL, None).is_empty());
+        assert!(fields("l", Scope::ALL, None).is_empty());
         assert!(fields("l", &[Scope::CanvasWrite, Scope::CanvasRead], None).is_empty());
         assert_eq!(fields("l", &[Scope::CanvasWrite], None), ["scopes"]);
         assert_eq!(fields("l", &[], None), ["scopes"]);

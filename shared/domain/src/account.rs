@@ -1,7 +1,6 @@
 //! Scopes and surfaces of tokens, emails of accounts, reasons of ledger entries.
 
 use std::borrow::Cow;
-use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
@@ -13,62 +12,29 @@ use crate::graph::named;
 use crate::id::AccountUid;
 use crate::limits::{EMAIL_MAX, TOKEN_LABEL_MAX};
 
-/// Permission of a token. The order is that of lists and error messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
-pub enum Scope {
-    /// Read canvases, nodes, connections, revisions, renders, Recipes, Actions.
-    #[serde(rename = "canvas:read")]
-    CanvasRead,
-    /// Apply graph operations, create canvases and workflows, fork Recipes.
-    #[serde(rename = "canvas:write")]
-    CanvasWrite,
-    /// Read and list assets.
-    #[serde(rename = "asset:read")]
-    AssetRead,
-    /// List Elements and collections, read exact versions.
-    #[serde(rename = "element:read")]
-    ElementRead,
-    /// Create, revise, organize, archive, restore Elements, manage collections.
-    #[serde(rename = "element:write")]
-    ElementWrite,
-    /// Queue image work and Recipe runs.
-    #[serde(rename = "image:generate")]
-    ImageGenerate,
-    /// Queue video work.
-    #[serde(rename = "video:generate")]
-    VideoGenerate,
-    /// Read and cancel jobs and Runs, download video output.
-    #[serde(rename = "job:manage")]
-    JobManage,
+named! {
+    /// Permission of a token. The order is that of lists and error messages.
+    Scope {
+        /// Read canvases, nodes, connections, revisions, renders, Recipes, Actions.
+        CanvasRead = "canvas:read",
+        /// Apply graph operations, create canvases and workflows, fork Recipes.
+        CanvasWrite = "canvas:write",
+        /// Read and list assets.
+        AssetRead = "asset:read",
+        /// List Elements and collections, read exact versions.
+        ElementRead = "element:read",
+        /// Create, revise, organize, archive, restore Elements, manage collections.
+        ElementWrite = "element:write",
+        /// Queue image work and Recipe runs.
+        ImageGenerate = "image:generate",
+        /// Queue video work.
+        VideoGenerate = "video:generate",
+        /// Read and cancel jobs and Runs, download video output.
+        JobManage = "job:manage",
+    }
 }
 
 impl Scope {
-    /// Every scope, in the order of lists.
-    pub const ALL: [Scope; 8] = [
-        Scope::CanvasRead,
-        Scope::CanvasWrite,
-        Scope::AssetRead,
-        Scope::ElementRead,
-        Scope::ElementWrite,
-        Scope::ImageGenerate,
-        Scope::VideoGenerate,
-        Scope::JobManage,
-    ];
-
-    /// The name in the contract.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Scope::CanvasRead => "canvas:read",
-            Scope::CanvasWrite => "canvas:write",
-            Scope::AssetRead => "asset:read",
-            Scope::ElementRead => "element:read",
-            Scope::ElementWrite => "element:write",
-            Scope::ImageGenerate => "image:generate",
-            Scope::VideoGenerate => "video:generate",
-            Scope::JobManage => "job:manage",
-        }
-    }
-
     /// The scopes that a grant of this one requires.
     pub const fn needs(self) -> &'static [Scope] {
         match self {
@@ -78,19 +44,6 @@ impl Scope {
             Scope::VideoGenerate => &[Scope::CanvasRead, Scope::AssetRead],
             _ => &[],
         }
-    }
-}
-
-impl fmt::Display for Scope {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl FromStr for Scope {
-    type Err = UnknownName;
-    fn from_str(name: &str) -> Result<Self, UnknownName> {
-        Scope::ALL.into_iter().find(|scope| scope.as_str() == name).ok_or_else(|| UnknownName(name.to_owned()))
     }
 }
 
@@ -132,7 +85,7 @@ impl Scopes {
 
     /// The members, in the order of [`Scope::ALL`].
     pub fn iter(self) -> impl Iterator<Item = Scope> {
-        Scope::ALL.into_iter().filter(move |scope| self.contains(*scope))
+        Scope::ALL.iter().copied().filter(move |scope| self.contains(*scope))
     }
 
     /// The first scope whose required scope is not in the set, with that scope.
@@ -149,45 +102,30 @@ impl FromIterator<Scope> for Scopes {
     }
 }
 
-/// Kind of client that uses a token. It decides who owns the nodes that the client creates: the user or an agent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Surface {
-    /// A program.
-    #[default]
-    Api,
-    /// The command-line client.
-    Cli,
-    /// A tool of an AI agent.
-    Tool,
-    /// The browser application, used by a person.
-    Browser,
+named! {
+    /// Kind of client that uses a token. It decides who owns the nodes that the client creates: the user or an agent.
+    Surface {
+        /// A program.
+        Api = "api",
+        /// The command-line client.
+        Cli = "cli",
+        /// A tool of an AI agent.
+        Tool = "tool",
+        /// The browser application, used by a person.
+        Browser = "browser",
+    }
+}
+
+impl Default for Surface {
+    fn default() -> Self {
+        Surface::Api
+    }
 }
 
 impl Surface {
-    /// The name in the contract.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Surface::Api => "api",
-            Surface::Cli => "cli",
-            Surface::Tool => "tool",
-            Surface::Browser => "browser",
-        }
-    }
-
     /// Whether the nodes that it creates are owned by an agent.
     pub const fn is_agent(self) -> bool {
         !matches!(self, Surface::Browser)
-    }
-}
-
-impl FromStr for Surface {
-    type Err = UnknownName;
-    fn from_str(name: &str) -> Result<Self, UnknownName> {
-        [Surface::Api, Surface::Cli, Surface::Tool, Surface::Browser]
-            .into_iter()
-            .find(|surface| surface.as_str() == name)
-            .ok_or_else(|| UnknownName(name.to_owned()))
     }
 }
 
@@ -306,7 +244,7 @@ mod tests {
             Some((Scope::ImageGenerate, Scope::CanvasWrite))
         );
         assert_eq!(lacking(&[Scope::VideoGenerate, Scope::CanvasRead]), Some((Scope::VideoGenerate, Scope::AssetRead)));
-        assert_eq!(lacking(&Scope::ALL), None);
+        assert_eq!(lacking(Scope::ALL), None);
     }
 
     #[test]

@@ -1,22 +1,26 @@
 //! Nodes and connections as the service stores them. [`crate::canvas`] has the served forms.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::extensions::ExtensionsBuilder;
+use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use uuid::Uuid;
 
 use crate::id::{AccountUid, AssetHandle, AssetRef, ConnectionId, NodeId};
 use crate::object::Object;
 
 macro_rules! named {
-    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $text:literal,)+ }) => {
-        $(#[$doc])*
+    ($(#[doc = $doc:literal])+ $name:ident { $($(#[doc = $vdoc:literal])+ $variant:ident = $text:literal,)+ }) => {
+        $(#[doc = $doc])+
         #[derive(
             Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
         )]
-        pub enum $name { $($(#[$vdoc])* #[serde(rename = $text)] $variant,)+ }
+        pub enum $name { $($(#[doc = $vdoc])+ #[serde(rename = $text)] $variant,)+ }
 
         impl $name {
             /// Every value, in the order of the contract.
@@ -31,10 +35,7 @@ macro_rules! named {
         // Written out: the derive cannot see the names inside the macro.
         impl utoipa::PartialSchema for $name {
             fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
-                utoipa::openapi::schema::ObjectBuilder::new()
-                    .schema_type(utoipa::openapi::schema::Type::String)
-                    .enum_values(Some([$($text),+]))
-                    .into()
+                $crate::graph::enumeration(concat!($($doc),+), &[$((stringify!($variant), $text, concat!($($vdoc),+))),+])
             }
         }
 
@@ -59,6 +60,26 @@ macro_rules! named {
     };
 }
 pub(crate) use named;
+
+/// Schema of an enumeration with the identifier, the name and the description of each value.
+///
+/// Generators of clients make an identifier of each name, and leave signs out. Where two names would become the same, and only
+/// there, the identifiers are said (`x-enum-varnames`, with `x-enum-descriptions` an extension that OpenAPI Generator defines).
+pub(crate) fn enumeration(description: &str, values: &[(&str, &str, &str)]) -> RefOr<Schema> {
+    let mut extensions = ExtensionsBuilder::new()
+        .add("x-enum-descriptions", values.iter().map(|(.., description)| description.trim()).collect::<Vec<_>>());
+    let letters = |name: &str| name.replace(|sign: char| !sign.is_ascii_alphanumeric(), "").to_ascii_uppercase();
+    let distinct: BTreeSet<String> = values.iter().map(|(_, name, _)| letters(name)).collect();
+    if distinct.len() < values.len() {
+        extensions = extensions.add("x-enum-varnames", values.iter().map(|(variant, ..)| *variant).collect::<Vec<_>>());
+    }
+    ObjectBuilder::new()
+        .schema_type(Type::String)
+        .description(Some(description.trim()))
+        .enum_values(Some(values.iter().map(|(_, name, _)| *name).collect::<Vec<_>>()))
+        .extensions(Some(extensions.build()))
+        .into()
+}
 
 named! {
     /// Type of a node.

@@ -113,7 +113,7 @@ pub struct Review {
 }
 
 named! {
-    /// What a person must decide or check (`docs/reference/imports.md#review-required`).
+    /// What a person must decide or check.
     ReviewReason {
         /// Nothing on the page connects the selector with pictures.
         VariantEvidenceUnavailable = "variant_evidence_unavailable",
@@ -342,7 +342,7 @@ pub struct Failure {
 }
 
 named! {
-    /// Kind of a failed import; each kind is one response status (`docs/reference/imports.md#import-failures`).
+    /// Kind of a failed import; each kind is one response status.
     FailureKind {
         /// The other server answered with an error or could not be reached: 502.
         Upstream = "upstream",

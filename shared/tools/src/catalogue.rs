@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn the_list_has_a_stable_order_and_is_short() {
-        assert_eq!(names(&Scope::ALL), NAMES);
+        assert_eq!(names(Scope::ALL), NAMES);
         for local in [false, true] {
             let list: Vec<_> = all(local).iter().map(|entry| &entry.definition).collect();
             let bytes = json!(list).to_string().len();

@@ -86,7 +86,11 @@ fn form(parameter: &Parameter) -> Value {
         ParameterType::Number if parameter.integer == Some(true) => json!({"type": "integer"}),
         ParameterType::Number => json!({"type": "number"}),
         ParameterType::Select => {
-            json!({"type": "string", "enum": parameter.options.iter().map(|it| &it.value).collect::<Vec<_>>()})
+            let options = || parameter.options.iter();
+            json!({
+                "type": "string", "enum": options().map(|it| &it.value).collect::<Vec<_>>(),
+                "x-enum-descriptions": options().map(|it| &it.label).collect::<Vec<_>>(),
+            })
         }
         ParameterType::Text => json!({"type": "string"}),
         ParameterType::Color => json!({"type": "string", "pattern": COLOR}),

@@ -33,7 +33,7 @@ pub use video::{
 };
 
 named! {
-    /// Status of an image or Action job (`docs/reference/jobs.md#states`).
+    /// Status of an image or Action job.
     JobStatus {
         /// Waits for its inputs, as a child of a Recipe run. This service never reports it: a run starts a child when
         /// its inputs are stored.
@@ -109,7 +109,7 @@ named! {
 named! {
     /// Why a job was canceled.
     CancelReason {
-        /// It waited too long for its inputs. Never reported: see [`JobStatus::Preparing`].
+        /// It waited too long for its inputs. Never reported: see `preparing`.
         StalePreparing = "stale_preparing",
         /// A client requested it.
         UserRequested = "user_requested",

@@ -39,7 +39,7 @@ pub struct StoredVideo {
 }
 
 named! {
-    /// Status of a video job (`docs/reference/videos.md#video-states`).
+    /// Status of a video job.
     VideoStatus {
         /// Accepted; no worker has claimed it.
         Queued = "queued",
