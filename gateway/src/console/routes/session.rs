@@ -173,15 +173,9 @@ async fn by_link(app: &App, headers: &HeaderMap, link: &str) -> Result<Option<Re
     if !db::sessions::redeem_link(&mut transaction, id).await? {
         return Ok(None);
     }
-<<<<<<< HEAD
     let label = account.display_name.clone();
     let person = PersonSummary::from(account);
-    start(app, transaction, headers, person, &label, Scopes::of(&Scope::ALL), None).await.map(Some)
-=======
-    let label: String = account.email.chars().take(TOKEN_LABEL_MAX).collect();
-    let person = PersonSummary { id: account.uid, email: account.email };
     start(app, transaction, headers, person, &label, Scopes::of(Scope::ALL), None).await.map(Some)
->>>>>>> 39c77548 (Fix enumerations whose names collide in generated clients)
 }
 
 async fn by_token(app: &App, headers: &HeaderMap, token: &str) -> Result<Option<Response>> {

@@ -70,7 +70,6 @@ named! {
 
 named! {
     /// Whether a picture was made with AI.
-    #[derive(Default)]
     AiGenerated {
         /// A trained model made it.
         Yes = "yes",
@@ -79,8 +78,13 @@ named! {
         /// It was made without a trained model.
         No = "no",
         /// Nothing reliable is known.
-        #[default]
         Unknown = "unknown",
+    }
+}
+
+impl Default for AiGenerated {
+    fn default() -> Self {
+        Self::Unknown
     }
 }
 
