@@ -120,7 +120,7 @@ async fn the_members_of_a_section_come_back_with_it(stack: &Stack) {
     assert_eq!(graph(&user, &id).await, before);
     // A member that belongs to another Section now stays there.
     user.apply(&id, json!([delete(&section)])).await;
-    let other = json!({"type": "sticky", "position": {"x": -200, "y": -3000}, "width": 400, "height": 400, "metadata": {"section": true}});
+    let other = json!({"type": "sticky", "position": {"x": -100, "y": -200}, "width": 2000, "height": 2000, "metadata": {"section": true}});
     let made = user.apply(
         &id,
         json!([

@@ -289,8 +289,9 @@ fn an_instance_is_near_a_node_or_in_a_section_that_grows_for_it() {
     assert_eq!((made.graph.members(&id("s")).count(), applied.nodes_delta), (6, 5));
     assert!(applied.changes.changed_node_ids.contains(&id("s")));
     assert!(!is_blocked(&mut made.graph, &applied.touched));
-    // No room below or beside.
-    let around = [at(text("below"), 0.0, 500.0), at(text("beside"), 440.0, 0.0)];
+    // No room on any side.
+    let around = [("below", 0.0, 500.0), ("beside", 440.0, 0.0), ("before", -360.0, 0.0), ("above", 0.0, -200.0)];
+    let around = around.map(|(name, x, y)| at(text(name), x, y));
     let enclosed = graph([vec![section, member], around.to_vec()].concat(), vec![]);
     let before = enclosed.node_count();
     let (made, outcome) = tried(enclosed, &chain(), filled(), None, &location);

@@ -394,7 +394,7 @@ mod tests {
             Node { height: 236.0, ..frame(400.0, 236.0) },
             Node { height: 100.0, ..at(image("a"), 40.0, 96.0) },
             at(text("below"), 0.0, 276.0),
-            at(text("above"), 0.0, -400.0),
+            at(text("above"), 0.0, -420.0),
         ];
         let spot = spot(nodes, None, Some("s"));
         assert_eq!(

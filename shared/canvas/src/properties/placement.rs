@@ -75,7 +75,9 @@ proptest! {
             }
         }
         for (old, new) in nodes.iter().zip(graph.nodes()) {
-            prop_assert!(Frame::of(new).contains(Frame::of(old)) && (old.is_section() || old == new));
+            // A side that stays is a sum of rounded numbers.
+            let holds = Frame::of(new).widened(1e-6).contains(Frame::of(old));
+            prop_assert!(holds && (old.is_section() || old == new));
             let covers = |frame: Frame, other: &Node| frame.overlaps(Frame::of(other));
             for other in nodes.iter().filter(|other| other.id != old.id) {
                 prop_assert_eq!(covers(Frame::of(new), other), covers(Frame::of(old), other), "a Section that grew covers more");

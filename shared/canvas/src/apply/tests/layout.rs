@@ -131,9 +131,14 @@ fn a_section_never_grows_over_another_node() {
         at(text("beside"), 500.0, 0.0),
         at(text("below"), 0.0, 600.0),
     ];
+    let around = vec![at(text("before"), -360.0, 0.0), at(text("above"), 0.0, -200.0)];
+    let mut enclosed = crate::fixture::graph([nodes.clone(), around].concat(), vec![]);
+    assert_eq!(unprocessable(&mut enclosed, json!([members("row")])), ["operations[0].sectionId"]);
+    assert_eq!(unprocessable(&mut enclosed, json!([arrange(&["a", "b"], "column")])), ["operations[0].nodeIds"]);
+    let mut open = crate::fixture::graph(nodes.clone(), vec![]);
+    run(&mut open, json!([members("row")])).expect("applied");
+    assert_eq!(frame(&open, "s"), [-360.0, 0.0, 760.0, 456.0], "to the left");
     let mut graph = graph(nodes, vec![]);
-    assert_eq!(unprocessable(&mut graph, json!([members("row")])), ["operations[0].sectionId"]);
-    assert_eq!(unprocessable(&mut graph, json!([arrange(&["a", "b"], "column")])), ["operations[0].nodeIds"]);
     let away = with(members("row"), json!({"x": 0, "y": 0}));
     run(&mut graph, json!([away])).expect("applied");
     assert_eq!(frame(&graph, "s"), [-300.0, 0.0, 760.0, 456.0], "the nearest free place for the Section");
