@@ -165,7 +165,7 @@ async fn both_files_count_and_go_with_the_asset(stack: &Stack) {
     let asset = user.upload("image/jpeg", photo.clone()).await;
     let both = asset["bytes"].as_i64().expect("bytes") + photo.len() as i64;
     let quota = async |bytes: &[&str]| {
-        let arguments = [&["admin", "account", "quota", "--account", &user.uid], bytes].concat();
+        let arguments = [&["admin", "account", "quota", "--account", &user.uid][..], bytes].concat();
         stack.admin(&arguments).await.expect_success()["storedBytes"].as_i64().expect("a number")
     };
     assert_eq!(quota(&[]).await, both);
