@@ -116,6 +116,7 @@ named! {
     }
 }
 
+#[expect(clippy::derivable_impls, reason = "`named!` takes no attributes but documentation")]
 impl Default for Surface {
     fn default() -> Self {
         Surface::Api

@@ -82,6 +82,7 @@ named! {
     }
 }
 
+#[expect(clippy::derivable_impls, reason = "`named!` takes no attributes but documentation")]
 impl Default for AiGenerated {
     fn default() -> Self {
         Self::Unknown
