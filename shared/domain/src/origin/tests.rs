@@ -21,7 +21,8 @@ fn the_origin_of_every_output() {
     let (drawn, synthetic) = (Some(Term::AlgorithmicMedia), Some(Term::CompositeSynthetic));
     let capture = Some(Term::DigitalCapture);
     // Work, the origins of its inputs, and the origin of its output.
-    let models: [(Work, &[Option<Origin>], Option<Term>); 20] = [
+    type Row<'a> = (Work<'a>, &'a [Option<Origin>], Option<Term>);
+    let models: [Row; 20] = [
         (Work::Generate, &[], made),
         (Work::Generate, &[None, PHOTO, yes], made),
         (Work::Edit, &[None], mixed),

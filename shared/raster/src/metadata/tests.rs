@@ -359,7 +359,10 @@ fn plain_files() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-fn feed(bytes: &[u8], size: usize) -> Result<Option<(Vec<u8>, Vec<Class>)>, Scattered> {
+/// A file without its private metadata, and the classes of what was removed.
+type Rewritten = (Vec<u8>, Vec<Class>);
+
+fn feed(bytes: &[u8], size: usize) -> Result<Option<Rewritten>, Scattered> {
     let mut cleaner = Cleaner::new();
     bytes.chunks(size).for_each(|piece| cleaner.push(piece));
     let Some(cleaned) = cleaner.finish()? else { return Ok(None) };
@@ -370,7 +373,7 @@ fn feed(bytes: &[u8], size: usize) -> Result<Option<(Vec<u8>, Vec<Class>)>, Scat
     Ok(Some((output, removed)))
 }
 
-fn cleaned(bytes: &[u8]) -> (Vec<u8>, Vec<Class>) {
+fn cleaned(bytes: &[u8]) -> Rewritten {
     let cleaned = examine(bytes).unwrap().expect("there is something private");
     let removed = cleaned.removed().collect();
     (rewrite(bytes, cleaned), removed)

@@ -242,7 +242,7 @@ async fn select(
         };
         let Some((fetched, _permit)) = next else { break };
         let (url, picture) = match fetched? {
-            Fetched::Picture(url, picture) => (url, picture),
+            Fetched::Picture(url, picture) => (url, *picture),
             Fetched::Nothing(reason) => {
                 *selection.skips.entry(reason).or_default() += 1;
                 continue;
@@ -285,7 +285,7 @@ async fn select(
 #[derive(Debug)]
 enum Fetched {
     /// The picture, and its URL.
-    Picture(Url, Picture),
+    Picture(Url, Box<Picture>),
     /// None of the files is a usable picture.
     Nothing(SkipReason),
     /// The deadline passed first: the time budget ended the search.
@@ -311,7 +311,7 @@ async fn first(worker: &Worker, page: &Url, files: Vec<Url>, deadline: Instant) 
             Some(Picture { size: Size { width, height }, .. }) if width.min(height) < PACK_SIDE_MIN => {
                 reason = SkipReason::TooSmall;
             }
-            Some(picture) => return Ok(Fetched::Picture(file.url, picture)),
+            Some(picture) => return Ok(Fetched::Picture(file.url, Box::new(picture))),
             None => reason = reason.min(SkipReason::Unusable),
         }
     }
