@@ -163,16 +163,18 @@ async fn a_tag_is_equal_for_one_account_and_tells_nothing_of_others(stack: &Stac
         }
         tags
     };
-    let (first, again) = (uploaded(&one).await.0, uploaded(&one).await.0);
+    let bytes = pictures::png(600, 300);
+    let upload = async |user: &User| user.upload("image/png", bytes.clone()).await;
+    let (first, again) = (upload(&one).await, upload(&one).await);
     let of_one = tags(&one, &first).await;
     assert_eq!(of_one, tags(&one, &again).await, "equal for one account");
     assert_ne!(of_one[0], of_one[1]);
-    let of_other = tags(&other, &uploaded(&other).await.0).await;
+    let of_other = tags(&other, &upload(&other).await).await;
     assert!(of_other.iter().all(|tag| !of_one.contains(tag)), "{of_one:?} {of_other:?}");
     assert_eq!(of_one, tags(&one, &first).await, "constant");
     // Readers of a shared canvas and holders of a preview have the tag of the owner's asset.
     let canvas = one.make_canvas().await;
-    let stored = one.upload_into(text(&canvas, "/id"), "image/png", pictures::png(600, 300)).await;
+    let stored = one.upload_into(text(&canvas, "/id"), "image/png", bytes.clone()).await;
     stack.share(&one, text(&canvas, "/id"), &other.uid, "viewer").await;
     assert_eq!(of_one, tags(&other, &stored).await);
 }

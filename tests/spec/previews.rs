@@ -282,8 +282,8 @@ async fn previews_end_when_a_share_is_withdrawn_or_narrowed(stack: &Stack) {
         owner.upload("image/png", pictures::png(7, 7)).await,
     );
     let mut nodes = Vec::new();
-    for asset in [&shown, &gone] {
-        let node = json!({"type": "image", "asset": text(asset, "/handle"), "position": {"x": 0, "y": 0}});
+    for (asset, y) in [(&shown, 2000), (&gone, 4000)] {
+        let node = json!({"type": "image", "asset": text(asset, "/handle"), "position": {"x": 0, "y": y}});
         let revision = owner.canvas(id).await["revision"].clone();
         let made = owner.batch(id, text(&revision, ""), json!([{"type": "node.create", "node": node}])).await.ok();
         nodes.push(text(&made, "/changedNodeIds/0").to_owned());

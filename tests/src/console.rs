@@ -81,8 +81,12 @@ impl Stack {
 
     /// The request that the sign-in page makes.
     pub fn signing_in(&self, body: &Value) -> Call {
-        let call = from_page(self.anonymous().post("/console/session"), &self.origin(0));
-        call.body("application/json", body.to_string())
+        self.sign_in_without_body().body("application/json", body.to_string())
+    }
+
+    /// [`Self::signing_in`], before it has a body.
+    pub fn sign_in_without_body(&self) -> Call {
+        from_page(self.anonymous().post("/console/session"), &self.origin(0))
     }
 
     /// Signs a person in by a link.

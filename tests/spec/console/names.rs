@@ -33,7 +33,7 @@ impl Holder {
     async fn note(&self, canvas: &str) {
         let path = e2e::Person::api(&format!("/canvases/{canvas}"));
         let revision = self.get(&path).await.ok()["canvas"]["revision"].clone();
-        let note = json!({"type": "sticky", "position": {"x": 0, "y": 0}, "clientId": "note"});
+        let note = json!({"type": "sticky", "position": {"x": 0, "y": 0}});
         let body = json!({"baseRevision": revision, "idempotencyKey": key(), "operations": [
             {"type": "node.create", "node": note}
         ]});

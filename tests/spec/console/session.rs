@@ -198,7 +198,7 @@ async fn what_to_sign_in_with_is_one_of_two(stack: &Stack) {
 async fn a_sign_in_has_at_most_4_kibibytes(stack: &Stack) {
     let body = json!({ "link": "x" }).to_string();
     let of = |bytes: usize| format!("{body}{}", " ".repeat(bytes - body.len()));
-    let sign_in = || stack.signing_in(&json!({}));
+    let sign_in = || stack.sign_in_without_body();
     for (bytes, status) in [(4095, 401), (4096, 401), (4097, 413)] {
         sign_in().body("application/json", of(bytes)).await.expect(status);
         sign_in().chunked("application/json", of(bytes).into_bytes()).await.expect(status);

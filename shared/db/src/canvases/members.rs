@@ -16,40 +16,35 @@ pub async fn share(
     with: &AccountUid,
     role: Option<AccessRole>,
 ) -> Result<bool> {
-    // The canvas is locked before the share, as writers do: what withdraws a share moves the epoch of the canvas.
-    let found = match role {
+    let Some(key) = sqlx::query_scalar!(
+        "SELECT key FROM canvases WHERE owner_uid = $1 AND id = $2",
+        canvas.owner.as_str(),
+        canvas.id.as_str()
+    )
+    .fetch_optional(&mut *conn)
+    .await?
+    else {
+        return Ok(false);
+    };
+    match role {
         Some(role) => {
-            sqlx::query_scalar!(
-                r#"WITH held AS MATERIALIZED (
-                   SELECT key FROM canvases WHERE owner_uid = $1 AND id = $2 FOR NO KEY UPDATE
-               ), shared AS (
-                   INSERT INTO canvas_shares (canvas_key, account_uid, role) SELECT key, $3, $4 FROM held
-                   ON CONFLICT (account_uid, canvas_key) DO UPDATE SET role = excluded.role
-               ) SELECT EXISTS (SELECT FROM held) AS "found!""#,
-                canvas.owner.as_str(),
-                canvas.id.as_str(),
+            sqlx::query!(
+                "INSERT INTO canvas_shares (canvas_key, account_uid, role) VALUES ($1, $2, $3)
+                 ON CONFLICT (account_uid, canvas_key) DO UPDATE SET role = excluded.role",
+                key,
                 with.as_str(),
                 role.as_str(),
             )
-            .fetch_one(conn)
-            .await?
+            .execute(conn)
+            .await?;
         }
         None => {
-            sqlx::query_scalar!(
-                r#"WITH held AS MATERIALIZED (
-                   SELECT key FROM canvases WHERE owner_uid = $1 AND id = $2 FOR NO KEY UPDATE
-               ), withdrawn AS (
-                   DELETE FROM canvas_shares USING held WHERE canvas_key = held.key AND account_uid = $3
-               ) SELECT EXISTS (SELECT FROM held) AS "found!""#,
-                canvas.owner.as_str(),
-                canvas.id.as_str(),
-                with.as_str(),
-            )
-            .fetch_one(conn)
-            .await?
+            sqlx::query!("DELETE FROM canvas_shares WHERE canvas_key = $1 AND account_uid = $2", key, with.as_str())
+                .execute(conn)
+                .await?;
         }
-    };
-    Ok(found)
+    }
+    Ok(true)
 }
 
 /// An account that has a role on a canvas of another account.

@@ -72,7 +72,7 @@ pub struct JobImage {
     /// Size of the stored file, in bytes.
     #[schema(minimum = 1)]
     pub bytes: u64,
-    /// Whether the image was made with AI.
+    /// Whether the image was made with AI (an extension).
     #[serde(default)]
     #[schema(required = true)]
     pub ai_generated: AiGenerated,
