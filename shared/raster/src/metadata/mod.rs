@@ -3,8 +3,9 @@
 //! **Guarantee.** A file without private metadata is left as it is. Of a file with some, the rewritten one holds the same coded
 //! picture, byte for byte, with what decides how it looks (orientation, ICC profile and the color chunks of a PNG), its origin and
 //! its authorship, and no other metadata. Damaged metadata counts as private and is dropped, but for an orientation that can still
-//! be read. Where the structure of a file is lost, the rest of it is no reason to rewrite it, and is dropped if it is. Whatever the bytes are, there is no panic, the memory is bounded by a few times [`EXAMINED_MAX`], and the time is
-//! linear in the size of the file. The result is the same whether the bytes arrive at once or one by one.
+//! be read. Where the structure of a file is lost, the rest of it is no reason to rewrite it, and is dropped if it is. Whatever the bytes
+//! are, there is no panic, the memory is bounded by a few times [`EXAMINED_MAX`], and the time is linear in the size of the file. The
+//! result is the same whether the bytes arrive at once or one by one.
 //!
 //! **Mechanism.** A [`Cleaner`] walks the segments or chunks of the passing file and writes a plan: which ranges stay, and which
 //! new bytes stand between them. A file is rewritten by applying the plan to the same bytes a second time. Only blocks of metadata

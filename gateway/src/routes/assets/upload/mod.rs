@@ -37,11 +37,10 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// Upload a picture
 ///
 /// Stores the body as a private asset. Private metadata, such as the place of a photograph, is removed from the file that
-/// everybody gets; the owner alone can download the original. Any other file is stored unchanged. Use it to bring in a picture from a file. With
-/// `canvasId` the asset belongs to that canvas and a new image node shows it; this also needs the scopes
-/// canvas:read and canvas:write. Name the file with the header `X-Service-File-Name`, never in the query. Send
-/// `Idempotency-Key` to make a retry safe. Only the picture's header is read: a damaged picture is stored, and
-/// fails the work that reads it.
+/// everybody gets; the owner alone can download the original. Any other file is stored unchanged. Use it to bring in a picture from a
+/// file. With `canvasId` the asset belongs to that canvas and a new image node shows it; this also needs the scopes canvas:read and
+/// canvas:write. Name the file with the header `X-Service-File-Name`, never in the query. Send `Idempotency-Key` to make a retry safe.
+/// Only the picture's header is read: a damaged picture is stored, and fails the work that reads it.
 #[utoipa::path(
     post, path = "/assets", operation_id = "uploadAsset", tag = "Assets",
     security(("bearer" = ["asset:read", "image:generate"]), ("bearer" = ["asset:read", "video:generate"])),

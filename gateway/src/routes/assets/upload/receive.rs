@@ -60,8 +60,8 @@ pub struct Stored {
     pub sha256: [u8; 32],
 }
 
-/// Receives a body, of a declared format, with a rule for its private metadata. Does so in one of the few upload slots, at a minimum rate and within a time that depends on its size; 503 when no slot
-/// becomes free in time.
+/// Receives a body, of a declared format, with a rule for its private metadata. Does so in one of the few upload slots, at a minimum rate
+/// and within a time that depends on its size; 503 when no slot becomes free in time.
 pub async fn store(
     app: &App,
     caller: &Caller<UploadAsset>,
