@@ -11,7 +11,7 @@ use super::{id, operations};
 const OPEN: [&str; 6] = ["getAssetPreview", "getConsoleDocument", "getContract", "getDigest", "getDocs", "signIn"];
 
 /// Operations whose path and `canvasId` name nothing that could be missing.
-const NAMES_NOTHING: [&str; 27] = [
+const NAMES_NOTHING: [&str; 28] = [
     "createCanvas",
     "createElement",
     "createElementCollection",
@@ -36,17 +36,19 @@ const NAMES_NOTHING: [&str; 27] = [
     "listRecipes",
     "listSessions",
     "listTokens",
+    "renameAccount",
     "saveConnection",
     "signIn",
     "signOut",
 ];
 
 /// Operations with a body that take no revision and no key, and that no state forbids.
-const NEVER_CONFLICTS: [&str; 8] = [
+const NEVER_CONFLICTS: [&str; 9] = [
     "createElement",
     "createElementCollection",
     "deleteElementCollection",
     "planCampaign",
+    "renameAccount",
     "renameElementCollection",
     "reviewCampaign",
     "setMember",
@@ -54,7 +56,7 @@ const NEVER_CONFLICTS: [&str; 8] = [
 ];
 
 /// Operations whose body cannot disagree with what is stored.
-const STANDS_ALONE: [&str; 10] = [
+const STANDS_ALONE: [&str; 11] = [
     "createCanvas",
     "createElementCollection",
     "createToken",
@@ -62,6 +64,7 @@ const STANDS_ALONE: [&str; 10] = [
     "deleteCanvas",
     "deleteElementCollection",
     "planCampaign",
+    "renameAccount",
     "renameElementCollection",
     "saveConnection",
     "signIn",
