@@ -236,8 +236,9 @@ async fn quoted(stack: &Stack, transcript: &Transcript, parrot: &Parrot, manner:
         let ended = client.ended(&job, HANG_PATIENCE).await;
         assert_eq!(ended["status"], "failed", "{manner:?} {provider}: {ended}");
         let message = text(&ended, "/failure/message");
-        // The provider's message is passed on where its protocol has one, so a leak would be possible.
-        assert_eq!(message.contains("[hidden]"), manner != Manner::Babbles, "{manner:?} {provider}: {ended}");
+        // The provider's message is passed on where its protocol has one, so a leak would be possible. What babbles has none of most
+        // protocols.
+        assert!(message.contains("[hidden]") || manner == Manner::Babbles, "{manner:?} {provider}: {ended}");
     }
     client.look_around().await;
 }

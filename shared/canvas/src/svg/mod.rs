@@ -259,7 +259,7 @@ impl<'a> Sheet<'a, '_> {
             }
             text.truncate(start);
         }
-        // A labeled node can be found in the document, whatever its detail.
+        // A labeled node can be found in the document, whatever its detail: by its number alone if its id does not fit.
         if label.is_some() {
             put!(text, "<g {}>", card::id(&node.id, label));
         }
@@ -269,8 +269,14 @@ impl<'a> Sheet<'a, '_> {
             text.truncate(content);
             card::plain(text, &look, frame);
         }
-        if label.is_some() {
+        if let Some(label) = label {
             text.push_str("</g>");
+            if text.len() - start > share {
+                text.truncate(start);
+                put!(text, "<g data-label=\"{label}\">");
+                card::plain(text, &look, frame);
+                text.push_str("</g>");
+            }
         }
     }
 }
