@@ -114,6 +114,7 @@ const SCREENS: [name: string, shows: string, go: (page: Page) => Promise<unknown
   }],
   ["connections", "Keys of providers", at("/settings/connections", "Connections")],
   ["sessions", "Browsers that are signed in", at("/settings/sessions", "Sessions")],
+  ["name", "The name that others see", at("/settings/name", "Name")],
   ["sharing", "The members of every canvas", at("/settings/sharing", "Sharing")],
   ["webhooks", "Deliveries of webhooks", async (page) => (await at("/settings/webhooks", "Webhooks")(page), row(page, "Failed").getByText("Details").click())],
   ["credit", "The balance and the ledger", at("/settings/credit", "Credit")],
