@@ -1,18 +1,17 @@
 //! XMP packets (ISO 16684-1; IPTC Photo Metadata 2023.2; PLUS 1.2).
 
-use roxmltree::{Document, Node, ParsingOptions};
+use roxmltree::Node;
 
 use super::{Block, Budget, Class};
+use crate::xmp::{IPTC_EXTENSION, RDF, document, wrapped};
 
 const XML: &str = "http://www.w3.org/XML/1998/namespace";
-const RDF: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#";
 const DC: &str = "http://purl.org/dc/elements/1.1/";
 const RIGHTS: &str = "http://ns.adobe.com/xap/1.0/rights/";
 const PLUS: &str = "http://ns.useplus.org/ldf/xmp/1.0/";
 const TIFF: &str = "http://ns.adobe.com/tiff/1.0/";
 const PHOTOSHOP: &str = "http://ns.adobe.com/photoshop/1.0/";
 const IPTC_CORE: &str = "http://iptc.org/std/Iptc4xmpCore/1.0/xmlns/";
-const IPTC_EXTENSION: &str = "http://iptc.org/std/Iptc4xmpExt/2008-02-29/";
 const REGIONS: &str = "http://www.metadataworkinggroup.com/schemas/regions/";
 const MICROSOFT_PHOTO: &str = "http://ns.microsoft.com/photo/1.2/";
 
@@ -27,11 +26,6 @@ const PREFIXES: [(&str, &str); 7] = [
     (XML, "xml"),
 ];
 
-/// The maximum number of nodes of a packet.
-const NODES_MAX: u32 = 50_000;
-/// The maximum number of attributes of an element, and of declarations of namespaces in a packet. The parser compares each with all
-/// others.
-const ATTRIBUTES_MAX: usize = 512;
 /// The maximum depth of a kept property. Structures in lists have four.
 const DEPTH_MAX: usize = 8;
 
@@ -42,7 +36,7 @@ pub(super) fn examine(packet: &[u8], _: &mut Budget) -> Block {
     if text.is_empty() {
         return Block::default();
     }
-    let Some(document) = parse(text) else { return Block::damaged() };
+    let Some(document) = std::str::from_utf8(text).ok().and_then(document) else { return Block::damaged() };
     let mut block = Block::default();
     for element in document.root().descendants().filter(Node::is_element) {
         let tag = element.tag_name();
@@ -78,18 +72,6 @@ pub(super) fn examine(packet: &[u8], _: &mut Budget) -> Block {
     }
     block.kept = (!kept.is_empty()).then(|| packet_of(&kept).into_bytes());
     block
-}
-
-/// The document of a packet; `None` if it is damaged or costly.
-fn parse(text: &[u8]) -> Option<Document<'_>> {
-    let text = std::str::from_utf8(text).ok()?;
-    // No value of an attribute contains this sign, so that each tag lies between two of them.
-    let is_crowded = |tag: &str| memchr::memchr_iter(b'=', tag.as_bytes()).count() > ATTRIBUTES_MAX;
-    if text.matches("xmlns").count() > ATTRIBUTES_MAX || text.split('<').any(is_crowded) {
-        return None;
-    }
-    let options = ParsingOptions { nodes_limit: NODES_MAX, ..ParsingOptions::default() };
-    Document::parse_with_options(text, options).ok()
 }
 
 /// Whether a property is kept: where the picture comes from, who made it, who has which rights, and how it is turned.
@@ -164,9 +146,5 @@ fn packet_of(properties: &str) -> String {
     let is_used = |prefix: &str| properties.contains(&format!("{prefix}:"));
     let used = PREFIXES.into_iter().filter(|(namespace, prefix)| !matches!(*namespace, RDF | XML) && is_used(prefix));
     let namespaces: String = used.map(|(namespace, prefix)| format!(" xmlns:{prefix}=\"{namespace}\"")).collect();
-    format!(
-        "<?xpacket begin=\"\u{feff}\" id=\"W5M0MpCehiHzreSzNTczkc9d\"?><x:xmpmeta xmlns:x=\"adobe:ns:meta/\">\
-         <rdf:RDF xmlns:rdf=\"{RDF}\"><rdf:Description rdf:about=\"\"{namespaces}>{properties}</rdf:Description>\
-         </rdf:RDF></x:xmpmeta><?xpacket end=\"w\"?>"
-    )
+    wrapped(&namespaces, properties)
 }

@@ -8,10 +8,14 @@
 //! blocks and sub-blocks of a GIF, and boxes of an MP4 (ISO/IEC 14496-12). [`Blocks`] finds length and kind of the next one from its
 //! first bytes. Positions and signatures of packets are those of the XMP Specification, part 3.
 
+mod properties;
+
 use std::io::Read;
 
 use flate2::read::ZlibDecoder;
 
+pub(crate) use self::properties::{IPTC_EXTENSION, RDF, document, wrapped};
+pub use self::properties::{Properties, packet};
 use crate::format::Format;
 use crate::header::probe;
 
@@ -27,81 +31,6 @@ const PNG_XMP: &[u8] = b"XML:com.adobe.xmp\0";
 const GIF_XMP: &[u8] = b"\x21\xff\x0bXMP DataXMP";
 const MP4_XMP: &[u8] = b"\xbe\x7a\xcf\xcb\x97\xa9\x42\xe8\x9c\x71\x99\x94\x91\xe3\xaf\xac";
 const MP4_C2PA: &[u8] = b"\xd8\xfe\xc3\xd6\x1b\x0e\x48\x3c\x92\x97\x58\x28\x87\x7e\xc4\x81";
-
-const RDF: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#";
-const IPTC_EXTENSION: &str = "http://iptc.org/std/Iptc4xmpExt/2008-02-29/";
-const DUBLIN_CORE_TERMS: &str = "http://purl.org/dc/terms/";
-/// The prefix of the one kind of `dcterms:provenance` that is kept: a manifest by its label.
-const C2PA_URN: &str = "urn:c2pa:";
-const PROVENANCE_MAX: usize = 200;
-
-/// What a packet says about the origin of its file.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Properties {
-    /// The values of `Iptc4xmpExt:DigitalSourceType`, normally one.
-    pub digital_source_types: Vec<String>,
-    /// `dcterms:provenance`, if it is a `urn:c2pa:`.
-    pub provenance: Option<String>,
-}
-
-impl Properties {
-    /// Reads a packet. Anything that is not well-formed RDF/XML says nothing.
-    pub fn parse(packet: &[u8]) -> Self {
-        let text = String::from_utf8_lossy(packet);
-        let text = text.trim_end_matches(|end| end != '>');
-        let mut properties = Self::default();
-        // Declarations of entities are refused, so that the text cannot expand.
-        let Ok(document) = roxmltree::Document::parse(text) else { return properties };
-        let described = document
-            .descendants()
-            .filter(|node| node.has_tag_name((RDF, "RDF")))
-            .flat_map(|node| node.children())
-            .filter(|node| node.has_tag_name((RDF, "Description")));
-        for description in described {
-            let attributes = description.attributes().map(|it| (it.namespace(), it.name(), Some(it.value())));
-            let elements = description.children().filter(roxmltree::Node::is_element).map(|element| {
-                let name = element.tag_name();
-                (name.namespace(), name.name(), element.attribute((RDF, "resource")).or_else(|| element.text()))
-            });
-            for (namespace, name, value) in attributes.chain(elements) {
-                let value = value.unwrap_or_default().trim();
-                match (namespace, name) {
-                    (Some(IPTC_EXTENSION), "DigitalSourceType") => properties.digital_source_types.push(value.into()),
-                    (Some(DUBLIN_CORE_TERMS), "provenance") if is_c2pa_urn(value) => {
-                        properties.provenance = Some(value.into());
-                    }
-                    _ => {}
-                }
-            }
-        }
-        properties
-    }
-
-    /// What the packet of a file says.
-    pub fn of_file(bytes: &[u8]) -> Self {
-        read_xmp(bytes).map(|packet| Self::parse(&packet)).unwrap_or_default()
-    }
-}
-
-fn is_c2pa_urn(value: &str) -> bool {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b":.-_".contains(&byte);
-    value.starts_with(C2PA_URN) && value.len() <= PROVENANCE_MAX && value.bytes().all(is_plain)
-}
-
-/// A packet that says nothing but the origin: `digital_source_type` is the URI of a term, and `provenance` is written if it is a
-/// `urn:c2pa:`.
-pub fn packet(digital_source_type: &str, provenance: Option<&str>) -> String {
-    let provenance = provenance.filter(|value| is_c2pa_urn(value)).map_or_else(String::new, |value| {
-        format!("<dcterms:provenance xmlns:dcterms=\"{DUBLIN_CORE_TERMS}\">{value}</dcterms:provenance>")
-    });
-    format!(
-        "<?xpacket begin=\"\u{feff}\" id=\"W5M0MpCehiHzreSzNTczkc9d\"?>\
-         <x:xmpmeta xmlns:x=\"adobe:ns:meta/\"><rdf:RDF xmlns:rdf=\"{RDF}\">\
-         <rdf:Description rdf:about=\"\" xmlns:Iptc4xmpExt=\"{IPTC_EXTENSION}\">\
-         <Iptc4xmpExt:DigitalSourceType>{digital_source_type}</Iptc4xmpExt:DigitalSourceType>{provenance}\
-         </rdf:Description></rdf:RDF></x:xmpmeta><?xpacket end=\"r\"?>"
-    )
-}
 
 /// The kind of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

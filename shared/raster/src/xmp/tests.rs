@@ -276,3 +276,18 @@ proptest! {
         insert_xmp(file, packet(URI, None).as_bytes());
     }
 }
+
+/// The parser compares each attribute of an element, and each namespace, with all others.
+#[test]
+fn a_packet_with_too_many_attributes_or_namespaces_says_nothing() {
+    let term = "http://cv.iptc.org/newscodes/digitalsourcetype/trainedAlgorithmicMedia";
+    for (number, is_read) in [(511, true), (512, true), (513, false), (20_000, false)] {
+        // A packet declares three namespaces, one of them in its first element.
+        let attributes: String = (1..number).map(|index| format!(" a{index}=\"\"")).collect();
+        let namespaces: String = (3..number).map(|index| format!(" xmlns:n{index}=\"n{index}\"")).collect();
+        for extra in [attributes, namespaces] {
+            let text = packet(term, None).replacen("<x:xmpmeta", &format!("<x:xmpmeta{extra}"), 1);
+            assert_eq!(!Properties::parse(text.as_bytes()).digital_source_types.is_empty(), is_read, "{number}");
+        }
+    }
+}
