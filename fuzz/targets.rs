@@ -11,8 +11,7 @@ use raster::rotate::{Flip, Rotate};
 use raster::side_by_side::{Direction, SideBySideOptions};
 use raster::text::{Caption, Family, Weight};
 use raster::{
-    Anchor, Bounds, Channels, Color, DecodeOptions, ErrorKind, Finish, FormatChoice, HeaderReader, Output, PlanError,
-    Resize, Size,
+    Anchor, Bounds, Channels, Color, ErrorKind, Finish, FormatChoice, HeaderReader, Output, PlanError, Resize, Size,
 };
 
 /// Larger pictures are left to the tests of limits: decoding them would leave no time for anything else.
@@ -32,8 +31,7 @@ pub fn decode(data: &[u8]) {
     if header.size().pixels() > PIXELS_MAX {
         return;
     }
-    if let Ok(decoded) = raster::decode(data, DecodeOptions::default()) {
-        let picture = decoded.into_picture();
+    if let Ok(picture) = raster::decode(data) {
         assert_eq!(picture.size(), header.size());
         let count = if picture.channels() == Channels::Rgb { 3 } else { 4 };
         assert_eq!(picture.pixels().len() as u64, header.size().pixels() * count);
@@ -47,7 +45,7 @@ pub fn transform(data: &[u8]) {
     if size.pixels() > PIXELS_MAX {
         return;
     }
-    let is_good = raster::decode(data, DecodeOptions::default()).is_ok();
+    let is_good = raster::decode(data).is_ok();
     let finish = Finish { choice: FormatChoice::Auto, quality: 60 };
     let own = raster::resize::check_output(size).map(|()| size);
     let judge = |action, planned, made| judge(action, is_good, planned, made);

@@ -127,7 +127,7 @@ fn parsing_parameters() {
 fn every_seed_is_what_it_is_meant_to_be() {
     for (kind, files) in [("PNG", seeds::pngs()), ("JPEG", seeds::jpegs()), ("WebP", seeds::webps())] {
         for (number, file) in files.iter().enumerate() {
-            let decoded = raster::decode(file, raster::DecodeOptions::default());
+            let decoded = raster::decode(file);
             assert!(decoded.is_ok(), "{kind} {number}: {:?}", decoded.err());
         }
     }

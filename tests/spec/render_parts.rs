@@ -273,7 +273,7 @@ async fn labels_stand_at_the_corners_of_their_nodes_on_any_picture(stack: &Stack
         reply.header("etag").is_some().then_some(reply)
     })
     .await;
-    let picture = raster::decode(&png.body, raster::DecodeOptions::default()).expect("a picture").into_picture();
+    let picture = raster::decode(&png.body).expect("a picture");
     let (width, count) = (picture.width() as usize, picture.channels().count());
     for node in nodes.as_array().expect("nodes") {
         // A label extends beyond the corner and onto the node: dark around it, at two pixels a unit.

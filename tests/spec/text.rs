@@ -2,7 +2,7 @@
 
 use e2e::api::{key, text};
 use e2e::{Stack, User, pictures, suite};
-use raster::{Color, DecodeOptions, Decoded, Picture};
+use raster::{Color, Picture};
 use serde_json::{Value, json};
 
 suite! {
@@ -40,7 +40,7 @@ async fn made(stack: &Stack, user: &User, bytes: Vec<u8>, params: Value) -> (Str
 }
 
 fn pixels(bytes: &[u8]) -> Picture {
-    raster::decode(bytes, DecodeOptions::default()).map(Decoded::into_picture).expect("a whole picture")
+    raster::decode(bytes).expect("a whole picture")
 }
 
 /// Columns and rows of every pixel in which two pictures of one size differ.

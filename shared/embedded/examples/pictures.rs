@@ -9,9 +9,7 @@ use std::time::Instant;
 
 use domain::graph::Role;
 use embedded::picture::{Brief, Operation, Reference, draw};
-use raster::{
-    Bounds, Channels, Color, DecodeOptions, Decoded, Encoding, Fit, FormatChoice, OutputFormat, Picture, Resize, Size,
-};
+use raster::{Bounds, Channels, Color, Encoding, Fit, FormatChoice, OutputFormat, Picture, Resize, Size};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
@@ -125,7 +123,7 @@ fn cell(frame: &[u8]) -> Result<Picture> {
     let bounds = Bounds::new(Some(CELL.0), Some(CELL.1)).ok_or("not zero")?;
     let resize = Resize { fit: Fit::Contain, background: PAPER, enlarge: false, ..Resize::new(bounds) };
     let shown = raster::transform_resize(frame, &resize, FormatChoice::Png, 90)?;
-    Ok(raster::decode(&shown.bytes, DecodeOptions::default()).map(Decoded::into_picture)?)
+    Ok(raster::decode(&shown.bytes)?)
 }
 
 fn sheet(cells: &[Picture]) -> Result<Vec<u8>> {

@@ -10,7 +10,7 @@ mod subjects;
 use std::time::{Duration, Instant};
 
 use raster::text::{Align, Caption, Family, Weight};
-use raster::{Anchor, Bounds, Color, DecodeOptions, Encoding, Finish, FormatChoice, OutputFormat, Picture, Resize};
+use raster::{Anchor, Bounds, Color, Encoding, Finish, FormatChoice, OutputFormat, Picture, Resize};
 
 use subjects::{flat, photo};
 
@@ -46,7 +46,7 @@ fn main() {
         });
     }
     report("12 MP JPEG decoded and encoded", || {
-        let decoded = raster::decode(&jpeg, DecodeOptions::default()).map(raster::Decoded::into_picture);
+        let decoded = raster::decode(&jpeg);
         let encoding = Encoding { format: OutputFormat::Jpeg, quality: 85, flatten: Color::WHITE };
         decoded.ok().and_then(|picture| raster::encode(&picture, &encoding).ok()).unwrap_or_default()
     });

@@ -73,7 +73,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::decode::{DecodeOptions, Decoded, decode};
+    use crate::decode::decode;
     use crate::format::{FormatChoice, OutputFormat};
     use crate::orientation::Orientation;
     use crate::picture::{Channels, Picture};
@@ -87,7 +87,7 @@ mod tests {
     }
 
     fn whole(bytes: &[u8]) -> Picture {
-        decode(bytes, DecodeOptions::default()).map(Decoded::into_picture).unwrap()
+        decode(bytes).unwrap()
     }
 
     #[test]
@@ -153,7 +153,7 @@ mod tests {
         let mut file = jpeg(&photo(400, 400), &Jpeg::default());
         let end = file.len() - 2;
         file.drain(end * 3 / 4..end);
-        assert!(decode(&file, DecodeOptions::default()).is_err());
+        assert!(decode(&file).is_err());
         for crop in [at(10, 10, 0, 0), at(400, 10, 0, 0), at(10, 400, 0, 0)] {
             let error = transform(&file, &crop, PNG).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Picture, "{crop:?}");

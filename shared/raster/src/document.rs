@@ -222,7 +222,7 @@ fn has(fonts: &Database, id: fontdb::ID, c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decode::{DecodeOptions, decode};
+    use crate::decode::decode;
 
     fn document(width: f64, height: f64, body: &str) -> String {
         format!(
@@ -235,7 +235,7 @@ mod tests {
     /// The center pixel of a rasterized document.
     fn middle(body: &str) -> [u8; 3] {
         let output = rasterize(document(20.0, 20.0, body).as_bytes(), 2048).expect("rasterizes");
-        let picture = decode(&output.bytes, DecodeOptions::default()).expect("is a picture").into_picture();
+        let picture = decode(&output.bytes).expect("is a picture");
         let (width, count) = (picture.width() as usize, picture.channels().count());
         let at = (picture.height() as usize / 2 * width + width / 2) * count;
         [0, 1, 2].map(|channel| picture.pixels()[at + channel])
@@ -307,7 +307,7 @@ mod tests {
         let rendered = |text: &str| {
             let body = format!("<text x=\"-9\" y=\"0\" font-size=\"4\"><tspan>{text}</tspan></text>");
             let output = rasterize(document(40.0, 20.0, &body).as_bytes(), 2048).expect("rasterizes");
-            decode(&output.bytes, DecodeOptions::default()).expect("is a picture").into_picture()
+            decode(&output.bytes).expect("is a picture")
         };
         // The part to the left of the arrow, at two pixels per unit. The font with symbols has
         // letters of the same width but other curves; in the monospaced font they are much wider.
@@ -328,7 +328,7 @@ mod tests {
     fn emoji_are_in_colour_beside_other_scripts() {
         let body = "<text x=\"-9\" y=\"2\" font-size=\"6\">ห😀हि</text>";
         let output = rasterize(document(20.0, 20.0, body).as_bytes(), 2048).expect("rasterizes");
-        let picture = decode(&output.bytes, DecodeOptions::default()).expect("is a picture").into_picture();
+        let picture = decode(&output.bytes).expect("is a picture");
         let yellow = |pixel: &&[u8]| pixel[0] > 200 && pixel[1] > 150 && pixel[2] < 120;
         assert!(picture.pixels().chunks_exact(picture.channels().count()).filter(yellow).count() > 20);
     }

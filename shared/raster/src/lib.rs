@@ -42,7 +42,7 @@ mod sample;
 mod wide;
 
 pub use color::Color;
-pub use decode::{DecodeError, DecodeOptions, Decoded, decode};
+pub use decode::{DecodeError, decode};
 pub use encode::{EncodeError, Encoding, encode};
 pub use format::{Format, FormatChoice, OutputFormat};
 pub use geometry::{Anchor, ParseError, Rect, Size};
@@ -50,7 +50,7 @@ pub use header::{Header, HeaderError, HeaderReader, Progress, probe};
 pub use orientation::Orientation;
 pub use picture::{Channels, Picture};
 pub use pipeline::{Error, ErrorKind, Finish, Output, rendition, rendition_bytes, transform_resize};
-pub use resize::{Bounds, Fit, PlanError, Resize, resize};
+pub use resize::{Bounds, Fit, PlanError, Resize, decode_resized, resize};
 
 #[cfg(test)]
 mod testing;

@@ -13,10 +13,9 @@
 use std::str::FromStr;
 
 use crate::color::Color;
-use crate::decode::{DecodeError, decode_part, decode_turned};
+use crate::decode::{DecodeError, decode, decode_part};
 use crate::geometry::{Anchor, ParseError, Rect, Size};
 use crate::header::probe;
-use crate::orientation::Orientation;
 use crate::picture::{Channels, Picture};
 use crate::pipeline::{Error, Finish, Output};
 use crate::resize::{Bounds, Fit, PlanError, Resize, check_output, resize, stretched};
@@ -117,7 +116,7 @@ pub fn transform(bytes: &[u8], change: &ChangeRatio, finish: Finish) -> Result<O
     let picture = match change.mode {
         Mode::Crop => decode_part(bytes, part)?,
         Mode::Pad | Mode::Blur => {
-            let picture = decode_turned(bytes, Orientation::Normal)?;
+            let picture = decode(bytes)?;
             if plan.output == picture.size() {
                 picture
             } else if change.mode == Mode::Pad {
@@ -194,7 +193,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::decode::{DecodeOptions, Decoded, decode};
+    use crate::decode::decode;
     use crate::format::{FormatChoice, OutputFormat};
     use crate::testing::*;
 
@@ -210,7 +209,7 @@ mod tests {
     }
 
     fn read(bytes: &[u8]) -> Picture {
-        decode(bytes, DecodeOptions::default()).map(Decoded::into_picture).unwrap()
+        decode(bytes).unwrap()
     }
 
     #[test]

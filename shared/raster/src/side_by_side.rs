@@ -10,13 +10,13 @@
 use std::str::FromStr;
 
 use crate::color::Color;
-use crate::decode::{BAND, Bands, DecodeError, DecodeOptions, decode};
+use crate::decode::{BAND, Bands, DecodeError};
 use crate::encode::jpeg_encoder;
 use crate::geometry::{ParseError, Rect, Size};
 use crate::header::{Header, probe};
 use crate::picture::{Channels, Picture};
 use crate::pipeline::{Error, Finish, Output};
-use crate::resize::{PlanError, check_output, part, rounded_ratio};
+use crate::resize::{self, PlanError, check_output, decode_resized, rounded_ratio};
 
 /// Arrangement of the pictures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -134,7 +134,8 @@ pub fn transform(first: &[u8], second: &[u8], options: &SideBySideOptions, finis
     if let Some(output) = stream([first, second], &headers, &plan, options.background, finish)? {
         return Ok(output);
     }
-    let pictures = [scaled(first, plan.places[0].size)?, scaled(second, plan.places[1].size)?];
+    let scaled = |file, place: Rect| decode_resized(file, &resize::Plan::whole(place.size), Color::TRANSPARENT);
+    let pictures = [scaled(first, plan.places[0])?, scaled(second, plan.places[1])?];
     let covered: u64 = plan.places.iter().map(|place| place.size.pixels()).sum();
     let is_opaque =
         pictures.iter().all(Picture::is_opaque) && (options.background.is_opaque() || covered == plan.output.pixels());
@@ -194,7 +195,10 @@ fn stream(
         };
         let rows = match header.size() == place.size {
             true => Rows::Bands(bands),
-            false => Rows::Buffered(scaled(file, place.size)?, 0),
+            false => {
+                let plan = resize::Plan::whole(place.size);
+                Rows::Buffered(decode_resized(file, &plan, Color::TRANSPARENT)?, 0)
+            }
         };
         parts.push((rows, place, Vec::new()));
     }
@@ -222,22 +226,12 @@ fn stream(
     Ok(Some(Output::jpeg(encoder, plan.output)))
 }
 
-/// Scales a picture down to a size with the same aspect ratio.
-fn scaled(bytes: &[u8], size: Size) -> Result<Picture, DecodeError> {
-    let decoded = decode(bytes, DecodeOptions { at_least: Some(size) })?;
-    if decoded.header().size() == size {
-        return Ok(decoded.into_picture());
-    }
-    let orientation = decoded.header().orientation;
-    Ok(part(&decoded, orientation, size, Rect { x: 0, y: 0, size }))
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::decode::Decoded;
+    use crate::decode::decode;
     use crate::format::{FormatChoice, OutputFormat};
     use crate::testing::*;
 
@@ -248,7 +242,7 @@ mod tests {
     }
 
     fn read(bytes: &[u8]) -> Picture {
-        decode(bytes, DecodeOptions::default()).map(Decoded::into_picture).unwrap()
+        decode(bytes).unwrap()
     }
 
     fn png(picture: &Picture) -> Vec<u8> {

@@ -7,7 +7,7 @@
 use std::path::PathBuf;
 
 use raster::text::{Align, Family, Ink, Stroke, Style, Weight, fill_rect, layout};
-use raster::{Channels, Color, DecodeOptions, Encoding, OutputFormat, Picture, Size, decode, encode};
+use raster::{Channels, Color, Encoding, OutputFormat, Picture, Size, decode, encode};
 
 const PAPER: Color = Color { r: 250, g: 246, b: 236, a: 255 };
 const INK: Color = Color { r: 30, g: 34, b: 60, a: 255 };
@@ -42,7 +42,7 @@ fn assert_golden(name: &str, picture: &Picture) {
         return;
     }
     let stored = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    let stored = decode(&stored, DecodeOptions::default()).expect("is whole").into_picture();
+    let stored = decode(&stored).expect("is whole");
     assert_eq!(stored.size(), picture.size(), "{name}");
     let different = stored.pixels().iter().zip(picture.pixels()).filter(|(stored, now)| stored != now).count();
     assert_eq!(different, 0, "samples of {name} differ from the stored picture");

@@ -2,7 +2,7 @@
 
 use e2e::api::{key, text};
 use e2e::{Reply, Stack, User};
-use raster::{DecodeOptions, Decoded, Picture};
+use raster::Picture;
 use serde_json::{Value, json};
 
 /// A canvas with an empty node, and a picture.
@@ -55,7 +55,7 @@ impl Made {
 
 /// Decodes a whole file, with its orientation applied.
 pub fn decoded(file: &[u8]) -> Picture {
-    raster::decode(file, DecodeOptions::default()).map(Decoded::into_picture).expect("decodes")
+    raster::decode(file).expect("decodes")
 }
 
 /// Uploads the files and starts Action `slug` on them, in a new canvas and into a new node.

@@ -6,7 +6,6 @@ use domain::job::VideoPicture;
 use domain::origin::Origin;
 use egress::DownloadRequest;
 use providers::{Picture, ProtocolCapabilities};
-use raster::DecodeOptions;
 use tokio::time::Instant;
 use url::Url;
 use worker::Interrupt;
@@ -175,7 +174,7 @@ impl Run<'_> {
                 let pixels = &self.task_run.generator.worker.pixels;
                 if picture.asset.is_none() {
                     let file = file.clone();
-                    let decode = move || raster::decode(&file, DecodeOptions::default()).map(drop);
+                    let decode = move || raster::decode(&file).map(drop);
                     let decoded = self.task_run.unless_canceled(pixels.run(header.decoded_bytes(), decode)).await??;
                     decoded.map_err(|error| refuse(error.to_string()))?;
                 }

@@ -6,7 +6,7 @@ use domain::job::Placement;
 use domain::job::{Failure, FailureCode};
 use domain::origin::{self, DigitalSourceType, Work};
 use providers::Artifact;
-use raster::{DecodeOptions, Format};
+use raster::Format;
 use worker::files::{CleanContent, Content};
 use worker::marks::marked;
 use worker::{Error, Interrupt};
@@ -43,7 +43,7 @@ impl Run<'_> {
         let origin = origin::of_output(Work::of_model(self.task_run.job.operation), &[]);
         let (marks, rule) = (worker.marks, worker.upload_metadata);
         let looking = worker.pixels.run(header.decoded_bytes(), move || {
-            raster::decode(&bytes, DecodeOptions::default()).ok()?;
+            raster::decode(&bytes).ok()?;
             // A mark or the removal of metadata would break a signature.
             let content = if raster::metadata::has_manifest(&bytes) {
                 Content::of(bytes).into()

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use domain::limits::FILE_NAME_MAX;
 use domain::origin::Origin;
 use raster::resize::{Plan, PlanError};
-use raster::{Bounds, Color, DecodeOptions, Fit, Format, Resize, Size};
+use raster::{Bounds, Color, Fit, Format, Resize, Size};
 use url::Url;
 use worker::files::CleanContent;
 use worker::marks::claimed_origin;
@@ -42,7 +42,7 @@ pub(super) async fn read(worker: &Worker, bytes: Bytes) -> Result<Result<Picture
         Err(error) => return Ok(Err(error.to_string())),
     };
     let memory_bytes = match thumbnail_plan(header.size()) {
-        Ok((_, plan)) => raster::resize::memory_bytes(&header, &plan),
+        Ok(plan) => raster::resize::memory_bytes(&header, &plan),
         Err(error) => return Ok(Err(raster::Error::from(error).to_string())),
     };
     let rule = worker.upload_metadata;
@@ -68,18 +68,16 @@ pub(super) async fn read(worker: &Worker, bytes: Bytes) -> Result<Result<Picture
 
 /// Decodes the whole file, at the smallest scale that its format allows, so that damage anywhere is found.
 fn thumbnail(bytes: &[u8], size: Size) -> Result<Thumbnail, raster::Error> {
-    let (side, plan) = thumbnail_plan(size)?;
-    let decoded = raster::decode(bytes, DecodeOptions { at_least: Some(side) })?;
-    let small = raster::resize::apply(&decoded, &plan, Color::WHITE).flattened(Color::WHITE);
+    let plan = thumbnail_plan(size)?;
+    let small = raster::decode_resized(bytes, &plan, Color::WHITE)?.flattened(Color::WHITE);
     Ok(Thumbnail(small.pixels().to_vec()))
 }
 
-/// The size of the thumbnail of a picture of size `size`, and how it is scaled to it.
-fn thumbnail_plan(size: Size) -> Result<(Size, Plan), PlanError> {
-    let side = Size::new(THUMBNAIL_SIDE, THUMBNAIL_SIDE);
-    let bounds = Bounds::new(Some(side.width), Some(side.height)).expect("both sides are given");
+/// How a picture of size `size` is scaled to its thumbnail.
+fn thumbnail_plan(size: Size) -> Result<Plan, PlanError> {
+    let bounds = Bounds::new(Some(THUMBNAIL_SIDE), Some(THUMBNAIL_SIDE)).expect("both sides are given");
     let resize = Resize { fit: Fit::Fill, enlarge: true, background: Color::WHITE, ..Resize::new(bounds) };
-    Ok((side, raster::resize::plan(size, &resize)?))
+    raster::resize::plan(size, &resize)
 }
 
 /// Whether two files show one picture at two sizes (docs/reference/imports.md#distinct-images).
@@ -154,7 +152,7 @@ mod tests {
     #[test]
     fn the_memory_of_a_transparent_picture_includes_its_premultiplied_copy() {
         let header = raster::header::Header::assumed(Format::Png, Size::new(4000, 3000));
-        let (_, plan) = thumbnail_plan(header.size()).expect("is within the limits");
+        let plan = thumbnail_plan(header.size()).expect("is within the limits");
         assert!(raster::resize::memory_bytes(&header, &plan) >= 8 * header.size().pixels());
     }
 

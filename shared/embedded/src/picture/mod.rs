@@ -37,8 +37,8 @@ use raster::header::decoded_bytes_max;
 use raster::resize::{self, check_output};
 use raster::text::fill_path;
 use raster::{
-    Anchor, Bounds, Channels, Color, DecodeError, DecodeOptions, EncodeError, Encoding, Fit, Format, OutputFormat,
-    Picture, PlanError, Rect, Resize, Size, decode, encode, probe,
+    Anchor, Bounds, Channels, Color, DecodeError, EncodeError, Encoding, Fit, Format, OutputFormat, Picture, PlanError,
+    Rect, Resize, Size, decode_resized, encode, probe,
 };
 
 use block::{Block, LABEL};
@@ -258,14 +258,15 @@ impl<'a> Shown<'a> {
         let most = if self.tile.is_small { SWATCH_CROP_MAX } else { CROP_MAX };
         let fit = if (1.0 / most..=most).contains(&ratio) { Fit::Cover } else { Fit::Inside };
         let plan = resize::plan(self.size, &Resize { fit, ..Resize::new(bounds(size)) })?;
-        let options = DecodeOptions { at_least: Some(plan.scaled()) };
-        let decoded = decode(self.bytes, options).map_err(|error| unreadable(self.index, error))?;
-        if decoded.is_opaque() {
-            return Ok(resize::apply(&decoded, &plan, Color::TRANSPARENT));
+        let scaled =
+            |plan| decode_resized(self.bytes, plan, Color::TRANSPARENT).map_err(|error| unreadable(self.index, error));
+        let picture = scaled(&plan)?;
+        if picture.is_opaque() {
+            return Ok(picture);
         }
         let share = |side: u32| ((f64::from(side) * FREE_SHARE) as u32).max(1);
         let plan = resize::plan(self.size, &Resize::new(bounds(Size::new(share(size.width), share(size.height)))))?;
-        Ok(resize::apply(&decoded, &plan, Color::TRANSPARENT))
+        scaled(&plan)
     }
 }
 

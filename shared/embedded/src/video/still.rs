@@ -6,8 +6,8 @@
 
 use bytes::Bytes;
 use raster::motion::{View, frame, lay};
-use raster::resize::{apply, plan};
-use raster::{Bounds, Color, DecodeError, DecodeOptions, Decoded, Fit, Picture, Resize, Size, decode};
+use raster::resize::plan;
+use raster::{Bounds, Color, DecodeError, Fit, Picture, Resize, Size, decode_resized};
 
 use super::{Error, Which};
 
@@ -150,8 +150,7 @@ pub fn scaled(file: &[u8], target: Size, fit: Fit) -> Result<Picture, DecodeErro
     let resize = Resize { fit, ..Resize::new(bounds) };
     let header = raster::probe(file)?;
     let plan = plan(header.size(), &resize).expect("a few frames are within the limits of results");
-    let decoded: Decoded = decode(file, DecodeOptions { at_least: Some(plan.scaled()) })?;
-    let picture = apply(&decoded, &plan, BACKING).into_rgba();
+    let picture = decode_resized(file, &plan, BACKING)?.into_rgba();
     if picture.is_opaque() {
         return Ok(picture);
     }

@@ -13,7 +13,7 @@ use std::path::Path;
 
 use image::imageops::{FilterType, resize};
 use image::{ImageBuffer, Rgba};
-use raster::{Channels, DecodeOptions, Decoded, Orientation, Picture, Size};
+use raster::{Channels, Orientation, Picture, Size};
 
 use crate::Result;
 use crate::jobs::GRADE;
@@ -40,7 +40,7 @@ pub fn reference(job: &str, pictures: &Path) -> Result<Option<Picture>> {
 
 /// The decoded pixels of a file.
 pub fn read(bytes: &[u8]) -> Result<Picture> {
-    Ok(raster::decode(bytes, DecodeOptions::default()).map(Decoded::into_picture)?)
+    Ok(raster::decode(bytes)?)
 }
 
 /// Peak signal-to-noise ratio in decibels; `None` when the sizes differ.

@@ -3,7 +3,7 @@
 
 use super::jpeg::Rows;
 use super::srgb::Conversion;
-use super::{DecodeError, DecodeOptions, decode};
+use super::{DecodeError, decode, decode_stored};
 use crate::format::Format;
 use crate::geometry::{Rect, Size};
 use crate::header::{Header, probe};
@@ -45,14 +45,35 @@ impl<'a> Bands<'a> {
         header.format == Format::Jpeg && header.orientation == Orientation::Normal
     }
 
-    /// A rectangle of a JPEG as it is stored.
-    fn stored(bytes: &'a [u8], size: Size, wanted: Rect) -> Result<Self, DecodeError> {
-        let (rows, left) = match wanted.size == size {
-            true => (Rows::whole(bytes, size, || 1)?.0, 0),
-            false => Rows::part(bytes, size, wanted)?,
-        };
+    /// A rectangle of a JPEG of size `size` as it is stored.
+    pub(super) fn stored(bytes: &'a [u8], size: Size, wanted: Rect) -> Result<Self, DecodeError> {
+        if wanted.size == size {
+            return Self::reduced(bytes, size, 1);
+        }
+        let (rows, left) = Rows::part(bytes, size, wanted)?;
+        Ok(Self::new(rows, wanted.size, left))
+    }
+
+    /// A JPEG of size `size` as it is stored, with each side divided by `reduction`: 1, 2, 4 or 8. A lossless JPEG is not
+    /// reduced.
+    ///
+    /// # Errors
+    ///
+    /// Any [`DecodeError`].
+    pub(crate) fn reduced(bytes: &'a [u8], size: Size, reduction: u8) -> Result<Self, DecodeError> {
+        let rows = Rows::whole(bytes, size, reduction)?;
+        let wanted = rows.size();
+        Ok(Self::new(rows, wanted, 0))
+    }
+
+    fn new(rows: Rows<'a>, wanted: Size, left: u32) -> Self {
         let conversion = Conversion::new(rows.icc(), rows.samples());
-        Ok(Self { rows, conversion, wanted: wanted.size, left, read: 0 })
+        Self { rows, conversion, wanted, left, read: 0 }
+    }
+
+    /// By how much each side was reduced.
+    pub(crate) fn reduction(&self) -> u8 {
+        self.rows.reduction()
     }
 
     /// The size of the rectangle.
@@ -91,7 +112,11 @@ impl<'a> Bands<'a> {
     }
 
     /// Reads the whole rectangle.
-    fn into_picture(mut self) -> Result<Picture, DecodeError> {
+    ///
+    /// # Errors
+    ///
+    /// Any [`DecodeError`].
+    pub(super) fn into_picture(mut self) -> Result<Picture, DecodeError> {
         let mut whole: Vec<u8> = Vec::with_capacity(self.wanted.pixels() as usize * 3);
         let mut buffer = Vec::new();
         while let Some(band) = self.next(BAND, buffer)? {
@@ -132,15 +157,14 @@ impl<'a> Bands<'a> {
 pub(crate) fn decode_part(bytes: &[u8], rect: Rect) -> Result<Picture, DecodeError> {
     let header = probe(bytes)?;
     if rect.size == header.size() {
-        return decode_turned(bytes, Orientation::Normal);
+        return decode(bytes);
     }
     let (size, orientation) = (header.stored_size(), header.orientation);
     let stored = orientation.rect_in_stored(rect, size);
     if header.format == Format::Jpeg {
         return Ok(orientation.apply(Bands::stored(bytes, size, stored)?.into_picture()?));
     }
-    let decoded = decode(bytes, DecodeOptions::default())?;
-    Ok(orientation.apply(decoded.picture.cropped(stored)))
+    Ok(orientation.apply(decode_stored(bytes, &header)?.cropped(stored)))
 }
 
 /// Decodes a picture as displayed and then applies `turn`. A JPEG is transformed while it is
@@ -156,5 +180,5 @@ pub(crate) fn decode_turned(bytes: &[u8], turn: Orientation) -> Result<Picture, 
         let size = header.stored_size();
         return Bands::stored(bytes, size, Rect { x: 0, y: 0, size })?.into_turned(turn);
     }
-    Ok(turn.apply(decode(bytes, DecodeOptions::default())?.picture))
+    Ok(turn.apply(decode_stored(bytes, &header)?))
 }

@@ -9,9 +9,8 @@ use std::ptr::NonNull;
 use turbojpeg_sys as _;
 
 use super::jpeg_segments::{self, MAX_SCANS, Segments};
-use super::{DecodeError, Raw, Samples};
+use super::{DecodeError, Samples};
 use crate::geometry::{Rect, Size};
-use crate::header;
 
 /// The alignment of the left edge of a region: a multiple of the blocks of every horizontal sampling
 /// factor (one to four times eight columns).
@@ -122,21 +121,18 @@ pub(super) struct Rows<'a> {
     samples: Samples,
     /// The size of all rows together.
     size: Size,
+    reduction: u8,
     /// The number of rows that were read.
     read: u32,
 }
 
 impl<'a> Rows<'a> {
     /// Opens a whole picture of size `stored`, with each side divided by `reduction`: 1, 2, 4 or 8.
-    /// For a lossless JPEG it must be 1.
-    pub(super) fn whole(
-        bytes: &'a [u8],
-        stored: Size,
-        reduction: impl FnOnce() -> u8,
-    ) -> Result<(Self, u8), DecodeError> {
+    /// A lossless JPEG is never reduced.
+    pub(super) fn whole(bytes: &'a [u8], stored: Size, reduction: u8) -> Result<Self, DecodeError> {
         let (decoder, segments, output) = open(bytes, stored)?;
-        let reduction = if segments.is_lossless { 1 } else { reduction() };
-        Ok((start(decoder, segments, output, reduction, None)?, reduction))
+        let reduction = if segments.is_lossless { 1 } else { reduction };
+        start(decoder, segments, output, reduction, None)
     }
 
     /// Opens the rows of a rectangle, and returns which of the decoded columns belong to it. Only
@@ -159,6 +155,11 @@ impl<'a> Rows<'a> {
     /// The size of all rows together.
     pub(super) fn size(&self) -> Size {
         self.size
+    }
+
+    /// By how much each side was reduced.
+    pub(super) fn reduction(&self) -> u8 {
+        self.reduction
     }
 
     /// The kind of the samples.
@@ -252,18 +253,5 @@ fn start<'a>(
         raster_jpeg_start(decoder.jpeg.as_ptr(), color_space, reduction.into(), left, width, size.as_mut_ptr())
     };
     decoder.check(status)?;
-    Ok(Rows { decoder, segments, samples, size: Size::new(size[0], size[1]), read: 0 })
-}
-
-/// Decodes a picture to a size of at least `at_least` (in stored orientation), and returns by how
-/// much each side was reduced.
-pub(super) fn decode(bytes: &[u8], stored: Size, at_least: Option<Size>) -> Result<(Raw, u8), DecodeError> {
-    let (mut rows, reduction) =
-        Rows::whole(bytes, stored, || at_least.map_or(1, |at_least| header::reduction(stored, at_least)))?;
-    let size = rows.size();
-    let mut data = vec![0; rows.row_bytes() * size.height as usize];
-    rows.read(&mut data)?;
-    let (samples, icc) = (rows.samples(), rows.segments.icc.take());
-    rows.finish()?;
-    Ok((Raw { size, samples, data, icc }, reduction))
+    Ok(Rows { decoder, segments, samples, size: Size::new(size[0], size[1]), reduction, read: 0 })
 }

@@ -26,68 +26,14 @@ mod webp;
 mod tests;
 
 use crate::format::Format;
-use crate::geometry::Size;
-use crate::header::{Header, HeaderError, probe};
+use crate::geometry::{Rect, Size};
+use crate::header::{Header, HeaderError};
 use crate::orientation::Orientation;
 use crate::picture::Picture;
 
 pub(crate) use bands::{BAND, Bands, decode_part, decode_turned};
 pub use jpeg::JpegError;
 pub use jpeg_segments::MAX_SCANS;
-
-/// Options that allow less than a full decode.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct DecodeOptions {
-    /// The displayed size that the result will be resized to. A JPEG may then be decoded at a half,
-    /// a quarter or an eighth of its size, as long as both sides stay at least four times as large:
-    /// the transform aliases fine patterns, so that a part is left to the resampling. This does
-    /// not speed up entropy decoding, but reduces the inverse transform, the color conversion and
-    /// the memory. `None` requests full size.
-    pub at_least: Option<Size>,
-}
-
-/// A decoded picture in its stored orientation.
-///
-/// The transformation for display moves every pixel, so it is left to the caller, who may reduce
-/// the picture first.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Decoded {
-    picture: Picture,
-    header: Header,
-    /// The factor by which each side is reduced, rounded up: 1, 2, 4 or 8.
-    reduction: u8,
-}
-
-impl Decoded {
-    /// The header of the file.
-    pub fn header(&self) -> &Header {
-        &self.header
-    }
-
-    /// The factor by which each side is smaller than the source: 1, 2, 4 or 8.
-    pub fn reduction(&self) -> u8 {
-        self.reduction
-    }
-
-    /// Whether no pixel is transparent.
-    pub fn is_opaque(&self) -> bool {
-        self.picture.is_opaque()
-    }
-
-    /// Transforms the picture to its displayed form.
-    pub fn into_picture(self) -> Picture {
-        self.header.orientation.apply(self.picture)
-    }
-
-    /// The pixels as stored; the number of columns and rows that the source fills, because the last
-    /// ones of a reduced picture may be filled only in part; and the transformation that is still
-    /// required.
-    pub(crate) fn stored(&self) -> (&Picture, (f64, f64), Orientation) {
-        let Size { width, height } = self.header.stored_size();
-        let reduction = f64::from(self.reduction);
-        (&self.picture, (f64::from(width) / reduction, f64::from(height) / reduction), self.header.orientation)
-    }
-}
 
 /// Why a picture cannot be decoded. Every message may be shown to the person who sent the picture.
 #[derive(Debug, thiserror::Error)]
@@ -144,7 +90,7 @@ impl Samples {
     }
 }
 
-/// Pixels as returned by a codec.
+/// All pixels of a picture, as returned by a codec.
 struct Raw {
     size: Size,
     samples: Samples,
@@ -152,22 +98,23 @@ struct Raw {
     icc: Option<Vec<u8>>,
 }
 
-/// Decodes a picture of any accepted format.
+/// Decodes a picture of any accepted format as displayed.
 ///
 /// # Errors
 ///
 /// Any [`DecodeError`]. All of them are caused by the picture.
-pub fn decode(bytes: &[u8], options: DecodeOptions) -> Result<Decoded, DecodeError> {
-    let header = probe(bytes)?;
-    let stored = header.stored_size();
-    let (raw, reduction) = match header.format {
-        Format::Png => (png::decode(bytes, stored)?, 1),
-        Format::Jpeg => {
-            let at_least = options.at_least.map(|size| header.orientation.apply_to_size(size));
-            jpeg::decode(bytes, stored, at_least)?
-        }
-        Format::Webp => (webp::decode(bytes, stored)?, 1),
-        Format::Gif => (gif::decode(bytes, stored)?, 1),
+pub fn decode(bytes: &[u8]) -> Result<Picture, DecodeError> {
+    decode_turned(bytes, Orientation::Normal)
+}
+
+/// Decodes a picture as stored, whatever its orientation.
+pub(crate) fn decode_stored(bytes: &[u8], header: &Header) -> Result<Picture, DecodeError> {
+    let size = header.stored_size();
+    let raw = match header.format {
+        Format::Png => png::decode(bytes, size)?,
+        Format::Jpeg => return Bands::stored(bytes, size, Rect { x: 0, y: 0, size })?.into_picture(),
+        Format::Webp => webp::decode(bytes, size)?,
+        Format::Gif => gif::decode(bytes, size)?,
     };
-    Ok(Decoded { picture: srgb::convert(raw, header.code_points), header, reduction })
+    Ok(srgb::convert(raw, header.code_points))
 }

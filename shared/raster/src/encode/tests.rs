@@ -1,5 +1,5 @@
 use super::*;
-use crate::decode::{DecodeOptions, Decoded, decode};
+use crate::decode::decode;
 use crate::geometry::Size;
 use crate::header::probe;
 use crate::testing::*;
@@ -7,7 +7,7 @@ use crate::testing::*;
 const FORMATS: [OutputFormat; 3] = [OutputFormat::Png, OutputFormat::Jpeg, OutputFormat::Webp];
 
 fn read(bytes: &[u8]) -> Picture {
-    decode(bytes, DecodeOptions::default()).map(Decoded::into_picture).unwrap()
+    decode(bytes).unwrap()
 }
 
 #[test]

@@ -26,10 +26,9 @@ mod tests;
 use std::str::FromStr;
 
 use crate::color::Color;
-use crate::decode::{DecodeError, decode_turned};
+use crate::decode::{DecodeError, decode};
 use crate::geometry::{ParseError, Rect, Size};
 use crate::header::probe;
-use crate::orientation::Orientation;
 use crate::picture::Picture;
 use crate::pipeline::{Error, Finish, Output};
 use crate::resize::{PlanError, check_output};
@@ -147,7 +146,7 @@ pub fn transform(bytes: &[u8], params: &Grade, finish: Finish) -> Result<Output,
     if let Some(bands) = finish.bands(bytes, &header, Rect { x: 0, y: 0, size })? {
         return finish.stream(bands, |band, _| kernel.apply(band));
     }
-    let mut picture = decode_turned(bytes, Orientation::Normal)?;
+    let mut picture = decode(bytes)?;
     kernel.apply(&mut picture);
     finish.write(&picture, header.format, Color::WHITE)
 }

@@ -81,23 +81,6 @@ impl Header {
         self.size().pixels() * (u64::from(self.decoding.pixel_bytes) + u64::from(self.decoding.codec_bytes) + turning)
     }
 
-    /// Like [`decoded_bytes`](Self::decoded_bytes), for a decode to at least the displayed size `at_least`.
-    pub fn reduced_bytes(&self, at_least: Size) -> u64 {
-        let pixel_bytes = (self.decoded_bytes() - self.codec_bytes()) / self.size().pixels();
-        self.codec_bytes() + pixel_bytes * self.reduced_size(at_least).pixels()
-    }
-
-    /// The displayed size in which the picture is decoded for a result of size `at_least`.
-    pub(crate) fn reduced_size(&self, at_least: Size) -> Size {
-        match self.format {
-            Format::Jpeg => {
-                let by = reduction(self.size(), at_least).into();
-                Size::new(self.width.div_ceil(by), self.height.div_ceil(by))
-            }
-            _ => self.size(),
-        }
-    }
-
     /// The part of [`decoded_bytes`](Self::decoded_bytes) that the codec needs however few rows are decoded at once.
     pub fn codec_bytes(&self) -> u64 {
         self.size().pixels() * u64::from(self.decoding.codec_bytes)

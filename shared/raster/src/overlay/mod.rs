@@ -14,13 +14,12 @@ mod blend;
 mod tests;
 
 use crate::color::Color;
-use crate::decode::{DecodeError, DecodeOptions, Decoded, decode, decode_turned};
+use crate::decode::{DecodeError, decode};
 use crate::geometry::{Anchor, Rect, Size};
 use crate::header::probe;
-use crate::orientation::Orientation;
 use crate::picture::Picture;
 use crate::pipeline::{Error, Finish, Output};
-use crate::resize::{PlanError, check_output, part, rounded_ratio};
+use crate::resize::{Plan, PlanError, check_output, decode_resized, decode_turned_and_resized, rounded_ratio};
 use crate::rotate::quarter_turn;
 use crate::sample::{Rotation, turned};
 
@@ -80,7 +79,7 @@ pub fn transform(image: &[u8], overlay: &[u8], params: &Overlay, finish: Finish)
     if let Some(bands) = finish.bands(image, &header, Rect { x: 0, y: 0, size })? {
         return finish.stream(bands, lay);
     }
-    let mut picture = decode_turned(image, Orientation::Normal)?;
+    let mut picture = decode(image)?;
     lay(&mut picture, 0);
     finish.write(&picture, header.format, Color::WHITE)
 }
@@ -89,7 +88,6 @@ pub fn transform(image: &[u8], overlay: &[u8], params: &Overlay, finish: Finish)
 fn layer(image: Size, overlay: &[u8], params: &Overlay) -> Result<Option<(Picture, u32, u32)>, Error> {
     let header = probe(overlay).map_err(DecodeError::from)?;
     let scaled = scaled_size(image, header.size(), params.scale);
-    let decoded = decode(overlay, DecodeOptions { at_least: Some(scaled) })?;
     let quarter = quarter_turn(params.rotate);
     let rotation = Rotation::clockwise(params.rotate);
     let extent = (f64::from(scaled.width), f64::from(scaled.height));
@@ -100,14 +98,18 @@ fn layer(image: Size, overlay: &[u8], params: &Overlay) -> Result<Option<(Pictur
         }
         None => rotation.bounding(extent),
     };
-    let Some((place, visible)) = visible(image, bounding, params) else { return Ok(None) };
+    let Some((place, visible)) = visible(image, bounding, params) else {
+        // A damaged overlay is refused wherever it is placed.
+        decode(overlay)?;
+        return Ok(None);
+    };
     let picture = match quarter {
         Some(quarter) => {
-            let orientation = header.orientation.then(quarter);
-            part(&decoded, orientation, quarter.apply_to_size(scaled), visible)
+            let plan = Plan::part(quarter.apply_to_size(scaled), visible);
+            decode_turned_and_resized(overlay, quarter, &plan, Color::TRANSPARENT)?
         }
         None => {
-            let (source, rotation) = ready_to_turn(decoded, scaled, rotation);
+            let (source, rotation) = ready_to_turn(overlay, header.size(), scaled, rotation)?;
             turned(&source, rotation, bounding, visible, Color::TRANSPARENT)
         }
     };
@@ -132,14 +134,16 @@ fn visible(image: Size, bounding: (f64, f64), params: &Overlay) -> Option<((u32,
 
 /// The overlay before rotation. It is scaled if that makes it smaller than its file; otherwise it
 /// keeps its original size and is enlarged while it is rotated.
-fn ready_to_turn(decoded: Decoded, scaled: Size, rotation: Rotation) -> (Picture, Rotation) {
-    let source = decoded.header().size();
+fn ready_to_turn(
+    overlay: &[u8],
+    source: Size,
+    scaled: Size,
+    rotation: Rotation,
+) -> Result<(Picture, Rotation), DecodeError> {
     if scaled.width <= source.width && scaled.height <= source.height {
-        let orientation = decoded.header().orientation;
-        return (part(&decoded, orientation, scaled, Rect { x: 0, y: 0, size: scaled }), rotation);
+        return Ok((decode_resized(overlay, &Plan::whole(scaled), Color::TRANSPARENT)?, rotation));
     }
-    let upright = decoded.into_picture();
     let scale = |to: u32, from: u32| f64::from(to) / f64::from(from);
-    let scale = (scale(scaled.width, upright.width()), scale(scaled.height, upright.height()));
-    (upright, Rotation { scale, ..rotation })
+    let scale = (scale(scaled.width, source.width), scale(scaled.height, source.height));
+    Ok((decode(overlay)?, Rotation { scale, ..rotation }))
 }

@@ -13,7 +13,7 @@ fn plain() -> Overlay {
 }
 
 fn read(bytes: &[u8]) -> Picture {
-    decode(bytes, DecodeOptions::default()).map(Decoded::into_picture).unwrap()
+    decode(bytes).unwrap()
 }
 
 fn png(picture: &Picture) -> Vec<u8> {

@@ -1,7 +1,7 @@
 //! Complete jobs in one call.
 
 use crate::color::Color;
-use crate::decode::{BAND, Bands, DecodeError, DecodeOptions, decode};
+use crate::decode::{BAND, Bands, DecodeError};
 use crate::encode::{EncodeError, Encoding, encode, jpeg_encoder};
 use crate::format::{Format, FormatChoice, OutputFormat};
 use crate::geometry::{Rect, Size};
@@ -84,9 +84,7 @@ impl Error {
 pub fn transform_resize(bytes: &[u8], resize: &Resize, choice: FormatChoice, quality: u8) -> Result<Output, Error> {
     let header = probe(bytes).map_err(DecodeError::from)?;
     let plan = resize::plan(header.size(), resize)?;
-    let decoded = decode(bytes, DecodeOptions { at_least: Some(plan.scaled()) })?;
-    let picture = resize::apply(&decoded, &plan, resize.background);
-    drop(decoded);
+    let picture = resize::decode_resized(bytes, &plan, resize.background)?;
     Finish { choice, quality }.write(&picture, header.format, resize.background)
 }
 
@@ -157,9 +155,7 @@ impl Finish {
 pub fn rendition(bytes: &[u8], width: u32) -> Result<Output, Error> {
     let header = probe(bytes).map_err(DecodeError::from)?;
     let plan = Plan::whole(rendition_size(header.size(), width));
-    let decoded = decode(bytes, DecodeOptions { at_least: Some(plan.scaled()) })?;
-    let picture = resize::apply(&decoded, &plan, Color::TRANSPARENT);
-    drop(decoded);
+    let picture = resize::decode_resized(bytes, &plan, Color::TRANSPARENT)?;
     let format = if picture.is_opaque() { OutputFormat::Jpeg } else { OutputFormat::Png };
     let encoding = Encoding { format, quality: RENDITION_QUALITY, flatten: Color::WHITE };
     Ok(Output { bytes: encode(&picture, &encoding)?, format, width: picture.width(), height: picture.height() })

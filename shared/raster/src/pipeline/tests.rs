@@ -1,5 +1,5 @@
 use super::*;
-use crate::decode::Decoded;
+use crate::decode::decode;
 use crate::header::HeaderError;
 use crate::orientation::Orientation;
 use crate::picture::{Channels, Picture};
@@ -11,7 +11,7 @@ fn params(width: u32, height: impl Into<Option<u32>>) -> Resize {
 }
 
 fn read(bytes: &[u8]) -> Picture {
-    decode(bytes, DecodeOptions::default()).map(Decoded::into_picture).unwrap()
+    decode(bytes).unwrap()
 }
 
 fn transparent() -> Picture {
@@ -77,10 +77,9 @@ fn reduced_decoding_keeps_the_quality_of_full_decoding() {
     let file = jpeg(&source, &Jpeg { quality: 92, subsamp: turbojpeg::Subsamp::Sub2x2, progressive: false });
     for width in [124, 120, 90, 62, 45, 31, 20] {
         let plan = resize::plan(Size::new(1003, 751), &params(width, None)).unwrap();
-        let reduced = decode(&file, DecodeOptions { at_least: Some(plan.scaled()) }).unwrap();
-        assert!(reduced.reduction() > 1);
-        let reduced = resize::apply(&reduced, &plan, Color::WHITE);
-        let whole = resize::apply(&decode(&file, DecodeOptions::default()).unwrap(), &plan, Color::WHITE);
+        assert!(crate::header::reduction(Size::new(1003, 751), plan.scaled()) > 1);
+        let reduced = resize::decode_resized(&file, &plan, Color::WHITE).unwrap();
+        let whole = resize::resize(&decode(&file).unwrap(), &params(width, None)).unwrap();
         let exact = resize::resize(&source, &params(width, None)).unwrap();
         let (reduced, whole) = (psnr(reduced.pixels(), exact.pixels()), psnr(whole.pixels(), exact.pixels()));
         assert!(reduced > 42.0, "{width}: reduced {reduced:.1} dB, whole {whole:.1} dB");
@@ -118,7 +117,7 @@ fn fine_patterns_of_a_jpeg_are_as_flat_as_those_of_a_png() {
     for side in [256, 384] {
         for subsamp in [turbojpeg::Subsamp::None, turbojpeg::Subsamp::Sub2x2, turbojpeg::Subsamp::Gray] {
             let file = jpeg(&zone_plate(side), &Jpeg { subsamp, ..Jpeg::default() });
-            let same = written(&decode(&file, DecodeOptions::default()).unwrap().into_picture(), OutputFormat::Png, 85);
+            let same = written(&decode(&file).unwrap(), OutputFormat::Png, 85);
             for width in [side / 2, side * 3 / 8, side / 4, side / 5, side / 8, side / 16] {
                 let reduced = |file: &[u8]| {
                     let output = transform_resize(file, &params(width, None), FormatChoice::Png, 85).unwrap();
@@ -130,7 +129,7 @@ fn fine_patterns_of_a_jpeg_are_as_flat_as_those_of_a_png() {
         }
     }
     let file = jpeg(&zone_plate(256), &Jpeg::default());
-    let same = written(&decode(&file, DecodeOptions::default()).unwrap().into_picture(), OutputFormat::Png, 85);
+    let same = written(&decode(&file).unwrap(), OutputFormat::Png, 85);
     for width in [128, 64] {
         let reduced = |file: &[u8]| spread(&read(&rendition(file, width).unwrap().bytes), 256);
         assert!(reduced(&file) <= 1.5 * reduced(&same), "a rendition of width {width}");

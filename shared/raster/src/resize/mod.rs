@@ -7,9 +7,10 @@
 //! canvas. The part is mapped back to the stored pixels, whatever their orientation and reduction,
 //! and only this part is resampled. The kernel also reads the pixels around it, so the result
 //! equals scaling the whole and cropping. The small result is then transformed to the displayed
-//! orientation and placed on the canvas.
+//! orientation and placed on the canvas. A JPEG is resampled while it is decoded (`rows`).
 
 mod plan;
+mod rows;
 
 #[cfg(test)]
 mod tests;
@@ -19,10 +20,10 @@ use fir::images::{TypedImage, TypedImageRef};
 use fir::pixels::{U8x3, U8x4};
 
 use crate::color::Color;
-use crate::decode::Decoded;
+use crate::decode::{Bands, DecodeError, decode_stored};
 use crate::format::Format;
-use crate::geometry::{Rect, Size};
-use crate::header::Header;
+use crate::geometry::Size;
+use crate::header::{Header, probe, reduction};
 use crate::orientation::Orientation;
 use crate::picture::{Channels, Picture};
 
@@ -36,8 +37,7 @@ pub use plan::{Bounds, Fit, MAX_OUTPUT_PIXELS, MAX_OUTPUT_SIDE, Plan, PlanError,
 /// [`PlanError`], as for [`plan()`].
 pub fn resize(picture: &Picture, resize: &Resize) -> Result<Picture, PlanError> {
     let plan = plan(picture.size(), resize)?;
-    let extent = (f64::from(picture.width()), f64::from(picture.height()));
-    Ok(run(picture, extent, Orientation::Normal, &plan, resize.background))
+    Ok(run(picture, Orientation::Normal, &plan, resize.background))
 }
 
 /// Upper bound in bytes of the memory for a resize of a picture with this header, from its decoded pixels to the encoded result,
@@ -45,31 +45,90 @@ pub fn resize(picture: &Picture, resize: &Resize) -> Result<Picture, PlanError> 
 pub fn memory_bytes(header: &Header, plan: &Plan) -> u64 {
     /// Bytes of a pixel with alpha.
     const PIXEL: u64 = 4;
-    let decoded = header.reduced_size(plan.scaled);
-    let (source, kept, output) = (decoded.pixels(), plan.kept.size.pixels(), plan.output().pixels());
-    // With alpha, the source is copied to be premultiplied; JPEGs have none. The picture between the passes of the convolution is
-    // at most as large as the larger of the others, and has one side of each.
-    let premultiplied = if header.format == Format::Jpeg { 0 } else { PIXEL * source };
-    let crossed = Size::new(decoded.width, plan.kept.size.height).pixels();
-    let crossed = crossed.max(Size::new(plan.kept.size.width, decoded.height).pixels());
-    let resampled = PIXEL * (source.max(kept).min(crossed) + kept);
+    let (stored, scaled) = (header.stored_size(), header.orientation.apply_to_size(plan.scaled));
+    let kept = header.orientation.rect_in_stored(plan.kept, scaled).size;
+    let is_streamed = can_stream(header.format, stored, scaled);
+    let by = if is_streamed { u32::from(reduction(stored, scaled)) } else { 1 };
+    let source = Size::new(stored.width.div_ceil(by), stored.height.div_ceil(by));
+    let decoded = if is_streamed {
+        let window = rows::window_rows(source.height, scaled.height);
+        header.codec_bytes() + PIXEL * Size::new(source.width, window).pixels()
+    } else {
+        // With alpha, the source is copied to be premultiplied; JPEGs have none.
+        let premultiplied = if header.format == Format::Jpeg { 0 } else { PIXEL * source.pixels() };
+        header.decoded_bytes() + premultiplied
+    };
+    // The picture between the passes of the convolution is at most as large as the larger of the others, and has one side of each.
+    let crossed = Size::new(source.width, kept.height).pixels().max(Size::new(kept.width, source.height).pixels());
+    let resampled = PIXEL * (source.pixels().max(kept.pixels()).min(crossed) + kept.pixels());
     // The result and its file.
-    header.reduced_bytes(plan.scaled) + premultiplied + resampled + 2 * PIXEL * output
+    decoded + resampled + 2 * PIXEL * plan.output().pixels()
 }
 
-/// Executes a plan that was made for the displayed size of `decoded`.
-pub fn apply(decoded: &Decoded, plan: &Plan, background: Color) -> Picture {
-    let (picture, extent, orientation) = decoded.stored();
-    run(picture, extent, orientation, plan, background)
+/// Whether a source of size `stored` is resized while it is decoded. One that becomes taller is smaller than its result.
+fn can_stream(format: Format, stored: Size, scaled: Size) -> bool {
+    format == Format::Jpeg && scaled.height <= stored.height
 }
 
-fn run(picture: &Picture, extent: (f64, f64), orientation: Orientation, plan: &Plan, background: Color) -> Picture {
+/// Decodes a picture and executes a plan that was made for its displayed size.
+///
+/// A JPEG is decoded at a half, a quarter or an eighth of its size if both sides stay at least four times as long as
+/// requested. This does not speed up entropy decoding, but the inverse transform, the color conversion and the resampling.
+///
+/// # Errors
+///
+/// Any [`DecodeError`].
+pub fn decode_resized(bytes: &[u8], plan: &Plan, background: Color) -> Result<Picture, DecodeError> {
+    decode_turned_and_resized(bytes, Orientation::Normal, plan, background)
+}
+
+/// Like [`decode_resized`], for a picture that is transformed by `turn` before the plan is executed.
+pub(crate) fn decode_turned_and_resized(
+    bytes: &[u8],
+    turn: Orientation,
+    plan: &Plan,
+    background: Color,
+) -> Result<Picture, DecodeError> {
+    let header = probe(bytes)?;
+    let (stored, orientation) = (header.stored_size(), header.orientation.then(turn));
+    let scaled = orientation.apply_to_size(plan.scaled);
+    if !can_stream(header.format, stored, scaled) {
+        return Ok(run(&decode_stored(bytes, &header)?, orientation, plan, background));
+    }
+    let mut bands = Bands::reduced(bytes, stored, reduction(stored, scaled))?;
+    let extent = (stored, bands.reduction());
+    let part = part_of_source(orientation, plan, extent, bands.size());
+    let kept = orientation.rect_in_stored(plan.kept, scaled).size;
+    let resampled = rows::resample(&mut bands, part, kept)?;
+    bands.finish()?;
+    Ok(place(resampled, orientation, plan, background))
+}
+
+fn run(picture: &Picture, orientation: Orientation, plan: &Plan, background: Color) -> Picture {
+    let part = part_of_source(orientation, plan, (picture.size(), 1), picture.size());
+    let kept = orientation.rect_in_stored(plan.kept, orientation.apply_to_size(plan.scaled)).size;
+    place(resample(picture, part, kept), orientation, plan, background)
+}
+
+/// The part of a source from which the kept part of the plan is resampled. The source has `available` pixels and was reduced from
+/// the `stored` ones, so its last column and row may be filled only in part.
+fn part_of_source(
+    orientation: Orientation,
+    plan: &Plan,
+    (stored, reduction): (Size, u8),
+    available: Size,
+) -> fir::CropBox {
     let scaled = orientation.apply_to_size(plan.scaled);
     let kept = orientation.rect_in_stored(plan.kept, scaled);
-    let (left, width) = span(kept.x, kept.size.width, scaled.width, extent.0, picture.width());
-    let (top, height) = span(kept.y, kept.size.height, scaled.height, extent.1, picture.height());
-    let part = fir::CropBox { left, top, width, height };
-    let resampled = orientation.apply(resample(picture, part, kept.size));
+    let extent = |side: u32| f64::from(side) / f64::from(reduction);
+    let (left, width) = span(kept.x, kept.size.width, scaled.width, extent(stored.width), available.width);
+    let (top, height) = span(kept.y, kept.size.height, scaled.height, extent(stored.height), available.height);
+    fir::CropBox { left, top, width, height }
+}
+
+/// Transforms a resampled part to its displayed orientation and places it on the canvas of the plan.
+fn place(resampled: Picture, orientation: Orientation, plan: &Plan, background: Color) -> Picture {
+    let resampled = orientation.apply(resampled);
     if !plan.pads() {
         return resampled;
     }
@@ -83,18 +142,9 @@ fn run(picture: &Picture, extent: (f64, f64), orientation: Orientation, plan: &P
     canvas
 }
 
-/// Transforms `decoded` by `orientation` (which includes its own), scales it to `scaled`, and
-/// returns a part of the result.
-pub(crate) fn part(decoded: &Decoded, orientation: Orientation, scaled: Size, kept: Rect) -> Picture {
-    let (picture, extent, _) = decoded.stored();
-    let plan = Plan::part(scaled, kept);
-    run(picture, extent, orientation, &plan, Color::TRANSPARENT)
-}
-
 /// Scales a picture with Lanczos-3 to another size, whatever its aspect ratio.
 pub(crate) fn stretched(picture: &Picture, size: Size) -> Picture {
-    let extent = (f64::from(picture.width()), f64::from(picture.height()));
-    run(picture, extent, Orientation::Normal, &Plan::whole(size), Color::TRANSPARENT)
+    run(picture, Orientation::Normal, &Plan::whole(size), Color::TRANSPARENT)
 }
 
 /// Maps `length` of `scaled` pixels from `start` onwards to a side of which the source fills

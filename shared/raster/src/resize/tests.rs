@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::decode::decode;
 use crate::geometry::{Anchor, Size};
 use crate::testing::*;
 
@@ -312,14 +313,75 @@ fn a_picture_that_becomes_narrower_and_taller_is_resampled_in_either_order_alike
 }
 
 #[test]
-fn the_memory_estimate_of_a_photograph_is_that_of_its_reduced_decode() {
+fn the_memory_estimate_of_a_photograph_is_that_of_some_of_its_rows() {
     let photograph = Header::assumed(Format::Jpeg, Size::new(4000, 3000));
     let of = |header: &Header, width| memory_bytes(header, &plan(header.size(), &params(width, None)).unwrap());
-    let (full, half, output) = (4000 * 3000, 2000 * 1500, 500 * 375);
-    assert_eq!(of(&photograph, 500), 3 * half + 4 * (2000 * 375) + (4 + 8) * output);
-    assert_eq!(of(&photograph, 1024), 3 * full + 4 * (4000 * 768) + (4 + 8) * (1024 * 768));
+    let (full, output) = (4000 * 3000, 500 * 375);
+    // The window, the picture between the passes, the result and its file.
+    let (steps, band) = (16 + 6, 16 + 2);
+    assert_eq!(of(&photograph, 500), 4 * 2000 * (4 * steps + band) + 4 * (500 * 1500) + (4 + 8) * output);
+    let crossed = 1024 * 3000;
+    assert_eq!(of(&photograph, 1024), 4 * 4000 * (4 * steps + band) + 4 * crossed + (4 + 8) * (1024 * 768));
     let png = Header::assumed(Format::Png, photograph.size());
     assert_eq!(of(&png, 500), (4 + 4) * full + 4 * (4000 * 375) + (4 + 8) * output);
     // Enlarged, the picture between the passes is at most as large as the result.
     assert_eq!(of(&photograph, 8000), (3 + 4) * full + 4 * (4000 * 6000 - full) + (4 + 8) * (8000 * 6000));
+}
+
+#[test]
+fn a_jpeg_is_reduced_while_it_is_decoded_as_long_as_both_sides_stay_four_times_as_long_as_requested() {
+    for (asked, expected) in [
+        ((400, 301), 1),
+        ((100, 75), 1),
+        ((51, 1), 1),
+        ((50, 37), 2),
+        ((25, 18), 4),
+        ((25, 19), 2),
+        ((12, 9), 8),
+        ((13, 9), 4),
+        ((1, 1), 8),
+        ((u32::MAX, 1), 1),
+    ] {
+        assert_eq!(reduction(Size::new(400, 301), Size::new(asked.0, asked.1)), expected, "{asked:?}");
+    }
+}
+
+#[test]
+fn the_window_of_a_source_holds_what_the_kernel_reads() {
+    for (from, to) in [(1, 1), (16, 16), (3000, 768), (3000, 2999), (3000, 1), (30_000, 7)] {
+        let scale = f64::from(from) / f64::from(to);
+        let read = scale * f64::from(rows::STEP.min(to)) + 2.0 * (3.0 * scale + 1.0) + f64::from(crate::decode::BAND);
+        assert!(f64::from(rows::window_rows(from, to)) >= read.min(f64::from(from)), "{from} to {to}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn a_jpeg_is_resampled_row_by_row_as_if_at_once(
+        source in (1u32..150, 1u32..150),
+        asked in (1u32..160, 1u32..160),
+        fit in prop::sample::select(FITS.to_vec()),
+        orientation in 1u16..=8,
+        progressive in any::<bool>(),
+        anchor in prop::sample::select(vec![Anchor::Center, Anchor::TopLeft, Anchor::BottomRight]),
+    ) {
+        let options = Jpeg { progressive, ..Jpeg::default() };
+        let file = with_exif(&jpeg(&photo(source.0, source.1), &options), orientation);
+        let whole = decode(&file).unwrap();
+        let resize = Resize { anchor, background: Color::WHITE, ..fitted(asked.0, asked.1, fit, true) };
+        let plan = plan(whole.size(), &resize).unwrap();
+        let made = decode_resized(&file, &plan, Color::WHITE).unwrap();
+        let orientation = Orientation::from_exif(orientation.into()).unwrap();
+        let (stored, scaled) = (orientation.apply_to_size(whole.size()), orientation.apply_to_size(plan.scaled));
+        if reduction(stored, scaled) == 1 && orientation == Orientation::Normal {
+            prop_assert_eq!(made, super::resize(&whole, &resize).unwrap());
+        } else {
+            // Turned, the height is changed before the width, and the other way round in the whole picture.
+            let expected = super::resize(&whole, &resize).unwrap();
+            prop_assert_eq!(made.size(), expected.size());
+            prop_assert!(psnr(made.pixels(), expected.pixels()) > 30.0);
+        }
+    }
 }

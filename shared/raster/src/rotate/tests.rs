@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::decode::{DecodeOptions, Decoded, decode};
+use crate::decode::decode;
 use crate::format::{FormatChoice, OutputFormat};
 use crate::testing::*;
 
@@ -12,7 +12,7 @@ fn by(degrees: f64) -> Rotate {
 }
 
 fn read(bytes: &[u8]) -> Picture {
-    decode(bytes, DecodeOptions::default()).map(Decoded::into_picture).unwrap()
+    decode(bytes).unwrap()
 }
 
 fn run(picture: &Picture, rotate: &Rotate) -> Picture {

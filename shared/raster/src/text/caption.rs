@@ -4,10 +4,9 @@ use super::fonts::{Family, Weight};
 use super::layout::{Align, Layout, Style, layout};
 use super::paint::{Ink, Stroke, fill_rect};
 use crate::color::Color;
-use crate::decode::{DecodeError, decode_turned};
+use crate::decode::{DecodeError, decode};
 use crate::geometry::{Anchor, Size};
 use crate::header::probe;
-use crate::orientation::Orientation;
 use crate::picture::Picture;
 use crate::pipeline::{Error, Finish, Output};
 use crate::resize::check_output;
@@ -123,7 +122,7 @@ impl PlacedCaption {
 pub fn add_text(bytes: &[u8], caption: &Caption, finish: Finish) -> Result<Output, Error> {
     let header = probe(bytes).map_err(DecodeError::from)?;
     check_output(header.size())?;
-    let mut picture = decode_turned(bytes, Orientation::Normal)?;
+    let mut picture = decode(bytes)?;
     caption.place(picture.size()).draw(&mut picture);
     finish.write(&picture, header.format, Color::WHITE)
 }

@@ -15,7 +15,7 @@ use crate::geometry::{Anchor, Size};
 use crate::picture::{Channels, Picture};
 use crate::pipeline::Finish;
 use crate::testing::{photo, written};
-use crate::{DecodeOptions, FormatChoice, OutputFormat, decode};
+use crate::{FormatChoice, OutputFormat, decode};
 
 const BLACK: Color = Color { r: 0, g: 0, b: 0, a: 255 };
 
@@ -448,12 +448,12 @@ fn a_jpeg_of_a_transparent_picture_is_flattened_on_white_whatever_the_box_is_fil
     let source = written(&clear, OutputFormat::Png, 90);
     let filled = Caption { background: BLACK, anchor: Anchor::Bottom, ..caption("x") };
     let write = |choice| add_text(&source, &filled, Finish { choice, quality: 100 }).unwrap();
-    let jpeg = decode(&write(FormatChoice::Jpeg).bytes, DecodeOptions::default()).unwrap().into_picture();
+    let jpeg = decode(&write(FormatChoice::Jpeg).bytes).unwrap();
     let corner = jpeg.pixel(0, 0).unwrap();
     assert!(corner[..3].iter().all(|sample| *sample > 250), "{corner:?}");
     let png = write(FormatChoice::Auto);
     assert_eq!(png.format, OutputFormat::Png);
-    let png = decode(&png.bytes, DecodeOptions::default()).unwrap().into_picture();
+    let png = decode(&png.bytes).unwrap();
     assert_eq!(png.pixel(0, 0), Some([0, 0, 0, 0]));
     assert_eq!(png.pixel(32, 63), Some([0, 0, 0, 255]));
 }
@@ -465,7 +465,7 @@ fn only_the_box_changes() {
     let caption = Caption { anchor: Anchor::TopRight, ..caption("Only here") };
     let (x, y, width, height) = caption.place(before.size()).frame();
     let made = add_text(&source, &caption, Finish { choice: FormatChoice::Auto, quality: 85 }).unwrap();
-    let after = decode(&made.bytes, DecodeOptions::default()).unwrap().into_picture();
+    let after = decode(&made.bytes).unwrap();
     let mut changed = 0;
     for py in 0..200 {
         for px in 0..320 {

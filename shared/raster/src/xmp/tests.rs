@@ -3,11 +3,11 @@ use std::io::Write;
 use proptest::prelude::*;
 
 use super::*;
+use crate::decode;
 use crate::format::OutputFormat;
 use crate::geometry::Size;
 use crate::picture::{Channels, Picture};
 use crate::testing::*;
-use crate::{DecodeOptions, decode};
 
 const URI: &str = "http://cv.iptc.org/newscodes/digitalsourcetype/trainedAlgorithmicMedia";
 
@@ -54,7 +54,7 @@ fn mp4_part(kind: &[u8; 4], data: &[u8]) -> Vec<u8> {
 }
 
 fn pixels(file: &[u8]) -> (Size, Vec<u8>) {
-    let picture: Picture = decode(file, DecodeOptions::default()).expect("decodes").into_picture();
+    let picture: Picture = decode(file).expect("decodes");
     (picture.size(), picture.pixels().to_vec())
 }
 

@@ -9,12 +9,18 @@ use self::profiles::cmyk_profile;
 use super::*;
 use crate::color::Color;
 use crate::format::OutputFormat;
-use crate::geometry::Rect;
+use crate::header::probe;
 use crate::picture::Channels;
+use crate::resize::{Plan, decode_resized};
 use crate::testing::*;
 
 fn full(bytes: &[u8]) -> Result<Picture, DecodeError> {
-    decode(bytes, DecodeOptions::default()).map(Decoded::into_picture)
+    decode(bytes)
+}
+
+/// The picture as it is stored.
+fn stored(bytes: &[u8]) -> Result<Picture, DecodeError> {
+    decode_stored(bytes, &probe(bytes)?)
 }
 
 fn close(picture: &Picture, x: u32, y: u32, expected: [u8; 4], tolerance: u8) {
@@ -244,32 +250,6 @@ fn exif_orientation_is_applied_in_every_format_that_has_it() {
 }
 
 #[test]
-fn a_reduced_jpeg_stays_at_least_four_times_as_large_as_asked() {
-    let file = jpeg(&photo(400, 301), &Jpeg::default());
-    for (asked, reduction) in [
-        ((400, 301), 1),
-        ((100, 75), 1),
-        ((51, 1), 1),
-        ((50, 37), 2),
-        ((25, 18), 4),
-        ((25, 19), 2),
-        ((12, 9), 8),
-        ((13, 9), 4),
-        ((1, 1), 8),
-        ((u32::MAX, 1), 1),
-    ] {
-        let options = DecodeOptions { at_least: Some(Size::new(asked.0, asked.1)) };
-        let decoded = decode(&file, options).unwrap();
-        assert_eq!(decoded.reduction(), reduction, "{asked:?}");
-        let expected = Size::new(400u32.div_ceil(u32::from(reduction)), 301u32.div_ceil(u32::from(reduction)));
-        assert_eq!(decoded.into_picture().size(), expected);
-    }
-    let turned = with_exif(&file, 6);
-    let decoded = decode(&turned, DecodeOptions { at_least: Some(Size::new(18, 25)) }).unwrap();
-    assert_eq!((decoded.reduction(), decoded.header().size()), (4, Size::new(301, 400)));
-}
-
-#[test]
 fn a_jpeg_of_hundreds_of_scans_is_refused() {
     let file = jpeg(&photo(16, 16), &Jpeg { progressive: true, ..Jpeg::default() });
     let scan = file.windows(2).rposition(|pair| pair == [0xff, 0xda]).unwrap();
@@ -334,13 +314,13 @@ fn needed(name: &str, file: &[u8]) -> usize {
 #[test]
 fn a_file_cut_anywhere_is_an_error_or_the_whole_picture_and_never_half_of_it() {
     for (name, file) in files() {
-        let whole = decode(&file, DecodeOptions::default()).unwrap().picture;
+        let whole = stored(&file).unwrap();
         for length in 0..file.len() {
-            let cut = decode(&file[..length], DecodeOptions::default());
+            let cut = stored(&file[..length]);
             if length < needed(name, &file) {
                 assert!(cut.is_err(), "{name} cut to {length} of {}", file.len());
             } else {
-                assert_eq!(cut.unwrap().picture, whole, "{name} cut to {length} of {}", file.len());
+                assert_eq!(cut.unwrap(), whole, "{name} cut to {length} of {}", file.len());
             }
         }
     }
@@ -382,8 +362,8 @@ fn what_a_jpeg_states_beside_its_samples_does_not_matter() {
     ] {
         assert_eq!(full(&odd).unwrap(), expected, "{kind}");
         assert_eq!(full(&odd[..odd.len() - 2]).unwrap(), expected, "{kind}, without an end marker");
-        let options = DecodeOptions { at_least: Some(Size::new(7, 5)) };
-        assert_eq!(decode(&odd, options).unwrap().picture, decode(&file, options).unwrap().picture, "{kind}, reduced");
+        let small = |file: &[u8]| decode_resized(file, &Plan::whole(Size::new(7, 5)), Color::WHITE).unwrap();
+        assert_eq!(small(&odd), small(&file), "{kind}, reduced");
         let rect = Rect { x: 30, y: 20, size: Size::new(9, 8) };
         assert_eq!(decode_part(&odd, rect).unwrap(), expected.clone().cropped(rect), "{kind}, in part");
     }
@@ -504,13 +484,13 @@ fn what_follows_the_first_frame_does_not_matter() {
     let noise = b"\xff\xff\xff\xff chunks and blocks that are none";
     for (name, file) in files() {
         if name.contains("webp") || name == "gif" {
-            let expected = decode(&file, DecodeOptions::default()).unwrap().picture;
+            let expected = stored(&file).unwrap();
             let mut odd = [&file[..needed(name, &file)], noise].concat();
-            assert_eq!(decode(&odd, DecodeOptions::default()).unwrap().picture, expected, "{name}");
+            assert_eq!(stored(&odd).unwrap(), expected, "{name}");
             if name.contains("webp") {
                 let length = odd.len() as u32 - 8;
                 odd[4..8].copy_from_slice(&length.to_le_bytes());
-                assert_eq!(decode(&odd, DecodeOptions::default()).unwrap().picture, expected, "{name}");
+                assert_eq!(stored(&odd).unwrap(), expected, "{name}");
             }
         }
     }
@@ -586,9 +566,9 @@ fn messages_do_not_repeat_their_source() {
 #[test]
 fn the_alpha_channel_is_known_to_be_idle() {
     let opaque = Picture::filled(Size::new(9, 9), Channels::Rgba, Color::WHITE);
-    let decoded = decode(&png_with(&opaque, &[]), DecodeOptions::default()).unwrap();
+    let decoded = decode(&png_with(&opaque, &[])).unwrap();
     assert!(decoded.is_opaque());
-    let decoded = decode(&png_with(&transparent_photo(), &[]), DecodeOptions::default()).unwrap();
+    let decoded = decode(&png_with(&transparent_photo(), &[])).unwrap();
     assert!(!decoded.is_opaque());
 }
 
@@ -599,16 +579,19 @@ proptest! {
     fn mutated_files_never_panic(
         file in 0usize..11,
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
-        at_least in prop::option::of((1u32..20, 1u32..20)),
+        (width, height) in (1u32..20, 1u32..20),
     ) {
         let mut bytes = files().swap_remove(file).1;
         for (at, value) in changes {
             let at = at.index(bytes.len());
             bytes[at] = value;
         }
-        let options = DecodeOptions { at_least: at_least.map(|(width, height)| Size::new(width, height)) };
-        if let Ok(decoded) = decode(&bytes, options) {
-            prop_assert_eq!(decoded.header(), &probe(&bytes).unwrap());
+        if let Ok(decoded) = decode(&bytes) {
+            prop_assert_eq!(decoded.size(), probe(&bytes).unwrap().size());
+        }
+        let size = Size::new(width, height);
+        if let Ok(resized) = decode_resized(&bytes, &Plan::whole(size), Color::WHITE) {
+            prop_assert_eq!(resized.size(), size);
         }
     }
 
