@@ -184,11 +184,11 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_that_of_the_file_its_pixels_and_the_copy() {
+    fn memory_is_that_of_the_file_some_of_its_rows_and_the_copy() {
         let picture = source(400, 300);
-        let (pixels, copy) = (400 * 300, 100 * 75);
-        // Decoded at full size: the pixels, the picture between the passes with the rows of the copy, the copy, and its file.
-        assert_eq!(picture.memory_bytes(100), picture.bytes + 3 * pixels + 4 * (400 * 75) + (4 + 8) * copy);
+        let (window, crossed, copy) = (400 * (4 * 22 + 18), 400 * 75, 100 * 75);
+        // The rows of the source that sixteen rows of the copy depend on, the picture between the passes, the copy, and its file.
+        assert_eq!(picture.memory_bytes(100), picture.bytes + 4 * window + 4 * crossed + (4 + 8) * copy);
         assert_eq!(picture.memory_bytes(400), picture.memory_bytes(2048), "a copy is never larger than its picture");
     }
 
