@@ -98,7 +98,7 @@ const RESTRICTED: &[(&str, &[&str])] = &[
     ("turbojpeg-sys", &["raster"]),
     ("openh264", &["embedded"]),
     ("openh264-sys2", &["embedded"]),
-    ("image", &[]),
+    ("image", &["raster"]),
     ("testkit", &[]),
 ];
 

@@ -1,5 +1,8 @@
 //! Decoded pixels.
 
+use image::buffer::ConvertBuffer;
+use image::{Pixel, Rgb, RgbImage, Rgba, RgbaImage};
+
 use crate::color::Color;
 use crate::geometry::{Rect, Size};
 
@@ -24,12 +27,23 @@ impl Channels {
 
 /// A picture with 8-bit sRGB samples, interleaved, in rows from top to bottom without padding.
 ///
-/// Its sides are never zero, and the length of its buffer always matches them.
+/// Its sides are never zero.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Picture {
-    size: Size,
-    channels: Channels,
-    pixels: Vec<u8>,
+pub enum Picture {
+    /// Without alpha.
+    Rgb(RgbImage),
+    /// With straight alpha.
+    Rgba(RgbaImage),
+}
+
+/// Evaluates an expression that is the same for both kinds of images.
+macro_rules! of_either {
+    ($picture:expr, $image:ident => $value:expr) => {
+        match $picture {
+            Picture::Rgb($image) => $value,
+            Picture::Rgba($image) => $value,
+        }
+    };
 }
 
 impl Picture {
@@ -37,64 +51,72 @@ impl Picture {
     /// size.
     pub fn new(size: Size, channels: Channels, pixels: Vec<u8>) -> Option<Self> {
         let expected = size.pixels().checked_mul(channels.count() as u64)?;
-        (size.pixels() > 0 && pixels.len() as u64 == expected).then_some(Self { size, channels, pixels })
+        (size.pixels() > 0 && pixels.len() as u64 == expected).then(|| Self::made(size, channels, pixels))
     }
 
     /// Creates a picture from `pixels` that are known to match the size.
     pub(crate) fn made(size: Size, channels: Channels, pixels: Vec<u8>) -> Self {
         debug_assert_eq!(pixels.len() as u64, size.pixels() * channels.count() as u64);
         debug_assert!(size.pixels() > 0);
-        Self { size, channels, pixels }
+        let Size { width, height } = size;
+        match channels {
+            Channels::Rgb => RgbImage::from_raw(width, height, pixels).map(Self::Rgb),
+            Channels::Rgba => RgbaImage::from_raw(width, height, pixels).map(Self::Rgba),
+        }
+        .expect("the samples match the size")
     }
 
     /// Creates a picture of one color. No side may be 0.
     pub fn filled(size: Size, channels: Channels, color: Color) -> Self {
-        let count = size.pixels() as usize;
-        let pixels = match channels {
-            Channels::Rgb => color.rgb().repeat(count),
-            Channels::Rgba => color.rgba().repeat(count),
-        };
-        Self::made(size, channels, pixels)
+        debug_assert!(size.pixels() > 0);
+        match channels {
+            Channels::Rgb => Self::Rgb(RgbImage::from_pixel(size.width, size.height, Rgb(color.rgb()))),
+            Channels::Rgba => Self::Rgba(RgbaImage::from_pixel(size.width, size.height, Rgba(color.rgba()))),
+        }
     }
 
     /// The width and height.
     pub fn size(&self) -> Size {
-        self.size
+        Size::new(self.width(), self.height())
     }
 
     /// The number of columns.
     pub fn width(&self) -> u32 {
-        self.size.width
+        of_either!(self, image => image.width())
     }
 
     /// The number of rows.
     pub fn height(&self) -> u32 {
-        self.size.height
+        of_either!(self, image => image.height())
     }
 
+    /// The channels of its pixels.
     pub fn channels(&self) -> Channels {
-        self.channels
+        match self {
+            Self::Rgb(_) => Channels::Rgb,
+            Self::Rgba(_) => Channels::Rgba,
+        }
     }
 
     /// The samples, row by row.
     pub fn pixels(&self) -> &[u8] {
-        &self.pixels
+        of_either!(self, image => image.as_raw())
     }
 
     /// The number of bytes per row.
     pub fn stride(&self) -> usize {
-        self.size.width as usize * self.channels.count()
+        self.width() as usize * self.channels().count()
     }
 
     /// Whether every pixel is completely opaque. This is also true for an alpha channel full of
     /// 255.
     pub fn is_opaque(&self) -> bool {
-        match self.channels {
-            Channels::Rgb => true,
+        match self {
+            Self::Rgb(_) => true,
             // Testing a whole block at once lets the compiler use vector instructions. The loop
             // then ends up to one block late.
-            Channels::Rgba => self
-                .pixels
+            Self::Rgba(image) => image
+                .as_raw()
                 .chunks(4096)
                 .all(|block| block.iter().skip(3).step_by(4).fold(255, |all, alpha| all & alpha) == 255),
         }
@@ -102,15 +124,7 @@ impl Picture {
 
     /// The pixel in column `x` of row `y` as red, green, blue, alpha; `None` outside.
     pub fn pixel(&self, x: u32, y: u32) -> Option<[u8; 4]> {
-        if x >= self.size.width || y >= self.size.height {
-            return None;
-        }
-        let start = y as usize * self.stride() + x as usize * self.channels.count();
-        match *self.pixels.get(start..start + self.channels.count())? {
-            [r, g, b] => Some([r, g, b, 255]),
-            [r, g, b, a] => Some([r, g, b, a]),
-            _ => None,
-        }
+        of_either!(self, image => image.get_pixel_checked(x, y).map(|pixel| pixel.to_rgba().0))
     }
 
     /// The picture without its alpha channel: each pixel is blended over an opaque `background` in
@@ -122,69 +136,55 @@ impl Picture {
             let (sample, below, alpha) = (u32::from(sample), u32::from(below), u32::from(alpha));
             ((sample * alpha + below * (255 - alpha) + 127) / 255) as u8
         };
-        let pixels = match self.channels {
-            Channels::Rgb => self.pixels.clone(),
-            Channels::Rgba => {
-                let mut flat = Vec::with_capacity(self.pixels.len() / 4 * 3);
-                for pixel in self.pixels.chunks_exact(4) {
-                    let alpha = pixel[3];
-                    flat.extend([
-                        over(pixel[0], background.r, alpha),
-                        over(pixel[1], background.g, alpha),
-                        over(pixel[2], background.b, alpha),
-                    ]);
-                }
-                flat
-            }
-        };
-        Self::made(self.size, Channels::Rgb, pixels)
+        let Self::Rgba(image) = self else { return self.clone() };
+        let mut flat = Vec::with_capacity(image.as_raw().len() / 4 * 3);
+        for [r, g, b, alpha] in image.as_raw().as_chunks().0 {
+            flat.extend([
+                over(*r, background.r, *alpha),
+                over(*g, background.g, *alpha),
+                over(*b, background.b, *alpha),
+            ]);
+        }
+        Self::made(self.size(), Channels::Rgb, flat)
     }
 
     /// The picture without its alpha channel, which must be opaque.
     pub(crate) fn into_rgb(self) -> Self {
         debug_assert!(self.is_opaque());
-        match self.channels {
-            Channels::Rgb => self,
-            Channels::Rgba => {
-                let pixels = self.pixels.as_chunks::<4>().0.iter().flat_map(|[r, g, b, _]| [*r, *g, *b]).collect();
-                Self::made(self.size, Channels::Rgb, pixels)
-            }
+        match self {
+            Self::Rgb(_) => self,
+            Self::Rgba(image) => Self::Rgb(image.convert()),
         }
     }
 
     /// The picture with an alpha channel.
     pub fn into_rgba(self) -> Self {
-        match self.channels {
-            Channels::Rgba => self,
-            Channels::Rgb => {
-                let mut pixels = Vec::with_capacity(self.pixels.len() / 3 * 4);
-                for pixel in self.pixels.chunks_exact(3) {
-                    pixels.extend([pixel[0], pixel[1], pixel[2], 255]);
-                }
-                Self::made(self.size, Channels::Rgba, pixels)
-            }
+        match self {
+            Self::Rgba(_) => self,
+            Self::Rgb(image) => Self::Rgba(image.convert()),
         }
     }
 
     /// Returns the samples without copying them.
     pub(crate) fn into_pixels(self) -> Vec<u8> {
-        self.pixels
+        of_either!(self, image => image.into_raw())
     }
 
     /// The samples for changes in place.
     pub(crate) fn pixels_mut(&mut self) -> &mut [u8] {
-        &mut self.pixels
+        of_either!(self, image => image.as_mut())
     }
 
     /// A copy of the rectangle, which must lie within the picture.
     pub fn cropped(&self, rect: Rect) -> Self {
-        let left = rect.x as usize * self.channels.count();
-        let width = rect.size.width as usize * self.channels.count();
+        let count = self.channels().count();
+        let left = rect.x as usize * count;
+        let width = rect.size.width as usize * count;
         let mut pixels = Vec::with_capacity(width * rect.size.height as usize);
-        for row in self.pixels.chunks_exact(self.stride()).skip(rect.y as usize).take(rect.size.height as usize) {
+        for row in self.pixels().chunks_exact(self.stride()).skip(rect.y as usize).take(rect.size.height as usize) {
             pixels.extend_from_slice(&row[left..left + width]);
         }
-        Self::made(rect.size, self.channels, pixels)
+        Self::made(rect.size, self.channels(), pixels)
     }
 
     /// Copies `inner`, which must have the same channels, to the picture with its top left pixel at
@@ -194,11 +194,11 @@ impl Picture {
     ///
     /// If `inner` extends beyond the right edge.
     pub fn paste(&mut self, inner: &Self, x: u32, y: u32) {
-        debug_assert_eq!(self.channels, inner.channels);
+        debug_assert_eq!(self.channels(), inner.channels());
         let (stride, inner_stride) = (self.stride(), inner.stride());
-        let left = x as usize * self.channels.count();
-        let rows = self.pixels.chunks_exact_mut(stride).skip(y as usize);
-        for (row, source) in rows.zip(inner.pixels.chunks_exact(inner_stride)) {
+        let left = x as usize * self.channels().count();
+        let rows = self.pixels_mut().chunks_exact_mut(stride).skip(y as usize);
+        for (row, source) in rows.zip(inner.pixels().chunks_exact(inner_stride)) {
             row[left..left + inner_stride].copy_from_slice(source);
         }
     }
@@ -223,7 +223,7 @@ mod tests {
         let opaque = Picture::filled(size, Channels::Rgba, Color::WHITE);
         assert!(opaque.is_opaque());
         for index in [0, 1023, 1024, size.pixels() as usize - 1] {
-            let mut pixels = opaque.pixels.clone();
+            let mut pixels = opaque.pixels().to_vec();
             pixels[index * 4 + 3] = 254;
             assert!(!Picture::made(size, Channels::Rgba, pixels).is_opaque(), "pixel {index}");
         }

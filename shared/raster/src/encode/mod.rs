@@ -12,6 +12,8 @@ mod webp;
 #[cfg(test)]
 mod tests;
 
+use image::codecs::png::{CompressionType, FilterType, PngEncoder};
+
 use crate::color::Color;
 use crate::format::OutputFormat;
 use crate::geometry::Size;
@@ -50,7 +52,7 @@ pub enum EncodeError {
     },
     /// The PNG encoder failed.
     #[error("the PNG encoder failed")]
-    Png(#[source] png::EncodingError),
+    Png(#[source] image::ImageError),
 }
 
 /// Encodes a picture.
@@ -88,16 +90,11 @@ pub(crate) fn jpeg_encoder(size: Size, channels: Channels, quality: u8) -> jpeg:
 
 fn png(picture: &Picture) -> Result<Vec<u8>, EncodeError> {
     let mut bytes = Vec::new();
-    let mut encoder = png::Encoder::new(&mut bytes, picture.width(), picture.height());
-    encoder.set_color(match picture.channels() {
-        Channels::Rgb => png::ColorType::Rgb,
-        Channels::Rgba => png::ColorType::Rgba,
-    });
-    encoder.set_depth(png::BitDepth::Eight);
-    encoder.set_deflate_compression(png::DeflateCompression::Level(PNG_LEVEL));
-    encoder.set_filter(png::Filter::Adaptive);
-    let mut writer = encoder.write_header().map_err(EncodeError::Png)?;
-    writer.write_image_data(picture.pixels()).map_err(EncodeError::Png)?;
-    writer.finish().map_err(EncodeError::Png)?;
+    let encoder = PngEncoder::new_with_quality(&mut bytes, CompressionType::Level(PNG_LEVEL), FilterType::Adaptive);
+    match picture {
+        Picture::Rgb(image) => image.write_with_encoder(encoder),
+        Picture::Rgba(image) => image.write_with_encoder(encoder),
+    }
+    .map_err(EncodeError::Png)?;
     Ok(bytes)
 }
