@@ -126,7 +126,7 @@ fn caption() -> Caption {
 /// The parameters of every Action: normalization is idempotent, whatever the input.
 pub fn params(data: &[u8]) {
     let Ok(serde_json::Value::Object(params)) = serde_json::from_slice(data) else { return };
-    for action in domain::action::all() {
+    for action in actions::all() {
         match action.normalize(&params) {
             Ok(normal) => assert_eq!(action.normalize(&normal).as_ref(), Ok(&normal), "{}", action.slug),
             Err(violations) => {

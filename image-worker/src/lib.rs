@@ -16,7 +16,6 @@
 //! Retention: this process deletes expired jobs of the kinds `action` and `image`, and unreferenced
 //! blobs ([`sweep`]). Any number of replicas may do so concurrently.
 
-pub mod actions;
 pub mod gallery;
 pub mod jobs;
 pub mod sweep;

@@ -136,13 +136,13 @@ fn every_seed_is_what_it_is_meant_to_be() {
         other => panic!("{params}: {other:?}"),
     };
     let slugs: Vec<&str> = seeds::params().iter().map(|(slug, _)| *slug).collect();
-    assert!(domain::action::all().iter().all(|action| slugs.contains(&&*action.slug)), "{slugs:?}");
+    assert!(actions::all().iter().all(|action| slugs.contains(&&*action.slug)), "{slugs:?}");
     for (slug, params) in seeds::params() {
-        let action = domain::action::find(slug).expect("is there");
+        let action = actions::find(slug).expect("is there");
         assert!(action.normalize(&object(params)).is_ok(), "{slug} takes {params}");
     }
     for params in seeds::wrong_params() {
-        let taken = domain::action::all().iter().any(|action| action.normalize(&object(params)).is_ok());
+        let taken = actions::all().iter().any(|action| action.normalize(&object(params)).is_ok());
         assert!(!taken, "no Action takes {params}");
     }
 }

@@ -21,6 +21,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     // Pixels, and what the embedded runtime makes of them.
     ("raster", &["jpeg"]),
     ("embedded", &["domain", "raster"]),
+    ("actions", &["domain", "raster"]),
     // Access to external systems. These crates do not import each other.
     ("db", &["domain"]),
     ("broker", &["domain"]),
@@ -39,6 +40,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "gateway",
         &[
             "domain",
+            "actions",
             "app",
             "db",
             "taskqueue",
@@ -57,6 +59,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "image-worker",
         &[
             "domain",
+            "actions",
             "app",
             "db",
             "taskqueue",

@@ -5,7 +5,6 @@
 
 use std::collections::BTreeSet;
 
-use domain::action;
 use serde_json::{Map, Value, json};
 
 /// A component, and the members that are of it: `Schema.member`, or `Schema.member[]` for the items of a list.
@@ -293,12 +292,12 @@ const TYPES: &[Type] = &[
 /// Adds the types, and refers to them.
 pub fn share(document: &mut Value) {
     let schemas = document["components"]["schemas"].as_object_mut().expect("the schemas are components");
-    let slugs: Vec<&str> = action::all().iter().map(|action| &*action.slug).collect();
-    let ids: Vec<&str> = action::all().iter().map(|action| action.id.as_str()).collect();
-    let about: Vec<&str> = action::all().iter().map(|action| &*action.summary).collect();
+    let slugs: Vec<&str> = actions::all().iter().map(|action| &*action.slug).collect();
+    let ids: Vec<&str> = actions::all().iter().map(|action| action.id.as_str()).collect();
+    let about: Vec<&str> = actions::all().iter().map(|action| &*action.summary).collect();
     schemas.insert("ActionSlug".into(), json!({"type": "string", "enum": slugs, "x-enum-descriptions": about}));
     schemas.insert("ActionHandle".into(), json!({"type": "string", "enum": ids, "x-enum-descriptions": about}));
-    schemas.insert("ActionVersion".into(), json!({"type": "string", "const": action::ACTION_VERSION}));
+    schemas.insert("ActionVersion".into(), json!({"type": "string", "const": domain::action::ACTION_VERSION}));
     for Type { name, description, form, members } in TYPES {
         let mut schema = match form {
             Pattern(pattern) => json!({"type": "string", "pattern": pattern}),

@@ -8,6 +8,7 @@
 //! written in one place. Every step checks for a cancel request, which also interrupts the wait for
 //! pixel memory (docs/reference/jobs.md#cancel).
 
+use actions::{Prepared, Source};
 use app::job::{Completion, CompletionResult};
 use bytes::Bytes;
 use db::jobs::ResultFiles;
@@ -19,7 +20,7 @@ use domain::job::{
 use domain::limits::{FILE_NAME_MAX, RENDITION_EAGER, TASK_CLAIMS_MAX};
 use domain::origin::{self, DigitalSourceType, Origin, Work};
 use futures_util::future::try_join_all;
-use raster::{ErrorKind, Format, Size};
+use raster::{ErrorKind, Format};
 use serde_json::{Map, Value, json};
 use service::blocking::Panicked;
 use taskqueue::{Decision, Lease, Task};
@@ -30,7 +31,6 @@ use worker::{Error, Interrupt, Reservation, Worker, account_of, decision};
 
 use super::ExecutionError;
 use super::steps::{Begun, Steps};
-use crate::actions::{Prepared, Source};
 
 /// The result of an Action.
 struct Made {
@@ -96,11 +96,10 @@ async fn make(
     let ActionRequest { slug, version, params, inputs, .. } = request;
     let stored = inputs.iter().zip(assets).map(|(input, asset)| asset.ok_or_else(|| gone(input)));
     let assets: Vec<AssetRecord> = stored.collect::<Result<_, _>>()?;
-    let sources: Vec<Source> = assets.iter().map(source).collect();
+    let prepared = Prepared::new(slug, params, assets.iter().map(source).collect())
+        .map_err(|error| Error::from(ExecutionError::NotUnderstood(error)))?;
     let origins: Vec<Option<Origin>> = assets.iter().map(|asset| asset.origin).collect();
-    let (origin, marks) = (origin::of_output(Work::Action(slug), &origins), worker.marks);
-    let prepared =
-        Prepared::new(slug, params, &sources).map_err(|error| Error::from(ExecutionError::NotUnderstood(error)))?;
+    let (origin, marks) = (origin::of_output(Work::Action(prepared.action().effect()), &origins), worker.marks);
     let computing = async {
         // Memory is reserved before the files are loaded, so that jobs that wait for memory hold
         // nothing.
@@ -174,16 +173,7 @@ fn gone(input: &Input) -> Interrupt {
 
 /// An input in the form that memory admission needs.
 pub(super) fn source(asset: &AssetRecord) -> Source {
-    let format = match asset.mime_type.as_str() {
-        "image/png" => Format::Png,
-        "image/gif" => Format::Gif,
-        "image/jpeg" => Format::Jpeg,
-        // The gateway stores no other format. One would be assumed to take as much memory as the most expensive.
-        _ => Format::Webp,
-    };
-    let side = |side: i32| u32::try_from(side).unwrap_or(0);
-    let size = Size::new(side(asset.width), side(asset.height));
-    Source { format, size, file_bytes: u64::try_from(asset.bytes).unwrap_or(0) }
+    Source::stored(&asset.mime_type, (asset.width, asset.height), asset.bytes)
 }
 
 /// Evaluates the outcome of the engine. A panic was caused by these pictures and would repeat, so

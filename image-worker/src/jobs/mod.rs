@@ -13,7 +13,7 @@ use worker::{Error, Worker, wait_out};
 
 pub use import::{IMPORTS_MAX, Imports};
 
-use crate::actions::NotUnderstood;
+use actions::NotUnderstood;
 use steps::Steps;
 
 /// The task handler for Actions and renditions; all other tasks have separate handlers. Clones

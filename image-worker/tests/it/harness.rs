@@ -274,7 +274,7 @@ impl Harness {
     /// Starts a resize of `input` into a new node.
     pub async fn resize(&self, input: &AssetHandle, params: Value) -> (JobId, NodeId) {
         let Value::Object(params) = params else { panic!("an object") };
-        let action = domain::action::find("resize").expect("known");
+        let action = actions::find("resize").expect("known");
         let (id, mut node) = (JobId::generate(), image_node());
         let request = Request::Action(ActionRequest {
             slug: "resize".into(),

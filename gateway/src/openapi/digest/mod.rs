@@ -15,7 +15,7 @@ use axum::response::{IntoResponse, Response};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
-use domain::{API_ROOT, action};
+use domain::API_ROOT;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use serde_json::{Map, Value};
@@ -200,7 +200,7 @@ fn action_lines<'a>(forms: &Forms<'a>, params: &[&'a Value]) -> (String, Vec<Str
     let first = params.first().expect("there are Actions");
     let names = forms.members(first).into_iter().map(|member| member.name);
     let (common, own): (Vec<&str>, Vec<&str>) = names.partition(|name| is_common(name));
-    let lines = action::all().iter().zip(params).map(|(action, params)| {
+    let lines = actions::all().iter().zip(params).map(|(action, params)| {
         let inputs: Vec<&str> = action.inputs.iter().map(|input| &*input.id).collect();
         format!("- `{}` [{}] {}", action.slug, inputs.join(", "), forms.object(params, &common))
     });

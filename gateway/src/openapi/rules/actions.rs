@@ -1,6 +1,6 @@
 //! The parameters of Actions, as schemas.
 
-use domain::action::{self, Action, Parameter, ParameterType};
+use domain::action::{Action, Parameter, ParameterType};
 use serde_json::{Map, Value, json};
 
 use super::{extend, unless};
@@ -13,7 +13,7 @@ const COLOR: &str = "^#([0-9A-Fa-f]{3}|[0-9A-Fa-f]{6}|[0-9A-Fa-f]{8})$";
 /// The parameters of each Action. The path of a request says which of them it must fit.
 pub(super) fn add(schemas: &mut Value) {
     let mut forms = Vec::new();
-    for action in action::all() {
+    for action in actions::all() {
         let name = format!("{}Parameters", camel(&action.slug));
         forms.push(json!({"$ref": format!("#/components/schemas/{name}")}));
         let mut parameters = parameters(action);
@@ -25,7 +25,7 @@ pub(super) fn add(schemas: &mut Value) {
     schemas["RunAction"]["properties"]["params"] = json!({
         "anyOf": forms, "description": "The parameters of the Action in the path. Those that are left out have their defaults.",
     });
-    for parameter in &action::all()[0].parameters {
+    for parameter in &actions::all()[0].parameters {
         match shared_type(parameter) {
             Some("Anchor") => schemas["Anchor"] = form(parameter),
             // These mean the same everywhere.

@@ -1,7 +1,8 @@
 //! `GET /actions` (docs/reference/actions.md#list-actions).
 
+use actions::DefinedAction;
 use axum::extract::{OriginalUri, State};
-use domain::action::{self, ActionList, ActionPage, ActionSummaries, DefinedAction};
+use domain::action::{ActionList, ActionPage, ActionSummaries};
 use domain::limits::{ACTION_QUERY_MAX, PAGE_DEFAULT, PAGE_MAX};
 use domain::page::CatalogEntry;
 
@@ -40,9 +41,9 @@ pub async fn list(State(app): State<App>, caller: Caller<ReadCanvas>, OriginalUr
     };
     let start = request
         .after
-        .and_then(|slug| action::all().iter().position(|action| action.slug == slug))
+        .and_then(|slug| actions::all().iter().position(|action| action.slug == slug))
         .map_or(0, |last| last + 1);
-    let mut actions: Vec<&'static DefinedAction> = action::all()[start..].iter().filter(matches).collect();
+    let mut actions: Vec<&'static DefinedAction> = actions::all()[start..].iter().filter(matches).collect();
     let page = page(&app, &scope, request.limit, &mut actions, |action| &action.slug);
     let entry = |action: &&DefinedAction| CatalogEntry::new(action.id.clone(), &action.title, &action.summary);
     Ok(reply::ok(&match in_short {

@@ -2,7 +2,8 @@
 
 use std::str::FromStr;
 
-use domain::action::{self, ActionRead, DefinedAction};
+use actions::DefinedAction;
+use domain::action::ActionRead;
 
 use crate::extract::caller::{Caller, ReadCanvas};
 use crate::extract::path::PathText;
@@ -26,7 +27,7 @@ pub async fn read(_caller: Caller<ReadCanvas>, params: PathText) -> Result {
 /// The Action that the path names; 400 for a malformed key, 404 for an unknown one.
 pub fn action_of(params: &PathText) -> Result<&'static DefinedAction> {
     let ActionKey(slug) = params.parameter("actionKey")?;
-    action::find(&slug).ok_or(Problem::NotFound("action"))
+    actions::find(&slug).ok_or(Problem::NotFound("action"))
 }
 
 /// Key of an Action in a path: `<slug>` or `action:<slug>`.

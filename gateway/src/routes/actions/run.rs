@@ -1,5 +1,6 @@
 //! `POST /actions/{actionKey}/runs`: starts an Action run (docs/reference/actions.md#start-a-run).
 
+use actions::{DefinedAction, Estimate, Prepared, Source};
 use app::job::{Destination, Found, JobPlan, JobStart, Reads, Targets, Work, link, target_is_taken};
 use app::{Base, LockedCanvas, Terms};
 use axum::Extension;
@@ -10,7 +11,6 @@ use db::PgConnection;
 use db::accounts::Credential;
 use db::assets::Picture;
 use domain::Violation;
-use domain::action::DefinedAction;
 use domain::graph::{Named, Node, NodeType, Purpose};
 use domain::id::{AccountUid, CanvasHandle, JobId, NodeId};
 use domain::job::{ActionRequest, ImageJob, Input as JobInput, JobOperation, Request, StartQuote};
@@ -22,7 +22,6 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
-use super::plan::{Estimate, estimate};
 use super::read::action_of;
 use crate::extract::caller::{Caller, RunAction};
 use crate::extract::canvas::canvas_of;
@@ -255,10 +254,9 @@ impl Work for Run {
             if !refused.is_empty() {
                 return Err(app::Error::Unprocessable(refused));
             }
-            let Estimate { seconds, output } =
-                estimate(self.action, &self.params, &pictures).map_err(app::Error::Unprocessable)?;
+            let Estimate { seconds, output } = self.prepare(&pictures)?.estimate().map_err(one_violation)?;
             let read: Vec<Link> = self.inputs.iter().filter_map(|input| link(input, Purpose::Flow, None)).collect();
-            let size = output.map(|size| (f64::from(size.width), f64::from(size.height)));
+            let size = Some((f64::from(output.width), f64::from(output.height)));
             let existing = found.targets.into_iter().flatten().collect();
             let targets = self.destination.prepare(caller, graph, existing, size, &read)?;
             let target = targets.nodes.first().map(|node| node.id.clone());
@@ -283,6 +281,18 @@ impl Work for Run {
             })
         })
     }
+}
+
+impl Run {
+    fn prepare(&self, inputs: &[Picture]) -> app::Result<Prepared> {
+        let source = |picture: &Picture| Source::stored(&picture.mime_type, (picture.width, picture.height), 0);
+        let prepared = Prepared::new(&self.action.slug, &self.params, inputs.iter().map(source).collect());
+        prepared.map_err(|error| app::Error::Inconsistent(format!("a checked run cannot be prepared: {error:?}")))
+    }
+}
+
+fn one_violation(violation: Violation) -> app::Error {
+    app::Error::Unprocessable(vec![violation])
 }
 
 /// Requires a new, empty image node without an active job (docs/reference/actions.md#target-node). A node with an active job is a

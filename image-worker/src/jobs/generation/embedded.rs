@@ -89,6 +89,6 @@ fn parse(size: &str) -> Option<Size> {
 
 /// A reference in the form that memory admission needs.
 fn source(asset: &AssetRecord) -> picture::Source {
-    let crate::actions::Source { format, size, file_bytes } = crate::jobs::action::source(asset);
+    let actions::Source { format, size, file_bytes } = crate::jobs::action::source(asset);
     picture::Source { format, size, file_bytes }
 }

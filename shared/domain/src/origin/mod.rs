@@ -188,11 +188,22 @@ impl AiGenerated {
     }
 }
 
+/// What an Action does to the origin of its inputs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Adjusts its only input, whose origin the result has.
+    Adjusts,
+    /// Draws on its only input.
+    Annotates,
+    /// Composes its inputs in one picture.
+    Composes,
+}
+
 /// Work that makes a picture or a video.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Work<'a> {
-    /// The Action with this slug. Its inputs are in the declared order.
-    Action(&'a str),
+pub enum Work {
+    /// An Action with this effect.
+    Action(Effect),
     /// A model makes something new. References guide it and are no part of the result.
     Generate,
     /// A model changes its inputs, or animates them.
@@ -203,7 +214,7 @@ pub enum Work<'a> {
     Render,
 }
 
-impl Work<'_> {
+impl Work {
     /// The work of a model of a provider.
     pub fn of_model(operation: JobOperation) -> Self {
         match operation {
@@ -215,7 +226,7 @@ impl Work<'_> {
 
 /// The origin of an output of the service; `None` if it is not known. `inputs` are the origins of what the work reads, `None` for an
 /// input without one.
-pub fn of_output(work: Work<'_>, inputs: &[Option<Origin>]) -> Option<Term> {
+pub fn of_output(work: Work, inputs: &[Option<Origin>]) -> Option<Term> {
     let believed: Vec<Option<Term>> = inputs.iter().map(|origin| origin.and_then(Origin::believed)).collect();
     let known = || believed.iter().flatten();
     let with_ai = known().any(|term| term.is_ai()).then_some(Term::CompositeWithTrainedAlgorithmicMedia);
@@ -225,15 +236,12 @@ pub fn of_output(work: Work<'_>, inputs: &[Option<Origin>]) -> Option<Term> {
         Work::Draw if inputs.is_empty() => Some(Term::AlgorithmicMedia),
         Work::Draw => with_ai.or(Some(Term::CompositeSynthetic)),
         Work::Render => with_ai,
-        Work::Action("resize" | "crop" | "rotate" | "color-grade" | "change-aspect-ratio") => {
-            believed.first().copied().flatten()
-        }
-        Work::Action("add-text-to-image") => match believed.first().copied().flatten() {
+        Work::Action(Effect::Adjusts) => believed.first().copied().flatten(),
+        Work::Action(Effect::Annotates) => match believed.first().copied().flatten() {
             Some(Term::TrainedAlgorithmicMedia) => Some(Term::CompositeWithTrainedAlgorithmicMedia),
             kept => kept,
         },
-        // `overlay-image`, `side-by-side-composite`, and what a later version adds.
-        Work::Action(_) => with_ai.or_else(|| {
+        Work::Action(Effect::Composes) => with_ai.or_else(|| {
             if known().any(|term| term.is_synthetic()) {
                 return Some(Term::CompositeSynthetic);
             }

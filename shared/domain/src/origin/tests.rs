@@ -1,5 +1,4 @@
 use super::*;
-use crate::action;
 
 const YES: Option<Origin> = Some(Origin { term: Term::TrainedAlgorithmicMedia, from: OriginFrom::Service });
 const PARTLY: Option<Origin> =
@@ -21,7 +20,7 @@ fn the_origin_of_every_output() {
     let (drawn, synthetic) = (Some(Term::AlgorithmicMedia), Some(Term::CompositeSynthetic));
     let capture = Some(Term::DigitalCapture);
     // Work, the origins of its inputs, and the origin of its output.
-    type Row<'a> = (Work<'a>, &'a [Option<Origin>], Option<Term>);
+    type Row<'a> = (Work, &'a [Option<Origin>], Option<Term>);
     let models: [Row; 20] = [
         (Work::Generate, &[], made),
         (Work::Generate, &[None, PHOTO, yes], made),
@@ -37,61 +36,57 @@ fn the_origin_of_every_output() {
         (Work::Render, &[None, DRAWN, PHOTO], None),
         (Work::Render, &[None, YES], mixed),
         (Work::Render, &[PARTLY], mixed),
-        (Work::Action("add-text-to-image"), &[None], None),
-        (Work::Action("add-text-to-image"), &[photo], None),
-        (Work::Action("add-text-to-image"), &[PHOTO], capture),
-        (Work::Action("add-text-to-image"), &[YES], mixed),
-        (Work::Action("add-text-to-image"), &[PARTLY], mixed),
-        (Work::Action("add-text-to-image"), &[DRAWN], drawn),
+        (Work::Action(Effect::Annotates), &[None], None),
+        (Work::Action(Effect::Annotates), &[photo], None),
+        (Work::Action(Effect::Annotates), &[PHOTO], capture),
+        (Work::Action(Effect::Annotates), &[YES], mixed),
+        (Work::Action(Effect::Annotates), &[PARTLY], mixed),
+        (Work::Action(Effect::Annotates), &[DRAWN], drawn),
     ];
     for (work, inputs, expected) in models {
         assert_eq!(of_output(work, inputs), expected, "{work:?} {inputs:?}");
     }
-    for slug in ["resize", "crop", "rotate", "color-grade", "change-aspect-ratio"] {
-        for (input, expected) in [
-            (None, None),
-            (photo, None),
-            (PHOTO, capture),
-            (DRAWN, drawn),
-            (claimed(Term::AlgorithmicMedia), None),
-            (YES, made),
-            (yes, made),
-            (PARTLY, mixed),
-            (partly, mixed),
-        ] {
-            assert_eq!(of_output(Work::Action(slug), &[input]), expected, "{slug} {input:?}");
-        }
+    for (input, expected) in [
+        (None, None),
+        (photo, None),
+        (PHOTO, capture),
+        (DRAWN, drawn),
+        (claimed(Term::AlgorithmicMedia), None),
+        (YES, made),
+        (yes, made),
+        (PARTLY, mixed),
+        (partly, mixed),
+    ] {
+        assert_eq!(of_output(Work::Action(Effect::Adjusts), &[input]), expected, "{input:?}");
     }
-    for slug in ["overlay-image", "side-by-side-composite"] {
-        for (one, other, expected) in [
-            (None, None, None),
-            (None, PHOTO, None),
-            (photo, photo, None),
-            (PHOTO, photo, None),
-            (PHOTO, PHOTO, Some(Term::CompositeCapture)),
-            (PHOTO, SCAN, Some(Term::CompositeCapture)),
-            (PHOTO, SCREEN, None),
-            (SCREEN, SCREEN, None),
-            (DRAWN, None, synthetic),
-            (DRAWN, PHOTO, synthetic),
-            (DRAWN, DRAWN, synthetic),
-            (claimed(Term::AlgorithmicMedia), PHOTO, None),
-            (YES, None, mixed),
-            (YES, YES, mixed),
-            (yes, PHOTO, mixed),
-            (PARTLY, DRAWN, mixed),
-        ] {
-            for inputs in [[one, other], [other, one]] {
-                assert_eq!(of_output(Work::Action(slug), &inputs), expected, "{slug} {inputs:?}");
-            }
+    for (one, other, expected) in [
+        (None, None, None),
+        (None, PHOTO, None),
+        (photo, photo, None),
+        (PHOTO, photo, None),
+        (PHOTO, PHOTO, Some(Term::CompositeCapture)),
+        (PHOTO, SCAN, Some(Term::CompositeCapture)),
+        (PHOTO, SCREEN, None),
+        (SCREEN, SCREEN, None),
+        (DRAWN, None, synthetic),
+        (DRAWN, PHOTO, synthetic),
+        (DRAWN, DRAWN, synthetic),
+        (claimed(Term::AlgorithmicMedia), PHOTO, None),
+        (YES, None, mixed),
+        (YES, YES, mixed),
+        (yes, PHOTO, mixed),
+        (PARTLY, DRAWN, mixed),
+    ] {
+        for inputs in [[one, other], [other, one]] {
+            assert_eq!(of_output(Work::Action(Effect::Composes), &inputs), expected, "{inputs:?}");
         }
     }
 }
 
 #[test]
 fn no_work_takes_back_that_a_picture_was_made_with_ai() {
-    let slugs = action::all().iter().map(|action| Work::Action(&action.slug));
-    for work in slugs.chain([Work::Generate, Work::Edit, Work::Draw, Work::Render]) {
+    let actions = [Effect::Adjusts, Effect::Annotates, Effect::Composes].into_iter().map(Work::Action);
+    for work in actions.chain([Work::Generate, Work::Edit, Work::Draw, Work::Render]) {
         for ai in
             [YES, PARTLY, claimed(Term::TrainedAlgorithmicMedia), claimed(Term::CompositeWithTrainedAlgorithmicMedia)]
         {

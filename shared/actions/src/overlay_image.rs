@@ -1,13 +1,19 @@
-//! `overlay-image` (`docs/reference/actions.md#overlay-image`).
+//! `overlay-image`: places a picture on another one (`docs/reference/actions.md#overlay-image`).
 
+use bytes::Bytes;
+use domain::action::{ActionInput, Parameter};
+use raster::header::Header;
+use raster::overlay::{self, Blend, Overlay};
+use raster::{Anchor, Finish, Output, Size};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::cost::Cost;
-use super::parts::{Definition, anchor, no_check, number, select, whole};
-use super::{ActionInput, DefinedAction, Parameter};
+use crate::cost::Cost;
+use crate::definition::{Definition, Effect, anchor, no_check, number, select, whole};
+use crate::stored::parsed;
+use crate::{DefinedAction, PIXEL_BYTES, Refusal, Run, held_as_a_whole};
 
-pub(super) fn action() -> DefinedAction {
+pub(crate) fn action() -> DefinedAction {
     let offset = |id, title| Parameter {
         description: "In pixels. Positive values move right and down, whatever the anchor.".into(),
         default: Some(json!(0)),
@@ -18,6 +24,7 @@ pub(super) fn action() -> DefinedAction {
         title: "Overlay image",
         summary: "Lay one picture over another one, such as a logo or a watermark.",
         cost: Cost::MIX,
+        effect: Effect::Composes,
         inputs: vec![
             ActionInput {
                 id: "image".into(),
@@ -62,29 +69,46 @@ pub(super) fn action() -> DefinedAction {
         ],
         check: no_check,
     }
-    .build()
+    .build::<OverlayImage>()
 }
 
-/// Parameters of `overlay-image`, normalized.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+/// The parameters, normalized.
+#[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct OverlayImageParams {
-    /// One of the nine anchors.
-    pub anchor: String,
-    /// The x offset in pixels.
-    pub offset_x: i64,
-    /// The y offset in pixels.
-    pub offset_y: i64,
-    /// Percent, 0.1 to 400.
-    pub scale: f64,
-    /// Percent, 0 to 100.
-    pub opacity: f64,
-    /// Degrees clockwise, -360 to 360.
-    pub rotate: f64,
-    /// `normal`, `multiply`, `screen`, `overlay`, `darken` or `lighten`.
-    pub blend: String,
-    /// `auto`, `png`, `jpeg` or `webp`.
-    pub format: String,
-    /// The quality of a lossy encoding, from 1 to 100.
-    pub quality: u8,
+struct OverlayImage {
+    #[serde(deserialize_with = "parsed")]
+    anchor: Anchor,
+    offset_x: i64,
+    offset_y: i64,
+    scale: f64,
+    opacity: f64,
+    rotate: f64,
+    #[serde(deserialize_with = "parsed")]
+    blend: Blend,
+}
+
+impl OverlayImage {
+    fn params(&self) -> Overlay {
+        let Self { anchor, offset_x, offset_y, scale, opacity, rotate, blend } = *self;
+        Overlay { anchor, offset: (offset_x, offset_y), scale, opacity, rotate, blend }
+    }
+}
+
+impl Run for OverlayImage {
+    fn plan(&self, sources: &[Size]) -> Result<Size, Refusal> {
+        overlay::plan(sources[0]).map_err(Refusal::of("inputs[0]"))
+    }
+
+    fn memory_bytes(&self, sources: &[Header], output: Size, finish: Finish) -> u64 {
+        // The layer is at most as large as the picture below it. One that is turned by other than right angles is scaled as
+        // a whole before it is clipped: the result and the picture between the passes of the convolution.
+        let turned = if self.rotate % 90.0 == 0.0 { 0 } else { 2 * PIXEL_BYTES * sources[1].size().pixels() };
+        let layer = || held_as_a_whole(&sources[1..], output);
+        let streamed = finish.stream_bytes(&sources[0], output).map(|bytes| bytes + layer());
+        turned + streamed.unwrap_or_else(|| held_as_a_whole(sources, output))
+    }
+
+    fn run(&self, files: &[Bytes], finish: Finish) -> Result<Output, raster::Error> {
+        overlay::transform(&files[0], &files[1], &self.params(), finish)
+    }
 }

@@ -1,16 +1,22 @@
-//! `add-text-to-image` (`docs/reference/actions.md#add-text-to-image`).
+//! `add-text-to-image`: writes text onto a picture (`docs/reference/actions.md#add-text-to-image`).
 
+use bytes::Bytes;
+use domain::action::{Parameter, ParameterType};
+use raster::header::Header;
+use raster::text::{self, Align, Caption, Family, Weight};
+use raster::{Anchor, Color, Finish, Output, Size};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::cost::Cost;
-use super::parts::{Definition, anchor, color, image, no_check, number, plain, select, whole};
-use super::{DefinedAction, Parameter, ParameterType};
+use crate::cost::Cost;
+use crate::definition::{Definition, Effect, anchor, color, image, no_check, number, plain, select, whole};
+use crate::stored::parsed;
+use crate::{DefinedAction, Refusal, Run, held_as_a_whole};
 
 /// Longest text, in characters.
 const TEXT_MAX: usize = 500;
 
-pub(super) fn action() -> DefinedAction {
+pub(crate) fn action() -> DefinedAction {
     let offset = |id, title| Parameter {
         description: "In pixels. Positive values move right and down, whatever the anchor.".into(),
         default: Some(json!(0)),
@@ -21,6 +27,7 @@ pub(super) fn action() -> DefinedAction {
         title: "Add text to image",
         summary: "Write text onto a picture, in any script, with an outline and a background if wanted.",
         cost: Cost::MIX,
+        effect: Effect::Annotates,
         inputs: image("The picture to write on, whose size the result has."),
         output: "The picture with the text on it.",
         parameters: [
@@ -77,45 +84,77 @@ pub(super) fn action() -> DefinedAction {
         ],
         check: no_check,
     }
-    .build()
+    .build::<AddTextToImage>()
 }
 
-/// Parameters of `add-text-to-image`, normalized.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+/// Upper bound of the memory for drawing a text: the stroked outlines of 500 characters, and a band of pixels.
+const DRAWING_BYTES: u64 = 16 << 20;
+
+/// The parameters, normalized.
+#[derive(Debug, Deserialize)]
+#[serde(from = "Params")]
+struct AddTextToImage(Caption);
+
+#[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct AddTextToImageParams {
-    /// At most 500 characters.
-    pub text: String,
-    /// One of the nine anchors.
-    pub anchor: String,
-    /// The x offset in pixels.
-    pub offset_x: i64,
-    /// The y offset in pixels.
-    pub offset_y: i64,
-    /// `sans`, `serif` or `mono`.
-    pub font: String,
-    /// `regular` or `bold`.
-    pub weight: String,
-    /// Percent of the picture's height, 0.5 to 50.
-    pub size: f64,
-    /// The color of the text, as the request gives it.
-    pub color: String,
-    /// `left`, `center` or `right`.
-    pub align: String,
-    /// Percent of the picture's width, 10 to 100.
-    pub max_width: f64,
-    /// Multiple of the size, 0.8 to 3.
-    pub line_height: f64,
-    /// The color of the stroke, as the request gives it.
-    pub stroke_color: String,
-    /// Percent of the size, 0 to 20.
-    pub stroke_width: f64,
-    /// The color of the background, as the request gives it.
-    pub background: String,
-    /// Percent of the size, 0 to 100.
-    pub padding: f64,
-    /// `auto`, `png`, `jpeg` or `webp`.
-    pub format: String,
-    /// The quality of a lossy encoding, from 1 to 100.
-    pub quality: u8,
+struct Params {
+    text: String,
+    #[serde(deserialize_with = "parsed")]
+    anchor: Anchor,
+    offset_x: i64,
+    offset_y: i64,
+    #[serde(deserialize_with = "parsed")]
+    font: Family,
+    #[serde(deserialize_with = "parsed")]
+    weight: Weight,
+    size: f64,
+    #[serde(deserialize_with = "parsed")]
+    color: Color,
+    #[serde(deserialize_with = "parsed")]
+    align: Align,
+    max_width: f64,
+    line_height: f64,
+    #[serde(deserialize_with = "parsed")]
+    stroke_color: Color,
+    stroke_width: f64,
+    #[serde(deserialize_with = "parsed")]
+    background: Color,
+    padding: f64,
+}
+
+impl From<Params> for AddTextToImage {
+    fn from(params: Params) -> Self {
+        Self(Caption {
+            text: params.text,
+            anchor: params.anchor,
+            offset: (params.offset_x, params.offset_y),
+            family: params.font,
+            weight: params.weight,
+            size: params.size,
+            color: params.color,
+            align: params.align,
+            max_width: params.max_width,
+            line_height: params.line_height,
+            stroke_color: params.stroke_color,
+            stroke_width: params.stroke_width,
+            background: params.background,
+            padding: params.padding,
+        })
+    }
+}
+
+impl Run for AddTextToImage {
+    fn plan(&self, sources: &[Size]) -> Result<Size, Refusal> {
+        // The result has the size of the picture.
+        raster::resize::check_output(sources[0]).map_err(Refusal::of("inputs[0]"))?;
+        Ok(sources[0])
+    }
+
+    fn memory_bytes(&self, sources: &[Header], output: Size, _: Finish) -> u64 {
+        held_as_a_whole(sources, output) + DRAWING_BYTES
+    }
+
+    fn run(&self, files: &[Bytes], finish: Finish) -> Result<Output, raster::Error> {
+        text::add_text(&files[0], &self.0, finish)
+    }
 }

@@ -1,9 +1,64 @@
-//! Building blocks of the definitions of Actions.
+//! The definition of an Action, and its building blocks.
 
-use serde_json::json;
+use std::ops::Deref;
 
-use super::cost::Cost;
-use super::{Action, ActionInput, ActionOutput, Check, DefinedAction, Parameter, ParameterOption, ParameterType};
+use domain::Violation;
+use domain::action::{ACTION_VERSION, Action, ActionInput, ActionOutput, Parameter, ParameterOption, ParameterType};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+
+pub use domain::origin::Effect;
+
+use crate::cost::Cost;
+use crate::stored::{self, Stored};
+use crate::{NotUnderstood, Run};
+
+/// Checks that a schema of one parameter cannot express: a rule over several parameters, or the syntax of a text. It
+/// receives the parameters as they were sent, so that its violations are reported together with those of single
+/// parameters.
+type Check = fn(&Map<String, Value>) -> Vec<Violation>;
+
+/// Parses normalized parameters.
+type Parse = fn(&Map<String, Value>) -> Result<Stored<Box<dyn Run>>, NotUnderstood>;
+
+/// An Action as this service defines it: what is served, and its rules, cost and implementation.
+#[derive(Clone, Debug)]
+pub struct DefinedAction {
+    /// The served form.
+    action: Action,
+    /// Rules that the schema of a single parameter cannot express.
+    pub(crate) check: Check,
+    /// Processing cost without decoding and encoding.
+    cost: Cost,
+    /// What it does to the origin of its inputs.
+    effect: Effect,
+    /// Parses normalized parameters.
+    pub(crate) parse: Parse,
+}
+
+impl Deref for DefinedAction {
+    type Target = Action;
+    fn deref(&self) -> &Action {
+        &self.action
+    }
+}
+
+impl DefinedAction {
+    /// The served form.
+    pub fn document(&self) -> Action {
+        self.action.clone()
+    }
+
+    /// What it does to the origin of its inputs.
+    pub fn effect(&self) -> Effect {
+        self.effect
+    }
+
+    /// Estimated seconds, at least 1, for `read` input pixels in total and `written` output pixels.
+    pub fn seconds_for(&self, read: u64, written: u64) -> i32 {
+        self.cost.seconds(read, written)
+    }
+}
 
 pub(super) fn select(
     id: &'static str,
@@ -107,6 +162,7 @@ pub(super) struct Definition<const N: usize> {
     pub title: &'static str,
     pub summary: &'static str,
     pub cost: Cost,
+    pub effect: Effect,
     pub inputs: Vec<ActionInput>,
     pub output: &'static str,
     pub parameters: [Parameter; N],
@@ -114,11 +170,12 @@ pub(super) struct Definition<const N: usize> {
 }
 
 impl<const N: usize> Definition<N> {
-    pub(super) fn build(self) -> DefinedAction {
+    /// Defines an Action whose normalized parameters are those of `R`.
+    pub(super) fn build<R: Run + DeserializeOwned + 'static>(self) -> DefinedAction {
         let action = Action {
             id: format!("action:{}", self.slug),
             slug: self.slug.into(),
-            version: super::ACTION_VERSION.into(),
+            version: ACTION_VERSION.into(),
             title: self.title.into(),
             summary: self.summary.into(),
             estimated_seconds: self.cost.typical_seconds(self.inputs.len()),
@@ -126,7 +183,7 @@ impl<const N: usize> Definition<N> {
             output: ActionOutput { title: "Image".into(), description: self.output.into() },
             parameters: self.parameters.into_iter().chain(encoding()).collect(),
         };
-        DefinedAction { action, check: self.check, cost: self.cost }
+        DefinedAction { action, check: self.check, cost: self.cost, effect: self.effect, parse: stored::parse::<R> }
     }
 }
 
@@ -136,6 +193,6 @@ pub(super) fn image(description: &'static str) -> Vec<ActionInput> {
 }
 
 /// No rules beyond the schemas of the parameters.
-pub(super) fn no_check(_: &serde_json::Map<String, serde_json::Value>) -> Vec<crate::Violation> {
+pub(super) fn no_check(_: &Map<String, Value>) -> Vec<Violation> {
     Vec::new()
 }

@@ -1,12 +1,18 @@
-//! `color-grade` (`docs/reference/actions.md#color-grade`).
+//! `color-grade`: changes the colors of a picture (`docs/reference/actions.md#color-grade`).
 
+use bytes::Bytes;
+use domain::action::Parameter;
+use raster::grade::{self, Grade, Preset};
+use raster::header::Header;
+use raster::{Finish, Output, Size};
 use serde::Deserialize;
 
-use super::cost::Cost;
-use super::parts::{Definition, image, no_check, number, select};
-use super::{DefinedAction, Parameter};
+use crate::cost::Cost;
+use crate::definition::{Definition, Effect, image, no_check, number, select};
+use crate::stored::parsed;
+use crate::{DefinedAction, Refusal, Run, held_as_a_whole};
 
-pub(super) fn action() -> DefinedAction {
+pub(crate) fn action() -> DefinedAction {
     let percent = |id, title, description: &'static str| Parameter {
         description: description.into(),
         ..number(id, title, (-100.0, 100.0), 0.0)
@@ -16,6 +22,7 @@ pub(super) fn action() -> DefinedAction {
         title: "Color grade",
         summary: "Change exposure, contrast, saturation and other color properties of a picture, or apply a preset look.",
         cost: Cost::MIX,
+        effect: Effect::Adjusts,
         inputs: image("The picture to grade."),
         output: "The graded picture.",
         parameters: [
@@ -59,38 +66,41 @@ pub(super) fn action() -> DefinedAction {
         ],
         check: no_check,
     }
-    .build()
+    .build::<ColorGrade>()
 }
 
-/// Parameters of `color-grade`, normalized.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct ColorGradeParams {
-    /// Stops, -5 to 5.
-    pub exposure: f64,
-    /// Percent, -100 to 100.
-    pub brightness: f64,
-    /// Percent, -100 to 100.
-    pub contrast: f64,
-    /// Percent, -100 to 100.
-    pub saturation: f64,
-    /// Percent, -100 to 100.
-    pub vibrance: f64,
-    /// Percent, -100 to 100.
-    pub temperature: f64,
-    /// Percent, -100 to 100.
-    pub tint: f64,
-    /// Percent, -100 to 100.
-    pub highlights: f64,
-    /// Percent, -100 to 100.
-    pub shadows: f64,
-    /// 0.1 to 5.
-    pub gamma: f64,
-    /// `none`, `noir`, `sepia`, `warm`, `cool`, `vivid` or `faded`.
-    pub preset: String,
-    /// Percent, 0 to 100.
-    pub intensity: f64,
-    /// `auto`, `png`, `jpeg` or `webp`.
-    pub format: String,
-    /// The quality of a lossy encoding, from 1 to 100.
-    pub quality: u8,
+/// The parameters, normalized.
+#[derive(Debug, Deserialize)]
+struct ColorGrade(#[serde(with = "Params")] Grade);
+
+#[derive(Deserialize)]
+#[serde(remote = "Grade")]
+struct Params {
+    exposure: f64,
+    brightness: f64,
+    contrast: f64,
+    saturation: f64,
+    vibrance: f64,
+    temperature: f64,
+    tint: f64,
+    highlights: f64,
+    shadows: f64,
+    gamma: f64,
+    #[serde(deserialize_with = "parsed")]
+    preset: Preset,
+    intensity: f64,
+}
+
+impl Run for ColorGrade {
+    fn plan(&self, sources: &[Size]) -> Result<Size, Refusal> {
+        grade::plan(sources[0]).map_err(Refusal::of("inputs[0]"))
+    }
+
+    fn memory_bytes(&self, sources: &[Header], output: Size, finish: Finish) -> u64 {
+        finish.stream_bytes(&sources[0], output).unwrap_or_else(|| held_as_a_whole(sources, output))
+    }
+
+    fn run(&self, files: &[Bytes], finish: Finish) -> Result<Output, raster::Error> {
+        grade::transform(&files[0], &self.0, finish)
+    }
 }

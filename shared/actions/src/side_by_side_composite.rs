@@ -1,18 +1,24 @@
-//! `side-by-side-composite` (`docs/reference/actions.md#side-by-side-composite`).
+//! `side-by-side-composite`: combines two pictures in one (`docs/reference/actions.md#side-by-side-composite`).
 
-use serde::Deserialize;
+use bytes::Bytes;
+use domain::action::{ActionInput, Parameter};
+use raster::side_by_side::{self, Align, Direction, SideBySideOptions};
+use raster::{Color, Finish, Output, Size};
+use serde::{Deserialize, Deserializer};
 use serde_json::json;
 
-use super::cost::Cost;
-use super::parts::{Definition, color, integer, no_check, select};
-use super::{ActionInput, DefinedAction, Parameter};
+use crate::cost::Cost;
+use crate::definition::{Definition, Effect, color, integer, no_check, select};
+use crate::stored::{one_of, parsed};
+use crate::{DefinedAction, Refusal, Run};
 
-pub(super) fn action() -> DefinedAction {
+pub(crate) fn action() -> DefinedAction {
     Definition {
         slug: "side-by-side-composite",
         title: "Side by side",
         summary: "Put two pictures beside or above each other.",
         cost: Cost::COPY,
+        effect: Effect::Composes,
         inputs: vec![
             ActionInput { id: "first".into(), title: "First".into(), description: "The picture on the left, or on top.".into() },
             ActionInput { id: "second".into(), title: "Second".into(), description: "The picture on the right, or below.".into() },
@@ -48,24 +54,41 @@ pub(super) fn action() -> DefinedAction {
         ],
         check: no_check,
     }
-    .build()
+    .build::<SideBySide>()
 }
 
-/// Parameters of `side-by-side-composite`, normalized.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct SideBySideCompositeParams {
-    /// `horizontal` or `vertical`.
-    pub direction: String,
-    /// Pixels, 0 to 1024.
-    pub gap: u32,
-    /// `match` or `none`.
-    pub scale: String,
-    /// `start`, `center` or `end`.
-    pub align: String,
-    /// The color of the background, as the request gives it.
-    pub background: String,
-    /// `auto`, `png`, `jpeg` or `webp`.
-    pub format: String,
-    /// The quality of a lossy encoding, from 1 to 100.
-    pub quality: u8,
+/// The parameters, normalized.
+#[derive(Debug, Deserialize)]
+struct SideBySide {
+    #[serde(deserialize_with = "parsed")]
+    direction: Direction,
+    gap: u32,
+    #[serde(rename = "scale", deserialize_with = "is_match")]
+    matches: bool,
+    #[serde(deserialize_with = "parsed")]
+    align: Align,
+    #[serde(deserialize_with = "parsed")]
+    background: Color,
+}
+
+fn is_match<'de, D: Deserializer<'de>>(text: D) -> Result<bool, D::Error> {
+    one_of(text, "match", "none")
+}
+
+impl SideBySide {
+    fn params(&self) -> SideBySideOptions {
+        let Self { direction, gap, matches, align, background } = *self;
+        SideBySideOptions { direction, gap, matches, align, background }
+    }
+}
+
+impl Run for SideBySide {
+    fn plan(&self, sources: &[Size]) -> Result<Size, Refusal> {
+        let plan = side_by_side::plan([sources[0], sources[1]], &self.params()).map_err(Refusal::of("inputs"))?;
+        Ok(plan.output)
+    }
+
+    fn run(&self, files: &[Bytes], finish: Finish) -> Result<Output, raster::Error> {
+        side_by_side::transform(&files[0], &files[1], &self.params(), finish)
+    }
 }

@@ -1,12 +1,20 @@
-//! `change-aspect-ratio` (`docs/reference/actions.md#change-aspect-ratio`).
+//! `change-aspect-ratio`: crops or pads a picture to a ratio (`docs/reference/actions.md#change-aspect-ratio`).
 
+use std::str::FromStr;
+
+use bytes::Bytes;
+use domain::Violation;
+use domain::action::{Parameter, ParameterOption, ParameterType};
+use raster::header::Header;
+use raster::ratio::{self, ChangeRatio, Mode};
+use raster::{Anchor, Color, Finish, Output, Size};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::cost::Cost;
-use super::parts::{Definition, anchor, color, image, plain, select};
-use super::{DefinedAction, Parameter, ParameterOption, ParameterType};
-use crate::Violation;
+use crate::cost::Cost;
+use crate::definition::{Definition, Effect, anchor, color, image, plain, select};
+use crate::stored::parsed;
+use crate::{DefinedAction, Refusal, Run, held_as_a_whole};
 
 /// Length of the longest ratio, `100.00:100.00`.
 const RATIO_LENGTH_MAX: usize = 13;
@@ -14,12 +22,13 @@ const RATIO_LENGTH_MAX: usize = 13;
 /// Ratios that a control suggests. Any other ratio is accepted as well.
 const SUGGESTED: [&str; 10] = ["1:1", "4:5", "5:4", "3:4", "4:3", "2:3", "3:2", "9:16", "16:9", "21:9"];
 
-pub(super) fn action() -> DefinedAction {
+pub(crate) fn action() -> DefinedAction {
     Definition {
         slug: "change-aspect-ratio",
         title: "Change aspect ratio",
         summary: "Bring a picture into a ratio of width to height by cropping or padding it.",
         cost: Cost::COPY,
+        effect: Effect::Adjusts,
         inputs: image("The picture to bring into the ratio."),
         output: "The picture in the requested ratio.",
         parameters: [
@@ -49,12 +58,12 @@ pub(super) fn action() -> DefinedAction {
         ],
         check: well_formed,
     }
-    .build()
+    .build::<ChangeAspectRatio>()
 }
 
 fn well_formed(params: &Map<String, Value>) -> Vec<Violation> {
     match params.get("ratio").and_then(Value::as_str) {
-        Some(ratio) if Ratio::parse(ratio).is_none() && ratio.chars().count() <= RATIO_LENGTH_MAX => {
+        Some(ratio) if ratio.parse::<Ratio>().is_err() && ratio.chars().count() <= RATIO_LENGTH_MAX => {
             let message = "must be W:H, each a number from 1 to 100 with at most two decimals";
             vec![Violation::new("params.ratio", message)]
         }
@@ -64,18 +73,23 @@ fn well_formed(params: &Map<String, Value>) -> Vec<Violation> {
 
 /// Ratio of width to height, each in hundredths, 100 to 10000.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ratio {
+struct Ratio {
     /// The width of the ratio in hundredths.
-    pub width: u32,
+    width: u32,
     /// The height of the ratio in hundredths.
-    pub height: u32,
+    height: u32,
 }
 
-impl Ratio {
-    /// Reads `W:H`: digits with at most two decimals, no sign, no exponent.
-    pub fn parse(text: &str) -> Option<Self> {
-        let (width, height) = text.split_once(':')?;
-        Some(Self { width: hundredths(width)?, height: hundredths(height)? })
+impl FromStr for Ratio {
+    type Err = ();
+
+    /// Parses `W:H`: digits with at most two decimals, no sign, no exponent.
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let ratio = || {
+            let (width, height) = text.split_once(':')?;
+            Some(Self { width: hundredths(width)?, height: hundredths(height)? })
+        };
+        ratio().ok_or(())
     }
 }
 
@@ -93,21 +107,40 @@ fn hundredths(text: &str) -> Option<u32> {
     (100..=10_000).contains(&value).then_some(value)
 }
 
-/// Parameters of `change-aspect-ratio`, normalized.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct ChangeAspectRatioParams {
-    /// `W:H`, see [`Ratio::parse`].
-    pub ratio: String,
-    /// `crop`, `pad` or `blur`.
-    pub mode: String,
-    /// One of the nine anchors.
-    pub anchor: String,
-    /// The color of the background, as the request gives it.
-    pub background: String,
-    /// `auto`, `png`, `jpeg` or `webp`.
-    pub format: String,
-    /// The quality of a lossy encoding, from 1 to 100.
-    pub quality: u8,
+/// The parameters, normalized.
+#[derive(Debug, Deserialize)]
+struct ChangeAspectRatio {
+    #[serde(deserialize_with = "parsed")]
+    ratio: Ratio,
+    #[serde(deserialize_with = "parsed")]
+    mode: Mode,
+    #[serde(deserialize_with = "parsed")]
+    anchor: Anchor,
+    #[serde(deserialize_with = "parsed")]
+    background: Color,
+}
+
+impl ChangeAspectRatio {
+    fn params(&self) -> ChangeRatio {
+        let Self { ratio, mode, anchor, background } = *self;
+        ChangeRatio { ratio: (ratio.width, ratio.height), mode, anchor, background }
+    }
+}
+
+impl Run for ChangeAspectRatio {
+    fn plan(&self, sources: &[Size]) -> Result<Size, Refusal> {
+        let plan = ratio::plan(sources[0], &self.params()).map_err(Refusal::of("params.ratio"))?;
+        Ok(plan.output)
+    }
+
+    fn memory_bytes(&self, sources: &[Header], output: Size, finish: Finish) -> u64 {
+        let streamed = finish.stream_bytes(&sources[0], output).filter(|_| self.mode == Mode::Crop);
+        streamed.unwrap_or_else(|| held_as_a_whole(sources, output))
+    }
+
+    fn run(&self, files: &[Bytes], finish: Finish) -> Result<Output, raster::Error> {
+        ratio::transform(&files[0], &self.params(), finish)
+    }
 }
 
 #[cfg(test)]
@@ -124,14 +157,14 @@ mod tests {
             ("100.00:1.00", 10_000, 100),
             ("007:1", 700, 100),
         ] {
-            assert_eq!(Ratio::parse(text), Some(Ratio { width, height }), "{text}");
+            assert_eq!(text.parse(), Ok(Ratio { width, height }), "{text}");
         }
         for text in [
             "", ":", "1", "1:", ":1", "0:1", "0.99:1", "100.01:1", "101:1", "1.234:1", "1.:1", ".5:1", "-1:1", "+1:1",
             "1e1:1", "1:1:1", " 1:1", "1 :1", "1/1", "a:b", "1,5:1", "٣:1",
         ] {
-            assert_eq!(Ratio::parse(text), None, "{text}");
+            assert_eq!(text.parse::<Ratio>(), Err(()), "{text}");
         }
-        assert!(SUGGESTED.iter().all(|ratio| Ratio::parse(ratio).is_some()));
+        assert!(SUGGESTED.iter().all(|ratio| ratio.parse::<Ratio>().is_ok()));
     }
 }

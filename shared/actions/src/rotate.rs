@@ -1,17 +1,23 @@
-//! `rotate` (`docs/reference/actions.md#rotate`).
+//! `rotate`: mirrors and rotates a picture (`docs/reference/actions.md#rotate`).
 
+use bytes::Bytes;
+use domain::action::{Parameter, ParameterType};
+use raster::rotate::{self, Flip};
+use raster::{Color, Finish, Output, Size};
 use serde::Deserialize;
 
-use super::cost::Cost;
-use super::parts::{Definition, color, image, no_check, plain, select};
-use super::{DefinedAction, Parameter, ParameterType};
+use crate::cost::Cost;
+use crate::definition::{Definition, Effect, color, image, no_check, plain, select};
+use crate::stored::{parsed, yes};
+use crate::{DefinedAction, Refusal, Run};
 
-pub(super) fn action() -> DefinedAction {
+pub(crate) fn action() -> DefinedAction {
     Definition {
         slug: "rotate",
         title: "Rotate",
         summary: "Turn a picture by any angle, or mirror it.",
         cost: Cost::RESAMPLE,
+        effect: Effect::Adjusts,
         inputs: image("The picture to turn."),
         output: "The turned picture.",
         parameters: [
@@ -43,22 +49,32 @@ pub(super) fn action() -> DefinedAction {
         ],
         check: no_check,
     }
-    .build()
+    .build::<Rotate>()
 }
 
-/// Parameters of `rotate`, normalized.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct RotateParams {
-    /// Clockwise, -360 to 360.
-    pub degrees: f64,
-    /// `yes` or `no`.
-    pub expand: String,
-    /// `none`, `horizontal`, `vertical` or `both`.
-    pub flip: String,
-    /// The color of the background, as the request gives it.
-    pub background: String,
-    /// `auto`, `png`, `jpeg` or `webp`.
-    pub format: String,
-    /// The quality of a lossy encoding, from 1 to 100.
-    pub quality: u8,
+/// The parameters, normalized.
+#[derive(Debug, Deserialize)]
+struct Rotate(#[serde(with = "Params")] rotate::Rotate);
+
+#[derive(Deserialize)]
+#[serde(remote = "rotate::Rotate")]
+struct Params {
+    degrees: f64,
+    #[serde(deserialize_with = "yes")]
+    expand: bool,
+    #[serde(deserialize_with = "parsed")]
+    flip: Flip,
+    #[serde(deserialize_with = "parsed")]
+    background: Color,
+}
+
+impl Run for Rotate {
+    fn plan(&self, sources: &[Size]) -> Result<Size, Refusal> {
+        let field = if self.0.expand { "params.degrees" } else { "inputs[0]" };
+        rotate::plan(sources[0], &self.0).map_err(Refusal::of(field))
+    }
+
+    fn run(&self, files: &[Bytes], finish: Finish) -> Result<Output, raster::Error> {
+        rotate::transform(&files[0], &self.0, finish)
+    }
 }

@@ -1,0 +1,103 @@
+//! `crop`: cuts a rectangle out of a picture (`docs/reference/actions.md#crop`).
+
+use bytes::Bytes;
+use domain::Violation;
+use domain::action::Parameter;
+use raster::crop::{self, CropPosition};
+use raster::header::Header;
+use raster::{Anchor, Finish, Output, Size};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::cost::Cost;
+use crate::definition::{Definition, Effect, anchor, image, whole};
+use crate::stored::parsed;
+use crate::{DefinedAction, Refusal, Run, held_as_a_whole};
+
+pub(crate) fn action() -> DefinedAction {
+    // The picture limits sides and positions. A rectangle outside of it is rejected with 422.
+    let side =
+        |id, title| Parameter { required: true, min: Some(1.0), description: "In pixels.".into(), ..whole(id, title) };
+    Definition {
+        slug: "crop",
+        title: "Crop",
+        summary: "Cut a rectangle out of a picture.",
+        cost: Cost::COPY,
+        effect: Effect::Adjusts,
+        inputs: image("The picture to cut from."),
+        output: "The rectangle.",
+        parameters: [
+            side("width", "Width"),
+            side("height", "Height"),
+            Parameter {
+                description: "Pixels to the left of the rectangle. Requires `y`.".into(),
+                ..whole("x", "Left")
+            },
+            Parameter { description: "Pixels above the rectangle. Requires `x`.".into(), ..whole("y", "Top") },
+            Parameter {
+                description: "Position of the rectangle when `x` and `y` are omitted.".into(),
+                ..anchor("center")
+            },
+        ],
+        check: together,
+    }
+    .build::<Crop>()
+}
+
+fn together(params: &Map<String, Value>) -> Vec<Violation> {
+    match (params.contains_key("x"), params.contains_key("y")) {
+        (true, false) => vec![Violation::new("params.y", "is required together with x")],
+        (false, true) => vec![Violation::new("params.x", "is required together with y")],
+        _ => Vec::new(),
+    }
+}
+
+/// The parameters, normalized. `x` is present if and only if `y` is.
+#[derive(Debug, Deserialize)]
+struct Crop {
+    width: i64,
+    height: i64,
+    x: Option<i64>,
+    y: Option<i64>,
+    #[serde(deserialize_with = "parsed")]
+    anchor: Anchor,
+}
+
+impl Crop {
+    fn params(&self) -> crop::Crop {
+        let place = match (self.x, self.y) {
+            (Some(x), Some(y)) => CropPosition::At { x, y },
+            _ => CropPosition::Anchored(self.anchor),
+        };
+        crop::Crop { width: self.width, height: self.height, place }
+    }
+
+    /// The parameter that does not fit the picture.
+    fn fault(&self, picture: Size) -> &'static str {
+        let (width, height) = (i64::from(picture.width), i64::from(picture.height));
+        let beyond =
+            |at: Option<i64>, length: i64, of: i64| at.is_some_and(|at| at < 0 || at > of.saturating_sub(length));
+        match () {
+            () if self.width > width => "params.width",
+            () if self.height > height => "params.height",
+            () if beyond(self.x, self.width, width) => "params.x",
+            () if beyond(self.y, self.height, height) => "params.y",
+            () => "params.width",
+        }
+    }
+}
+
+impl Run for Crop {
+    fn plan(&self, sources: &[Size]) -> Result<Size, Refusal> {
+        let rect = crop::plan(sources[0], &self.params()).map_err(Refusal::of(self.fault(sources[0])))?;
+        Ok(rect.size)
+    }
+
+    fn memory_bytes(&self, sources: &[Header], output: Size, finish: Finish) -> u64 {
+        finish.stream_bytes(&sources[0], output).unwrap_or_else(|| held_as_a_whole(sources, output))
+    }
+
+    fn run(&self, files: &[Bytes], finish: Finish) -> Result<Output, raster::Error> {
+        crop::transform(&files[0], &self.params(), finish)
+    }
+}

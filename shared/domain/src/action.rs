@@ -1,0 +1,178 @@
+//! Image Actions as the service describes them. The crate `actions` defines each of them.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use crate::graph::named;
+use crate::page::{CatalogEntry, Page};
+
+/// Version of every Action.
+pub const ACTION_VERSION: &str = "1.0.0";
+
+named! {
+    /// Type of a parameter.
+    ParameterType {
+        /// A number.
+        Number = "number",
+        /// One of the options.
+        Select = "select",
+        /// Free text.
+        Text = "text",
+        /// `#rgb`, `#rrggbb` or `#rrggbbaa`.
+        Color = "color",
+    }
+}
+
+/// A picture that an Action reads.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ActionInput {
+    /// Name of the input.
+    #[schema(pattern = "^[A-Za-z][A-Za-z0-9_-]{0,79}$")]
+    pub id: Cow<'static, str>,
+    /// Title for people.
+    pub title: Cow<'static, str>,
+    /// Description for people.
+    pub description: Cow<'static, str>,
+}
+
+/// Result of an Action.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ActionOutput {
+    /// Title for people.
+    pub title: Cow<'static, str>,
+    /// Description for people.
+    pub description: Cow<'static, str>,
+}
+
+/// An option of a parameter.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ParameterOption {
+    /// Value to send: a text or a number.
+    #[schema(value_type = OptionValue)]
+    pub value: Value,
+    /// Label for people.
+    pub label: Cow<'static, str>,
+}
+
+/// Value of an option.
+#[derive(ToSchema)]
+#[schema(as = OptionValue)]
+#[serde(untagged)]
+pub enum OptionValue {
+    /// A text.
+    Text(String),
+    /// A number.
+    Number(f64),
+}
+
+/// A parameter of an Action.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Parameter {
+    /// Name of the parameter in `params`.
+    #[schema(pattern = "^[A-Za-z][A-Za-z0-9_-]{0,79}$")]
+    pub id: Cow<'static, str>,
+    /// Title for people.
+    pub title: Cow<'static, str>,
+    /// Description for people.
+    #[serde(default, skip_serializing_if = "str::is_empty")]
+    pub description: Cow<'static, str>,
+    /// Type of the value.
+    #[serde(rename = "type")]
+    pub kind: ParameterType,
+    /// Whether the request must contain it.
+    pub required: bool,
+    /// Whether a number must be whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub integer: Option<bool>,
+    /// Least number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub min: Option<f64>,
+    /// Greatest number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub max: Option<f64>,
+    /// Suggested step of a control.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub step: Option<f64>,
+    /// Longest text in characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, nullable = false)]
+    pub max_length: Option<usize>,
+    /// Options of a `select`; suggestions for a `text`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub options: Vec<ParameterOption>,
+    /// Value that is used when the parameter is omitted (an extension).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<OptionValue>, nullable = false)]
+    pub default: Option<Value>,
+}
+
+/// An Image Action.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Action {
+    /// Id of the Action, `action:<slug>`.
+    pub id: String,
+    /// Slug of the Action.
+    pub slug: Cow<'static, str>,
+    /// Version of the Action: `1.0.0`.
+    pub version: Cow<'static, str>,
+    /// Title for people.
+    #[schema(min_length = 1)]
+    pub title: Cow<'static, str>,
+    /// Summary for people.
+    #[schema(min_length = 1)]
+    pub summary: Cow<'static, str>,
+    /// Estimated seconds for pictures of twelve megapixels. Guidance.
+    #[schema(minimum = 1)]
+    pub estimated_seconds: i32,
+    /// Pictures that the Action reads, in order.
+    #[schema(min_items = 1, max_items = 2)]
+    pub inputs: Vec<ActionInput>,
+    /// Result of the Action.
+    pub output: ActionOutput,
+    /// Parameters of the Action.
+    pub parameters: Vec<Parameter>,
+}
+
+/// One Action.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ActionRead {
+    /// The Action with its parameter schema.
+    pub action: Action,
+}
+
+/// A page of Actions, in a fixed order.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ActionList {
+    /// Actions with their full schemas.
+    pub actions: Vec<Action>,
+    /// Position in the list.
+    pub page: Page,
+}
+
+/// A page of Actions in short.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ActionSummaries {
+    /// Actions in short.
+    pub actions: Vec<CatalogEntry>,
+    /// Position in the list.
+    pub page: Page,
+}
+
+/// A page of Actions.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(untagged)]
+pub enum ActionPage {
+    /// Actions with their full schemas.
+    Full(ActionList),
+    /// Actions in short, with `view=summary`.
+    Summary(ActionSummaries),
+}
