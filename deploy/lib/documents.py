@@ -9,7 +9,7 @@ directory to which deploy/manifests has rendered the Helm chart.
 - A restore in deploy/README.md waits until the processes have stopped, and one that is a single block stops at the first failure.
 - deploy/docker/env.example and deploy/docker/compose.yaml name the same variables, and the image build receives the whole workspace.
 - Everything that names the version of this project names that of Cargo.toml.
-- Compose file and manifests run the same, maintained versions of the services, and docs/development.md lists them.
+- Compose file and chart run the same, maintained versions of the services, and docs/development.md lists them.
 - Each process in deploy/docker/compose.yaml is given the secrets that it requires and no others.
 
 With --update the generated parts are written; handwritten parts are only checked. Each fault is printed as one line on standard
@@ -274,7 +274,7 @@ MAINTAINED = {"postgres": 17, "rabbitmq": 4, "valkey": 8}
 
 
 def version_faults():
-    """Whether Compose file and manifests run the same, maintained versions of the services, and docs/development.md names them."""
+    """Whether Compose file and chart run the same, maintained versions of the services, and docs/development.md names them."""
     found = {}
     for path in [DEPLOY / "docker/compose.yaml", *sorted(DEPLOY.glob("k8s/*.yaml")), *sorted(MANIFESTS.glob("canvas-*.yaml"))]:
         for image, version in re.findall(r"^\s*image(?:Name)?: (?:\S+/)?(postgres|postgresql|rabbitmq|valkey):([\d.]+)", path.read_text(), re.M):
@@ -283,7 +283,7 @@ def version_faults():
     for image, oldest in MAINTAINED.items():
         versions = found.get(image, {})
         if len(versions) != 1:
-            yield f"not one version of {image} in the Compose file and the manifests, but {sorted(versions)}"
+            yield f"not one version of {image} in the Compose file and the chart, but {sorted(versions)}"
         for version, path in versions.items():
             if int(version.split(".")[0]) < oldest:
                 yield f"{path}: {image} {version} is older than {oldest}"
