@@ -127,6 +127,7 @@ BREAKS = [
     (without("ServiceAccount", "gateway"), "no ServiceAccount gateway"),
     (without("NetworkPolicy", "default-deny"), "default-deny"),
     (put("NetworkPolicy/default-deny spec.egress", [{}]), "default-deny"),
+    (put("NetworkPolicy/default-deny spec.podSelector", {"matchLabels": {"app.kubernetes.io/instance": "canvas"}}), "default-deny"),
     (put("NetworkPolicy/internet-clients spec.egress.0.to.0.ipBlock.except", ["10.0.0.0/8"]), "metadata service"),
     (put("NetworkPolicy/postgres spec.egress.1.to.0.ipBlock", {"cidr": "0.0.0.0/0", "except": ["169.254.0.0/16"]}), "postgres permits egress to any address"),
     (put("NetworkPolicy/rabbitmq spec.egress.1.to.0.ipBlock.cidr", "::/0"), "rabbitmq permits egress to any address"),
