@@ -1,9 +1,9 @@
-"""Validates rendered Kubernetes manifests from standard input: `manifests.py NAME SCHEMAS`.
+"""Validates rendered Kubernetes manifests from standard input: `manifests.py NAME SCHEMAS [NAMESPACE]`.
 
 Core kinds are validated strictly against the schemas of the Kubernetes version below, custom resources against the schemas in the
-directory SCHEMAS. A kind without a schema is a fault. Then the rules of this repository that no schema expresses are checked. A chart is
-rendered as the release `zz` in the namespace `canvas`. Each fault is printed as one line on standard output, and the exit status is 1 if
-there is any.
+directory SCHEMAS. A kind without a schema is a fault. Then the rules of this repository that no schema expresses are checked. The chart is
+rendered as the release `canvas`, by default in the namespace of the same name. Each fault is printed as one line on standard output, and the
+exit status is 1 if there is any.
 """
 
 import json
@@ -28,8 +28,6 @@ CREATED = {
     for name, rest in re.findall(r"create secret generic (\S+)((?:\\\n|[^\n])*)", README.read_text())
     for key in re.findall(r"--from-literal=([\w-]+)=", rest)
 }
-# A name that kustomize generated: its last part is a hash of the content.
-GENERATED = r"[\w.-]+-[bcdfghkmt2456789]{10}"
 
 
 class Loader(yaml.SafeLoader):
@@ -100,16 +98,13 @@ def process_faults(name, spec, kind):
     if "ephemeral-storage" not in container.get("resources", {}).get("limits", {}):
         yield "may fill the disk of its node"
     if kind == "Job":
-        # The chart adds a hash of the template.
         version = re.escape(container["image"].partition("@")[0].rpartition(":")[2])
-        if not re.fullmatch(rf"migrate-{version}(-[0-9a-f]{{8}})?", name):
+        if not re.fullmatch(rf"migrate-{version}-[0-9a-f]{{8}}", name):
             yield f"is not named after the version of its image {container['image']}"
         if "ttlSecondsAfterFinished" in spec:
             yield "is deleted when it has finished, so that GitOps makes it again"
         if container.get("envFrom"):
-            yield "has settings, whose name changes with them: the template of a Job is immutable"
-        for generated in re.findall(rf'"(?:name|secretName)": "({GENERATED})"', json.dumps(pod)):
-            yield f"names {generated}, which changes with its content: the template of a Job is immutable"
+            yield "has settings: the template of a Job is immutable, and every change of them would make a new one"
         return
     pause = container.get("lifecycle", {}).get("preStop", {}).get("sleep", {}).get("seconds", 0)
     if pod.get("terminationGracePeriodSeconds", 30) <= GRACE_SECONDS[name] + pause:
@@ -121,20 +116,22 @@ def process_faults(name, spec, kind):
             yield f"has no {probe}"
 
 
-def set_faults(documents):
+def set_faults(documents, namespace):
     """Faults that involve more than one document."""
     names = {(document["kind"], name_of(document)) for document in documents}
     for process in GRACE_SECONDS:
         for kind in ("Deployment", "PodDisruptionBudget", "ServiceAccount"):
             if (kind, process) not in names:
                 yield f"there is no {kind} {process}"
-    denied = next((d["spec"] for d in documents if d["kind"] == "NetworkPolicy" and d["metadata"]["name"] == "default-deny"), {})
-    everyone = ({}, {"app.kubernetes.io/part-of": "canvas", "app.kubernetes.io/instance": "zz"})
+    denied = next((d["spec"] for d in documents if d["kind"] == "NetworkPolicy" and name_of(d) == "default-deny"), {})
+    # Without pods that operators make, those of the release are all.
+    operated = any(d["kind"] in ("Cluster", "RabbitmqCluster") for d in documents)
+    everyone = ({},) if operated else ({}, {"app.kubernetes.io/instance": "canvas"})
     if denied.get("podSelector", {"matchLabels": None}).get("matchLabels", {}) not in everyone or set(denied.get("policyTypes", [])) != {"Ingress", "Egress"} or {"ingress", "egress"} & denied.keys():
         yield "default-deny does not deny all traffic of all pods"
     for document in documents:
         for block in blocks(document.get("spec", {})) if document["kind"] == "NetworkPolicy" else ():
-            policy, everywhere = document["metadata"]["name"], block["cidr"].endswith("/0")
+            policy, everywhere = name_of(document), block["cidr"].endswith("/0")
             if everywhere and policy != "internet-clients":
                 yield f"NetworkPolicy {policy} permits egress to any address"
             if everywhere and "169.254.0.0/16" not in block.get("except", []):
@@ -143,8 +140,8 @@ def set_faults(documents):
         if document["kind"] == "PodDisruptionBudget" and document["spec"].get("unhealthyPodEvictionPolicy") != "AlwaysAllow":
             yield f"PodDisruptionBudget {name_of(document)} keeps pods that are not ready on a node that is drained"
         for trigger in document["spec"]["triggers"] if document["kind"] == "ScaledObject" else ():
-            query, namespace = trigger["metadata"].get("query", ""), document["metadata"].get("namespace", "canvas")
-            if query and f'namespace="{namespace}"' not in query:
+            query, own = trigger["metadata"].get("query", ""), document["metadata"].get("namespace", namespace)
+            if query and f'namespace="{own}"' not in query:
                 yield f"ScaledObject {name_of(document)} asks for the queues of another namespace"
             if "vhostName" in trigger["metadata"]:
                 yield f"ScaledObject {name_of(document)} overrides the virtual host in the URL of the broker"
@@ -154,7 +151,7 @@ def set_faults(documents):
             host = re.fullmatch(r"\w+://(?:[^@/]*@)?([\w-]+)(?::\d+)?/\S*", variable.get("value", ""))
             if host and host[1] not in services:
                 yield f"{variable['name']} of {name_of(document)} names {host[1]}, and there is no such Service"
-    online = {d["metadata"]["name"] for d in documents if d["kind"] == "Deployment"
+    online = {name_of(d) for d in documents if d["kind"] == "Deployment"
               and d["spec"]["template"]["metadata"]["labels"].get("canvas/internet")}
     if online != {"image-worker", "video-worker", "webhook-dispatcher"}:
         yield f"only the three workers may reach the internet, not {sorted(online)}"
@@ -193,8 +190,8 @@ def trigger_faults(documents):
 
 
 def name_of(document):
-    """The name of the document, or the prefix of the name that the server generates."""
-    return document["metadata"].get("name") or document["metadata"]["generateName"]
+    """The name of the document without that of the release, or the prefix of the name that the server generates."""
+    return document["metadata"].get("name", "").removeprefix("canvas-") or document["metadata"]["generateName"]
 
 
 def blocks(policy):
@@ -205,11 +202,11 @@ def blocks(policy):
                 yield peer["ipBlock"]
 
 
-def faults(documents, schemas):
+def faults(documents, schemas, namespace="canvas"):
     """All faults of an installation."""
-    yield from set_faults(documents)
+    yield from set_faults(documents, namespace)
     yield from trigger_faults(documents)
-    config_maps = {name_of(document): document.get("data", {}) for document in documents if document["kind"] == "ConfigMap"}
+    config_maps = {document["metadata"]["name"]: document.get("data", {}) for document in documents if document["kind"] == "ConfigMap"}
     for document in documents:
         name, kind = name_of(document), document["kind"]
         found = list(schema_faults(document, schemas))
@@ -226,7 +223,7 @@ def faults(documents, schemas):
 def main():
     installation, schemas = sys.argv[1], pathlib.Path(sys.argv[2])
     documents = [document for document in yaml.load_all(sys.stdin, Loader) if document]
-    found = list(faults(documents, schemas))
+    found = list(faults(documents, schemas, *sys.argv[3:]))
     for fault in found:
         print(f"{installation}: {fault}")
     if not found:

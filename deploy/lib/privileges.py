@@ -1,7 +1,7 @@
 """Which secrets each process is given, compared with what it requires.
 
 The code declares the required variables and the parts that need each of them (shared/service/src/config/part.rs), and which variables
-hold secrets (shared/service/src/config/mod.rs). `manifests.py` and `documents.py` hold Kubernetes manifests, chart and Compose file to
+hold secrets (shared/service/src/config/mod.rs). `manifests.py` and `documents.py` hold the chart and the Compose file to
 it: a process is given every secret that it requires and no other one.
 """
 

@@ -5,6 +5,7 @@
 - The released binaries are built by `cargo auditable`, in a fixed version, and the build fails if one has no list of packages.
 - The release workflow builds all images on the same digests, with SBOM and provenance, scans and signs them by digest, and publishes the
   digests.
+- The release has the manifests that deploy/manifests renders from the chart, with the images by digest.
 - The release has an archive of the binaries for both platforms, built by cargo auditable on Debian 12, started by a test, with its checksum.
 - It runs actions of third parties at a commit: a tag can be moved, or deleted. It downloads only artifacts that it uploads itself.
 
@@ -117,6 +118,8 @@ def release_faults(text):
     for file in ("release/image-digests.yaml", "cargo cyclonedx", "release/NOTICES", "base-images.txt release"):
         if file not in run["release"]:
             yield f"the release has no {file.removesuffix(' release').removeprefix('release/')}"
+    if not re.search(r"deploy/manifests release .*--values release/image-digests.yaml", run["release"]):
+        yield "the release has no manifests"
     if not re.search(r"gh release create .* release/\*", run["release"]):
         yield "the release publishes no files"
     # The build records of build-push-action are artifacts, too, and cannot be unpacked. Their names end in .dockerbuild.

@@ -38,6 +38,7 @@ BREAKS = [
     ("run: tests/release-archive archive/*.tar.gz", "run: echo", "no test starts the archives"),
     (" parts/canvas-*.tar.gz.sha256 release", " release", "no archives with checksums"),
     (",archive-*}", "}", "does not download what"),
+    ("deploy/manifests release ", "echo ", "has no manifests"),
     ("          helm push ", "          echo ", "publishes no chart"),
     ('    - cron: "17 3 * * *"\n', "    []\n", "no schedule checks"),
     ("run: tests/smoke-kind", "run: echo", "no job cluster runs"),

@@ -25,18 +25,26 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end }}
 
-{{/* The secrets of a workload as a JSON list: the name of the volume, the value that names the secret, the variable. Each workload gets those
-     that it uses: database and key ring, that of the installation key where the program is the gateway's, and those of the services of
-     which it is a client. */}}
+{{/* Rules of egress to a list of addresses. */}}
+{{- define "canvas.addresses" -}}
+{{- range . }}
+- to: [{ ipBlock: { cidr: {{ .cidr }} } }]
+  ports: [{ port: {{ .port }}, protocol: TCP }]
+{{- end }}
+{{- end }}
+
+{{/* The secrets of a workload that are mounted, as a JSON list: the name of the volume, the value that names the secret, the variable. Each
+     workload gets those that it uses: database and key ring, that of the installation key where the program is the gateway's, and the URLs of
+     external services of which it is a client. */}}
 {{- define "canvas.secrets" -}}
 {{- $secrets := list (list "database" "database" "CANVAS_DATABASE_URL") (list "master-keys" "masterKeys" "CANVAS_MASTER_KEYS") }}
 {{- if eq .image "gateway" }}
 {{- $secrets = append $secrets (list "installation-keys" "installationKeys" "CANVAS_INSTALLATION_KEYS") }}
 {{- end }}
-{{- if has "broker" .clients }}
+{{- if and (has "broker" .clients) (eq .root.Values.rabbitmq.mode "external") }}
 {{- $secrets = append $secrets (list "broker" "broker" "CANVAS_AMQP_URL") }}
 {{- end }}
-{{- if has "cache" .clients }}
+{{- if and (has "cache" .clients) (eq .root.Values.redis.mode "external") }}
 {{- $secrets = append $secrets (list "cache" "cache" "CANVAS_REDIS_URL") }}
 {{- end }}
 {{- toJson $secrets }}
@@ -54,7 +62,28 @@ CANVAS_BLOB_URL: {{ .Values.blobs.url | quote }}
 {{- end }}
 {{- end }}
 
-{{/* The parts of a pod that every workload has. */}}
+{{/* Labels of PostgreSQL, RabbitMQ and Redis. They are no part of `canvas`, so that commands for its processes leave them alone. */}}
+{{- define "canvas.serviceLabels" -}}
+{{ include "canvas.selector" . }}
+app.kubernetes.io/managed-by: {{ .root.Release.Service }}
+helm.sh/chart: {{ .root.Chart.Name }}-{{ .root.Chart.Version }}
+{{- end }}
+
+{{/* The parts of a pod of PostgreSQL, RabbitMQ or Redis. */}}
+{{- define "canvas.servicePod" -}}
+automountServiceAccountToken: false
+enableServiceLinks: false
+securityContext:
+  runAsNonRoot: true
+  runAsUser: 999
+  runAsGroup: 999
+  fsGroup: 999
+  fsGroupChangePolicy: OnRootMismatch
+  seccompProfile: { type: RuntimeDefault }
+{{- end }}
+
+{{/* The parts of a pod that every workload has: the security context is that of the restricted profile of the pod security standards. No
+     process uses the Kubernetes API, so none gets a token for it. */}}
 {{- define "canvas.pod" -}}
 automountServiceAccountToken: false
 enableServiceLinks: false
@@ -95,6 +124,9 @@ volumes:
   - name: blobs
     persistentVolumeClaim: { claimName: {{ .root.Values.blobs.volumeClaim }} }
   {{- end }}
+  {{- with .values.volumes }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
 {{- end }}
 
 {{/* The parts of a container that every workload has. */}}
@@ -120,10 +152,23 @@ volumeMounts:
   {{- if and .blobs .root.Values.blobs.volumeClaim }}
   - { name: blobs, mountPath: /var/lib/canvas/blobs }
   {{- end }}
+  {{- with .values.volumeMounts }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
 resources: {{- toYaml .values.resources | nindent 2 }}
 env:
   {{- range include "canvas.secrets" . | fromJsonArray }}
   - { name: {{ index . 2 }}_FILE, value: /run/canvas/{{ index . 0 }}/value }
+  {{- end }}
+  {{- $secrets := .root.Values.secrets }}
+  {{- if and (has "broker" .clients) (ne .root.Values.rabbitmq.mode "external") }}
+  - { name: RABBITMQ_USERNAME, valueFrom: { secretKeyRef: { name: {{ $secrets.broker.name }}, key: username } } }
+  - { name: RABBITMQ_PASSWORD, valueFrom: { secretKeyRef: { name: {{ $secrets.broker.name }}, key: password } } }
+  - { name: CANVAS_AMQP_URL, value: "amqp://$(RABBITMQ_USERNAME):$(RABBITMQ_PASSWORD)@rabbitmq:5672/%2f" }
+  {{- end }}
+  {{- if and (has "cache" .clients) (ne .root.Values.redis.mode "external") }}
+  - { name: REDIS_PASSWORD, valueFrom: { secretKeyRef: { name: {{ $secrets.cache.name }}, key: {{ $secrets.cache.key }} } } }
+  - { name: CANVAS_REDIS_URL, value: "redis://default:$(REDIS_PASSWORD)@redis:6379/0" }
   {{- end }}
   {{- if .values.memoryMiB }}
   - { name: CANVAS_IMAGE_MEMORY_MIB, value: {{ .values.memoryMiB | quote }} }
@@ -141,6 +186,9 @@ env:
   - { name: AZURE_STORAGE_ACCOUNT_KEY, valueFrom: { secretKeyRef: { name: {{ . }}, key: ACCOUNT_KEY } } }
   {{- end }}
   {{- end }}
+  {{- end }}
+  {{- with .values.env }}
+  {{- toYaml . | nindent 2 }}
   {{- end }}
 {{- end }}
 
@@ -169,6 +217,7 @@ spec:
     matchLabels: {{- $selector | nindent 6 }}
   revisionHistoryLimit: 3
   strategy:
+    # A new pod is ready before an old one stops, so that every request is served.
     rollingUpdate: { maxUnavailable: 0, maxSurge: 1 }
   template:
     metadata:
@@ -215,13 +264,19 @@ spec:
             {{- if eq .name "gateway" }}
             - { name: http, containerPort: 8080, protocol: TCP }
           lifecycle:
-            # The gateway serves while load balancers remove it.
+            # After SIGTERM the gateway accepts connections for another half second. Kubernetes removes the endpoint at the same time as
+            # it sends SIGTERM, and load balancers learn of it later. Until then the gateway continues to serve.
             preStop: { sleep: { seconds: 10 } }
             {{- end }}
+          # A process that waits for the database, the schema or the broker is alive but not ready, and /readyz reports what is missing.
+          # Only a process that does not respond at all is restarted.
           startupProbe: { httpGet: { path: /healthz, port: admin }, periodSeconds: 1, timeoutSeconds: 2, failureThreshold: 60 }
           livenessProbe: { httpGet: { path: /healthz, port: admin }, periodSeconds: 10, timeoutSeconds: 5, failureThreshold: 6 }
           readinessProbe: { httpGet: { path: /readyz, port: admin }, periodSeconds: 5, timeoutSeconds: 3, failureThreshold: 2 }
 ---
+# A node can be drained at any time, one pod of each kind after the other. minAvailable would block the drain of a node forever when there is
+# only one replica. A pod that is not ready can always be evicted: during an outage of the database no pod is ready, and nodes must still
+# drain.
 apiVersion: policy/v1
 kind: PodDisruptionBudget
 metadata:
