@@ -113,8 +113,7 @@ async fn run(config: Config) -> Result<ExitCode, Error> {
     });
 
     let (credentials, looking_up) = Credentials::new(process.pool());
-    let (starts, starting) =
-        Starts::new(process.pool(), cache.clone(), process.waker(), config.active_jobs, config.master_keys.clone());
+    let (starts, starting) = Starts::new(process.pool(), cache.clone(), config.active_jobs, config.master_keys.clone());
     let (waits, renewing) = Waits::new(cache.clone());
     let (live, following) = Live::new(process.pool().clone(), &cache);
     for (name, task) in [

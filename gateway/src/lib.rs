@@ -1,5 +1,5 @@
 //! The HTTP process: validates, authorizes, commits, answers. It never decodes foreign pixels and never fetches foreign URLs.
-//! Work is committed together with the outbox row that announces it; the workers do it.
+//! Work is committed with its task and announced afterwards; the workers do it.
 
 mod admin;
 mod admission;

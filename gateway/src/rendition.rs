@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use db::renditions::RenditionState;
 use domain::id::AccountUid;
+use domain::message::ReadyTasks;
 use uuid::Uuid;
 
 use crate::observe::Trace;
@@ -65,11 +66,12 @@ pub async fn rendition(app: &App, source: Uuid, width: u32, owner: &AccountUid, 
 /// Enqueues renditions of blobs at widths on behalf of accounts, unless that was done before.
 pub async fn request(app: &App, wanted: &[(Uuid, u32, &AccountUid)], trace: Trace) -> Result<()> {
     let traceparent = trace.0.to_string();
+    let ready = ReadyTasks::new();
     let mut transaction = app.transaction().await?;
     for (source, width, owner) in wanted {
-        db::renditions::request(&mut transaction, *source, *width, owner, Some(&traceparent)).await?;
+        db::renditions::request(&mut transaction, *source, *width, owner, Some(&traceparent), &ready).await?;
     }
     db::pool::commit(transaction).await?;
-    app.waker.wake();
+    app.waker.wake_all(&ready);
     Ok(())
 }

@@ -9,6 +9,7 @@ use domain::account::Scope;
 use domain::channel;
 use domain::id::{AccountUid, AssetHandle, JobId};
 use domain::job::{CancelReason, JobDocument, JobKind, JobStatus, Record, VideoStatus, etag};
+use domain::message::ReadyTasks;
 use domain::queue::{WaitCause, WaitingFor};
 use domain::recipe::run::{RecipeRun, RunDocument, RunId, RunRecord};
 use http::header::{CACHE_CONTROL, ETAG, LOCATION, RETRY_AFTER};
@@ -395,16 +396,17 @@ async fn cancel_run(
         let mut transaction = app.transaction().await?;
         let traceparent = trace.0.to_string();
         let windows = taskqueue::windows(&app.config);
-        let context = completion_context(app, &windows, &traceparent);
+        let ready = ReadyTasks::new();
+        let context = completion_context(app, &windows, &traceparent, &ready);
         let removed = removes_targets && app::recipe::remove_targets(&mut transaction, id, account).await?;
         let canceled = app::recipe::cancel(&mut transaction, id, account, &context).await?;
         db::pool::commit(transaction).await?;
+        app.waker.wake_all(&ready);
         Ok((canceled, removed))
     });
     let (canceled, removed) = canceled.await?;
     let (run, is_news) = canceled.ok_or_else(|| View::Run.absent())?;
     if is_news || removed {
-        app.waker.wake();
         app.announce(run.channels());
     }
     Ok(run)
@@ -421,7 +423,6 @@ pub async fn cancel_job(
     let (cancellation, removed) = retrying(|| attempt(app, account, id, removes_targets, trace)).await?;
     match &cancellation {
         Some(Cancellation::Canceled(job) | Cancellation::Requested(job)) => {
-            app.waker.wake();
             app.announce(job.channels());
         }
         Some(Cancellation::Unchanged(job)) if removed => app.announce(job.channels()),
@@ -446,18 +447,27 @@ async fn attempt(
     };
     let mut transaction = app.transaction().await?;
     let (windows, traceparent) = (taskqueue::windows(&app.config), trace.0.to_string());
-    let context = CompletionContext { review: review.as_ref(), ..completion_context(app, &windows, &traceparent) };
+    let ready = ReadyTasks::new();
+    let context = completion_context(app, &windows, &traceparent, &ready);
+    let context = CompletionContext { review: review.as_ref(), ..context };
     let removed = removes_targets && app::job::remove_targets(&mut transaction, id, account).await?;
     let cancellation = app::job::cancel(&mut transaction, id, account, &context).await?;
     db::pool::commit(transaction).await?;
+    app.waker.wake_all(&ready);
     Ok((cancellation, removed))
 }
 
-fn completion_context<'a>(app: &'a App, windows: &'a Windows, traceparent: &'a str) -> CompletionContext<'a> {
+fn completion_context<'a>(
+    app: &'a App,
+    windows: &'a Windows,
+    traceparent: &'a str,
+    ready: &'a ReadyTasks,
+) -> CompletionContext<'a> {
     CompletionContext {
         public_url: &app.config.public_url,
         windows,
         traceparent: Some(traceparent),
+        ready,
         storage_max: app.config.storage_max,
         worker_silent: app.config.worker_silent,
         review: None,

@@ -145,10 +145,14 @@ pub fn webhook_of(check: &mut Check, guard: &Guard, webhook: Field<WebhookDraft>
     Some(WebhookInput { url: url.into(), secret: secret.given()? })
 }
 
-/// 202 with the job's record; wakes the relay for a new job.
+/// 202 with the job's record; announces the task of a new job.
 pub async fn answer(app: &App, caller: &Credential, accepted: AcceptedJob) -> Result {
     let (mut job, acceptance) = match accepted {
         AcceptedJob::Record(mut record, acceptance) => {
+            if acceptance != Acceptance::Replayed {
+                taskqueue::failpoint!("start.committed");
+                app.waker.wake(record.request.route().1, record.id.0);
+            }
             if record.status == JobStatus::Queued {
                 let (_, queue, _) = record.request.route();
                 record.waiting_for = app.waiting_when_accepted(queue, record.created_at).await;
@@ -161,12 +165,8 @@ pub async fn answer(app: &App, caller: &Credential, accepted: AcceptedJob) -> Re
         }
         AcceptedJob::Snapshot(snapshot) => (snapshot, Acceptance::Replayed),
     };
-    match acceptance {
-        Acceptance::New | Acceptance::Lenient => {
-            taskqueue::failpoint!("start.committed");
-            app.waker.wake();
-        }
-        Acceptance::Replayed => job["replayed"] = json!(true),
+    if acceptance == Acceptance::Replayed {
+        job["replayed"] = json!(true);
     }
     let poll_url = job["pollUrl"].as_str().unwrap_or_default().to_owned();
     Ok(accepted_as(acceptance, reply::accepted(&poll_url, &job)))

@@ -9,7 +9,7 @@ use db::PgPool;
 use domain::job::Record;
 use service::chain;
 use service::keys::KeyRing;
-use taskqueue::{Batcher, RelayWaker};
+use taskqueue::Batcher;
 
 /// Starts jobs in batches.
 pub struct Starts {
@@ -23,13 +23,12 @@ impl Starts {
     pub fn new(
         pool: &PgPool,
         cache: cache::Cache,
-        waker: RelayWaker,
         cap: u32,
         ring: KeyRing,
     ) -> (Self, impl Future<Output = ()> + Send + use<>) {
         let pool = db::pool::batch_pool(pool);
         let (starts, worker) = Batcher::new(move |starts: Vec<Arc<JobStart>>| {
-            let (pool, cache, waker, ring) = (pool.clone(), cache.clone(), waker.clone(), ring.clone());
+            let (pool, cache, ring) = (pool.clone(), cache.clone(), ring.clone());
             async move {
                 let mut transaction = db::pool::begin_briefly(&pool).await?;
                 let asked: Vec<&JobStart> = starts.iter().map(AsRef::as_ref).collect();
@@ -37,7 +36,6 @@ impl Starts {
                 if !started.is_empty() {
                     db::pool::commit(transaction).await?;
                     taskqueue::failpoint!("starts.committed");
-                    waker.wake();
                     let new = asked.iter().filter(|start| started.contains_key(&start.id));
                     let channels: Vec<_> = new.flat_map(|start| start.channels()).collect();
                     tokio::spawn(async move { cache.notify(channels).await });

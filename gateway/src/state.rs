@@ -8,7 +8,7 @@ use db::PgPool;
 use domain::asset::UploadMetadata;
 use service::config::Config;
 use service::keys::{DerivedKeys, KeyRing};
-use taskqueue::RelayWaker;
+use taskqueue::Waker;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -51,8 +51,8 @@ pub struct Shared {
     pub models: providers::Setup,
     /// Decides which webhook URLs are public.
     pub guard: egress::Guard,
-    /// Wakes the outbox relay of this process.
-    pub waker: RelayWaker,
+    /// Announces tasks after the commits that make them ready.
+    pub waker: Waker,
     /// Cache of served canvas documents.
     pub documents: Documents,
     /// Graphs of the canvases that were written last.

@@ -16,11 +16,10 @@ use crate::load::{Accepted, Load, SECRET};
 use crate::{PATIENCE, Stack, Work};
 
 /// Records that are not in a terminal state, with a query for the count of each.
-const UNSETTLED: [(&str, &str); 5] = [
+const UNSETTLED: [(&str, &str); 4] = [
     ("jobs", "SELECT count(*) FROM jobs WHERE status NOT IN ('succeeded', 'failed', 'canceled', 'expired')"),
     ("Recipe runs", "SELECT count(*) FROM recipe_runs WHERE completed_at IS NULL"),
     ("tasks", "SELECT count(*) FROM task_queue"),
-    ("outbox rows", "SELECT count(*) FROM outbox"),
     ("deliveries", "SELECT count(*) FROM webhook_deliveries WHERE status NOT IN ('delivered', 'failed')"),
 ];
 
@@ -159,7 +158,7 @@ pub async fn drained(stack: &Stack, limit: Duration) -> Duration {
 /// The remaining rows as text, for error messages.
 async fn stuck(stack: &Stack) -> String {
     let rows: Result<Vec<String>, _> = sqlx::query_scalar(
-        "(SELECT 'task ' || t::text FROM task_queue t LIMIT 10) UNION ALL (SELECT 'outbox ' || o::text FROM outbox o LIMIT 10)
+        "(SELECT 'task ' || t::text FROM task_queue t LIMIT 10)
          UNION ALL (SELECT concat_ws(' ', 'job', id, status, version) FROM jobs
                     WHERE status NOT IN ('succeeded', 'failed', 'canceled', 'expired') LIMIT 10)
          UNION ALL (SELECT concat_ws(' ', 'delivery', id, job_id, status, attempts) FROM webhook_deliveries

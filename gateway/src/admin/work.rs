@@ -5,6 +5,7 @@ use std::time::Duration;
 use app::job::{Cancellation, CompletionContext};
 use db::purge::Active;
 use domain::id::JobId;
+use domain::message::ReadyTasks;
 use domain::recipe::run::RunId;
 
 use super::announcer::Announcer;
@@ -46,10 +47,13 @@ struct Canceled {
 
 async fn attempt(context: &mut Context, active: &Active) -> Result<Canceled> {
     let windows = taskqueue::windows(&context.config);
+    // Nobody announces them: idle workers find them.
+    let ready = ReadyTasks::new();
     let completion = CompletionContext {
         public_url: &context.config.public_url,
         windows: &windows,
         traceparent: None,
+        ready: &ready,
         storage_max: context.config.storage_max,
         worker_silent: context.config.worker_silent,
         review: None,

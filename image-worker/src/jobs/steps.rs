@@ -13,6 +13,7 @@ use db::jobs::{ResultFiles, StagedResult};
 use domain::asset::AssetRecord;
 use domain::id::JobId;
 use domain::job::{JobStatus, Placement, Record, Request};
+use domain::message::ReadyTasks;
 use service::chain;
 use taskqueue::{Batcher, Lease, Task};
 use uuid::Uuid;
@@ -204,16 +205,15 @@ async fn begin(conn: &mut db::PgConnection, leased: &[(JobId, Uuid)]) -> db::Res
 
 async fn end(pool: &db::PgPool, worker: &Worker, successes: &[Success]) -> db::Result<Vec<Attempt>> {
     let mut transaction = db::pool::begin_briefly(pool).await?;
-    let context = worker.completion_context(None);
+    let ready = ReadyTasks::new();
+    let context = worker.completion_context(None, &ready);
     // Dropping the transaction rolls it back.
-    let Some(together) = complete_together(&mut transaction, successes, &context).await? else {
+    let Some(results) = complete_together(&mut transaction, successes, &context).await? else {
         return Ok(vec![Attempt::Alone; successes.len()]);
     };
     db::pool::commit(transaction).await?;
-    if together.enqueued {
-        worker.waker.wake();
-    }
-    Ok(together.results)
+    worker.waker.wake_all(&ready);
+    Ok(results)
 }
 
 #[cfg(test)]

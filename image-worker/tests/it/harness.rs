@@ -25,7 +25,7 @@ use image_worker::sweep::Sweeper;
 use raster::{Channels, Color, Encoding, OutputFormat, Picture, Size};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use taskqueue::{Handler, RelayWaker, Runner, RunnerOptions};
+use taskqueue::{Handler, Runner, RunnerOptions, Waker};
 use testkit::{TestDatabase, wait_for};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -154,7 +154,7 @@ impl Harness {
             pool: self.database.pool().clone(),
             blobs: self.store.clone(),
             cache: cache::Cache::connect(&testkit::redis_url(), &testkit::redis_prefix()).expect("a URL"),
-            waker: RelayWaker::default(),
+            waker: Waker::new().0,
             reviews: Default::default(),
             pixels: self.pixels.clone(),
             egress: egress::Client::new(egress::ClientConfig::default()).expect("has roots"),

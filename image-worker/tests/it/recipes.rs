@@ -9,7 +9,7 @@ use db::tasks::{NewTask, QueueStats};
 use domain::graph::{Node, NodeType};
 use domain::id::{JobId, NodeId, RecipeId};
 use domain::job::{ChosenModel, JobOperation, JobStatus};
-use domain::message::{Queue, TaskKind};
+use domain::message::{Queue, ReadyTasks, TaskKind};
 use domain::recipe::run::{OutputStatus, Plan, RunFailureCode, RunId, RunInput, RunRecord, RunStatus, Step};
 use domain::recipe::{InputKind, OutputKind, PortValue, Version};
 use futures_util::StreamExt;
@@ -345,9 +345,9 @@ async fn a_stopped_run_waits_for_no_answer() {
     fixture.until_submits(1).await;
     let (worker, harness) = (fixture.harness.worker(), &fixture.harness);
     let mut transaction = db::pool::begin(harness.database.pool()).await.expect("begins");
-    let canceled = app::recipe::cancel(&mut transaction, id, &harness.me, &worker.completion_context(None))
-        .await
-        .expect("cancels");
+    let ready = ReadyTasks::new();
+    let context = worker.completion_context(None, &ready);
+    let canceled = app::recipe::cancel(&mut transaction, id, &harness.me, &context).await.expect("cancels");
     db::pool::commit(transaction).await.expect("commits");
     assert!(canceled.is_some_and(|(_, now)| now));
     let settled = async || {

@@ -1,6 +1,7 @@
 use blob::BlobKey;
 use bytes::Bytes;
 use db::renditions::{Rendition, RenditionState};
+use domain::message::ReadyTasks;
 use raster::{Channels, Color, Encoding, OutputFormat, Picture, Size};
 use serde_json::json;
 use testkit::wait_for;
@@ -11,7 +12,9 @@ use crate::harness::{DEADLINE, Harness, PIXEL_MEMORY_BYTES, png};
 impl Harness {
     pub async fn ask(&self, source: Uuid, width: u32) {
         let mut transaction = db::pool::begin(self.database.pool()).await.expect("begins");
-        db::renditions::request(&mut transaction, source, width, &self.me, None).await.expect("asks");
+        db::renditions::request(&mut transaction, source, width, &self.me, None, &ReadyTasks::new())
+            .await
+            .expect("asks");
         db::pool::commit(transaction).await.expect("commits");
     }
 

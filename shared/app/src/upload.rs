@@ -16,6 +16,7 @@ use domain::graph::{Node, NodeType};
 use domain::id::{AccountUid, AssetHandle, AssetId, CanvasHandle, NodeId};
 use domain::idempotency::StoredOutcome;
 use domain::limits::{CANVAS_BYTES_MAX, CANVAS_NODES_MAX, TITLE_MAX};
+use domain::message::ReadyTasks;
 use domain::origin::Origin;
 use serde_json::json;
 
@@ -55,6 +56,8 @@ pub struct UploadAsset<'a> {
     pub storage_max: i64,
     /// W3C trace context of the request.
     pub traceparent: String,
+    /// Receives the tasks that the upload makes ready, which the caller announces after the commit.
+    pub ready: ReadyTasks,
 }
 
 impl Command for UploadAsset<'_> {
@@ -137,8 +140,8 @@ impl Command for UploadAsset<'_> {
         if let (Some(canvas), Some(node)) = (&canvas, node) {
             self.place(conn, canvas, node, &record).await?;
         }
-        db::renditions::request_eager(conn, blob_key, (asset.width, asset.height), owner, Some(&self.traceparent))
-            .await?;
+        let (size, trace) = ((asset.width, asset.height), Some(self.traceparent.as_str()));
+        db::renditions::request_eager(conn, blob_key, size, owner, trace, &self.ready).await?;
         Ok((record, false))
     }
 

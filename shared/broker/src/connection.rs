@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use lapin::options::ConfirmSelectOptions;
 use lapin::{Channel, Connection, ConnectionProperties};
 use tokio::time::timeout;
 
@@ -30,23 +29,18 @@ pub(crate) struct Link {
 
 impl Link {
     /// Connects. `role` distinguishes the two connections of a process in the broker's management pages.
-    pub(crate) async fn open(config: &Config, role: &str, confirms: bool) -> Result<Self, Error> {
-        timeout(SETUP_LIMIT, Self::set_up(config, role, confirms))
-            .await
-            .unwrap_or(Err(Error::Timeout { limit: SETUP_LIMIT }))
+    pub(crate) async fn open(config: &Config, role: &str) -> Result<Self, Error> {
+        timeout(SETUP_LIMIT, Self::set_up(config, role)).await.unwrap_or(Err(Error::Timeout { limit: SETUP_LIMIT }))
     }
 
-    async fn set_up(config: &Config, role: &str, confirms: bool) -> Result<Self, Error> {
-        // lapin's own recovery is disabled: it replays acknowledgements and confirms across
-        // connections, whereas we rebuild everything.
+    async fn set_up(config: &Config, role: &str) -> Result<Self, Error> {
+        // lapin's own recovery is disabled: it replays acknowledgements across connections, whereas we rebuild
+        // everything.
         let properties =
             ConnectionProperties::default().with_connection_name(format!("{} {role}", config.process).into());
         let connection = Connection::connect_uri(config.uri.clone(), properties).await.map_err(Error::Connect)?;
         let channel = connection.create_channel().await.map_err(Error::Channel)?;
         topology::declare(&channel, config).await?;
-        if confirms {
-            channel.confirm_select(ConfirmSelectOptions::default()).await.map_err(Error::Channel)?;
-        }
         Ok(Self { connection, channel })
     }
 

@@ -161,7 +161,7 @@ impl Supervisor {
     /// Connects and subscribes. A broker that is starting may accept a subscription and never
     /// answer it, on a connection that is otherwise alive. Such an attempt also times out.
     async fn open(&self) -> Result<(Link, lapin::Consumer), Error> {
-        let link = Link::open(&self.config, "consumer", false).await?;
+        let link = Link::open(&self.config, "consumer").await?;
         let subscribed = timeout(SETUP_LIMIT, self.subscribe(&link)).await;
         match subscribed.unwrap_or(Err(Error::Timeout { limit: SETUP_LIMIT })) {
             Ok(consumer) => Ok((link, consumer)),

@@ -39,31 +39,10 @@ pub enum Error {
         #[source]
         source: lapin::Error,
     },
-}
-
-/// Why a message counts as not sent. It may have arrived nevertheless; then its repetition is a
-/// duplicate, which costs only a claim without a result.
-#[derive(Clone, Debug, thiserror::Error)]
-pub enum NotSent {
-    /// There is currently no connection.
-    #[error("not connected to the broker")]
-    Disconnected,
-    /// The broker is short of memory or disk and reads nothing, or an earlier batch is blocked for that reason.
-    #[error("broker has blocked the connection")]
-    Blocked,
-    /// The confirm did not arrive in time.
-    #[error("broker did not confirm in time")]
-    Timeout,
-    /// The broker rejected the message.
-    #[error("broker refused the message")]
-    Refused,
-    /// No queue is bound for the message.
-    #[error("no queue for the message")]
-    Unroutable,
-    /// The connection broke.
-    #[error("publish failed")]
-    Failed(#[source] lapin::Error),
     /// The message could not be serialized.
     #[error("message cannot be encoded")]
-    Encode(#[source] std::sync::Arc<serde_json::Error>),
+    Encode(#[source] serde_json::Error),
+    /// The message could not be written.
+    #[error("publish failed")]
+    Publish(#[source] lapin::Error),
 }

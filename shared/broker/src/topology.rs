@@ -2,8 +2,7 @@
 //! exists changes nothing, and the first process that connects restores a broker that lost its
 //! disk.
 //!
-//! - `<prefix><queue>` for each [`Queue`]: quorum queues, written to disk before a publish is
-//!   confirmed.
+//! - `<prefix><queue>` for each [`Queue`]: quorum queues.
 //! - `<prefix>dead`: a fanout exchange and its quorum queue, for messages that no worker could
 //!   parse and for wake-up messages that were redelivered [`DELIVERY_LIMIT`] times. No work is lost
 //!   by that, because a task is found in Postgres without its message.
@@ -60,7 +59,7 @@ pub(crate) async fn declare(channel: &Channel, config: &Config) -> Result<(), Er
 
 /// Deletes everything of this configuration's prefix, messages included. For tests, each of which has its own prefix.
 pub async fn remove(config: &Config) -> Result<(), Error> {
-    let link = Link::open(config, "remover", false).await?;
+    let link = Link::open(config, "remover").await?;
     let queues = Queue::ALL.iter().map(|queue| config.queue(*queue)).chain([config.dead_letters()]);
     for name in queues {
         let deleted = link.channel.queue_delete(name.as_str().into(), QueueDeleteOptions::default()).await;

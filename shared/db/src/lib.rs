@@ -22,7 +22,6 @@ pub mod installation;
 pub mod jobs;
 pub mod ledger;
 mod outage;
-pub mod outbox;
 pub mod pool;
 pub mod purge;
 pub mod recipe_runs;

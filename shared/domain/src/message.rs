@@ -3,6 +3,8 @@
 //! The work itself is in PostgreSQL; a message only announces it (`docs/adr/0002-wake-up-messages.md`). A lost message
 //! costs seconds, a duplicate costs an empty claim, a late one costs nothing.
 
+use std::sync::{Mutex, PoisonError};
+
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -59,10 +61,28 @@ pub enum WakeUp {
     V1 {
         /// The task that was committed. The consumer may claim any other due task instead.
         task: Uuid,
-        /// W3C trace context of the request that committed it.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        traceparent: Option<String>,
     },
+}
+
+/// Tasks that one transaction makes ready. Whoever commits it announces them afterwards.
+#[derive(Debug, Default)]
+pub struct ReadyTasks(Mutex<Vec<(Queue, Uuid)>>);
+
+impl ReadyTasks {
+    /// No tasks.
+    pub const fn new() -> Self {
+        Self(Mutex::new(Vec::new()))
+    }
+
+    /// Adds a task of a queue.
+    pub fn add(&self, queue: Queue, task: Uuid) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push((queue, task));
+    }
+
+    /// Removes and returns the tasks.
+    pub fn take(&self) -> Vec<(Queue, Uuid)> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 #[cfg(test)]
@@ -71,10 +91,13 @@ mod tests {
 
     #[test]
     fn a_wake_up_carries_its_version() {
-        let wake_up = WakeUp::V1 { task: Uuid::nil(), traceparent: None };
+        let wake_up = WakeUp::V1 { task: Uuid::nil() };
         let text = serde_json::to_string(&wake_up).expect("serializes");
         assert_eq!(text, r#"{"v":"1","task":"00000000-0000-0000-0000-000000000000"}"#);
         assert_eq!(serde_json::from_str::<WakeUp>(&text).expect("reads back"), wake_up);
+        // The previous release adds a trace context.
+        let earlier = r#"{"v":"1","task":"00000000-0000-0000-0000-000000000000","traceparent":"00-a-b-01"}"#;
+        assert_eq!(serde_json::from_str::<WakeUp>(earlier).expect("reads"), wake_up);
         assert!(serde_json::from_str::<WakeUp>(r#"{"v":"9"}"#).is_err());
     }
 }

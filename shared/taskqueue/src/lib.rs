@@ -1,12 +1,12 @@
-//! The task queue and its workers, for all processes: outbox → broker → claim → run under a lease →
+//! The task queue and its workers, for all processes: wake-up → claim → run under a lease →
 //! decision (docs/architecture.md#how-work-moves). It does not depend on the kind of work.
 //!
 //! Work is a row in Postgres; a broker message is only a wake-up. Three guarantees follow from
 //! this:
 //!
 //! - *Nothing is lost*: a task is a row, and only the transaction that writes its result deletes
-//!   it. [`Relay`] publishes wake-up messages until they are confirmed, and an idle [`Runner`]
-//!   polls the table itself.
+//!   it. Wake-up messages are published after the commit and may be lost: an idle [`Runner`] polls
+//!   the table itself.
 //! - *No visible effect happens twice*: a task is claimed under a lease with a fencing token, and a
 //!   statement without the current token changes nothing.
 //! - *Nothing is stranded*: a lease that is not renewed expires. A task that was claimed too often
@@ -20,13 +20,12 @@ pub mod failpoint;
 mod lease;
 mod process;
 mod refresh;
-mod relay;
 mod runner;
 mod task;
 
 pub use batch::{BatchError, Batcher};
+pub use broker::Waker;
 pub use lease::Lease;
 pub use process::{BootError, Process, check_urls, main, windows};
-pub use relay::{Relay, RelayWaker};
 pub use runner::{Runner, RunnerOptions};
 pub use task::{Decision, Handler, HandlerResult, Task};

@@ -1,4 +1,4 @@
-//! The common part of the worker processes: command line, configuration, telemetry, probes, database, broker, relay and
+//! The common part of the worker processes: command line, configuration, telemetry, probes, database, broker and
 //! two-stage shutdown. A process adds its queue and its handler.
 
 use std::process::ExitCode;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use broker::{Consumer, Publisher};
+use broker::{Consumer, Publisher, Waker};
 use db::PgPool;
 use db::jobs::Windows;
 use domain::message::Queue;
@@ -22,7 +22,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::failpoint::InvalidFailpoint;
-use crate::{Handler, Relay, RelayWaker, Runner, RunnerOptions, failpoint};
+use crate::{Handler, Runner, RunnerOptions, failpoint};
 
 /// Grace period at shutdown, in which tasks in progress finish or are released (docs/architecture.md#shutdown).
 const GRACE: Duration = Duration::from_secs(25);
@@ -127,7 +127,7 @@ pub fn windows(config: &Config) -> Windows {
     }
 }
 
-/// A started process, which serves its probes, relays its outbox, and can be given work.
+/// A started process, which serves its probes, publishes wake-ups, and can be given work.
 #[derive(Debug)]
 pub struct Process {
     /// Its name as a worker, unique for each start.
@@ -135,14 +135,14 @@ pub struct Process {
     config: Config,
     pool: PgPool,
     broker: broker::Config,
-    waker: RelayWaker,
+    waker: Waker,
     readiness: Readiness,
     lifecycle: Lifecycle,
     traces: Traces,
 }
 
 impl Process {
-    /// Starts failpoints, telemetry, metrics, probes, database pool, publisher and relay. Database, schema and broker need not
+    /// Starts failpoints, telemetry, metrics, probes, database pool and publisher. Database, schema and broker need not
     /// be available; readiness reports whether they are.
     pub async fn start(name: &'static str, config: Config) -> Result<Self, BootError> {
         let service = Some(config.otlp_service_name.as_str()).filter(|name| !name.is_empty()).unwrap_or(name);
@@ -168,14 +168,12 @@ impl Process {
             watch_component(handle, move || check_database(pool.clone(), migrated.clone()), aborted.clone())
         });
 
-        let publisher = Publisher::start(broker.clone());
+        let (waker, publisher) = Publisher::new(broker.clone());
         // Not required for readiness: without the broker, work is delayed but no request is
         // rejected.
         let handle = readiness.component("broker publisher", false);
         lifecycle.spawn_support("publisher watch", follow(handle, publisher.connected(), aborted.clone()));
-        let relay = Relay::new(&pool, publisher);
-        let waker = relay.waker();
-        lifecycle.spawn_support("outbox relay", relay.run(aborted));
+        lifecycle.spawn_support("publisher", publisher.run(aborted));
 
         tracing::info!(version = env!("CARGO_PKG_VERSION"), "{name} started");
         // The process id alone is the same in each container.
@@ -191,8 +189,8 @@ impl Process {
         &self.pool
     }
 
-    /// Handle that wakes the relay after the commit of an enqueue.
-    pub fn waker(&self) -> RelayWaker {
+    /// Announces tasks after the commits that make them ready.
+    pub fn waker(&self) -> Waker {
         self.waker.clone()
     }
 
@@ -242,7 +240,6 @@ impl Process {
 
     /// [`finish`](Self::finish) with another grace period.
     pub async fn finish_within(self, grace: Duration) -> ExitCode {
-        // The relay's last batch is part of the traces, so traces are flushed last.
         self.lifecycle.run_then(grace, self.traces.flush()).await
     }
 }

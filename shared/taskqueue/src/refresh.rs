@@ -1,5 +1,4 @@
-//! The schedule of the refreshes that raise the low-water marks (`db::tasks::refresh_low_water`,
-//! `db::outbox::lowest`).
+//! The schedule of the refreshes that raise the low-water marks (`db::tasks::refresh_low_water`).
 
 use std::time::Duration;
 

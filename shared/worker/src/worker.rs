@@ -12,7 +12,8 @@ use domain::asset::UploadMetadata;
 use domain::channel;
 use domain::id::{AccountUid, CanvasHandle, JobId};
 use domain::job::{CancelReason, Failure, FailureCode, JobKind, JobStatus, Placement, Record};
-use taskqueue::{Decision, Lease, RelayWaker, Task};
+use domain::message::ReadyTasks;
+use taskqueue::{Decision, Lease, Task, Waker};
 
 use crate::marks::OriginMarks;
 use crate::{Error, Pixels};
@@ -30,8 +31,8 @@ pub struct Worker {
     pub blobs: blob::Store,
     /// Notifies waiters of changes.
     pub cache: cache::Cache,
-    /// Wakes the relay after commits that enqueue.
-    pub waker: RelayWaker,
+    /// Announces tasks after the commits that make them ready.
+    pub waker: Waker,
     /// The reviews that jobs leave on large canvases.
     pub reviews: Arc<Reviews>,
     /// The pool for pixel work.
@@ -118,10 +119,10 @@ impl Worker {
         completion: &Completion,
     ) -> Result<CompletionResult, Error> {
         let id = JobId(task.id);
-        let mut tries = 0;
+        let (mut tries, ready) = (0, ReadyTasks::new());
         let completed = loop {
             tries += 1;
-            match self.try_to_complete(id, task, lease, completion).await {
+            match self.try_to_complete(id, task, lease, completion, &ready).await {
                 Err(error) if error.is_transient() && tries < TRANSACTION_TRIES => {}
                 Err(error) => match self.ended(id).await {
                     Some(record) => break CompletionResult::Done(Box::new(record)),
@@ -131,7 +132,7 @@ impl Worker {
             }
         };
         if let CompletionResult::Done(record) = &completed {
-            self.waker.wake();
+            self.waker.wake_all(&ready);
             self.announce_end(record).await;
         }
         Ok(completed)
@@ -204,11 +205,16 @@ impl Worker {
     }
 
     /// What completing a job or a Recipe run requires of the process.
-    pub fn completion_context<'a>(&'a self, traceparent: Option<&'a str>) -> CompletionContext<'a> {
+    pub fn completion_context<'a>(
+        &'a self,
+        traceparent: Option<&'a str>,
+        ready: &'a ReadyTasks,
+    ) -> CompletionContext<'a> {
         CompletionContext {
             public_url: &self.public_url,
             windows: &self.windows,
             traceparent,
+            ready,
             storage_max: self.storage_max,
             worker_silent: self.worker_silent,
             review: None,
@@ -226,13 +232,14 @@ impl Worker {
     async fn abandon(&self, task: &Task, lease: &Lease) -> Result<Decision, Error> {
         let id = JobId(task.id);
         let mut transaction = db::pool::begin(&self.pool).await?;
-        let context = self.completion_context(None);
+        let ready = ReadyTasks::new();
+        let context = self.completion_context(None, &ready);
         let Some(abandoned) = app::job::abandon(&mut transaction, id, lease.token(), &context).await? else {
             return Ok(Decision::Stale);
         };
         db::pool::commit(transaction).await?;
         // Lets the Recipe run continue that contains the job as a step.
-        self.waker.wake();
+        self.waker.wake_all(&ready);
         let canvas = abandoned.canvas.as_ref().map(|(_, handle)| handle);
         self.announce(&account_of(task), id, canvas).await;
         Ok(Decision::Fail { code: FailureCode::RuntimeFailed.as_str() })
@@ -244,6 +251,7 @@ impl Worker {
         task: &Task,
         lease: &Lease,
         completion: &Completion,
+        ready: &ReadyTasks,
     ) -> db::Result<CompletionResult> {
         let traceparent = task.trace.to_string();
         let mut tries = 0;
@@ -256,7 +264,8 @@ impl Worker {
                 }
                 _ => None,
             };
-            let context = CompletionContext { review: review.as_ref(), ..self.completion_context(Some(&traceparent)) };
+            let context = self.completion_context(Some(&traceparent), ready);
+            let context = CompletionContext { review: review.as_ref(), ..context };
             let mut transaction = db::pool::begin(&self.pool).await?;
             let completed =
                 app::job::complete(&mut transaction, id, lease.token(), completion.clone(), &context).await?;

@@ -16,11 +16,9 @@ use super::{LEASE, mortal};
 const R4_STRIKES: Scale<usize> = scale(1, 25);
 
 /// The process that is held, its failpoint, and the work that reaches it.
-const PLACES: [(Part, &str, &[Work]); 27] = [
+const PLACES: [(Part, &str, &[Work]); 23] = [
     (Part::GATEWAY, "starts.committed", &[Work::Resize]),
     (Part::GATEWAY, "start.committed", &[Work::Resize]),
-    (Part::GATEWAY, "relay.claimed", &[Work::Resize]),
-    (Part::GATEWAY, "relay.published", &[Work::Resize]),
     (Part::IMAGE_WORKER, "task.claimed", &[Work::Resize]),
     (Part::IMAGE_WORKER, "task.acked", &[Work::Resize]),
     (Part::IMAGE_WORKER, "action.loaded", &[Work::Resize]),
@@ -28,8 +26,6 @@ const PLACES: [(Part, &str, &[Work]); 27] = [
     (Part::IMAGE_WORKER, "action.stored", &[Work::Resize]),
     (Part::IMAGE_WORKER, "job.committed", &[Work::Resize]),
     (Part::IMAGE_WORKER, "task.finished", &[Work::Resize]),
-    (Part::IMAGE_WORKER, "relay.claimed", &[Work::Resize]),
-    (Part::IMAGE_WORKER, "relay.published", &[Work::Resize]),
     (Part::IMAGE_WORKER, "generation.submitting", &[Work::Picture]),
     (Part::IMAGE_WORKER, "generation.accepted", &[Work::Picture]),
     (Part::IMAGE_WORKER, "generation.submitted", &[Work::Picture]),

@@ -12,7 +12,7 @@
 //!
 //! **Reason.** A video takes minutes, and nearly every poll finds nothing new.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::time::Duration;
 
 use db::jobs::waiting::{self, Unfinished, Waiting};
@@ -33,7 +33,7 @@ const MOMENT: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(super) struct Watch {
     looks: Batcher<(Uuid, Uuid), Option<Waiting>>,
-    reschedules: Batcher<Unfinished, bool>,
+    reschedules: Batcher<Unfinished, Option<Duration>>,
 }
 
 /// The result of polling a job.
@@ -104,19 +104,19 @@ impl Watch {
         let percent = share.map(|share| share * 100.0);
         let unfinished = Unfinished { id: waiting.id, lease_token: lease.token(), due_in, percent };
         Watched::Over(match self.reschedules.apply(unfinished).await {
-            Ok(true) => Decision::Rescheduled { after: due_in },
-            Ok(false) | Err(_) => Decision::Snooze { after: due_in },
+            Ok(Some(after)) => Decision::Rescheduled { after },
+            Ok(None) | Err(_) => Decision::Snooze { after: due_in },
         })
     }
 }
 
-/// Reschedules jobs and their tasks. Returns whether each task was rescheduled.
-async fn reschedule(worker: &Worker, unfinished: &[Unfinished]) -> db::Result<Vec<bool>> {
+/// Reschedules jobs and their tasks. Returns for each task when it is due; `None`: it was not rescheduled.
+async fn reschedule(worker: &Worker, unfinished: &[Unfinished]) -> db::Result<Vec<Option<Duration>>> {
     let mut connection = db::pool::acquire(&worker.pool).await?;
     let further = waiting::put_off(&mut connection, unfinished).await?;
     let plans: Vec<_> = unfinished.iter().map(|it| (it.id.0, it.lease_token, it.due_in)).collect();
-    let rescheduled: HashSet<Uuid> = db::tasks::reschedule_all(&mut connection, &plans).await?.into_iter().collect();
+    let rescheduled = db::tasks::reschedule_all(&mut connection, &plans).await?;
     drop(connection);
     join_all(further.iter().map(|(account, id)| worker.announce(account, *id, None))).await;
-    Ok(unfinished.iter().map(|it| rescheduled.contains(&it.id.0)).collect())
+    Ok(unfinished.iter().map(|it| rescheduled.get(&it.id.0).copied()).collect())
 }

@@ -4,6 +4,7 @@ use axum::extract::{OriginalUri, State};
 use db::deliveries::operation::{self, After, ListedDelivery, Replay};
 use domain::Timestamp;
 use domain::limits::{PAGE_DEFAULT, PAGE_MAX};
+use domain::message::Queue;
 use domain::page::Page;
 use domain::webhook::{DeliveryState, DeliveryStatus};
 use http::StatusCode;
@@ -111,7 +112,7 @@ pub async fn replay(State(app): State<App>, person: Person, path: PathText) -> R
         }
     };
     db::pool::commit(transaction).await?;
-    app.waker.wake();
+    app.waker.wake(Queue::Webhook, id);
     Ok(reply::with_status(StatusCode::ACCEPTED, &DeliveryReplayed { id: db::deliveries::handle(id), status }))
 }
 

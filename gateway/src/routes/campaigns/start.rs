@@ -8,6 +8,7 @@ use domain::Violation;
 use domain::campaign::{CampaignPlan, CampaignRead};
 use domain::id::{AccountUid, CanvasHandle};
 use domain::job::StartQuote;
+use domain::message::Queue;
 use domain::problem::ErrorEnvelope;
 use http::HeaderMap;
 use serde::Deserialize;
@@ -145,7 +146,9 @@ pub async fn start(
     let permit = app.writers.pass(&start.campaign.canvas.to_string()).await?;
     let (campaign, acceptance) = caller.run(&app, &start).await?;
     drop(permit);
-    app.waker.wake();
+    for shot in &campaign.shots {
+        app.waker.wake(Queue::Generation, shot.job.0);
+    }
     let location = format!("{}/campaigns/{}", domain::API_ROOT, campaign.id);
     let replayed = (acceptance == Acceptance::Replayed).then_some(true);
     let answer = CampaignRead { run: campaign.document(), replayed };

@@ -62,7 +62,7 @@ async fn outcome<G>(caller: &Caller<G>, start: &Start<'_>) -> Result<Answer> {
     let deadline = Instant::now() + WAIT;
     let (id, replayed) = caller.run(app, start).await?;
     if !replayed {
-        app.waker.wake();
+        app.waker.wake(Queue::Import, id);
     }
     let outcome = wait(app, caller, id, deadline).await?;
     if !outcome.is_success() {

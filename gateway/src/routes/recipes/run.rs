@@ -151,7 +151,7 @@ pub async fn run(
     let mut document = recipe_document(&app, caller.scopes, &run);
     match acceptance {
         Acceptance::Replayed => document.replayed = Some(true),
-        Acceptance::New | Acceptance::Lenient => app.waker.wake(),
+        Acceptance::New | Acceptance::Lenient => app.waker.wake(Queue::Recipe, run.id.0),
     }
     Ok(accepted_as(acceptance, reply::accepted(&document.poll_url, &document)))
 }

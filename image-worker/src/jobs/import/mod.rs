@@ -21,7 +21,7 @@ use db::imports::Import;
 use db::tasks::NewTask;
 use domain::channel;
 use domain::import::{Failure, FailureKind, ImportOutcome};
-use domain::message::{Queue, TaskKind};
+use domain::message::{Queue, ReadyTasks, TaskKind};
 use service::admission::ByteBudget;
 use taskqueue::{Decision, Handler, Lease, Task};
 use worker::{Error, TRANSACTION_TRIES, Worker, wait_out};
@@ -92,7 +92,7 @@ pub(super) async fn hand_over(worker: &Worker, task: &Task, lease: &Lease) -> Re
     };
     db::tasks::enqueue(&mut transaction, &moved).await?;
     db::pool::commit(transaction).await?;
-    worker.waker.wake();
+    worker.waker.wake(Queue::Import, task.id);
     Ok(Decision::Done)
 }
 
@@ -142,10 +142,10 @@ async fn end(
     import: &Import,
     gathered: &Gathered,
 ) -> Result<Decision, Error> {
-    let mut tries = 0;
+    let (mut tries, ready) = (0, ReadyTasks::new());
     let ended = loop {
         tries += 1;
-        match conclude(worker, task, lease, import, gathered).await {
+        match conclude(worker, task, lease, import, gathered, &ready).await {
             Err(Error::Database(error)) if error.is_transient() && tries < TRANSACTION_TRIES => {}
             ended => break ended?,
         }
@@ -156,7 +156,7 @@ async fn end(
         Ended::BlobGone => return Err(Error::BlobGone),
     };
     taskqueue::failpoint!("import.committed");
-    worker.waker.wake();
+    worker.waker.wake_all(&ready);
     let canvas = matches!(outcome, ImportOutcome::Imported(_)).then(|| channel::canvas(&import.canvas));
     worker.cache.notify([Some(channel_of(task)), canvas].into_iter().flatten()).await;
     let (result, decision) = match &outcome {

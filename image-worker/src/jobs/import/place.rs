@@ -17,6 +17,7 @@ use domain::graph::{Node, NodeType, Position};
 use domain::id::{AssetHandle, AssetId, NodeId};
 use domain::import::{Failure, FailureKind, Image, ImportOutcome, Imported, Pack, Request};
 use domain::limits::{CANVAS_BYTES_MAX, CANVAS_NODES_MAX, TITLE_MAX};
+use domain::message::ReadyTasks;
 use serde_json::{Map, Value, json};
 use taskqueue::{Lease, Task};
 use worker::{Error, Worker};
@@ -34,13 +35,14 @@ pub(super) enum Ended {
     BlobGone,
 }
 
-/// Completes an import.
+/// Completes an import. Adds the tasks that it makes ready to `ready`, to be announced after `Done`.
 pub(super) async fn conclude(
     worker: &Worker,
     task: &Task,
     lease: &Lease,
     import: &Import,
     gathered: &Gathered,
+    ready: &ReadyTasks,
 ) -> Result<Ended, Error> {
     let mut transaction = db::pool::begin(&worker.pool).await?;
     let conn = &mut *transaction;
@@ -57,7 +59,7 @@ pub(super) async fn conclude(
                 Some(canvas) if !has_room(conn, worker, &canvas, brought).await? => {
                     Some(refusal(FailureKind::Unprocessable, "the storage quota leaves no room for what was found"))
                 }
-                Some(canvas) => place(conn, task, import, &canvas, brought, of_page.as_ref()).await?,
+                Some(canvas) => place(conn, (task, ready), import, &canvas, brought, of_page.as_ref()).await?,
                 None => Some(refusal(FailureKind::Forbidden, "the account may no longer write to the canvas")),
             };
             let Some(outcome) = placed else { return Ok(Ended::BlobGone) };
@@ -93,7 +95,7 @@ async fn has_room(
 /// Writes assets, nodes and revision to a canvas that the transaction has locked; `None` when a blob is missing.
 async fn place(
     conn: &mut db::PgConnection,
-    task: &Task,
+    (task, ready): (&Task, &ReadyTasks),
     import: &Import,
     canvas: &CanvasRecord,
     brought: &[Brought],
@@ -107,7 +109,7 @@ async fn place(
     if canvas.node_count as usize + nodes.len() > CANVAS_NODES_MAX || canvas.graph_bytes + bytes > CANVAS_BYTES_MAX {
         return Ok(Some(refusal(FailureKind::Unprocessable, "the canvas is full")));
     }
-    let Some(created_at) = content.store(conn, task, canvas).await? else { return Ok(None) };
+    let Some(created_at) = content.store(conn, (task, ready), canvas).await? else { return Ok(None) };
     nodes = content.nodes(canvas, Some(created_at));
     let bytes_delta = nodes.iter().map(serialized_size).sum();
     let writes = GraphWrites { nodes: nodes.iter().collect(), ..GraphWrites::default() };
@@ -261,7 +263,7 @@ impl<'a> ImportedContent<'a> {
     async fn store(
         &self,
         conn: &mut db::PgConnection,
-        task: &Task,
+        (task, ready): (&Task, &ReadyTasks),
         canvas: &CanvasRecord,
     ) -> Result<Option<domain::Timestamp>, Error> {
         let traceparent = task.trace.to_string();
@@ -293,7 +295,7 @@ impl<'a> ImportedContent<'a> {
             };
             at = Some(db::assets::insert(conn, &asset).await?.created_at);
             let owner = &canvas.handle.owner;
-            db::renditions::request_eager(conn, blob_key, (width, height), owner, Some(&traceparent)).await?;
+            db::renditions::request_eager(conn, blob_key, (width, height), owner, Some(&traceparent), ready).await?;
         }
         Ok(at)
     }

@@ -25,7 +25,7 @@ use domain::job::{
     ChosenModel, Failure, FailureCode, ImageRequest, JobOperation, JobStatus, Record, Reference, Request,
 };
 use domain::limits::PROMPT_MAX;
-use domain::message::TaskKind;
+use domain::message::{Queue, ReadyTasks, TaskKind};
 use domain::recipe::OutputKind;
 use domain::recipe::run::{Next, RunFailure, RunFailureCode, RunId, RunRecord};
 use embedded::text::caption;
@@ -125,12 +125,13 @@ async fn exhausted(worker: &Worker, task: &Task, lease: &Lease) -> Result<Decisi
 /// Completes a run whose stored record cannot be read, so that no other way is possible.
 async fn abandon(worker: &Worker, task: &Task, lease: &Lease, failure: RunFailure) -> Result<Decision, Error> {
     let code = failure.code.as_str();
-    let context = worker.completion_context(None);
+    let ready = ReadyTasks::new();
+    let context = worker.completion_context(None, &ready);
     let mut transaction = db::pool::begin(&worker.pool).await?;
     let abandoned = recipe::abandon(&mut transaction, RunId(task.id), lease.token(), failure, &context).await?;
     let Some(run) = abandoned else { return Ok(Decision::Stale) };
     db::pool::commit(transaction).await?;
-    worker.waker.wake();
+    worker.waker.wake_all(&ready);
     worker.announce(&run.delegation.account, JobId(task.id), run.canvas.as_ref()).await;
     Ok(Decision::Fail { code })
 }
@@ -162,7 +163,6 @@ async fn iterate(generator: &Generator, task: &Task, lease: &Lease) -> Result<It
     match stepped {
         StepResult::Done => {
             taskqueue::failpoint!("recipe.stepped");
-            worker.waker.wake();
             worker.announce(&run.account, JobId(id.0), Some(&run.canvas)).await;
             Ok(IterationOutcome::On)
         }
@@ -191,12 +191,13 @@ async fn end(
 ) -> Result<Option<Decision>, Error> {
     let id = RunId(task.id);
     let traceparent = task.trace.to_string();
-    let context = worker.completion_context(Some(&traceparent));
+    let ready = ReadyTasks::new();
+    let context = worker.completion_context(Some(&traceparent), &ready);
     let mut transaction = db::pool::begin(&worker.pool).await?;
     let ended = recipe::complete(&mut transaction, id, lease.token(), completion, &context).await?;
     let Some(run) = ended else { return Ok(None) };
     db::pool::commit(transaction).await?;
-    worker.waker.wake();
+    worker.waker.wake_all(&ready);
     worker.cache.notify(run.channels()).await;
     let status = run.status.as_str();
     metrics::counter!("canvas_recipe_runs_total", "status" => status).increment(1);
@@ -291,7 +292,11 @@ impl Step<'_> {
         let mut transaction = db::pool::begin(&self.worker.pool).await?;
         let (id, token) = (self.run.id, self.lease.token());
         let begun = recipe::begin_image(&mut transaction, id, token, at, &image).await?;
-        self.settle(transaction, begun).await
+        let begun = self.settle(transaction, begun).await?;
+        if begun == StepResult::Done {
+            self.worker.waker.wake(Queue::Generation, image.job.0);
+        }
+        Ok(begun)
     }
 
     /// The maximum prompt length of a model, in UTF-16 code units; for a removed model the general maximum.

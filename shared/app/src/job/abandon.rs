@@ -8,6 +8,7 @@ use db::jobs::Abandoned;
 use db::{PgConnection, Result};
 use domain::id::JobId;
 use domain::job::JobStatus;
+use domain::message::Queue;
 use uuid::Uuid;
 
 use super::CompletionContext;
@@ -30,8 +31,10 @@ pub async fn abandon(
     if let Some((canvas_key, _)) = &abandoned.canvas {
         target::release_all(conn, *canvas_key, id.0, JobStatus::Failed).await?;
     }
-    if let Some(run) = abandoned.recipe_run {
-        db::tasks::make_ready(conn, run).await?;
+    if let Some(run) = abandoned.recipe_run
+        && db::tasks::make_ready(conn, run).await?
+    {
+        context.ready.add(Queue::Recipe, run);
     }
     Ok(Some(abandoned))
 }

@@ -12,8 +12,7 @@ use domain::job::{CancelReason, JobStatus, Record};
 use super::complete;
 use super::completion::{Completion, CompletionContext, CompletionResult};
 
-/// Result of a cancel, with the job's current record. The caller commits the transaction in every case, and wakes the relay
-/// after `Canceled` and `Requested`.
+/// Result of a cancel, with the job's current record. The caller commits the transaction in every case.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cancellation {
     /// The job had ended before.
@@ -50,7 +49,9 @@ pub async fn cancel(
         db::tasks::release_abandoned(conn, id.0, context.worker_silent).await?;
     }
     if matches!(state, Some(TaskState::Ready | TaskState::Scheduled)) && is_under_way {
-        db::tasks::make_ready_to_cancel(conn, id.0).await?;
+        if db::tasks::make_ready_to_cancel(conn, id.0).await? {
+            context.ready.add(record.request.route().1, id.0);
+        }
         db::jobs::transition(conn, id, JobStatus::Canceling).await?;
         let record = db::jobs::get(conn, id, account, tombstone).await?;
         return Ok(record.map(|record| Cancellation::Requested(Box::new(record))));

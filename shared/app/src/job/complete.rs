@@ -22,6 +22,7 @@ use domain::job::{
     CancelReason, Failure, FailureCode, JobDocument, JobOutcome, JobStatus, Output, Placement, Record, Request,
     StoredVideo,
 };
+use domain::message::Queue;
 use domain::origin::{AiGenerated, Origin};
 use domain::review::CompletionReview;
 use uuid::Uuid;
@@ -112,8 +113,10 @@ pub(super) async fn end(
         retention: context.windows.after(job.kind, status),
     };
     let record = db::jobs::end(conn, job.id, &written).await?;
-    if let Some(run) = job.recipe_run {
-        db::tasks::make_ready(conn, run.0).await?;
+    if let Some(run) = job.recipe_run
+        && db::tasks::make_ready(conn, run.0).await?
+    {
+        context.ready.add(Queue::Recipe, run.0);
     }
     record_event(conn, job, &record, context).await?;
     Ok(CompletionResult::Done(Box::new(record)))
@@ -160,7 +163,7 @@ impl WaitingTargets {
         let traceparent = context.traceparent;
         let outputs: Vec<_> =
             placements.iter().map(|placement| PlacedOutput { canvas, placement, traceparent }).collect();
-        if placement::store(conn, &outputs).await?.is_none() {
+        if !placement::store(conn, &outputs, context.ready).await? {
             return Ok(None);
         }
         // A job whose targets were all deleted still leaves its activity, and with it a revision. A step of a Recipe run leaves no
@@ -333,6 +336,8 @@ pub(super) async fn record_event(
     let body =
         serde_json::to_vec(&event).map_err(|error| Error::Unreadable { column: "jobs", value: error.to_string() })?;
     let event = NewEvent { id, kind: event.kind, body: &body, traceparent: context.traceparent };
-    db::deliveries::complete(conn, job.id, &event).await?;
+    if let Some(delivery) = db::deliveries::complete(conn, job.id, &event).await? {
+        context.ready.add(Queue::Webhook, delivery);
+    }
     Ok(())
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use db::jobs::Windows;
 use domain::job::{CancelReason, Failure, Placement, Record};
+use domain::message::ReadyTasks;
 use uuid::Uuid;
 
 use super::review::PreparedReview;
@@ -41,6 +42,8 @@ pub struct CompletionContext<'a> {
     pub windows: &'a Windows,
     /// W3C trace context of the work that ends the job, passed on to the webhook.
     pub traceparent: Option<&'a str>,
+    /// Receives the tasks that the transaction makes ready, which the caller announces after the commit.
+    pub ready: &'a ReadyTasks,
     /// Storage quota in bytes of an account without its own; 0: no limit.
     pub storage_max: i64,
     /// A queue whose workers were not seen for this long is silent: nobody carries out a cancel.
@@ -49,7 +52,7 @@ pub struct CompletionContext<'a> {
     pub review: Option<&'a PreparedReview>,
 }
 
-/// Result of an attempt to complete a job. Only after `Done` does the caller commit the transaction and wake the relay.
+/// Result of an attempt to complete a job. Only after `Done` does the caller commit the transaction.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CompletionResult {
     /// The job has ended; this is its new record.

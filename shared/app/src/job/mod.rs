@@ -24,4 +24,4 @@ pub use start::{
 };
 pub use start_together::start_together;
 pub use targets::remove_targets;
-pub use together::{Attempt, Success, Together, complete_together};
+pub use together::{Attempt, Success, complete_together};

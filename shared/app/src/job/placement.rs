@@ -13,6 +13,7 @@ use domain::graph::Node;
 use domain::id::{AccountUid, AssetHandle, JobId, NodeId};
 use domain::job::{JobStatus, Placement};
 use domain::limits::RENDITION_EAGER;
+use domain::message::ReadyTasks;
 use domain::origin::Origin;
 use domain::review::DetachedOutput;
 use uuid::Uuid;
@@ -42,16 +43,16 @@ pub(super) struct PlacedOutput<'a> {
     pub(super) traceparent: Option<&'a str>,
 }
 
-/// Stores the assets of outputs, each with the renditions that are always made. Returns whether tasks were enqueued for them;
-/// `None` when the blob of an output was removed.
-pub(super) async fn store(conn: &mut PgConnection, outputs: &[PlacedOutput<'_>]) -> Result<Option<bool>> {
+/// Stores the assets of outputs, each with the renditions that are always made, whose tasks it adds to `ready`. `false`: the blob of
+/// an output was removed.
+pub(super) async fn store(conn: &mut PgConnection, outputs: &[PlacedOutput<'_>], ready: &ReadyTasks) -> Result<bool> {
     if outputs.is_empty() {
-        return Ok(Some(false));
+        return Ok(true);
     }
     let adopted = adopt(conn, outputs).await?;
     let (mut assets, mut renditions, mut requests) = (Vec::with_capacity(outputs.len()), Vec::new(), Vec::new());
     for PlacedOutput { canvas, placement, traceparent } in outputs {
-        let Some(&blob_key) = adopted.get(&placement.blob_key) else { return Ok(None) };
+        let Some(&blob_key) = adopted.get(&placement.blob_key) else { return Ok(false) };
         let new = NewAsset {
             handle: asset(&canvas.owner, placement),
             canvas_key: Some(canvas.key),
@@ -88,11 +89,10 @@ pub(super) async fn store(conn: &mut PgConnection, outputs: &[PlacedOutput<'_>])
     }
     // In the order of their keys, as several transactions may request the same ones.
     requests.sort_by_key(|(blob_key, width, ..)| (*blob_key, *width));
-    let mut enqueued = false;
     for (blob_key, width, owner, traceparent) in requests {
-        enqueued |= db::renditions::request(conn, blob_key, width, owner, *traceparent).await?;
+        db::renditions::request(conn, blob_key, width, owner, *traceparent, ready).await?;
     }
-    Ok(Some(enqueued))
+    Ok(true)
 }
 
 /// Lets the transaction refer to the files of the outputs.

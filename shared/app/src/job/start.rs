@@ -4,8 +4,8 @@
 //! together or not at all, and once for each key. A rejected start takes no key.
 //!
 //! **Mechanism.** The steps of [`Command`] in the common lock order (key, account, canvas, job) with few statements, since each is
-//! a round trip under these locks. The relay publishes the wake-up message from the outbox, so that an unavailable broker delays
-//! work but rejects none.
+//! a round trip under these locks. The wake-up message follows the commit, so that an unavailable broker delays work but rejects
+//! none.
 
 use std::time::Duration;
 

@@ -62,16 +62,7 @@ pub enum Attempt {
     Alone,
 }
 
-/// What the completion of several jobs came to.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Together {
-    /// A result for each job, in order.
-    pub results: Vec<Attempt>,
-    /// Whether tasks were enqueued, so that the caller wakes the relay after the commit.
-    pub enqueued: bool,
-}
-
-/// Completes those of the jobs that can be completed together. The jobs differ. `None`: the blob of an output was removed, every job
+/// Completes those of the jobs that can be completed together. The jobs differ. Returns a result for each job, in order. `None`: the blob of an output was removed, every job
 /// has to be completed by itself, and the caller rolls back.
 ///
 /// # Errors
@@ -82,8 +73,8 @@ pub async fn complete_together(
     conn: &mut PgConnection,
     successes: &[Success],
     context: &CompletionContext<'_>,
-) -> Result<Option<Together>> {
-    let mut together = Together { results: vec![Attempt::Alone; successes.len()], enqueued: false };
+) -> Result<Option<Vec<Attempt>>> {
+    let mut results = vec![Attempt::Alone; successes.len()];
     let ids: Vec<JobId> = successes.iter().map(|success| success.id).collect();
     let able = db::jobs::completable_together(conn, &ids, context.storage_max).await?;
     let ids: Vec<JobId> = able.iter().copied().collect();
@@ -96,7 +87,7 @@ pub async fn complete_together(
     for (index, success) in successes.iter().enumerate() {
         let Some(&job) = locked.get(&success.id) else {
             if able.contains(&success.id) {
-                together.results[index] = Attempt::Busy;
+                results[index] = Attempt::Busy;
             }
             continue;
         };
@@ -111,11 +102,11 @@ pub async fn complete_together(
                 skeleton: Skeleton::default(),
                 filled: None,
             }),
-            _ => together.results[index] = Attempt::Completed(CompletionResult::Stale),
+            _ => results[index] = Attempt::Completed(CompletionResult::Stale),
         }
     }
     if parts.is_empty() {
-        return Ok(Some(together));
+        return Ok(Some(results));
     }
     let keys: Vec<i64> = parts.iter().map(|part| part.canvas.key).collect();
     let mut skeletons = db::canvases::skeletons(conn, &keys).await?;
@@ -124,14 +115,14 @@ pub async fn complete_together(
         part.fill();
     }
     let outputs: Vec<PlacedOutput<'_>> = parts.iter().map(Part::output).collect();
-    let Some(enqueued) = placement::store(conn, &outputs).await? else { return Ok(None) };
-    together.enqueued = enqueued;
+    if !placement::store(conn, &outputs, context.ready).await? {
+        return Ok(None);
+    }
     commit(conn, &parts).await?;
     for (index, record) in end(conn, parts, context).await? {
-        together.enqueued |= record.webhook.is_some();
-        together.results[index] = Attempt::Completed(CompletionResult::Done(Box::new(record)));
+        results[index] = Attempt::Completed(CompletionResult::Done(Box::new(record)));
     }
-    Ok(Some(together))
+    Ok(Some(results))
 }
 
 /// Whether the completion of a locked job still changes nothing beyond task, output, canvas, job and webhook.

@@ -12,6 +12,7 @@ use domain::event::Event;
 use domain::graph::Node;
 use domain::id::{AccountUid, JobId, NodeId};
 use domain::job::JobStatus;
+use domain::message::Queue;
 use domain::recipe::run::{OutputStatus, RunFailure, RunFailureCode, RunId, RunRecord, RunStatus};
 use domain::review::DetachedOutput;
 use tracing::instrument;
@@ -228,6 +229,8 @@ async fn record_event(conn: &mut PgConnection, run: &LockedRun, context: &Comple
     let event = Event::recipe_run(id, at, &record);
     let body = serde_json::to_vec(&event).map_err(|error| unreadable(error.to_string()))?;
     let event = NewEvent { id, kind: event.kind, body: &body, traceparent: context.traceparent };
-    db::deliveries::complete(conn, JobId(run.id.0), &event).await?;
+    if let Some(delivery) = db::deliveries::complete(conn, JobId(run.id.0), &event).await? {
+        context.ready.add(Queue::Webhook, delivery);
+    }
     run.record(conn).await
 }

@@ -12,7 +12,7 @@ use domain::canvas::{AccessRole, Actor, CanvasRecord, Changes};
 use domain::graph::{Node, NodeType, Position};
 use domain::id::{AccountUid, AssetHandle, AssetId, CanvasHandle, CanvasId, JobId, NodeId};
 use domain::job::{ActionRequest, Input, JobOperation, Placement, Record, Request};
-use domain::message::Queue;
+use domain::message::{Queue, ReadyTasks};
 use serde_json::{Map, Value, json};
 use sqlx::{PgConnection, Postgres, pool::PoolConnection};
 use testkit::TestDatabase;
@@ -28,11 +28,14 @@ pub const WINDOWS: Windows = Windows {
 
 pub const PUBLIC_URL: &str = "https://canvas.example";
 
+static READY: ReadyTasks = ReadyTasks::new();
+
 /// What completing a job requires of a process.
-pub const CONTEXT: &CompletionContext<'_> = &CompletionContext {
+pub static CONTEXT: &CompletionContext<'_> = &CompletionContext {
     public_url: PUBLIC_URL,
     windows: &WINDOWS,
     traceparent: None,
+    ready: &READY,
     storage_max: 0,
     worker_silent: Duration::from_secs(15),
     review: None,

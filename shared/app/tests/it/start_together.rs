@@ -182,7 +182,6 @@ async fn state(fixture: &Fixture, start: &JobStart, node: &NodeId) -> String {
                                           || jsonb_build_object('activity', activity - 'id') ORDER BY sequence)
                          FROM canvas_changes c WHERE canvas_key = (SELECT key FROM canvases WHERE id = 'a')),
              'tasks', (SELECT jsonb_agg(to_jsonb(t) - '{due_at,created_at}'::text[]) FROM task_queue t),
-             'outbox', (SELECT jsonb_agg(to_jsonb(o) - '{id,created_at}'::text[]) FROM outbox o),
              'webhooks', (SELECT jsonb_agg(to_jsonb(d) - '{id,sealed_secret,created_at}'::text[]) FROM webhook_deliveries d),
              'keys', (SELECT jsonb_agg(to_jsonb(k) - '{created_at}'::text[]) FROM idempotency_keys k)
          )",

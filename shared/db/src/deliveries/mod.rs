@@ -88,10 +88,10 @@ pub async fn insert_all(conn: &mut PgConnection, new: &[NewDelivery<'_>]) -> Res
     Ok(())
 }
 
-/// Fixes the event of a run's end and enqueues its delivery, in the transaction that ends the run. `false`: the run has no
-/// delivery, or its event is fixed already. After the commit the caller wakes the relay.
+/// Fixes the event of a run's end and enqueues its delivery, in the transaction that ends the run. Returns the id of the delivery,
+/// which the caller announces after the commit. `None`: the run has no delivery, or its event is fixed already.
 #[tracing::instrument(skip_all, name = "db.delivery.complete")]
-pub async fn complete(conn: &mut PgConnection, job_id: JobId, event: &NewEvent<'_>) -> Result<bool> {
+pub async fn complete(conn: &mut PgConnection, job_id: JobId, event: &NewEvent<'_>) -> Result<Option<Uuid>> {
     let fixed = sqlx::query!(
         "UPDATE webhook_deliveries
          SET event_id = $2, event_type = $3, body = $4, next_attempt_at = now()
@@ -104,9 +104,9 @@ pub async fn complete(conn: &mut PgConnection, job_id: JobId, event: &NewEvent<'
     )
     .fetch_optional(&mut *conn)
     .await?;
-    let Some(delivery) = fixed else { return Ok(false) };
+    let Some(delivery) = fixed else { return Ok(None) };
     enqueue(conn, delivery.id, &delivery.url, &delivery.account_uid, event.traceparent).await?;
-    Ok(true)
+    Ok(Some(delivery.id))
 }
 
 /// Fails the delivery of a run that ends without an event, because its record cannot be read.

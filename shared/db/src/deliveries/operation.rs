@@ -113,8 +113,7 @@ pub async fn failed(conn: &mut PgConnection, account: &AccountUid) -> Result<Vec
 /// Result of a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replay {
-    /// One more attempt of the same event is enqueued; the delivery now has this state. The caller wakes the relay after the
-    /// commit.
+    /// One more attempt of the same event is enqueued; the delivery now has this state. The caller announces it after the commit.
     Enqueued(DeliveryStatus),
     /// The delivery is not finished; this is its state.
     Unfinished(DeliveryStatus),

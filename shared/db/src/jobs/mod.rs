@@ -74,9 +74,8 @@ pub struct NewJob<'a> {
     pub traceparent: Option<&'a str>,
 }
 
-/// Accepts a job: `queued`, with its first history row, its task with the fairness key of its account, and the wake-up
-/// message for the task. Returns the record, with its webhook if that was inserted before. The caller wakes the relay after the
-/// commit.
+/// Accepts a job: `queued`, with its first history row, and its task with the fairness key of its account,
+/// which the caller announces after the commit. Returns the record, with its webhook if that was inserted before.
 pub async fn insert(conn: &mut PgConnection, job: &NewJob<'_>) -> Result<Record> {
     insert_all(conn, slice::from_ref(job)).await?.pop().ok_or_else(|| sqlx::Error::RowNotFound.into())
 }
@@ -131,8 +130,6 @@ pub async fn insert_all(conn: &mut PgConnection, jobs: &[NewJob<'_>]) -> Result<
                SELECT id, queue, task, account, fair_seq + row_number() OVER (PARTITION BY queue, account ORDER BY drawn) - 1,
                       traceparent
                FROM asked JOIN place USING (queue, account)
-           ), announced AS (
-               INSERT INTO outbox (queue, task_id, traceparent) SELECT queue, id, traceparent FROM asked
            )
            SELECT j.id AS "id!", j.account_uid AS "account_uid!", j.kind AS "kind!", j.operation AS "operation!",
                   j.status AS "status!", j.version AS "version!", j.canvas_owner, j.canvas_id, j.canvas_revision,

@@ -7,7 +7,7 @@
 use domain::asset::thumbnail_width;
 use domain::id::AccountUid;
 use domain::limits::RENDITION_EAGER;
-use domain::message::{Queue, TaskKind};
+use domain::message::{Queue, ReadyTasks, TaskKind};
 use sqlx::PgConnection;
 use tracing::instrument;
 use uuid::Uuid;
@@ -160,8 +160,8 @@ pub async fn of_task(conn: &mut PgConnection, task: Uuid) -> crate::Result<Optio
     .transpose()
 }
 
-/// Requests a rendition on behalf of `owner`, unless it was requested before or the picture is being removed. Returns whether a
-/// task was enqueued; then the caller wakes the relay after the commit.
+/// Requests a rendition on behalf of `owner`, unless it was requested before or the picture is being removed. Adds the task that it
+/// enqueues to `ready`.
 #[instrument(skip_all, name = "db.rendition.request")]
 pub async fn request(
     conn: &mut PgConnection,
@@ -169,7 +169,8 @@ pub async fn request(
     width: u32,
     owner: &AccountUid,
     traceparent: Option<&str>,
-) -> crate::Result<bool> {
+    ready: &ReadyTasks,
+) -> crate::Result<()> {
     let task = Uuid::now_v7();
     let asked = sqlx::query!(
         "INSERT INTO renditions (source_key, width, task_id)
@@ -182,7 +183,7 @@ pub async fn request(
     .execute(&mut *conn)
     .await?;
     if asked.rows_affected() == 0 {
-        return Ok(false);
+        return Ok(());
     }
     let new = NewTask {
         id: task,
@@ -193,11 +194,12 @@ pub async fn request(
         traceparent,
     };
     tasks::enqueue(conn, &new).await?;
-    Ok(true)
+    ready.add(new.queue, task);
+    Ok(())
 }
 
-/// Requests the [eager](eager_widths) renditions of a stored picture of this size, in pixels. Returns whether a task was
-/// enqueued, as [`request`] does.
+/// Requests the [eager](eager_widths) renditions of a stored picture of this size, in pixels, as [`request`]
+/// does.
 #[instrument(skip_all, name = "db.rendition.request_eager")]
 pub async fn request_eager(
     conn: &mut PgConnection,
@@ -205,12 +207,12 @@ pub async fn request_eager(
     size: (i32, i32),
     owner: &AccountUid,
     traceparent: Option<&str>,
-) -> crate::Result<bool> {
-    let mut asked = false;
+    ready: &ReadyTasks,
+) -> crate::Result<()> {
     for width in eager_widths(size) {
-        asked |= request(conn, source_key, width, owner, traceparent).await?;
+        request(conn, source_key, width, owner, traceparent, ready).await?;
     }
-    Ok(asked)
+    Ok(())
 }
 
 /// The widths of the renditions that every picture of this size, in pixels, will need: [`RENDITION_EAGER`] and, if it differs, the

@@ -28,7 +28,9 @@ impl Fixture {
     }
 
     async fn request(&self, width: u32) -> bool {
-        request(&mut *self.conn().await, self.source, width, &self.owner, None).await.expect("asks")
+        let ready = ReadyTasks::new();
+        request(&mut *self.conn().await, self.source, width, &self.owner, None, &ready).await.expect("asks");
+        !ready.take().is_empty()
     }
 
     async fn state(&self, width: u32) -> Option<RenditionState> {
@@ -95,7 +97,9 @@ async fn a_tall_picture_gets_a_narrower_copy_for_renders_as_well() {
     ] {
         let fixture = fixture().await;
         let mut conn = fixture.conn().await;
-        assert!(request_eager(&mut conn, fixture.source, size, &fixture.owner, None).await.expect("asks"));
+        let ready = ReadyTasks::new();
+        request_eager(&mut conn, fixture.source, size, &fixture.owner, None, &ready).await.expect("asks");
+        assert_eq!(ready.take().len(), widths.len());
         let mut asked: Vec<i32> =
             sqlx::query_scalar("SELECT width FROM renditions").fetch_all(fixture.database.pool()).await.expect("reads");
         asked.sort_unstable();

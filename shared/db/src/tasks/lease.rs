@@ -1,5 +1,6 @@
 //! What the holder of a lease does with its task. Every change requires the fencing token.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use sqlx::PgConnection;
@@ -81,17 +82,22 @@ pub async fn settle_all(conn: &mut PgConnection, leases: &[(Uuid, Uuid)]) -> Res
     Ok(settled.fetch_all(conn).await?)
 }
 
-/// Reschedules a task that failed, to be retried after `after`; the claim counts. `false`: the lease is lost.
+/// Reschedules a task that failed, to be retried after `after`; the claim counts. Returns that time. `None`: the lease is lost.
 #[tracing::instrument(skip_all, name = "db.task.retry")]
-pub async fn retry(conn: &mut PgConnection, id: Uuid, lease_token: Uuid, after: Duration) -> Result<bool> {
+pub async fn retry(conn: &mut PgConnection, id: Uuid, lease_token: Uuid, after: Duration) -> Result<Option<Duration>> {
     reschedule_row(conn, id, lease_token, after, false).await
 }
 
 /// Reschedules a task that went as planned and continues after `after`, as a poll does; the count of claims restarts at zero.
-/// A task with a cancel request, or one that [`make_ready`](super::make_ready) marked meanwhile, becomes ready at once,
-/// announced by an outbox row. `false`: the lease is lost.
+/// A task with a cancel request, or one that [`make_ready`](super::make_ready) marked meanwhile, becomes ready at once. Returns
+/// when it is due, 0 for one that is ready: the runner that rescheduled it looks for it then. `None`: the lease is lost.
 #[tracing::instrument(skip_all, name = "db.task.reschedule")]
-pub async fn reschedule(conn: &mut PgConnection, id: Uuid, lease_token: Uuid, after: Duration) -> Result<bool> {
+pub async fn reschedule(
+    conn: &mut PgConnection,
+    id: Uuid,
+    lease_token: Uuid,
+    after: Duration,
+) -> Result<Option<Duration>> {
     reschedule_row(conn, id, lease_token, after, true).await
 }
 
@@ -101,82 +107,71 @@ async fn reschedule_row(
     lease_token: Uuid,
     after: Duration,
     went_as_planned: bool,
-) -> Result<bool> {
-    let scheduled = sqlx::query_scalar!(
-        r#"WITH parked AS (
-               UPDATE task_queue
-               SET state = CASE WHEN $4 AND (cancel_requested OR ready_requested) THEN 'ready' ELSE 'parked' END,
-                   due_at = now() + make_interval(secs => CASE WHEN $4 AND (cancel_requested OR ready_requested) THEN 0
-                                                               ELSE $3::float8 END),
-                   claims = CASE WHEN $4 THEN 0 ELSE claims END,
-                   expired_leases = CASE WHEN $4 THEN 0 ELSE expired_leases END,
-                   lease_token = NULL, lease_until = NULL, lease_owner = NULL
-               WHERE id = $1 AND lease_token = $2
-               RETURNING id, queue, traceparent, state
-           ), announced AS (
-               INSERT INTO outbox (queue, task_id, traceparent) SELECT queue, id, traceparent FROM parked WHERE state = 'ready'
-           )
-           SELECT EXISTS (SELECT FROM parked) AS "parked!""#,
+) -> Result<Option<Duration>> {
+    let is_ready = sqlx::query_scalar!(
+        r#"UPDATE task_queue
+           SET state = CASE WHEN $4 AND (cancel_requested OR ready_requested) THEN 'ready' ELSE 'parked' END,
+               due_at = now() + make_interval(secs => CASE WHEN $4 AND (cancel_requested OR ready_requested) THEN 0
+                                                           ELSE $3::float8 END),
+               claims = CASE WHEN $4 THEN 0 ELSE claims END,
+               expired_leases = CASE WHEN $4 THEN 0 ELSE expired_leases END,
+               lease_token = NULL, lease_until = NULL, lease_owner = NULL
+           WHERE id = $1 AND lease_token = $2
+           RETURNING state = 'ready' AS "is_ready!""#,
         id,
         lease_token,
         after.as_secs_f64(),
         went_as_planned,
     )
-    .fetch_one(conn)
+    .fetch_optional(conn)
     .await?;
-    Ok(scheduled)
+    Ok(is_ready.map(|is_ready| if is_ready { Duration::ZERO } else { after }))
 }
 
-/// [`reschedule`] for many tasks, each `(task, token)` after its own time. Returns those that were rescheduled. For the
+/// [`reschedule`] for many tasks, each `(task, token)` after its own time. Returns those that were rescheduled, and when. For the
 /// others the lease is lost, or another transaction has locked the row, which is not waited for.
 #[tracing::instrument(skip_all, name = "db.task.reschedule_all")]
-pub async fn reschedule_all(conn: &mut PgConnection, plans: &[(Uuid, Uuid, Duration)]) -> Result<Vec<Uuid>> {
+pub async fn reschedule_all(
+    conn: &mut PgConnection,
+    plans: &[(Uuid, Uuid, Duration)],
+) -> Result<HashMap<Uuid, Duration>> {
     let ids: Vec<Uuid> = plans.iter().map(|(id, _, _)| *id).collect();
     let tokens: Vec<Uuid> = plans.iter().map(|(_, token, _)| *token).collect();
     let after: Vec<f64> = plans.iter().map(|(_, _, after)| after.as_secs_f64()).collect();
-    let scheduled = sqlx::query_scalar!(
+    let scheduled = sqlx::query!(
         r#"WITH mine AS (
                SELECT t.id, plan.after
                FROM task_queue t JOIN unnest($1::uuid[], $2::uuid[], $3::float8[]) AS plan(id, token, after)
                     ON plan.id = t.id AND plan.token = t.lease_token
                WHERE t.id = ANY($1) FOR UPDATE OF t SKIP LOCKED
-           ), parked AS (
-               UPDATE task_queue
-               SET state = CASE WHEN cancel_requested OR ready_requested THEN 'ready' ELSE 'parked' END,
-                   due_at = now() + make_interval(secs => CASE WHEN cancel_requested OR ready_requested THEN 0
-                                                               ELSE mine.after END),
-                   claims = 0, expired_leases = 0, lease_token = NULL, lease_until = NULL, lease_owner = NULL
-               FROM mine WHERE task_queue.id = mine.id AND task_queue.id = ANY($1)
-               RETURNING task_queue.id, queue, traceparent, state
-           ), announced AS (
-               INSERT INTO outbox (queue, task_id, traceparent) SELECT queue, id, traceparent FROM parked WHERE state = 'ready'
            )
-           SELECT id FROM parked"#,
+           UPDATE task_queue
+           SET state = CASE WHEN cancel_requested OR ready_requested THEN 'ready' ELSE 'parked' END,
+               due_at = now() + make_interval(secs => CASE WHEN cancel_requested OR ready_requested THEN 0
+                                                           ELSE mine.after END),
+               claims = 0, expired_leases = 0, lease_token = NULL, lease_until = NULL, lease_owner = NULL
+           FROM mine WHERE task_queue.id = mine.id AND task_queue.id = ANY($1)
+           RETURNING task_queue.id, CASE state WHEN 'ready' THEN 0 ELSE mine.after END AS "due_in!""#,
         &ids,
         &tokens,
         &after,
     )
     .fetch_all(conn)
     .await?;
-    Ok(scheduled)
+    Ok(scheduled.into_iter().filter_map(|row| Some((row.id, super::seconds(row.due_in)?))).collect())
 }
 
-/// Releases a task unchanged, as at shutdown: the claim does not count, the task keeps its position, and an outbox row
-/// announces it to other workers. `false`: the lease is lost.
+/// Releases a task unchanged, as at shutdown: the claim does not count, and the task keeps its position. `false`: the lease is
+/// lost.
 #[tracing::instrument(skip_all, name = "db.task.release")]
 pub async fn release(conn: &mut PgConnection, id: Uuid, lease_token: Uuid) -> Result<bool> {
-    let announced = sqlx::query!(
-        r#"WITH released AS (
-               UPDATE task_queue SET state = 'ready', claims = claims - 1,
-                                lease_token = NULL, lease_until = NULL, lease_owner = NULL
-               WHERE id = $1 AND lease_token = $2
-               RETURNING id, queue, traceparent
-           )
-           INSERT INTO outbox (queue, task_id, traceparent) SELECT queue, id, traceparent FROM released"#,
+    let released = sqlx::query!(
+        "UPDATE task_queue SET state = 'ready', claims = claims - 1, lease_token = NULL, lease_until = NULL, lease_owner = NULL
+         WHERE id = $1 AND lease_token = $2",
         id,
         lease_token,
     )
     .execute(conn)
     .await?;
-    Ok(announced.rows_affected() == 1)
+    Ok(released.rows_affected() == 1)
 }

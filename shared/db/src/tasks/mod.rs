@@ -56,7 +56,7 @@ pub struct NewTask<'a> {
     pub kind: TaskKind,
     /// The fairness key: an account or a destination.
     pub fairness_key: &'a str,
-    /// `None`: ready at once and announced by an outbox row. Otherwise scheduled for this long.
+    /// `None`: ready at once. Otherwise scheduled for this long.
     pub due_in: Option<Duration>,
     /// W3C trace context of the work that enqueues it.
     pub traceparent: Option<&'a str>,
@@ -99,7 +99,7 @@ pub struct QueueStats {
     pub oldest_ready: Option<Duration>,
 }
 
-/// Enqueues a task, and the outbox row that announces it if it is ready. The caller wakes the relay after the commit.
+/// Enqueues a task. If it is ready, the caller announces it after the commit.
 #[tracing::instrument(skip_all, name = "db.task.enqueue")]
 pub async fn enqueue(conn: &mut PgConnection, task: &NewTask<'_>) -> Result<()> {
     insert(conn, task, None).await
@@ -125,13 +125,11 @@ async fn insert(conn: &mut PgConnection, task: &NewTask<'_>, tenant: Option<&str
                  ), drawn)
              ) AS fair_seq
              FROM nextval('task_turns') AS drawn, task_floor($2) AS floor
-         ), task AS (
-             INSERT INTO task_queue (id, queue, kind, fairness_key, state, fair_seq, due_at, traceparent, tenant)
-             SELECT $1, $2, $3, $4, CASE WHEN $5::float8 IS NULL THEN 'ready' ELSE 'parked' END, fair_seq,
-                    now() + make_interval(secs => coalesce($5, 0)), $6, $7
-             FROM place
          )
-         INSERT INTO outbox (queue, task_id, traceparent) SELECT $2, $1, $6 WHERE $5 IS NULL",
+         INSERT INTO task_queue (id, queue, kind, fairness_key, state, fair_seq, due_at, traceparent, tenant)
+         SELECT $1, $2, $3, $4, CASE WHEN $5::float8 IS NULL THEN 'ready' ELSE 'parked' END, fair_seq,
+                now() + make_interval(secs => coalesce($5, 0)), $6, $7
+         FROM place",
         task.id,
         task.queue.as_str(),
         task.kind.as_str(),
@@ -154,58 +152,51 @@ pub async fn lock(conn: &mut PgConnection, id: Uuid) -> Result<Option<TaskState>
     state.map(|state| known("task_queue.state", &state)).transpose()
 }
 
-/// Makes a task that no worker holds ready for a worker to cancel it, announced by an outbox row. The worker that claims it
-/// sees the cancel request. `false`: the task is leased or does not exist anymore.
+/// Makes a task that no worker holds ready for a worker to cancel it; the caller announces it after the commit. The worker that
+/// claims it sees the cancel request. `false`: the task is leased or does not exist anymore.
 #[tracing::instrument(skip_all, name = "db.task.make_ready_to_cancel")]
 pub async fn make_ready_to_cancel(conn: &mut PgConnection, id: Uuid) -> Result<bool> {
-    let announced = sqlx::query!(
-        "WITH woken AS (
-             UPDATE task_queue SET state = 'ready', cancel_requested = true, due_at = now(),
-                    fair_seq = greatest(fair_seq, task_floor(queue))
-             WHERE id = $1 AND state IN ('ready', 'parked')
-             RETURNING id, queue, traceparent
-         )
-         INSERT INTO outbox (queue, task_id, traceparent) SELECT queue, id, traceparent FROM woken",
+    let woken = sqlx::query!(
+        "UPDATE task_queue SET state = 'ready', cancel_requested = true, due_at = now(),
+                fair_seq = greatest(fair_seq, task_floor(queue))
+         WHERE id = $1 AND state IN ('ready', 'parked')",
         id,
     )
     .execute(conn)
     .await?;
-    Ok(announced.rows_affected() == 1)
+    Ok(woken.rows_affected() == 1)
 }
 
 /// Makes a task ready that waits for what this transaction does. A scheduled task becomes ready at once, with a new
-/// position and an outbox row. A leased task is not rescheduled before it has run once more ([`reschedule`]). A concurrent
+/// position: then the result is `true`, and the caller announces it after the commit. A leased task is not rescheduled before it has run once more ([`reschedule`]). A concurrent
 /// `make_ready` and `reschedule` lock the same row, so no wake-up is lost. A task that no longer exists needs no wake-up.
 #[tracing::instrument(skip_all, name = "db.task.make_ready")]
-pub async fn make_ready(conn: &mut PgConnection, id: Uuid) -> Result<()> {
-    sqlx::query!(
-        "WITH woken AS (
-             UPDATE task_queue SET ready_requested = true,
-                    state = CASE state WHEN 'parked' THEN 'ready' ELSE state END,
-                    due_at = CASE state WHEN 'parked' THEN now() ELSE due_at END,
-                    fair_seq = CASE state WHEN 'parked' THEN greatest(
-                               (SELECT max(t.fair_seq) + 1 FROM task_queue t
-                                WHERE t.queue = task_queue.queue AND t.fairness_key = task_queue.fairness_key
-                                  AND t.state = 'ready' AND t.fair_seq >= task_floor(task_queue.queue)),
-                               coalesce(greatest(
-                                   (SELECT max(t.fair_seq) FROM task_queue t
-                                    WHERE t.queue = task_queue.queue AND t.state = 'leased'
-                                      AND t.fair_seq >= task_floor(task_queue.queue)),
-                                   (SELECT min(t.fair_seq) FROM task_queue t
-                                    WHERE t.queue = task_queue.queue AND t.state = 'ready'
-                                      AND t.fair_seq >= task_floor(task_queue.queue))
-                               ), drawn)
-                           ) ELSE fair_seq END
-             FROM nextval('task_turns') AS drawn
-             WHERE id = $1 AND (state = 'parked' OR state = 'leased' AND NOT ready_requested)
-             RETURNING id, queue, traceparent, state
-         )
-         INSERT INTO outbox (queue, task_id, traceparent) SELECT queue, id, traceparent FROM woken WHERE state = 'ready'",
+pub async fn make_ready(conn: &mut PgConnection, id: Uuid) -> Result<bool> {
+    let is_ready = sqlx::query_scalar!(
+        r#"UPDATE task_queue SET ready_requested = true,
+                state = CASE state WHEN 'parked' THEN 'ready' ELSE state END,
+                due_at = CASE state WHEN 'parked' THEN now() ELSE due_at END,
+                fair_seq = CASE state WHEN 'parked' THEN greatest(
+                           (SELECT max(t.fair_seq) + 1 FROM task_queue t
+                            WHERE t.queue = task_queue.queue AND t.fairness_key = task_queue.fairness_key
+                              AND t.state = 'ready' AND t.fair_seq >= task_floor(task_queue.queue)),
+                           coalesce(greatest(
+                               (SELECT max(t.fair_seq) FROM task_queue t
+                                WHERE t.queue = task_queue.queue AND t.state = 'leased'
+                                  AND t.fair_seq >= task_floor(task_queue.queue)),
+                               (SELECT min(t.fair_seq) FROM task_queue t
+                                WHERE t.queue = task_queue.queue AND t.state = 'ready'
+                                  AND t.fair_seq >= task_floor(task_queue.queue))
+                           ), drawn)
+                       ) ELSE fair_seq END
+         FROM nextval('task_turns') AS drawn
+         WHERE id = $1 AND (state = 'parked' OR state = 'leased' AND NOT ready_requested)
+         RETURNING state = 'ready' AS "is_ready!""#,
         id,
     )
-    .execute(conn)
+    .fetch_optional(conn)
     .await?;
-    Ok(())
+    Ok(is_ready.unwrap_or_default())
 }
 
 /// Requests the cancel of a task and returns its state. The row stays locked until the transaction ends.

@@ -129,7 +129,7 @@ async fn scheduled_work_waits_for_its_next_attempt_unless_no_worker_would_make_i
     seen(conn, Queue::Video, "a", Duration::ZERO).await;
     let id = enqueue(conn, None).await;
     let lease = claim(conn, "a", LEASE).await;
-    assert!(tasks::retry(conn, id, lease, LEASE).await.expect("schedules"));
+    assert!(tasks::retry(conn, id, lease, LEASE).await.expect("schedules").is_some());
     let waiting = wait(conn, id).await.expect("waits");
     assert_eq!((waiting.what, waiting.retry_at.is_some()), (WaitCause::Retry, true));
     seen(conn, Queue::Video, "a", Duration::from_mins(1)).await;

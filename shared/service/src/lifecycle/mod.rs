@@ -69,7 +69,7 @@ impl Lifecycle {
         self.tasks.spawn(name, self.stopping.clone(), task);
     }
 
-    /// Runs a task that others need while they finish (the admin server, the outbox relay). Like [`spawn`](Self::spawn), except
+    /// Runs a task that others need while they finish (the admin server, the publisher). Like [`spawn`](Self::spawn), except
     /// that shutdown does not wait for it: it ends when [`aborted`](Self::aborted) is canceled, as soon as the other tasks have
     /// ended.
     pub fn spawn_support<F>(&self, name: &'static str, task: F)

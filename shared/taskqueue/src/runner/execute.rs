@@ -59,11 +59,11 @@ enum GiveUp {
     Release,
 }
 
-/// What happened to a task, as a label, and when it is due again if it was rescheduled.
+/// What happened to a task, as a label, and when it is due again if it was rescheduled or released.
 type TaskOutcome = (&'static str, Option<Duration>);
 
 impl Execution {
-    /// Runs the task. Returns when it is due again if it was rescheduled.
+    /// Runs the task. Returns when it is due again if it was rescheduled or released.
     pub(super) async fn run(self, handler: Arc<impl Handler>) -> Option<Duration> {
         let span = trace_span!(
             self.task.trace, Consumer, "task", task.id = %self.task.id, task.kind = %self.task.kind,
@@ -157,7 +157,8 @@ impl Execution {
             }
             RunExit::Aborted => {
                 let released = async { tasks::release(&mut *self.pool.acquire().await?, id, token).await };
-                self.moved(with_deadline(released).await, ("released", None))
+                let released = with_deadline(released).await.map(|released| released.then_some(Duration::ZERO));
+                self.moved(released, "released")
             }
         }
     }
@@ -167,10 +168,10 @@ impl Execution {
     async fn give_up(&self, how: GiveUp) -> TaskOutcome {
         let lease = &self.kept.lease;
         let (id, token) = (self.task.id, lease.token());
-        let task_outcome = match how {
-            GiveUp::Retry(after) => ("retry", Some(after)),
-            GiveUp::Snooze(after) => ("snoozed", Some(after)),
-            GiveUp::Release => ("released", None),
+        let result = match how {
+            GiveUp::Retry(_) => "retry",
+            GiveUp::Snooze(_) => "snoozed",
+            GiveUp::Release => "released",
         };
         loop {
             let given_up = async {
@@ -178,26 +179,29 @@ impl Execution {
                 match how {
                     GiveUp::Retry(after) => tasks::retry(&mut conn, id, token, after).await,
                     GiveUp::Snooze(after) => tasks::reschedule(&mut conn, id, token, after).await,
-                    GiveUp::Release => tasks::release(&mut conn, id, token).await,
+                    GiveUp::Release => {
+                        tasks::release(&mut conn, id, token).await.map(|released| released.then_some(Duration::ZERO))
+                    }
                 }
             };
             let given_up = with_deadline(given_up).await;
             if !given_up.as_ref().is_err_and(db::Error::is_outage) {
-                return self.moved(given_up, task_outcome);
+                return self.moved(given_up, result);
             }
             tokio::select! {
                 biased;
-                () = self.abort.cancelled() => return self.moved(given_up, task_outcome),
-                () = lease.lost() => return self.moved(given_up, task_outcome),
+                () = self.abort.cancelled() => return self.moved(given_up, result),
+                () = lease.lost() => return self.moved(given_up, result),
                 () = sleep(RESCHEDULE_PAUSE) => {}
             }
         }
     }
 
-    fn moved(&self, moved: db::Result<bool>, task_outcome: TaskOutcome) -> TaskOutcome {
+    /// `moved`: when the task is due again; `None` if the lease was lost.
+    fn moved(&self, moved: db::Result<Option<Duration>>, result: &'static str) -> TaskOutcome {
         match moved {
-            Ok(true) => task_outcome,
-            Ok(false) => self.refused(),
+            Ok(Some(due_in)) => (result, Some(due_in)),
+            Ok(None) => self.refused(),
             Err(error) => {
                 // The lease expires, and the task becomes ready again.
                 tracing::warn!(

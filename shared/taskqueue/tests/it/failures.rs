@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
 use std::time::Duration;
 
+use domain::message::Queue;
 use taskqueue::{Decision, Lease, RunnerOptions};
 use testkit::{Proxy, amqp_url, wait_for};
 use tokio::sync::Semaphore;
@@ -135,7 +136,8 @@ async fn a_run_whose_lease_is_taken_is_notified_and_dropped() {
                 log.note(&task);
                 let mut conn = pool.acquire().await?;
                 // To the lease, this looks like a claim by another worker.
-                assert!(db::tasks::retry(&mut conn, task.id, lease.token(), Duration::from_secs(3600)).await?);
+                let retried = db::tasks::retry(&mut conn, task.id, lease.token(), Duration::from_secs(3600)).await?;
+                assert!(retried.is_some());
                 lease.lost().await;
                 assert!(!lease.check());
                 reported.store(true, Ordering::Relaxed);
@@ -165,10 +167,11 @@ async fn work_goes_on_through_cuts_of_broker_and_database() {
         Script::settling(&pool, &log),
         RunnerOptions { retry_pause: Duration::from_millis(20), lease: Duration::from_secs(2), ..looking(3) },
     );
-    let (relay, waker) = harness.relay_to(&broker.url());
+    let (publisher, waker) = harness.publisher_to(&broker.url());
     for round in 0..6 {
-        harness.enqueue_many(&format!("key {round}"), 40).await;
-        waker.wake();
+        for id in harness.enqueue_many(&format!("key {round}"), 40).await {
+            waker.wake(Queue::Image, id);
+        }
         let begun = log.len();
         log.until(begun + 5).await;
         if round % 2 == 0 { broker.reset() } else { database.reset() }
@@ -179,7 +182,7 @@ async fn work_goes_on_through_cuts_of_broker_and_database() {
     let ids: std::collections::HashSet<_> = log.ids().into_iter().collect();
     assert_eq!(ids.len(), 240);
     runner.stop().await;
-    relay.stop().await;
+    publisher.stop().await;
 }
 
 #[tokio::test]
@@ -237,7 +240,7 @@ async fn a_lease_over_the_limit_of_its_run_is_not_renewed() {
             tokio::runtime::Builder::new_multi_thread().worker_threads(3).enable_all().build().expect("starts");
         runtime.block_on(async {
             let pool = db::pool::connect(&pool, "stuck", 2).expect("a URL");
-            let consumer = broker::Consumer::start(broker, domain::message::Queue::Image, 1);
+            let consumer = broker::Consumer::start(broker, Queue::Image, 1);
             let (token, abort) = (Default::default(), Default::default());
             let runner = tokio::spawn(taskqueue::Runner::new(&pool, consumer, stuck, options).run(token, abort));
             stop.cancelled().await;

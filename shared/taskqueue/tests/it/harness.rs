@@ -3,12 +3,12 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use broker::{Config, Consumer, Message, Publisher};
+use broker::{Config, Consumer, Publisher};
 use db::PgPool;
 use db::tasks::{NewTask, QueueStats};
 use domain::message::{Queue, TaskKind};
 use futures_util::future::BoxFuture;
-use taskqueue::{Decision, Handler, HandlerResult, Lease, Relay, RelayWaker, Runner, RunnerOptions, Task};
+use taskqueue::{Decision, Handler, HandlerResult, Lease, Runner, RunnerOptions, Task, Waker};
 use testkit::{TestDatabase, amqp_prefix, amqp_url, wait_for};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -35,18 +35,17 @@ impl Harness {
         Config::new(url, &self.prefix, "taskqueue test").expect("a URL")
     }
 
-    /// Runs a relay to the broker at `url`.
-    pub fn relay_to(&self, url: &str) -> (Running, RelayWaker) {
-        let relay = Relay::new(self.pool(), Publisher::start(self.broker(url)));
-        let waker = relay.waker();
+    /// Runs a publisher to the broker at `url`.
+    pub fn publisher_to(&self, url: &str) -> (Running, Waker) {
+        let (waker, publisher) = Publisher::new(self.broker(url));
         let stop = CancellationToken::new();
-        let task = tokio::spawn(relay.run(stop.clone()));
+        let task = tokio::spawn(publisher.run(stop.clone()));
         (Running { stop, abort: CancellationToken::new(), task }, waker)
     }
 
-    /// Runs a relay.
-    pub fn relay(&self) -> (Running, RelayWaker) {
-        self.relay_to(&amqp_url())
+    /// Runs a publisher.
+    pub fn publisher(&self) -> (Running, Waker) {
+        self.publisher_to(&amqp_url())
     }
 
     /// Runs a runner on `pool`, woken by the broker at `url`.
@@ -88,11 +87,6 @@ impl Harness {
         db::tasks::stats(&mut conn, Queue::Image).await.expect("counts")
     }
 
-    pub async fn outbox_rows(&self) -> i64 {
-        let mut conn = self.pool().acquire().await.expect("connects");
-        db::outbox::stats(&mut conn).await.expect("counts").rows
-    }
-
     pub async fn until_no_task_is_left(&self) {
         wait_for("the end of all tasks", PATIENCE, async || {
             (self.stats().await == QueueStats::default()).then_some(())
@@ -100,18 +94,17 @@ impl Harness {
         .await;
     }
 
-    pub async fn until_the_outbox_is_empty(&self) {
-        wait_for("an empty outbox", PATIENCE, async || (self.outbox_rows().await == 0).then_some(())).await;
-    }
-
-    /// Sends a wake-up message without the outbox.
+    /// Sends wake-up messages of a task.
     pub async fn wake(&self, task: Uuid, times: usize) {
-        let publisher = Publisher::start(self.broker(&amqp_url()));
-        publisher.connected().wait_for(|connected| *connected).await.expect("connects");
-        let message = Message { queue: Queue::Image, task, traceparent: None };
-        let results = publisher.publish(&vec![message; times]).await;
-        assert!(results.iter().all(Result::is_ok), "{results:?}");
-        publisher.close().await;
+        let (waker, publisher) = Publisher::new(self.broker(&amqp_url()));
+        let mut connected = publisher.connected();
+        let stop = CancellationToken::new();
+        let running = tokio::spawn(publisher.run(stop.clone()));
+        connected.wait_for(|connected| *connected).await.expect("connects");
+        (0..times).for_each(|_| waker.wake(Queue::Image, task));
+        // It writes what waits before it ends.
+        stop.cancel();
+        running.await.expect("ends");
     }
 }
 
@@ -128,7 +121,7 @@ impl Drop for Harness {
     }
 }
 
-/// A relay or runner in progress.
+/// A publisher or runner in progress.
 pub struct Running {
     stop: CancellationToken,
     abort: CancellationToken,

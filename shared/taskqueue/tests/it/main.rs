@@ -2,5 +2,5 @@
 
 mod failures;
 mod harness;
-mod relay;
 mod runner;
+mod wakeups;

@@ -1,7 +1,7 @@
 //! Jobs that do nothing: through the service's task queue, and through other queues on the same PostgreSQL.
 //!
 //! Each job is committed by itself before its producer goes on, is run once by one of the slots, and is recorded as done. The
-//! queue here is that of the processes: outbox, relay, RabbitMQ, claims under leases, and a settlement that waits for the disk.
+//! queue here is that of the processes: RabbitMQ, claims under leases, and a settlement that waits for the disk.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +12,7 @@ use db::PgPool;
 use db::tasks::NewTask;
 use domain::message::{Queue, TaskKind};
 use futures_util::future::join_all;
-use taskqueue::{Decision, Handler, HandlerResult, Lease, Relay, RelayWaker, Runner, RunnerOptions, Task};
+use taskqueue::{Decision, Handler, HandlerResult, Lease, Runner, RunnerOptions, Task, Waker};
 use testkit::{TestDatabase, amqp_prefix, amqp_url};
 use tokio::process::Command;
 use tokio_util::sync::CancellationToken;
@@ -106,14 +106,13 @@ async fn own_rate() -> f64 {
     let database = TestDatabase::new().await;
     let pool = db::pool::connect(&database.url(), "bench", 16).expect("a URL");
     let broker = Config::new(&amqp_url(), &amqp_prefix(), "bench").expect("a URL");
-    let relay = Relay::new(&pool, Publisher::start(broker.clone()));
-    let waker = relay.waker();
+    let (waker, publisher) = Publisher::new(broker.clone());
     let ended = Arc::new(AtomicUsize::new(0));
     let handler = Settle { pool: pool.clone(), ended: ended.clone() };
     let consumer = Consumer::start(broker.clone(), Queue::Image, SLOTS as u16);
     let runner = Runner::new(&pool, consumer, handler, RunnerOptions::new(Queue::Image, SLOTS));
     let (stop, abort) = (CancellationToken::new(), CancellationToken::new());
-    let processes = [tokio::spawn(relay.run(stop.clone())), tokio::spawn(runner.run(stop.clone(), abort))];
+    let processes = [tokio::spawn(publisher.run(stop.clone())), tokio::spawn(runner.run(stop.clone(), abort))];
 
     let began = Instant::now();
     join_all((0..PRODUCERS).map(|number| produce(&pool, &waker, number))).await;
@@ -132,7 +131,7 @@ async fn own_rate() -> f64 {
     rate
 }
 
-async fn produce(pool: &PgPool, waker: &RelayWaker, number: usize) {
+async fn produce(pool: &PgPool, waker: &Waker, number: usize) {
     let account = format!("account {number}");
     for _ in 0..JOBS / PRODUCERS {
         let task = NewTask {
@@ -144,6 +143,6 @@ async fn produce(pool: &PgPool, waker: &RelayWaker, number: usize) {
             traceparent: None,
         };
         db::tasks::enqueue(&mut db::pool::acquire(pool).await.expect("connects"), &task).await.expect("enqueues");
-        waker.wake();
+        waker.wake(task.queue, task.id);
     }
 }

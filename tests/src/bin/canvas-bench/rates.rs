@@ -231,7 +231,7 @@ impl Snapshot {
     }
 }
 
-/// Inserts tasks and outbox rows and deletes them, without a process ever seeing them.
+/// Inserts tasks and deletes them, without a process ever seeing them.
 async fn leave_behind(stack: &Stack, done: i32) {
     let mut transaction = stack.pool().begin().await.expect("begins");
     sqlx::query(
@@ -244,11 +244,8 @@ async fn leave_behind(stack: &Stack, done: i32) {
     .await
     .expect("makes tasks");
     for statement in [
-        "INSERT INTO outbox (queue, task_id, traceparent) SELECT queue, id, 'done'
-         FROM task_queue WHERE fairness_key LIKE 'done %'",
         "UPDATE task_queue SET state = 'leased', lease_token = id, lease_until = now() + interval '30 s'
          WHERE fairness_key LIKE 'done %'",
-        "DELETE FROM outbox WHERE traceparent = 'done'",
         "DELETE FROM task_queue WHERE fairness_key LIKE 'done %'",
     ] {
         sqlx::query(statement).execute(&mut *transaction).await.expect("moves or deletes the rows");

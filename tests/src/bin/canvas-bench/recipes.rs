@@ -10,7 +10,7 @@ use crate::table::{BenchRow, median, quantile};
 const RUNS: usize = 20;
 const WARM_UP: usize = 3;
 /// The goal for milliseconds of a run of three steps in which none of its jobs was running: two starts and three ends of jobs,
-/// each by way of outbox and broker.
+/// each by way of the broker.
 const BETWEEN_MS: f64 = 150.0;
 
 /// Measures runs of a text and two pictures by the embedded runtime, each made from the previous output.

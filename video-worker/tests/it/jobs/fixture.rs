@@ -16,13 +16,13 @@ use domain::account::{Scopes, Surface};
 use domain::asset::AssetKind;
 use domain::id::{AccountUid, AssetHandle, AssetId, JobId};
 use domain::job::{ChosenModel, FailureCode, JobOperation, JobStatus, Record, Request, VideoPicture, VideoRequest};
-use domain::message::Queue;
+use domain::message::{Queue, ReadyTasks};
 use domain::model::{Capability, ProviderKind};
 use providers::{Calls, Catalogue, Deadlines, ManagedProtocol, Server, Setup};
 use raster::{Channels, Color, Encoding, OutputFormat, Picture, Size};
 use service::keys::KeyRing;
 use sha2::{Digest, Sha256};
-use taskqueue::{RelayWaker, Runner, RunnerOptions};
+use taskqueue::{Runner, RunnerOptions, Waker};
 use testkit::providers::{SIMULATOR_KEY, Simulator, Vendor};
 use testkit::{Receiver, TestDatabase, wait_for};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -176,7 +176,7 @@ impl VideoFixture {
             pool: self.database.pool().clone(),
             blobs: self.store.clone(),
             cache: cache::Cache::connect(&testkit::redis_url(), &testkit::redis_prefix()).expect("a URL"),
-            waker: RelayWaker::default(),
+            waker: Waker::new().0,
             reviews: Default::default(),
             pixels: Pixels::new(1, 1 << 30),
             egress: egress::Client::new(self.egress()).expect("has roots"),
@@ -322,6 +322,7 @@ impl VideoFixture {
             public_url: PUBLIC_URL,
             windows: &WINDOWS,
             traceparent: None,
+            ready: &ReadyTasks::new(),
             storage_max: 0,
             worker_silent: Duration::from_secs(15),
             review: None,

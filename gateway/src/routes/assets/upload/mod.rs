@@ -14,6 +14,7 @@ use axum::extract::{OriginalUri, State};
 use domain::account::Scope;
 use domain::asset::{AssetRead, UploadMetadata};
 use domain::limits::UPLOAD_MAX;
+use domain::message::ReadyTasks;
 use http::HeaderName;
 use raster::Header;
 use serde_json::json;
@@ -142,11 +143,12 @@ pub async fn upload(
         key: key.as_ref().map(|(text, fingerprint)| Key { text, fingerprint }),
         storage_max: app.config.storage_max,
         traceparent: trace.0.to_string(),
+        ready: ReadyTasks::new(),
     };
     let permit = app.writers.pass(&resource).await?;
     let (record, replayed) = caller.run(&app, &upload).await?;
     drop(permit);
-    app.waker.wake();
+    app.waker.wake_all(&upload.ready);
     let location = format!("/assets/{}", record.handle);
     let preview = app.previews.make(&app.keys, &record.handle, record.preview_epoch, service::clock::now());
     let asset = record.document(&caller.account, preview);

@@ -4,7 +4,7 @@ use db::jobs::Windows;
 use domain::asset::UploadMetadata;
 use egress::{AllowList, Client, ClientConfig, Guard};
 use raster::{Channels, Color, Encoding, OutputFormat};
-use taskqueue::RelayWaker;
+use taskqueue::Waker;
 use testkit::{Answer, Receiver};
 use worker::Pixels;
 
@@ -47,7 +47,7 @@ fn worker(shop: &Receiver) -> Worker {
         pool: sqlx::PgPool::connect_lazy("postgres://nobody@127.0.0.1:9/none").expect("a URL"),
         blobs: blob::Store::open(&nowhere).expect("a directory"),
         cache: cache::Cache::connect("redis://127.0.0.1:9/0", "test").expect("a URL"),
-        waker: RelayWaker::default(),
+        waker: Waker::new().0,
         reviews: Default::default(),
         pixels: Pixels::new(1, 1 << 28),
         egress: Client::new(config).expect("a client"),

@@ -428,7 +428,7 @@ async fn a_cancel_of_parked_work_wakes_a_worker_while_a_provider_has_it() {
     taken.accept(0).await;
     let (fixture, id) = (&taken.fixture, taken.id);
     let mut conn = fixture.conn().await;
-    assert!(tasks::reschedule(&mut conn, id.0, taken.lease, PATIENCE).await.expect("reschedules"));
+    assert!(tasks::reschedule(&mut conn, id.0, taken.lease, PATIENCE).await.expect("reschedules").is_some());
     for _ in 0..2 {
         let requested = app::job::cancel(&mut conn, id, &fixture.account, CONTEXT).await.expect("cancels");
         let Some(Cancellation::Requested(record)) = requested else { panic!("not requested: {requested:?}") };
@@ -448,7 +448,7 @@ async fn a_cancel_of_parked_work_that_no_provider_has_ends_it_at_once() {
     let mut conn = fixture.conn().await;
     let met = failure(FailureCode::ProviderRateLimited);
     assert!(outputs::put_back(&mut conn, taken.held(0), &met, PATIENCE).await.expect("records"));
-    assert!(tasks::reschedule(&mut conn, id.0, taken.lease, PATIENCE).await.expect("reschedules"));
+    assert!(tasks::reschedule(&mut conn, id.0, taken.lease, PATIENCE).await.expect("reschedules").is_some());
     let canceled = app::job::cancel(&mut conn, id, &fixture.account, CONTEXT).await.expect("cancels");
     assert!(matches!(canceled, Some(Cancellation::Canceled(_))), "{canceled:?}");
     assert_eq!(taken.charge().await, 0);

@@ -2,7 +2,7 @@
 
 use std::slice;
 
-use app::job::{Attempt, Completion, CompletionResult, Success, Together, complete_together};
+use app::job::{Attempt, Completion, CompletionContext, CompletionResult, Success, complete_together};
 use app::target::{self, Work};
 use db::canvases::{self, Change, GraphWrites, NewCanvas};
 use db::deliveries::{self, NewDelivery};
@@ -13,7 +13,7 @@ use domain::canvas::{AccessRole, Actor, CanvasRecord, Changes};
 use domain::graph::Node;
 use domain::id::{AssetId, CanvasHandle, CanvasId, JobId, NodeId};
 use domain::job::{ActionRequest, Input, JobOperation, JobStatus, Placement, Request};
-use domain::message::Queue;
+use domain::message::{Queue, ReadyTasks};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
@@ -123,10 +123,14 @@ async fn output(fixture: &Fixture, node: &NodeId, name: &str) -> Placement {
 }
 
 /// One transaction, committed unless the blob of an output was removed.
-async fn complete(fixture: &Fixture, made: &[&Made]) -> Option<Together> {
+async fn complete(fixture: &Fixture, made: &[&Made]) -> Option<Vec<Attempt>> {
+    complete_with(fixture, made, CONTEXT).await
+}
+
+async fn complete_with(fixture: &Fixture, made: &[&Made], context: &CompletionContext<'_>) -> Option<Vec<Attempt>> {
     let mut tx = fixture.database.pool().begin().await.expect("begins");
     let successes: Vec<Success> = made.iter().map(|made| made.success()).collect();
-    let together = complete_together(&mut tx, &successes, CONTEXT).await.expect("completes");
+    let together = complete_together(&mut tx, &successes, context).await.expect("completes");
     match together {
         Some(_) => tx.commit().await.expect("commits"),
         None => tx.rollback().await.expect("rolls back"),
@@ -141,7 +145,7 @@ async fn attempts(fixture: &Fixture, made: &[&Made]) -> Vec<Result<(), Attempt>>
         Attempt::Completed(CompletionResult::Done(record)) if record.status == JobStatus::Succeeded => Ok(()),
         other => Err(other),
     };
-    together.results.into_iter().map(attempt).collect()
+    together.into_iter().map(attempt).collect()
 }
 
 const BUSY: Result<(), Attempt> = Err(Attempt::Busy);
@@ -165,7 +169,6 @@ async fn state(fixture: &Fixture, made: &Made) -> String {
              'renditions', (SELECT jsonb_agg(jsonb_build_object('width', width, 'state', state)) FROM renditions),
              'tasks', (SELECT jsonb_agg(jsonb_build_object('kind', kind, 'key', fairness_key, 'trace', traceparent)
                                         ORDER BY kind) FROM task_queue),
-             'outbox', (SELECT count(*) FROM outbox),
              'storage', (SELECT jsonb_agg(to_jsonb(s) ORDER BY account_uid) FROM account_storage s),
              'event', (SELECT convert_from(body, 'utf8') FROM webhook_deliveries)
          )",
@@ -239,7 +242,7 @@ async fn a_job_that_is_completed_together_with_others_changes_what_it_changes_by
             }
             if is_together {
                 let together = complete(&fixture, &[&made]).await.expect("no blob was removed");
-                let [Attempt::Completed(CompletionResult::Done(_))] = together.results[..] else {
+                let [Attempt::Completed(CompletionResult::Done(_))] = together[..] else {
                     panic!("{name}: {together:?}")
                 };
             } else {
@@ -303,8 +306,8 @@ async fn a_lost_lease_is_stale_and_does_not_keep_the_others() {
     let (stale, held) = (Made::new(&fixture, "a").await, Made::new(&fixture, "b").await);
     let lost = Made { lease: Uuid::new_v4(), ..stale };
     let together = complete(&fixture, &[&lost, &held]).await.expect("no blob was removed");
-    assert_eq!(together.results[0], Attempt::Completed(CompletionResult::Stale));
-    assert!(matches!(together.results[1], Attempt::Completed(CompletionResult::Done(_))));
+    assert_eq!(together[0], Attempt::Completed(CompletionResult::Stale));
+    assert!(matches!(together[1], Attempt::Completed(CompletionResult::Done(_))));
     assert_eq!(fixture.history(lost.id).await, ["queued", "running"]);
     assert_eq!(fixture.count("SELECT count(*) FROM task_queue WHERE kind = 'action'").await, 1);
 }
@@ -383,7 +386,7 @@ async fn a_blob_that_was_removed_leaves_all_of_them_as_they_are() {
 }
 
 #[tokio::test]
-async fn the_relay_is_woken_only_for_tasks_that_were_enqueued() {
+async fn only_tasks_that_were_enqueued_are_announced() {
     let fixture = Fixture::new().await;
     // A picture of this size needs one rendition, which another job has made already.
     let (first, second) = (Made::new(&fixture, "a").await, Made::new(&fixture, "b").await);
@@ -395,8 +398,12 @@ async fn the_relay_is_woken_only_for_tasks_that_were_enqueued() {
         },
         ..second
     };
-    assert!(complete(&fixture, &[&first]).await.expect("completes").enqueued);
-    assert!(!complete(&fixture, &[&second]).await.expect("completes").enqueued);
+    let ready = ReadyTasks::new();
+    let context = CompletionContext { ready: &ready, ..*CONTEXT };
+    complete_with(&fixture, &[&first], &context).await.expect("completes");
+    assert!(matches!(ready.take()[..], [(Queue::Image, _)]));
+    complete_with(&fixture, &[&second], &context).await.expect("completes");
+    assert!(ready.take().is_empty());
     let waiting = tasks::stats(&mut *fixture.conn().await, Queue::Image).await.expect("counts");
     assert_eq!((waiting.ready, waiting.leased), (1, 0));
 }

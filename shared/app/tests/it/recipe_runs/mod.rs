@@ -17,7 +17,7 @@ use db::tasks::{self, ClaimRequest, NewTask};
 use domain::graph::{Node, NodeType, Position};
 use domain::id::{AccountUid, JobId, NodeId, RecipeId};
 use domain::job::{ChosenModel, ImageRequest, JobOperation, JobStatus, Request};
-use domain::message::{Queue, TaskKind};
+use domain::message::{Queue, ReadyTasks, TaskKind};
 use domain::model::ProviderKind;
 use domain::recipe::run::{
     OutputStatus, Plan, RunFailure, RunFailureCode, RunId, RunInput, RunRecord, RunStatus, Step,
@@ -468,19 +468,19 @@ async fn the_end_of_a_pictures_job_wakes_the_run_that_waits_for_it() {
     world.text(0, Ok("copy")).await;
     let (_, job) = world.image().await;
     let hour = Duration::from_secs(3600);
-    assert!(
-        tasks::reschedule(&mut *world.fixture.conn().await, world.run.0, world.lease, hour).await.expect("reschedules")
-    );
+    let due_in = tasks::reschedule(&mut *world.fixture.conn().await, world.run.0, world.lease, hour).await;
+    assert_eq!(due_in.expect("reschedules"), Some(hour));
+    let ready_tasks = ReadyTasks::new();
+    let context = app::job::CompletionContext { ready: &ready_tasks, ..*CONTEXT };
     let ready =
         async || world.fixture.count("SELECT count(*) FROM task_queue WHERE kind = 'recipe' AND state = 'ready'").await;
     assert_eq!(ready().await, 0);
     world
         .in_transaction(async |conn| {
-            app::job::cancel(conn, job, &world.fixture.account, CONTEXT).await.expect("cancels")
+            app::job::cancel(conn, job, &world.fixture.account, &context).await.expect("cancels")
         })
         .await;
     assert_eq!(world.fixture.get(job).await.status, JobStatus::Canceled);
     assert_eq!(ready().await, 1);
-    let announced = "SELECT count(*) FROM outbox o JOIN task_queue t ON t.id = o.task_id WHERE t.kind = 'recipe'";
-    assert_eq!(world.fixture.count(announced).await, 2, "its start and this");
+    assert_eq!(ready_tasks.take(), [(Queue::Recipe, world.run.0)]);
 }
