@@ -25,6 +25,7 @@ use utoipa::ToSchema;
 
 use crate::Violation;
 use crate::graph::named;
+use crate::known;
 use crate::page::{CatalogEntry, Page};
 
 pub use add_text_to_image::AddTextToImageParams;
@@ -166,6 +167,7 @@ pub struct Action {
     /// Result of the Action.
     pub output: ActionOutput,
     /// Parameters of the Action.
+    #[serde(deserialize_with = "known::items")]
     pub parameters: Vec<Parameter>,
 }
 
