@@ -1,7 +1,7 @@
 //! `add-text-to-image`: writes text onto a picture (`docs/reference/actions.md#add-text-to-image`).
 
 use bytes::Bytes;
-use domain::action::{Parameter, ParameterType};
+use domain::action::{ActionSlug, Parameter, ParameterType};
 use raster::header::Header;
 use raster::text::{self, Align, Caption, Family, Weight};
 use raster::{Anchor, Color, Finish, Output, Size};
@@ -23,7 +23,7 @@ pub(crate) fn action() -> DefinedAction {
         ..whole(id, title)
     };
     Definition {
-        slug: "add-text-to-image",
+        slug: ActionSlug::AddTextToImage,
         title: "Add text to image",
         summary: "Write text onto a picture, in any script, with an outline and a background if wanted.",
         cost: Cost::MIX,

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use bytes::Bytes;
 use domain::Violation;
-use domain::action::{Parameter, ParameterOption, ParameterType};
+use domain::action::{ActionSlug, Parameter, ParameterOption, ParameterType};
 use raster::header::Header;
 use raster::ratio::{self, ChangeRatio, Mode};
 use raster::{Anchor, Color, Finish, Output, Size};
@@ -24,7 +24,7 @@ const SUGGESTED: [&str; 10] = ["1:1", "4:5", "5:4", "3:4", "4:3", "2:3", "3:2", 
 
 pub(crate) fn action() -> DefinedAction {
     Definition {
-        slug: "change-aspect-ratio",
+        slug: ActionSlug::ChangeAspectRatio,
         title: "Change aspect ratio",
         summary: "Bring a picture into a ratio of width to height by cropping or padding it.",
         cost: Cost::COPY,

@@ -1,7 +1,7 @@
 //! `color-grade`: changes the colors of a picture (`docs/reference/actions.md#color-grade`).
 
 use bytes::Bytes;
-use domain::action::Parameter;
+use domain::action::{ActionSlug, Parameter};
 use raster::grade::{self, Grade, Preset};
 use raster::header::Header;
 use raster::{Finish, Output, Size};
@@ -18,7 +18,7 @@ pub(crate) fn action() -> DefinedAction {
         ..number(id, title, (-100.0, 100.0), 0.0)
     };
     Definition {
-        slug: "color-grade",
+        slug: ActionSlug::ColorGrade,
         title: "Color grade",
         summary: "Change exposure, contrast, saturation and other color properties of a picture, or apply a preset look.",
         cost: Cost::MIX,

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use domain::Violation;
-use domain::action::Parameter;
+use domain::action::{ActionSlug, Parameter};
 use raster::crop::{self, CropPosition};
 use raster::header::Header;
 use raster::{Anchor, Finish, Output, Size};
@@ -19,7 +19,7 @@ pub(crate) fn action() -> DefinedAction {
     let side =
         |id, title| Parameter { required: true, min: Some(1.0), description: "In pixels.".into(), ..whole(id, title) };
     Definition {
-        slug: "crop",
+        slug: ActionSlug::Crop,
         title: "Crop",
         summary: "Cut a rectangle out of a picture.",
         cost: Cost::COPY,

@@ -3,7 +3,7 @@
 use std::ops::Deref;
 
 use domain::Violation;
-use domain::action::{ACTION_VERSION, Action, ActionInput, ActionOutput, Parameter, ParameterOption, ParameterType};
+use domain::action::{ACTION_VERSION, Action, ActionSlug, ActionInput, ActionOutput, Parameter, ParameterOption, ParameterType};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
@@ -158,7 +158,7 @@ pub(super) fn encoding() -> [Parameter; 2] {
 
 /// Definition of an Action of the current version. `format` and `quality` are appended to `parameters`.
 pub(super) struct Definition<const N: usize> {
-    pub slug: &'static str,
+    pub slug: ActionSlug,
     pub title: &'static str,
     pub summary: &'static str,
     pub cost: Cost,
@@ -174,7 +174,7 @@ impl<const N: usize> Definition<N> {
     pub(super) fn build<R: Run + DeserializeOwned + 'static>(self) -> DefinedAction {
         let action = Action {
             id: format!("action:{}", self.slug),
-            slug: self.slug.into(),
+            slug: self.slug.as_str().into(),
             version: ACTION_VERSION.into(),
             title: self.title.into(),
             summary: self.summary.into(),

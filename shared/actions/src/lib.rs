@@ -2,7 +2,7 @@
 //!
 //! A module has all of an Action: what is served and documented of it, its parameters, the size of its result, the memory that it
 //! takes, and its pixels. The gateway validates and plans with it, and the image-worker runs it, so that what is accepted does not
-//! fail. [`all`] is the only list of Actions.
+//! fail. [`ActionSlug`] is the list of Actions.
 //!
 //! The functions are pure and block the thread: they do no I/O, use no clock, and give the same output for the same input
 //! (`docs/reference/actions.md#determinism`).
@@ -30,6 +30,7 @@ use std::sync::LazyLock;
 
 use bytes::Bytes;
 use domain::Violation;
+use domain::action::ActionSlug;
 use raster::header::Header;
 use raster::resize::PlanError;
 use raster::{Finish, Format, Output, OutputFormat, Size};
@@ -48,16 +49,17 @@ const FIXED_BYTES: u64 = 2 << 20;
 /// Every Action, in the order in which lists serve them.
 pub fn all() -> &'static [DefinedAction] {
     static ACTIONS: LazyLock<Vec<DefinedAction>> = LazyLock::new(|| {
-        vec![
-            resize::action(),
-            crop::action(),
-            change_aspect_ratio::action(),
-            side_by_side_composite::action(),
-            add_text_to_image::action(),
-            overlay_image::action(),
-            color_grade::action(),
-            rotate::action(),
-        ]
+        let define = |slug: &ActionSlug| match slug {
+            ActionSlug::Resize => resize::action(),
+            ActionSlug::Crop => crop::action(),
+            ActionSlug::ChangeAspectRatio => change_aspect_ratio::action(),
+            ActionSlug::SideBySideComposite => side_by_side_composite::action(),
+            ActionSlug::AddTextToImage => add_text_to_image::action(),
+            ActionSlug::OverlayImage => overlay_image::action(),
+            ActionSlug::ColorGrade => color_grade::action(),
+            ActionSlug::Rotate => rotate::action(),
+        };
+        ActionSlug::ALL.iter().map(define).collect()
     });
     &ACTIONS
 }

@@ -1,7 +1,7 @@
 //! `overlay-image`: places a picture on another one (`docs/reference/actions.md#overlay-image`).
 
 use bytes::Bytes;
-use domain::action::{ActionInput, Parameter};
+use domain::action::{ActionSlug, ActionInput, Parameter};
 use raster::header::Header;
 use raster::overlay::{self, Blend, Overlay};
 use raster::{Anchor, Finish, Output, Size};
@@ -20,7 +20,7 @@ pub(crate) fn action() -> DefinedAction {
         ..whole(id, title)
     };
     Definition {
-        slug: "overlay-image",
+        slug: ActionSlug::OverlayImage,
         title: "Overlay image",
         summary: "Lay one picture over another one, such as a logo or a watermark.",
         cost: Cost::MIX,

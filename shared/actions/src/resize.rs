@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use domain::Violation;
-use domain::action::Parameter;
+use domain::action::{ActionSlug, Parameter};
 use domain::limits::OUTPUT_SIDE_MAX;
 use raster::header::Header;
 use raster::{Anchor, Bounds, Color, Finish, Fit, Output, Size};
@@ -19,7 +19,7 @@ pub(crate) fn action() -> DefinedAction {
         ..integer(id, title, 1, OUTPUT_SIDE_MAX)
     };
     Definition {
-        slug: "resize",
+        slug: ActionSlug::Resize,
         title: "Resize",
         summary: "Scale a picture to a width, a height, or a box.",
         cost: Cost::RESAMPLE,

@@ -1,7 +1,7 @@
 //! `rotate`: mirrors and rotates a picture (`docs/reference/actions.md#rotate`).
 
 use bytes::Bytes;
-use domain::action::{Parameter, ParameterType};
+use domain::action::{ActionSlug, Parameter, ParameterType};
 use raster::rotate::{self, Flip};
 use raster::{Color, Finish, Output, Size};
 use serde::Deserialize;
@@ -13,7 +13,7 @@ use crate::{DefinedAction, Refusal, Run};
 
 pub(crate) fn action() -> DefinedAction {
     Definition {
-        slug: "rotate",
+        slug: ActionSlug::Rotate,
         title: "Rotate",
         summary: "Turn a picture by any angle, or mirror it.",
         cost: Cost::RESAMPLE,

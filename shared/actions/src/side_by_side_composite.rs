@@ -1,7 +1,7 @@
 //! `side-by-side-composite`: combines two pictures in one (`docs/reference/actions.md#side-by-side-composite`).
 
 use bytes::Bytes;
-use domain::action::{ActionInput, Parameter};
+use domain::action::{ActionSlug, ActionInput, Parameter};
 use raster::side_by_side::{self, Align, Direction, SideBySideOptions};
 use raster::{Color, Finish, Output, Size};
 use serde::{Deserialize, Deserializer};
@@ -14,7 +14,7 @@ use crate::{DefinedAction, Refusal, Run};
 
 pub(crate) fn action() -> DefinedAction {
     Definition {
-        slug: "side-by-side-composite",
+        slug: ActionSlug::SideBySideComposite,
         title: "Side by side",
         summary: "Put two pictures beside or above each other.",
         cost: Cost::COPY,

@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use domain::Violation;
 use domain::graph::{NodeType, Position, Purpose, Role};
 use domain::id::NodeId;
+use domain::known::Name;
 use domain::review::{FindingCode, Severity, StoredAssets};
 
 use crate::apply::{Applied, Options, Refused, apply};
@@ -133,8 +134,8 @@ fn allowed(graph: &mut Graph, applied: Applied) -> Result<Applied, Refused> {
     let findings = validate(graph, &applied.touched, &StoredAssets::default()).findings;
     let errors = findings.into_iter().filter(|finding| finding.severity == Severity::Error).map(|finding| {
         let field = match finding.code {
-            FindingCode::ReferenceCycle => "connect",
-            FindingCode::SectionOverflow => "sectionId",
+            Name::Known(FindingCode::ReferenceCycle) => "connect",
+            Name::Known(FindingCode::SectionOverflow) => "sectionId",
             _ => "place",
         };
         Violation::new(field, format!("{}: {}", finding.message, finding.node_handles.join(", ")))

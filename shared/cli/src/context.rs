@@ -4,7 +4,8 @@ use std::io::{self, Stdin, stdin};
 use std::sync::Mutex;
 
 use client::network::Network;
-use client::{Call, Client};
+use client::{Call, Client, Item};
+use domain::model::Model;
 use http::{HeaderName, HeaderValue};
 use serde_json::{Map, Value};
 
@@ -94,11 +95,12 @@ impl Context {
 
     /// The current revision of a canvas. An unknown `since` returns the current revision and no changes.
     pub async fn revision(&self, canvas: &str) -> Outcome<String> {
-        let changes = self.client.get_canvas_changes(canvas).query("since", "none").await?.json();
-        match changes["revision"].as_str() {
-            Some(revision) => Ok(revision.to_owned()),
-            None => Err(client::Error::Unexpected("changes without a revision".into()).into()),
-        }
+        Ok(self.client.get_canvas_changes(canvas).query("since", "none").await?.value()?.revision)
+    }
+
+    /// The uid of the account.
+    pub async fn uid(&self) -> Outcome<String> {
+        Ok(self.client.get_auth_status().await?.value()?.uid.to_string())
     }
 
     /// The handle of a model by its handle or its name.
@@ -106,11 +108,11 @@ impl Context {
         if name.starts_with("model:") {
             return Ok(name.to_owned());
         }
-        let models = client::Pages::new("models", || self.client.list_models().query("q", name)).take(1000).await?;
-        let is_named = |model: &&Value| ["modelId", "name", "id"].iter().any(|key| model[*key].as_str() == Some(name));
-        let mut named = models.iter().filter(is_named).filter_map(|model| model["handle"].as_str());
+        let models = client::Pages::new(|| self.client.list_models().query("q", name)).take(1000).await?;
+        let is_named = |model: &Model| [&model.model_id, &model.name, &model.id].into_iter().any(|it| it == name);
+        let mut named = models.iter().filter_map(Item::value).filter(is_named);
         match (named.next(), named.next()) {
-            (Some(handle), None) => Ok(handle.to_owned()),
+            (Some(model), None) => Ok(model.handle),
             (None, _) => not_found(format!("there is no model {name}: `canvas model list` shows them")),
             (Some(_), Some(_)) => {
                 usage(format!("several connections have a model {name}: name it by its handle (`canvas model list`)"))

@@ -4,9 +4,11 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use client::Problem;
+use domain::problem::ErrorDetails;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::output::plain;
+use crate::output::{joined, plain};
 
 pub type Outcome<T = ()> = Result<T, Failure>;
 
@@ -146,16 +148,14 @@ fn refusal(problem: &Problem) -> String {
     if problem.fields.len() > 1 {
         lines.extend(problem.fields.iter().map(|it| format!("  {}: {}", plain(&it.field), plain(&it.message))));
     }
-    let findings = problem.details["findings"].as_array().into_iter().flatten();
-    lines.extend(findings.filter_map(|finding| Some(format!("  {}", plain(finding["message"].as_str()?)))));
-    let changed: Vec<&str> =
-        problem.details["changedNodeIds"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-    if !changed.is_empty() {
-        lines.push(format!("  changed by others: {}", plain(&changed.join(", "))));
+    let details = ErrorDetails::deserialize(&problem.details).unwrap_or_default();
+    lines.extend(details.findings.iter().flatten().map(|finding| format!("  {}", plain(&finding.message))));
+    if let Some(changed) = details.changed_node_ids.filter(|changed| !changed.is_empty()) {
+        lines.push(format!("  changed by others: {}", joined(changed, ", ")));
     }
     let advice = match problem.code.as_str() {
         "unauthorized" => Some("make a token in the console (Settings, Tokens) and run `canvas login`"),
-        "conflict" if problem.details["currentRevision"].is_string() => {
+        "conflict" if details.current_revision.is_some() => {
             Some("the canvas has changed: look at it again, or repeat with --rebase")
         }
         "payment_required" => Some("`canvas whoami` shows the balance, `canvas model list` the prices"),

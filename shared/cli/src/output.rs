@@ -9,7 +9,9 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use client::Answer;
+use domain::Timestamp;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 
@@ -33,19 +35,27 @@ impl Output {
         Self { json, quiet, bars }
     }
 
+    /// Prints an answer: as it is, or as `people` renders its value. What this release cannot read is shown as JSON, too.
+    pub fn answer<T: DeserializeOwned>(&self, answer: &Answer<T>, people: impl FnOnce(T) -> String) {
+        self.body(answer, || match answer.value() {
+            Ok(value) => people(value),
+            Err(_) => plain(&answer.text()),
+        });
+    }
+
     /// Prints an answer: as it is, or as `people` renders it.
-    pub fn answer<T>(&self, answer: &Answer<T>, people: impl FnOnce(&Value) -> String) {
+    pub fn body<T>(&self, answer: &Answer<T>, people: impl FnOnce() -> String) {
         match self.json {
-            true => self.line(String::from_utf8_lossy(&answer.body).trim_end()),
-            false => self.line(people(&answer.json())),
+            true => self.line(answer.text().trim_end()),
+            false => self.line(people()),
         }
     }
 
     /// Prints a value: as JSON, or as `people` renders it.
-    pub fn value(&self, value: &Value, people: impl FnOnce(&Value) -> String) {
+    pub fn value(&self, value: &Value, people: impl FnOnce() -> String) {
         match self.json {
             true => self.line(value),
-            false => self.line(people(value)),
+            false => self.line(people()),
         }
     }
 
@@ -139,13 +149,19 @@ pub fn plain_lines(text: &str) -> String {
     text.lines().map(plain).collect::<Vec<_>>().join("\n")
 }
 
-/// A member of an answer as plain text; empty when it is absent.
-pub fn text(value: &Value) -> String {
-    match value {
-        Value::String(text) => plain(text),
-        Value::Null => String::new(),
-        other => other.to_string(),
-    }
+/// A member of an answer as plain text.
+pub fn text(value: impl Display) -> String {
+    plain(&value.to_string())
+}
+
+/// An optional member of an answer as plain text; empty when it is absent.
+pub fn optional(value: Option<impl Display>) -> String {
+    value.map(text).unwrap_or_default()
+}
+
+/// Members of an answer as plain text, with `separator` between them.
+pub fn joined(values: impl IntoIterator<Item = impl Display>, separator: &str) -> String {
+    values.into_iter().map(text).collect::<Vec<_>>().join(separator)
 }
 
 /// Rows in columns. The first row is the head.
@@ -164,31 +180,22 @@ pub fn table(rows: &[Vec<String>]) -> String {
 }
 
 /// A table of items: a head, and how each item becomes a row.
-pub fn rows<'a>(
-    head: &[&str],
-    items: impl IntoIterator<Item = &'a Value>,
-    row: impl Fn(&Value) -> Vec<String>,
-) -> String {
+pub fn rows<T>(head: &[&str], items: impl IntoIterator<Item = T>, row: impl Fn(T) -> Vec<String>) -> String {
     let head = head.iter().map(|name| (*name).to_owned()).collect();
     table(&std::iter::once(head).chain(items.into_iter().map(row)).collect::<Vec<_>>())
 }
 
-/// The items of a list in an answer.
-pub fn items(value: &Value) -> impl Iterator<Item = &Value> {
-    value.as_array().into_iter().flatten()
-}
-
 /// A price.
-pub fn credits(value: &Value) -> String {
-    match value.as_i64() {
-        Some(1) => "1 credit".to_owned(),
-        _ => format!("{} credits", text(value)),
+pub fn credits(value: impl Display) -> String {
+    match value.to_string().as_str() {
+        "1" => "1 credit".to_owned(),
+        many => format!("{many} credits"),
     }
 }
 
 /// A time without its fraction of a second.
-pub fn time(value: &Value) -> String {
-    text(value).replace('T', " ").split('.').next().unwrap_or_default().to_owned()
+pub fn time(value: Timestamp) -> String {
+    value.get().format("%Y-%m-%d %H:%M:%S").to_string()
 }
 
 #[cfg(test)]

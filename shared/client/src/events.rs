@@ -2,11 +2,13 @@
 
 use bytes::{Buf, BytesMut};
 use futures_util::StreamExt;
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::call::Call;
 use crate::problem::{Error, Result};
 use crate::transport::{BodyStream, Unreachable};
+use crate::work::WorkRecord;
 
 /// An event is at most a run with its review and previews.
 const EVENT_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -18,6 +20,13 @@ pub struct Event {
     pub name: String,
     /// Its data.
     pub data: Value,
+}
+
+impl Event {
+    /// The run or job of an event `run`; `None` for another event.
+    pub fn work(&self) -> Option<WorkRecord> {
+        WorkRecord::deserialize(&self.data).ok().filter(|_| self.name == "run")
+    }
 }
 
 /// An open stream of events.

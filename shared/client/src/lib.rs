@@ -31,6 +31,7 @@ mod transport;
 mod upload;
 mod wait;
 mod waiting;
+mod work;
 
 use std::sync::Arc;
 
@@ -39,12 +40,12 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 pub use answer::Answer;
 pub use call::Call;
-pub use page::Pages;
+pub use page::{Item, List, Pages};
 pub use problem::{Error, Problem, Result};
 pub use transport::{BodyStream, Payload, Transport, Unreachable};
 pub use upload::media_type;
-pub use wait::is_over;
 pub use waiting::{Waiting, queue_in_words};
+pub use work::{WorkFailure, WorkOutput, WorkRecord, WorkReview, is_over};
 
 /// A client with a credential. Clones share the transport.
 #[derive(Clone)]

@@ -56,9 +56,22 @@ impl Transport for Script {
 }
 
 /// The document that a gateway serves.
-fn contract() -> Value {
+pub fn contract() -> Value {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../gateway/openapi.json");
     serde_json::from_slice(&std::fs::read(path).expect("the contract document")).expect("is JSON")
+}
+
+/// The examples of successful JSON answers of an operation, as a gateway answered.
+pub fn examples(contract: &Value, operation_id: &str) -> Vec<Value> {
+    let operations = contract["paths"].as_object().into_iter().flatten().flat_map(|(_, path)| path.as_object());
+    let operation = operations.flatten().find(|(_, it)| it["operationId"] == operation_id).expect("the operation").1;
+    let success =
+        operation["responses"].as_object().into_iter().flatten().filter(|(status, _)| status.starts_with('2'));
+    let bodies = success.map(|(_, it)| &it["content"]["application/json"]);
+    let all = bodies.flat_map(|it| {
+        it["examples"].as_object().into_iter().flatten().map(|(_, it)| &it["value"]).chain(it.get("example"))
+    });
+    all.cloned().collect()
 }
 
 #[test]
@@ -164,11 +177,18 @@ async fn pages_are_read_as_they_are_needed() {
     let script =
         Script::default().then(200, &page(json!([1, 2]), json!("n"))).then(200, &page(json!([3]), Value::Null));
     let client = script.client();
-    let mut pages = Pages::new("canvases", || client.list_canvases());
-    assert_eq!(pages.next().await.expect("reads"), Some(json!(1)));
+    let mut pages = Pages::new(|| client.list_canvases());
+    assert_eq!(pages.next().await.expect("reads").expect("an item").to_string(), "1");
     assert_eq!(script.names().len(), 1);
-    assert_eq!(pages.take(10).await.expect("reads"), [json!(2), json!(3)]);
+    let rest: Vec<String> = pages.take(10).await.expect("reads").iter().map(ToString::to_string).collect();
+    assert_eq!(rest, ["2", "3"]);
     assert_eq!(script.names()[1], "GET /api/canvas-agent/v1/canvases?cursor=n");
+    let script = Script::default().then(200, &page(json!([{"later": true}]), Value::Null));
+    let (items, next) = script.client().list_canvases().await.expect("answers").items().expect("a page");
+    assert!(items[0].value().is_none() && next.is_none());
+    assert_eq!(items[0].to_string(), r#"{"later":true}"#);
+    let script = Script::default().then(200, &json!({}));
+    script.client().list_canvases().await.expect("answers").items().expect_err("is no page");
 }
 
 #[tokio::test(start_paused = true)]
@@ -182,7 +202,7 @@ async fn a_wait_ends_with_the_work_or_with_patience() {
         .then(200, &run("failed"));
     let mut seen = Vec::new();
     let client = script.client();
-    let last = client.wait("run:1", None, |answer| seen.push(answer.json()["status"].clone())).await.expect("ends");
+    let last = client.wait("run:1", None, |record, _| seen.push(record.status.clone())).await.expect("ends");
     assert_eq!(last.json()["status"], "failed");
     assert_eq!(
         seen,
@@ -191,7 +211,7 @@ async fn a_wait_ends_with_the_work_or_with_patience() {
     );
 
     let script = Script::default().then(202, &run("queued"));
-    let last = script.client().wait("job:1", Some(std::time::Duration::ZERO), |_| {}).await.expect("ends");
+    let last = script.client().wait("job:1", Some(std::time::Duration::ZERO), |_, _| {}).await.expect("ends");
     assert_eq!(last.json()["status"], "queued");
     assert_eq!(script.names(), ["GET /api/canvas-agent/v1/jobs/job:1"]);
 }

@@ -2,27 +2,23 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
+use domain::Timestamp;
 use tokio::time::Instant;
 
 use crate::Client;
 use crate::answer::Answer;
 use crate::call::Call;
 use crate::problem::Result;
+use crate::work::WorkRecord;
 
 /// Seconds that a read waits for a change at the service (docs/reference/conventions.md#long-polls).
 const WAIT_SECONDS: u128 = 20;
 /// Pause between reads that come at once, until an answer says another one.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Whether work with this status has ended (docs/reference/jobs.md#states).
-pub fn is_over(status: &str) -> bool {
-    matches!(status, "succeeded" | "failed" | "canceled" | "expired")
-}
-
 impl Client {
-    /// A run or job by its handle: a video has no run. Its record is a `RunDocument` or a `JobDocument`, by the handle.
-    pub fn read_work(&self, handle: &str) -> Call<Value> {
+    /// A run or job by its handle: a video has no run.
+    pub fn read_work(&self, handle: &str) -> Call<WorkRecord> {
         match handle.starts_with("job:") {
             true => self.get_job(handle).cast(),
             false => self.get_run(handle).cast(),
@@ -30,14 +26,14 @@ impl Client {
     }
 
     /// Cancels a run or job by its handle.
-    pub fn cancel_work(&self, handle: &str) -> Call<Value> {
+    pub fn cancel_work(&self, handle: &str) -> Call<WorkRecord> {
         match handle.starts_with("job:") {
             true => self.cancel_job(handle).cast(),
             false => self.cancel_run(handle).cast(),
         }
     }
 
-    /// Waits until a run or job has ended, at most `patience`, and returns its last record. `seen` is called with each record.
+    /// Waits until a run or job has ended, at most `patience`, and returns its last record. `seen` is called with each record and the time at which it was read.
     ///
     /// A read waits at the service for a change (`Prefer: wait`, `If-None-Match`), so little is sent. After one without a change,
     /// the record is read again: what the work waits for may have changed, which is no change of the record. A service that does
@@ -47,11 +43,11 @@ impl Client {
         &self,
         handle: &str,
         patience: Option<Duration>,
-        mut seen: impl FnMut(&Answer<Value>),
-    ) -> Result<Answer<Value>> {
+        mut seen: impl FnMut(&WorkRecord, Timestamp),
+    ) -> Result<Answer<WorkRecord>> {
         let deadline = patience.map(|patience| Instant::now() + patience);
         let left = || deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        let mut last: Option<Answer<Value>> = None;
+        let mut last: Option<Answer<WorkRecord>> = None;
         let (mut is_known, mut is_waited_for, mut pause) = (false, true, PAUSE);
         loop {
             let left_now = left();
@@ -78,8 +74,9 @@ impl Client {
             }
             is_known = answer.status != http::StatusCode::NOT_MODIFIED;
             if is_known {
-                seen(&answer);
-                if answer.json()["status"].as_str().is_some_and(is_over) {
+                let record = answer.value()?;
+                seen(&record, answer.time());
+                if record.is_over() {
                     return Ok(answer);
                 }
                 last = Some(answer);
@@ -163,8 +160,8 @@ mod tests {
             reads: Arc::default(),
         };
         let client = Client::new(service.clone());
-        let record = client.wait("job:1", patience.map(Duration::from_secs_f64), |_| {}).await.expect("a record");
-        let status = record.json()["status"].as_str().expect("a status").to_owned();
+        let record = client.wait("job:1", patience.map(Duration::from_secs_f64), |_, _| {}).await.expect("a record");
+        let status = record.value().expect("a record").status;
         (status, began.elapsed().as_secs_f64(), *service.reads.lock().expect("no panic"))
     }
 

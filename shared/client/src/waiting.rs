@@ -6,8 +6,6 @@ use std::time::Duration;
 use domain::Timestamp;
 use domain::message::Queue;
 use domain::queue::{QueueState, QueueStatus, WaitCause, WaitingFor};
-use serde::Deserialize;
-use serde_json::Value;
 
 /// What work waits for. It is displayed as the end of a sentence that begins with "waiting:".
 #[derive(Clone, Debug, PartialEq)]
@@ -21,11 +19,9 @@ pub struct Waiting {
 }
 
 impl Waiting {
-    /// What the work of a record, a summary of it or a dry run waits for. It was read at `at`, by the clock of the service
-    /// ([`Answer::time`](crate::Answer::time)).
-    pub fn of(record: &Value, at: Timestamp) -> Option<Self> {
-        let why = WaitingFor::deserialize(record.get("waitingFor")?).ok()?;
-        Some(Self { why, queue: queue_of(record), at })
+    /// What work of a queue waits for, as it was read at `at` by the clock of the service ([`Answer::time`](crate::Answer::time)).
+    pub fn new(why: Option<&WaitingFor>, queue: Option<Queue>, at: Timestamp) -> Option<Self> {
+        Some(Self { why: why?.clone(), queue, at })
     }
 
     /// Whether nobody is there to do the work.
@@ -88,34 +84,24 @@ fn span(seconds: u64) -> String {
     }
 }
 
-/// The queue in which the work of a record waits. The picture of a Recipe run that is being made is a generation, which a summary
-/// does not tell.
-fn queue_of(record: &Value) -> Option<Queue> {
-    match record["kind"].as_str()? {
-        "action" => Some(Queue::Image),
-        "image" => Some(Queue::Generation),
-        "video" => Some(Queue::Video),
-        "recipe" => {
-            let is_made = |output: &Value| output["status"] == "running" && output["jobId"].is_string();
-            let outputs = record["outputs"].as_array()?;
-            Some(if outputs.iter().any(is_made) { Queue::Generation } else { Queue::Recipe })
-        }
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
+    use crate::WorkRecord;
 
     fn time(text: &str) -> Timestamp {
         serde_json::from_value(json!(text)).expect("a time")
     }
 
+    fn waiting(record: Value, at: &str) -> Option<String> {
+        let record: WorkRecord = serde_json::from_value(record).expect("a record");
+        record.waiting(time(at)).map(|waiting| waiting.to_string())
+    }
+
     fn words(record: Value) -> Option<String> {
-        Waiting::of(&record, time("2026-01-01T12:00:40.900Z")).map(|waiting| waiting.to_string())
+        waiting(record, "2026-01-01T12:00:40.900Z")
     }
 
     #[test]
@@ -126,10 +112,8 @@ mod tests {
         seen["waitingFor"]["lastSeenAt"] = since.into();
         assert_eq!(words(seen.clone()).as_deref(), Some("no worker of the queue video has been seen for 40 s"));
         // A clock that is behind the other.
-        assert!(Waiting::of(&seen, time("2026-01-01T11:00:00.000Z")).expect("waits").to_string().ends_with("for 0 s"));
-        assert!(
-            Waiting::of(&seen, time("2026-01-01T12:10:00.000Z")).expect("waits").to_string().ends_with("for 10 min")
-        );
+        assert!(waiting(seen.clone(), "2026-01-01T11:00:00.000Z").expect("waits").ends_with("for 0 s"));
+        assert!(waiting(seen, "2026-01-01T12:10:00.000Z").expect("waits").ends_with("for 10 min"));
         assert_eq!(words(work("action", "worker")).as_deref(), Some("no worker of the queue image has ever been seen"));
         let mut again = work("image", "retry");
         again["waitingFor"]["retryAt"] = "2026-01-01T12:03:10.000Z".into();
@@ -150,6 +134,5 @@ mod tests {
             |outputs: Value| words(json!({"kind": "recipe", "waitingFor": waits, "outputs": outputs})).expect("waits");
         assert!(run(json!([{"status": "pending"}])).contains("queue recipe"));
         assert!(run(json!([{"status": "succeeded"}, {"status": "running", "jobId": "job:1"}])).contains("generation"));
-        assert_eq!(run(json!({"total": 2, "done": 0, "failed": 0})), "no worker for it has ever been seen");
     }
 }

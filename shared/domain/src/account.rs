@@ -10,6 +10,7 @@ use uuid::Uuid;
 use crate::Timestamp;
 use crate::graph::named;
 use crate::id::AccountUid;
+use crate::known::Name;
 use crate::limits::{EMAIL_MAX, TOKEN_LABEL_MAX};
 
 named! {
@@ -195,7 +196,8 @@ pub struct AuthStatus {
     #[schema(required = true)]
     pub display_name: String,
     /// Scopes of the token, in a fixed order.
-    pub scopes: Vec<Scope>,
+    #[schema(value_type = Vec<Scope>)]
+    pub scopes: Vec<Name<Scope>>,
     /// Id of the token.
     pub agent_token_id: Uuid,
     /// Label of the token.

@@ -7,10 +7,33 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::graph::named;
+use crate::known;
 use crate::page::{CatalogEntry, Page};
 
 /// Version of every Action.
 pub const ACTION_VERSION: &str = "1.0.0";
+
+named! {
+    /// The slug of an Action, in the order in which lists serve them. This is the list of Actions.
+    ActionSlug {
+        /// Scales a picture.
+        Resize = "resize",
+        /// Cuts a rectangle out of a picture.
+        Crop = "crop",
+        /// Brings a picture into a ratio.
+        ChangeAspectRatio = "change-aspect-ratio",
+        /// Puts two pictures beside or above each other.
+        SideBySideComposite = "side-by-side-composite",
+        /// Writes text onto a picture.
+        AddTextToImage = "add-text-to-image",
+        /// Lays a picture over another one.
+        OverlayImage = "overlay-image",
+        /// Changes the colors of a picture.
+        ColorGrade = "color-grade",
+        /// Turns or mirrors a picture.
+        Rotate = "rotate",
+    }
+}
 
 named! {
     /// Type of a parameter.
@@ -139,6 +162,7 @@ pub struct Action {
     /// Result of the Action.
     pub output: ActionOutput,
     /// Parameters of the Action.
+    #[serde(deserialize_with = "known::items")]
     pub parameters: Vec<Parameter>,
 }
 

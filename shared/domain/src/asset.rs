@@ -7,6 +7,7 @@ use uuid::Uuid;
 use crate::Timestamp;
 use crate::graph::named;
 use crate::id::{AccountUid, AssetHandle, AssetId, NodeId};
+use crate::known::{self, Name};
 use crate::limits::RENDITION_EAGER;
 use crate::origin::{AiGenerated, DigitalSourceType, Origin, OriginFrom};
 use crate::page::Page;
@@ -147,7 +148,8 @@ pub struct Original {
     #[schema(minimum = 0)]
     pub bytes: i64,
     /// Why it is not the file that is served.
-    pub reason: OriginalReason,
+    #[schema(value_type = OriginalReason)]
+    pub reason: Name<OriginalReason>,
 }
 
 /// An asset.
@@ -187,21 +189,21 @@ pub struct Asset {
     pub node: Option<String>,
     /// Where the picture comes from, as a term of the IPTC vocabulary for digital source types. Absent when it is not known
     /// (an extension).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "known::or_default", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub origin: Option<DigitalSourceType>,
     /// Who says so. Metadata can be written by anybody: of what they say, only that AI was used counts in `aiGenerated` (an extension).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "known::or_default", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub origin_from: Option<OriginFrom>,
     /// Whether the picture was made with AI (an extension).
-    #[serde(default)]
+    #[serde(default, deserialize_with = "known::or_default")]
     #[schema(required = true)]
     pub ai_generated: AiGenerated,
     /// Classes of private and other metadata that were removed before the file was stored (an extension).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schema(required = false)]
-    pub metadata_removed: Vec<MetadataClass>,
+    #[schema(value_type = Vec<MetadataClass>, required = false)]
+    pub metadata_removed: Vec<Name<MetadataClass>>,
     /// The file as it came. Only the owner of the asset sees it (an extension).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -259,11 +261,11 @@ impl AssetRecord {
             origin: self.origin.map(|origin| origin.term),
             origin_from: self.origin.map(|origin| origin.from),
             ai_generated: AiGenerated::of(self.origin),
-            metadata_removed: self.metadata_removed,
+            metadata_removed: self.metadata_removed.into_iter().map(Into::into).collect(),
             original: original.map(|OriginalFile { mime_type, bytes, reason, .. }| Original {
                 mime_type,
                 bytes,
-                reason,
+                reason: reason.into(),
             }),
         }
     }

@@ -8,6 +8,7 @@ use utoipa::ToSchema;
 use crate::Timestamp;
 use crate::graph::{Role, named};
 use crate::id::{AccountUid, AssetId, ElementCollectionId, ElementId};
+use crate::known::Name;
 use crate::page::Page;
 
 /// `schemaVersion` of every record.
@@ -157,7 +158,8 @@ pub struct Element {
     pub name: String,
     /// Type of the Element.
     #[serde(rename = "type")]
-    pub kind: ElementType,
+    #[schema(value_type = ElementType)]
+    pub kind: Name<ElementType>,
     /// Plain ids of the Element's pictures.
     #[schema(max_items = 8)]
     pub source_asset_ids: Vec<AssetId>,
@@ -210,7 +212,8 @@ pub struct ElementVersion {
     #[schema(min_length = 1, max_length = 160)]
     pub element_name: String,
     /// Type of the Element in this version.
-    pub element_type: ElementType,
+    #[schema(value_type = ElementType)]
+    pub element_type: Name<ElementType>,
     /// Plain ids of the pictures.
     #[schema(max_items = 8)]
     pub source_asset_ids: Vec<AssetId>,
@@ -347,7 +350,7 @@ impl ElementRecord {
             version_handle: version_handle(&self.id, self.version),
             id: self.id,
             name: self.content.name,
-            kind: self.content.kind,
+            kind: self.content.kind.into(),
             source_asset_ids: self.content.sources,
             collection_ids: self.collections,
             guidelines: self.content.guidelines,
@@ -372,7 +375,7 @@ impl VersionRecord {
             version_handle: version_handle(&self.element, self.version),
             element_id: self.element,
             element_name: self.content.name,
-            element_type: self.content.kind,
+            element_type: self.content.kind.into(),
             source_asset_ids: self.content.sources,
             guidelines: self.content.guidelines,
             owner_uid: self.owner,

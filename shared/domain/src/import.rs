@@ -6,6 +6,7 @@ use utoipa::ToSchema;
 
 use crate::graph::named;
 use crate::id::{AssetHandle, AssetId, CanvasHandle, NodeId};
+use crate::known::{self, Name};
 
 /// What to import. The form of the URL has passed the egress guard.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -296,6 +297,7 @@ pub struct ImportedPack {
     #[schema(min_items = 1, max_items = 12)]
     pub images: Vec<ImportedImage>,
     /// How the pictures were found.
+    #[serde(deserialize_with = "known::or_default")]
     pub discovery: Discovery,
 }
 
@@ -319,7 +321,8 @@ pub struct ImportReview {
     /// Always `true`.
     pub review_required: bool,
     /// Why a person has to decide or check.
-    pub reason: ReviewReason,
+    #[schema(value_type = ReviewReason)]
+    pub reason: Name<ReviewReason>,
     /// Handle of the canvas, `canvas:<ownerUid>:<id>`.
     pub canvas_id: CanvasHandle,
     /// The product page.
@@ -327,6 +330,7 @@ pub struct ImportReview {
     /// What the page says about variants.
     pub variant: Variant,
     /// What was found on the page.
+    #[serde(deserialize_with = "known::or_default")]
     pub discovery: Discovery,
 }
 

@@ -17,6 +17,7 @@ pub mod id;
 pub mod idempotency;
 pub mod import;
 pub mod job;
+pub mod known;
 pub mod limits;
 pub mod message;
 pub mod model;

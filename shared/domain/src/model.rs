@@ -7,6 +7,7 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 
 use crate::graph::named;
+use crate::known::{self, Name};
 use crate::page::{CatalogEntry, Page};
 
 named! {
@@ -183,7 +184,8 @@ pub struct Model {
     /// Name for people.
     pub name: String,
     /// Kind of provider that runs it.
-    pub provider: ProviderKind,
+    #[schema(value_type = ProviderKind)]
+    pub provider: Name<ProviderKind>,
     /// Name of the provider for people.
     pub provider_label: String,
     /// Id of the saved connection that runs it; `null` for managed models.
@@ -193,11 +195,13 @@ pub struct Model {
     pub connection_name: String,
     /// Kind of output.
     #[serde(rename = "type")]
-    pub kind: ModelType,
+    #[schema(value_type = ModelType)]
+    pub kind: Name<ModelType>,
     /// Capabilities of the model.
-    #[schema(min_items = 1)]
-    pub capabilities: Vec<Capability>,
+    #[schema(value_type = Vec<Capability>, min_items = 1)]
+    pub capabilities: Vec<Name<Capability>>,
     /// Parameters of the model.
+    #[serde(deserialize_with = "known::items")]
     pub parameters: Vec<ModelParameter>,
     /// Estimated duration in seconds. Guidance.
     #[schema(minimum = 1)]

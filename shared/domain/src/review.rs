@@ -9,6 +9,7 @@ use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
 use crate::canvas::{CanvasSummary, Changes};
 use crate::graph::named;
 use crate::id::{AssetHandle, NodeId};
+use crate::known::Name;
 
 named! {
     /// Code of a finding; stable.
@@ -94,7 +95,8 @@ named! {
 #[serde(rename_all = "camelCase")]
 pub struct Finding {
     /// Stable code.
-    pub code: FindingCode,
+    #[schema(value_type = FindingCode)]
+    pub code: Name<FindingCode>,
     /// Severity of the finding.
     pub severity: Severity,
     /// Message for people. It contains no user-authored text.
@@ -105,6 +107,16 @@ pub struct Finding {
     pub node_handles: Vec<String>,
     /// Handles of the connections concerned.
     pub connection_handles: Vec<String>,
+}
+
+impl Finding {
+    /// The group of its code.
+    pub fn group(&self) -> Option<Group> {
+        match &self.code {
+            Name::Known(code) => code.group(),
+            Name::Later(_) => None,
+        }
+    }
 }
 
 named! {
@@ -210,9 +222,11 @@ pub struct CompletionReview {
     /// Whether every output is stored and shown.
     pub delivery: DeliveryReview,
     /// Codes of the errors, each once.
-    pub blocking_finding_codes: Vec<FindingCode>,
+    #[schema(value_type = Vec<FindingCode>)]
+    pub blocking_finding_codes: Vec<Name<FindingCode>>,
     /// Codes of all other findings, each once.
-    pub advisory_finding_codes: Vec<FindingCode>,
+    #[schema(value_type = Vec<FindingCode>)]
+    pub advisory_finding_codes: Vec<Name<FindingCode>>,
 }
 
 /// Outputs of a canvas: the nodes that work writes to.
@@ -242,7 +256,8 @@ pub struct GroupReview {
     /// Status of the group.
     pub status: GroupStatus,
     /// Codes of the findings, each once.
-    pub finding_codes: Vec<FindingCode>,
+    #[schema(value_type = Vec<FindingCode>)]
+    pub finding_codes: Vec<Name<FindingCode>>,
     /// Handles of the nodes concerned, each once.
     pub node_handles: Vec<String>,
     /// Handles of the connections concerned, each once.

@@ -2,9 +2,10 @@
 
 use client::{Error, Problem};
 use domain::Violation;
+use domain::review::{Finding, Severity};
 use http::StatusCode;
 use rmcp::model::{CallToolResult, ContentBlock};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::answer::{Next, cut};
@@ -176,21 +177,21 @@ fn shortened(mut details: Value) -> Value {
     if let Some(details) = details.as_object_mut() {
         details.remove("completionReview");
         details.remove("changesUrl");
-        if let Some(Value::Array(findings)) = details.get_mut("findings") {
-            findings.retain(|finding| finding["severity"] == "error");
-            findings.truncate(FINDINGS_MAX);
-            findings.iter_mut().for_each(|it| *it = finding(it));
+        if let Some(findings) = details.get_mut("findings") {
+            let all = Vec::<Finding>::deserialize(&*findings).unwrap_or_default();
+            let errors = all.iter().filter(|finding| finding.severity == Severity::Error);
+            *findings = errors.take(FINDINGS_MAX).map(finding).collect();
         }
     }
     details
 }
 
 /// A finding in short.
-pub fn finding(finding: &Value) -> Value {
-    let mut short = json!({"code": finding["code"], "message": finding["message"]});
-    for (name, from) in [("nodes", "nodeHandles"), ("connections", "connectionHandles")] {
-        if finding[from].as_array().is_some_and(|handles| !handles.is_empty()) {
-            short[name] = finding[from].clone();
+pub fn finding(finding: &Finding) -> Value {
+    let mut short = json!({"code": finding.code, "message": finding.message});
+    for (name, handles) in [("nodes", &finding.node_handles), ("connections", &finding.connection_handles)] {
+        if !handles.is_empty() {
+            short[name] = json!(handles);
         }
     }
     short

@@ -1,5 +1,7 @@
 //! Work that costs more than there is.
 
+use client::Item;
+use domain::model::{Capability, Model};
 use serde_json::{Value, json};
 
 use crate::answer::Next;
@@ -11,25 +13,27 @@ const MODELS_MAX: usize = 10;
 
 /// Adds the balance to a refusal for its price, and what would fit: models with all of these capabilities, and the number of outputs of
 /// each that can be paid. Where `outputs` pictures or videos, which the call would make, can be fewer or cheaper, the call that fits.
-pub async fn add_affordable_models(failure: Failure, call: &Call, capabilities: &[&str], outputs: usize) -> Failure {
-    let Ok(status) = call.client.get_auth_status().await else { return failure };
-    let balance = status.json()["creditBalance"].as_i64().unwrap_or_default();
+pub async fn add_affordable_models(
+    failure: Failure,
+    call: &Call,
+    capabilities: &[Capability],
+    outputs: usize,
+) -> Failure {
+    let Ok(status) = call.client.get_auth_status().await.and_then(|status| status.value()) else { return failure };
+    let balance = status.credit_balance;
     let budget = failure.details["maxCredits"].as_i64().map_or(balance, |cap| cap.min(balance));
     let price = failure.details["creditCost"].as_i64().unwrap_or_default();
     let mut failure = failure.with_detail("balance", balance.into());
     failure.message = format!("it costs {price} credits, and {budget} can be spent ({balance} in all)");
     let list = call.client.list_models().query_if("capability", capabilities.first()).query("limit", 100);
-    let Ok(read) = list.await else { return failure };
-    let read = read.json();
-    let fits = |model: &Value| -> Option<Value> {
-        let has = |it: &&str| model["capabilities"].as_array().is_some_and(|all| all.contains(&json!(it)));
-        let price = model["creditCost"].as_i64().filter(|_| capabilities.iter().all(has))?;
-        let count = if price > 0 { budget / price } else { i64::MAX };
-        (count > 0).then(|| json!({"model": model["handle"], "name": model["name"], "creditCost": price, "outputsUpTo": count.min(4)}))
+    let Ok((models, _)) = list.await.and_then(|read| read.items()) else { return failure };
+    let up_to = |model: &Model| if model.credit_cost > 0 { budget / model.credit_cost } else { i64::MAX };
+    let fits = |model: &Model| {
+        let has = |capability: &Capability| model.capabilities.iter().any(|it| it == capability);
+        capabilities.iter().all(has) && up_to(model) > 0
     };
-    let fitting: Vec<Value> =
-        read["models"].as_array().into_iter().flatten().filter_map(fits).take(MODELS_MAX).collect();
-    let is_cheaper = |model: &&Value| model["creditCost"].as_i64().is_some_and(|one| one * outputs as i64 <= budget);
+    let fitting: Vec<Model> = models.iter().filter_map(Item::value).filter(fits).take(MODELS_MAX).collect();
+    let is_cheaper = |model: &&Model| model.credit_cost * outputs as i64 <= budget;
     let affordable = (budget * outputs as i64 / price.max(1)) as usize;
     let mut changed = call.arguments.clone();
     if affordable > 0 && ["count", "targets"].iter().any(|name| changed.contains_key(*name)) {
@@ -44,8 +48,11 @@ pub async fn add_affordable_models(failure: Failure, call: &Call, capabilities: 
     } else if outputs > 0
         && let Some(cheaper) = fitting.iter().find(is_cheaper)
     {
-        changed.insert("model".to_owned(), cheaper["model"].clone());
+        changed.insert("model".to_owned(), cheaper.handle.clone().into());
         failure = failure.then(Next::new(call.tool, changed.into(), "a model that can be paid"));
     }
-    failure.with_detail("fitting", fitting.into())
+    let fitting = fitting.iter().map(|it| {
+        json!({"model": it.handle, "name": it.name, "creditCost": it.credit_cost, "outputsUpTo": up_to(it).min(4)})
+    });
+    failure.with_detail("fitting", fitting.collect())
 }

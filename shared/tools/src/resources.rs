@@ -2,8 +2,9 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use client::{Client, Error};
-use domain::id::is_plain_id;
+use client::{Client, Error, Item};
+use domain::canvas::CanvasSummary;
+use domain::id::{CanvasHandle, is_plain_id};
 use http::header::ACCEPT;
 use rmcp::model::{Resource, ResourceContents, ResourceTemplate};
 use serde_json::Value;
@@ -98,16 +99,13 @@ pub fn templates() -> Vec<ResourceTemplate> {
 
 /// The latest canvases of the caller, as outlines.
 pub async fn list(client: &Client) -> Result<Vec<Resource>, Error> {
-    let read = client.list_canvases().query("limit", CANVASES).await?.json();
-    let canvases = read["canvases"].as_array().into_iter().flatten();
-    let resource = |canvas: &Value| {
-        let (_, name) = canvas["handle"].as_str()?.split_once(':')?;
-        let (owner, id) = name.split_once(':')?;
-        let title = canvas["title"].as_str().unwrap_or_default();
+    let (canvases, _) = client.list_canvases().query("limit", CANVASES).await?.items()?;
+    let resource = |canvas: CanvasSummary| {
+        let CanvasHandle { owner, id } = canvas.handle;
         let resource = Resource::new(format!("canvas://{owner}/{id}/outline"), format!("{owner}/{id}"));
-        Some(resource.with_title(title).with_mime_type("text/plain"))
+        resource.with_title(canvas.title).with_mime_type("text/plain")
     };
-    Ok(canvases.filter_map(resource).collect())
+    Ok(canvases.iter().filter_map(Item::value).map(resource).collect())
 }
 
 #[cfg(test)]

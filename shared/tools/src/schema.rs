@@ -6,7 +6,7 @@ use jsonschema::error::{ValidationError, ValidationErrorKind};
 use jsonschema::paths::{Location, LocationSegment};
 use schemars::generate::SchemaSettings;
 use schemars::transform::{RecursiveTransform, Transform};
-use schemars::{JsonSchema, Schema};
+use schemars::{JsonSchema, Schema, json_schema};
 use serde_json::{Map, Value, json};
 
 /// Maximum number of reported errors of the validator.
@@ -33,6 +33,11 @@ pub fn of_answer<T: JsonSchema>() -> Map<String, Value> {
         }
     }
     schema
+}
+
+/// The schema of an argument that is one of `names`.
+pub fn one_of<'a>(names: impl Iterator<Item = &'a str>) -> Schema {
+    json_schema!({"type": "string", "enum": names.collect::<Vec<_>>()})
 }
 
 fn object(

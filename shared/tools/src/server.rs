@@ -16,7 +16,6 @@ use rmcp::model::{
 };
 use rmcp::service::{RequestContext, SubscriptionContext};
 use rmcp::{Peer, RoleServer, ServerHandler};
-use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -102,12 +101,9 @@ impl Server {
 
     /// The tools that the caller's token may use.
     async fn offered(&self, client: &Client) -> Result<Vec<rmcp::model::Tool>, Failure> {
-        #[derive(Deserialize)]
-        struct Status {
-            scopes: Vec<Scope>,
-        }
-        let status = client.get_auth_status().await?;
-        let Status { scopes } = status.cast().value()?;
+        let status = client.get_auth_status().await?.value()?;
+        let is_granted = |scope: &&Scope| status.scopes.iter().any(|it| it == *scope);
+        let scopes: Vec<Scope> = Scope::ALL.iter().filter(is_granted).copied().collect();
         let offered = catalogue::all(self.is_local()).iter().filter(|entry| entry.is_for(&scopes));
         Ok(offered.map(|entry| entry.definition.clone()).collect())
     }

@@ -5,8 +5,9 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use client::answers::Started;
-use client::{Client, Waiting};
+use client::{Client, Waiting, WorkFailure, WorkOutput, WorkRecord};
 use domain::Timestamp;
+use domain::job::{JobStatus, RunKind};
 use futures_util::future::join_all;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -59,7 +60,8 @@ pub struct Work {
     #[serde(skip_serializing_if = "Option::is_none")]
     waiting: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    failure: Option<Value>,
+    #[schemars(with = "Option<Value>")]
+    failure: Option<WorkFailure>,
     #[serde(skip_serializing_if = "Option::is_none")]
     done_claim_allowed: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -80,64 +82,53 @@ struct Output {
     #[serde(skip_serializing_if = "Option::is_none")]
     asset: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    width: Option<i64>,
+    width: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    height: Option<i64>,
+    height: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     download_url: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    failure: Option<Value>,
-}
-
-fn text(value: &Value) -> String {
-    value.as_str().unwrap_or_default().to_owned()
-}
-
-fn some(value: &Value) -> Option<String> {
-    value.as_str().map(str::to_owned)
-}
-
-fn items(value: &Value) -> impl Iterator<Item = &Value> {
-    value.as_array().into_iter().flatten()
+    #[schemars(with = "Option<Value>")]
+    failure: Option<WorkFailure>,
 }
 
 impl Work {
     /// Work of which a record was read at `at`.
-    pub fn of(record: &Value, at: Timestamp) -> Self {
-        let waiting = Waiting::of(record, at);
+    pub fn of(record: &WorkRecord, at: Timestamp) -> Self {
+        let waiting = record.waiting(at);
         let is_for_worker = waiting.as_ref().is_some_and(Waiting::is_for_worker);
-        let status = text(&record["status"]);
-        let outputs = match record["kind"].as_str() {
-            Some("recipe") => items(&record["outputs"]).map(Output::of_recipe).collect(),
-            Some("video") => {
-                vec![Output { download_url: some(&record["video"]["downloadUrl"]), ..Output::new(&status) }]
+        let outputs = match record.kind.parse() {
+            Ok(RunKind::Recipe) => record.outputs.iter().map(Output::of_recipe).collect(),
+            Ok(RunKind::Video) => {
+                let download_url = record.video.as_ref().map(|video| video.download_url.clone());
+                vec![Output { download_url, ..Output::new(&record.status) }]
             }
-            _ => Output::of_job(record, &status),
+            _ => Output::of_job(record),
         };
-        let review = &record["completionReview"];
-        let is_expired = status == "expired";
+        let review = record.completion_review.as_ref();
+        let is_expired = record.is(JobStatus::Expired);
         let mut work = Self {
-            run: handle(record),
-            kind: text(&record["kind"]),
-            canvas: some(&record["canvasHandle"]).or_else(|| some(&record["canvasId"])),
-            revision: some(&record["canvasRevision"]),
-            credit_cost: record["creditCost"].as_i64().unwrap_or_default(),
-            stand_in: record["standIn"] == true,
-            replayed: record["replayed"] == true,
+            run: record.handle().to_owned(),
+            kind: record.kind.clone(),
+            status: record.status.clone(),
+            canvas: record.canvas().cloned(),
+            revision: record.canvas_revision.clone(),
+            credit_cost: record.credit_cost,
+            stand_in: record.stand_in,
+            replayed: record.replayed,
             outputs,
             waiting: waiting.map(|waiting| match waiting.is_for_worker() {
                 true => format!("{waiting}. {KEPT}"),
                 false => waiting.to_string(),
             }),
-            failure: record.get("failure").filter(|_| !is_expired).cloned(),
-            done_claim_allowed: review["doneClaimAllowed"].as_bool(),
-            instruction: some(&review["instruction"]).or_else(|| is_expired.then(|| EXPIRED.to_owned())),
+            failure: record.failure.clone().filter(|_| !is_expired),
+            done_claim_allowed: review.map(|review| review.done_claim_allowed),
+            instruction: review.map(|it| it.instruction.clone()).or_else(|| is_expired.then(|| EXPIRED.to_owned())),
             next: Vec::new(),
-            status,
         };
-        if !client::is_over(&work.status) {
+        if !record.is_over() {
             work.next.push(if is_for_worker { Next::wait_later(&work.run) } else { Next::wait(&work.run) });
         }
         if is_expired && let Some(canvas) = &work.canvas {
@@ -157,44 +148,34 @@ impl Output {
         Self { status: status.to_owned(), ..Self::default() }
     }
 
-    fn of_recipe(output: &Value) -> Self {
+    fn of_recipe(output: &WorkOutput) -> Self {
         Self {
-            key: some(&output["key"]),
-            node: some(&output["nodeHandle"]),
-            asset: some(&output["assetId"]),
-            text: some(&output["value"]),
-            failure: output.get("failure").cloned(),
-            ..Self::new(output["status"].as_str().unwrap_or_default())
+            key: Some(output.key.clone()),
+            node: Some(output.node_handle.clone()),
+            asset: output.asset_id.clone(),
+            text: output.value.clone(),
+            failure: output.failure.clone(),
+            ..Self::new(&output.status)
         }
     }
 
     /// One output for each target. Of ended work, a target without a picture has failed.
-    fn of_job(record: &Value, status: &str) -> Vec<Self> {
-        let of_target = |target: &Value| {
-            let image = items(&record["images"]).find(|image| image["nodeId"] == *target);
-            match image {
+    fn of_job(record: &WorkRecord) -> Vec<Self> {
+        let of_target = |target: &String| {
+            let output = match record.images.iter().find(|image| image.node_id == *target) {
                 Some(image) => Self {
-                    node: some(target),
-                    asset: some(&image["assetId"]),
-                    width: image["width"].as_i64(),
-                    height: image["height"].as_i64(),
-                    ..Self::new("succeeded")
+                    asset: Some(image.asset_id.to_string()),
+                    width: Some(image.width),
+                    height: Some(image.height),
+                    ..Self::new(JobStatus::Succeeded.as_str())
                 },
-                None => Self { node: some(target), ..Self::new(if status == "succeeded" { "failed" } else { status }) },
-            }
+                None if record.is(JobStatus::Succeeded) => Self::new(JobStatus::Failed.as_str()),
+                None => Self::new(&record.status),
+            };
+            Self { node: Some(target.clone()), ..output }
         };
-        items(&record["targets"]).map(of_target).collect()
+        record.targets.iter().map(of_target).collect()
     }
-}
-
-/// The handle under which work is read.
-fn handle(record: &Value) -> String {
-    some(&record["run"]).unwrap_or_else(|| text(&record["id"]))
-}
-
-/// Whether a status is the last one of work.
-fn is_over(status: &Value) -> bool {
-    status.as_str().is_some_and(client::is_over)
 }
 
 /// An item of the list of runs in short.
@@ -219,8 +200,8 @@ pub async fn start<T: 'static>(
     on: Option<(&str, &str)>,
     wait: Option<Wait>,
 ) -> Result<Answer<Work>> {
-    let started = match request.prefer("handling=lenient").await {
-        Ok(started) => (started.json(), started.time()),
+    let started = match request.cast::<WorkRecord>().prefer("handling=lenient").await {
+        Ok(started) => (started.value()?, started.time()),
         Err(error) => {
             let failure = Failure::from(error);
             return Err(match on {
@@ -239,9 +220,9 @@ pub async fn start<T: 'static>(
     {
         // The record of a Recipe run does not say it.
         let changes = call.client.get_canvas_changes(canvas).query("since", revision).await;
-        work.revision = changes.ok().and_then(|changes| some(&changes.json()["revision"]));
+        work.revision = changes.ok().and_then(|changes| changes.value().ok()).map(|changes| changes.revision);
     }
-    if work.status == "failed" {
+    if record.is(JobStatus::Failed) {
         return Err(failed(work));
     }
     Ok(with_pictures(&call.client, work).await)
@@ -250,17 +231,17 @@ pub async fn start<T: 'static>(
 /// Waits for the end of work, at most `seconds`, and returns its last record with the time at which it was read. Without the right to
 /// read it, that is the first one. Ends when the work loses its workers. A wait that begins without any goes on, so that waits that
 /// are repeated have a pace.
-pub async fn follow(call: &Call, (record, at): (Value, Timestamp), seconds: u64) -> (Value, Timestamp) {
-    if is_over(&record["status"]) || seconds == 0 {
+pub async fn follow(call: &Call, (record, at): (WorkRecord, Timestamp), seconds: u64) -> (WorkRecord, Timestamp) {
+    if record.is_over() || seconds == 0 {
         return (record, at);
     }
     call.report(state(&record, at));
-    let (handle, replayed) = (handle(&record), record["replayed"].clone());
+    let (handle, replayed) = (record.handle().to_owned(), record.replayed);
     let had_worker = !waits_for_worker(&record, at);
     let lost = Notify::new();
     let (mut last, mut read_at) = (record, at);
-    let waiting = call.client.wait(&handle, Some(Duration::from_secs(seconds)), |answer| {
-        (last, read_at) = (answer.json(), answer.time());
+    let waiting = call.client.wait(&handle, Some(Duration::from_secs(seconds)), |record, at| {
+        (last, read_at) = (record.clone(), at);
         call.report(state(&last, read_at));
         if had_worker && waits_for_worker(&last, read_at) {
             lost.notify_one();
@@ -272,43 +253,40 @@ pub async fn follow(call: &Call, (record, at): (Value, Timestamp), seconds: u64)
         () = call.stopping.cancelled() => {}
     }
     // Only the answer to the start says that it was replayed.
-    if !replayed.is_null() {
-        last["replayed"] = replayed;
-    }
+    last.replayed |= replayed;
     (last, read_at)
 }
 
-fn waits_for_worker(record: &Value, at: Timestamp) -> bool {
-    Waiting::of(record, at).is_some_and(|waiting| waiting.is_for_worker())
+fn waits_for_worker(record: &WorkRecord, at: Timestamp) -> bool {
+    record.waiting(at).is_some_and(|waiting| waiting.is_for_worker())
 }
 
 /// How far work is, in a few words.
-fn state(record: &Value, at: Timestamp) -> String {
-    let outputs = Work::of(record, at).outputs;
-    let done = outputs.iter().filter(|output| output.status == "succeeded").count();
-    let progress = match record["progress"].as_f64() {
-        Some(percent) => format!("{percent:.0} %"),
-        None => format!("{done} of {} outputs", outputs.len()),
+fn state(record: &WorkRecord, at: Timestamp) -> String {
+    let progress = match (record.progress, record.counts()) {
+        (Some(percent), _) => format!("{percent:.0} %"),
+        (None, (done, all)) => format!("{done} of {all} outputs"),
     };
-    let waiting = Waiting::of(record, at).map(|waiting| format!("; waiting: {waiting}")).unwrap_or_default();
-    format!("{} {}: {progress}{waiting}", handle(record), text(&record["status"]))
+    let waiting = record.waiting(at).map(|waiting| format!("; waiting: {waiting}")).unwrap_or_default();
+    format!("{} {}: {progress}{waiting}", record.handle(), record.status)
 }
 
 /// Work that has failed: what is there nevertheless, and what it has cost.
 fn failed(work: Work) -> Failure {
-    let cause = work.failure.clone().unwrap_or_default();
-    let code = cause["code"].as_str().unwrap_or("failed").to_owned();
-    let said = cause["message"].as_str().unwrap_or("the work has ended without a result");
-    let advice = match cause["retryable"] == true {
+    let cause = work.failure.as_ref();
+    let code = cause.map_or("failed", |cause| &cause.code);
+    let said = cause.map_or("the work has ended without a result", |cause| &cause.message);
+    let is_retryable = cause.is_some_and(|cause| cause.retryable);
+    let advice = match is_retryable {
         true => "another attempt may succeed",
         false => "the same input will fail again: change it",
     };
-    let is_video = work.kind == "video";
+    let is_video = work.kind == RunKind::Video.as_str();
     let attempt = if is_video { "has a higher attempt" } else { "takes the canvas's present revision" };
     let message = format!(
         "{said}; {advice}. Outputs with an asset are stored and stay. A new attempt {attempt} and is a new charge"
     );
-    let mut failure = Failure::new(&code, message, Retry::WithChanges);
+    let mut failure = Failure::new(code, message, Retry::WithChanges);
     if !is_video && let Some(canvas) = &work.canvas {
         failure = failure.then(Next::new(
             "canvas_read",
@@ -317,7 +295,7 @@ fn failed(work: Work) -> Failure {
         ));
     }
     failure.details = json!({
-        "run": work.run, "status": work.status, "retryable": cause["retryable"], "charged": work.credit_cost,
+        "run": work.run, "status": work.status, "retryable": is_retryable, "charged": work.credit_cost,
         "outputs": work.outputs, "revision": work.revision,
     });
     failure
@@ -356,19 +334,28 @@ mod tests {
         serde_json::from_value(json!("2026-01-01T12:00:40.000Z")).expect("a time")
     }
 
+    fn read(record: &Value) -> WorkRecord {
+        WorkRecord::deserialize(record).expect("a record")
+    }
+
+    fn work(record: &Value) -> Work {
+        Work::of(&read(record), now())
+    }
+
     #[test]
     fn work_without_a_worker_says_that_it_is_kept() {
         let waits =
             json!({"what": "worker", "since": "2026-01-01T12:00:05.000Z", "lastSeenAt": "2026-01-01T12:00:00.000Z"});
         let mut record = json!({"id": "job:1", "kind": "video", "status": "queued", "waitingFor": waits});
-        let work = Work::of(&record, now());
-        let said = work.waiting.expect("waits");
+        let Work { waiting, next, .. } = work(&record);
+        let said = waiting.expect("waits");
         assert!(said.starts_with("no worker of the queue video has been seen for 40 s. The work is kept"), "{said}");
         assert!(said.contains("Never start it again"), "{said}");
-        assert!(work.next[0].tool == "run_wait" && work.next[0].why.contains("later"), "{}", work.next[0].why);
-        assert!(state(&record, now()).contains("waiting: no worker of the queue video"), "{}", state(&record, now()));
+        assert!(next[0].tool == "run_wait" && next[0].why.contains("later"), "{}", next[0].why);
+        let state = state(&read(&record), now());
+        assert!(state.contains("waiting: no worker of the queue video"), "{state}");
         record["waitingFor"] = json!({"what": "slot", "since": "2026-01-01T12:00:05.000Z"});
-        assert_eq!(Work::of(&record, now()).waiting.as_deref(), Some("its turn"));
+        assert_eq!(work(&record).waiting.as_deref(), Some("its turn"));
     }
 
     #[test]
@@ -377,7 +364,7 @@ mod tests {
             let failure = json!({"code": "provider_failed", "message": "it broke", "retryable": true});
             let record =
                 json!({"run": "run:1", "kind": kind, "status": "failed", "canvasId": "canvas:a:b", "failure": failure});
-            let failure = failed(Work::of(&record, now()));
+            let failure = failed(work(&record));
             assert!(failure.message.contains(asked), "{}", failure.message);
             assert_eq!(failure.next.len(), next, "{kind}");
         }

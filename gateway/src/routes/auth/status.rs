@@ -21,7 +21,7 @@ pub async fn status(caller: Caller<AnyToken>) -> Result {
         auth_type: "agent_token".into(),
         email: credential.email,
         display_name: credential.display_name,
-        scopes: credential.scopes.iter().collect(),
+        scopes: credential.scopes.iter().map(Into::into).collect(),
         agent_token_id: credential.token,
         agent_label: credential.label,
         uid: credential.account,

@@ -124,7 +124,7 @@ pub async fn import(
         }
         ImportOutcome::Review(review) => ProductImport::ReviewRequired(ImportReview {
             review_required: true,
-            reason: review.reason,
+            reason: review.reason.into(),
             canvas_id: canvas,
             page: review.page,
             variant: review.variant,

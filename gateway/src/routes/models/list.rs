@@ -59,7 +59,7 @@ pub async fn list(State(app): State<App>, caller: Caller<Generate>, OriginalUri(
 
 /// A model in short: what decides which one to use.
 fn entry(model: Model) -> CatalogEntry {
-    let capabilities: Vec<&str> = model.capabilities.iter().map(|capability| capability.as_str()).collect();
+    let capabilities: Vec<String> = model.capabilities.iter().map(ToString::to_string).collect();
     let (capabilities, provider) = (capabilities.join(", "), &model.provider_label);
     let unit = if model.credit_cost == 1 { "credit" } else { "credits" };
     let line = format!("{provider}: {capabilities}; {} {unit}, {} s", model.credit_cost, model.estimated_seconds);

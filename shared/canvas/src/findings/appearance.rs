@@ -50,7 +50,7 @@ fn advice(
     connection: Option<&Connection>,
 ) -> Finding {
     Finding {
-        code,
+        code: code.into(),
         severity: Severity::Warning,
         message,
         ownership: ownership(is_agent_owned),
@@ -137,8 +137,8 @@ mod tests {
         find(&graph(nodes, connections), &Touched::default(), assets).findings
     }
 
-    fn codes(nodes: Vec<Node>, assets: &StoredAssets) -> Vec<&'static str> {
-        found(nodes, vec![], assets).iter().map(|finding| finding.code.as_str()).collect()
+    fn codes(nodes: Vec<Node>, assets: &StoredAssets) -> Vec<String> {
+        found(nodes, vec![], assets).iter().map(|finding| finding.code.to_string()).collect()
     }
 
     /// A node between walls, connected to one outside of them.
@@ -159,7 +159,7 @@ mod tests {
     fn a_line_that_finds_no_way_around_a_card_crosses_it() {
         let (nodes, connections) = walled();
         let [finding] = &found(nodes, connections, &StoredAssets::new())[..] else { panic!("one finding") };
-        assert_eq!((finding.code, finding.severity), (FindingCode::LineCrossesNode, Severity::Warning));
+        assert!(finding.code == FindingCode::LineCrossesNode && finding.severity == Severity::Warning);
         assert_eq!(finding.ownership, Ownership::Agent, "one end is an agent's");
         assert_eq!(
             (&finding.node_handles[..], &finding.connection_handles[..]),
@@ -258,7 +258,7 @@ mod tests {
         composite.server.get_mut("provenance").expect("is made")["actionId"] = "action:side-by-side-composite".into();
         assert_eq!(codes(vec![composite], &sizes(250.0, 500.0)), [""; 0], "only resize scales");
         let gone = stored(&[("b", (1000.0, 2000.0))]);
-        assert!(!codes(vec![resized(inside())], &gone).contains(&"upscaled_output"));
+        assert!(!codes(vec![resized(inside())], &gone).contains(&"upscaled_output".to_owned()));
     }
 
     #[test]
@@ -269,7 +269,7 @@ mod tests {
         let touched = Touched { placed: [crate::fixture::id("b")].into(), ..Touched::default() };
         let found = find(&graph(nodes, vec![]), &touched, &StoredAssets::new()).findings;
         let seen: Vec<_> =
-            found.iter().map(|finding| (finding.code.as_str(), finding.node_handles[0].as_str())).collect();
-        assert_eq!(seen, [("agent_overlap", "node:c"), ("text_truncated", "node:b"), ("text_truncated", "node:a")]);
+            found.iter().map(|finding| format!("{} {}", finding.code, finding.node_handles[0])).collect();
+        assert_eq!(seen, ["agent_overlap node:c", "text_truncated node:b", "text_truncated node:a"]);
     }
 }

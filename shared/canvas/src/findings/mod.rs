@@ -175,7 +175,7 @@ impl Found {
 impl Draft {
     fn finding(self) -> Finding {
         Finding {
-            code: self.code,
+            code: self.code.into(),
             severity: self.severity,
             message: self.message,
             ownership: self.ownership,
@@ -205,7 +205,7 @@ fn overlap_of(graph: &Graph, a: usize, b: usize, is_error: bool) -> Finding {
     let is_agent_owned = nodes.iter().any(|node| node.agent_owned);
     let what = if nodes.iter().all(|node| node.is_section()) { "Sections" } else { "nodes" };
     Finding {
-        code: if is_agent_owned { FindingCode::AgentOverlap } else { FindingCode::UserOverlap },
+        code: if is_agent_owned { FindingCode::AgentOverlap } else { FindingCode::UserOverlap }.into(),
         severity: match (is_error, is_agent_owned) {
             (true, _) => Severity::Error,
             (false, true) => Severity::Warning,

@@ -3,7 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use domain::review::{Finding, FindingCode, Severity, StoredAssets};
+use domain::known::Name;
+use domain::review::{Finding, FindingCode, Group, Severity, StoredAssets};
 
 use super::*;
 use crate::placement::Frame;
@@ -13,17 +14,20 @@ fn handles(list: &[String], rename: &Rename) -> Vec<String> {
     list.iter().filter_map(|handle| handle.split_once(':')).map(|(_, id)| rename.name(id).to_owned()).collect()
 }
 
+/// A finding, with the names of the batch.
+type Said = (Name<FindingCode>, Severity, Vec<String>, Vec<String>);
+
 /// The findings, with the names of the batch.
-fn said(findings: &[Finding], rename: &Rename) -> Vec<(FindingCode, Severity, Vec<String>, Vec<String>)> {
+fn said(findings: &[Finding], rename: &Rename) -> Vec<Said> {
     let all = findings.iter().map(|finding| {
         let nodes = handles(&finding.node_handles, rename);
-        (finding.code, finding.severity, nodes, handles(&finding.connection_handles, rename))
+        (finding.code.clone(), finding.severity, nodes, handles(&finding.connection_handles, rename))
     });
     all.collect()
 }
 
 /// Every overlap of the graph by definition: each pair is compared.
-fn overlaps(graph: &Graph, touched: &Touched) -> BTreeSet<(FindingCode, Severity, Vec<String>)> {
+fn overlaps(graph: &Graph, touched: &Touched) -> BTreeSet<(Name<FindingCode>, Severity, Vec<String>)> {
     let nodes: Vec<&Node> = graph.nodes().collect();
     let mut found = BTreeSet::new();
     for (at, a) in nodes.iter().enumerate() {
@@ -40,7 +44,7 @@ fn overlaps(graph: &Graph, touched: &Touched) -> BTreeSet<(FindingCode, Severity
                 (true, false) => (FindingCode::AgentOverlap, Severity::Warning),
                 (false, _) => (FindingCode::UserOverlap, Severity::Info),
             };
-            found.insert((code, severity, vec![a.id.handle(), b.id.handle()]));
+            found.insert((code.into(), severity, vec![a.id.handle(), b.id.handle()]));
         }
     }
     found
@@ -79,12 +83,12 @@ proptest! {
         for touched in [&applied.touched, &Touched::default()] {
             let expected = overlaps(&graph, touched);
             let validation = validate(&graph, touched, &StoredAssets::new());
-            let of_overlap = |finding: &&Finding| matches!(finding.code, FindingCode::AgentOverlap | FindingCode::UserOverlap);
+            let of_overlap = |finding: &&Finding| finding.group() == Some(Group::Overlap);
             let listed: Vec<_> = validation
                 .findings
                 .iter()
                 .filter(of_overlap)
-                .map(|finding| (finding.code, finding.severity, finding.node_handles.clone()))
+                .map(|finding| (finding.code.clone(), finding.severity, finding.node_handles.clone()))
                 .collect();
             let found: BTreeSet<_> = listed.iter().cloned().collect();
             prop_assert_eq!(found.len(), listed.len(), "each pair once");

@@ -98,12 +98,12 @@ fn conclude(
         ReviewStatus::Ready
     };
     let has_agents_work_left = findings.iter().any(|finding| {
-        finding.ownership == Ownership::Agent && finding.severity != Severity::Info && finding.code.group().is_some()
+        finding.ownership == Ownership::Agent && finding.severity != Severity::Info && finding.group().is_some()
     });
     let done_claim_allowed = is_delivered && !has_agents_work_left;
     let codes = |is_blocking: bool| {
         let codes = findings.iter().filter(|finding| (finding.severity == Severity::Error) == is_blocking);
-        once(codes.map(|finding| finding.code))
+        once(codes.map(|finding| finding.code.clone()))
     };
     CompletionReview {
         status,
@@ -135,7 +135,7 @@ fn instruction(status: ReviewStatus, done_claim_allowed: bool, is_delivered: boo
 }
 
 fn group(findings: &[Finding], group: Group) -> GroupReview {
-    let of_group = || findings.iter().filter(|finding| finding.code.group() == Some(group));
+    let of_group = || findings.iter().filter(|finding| finding.group() == Some(group));
     let weighs = |severity| of_group().any(|finding| finding.severity == severity);
     GroupReview {
         status: match (weighs(Severity::Error), weighs(Severity::Warning)) {
@@ -143,7 +143,7 @@ fn group(findings: &[Finding], group: Group) -> GroupReview {
             (false, true) => GroupStatus::NeedsReview,
             (false, false) => GroupStatus::Clear,
         },
-        finding_codes: once(of_group().map(|finding| finding.code)),
+        finding_codes: once(of_group().map(|finding| finding.code.clone())),
         node_handles: once(of_group().flat_map(|finding| finding.node_handles.iter().cloned())),
         connection_handles: once(of_group().flat_map(|finding| finding.connection_handles.iter().cloned())),
     }

@@ -3,14 +3,17 @@
 use std::io::{IsTerminal, stdin};
 
 use client::{Client, queue_in_words};
-use domain::account::Scope;
+use domain::Timestamp;
+use domain::account::{AuthStatus, Scope};
+use domain::known::Name;
 use domain::queue::QueueState;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::args::{Global, Login, Profile as ProfileCommand};
 use crate::context::{Context, connect, text_or_stdin};
 use crate::failure::{Failure, Outcome, usage};
-use crate::output::{Output, items, rows, text, time};
+use crate::output::{Output, joined, rows, text, time};
 use crate::profile::{Configuration, Profile};
 use crate::terminal;
 
@@ -35,7 +38,7 @@ pub async fn login(global: &Global, login: &Login) -> Outcome {
     configuration.current = Some(name.clone());
     configuration.save()?;
     Output::new(global.json, global.quiet).answer(&status, |it| {
-        format!("Signed in to {url} as {}. The profile {name} is used from now on.", text(&it["email"]))
+        format!("Signed in to {url} as {}. The profile {name} is used from now on.", text(it.email))
     });
     Ok(())
 }
@@ -66,7 +69,7 @@ pub fn logout(global: &Global) -> Outcome {
         configuration.current = None;
     }
     configuration.save()?;
-    Output::new(global.json, global.quiet).value(&json!({"profile": name}), |_| {
+    Output::new(global.json, global.quiet).value(&json!({"profile": name}), || {
         format!("The token of {name} is forgotten here. It stays valid: revoke it in the console (Settings, Tokens).")
     });
     Ok(())
@@ -81,15 +84,15 @@ pub fn profile(global: &Global, command: &ProfileCommand) -> Outcome {
         configuration.current = Some(name.clone());
         configuration.save()?;
     }
-    let profile = |(name, profile): (&String, &Profile)| json!({"name": name, "baseUrl": profile.base_url, "current": configuration.current.as_ref() == Some(name)});
-    let list: Vec<Value> = configuration.profiles.iter().map(profile).collect();
-    Output::new(global.json, global.quiet).value(&json!({"profiles": list}), |value| {
-        rows(&["", "profile", "service"], items(&value["profiles"]), |it| {
-            vec![
-                if it["current"] == true { "*".into() } else { String::new() },
-                text(&it["name"]),
-                text(&it["baseUrl"]),
-            ]
+    let is_current = |name: &String| configuration.current.as_ref() == Some(name);
+    let profiles = &configuration.profiles;
+    let list: Vec<Value> = profiles
+        .iter()
+        .map(|(name, it)| json!({"name": name, "baseUrl": it.base_url, "current": is_current(name)}))
+        .collect();
+    Output::new(global.json, global.quiet).value(&json!({"profiles": list}), || {
+        rows(&["", "profile", "service"], profiles, |(name, it)| {
+            vec![if is_current(name) { "*".into() } else { String::new() }, text(name), text(&it.base_url)]
         })
     });
     Ok(())
@@ -98,21 +101,24 @@ pub fn profile(global: &Global, command: &ProfileCommand) -> Outcome {
 pub async fn whoami(context: &Context) -> Outcome {
     let status = context.client.get_auth_status().await?;
     context.output.answer(&status, |it| {
-        let scopes: Vec<String> = items(&it["scopes"]).map(text).collect();
-        let expires = if it["expiresAt"].is_null() { "never".to_owned() } else { time(&it["expiresAt"]) };
         format!(
-            "{} ({}) at {}\nname     {}\ntoken    {} ({})\nexpires  {expires}\ncredits  {}\nscopes   {}",
-            text(&it["email"]),
-            text(&it["uid"]),
+            "{} ({}) at {}\nname     {}\ntoken    {} ({})\nexpires  {}\ncredits  {}\nscopes   {}",
+            text(it.email),
+            it.uid,
             context.origin,
-            text(&it["displayName"]),
-            text(&it["agentLabel"]),
-            text(&it["agentTokenId"]),
-            text(&it["creditBalance"]),
-            scopes.join(" "),
+            text(it.display_name),
+            text(it.agent_label),
+            it.agent_token_id,
+            expiry(it.expires_at),
+            it.credit_balance,
+            joined(it.scopes, " "),
         )
     });
     Ok(())
+}
+
+fn expiry(at: Option<Timestamp>) -> String {
+    at.map_or_else(|| "never".to_owned(), time)
 }
 
 /// Checks one thing after the other; what depends on a failed one is left out. Fails as the first failed check does.
@@ -138,7 +144,7 @@ pub async fn doctor(context: &Context) -> Outcome {
                 (false, detail)
             }
         };
-        checks.push(json!({"name": name, "ok": ok, "detail": detail}));
+        checks.push(Check { name: name.to_owned(), ok, detail });
         ok
     };
     // The digest needs no credential.
@@ -149,18 +155,9 @@ pub async fn doctor(context: &Context) -> Outcome {
             check("clock", clock);
         }
         check("version", version(&context.client).await);
-        let status = context.client.get_auth_status().await;
-        let scopes = status.as_ref().ok().map(|answer| scopes(&answer.json()));
-        let who = |answer: client::Answer<_>| {
-            format!(
-                "{}, expires {}",
-                text(&answer.json()["agentLabel"]),
-                match &answer.json()["expiresAt"] {
-                    Value::Null => "never".to_owned(),
-                    at => time(at),
-                }
-            )
-        };
+        let status = context.client.get_auth_status().await.and_then(|answer| answer.value());
+        let scopes = status.as_ref().ok().map(|status| scopes(&status.scopes));
+        let who = |it: AuthStatus| format!("{}, expires {}", text(it.agent_label), expiry(it.expires_at));
         check("token", status.map(who).map_err(Failure::from));
         if let Some(scopes) = scopes {
             check("scopes", Ok(scopes));
@@ -174,12 +171,20 @@ pub async fn doctor(context: &Context) -> Outcome {
             check(&format!("queue {}", queue.queue), if is_silent { Err(Failure::Silent(words)) } else { Ok(words) });
         }
     }
-    context.output.value(&json!({"checks": checks}), |value| {
-        rows(&["check", "", "detail"], items(&value["checks"]), |it| {
-            vec![text(&it["name"]), if it["ok"] == true { "ok".into() } else { "FAILED".into() }, text(&it["detail"])]
+    context.output.value(&json!({"checks": checks}), || {
+        rows(&["check", "", "detail"], &checks, |it| {
+            vec![text(&it.name), if it.ok { "ok".into() } else { "FAILED".into() }, text(&it.detail)]
         })
     });
     first.map_or(Ok(()), Err)
+}
+
+/// A check of `canvas doctor`.
+#[derive(Serialize)]
+struct Check {
+    name: String,
+    ok: bool,
+    detail: String,
 }
 
 fn clock(date: Option<&str>) -> Outcome<String> {
@@ -196,8 +201,8 @@ fn clock(date: Option<&str>) -> Outcome<String> {
 
 /// Whether the service speaks the version of the contract that this program was made for.
 async fn version(client: &Client) -> Outcome<String> {
-    let document = client.get_contract().await?.json();
-    let spoken = text(&document["info"]["version"]);
+    let document = client.get_contract().await?.value()?;
+    let spoken = text(document["info"]["version"].as_str().unwrap_or_default());
     match spoken.split('.').next() {
         Some("1") => Ok(format!("contract {spoken}, canvas {}", env!("CARGO_PKG_VERSION"))),
         _ => {
@@ -206,9 +211,9 @@ async fn version(client: &Client) -> Outcome<String> {
     }
 }
 
-fn scopes(status: &Value) -> String {
-    let has = |scope: &&Scope| items(&status["scopes"]).any(|it| it.as_str() == Some(scope.as_str()));
-    let missing: Vec<&str> = Scope::ALL.iter().filter(|scope| !has(scope)).map(|scope| scope.as_str()).collect();
+fn scopes(granted: &[Name<Scope>]) -> String {
+    let missing: Vec<&str> =
+        Scope::ALL.iter().filter(|scope| !granted.iter().any(|it| it == *scope)).map(|it| it.as_str()).collect();
     match missing.is_empty() {
         true => "all".to_owned(),
         false => format!("all but {}", missing.join(", ")),

@@ -6,7 +6,6 @@ use bytes::Bytes;
 use client::Answer;
 use client::answers::AssetRead;
 use futures_util::{StreamExt, stream};
-use serde_json::Value;
 
 use super::canvases::listed;
 use super::runs::save;
@@ -14,7 +13,7 @@ use crate::args::Asset;
 use crate::context::{Context, canvas};
 use crate::failure::{Failure, Outcome, both, file};
 use crate::journal;
-use crate::output::{rows, text};
+use crate::output::{optional, text};
 
 /// Uploads at a time. The service takes eight of an account.
 const UPLOADS: usize = 4;
@@ -40,43 +39,28 @@ pub async fn run(context: &Context, asset: Asset) -> Outcome {
         }
         Asset::Show { asset } => {
             let read = context.client.get_asset(&asset).await?;
-            context.output.answer(&read, |it| {
-                let it = &it["asset"];
+            context.output.answer(&read, |AssetRead { asset: it, .. }| {
                 format!(
                     "{} {} {}x{} {} bytes, AI: {}, {}",
-                    text(&it["handle"]),
-                    text(&it["mimeType"]),
-                    text(&it["width"]),
-                    text(&it["height"]),
-                    text(&it["bytes"]),
-                    text(&it["aiGenerated"]),
-                    text(&it["name"])
+                    it.handle,
+                    text(it.mime_type),
+                    it.width,
+                    it.height,
+                    it.bytes,
+                    it.ai_generated,
+                    text(it.name)
                 )
             });
             Ok(())
         }
         Asset::List { on, listing } => {
             let on = on.as_deref().map(canvas).transpose()?;
-            let people = |assets: &[Value]| {
-                rows(&["asset", "type", "size", "bytes", "AI", "name"], assets, |it| {
-                    vec![
-                        text(&it["handle"]),
-                        text(&it["mimeType"]),
-                        format!("{}x{}", text(&it["width"]), text(&it["height"])),
-                        text(&it["bytes"]),
-                        text(&it["aiGenerated"]),
-                        text(&it["name"]),
-                    ]
-                })
+            let row = |it: domain::asset::Asset| {
+                let size = format!("{}x{}", it.width, it.height);
+                vec![text(it.handle), text(it.mime_type), size, text(it.bytes), text(it.ai_generated), text(it.name)]
             };
-            listed(
-                context,
-                &listing,
-                "assets",
-                || context.client.list_assets().query_if("canvasId", on.as_deref()),
-                people,
-            )
-            .await
+            let list = || context.client.list_assets().query_if("canvasId", on.as_deref());
+            listed(context, &listing, list, &["asset", "type", "size", "bytes", "AI", "name"], row).await
         }
     }
 }
@@ -118,10 +102,9 @@ async fn upload(context: &Context, path: &PathBuf, to: Destination<'_>) -> Outco
     Ok(answer?)
 }
 
-fn uploaded(answer: &Value) -> String {
-    let asset = &answer["asset"];
-    let again = if answer["replayed"] == true { "(uploaded before)".to_owned() } else { String::new() };
-    let parts = [text(&asset["handle"]), text(&asset["node"]), text(&asset["name"]), again];
+fn uploaded(AssetRead { asset, replayed }: AssetRead) -> String {
+    let again = if replayed == Some(true) { "(uploaded before)".to_owned() } else { String::new() };
+    let parts = [text(asset.handle), optional(asset.node), text(asset.name), again];
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
 }
 

@@ -1,5 +1,10 @@
 //! Changes of a canvas: every one is a batch of operations.
 
+use std::collections::BTreeMap;
+
+use client::Answer;
+use client::answers::MutationResult;
+use domain::review::DryRun;
 use serde_json::{Value, json};
 
 use super::canvases::findings;
@@ -7,7 +12,7 @@ use crate::args::{Apply, Connect, Disconnect, Node, NodeKind, Position, Write};
 use crate::context::{Body, Context, canvas, text_or_stdin};
 use crate::failure::{Outcome, file, usage};
 use crate::journal;
-use crate::output::{items, text};
+use crate::output::text;
 
 /// A batch, with what else the caller's file says.
 #[derive(Default)]
@@ -153,12 +158,12 @@ async fn write(context: &Context, batch: Batch, options: &Write) -> Outcome {
         let mut body = Body::from_iter([("validateOnly".into(), json!(true)), ("operations".into(), batch.operations)]);
         insert(&mut body, "baseRevision", batch.base);
         insert(&mut body, "force", force.then_some(true));
-        let answer = call(context, &on, options, &body).await?;
+        let answer = call::<DryRun>(context, &on, options, &body).await?;
         context.output.answer(&answer, |it| {
-            let plan = plan(&body["operations"], &it["proposal"]["resolvedIds"]);
-            let detached = items(&it["destructiveImpact"]["detachedAssets"])
-                .map(|asset| format!("! no node shows {} any more", text(asset)));
-            plan.into_iter().chain(detached).chain([findings(&it["validation"])]).collect::<Vec<_>>().join("\n")
+            let plan = plan(&body["operations"], &it.proposal.resolved_ids);
+            let detached = it.destructive_impact.detached_assets;
+            let detached = detached.into_iter().map(|asset| format!("! no node shows {asset} any more"));
+            plan.into_iter().chain(detached).chain([findings(&it.validation)]).collect::<Vec<_>>().join("\n")
         });
         return Ok(());
     }
@@ -180,62 +185,50 @@ async fn write(context: &Context, batch: Batch, options: &Write) -> Outcome {
             journal::begin(&name, body)?
         }
     };
-    let answer = call(context, &on, options, &entry.body).await;
+    let answer = call::<MutationResult>(context, &on, options, &entry.body).await;
     let operations = entry.body["operations"].clone();
     if !answer.as_ref().is_err_and(client::Error::is_temporary) {
         entry.end();
     }
     let answer = answer?;
     context.output.answer(&answer, |it| {
-        let plan = plan(&operations, &it["resolvedIds"]);
-        plan.into_iter().chain([format!("revision {}", text(&it["canvas"]["revision"]))]).collect::<Vec<_>>().join("\n")
+        let plan = plan(&operations, &it.resolved_ids);
+        plan.into_iter().chain([format!("revision {}", text(it.canvas.revision()))]).collect::<Vec<_>>().join("\n")
     });
-    if answer.json()["replayed"] == true {
+    if answer.value().is_ok_and(|it| it.replayed) {
         context.output.remark("This was applied before; nothing was applied twice.");
     }
     Ok(())
 }
 
-async fn call(
-    context: &Context,
-    on: &str,
-    options: &Write,
-    body: &Body,
-) -> client::Result<client::Answer<client::answers::OperationsAnswer>> {
-    let call = context.client.apply_operations(on).prefer("return=minimal").json(body);
+async fn call<T: 'static>(context: &Context, on: &str, options: &Write, body: &Body) -> client::Result<Answer<T>> {
+    let call = context.client.apply_operations(on).cast().prefer("return=minimal").json(body);
     if options.rebase { call.prefer("handling=lenient").await } else { call.await }
 }
 
 /// A line for each operation: what it adds (+), changes (~) or deletes (-).
-fn plan(operations: &Value, resolved: &Value) -> Vec<String> {
+fn plan(operations: &Value, resolved: &BTreeMap<String, String>) -> Vec<String> {
     let line = |operation: &Value| {
-        let kind = text(&operation["type"]);
+        let member = |value: &Value| value.as_str().filter(|it| !it.is_empty()).map(text);
+        let kind = member(&operation["type"]).unwrap_or_default();
         let sign = match kind.rsplit('.').next() {
             Some("create" | "duplicate" | "restore") => '+',
             Some("delete") => '-',
             _ => '~',
         };
-        let named =
-            ["nodeId", "connectionId", "sectionId"].iter().map(|key| text(&operation[*key])).find(|it| !it.is_empty());
+        let named = ["nodeId", "connectionId", "sectionId"].iter().find_map(|key| member(&operation[*key]));
         // As a handle, which every command takes.
         let prefix = if kind.starts_with("connection") { "connection" } else { "node" };
-        let created = operation["clientId"].as_str().map(|id| format!("{prefix}:{}", text(&resolved[id])));
-        let about = match kind.as_str() {
-            "connection.create" => format!("{} -> {}", text(&operation["fromNodeId"]), text(&operation["toNodeId"])),
-            _ => ["node", "patch"]
-                .iter()
-                .map(|key| text(&operation[*key]["title"]))
-                .chain([text(&operation["title"])])
-                .find(|it| !it.is_empty())
-                .unwrap_or_default(),
+        let created = operation["clientId"].as_str().and_then(|id| resolved.get(id));
+        let created = created.map(|id| format!("{prefix}:{}", text(id)));
+        let about = match (member(&operation["fromNodeId"]), member(&operation["toNodeId"])) {
+            (Some(from), Some(to)) => Some(format!("{from} -> {to}")),
+            _ => [&operation["node"], &operation["patch"], operation].iter().find_map(|it| member(&it["title"])),
         };
-        [format!("{sign} {kind}"), created.or(named).unwrap_or_default(), about]
-            .into_iter()
-            .filter(|part| !part.is_empty())
-            .collect::<Vec<_>>()
-            .join(" ")
+        let parts = [Some(format!("{sign} {kind}")), created.or(named), about];
+        parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
     };
-    items(operations).map(line).collect()
+    operations.as_array().into_iter().flatten().map(line).collect()
 }
 
 #[cfg(test)]
@@ -256,6 +249,6 @@ mod tests {
             "- node.delete n2",
             "+ connection.create connection:8 n1 -> a",
         ];
-        assert_eq!(plan(&operations, &json!({"a": "9", "c": "8"})), expected);
+        assert_eq!(plan(&operations, &BTreeMap::from([("a".into(), "9".into()), ("c".into(), "8".into())])), expected);
     }
 }

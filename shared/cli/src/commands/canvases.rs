@@ -1,36 +1,43 @@
 //! Canvases: list, make, open, show, view, review.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{IsTerminal, stdout};
 
-use client::Pages;
+use client::{Call, Item, List, Pages};
+use domain::canvas::{CanvasSummary, Node};
+use domain::review::Validation;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::args::{Listing, New, Show, View};
 use crate::context::{Context, canvas, page};
 use crate::failure::{Failure, Outcome, file, not_found, usage};
 use crate::journal;
-use crate::output::{is_unread, items, plain_lines, put, rows, text, time};
+use crate::output::{is_unread, joined, optional, plain_lines, put, rows, text, time};
 use crate::terminal;
 
-/// Prints one page of a list, or with `--all` every item: as JSON, one on each line.
-pub async fn listed<T: 'static>(
+/// Prints one page of a list, or with `--all` every item: as JSON, one on each line. An item that this release cannot read is a row of
+/// its JSON.
+pub async fn listed<T: List>(
     context: &Context,
     listing: &Listing,
-    name: &'static str,
-    list: impl Fn() -> client::Call<T>,
-    people: impl Fn(&[Value]) -> String,
+    list: impl Fn() -> Call<T>,
+    head: &[&str],
+    row: impl Fn(T::Item) -> Vec<String>,
 ) -> Outcome {
+    let people =
+        |items: Vec<Item<T::Item>>| rows(head, items, |item| item.value().map_or_else(|| vec![text(&item)], &row));
     if !listing.all {
         let answer = page(list(), listing).await?;
-        let more = answer.json()["page"]["nextCursor"]
-            .as_str()
-            .map(|cursor| format!("More: repeat with --cursor {cursor}, or --all."));
-        context.output.answer(&answer, |value| people(value[name].as_array().map_or(&[], Vec::as_slice)));
-        more.into_iter().for_each(|more| context.output.remark(more));
+        let (items, next) = answer.items()?;
+        context.output.body(&answer, || people(items));
+        if let Some(cursor) = next {
+            context.output.remark(format!("More: repeat with --cursor {cursor}, or --all."));
+        }
         return Ok(());
     }
-    let mut pages = Pages::new(name, || list().query_if("limit", listing.limit));
+    let mut pages = Pages::new(|| list().query_if("limit", listing.limit));
     let mut all = Vec::new();
     while !is_unread()
         && let Some(item) = pages.next().await?
@@ -40,21 +47,16 @@ pub async fn listed<T: 'static>(
             false => all.push(item),
         }
     }
-    context.output.line(people(&all));
+    context.output.line(people(all));
     Ok(())
 }
 
 pub async fn list(context: &Context, listing: &Listing) -> Outcome {
-    let people = |canvases: &[Value]| {
-        rows(&["canvas", "role", "nodes", "changed", "title"], canvases, |it| {
-            ["handle", "accessRole", "nodeCount"]
-                .map(|key| text(&it[key]))
-                .into_iter()
-                .chain([time(&it["updatedAt"]), text(&it["title"])])
-                .collect()
-        })
+    let row = |it: CanvasSummary| {
+        vec![text(it.handle), optional(it.access_role), text(it.node_count), time(it.updated_at), text(it.title)]
     };
-    listed(context, listing, "canvases", || context.client.list_canvases(), people).await
+    let head = ["canvas", "role", "nodes", "changed", "title"];
+    listed(context, listing, || context.client.list_canvases(), &head, row).await
 }
 
 /// Makes a canvas. Its id is chosen here and kept in the journal, so that a repetition after a lost answer finds it.
@@ -85,7 +87,7 @@ pub async fn new(context: &Context, new: &New) -> Outcome {
     if answer.is_ok() || !answer.as_ref().is_err_and(client::Error::is_temporary) {
         entry.end();
     }
-    context.output.answer(&answer?, |it| text(&it["canvas"]["handle"]));
+    context.output.answer(&answer?, |it| text(it.canvas.handle));
     Ok(())
 }
 
@@ -95,7 +97,7 @@ async fn page_of(context: &Context, reference: &str) -> Outcome<String> {
     let parts: Vec<&str> = named.split(':').collect();
     let (owner, id) = match parts[..] {
         ["canvas", owner, id] => (owner.to_owned(), id),
-        ["canvas", id] | [id] => (text(&context.client.get_auth_status().await?.json()["uid"]), id),
+        ["canvas", id] | [id] => (context.uid().await?, id),
         _ => return usage(format!("{reference} is not a canvas")),
     };
     Ok(format!("{}/c/{owner}/{id}", context.origin))
@@ -103,7 +105,7 @@ async fn page_of(context: &Context, reference: &str) -> Outcome<String> {
 
 pub async fn open(context: &Context, reference: &str) -> Outcome {
     let url = page_of(context, reference).await?;
-    context.output.value(&json!({"url": url}), |_| url.clone());
+    context.output.value(&json!({"url": url}), || url.clone());
     if !context.output.json && stdout().is_terminal() && !terminal::browse(&url) {
         context.output.remark("No browser was found: open the address above.");
     }
@@ -119,26 +121,25 @@ pub async fn show(context: &Context, show: &Show) -> Outcome {
     }
     let read = context.client.get_canvas(&named).await?;
     let Some(section) = &show.section else {
-        context.output.answer(&read, |_| String::new());
+        context.output.body(&read, String::new);
         return Ok(());
     };
     let id = section.strip_prefix("node:").unwrap_or(section);
     let belongs = |node: &&Value| node["id"] == id || node["metadata"]["sectionId"] == id;
     let whole = read.json();
-    let nodes: Vec<&Value> = items(&whole["canvas"]["nodes"]).filter(belongs).collect();
+    let nodes: Vec<&Value> = whole["canvas"]["nodes"].as_array().into_iter().flatten().filter(belongs).collect();
     if nodes.is_empty() {
         return not_found(format!("{} has no Section {section}", show.canvas));
     }
-    context.output.value(&json!({"revision": whole["canvas"]["revision"], "nodes": nodes}), |value| {
-        rows(&["node", "type", "x", "y", "width", "height", "title"], items(&value["nodes"]), |it| {
-            let position = ["x", "y"].map(|key| text(&it["position"][key]));
-            let size = ["width", "height"].map(|key| text(&it[key]));
-            [text(&it["handle"]), text(&it["type"])]
-                .into_iter()
-                .chain(position)
-                .chain(size)
-                .chain([text(&it["title"])])
-                .collect()
+    context.output.value(&json!({"revision": whole["canvas"]["revision"], "nodes": nodes}), || {
+        let head = ["node", "type", "x", "y", "width", "height", "title"];
+        rows(&head, &nodes, |it| match Node::deserialize(*it) {
+            Ok(it) => {
+                let [x, y, width, height] =
+                    [it.position.x, it.position.y, it.width, it.height].map(|it| format!("{it:?}"));
+                vec![text(it.handle), text(it.kind), x, y, width, height, text(it.title)]
+            }
+            Err(_) => vec![text(it)],
         })
     });
     Ok(())
@@ -157,13 +158,13 @@ pub async fn view(context: &Context, view: &View) -> Outcome {
         .query_if("width", view.width)
         .query_if("labels", view.labels.then_some(true))
         .await?;
-    let labels: Value =
+    let labels: BTreeMap<String, String> =
         png.header("x-canvas-labels").and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
     match view.output.as_ref().filter(|path| path.as_os_str() != "-") {
         Some(path) => {
             fs::write(path, &png.body).map_err(|error| file(path, &error))?;
             let said = json!({"file": path, "bytes": png.body.len(), "labels": labels});
-            context.output.value(&said, |_| format!("{}", path.display()));
+            context.output.value(&said, || path.display().to_string());
         }
         None if context.output.json => return usage("name a file for the picture: --output FILE"),
         None if view.output.is_some() || !stdout().is_terminal() => put(&png.body),
@@ -177,7 +178,7 @@ pub async fn view(context: &Context, view: &View) -> Outcome {
         },
     }
     if !context.output.json {
-        for (number, node) in labels.as_object().into_iter().flatten() {
+        for (number, node) in labels {
             context.output.remark(format!("{number}  {}", text(node)));
         }
     }
@@ -186,19 +187,19 @@ pub async fn view(context: &Context, view: &View) -> Outcome {
 
 pub async fn review(context: &Context, reference: &str) -> Outcome {
     let review = context.client.review_canvas(&canvas(reference)?).await?;
-    context.output.answer(&review, |it| findings(&it["validation"]));
-    match review.json()["validation"]["completionReview"]["doneClaimAllowed"].as_bool() {
-        Some(true) => Ok(()),
-        _ => Err(Failure::Work),
+    context.output.answer(&review, |it| findings(&it.validation));
+    match review.value()?.validation.completion_review.done_claim_allowed {
+        true => Ok(()),
+        false => Err(Failure::Work),
     }
 }
 
 /// The findings of a validation, and what the service says about being done.
-pub fn findings(validation: &Value) -> String {
-    let lines = items(&validation["findings"]).map(|it| {
-        let about: Vec<String> = items(&it["nodeHandles"]).chain(items(&it["connectionHandles"])).map(text).collect();
-        format!("{} {}: {} ({})", text(&it["severity"]), text(&it["code"]), text(&it["message"]), about.join(", "))
+pub fn findings(validation: &Validation) -> String {
+    let lines = validation.findings.iter().map(|it| {
+        let about = joined(it.node_handles.iter().chain(&it.connection_handles), ", ");
+        format!("{} {}: {} ({about})", it.severity, text(&it.code), text(&it.message))
     });
-    let review = &validation["completionReview"];
-    lines.chain([text(&review["instruction"])]).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
+    let instruction = text(&validation.completion_review.instruction);
+    lines.chain([instruction]).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
 }

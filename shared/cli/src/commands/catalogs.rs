@@ -1,6 +1,10 @@
 //! Actions, models and Recipes: what can be run, and running it.
 
+use std::fmt::Display;
+
+use client::answers::{ActionRead, ModelRead, MutationResult, RecipeRead};
 use client::{Answer, Client};
+use domain::action::{ActionInput, Parameter, ParameterType};
 use serde_json::{Value, json};
 
 use super::batch::insert;
@@ -11,36 +15,33 @@ use crate::args::{Action, Model, Position, Recipe, Search};
 use crate::context::{Body, Context, canvas, text_or_stdin};
 use crate::failure::{Outcome, usage};
 use crate::journal;
-use crate::output::{credits, items, rows, text};
+use crate::output::{credits, joined, optional, rows, text};
 
 pub async fn action(context: &Context, action: Action) -> Outcome {
     match action {
-        Action::List(search) => {
-            let list = || context.client.list_actions().query_if("q", search.search.as_deref());
-            let people = |actions: &[Value]| {
-                rows(&["action", "summary"], actions, |it| vec![text(&it["slug"]), text(&it["summary"])])
-            };
-            listed(context, &search.listing, "actions", list, people).await
+        Action::List(Search { search, listing }) => {
+            let list = || context.client.list_actions().query_if("q", search.as_deref());
+            let row = |it: domain::action::Action| vec![text(it.slug), text(it.summary)];
+            listed(context, &listing, list, &["action", "summary"], row).await
         }
         Action::Show { action } => {
             let action = context.client.get_action(&action).await?;
-            context.output.answer(&action, |it| {
-                let it = &it["action"];
-                let inputs = items(&it["inputs"]).map(|input| {
-                    vec![text(&input["id"]), "picture".into(), String::new(), text(&input["description"])]
-                });
-                let parameters = items(&it["parameters"]).map(parameter);
+            context.output.answer(&action, |ActionRead { action: it }| {
+                let input =
+                    |input: ActionInput| vec![text(input.id), "picture".into(), String::new(), text(input.description)];
+                let inputs = it.inputs.into_iter().map(input);
                 let head = ["name", "type", "default", "description"].map(str::to_owned).to_vec();
+                let parameters = it.parameters.into_iter().map(parameter);
                 let all: Vec<_> = [head].into_iter().chain(inputs).chain(parameters).collect();
-                format!("{}\n\n{}", text(&it["summary"]), crate::output::table(&all))
+                format!("{}\n\n{}", text(it.summary), crate::output::table(&all))
             });
             Ok(())
         }
         Action::Run { action, inputs, params, target, position, start: options } => {
             let on = canvas(&options.on)?;
-            let known = context.client.get_action(&action).await?.json();
+            let known = context.client.get_action(&action).await?.value()?.action.parameters;
             let mut body = Body::from_iter([("canvasId".into(), json!(on)), ("inputs".into(), json!(inputs))]);
-            body.insert("params".into(), parameters(&known["action"], &params)?.into());
+            body.insert("params".into(), parameters(&known, &params)?.into());
             match target {
                 Some(target) => _ = body.insert("targetNodeId".into(), json!(target)),
                 None => _ = body.insert("place".into(), place(position, None)),
@@ -52,28 +53,44 @@ pub async fn action(context: &Context, action: Action) -> Outcome {
     }
 }
 
-fn parameter(it: &Value) -> Vec<String> {
-    let options: Vec<String> = items(&it["options"]).map(|option| text(&option["value"])).collect();
-    let kind = if options.is_empty() { text(&it["type"]) } else { options.join("|") };
-    vec![text(&it["id"]), kind, text(&it["default"]), text(&it["description"])]
+fn parameter(it: Parameter) -> Vec<String> {
+    let options: Vec<Value> = it.options.into_iter().map(|option| option.value).collect();
+    vec![
+        text(it.id),
+        type_or_options(it.kind, options),
+        it.default.map(value).unwrap_or_default(),
+        text(it.description),
+    ]
+}
+
+/// The type of a parameter, or the values that it can have.
+fn type_or_options(kind: impl Display, options: Vec<Value>) -> String {
+    match options.is_empty() {
+        true => text(kind),
+        false => joined(options.into_iter().map(value), "|"),
+    }
+}
+
+/// A value as it is written in an argument: a text without quotes.
+fn value(value: Value) -> String {
+    match value {
+        Value::String(it) => text(it),
+        other => other.to_string(),
+    }
 }
 
 /// The parameters of an Action. A value has the type that the Action declares for it: a number, a truth, or a text.
-fn parameters(action: &Value, given: &[String]) -> Outcome<Body> {
+fn parameters(declared: &[Parameter], given: &[String]) -> Outcome<Body> {
     let mut params = Body::new();
     for pair in given {
-        let Some((name, value)) = pair.split_once('=') else { return usage(format!("{pair} is not NAME=VALUE")) };
-        let declared = items(&action["parameters"]).find(|it| it["id"] == name);
-        let is_text = declared.is_some_and(|it| ["text", "color"].contains(&it["type"].as_str().unwrap_or_default()));
-        let option = declared
-            .into_iter()
-            .flat_map(|it| items(&it["options"]))
-            .map(|it| &it["value"])
-            .find(|it| text(it) == value);
-        let read = match option {
+        let Some((name, given)) = pair.split_once('=') else { return usage(format!("{pair} is not NAME=VALUE")) };
+        let declared = declared.iter().find(|it| it.id == name);
+        let is_text = declared.is_some_and(|it| matches!(it.kind, ParameterType::Text | ParameterType::Color));
+        let mut options = declared.into_iter().flat_map(|it| &it.options).map(|it| &it.value);
+        let read = match options.find(|it| value((*it).clone()) == given) {
             Some(option) => option.clone(),
-            None if is_text => json!(value),
-            None => serde_json::from_str(value).unwrap_or_else(|_| json!(value)),
+            None if is_text => json!(given),
+            None => serde_json::from_str(given).unwrap_or_else(|_| json!(given)),
         };
         params.insert(name.to_owned(), read);
     }
@@ -84,44 +101,28 @@ pub async fn model(context: &Context, model: Model) -> Outcome {
     match model {
         Model::List(Search { search, listing }) => {
             let list = || context.client.list_models().query_if("q", search.as_deref());
-            let people = |models: &[Value]| {
-                rows(&["model", "kind", "credits", "provider", "can", "handle"], models, |it| {
-                    let can: Vec<String> = items(&it["capabilities"]).map(text).collect();
-                    let name = if it["standIn"] == true {
-                        format!("{} (stand-in)", text(&it["modelId"]))
-                    } else {
-                        text(&it["modelId"])
-                    };
-                    vec![
-                        name,
-                        text(&it["type"]),
-                        text(&it["creditCost"]),
-                        text(&it["providerLabel"]),
-                        can.join(" "),
-                        text(&it["handle"]),
-                    ]
-                })
+            let row = |it: domain::model::Model| {
+                let name = with_stand_in(text(it.model_id), it.stand_in);
+                let can = joined(it.capabilities, " ");
+                vec![name, text(it.kind), text(it.credit_cost), text(it.provider_label), can, text(it.handle)]
             };
-            listed(context, &listing, "models", list, people).await
+            listed(context, &listing, list, &["model", "kind", "credits", "provider", "can", "handle"], row).await
         }
         Model::Show { model } => {
             let handle = context.model(&model).await?;
             let model = context.client.get_model(&handle).await?;
-            context.output.answer(&model, |it| {
-                let it = &it["model"];
-                let parameters = rows(&["parameter", "type", "description"], items(&it["parameters"]), |it| {
-                    let options: Vec<String> =
-                        items(&it["options"]).map(|option| text(option.get("value").unwrap_or(option))).collect();
-                    let kind = if options.is_empty() { text(&it["type"]) } else { options.join("|") };
-                    vec![text(&it["name"]), kind, text(&it["description"])]
+            context.output.answer(&model, |ModelRead { model: it }| {
+                let parameters = rows(&["parameter", "type", "description"], it.parameters, |it| {
+                    let options = it.options.into_iter().map(|option| option.value).collect();
+                    vec![text(it.name), type_or_options(it.kind, options), text(it.description)]
                 });
                 format!(
                     "{} of {}, {}, about {} s\n{}\n\n{parameters}",
-                    text(&it["name"]),
-                    text(&it["providerLabel"]),
-                    credits(&it["creditCost"]),
-                    text(&it["estimatedSeconds"]),
-                    text(&it["handle"])
+                    text(it.name),
+                    text(it.provider_label),
+                    credits(it.credit_cost),
+                    it.estimated_seconds,
+                    text(it.handle)
                 )
             });
             Ok(())
@@ -129,16 +130,19 @@ pub async fn model(context: &Context, model: Model) -> Outcome {
     }
 }
 
+/// A name, with what it says of a stand-in.
+fn with_stand_in(name: String, is_stand_in: bool) -> String {
+    if is_stand_in { format!("{name} (stand-in)") } else { name }
+}
+
 pub async fn recipe(context: &Context, recipe: Recipe) -> Outcome {
     match recipe {
         Recipe::List(Search { search, listing }) => {
             let list = || context.client.list_recipes().query_if("q", search.as_deref());
-            let people = |recipes: &[Value]| {
-                rows(&["recipe", "credits", "name", "summary"], recipes, |it| {
-                    ["id", "creditCost", "name", "summary"].map(|key| text(&it[key])).to_vec()
-                })
+            let row = |it: domain::recipe::Recipe| {
+                vec![text(it.id), text(it.credit_cost), text(it.name), optional(it.summary)]
             };
-            listed(context, &listing, "recipes", list, people).await
+            listed(context, &listing, list, &["recipe", "credits", "name", "summary"], row).await
         }
         Recipe::Show { recipe, version } => {
             let recipe = context.client.get_recipe(&recipe).query_if("version", version).await?;
@@ -163,33 +167,28 @@ pub async fn recipe(context: &Context, recipe: Recipe) -> Outcome {
         Recipe::Fork { recipe, version, on, position } => {
             let answer = fork(context, &recipe, version, &canvas(&on)?, position).await?;
             context.output.answer(&answer, |it| {
-                format!("{} nodes, revision {}", items(&it["changedNodeIds"]).count(), text(&it["canvas"]["revision"]))
+                format!("{} nodes, revision {}", it.changes.changed_node_ids.len(), text(it.canvas.revision()))
             });
             Ok(())
         }
     }
 }
 
-fn shown_recipe(answer: &Value) -> String {
-    let it = &answer["recipe"];
-    let inputs = rows(&["input", "type", "description"], items(&it["inputs"]), |it| {
-        ["key", "nodeType", "description"].map(|key| text(&it[key])).to_vec()
+fn shown_recipe(RecipeRead { recipe: it }: RecipeRead) -> String {
+    let inputs = rows(&["input", "type", "description"], it.inputs, |it| {
+        vec![text(it.key), text(it.node_type), text(it.description)]
     });
-    let outputs = rows(&["output", "type", "credits", "model", "description"], items(&it["outputs"]), |it| {
-        let model = if it["standIn"] == true {
-            format!("{} (stand-in)", text(&it["model"]["name"]))
-        } else {
-            text(&it["model"]["name"])
-        };
-        vec![text(&it["key"]), text(&it["nodeType"]), text(&it["creditCost"]), model, text(&it["description"])]
+    let outputs = rows(&["output", "type", "credits", "model", "description"], it.outputs, |it| {
+        let model = with_stand_in(optional(it.model.map(|model| model.name)), it.stand_in);
+        vec![text(it.port.key), text(it.port.node_type), text(it.credit_cost), model, text(it.port.description)]
     });
-    let about =
-        ["summary", "description"].iter().map(|key| text(&it[*key])).find(|it| !it.is_empty()).unwrap_or_default();
+    let about = [it.summary, it.description].into_iter().flatten().find(|it| !it.is_empty());
     format!(
-        "{} {}, {}\n{about}\n\n{inputs}\n\n{outputs}",
-        text(&it["name"]),
-        text(&it["version"]),
-        credits(&it["creditCost"])
+        "{} {}, {}\n{}\n\n{inputs}\n\n{outputs}",
+        text(it.name),
+        text(it.version),
+        credits(it.credit_cost),
+        optional(about)
     )
 }
 
@@ -209,7 +208,7 @@ async fn fork(
     version: Option<String>,
     on: &str,
     position: Position,
-) -> Outcome<Answer<client::answers::MutationResult>> {
+) -> Outcome<Answer<MutationResult>> {
     let Position { x, y, near, section } = position;
     let mut body = Body::from_iter([("canvasId".into(), json!(on))]);
     insert(&mut body, "version", version);
@@ -240,15 +239,18 @@ mod tests {
 
     #[test]
     fn parameters_have_the_types_that_their_action_declares() {
-        let action = json!({"parameters": [
-            {"id": "width", "type": "number"},
-            {"id": "text", "type": "text"},
-            {"id": "flip", "type": "select", "options": [{"value": true}, {"value": "90"}]},
-        ]});
+        let declared = json!([
+            {"id": "width", "title": "", "required": true, "type": "number"},
+            {"id": "text", "title": "", "required": true, "type": "text"},
+            {"id": "flip", "title": "", "required": true, "type": "select", "options": [
+                {"value": true, "label": ""}, {"value": "90", "label": ""},
+            ]},
+        ]);
+        let declared: Vec<Parameter> = serde_json::from_value(declared).expect("parameters");
         let given = ["width=12.5", "text=42", "flip=true", "other=x", "angle=7"].map(str::to_owned);
         let expected = json!({"width": 12.5, "text": "42", "flip": true, "other": "x", "angle": 7});
-        assert_eq!(Value::from(parameters(&action, &given).expect("parameters")), expected);
-        assert_eq!(parameters(&action, &["flip=90".into()]).expect("parameters")["flip"], "90");
-        parameters(&action, &["width".into()]).expect_err("no value");
+        assert_eq!(Value::from(parameters(&declared, &given).expect("parameters")), expected);
+        assert_eq!(parameters(&declared, &["flip=90".into()]).expect("parameters")["flip"], "90");
+        parameters(&declared, &["width".into()]).expect_err("no value");
     }
 }

@@ -1,5 +1,7 @@
 //! Elements and their collections.
 
+use client::answers::{ElementOrVersion, ElementRead};
+use domain::element::{ElementCollection, ElementVersion, VersionRead};
 use serde_json::{Value, json};
 
 use super::batch::insert;
@@ -8,13 +10,13 @@ use super::watch::picked;
 use crate::args::{Collection, Element, Listing, Search};
 use crate::context::{Body, Context};
 use crate::failure::Outcome;
-use crate::output::{items, rows, text, time};
+use crate::output::{joined, optional, text, time};
 
 pub async fn element(context: &Context, element: Element) -> Outcome {
     let answer = match element {
         Element::List { state, search } => return list(context, state.as_deref(), &search).await,
         Element::Versions { element, listing } => return versions(context, &element, &listing).await,
-        Element::Show { element } => context.client.get_element(&element).await?.cast(),
+        Element::Show { element } => context.client.get_element(&element).await?,
         Element::Create { name, kind, sources, guidelines, collections } => {
             let mut body = Body::from_iter([("name".into(), json!(name)), ("type".into(), json!(kind))]);
             body.insert("sourceAssetIds".into(), plain_ids(&sources));
@@ -22,7 +24,7 @@ pub async fn element(context: &Context, element: Element) -> Outcome {
             if !collections.is_empty() {
                 body.insert("collectionIds".into(), json!(collections));
             }
-            context.client.create_element().json(&body).await?
+            context.client.create_element().json(&body).await?.cast()
         }
         Element::Update { element, name, kind, sources, guidelines } => {
             let element = without_version(&element);
@@ -39,14 +41,16 @@ pub async fn element(context: &Context, element: Element) -> Outcome {
                     content[member] = value;
                 }
             }
-            context.client.update_element(element).json(&json!({"operation": "update", "element": content})).await?
+            let body = json!({"operation": "update", "element": content});
+            context.client.update_element(element).json(&body).await?.cast()
         }
         Element::Archive { element } => {
             let body = json!({"operation": "archive", "confirm": true});
-            context.client.update_element(without_version(&element)).json(&body).await?
+            context.client.update_element(without_version(&element)).json(&body).await?.cast()
         }
         Element::Restore { element } => {
-            context.client.update_element(without_version(&element)).json(&json!({"operation": "restore"})).await?
+            let body = json!({"operation": "restore"});
+            context.client.update_element(without_version(&element)).json(&body).await?.cast()
         }
     };
     context.output.answer(&answer, shown);
@@ -55,40 +59,33 @@ pub async fn element(context: &Context, element: Element) -> Outcome {
 
 async fn list(context: &Context, state: Option<&str>, search: &Search) -> Outcome {
     let list = || context.client.list_elements().query_if("state", state).query_if("search", search.search.as_deref());
-    let people = |elements: &[Value]| {
-        rows(&["element", "type", "state", "health", "name"], elements, |it| {
-            ["versionHandle", "type", "lifecycle"]
-                .map(|key| text(&it[key]))
-                .into_iter()
-                .chain([text(&it["sourceHealth"]["status"]), text(&it["name"])])
-                .collect()
-        })
+    let row = |it: domain::element::Element| {
+        let health = text(it.source_health.status);
+        vec![text(it.version_handle), text(it.kind), text(it.lifecycle), health, text(it.name)]
     };
-    listed(context, &search.listing, "elements", list, people).await
+    listed(context, &search.listing, list, &["element", "type", "state", "health", "name"], row).await
 }
 
 async fn versions(context: &Context, element: &str, listing: &Listing) -> Outcome {
     let list = || context.client.list_element_versions(without_version(element));
-    let people = |versions: &[Value]| {
-        rows(&["version", "made", "name"], versions, |it| {
-            vec![text(&it["versionHandle"]), time(&it["createdAt"]), text(&it["elementName"])]
-        })
-    };
-    listed(context, listing, "versions", list, people).await
+    let row = |it: ElementVersion| vec![text(it.version_handle), time(it.created_at), text(it.element_name)];
+    listed(context, listing, list, &["version", "made", "name"], row).await
 }
 
 /// An Element, or one of its versions, for people.
-fn shown(answer: &Value) -> String {
-    let (it, [name, kind]) = match answer["element"].is_object() {
-        true => (&answer["element"], ["name", "type"]),
-        false => (&answer["version"], ["elementName", "elementType"]),
+fn shown(answer: ElementOrVersion) -> String {
+    let (head, sources, guidelines) = match answer {
+        ElementOrVersion::Element(ElementRead { element: it }) => {
+            let head = vec![text(it.version_handle), text(it.kind), text(it.lifecycle), text(it.name)];
+            (head, it.source_asset_ids, it.guidelines)
+        }
+        ElementOrVersion::Version(VersionRead { version: it }) => {
+            let head = vec![text(it.version_handle), text(it.element_type), text(it.element_name)];
+            (head, it.source_asset_ids, it.guidelines)
+        }
     };
-    let sources: Vec<String> = items(&it["sourceAssetIds"]).map(text).collect();
-    let head = [text(&it["versionHandle"]), text(&it[kind]), text(&it["lifecycle"]), text(&it[name])];
-    let head: Vec<String> = head.into_iter().filter(|part| !part.is_empty()).collect();
-    format!("{}\n  pictures: {}\n  {}", head.join(" "), sources.join(", "), text(&it["guidelines"]))
-        .trim_end()
-        .to_owned()
+    let shown = format!("{}\n  pictures: {}\n  {}", head.join(" "), joined(sources, ", "), optional(guidelines));
+    shown.trim_end().to_owned()
 }
 
 /// The handle of an Element without the version that it may name: only a read of one takes it.
@@ -104,23 +101,19 @@ fn plain_ids(assets: &[String]) -> Value {
 pub async fn collection(context: &Context, collection: Collection) -> Outcome {
     let answer = match collection {
         Collection::List(listing) => {
-            let people = |collections: &[Value]| {
-                rows(&["collection", "name"], collections, |it| vec![text(&it["id"]), text(&it["name"])])
-            };
-            return listed(context, &listing, "collections", || context.client.list_element_collections(), people)
-                .await;
+            let row = |it: ElementCollection| vec![text(it.id), text(it.name)];
+            let list = || context.client.list_element_collections();
+            return listed(context, &listing, list, &["collection", "name"], row).await;
         }
         Collection::Create { name } => context.client.create_element_collection().json(&json!({"name": name})).await?,
         Collection::Rename { collection, name } => {
             context.client.rename_element_collection(&collection).json(&json!({"name": name})).await?
         }
+        // Its answer has the collection, too.
         Collection::Delete { collection } => {
             context.client.delete_element_collection(&collection).json(&json!({"confirm": true})).await?.cast()
         }
     };
-    context.output.answer(&answer, |it| {
-        let it = if it["collection"].is_object() { &it["collection"] } else { it };
-        [text(&it["id"]), text(&it["name"])].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
-    });
+    context.output.answer(&answer, |it| format!("{} {}", it.collection.id, text(it.collection.name)));
     Ok(())
 }

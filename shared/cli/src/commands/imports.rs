@@ -1,8 +1,10 @@
 //! Pictures from the web.
 
+use client::answers::{ImageImport, ProductImport};
 use client::queue_in_words;
 use domain::message::Queue;
 use domain::queue::QueueState;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::batch::insert;
@@ -11,7 +13,7 @@ use crate::args::Import;
 use crate::context::{Body, Context, canvas};
 use crate::failure::{Failure, Outcome};
 use crate::journal;
-use crate::output::{items, text};
+use crate::output::text;
 
 pub async fn run(context: &Context, import: Import) -> Outcome {
     let (route, on, mut body) = match import {
@@ -38,11 +40,11 @@ pub async fn run(context: &Context, import: Import) -> Outcome {
     };
     let importing = async {
         match route {
-            "image" => context.client.import_image().json(&entry.body).await,
+            "image" => context.client.import_image().json(&entry.body).await.map(client::Answer::cast),
             _ => context.client.import_product_references().json(&entry.body).await.map(client::Answer::cast),
         }
     };
-    let answer = tokio::select! {
+    let answer: client::Result<client::Answer<Imported>> = tokio::select! {
         answer = importing => answer,
         () = warn_when_silent(context) => unreachable!("it goes on until the import ends"),
     };
@@ -50,16 +52,29 @@ pub async fn run(context: &Context, import: Import) -> Outcome {
         entry.end();
     }
     let answer = answer?;
-    let is_review = answer.json()["status"] == "review_required";
     context.output.answer(&answer, |it| {
-        if is_review {
-            return format!("nothing was imported: {}", text(&it["reason"]));
-        }
-        let pictures = items(&it["images"]).chain(it.get("image"));
-        let lines = pictures.map(|it| format!("{} {}", text(&it["nodeId"]), text(&it["assetId"])));
-        lines.chain([format!("revision {}", text(&it["canvasRevision"]))]).collect::<Vec<_>>().join("\n")
+        let (images, revision) = match it {
+            Imported::Image(it) => (vec![it.image], it.canvas_revision),
+            Imported::Product(ProductImport::Succeeded(it)) => (it.images, it.canvas_revision),
+            Imported::Product(ProductImport::ReviewRequired(it)) => {
+                return format!("nothing was imported: {}", it.reason);
+            }
+        };
+        let lines = images.into_iter().map(|it| format!("{} {}", text(it.node_id), it.asset_id));
+        lines.chain([format!("revision {}", text(revision))]).collect::<Vec<_>>().join("\n")
     });
-    if is_review { Err(Failure::Work) } else { Ok(()) }
+    match answer.value() {
+        Ok(Imported::Product(ProductImport::ReviewRequired(_))) => Err(Failure::Work),
+        _ => Ok(()),
+    }
+}
+
+/// What an import answers.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Imported {
+    Product(ProductImport),
+    Image(ImageImport),
 }
 
 /// Says after a while if no worker is there to import. An import has no record to read.

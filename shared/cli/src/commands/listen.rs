@@ -9,9 +9,8 @@ use std::ops::RangeInclusive;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use client::is_over;
 use client::network::Network;
-use client::{Payload, Transport};
+use client::{Payload, Transport, WorkRecord};
 use domain::webhook::{ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER, standard};
 use hmac::{Hmac, KeyInit, Mac};
 use http::{HeaderValue, Request};
@@ -22,7 +21,7 @@ use super::watch::{Stream, picked};
 use crate::args::Listen;
 use crate::context::{Context, text_or_stdin};
 use crate::failure::{Failure, Outcome, usage};
-use crate::output::{is_unread, items, text};
+use crate::output::{is_unread, text};
 use crate::terminal;
 
 /// Characters of a secret (docs/reference/webhooks.md#webhook-input).
@@ -63,20 +62,20 @@ pub async fn run(context: &Context, listen: &Listen) -> Outcome {
             return Ok(());
         }
         let Some(event) = stream.next().await? else { continue };
-        let handle = text(&event.data["run"]);
+        let Some(work) = event.work().filter(WorkRecord::is_over) else { continue };
+        let handle = work.handle();
         // A video sends no webhook.
-        let is_end = event.data["status"].as_str().is_some_and(is_over) && handle.starts_with("run:");
-        if !is_end || !sent.insert(handle.clone()) {
+        if !handle.starts_with("run:") || !sent.insert(handle.to_owned()) {
             continue;
         }
-        let record = context.client.get_run(&handle).await?.json();
+        let record = context.client.get_run(handle).await?.json();
         let body = envelope(&record).to_string();
         let answer = receiver.send(request(path, secret.as_bytes(), body.as_bytes())).await;
         let status = answer.map(|answer| answer.status().as_u16());
         let said = json!({"run": handle, "status": status.as_ref().ok(), "error": status.as_ref().err().map(ToString::to_string)});
-        context.output.value(&said, |it| match &status {
-            Ok(status) => format!("{handle} {} -> {status}", text(&record["status"])),
-            Err(_) => format!("{handle} {} -> {}", text(&record["status"]), text(&it["error"])),
+        context.output.value(&said, || {
+            let status = status.map_or_else(text, text);
+            format!("{} {} -> {status}", text(handle), text(&work.status))
         });
     }
 }
@@ -103,7 +102,10 @@ fn envelope(record: &Value) -> Value {
             "standIn",
         ];
         let mut run = picked(record, &names);
-        run["outputs"] = items(&record["outputs"])
+        run["outputs"] = record["outputs"]
+            .as_array()
+            .into_iter()
+            .flatten()
             .map(|it| picked(it, &["key", "status", "nodeId", "assetId", "standIn"]))
             .collect();
         run

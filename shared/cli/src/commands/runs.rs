@@ -5,14 +5,15 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use domain::job::RunSummary;
+use domain::queue::{WaitCause, WaitingFor};
 
 use super::canvases::listed;
 use super::work::{ended, shown, succeeded, wait};
 use crate::args::Run;
 use crate::context::{Context, canvas};
 use crate::failure::{Outcome, both, file};
-use crate::output::{is_unread, put, rows, text, time};
+use crate::output::{is_unread, put, text, time};
 
 pub async fn run(context: &Context, run: Run) -> Outcome {
     match run {
@@ -22,32 +23,30 @@ pub async fn run(context: &Context, run: Run) -> Outcome {
                 let list = context.client.list_runs().query_if("kind", kind.as_deref());
                 list.query_if("status", status.as_deref()).query_if("canvasId", on.as_deref())
             };
-            let people = |runs: &[Value]| {
-                rows(&["run", "operation", "status", "outputs", "credits", "created", "waits for"], runs, |it| {
-                    let outputs = format!("{}/{}", text(&it["outputs"]["done"]), text(&it["outputs"]["total"]));
-                    vec![
-                        text(&it["handle"]),
-                        text(&it["operation"]),
-                        text(&it["status"]),
-                        outputs,
-                        text(&it["creditCost"]),
-                        time(&it["createdAt"]),
-                        waits_for(&it["waitingFor"]),
-                    ]
-                })
+            let row = |it: RunSummary| {
+                vec![
+                    text(it.handle),
+                    text(it.operation),
+                    text(it.status),
+                    format!("{}/{}", it.outputs.done, it.outputs.total),
+                    text(it.credit_cost),
+                    time(it.created_at),
+                    it.waiting_for.map(|waiting| waits_for(&waiting)).unwrap_or_default(),
+                ]
             };
-            listed(context, &listing, "runs", list, people).await
+            let head = ["run", "operation", "status", "outputs", "credits", "created", "waits for"];
+            listed(context, &listing, list, &head, row).await
         }
         Run::Show { run } => {
             let record = context.client.read_work(&run).await?;
-            context.output.answer(&record, |it| shown(it, record.time()));
+            context.output.answer(&record, |it| shown(&it, record.time()));
             Ok(())
         }
         Run::Wait { runs, timeout } => wait_for_all(context, &runs, timeout.map(Duration::from_secs)).await,
         Run::Cancel { run, remove_targets } => {
             let record =
                 context.client.cancel_work(&run).query_if("removeTargets", remove_targets.then_some(true)).await?;
-            context.output.answer(&record, ended);
+            context.output.answer(&record, |it| ended(&it));
             Ok(())
         }
         Run::Output { job, output } => download(context, &job, &output).await,
@@ -55,13 +54,12 @@ pub async fn run(context: &Context, run: Run) -> Outcome {
 }
 
 /// What a run of a list waits for. Pages are printed together, so times do not depend on when one was read.
-fn waits_for(waiting: &Value) -> String {
-    let what = text(&waiting["what"]);
-    match (what.as_str(), &waiting["lastSeenAt"], &waiting["retryAt"]) {
-        ("worker", Value::Null, _) => "worker, none ever seen".to_owned(),
-        ("worker", seen, _) => format!("worker, last seen {}", time(seen)),
-        ("retry", _, at) => format!("retry at {}", time(at)),
-        _ => what,
+fn waits_for(waiting: &WaitingFor) -> String {
+    match (waiting.what, waiting.last_seen_at, waiting.retry_at) {
+        (WaitCause::Worker, None, _) => "worker, none ever seen".to_owned(),
+        (WaitCause::Worker, Some(seen), _) => format!("worker, last seen {}", time(seen)),
+        (WaitCause::Retry, _, Some(at)) => format!("retry at {}", time(at)),
+        (what, ..) => what.to_string(),
     }
 }
 
@@ -72,8 +70,8 @@ async fn wait_for_all(context: &Context, runs: &[String], timeout: Option<Durati
     for run in runs {
         let left = timeout.map(|timeout| timeout.saturating_sub(began.elapsed()));
         let waited = wait(context, run, run, left).await.and_then(|last| {
-            context.output.answer(&last, ended);
-            succeeded(&last.json())
+            context.output.answer(&last, |it| ended(&it));
+            succeeded(&last.value()?)
         });
         outcome = both(outcome, waited, context.output.json);
     }
@@ -141,6 +139,6 @@ pub async fn save<T>(context: &Context, call: client::Call<T>, path: &Path) -> O
     if part.is_some() {
         to.sync_all().and_then(|()| fs::rename(target, path)).map_err(|error| file(path, &error))?;
     }
-    context.output.value(&serde_json::json!({"file": path}), |_| path.display().to_string());
+    context.output.value(&serde_json::json!({"file": path}), || path.display().to_string());
     Ok(())
 }

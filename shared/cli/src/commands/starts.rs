@@ -1,6 +1,6 @@
 //! Generation of pictures and videos.
 
-use client::Client;
+use client::{Client, WorkRecord};
 use serde_json::{Value, json};
 
 use super::batch::insert;
@@ -48,7 +48,7 @@ async fn make(
     name: &str,
     mut body: Body,
     options: GenerationOptions,
-    route: &(dyn Fn(&Client) -> client::Call<Value> + Sync),
+    route: &(dyn Fn(&Client) -> client::Call<WorkRecord> + Sync),
 ) -> Outcome {
     let on = canvas(&options.start.on)?;
     body.insert("canvasId".into(), json!(on));
@@ -110,14 +110,14 @@ pub async fn video(context: &Context, video: Video) -> Outcome {
         is_paid: true,
     };
     let Some(last) = start_and_wait(context, order, &video.start).await? else { return Ok(()) };
-    let record = last.json();
+    let record = last.value()?;
     match is_piped {
         true => context.output.error_line(ended(&record)),
-        false => context.output.answer(&last, ended),
+        false => context.output.body(&last, || ended(&record)),
     }
     succeeded(&record)?;
     match &video.output {
-        Some(path) => super::runs::download(context, record["id"].as_str().unwrap_or_default(), path).await,
+        Some(path) => super::runs::download(context, record.handle(), path).await,
         None => Ok(()),
     }
 }

@@ -3,9 +3,9 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use client::{Answer, Waiting};
+use client::{Waiting, WorkRecord};
 use domain::Timestamp;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::output::Output;
 
@@ -32,9 +32,8 @@ impl<'a> Waits<'a> {
         Self { output, run, state: Mutex::default() }
     }
 
-    /// Takes note of a record that was read now, and returns what it waits for.
-    pub fn saw<T>(&self, answer: &Answer<T>) -> Option<Waiting> {
-        let waiting = Waiting::of(&answer.json(), answer.time());
+    /// Takes note of what the work waits for now, and returns it.
+    pub fn saw(&self, waiting: Option<Waiting>) -> Option<Waiting> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.present = waiting.clone().map(|waiting| match &state.present {
             Some((before, since)) if before.is_as(&waiting) => (waiting, *since),
@@ -67,9 +66,9 @@ impl<'a> Waits<'a> {
     }
 }
 
-/// Says that nobody is there to do the work of a record or dry run, if so. It was read at `at`.
-pub fn warn(output: &Output, run: &str, record: &Value, at: Timestamp) {
-    if let Some(waiting) = Waiting::of(record, at).filter(Waiting::is_for_worker) {
+/// Says that nobody is there to do the work of a record, if so. It was read at `at`.
+pub fn warn(output: &Output, run: &str, record: &WorkRecord, at: Timestamp) {
+    if let Some(waiting) = record.waiting(at).filter(Waiting::is_for_worker) {
         say(output, run, &format!("waiting: {waiting}"));
     }
 }

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use client::WorkRecord;
 use client::events::{Event, Events};
-use client::is_over;
+use domain::stream::{CanvasStreamEvent, GoneStreamEvent, PresenceStreamEvent, RunStreamEvent};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::waits::warn;
@@ -12,7 +14,7 @@ use super::work::succeeded;
 use crate::args::Watch;
 use crate::context::{Context, canvas};
 use crate::failure::{Failure, Outcome};
-use crate::output::{is_unread, items, text};
+use crate::output::{is_unread, joined, text};
 
 /// Pauses between attempts to open the stream.
 const PAUSES: [u64; 5] = [1, 2, 4, 8, 15];
@@ -43,11 +45,11 @@ async fn follow(context: &Context, subjects: &[String]) -> Outcome {
         if is_new {
             for (id, run) in pending.clone() {
                 let read = context.client.read_work(run).query("view", "summary").await?;
-                let record = read.json();
+                let record = read.value()?;
                 warn(&context.output, run, &record, read.time());
-                if record["status"].as_str().is_some_and(is_over) {
+                if record.is_over() {
                     pending.remove(id);
-                    print_event(context, "run", &json!({"run": run, "status": record["status"]}));
+                    print_event(context, "run", &json!({"run": run, "status": record.status}));
                     ended = ended.and(succeeded(&record));
                 }
             }
@@ -60,13 +62,16 @@ async fn follow(context: &Context, subjects: &[String]) -> Outcome {
             return ended;
         }
         let Some(event) = stream.next().await? else { continue };
-        let run = id(event.data["run"].as_str().unwrap_or_default());
-        if event.name == "run" && !subjects.is_empty() && !runs.iter().any(|it| id(it) == run) {
+        let work = event.work();
+        let run = work.as_ref().map_or("", |work| id(work.handle()));
+        if work.is_some() && !subjects.is_empty() && !runs.iter().any(|it| id(it) == run) {
             continue;
         }
         print_event(context, &event.name, &event.data);
-        if event.name == "run" && event.data["status"].as_str().is_some_and(is_over) && pending.remove(run).is_some() {
-            ended = ended.and(succeeded(&event.data));
+        if let Some(work) = work.as_ref().filter(|work| work.is_over())
+            && pending.remove(run).is_some()
+        {
+            ended = ended.and(succeeded(work));
             if pending.is_empty() {
                 return ended;
             }
@@ -83,23 +88,22 @@ fn id(handle: &str) -> &str {
 }
 
 fn print_event(context: &Context, name: &str, data: &Value) {
-    context.output.value(&json!({"event": name, "data": data}), |_| match name {
-        "canvas" => format!("{} revision {}", text(&data["canvas"]), text(&data["revision"])),
-        "presence" => {
-            let who: Vec<String> = items(&data["who"]).map(|it| text(&it["label"])).collect();
-            format!("{} followed by {}", text(&data["canvas"]), who.join(", "))
-        }
-        "gone" => format!("{} is gone", text(&data["canvas"])),
-        "run" if data["total"].is_null() => format!("{} {}", text(&data["run"]), text(&data["status"])),
-        "run" => format!(
-            "{} {} {}/{} {} %",
-            text(&data["run"]),
-            text(&data["status"]),
-            text(&data["done"]),
-            text(&data["total"]),
-            text(&data["progress"])
-        ),
-        name => format!("{name} {data}"),
+    context.output.value(&json!({"event": name, "data": data}), || {
+        let line = match name {
+            "canvas" => {
+                CanvasStreamEvent::deserialize(data).map(|it| format!("{} revision {}", it.canvas, text(it.revision)))
+            }
+            "presence" => PresenceStreamEvent::deserialize(data)
+                .map(|it| format!("{} followed by {}", it.canvas, joined(it.who.into_iter().map(|it| it.label), ", "))),
+            "gone" => GoneStreamEvent::deserialize(data).map(|it| format!("{} is gone", it.canvas)),
+            "run" => RunStreamEvent::deserialize(data)
+                .map(|it| format!("{} {} {}/{} {:?} %", text(it.run), it.status, it.done, it.total, it.progress))
+                .or_else(|_| {
+                    WorkRecord::deserialize(data).map(|it| format!("{} {}", text(it.handle()), text(&it.status)))
+                }),
+            _ => Err(serde::de::Error::custom("another event")),
+        };
+        line.unwrap_or_else(|_| text(format!("{name} {data}")))
     });
 }
 

@@ -3,8 +3,9 @@
 use std::io::{IsTerminal, Stdin, stdin};
 use std::time::Duration;
 
-use client::{Answer, Call, Client, Waiting, is_over};
+use client::{Answer, Call, Client, Waiting, WorkRecord};
 use domain::Timestamp;
+use domain::job::{JobStatus, StartQuote};
 use serde_json::{Value, json};
 
 use super::batch::insert;
@@ -13,7 +14,7 @@ use crate::args::Start;
 use crate::context::{Body, Context, typed};
 use crate::failure::{Failure, Outcome, usage};
 use crate::journal;
-use crate::output::{credits, items, text};
+use crate::output::{credits, optional, text};
 
 /// A start that is being made.
 pub struct Order<'a> {
@@ -24,7 +25,7 @@ pub struct Order<'a> {
     /// Its body, without revision, key and price.
     pub body: Body,
     /// The route.
-    pub route: &'a (dyn Fn(&Client) -> Call<Value> + Sync),
+    pub route: &'a (dyn Fn(&Client) -> Call<WorkRecord> + Sync),
     /// Whether it costs credits.
     pub is_paid: bool,
 }
@@ -32,18 +33,22 @@ pub struct Order<'a> {
 /// Starts work, waits for it, and prints its last record. Fails unless the work has succeeded.
 pub async fn start(context: &Context, order: Order<'_>, options: &Start) -> Outcome {
     let Some(last) = start_and_wait(context, order, options).await? else { return Ok(()) };
-    context.output.answer(&last, ended);
-    succeeded(&last.json())
+    context.output.answer(&last, |record| ended(&record));
+    succeeded(&last.value()?)
 }
 
 /// Starts work, waits for it, and returns its last record. With `--dry-run` and `--no-wait` it prints the price or the run, and
 /// returns `None`.
-pub async fn start_and_wait(context: &Context, order: Order<'_>, options: &Start) -> Outcome<Option<Answer<Value>>> {
+pub async fn start_and_wait(
+    context: &Context,
+    order: Order<'_>,
+    options: &Start,
+) -> Outcome<Option<Answer<WorkRecord>>> {
     if options.dry_run {
         let quote = quote(context, &order, options).await?;
         context.output.answer(&quote, |it| {
-            let price = format!("{}, about {} s", credits(&it["creditCost"]), text(&it["estimatedSeconds"]));
-            match Waiting::of(it, quote.time()) {
+            let price = format!("{}, about {} s", credits(it.credit_cost), it.estimated_seconds);
+            match Waiting::new(it.waiting_for.as_ref(), None, quote.time()) {
                 Some(waiting) => format!("{price}\nit would wait: {waiting}"),
                 None => price,
             }
@@ -64,7 +69,7 @@ pub async fn start_and_wait(context: &Context, order: Order<'_>, options: &Start
     {
         return usage(format!(
             "an equal command that has not ended may pay {}: repeat it with --max-credits {agreed}, or start anew with --new-attempt",
-            credits(&agreed.into())
+            credits(agreed)
         ));
     }
     let call = (order.route)(&context.client).json(&entry.body);
@@ -78,20 +83,20 @@ pub async fn start_and_wait(context: &Context, order: Order<'_>, options: &Start
             return Err(error.into());
         }
     };
-    let record = answer.json();
-    if record["replayed"] == true {
+    let record = answer.value()?;
+    if record.replayed {
         context
             .output
             .remark("An equal command started this before; nothing was started or charged again (--new-attempt does).");
     }
-    let handle = handle_of(&record);
+    let handle = record.handle();
     if options.no_wait {
         entry.end();
-        warn(&context.output, &handle, &record, answer.time());
-        context.output.answer(&answer, |_| handle.clone());
+        warn(&context.output, handle, &record, answer.time());
+        context.output.body(&answer, || text(handle));
         return Ok(None);
     }
-    let last = wait(context, &order.name, &handle, options.timeout.map(Duration::from_secs)).await?;
+    let last = wait(context, &order.name, handle, options.timeout.map(Duration::from_secs)).await?;
     entry.end();
     Ok(Some(last))
 }
@@ -111,25 +116,25 @@ async fn agreed(context: &Context, order: &Order<'_>, options: &Start, name: &st
     let mut cap = options.max_credits;
     if order.is_paid {
         let quote = quote(context, order, options).await?;
-        let price = quote.json()["creditCost"].as_u64().unwrap_or_default();
+        let StartQuote { credit_cost: price, waiting_for, .. } = quote.value()?;
         if price > 0 && !options.yes {
-            agree(context, price, Waiting::of(&quote.json(), quote.time())).await?;
+            agree(context, price, Waiting::new(waiting_for.as_ref(), None, quote.time())).await?;
         }
         // What was agreed to is what is paid, also when the price rises in this moment.
-        cap = cap.or(Some(price));
+        cap = cap.or(price.try_into().ok());
     }
     insert(&mut body, "maxCredits", cap);
     Ok(body)
 }
 
-async fn agree(context: &Context, price: u64, waiting: Option<Waiting>) -> Outcome {
+async fn agree(context: &Context, price: i64, waiting: Option<Waiting>) -> Outcome {
     if context.output.json || !stdin().is_terminal() {
-        return usage(format!("this costs {}: repeat with --yes to agree", credits(&price.into())));
+        return usage(format!("this costs {}: repeat with --yes to agree", credits(price)));
     }
     if let Some(waiting) = waiting {
         context.output.error_line(format!("It would wait: {waiting}."));
     }
-    eprint!("This costs {}. Go on? [y/N] ", credits(&price.into()));
+    eprint!("This costs {}. Go on? [y/N] ", credits(price));
     let read = |stdin: Stdin| {
         let mut line = String::new();
         stdin.read_line(&mut line).map(|_| line)
@@ -140,7 +145,7 @@ async fn agree(context: &Context, price: u64, waiting: Option<Waiting>) -> Outco
     }
 }
 
-async fn quote(context: &Context, order: &Order<'_>, options: &Start) -> Outcome<Answer<Value>> {
+async fn quote(context: &Context, order: &Order<'_>, options: &Start) -> Outcome<Answer<StartQuote>> {
     let mut body = order.body.clone();
     if let Some(canvas) = &order.canvas {
         body.insert("baseRevision".into(), context.revision(canvas).await?.into());
@@ -149,31 +154,29 @@ async fn quote(context: &Context, order: &Order<'_>, options: &Start) -> Outcome
     insert(&mut body, "maxCredits", options.max_credits);
     let call = (order.route)(&context.client).json(&body);
     let call = if order.canvas.is_some() { call.prefer("handling=lenient") } else { call };
-    Ok(call.await?)
-}
-
-/// The handle under which a record is read.
-pub fn handle_of(record: &Value) -> String {
-    [&record["run"], &record["id"]].iter().find_map(|it| it.as_str()).unwrap_or_default().to_owned()
+    Ok(call.cast().await?)
 }
 
 /// Waits for work with a bar, and says why it waits. An interruption ends the wait alone, and says how to go on.
-pub async fn wait(context: &Context, name: &str, handle: &str, timeout: Option<Duration>) -> Outcome<Answer<Value>> {
+pub async fn wait(
+    context: &Context,
+    name: &str,
+    handle: &str,
+    timeout: Option<Duration>,
+) -> Outcome<Answer<WorkRecord>> {
     context.on_interruption(Some(format!(
         "The work goes on. Wait for it:  canvas run wait {handle}\nCancel it:                     canvas run cancel {handle}"
     )));
     let bar = context.output.work_bar(name);
     let waits = Waits::new(&context.output, handle);
-    let seen = |answer: &Answer<Value>| {
-        let record = &answer.json();
-        let waiting = waits.saw(answer);
-        let (done, total) = counts(record);
-        let share =
-            record["progress"].as_f64().unwrap_or(if total > 0 { done as f64 / total as f64 * 100.0 } else { 0.0 });
+    let seen = |record: &WorkRecord, at: Timestamp| {
+        let waiting = waits.saw(record.waiting(at));
+        let (done, total) = record.counts();
+        let share = record.progress.unwrap_or(if total > 0 { done as f64 / total as f64 * 100.0 } else { 0.0 });
         bar.set_position(share as u64);
         let status = match total {
-            0 | 1 => text(&record["status"]),
-            _ => format!("{} {done}/{total}", text(&record["status"])),
+            0 | 1 => text(&record.status),
+            _ => format!("{} {done}/{total}", text(&record.status)),
         };
         bar.set_message(waiting.map(|waiting| format!("{status}: {waiting}")).unwrap_or(status));
     };
@@ -188,7 +191,7 @@ pub async fn wait(context: &Context, name: &str, handle: &str, timeout: Option<D
     bar.finish_and_clear();
     context.on_interruption(None);
     let last = waited?;
-    match last.json()["status"].as_str().is_some_and(is_over) {
+    match last.value()?.is_over() {
         true => Ok(last),
         false => Err(Failure::Running(format!(
             "{handle} is still running. Wait for it:  canvas run wait {handle}   Cancel it:  canvas run cancel {handle}"
@@ -196,68 +199,39 @@ pub async fn wait(context: &Context, name: &str, handle: &str, timeout: Option<D
     }
 }
 
-/// Outputs that are made, and all of them, as far as the record tells.
-fn counts(record: &Value) -> (usize, usize) {
-    match record["outputs"].as_array() {
-        Some(outputs) => (outputs.iter().filter(|it| it["status"] == "succeeded").count(), outputs.len()),
-        None => (items(&record["images"]).count(), items(&record["targets"]).count()),
-    }
-}
-
 /// How work is that was read at `at`, for people.
-pub fn shown(record: &Value, at: Timestamp) -> String {
-    let waiting = Waiting::of(record, at).map(|waiting| format!("\n  waiting: {waiting}")).unwrap_or_default();
+pub fn shown(record: &WorkRecord, at: Timestamp) -> String {
+    let waiting = record.waiting(at).map(|waiting| format!("\n  waiting: {waiting}")).unwrap_or_default();
     ended(record) + &waiting
 }
 
 /// How work ended, for people.
-pub fn ended(record: &Value) -> String {
+pub fn ended(record: &WorkRecord) -> String {
     let mut lines =
-        vec![format!("{} {} ({})", handle_of(record), text(&record["status"]), credits(&record["creditCost"]))];
-    lines.extend(items(&record["images"]).map(|it| {
-        format!(
-            "  {} {} {}x{} {}",
-            text(&it["nodeId"]),
-            text(&it["assetId"]),
-            text(&it["width"]),
-            text(&it["height"]),
-            text(&it["mediaType"])
-        )
+        vec![format!("{} {} ({})", text(record.handle()), text(&record.status), credits(record.credit_cost))];
+    lines.extend(record.images.iter().map(|it| {
+        format!("  {} {} {}x{} {}", text(&it.node_id), it.asset_id, it.width, it.height, text(&it.media_type))
     }));
-    lines.extend(items(&record["outputs"]).map(|it| {
-        let result = ["assetId", "value", "summary"]
-            .iter()
-            .map(|key| text(&it[*key]))
-            .find(|it| !it.is_empty())
-            .unwrap_or_default();
-        format!("  {} {} {} {result}", text(&it["key"]), text(&it["status"]), text(&it["nodeHandle"]))
-            .trim_end()
-            .to_owned()
+    lines.extend(record.outputs.iter().map(|it| {
+        let result = optional(it.asset_id.as_ref().or(it.value.as_ref()));
+        format!("  {} {} {} {result}", text(&it.key), text(&it.status), text(&it.node_handle)).trim_end().to_owned()
     }));
-    if record["standIn"] == true {
+    if record.stand_in {
         lines.push("  made by the embedded runtime: a stand-in for a model's output".into());
     }
-    if record["status"] == "expired" {
+    if record.is(JobStatus::Expired) {
         lines.push("  It succeeded. Its record has expired; what it made stays on its canvas.".into());
-    } else if record["failure"].is_object() {
-        let again = if record["failure"]["retryable"] == true {
-            " A new attempt may succeed, and is a new charge."
-        } else {
-            ""
-        };
-        lines.push(format!(
-            "  {}: {}.{again}",
-            text(&record["failure"]["code"]),
-            text(&record["failure"]["message"]).trim_end_matches('.')
-        ));
+    } else if let Some(failure) = &record.failure {
+        let again = if failure.retryable { " A new attempt may succeed, and is a new charge." } else { "" };
+        lines.push(format!("  {}: {}.{again}", text(&failure.code), text(&failure.message).trim_end_matches('.')));
     }
     lines.join("\n")
 }
 
 /// Fails unless the work has succeeded, as work whose record has expired has, too.
-pub fn succeeded(record: &Value) -> Outcome {
-    match record["status"].as_str() {
-        Some("succeeded" | "expired") => Ok(()),
-        _ => Err(Failure::Work),
+pub fn succeeded(record: &WorkRecord) -> Outcome {
+    match record.is(JobStatus::Succeeded) || record.is(JobStatus::Expired) {
+        true => Ok(()),
+        false => Err(Failure::Work),
     }
 }

@@ -459,7 +459,7 @@ impl NoteOfActivity {
     fn entry(self, at: Timestamp, revision: String) -> Activity {
         Activity {
             id: self.id,
-            kind: self.kind,
+            kind: self.kind.into(),
             at,
             revision,
             actor: self.actor,

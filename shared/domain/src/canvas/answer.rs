@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{Activity, Canvas, CanvasSummary, Changes, Connection, Node};
+use crate::id::CanvasHandle;
 use crate::origin::AiGenerated;
 use crate::page::Page;
 
@@ -87,6 +88,24 @@ pub enum CanvasAfter {
     Whole(Canvas),
     /// The canvas without nodes and connections, in answer to `Prefer: return=minimal`.
     Minimal(CanvasSummary),
+}
+
+impl CanvasAfter {
+    /// Handle of the canvas.
+    pub fn handle(&self) -> &CanvasHandle {
+        match self {
+            CanvasAfter::Whole(canvas) => &canvas.handle,
+            CanvasAfter::Minimal(canvas) => &canvas.handle,
+        }
+    }
+
+    /// Revision of the canvas.
+    pub fn revision(&self) -> &str {
+        match self {
+            CanvasAfter::Whole(canvas) => &canvas.revision,
+            CanvasAfter::Minimal(canvas) => &canvas.revision,
+        }
+    }
 }
 
 /// Response to an applied batch: the canvas after it, and what the batch changed.

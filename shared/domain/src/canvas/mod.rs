@@ -15,6 +15,7 @@ use crate::Timestamp;
 use crate::account::Surface;
 use crate::graph::{self, NodeType, Position, Purpose, Role, named};
 use crate::id::{AccountUid, AssetHandle, CanvasHandle, CanvasId, ConnectionId, NodeId};
+use crate::known::{self, Name};
 use crate::object::Object;
 
 pub use answer::{CanvasAfter, CanvasChanges, CanvasList, CanvasRead, MutationResult, NodeRead};
@@ -114,7 +115,7 @@ pub struct Canvas {
     /// Plain id of the canvas.
     pub id: CanvasId,
     /// `agent` on an Agent Canvas, absent on any other canvas.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "known::or_default", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub canvas_type: Option<CanvasType>,
     /// Handle of the canvas, `canvas:<ownerUid>:<id>`.
@@ -146,7 +147,7 @@ pub struct CanvasSummary {
     /// Plain id of the canvas.
     pub id: CanvasId,
     /// `agent` on an Agent Canvas, absent on any other canvas.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "known::or_default", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub canvas_type: Option<CanvasType>,
     /// Handle of the canvas, `canvas:<ownerUid>:<id>`.
@@ -164,7 +165,7 @@ pub struct CanvasSummary {
     #[schema(min_length = 1)]
     pub revision: String,
     /// Role of the caller on the canvas.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "known::or_default", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub access_role: Option<AccessRole>,
     /// Number of nodes.
@@ -383,7 +384,8 @@ pub struct Activity {
     pub id: String,
     /// Type of the entry.
     #[serde(rename = "type")]
-    pub kind: ActivityType,
+    #[schema(value_type = ActivityType)]
+    pub kind: Name<ActivityType>,
     /// When it happened.
     pub at: Timestamp,
     /// Revision that it created.

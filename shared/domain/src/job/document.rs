@@ -15,6 +15,7 @@ use crate::asset::Preview;
 use crate::channel;
 use crate::graph::Role;
 use crate::id::{AssetHandle, CanvasHandle, NodeId};
+use crate::known;
 use crate::model::is_stand_in;
 use crate::origin::{self, AiGenerated, Origin, Work};
 use crate::queue::WaitingFor;
@@ -73,7 +74,7 @@ pub struct JobImage {
     #[schema(minimum = 1)]
     pub bytes: u64,
     /// Whether the image was made with AI (an extension).
-    #[serde(default)]
+    #[serde(default, deserialize_with = "known::or_default")]
     #[schema(required = true)]
     pub ai_generated: AiGenerated,
     /// Short-lived URL of the image. Anyone who has it can read the image. Absent in webhooks.

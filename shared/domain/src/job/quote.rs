@@ -6,6 +6,7 @@ use utoipa::ToSchema;
 use super::{ChosenModel, Request};
 use crate::graph::{Node, NodeType, Position};
 use crate::id::NodeId;
+use crate::known;
 use crate::queue::WaitingFor;
 
 /// What a start would cost and do. Nothing is started.
@@ -29,7 +30,7 @@ pub struct StartQuote {
     #[schema(nullable = false)]
     pub new_targets: Option<Vec<NewTarget>>,
     /// `worker` if no worker of its queue was seen lately: the work would wait (an extension).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "known::or_default", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub waiting_for: Option<WaitingFor>,
 }

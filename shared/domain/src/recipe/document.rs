@@ -7,6 +7,7 @@ use super::{Category, Input, Output, RecipeRecord, Visibility};
 use crate::graph::NodeType;
 use crate::id::RecipeId;
 use crate::job::{ChosenModel, QuotedModel};
+use crate::known::Name;
 use crate::page::{CatalogEntry, Page};
 
 /// A typed port of a Recipe.
@@ -121,7 +122,8 @@ pub struct Recipe {
     #[schema(required = false)]
     pub tags: Vec<String>,
     /// Category of the Recipe (an extension).
-    pub category: Category,
+    #[schema(value_type = Category)]
+    pub category: Name<Category>,
     /// Who can see the Recipe (an extension).
     pub visibility: Visibility,
     /// Inputs.
@@ -180,7 +182,7 @@ impl RecipeRecord {
             summary: definition.summary.clone(),
             description: definition.description.clone(),
             tags: definition.tags.clone(),
-            category: definition.category,
+            category: definition.category.into(),
             visibility: self.visibility(),
             inputs: definition.inputs.iter().map(Into::into).collect(),
             outputs: definition

@@ -1,7 +1,8 @@
 //! An Image Action.
 
 use domain::account::Scope;
-use schemars::JsonSchema;
+use domain::action::ActionSlug;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -10,6 +11,7 @@ use crate::call::Call;
 use crate::canvas_name::CanvasName;
 use crate::failure::Failure;
 use crate::place::{Place, picture};
+use crate::schema::one_of;
 use crate::tool::{Hints, Result, Tool};
 use crate::work::{self, Wait, Work};
 
@@ -21,7 +23,8 @@ pub struct Arguments {
     canvas: CanvasName,
     /// From your last read or write
     revision: String,
-    action: Action,
+    #[schemars(schema_with = "actions")]
+    action: String,
     /// Nodes or assets
     #[schemars(length(min = 1, max = 2))]
     inputs: Vec<String>,
@@ -32,32 +35,8 @@ pub struct Arguments {
     wait: Option<Wait>,
 }
 
-#[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-enum Action {
-    Resize,
-    Crop,
-    ChangeAspectRatio,
-    SideBySideComposite,
-    AddTextToImage,
-    OverlayImage,
-    ColorGrade,
-    Rotate,
-}
-
-impl Action {
-    fn slug(&self) -> &'static str {
-        match self {
-            Action::Resize => "resize",
-            Action::Crop => "crop",
-            Action::ChangeAspectRatio => "change-aspect-ratio",
-            Action::SideBySideComposite => "side-by-side-composite",
-            Action::AddTextToImage => "add-text-to-image",
-            Action::OverlayImage => "overlay-image",
-            Action::ColorGrade => "color-grade",
-            Action::Rotate => "rotate",
-        }
-    }
+fn actions(_: &mut SchemaGenerator) -> Schema {
+    one_of(ActionSlug::ALL.iter().map(|slug| slug.as_str()))
 }
 
 impl Tool for ActionRun {
@@ -71,7 +50,7 @@ impl Tool for ActionRun {
     type Output = Work;
 
     async fn run(call: &Call, arguments: Arguments) -> Result<Answer<Work>> {
-        let (canvas, slug) = (arguments.canvas.handle(), arguments.action.slug());
+        let (canvas, slug) = (arguments.canvas.handle(), arguments.action);
         let inputs: Vec<String> = arguments.inputs.iter().map(|it| picture(it)).collect();
         let mut body = json!({
             "canvasId": canvas, "baseRevision": arguments.revision, "idempotencyKey": call.key(), "inputs": inputs,
@@ -81,9 +60,9 @@ impl Tool for ActionRun {
             Some(target) => body["targetNodeId"] = target.into(),
             None => body["place"] = Place::of(arguments.place, inputs.first().map(String::as_str), None),
         }
-        let request = call.client.run_action(slug).json(&body);
+        let request = call.client.run_action(&slug).json(&body);
         match work::start(call, request, Some((&canvas, &arguments.revision)), arguments.wait).await {
-            Err(failure) if failure.concerns("params") => Err(with_parameters(call, failure, slug).await),
+            Err(failure) if failure.concerns("params") => Err(with_parameters(call, failure, &slug).await),
             done => done,
         }
     }
@@ -91,8 +70,8 @@ impl Tool for ActionRun {
 
 /// Adds what parameters the Action has.
 async fn with_parameters(call: &Call, failure: Failure, slug: &str) -> Failure {
-    match call.client.get_action(slug).await {
-        Ok(read) => failure.with_detail("parameters", read.json()["action"]["parameters"].clone()),
+    match call.client.get_action(slug).await.and_then(|read| read.value()) {
+        Ok(read) => failure.with_detail("parameters", json!(read.action.parameters)),
         Err(_) => failure,
     }
 }

@@ -6,12 +6,12 @@ use std::path::Path;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use client::answers::AssetRead;
 use domain::account::Scope;
 use http::HeaderName;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::answer::Answer;
 use crate::call::{Call, key_of};
@@ -44,8 +44,8 @@ pub struct Arguments {
 pub struct Output {
     asset: String,
     name: String,
-    width: i64,
-    height: i64,
+    width: i32,
+    height: i32,
     replayed: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     node: Option<String>,
@@ -79,27 +79,24 @@ impl Tool for AssetUpload {
         if let Some(name) = &name {
             request = request.header(FILE_NAME, &utf8_percent_encode(name, NON_ALPHANUMERIC).to_string());
         }
-        let read = request.body(media_type, bytes).await?.json();
-        let asset = &read["asset"];
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let node = asset["node"].as_str().map(str::to_owned);
-        let revision = match (&canvas, &node) {
-            (Some(canvas), Some(node)) => {
-                let read = call.client.get_node(canvas, node).await;
-                read.ok().and_then(|read| read.json()["canvas"]["revision"].as_str().map(str::to_owned))
+        let AssetRead { asset, replayed } = request.body(media_type, bytes).await?.value()?;
+        let revision = match (&canvas, &asset.node) {
+            (Some(canvas), Some(_)) => {
+                let changes = call.client.get_canvas_changes(canvas).query("since", "none").await;
+                changes.and_then(|read| read.value()).ok().map(|changes| changes.revision)
             }
             _ => None,
         };
+        let handle = asset.handle.to_string();
         let output = Output {
-            asset: text(&asset["handle"]),
-            name: text(&asset["name"]),
-            width: asset["width"].as_i64().unwrap_or_default(),
-            height: asset["height"].as_i64().unwrap_or_default(),
-            replayed: read["replayed"] == true,
-            node,
+            asset: handle.clone(),
+            name: asset.name,
+            width: asset.width,
+            height: asset.height,
+            replayed: replayed == Some(true),
+            node: asset.node,
             revision,
         };
-        let handle = output.asset.clone();
         Ok(Answer::new(output).with_link(&handle))
     }
 }

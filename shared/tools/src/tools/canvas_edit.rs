@@ -1,7 +1,13 @@
 //! A batch of operations.
 
+use std::collections::BTreeMap;
+
 use client::Client;
+use client::answers::MutationResult;
 use domain::account::Scope;
+use domain::canvas::Changes;
+use domain::id::CanvasHandle;
+use domain::review::{DryRun, Proposal};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -88,11 +94,11 @@ pub struct Output {
     dry_run: bool,
     replayed: bool,
     /// Handles or, in a dry run, provisional ids by clientId.
-    created: Map<String, Value>,
-    changed_nodes: Vec<Value>,
-    deleted_nodes: Vec<Value>,
-    changed_connections: Vec<Value>,
-    deleted_connections: Vec<Value>,
+    created: BTreeMap<String, String>,
+    changed_nodes: Vec<String>,
+    deleted_nodes: Vec<String>,
+    changed_connections: Vec<String>,
+    deleted_connections: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     findings: Option<Vec<Value>>,
 }
@@ -112,20 +118,24 @@ impl Tool for CanvasEdit {
         let operations: Vec<Value> = arguments.operations.iter().map(|it| json!(it)).collect();
         if arguments.dry_run == Some(true) {
             let read = dry_run(&call.client, &canvas, &operations).await?;
-            let findings = read["validation"]["findings"].as_array().into_iter().flatten();
-            let findings = findings.take(FINDINGS_MAX).map(finding).collect();
-            let output = output(&read["canvas"], &read["proposal"], true, false, Some(findings));
-            return Ok(Answer::new(output));
+            let findings = read.validation.findings.iter().take(FINDINGS_MAX).map(finding).collect();
+            let Proposal { resolved_ids, changes, .. } = read.proposal;
+            return Ok(Answer::new(Output {
+                dry_run: true,
+                findings: Some(findings),
+                ..Output::new(&read.canvas.handle, &read.canvas.revision, resolved_ids, changes)
+            }));
         }
         let body = json!({"baseRevision": arguments.revision, "idempotencyKey": call.key(), "operations": operations});
         let mut request = call.client.apply_operations(&canvas).json(&body).prefer("return=minimal");
         if arguments.rebase != Some(false) {
             request = request.prefer("handling=lenient");
         }
-        match request.await {
+        match request.cast().await {
             Ok(answer) => {
-                let read = answer.json();
-                Ok(Answer::new(output(&read["canvas"], &read, false, read["replayed"] == true, None)))
+                let MutationResult { canvas, replayed, resolved_ids, changes } = answer.value()?;
+                let output = Output::new(canvas.handle(), canvas.revision(), resolved_ids, changes);
+                Ok(Answer::new(Output { replayed, ..output }))
             }
             Err(error) => {
                 let failure = stale::add_changes(Failure::from(error), call, &canvas, &arguments.revision).await;
@@ -135,26 +145,30 @@ impl Tool for CanvasEdit {
     }
 }
 
-async fn dry_run(client: &Client, canvas: &str, operations: &[Value]) -> Result<Value> {
+async fn dry_run(client: &Client, canvas: &str, operations: &[Value]) -> Result<DryRun> {
     let body = json!({"validateOnly": true, "operations": operations});
-    Ok(client.apply_operations(canvas).json(&body).await?.json())
+    Ok(client.apply_operations(canvas).cast().json(&body).await?.value()?)
 }
 
-fn output(canvas: &Value, changes: &Value, dry_run: bool, replayed: bool, findings: Option<Vec<Value>>) -> Output {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let list = |name: &str| changes[name].as_array().cloned().unwrap_or_default();
-    Output {
-        canvas: text(&canvas["handle"]),
-        revision: text(&canvas["revision"]),
-        dry_run,
-        replayed,
-        created: changes["resolvedIds"].as_object().cloned().unwrap_or_default(),
-        changed_nodes: list("changedNodeIds"),
-        deleted_nodes: list("deletedNodeIds"),
-        changed_connections: list("changedConnectionIds"),
-        deleted_connections: list("deletedConnectionIds"),
-        findings,
+impl Output {
+    fn new(canvas: &CanvasHandle, revision: &str, created: BTreeMap<String, String>, changes: Changes) -> Self {
+        Self {
+            canvas: canvas.to_string(),
+            revision: revision.to_owned(),
+            dry_run: false,
+            replayed: false,
+            created,
+            changed_nodes: texts(changes.changed_node_ids),
+            deleted_nodes: texts(changes.deleted_node_ids),
+            changed_connections: texts(changes.changed_connection_ids),
+            deleted_connections: texts(changes.deleted_connection_ids),
+            findings: None,
+        }
     }
+}
+
+fn texts(ids: Vec<impl Into<String>>) -> Vec<String> {
+    ids.into_iter().map(Into::into).collect()
 }
 
 /// Adds to a batch that findings block the batch that would pass: what covers something goes to the free place that is nearest to
@@ -199,9 +213,8 @@ async fn free_places(failure: Failure, call: &Call, canvas: &str, arguments: &Ar
         }));
     }
     match dry_run(&call.client, canvas, &operations).await {
-        Ok(read) if read["validation"]["status"] != "blocked" => {
-            let revision = &read["canvas"]["revision"];
-            let edit = json!({"canvas": canvas, "revision": revision, "operations": operations});
+        Ok(read) if !read.validation.is_blocked() => {
+            let edit = json!({"canvas": canvas, "revision": read.canvas.revision, "operations": operations});
             failure.then(Next::new("canvas_edit", edit, "the same on the nearest free places; a dry run has passed"))
         }
         _ => failure.then(Next::new("canvas_read", json!({"canvas": canvas}), "the places that are taken")),

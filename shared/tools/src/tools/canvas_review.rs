@@ -2,8 +2,11 @@
 
 use std::collections::HashMap;
 
-use client::Client;
+use client::{Client, answers};
 use domain::account::Scope;
+use domain::canvas::CanvasSummary;
+use domain::known::Name;
+use domain::review::{Finding, FindingCode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -37,7 +40,7 @@ pub struct Output {
     findings: Vec<Value>,
     more_findings: bool,
     /// Outputs that a person should compare with the product.
-    compare_with_product: Vec<Value>,
+    compare_with_product: Vec<String>,
     next: Vec<Next>,
 }
 
@@ -52,61 +55,54 @@ impl Tool for CanvasReview {
     type Output = Output;
 
     async fn run(call: &Call, arguments: Arguments) -> Result<Answer<Output>> {
-        let read = call.client.review_canvas(&arguments.canvas.handle()).await?.json();
-        let (canvas, validation) = (&read["canvas"], &read["validation"]);
-        let review = &validation["completionReview"];
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let findings: Vec<&Value> = validation["findings"].as_array().into_iter().flatten().collect();
-        let mut outputs = review["outputs"].clone();
+        let answers::CanvasReview { canvas, validation } =
+            call.client.review_canvas(&arguments.canvas.handle()).await?.value()?;
+        let (review, findings) = (validation.completion_review, validation.findings);
+        let mut outputs = json!(review.outputs);
         if let Some(outputs) = outputs.as_object_mut() {
             outputs.remove("handles");
         }
         let output = Output {
-            canvas: text(&canvas["handle"]),
-            revision: text(&canvas["revision"]),
-            done_claim_allowed: review["doneClaimAllowed"] == true,
-            status: text(&review["status"]),
-            instruction: text(&review["instruction"]),
+            canvas: canvas.handle.to_string(),
+            done_claim_allowed: review.done_claim_allowed,
+            status: review.status.to_string(),
+            instruction: review.instruction,
             outputs,
-            more_findings: validation["truncated"] == true || findings.len() > FINDINGS_MAX,
-            compare_with_product: review["productFidelity"]["needsReviewOutputHandles"]
-                .as_array()
-                .cloned()
-                .unwrap_or_default(),
-            next: repair(&call.client, canvas, &findings).await.into_iter().collect(),
-            findings: findings.into_iter().take(FINDINGS_MAX).map(finding).collect(),
+            more_findings: validation.truncated || findings.len() > FINDINGS_MAX,
+            compare_with_product: review.product_fidelity.needs_review_output_handles,
+            next: repair(&call.client, &canvas, &findings).await.into_iter().collect(),
+            findings: findings.iter().take(FINDINGS_MAX).map(finding).collect(),
+            revision: canvas.revision,
         };
         Ok(Answer::new(output))
     }
 }
 
 /// The batch that would end the overlaps and overflows among the first findings. What a person made stays where it is.
-async fn repair(client: &Client, canvas: &Value, findings: &[&Value]) -> Option<Next> {
-    let on = canvas["handle"].as_str()?;
+async fn repair(client: &Client, canvas: &CanvasSummary, findings: &[Finding]) -> Option<Next> {
+    let on = canvas.handle.to_string();
     let mut operations = Vec::new();
     let mut owners = HashMap::new();
     for finding in findings.iter().take(FINDINGS_MAX) {
-        let nodes: Vec<&str> =
-            finding["nodeHandles"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-        match (finding["code"].as_str(), nodes.as_slice()) {
-            (Some("agent_overlap"), [first, second, ..]) => {
+        match (&finding.code, finding.node_handles.as_slice()) {
+            (Name::Known(FindingCode::AgentOverlap), [first, second, ..]) => {
                 // One of the two is an agent's.
                 if !owners.contains_key(second) {
-                    let Ok(read) = client.get_node(on, second).await else { continue };
-                    owners.insert(*second, read.json()["node"]["metadata"]["createdBy"] == "user");
+                    let Ok(read) = client.get_node(&on, second).await else { continue };
+                    owners.insert(second, read.json()["node"]["metadata"]["createdBy"] == "user");
                 }
                 let (moved, near) = if owners[second] { (first, second) } else { (second, first) };
                 operations.push(json!({"type": "layout.arrange", "layout": "row", "nodeIds": [moved], "near": near}));
             }
             // The Section is the last one.
-            (Some("section_overflow"), [.., section]) => {
+            (Name::Known(FindingCode::SectionOverflow), [.., section]) => {
                 operations.push(json!({"type": "section.fit", "nodeId": section}));
             }
             _ => {}
         }
     }
     operations.dedup();
-    let edit = json!({"canvas": on, "revision": canvas["revision"], "operations": operations});
+    let edit = json!({"canvas": on, "revision": canvas.revision, "operations": operations});
     (!operations.is_empty())
         .then(|| Next::new("canvas_edit", edit, "moves apart what overlaps and fits Sections to their members"))
 }

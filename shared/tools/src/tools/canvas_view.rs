@@ -80,8 +80,7 @@ impl Tool for CanvasView {
                 // A plain id is one of the caller's own.
                 let handle = match output.shows.trim_start_matches("canvas:") {
                     id if !id.contains(':') => {
-                        let status = call.client.get_auth_status().await?.json();
-                        format!("canvas:{}:{id}", status["uid"].as_str().unwrap_or_default())
+                        format!("canvas:{}:{id}", call.client.get_auth_status().await?.value()?.uid)
                     }
                     _ => output.shows.clone(),
                 };

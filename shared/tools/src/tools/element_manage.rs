@@ -1,9 +1,10 @@
 //! The order among Elements.
 
+use client::answers::CollectionRead;
 use domain::account::Scope;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::answer::Answer;
 use crate::call::Call;
@@ -63,29 +64,27 @@ impl Tool for ElementManage {
         if matches!(arguments.r#do, Do::Archive | Do::Delete) && arguments.confirm != Some(true) {
             return Err(Failure::argument("confirm", "must be true: ask a person first"));
         }
-        let read = match arguments.r#do {
-            Do::Archive => {
-                let body = json!({"operation": "archive", "confirm": true});
-                client.update_element(without_version(target)).json(&body).await?.json()
+        let collection = match arguments.r#do {
+            Do::Archive | Do::Restore => {
+                let body = match arguments.r#do {
+                    Do::Archive => json!({"operation": "archive", "confirm": true}),
+                    _ => json!({"operation": "restore"}),
+                };
+                let element = client.update_element(without_version(target)).json(&body).await?.value()?.element;
+                let lifecycle = Some(element.lifecycle.to_string());
+                let output = Output { handle: element.handle, name: element.name, lifecycle, deleted: false };
+                return Ok(Answer::new(output));
             }
-            Do::Restore => {
-                client.update_element(without_version(target)).json(&json!({"operation": "restore"})).await?.json()
-            }
-            Do::Create => client.create_element_collection().json(&json!({"name": target})).await?.json(),
+            Do::Create => client.create_element_collection().json(&json!({"name": target})).await?,
             Do::Rename => {
                 let Some(name) = arguments.name else { return Err(Failure::argument("name", "is required to rename")) };
-                client.rename_element_collection(target).json(&json!({"name": name})).await?.json()
+                client.rename_element_collection(target).json(&json!({"name": name})).await?
             }
-            Do::Delete => client.delete_element_collection(target).json(&json!({"confirm": true})).await?.json(),
+            // Its answer has the collection, too.
+            Do::Delete => client.delete_element_collection(target).json(&json!({"confirm": true})).await?.cast(),
         };
-        let record = if read["element"].is_object() { &read["element"] } else { &read["collection"] };
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let output = Output {
-            handle: text(&record["handle"]),
-            name: text(&record["name"]),
-            lifecycle: record["lifecycle"].as_str().map(str::to_owned),
-            deleted: read["deleted"] == true,
-        };
-        Ok(Answer::new(output))
+        let CollectionRead { collection } = collection.value()?;
+        let deleted = matches!(arguments.r#do, Do::Delete);
+        Ok(Answer::new(Output { handle: collection.handle, name: collection.name, lifecycle: None, deleted }))
     }
 }

@@ -1,13 +1,14 @@
 //! Elements and their versions.
 
-use client::answers::ElementRead;
 use domain::account::Scope;
-use schemars::JsonSchema;
+use domain::element::{Element, ElementType};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::answer::Answer;
 use crate::call::Call;
+use crate::schema::one_of;
 use crate::tool::{Hints, Result, Tool};
 
 pub struct ElementSave;
@@ -19,7 +20,8 @@ pub struct Arguments {
     element: Option<String>,
     #[schemars(length(min = 1, max = 160))]
     name: String,
-    r#type: Type,
+    #[schemars(schema_with = "types")]
+    r#type: ElementType,
     #[schemars(length(max = 2000))]
     guidelines: Option<String>,
     /// Own image assets
@@ -29,20 +31,8 @@ pub struct Arguments {
     collections: Option<Vec<String>>,
 }
 
-#[derive(Deserialize, Serialize, JsonSchema)]
-enum Type {
-    #[serde(rename = "character")]
-    Character,
-    #[serde(rename = "product/object")]
-    Product,
-    #[serde(rename = "environment")]
-    Environment,
-    #[serde(rename = "style")]
-    Style,
-    #[serde(rename = "material/texture")]
-    Material,
-    #[serde(rename = "lighting")]
-    Lighting,
+fn types(_: &mut SchemaGenerator) -> Schema {
+    one_of(ElementType::ALL.iter().map(|kind| kind.as_str()))
 }
 
 /// An Element in short.
@@ -53,19 +43,17 @@ pub struct Output {
     version: String,
     name: String,
     lifecycle: String,
-    collections: Vec<Value>,
+    collections: Vec<String>,
 }
 
-impl Output {
-    pub fn of(read: &client::Answer<ElementRead>) -> Self {
-        let element = &read.json()["element"];
-        let text = |name: &str| element[name].as_str().unwrap_or_default().to_owned();
+impl From<Element> for Output {
+    fn from(element: Element) -> Self {
         Self {
-            element: text("handle"),
-            version: text("versionHandle"),
-            name: text("name"),
-            lifecycle: text("lifecycle"),
-            collections: element["collectionIds"].as_array().cloned().unwrap_or_default(),
+            element: element.handle,
+            version: element.version_handle,
+            name: element.name,
+            lifecycle: element.lifecycle.to_string(),
+            collections: element.collection_ids.into_iter().map(String::from).collect(),
         }
     }
 }
@@ -111,7 +99,7 @@ impl Tool for ElementSave {
                 call.client.update_element(handle).json(&body).await?
             }
         };
-        Ok(Answer::new(Output::of(&read)))
+        Ok(Answer::new(read.value()?.element.into()))
     }
 }
 

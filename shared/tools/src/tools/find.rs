@@ -1,6 +1,6 @@
 //! Search.
 
-use client::{Call as Request, Client};
+use client::{Call as Request, Client, Item, List};
 use domain::account::Scope;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -69,13 +69,10 @@ impl Tool for Find {
         let mut cursor = arguments.cursor;
         let mut found = Vec::new();
         for _ in 0..PAGES_MAX {
-            let page = list(&call.client, arguments.kind, query, canvas.as_deref(), limit);
-            let read = page.query_if("cursor", cursor.as_ref()).await?.json();
-            let items = read[arguments.kind.member()].as_array().into_iter().flatten();
-            found.extend(
-                items.filter(|item| arguments.kind.is_match(item, query)).map(|item| arguments.kind.short(item)),
-            );
-            cursor = read["page"]["nextCursor"].as_str().map(str::to_owned);
+            let (items, next) = page(&call.client, arguments.kind, query, canvas.as_deref(), limit, cursor).await?;
+            let items = items.iter().filter(|item| arguments.kind.is_match(item, query));
+            found.extend(items.map(|item| arguments.kind.short(item)));
+            cursor = next;
             if cursor.is_none() || found.len() >= limit {
                 break;
             }
@@ -84,37 +81,40 @@ impl Tool for Find {
     }
 }
 
-fn list(client: &Client, kind: Kind, query: Option<&str>, canvas: Option<&str>, limit: usize) -> Request<Value> {
-    let request = match kind {
-        Kind::Canvas => client.list_canvases().cast(),
-        Kind::Asset => client.list_assets().cast().query_if("canvasId", canvas),
-        Kind::Element => client.list_elements().cast().query_if("search", query),
-        Kind::Collection => client.list_element_collections().cast(),
+/// A page of items, and the cursor of the next one.
+async fn page(
+    client: &Client,
+    kind: Kind,
+    query: Option<&str>,
+    canvas: Option<&str>,
+    limit: usize,
+    cursor: Option<String>,
+) -> client::Result<(Vec<Value>, Option<String>)> {
+    async fn read<T: List>(request: Request<T>) -> client::Result<(Vec<Value>, Option<String>)> {
+        let (items, next) = request.await?.items()?;
+        Ok((items.iter().filter_map(Item::read).collect(), next))
+    }
+    let limit = if kind == Kind::Canvas { limit.min(25) } else { limit };
+    macro_rules! read {
+        ($request:expr) => {
+            read($request.query("limit", limit).query_if("cursor", cursor)).await
+        };
+    }
+    match kind {
+        Kind::Canvas => read!(client.list_canvases()),
+        Kind::Asset => read!(client.list_assets().query_if("canvasId", canvas)),
+        Kind::Element => read!(client.list_elements().query_if("search", query)),
+        Kind::Collection => read!(client.list_element_collections()),
         Kind::Recipe => {
-            client.list_recipes().cast().query_if("q", query).query("view", "summary").query("visibility", "all")
+            read!(client.list_recipes().query_if("q", query).query("view", "summary").query("visibility", "all"))
         }
-        Kind::Action => client.list_actions().cast().query_if("q", query).query("view", "summary"),
-        Kind::Model => client.list_models().cast().query_if("q", query),
-        Kind::Run => client.list_runs().cast().query_if("canvasId", canvas),
-    };
-    request.query("limit", if kind == Kind::Canvas { limit.min(25) } else { limit })
+        Kind::Action => read!(client.list_actions().query_if("q", query).query("view", "summary")),
+        Kind::Model => read!(client.list_models().query_if("q", query)),
+        Kind::Run => read!(client.list_runs().query_if("canvasId", canvas)),
+    }
 }
 
 impl Kind {
-    /// The member of a page that holds its items.
-    fn member(self) -> &'static str {
-        match self {
-            Kind::Canvas => "canvases",
-            Kind::Asset => "assets",
-            Kind::Element => "elements",
-            Kind::Collection => "collections",
-            Kind::Recipe => "recipes",
-            Kind::Action => "actions",
-            Kind::Model => "models",
-            Kind::Run => "runs",
-        }
-    }
-
     /// Whether an item has the words of a query, where the service does not look for them itself.
     fn is_match(self, item: &Value, query: Option<&str>) -> bool {
         let name = match self {

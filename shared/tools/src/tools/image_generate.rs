@@ -1,7 +1,9 @@
 //! Generation of pictures.
 
 use domain::account::Scope;
-use schemars::JsonSchema;
+use domain::graph::Role;
+use domain::model::Capability;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -10,6 +12,7 @@ use crate::call::Call;
 use crate::canvas_name::CanvasName;
 use crate::funds;
 use crate::place::{Place, picture};
+use crate::schema::one_of;
 use crate::tool::{Hints, Result, Tool};
 use crate::work::{self, Wait, Work};
 
@@ -65,17 +68,12 @@ enum Reference {
 #[serde(deny_unknown_fields)]
 struct WithRole {
     handle: String,
+    #[schemars(schema_with = "roles")]
     role: Role,
 }
 
-#[derive(Deserialize, serde::Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-enum Role {
-    Identity,
-    Construction,
-    Texture,
-    Fit,
-    Style,
+fn roles(_: &mut SchemaGenerator) -> Schema {
+    one_of(Role::ALL.iter().map(|role| role.as_str()))
 }
 
 impl Reference {
@@ -137,9 +135,9 @@ impl Tool for ImageGenerate {
             }
         }
         let (request, capability) = match arguments.mode {
-            Mode::Generate => (call.client.generate_images(), "image.generate"),
-            Mode::Edit => (call.client.edit_images(), "image.edit"),
-            Mode::Variations => (call.client.vary_images(), "image.variations"),
+            Mode::Generate => (call.client.generate_images(), Capability::ImageGenerate),
+            Mode::Edit => (call.client.edit_images(), Capability::ImageEdit),
+            Mode::Variations => (call.client.vary_images(), Capability::ImageVariations),
         };
         let on = Some((canvas.as_str(), arguments.revision.as_str()));
         match work::start(call, request.json(&body), on, arguments.wait).await {

@@ -1,5 +1,6 @@
 //! Pictures of the web.
 
+use client::answers::ProductImport;
 use domain::account::Scope;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -34,10 +35,10 @@ enum Form {
     Product,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Default, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Output {
-    status: String,
+    status: &'static str,
     canvas: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     revision: Option<String>,
@@ -67,37 +68,42 @@ impl Tool for ImportUrl {
         if let Some(title) = arguments.title {
             body["title"] = title.into();
         }
-        let read = match (arguments.r#as, arguments.variant) {
+        let mut output = Output { status: "succeeded", ..Output::default() };
+        let (canvas, images) = match (arguments.r#as, arguments.variant) {
             (Form::Image, Some(_)) => return Err(Failure::argument("variant", "belongs to as=product")),
             (Form::Image, None) => {
                 body["imageUrl"] = arguments.url.into();
-                call.client.import_image().json(&body).await?.json()
+                let read = call.client.import_image().json(&body).await?.value()?;
+                (output.replayed, output.revision) = (read.replayed, Some(read.canvas_revision));
+                (read.canvas_id, vec![read.image])
             }
             (Form::Product, variant) => {
                 body["productPageUrl"] = arguments.url.into();
                 if let Some(variant) = variant {
                     body["variantSelector"] = variant.into();
                 }
-                call.client.import_product_references().json(&body).await?.json()
+                match call.client.import_product_references().json(&body).await?.value()? {
+                    ProductImport::Succeeded(read) => {
+                        (output.replayed, output.revision) = (read.replayed, Some(read.canvas_revision));
+                        output.section = Some(read.pack.section_id.into());
+                        output.variant = Some(json!(read.variant));
+                        (read.canvas_id, read.images)
+                    }
+                    ProductImport::ReviewRequired(read) => {
+                        output.status = "review_required";
+                        output.reason = Some(read.reason.to_string());
+                        output.variant = Some(json!(read.variant));
+                        (read.canvas_id, Vec::new())
+                    }
+                }
             }
         };
-        let text = |value: &Value| value.as_str().map(str::to_owned);
-        let images = read["images"].as_array().cloned().unwrap_or_else(|| vec![read["image"].clone()]);
-        let images = images.iter().filter(|image| image.is_object());
-        let images: Vec<Value> = images
-            .map(|it| json!({"node": it["nodeId"], "asset": it["assetId"], "width": it["width"], "height": it["height"]}))
+        let assets: Vec<String> = images.iter().map(|it| it.asset_id.to_string()).take(PICTURES_MAX).collect();
+        output.canvas = canvas.to_string();
+        output.images = images
+            .iter()
+            .map(|it| json!({"node": it.node_id, "asset": it.asset_id, "width": it.width, "height": it.height}))
             .collect();
-        let assets: Vec<String> = images.iter().filter_map(|it| text(&it["asset"])).take(PICTURES_MAX).collect();
-        let output = Output {
-            status: text(&read["status"]).unwrap_or_else(|| "succeeded".to_owned()),
-            canvas: text(&read["canvasId"]).unwrap_or_default(),
-            revision: text(&read["canvasRevision"]),
-            replayed: read["replayed"] == true,
-            section: text(&read["pack"]["sectionId"]),
-            images,
-            reason: text(&read["reason"]),
-            variant: read.get("variant").cloned(),
-        };
         Ok(work::show(&call.client, Answer::new(output), &assets).await)
     }
 }

@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 
 use domain::account::Scope;
+use domain::graph::NodeType;
+use domain::model::Capability;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::answer::{Answer, Next};
 use crate::call::Call;
@@ -69,7 +71,13 @@ impl Tool for RecipeRun {
             Err(failure) if failure.code == "payment_required" => {
                 let pictures = pictures(call, &arguments.recipe, arguments.version).await;
                 // A step makes its picture from the prompt alone, or from pictures as well.
-                Err(funds::add_affordable_models(failure, call, &["image.generate", "image.edit"], pictures).await)
+                Err(funds::add_affordable_models(
+                    failure,
+                    call,
+                    &[Capability::ImageGenerate, Capability::ImageEdit],
+                    pictures,
+                )
+                .await)
             }
             Err(failure) if failure.concerns("inputs") => Err(with_ports(call, failure, &arguments.recipe).await),
             done => done,
@@ -79,34 +87,30 @@ impl Tool for RecipeRun {
 
 /// How many pictures the Recipe makes; texts cost nothing.
 async fn pictures(call: &Call, recipe: &str, version: Option<String>) -> usize {
-    let Ok(read) = call.client.get_recipe(recipe).query_if("version", version).await else { return 0 };
-    let read = read.json();
-    read["recipe"]["outputs"].as_array().into_iter().flatten().filter(|it| it["nodeType"] == "image").count()
+    let read = call.client.get_recipe(recipe).query_if("version", version).await.and_then(|read| read.value());
+    read.map_or(0, |it| it.recipe.outputs.iter().filter(|output| output.port.node_type == NodeType::Image).count())
 }
 
 /// Adds which ports the Recipe has.
 async fn with_ports(call: &Call, failure: Failure, recipe: &str) -> Failure {
-    let Ok(read) = call.client.get_recipe(recipe).await else { return failure };
-    let read = read.json();
-    let ports = read["recipe"]["inputs"].as_array().into_iter().flatten().map(|port| {
-        json!({
-            "key": port["key"], "type": port["nodeType"], "label": port["label"], "description": port["description"],
-            "mayBeLeftOut": port["useAsPreset"],
-        })
-    });
-    let mut inputs = call.arguments.get("inputs").cloned().unwrap_or_else(|| json!({}));
-    for port in read["recipe"]["inputs"].as_array().into_iter().flatten() {
-        if let (Some(key), Some(inputs)) = (port["key"].as_str(), inputs.as_object_mut())
-            && port["useAsPreset"] == false
-        {
-            let kind = port["nodeType"].as_str().unwrap_or_default();
-            let wanted = format!("<{kind}: {}>", port["label"].as_str().unwrap_or(key));
-            inputs.entry(key).or_insert(wanted.into());
+    let Ok(read) = call.client.get_recipe(recipe).await.and_then(|read| read.value()) else { return failure };
+    let mut inputs = match call.arguments.get("inputs") {
+        Some(Value::Object(inputs)) => inputs.clone(),
+        _ => Map::new(),
+    };
+    let mut ports = Vec::new();
+    for port in read.recipe.inputs {
+        if !port.use_as_preset {
+            let wanted = format!("<{}: {}>", port.node_type, port.label);
+            inputs.entry(&port.key).or_insert(wanted.into());
         }
+        ports.push(json!({
+            "key": port.key, "type": port.node_type, "label": port.label, "description": port.description,
+            "mayBeLeftOut": port.use_as_preset,
+        }));
     }
-    let ports: Vec<Value> = ports.collect();
     let mut again = call.arguments.clone();
-    again.insert("inputs".to_owned(), inputs);
+    again.insert("inputs".to_owned(), inputs.into());
     failure.with_detail("ports", ports.into()).then(Next::new(
         call.tool,
         again.into(),

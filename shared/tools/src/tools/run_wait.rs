@@ -43,7 +43,7 @@ impl Tool for RunWait {
         let seconds = arguments.seconds.unwrap_or(WAIT_SECONDS);
         let wait = |run: String| async move {
             let read = call.client.read_work(&run).await?;
-            let (record, at) = work::follow(call, (read.json(), read.time()), seconds).await;
+            let (record, at) = work::follow(call, (read.value()?, read.time()), seconds).await;
             Ok::<_, Failure>(Work::of(&record, at))
         };
         let runs = try_join_all(arguments.runs.into_iter().map(wait)).await?;

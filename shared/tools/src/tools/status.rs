@@ -1,6 +1,6 @@
 //! Who the caller is.
 
-use client::queue_in_words;
+use client::{Item, queue_in_words};
 use domain::account::Scope;
 use domain::job::JobStatus;
 use domain::queue::{QueueState, QueueStatus};
@@ -41,16 +41,6 @@ pub struct Output {
     queues: Vec<Value>,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Who {
-    email: String,
-    agent_label: String,
-    scopes: Vec<String>,
-    credit_balance: i64,
-    expires_at: Option<String>,
-}
-
 impl Tool for Status {
     const NAME: &'static str = "status";
     const TITLE: &'static str = "Status";
@@ -62,25 +52,26 @@ impl Tool for Status {
     type Output = Output;
 
     async fn run(call: &Call, Arguments {}: Arguments) -> Result<Answer<Output>> {
-        let who: Who = call.client.get_auth_status().await?.cast().value()?;
+        let who = call.client.get_auth_status().await?.value()?;
         let mut running: Vec<Value> = Vec::new();
         let mut more_running = false;
-        if who.scopes.iter().any(|scope| scope == Scope::JobManage.as_str()) {
+        if who.scopes.iter().any(|scope| *scope == Scope::JobManage) {
             for status in UNDER_WAY {
-                let page = call.client.list_runs().query("status", status).query("limit", RUNS_MAX).await?.json();
-                for run in page["runs"].as_array().into_iter().flatten() {
-                    running.retain(|listed| listed["run"] != run["handle"]);
-                    running.push(work::summary(run));
+                let page = call.client.list_runs().query("status", status).query("limit", RUNS_MAX).await?;
+                let (runs, next) = page.items()?;
+                for run in runs.iter().filter_map(Item::read).map(|run| work::summary(&run)) {
+                    running.retain(|listed| listed["run"] != run["run"]);
+                    running.push(run);
                 }
-                more_running |= page["page"]["nextCursor"].is_string();
+                more_running |= next.is_some();
             }
         }
         let output = Output {
             account: who.email,
             token: who.agent_label,
-            scopes: who.scopes,
+            scopes: who.scopes.iter().map(ToString::to_string).collect(),
             credit: who.credit_balance,
-            expires_at: who.expires_at,
+            expires_at: who.expires_at.map(|at| at.to_string()),
             running,
             more_running,
             queues: queues(call).await,

@@ -1,6 +1,7 @@
 //! Generation of a video.
 
 use domain::account::Scope;
+use domain::model::Capability;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -71,7 +72,7 @@ impl Tool for VideoGenerate {
         }
         match work::start(call, call.client.generate_video().json(&body), None, arguments.wait).await {
             Err(failure) if failure.code == "payment_required" => {
-                Err(funds::add_affordable_models(failure, call, &["video.generate"], 1).await)
+                Err(funds::add_affordable_models(failure, call, &[Capability::VideoGenerate], 1).await)
             }
             done => done,
         }

@@ -48,7 +48,7 @@ pub struct Output {
     /// The sticky node to run.
     #[serde(skip_serializing_if = "Option::is_none")]
     instance: Option<String>,
-    changed_nodes: Vec<Value>,
+    changed_nodes: Vec<String>,
 }
 
 impl Tool for WorkflowCreate {
@@ -63,7 +63,7 @@ impl Tool for WorkflowCreate {
 
     async fn run(call: &Call, arguments: Arguments) -> Result<Answer<Output>> {
         let canvas = arguments.canvas.handle();
-        let read = match (arguments.fork, arguments.name) {
+        let (result, workflow) = match (arguments.fork, arguments.name) {
             (Some(recipe), None) => {
                 let Some(revision) = arguments.revision else {
                     return Err(Failure::argument("revision", "is required to fork"));
@@ -76,7 +76,7 @@ impl Tool for WorkflowCreate {
                 }
                 let request = call.client.fork_recipe(&recipe).json(&body).prefer("return=minimal");
                 match request.prefer("handling=lenient").await {
-                    Ok(read) => read.json(),
+                    Ok(read) => (read.value()?, None),
                     Err(error) => return Err(stale::add_changes(error.into(), call, &canvas, &revision).await),
                 }
             }
@@ -85,19 +85,18 @@ impl Tool for WorkflowCreate {
                     "name": name, "inputs": arguments.inputs.unwrap_or_default(), "outputs": arguments.outputs.unwrap_or_default(),
                     "idempotencyKey": call.key(),
                 });
-                call.client.create_workflow(&canvas).json(&body).prefer("return=minimal").await?.json()
+                let read = call.client.create_workflow(&canvas).json(&body).prefer("return=minimal").await?.value()?;
+                (read.result, Some(read.workflow))
             }
             _ => return Err(Failure::argument("fork", "give either fork or name with inputs and outputs")),
         };
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let workflow = &read["workflow"];
         let output = Output {
-            canvas: text(&read["canvas"]["handle"]),
-            revision: text(&read["canvas"]["revision"]),
-            replayed: read["replayed"] == true,
-            recipe: workflow["handle"].as_str().map(str::to_owned),
-            instance: workflow["workflowNodeId"].as_str().map(|id| format!("node:{id}")),
-            changed_nodes: read["changedNodeIds"].as_array().cloned().unwrap_or_default(),
+            canvas: result.canvas.handle().to_string(),
+            revision: result.canvas.revision().to_owned(),
+            replayed: result.replayed,
+            instance: workflow.as_ref().map(|workflow| workflow.workflow_node_id.handle()),
+            recipe: workflow.map(|workflow| workflow.handle),
+            changed_nodes: result.changes.changed_node_ids.into_iter().map(String::from).collect(),
         };
         Ok(Answer::new(output))
     }

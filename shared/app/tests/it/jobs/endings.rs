@@ -1,3 +1,4 @@
+use domain::canvas::ActivityType;
 use domain::job::{CancelReason, Failure, FailureCode, JobStatus, Preview};
 use domain::webhook::DeliveryStatus;
 use serde_json::{Value, json};
@@ -48,7 +49,7 @@ async fn a_success_changes_everything_in_one_transaction() {
         canvases::find(&mut conn, &fixture.account, &fixture.canvas.handle).await.expect("reads").expect("is there");
     assert_eq!((Some(canvas.revision), canvas.sequence), (record.canvas_revision, fixture.canvas.sequence + 1));
     let activity = canvases::activity(&mut conn, canvas.key).await.expect("reads");
-    assert_eq!((activity[0].kind.as_str(), activity[0].actor.label.as_str()), ("job.finished", "laptop"));
+    assert!(activity[0].kind == ActivityType::JobFinished && activity[0].actor.label == "laptop");
     assert_eq!(activity[0].node_ids, std::slice::from_ref(&fixture.node));
 
     assert_eq!(fixture.count("SELECT count(*) FROM task_queue WHERE kind = 'action'").await, 0);
