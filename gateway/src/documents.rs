@@ -125,6 +125,7 @@ mod tests {
     use domain::limits::CANVAS_BYTES_MAX;
     use domain::object::Object;
     use domain::review::StoredAssets;
+    use domain::stored::Stored;
     use futures_util::FutureExt;
 
     use super::*;
@@ -188,7 +189,7 @@ mod tests {
             height: 240.0,
             agent_owned: true,
             metadata: Object::default(),
-            server: Object::from_stored(SERVER.to_owned()).expect("an object"),
+            server: Stored::from_stored(SERVER.to_owned()).expect("an object"),
             asset: Some(AssetHandle { owner: AccountUid::generate(), id: AssetId::generate() }),
             active_job: None,
         };

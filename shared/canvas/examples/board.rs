@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use canvas::svg::{Drawing, Picture, Style};
 use domain::graph::{Connection, Node, NodeType, Position, Purpose, Role};
 use domain::id::{AccountUid, AssetHandle, AssetId, ConnectionId, NodeId};
+use domain::stored::Stored;
 use serde_json::{Map, Value, json};
 
 fn object(value: Value) -> Map<String, Value> {
@@ -39,7 +40,8 @@ fn filled(mut node: Node) -> Node {
 }
 
 fn at(mut node: Node, status: &str) -> Node {
-    node.server.insert("job".into(), json!({"status": status}));
+    let job = json!({"job": {"operation": "generate", "run": "run:r", "status": status}});
+    node.server = Stored::from_stored(job.to_string()).expect("an object");
     node
 }
 

@@ -3,8 +3,10 @@
 use domain::Violation;
 use domain::graph::{Connection, Node, NodeType, Position, Purpose};
 use domain::id::{AccountUid, AssetHandle, AssetId, ConnectionId, NodeId};
+use domain::metadata::ServerMetadata;
 use domain::object::Object;
 use domain::operation::Operation;
+use domain::stored::Stored;
 use serde_json::{Value, json};
 
 use crate::size::serialized_size;
@@ -31,6 +33,17 @@ pub(crate) fn object(value: Value) -> Object {
     }
 }
 
+/// What the service wrote, as it is stored.
+pub(crate) fn server(value: Value) -> Stored<ServerMetadata> {
+    Stored::from_stored(value.to_string()).expect("an object")
+}
+
+/// The node, for which work with this status was started.
+pub(crate) fn with_job(mut node: Node, status: &str) -> Node {
+    node.server = server(json!({"job": {"id": "job:1", "run": "run:1", "operation": "generate", "status": status}}));
+    node
+}
+
 pub(crate) fn node(text: &str, kind: NodeType) -> Node {
     let (width, height) = kind.default_size();
     Node {
@@ -42,7 +55,7 @@ pub(crate) fn node(text: &str, kind: NodeType) -> Node {
         height,
         agent_owned: false,
         metadata: Object::default(),
-        server: Object::default(),
+        server: Default::default(),
         asset: None,
         active_job: None,
     }
@@ -90,7 +103,7 @@ pub(crate) fn agents(node: Node) -> Node {
 
 /// The node with a provenance of this kind and these references.
 pub(crate) fn made(mut node: Node, kind: &str, references: Value) -> Node {
-    node.server.insert("provenance".into(), json!({"kind": kind, "references": references, "elements": []}));
+    node.server = server(json!({"provenance": {"kind": kind, "references": references, "elements": []}}));
     node
 }
 

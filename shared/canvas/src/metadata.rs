@@ -105,7 +105,7 @@ impl MetadataPatch {
         for key in &self.removed {
             node.metadata.remove(key);
             if key == "content" {
-                node.server.remove(key);
+                forget_written_content(node);
             }
         }
         for (key, value) in &self.set {
@@ -113,7 +113,7 @@ impl MetadataPatch {
                 if node.content() == value.as_str() {
                     continue;
                 }
-                node.server.remove(key);
+                forget_written_content(node);
             }
             node.metadata.insert(key.clone(), value.clone());
         }
@@ -126,6 +126,13 @@ impl MetadataPatch {
             }
             _ => {}
         }
+    }
+}
+
+/// Removes the text that the service wrote, which the text of a client replaces.
+fn forget_written_content(node: &mut Node) {
+    if node.written_content().is_some() {
+        node.server.content = None;
     }
 }
 
@@ -275,7 +282,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::fixture::{fields, object, text as text_node};
+    use crate::fixture::{fields, object, server, text as text_node};
 
     fn parse(metadata: Value) -> (MetadataPatch, Vec<Violation>) {
         let mut violations = Vec::new();
@@ -411,7 +418,7 @@ mod tests {
     fn a_clients_content_takes_the_place_of_the_services() {
         let written = || {
             let mut node = text_node("n");
-            node.server = object(json!({"content": "by the service", "provenance": {}}));
+            node.server = server(json!({"content": "by the service", "provenance": {"kind": "recipe"}}));
             node
         };
         for (patch, content) in [
@@ -422,7 +429,7 @@ mod tests {
             let mut node = written();
             parse(patch).0.merge_into(&mut node, None);
             assert_eq!(node.content(), content);
-            assert!(node.server.contains_key("provenance"));
+            assert!(node.is_made());
         }
         let mut node = written();
         parse(json!({"content": "by the service"})).0.merge_into(&mut node, None);

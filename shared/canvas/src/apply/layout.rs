@@ -7,7 +7,6 @@ use std::collections::HashSet;
 use domain::graph::{Node, NodeType, Position};
 use domain::id::NodeId;
 use domain::limits::{BATCH_MOVES_MAX, COORDINATE_MAX, NODE_SIDE_MAX};
-use domain::object::Object;
 use domain::operation::Arrangement;
 use serde_json::Value;
 
@@ -177,7 +176,7 @@ impl Run<'_> {
             height: block.size.1,
             agent_owned: self.options.agent,
             metadata: [("section".to_owned(), Value::Bool(true))].into_iter().collect(),
-            server: Object::default(),
+            server: Default::default(),
             asset: None,
             active_job: None,
         });

@@ -3,6 +3,7 @@
 use domain::graph::{Node, NodeType, Position};
 use domain::id::NodeId;
 use domain::limits::{BATCH_REGROUPED_MAX, NODE_SIDE_MAX};
+use domain::metadata::ServerMetadata;
 use domain::object::Object;
 
 use super::{Made, OperationResult, Run, Skipped};
@@ -80,12 +81,12 @@ impl Run<'_> {
     pub(super) fn duplicate_node(&mut self, node: &Ref<NodeId>, position: Position) -> Result<(Made, String), Skipped> {
         let slot = self.node("nodeId", node)?;
         let original = self.node_at(slot);
-        let written = original.server.get_key_value("content").map(|(key, value)| (key.clone(), value.clone()));
+        let content = original.written_content().map(str::to_owned);
         let copy = Node {
             id: NodeId::generate(),
             position,
             agent_owned: self.options.agent,
-            server: written.into_iter().collect(),
+            server: ServerMetadata { content, ..ServerMetadata::default() }.into(),
             active_job: None,
             kind: original.kind,
             title: original.title.clone(),

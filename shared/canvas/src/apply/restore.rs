@@ -20,7 +20,7 @@ impl Run<'_> {
     pub(super) fn restore_node(&mut self, node: &Ref<NodeId>) -> OperationResult {
         let (slot, mut node, members) = self.deleted_node(node)?;
         if node.active_job.take().is_some() {
-            node.server.remove("job");
+            node.server.job = None;
         }
         let section = node.section_id().map(|section| NodeId::from_stored(section.to_owned()));
         if section.is_some_and(|section| !self.graph.node(&section).is_some_and(Node::is_section)) {

@@ -139,7 +139,7 @@ fn the_largest_definition_can_be_placed_although_its_labels_are_longer_than_clie
 #[test]
 fn server_owned_metadata_says_which_node_is_what() {
     let Made { graph, ids, .. } = placed(board(), &chain(), filled(), None);
-    let note = |id: &NodeId| graph.node(id).expect("is there").server["recipe"].clone();
+    let note = |id: &NodeId| json!(graph.node(id).expect("is there").recipe());
     assert_eq!(
         note(&ids.instance),
         json!({

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use domain::graph::{Connection, Node, NodeType, Purpose};
 use domain::id::NodeId;
-use domain::object::Object;
+use domain::metadata::ServerMetadata;
 use domain::operation::Operation;
 use serde_json::{Map, Value};
 
@@ -162,7 +162,7 @@ impl Model {
                     height,
                     agent_owned: self.options.agent,
                     metadata: metadata.into(),
-                    server: Object::default(),
+                    server: Default::default(),
                     asset: None,
                     active_job: None,
                 });
@@ -251,7 +251,7 @@ impl Model {
                 copy.position = *position;
                 copy.agent_owned = self.options.agent;
                 copy.active_job = None;
-                copy.server = copy.server.into_iter().filter(|(key, _)| key == "content").collect();
+                copy.server = ServerMetadata { content: copy.server.content.clone(), ..Default::default() }.into();
                 self.state.nodes.push(copy);
                 Ok(true)
             }
@@ -272,7 +272,7 @@ impl Model {
             Operation::NodeRestore { node_id } => {
                 let (mut node, members) = self.deleted_node(node_id)?;
                 if node.active_job.take().is_some() {
-                    node.server.remove("job");
+                    node.server.job = None;
                 }
                 let is_section = |section: &str| {
                     self.state.nodes.iter().any(|node| node.id.as_str() == section && node.is_section())

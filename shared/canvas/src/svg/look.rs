@@ -94,7 +94,6 @@ impl<'a> Look<'a> {
     pub(super) fn of(node: &'a Node) -> Self {
         let text = |key| node.metadata.get(key).and_then(Value::as_str);
         let number = |key| node.metadata.get(key).and_then(Value::as_f64);
-        let status = node.server.get("job").and_then(|job| job.get("status")).and_then(Value::as_str);
         Self {
             kind: node.kind,
             section: node.is_section(),
@@ -110,7 +109,7 @@ impl<'a> Look<'a> {
                 _ => Align::Start,
             },
             collapsed: node.metadata.get("collapsed") == Some(&Value::Bool(true)),
-            status: status.and_then(|status| status.parse().ok()).and_then(Status::of),
+            status: node.job().and_then(|job| Status::of(job.status)),
             duration: number("durationSeconds"),
             shows_asset: node.asset.is_some(),
         }
