@@ -198,7 +198,7 @@ pub struct Node {
     /// Height in canvas units.
     pub height: f64,
     /// Metadata: keys that clients write and keys that the service owns.
-    #[schema(value_type = Object)]
+    #[schema(value_type = ServerMetadata)]
     pub metadata: Metadata,
     /// Handle of the asset that the node shows.
     #[serde(skip_serializing_if = "Option::is_none")]
