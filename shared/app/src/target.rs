@@ -127,7 +127,7 @@ pub fn fill(node: &mut Node, job: JobId, Made { asset, size, mut provenance, at 
 /// Makes a node hold the text of a Recipe step. It replaces the client's text and does not count towards the size limit of
 /// client-written metadata.
 pub fn fill_text(node: &mut Node, text: &str, provenance: Provenance) {
-    node.metadata.remove("content");
+    node.metadata.content = None;
     node.server.content = Some(text.to_owned());
     node.server.provenance = Some(Box::new(provenance));
 }

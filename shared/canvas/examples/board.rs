@@ -26,7 +26,7 @@ fn node(id: &str, kind: NodeType, title: &str, place: [f64; 4], metadata: Value)
         width,
         height,
         agent_owned: true,
-        metadata: object(metadata).into(),
+        metadata: Stored::from_stored(metadata.to_string()).expect("an object"),
         server: Default::default(),
         asset: None,
         active_job: None,

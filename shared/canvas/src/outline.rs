@@ -220,7 +220,7 @@ mod tests {
     fn what_users_wrote_cannot_leave_its_quotes() {
         let mut node = text("t");
         node.title = "\"\n  section node:x".into();
-        node.metadata.insert("content".into(), json!("ü".repeat(EXCERPT + 1)));
+        node.metadata.content = Some("ü".repeat(EXCERPT + 1));
         let outline = of("a\u{1b}\nb", vec![node], vec![]);
         assert_eq!(outline.lines().count(), 2, "{outline}");
         assert!(outline.contains(r#""a\u001b\nb""#) && outline.contains(r#""\"\n  section node:x""#), "{outline}");
@@ -262,8 +262,7 @@ mod tests {
             };
             node.title = format!("Variation {index}");
             if node.kind == NodeType::Text {
-                node.metadata
-                    .insert("content".into(), "A lamp on a window sill at dusk, snow outside. ".repeat(4).into());
+                node.metadata.content = Some("A lamp on a window sill at dusk, snow outside. ".repeat(4));
             }
             at(node, f64::from(index % 14) * 380.0, f64::from(index / 14) * 420.0)
         });

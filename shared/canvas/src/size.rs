@@ -58,21 +58,21 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::fixture::{asset, connection, image, object, server, text};
+    use crate::fixture::{asset, connection, image, server, text, written};
 
     #[test]
     fn the_size_of_a_node_is_that_of_its_served_form_and_a_comma() {
         let mut full = image("n1");
         full.title = "Grüße \"und\" \n".into();
         full.position = Position { x: -0.5, y: 1e7 };
-        full.metadata = object(json!({"prompt": "ä\u{1}", "custom": {"deep": [1, 2.5, null]}, "tags": ["a"]}));
+        full.metadata = written(json!({"prompt": "ä\u{1}", "custom": {"deep": [1, 2.5, null]}, "tags": ["a"]}));
         full.server = server(json!({"provenance": {"kind": "upload"}}));
         full.asset = Some(asset("a1"));
-        let mut written = text("n2");
-        written.agent_owned = true;
-        written.metadata = object(json!({"content": "by the client"}));
-        written.server = server(json!({"content": "by the service"}));
-        for node in [full, written, image("bare")] {
+        let mut both = text("n2");
+        both.agent_owned = true;
+        both.metadata = written(json!({"content": "by the client"}));
+        both.server = server(json!({"content": "by the service"}));
+        for node in [full, both, image("bare")] {
             let served = serde_json::to_string(&canvas::Node::from(node.clone())).expect("serializes");
             assert_eq!(serialized_size(&node), served.len() as i64 + 1, "{served}");
         }

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use utoipa::ToSchema;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::extensions::ExtensionsBuilder;
@@ -13,8 +12,7 @@ use uuid::Uuid;
 
 use crate::id::{AccountUid, AssetHandle, AssetRef, ConnectionId, JobHandle, NodeId};
 use crate::job::ReferenceInput;
-use crate::metadata::{NodeJob, NodeRecipe, Provenance, ServerMetadata};
-use crate::object::Object;
+use crate::metadata::{NodeJob, NodeRecipe, Provenance, ServerMetadata, WritableMetadata};
 use crate::stored::Stored;
 
 macro_rules! named {
@@ -191,7 +189,7 @@ pub struct Node {
     /// Whether an agent created it.
     pub agent_owned: bool,
     /// Keys that clients wrote (`docs/reference/canvases.md#writable-metadata-keys`).
-    pub metadata: Object,
+    pub metadata: Stored<WritableMetadata>,
     /// Keys that the service owns; and `content` when the service wrote it, which does not count against the limit of
     /// client-written metadata.
     pub server: Stored<ServerMetadata>,
@@ -204,12 +202,13 @@ pub struct Node {
 impl Node {
     /// Whether it is a Section: a titled frame for other nodes.
     pub fn is_section(&self) -> bool {
-        self.kind == NodeType::Sticky && self.metadata.get("section") == Some(&Value::Bool(true))
+        self.kind == NodeType::Sticky
+            && self.metadata.part("section", |metadata| metadata.section.as_ref()) == Some(&true)
     }
 
     /// Its text. Text that the service wrote is used until a client writes its own.
     pub fn content(&self) -> Option<&str> {
-        self.written_content().or_else(|| self.metadata.get("content").and_then(Value::as_str))
+        self.written_content().or_else(|| self.metadata.part("content", |metadata| metadata.content.as_deref()))
     }
 
     /// Text that the service wrote.
@@ -268,7 +267,7 @@ impl Node {
 
     /// Plain id of its Section, as stored.
     pub fn section_id(&self) -> Option<&str> {
-        self.metadata.get("sectionId").and_then(Value::as_str)
+        self.metadata.part("sectionId", |metadata| metadata.section_id.as_ref()).map(NodeId::as_str)
     }
 }
 

@@ -21,7 +21,6 @@ pub mod limits;
 pub mod message;
 pub mod metadata;
 pub mod model;
-pub mod object;
 pub mod operation;
 pub mod origin;
 pub mod page;

@@ -5,7 +5,8 @@
 //! Members that other releases write are kept.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::value::RawValue;
+use serde_json::{Map, Number, Value};
 use utoipa::ToSchema;
 
 use crate::Timestamp;
@@ -15,6 +16,112 @@ use crate::import::Variant;
 use crate::job::{JobStatus, ReferenceInput, WorkOperation};
 use crate::model::{ProviderKind, is_stand_in};
 use crate::stored::Document;
+
+named! {
+    /// Alignment of a text.
+    TextAlign {
+        /// At the left edge.
+        Left = "left",
+        /// In the middle.
+        Center = "center",
+        /// At the right edge.
+        Right = "right",
+    }
+}
+
+/// Metadata that clients write. At most 64 KiB serialized.
+///
+/// In a request, `null` removes a key. A stored `sectionId` is a plain id.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(description = "Metadata that clients write. At most 64 KiB serialized.")]
+pub struct WritableMetadata {
+    #[serde(flatten)]
+    #[schema(ignore)]
+    pub others: Map<String, Value>,
+    /// Aspect ratio of results.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 80)]
+    pub aspect_ratio: Option<String>,
+    /// Kept for clients. A render draws the node collapsed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub collapsed: Option<bool>,
+    /// Color of the node, `#rrggbb`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(pattern = "^#[0-9A-Fa-f]{6}$")]
+    pub color: Option<String>,
+    /// Text of the node. Only on `text` and `sticky` nodes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 24_000)]
+    pub content: Option<String>,
+    /// Number of results.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 4)]
+    pub count: Option<i64>,
+    /// The client's own data. Replaced as a whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub custom: Option<Box<RawValue>>,
+    /// Length of a video.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 120)]
+    pub duration_seconds: Option<i64>,
+    /// Size of the text, or of a Section's title, in canvas units.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<f64>, minimum = 1, maximum = 1000)]
+    pub font_size: Option<Number>,
+    /// Kept for clients; not enforced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub locked: Option<bool>,
+    /// Model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 650)]
+    pub model: Option<String>,
+    /// What results must not show.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 8000)]
+    pub negative_prompt: Option<String>,
+    /// Prompt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 8000)]
+    pub prompt: Option<String>,
+    /// Quality of results.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 80)]
+    pub quality: Option<String>,
+    /// Whether the node is a Section, a titled frame for other nodes. Only on `sticky` nodes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub section: Option<bool>,
+    /// Section that the node belongs to: id, handle or `clientId`. Not on a Section.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$")]
+    pub section_id: Option<NodeId>,
+    /// Size of results.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 80)]
+    pub size: Option<String>,
+    /// Labels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_items = 24)]
+    pub tags: Option<Vec<String>>,
+    /// Alignment of the text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text_align: Option<TextAlign>,
+    /// Order of drawing: a higher node covers a lower one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = -9_007_199_254_740_991_i64, maximum = 9_007_199_254_740_991_i64)]
+    pub z_index: Option<i64>,
+}
+
+impl Document for WritableMetadata {
+    fn others(&self) -> &Map<String, Value> {
+        &self.others
+    }
+
+    fn others_mut(&mut self) -> &mut Map<String, Value> {
+        &mut self.others
+    }
+}
 
 /// What the service writes to a node.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]

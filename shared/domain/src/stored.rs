@@ -52,6 +52,14 @@ impl<T: Document> Stored<T> {
         }
     }
 
+    /// Sets and removes members by their keys.
+    pub fn merge(&mut self, set: &Map<String, Value>, removed: &[String]) {
+        let mut members: Map<String, Value> = serde_json::from_str(&self.text()).expect("the text of an object");
+        members.retain(|key, _| !removed.contains(key));
+        members.extend(set.clone());
+        *self = Self { text: Some(Value::Object(members).to_string().into()), value: OnceLock::new() };
+    }
+
     /// Holds the document as text alone.
     pub fn compact(&mut self) {
         if self.text.is_none() {
@@ -220,6 +228,13 @@ mod tests {
         note.count = Some(3);
         assert_eq!(note.text(), r#"{"count":3}"#);
         assert_eq!(serde_json::from_str::<Value>(&note.text()).expect("JSON"), json!({"count": 3}));
+    }
+
+    #[test]
+    fn a_merge_sets_and_removes_members_and_keeps_the_rest() {
+        let mut note = stored(r#"{"area":1,"count":1,"title":"t"}"#);
+        note.merge(&Map::from_iter([("title".to_owned(), json!("u"))]), &["count".to_owned(), "gone".to_owned()]);
+        assert_eq!((&*note.text(), note.count, note.title.as_deref()), (r#"{"area":1,"title":"u"}"#, None, Some("u")));
     }
 
     #[test]

@@ -149,7 +149,8 @@ fn served_metadata(owned: &Value) -> Value {
     let content = properties["content"].take();
     properties.as_object_mut().expect("an object").extend(owned["properties"].as_object().cloned().expect("an object"));
     properties["content"] = content;
-    properties["textAlign"] = json!({"$ref": "#/components/schemas/TextAlign", "description": "Alignment of the text."});
+    properties["textAlign"] =
+        json!({"$ref": "#/components/schemas/TextAlign", "description": "Alignment of the text."});
     properties["sectionId"]["description"] = "Plain id of the Section that the node belongs to.".into();
     properties["upload"] = json!({"type": "object", "description": "Reserved for the service."});
     properties["createdBy"] = json!({"$ref": "#/components/schemas/Ownership",

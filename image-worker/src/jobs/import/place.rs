@@ -17,8 +17,7 @@ use domain::graph::{Node, NodeType, Position};
 use domain::id::{AssetHandle, AssetId, NodeId};
 use domain::import::{Failure, FailureKind, Image, ImportOutcome, Imported, Pack, Request};
 use domain::limits::{CANVAS_BYTES_MAX, CANVAS_NODES_MAX, TITLE_MAX};
-use domain::metadata::{NodeSource, Provenance, ProvenanceKind, ServerMetadata};
-use serde_json::{Map, Value, json};
+use domain::metadata::{NodeSource, Provenance, ProvenanceKind, ServerMetadata, WritableMetadata};
 use taskqueue::{Lease, Task};
 use worker::{Error, Worker};
 
@@ -202,7 +201,7 @@ impl<'a> ImportedContent<'a> {
                     ..NodeSource::default()
                 };
                 let Request::Product { title, .. } = &self.import.request else { unreachable!("a pack is of a page") };
-                let metadata = Map::from_iter([("section".to_owned(), Value::Bool(true))]);
+                let metadata = WritableMetadata { section: Some(true), ..WritableMetadata::default() };
                 let section = self.node(id, NodeType::Sticky, title, *frame, (metadata, source, None));
                 (Some(&of_page.page.url), Some((id, section)))
             }
@@ -214,14 +213,9 @@ impl<'a> ImportedContent<'a> {
             let source = NodeSource { image_url: Some(url.clone()), page_url: page.cloned(), ..NodeSource::default() };
             let provenance =
                 Provenance { created_at, source_url: Some(url), ..Provenance::new(ProvenanceKind::Import) };
-            let metadata = member.map(|section| ("sectionId".to_owned(), json!(section)));
-            let mut node = self.node(
-                &item.node,
-                NodeType::Image,
-                &item.title,
-                item.frame,
-                (Map::from_iter(metadata), source, Some(provenance)),
-            );
+            let metadata = WritableMetadata { section_id: member.cloned(), ..WritableMetadata::default() };
+            let mut node =
+                self.node(&item.node, NodeType::Image, &item.title, item.frame, (metadata, source, Some(provenance)));
             node.asset = Some(AssetHandle { owner: canvas.handle.owner.clone(), id: item.asset.clone() });
             node
         });
@@ -235,7 +229,7 @@ impl<'a> ImportedContent<'a> {
         kind: NodeType,
         title: &str,
         frame: Frame,
-        (metadata, source, provenance): (Map<String, Value>, NodeSource, Option<Provenance>),
+        (metadata, source, provenance): (WritableMetadata, NodeSource, Option<Provenance>),
     ) -> Node {
         let server = ServerMetadata {
             provenance: provenance.map(Box::new),

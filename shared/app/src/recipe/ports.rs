@@ -12,7 +12,6 @@ use domain::metadata::{InstancePort, RecipeRole};
 use domain::recipe::run::RunInput;
 use domain::recipe::template::Template;
 use domain::recipe::{Definition, Input, Output, PortValue, Version, matching};
-use serde_json::Value;
 
 use super::sources::{Given, held};
 use crate::job::target_is_taken;
@@ -97,14 +96,13 @@ impl Ports {
         }
         for (output, node) in outputs.iter_mut().zip(&self.ids.outputs) {
             let Some(node) = graph.node(node) else { continue };
-            let text =
-                |key: &str| node.metadata.get(key).and_then(Value::as_str).filter(|text| !text.trim().is_empty());
-            if let Some(prompt) = text("prompt") {
-                output.prompt = prompt.to_owned();
+            let text = |value: &Option<String>| value.clone().filter(|text| !text.trim().is_empty());
+            if let Some(prompt) = text(&node.metadata.prompt) {
+                output.prompt = prompt;
             }
-            output.model = text("model").map(str::to_owned);
-            output.size = text("size").map(str::to_owned);
-            output.quality = text("quality").map(str::to_owned);
+            output.model = text(&node.metadata.model);
+            output.size = text(&node.metadata.size);
+            output.quality = text(&node.metadata.quality);
             let unknown =
                 Template::parse(&output.prompt).names().find(|name| !output.input_keys.iter().any(|key| key == name));
             if let Some(name) = unknown {

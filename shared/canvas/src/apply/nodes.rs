@@ -4,7 +4,7 @@ use domain::graph::{Node, NodeType, Position};
 use domain::id::NodeId;
 use domain::limits::{BATCH_REGROUPED_MAX, NODE_SIDE_MAX};
 use domain::metadata::ServerMetadata;
-use domain::object::Object;
+use domain::stored::Stored;
 
 use super::{Made, OperationResult, Run, Skipped};
 use crate::batch::{Draft, Given, Patch};
@@ -30,7 +30,7 @@ impl Run<'_> {
             width,
             height,
             agent_owned: self.options.agent,
-            metadata: Object::default(),
+            metadata: Stored::default(),
             server: given.server.clone().into(),
             asset: picture.map(|picture| picture.asset).or_else(|| given.asset.clone()),
             active_job: None,
@@ -205,7 +205,7 @@ impl Run<'_> {
         self.deleted_nodes.insert(id, slot);
         for member in members {
             let mut freed = self.node_at(member).clone();
-            freed.metadata.remove("sectionId");
+            freed.metadata.section_id = None;
             self.journal.set_node(self.graph, member, Some(freed));
         }
         Ok(())

@@ -113,14 +113,14 @@ mod tests {
 
     use super::*;
     use crate::findings::find;
-    use crate::fixture::{agents, asset, at, connection, graph, image, made, object, section, sticky, text};
+    use crate::fixture::{agents, asset, at, connection, graph, image, made, section, sticky, text};
 
     fn sized(node: Node, width: f64, height: f64) -> Node {
         Node { width, height, ..node }
     }
 
     fn holding(mut node: Node, content: &str) -> Node {
-        node.metadata.extend(object(json!({"content": content})));
+        node.metadata.content = Some(content.to_owned());
         node
     }
 
@@ -217,7 +217,7 @@ mod tests {
         assert!(noted > most, "a note takes a smaller font");
         assert_eq!(of(holding(sticky("s"), &line(noted + 1))), ["text_truncated"]);
         let mut collapsed = holding(text("t"), &line(most + 1));
-        collapsed.metadata.insert("collapsed".into(), true.into());
+        collapsed.metadata.collapsed = Some(true);
         assert_eq!(of(collapsed), [""; 0], "is hidden on purpose");
         assert_eq!(of(sized(holding(text("t"), "word"), 27.0, 200.0)), ["text_truncated"], "no text is drawn");
         let mut titled = sized(section("s"), 400.0, 400.0);

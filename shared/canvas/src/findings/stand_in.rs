@@ -114,7 +114,7 @@ mod tests {
         assert_eq!(handles(vec![replaced.clone()]), ["node:a"]);
         assert_eq!(handles(vec![Node { kind: NodeType::Sticky, ..replaced.clone() }]), ["node:a"]);
         replaced.server.content = None;
-        replaced.metadata.insert("content".into(), "mine".into());
+        replaced.metadata.content = Some("mine".into());
         assert_eq!(handles(vec![replaced]), [""; 0]);
     }
 }

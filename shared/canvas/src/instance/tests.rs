@@ -158,7 +158,7 @@ fn ports_hold_what_they_begin_with_and_outputs_their_templates() {
     let node = |id: &NodeId| graph.node(id).expect("is there");
     assert_eq!(node(&ids.inputs[0]).asset, Some(asset("a1")));
     assert_eq!(node(&ids.inputs[1]).content(), Some("Warm light"));
-    assert_eq!(node(&ids.outputs[1]).metadata["prompt"], "Make {{copy}}");
+    assert_eq!(node(&ids.outputs[1]).metadata.prompt.as_deref(), Some("Make {{copy}}"));
     assert!(node(&ids.outputs[1]).asset.is_none() && node(&ids.outputs[0]).content().is_none());
     assert_eq!(
         node(&ids.instance).content(),

@@ -19,7 +19,7 @@ use proptest::sample::select;
 use serde_json::{Map, Value, json};
 
 use crate::fixture::{
-    asset, cid, connection, id, image, made, member, object, section, seen, text, video, with_job, working,
+    asset, cid, connection, id, image, made, member, section, seen, text, video, with_job, working, written,
 };
 use crate::graph::Sources;
 use crate::size::serialized_size;
@@ -36,7 +36,7 @@ fn start() -> (Vec<Node>, Vec<Connection>) {
         section("n4"),
         section("n5"),
         working(text("n6")),
-        Node { metadata: object(json!({"content": "c", "zIndex": 1})), ..text("n7") },
+        Node { metadata: written(json!({"content": "c", "zIndex": 1})), ..text("n7") },
     ];
     let connections = vec![
         connection("k0", "n0", "n2", Purpose::FirstFrame),
@@ -240,7 +240,7 @@ impl Rename {
         let mut node = node.clone();
         node.id = id(self.name(node.id.as_str()));
         if let Some(section) = node.section_id().map(|section| self.name(section).to_owned()) {
-            node.metadata.insert("sectionId".into(), section.into());
+            node.metadata.section_id = Some(id(&section));
         }
         node
     }

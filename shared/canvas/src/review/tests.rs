@@ -28,7 +28,7 @@ fn handles(names: &[&str]) -> Vec<String> {
 #[test]
 fn advice_asks_for_a_look_and_leaves_the_claim() {
     let mut cut = agents(text("t"));
-    cut.metadata.insert("content".into(), "word\n".repeat(9).into());
+    cut.metadata.content = Some("word\n".repeat(9));
     let review = review(vec![cut], vec![], &StoredAssets::new());
     assert_eq!((review.status, review.done_claim_allowed), (ReviewStatus::NeedsReview, true));
     assert_eq!(review.instruction, "The work may be called done; ask the user to look at what needs review.");

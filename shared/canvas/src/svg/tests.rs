@@ -5,7 +5,9 @@ use roxmltree::Document;
 use serde_json::json;
 
 use super::*;
-use crate::fixture::{asset, at, connection, image, member, node, object, section, sticky, text, video, with_job};
+use crate::fixture::{
+    asset, at, connection, image, member, node, object, section, sticky, text, video, with_job, written as stored,
+};
 
 fn draw(nodes: &[Node], connections: &[Connection]) -> String {
     Drawing::new("Board", nodes, connections, Style::default()).finish(|_| Picture::Pending)
@@ -17,7 +19,7 @@ fn sized(mut node: Node, width: f64, height: f64) -> Node {
 }
 
 fn with(mut node: Node, metadata: serde_json::Value) -> Node {
-    node.metadata.extend(object(metadata));
+    node.metadata.merge(&object(metadata), &[]);
     node
 }
 
@@ -424,7 +426,7 @@ prop_compose! {
         node.position = Position { x, y };
         (node.width, node.height, node.title) = (width, height, title);
         let metadata = json!({"content": content, "color": color, "fontSize": size, "section": section, "prompt": content});
-        node.metadata = object(metadata);
+        node.metadata = stored(metadata);
         let node = if shows { showing(node) } else { node };
         match status {
             Some(status) => with_job(node, &status),

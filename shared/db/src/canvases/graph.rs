@@ -2,7 +2,6 @@
 
 use domain::graph::{Connection, Node, Position, Role};
 use domain::id::{AccountUid, AssetHandle, AssetId, ConnectionId, NodeId};
-use domain::object::Object;
 use domain::stored::Stored;
 use sqlx::PgConnection;
 use tracing::instrument;
@@ -45,7 +44,7 @@ impl NodeRow {
             height: self.height,
             agent_owned: self.agent_owned,
             // The errors do not contain the values: they belong to the client, and errors are logged.
-            metadata: Object::from_stored(self.metadata).map_err(|_| unreadable("nodes.metadata", "not an object"))?,
+            metadata: Stored::from_stored(self.metadata).map_err(|_| unreadable("nodes.metadata", "not an object"))?,
             server: Stored::from_stored(self.server).map_err(|_| unreadable("nodes.server", "not an object"))?,
             asset,
             active_job: self.active_job,

@@ -204,7 +204,7 @@ async fn a_job_that_is_completed_together_with_others_changes_what_it_changes_by
     let shown = || Node { asset: Some(asset("earlier")), width: 100.0, ..image_node() };
     let described = || {
         let mut node = image_node();
-        node.metadata.insert("note".into(), json!("kept, and not read by a review"));
+        node.metadata.prompt = Some("kept, and not read by a review".into());
         node
     };
     for (name, node, has_webhook, is_deleted) in [

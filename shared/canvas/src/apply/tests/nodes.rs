@@ -32,14 +32,14 @@ fn a_created_node_holds_what_the_request_says() {
         (node.title.as_str(), node.position.x, node.position.y, node.width, node.height),
         ("T", -1.5, 2.0, 10.0, 20.0)
     );
-    assert_eq!(Value::from(node.metadata.clone()), json!({"content": "c", "sectionId": "s", "fontSize": 12}));
+    assert_eq!(node.metadata, written(json!({"content": "c", "sectionId": "s", "fontSize": 12})));
     assert_eq!(graph.members(&id("s")).count(), 1);
 }
 
 #[test]
 fn an_update_changes_what_it_names_and_nothing_else() {
     let mut node = text("n");
-    node.metadata = object(json!({"content": "old", "custom": {"a": 1, "b": 2}, "locked": true}));
+    node.metadata = written(json!({"content": "old", "custom": {"a": 1, "b": 2}, "locked": true}));
     node.server = server(json!({"provenance": {"kind": "recipe"}}));
     let mut graph = graph(vec![node.clone()], vec![]);
     let applied = run(
@@ -52,7 +52,7 @@ fn an_update_changes_what_it_names_and_nothing_else() {
     .expect("applied");
     let now = graph.node(&id("n")).expect("the node");
     assert_eq!((now.title.as_str(), now.width, now.height, now.kind), ("T", 7.0, node.height, NodeType::Sticky));
-    assert_eq!(Value::from(now.metadata.clone()), json!({"content": "old", "custom": {"c": 3}, "color": "#ffffff"}));
+    assert_eq!(now.metadata, written(json!({"content": "old", "custom": {"c": 3}, "color": "#ffffff"})));
     assert_eq!(now.server, node.server);
     assert_eq!(ids(&applied.changes.changed_node_ids), ["n"]);
     assert!(applied.touched.placed.contains(&id("n")) && applied.touched.rehomed.is_empty());
@@ -61,7 +61,7 @@ fn an_update_changes_what_it_names_and_nothing_else() {
 #[test]
 fn what_changes_nothing_is_in_no_list() {
     let mut node = text("n");
-    node.metadata = object(json!({"content": "c", "zIndex": 3}));
+    node.metadata = written(json!({"content": "c", "zIndex": 3}));
     let mut reference = connection("c", "a", "n", Purpose::Reference);
     reference.role = Some(Role::Fit);
     let mut graph = graph(vec![image("a"), node], vec![reference]);
@@ -135,7 +135,7 @@ fn a_duplicate_has_title_size_metadata_and_asset_but_no_job_provenance_or_connec
     let mut original = working(image("n"));
     original.title = "T".into();
     original.width = 11.0;
-    original.metadata = object(json!({"prompt": "p", "sectionId": "s"}));
+    original.metadata = written(json!({"prompt": "p", "sectionId": "s"}));
     original.server = server(json!({
         "job": {"id": "job:1", "run": "run:1", "operation": "edit", "status": "running"}, "provenance": {"kind": "generated"},
         "history": [{"asset": "asset:me:a0", "run": "run:0", "at": "2026-01-02T03:04:05.678Z"}],
@@ -259,7 +259,7 @@ fn a_400_comes_before_a_422_and_lists_both() {
 fn the_metadata_cap_is_judged_after_the_merge_and_leaves_out_what_the_service_wrote() {
     let overhead = serde_json::to_string(&json!({"custom": {"a": ""}, "prompt": ""})).expect("serializes").len();
     let mut node = text("n");
-    node.metadata = object(json!({"custom": {"a": "x".repeat(METADATA_BYTES_MAX - overhead - 1)}}));
+    node.metadata = written(json!({"custom": {"a": "x".repeat(METADATA_BYTES_MAX - overhead - 1)}}));
     node.server = server(json!({"content": "y".repeat(24_000)}));
     let mut graph = graph(vec![node], vec![]);
     assert_eq!(invalid(&mut graph, json!([metadata("n", json!({"prompt": "12"}))])), ["operations[0].patch.metadata"]);

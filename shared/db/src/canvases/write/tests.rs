@@ -5,8 +5,7 @@ use domain::canvas::{ActivityType, Actor, Changes};
 use domain::graph::{NodeType, Position, Purpose};
 use domain::id::AccountUid;
 use domain::idempotency::{Fingerprint, StoredOutcome};
-use domain::metadata::ServerMetadata;
-use serde_json::Value;
+use domain::metadata::{ServerMetadata, WritableMetadata};
 use testkit::TestDatabase;
 
 use super::*;
@@ -26,7 +25,7 @@ fn node(text: &str) -> Node {
         width: 10.0,
         height: 20.0,
         agent_owned: true,
-        metadata: [("prompt".to_owned(), Value::from("p"))].into_iter().collect(),
+        metadata: WritableMetadata { prompt: Some("p".into()), ..WritableMetadata::default() }.into(),
         server: ServerMetadata { content: Some("c".into()), ..ServerMetadata::default() }.into(),
         asset: None,
         active_job: None,
