@@ -10,11 +10,7 @@ use canvas::svg::{Drawing, Picture, Style};
 use domain::graph::{Connection, Node, NodeType, Position, Purpose, Role};
 use domain::id::{AccountUid, AssetHandle, AssetId, ConnectionId, NodeId};
 use domain::stored::Stored;
-use serde_json::{Map, Value, json};
-
-fn object(value: Value) -> Map<String, Value> {
-    value.as_object().cloned().unwrap_or_default()
-}
+use serde_json::{Value, json};
 
 fn node(id: &str, kind: NodeType, title: &str, place: [f64; 4], metadata: Value) -> Node {
     let [x, y, width, height] = place;
