@@ -11,7 +11,7 @@ const PARTS: [(&str, &str); 4] = [
 ];
 
 /// An enumeration, and what its values are.
-const OWN: [(&str, &[&str]); 7] = [
+const OWN: [(&str, &[&str]); 5] = [
     (
         "/ErrorCode",
         &[
@@ -37,11 +37,6 @@ const OWN: [(&str, &[&str]); 7] = [
     ("/VisibilityFilter", &["Recipes of the catalog.", "The account's own workflows.", "Both."]),
     ("/ImageMediaType", &["PNG.", "JPEG.", "WebP.", "GIF."]),
     ("/RenditionWidth", &["64 pixels.", "128 pixels.", "256 pixels.", "512 pixels.", "1024 pixels.", "2048 pixels."]),
-    ("/TextAlign", &["At the left edge.", "In the middle.", "At the right edge."]),
-    (
-        "/WritableMetadata/properties/textAlign",
-        &["At the left edge.", "In the middle.", "At the right edge.", "Not set."],
-    ),
     (
         "/StreamEvent/properties/event",
         &[

@@ -12,7 +12,9 @@
 
 mod actions;
 
+use domain::metadata::{TextAlign, WritableMetadata};
 use serde_json::{Value, json};
+use utoipa::PartialSchema;
 
 use super::types::{PICTURE, reference};
 
@@ -20,8 +22,6 @@ use super::types::{PICTURE, reference};
 const PICTURE_OR_URL: &str = "^((node:|asset:([A-Za-z0-9_-]{1,180}:)?)[A-Za-z0-9_-]{1,180}|https://.+)$";
 /// A provider's model id, or a `model:` handle as a whole.
 const MODEL: &str = "^(model:[A-Za-z0-9_-]{8,600}|(?!model:).*)$";
-/// The largest whole number that every client represents.
-const WHOLE_MAX: i64 = 9_007_199_254_740_991;
 
 pub fn add(document: &mut Value) {
     let schemas = &mut document["components"]["schemas"];
@@ -48,7 +48,11 @@ fn unless(field: &str, rule: Value) -> Value {
 
 fn canvases(schemas: &mut Value) {
     extend(&mut schemas["CreateCanvas"], json!({"not": {"required": ["id", "destination"]}}));
-    schemas["WritableMetadata"] = writable_metadata();
+    // Not in the schema by which requests are validated: the graph engine reads metadata, key by key.
+    schemas["WritableMetadata"] = json!(WritableMetadata::schema());
+    schemas["WritableMetadata"]["additionalProperties"] = false.into();
+    schemas["WritableMetadata"]["properties"]["tags"]["items"]["maxLength"] = 80.into();
+    schemas["TextAlign"] = json!(TextAlign::schema());
     for (name, described) in
         [("NewNode", "The keys that clients write."), ("NodePatch", "Merged key by key; `null` removes a key.")]
     {
@@ -56,8 +60,7 @@ fn canvases(schemas: &mut Value) {
             json!({"$ref": "#/components/schemas/WritableMetadata", "description": described});
     }
     let owned = schemas.as_object_mut().expect("an object").remove("ServerMetadata").expect("a node has it");
-    schemas["NodeMetadata"] = served_metadata(&owned);
-    schemas["TextAlign"] = json!({"type": "string", "enum": ["left", "center", "right"]});
+    schemas["NodeMetadata"] = served_metadata(&schemas["WritableMetadata"], &owned);
     schemas["Node"]["properties"]["metadata"] = json!({
         "$ref": "#/components/schemas/NodeMetadata",
         "description": "What clients wrote, and what the service keeps about the node.",
@@ -103,48 +106,16 @@ fn canvases(schemas: &mut Value) {
     }
 }
 
-/// The keys of a node's metadata that clients write. `null` removes a key.
-fn writable_metadata() -> Value {
-    let text = |max: usize, it: &str| json!({"type": ["string", "null"], "maxLength": max, "description": it});
-    let integer = |min: i64, max: i64, it: &str| json!({"type": ["integer", "null"], "minimum": min, "maximum": max, "description": it});
-    let switch = |it: &str| json!({"type": ["boolean", "null"], "description": it});
-    json!({
-        "type": "object", "additionalProperties": false,
-        "description": "Metadata that clients write. At most 64 KiB serialized.",
-        "properties": {
-            "content": text(24_000, "Text of the node. Only on `text` and `sticky` nodes."),
-            "prompt": text(8000, "Prompt."),
-            "negativePrompt": text(8000, "What results must not show."),
-            "model": text(650, "Model."),
-            "size": text(80, "Size of results."),
-            "quality": text(80, "Quality of results."),
-            "aspectRatio": text(80, "Aspect ratio of results."),
-            "count": integer(1, 4, "Number of results."),
-            "durationSeconds": integer(1, 120, "Length of a video."),
-            "zIndex": integer(-WHOLE_MAX, WHOLE_MAX, "Order of drawing: a higher node covers a lower one."),
-            "fontSize": {"type": ["number", "null"], "minimum": 1, "maximum": 1000,
-                "description": "Size of the text, or of a Section's title, in canvas units."},
-            "color": {"type": ["string", "null"], "pattern": "^#[0-9A-Fa-f]{6}$", "description": "Color of the node, `#rrggbb`."},
-            "textAlign": {"type": ["string", "null"], "enum": ["left", "center", "right", null], "description": "Alignment of the text."},
-            "section": switch("Whether the node is a Section, a titled frame for other nodes. Only on `sticky` nodes."),
-            "locked": switch("Kept for clients; not enforced."),
-            "collapsed": switch("Kept for clients. A render draws the node collapsed."),
-            "sectionId": {"type": ["string", "null"], "pattern": "^(node:)?[A-Za-z0-9_-]{1,180}$",
-                "description": "Section that the node belongs to: id, handle or `clientId`. Not on a Section."},
-            "tags": {"type": ["array", "null"], "maxItems": 24, "items": {"type": "string", "maxLength": 80}, "description": "Labels."},
-            "custom": {"type": ["object", "null"], "description": "The client's own data. Replaced as a whole."},
-        },
-    })
-}
-
 /// A node's metadata as it is served: what clients wrote, and keys that only the service writes.
-fn served_metadata(owned: &Value) -> Value {
-    let mut properties = writable_metadata()["properties"].take();
+fn served_metadata(written: &Value, owned: &Value) -> Value {
+    let mut properties = written["properties"].clone();
     for property in properties.as_object_mut().expect("an object").values_mut() {
         // A key that is removed is absent, and the service may write texts that are longer than clients may.
         let members = property.as_object_mut().expect("a schema");
         members.retain(|keyword, _| matches!(keyword.as_str(), "type" | "items" | "description"));
-        members["type"] = members["type"][0].take();
+        if let Some(types) = members.get_mut("type") {
+            *types = types[0].take();
+        }
     }
     let content = properties["content"].take();
     properties.as_object_mut().expect("an object").extend(owned["properties"].as_object().cloned().expect("an object"));
