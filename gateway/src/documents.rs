@@ -123,8 +123,8 @@ mod tests {
     use domain::graph::{Node, NodeType, Position};
     use domain::id::{AccountUid, AssetHandle, AssetId, NodeId};
     use domain::limits::CANVAS_BYTES_MAX;
-    use domain::object::Object;
     use domain::review::StoredAssets;
+    use domain::stored::Stored;
     use futures_util::FutureExt;
 
     use super::*;
@@ -187,8 +187,8 @@ mod tests {
             width: 320.0,
             height: 240.0,
             agent_owned: true,
-            metadata: Object::default(),
-            server: Object::from_stored(SERVER.to_owned()).expect("an object"),
+            metadata: Stored::default(),
+            server: Stored::from_stored(SERVER.to_owned()).expect("an object"),
             asset: Some(AssetHandle { owner: AccountUid::generate(), id: AssetId::generate() }),
             active_job: None,
         };

@@ -97,7 +97,7 @@ impl Runnable {
             estimated_seconds: self.entry.estimated_seconds,
             beta: self.entry.beta,
             credit_cost: self.entry.credit_cost,
-            stand_in: is_stand_in(self.entry.provider.as_str(), &self.entry.id),
+            stand_in: is_stand_in(self.entry.provider, &self.entry.id),
         })
     }
 

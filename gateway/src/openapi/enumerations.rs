@@ -11,7 +11,7 @@ const PARTS: [(&str, &str); 4] = [
 ];
 
 /// An enumeration, and what its values are.
-const OWN: [(&str, &[&str]); 9] = [
+const OWN: [(&str, &[&str]); 5] = [
     (
         "/ErrorCode",
         &[
@@ -37,22 +37,6 @@ const OWN: [(&str, &[&str]); 9] = [
     ("/VisibilityFilter", &["Recipes of the catalog.", "The account's own workflows.", "Both."]),
     ("/ImageMediaType", &["PNG.", "JPEG.", "WebP.", "GIF."]),
     ("/RenditionWidth", &["64 pixels.", "128 pixels.", "256 pixels.", "512 pixels.", "1024 pixels.", "2048 pixels."]),
-    ("/TextAlign", &["At the left edge.", "In the middle.", "At the right edge."]),
-    (
-        "/WritableMetadata/properties/textAlign",
-        &["At the left edge.", "In the middle.", "At the right edge.", "Not set."],
-    ),
-    (
-        "/ProvenanceKind",
-        &[
-            "Made by a model.",
-            "Made by an Image Action.",
-            "Imported from an address.",
-            "Uploaded.",
-            "Made by a step of a Recipe.",
-        ],
-    ),
-    ("/NodeRecipe/properties/role", &["The run itself.", "An input of the run.", "An output of the run."]),
     (
         "/StreamEvent/properties/event",
         &[

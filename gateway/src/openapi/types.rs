@@ -96,7 +96,7 @@ const TYPES: &[Type] = &[
         "ElementVersionHandle",
         "`element:<id>@v<n>`: one immutable version",
         "^element:[A-Za-z0-9_-]{1,160}@v[1-9][0-9]*$",
-        &["Element.versionHandle", "ElementVersion.versionHandle", "ImageStart.elements[]"],
+        &["Element.versionHandle", "ElementVersion.versionHandle", "ImageStart.elements[]", "Provenance.elements[]"],
     ),
     handle(
         "ElementCollectionHandle",
@@ -104,12 +104,7 @@ const TYPES: &[Type] = &[
         "^element-collection:[A-Za-z0-9_-]{1,160}$",
         &["ElementCollection.handle"],
     ),
-    handle(
-        "RecipeHandle",
-        "`recipe:<id>`",
-        "^recipe:[A-Za-z0-9_-]{1,180}$",
-        &["Recipe.handle", "Workflow.handle", "RecipeRun.recipeHandle"],
-    ),
+    known("RecipeHandle", &["Recipe.handle", "Workflow.handle", "RecipeRun.recipeHandle"]),
     handle("ModelHandle", "`model:<key>`", "^model:[A-Za-z0-9_-]{8,600}$", &["Model.handle"]),
     handle(
         "ModelKey",
@@ -117,13 +112,8 @@ const TYPES: &[Type] = &[
         "^[A-Za-z0-9_-]{8,600}$",
         &["Model.id", "VideoModel.id", "QuotedModel.id"],
     ),
-    handle("JobHandle", "`job:<uuid>`", "^job:[0-9a-f-]{36}$", &["ImageJob.id", "VideoJob.id"]),
-    handle(
-        "RunHandle",
-        "`run:<uuid>`; of a Recipe run, `run:recipe-<uuid>`",
-        "^run:(recipe-)?[0-9a-f-]{36}$",
-        &["ImageJob.run", "RunOutput.runHandle", "CampaignShot.runHandle"],
-    ),
+    known("JobHandle", &["ImageJob.id", "VideoJob.id"]),
+    known("RunHandle", &["ImageJob.run", "RunOutput.runHandle", "CampaignShot.runHandle"]),
     handle(
         "RecipeRunHandle",
         "`run:recipe-<uuid>`",
@@ -284,9 +274,9 @@ const TYPES: &[Type] = &[
     plain_id("ElementId", "Plain id of an Element", &[]),
     plain_id("ElementCollectionId", "Plain id of a collection of Elements", &[]),
     plain_id("RecipeId", "Plain id of a Recipe", &[]),
-    known("ActionHandle", &["Action.id", "ImageJob.actionId"]),
+    known("ActionHandle", &["Action.id", "ImageJob.actionId", "Provenance.actionId"]),
     known("ActionSlug", &["Action.slug"]),
-    known("ActionVersion", &["Action.version", "ImageJob.actionVersion"]),
+    known("ActionVersion", &["Action.version", "ImageJob.actionVersion", "Provenance.actionVersion"]),
 ];
 
 /// Adds the types, and refers to them.

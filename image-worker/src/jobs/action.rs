@@ -15,13 +15,14 @@ use db::jobs::ResultFiles;
 use domain::asset::AssetRecord;
 use domain::id::{AssetId, JobId};
 use domain::job::{
-    ActionRequest, CancelReason, Failure, FailureCode, Input, JobStatus, Placement, Preview, Record, Request,
+    ActionRequest, CancelReason, Failure, FailureCode, Input, JobStatus, Placement, Preview, Record, ReferenceInput,
+    Request,
 };
 use domain::limits::{FILE_NAME_MAX, RENDITION_EAGER, TASK_CLAIMS_MAX};
+use domain::metadata::{Provenance, ProvenanceKind};
 use domain::origin::{self, DigitalSourceType, Origin, Work};
 use futures_util::future::try_join_all;
 use raster::{ErrorKind, Format};
-use serde_json::{Map, Value, json};
 use service::blocking::Panicked;
 use taskqueue::{Decision, Lease, Task};
 use uuid::Uuid;
@@ -41,7 +42,7 @@ struct Made {
     width: u32,
     height: u32,
     name: String,
-    provenance: Map<String, Value>,
+    provenance: Provenance,
     origin: Option<DigitalSourceType>,
 }
 
@@ -121,18 +122,16 @@ async fn make(
         () = lease.cancelled() => return Err(Interrupt::Canceled),
         made = computing => made?,
     };
-    let references: Vec<Value> = inputs.iter().map(|input| json!({"handle": input.handle})).collect();
-    let provenance = json!({
-        "kind": "action",
-        "run": job.id.run_handle(),
-        "operation": job.operation,
-        "actionId": format!("action:{slug}"),
-        "actionVersion": version,
-        "params": params,
-        "references": references,
-        "elements": [],
-    });
-    let Value::Object(provenance) = provenance else { unreachable!("the literal above is an object") };
+    let reference = |input: &Input| ReferenceInput { handle: input.handle.clone(), role: None };
+    let provenance = Provenance {
+        action_id: Some(format!("action:{slug}")),
+        action_version: Some(version.clone()),
+        operation: Some(job.operation.into()),
+        params: Some(params.clone()),
+        references: inputs.iter().map(reference).collect(),
+        run: Some(job.id.into()),
+        ..Provenance::new(ProvenanceKind::Action)
+    };
     Ok(Made {
         content,
         format,

@@ -108,7 +108,7 @@ async fn a_resize_becomes_an_asset_in_its_node() {
 
     let node = harness.node(&node).await.expect("is there");
     assert_eq!((node.asset.as_ref(), node.active_job), (Some(&output.asset), None));
-    let provenance = &node.server["provenance"];
+    let provenance = json!(node.provenance());
     assert_eq!(provenance["kind"], "action");
     assert_eq!(provenance["run"], json!(id.run_handle()));
     assert_eq!((&provenance["actionId"], &provenance["params"]["width"]), (&json!("action:resize"), &json!(10)));

@@ -153,11 +153,11 @@ async fn each_text_is_written_once_by_the_model_of_its_step() {
         assert_eq!([0, 1, 2].map(|at| accepted(&fixture, id, at)), [1; 3], "{vendor:?}");
         assert_eq!(fixture.simulator.submits().len(), 3, "{vendor:?}");
         let node = fixture.harness.node(&run.plan.steps[0].node).await.expect("is there");
-        let (model, provenance) = (fixture.text_model(), &node.server["provenance"]);
-        assert_eq!(node.server["content"], *copy);
+        let (model, provenance) = (fixture.text_model(), node.provenance().expect("is made"));
+        assert_eq!(node.written_content(), Some(copy.as_str()));
         assert_eq!(
-            (provenance["provider"].as_str(), provenance["model"].as_str(), provenance["prompt"].as_str()),
-            (Some(model.provider.as_str()), Some(model.id.as_str()), Some(PROMPT)),
+            (provenance.provider, provenance.model.as_deref(), provenance.prompt.as_deref()),
+            (Some(model.provider), Some(model.id.as_str()), Some(PROMPT)),
             "{vendor:?}"
         );
     }

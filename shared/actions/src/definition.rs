@@ -3,7 +3,9 @@
 use std::ops::Deref;
 
 use domain::Violation;
-use domain::action::{ACTION_VERSION, Action, ActionSlug, ActionInput, ActionOutput, Parameter, ParameterOption, ParameterType};
+use domain::action::{
+    ACTION_VERSION, Action, ActionInput, ActionOutput, ActionSlug, Parameter, ParameterOption, ParameterType,
+};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 

@@ -1,7 +1,7 @@
 //! `overlay-image`: places a picture on another one (`docs/reference/actions.md#overlay-image`).
 
 use bytes::Bytes;
-use domain::action::{ActionSlug, ActionInput, Parameter};
+use domain::action::{ActionInput, ActionSlug, Parameter};
 use raster::header::Header;
 use raster::overlay::{self, Blend, Overlay};
 use raster::{Anchor, Finish, Output, Size};

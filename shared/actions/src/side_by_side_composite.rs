@@ -1,7 +1,7 @@
 //! `side-by-side-composite`: combines two pictures in one (`docs/reference/actions.md#side-by-side-composite`).
 
 use bytes::Bytes;
-use domain::action::{ActionSlug, ActionInput, Parameter};
+use domain::action::{ActionInput, ActionSlug, Parameter};
 use raster::side_by_side::{self, Align, Direction, SideBySideOptions};
 use raster::{Color, Finish, Output, Size};
 use serde::{Deserialize, Deserializer};

@@ -9,9 +9,10 @@ use domain::Timestamp;
 use domain::canvas::Changes;
 use domain::graph::Node;
 use domain::id::{AssetHandle, JobId};
-use domain::job::{JobOperation, JobStatus};
+use domain::job::{JobOperation, JobStatus, WorkOperation};
+use domain::metadata::{HistoryEntry, NodeJob, Provenance};
 use domain::recipe::run::RunId;
-use serde_json::{Map, Value, json};
+use serde_json::Map;
 use uuid::Uuid;
 
 use crate::canvas;
@@ -35,14 +36,12 @@ impl Work {
         }
     }
 
-    fn note(self) -> Value {
-        let status = JobStatus::Queued;
-        match self {
-            Self::Job(id, operation) => {
-                json!({"id": id.job_handle(), "run": id.run_handle(), "status": status, "operation": operation})
-            }
-            Self::Run(id) => json!({"run": id.handle(), "status": status, "operation": "recipe"}),
-        }
+    fn note(self) -> NodeJob {
+        let (id, operation, run) = match self {
+            Self::Job(id, operation) => (Some(id.into()), operation.into(), id.into()),
+            Self::Run(id) => (None, WorkOperation::Recipe, id.into()),
+        };
+        NodeJob { others: Map::new(), id, operation, run, status: JobStatus::Queued }
     }
 }
 
@@ -65,14 +64,14 @@ pub fn bind(nodes: &mut [Node], work: Work) -> Option<i64> {
 /// Binds a node to work, whatever it was bound to.
 pub fn rebind(node: &mut Node, work: Work) {
     node.active_job = Some(work.id());
-    node.server.insert("job".into(), work.note());
+    node.server.job = Some(work.note());
 }
 
 /// Frees a node of the work that ended with `status`.
 pub fn release(node: &mut Node, status: JobStatus) {
     node.active_job = None;
-    if let Some(Value::Object(note)) = node.server.get_mut("job") {
-        note.insert("status".into(), json!(status));
+    if let Some(note) = &mut node.server.job {
+        note.status = status;
     }
 }
 
@@ -106,7 +105,7 @@ pub struct Made {
     pub asset: AssetHandle,
     /// Width and height in pixels.
     pub size: (f64, f64),
-    pub provenance: Map<String, Value>,
+    pub provenance: Provenance,
     pub at: Timestamp,
 }
 
@@ -117,28 +116,27 @@ pub fn fill(node: &mut Node, job: JobId, Made { asset, size, mut provenance, at 
         (node.width, node.height) = fitted_to_slot(size, &node.title);
     }
     if let Some(earlier) = node.asset.replace(asset) {
-        let mut history = vec![json!({"asset": earlier, "run": job.run_handle(), "at": at})];
-        if let Some(Value::Array(entries)) = node.server.remove("history") {
-            history.extend(entries.into_iter().take(HISTORY_MAX - 1));
-        }
-        node.server.insert("history".into(), history.into());
+        let history = &mut node.server.history;
+        history.insert(0, HistoryEntry { others: Map::new(), asset: earlier, at, run: job.into() });
+        history.truncate(HISTORY_MAX);
     }
-    provenance.insert("createdAt".into(), json!(at));
-    node.server.insert("provenance".into(), provenance.into());
+    provenance.created_at = Some(at);
+    node.server.provenance = Some(Box::new(provenance));
 }
 
 /// Makes a node hold the text of a Recipe step. It replaces the client's text and does not count towards the size limit of
 /// client-written metadata.
-pub fn fill_text(node: &mut Node, text: &str, provenance: Map<String, Value>) {
-    node.metadata.remove("content");
-    node.server.insert("content".into(), text.into());
-    node.server.insert("provenance".into(), provenance.into());
+pub fn fill_text(node: &mut Node, text: &str, provenance: Provenance) {
+    node.metadata.content = None;
+    node.server.content = Some(text.to_owned());
+    node.server.provenance = Some(Box::new(provenance));
 }
 
 #[cfg(test)]
 mod tests {
     use domain::graph::{NodeType, Position};
     use domain::id::{AccountUid, AssetId, NodeId};
+    use domain::metadata::ProvenanceKind;
 
     use super::*;
 
@@ -164,7 +162,7 @@ mod tests {
 
     fn made(id: &str) -> Made {
         let at = serde_json::from_str("\"2026-01-02T03:04:05.678Z\"").expect("a time");
-        Made { asset: asset(id), size: (1600.0, 900.0), provenance: Map::new(), at }
+        Made { asset: asset(id), size: (1600.0, 900.0), provenance: Provenance::new(ProvenanceKind::Generated), at }
     }
 
     #[test]
@@ -185,13 +183,14 @@ mod tests {
         let mut nodes = [node()];
         let grown = bind(&mut nodes, work).expect("is free");
         assert!(grown > 0 && nodes[0].active_job == Some(work.id()));
-        assert_eq!(nodes[0].server["job"]["status"], "queued");
+        assert_eq!(nodes[0].job().map(|job| job.status), Some(JobStatus::Queued));
         assert_eq!(bind(&mut nodes, Work::Run(RunId::generate())), None);
         assert_eq!(
             change(&mut nodes[0], |node| release(node, JobStatus::Succeeded)),
             "succeeded".len() as i64 - "queued".len() as i64
         );
-        assert_eq!((nodes[0].active_job, &nodes[0].server["job"]["operation"]), (None, &json!("action")));
+        assert_eq!(nodes[0].active_job, None);
+        assert_eq!(nodes[0].job().map(|job| job.operation), Some(WorkOperation::Action));
     }
 
     #[test]
@@ -199,8 +198,10 @@ mod tests {
         let mut node = node();
         fill(&mut node, JobId::generate(), made("a"));
         assert_eq!(node.asset, Some(asset("a")));
-        assert_eq!(node.server["provenance"]["createdAt"], "2026-01-02T03:04:05.678Z");
-        assert!(!node.server.contains_key("history"));
+        assert_eq!(
+            node.server.text(),
+            r#"{"provenance":{"createdAt":"2026-01-02T03:04:05.678Z","elements":[],"kind":"generated","references":[]}}"#
+        );
     }
 
     #[test]
@@ -209,8 +210,8 @@ mod tests {
         for index in 0..=51 {
             fill(&mut node, JobId::generate(), made(&index.to_string()));
         }
-        let history = node.server["history"].as_array().expect("a history");
+        let history = &node.server.history;
         assert_eq!(history.len(), 50);
-        assert_eq!((&history[0]["asset"], &history[49]["asset"]), (&json!("asset:me:50"), &json!("asset:me:1")));
+        assert_eq!((&history[0].asset, &history[49].asset), (&asset("50"), &asset("1")));
     }
 }

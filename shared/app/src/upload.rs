@@ -17,8 +17,8 @@ use domain::id::{AccountUid, AssetHandle, AssetId, CanvasHandle, NodeId};
 use domain::idempotency::StoredOutcome;
 use domain::limits::{CANVAS_BYTES_MAX, CANVAS_NODES_MAX, TITLE_MAX};
 use domain::message::ReadyTasks;
+use domain::metadata::{Provenance, ProvenanceKind, ServerMetadata};
 use domain::origin::Origin;
-use serde_json::json;
 
 use crate::command::{CanvasWrite, Command, Key, LockedCanvas, Locks};
 use crate::{Error, Result};
@@ -172,9 +172,7 @@ impl UploadAsset<'_> {
         let (width, height) = fitted((f64::from(asset.width), f64::from(asset.height)), &title);
         let frames = db::canvases::frames(conn, canvas.key).await?;
         let frames = frames.into_iter().map(|frame| Frame::new(frame.position, frame.width, frame.height));
-        let provenance = json!({
-            "kind": "upload", "references": [], "elements": [], "createdAt": asset.created_at,
-        });
+        let provenance = Provenance { created_at: Some(asset.created_at), ..Provenance::new(ProvenanceKind::Upload) };
         let node = Node {
             id,
             kind: NodeType::Image,
@@ -184,7 +182,7 @@ impl UploadAsset<'_> {
             height,
             agent_owned: self.caller.surface.is_agent(),
             metadata: Default::default(),
-            server: [("provenance".to_owned(), provenance)].into_iter().collect(),
+            server: ServerMetadata { provenance: Some(Box::new(provenance)), ..ServerMetadata::default() }.into(),
             asset: Some(asset.handle.clone()),
             active_job: None,
         };

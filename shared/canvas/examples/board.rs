@@ -9,11 +9,8 @@ use std::collections::HashMap;
 use canvas::svg::{Drawing, Picture, Style};
 use domain::graph::{Connection, Node, NodeType, Position, Purpose, Role};
 use domain::id::{AccountUid, AssetHandle, AssetId, ConnectionId, NodeId};
-use serde_json::{Map, Value, json};
-
-fn object(value: Value) -> Map<String, Value> {
-    value.as_object().cloned().unwrap_or_default()
-}
+use domain::stored::Stored;
+use serde_json::{Value, json};
 
 fn node(id: &str, kind: NodeType, title: &str, place: [f64; 4], metadata: Value) -> Node {
     let [x, y, width, height] = place;
@@ -25,7 +22,7 @@ fn node(id: &str, kind: NodeType, title: &str, place: [f64; 4], metadata: Value)
         width,
         height,
         agent_owned: true,
-        metadata: object(metadata).into(),
+        metadata: Stored::from_stored(metadata.to_string()).expect("an object"),
         server: Default::default(),
         asset: None,
         active_job: None,
@@ -39,7 +36,8 @@ fn filled(mut node: Node) -> Node {
 }
 
 fn at(mut node: Node, status: &str) -> Node {
-    node.server.insert("job".into(), json!({"status": status}));
+    let job = json!({"job": {"operation": "generate", "run": "run:r", "status": status}});
+    node.server = Stored::from_stored(job.to_string()).expect("an object");
     node
 }
 

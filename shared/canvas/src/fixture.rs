@@ -3,9 +3,10 @@
 use domain::Violation;
 use domain::graph::{Connection, Node, NodeType, Position, Purpose};
 use domain::id::{AccountUid, AssetHandle, AssetId, ConnectionId, NodeId};
-use domain::object::Object;
+use domain::metadata::{ServerMetadata, WritableMetadata};
 use domain::operation::Operation;
-use serde_json::{Value, json};
+use domain::stored::Stored;
+use serde_json::{Map, Value, json};
 
 use crate::size::serialized_size;
 use crate::{Applied, Batch, Graph, Options, Refused, apply};
@@ -24,11 +25,32 @@ pub(crate) fn asset(id: &str) -> AssetHandle {
     AssetHandle { owner: AccountUid::parse("me").expect("an account id"), id: AssetId::parse(id).expect("an asset id") }
 }
 
-pub(crate) fn object(value: Value) -> Object {
+pub(crate) fn object(value: Value) -> Map<String, Value> {
     match value {
-        Value::Object(object) => object.into(),
+        Value::Object(object) => object,
         other => panic!("not an object: {other}"),
     }
+}
+
+/// What a client wrote, as it is stored.
+pub(crate) fn written(value: Value) -> Stored<WritableMetadata> {
+    Stored::from_stored(value.to_string()).expect("an object")
+}
+
+/// The members of what a client wrote.
+pub(crate) fn members(metadata: &Stored<WritableMetadata>) -> Map<String, Value> {
+    serde_json::from_str(&metadata.text()).expect("an object")
+}
+
+/// What the service wrote, as it is stored.
+pub(crate) fn server(value: Value) -> Stored<ServerMetadata> {
+    Stored::from_stored(value.to_string()).expect("an object")
+}
+
+/// The node, for which work with this status was started.
+pub(crate) fn with_job(mut node: Node, status: &str) -> Node {
+    node.server = server(json!({"job": {"id": "job:1", "run": "run:1", "operation": "generate", "status": status}}));
+    node
 }
 
 pub(crate) fn node(text: &str, kind: NodeType) -> Node {
@@ -41,8 +63,8 @@ pub(crate) fn node(text: &str, kind: NodeType) -> Node {
         width,
         height,
         agent_owned: false,
-        metadata: Object::default(),
-        server: Object::default(),
+        metadata: Stored::default(),
+        server: Default::default(),
         asset: None,
         active_job: None,
     }
@@ -65,11 +87,11 @@ pub(crate) fn sticky(text: &str) -> Node {
 }
 
 pub(crate) fn section(text: &str) -> Node {
-    Node { metadata: object(json!({"section": true})), ..sticky(text) }
+    Node { metadata: written(json!({"section": true})), ..sticky(text) }
 }
 
 pub(crate) fn member(mut node: Node, section: &str) -> Node {
-    node.metadata.insert("sectionId".into(), section.into());
+    node.metadata.section_id = Some(id(section));
     node
 }
 
@@ -90,7 +112,7 @@ pub(crate) fn agents(node: Node) -> Node {
 
 /// The node with a provenance of this kind and these references.
 pub(crate) fn made(mut node: Node, kind: &str, references: Value) -> Node {
-    node.server.insert("provenance".into(), json!({"kind": kind, "references": references, "elements": []}));
+    node.server = server(json!({"provenance": {"kind": kind, "references": references, "elements": []}}));
     node
 }
 

@@ -1,7 +1,6 @@
 //! What a node shows where: the geometry that renders draw by, and that the service sizes nodes by.
 
 use domain::graph::Node;
-use serde_json::Value;
 
 /// Height of the title strip below a picture, in canvas units.
 pub(crate) const CAPTION: f64 = 28.0;
@@ -85,7 +84,10 @@ fn sized((width, height): (f64, f64), title: &str, side: f64) -> (f64, f64) {
 
 /// `metadata.fontSize` of a node.
 pub(crate) fn font_size(node: &Node) -> Option<f64> {
-    node.metadata.get("fontSize").and_then(Value::as_f64).filter(|size| (1.0..=1000.0).contains(size))
+    node.metadata
+        .part("fontSize", |metadata| metadata.font_size.as_ref())?
+        .as_f64()
+        .filter(|size| (1.0..=1000.0).contains(size))
 }
 
 /// The title of a Section.
@@ -123,7 +125,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::fixture::{object, section};
+    use crate::fixture::{section, written};
 
     #[test]
     fn a_node_is_sized_for_its_picture_and_its_caption() {
@@ -156,7 +158,7 @@ mod tests {
     #[test]
     fn the_head_of_a_section_has_room_for_its_title() {
         let head_of =
-            |size: f64| head(&Node { metadata: object(json!({"section": true, "fontSize": size})), ..section("s") });
+            |size: f64| head(&Node { metadata: written(json!({"section": true, "fontSize": size})), ..section("s") });
         assert_eq!(head(&section("s")), HEAD);
         assert_eq!([1.0, 44.0, 100.0, 1000.0].map(head_of), [96.0, 96.0, 164.0, 1289.0]);
     }

@@ -8,6 +8,8 @@ use domain::Violation;
 use domain::graph::{Node, NodeType};
 use domain::id::NodeId;
 use domain::limits::{METADATA_BYTES_MAX, PROMPT_MAX};
+use domain::metadata::WritableMetadata;
+use domain::stored::Stored;
 use serde_json::{Map, Value};
 
 use crate::reference::Ref;
@@ -85,7 +87,7 @@ impl MetadataPatch {
 
     /// Whether it contains `section: null`.
     pub(crate) fn unmakes_section(&self) -> bool {
-        self.removed.iter().any(|key| key == "section")
+        self.removes("section")
     }
 
     /// The keys that a node of this type cannot have: key and reason.
@@ -102,36 +104,32 @@ impl MetadataPatch {
 
     /// Merges it into a node, key by key. `section` is the Section that [`Home::Join`] names.
     pub(crate) fn merge_into(&self, node: &mut Node, section: Option<&NodeId>) {
-        for key in &self.removed {
-            node.metadata.remove(key);
-            if key == "content" {
-                node.server.remove(key);
-            }
+        let mut set = self.set.clone();
+        let content = set.get("content").and_then(Value::as_str);
+        if content.is_some() && content == node.content() {
+            set.remove("content");
+        } else if content.is_some() || self.removes("content") {
+            // The text of a client replaces that of the service.
+            node.server.content = None;
         }
-        for (key, value) in &self.set {
-            if key == "content" {
-                if node.content() == value.as_str() {
-                    continue;
-                }
-                node.server.remove(key);
-            }
-            node.metadata.insert(key.clone(), value.clone());
+        if !set.is_empty() || !self.removed.is_empty() {
+            node.metadata.merge(&set, &self.removed);
         }
         match (&self.home, section) {
-            (Home::Leave, _) => {
-                node.metadata.remove("sectionId");
-            }
-            (Home::Join(_), Some(section)) => {
-                node.metadata.insert("sectionId".to_owned(), section.as_str().into());
-            }
+            (Home::Leave, _) => node.metadata.section_id = None,
+            (Home::Join(_), Some(section)) => node.metadata.section_id = Some(section.clone()),
             _ => {}
         }
+    }
+
+    fn removes(&self, key: &str) -> bool {
+        self.removed.iter().any(|removed| removed == key)
     }
 }
 
 /// Whether a node's client-written metadata is within its size limit.
-pub(crate) fn fits(metadata: &Map<String, Value>) -> bool {
-    json_len(metadata) <= METADATA_BYTES_MAX
+pub(crate) fn fits(metadata: &Stored<WritableMetadata>) -> bool {
+    metadata.text().len() <= METADATA_BYTES_MAX
 }
 
 /// Violation message for metadata over the size limit.
@@ -275,11 +273,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::fixture::{fields, object, text as text_node};
+    use crate::fixture::{fields, object, server, text as text_node, written};
 
     fn parse(metadata: Value) -> (MetadataPatch, Vec<Violation>) {
         let mut violations = Vec::new();
-        (MetadataPatch::parse(object(metadata).into(), "m", &mut violations), violations)
+        (MetadataPatch::parse(object(metadata), "m", &mut violations), violations)
     }
 
     /// The stored value of a key, or `None` when it is rejected.
@@ -394,24 +392,24 @@ mod tests {
         let of = |bytes: usize| json!({"custom": {"a": "x".repeat(bytes - overhead)}});
         assert!(parse(of(METADATA_BYTES_MAX)).1.is_empty());
         assert_eq!(fields(&parse(of(METADATA_BYTES_MAX + 1)).1), ["m"]);
-        assert!(fits(&object(of(METADATA_BYTES_MAX))) && !fits(&object(of(METADATA_BYTES_MAX + 1))));
+        assert!(fits(&written(of(METADATA_BYTES_MAX))) && !fits(&written(of(METADATA_BYTES_MAX + 1))));
     }
 
     #[test]
     fn a_patch_merges_key_by_key() {
         let mut node = text_node("n");
-        node.metadata = object(json!({"prompt": "old", "custom": {"a": 1, "b": 2}, "locked": true, "sectionId": "s"}));
+        node.metadata = written(json!({"prompt": "old", "custom": {"a": 1, "b": 2}, "locked": true, "sectionId": "s"}));
         let (patch, _) =
             parse(json!({"prompt": "new", "custom": {"c": 3}, "locked": null, "section": false, "sectionId": null}));
         patch.merge_into(&mut node, None);
-        assert_eq!(Value::from(node.metadata), json!({"prompt": "new", "custom": {"c": 3}}));
+        assert_eq!(node.metadata, written(json!({"prompt": "new", "custom": {"c": 3}})));
     }
 
     #[test]
     fn a_clients_content_takes_the_place_of_the_services() {
-        let written = || {
+        let by_service = || {
             let mut node = text_node("n");
-            node.server = object(json!({"content": "by the service", "provenance": {}}));
+            node.server = server(json!({"content": "by the service", "provenance": {"kind": "recipe"}}));
             node
         };
         for (patch, content) in [
@@ -419,13 +417,13 @@ mod tests {
             (json!({"content": null}), None),
             (json!({"prompt": "p"}), Some("by the service")),
         ] {
-            let mut node = written();
+            let mut node = by_service();
             parse(patch).0.merge_into(&mut node, None);
             assert_eq!(node.content(), content);
-            assert!(node.server.contains_key("provenance"));
+            assert!(node.is_made());
         }
-        let mut node = written();
+        let mut node = by_service();
         parse(json!({"content": "by the service"})).0.merge_into(&mut node, None);
-        assert_eq!(node, written());
+        assert_eq!(node, by_service());
     }
 }

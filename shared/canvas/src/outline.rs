@@ -158,10 +158,10 @@ mod tests {
     use domain::Timestamp;
     use domain::graph::NodeType;
     use domain::id::{AssetHandle, AssetId, CanvasHandle, CanvasId};
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
-    use crate::fixture::{asset, at, connection, image, member, section, text, working};
+    use crate::fixture::{asset, at, connection, image, member, section, text, with_job, working};
 
     fn record() -> CanvasRecord {
         let at: Timestamp = serde_json::from_value(json!("2026-01-02T03:04:05.678Z")).expect("a time");
@@ -220,7 +220,7 @@ mod tests {
     fn what_users_wrote_cannot_leave_its_quotes() {
         let mut node = text("t");
         node.title = "\"\n  section node:x".into();
-        node.metadata.insert("content".into(), json!("ü".repeat(EXCERPT + 1)));
+        node.metadata.content = Some("ü".repeat(EXCERPT + 1));
         let outline = of("a\u{1b}\nb", vec![node], vec![]);
         assert_eq!(outline.lines().count(), 2, "{outline}");
         assert!(outline.contains(r#""a\u001b\nb""#) && outline.contains(r#""\"\n  section node:x""#), "{outline}");
@@ -240,10 +240,7 @@ mod tests {
 
     #[test]
     fn an_empty_slot_says_what_became_of_its_work_and_what_to_do() {
-        let ended = |mut node: Node, status: &str| {
-            node.server.insert("job".into(), json!({"id": "job:1", "status": status}));
-            of("", vec![node], vec![])
-        };
+        let ended = |node: Node, status: &str| of("", vec![with_job(node, status)], vec![]);
         for status in ["failed", "canceled"] {
             assert!(ended(image("a"), status).ends_with(&format!(" 320x320 {status} (delete, or run again)\n")));
             let shown = Node { asset: Some(asset("p")), ..image("a") };
@@ -265,8 +262,7 @@ mod tests {
             };
             node.title = format!("Variation {index}");
             if node.kind == NodeType::Text {
-                node.metadata
-                    .insert("content".into(), "A lamp on a window sill at dusk, snow outside. ".repeat(4).into());
+                node.metadata.content = Some("A lamp on a window sill at dusk, snow outside. ".repeat(4));
             }
             at(node, f64::from(index % 14) * 380.0, f64::from(index / 14) * 420.0)
         });
@@ -285,16 +281,11 @@ mod tests {
 
     #[test]
     fn a_node_that_is_worked_on_names_the_job_or_the_run_that_can_be_read() {
-        let noted = |note: Value| {
-            let mut node = working(image("a"));
-            node.server.insert("job".into(), note);
-            of("", vec![node], vec![])
-        };
-        assert!(noted(json!({"id": "job:1", "run": "run:1"})).contains(" awaits job:1"));
-        assert!(noted(json!({"run": "run:recipe-1"})).contains(" awaits run:recipe-1"));
-        let mut over = image("a");
-        over.server.insert("job".into(), json!({"id": "job:1", "status": "failed"}));
-        assert!(!of("", vec![over], vec![]).contains("awaits"));
+        let mut node = with_job(working(image("a")), "queued");
+        assert!(of("", vec![node.clone()], vec![]).contains(" awaits job:1"));
+        node.server.job.as_mut().expect("has one").id = None;
+        assert!(of("", vec![node], vec![]).contains(" awaits run:1"));
+        assert!(!of("", vec![with_job(image("a"), "failed")], vec![]).contains("awaits"));
     }
 
     #[test]

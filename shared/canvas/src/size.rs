@@ -7,10 +7,8 @@
 use std::io;
 
 use domain::canvas;
-use domain::graph::{Connection, Node, NodeType, Position};
-use domain::id::{AssetHandle, NodeId};
+use domain::graph::{Connection, Node};
 use serde::Serialize;
-use serde::ser::{SerializeMap, Serializer};
 
 /// A part of a canvas that counts toward its size.
 pub trait Measured {
@@ -25,23 +23,13 @@ pub fn serialized_size(item: &impl Measured) -> i64 {
 
 impl Measured for Node {
     fn served_len(&self) -> usize {
-        json_len(&ServedNode {
-            id: &self.id,
-            handle: self.id.handle(),
-            kind: self.kind,
-            title: &self.title,
-            position: self.position,
-            width: self.width,
-            height: self.height,
-            metadata: ServedMetadata(self),
-            asset: self.asset.as_ref(),
-        })
+        json_len(&canvas::Node::from(self))
     }
 }
 
 impl Measured for Connection {
     fn served_len(&self) -> usize {
-        json_len(&canvas::Connection::from(self.clone()))
+        json_len(&canvas::Connection::from(self))
     }
 }
 
@@ -64,61 +52,27 @@ pub(crate) fn json_len(value: &impl Serialize) -> usize {
     count.0
 }
 
-/// The serialized form of [`canvas::Node`] by reference: metadata can be large, and measuring must not copy it.
-#[derive(Serialize)]
-struct ServedNode<'a> {
-    id: &'a NodeId,
-    handle: String,
-    #[serde(rename = "type")]
-    kind: NodeType,
-    title: &'a str,
-    position: Position,
-    width: f64,
-    height: f64,
-    metadata: ServedMetadata<'a>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    asset: Option<&'a AssetHandle>,
-}
-
-struct ServedMetadata<'a>(&'a Node);
-
-impl Serialize for ServedMetadata<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let node = self.0;
-        let mut map = serializer.serialize_map(None)?;
-        // The members of a node that stays in the graph are not kept.
-        for (key, value) in node.metadata.members().iter().filter(|(key, _)| !node.server.contains_key(key)) {
-            map.serialize_entry(key, value)?;
-        }
-        for (key, value) in node.server.iter() {
-            map.serialize_entry(key, value)?;
-        }
-        map.serialize_entry("createdBy", if node.agent_owned { "agent" } else { "user" })?;
-        map.end()
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use domain::graph::{Purpose, Role};
+    use domain::graph::{Position, Purpose, Role};
     use serde_json::json;
 
     use super::*;
-    use crate::fixture::{asset, connection, image, object, text};
+    use crate::fixture::{asset, connection, image, server, text, written};
 
     #[test]
     fn the_size_of_a_node_is_that_of_its_served_form_and_a_comma() {
         let mut full = image("n1");
         full.title = "Grüße \"und\" \n".into();
         full.position = Position { x: -0.5, y: 1e7 };
-        full.metadata = object(json!({"prompt": "ä\u{1}", "custom": {"deep": [1, 2.5, null]}, "tags": ["a"]}));
-        full.server = object(json!({"provenance": {"kind": "upload"}}));
+        full.metadata = written(json!({"prompt": "ä\u{1}", "custom": {"deep": [1, 2.5, null]}, "tags": ["a"]}));
+        full.server = server(json!({"provenance": {"kind": "upload"}}));
         full.asset = Some(asset("a1"));
-        let mut written = text("n2");
-        written.agent_owned = true;
-        written.metadata = object(json!({"content": "by the client"}));
-        written.server = object(json!({"content": "by the service"}));
-        for node in [full, written, image("bare")] {
+        let mut both = text("n2");
+        both.agent_owned = true;
+        both.metadata = written(json!({"content": "by the client"}));
+        both.server = server(json!({"content": "by the service"}));
+        for node in [full, both, image("bare")] {
             let served = serde_json::to_string(&canvas::Node::from(node.clone())).expect("serializes");
             assert_eq!(serialized_size(&node), served.len() as i64 + 1, "{served}");
         }

@@ -4,15 +4,16 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use utoipa::ToSchema;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::extensions::ExtensionsBuilder;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use uuid::Uuid;
 
-use crate::id::{AccountUid, AssetHandle, AssetRef, ConnectionId, NodeId};
-use crate::object::Object;
+use crate::id::{AccountUid, AssetHandle, AssetRef, ConnectionId, JobHandle, NodeId};
+use crate::job::ReferenceInput;
+use crate::metadata::{NodeJob, NodeRecipe, Provenance, ServerMetadata, WritableMetadata};
+use crate::stored::Stored;
 
 macro_rules! named {
     ($(#[doc = $doc:literal])+ $name:ident { $($(#[doc = $vdoc:literal])+ $variant:ident = $text:literal,)+ }) => {
@@ -188,10 +189,10 @@ pub struct Node {
     /// Whether an agent created it.
     pub agent_owned: bool,
     /// Keys that clients wrote (`docs/reference/canvases.md#writable-metadata-keys`).
-    pub metadata: Object,
-    /// Keys that the service owns: `provenance`, `job`, `history`, `upload`, `source`, `recipe`; and `content` when the
-    /// service wrote it, which does not count against the limit of client-written metadata.
-    pub server: Object,
+    pub metadata: Stored<WritableMetadata>,
+    /// Keys that the service owns; and `content` when the service wrote it, which does not count against the limit of
+    /// client-written metadata.
+    pub server: Stored<ServerMetadata>,
     /// The asset that it shows.
     pub asset: Option<AssetHandle>,
     /// The unfinished job that writes to it.
@@ -201,33 +202,57 @@ pub struct Node {
 impl Node {
     /// Whether it is a Section: a titled frame for other nodes.
     pub fn is_section(&self) -> bool {
-        self.kind == NodeType::Sticky && self.metadata.get("section") == Some(&Value::Bool(true))
+        self.kind == NodeType::Sticky
+            && self.metadata.part("section", |metadata| metadata.section.as_ref()) == Some(&true)
     }
 
     /// Its text. Text that the service wrote is used until a client writes its own.
     pub fn content(&self) -> Option<&str> {
-        self.server.get("content").or_else(|| self.metadata.get("content")).and_then(Value::as_str)
+        self.written_content().or_else(|| self.metadata.part("content", |metadata| metadata.content.as_deref()))
+    }
+
+    /// Text that the service wrote.
+    pub fn written_content(&self) -> Option<&str> {
+        self.server.part("content", |server| server.content.as_deref())
+    }
+
+    /// The work that fills it or filled it last.
+    pub fn job(&self) -> Option<&NodeJob> {
+        self.server.part("job", |server| server.job.as_ref())
+    }
+
+    /// Where its content comes from.
+    pub fn provenance(&self) -> Option<&Provenance> {
+        self.server.part("provenance", |server| server.provenance.as_deref())
+    }
+
+    /// Its part in a Recipe.
+    pub fn recipe(&self) -> Option<&NodeRecipe> {
+        self.server.part("recipe", |server| server.recipe.as_deref())
     }
 
     /// Handle of the work that writes to it, as in `metadata.job`: a job, or a Recipe run while none of its jobs writes
     /// to this node.
     pub fn awaited(&self) -> Option<&str> {
         self.active_job?;
-        let note = self.server.get("job")?;
-        note.get("id").or_else(|| note.get("run"))?.as_str()
+        let job = self.job()?;
+        Some(job.id.as_ref().map_or(job.run.as_str(), JobHandle::as_str))
+    }
+
+    /// Whether a job or Recipe made what it shows.
+    pub fn is_made(&self) -> bool {
+        self.provenance().is_some_and(Provenance::is_made)
     }
 
     /// The sources of its picture, as its provenance lists them.
     pub fn sources(&self) -> impl Iterator<Item = Source> {
-        let references = self.server.get("provenance").and_then(|provenance| provenance.get("references"));
-        references.and_then(Value::as_array).into_iter().flatten().filter_map(|reference| {
-            let handle = reference.get("handle")?.as_str()?;
-            let role = reference.get("role").and_then(Value::as_str).and_then(|role| role.parse().ok());
+        let references = self.provenance().into_iter().flat_map(|provenance| &provenance.references);
+        references.filter_map(|ReferenceInput { handle, role }| {
             let named = match handle.strip_prefix("node:") {
                 Some(_) => Named::Node(NodeId::parse(handle).ok()?),
                 None => Named::Asset(AssetHandle::try_from(handle.to_owned()).ok()?),
             };
-            Some(Source { named, role })
+            Some(Source { named, role: *role })
         })
     }
 
@@ -242,7 +267,7 @@ impl Node {
 
     /// Plain id of its Section, as stored.
     pub fn section_id(&self) -> Option<&str> {
-        self.metadata.get("sectionId").and_then(Value::as_str)
+        self.metadata.part("sectionId", |metadata| metadata.section_id.as_ref()).map(NodeId::as_str)
     }
 }
 

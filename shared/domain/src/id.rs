@@ -13,6 +13,7 @@ use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use uuid::Uuid;
 
 use crate::limits::PLAIN_ID_MAX;
+use crate::recipe::run::RunId;
 
 /// A text that is not an id or handle of the expected kind.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -225,6 +226,68 @@ impl JobId {
     /// `run:<uuid>`.
     pub fn run_handle(self) -> String {
         format!("run:{}", self.0)
+    }
+}
+
+/// A handle as it is served: a text of its own type, so that its form is described once.
+macro_rules! handle {
+    ($(#[doc = $doc:literal] $name:ident, $pattern:literal;)+) => {$(
+        #[doc = $doc]
+        #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(String);
+
+        impl $name {
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl utoipa::PartialSchema for $name {
+            fn schema() -> RefOr<Schema> {
+                let text = ObjectBuilder::new().schema_type(Type::String).pattern(Some($pattern));
+                text.description(Some($doc.trim())).into()
+            }
+        }
+
+        impl utoipa::ToSchema for $name {
+            fn name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+        }
+    )+};
+}
+
+handle! {
+    /// `job:<uuid>`.
+    JobHandle, "^job:[0-9a-f-]{36}$";
+    /// `run:<uuid>`; of a Recipe run, `run:recipe-<uuid>`.
+    RunHandle, "^run:(recipe-)?[0-9a-f-]{36}$";
+    /// `recipe:<id>`.
+    RecipeHandle, "^recipe:[A-Za-z0-9_-]{1,180}$";
+}
+
+impl From<JobId> for JobHandle {
+    fn from(id: JobId) -> Self {
+        Self(id.job_handle())
+    }
+}
+
+impl From<JobId> for RunHandle {
+    fn from(id: JobId) -> Self {
+        Self(id.run_handle())
+    }
+}
+
+impl From<RunId> for RunHandle {
+    fn from(id: RunId) -> Self {
+        Self(id.handle())
+    }
+}
+
+impl From<&RecipeId> for RecipeHandle {
+    fn from(id: &RecipeId) -> Self {
+        Self(id.handle())
     }
 }
 

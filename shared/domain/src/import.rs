@@ -156,12 +156,12 @@ pub struct ProductPage {
 /// A variant of a product.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Variant {
+    /// How the pictures relate to the variant.
+    pub evidence: Evidence,
     /// Selector as requested, `key=value`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub selector: Option<String>,
-    /// How the pictures relate to the variant.
-    pub evidence: Evidence,
 }
 
 /// How the pictures of a page were found. Every discovered picture was either imported or skipped. Pictures beyond the

@@ -36,8 +36,8 @@ named! {
 pub const STAND_INS: [&str; 3] = ["sketch", "outline", "animatic"];
 
 /// Whether the embedded runtime runs this model of this provider.
-pub fn is_stand_in(provider: &str, id: &str) -> bool {
-    provider == ProviderKind::Managed.as_str() && STAND_INS.contains(&id)
+pub fn is_stand_in(provider: ProviderKind, id: &str) -> bool {
+    provider == ProviderKind::Managed && STAND_INS.contains(&id)
 }
 
 impl ProviderKind {
@@ -306,9 +306,9 @@ mod tests {
     #[test]
     fn a_stand_in_is_a_managed_model_of_the_embedded_runtime() {
         for id in STAND_INS {
-            assert!(is_stand_in("managed", id) && !is_stand_in("openai", id), "{id}");
+            assert!(is_stand_in(ProviderKind::Managed, id) && !is_stand_in(ProviderKind::OpenAi, id), "{id}");
         }
-        assert!(!is_stand_in("managed", "sdxl"));
+        assert!(!is_stand_in(ProviderKind::Managed, "sdxl"));
     }
 
     #[test]

@@ -12,7 +12,9 @@
 
 mod actions;
 
+use domain::metadata::{TextAlign, WritableMetadata};
 use serde_json::{Value, json};
+use utoipa::PartialSchema;
 
 use super::types::{PICTURE, reference};
 
@@ -20,8 +22,6 @@ use super::types::{PICTURE, reference};
 const PICTURE_OR_URL: &str = "^((node:|asset:([A-Za-z0-9_-]{1,180}:)?)[A-Za-z0-9_-]{1,180}|https://.+)$";
 /// A provider's model id, or a `model:` handle as a whole.
 const MODEL: &str = "^(model:[A-Za-z0-9_-]{8,600}|(?!model:).*)$";
-/// The largest whole number that every client represents.
-const WHOLE_MAX: i64 = 9_007_199_254_740_991;
 
 pub fn add(document: &mut Value) {
     let schemas = &mut document["components"]["schemas"];
@@ -48,19 +48,23 @@ fn unless(field: &str, rule: Value) -> Value {
 
 fn canvases(schemas: &mut Value) {
     extend(&mut schemas["CreateCanvas"], json!({"not": {"required": ["id", "destination"]}}));
-    schemas["WritableMetadata"] = writable_metadata();
+    // Not in the schema by which requests are validated: the graph engine reads metadata, key by key.
+    schemas["WritableMetadata"] = json!(WritableMetadata::schema());
+    schemas["WritableMetadata"]["additionalProperties"] = false.into();
+    schemas["WritableMetadata"]["properties"]["tags"]["items"]["maxLength"] = 80.into();
+    schemas["TextAlign"] = json!(TextAlign::schema());
     for (name, described) in
         [("NewNode", "The keys that clients write."), ("NodePatch", "Merged key by key; `null` removes a key.")]
     {
         schemas[name]["properties"]["metadata"] =
             json!({"$ref": "#/components/schemas/WritableMetadata", "description": described});
     }
-    schemas["NodeMetadata"] = served_metadata();
+    let owned = schemas.as_object_mut().expect("an object").remove("ServerMetadata").expect("a node has it");
+    schemas["NodeMetadata"] = served_metadata(&schemas["WritableMetadata"], &owned);
     schemas["Node"]["properties"]["metadata"] = json!({
         "$ref": "#/components/schemas/NodeMetadata",
         "description": "What clients wrote, and what the service keeps about the node.",
     });
-    served_types(schemas);
     let shows_other = json!({"required": ["asset"], "properties": {"type": {"not": {"const": "image"}}}});
     extend(&mut schemas["NewNode"], json!({"not": shows_other}));
     // An empty list is a page of either view.
@@ -102,154 +106,27 @@ fn canvases(schemas: &mut Value) {
     }
 }
 
-/// The keys of a node's metadata that clients write. `null` removes a key.
-fn writable_metadata() -> Value {
-    let text = |max: usize, it: &str| json!({"type": ["string", "null"], "maxLength": max, "description": it});
-    let integer = |min: i64, max: i64, it: &str| json!({"type": ["integer", "null"], "minimum": min, "maximum": max, "description": it});
-    let switch = |it: &str| json!({"type": ["boolean", "null"], "description": it});
-    json!({
-        "type": "object", "additionalProperties": false,
-        "description": "Metadata that clients write. At most 64 KiB serialized.",
-        "properties": {
-            "content": text(24_000, "Text of the node. Only on `text` and `sticky` nodes."),
-            "prompt": text(8000, "Prompt."),
-            "negativePrompt": text(8000, "What results must not show."),
-            "model": text(650, "Model."),
-            "size": text(80, "Size of results."),
-            "quality": text(80, "Quality of results."),
-            "aspectRatio": text(80, "Aspect ratio of results."),
-            "count": integer(1, 4, "Number of results."),
-            "durationSeconds": integer(1, 120, "Length of a video."),
-            "zIndex": integer(-WHOLE_MAX, WHOLE_MAX, "Order of drawing: a higher node covers a lower one."),
-            "fontSize": {"type": ["number", "null"], "minimum": 1, "maximum": 1000,
-                "description": "Size of the text, or of a Section's title, in canvas units."},
-            "color": {"type": ["string", "null"], "pattern": "^#[0-9A-Fa-f]{6}$", "description": "Color of the node, `#rrggbb`."},
-            "textAlign": {"type": ["string", "null"], "enum": ["left", "center", "right", null], "description": "Alignment of the text."},
-            "section": switch("Whether the node is a Section, a titled frame for other nodes. Only on `sticky` nodes."),
-            "locked": switch("Kept for clients; not enforced."),
-            "collapsed": switch("Kept for clients. A render draws the node collapsed."),
-            "sectionId": {"type": ["string", "null"], "pattern": "^(node:)?[A-Za-z0-9_-]{1,180}$",
-                "description": "Section that the node belongs to: id, handle or `clientId`. Not on a Section."},
-            "tags": {"type": ["array", "null"], "maxItems": 24, "items": {"type": "string", "maxLength": 80}, "description": "Labels."},
-            "custom": {"type": ["object", "null"], "description": "The client's own data. Replaced as a whole."},
-        },
-    })
-}
-
 /// A node's metadata as it is served: what clients wrote, and keys that only the service writes.
-fn served_metadata() -> Value {
-    let owned = |name: &str, description: &str| {
-        let mut property = reference(name);
-        property["description"] = description.into();
-        property
-    };
-    let mut properties = writable_metadata()["properties"].take();
+fn served_metadata(written: &Value, owned: &Value) -> Value {
+    let mut properties = written["properties"].clone();
     for property in properties.as_object_mut().expect("an object").values_mut() {
         // A key that is removed is absent, and the service may write texts that are longer than clients may.
         let members = property.as_object_mut().expect("a schema");
         members.retain(|keyword, _| matches!(keyword.as_str(), "type" | "items" | "description"));
-        members["type"] = members["type"][0].take();
+        if let Some(types) = members.get_mut("type") {
+            *types = types[0].take();
+        }
     }
-    properties["textAlign"] = owned("TextAlign", "Alignment of the text.");
+    let content = properties["content"].take();
+    properties.as_object_mut().expect("an object").extend(owned["properties"].as_object().cloned().expect("an object"));
+    properties["content"] = content;
+    properties["textAlign"] =
+        json!({"$ref": "#/components/schemas/TextAlign", "description": "Alignment of the text."});
     properties["sectionId"]["description"] = "Plain id of the Section that the node belongs to.".into();
-    let served = json!({
-        "createdBy": owned("Ownership", "Who owns the node. Written by the service."),
-        "provenance": owned("Provenance", "Where the content comes from. Written by the service."),
-        "job": owned("NodeJob", "The work that fills the node or filled it last. Written by the service."),
-        "history": {"type": "array", "maxItems": 50, "items": reference("HistoryEntry"),
-            "description": "Assets that the node showed before, newest first. Written by the service."},
-        "upload": {"type": "object", "description": "Reserved for the service."},
-        "source": owned("NodeSource", "Where an import found the pictures. Written by the service."),
-        "recipe": owned("NodeRecipe", "The node's part in a Recipe. Written by the service."),
-    });
-    properties.as_object_mut().expect("an object").extend(served.as_object().cloned().expect("an object"));
+    properties["upload"] = json!({"type": "object", "description": "Reserved for the service."});
+    properties["createdBy"] = json!({"$ref": "#/components/schemas/Ownership",
+        "description": "Who owns the node. Written by the service."});
     json!({"type": "object", "description": "Metadata of a node. More keys may come.", "properties": properties})
-}
-
-/// The types of the keys that the service writes. The code writes these as JSON: `shared/db` (`job`, `history`), the
-/// image-worker (`provenance`, `source`) and `canvas::instance` (`recipe`).
-fn served_types(schemas: &mut Value) {
-    let text = |description: &str| json!({"type": "string", "description": description});
-    let described = |name: &str, description: &str| {
-        let mut property = reference(name);
-        property["description"] = description.into();
-        property
-    };
-    let list = |of: Value, description: &str| json!({"type": "array", "items": of, "description": description});
-    let url = |description: &str| json!({"type": "string", "format": "uri", "description": description});
-    let run = described("RunHandle", "Handle of the run.");
-    schemas["TextAlign"] = json!({"type": "string", "enum": ["left", "center", "right"]});
-    schemas["ProvenanceKind"] =
-        json!({"type": "string", "enum": ["generated", "action", "import", "upload", "recipe"]});
-    schemas["Provenance"] = json!({
-        "type": "object", "required": ["kind", "references", "elements", "createdAt"],
-        "description": "How the content of a node came to be.",
-        "properties": {
-            "kind": described("ProvenanceKind", "Kind of origin."),
-            "run": run,
-            "operation": described("WorkOperation", "Operation of the run."),
-            "provider": described("ProviderKind", "Provider of the model."),
-            "model": text("The provider's id of the model."),
-            "prompt": text("Prompt as it was sent. User-authored."),
-            "size": text("Size that was requested."),
-            "quality": text("Quality that was requested."),
-            "actionId": described("ActionHandle", "The Action."),
-            "actionVersion": described("ActionVersion", "Version of the Action."),
-            "params": {"type": "object", "description": "Parameters of the Action, with its defaults."},
-            "references": list(reference("ReferenceInput"), "Pictures that the work read."),
-            "elements": list(reference("ElementVersionHandle"), "Versions of Elements that the work used."),
-            "sourceUrl": url("URL that an import fetched the picture from."),
-            "standIn": {"type": "boolean", "description":
-                "`true` if the embedded runtime made the content: it stands in for that of a model (an extension)."},
-            "createdAt": described("Timestamp", "When the content was made."),
-        },
-    });
-    schemas["NodeJob"] = json!({
-        "type": "object", "required": ["run", "status", "operation"],
-        "description": "The work that fills a node. It changes only when that work starts and ends.",
-        "properties": {
-            "id": described("JobHandle", "Handle of the job; absent while no job of a Recipe run writes to the node."),
-            "run": run,
-            "status": described("JobStatus", "Status of the work."),
-            "operation": described("WorkOperation", "Operation of the work."),
-        },
-    });
-    schemas["HistoryEntry"] = json!({
-        "type": "object", "required": ["asset", "run", "at"], "description": "An asset that a node showed before.",
-        "properties": {
-            "asset": described("AssetHandle", "The replaced asset."),
-            "run": described("RunHandle", "The run that replaced it."),
-            "at": described("Timestamp", "When it was replaced."),
-        },
-    });
-    schemas["NodeSource"] = json!({
-        "type": "object", "description": "Where an import found a picture, or the pictures of a Section.",
-        "properties": {
-            "imageUrl": url("URL of the picture. On image nodes."),
-            "pageUrl": url("URL of the product page as requested."),
-            "resolvedUrl": url("URL of the page after redirects. On the Section."),
-            "variant": described("Variant", "The variant that the pictures show. On the Section."),
-        },
-    });
-    let port = json!({
-        "type": "object", "required": ["key", "nodeId"], "description": "A port of a Recipe's instance.",
-        "properties": {"key": text("Key of the port."), "nodeId": described("NodeId", "Plain id of the port's node.")},
-    });
-    schemas["InstancePort"] = port;
-    schemas["NodeRecipe"] = json!({
-        "type": "object", "required": ["role"],
-        "description": "The node that stands for a Recipe on its canvas (`instance`), a port for an input, or the node of an output.",
-        "properties": {
-            "role": {"type": "string", "enum": ["instance", "input", "output"], "description": "Part of the node."},
-            "recipe": described("RecipeHandle", "The Recipe. With role `instance`."),
-            "version": text("Version of the Recipe. With role `instance`."),
-            "name": text("Name of the Recipe. With role `instance`."),
-            "inputs": list(reference("InstancePort"), "Ports of the inputs. With role `instance`."),
-            "outputs": list(reference("InstancePort"), "Nodes of the outputs. With role `instance`."),
-            "key": text("Key of the port. With roles `input` and `output`."),
-            "instance": described("NodeId", "Plain id of the instance's node. With roles `input` and `output`."),
-        },
-    });
 }
 
 fn elements(schemas: &mut Value) {

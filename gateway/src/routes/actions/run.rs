@@ -303,7 +303,7 @@ fn check_target(target: Option<&Node>) -> app::Result<Option<Violation>> {
         None => "is not a node of the canvas",
         Some(node) if node.kind != NodeType::Image => "must be an image node",
         Some(node) if node.asset.is_some() => "must be empty: it shows an asset already",
-        Some(node) if node.server.contains_key("recipe") => "is bound to a Recipe",
+        Some(node) if node.recipe().is_some() => "is bound to a Recipe",
         Some(_) => return Ok(None),
     };
     Ok(Some(Violation::new("targetNodeId", message)))

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use domain::job::JobOperation;
+use domain::job::{JobOperation, Reference, ReferenceInput};
+use domain::metadata::{Provenance, ProvenanceKind};
 use domain::model::Capability;
 use providers::{Entry, Order, Picture, Shape};
-use serde_json::{Map, Value, json};
 
 use super::Run;
 
@@ -41,32 +41,21 @@ impl Run<'_> {
 
     /// The node's `provenance`, with the prompt that was sent (docs/reference/canvases.md#provenance). The time is filled in when
     /// the job completes.
-    pub(super) fn provenance(&self, sent: &str) -> Map<String, Value> {
+    pub(super) fn provenance(&self, sent: &str) -> Provenance {
         let request = self.request;
-        let references: Vec<Value> = request
-            .references
-            .iter()
-            .map(|reference| match reference.role {
-                Some(role) => json!({"handle": reference.handle, "role": role}),
-                None => json!({"handle": reference.handle}),
-            })
-            .collect();
-        let always = [
-            ("kind", json!(if self.is_step { "recipe" } else { "generated" })),
-            ("run", json!(self.task_run.job.id.run_handle())),
-            ("operation", json!(self.task_run.job.operation)),
-            ("provider", json!(request.model.provider)),
-            ("model", json!(request.model.id)),
-            ("references", references.into()),
-            ("elements", json!(request.elements)),
-        ];
-        let given = [
-            ("prompt", Some(sent).filter(|sent| !sent.is_empty())),
-            ("size", request.size.as_deref()),
-            ("quality", request.quality.as_deref()),
-        ];
-        let given = given.into_iter().filter_map(|(key, value)| Some((key, json!(value?))));
-        let stand_in = request.model.is_stand_in().then_some(("standIn", json!(true)));
-        always.into_iter().chain(given).chain(stand_in).map(|(key, value)| (key.to_owned(), value)).collect()
+        let reference = |it: &Reference| ReferenceInput { handle: it.handle.clone(), role: it.role };
+        Provenance {
+            elements: request.elements.clone(),
+            model: Some(request.model.id.clone()),
+            operation: Some(self.task_run.job.operation.into()),
+            prompt: Some(sent).filter(|sent| !sent.is_empty()).map(str::to_owned),
+            provider: Some(request.model.provider),
+            quality: request.quality.clone(),
+            references: request.references.iter().map(reference).collect(),
+            run: Some(self.task_run.job.id.into()),
+            size: request.size.clone(),
+            stand_in: request.model.is_stand_in().then_some(true),
+            ..Provenance::new(if self.is_step { ProvenanceKind::Recipe } else { ProvenanceKind::Generated })
+        }
     }
 }

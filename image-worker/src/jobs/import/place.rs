@@ -18,7 +18,7 @@ use domain::id::{AssetHandle, AssetId, NodeId};
 use domain::import::{Failure, FailureKind, Image, ImportOutcome, Imported, Pack, Request};
 use domain::limits::{CANVAS_BYTES_MAX, CANVAS_NODES_MAX, TITLE_MAX};
 use domain::message::ReadyTasks;
-use serde_json::{Map, Value, json};
+use domain::metadata::{NodeSource, Provenance, ProvenanceKind, ServerMetadata, WritableMetadata};
 use taskqueue::{Lease, Task};
 use worker::{Error, Worker};
 
@@ -196,11 +196,14 @@ impl<'a> ImportedContent<'a> {
     fn nodes(&self, canvas: &CanvasRecord, created_at: Option<domain::Timestamp>) -> Vec<Node> {
         let (page, of_pack) = match (&self.section, self.of_page) {
             (Some((id, frame)), Some(of_page)) => {
-                let source = json!({
-                    "pageUrl": of_page.page.url, "resolvedUrl": of_page.page.resolved_url, "variant": of_page.variant,
-                });
+                let source = NodeSource {
+                    page_url: Some(of_page.page.url.clone()),
+                    resolved_url: Some(of_page.page.resolved_url.clone()),
+                    variant: Some(of_page.variant.clone()),
+                    ..NodeSource::default()
+                };
                 let Request::Product { title, .. } = &self.import.request else { unreachable!("a pack is of a page") };
-                let metadata = Map::from_iter([("section".to_owned(), Value::Bool(true))]);
+                let metadata = WritableMetadata { section: Some(true), ..WritableMetadata::default() };
                 let section = self.node(id, NodeType::Sticky, title, *frame, (metadata, source, None));
                 (Some(&of_page.page.url), Some((id, section)))
             }
@@ -208,22 +211,13 @@ impl<'a> ImportedContent<'a> {
         };
         let member = of_pack.as_ref().map(|(id, _)| *id);
         let items = self.items.iter().map(|item| {
-            let url = item.brought.url.as_str();
-            let mut source = json!({ "imageUrl": url });
-            if let Some(page) = page {
-                source["pageUrl"] = json!(page);
-            }
-            let metadata = member.map(|section| ("sectionId".to_owned(), json!(section)));
-            let mut node = self.node(
-                &item.node,
-                NodeType::Image,
-                &item.title,
-                item.frame,
-                (Map::from_iter(metadata), source, Some(url)),
-            );
-            if let Some(provenance) = node.server.get_mut("provenance") {
-                provenance["createdAt"] = json!(created_at);
-            }
+            let url = item.brought.url.to_string();
+            let source = NodeSource { image_url: Some(url.clone()), page_url: page.cloned(), ..NodeSource::default() };
+            let provenance =
+                Provenance { created_at, source_url: Some(url), ..Provenance::new(ProvenanceKind::Import) };
+            let metadata = WritableMetadata { section_id: member.cloned(), ..WritableMetadata::default() };
+            let mut node =
+                self.node(&item.node, NodeType::Image, &item.title, item.frame, (metadata, source, Some(provenance)));
             node.asset = Some(AssetHandle { owner: canvas.handle.owner.clone(), id: item.asset.clone() });
             node
         });
@@ -237,13 +231,13 @@ impl<'a> ImportedContent<'a> {
         kind: NodeType,
         title: &str,
         frame: Frame,
-        (metadata, source, image_url): (Map<String, Value>, Value, Option<&str>),
+        (metadata, source, provenance): (WritableMetadata, NodeSource, Option<Provenance>),
     ) -> Node {
-        let mut server = Map::from_iter([("source".to_owned(), source)]);
-        if let Some(url) = image_url {
-            let provenance = json!({ "kind": "import", "sourceUrl": url, "references": [], "elements": [] });
-            server.insert("provenance".to_owned(), provenance);
-        }
+        let server = ServerMetadata {
+            provenance: provenance.map(Box::new),
+            source: Some(Box::new(source)),
+            ..ServerMetadata::default()
+        };
         Node {
             id: id.clone(),
             kind,

@@ -12,11 +12,11 @@
 
 use app::recipe::{self, StepResult};
 use domain::id::JobId;
-use domain::job::{Failure, FailureCode};
+use domain::job::{Failure, FailureCode, ReferenceInput, WorkOperation};
+use domain::metadata::{Provenance, ProvenanceKind};
 use domain::recipe::run::{RunFailure, text_value};
 use embedded::text::write;
 use providers::{Media, Picture, TextOrder};
-use serde_json::{Map, Value, json};
 use service::admission::KeyPermit;
 use tokio::time::sleep;
 use worker::generation::{
@@ -178,7 +178,7 @@ impl Step<'_> {
     async fn try_to_end(
         &self,
         at: usize,
-        made: &Result<(String, Map<String, Value>), RunFailure>,
+        made: &Result<(String, Provenance), RunFailure>,
     ) -> Result<StepResult, Error> {
         let mut transaction = db::pool::begin(&self.worker.pool).await?;
         let (id, token) = (self.run.id, self.lease.token());
@@ -187,27 +187,23 @@ impl Step<'_> {
     }
 
     /// The `provenance` of a text node.
-    fn provenance(&self, at: usize) -> Map<String, Value> {
+    fn provenance(&self, at: usize) -> Provenance {
         let plan = &self.run.plan;
         let model = &plan.steps[at].model;
-        let references: Vec<Value> =
-            plan.references(at, &self.run.outputs).iter().map(|(handle, _)| json!({"handle": handle})).collect();
-        let provenance = json!({
-            "kind": "recipe",
-            "run": self.run.id.handle(),
-            "operation": "recipe",
-            "provider": model.provider,
-            "model": model.id,
-            "prompt": self.prompt(at),
-            "references": references,
-            "elements": [],
-            "createdAt": domain::Timestamp::from(service::clock::now()),
-        });
-        let Value::Object(mut provenance) = provenance else { unreachable!("the literal above is an object") };
-        if model.is_stand_in() {
-            provenance.insert("standIn".into(), true.into());
+        let references = plan.references(at, &self.run.outputs).into_iter();
+        Provenance {
+            created_at: Some(service::clock::now().into()),
+            model: Some(model.id.clone()),
+            operation: Some(WorkOperation::Recipe),
+            prompt: Some(self.prompt(at)),
+            provider: Some(model.provider),
+            references: references
+                .map(|(handle, _)| ReferenceInput { handle: handle.to_string(), role: None })
+                .collect(),
+            run: Some(self.run.id.into()),
+            stand_in: model.is_stand_in().then_some(true),
+            ..Provenance::new(ProvenanceKind::Recipe)
         }
-        provenance
     }
 
     /// The prompt of a text step, as it is sent.

@@ -360,7 +360,7 @@ impl GenerationFixture {
     }
 
     pub async fn provenance(&self, node: &NodeId) -> serde_json::Value {
-        self.harness.node(node).await.expect("is there").server["provenance"].clone()
+        serde_json::json!(self.harness.node(node).await.expect("is there").provenance())
     }
 }
 

@@ -119,8 +119,8 @@ async fn a_node_that_showed_something_remembers_it() {
     let later = fixture.ended(id).await;
     let node = fixture.harness.node(&earlier.node).await.expect("is there");
     assert_eq!(node.asset.as_ref(), Some(&later.outcome.images[0].asset));
-    let history = &node.server["history"];
-    assert_eq!((&history[0]["asset"], &history[0]["run"]), (&json!(earlier.asset), &json!(id.run_handle())));
+    let replaced = &node.server.history[0];
+    assert_eq!((&replaced.asset, &replaced.run), (&earlier.asset, &id.into()));
     assert!(fixture.harness.asset(&earlier.asset).await.is_some(), "nothing is deleted");
 }
 

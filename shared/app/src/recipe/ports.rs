@@ -8,10 +8,10 @@ use ::canvas::{Footprint, Graph};
 use domain::Violation;
 use domain::graph::{Node, NodeType};
 use domain::id::{AccountUid, AssetHandle, NodeId, RecipeId};
+use domain::metadata::{InstancePort, RecipeRole};
 use domain::recipe::run::RunInput;
 use domain::recipe::template::Template;
 use domain::recipe::{Definition, Input, Output, PortValue, Version, matching};
-use serde_json::Value;
 
 use super::sources::{Given, held};
 use crate::job::target_is_taken;
@@ -28,17 +28,15 @@ pub(super) struct Ports {
 }
 
 /// Port nodes by key, as the sticky of an instance records them.
-fn noted(note: &Value, side: &str) -> BTreeMap<String, NodeId> {
-    let pairs = note[side].as_array().into_iter().flatten();
-    let pair = |port: &Value| Some((port["key"].as_str()?.to_owned(), NodeId::parse(port["nodeId"].as_str()?).ok()?));
-    pairs.filter_map(pair).collect()
+fn noted(ports: Option<&Vec<InstancePort>>) -> BTreeMap<String, NodeId> {
+    ports.into_iter().flatten().map(|port| (port.key.clone(), port.node_id.clone())).collect()
 }
 
 /// What a run reads and writes of an instance: its sticky, its ports, and what is connected into its inputs.
 pub(super) fn footprint_of_instance(graph: &Graph, id: &NodeId) -> Footprint {
-    let note = graph.node(id).and_then(|node| node.server.get("recipe"));
-    let ports = |side| note.map(|note| noted(note, side)).unwrap_or_default();
-    let (inputs, outputs) = (ports("inputs"), ports("outputs"));
+    let note = graph.node(id).and_then(Node::recipe);
+    let inputs = noted(note.and_then(|note| note.inputs.as_ref()));
+    let outputs = noted(note.and_then(|note| note.outputs.as_ref()));
     let sources = inputs.values().flat_map(|port| graph.incoming(port)).map(|connection| &connection.from);
     let nodes = [id].into_iter().chain(inputs.values()).chain(outputs.values()).chain(sources);
     Footprint::of_nodes(nodes).with_links_into(inputs.values())
@@ -58,17 +56,17 @@ impl Ports {
     /// The ports that the sticky `id` records, if it is an instance of `recipe`; 409 when one of its outputs has an active job.
     pub(super) fn of_instance(graph: &Graph, id: &NodeId, recipe: &RecipeId) -> Result<Self> {
         let Some(node) = graph.node(id) else { return refuse("is not a node of the canvas") };
-        let note = node.server.get("recipe").filter(|note| note["role"] == "instance");
+        let note = node.recipe().filter(|note| note.role == RecipeRole::Instance);
         let Some(note) = note else { return refuse("is not an instance of a Recipe") };
-        if note["recipe"] != recipe.handle() {
+        if note.recipe != Some(recipe.into()) {
             return refuse("is an instance of another Recipe");
         }
-        let (inputs, outputs) = (noted(note, "inputs"), noted(note, "outputs"));
+        let (inputs, outputs) = (noted(note.inputs.as_ref()), noted(note.outputs.as_ref()));
         if outputs.values().filter_map(|id| graph.node(id)).any(|node| node.active_job.is_some()) {
             return Err(target_is_taken());
         }
         Ok(Self {
-            version: note["version"].as_str().unwrap_or_default().to_owned(),
+            version: note.version.clone().unwrap_or_default(),
             ids: Ids { instance: id.clone(), inputs: Vec::new(), outputs: Vec::new() },
             noted: Some((inputs, outputs)),
         })
@@ -98,14 +96,13 @@ impl Ports {
         }
         for (output, node) in outputs.iter_mut().zip(&self.ids.outputs) {
             let Some(node) = graph.node(node) else { continue };
-            let text =
-                |key: &str| node.metadata.get(key).and_then(Value::as_str).filter(|text| !text.trim().is_empty());
-            if let Some(prompt) = text("prompt") {
-                output.prompt = prompt.to_owned();
+            let text = |value: &Option<String>| value.clone().filter(|text| !text.trim().is_empty());
+            if let Some(prompt) = text(&node.metadata.prompt) {
+                output.prompt = prompt;
             }
-            output.model = text("model").map(str::to_owned);
-            output.size = text("size").map(str::to_owned);
-            output.quality = text("quality").map(str::to_owned);
+            output.model = text(&node.metadata.model);
+            output.size = text(&node.metadata.size);
+            output.quality = text(&node.metadata.quality);
             let unknown =
                 Template::parse(&output.prompt).names().find(|name| !output.input_keys.iter().any(|key| key == name));
             if let Some(name) = unknown {

@@ -8,8 +8,8 @@ use domain::canvas::Changes;
 use domain::graph::Node;
 use domain::id::{AssetHandle, JobId, NodeId};
 use domain::job::{JobOperation, JobStatus, Record, Request};
+use domain::metadata::Provenance;
 use domain::recipe::run::{OutputStatus, RunFailure, RunId};
-use serde_json::{Map, Value};
 use tracing::instrument;
 use uuid::Uuid;
 
@@ -70,7 +70,7 @@ pub async fn end_text(
     id: RunId,
     lease_token: Uuid,
     at: usize,
-    made: &std::result::Result<(String, Map<String, Value>), RunFailure>,
+    made: &std::result::Result<(String, Provenance), RunFailure>,
 ) -> Result<StepResult> {
     let (run, canvas_key) = match lock(conn, id, lease_token).await? {
         Ok(locked) => locked,

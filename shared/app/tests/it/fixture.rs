@@ -13,7 +13,8 @@ use domain::graph::{Node, NodeType, Position};
 use domain::id::{AccountUid, AssetHandle, AssetId, CanvasHandle, CanvasId, JobId, NodeId};
 use domain::job::{ActionRequest, Input, JobOperation, Placement, Record, Request};
 use domain::message::{Queue, ReadyTasks};
-use serde_json::{Map, Value, json};
+use domain::metadata::{Provenance, ProvenanceKind};
+use serde_json::Map;
 use sqlx::{PgConnection, Postgres, pool::PoolConnection};
 use testkit::TestDatabase;
 use uuid::Uuid;
@@ -274,7 +275,6 @@ impl Fixture {
     pub async fn success(&self) -> Completion {
         let (key, sha256) = (Uuid::new_v4(), [7; 32]);
         stored_blob(&mut *self.conn().await, key, &sha256, 12).await;
-        let Value::Object(provenance) = json!({"kind": "action", "references": []}) else { unreachable!("an object") };
         Completion::Succeeded(vec![Placement {
             node: self.node.clone(),
             asset: AssetId::from_stored("made".into()),
@@ -288,7 +288,7 @@ impl Fixture {
             metadata_removed: Vec::new(),
             preview: None,
             origin: None,
-            provenance,
+            provenance: Provenance::new(ProvenanceKind::Action),
         }])
     }
 }

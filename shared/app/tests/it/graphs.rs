@@ -233,7 +233,7 @@ impl Setting {
         let nodes: Vec<&Node> = before.nodes().collect();
         let Some(mut node) = pick(&nodes, *node).map(|node| Node::clone(node)) else { return };
         let bytes = serialized_size(&node);
-        node.server.insert("note".into(), self.keys.borrow().to_string().into());
+        node.server.content = Some(self.keys.borrow().to_string());
         let revision = format!("work {}", self.keys.replace_with(|keys| *keys + 1));
         let mut conn = self.database.pool().acquire().await.expect("connects");
         let bytes_delta = serialized_size(&node) - bytes;

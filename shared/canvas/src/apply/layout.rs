@@ -7,9 +7,8 @@ use std::collections::HashSet;
 use domain::graph::{Node, NodeType, Position};
 use domain::id::NodeId;
 use domain::limits::{BATCH_MOVES_MAX, COORDINATE_MAX, NODE_SIDE_MAX};
-use domain::object::Object;
+use domain::metadata::WritableMetadata;
 use domain::operation::Arrangement;
-use serde_json::Value;
 
 use super::{Made, OperationResult, Run, Skipped};
 use crate::batch::{Arranged, Goal};
@@ -176,14 +175,14 @@ impl Run<'_> {
             width: block.size.0,
             height: block.size.1,
             agent_owned: self.options.agent,
-            metadata: [("section".to_owned(), Value::Bool(true))].into_iter().collect(),
-            server: Object::default(),
+            metadata: WritableMetadata { section: Some(true), ..WritableMetadata::default() }.into(),
+            server: Default::default(),
             asset: None,
             active_job: None,
         });
         for (at, slot) in slots.iter().enumerate() {
             let mut member = self.node_at(*slot).clone();
-            member.metadata.insert("sectionId".to_owned(), id.as_str().into());
+            member.metadata.section_id = Some(id.clone());
             if !fits(&member.metadata) {
                 return Err(self.invalid(&format!("nodeIds[{at}]"), too_large()));
             }

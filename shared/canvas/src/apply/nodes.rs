@@ -3,7 +3,8 @@
 use domain::graph::{Node, NodeType, Position};
 use domain::id::NodeId;
 use domain::limits::{BATCH_REGROUPED_MAX, NODE_SIDE_MAX};
-use domain::object::Object;
+use domain::metadata::ServerMetadata;
+use domain::stored::Stored;
 
 use super::{Made, OperationResult, Run, Skipped};
 use crate::batch::{Draft, Given, Patch};
@@ -29,7 +30,7 @@ impl Run<'_> {
             width,
             height,
             agent_owned: self.options.agent,
-            metadata: Object::default(),
+            metadata: Stored::default(),
             server: given.server.clone().into(),
             asset: picture.map(|picture| picture.asset).or_else(|| given.asset.clone()),
             active_job: None,
@@ -80,12 +81,12 @@ impl Run<'_> {
     pub(super) fn duplicate_node(&mut self, node: &Ref<NodeId>, position: Position) -> Result<(Made, String), Skipped> {
         let slot = self.node("nodeId", node)?;
         let original = self.node_at(slot);
-        let written = original.server.get_key_value("content").map(|(key, value)| (key.clone(), value.clone()));
+        let content = original.written_content().map(str::to_owned);
         let copy = Node {
             id: NodeId::generate(),
             position,
             agent_owned: self.options.agent,
-            server: written.into_iter().collect(),
+            server: ServerMetadata { content, ..ServerMetadata::default() }.into(),
             active_job: None,
             kind: original.kind,
             title: original.title.clone(),
@@ -204,7 +205,7 @@ impl Run<'_> {
         self.deleted_nodes.insert(id, slot);
         for member in members {
             let mut freed = self.node_at(member).clone();
-            freed.metadata.remove("sectionId");
+            freed.metadata.section_id = None;
             self.journal.set_node(self.graph, member, Some(freed));
         }
         Ok(())

@@ -20,11 +20,11 @@ impl Run<'_> {
     pub(super) fn restore_node(&mut self, node: &Ref<NodeId>) -> OperationResult {
         let (slot, mut node, members) = self.deleted_node(node)?;
         if node.active_job.take().is_some() {
-            node.server.remove("job");
+            node.server.job = None;
         }
-        let section = node.section_id().map(|section| NodeId::from_stored(section.to_owned()));
-        if section.is_some_and(|section| !self.graph.node(&section).is_some_and(Node::is_section)) {
-            node.metadata.remove("sectionId");
+        let section = node.metadata.section_id.as_ref();
+        if section.is_some_and(|section| !self.graph.node(section).is_some_and(Node::is_section)) {
+            node.metadata.section_id = None;
         }
         let id = node.id.clone();
         self.count_regrouped(members.len())?;
@@ -70,7 +70,7 @@ impl Run<'_> {
             return;
         }
         let mut node = node.clone();
-        node.metadata.insert("sectionId".to_owned(), section.as_str().into());
+        node.metadata.section_id = Some(section.clone());
         if fits(&node.metadata) {
             self.journal.set_node(self.graph, slot, Some(node));
             self.returned.insert(member.clone(), section.clone());

@@ -12,6 +12,7 @@ use domain::Violation;
 use domain::graph::{NodeType, Position, Purpose, Role};
 use domain::id::{AssetHandle, AssetRef, ConnectionId, MalformedId, NodeId, is_plain_id};
 use domain::limits::{COORDINATE_MAX, NODE_SIDE_MAX, OPERATIONS_MAX, TITLE_MAX, VIOLATIONS_MAX};
+use domain::metadata::ServerMetadata;
 use domain::operation::{Arrangement, NewNode, NodePatch, Operation};
 use serde_json::{Map, Value};
 
@@ -211,7 +212,7 @@ pub(crate) struct Given {
     pub(crate) at: Option<Position>,
     /// Whether it must lie within its Section.
     pub(crate) contained: bool,
-    pub(crate) server: Map<String, Value>,
+    pub(crate) server: ServerMetadata,
     pub(crate) asset: Option<AssetHandle>,
 }
 

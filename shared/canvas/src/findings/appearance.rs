@@ -7,7 +7,6 @@ use std::ops::ControlFlow;
 
 use domain::graph::{Connection, Named, Node};
 use domain::review::{Finding, FindingCode, Severity, StoredAssets};
-use serde_json::Value;
 
 use super::{Found, ownership};
 use crate::apply::Touched;
@@ -84,8 +83,8 @@ fn cut(node: &Node) -> Advice {
 }
 
 fn upscaled(graph: &Graph, node: &Node, assets: &StoredAssets) -> Advice {
-    let provenance = node.server.get("provenance")?;
-    if provenance.get("actionId").and_then(Value::as_str) != Some("action:resize") {
+    let provenance = node.provenance()?;
+    if provenance.action_id.as_deref() != Some("action:resize") {
         return None;
     }
     let (width, height) = assets.get(node.asset.as_ref()?)?.size;
@@ -95,7 +94,7 @@ fn upscaled(graph: &Graph, node: &Node, assets: &StoredAssets) -> Advice {
     };
     let source = assets.get(&source)?.size;
     let (across, down) = (width / source.0, height / source.1);
-    let param = |name: &str| provenance.get("params").and_then(|params| params.get(name)).and_then(Value::as_str);
+    let param = |name: &str| provenance.params.as_ref()?.get(name)?.as_str();
     let enlarged = match (param("fit"), param("enlarge")) {
         // The result may be larger than the picture in it.
         (Some("contain"), Some("no")) => return None,
@@ -110,18 +109,18 @@ fn upscaled(graph: &Graph, node: &Node, assets: &StoredAssets) -> Advice {
 mod tests {
     use domain::graph::Purpose;
     use domain::review::{Origin, Ownership, StoredAsset};
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::findings::find;
-    use crate::fixture::{agents, asset, at, connection, graph, image, made, object, section, sticky, text};
+    use crate::fixture::{agents, asset, at, connection, graph, image, made, section, sticky, text};
 
     fn sized(node: Node, width: f64, height: f64) -> Node {
         Node { width, height, ..node }
     }
 
     fn holding(mut node: Node, content: &str) -> Node {
-        node.metadata.extend(object(json!({"content": content})));
+        node.metadata.content = Some(content.to_owned());
         node
     }
 
@@ -218,7 +217,7 @@ mod tests {
         assert!(noted > most, "a note takes a smaller font");
         assert_eq!(of(holding(sticky("s"), &line(noted + 1))), ["text_truncated"]);
         let mut collapsed = holding(text("t"), &line(most + 1));
-        collapsed.metadata.insert("collapsed".into(), true.into());
+        collapsed.metadata.collapsed = Some(true);
         assert_eq!(of(collapsed), [""; 0], "is hidden on purpose");
         assert_eq!(of(sized(holding(text("t"), "word"), 27.0, 200.0)), ["text_truncated"], "no text is drawn");
         let mut titled = sized(section("s"), 400.0, 400.0);
@@ -233,9 +232,9 @@ mod tests {
         let sizes = |width: f64, height: f64| stored(&[("a", (100.0, 200.0)), ("b", (width, height))]);
         let resized = |params: Value| {
             let mut node = made(showing(sized(image("b"), 100.0, 200.0)), "action", json!([{"handle": "asset:me:a"}]));
-            let provenance = node.server.get_mut("provenance").expect("is made");
-            provenance["actionId"] = "action:resize".into();
-            provenance["params"] = params;
+            let provenance = node.server.provenance.as_mut().expect("is made");
+            provenance.action_id = Some("action:resize".into());
+            provenance.params = params.as_object().cloned();
             node.title = String::new();
             node
         };
@@ -255,7 +254,7 @@ mod tests {
         assert_eq!(of(json!({"fit": "contain", "enlarge": "yes"}), 1000.0, 400.0).len(), 1);
         assert_eq!(of(json!({"fit": "contain", "enlarge": "no"}), 1000.0, 400.0), [""; 0]);
         let mut composite = resized(json!({}));
-        composite.server.get_mut("provenance").expect("is made")["actionId"] = "action:side-by-side-composite".into();
+        composite.server.provenance.as_mut().expect("is made").action_id = Some("action:side-by-side-composite".into());
         assert_eq!(codes(vec![composite], &sizes(250.0, 500.0)), [""; 0], "only resize scales");
         let gone = stored(&[("b", (1000.0, 2000.0))]);
         assert!(!codes(vec![resized(inside())], &gone).contains(&"upscaled_output".to_owned()));

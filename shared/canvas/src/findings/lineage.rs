@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use domain::graph::{Named, Node, NodeType, Purpose};
 use domain::id::ConnectionId;
 use domain::review::{FindingCode, Severity, StoredAssets};
-use serde_json::Value;
 
 use super::{Draft, Touched, ownership};
 use crate::graph::Graph;
@@ -33,15 +32,9 @@ pub(super) fn empty_sources(graph: &Graph, touched: &Touched, drafts: &mut Vec<D
     }
 }
 
-/// Whether a node's provenance says that a job or Recipe made what it shows.
-pub(crate) fn is_made(node: &Node) -> bool {
-    let kind = node.server.get("provenance").and_then(|provenance| provenance.get("kind")).and_then(Value::as_str);
-    matches!(kind, Some("generated" | "action" | "recipe"))
-}
-
 /// Outputs whose provenance names a node or asset that no longer exists; one finding for each output.
 pub(super) fn missing_sources(graph: &Graph, assets: &StoredAssets, touched: &Touched, drafts: &mut Vec<Draft>) {
-    for node in graph.nodes().filter(|node| is_made(node)) {
+    for node in graph.nodes().filter(|node| node.is_made()) {
         let gone = |named: &Named| match named {
             Named::Node(id) => graph.node(id).is_none(),
             Named::Asset(asset) => !assets.contains_key(asset),

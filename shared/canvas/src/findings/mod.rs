@@ -21,7 +21,6 @@ use domain::review::{Finding, FindingCode, Ownership, Severity, StoredAssets};
 use crate::apply::Touched;
 use crate::graph::Graph;
 use crate::placement::Frame;
-pub(crate) use lineage::is_made;
 use sweep::{Field, Standing};
 
 /// First level of the search, see [`level`].

@@ -1,10 +1,9 @@
 //! Outputs of the embedded runtime (`docs/reference/findings.md#stand_in_output`).
 
 use domain::graph::{Node, NodeType};
-use domain::model::is_stand_in;
 use domain::review::{FindingCode, Severity};
 
-use super::{Draft, is_made, ownership};
+use super::{Draft, ownership};
 use crate::graph::Graph;
 
 /// One finding on all nodes that show a stand-in.
@@ -22,17 +21,13 @@ pub(super) fn outputs(graph: &Graph) -> Option<Draft> {
 }
 
 /// Whether the node shows what a model of the embedded runtime made. A text that a client replaced is not an output
-/// any more. The mark in its provenance counts for good; nodes that were made before there was one have none.
+/// any more.
 fn shows_stand_in(node: &Node) -> bool {
-    let provenance = node.server.get("provenance");
-    let made = |key: &str| provenance?.get(key)?.as_str();
-    let is_marked = provenance.is_some_and(|provenance| provenance.get("standIn") == Some(&true.into()));
     let is_shown = match node.kind {
-        NodeType::Text | NodeType::Sticky => node.server.contains_key("content"),
+        NodeType::Text | NodeType::Sticky => node.written_content().is_some(),
         _ => node.asset.is_some(),
     };
-    let is_known = is_stand_in(made("provider").unwrap_or_default(), made("model").unwrap_or_default());
-    is_shown && is_made(node) && (is_marked || is_known)
+    is_shown && node.provenance().is_some_and(|provenance| provenance.is_made() && provenance.is_stand_in())
 }
 
 #[cfg(test)]
@@ -47,10 +42,12 @@ mod tests {
 
     /// The node, made by this model.
     fn made_by(node: Node, kind: &str, provider: &str, model: &str) -> Node {
+        let content = node.written_content().map(str::to_owned);
         let mut node = made(node, kind, json!([]));
-        let provenance = node.server.get_mut("provenance").expect("is made");
-        provenance["provider"] = provider.into();
-        provenance["model"] = model.into();
+        node.server.content = content;
+        let provenance = node.server.provenance.as_mut().expect("is made");
+        provenance.provider = provider.parse().ok();
+        provenance.model = Some(model.to_owned());
         node
     }
 
@@ -60,7 +57,7 @@ mod tests {
 
     fn written(name: &str) -> Node {
         let mut node = text(name);
-        node.server.insert("content".into(), "Headline: Kites".into());
+        node.server.content = Some("Headline: Kites".into());
         node
     }
 
@@ -106,7 +103,7 @@ mod tests {
     fn a_marked_stand_in_stays_one_when_nobody_knows_its_model_any_more() {
         let mut node = made_by(picture("p"), "generated", "managed", "retired");
         assert_eq!(outputs(&graph(vec![node.clone()], vec![])).map(|draft| draft.nodes.len()), None);
-        node.server.get_mut("provenance").expect("is made")["standIn"] = true.into();
+        node.server.provenance.as_mut().expect("is made").stand_in = Some(true);
         assert_eq!(outputs(&graph(vec![node], vec![])).map(|draft| draft.nodes.len()), Some(1));
     }
 
@@ -116,8 +113,8 @@ mod tests {
         let mut replaced = made_by(written("a"), "recipe", "managed", "outline");
         assert_eq!(handles(vec![replaced.clone()]), ["node:a"]);
         assert_eq!(handles(vec![Node { kind: NodeType::Sticky, ..replaced.clone() }]), ["node:a"]);
-        replaced.server.remove("content");
-        replaced.metadata.insert("content".into(), "mine".into());
+        replaced.server.content = None;
+        replaced.metadata.content = Some("mine".into());
         assert_eq!(handles(vec![replaced]), [""; 0]);
     }
 }

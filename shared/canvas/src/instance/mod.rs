@@ -14,8 +14,9 @@ use domain::Violation;
 use domain::graph::{NodeType, Position, Purpose};
 use domain::id::{NodeId, RecipeId};
 use domain::limits::{COORDINATE_MAX, TITLE_MAX};
+use domain::metadata::{InstancePort, NodeRecipe, RecipeRole, ServerMetadata};
 use domain::recipe::{Definition, Input, Output, PortValue, Version};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::apply::{Applied, Options, Refused, apply};
 use crate::batch::{Batch, Draft, Given, Patch, Step};
@@ -165,22 +166,19 @@ fn draft(kind: NodeType, title: &str, frame: Frame, metadata: Value, given: Give
 /// The sticky note in the middle.
 fn heart(instance: &Instance<'_>, frame: Frame) -> Draft {
     let definition = instance.definition;
-    let ports = |keys: Vec<&str>, ids: &[NodeId]| -> Vec<Value> {
-        keys.into_iter().zip(ids).map(|(key, id)| json!({"key": key, "nodeId": id})).collect()
-    };
-    let inputs = definition.inputs.iter().map(|input| input.key.as_str()).collect();
-    let outputs = definition.outputs.iter().map(|output| output.key.as_str()).collect();
-    let note = json!({
-        "role": "instance",
-        "recipe": instance.recipe.handle(),
-        "version": instance.version.to_string(),
-        "name": definition.name,
-        "inputs": ports(inputs, &instance.ids.inputs),
-        "outputs": ports(outputs, &instance.ids.outputs),
+    let port = |(key, node_id): (&String, &NodeId)| InstancePort { key: key.clone(), node_id: node_id.clone() };
+    let inputs = definition.inputs.iter().map(|input| &input.key).zip(&instance.ids.inputs);
+    let outputs = definition.outputs.iter().map(|output| &output.key).zip(&instance.ids.outputs);
+    let mut server = owned(NodeRecipe {
+        recipe: Some(instance.recipe.into()),
+        version: Some(instance.version.to_string()),
+        name: Some(definition.name.clone()),
+        inputs: Some(inputs.map(port).collect()),
+        outputs: Some(outputs.map(port).collect()),
+        ..NodeRecipe::new(RecipeRole::Instance)
     });
-    let mut server = owned(note);
     // Server-owned, because the labels of a whole definition can exceed the limit of client-written metadata.
-    server.insert("content".into(), steps_of(definition).into());
+    server.content = Some(steps_of(definition));
     let given = Given { id: Some(instance.ids.instance.clone()), server, ..Given::default() };
     draft(NodeType::Sticky, &definition.name, frame, json!({}), given)
 }
@@ -206,12 +204,12 @@ pub fn steps_of(definition: &Definition) -> String {
 /// The node of an input.
 fn port(instance: &Instance<'_>, index: usize, input: &Input, frame: Frame) -> Draft {
     let held = instance.fillings.get(index).and_then(|filling| filling.held.as_ref());
-    let mut server = owned(port_note(instance, "input", &input.key));
+    let mut server = owned(port_note(instance, RecipeRole::Input, &input.key));
     let mut asset = None;
     match held {
         // Server-owned, because a text that was taken from a node can exceed the limit of client-written text.
         Some(PortValue::Text(text)) if input.kind.node_type().holds_text() => {
-            server.insert("content".into(), text.as_str().into());
+            server.content = Some(text.clone());
         }
         Some(PortValue::Asset(handle)) => asset = Some(handle.clone()),
         _ => {}
@@ -228,17 +226,17 @@ fn result(instance: &Instance<'_>, index: usize, output: &Output, frame: Frame) 
             metadata[key] = value.as_str().into();
         }
     }
-    let server = owned(port_note(instance, "output", &output.key));
+    let server = owned(port_note(instance, RecipeRole::Output, &output.key));
     let given = Given { id: instance.ids.outputs.get(index).cloned(), server, ..Given::default() };
     draft(output.kind.node_type(), &output.label, frame, metadata, given)
 }
 
-fn port_note(instance: &Instance<'_>, role: &str, key: &str) -> Value {
-    json!({"role": role, "key": key, "instance": instance.ids.instance})
+fn port_note(instance: &Instance<'_>, role: RecipeRole, key: &str) -> NodeRecipe {
+    NodeRecipe { key: Some(key.to_owned()), instance: Some(instance.ids.instance.clone()), ..NodeRecipe::new(role) }
 }
 
-fn owned(note: Value) -> Map<String, Value> {
-    Map::from_iter([("recipe".to_owned(), note)])
+fn owned(note: NodeRecipe) -> ServerMetadata {
+    ServerMetadata { recipe: Some(Box::new(note)), ..ServerMetadata::default() }
 }
 
 #[cfg(test)]

@@ -139,7 +139,7 @@ fn the_largest_definition_can_be_placed_although_its_labels_are_longer_than_clie
 #[test]
 fn server_owned_metadata_says_which_node_is_what() {
     let Made { graph, ids, .. } = placed(board(), &chain(), filled(), None);
-    let note = |id: &NodeId| graph.node(id).expect("is there").server["recipe"].clone();
+    let note = |id: &NodeId| json!(graph.node(id).expect("is there").recipe());
     assert_eq!(
         note(&ids.instance),
         json!({
@@ -158,7 +158,7 @@ fn ports_hold_what_they_begin_with_and_outputs_their_templates() {
     let node = |id: &NodeId| graph.node(id).expect("is there");
     assert_eq!(node(&ids.inputs[0]).asset, Some(asset("a1")));
     assert_eq!(node(&ids.inputs[1]).content(), Some("Warm light"));
-    assert_eq!(node(&ids.outputs[1]).metadata["prompt"], "Make {{copy}}");
+    assert_eq!(node(&ids.outputs[1]).metadata.prompt.as_deref(), Some("Make {{copy}}"));
     assert!(node(&ids.outputs[1]).asset.is_none() && node(&ids.outputs[0]).content().is_none());
     assert_eq!(
         node(&ids.instance).content(),

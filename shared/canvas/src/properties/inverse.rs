@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::restore::Store;
 use super::*;
+use crate::fixture::members;
 
 /// Operations that restore these nodes and connections on `graph`, as a client that remembers them would write them.
 fn inverse(applied: &Applied, title: &str, nodes: &[Node], connections: &[Connection]) -> Value {
@@ -35,7 +36,7 @@ fn inverse(applied: &Applied, title: &str, nodes: &[Node], connections: &[Connec
         leave.push(update(old, json!({"metadata": {"sectionId": null}})));
         let mut metadata: Map<String, Value> =
             ["content", "zIndex", "custom", "section"].map(|key| (key.to_owned(), Value::Null)).into_iter().collect();
-        metadata.extend(old.metadata.clone().into_iter().filter(|(key, _)| key != "sectionId"));
+        metadata.extend(members(&old.metadata).into_iter().filter(|(key, _)| key != "sectionId"));
         let mut patch = json!({"title": old.title, "width": old.width, "height": old.height, "metadata": metadata});
         if old.kind.holds_text() {
             patch["type"] = json!(old.kind);

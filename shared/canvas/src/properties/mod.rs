@@ -12,12 +12,15 @@ use std::collections::BTreeMap;
 
 use domain::graph::{Connection, DeletedConnection, DeletedNode, Node, NodeType, Position, Purpose, Role};
 use domain::id::NodeId;
+use domain::metadata::{Provenance, ProvenanceKind};
 use domain::operation::{NewNode, NodePatch, Operation};
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Map, Value, json};
 
-use crate::fixture::{asset, cid, connection, id, image, made, member, object, section, seen, text, video, working};
+use crate::fixture::{
+    asset, cid, connection, id, image, made, member, section, seen, text, video, with_job, working, written,
+};
 use crate::graph::Sources;
 use crate::size::serialized_size;
 use crate::{Applied, Batch, Graph, Options, Refused, apply};
@@ -33,7 +36,7 @@ fn start() -> (Vec<Node>, Vec<Connection>) {
         section("n4"),
         section("n5"),
         working(text("n6")),
-        Node { metadata: object(json!({"content": "c", "zIndex": 1})), ..text("n7") },
+        Node { metadata: written(json!({"content": "c", "zIndex": 1})), ..text("n7") },
     ];
     let connections = vec![
         connection("k0", "n0", "n2", Purpose::FirstFrame),
@@ -54,7 +57,8 @@ fn deleted() -> (Vec<DeletedNode>, Vec<DeletedConnection>) {
     };
     let shown = Node { asset: Some(asset("y")), ..member(image("d0"), "n4") };
     let mut working = working(text("d2"));
-    working.server = object(json!({"job": {"status": "running"}, "provenance": {"kind": "generated"}}));
+    working = with_job(working, "running");
+    working.server.provenance = Some(Box::new(Provenance::new(ProvenanceKind::Generated)));
     let nodes = vec![
         node(made(shown, "action", json!([])), &[], 0),
         node(section("d1"), &["n0", "n3", "n7", "gone"], 4),
@@ -236,7 +240,7 @@ impl Rename {
         let mut node = node.clone();
         node.id = id(self.name(node.id.as_str()));
         if let Some(section) = node.section_id().map(|section| self.name(section).to_owned()) {
-            node.metadata.insert("sectionId".into(), section.into());
+            node.metadata.section_id = Some(id(&section));
         }
         node
     }

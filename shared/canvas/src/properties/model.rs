@@ -5,12 +5,12 @@ use std::collections::HashSet;
 
 use domain::graph::{Connection, Node, NodeType, Purpose};
 use domain::id::NodeId;
-use domain::object::Object;
+use domain::metadata::ServerMetadata;
 use domain::operation::Operation;
 use serde_json::{Map, Value};
 
 use crate::Options;
-use crate::fixture::{cid, id};
+use crate::fixture::{cid, id, members, written};
 
 #[derive(Debug)]
 pub(super) struct Expected {
@@ -145,12 +145,12 @@ impl Model {
         match operation {
             Operation::NodeCreate { node, section_id, .. } => {
                 let mut metadata = Map::new();
-                if let Some(written) = &node.metadata {
-                    self.merge(&mut metadata, written, "node.metadata.sectionId")?;
+                if let Some(given) = &node.metadata {
+                    self.merge(&mut metadata, given, "node.metadata.sectionId")?;
                 }
                 if let Some(section) = section_id {
-                    let written = Map::from_iter([("sectionId".to_owned(), section.clone().into())]);
-                    self.merge(&mut metadata, &written, "sectionId")?;
+                    let given = Map::from_iter([("sectionId".to_owned(), section.clone().into())]);
+                    self.merge(&mut metadata, &given, "sectionId")?;
                 }
                 let (width, height) = node.kind.default_size();
                 self.state.nodes.push(Node {
@@ -161,8 +161,8 @@ impl Model {
                     width,
                     height,
                     agent_owned: self.options.agent,
-                    metadata: metadata.into(),
-                    server: Object::default(),
+                    metadata: written(metadata.into()),
+                    server: Default::default(),
                     asset: None,
                     active_job: None,
                 });
@@ -190,18 +190,20 @@ impl Model {
                         }
                     }
                 }
-                if let Some(written) = &patch.metadata {
-                    if let Err(rules) = self.merge(&mut new.metadata, written, "patch.metadata.sectionId") {
+                if let Some(given) = &patch.metadata {
+                    let mut metadata = members(&new.metadata);
+                    if let Err(rules) = self.merge(&mut metadata, given, "patch.metadata.sectionId") {
                         dependent = true;
                         broken.extend(rules);
                     }
-                    let joins = written.get("sectionId").is_some_and(|section| !section.is_null());
+                    new.metadata = written(metadata.into());
+                    let joins = given.get("sectionId").is_some_and(|section| !section.is_null());
                     if matches!(new.kind, NodeType::Image | NodeType::Video)
-                        && written.get("content").is_some_and(|content| content == "c")
+                        && given.get("content").is_some_and(|content| content == "c")
                     {
                         broken.push((400, "patch.metadata.content"));
                     }
-                    if written.get("section") == Some(&Value::Bool(true)) && new.kind != NodeType::Sticky {
+                    if given.get("section") == Some(&Value::Bool(true)) && new.kind != NodeType::Sticky {
                         broken.push((400, "patch.metadata.section"));
                     }
                     if new.is_section() && joins {
@@ -212,7 +214,7 @@ impl Model {
                 }
                 if old.is_section() && !new.is_section() {
                     let has_members = self.state.nodes.iter().any(|node| node.section_id() == Some(old.id.as_str()));
-                    if new.metadata.contains_key("section") {
+                    if new.metadata.section.is_some() {
                         broken.push((422, "patch.type"));
                     } else if has_members {
                         broken.push((422, "patch.metadata.section"));
@@ -251,7 +253,7 @@ impl Model {
                 copy.position = *position;
                 copy.agent_owned = self.options.agent;
                 copy.active_job = None;
-                copy.server = copy.server.into_iter().filter(|(key, _)| key == "content").collect();
+                copy.server = ServerMetadata { content: copy.server.content.clone(), ..Default::default() }.into();
                 self.state.nodes.push(copy);
                 Ok(true)
             }
@@ -264,7 +266,7 @@ impl Model {
                 self.state.connections.retain(|link| link.from != gone.id && link.to != gone.id);
                 for node in &mut self.state.nodes {
                     if node.section_id() == Some(gone.id.as_str()) {
-                        node.metadata.remove("sectionId");
+                        node.metadata.section_id = None;
                     }
                 }
                 Ok(false)
@@ -272,17 +274,17 @@ impl Model {
             Operation::NodeRestore { node_id } => {
                 let (mut node, members) = self.deleted_node(node_id)?;
                 if node.active_job.take().is_some() {
-                    node.server.remove("job");
+                    node.server.job = None;
                 }
                 let is_section = |section: &str| {
                     self.state.nodes.iter().any(|node| node.id.as_str() == section && node.is_section())
                 };
                 if node.section_id().is_some_and(|section| !is_section(section)) {
-                    node.metadata.remove("sectionId");
+                    node.metadata.section_id = None;
                 }
                 for member in &mut self.state.nodes {
                     if members.contains(&member.id) && !member.is_section() && member.section_id().is_none() {
-                        member.metadata.insert("sectionId".into(), node.id.as_str().into());
+                        member.metadata.section_id = Some(node.id.clone());
                     }
                 }
                 self.state.nodes.push(node);

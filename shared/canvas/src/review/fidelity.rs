@@ -9,11 +9,10 @@ use std::collections::{HashMap, HashSet};
 
 use domain::graph::{Named, Node, Purpose, Role};
 use domain::id::AssetHandle;
+use domain::metadata::ProvenanceKind;
 use domain::review::{FidelityReason, FidelityStatus, Origin, ProductFidelity, StoredAssets};
-use serde_json::Value;
 
 use super::outputs::is_output;
-use crate::findings::is_made;
 use crate::graph::Graph;
 
 /// Relation of a picture to a product.
@@ -45,7 +44,7 @@ pub(super) fn judge(graph: &Graph, assets: &StoredAssets) -> ProductFidelity {
     }
     let mut ties = Ties { graph, assets, products, producers: producers(graph), known: HashMap::new() };
     for (slot, node) in graph.nodes.entries() {
-        if !is_output(node) || node.asset.is_none() || !is_made(node) {
+        if !is_output(node) || node.asset.is_none() || !node.is_made() {
             continue;
         }
         let handle = node.id.handle();
@@ -93,7 +92,7 @@ fn products(graph: &Graph) -> HashSet<AssetHandle> {
 
 /// Slot of the output that made each asset.
 fn producers(graph: &Graph) -> HashMap<AssetHandle, usize> {
-    let made = graph.nodes.entries().filter(|(_, node)| is_made(node));
+    let made = graph.nodes.entries().filter(|(_, node)| node.is_made());
     made.filter_map(|(slot, node)| Some((node.asset.clone()?, slot))).collect()
 }
 
@@ -147,7 +146,7 @@ impl Ties<'_> {
                 Named::Asset(asset) => self.maker_of(&asset),
                 Named::Node(id) => {
                     match self.graph.nodes.find(&id).and_then(|slot| Some((slot, self.graph.nodes.get(slot)?))) {
-                        Some((slot, node)) if is_made(node) => PictureOrigin::Output(slot),
+                        Some((slot, node)) if node.is_made() => PictureOrigin::Output(slot),
                         Some((_, node)) => node
                             .asset
                             .as_ref()
@@ -193,6 +192,5 @@ fn is_product(role: Option<Role>) -> bool {
 }
 
 fn is_action(node: &Node) -> bool {
-    let provenance = node.server.get("provenance");
-    provenance.and_then(|provenance| provenance.get("kind")).and_then(Value::as_str) == Some("action")
+    node.provenance().is_some_and(|provenance| provenance.kind == ProvenanceKind::Action)
 }

@@ -1,10 +1,9 @@
 //! The outputs of a canvas and whether each is stored. Rules: `docs/reference/findings.md#outputs`.
 
 use domain::graph::{Node, NodeType};
+use domain::job::JobStatus;
 use domain::review::{DeliveryClearance, DeliveryReview, DetachedOutput, Outputs, StoredAssets};
-use serde_json::Value;
 
-use crate::findings::is_made;
 use crate::graph::Graph;
 
 /// Counts the outputs and lists what prevents their delivery.
@@ -63,9 +62,9 @@ pub(super) fn assess(graph: &Graph, assets: &StoredAssets, detached: &[DetachedO
 /// Whether a job or Recipe has targeted or filled the node: an image, or a text that the service writes, which a client may have
 /// made a sticky.
 pub(super) fn is_output(node: &Node) -> bool {
-    let is_targeted = node.active_job.is_some() || node.server.contains_key("job");
+    let is_targeted = node.active_job.is_some() || node.job().is_some();
     match node.kind {
-        NodeType::Image => is_targeted || is_made(node),
+        NodeType::Image => is_targeted || node.is_made(),
         NodeType::Text | NodeType::Sticky => is_targeted,
         NodeType::Video => false,
     }
@@ -80,11 +79,11 @@ fn is_durable(node: &Node, assets: &StoredAssets) -> bool {
 }
 
 /// `failed` or `canceled`, if the node shows nothing and its last work ended so.
-pub(crate) fn unfilled(node: &Node) -> Option<&str> {
-    let status = node.server.get("job").and_then(|job| job.get("status")).and_then(Value::as_str);
+pub(crate) fn unfilled(node: &Node) -> Option<JobStatus> {
+    let status = node.job().map(|job| job.status);
     let shows_nothing = match node.kind {
         NodeType::Text | NodeType::Sticky => node.content().is_none_or(str::is_empty),
         _ => node.asset.is_none(),
     };
-    status.filter(|status| shows_nothing && matches!(*status, "failed" | "canceled"))
+    status.filter(|status| shows_nothing && matches!(status, JobStatus::Failed | JobStatus::Canceled))
 }

@@ -5,7 +5,7 @@ use domain::review::{FindingCode, Origin, StoredAsset, StoredAssets};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::fixture::{agents, asset, at, connection, graph, image, made, section, text, video, working};
+use crate::fixture::{agents, asset, at, connection, graph, image, made, section, text, video, with_job, working};
 
 fn stored(names: &[(&str, Origin)]) -> StoredAssets {
     // A ratio at which no card crops them.
@@ -21,12 +21,6 @@ fn showing(name: &str, shown: &str, x: f64) -> Node {
     Node { asset: Some(asset(shown)), ..at(image(name), x, 0.0) }
 }
 
-/// An output whose job ended with `status`.
-fn output(mut node: Node, status: &str) -> Node {
-    node.server.insert("job".into(), json!({"id": "job:x", "status": status}));
-    node
-}
-
 fn handles(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| format!("node:{name}")).collect()
 }
@@ -34,7 +28,7 @@ fn handles(names: &[&str]) -> Vec<String> {
 #[test]
 fn advice_asks_for_a_look_and_leaves_the_claim() {
     let mut cut = agents(text("t"));
-    cut.metadata.insert("content".into(), "word\n".repeat(9).into());
+    cut.metadata.content = Some("word\n".repeat(9));
     let review = review(vec![cut], vec![], &StoredAssets::new());
     assert_eq!((review.status, review.done_claim_allowed), (ReviewStatus::NeedsReview, true));
     assert_eq!(review.instruction, "The work may be called done; ask the user to look at what needs review.");
@@ -87,8 +81,7 @@ fn findings_come_to_a_status_by_severity_and_to_a_claim_by_ownership() {
 #[test]
 fn a_stand_in_needs_review_and_is_no_obstacle() {
     let mut node = made(agents(showing("a", "p", 0.0)), "generated", json!([]));
-    let provenance = node.server.get_mut("provenance").expect("is made");
-    (provenance["provider"], provenance["model"]) = ("managed".into(), "sketch".into());
+    node.server.provenance.as_mut().expect("is made").stand_in = Some(true);
     let validation = validate(&graph(vec![node], vec![]), &Touched::default(), &stored(&[("p", Origin::Made)]));
     let review = validation.completion_review;
     assert_eq!((validation.status, review.status), (ValidationStatus::Advisory, ReviewStatus::NeedsReview));
@@ -127,12 +120,12 @@ fn outputs_are_what_work_targeted_or_filled() {
     let nodes = vec![
         at(image("slot"), 0.0, 5000.0),
         showing("upload", "u", 1000.0),
-        output(showing("done", "d", 2000.0), "succeeded"),
-        output(working(at(image("busy"), 3000.0, 0.0)), "running"),
-        output(at(image("failed"), 4000.0, 0.0), "failed"),
-        output(at(image("canceled"), 5000.0, 0.0), "canceled"),
-        output(showing("kept", "k", 6000.0), "failed"),
-        output(showing("lost", "gone", 7000.0), "succeeded"),
+        with_job(showing("done", "d", 2000.0), "succeeded"),
+        with_job(working(at(image("busy"), 3000.0, 0.0)), "running"),
+        with_job(at(image("failed"), 4000.0, 0.0), "failed"),
+        with_job(at(image("canceled"), 5000.0, 0.0), "canceled"),
+        with_job(showing("kept", "k", 6000.0), "failed"),
+        with_job(showing("lost", "gone", 7000.0), "succeeded"),
         made(showing("made", "m", 8000.0), "action", json!([])),
         made(showing("brought", "b", 9000.0), "upload", json!([])),
     ];
@@ -152,11 +145,11 @@ fn outputs_are_what_work_targeted_or_filled() {
 #[test]
 fn one_output_that_is_not_there_blocks_delivery() {
     let only = |node: Node| review(vec![node], vec![], &stored(&[("x", Origin::Made)]));
-    assert!(only(output(showing("n", "x", 0.0), "succeeded")).done_claim_allowed);
+    assert!(only(with_job(showing("n", "x", 0.0), "succeeded")).done_claim_allowed);
     for node in [
         working(showing("n", "x", 0.0)),
-        output(image("n"), "failed"),
-        output(showing("n", "gone", 0.0), "succeeded"),
+        with_job(image("n"), "failed"),
+        with_job(showing("n", "gone", 0.0), "succeeded"),
         working(text("n")),
     ] {
         let review = only(node);
@@ -167,14 +160,14 @@ fn one_output_that_is_not_there_blocks_delivery() {
 
 #[test]
 fn a_text_that_work_wrote_is_an_output() {
-    let mut written = output(text("t"), "succeeded");
-    written.server.insert("content".into(), "words".into());
+    let mut written = with_job(text("t"), "succeeded");
+    written.server.content = Some("words".into());
     // A client may have made it a sticky.
     for kind in [NodeType::Text, NodeType::Sticky] {
         written.kind = kind;
         let written = review(vec![written.clone()], vec![], &StoredAssets::new());
         assert_eq!((written.outputs.count, written.outputs.durable_count), (1, 1), "{kind:?}");
-        let empty = Node { kind, ..output(text("t"), "canceled") };
+        let empty = Node { kind, ..with_job(text("t"), "canceled") };
         let outputs = review(vec![empty], vec![], &StoredAssets::new()).outputs;
         assert_eq!((outputs.count, outputs.failed_count), (1, 1), "{kind:?}");
     }

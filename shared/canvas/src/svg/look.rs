@@ -2,7 +2,7 @@
 
 use domain::graph::{Node, NodeType};
 use domain::job::JobStatus;
-use serde_json::Value;
+use domain::metadata::TextAlign;
 
 use super::text::Align;
 use super::xml::Rgb;
@@ -92,26 +92,24 @@ pub(super) struct Look<'a> {
 
 impl<'a> Look<'a> {
     pub(super) fn of(node: &'a Node) -> Self {
-        let text = |key| node.metadata.get(key).and_then(Value::as_str);
-        let number = |key| node.metadata.get(key).and_then(Value::as_f64);
-        let status = node.server.get("job").and_then(|job| job.get("status")).and_then(Value::as_str);
+        let metadata = &*node.metadata;
         Self {
             kind: node.kind,
             section: node.is_section(),
             title: node.title.trim(),
             content: node.content().unwrap_or_default(),
-            prompt: text("prompt").unwrap_or_default(),
-            color: text("color").and_then(Rgb::parse),
+            prompt: metadata.prompt.as_deref().unwrap_or_default(),
+            color: metadata.color.as_deref().and_then(Rgb::parse),
             font_size: font_size(node),
-            align: match text("textAlign") {
-                Some("left") => Align::Left,
-                Some("center") => Align::Center,
-                Some("right") => Align::Right,
-                _ => Align::Start,
+            align: match metadata.text_align {
+                Some(TextAlign::Left) => Align::Left,
+                Some(TextAlign::Center) => Align::Center,
+                Some(TextAlign::Right) => Align::Right,
+                None => Align::Start,
             },
-            collapsed: node.metadata.get("collapsed") == Some(&Value::Bool(true)),
-            status: status.and_then(|status| status.parse().ok()).and_then(Status::of),
-            duration: number("durationSeconds"),
+            collapsed: metadata.collapsed == Some(true),
+            status: node.job().and_then(|job| Status::of(job.status)),
+            duration: metadata.duration_seconds.map(|seconds| seconds as f64),
             shows_asset: node.asset.is_some(),
         }
     }
@@ -125,7 +123,7 @@ impl<'a> Look<'a> {
 
 /// Drawing order of a node: a higher value is painted later. Finite for any stored value.
 pub(super) fn depth(node: &Node) -> f64 {
-    node.metadata.get("zIndex").and_then(Value::as_f64).unwrap_or(0.0)
+    node.metadata.z_index.unwrap_or_default() as f64
 }
 
 /// Black or white, whichever has more contrast on `ground`.

@@ -5,7 +5,9 @@ use roxmltree::Document;
 use serde_json::json;
 
 use super::*;
-use crate::fixture::{asset, at, connection, image, member, node, object, section, sticky, text, video};
+use crate::fixture::{
+    asset, at, connection, image, member, node, object, section, sticky, text, video, with_job, written as stored,
+};
 
 fn draw(nodes: &[Node], connections: &[Connection]) -> String {
     Drawing::new("Board", nodes, connections, Style::default()).finish(|_| Picture::Pending)
@@ -17,17 +19,12 @@ fn sized(mut node: Node, width: f64, height: f64) -> Node {
 }
 
 fn with(mut node: Node, metadata: serde_json::Value) -> Node {
-    node.metadata.extend(object(metadata));
+    node.metadata.merge(&object(metadata), &[]);
     node
 }
 
 fn showing(mut node: Node) -> Node {
     node.asset = Some(asset(node.id.as_str()));
-    node
-}
-
-fn working(mut node: Node, status: &str) -> Node {
-    node.server.insert("job".into(), json!({"status": status}));
     node
 }
 
@@ -144,13 +141,13 @@ fn a_connection_without_both_ends_is_not_drawn() {
 fn what_a_picture_node_lacks_is_said() {
     for (node, label) in [
         (image("a"), "Empty slot"),
-        (working(image("a"), "queued"), "Queued"),
-        (working(image("a"), "running"), "Running"),
-        (working(image("a"), "failed"), "Failed"),
-        (working(image("a"), "canceled"), "Canceled"),
-        (working(image("a"), "succeeded"), "Empty slot"),
-        (working(image("a"), "of another age"), "Empty slot"),
-        (working(video("a"), "queued"), "Queued"),
+        (with_job(image("a"), "queued"), "Queued"),
+        (with_job(image("a"), "running"), "Running"),
+        (with_job(image("a"), "failed"), "Failed"),
+        (with_job(image("a"), "canceled"), "Canceled"),
+        (with_job(image("a"), "succeeded"), "Empty slot"),
+        (with_job(image("a"), "of another age"), "Empty slot"),
+        (with_job(video("a"), "queued"), "Queued"),
     ] {
         let document = draw(std::slice::from_ref(&node), &[]);
         assert_eq!(written(&document).split('|').next(), Some(label), "{:?}", node.server);
@@ -166,7 +163,7 @@ fn what_a_picture_node_lacks_is_said() {
 
 #[test]
 fn a_picture_that_is_being_replaced_shows_both() {
-    let document = draw(&[working(showing(image("Lamp")), "running")], &[]);
+    let document = draw(&[with_job(showing(image("Lamp")), "running")], &[]);
     assert_eq!(written(&document), "Preview not ready|Running|Lamp");
 }
 
@@ -429,10 +426,10 @@ prop_compose! {
         node.position = Position { x, y };
         (node.width, node.height, node.title) = (width, height, title);
         let metadata = json!({"content": content, "color": color, "fontSize": size, "section": section, "prompt": content});
-        node.metadata = object(metadata);
+        node.metadata = stored(metadata);
         let node = if shows { showing(node) } else { node };
         match status {
-            Some(status) => working(node, &status),
+            Some(status) => with_job(node, &status),
             None => node,
         }
     }

@@ -2,7 +2,7 @@
 
 use domain::graph::{Connection, Node, Position, Role};
 use domain::id::{AccountUid, AssetHandle, AssetId, ConnectionId, NodeId};
-use domain::object::Object;
+use domain::stored::Stored;
 use sqlx::PgConnection;
 use tracing::instrument;
 use uuid::Uuid;
@@ -43,17 +43,13 @@ impl NodeRow {
             width: self.width,
             height: self.height,
             agent_owned: self.agent_owned,
-            metadata: object("nodes.metadata", self.metadata)?,
-            server: object("nodes.server", self.server)?,
+            // The errors do not contain the values: they belong to the client, and errors are logged.
+            metadata: Stored::from_stored(self.metadata).map_err(|_| unreadable("nodes.metadata", "not an object"))?,
+            server: Stored::from_stored(self.server).map_err(|_| unreadable("nodes.server", "not an object"))?,
             asset,
             active_job: self.active_job,
         })
     }
-}
-
-fn object(column: &'static str, text: String) -> Result<Object> {
-    // The error does not contain the value: it belongs to the client, and errors are logged.
-    Object::from_stored(text).map_err(|_| unreadable(column, "not an object"))
 }
 
 pub(crate) struct ConnectionRow {

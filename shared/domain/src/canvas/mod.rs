@@ -16,7 +16,8 @@ use crate::account::Surface;
 use crate::graph::{self, NodeType, Position, Purpose, Role, named};
 use crate::id::{AccountUid, AssetHandle, CanvasHandle, CanvasId, ConnectionId, NodeId};
 use crate::known::{self, Name};
-use crate::object::Object;
+use crate::metadata::{ServerMetadata, WritableMetadata};
+use crate::stored::Stored;
 
 pub use answer::{CanvasAfter, CanvasChanges, CanvasList, CanvasRead, MutationResult, NodeRead};
 pub use items::{Items, Text};
@@ -197,7 +198,7 @@ pub struct Node {
     /// Height in canvas units.
     pub height: f64,
     /// Metadata: keys that clients write and keys that the service owns.
-    #[schema(value_type = Object)]
+    #[schema(value_type = ServerMetadata)]
     pub metadata: Metadata,
     /// Handle of the asset that the node shows.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -245,16 +246,18 @@ pub struct Metadata(Box<RawValue>);
 impl Metadata {
     /// Joins the keys that clients wrote with those that the service owns. It joins texts, so that a canvas is served
     /// without parsing its nodes. Only `content` can be in both; the value of the service wins.
-    fn new(written: &Object, owned: &Object, by_agent: bool) -> Self {
+    fn new(written: &Stored<WritableMetadata>, owned: &Stored<ServerMetadata>, by_agent: bool) -> Self {
         let mut written = Cow::Borrowed(written);
-        if owned.contains_key("content") && written.contains_key("content") {
-            written.to_mut().remove("content");
+        if written.part("content", |written| written.content.as_ref()).is_some()
+            && owned.part("content", |owned| owned.content.as_ref()).is_some()
+        {
+            written.to_mut().content = None;
         }
         let creator = if by_agent { r#""createdBy":"agent"}"# } else { r#""createdBy":"user"}"# };
         let (written, owned) = (written.text(), owned.text());
         let mut text = String::with_capacity(written.len() + owned.len() + creator.len());
         text.push('{');
-        for object in [&written, &owned] {
+        for object in [&*written, &*owned] {
             let members = object[1..object.len() - 1].trim();
             if !members.is_empty() {
                 text.push_str(members);
@@ -443,17 +446,18 @@ mod tests {
 
     #[test]
     fn served_metadata_is_what_both_wrote_and_who_made_the_node() {
-        let object = |text: &str| Object::from_stored(text.to_owned()).expect("an object");
-        for (written, owned, served) in [
+        let written = |text: &str| Stored::from_stored(text.to_owned()).expect("an object");
+        let server = |text: &str| Stored::from_stored(text.to_owned()).expect("an object");
+        for (client, owned, served) in [
             ("{}", "{}", r#"{"createdBy":"user"}"#),
             (r#"{"prompt":"p"}"#, "{}", r#"{"prompt":"p","createdBy":"user"}"#),
             ("{ }", r#"{"job":{}}"#, r#"{"job":{},"createdBy":"user"}"#),
             (r#"{"a":1e308}"#, r#"{"job":{}}"#, r#"{"a":1e308,"job":{},"createdBy":"user"}"#),
             (r#"{"content":"mine","b":1}"#, r#"{"content":"ours"}"#, r#"{"b":1,"content":"ours","createdBy":"user"}"#),
         ] {
-            assert_eq!(Metadata::new(&object(written), &object(owned), false).0.get(), served);
+            assert_eq!(Metadata::new(&written(client), &server(owned), false).0.get(), served);
         }
-        assert_eq!(Metadata::new(&object("{}"), &object("{}"), true).0.get(), r#"{"createdBy":"agent"}"#);
+        assert_eq!(Metadata::new(&written("{}"), &server("{}"), true).0.get(), r#"{"createdBy":"agent"}"#);
     }
 
     #[test]

@@ -347,6 +347,6 @@ impl Record {
 impl ChosenModel {
     /// Whether the embedded runtime runs it.
     pub fn is_stand_in(&self) -> bool {
-        is_stand_in(self.provider.as_str(), &self.id)
+        is_stand_in(self.provider, &self.id)
     }
 }

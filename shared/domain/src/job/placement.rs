@@ -1,11 +1,11 @@
 //! A result that a worker has stored and that is not shown yet.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::asset::MetadataClass;
 use crate::id::{AssetId, NodeId};
+use crate::metadata::Provenance;
 use crate::origin::DigitalSourceType;
 
 /// A stored result, and the node that will show it.
@@ -39,7 +39,7 @@ pub struct Placement {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preview: Option<Preview>,
     /// The node's new `provenance`, without `createdAt`, which is added.
-    pub provenance: Map<String, Value>,
+    pub provenance: Provenance,
 }
 
 /// A rendition that was put together with its picture.

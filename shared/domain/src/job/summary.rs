@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::JobStatus;
+use super::{JobOperation, JobStatus};
 use crate::Timestamp;
 use crate::graph::named;
 use crate::id::CanvasHandle;
@@ -37,6 +37,17 @@ named! {
         Action = "action",
         /// Runs a Recipe.
         Recipe = "recipe",
+    }
+}
+
+impl From<JobOperation> for WorkOperation {
+    fn from(operation: JobOperation) -> Self {
+        match operation {
+            JobOperation::Generate => Self::Generate,
+            JobOperation::Edit => Self::Edit,
+            JobOperation::Variations => Self::Variations,
+            JobOperation::Action => Self::Action,
+        }
     }
 }
 

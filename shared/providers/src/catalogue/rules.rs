@@ -23,7 +23,7 @@ pub(super) fn check(entry: &Entry) -> Result<(), String> {
     require(entry.prompt_max >= 1, "promptMax must be at least 1")?;
     require(managed || entry.runtime == Runtime::default(), "only managed models have a runtime")?;
     require(
-        (entry.runtime == Runtime::Embedded) == is_stand_in(entry.provider.as_str(), &entry.id),
+        (entry.runtime == Runtime::Embedded) == is_stand_in(entry.provider, &entry.id),
         "the embedded runtime runs `sketch`, `outline` and `animatic`, and no other runtime runs these ids",
     )?;
     match managed && !text {

@@ -5,8 +5,9 @@ use std::time::Duration;
 use domain::id::{AssetId, JobId, NodeId};
 use domain::job::{CancelReason, ChosenModel, Failure, FailureCode, ImageRequest, JobOperation, JobStatus, Request};
 use domain::message::{Queue, TaskKind};
+use domain::metadata::{Provenance, ProvenanceKind};
 use domain::model::ProviderKind;
-use serde_json::{Map, json};
+use serde_json::json;
 use uuid::Uuid;
 
 use crate::fixture::{CONTEXT, Fixture, image_node, stored_blob};
@@ -104,7 +105,7 @@ impl Taken {
             metadata_removed: Vec::new(),
             preview: None,
             origin: None,
-            provenance: Map::new(),
+            provenance: Provenance::new(ProvenanceKind::Generated),
         }
     }
 
@@ -317,7 +318,7 @@ async fn a_partial_failure_keeps_and_charges_what_was_made_and_frees_the_other_n
         let mut conn = taken.fixture.conn().await;
         let node = canvases::node(&mut conn, taken.fixture.canvas.key, target).await.expect("reads").expect("is there");
         assert_eq!((node.active_job, node.asset.is_some()), (None, filled));
-        assert_eq!(node.server["job"]["status"], json!("failed"));
+        assert_eq!(node.job().map(|job| job.status), Some(JobStatus::Failed));
     }
     assert_eq!((taken.charge().await, orphans(&taken.fixture).await), (PRICE, 1));
 }

@@ -97,7 +97,7 @@ async fn a_node_is_bound_to_one_job() {
     let fixture = Fixture::new().await;
     let id = fixture.start().await;
     let node = fixture.node().await.expect("is there");
-    assert_eq!((node.active_job, &node.server["job"]["status"]), (Some(id.0), &serde_json::json!("queued")));
+    assert_eq!((node.active_job, node.job().map(|job| job.status)), (Some(id.0), Some(JobStatus::Queued)));
     let second = domain::id::JobId::generate();
     assert_eq!(target::bind(&mut [node], Work::Job(second, JobOperation::Action)), None);
 }

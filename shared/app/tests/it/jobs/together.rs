@@ -12,7 +12,7 @@ use domain::account::Surface;
 use domain::canvas::{AccessRole, Actor, CanvasRecord, Changes};
 use domain::graph::Node;
 use domain::id::{AssetId, CanvasHandle, CanvasId, JobId, NodeId};
-use domain::job::{ActionRequest, Input, JobOperation, JobStatus, Placement, Request};
+use domain::job::{ActionRequest, Input, JobOperation, JobStatus, Placement, ReferenceInput, Request};
 use domain::message::{Queue, ReadyTasks};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
@@ -118,7 +118,7 @@ async fn output(fixture: &Fixture, node: &NodeId, name: &str) -> Placement {
     sha256[..name.len()].copy_from_slice(name.as_bytes());
     let blob_key = Uuid::new_v4();
     stored_blob(&mut *fixture.conn().await, blob_key, &sha256, 12).await;
-    placement.provenance.insert("references".into(), json!([{"handle": "asset:me:input"}]));
+    placement.provenance.references = vec![ReferenceInput { handle: "asset:me:input".into(), role: None }];
     Placement { node: node.clone(), asset: AssetId::from_stored(name.into()), sha256, blob_key, ..placement }
 }
 
@@ -207,7 +207,7 @@ async fn a_job_that_is_completed_together_with_others_changes_what_it_changes_by
     let shown = || Node { asset: Some(asset("earlier")), width: 100.0, ..image_node() };
     let described = || {
         let mut node = image_node();
-        node.metadata.insert("note".into(), json!("kept, and not read by a review"));
+        node.metadata.prompt = Some("kept, and not read by a review".into());
         node
     };
     for (name, node, has_webhook, is_deleted) in [

@@ -18,12 +18,12 @@ use domain::graph::{Node, NodeType, Position};
 use domain::id::{AccountUid, JobId, NodeId, RecipeId};
 use domain::job::{ChosenModel, ImageRequest, JobOperation, JobStatus, Request};
 use domain::message::{Queue, ReadyTasks, TaskKind};
+use domain::metadata::{Provenance, ProvenanceKind};
 use domain::model::ProviderKind;
 use domain::recipe::run::{
     OutputStatus, Plan, RunFailure, RunFailureCode, RunId, RunInput, RunRecord, RunStatus, Step,
 };
 use domain::recipe::{InputKind, OutputKind, PortValue, Version};
-use serde_json::Map;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -188,7 +188,7 @@ impl World {
         if begun != StepResult::Done {
             return begun;
         }
-        let made = made.map(|text| (text.to_owned(), Map::new()));
+        let made = made.map(|text| (text.to_owned(), Provenance::new(ProvenanceKind::Recipe)));
         self.in_transaction(async |conn| end_text(conn, self.run, self.lease, at, &made).await.expect("answers")).await
     }
 
@@ -334,7 +334,7 @@ async fn a_text_is_written_to_its_node_and_charged() {
     assert_eq!((run.outputs[0].status, run.outputs[0].value.as_deref()), (Succeeded, Some("The copy")));
     let node = world.output_node(0).await;
     assert_eq!((node.content(), node.active_job), (Some("The copy"), None));
-    assert_eq!(node.server["job"]["status"], "succeeded");
+    assert_eq!(node.job().map(|job| job.status), Some(JobStatus::Succeeded));
     assert_eq!(world.text(0, Ok("again")).await, StepResult::Stale, "an output ends once");
     assert_eq!(run.credit_cost, 3 * PRICE, "what is charged and what is reserved");
 }

@@ -187,7 +187,7 @@ fn what_cannot_be_arranged_is_refused_by_name() {
 
 #[test]
 fn a_section_is_fitted_to_its_members() {
-    let titled = |size: f64| Node { metadata: object(json!({"section": true, "fontSize": size})), ..section("s") };
+    let titled = |size: f64| Node { metadata: written(json!({"section": true, "fontSize": size})), ..section("s") };
     for (section, padding, expected) in [
         (section("s"), json!({}), [-40.0, -96.0, 760.0, 836.0]),
         (section("s"), json!({"padding": 0}), [0.0, -96.0, 680.0, 796.0]),
@@ -270,7 +270,7 @@ fn a_section_without_nodes_has_the_default_size_and_a_free_place() {
     assert_eq!(frame(&graph, &made["near"]), [0.0, 360.0, 240.0, 240.0]);
     assert_eq!(frame(&graph, &made["at"]), [-280.0, 10.0, 240.0, 240.0]);
     let long = "x".repeat(METADATA_BYTES_MAX - 20);
-    let full = Node { metadata: object(json!({"custom": {"a": long}})), ..text("full") };
+    let full = Node { metadata: written(json!({"custom": {"a": long}})), ..text("full") };
     let mut graph = crate::fixture::graph(vec![full], vec![]);
     assert_eq!(invalid(&mut graph, json!([create(json!({"nodeIds": ["full"]}))])), ["operations[0].nodeIds[0]"]);
 }

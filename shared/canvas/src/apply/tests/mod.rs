@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::fixture::{
-    AGENT, asset, batch, cid, connection, graph, id, image, invalid, member, object, run, section, seen, sticky, text,
-    unprocessable, video, working,
+    AGENT, asset, batch, cid, connection, graph, id, image, invalid, member, object, run, section, seen, server,
+    sticky, text, unprocessable, video, working, written,
 };
 use crate::size::serialized_size;
 

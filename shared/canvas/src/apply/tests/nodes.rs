@@ -32,15 +32,15 @@ fn a_created_node_holds_what_the_request_says() {
         (node.title.as_str(), node.position.x, node.position.y, node.width, node.height),
         ("T", -1.5, 2.0, 10.0, 20.0)
     );
-    assert_eq!(Value::from(node.metadata.clone()), json!({"content": "c", "sectionId": "s", "fontSize": 12}));
+    assert_eq!(node.metadata, written(json!({"content": "c", "sectionId": "s", "fontSize": 12})));
     assert_eq!(graph.members(&id("s")).count(), 1);
 }
 
 #[test]
 fn an_update_changes_what_it_names_and_nothing_else() {
     let mut node = text("n");
-    node.metadata = object(json!({"content": "old", "custom": {"a": 1, "b": 2}, "locked": true}));
-    node.server = object(json!({"provenance": {"kind": "recipe"}}));
+    node.metadata = written(json!({"content": "old", "custom": {"a": 1, "b": 2}, "locked": true}));
+    node.server = server(json!({"provenance": {"kind": "recipe"}}));
     let mut graph = graph(vec![node.clone()], vec![]);
     let applied = run(
         &mut graph,
@@ -52,7 +52,7 @@ fn an_update_changes_what_it_names_and_nothing_else() {
     .expect("applied");
     let now = graph.node(&id("n")).expect("the node");
     assert_eq!((now.title.as_str(), now.width, now.height, now.kind), ("T", 7.0, node.height, NodeType::Sticky));
-    assert_eq!(Value::from(now.metadata.clone()), json!({"content": "old", "custom": {"c": 3}, "color": "#ffffff"}));
+    assert_eq!(now.metadata, written(json!({"content": "old", "custom": {"c": 3}, "color": "#ffffff"})));
     assert_eq!(now.server, node.server);
     assert_eq!(ids(&applied.changes.changed_node_ids), ["n"]);
     assert!(applied.touched.placed.contains(&id("n")) && applied.touched.rehomed.is_empty());
@@ -61,7 +61,7 @@ fn an_update_changes_what_it_names_and_nothing_else() {
 #[test]
 fn what_changes_nothing_is_in_no_list() {
     let mut node = text("n");
-    node.metadata = object(json!({"content": "c", "zIndex": 3}));
+    node.metadata = written(json!({"content": "c", "zIndex": 3}));
     let mut reference = connection("c", "a", "n", Purpose::Reference);
     reference.role = Some(Role::Fit);
     let mut graph = graph(vec![image("a"), node], vec![reference]);
@@ -135,8 +135,11 @@ fn a_duplicate_has_title_size_metadata_and_asset_but_no_job_provenance_or_connec
     let mut original = working(image("n"));
     original.title = "T".into();
     original.width = 11.0;
-    original.metadata = object(json!({"prompt": "p", "sectionId": "s"}));
-    original.server = object(json!({"job": {"id": "j"}, "provenance": {}, "history": []}));
+    original.metadata = written(json!({"prompt": "p", "sectionId": "s"}));
+    original.server = server(json!({
+        "job": {"id": "job:1", "run": "run:1", "operation": "edit", "status": "running"}, "provenance": {"kind": "generated"},
+        "history": [{"asset": "asset:me:a0", "run": "run:0", "at": "2026-01-02T03:04:05.678Z"}],
+    }));
     original.asset = Some(asset("a1"));
     let mut graph =
         graph(vec![section("s"), original.clone(), text("t")], vec![connection("c", "t", "n", Purpose::Flow)]);
@@ -150,7 +153,7 @@ fn a_duplicate_has_title_size_metadata_and_asset_but_no_job_provenance_or_connec
         id: copy.id.clone(),
         position: domain::graph::Position { x: 9.0, y: 8.0 },
         agent_owned: true,
-        server: object(json!({})),
+        server: Default::default(),
         active_job: None,
         ..original
     };
@@ -162,13 +165,13 @@ fn a_duplicate_has_title_size_metadata_and_asset_but_no_job_provenance_or_connec
 #[test]
 fn a_duplicate_keeps_the_text_that_the_service_wrote_and_a_copied_section_has_no_members() {
     let mut written = text("t");
-    written.server = object(json!({"content": "by the service", "recipe": {}}));
+    written.server = server(json!({"content": "by the service", "recipe": {"role": "input"}}));
     let mut graph = graph(vec![section("s"), member(written, "s")], vec![]);
     let copy = |node: &str, client_id: &str| json!({"type": "node.duplicate", "nodeId": node, "clientId": client_id, "position": {"x": 0, "y": 0}});
     let applied = run(&mut graph, json!([copy("t", "x"), copy("s", "y")])).expect("applied");
     let text = graph.node(&id(&applied.resolved_ids["x"])).expect("the copy");
     assert_eq!(text.content(), Some("by the service"));
-    assert!(!text.server.contains_key("recipe"));
+    assert!(text.recipe().is_none());
     let section = graph.node(&id(&applied.resolved_ids["y"])).expect("the copy");
     assert!(section.is_section());
     assert_eq!(graph.members(&section.id).count(), 0);
@@ -256,8 +259,8 @@ fn a_400_comes_before_a_422_and_lists_both() {
 fn the_metadata_cap_is_judged_after_the_merge_and_leaves_out_what_the_service_wrote() {
     let overhead = serde_json::to_string(&json!({"custom": {"a": ""}, "prompt": ""})).expect("serializes").len();
     let mut node = text("n");
-    node.metadata = object(json!({"custom": {"a": "x".repeat(METADATA_BYTES_MAX - overhead - 1)}}));
-    node.server = object(json!({"content": "y".repeat(24_000)}));
+    node.metadata = written(json!({"custom": {"a": "x".repeat(METADATA_BYTES_MAX - overhead - 1)}}));
+    node.server = server(json!({"content": "y".repeat(24_000)}));
     let mut graph = graph(vec![node], vec![]);
     assert_eq!(invalid(&mut graph, json!([metadata("n", json!({"prompt": "12"}))])), ["operations[0].patch.metadata"]);
     run(&mut graph, json!([metadata("n", json!({"prompt": "1"})), update("n", json!({"title": "T"}))]))

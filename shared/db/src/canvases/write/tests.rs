@@ -5,7 +5,7 @@ use domain::canvas::{ActivityType, Actor, Changes};
 use domain::graph::{NodeType, Position, Purpose};
 use domain::id::AccountUid;
 use domain::idempotency::{Fingerprint, StoredOutcome};
-use serde_json::Value;
+use domain::metadata::{ServerMetadata, WritableMetadata};
 use testkit::TestDatabase;
 
 use super::*;
@@ -25,8 +25,8 @@ fn node(text: &str) -> Node {
         width: 10.0,
         height: 20.0,
         agent_owned: true,
-        metadata: [("prompt".to_owned(), Value::from("p"))].into_iter().collect(),
-        server: [("provenance".to_owned(), Value::from(1))].into_iter().collect(),
+        metadata: WritableMetadata { prompt: Some("p".into()), ..WritableMetadata::default() }.into(),
+        server: ServerMetadata { content: Some("c".into()), ..ServerMetadata::default() }.into(),
         asset: None,
         active_job: None,
     }
@@ -176,7 +176,7 @@ async fn deletions_are_kept_up_to_64_mib_and_the_oldest_go_first() {
         let counted = "SELECT deleted_bytes FROM canvases WHERE key = 1";
         let first: i64 = sqlx::query_scalar(counted).fetch_one(database.pool()).await.expect("reads");
         // The connection with its ends, and the node with its title, metadata and member.
-        assert_eq!(first, "kab".len() as i64 + r#"aa{"prompt":"p"}{"provenance":1}b"#.len() as i64);
+        assert_eq!(first, "kab".len() as i64 + r#"aa{"prompt":"p"}{"content":"c"}b"#.len() as i64);
         // `b` has no member, and the last change deletes exactly that much less than the first.
         let last = first - 4;
         sqlx::query("UPDATE canvases SET deleted_bytes = $1 WHERE key = 1")

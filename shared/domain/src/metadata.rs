@@ -1,0 +1,423 @@
+//! Metadata of nodes: what clients write ([`WritableMetadata`]) and what the service writes ([`ServerMetadata`]).
+//! Rules: `docs/reference/canvases.md#writable-metadata-keys`.
+//!
+//! Members stand in the order of their keys, in which every release has written them, so that an equal document is an equal text.
+//! Members that other releases write are kept.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Map, Number, Value};
+use utoipa::ToSchema;
+
+use crate::Timestamp;
+use crate::graph::named;
+use crate::id::{AssetHandle, JobHandle, NodeId, RecipeHandle, RunHandle};
+use crate::import::Variant;
+use crate::job::{JobStatus, ReferenceInput, WorkOperation};
+use crate::model::{ProviderKind, is_stand_in};
+use crate::stored::Document;
+
+named! {
+    /// Alignment of a text.
+    TextAlign {
+        /// At the left edge.
+        Left = "left",
+        /// In the middle.
+        Center = "center",
+        /// At the right edge.
+        Right = "right",
+    }
+}
+
+/// Metadata that clients write. At most 64 KiB serialized.
+///
+/// In a request, `null` removes a key. A stored `sectionId` is a plain id.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(description = "Metadata that clients write. At most 64 KiB serialized.")]
+pub struct WritableMetadata {
+    #[serde(flatten)]
+    #[schema(ignore)]
+    pub others: Map<String, Value>,
+    /// Aspect ratio of results.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 80)]
+    pub aspect_ratio: Option<String>,
+    /// Kept for clients. A render draws the node collapsed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub collapsed: Option<bool>,
+    /// Color of the node, `#rrggbb`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(pattern = "^#[0-9A-Fa-f]{6}$")]
+    pub color: Option<String>,
+    /// Text of the node. Only on `text` and `sticky` nodes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 24_000)]
+    pub content: Option<String>,
+    /// Number of results.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 4)]
+    pub count: Option<i64>,
+    /// The client's own data. Replaced as a whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub custom: Option<Box<RawValue>>,
+    /// Length of a video.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 120)]
+    pub duration_seconds: Option<i64>,
+    /// Size of the text, or of a Section's title, in canvas units.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<f64>, minimum = 1, maximum = 1000)]
+    pub font_size: Option<Number>,
+    /// Kept for clients; not enforced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub locked: Option<bool>,
+    /// Model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 650)]
+    pub model: Option<String>,
+    /// What results must not show.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 8000)]
+    pub negative_prompt: Option<String>,
+    /// Prompt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 8000)]
+    pub prompt: Option<String>,
+    /// Quality of results.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 80)]
+    pub quality: Option<String>,
+    /// Whether the node is a Section, a titled frame for other nodes. Only on `sticky` nodes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub section: Option<bool>,
+    /// Section that the node belongs to: id, handle or `clientId`. Not on a Section.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$")]
+    pub section_id: Option<NodeId>,
+    /// Size of results.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 80)]
+    pub size: Option<String>,
+    /// Labels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_items = 24)]
+    pub tags: Option<Vec<String>>,
+    /// Alignment of the text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text_align: Option<TextAlign>,
+    /// Order of drawing: a higher node covers a lower one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = -9_007_199_254_740_991_i64, maximum = 9_007_199_254_740_991_i64)]
+    pub z_index: Option<i64>,
+}
+
+impl Document for WritableMetadata {
+    fn others(&self) -> &Map<String, Value> {
+        &self.others
+    }
+
+    fn others_mut(&mut self) -> &mut Map<String, Value> {
+        &mut self.others
+    }
+}
+
+/// What the service writes to a node.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ServerMetadata {
+    #[serde(flatten)]
+    #[schema(ignore)]
+    pub others: Map<String, Value>,
+    /// Text that the service wrote. It is shown until a client writes its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub content: Option<String>,
+    /// Assets that the node showed before, newest first. Written by the service.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(max_items = 50)]
+    pub history: Vec<HistoryEntry>,
+    /// The work that fills the node or filled it last. Written by the service.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub job: Option<NodeJob>,
+    /// Where the content comes from. Written by the service.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub provenance: Option<Box<Provenance>>,
+    /// The node's part in a Recipe. Written by the service.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub recipe: Option<Box<NodeRecipe>>,
+    /// Where an import found the pictures. Written by the service.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub source: Option<Box<NodeSource>>,
+}
+
+impl Document for ServerMetadata {
+    fn others(&self) -> &Map<String, Value> {
+        &self.others
+    }
+
+    fn others_mut(&mut self) -> &mut Map<String, Value> {
+        &mut self.others
+    }
+}
+
+named! {
+    /// Kind of origin of a node's content.
+    ProvenanceKind {
+        /// A model made it.
+        Generated = "generated",
+        /// An Action made it.
+        Action = "action",
+        /// An import brought it.
+        Import = "import",
+        /// A client uploaded it.
+        Upload = "upload",
+        /// A step of a Recipe run made it.
+        Recipe = "recipe",
+    }
+}
+
+/// How the content of a node came to be.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Provenance {
+    #[serde(flatten)]
+    #[schema(ignore)]
+    pub others: Map<String, Value>,
+    /// The Action.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, value_type = String)]
+    pub action_id: Option<String>,
+    /// Version of the Action.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, value_type = String)]
+    pub action_version: Option<String>,
+    /// When the content was made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, required)]
+    pub created_at: Option<Timestamp>,
+    /// Versions of Elements that the work used.
+    #[serde(default)]
+    #[schema(required)]
+    pub elements: Vec<String>,
+    /// Kind of origin.
+    pub kind: ProvenanceKind,
+    /// The provider's id of the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub model: Option<String>,
+    /// Operation of the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub operation: Option<WorkOperation>,
+    /// Parameters of the Action, with its defaults.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, value_type = Object)]
+    pub params: Option<Map<String, Value>>,
+    /// Prompt as it was sent. User-authored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub prompt: Option<String>,
+    /// Provider of the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub provider: Option<ProviderKind>,
+    /// Quality that was requested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub quality: Option<String>,
+    /// Pictures that the work read.
+    #[serde(default)]
+    #[schema(required)]
+    pub references: Vec<ReferenceInput>,
+    /// Handle of the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub run: Option<RunHandle>,
+    /// Size that was requested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub size: Option<String>,
+    /// URL that an import fetched the picture from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = Uri)]
+    pub source_url: Option<String>,
+    /// `true` if the embedded runtime made the content: it stands in for that of a model (an extension).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub stand_in: Option<bool>,
+}
+
+impl Provenance {
+    /// One that says the kind alone.
+    pub fn new(kind: ProvenanceKind) -> Self {
+        Self {
+            others: Map::new(),
+            action_id: None,
+            action_version: None,
+            created_at: None,
+            elements: Vec::new(),
+            kind,
+            model: None,
+            operation: None,
+            params: None,
+            prompt: None,
+            provider: None,
+            quality: None,
+            references: Vec::new(),
+            run: None,
+            size: None,
+            source_url: None,
+            stand_in: None,
+        }
+    }
+
+    /// Whether a job or Recipe made the content.
+    pub fn is_made(&self) -> bool {
+        matches!(self.kind, ProvenanceKind::Generated | ProvenanceKind::Action | ProvenanceKind::Recipe)
+    }
+
+    /// Whether the embedded runtime made the content. The mark counts for good; what was made before there was one has none.
+    pub fn is_stand_in(&self) -> bool {
+        let of_model = |(provider, model)| is_stand_in(provider, model);
+        self.stand_in == Some(true) || self.provider.zip(self.model.as_deref()).is_some_and(of_model)
+    }
+}
+
+/// The work that fills a node. It changes only when that work starts and ends.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct NodeJob {
+    #[serde(flatten)]
+    #[schema(ignore)]
+    pub others: Map<String, Value>,
+    /// Handle of the job; absent while no job of a Recipe run writes to the node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub id: Option<JobHandle>,
+    /// Operation of the work.
+    pub operation: WorkOperation,
+    /// Handle of the run.
+    pub run: RunHandle,
+    /// Status of the work.
+    pub status: JobStatus,
+}
+
+/// An asset that a node showed before.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct HistoryEntry {
+    #[serde(flatten)]
+    #[schema(ignore)]
+    pub others: Map<String, Value>,
+    /// The replaced asset.
+    pub asset: AssetHandle,
+    /// When it was replaced.
+    pub at: Timestamp,
+    /// The run that replaced it.
+    pub run: RunHandle,
+}
+
+/// Where an import found a picture, or the pictures of a Section.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeSource {
+    #[serde(flatten)]
+    #[schema(ignore)]
+    pub others: Map<String, Value>,
+    /// URL of the picture. On image nodes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = Uri)]
+    pub image_url: Option<String>,
+    /// URL of the product page as requested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = Uri)]
+    pub page_url: Option<String>,
+    /// URL of the page after redirects. On the Section.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = Uri)]
+    pub resolved_url: Option<String>,
+    /// The variant that the pictures show. On the Section.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub variant: Option<Variant>,
+}
+
+named! {
+    /// Part of a node in a Recipe.
+    RecipeRole {
+        /// It stands for the Recipe on its canvas.
+        Instance = "instance",
+        /// A port for an input.
+        Input = "input",
+        /// The node of an output.
+        Output = "output",
+    }
+}
+
+/// The node that stands for a Recipe on its canvas (`instance`), a port for an input, or the node of an output.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct NodeRecipe {
+    #[serde(flatten)]
+    #[schema(ignore)]
+    pub others: Map<String, Value>,
+    /// Ports of the inputs. With role `instance`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub inputs: Option<Vec<InstancePort>>,
+    /// Plain id of the instance's node. With roles `input` and `output`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub instance: Option<NodeId>,
+    /// Key of the port. With roles `input` and `output`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub key: Option<String>,
+    /// Name of the Recipe. With role `instance`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub name: Option<String>,
+    /// Nodes of the outputs. With role `instance`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub outputs: Option<Vec<InstancePort>>,
+    /// The Recipe. With role `instance`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub recipe: Option<RecipeHandle>,
+    /// Part of the node.
+    pub role: RecipeRole,
+    /// Version of the Recipe. With role `instance`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub version: Option<String>,
+}
+
+impl NodeRecipe {
+    /// One that says the part alone.
+    pub fn new(role: RecipeRole) -> Self {
+        Self {
+            others: Map::new(),
+            inputs: None,
+            instance: None,
+            key: None,
+            name: None,
+            outputs: None,
+            recipe: None,
+            role,
+            version: None,
+        }
+    }
+}
+
+/// A port of a Recipe's instance.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct InstancePort {
+    /// Key of the port.
+    pub key: String,
+    /// Plain id of the port's node.
+    pub node_id: NodeId,
+}
