@@ -421,3 +421,44 @@ pub struct InstancePort {
     /// Plain id of the port's node.
     pub node_id: NodeId,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stored::Stored;
+
+    /// The text of a document after it was changed and changed back.
+    fn rewritten<T: Document>(text: &str) -> String {
+        let mut document = Stored::<T>::from_stored(text.to_owned()).expect("an object");
+        assert!(document.others_mut().is_empty());
+        document.text().into_owned()
+    }
+
+    #[test]
+    fn a_document_is_written_as_the_releases_before_wrote_it() {
+        for text in [
+            r#"{"content":"c","history":[{"asset":"asset:me:a","at":"2026-01-02T03:04:05.678Z","run":"run:1"}],"job":{"id":"job:1","operation":"action","run":"run:1","status":"succeeded"},"provenance":{"actionId":"action:resize","actionVersion":"1.0.0","createdAt":"2026-01-02T03:04:05.678Z","elements":["element:e@v1"],"kind":"action","model":"m","operation":"action","params":{"fit":"inside","width":1.5},"prompt":"p","provider":"openai","quality":"high","references":[{"handle":"node:n","role":"style"}],"run":"run:1","size":"1x1","sourceUrl":"https://a.example/b","standIn":true},"recipe":{"inputs":[{"key":"k","nodeId":"n"}],"instance":"i","key":"k","name":"n","outputs":[],"recipe":"recipe:r","role":"instance","version":"1.0.0"},"source":{"imageUrl":"https://a.example/b","pageUrl":"https://a.example","resolvedUrl":"https://a.example","variant":{"evidence":"selected","selector":"a=b"}}}"#,
+            r#"{"job":{"operation":"recipe","run":"run:recipe-1","status":"queued"}}"#,
+            "{}",
+        ] {
+            let text = text.replace(r#""selected""#, &serde_json::json!(crate::import::Evidence::ALL[0]).to_string());
+            assert_eq!(rewritten::<ServerMetadata>(&text), text);
+        }
+        let text = r##"{"aspectRatio":"1:1","collapsed":true,"color":"#00ffAA","content":"c","count":1,"custom":{"b":[1e300,null],"c":{"a":"ü"}},"durationSeconds":2,"fontSize":12.5,"locked":false,"model":"m","negativePrompt":"n","prompt":"p","quality":"q","section":true,"sectionId":"s","size":"z","tags":["t"],"textAlign":"left","zIndex":-3}"##;
+        assert_eq!(rewritten::<WritableMetadata>(text), text);
+    }
+
+    #[test]
+    fn members_of_other_releases_are_kept_wherever_they_are() {
+        let mut server = Stored::<ServerMetadata>::from_stored(
+            r#"{"job":{"operation":"edit","run":"run:1","since":1,"status":"running"},"provenance":{"kind":"edited","seed":2}}"#
+                .to_owned(),
+        )
+        .expect("an object");
+        assert!(server.provenance.is_none(), "its kind is none that this release knows");
+        server.job.as_mut().expect("is known").status = JobStatus::Failed;
+        let kept: Value = serde_json::from_str(&server.text()).expect("JSON");
+        assert_eq!((&kept["job"]["since"], &kept["job"]["status"]), (&1.into(), &"failed".into()));
+        assert_eq!(kept["provenance"], serde_json::json!({"kind": "edited", "seed": 2}));
+    }
+}
