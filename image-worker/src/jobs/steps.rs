@@ -1,25 +1,22 @@
 //! The steps of Actions in the database, each as one statement or transaction for all Actions that are at this step.
 //!
 //! Under load, a worker has several small Actions at each step. Together they need as many round trips and commits as one. What
-//! failed for several is repeated for each, as the reason may be one of them. Large Actions are rarely at the same step; they wait for
+//! failed for several is repeated for each by itself, as the reason may be one of them. Large Actions are rarely at the same step; they wait for
 //! each other while the pixel threads have enough to do.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use app::job::{Attempt, Completion, CompletionResult, Success, complete_together};
+use app::job::{Completion, CompletionContext, CompletionResult, End};
 use db::jobs::{ResultFiles, StagedResult};
 use domain::asset::AssetRecord;
 use domain::id::JobId;
-use domain::job::{JobStatus, Placement, Record, Request};
+use domain::job::{Record, Request};
 use service::chain;
 use taskqueue::{Batcher, Lease, Task};
 use uuid::Uuid;
 use worker::{Error, Worker};
-
-/// How often a completion is tried together with others while its canvas is locked, before it waits for it by itself.
-const TRIES_TOGETHER: usize = 3;
 
 /// See [`pause`]. For photographs of 12 megapixels, each of which takes a thread 30 ms, 50 ms would gain no more.
 const PAUSE: Duration = Duration::from_millis(25);
@@ -32,6 +29,16 @@ pub(super) struct Begun {
     pub(super) assets: Vec<Option<AssetRecord>>,
 }
 
+/// A job to end.
+#[derive(Clone, Debug)]
+struct Ending {
+    id: JobId,
+    lease_token: Uuid,
+    completion: Completion,
+    /// W3C trace context of the work that ends the job.
+    traceparent: String,
+}
+
 /// A handle to the steps. Clones share it.
 #[derive(Clone, Debug)]
 pub(super) struct Steps(Arc<Batchers>);
@@ -41,7 +48,7 @@ pub(super) struct Steps(Arc<Batchers>);
 struct Batchers {
     begins: Batcher<(JobId, Uuid), Option<Option<Begun>>>,
     stages: Batcher<ResultFiles, Option<StagedResult>>,
-    ends: Batcher<Success, Option<Attempt>>,
+    ends: Batcher<Ending, CompletionResult>,
 }
 
 impl Steps {
@@ -66,12 +73,9 @@ impl Steps {
         });
         let pool = db::pool::batch_pool(&worker.pool);
         let worker = worker.clone();
-        let (ends, ending) = Batcher::gathering(pause(&worker), move |successes: Vec<Success>| {
+        let (ends, ending) = Batcher::gathering(pause(&worker), move |ends: Vec<Ending>| {
             let (pool, worker) = (pool.clone(), worker.clone());
-            async move {
-                let (successes, places) = each_once(successes, |success| success.id);
-                Ok(places.spread(end(&pool, &worker, &successes).await?))
-            }
+            async move { end(&pool, &worker, &ends).await }
         });
         let work = async move {
             tokio::join!(beginning, staging, ending);
@@ -86,7 +90,7 @@ impl Steps {
     /// If the database fails.
     pub(super) async fn begin(&self, worker: &Worker, id: JobId, lease: &Lease) -> Result<Option<Begun>, Error> {
         let leased = (id, lease.token());
-        match together(&self.0.begins, leased).await {
+        match together(&self.0.begins, leased).await.flatten() {
             Some(begun) => Ok(begun),
             None => Ok(begin(&mut *worker.connection().await?, &[leased]).await?.pop().flatten()),
         }
@@ -98,48 +102,36 @@ impl Steps {
     ///
     /// If the database fails.
     pub(super) async fn stage(&self, worker: &Worker, files: ResultFiles) -> Result<StagedResult, Error> {
-        match together(&self.0.stages, files.clone()).await {
+        match together(&self.0.stages, files.clone()).await.flatten() {
             Some(staged) => Ok(staged),
             None => Ok(db::jobs::stage_results(&mut *worker.connection().await?, &[files]).await?.remove(0)),
         }
     }
 
-    /// Completes a job with its output, together with others where that is possible, and notifies its waiters.
+    /// Ends a job and notifies its waiters.
     ///
     /// # Errors
     ///
     /// If the database fails.
-    pub(super) async fn succeed(
+    pub(super) async fn end(
         &self,
         worker: &Worker,
         task: &Task,
         lease: &Lease,
-        placement: Placement,
+        completion: Completion,
     ) -> Result<CompletionResult, Error> {
-        let success =
-            Success { id: JobId(task.id), lease_token: lease.token(), placement, traceparent: task.trace.to_string() };
-        for _ in 0..TRIES_TOGETHER {
-            match together(&self.0.ends, success.clone()).await {
-                Some(Attempt::Completed(completed)) => {
-                    if let CompletionResult::Done(record) = &completed {
-                        worker.announce_end(record).await;
-                    }
-                    return Ok(completed);
+        let (id, lease_token, traceparent) = (JobId(task.id), lease.token(), task.trace.to_string());
+        let ending = Ending { id, lease_token, completion: completion.clone(), traceparent };
+        match together(&self.0.ends, ending).await {
+            // The review of a large canvas takes longer than others should wait.
+            None | Some(CompletionResult::ReviewNeeded) => worker.complete(task, lease, &completion).await,
+            Some(completed) => {
+                if let CompletionResult::Done(record) = &completed {
+                    worker.announce_end(record).await;
                 }
-                Some(Attempt::Busy) => {}
-                Some(Attempt::Alone) | None => break,
+                Ok(completed)
             }
         }
-        let completed = worker.complete(task, lease, &Completion::Succeeded(vec![success.placement])).await?;
-        if completed == CompletionResult::Stale
-            && let Some(record) = worker.ended(success.id).await
-            && record.status == JobStatus::Succeeded
-        {
-            // A transaction for several had an unknown outcome, and was committed.
-            worker.announce_end(&record).await;
-            return Ok(CompletionResult::Done(Box::new(record)));
-        }
-        Ok(completed)
     }
 }
 
@@ -155,12 +147,8 @@ fn pause_during(backlog: Duration) -> Duration {
 }
 
 /// Applies an item together with others. `None`: it has to be applied by itself. Whether it was applied may be unknown.
-async fn together<I, O>(batcher: &Batcher<I, Option<O>>, item: I) -> Option<O>
-where
-    I: Send + 'static,
-    O: Send + 'static,
-{
-    batcher.apply(item).await.unwrap_or_else(|error| {
+async fn together<I: Send + 'static, O: Send + 'static>(batcher: &Batcher<I, O>, item: I) -> Option<O> {
+    batcher.apply(item).await.map(Some).unwrap_or_else(|error| {
         tracing::warn!(error = chain(&error), "a step of several Actions failed and is repeated for each");
         None
     })
@@ -202,18 +190,19 @@ async fn begin(conn: &mut db::PgConnection, leased: &[(JobId, Uuid)]) -> db::Res
     Ok(leased.iter().map(begun).collect())
 }
 
-async fn end(pool: &db::PgPool, worker: &Worker, successes: &[Success]) -> db::Result<Vec<Attempt>> {
-    let mut transaction = db::pool::begin_briefly(pool).await?;
+async fn end(pool: &db::PgPool, worker: &Worker, endings: &[Ending]) -> db::Result<Vec<CompletionResult>> {
     let context = worker.completion_context(None);
-    // Dropping the transaction rolls it back.
-    let Some(together) = complete_together(&mut transaction, successes, &context).await? else {
-        return Ok(vec![Attempt::Alone; successes.len()]);
-    };
-    db::pool::commit(transaction).await?;
-    if together.enqueued {
-        worker.waker.wake();
-    }
-    Ok(together.results)
+    let ends: Vec<End<'_>> = endings
+        .iter()
+        .map(|Ending { id, lease_token, completion, traceparent }| End {
+            id: *id,
+            lease_token: *lease_token,
+            completion,
+            context: CompletionContext { traceparent: Some(traceparent), ..context },
+            reviews_large: false,
+        })
+        .collect();
+    worker.end(db::pool::begin_briefly(pool).await?, &ends).await
 }
 
 #[cfg(test)]

@@ -152,9 +152,9 @@ impl<'a> Part<'a> {
         WorkChange {
             canvas_key: self.canvas.key,
             revision: &self.revision,
-            node: Some(&self.target),
+            nodes: slice::from_ref(&self.target),
             bytes_delta: self.grown,
-            activity: self.start.activity(&self.actor, self.plan.summary.clone(), targets),
+            activity: Some(self.start.activity(&self.actor, self.plan.summary.clone(), targets)),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use app::job::{Completion, CompletionContext, CompletionResult};
+use app::job::{Completion, CompletionContext, CompletionResult, End};
 use app::target::{self, Work};
 use db::canvases::{self, Change, GraphWrites, NewCanvas};
 use db::jobs::{self, NewJob, Windows};
@@ -256,13 +256,19 @@ impl Fixture {
         }
     }
 
-    /// One attempt to end a job, committed when it is `Done`.
+    /// One attempt to end a job, committed as a worker commits it.
     pub async fn complete(&self, id: JobId, lease: Uuid, completion: Completion) -> CompletionResult {
+        let end = end_of(id, lease, &completion, *CONTEXT);
+        self.end(&[end]).await.remove(0)
+    }
+
+    /// Ends jobs in one transaction, committed as a worker commits it.
+    pub async fn end(&self, ends: &[End<'_>]) -> Vec<CompletionResult> {
         let mut tx = self.database.pool().begin().await.expect("begins");
-        let completed = app::job::complete(&mut tx, id, lease, completion, CONTEXT).await.expect("completes");
-        match completed {
-            CompletionResult::Done(_) => tx.commit().await.expect("commits"),
-            _ => tx.rollback().await.expect("rolls back"),
+        let completed = app::job::end(&mut tx, ends).await.expect("ends");
+        match completed.contains(&CompletionResult::BlobGone) {
+            true => tx.rollback().await.expect("rolls back"),
+            false => tx.commit().await.expect("commits"),
         }
         completed
     }
@@ -288,6 +294,11 @@ impl Fixture {
             provenance,
         }])
     }
+}
+
+/// An end that reviews its canvas, however large.
+pub fn end_of<'a>(id: JobId, lease: Uuid, completion: &'a Completion, context: CompletionContext<'a>) -> End<'a> {
+    End { id, lease_token: lease, completion, context, reviews_large: true }
 }
 
 pub fn asset(id: &str) -> AssetHandle {

@@ -3,7 +3,7 @@ use domain::webhook::DeliveryStatus;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::fixture::{CONTEXT, Fixture, WINDOWS, asset, stored_blob};
+use crate::fixture::{CONTEXT, Fixture, WINDOWS, asset, end_of, stored_blob};
 use app::job::{Cancellation, Completion, CompletionResult};
 use db::deliveries::{self, NewDelivery};
 use db::jobs;
@@ -293,7 +293,8 @@ async fn a_node_that_cannot_be_read_is_freed_all_the_same() {
     sqlx::query("UPDATE nodes SET server = 'null'").execute(&mut *fixture.conn().await).await.expect("updates");
     let mut tx = fixture.database.pool().begin().await.expect("begins");
     let success = fixture.success().await;
-    let unreadable = app::job::complete(&mut tx, id, lease, success, CONTEXT).await.expect_err("cannot be read");
+    let end = end_of(id, lease, &success, *CONTEXT);
+    let unreadable = app::job::end(&mut tx, &[end]).await.expect_err("cannot be read");
     assert!(unreadable.is_unreadable());
     tx.rollback().await.expect("rolls back");
 
