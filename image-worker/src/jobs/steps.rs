@@ -4,7 +4,7 @@
 //! failed for several is repeated for each by itself, as the reason may be one of them. Large Actions are rarely at the same step; they wait for
 //! each other while the pixel threads have enough to do.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -43,11 +43,10 @@ struct Ending {
 #[derive(Clone, Debug)]
 pub(super) struct Steps(Arc<Batchers>);
 
-/// An answer is `None` when the item has to be applied by itself.
 #[derive(Debug)]
 struct Batchers {
-    begins: Batcher<(JobId, Uuid), Option<Option<Begun>>>,
-    stages: Batcher<ResultFiles, Option<StagedResult>>,
+    begins: Batcher<(JobId, Uuid), Option<Begun>>,
+    stages: Batcher<ResultFiles, StagedResult>,
     ends: Batcher<Ending, CompletionResult>,
 }
 
@@ -58,18 +57,12 @@ impl Steps {
         let pool = db::pool::batch_pool(&worker.pool);
         let (begins, beginning) = Batcher::gathering(pause(worker), move |leased: Vec<(JobId, Uuid)>| {
             let pool = pool.clone();
-            async move {
-                let (leased, places) = each_once(leased, |(id, _)| *id);
-                Ok(places.spread(begin(&mut *db::pool::acquire(&pool).await?, &leased).await?))
-            }
+            async move { begin(&mut *db::pool::acquire(&pool).await?, &leased).await }
         });
         let pool = db::pool::batch_pool(&worker.pool);
         let (stages, staging) = Batcher::gathering(pause(worker), move |files: Vec<ResultFiles>| {
             let pool = pool.clone();
-            async move {
-                let (files, places) = each_once(files, |files| files.id);
-                Ok(places.spread(db::jobs::stage_results(&mut *db::pool::acquire(&pool).await?, &files).await?))
-            }
+            async move { db::jobs::stage_results(&mut *db::pool::acquire(&pool).await?, &files).await }
         });
         let pool = db::pool::batch_pool(&worker.pool);
         let worker = worker.clone();
@@ -90,7 +83,7 @@ impl Steps {
     /// If the database fails.
     pub(super) async fn begin(&self, worker: &Worker, id: JobId, lease: &Lease) -> Result<Option<Begun>, Error> {
         let leased = (id, lease.token());
-        match together(&self.0.begins, leased).await.flatten() {
+        match together(&self.0.begins, leased).await {
             Some(begun) => Ok(begun),
             None => Ok(begin(&mut *worker.connection().await?, &[leased]).await?.pop().flatten()),
         }
@@ -102,7 +95,7 @@ impl Steps {
     ///
     /// If the database fails.
     pub(super) async fn stage(&self, worker: &Worker, files: ResultFiles) -> Result<StagedResult, Error> {
-        match together(&self.0.stages, files.clone()).await.flatten() {
+        match together(&self.0.stages, files.clone()).await {
             Some(staged) => Ok(staged),
             None => Ok(db::jobs::stage_results(&mut *worker.connection().await?, &[files]).await?.remove(0)),
         }
@@ -154,40 +147,19 @@ async fn together<I: Send + 'static, O: Send + 'static>(batcher: &Batcher<I, O>,
     })
 }
 
-/// Which items of a batch are the first of their job.
-struct Places(Vec<bool>);
-
-/// The first item of each job. A job occurs again when its lease was lost and a second run of it is at the same step: results are
-/// found by the job, so only one run takes part.
-fn each_once<T>(items: Vec<T>, id: impl Fn(&T) -> JobId) -> (Vec<T>, Places) {
-    let mut seen = HashSet::with_capacity(items.len());
-    let places: Vec<bool> = items.iter().map(|item| seen.insert(id(item))).collect();
-    let first = items.into_iter().zip(&places).filter_map(|(item, is_first)| is_first.then_some(item)).collect();
-    (first, Places(places))
-}
-
-impl Places {
-    /// The results of the first items, and `None` for the others.
-    fn spread<T>(&self, results: Vec<T>) -> Vec<Option<T>> {
-        let mut results = results.into_iter();
-        self.0.iter().map(|is_first| is_first.then(|| results.next()).flatten()).collect()
-    }
-}
-
 async fn begin(conn: &mut db::PgConnection, leased: &[(JobId, Uuid)]) -> db::Result<Vec<Option<Begun>>> {
-    let mut jobs = db::jobs::begin_all(conn, leased).await?;
+    let jobs = db::jobs::begin(conn, leased).await?;
     let inputs = |job: &Record| match &job.request {
         Request::Action(request) => request.inputs.iter().map(|input| input.asset.clone()).collect(),
         _ => Vec::new(),
     };
-    let named: Vec<_> = jobs.values().flat_map(inputs).collect();
+    let named: Vec<_> = jobs.iter().flatten().flat_map(inputs).collect();
     let assets: HashMap<_, _> = db::assets::get_all(conn, &named).await?;
-    let begun = |(id, _): &(JobId, Uuid)| {
-        let job = jobs.remove(id)?;
+    let begun = |job: Record| {
         let assets = inputs(&job).iter().map(|asset| assets.get(asset).cloned()).collect();
-        Some(Begun { job, assets })
+        Begun { job, assets }
     };
-    Ok(leased.iter().map(begun).collect())
+    Ok(jobs.into_iter().map(|job| job.map(begun)).collect())
 }
 
 async fn end(pool: &db::PgPool, worker: &Worker, endings: &[Ending]) -> db::Result<Vec<CompletionResult>> {
@@ -215,13 +187,5 @@ mod tests {
         assert_eq!(pause_during(PAUSE - Duration::from_micros(1)), Duration::ZERO);
         assert_eq!(pause_during(PAUSE), PAUSE);
         assert_eq!(pause_during(10 * PAUSE), PAUSE);
-    }
-
-    #[test]
-    fn a_second_run_of_a_job_is_applied_by_itself() {
-        let (one, two) = (JobId::generate(), JobId::generate());
-        let (first, places) = each_once(vec![(one, 'a'), (two, 'b'), (one, 'c')], |(id, _)| *id);
-        assert_eq!(first, [(one, 'a'), (two, 'b')]);
-        assert_eq!(places.spread(vec![1, 2]), [Some(1), Some(2), None]);
     }
 }

@@ -79,7 +79,7 @@ impl Worker {
     pub async fn take_up(&self, task: &Task, lease: &Lease) -> Result<Result<TakenUp, Decision>, Error> {
         let id = JobId(task.id);
         let mut connection = self.connection().await?;
-        let job = db::jobs::begin(&mut connection, id, lease.token()).await?;
+        let job = db::jobs::begin(&mut connection, &[(id, lease.token())]).await?.pop().flatten();
         let Some(job) = job.filter(|job| !job.status.is_terminal()) else {
             drop(connection);
             return self.settle(task, lease).await.map(Err);
@@ -221,7 +221,7 @@ impl Worker {
     async fn try_to_give_up(&self, task: &Task, lease: &Lease) -> Result<Decision, Error> {
         let id = JobId(task.id);
         let mut connection = self.connection().await?;
-        let job = db::jobs::begin(&mut connection, id, lease.token()).await?;
+        let job = db::jobs::begin(&mut connection, &[(id, lease.token())]).await?.pop().flatten();
         let Some(job) = job.filter(|job| !job.status.is_terminal()) else {
             drop(connection);
             return self.settle(task, lease).await;

@@ -249,7 +249,7 @@ impl Fixture {
     pub async fn ended(&self, ending: Completion) -> Record {
         let id = self.start().await;
         let lease = self.claim().await;
-        jobs::begin(&mut *self.conn().await, id, lease).await.expect("begins").expect("is ours");
+        begin(&mut *self.conn().await, id, lease).await.expect("is ours");
         match self.complete(id, lease, ending).await {
             CompletionResult::Done(record) => *record,
             other => panic!("not completed: {other:?}"),
@@ -294,6 +294,11 @@ impl Fixture {
             provenance,
         }])
     }
+}
+
+/// Begins a job.
+pub async fn begin(conn: &mut PgConnection, id: JobId, lease: Uuid) -> Option<Record> {
+    jobs::begin(conn, &[(id, lease)]).await.expect("begins").remove(0)
 }
 
 /// An end that reviews its canvas, however large.

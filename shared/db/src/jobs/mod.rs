@@ -38,9 +38,7 @@ pub use end::{JobCanvas, JobEnd, LockedJob, end, large_canvas, lock, remove_targ
 pub use retention::{Removed, Windows, expire, last_form, mark_finalized, remove};
 pub use settlement::settle;
 pub use start::{StartFacts, StartQuestion, read_for_start, read_for_starts};
-pub use work::{
-    ResultFiles, StagedResult, begin, begin_all, mark_finalizing, note_progress, stage_results, transition,
-};
+pub use work::{ResultFiles, StagedResult, begin, mark_finalizing, note_progress, stage_results, transition};
 
 use crate::Result;
 use row::{JobFilter, JobRow};

@@ -17,7 +17,7 @@ use domain::job::{
 use serde_json::{Map, json};
 use uuid::Uuid;
 
-use crate::fixture::{CONTEXT, Fixture, account, asset, end_of, image_node, stored_blob};
+use crate::fixture::{CONTEXT, Fixture, account, asset, begin, end_of, image_node, stored_blob};
 
 /// A job on a canvas of its own, and what it has made.
 #[derive(Clone)]
@@ -42,7 +42,7 @@ impl Made {
         let id = start(fixture, &canvas, &node.id).await;
         let canvas = bind(fixture, &canvas, node.clone(), id).await;
         let lease = claim(fixture, id).await;
-        jobs::begin(&mut conn, id, lease).await.expect("begins").expect("is ours");
+        begin(&mut conn, id, lease).await.expect("is ours");
         let placement = output(fixture, &node.id, name).await;
         Self { canvas, node: node.id, id, lease, placement }
     }
@@ -196,7 +196,7 @@ async fn jobs_on_one_canvas_end_one_after_the_other() {
     let id = start(&fixture, &one.canvas, &other.id).await;
     let canvas = bind(&fixture, &one.canvas, other.clone(), id).await;
     let lease = claim(&fixture, id).await;
-    jobs::begin(&mut *fixture.conn().await, id, lease).await.expect("begins").expect("is ours");
+    begin(&mut *fixture.conn().await, id, lease).await.expect("is ours");
     let placement = output(&fixture, &other.id, "b").await;
     let two = Made { canvas, node: other.id, id, lease, placement };
     assert_eq!(statuses(&succeed(&fixture, &[&two, &one]).await), [SUCCEEDED; 2]);

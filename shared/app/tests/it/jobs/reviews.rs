@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use app::job::{Cancellation, Completion, CompletionContext, CompletionResult, End, PreparedReview, Reviews, cancel};
+use db::PgConnection;
 use db::canvases::{self, Change, GraphWrites};
-use db::{PgConnection, jobs};
 use domain::canvas::Changes;
 use domain::graph::Node;
 use domain::id::{JobId, NodeId};
@@ -14,7 +14,7 @@ use domain::review::{CompletionReview, ReviewStatus};
 use service::admission::ByteBudget;
 use uuid::Uuid;
 
-use crate::fixture::{CONTEXT, Fixture, account, end_of, image_node};
+use crate::fixture::{CONTEXT, Fixture, account, begin, end_of, image_node};
 
 /// A canvas that counts as large, with a job that has begun.
 struct Large {
@@ -30,7 +30,7 @@ impl Large {
         run(&fixture, "UPDATE canvases SET node_count = 600").await;
         let id = fixture.start().await;
         let lease = fixture.claim().await;
-        jobs::begin(&mut *fixture.conn().await, id, lease).await.expect("begins").expect("is ours");
+        begin(&mut *fixture.conn().await, id, lease).await.expect("is ours");
         Self { fixture, id, lease, reviews: Reviews::default() }
     }
 
