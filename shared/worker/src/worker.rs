@@ -156,6 +156,8 @@ impl Worker {
                 completed => break completed,
             }
         };
+        // Lets the next job of the canvas begin its review.
+        drop(review);
         let completed = match completed {
             Ok(CompletionResult::Stale) | Err(_) => match self.ended(id).await {
                 Some(record) if record.status == completion.status() => CompletionResult::Done(Box::new(record)),
