@@ -16,8 +16,7 @@ use super::{LEASE, mortal};
 const R4_STRIKES: Scale<usize> = scale(1, 25);
 
 /// The process that is held, its failpoint, and the work that reaches it.
-const PLACES: [(Part, &str, &[Work]); 27] = [
-    (Part::GATEWAY, "starts.committed", &[Work::Resize]),
+const PLACES: [(Part, &str, &[Work]); 26] = [
     (Part::GATEWAY, "start.committed", &[Work::Resize]),
     (Part::GATEWAY, "relay.claimed", &[Work::Resize]),
     (Part::GATEWAY, "relay.published", &[Work::Resize]),

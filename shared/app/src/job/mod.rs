@@ -8,7 +8,6 @@ mod end;
 mod placement;
 mod review;
 mod start;
-mod start_together;
 mod targets;
 
 pub use abandon::abandon;
@@ -18,8 +17,7 @@ pub use destination::{Destination, JobTargets, Targets, link};
 pub use end::{End, end};
 pub use review::{PreparedReview, Reviews};
 pub use start::{
-    AcceptedJob, Found, JobPlan, JobSettings, JobStart, Reads, StartJob, Work, insert_deliveries, require_room,
+    AcceptedJob, Found, JobPlan, JobSettings, JobStart, Reads, StartJob, Work, insert_delivery, require_room,
     target_is_taken,
 };
-pub use start_together::start_together;
 pub use targets::remove_targets;

@@ -37,7 +37,7 @@ pub use abandon::{Abandoned, abandon};
 pub use end::{JobCanvas, JobEnd, LockedJob, end, large_canvas, lock, remove_targets_at_end};
 pub use retention::{Removed, Windows, expire, last_form, mark_finalized, remove};
 pub use settlement::settle;
-pub use start::{StartFacts, StartQuestion, read_for_start, read_for_starts};
+pub use start::{StartFacts, StartQuestion, read_for_start};
 pub use work::{ResultFiles, StagedResult, begin, mark_finalizing, note_progress, stage_results, transition};
 
 use crate::Result;
