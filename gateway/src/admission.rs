@@ -6,7 +6,6 @@
 
 use std::time::Duration;
 
-use futures_util::FutureExt;
 use service::admission::{KeyPermit, KeyedLimit};
 
 use crate::problem::{Problem, Result};
@@ -21,11 +20,6 @@ impl RequestLimit {
     /// Admits `at_once` requests for each name.
     pub fn new(at_once: usize) -> Self {
         Self(KeyedLimit::new(at_once))
-    }
-
-    /// Admits the request if it need not wait.
-    pub fn pass_at_once(&self, name: &str) -> Option<KeyPermit> {
-        self.0.acquire(name).now_or_never()
     }
 
     /// Waits for admission; 503 when it does not come in time.
@@ -49,7 +43,6 @@ mod tests {
         let limit = RequestLimit::new(1);
         let held = limit.pass("a").await.expect("free");
         assert!(limit.pass("b").await.is_ok(), "another name");
-        assert!(limit.pass_at_once("a").is_none() && limit.pass_at_once("b").is_some());
         let began = tokio::time::Instant::now();
         assert!(matches!(limit.pass("a").await, Err(Problem::Unavailable(_, Some(1)))));
         assert_eq!(began.elapsed(), WAIT_MAX);

@@ -22,7 +22,6 @@ use crate::live::Live;
 use crate::open_waits::Waits;
 use crate::preview::Previews;
 use crate::router::router;
-use crate::starts::Starts;
 use crate::state::{App, Shared};
 
 const NAME: &str = "canvas-gateway";
@@ -113,15 +112,11 @@ async fn run(config: Config) -> Result<ExitCode, Error> {
     });
 
     let (credentials, looking_up) = Credentials::new(process.pool());
-    let (starts, starting) = Starts::new(process.pool(), cache.clone(), config.active_jobs, config.master_keys.clone());
     let (waits, renewing) = Waits::new(cache.clone());
     let (live, following) = Live::new(process.pool().clone(), &cache);
-    for (name, task) in [
-        ("credentials", looking_up.boxed()),
-        ("starts", starting.boxed()),
-        ("open waits", renewing.boxed()),
-        ("followed states", following.boxed()),
-    ] {
+    for (name, task) in
+        [("credentials", looking_up.boxed()), ("open waits", renewing.boxed()), ("followed states", following.boxed())]
+    {
         let aborted = aborted.clone();
         process.lifecycle().spawn_support(name, async move {
             tokio::select! {
@@ -139,7 +134,6 @@ async fn run(config: Config) -> Result<ExitCode, Error> {
             upload_metadata,
             pool,
             credentials,
-            starts,
             keys,
             ring: config.master_keys.clone(),
             waits,

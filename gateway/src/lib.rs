@@ -35,7 +35,6 @@ mod runs;
 mod server;
 mod source_health;
 mod start;
-mod starts;
 mod state;
 mod stored;
 mod wait;

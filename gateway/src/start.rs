@@ -1,7 +1,5 @@
 //! Requests that start work: what all of them share on the way to a command and back (docs/reference/jobs.md#acceptance).
 
-use std::sync::Arc;
-
 use app::job::{AcceptedJob, JobSettings, JobStart, StartJob};
 use app::{Acceptance, Start, Terms};
 use axum::response::Response;
@@ -37,8 +35,7 @@ impl App {
 
 /// Starts a job of the caller on a canvas, or finds the job of an equal request: 202 with the job's record. Of a dry run: the quote.
 pub async fn start<G>(app: &App, caller: &Caller<G>, start: JobStart) -> Result {
-    let start = Arc::new(start);
-    let JobStart { canvas, work, terms, .. } = &*start;
+    let JobStart { canvas, work, terms, .. } = &start;
     let command = StartJob { start: &start, settings: app.job_settings() };
     let reads_graph = work.destination().reads_graph();
     // Members are checked before they queue, so that an account without access cannot delay others. The owner needs no check: for a
@@ -56,31 +53,10 @@ pub async fn start<G>(app: &App, caller: &Caller<G>, start: JobStart) -> Result 
         let _room = reserve().await?;
         return quote(app, caller, &command).await;
     }
-    let name = canvas.to_string();
-    let at_once = app.writers.pass_at_once(&name);
-    let is_first = at_once.is_some();
-    let permit = match at_once {
-        Some(permit) => permit,
-        None => app.writers.pass(&name).await?,
-    };
+    let permit = app.writers.pass(&canvas.to_string()).await?;
     // After the wait for the canvas, as in all writes: who waits for it holds no memory that others need.
     let _room = reserve().await?;
-    // A start that had to wait for its canvas usually repeats the one before, or no longer names the present revision.
-    let started = match is_first && caller.require_acceptable().is_ok() {
-        true => app.starts.start(&start).await,
-        false => None,
-    };
-    let accepted = match started {
-        Some(record) => AcceptedJob::Record(Box::new(record), Acceptance::New),
-        None => match caller.run(app, &command).await? {
-            // A transaction of several starts had an unknown outcome, and was committed.
-            AcceptedJob::Record(record, Acceptance::Replayed) if record.id == start.id => {
-                app.announce(start.channels());
-                AcceptedJob::Record(record, Acceptance::New)
-            }
-            accepted => accepted,
-        },
-    };
+    let accepted = caller.run(app, &command).await?;
     drop(permit);
     answer(app, caller, accepted).await
 }

@@ -20,7 +20,6 @@ use crate::open_waits::Waits;
 use crate::preview::Previews;
 use crate::problem::{Problem, Result};
 use crate::queues::LastSeen;
-use crate::starts::Starts;
 
 /// The gateway's state: cheap to clone. Nothing in it needs to outlive the process or to agree between replicas; its caches cannot
 /// be stale.
@@ -37,8 +36,6 @@ pub struct Shared {
     pub pool: PgPool,
     /// Looks up credentials.
     pub credentials: Credentials,
-    /// Starts jobs of requests that arrive at the same time.
-    pub starts: Starts,
     /// Keys derived from the installation key.
     pub keys: DerivedKeys,
     /// The operator's key ring, for webhook secrets.

@@ -55,19 +55,20 @@ pub(super) async fn run(worker: &Worker, steps: &Steps, task: &Task, lease: &Lea
     taskqueue::failpoint!("action.loaded");
     let made = match make(worker, &job, request, assets, lease).await {
         Ok(made) => made,
-        Err(stop) => return end_early(worker, task, lease, stop).await,
+        Err(stop) => return end_early(worker, steps, task, lease, stop).await,
     };
     taskqueue::failpoint!("action.computed");
     for _ in 0..PUTS_MAX {
         let stored = match keep(worker, steps, task, lease, &made).await {
             Ok(stored) => stored,
-            Err(stop) => return end_early(worker, task, lease, stop).await,
+            Err(stop) => return end_early(worker, steps, task, lease, stop).await,
         };
         taskqueue::failpoint!("action.stored");
         if lease.is_cancel_requested() {
-            return end_early(worker, task, lease, Interrupt::Canceled).await;
+            return end_early(worker, steps, task, lease, Interrupt::Canceled).await;
         }
-        match steps.succeed(worker, task, lease, placement(request, &made, stored)).await? {
+        let completion = Completion::Succeeded(vec![placement(request, &made, stored)]);
+        match steps.end(worker, task, lease, completion).await? {
             CompletionResult::BlobGone => {}
             concluded => return Ok(decision(&concluded)),
         }
@@ -266,14 +267,20 @@ fn placement(request: &ActionRequest, made: &Made, stored: Stored) -> Placement 
 }
 
 /// Writes the completion of work that has no result.
-async fn end_early(worker: &Worker, task: &Task, lease: &Lease, stop: Interrupt) -> Result<Decision, Error> {
+async fn end_early(
+    worker: &Worker,
+    steps: &Steps,
+    task: &Task,
+    lease: &Lease,
+    stop: Interrupt,
+) -> Result<Decision, Error> {
     let completion = match stop {
         Interrupt::Canceled => Completion::Canceled(CancelReason::UserRequested),
         Interrupt::Failed { failure, .. } => Completion::Failed(failure, Vec::new()),
         Interrupt::Stale => return Ok(Decision::Stale),
         Interrupt::Error(error) => return Err(error),
     };
-    Ok(decision(&worker.complete(task, lease, &completion).await?))
+    Ok(decision(&steps.end(worker, task, lease, completion).await?))
 }
 
 /// `photo.jpg` becomes `photo-resize.png`, within the maximum length of a file name

@@ -1,26 +1,23 @@
 //! The steps of Actions in the database, each as one statement or transaction for all Actions that are at this step.
 //!
 //! Under load, a worker has several small Actions at each step. Together they need as many round trips and commits as one. What
-//! failed for several is repeated for each, as the reason may be one of them. Large Actions are rarely at the same step; they wait for
+//! failed for several is repeated for each by itself, as the reason may be one of them. Large Actions are rarely at the same step; they wait for
 //! each other while the pixel threads have enough to do.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use app::job::{Attempt, Completion, CompletionResult, Success, complete_together};
+use app::job::{Completion, CompletionContext, CompletionResult, End};
 use db::jobs::{ResultFiles, StagedResult};
 use domain::asset::AssetRecord;
 use domain::id::JobId;
-use domain::job::{JobStatus, Placement, Record, Request};
+use domain::job::{Record, Request};
 use domain::message::ReadyTasks;
 use service::chain;
 use taskqueue::{Batcher, Lease, Task};
 use uuid::Uuid;
 use worker::{Error, Worker};
-
-/// How often a completion is tried together with others while its canvas is locked, before it waits for it by itself.
-const TRIES_TOGETHER: usize = 3;
 
 /// See [`pause`]. For photographs of 12 megapixels, each of which takes a thread 30 ms, 50 ms would gain no more.
 const PAUSE: Duration = Duration::from_millis(25);
@@ -33,16 +30,25 @@ pub(super) struct Begun {
     pub(super) assets: Vec<Option<AssetRecord>>,
 }
 
+/// A job to end.
+#[derive(Clone, Debug)]
+struct Ending {
+    id: JobId,
+    lease_token: Uuid,
+    completion: Completion,
+    /// W3C trace context of the work that ends the job.
+    traceparent: String,
+}
+
 /// A handle to the steps. Clones share it.
 #[derive(Clone, Debug)]
 pub(super) struct Steps(Arc<Batchers>);
 
-/// An answer is `None` when the item has to be applied by itself.
 #[derive(Debug)]
 struct Batchers {
-    begins: Batcher<(JobId, Uuid), Option<Option<Begun>>>,
-    stages: Batcher<ResultFiles, Option<StagedResult>>,
-    ends: Batcher<Success, Option<Attempt>>,
+    begins: Batcher<(JobId, Uuid), Option<Begun>>,
+    stages: Batcher<ResultFiles, StagedResult>,
+    ends: Batcher<Ending, CompletionResult>,
 }
 
 impl Steps {
@@ -52,27 +58,18 @@ impl Steps {
         let pool = db::pool::batch_pool(&worker.pool);
         let (begins, beginning) = Batcher::gathering(pause(worker), move |leased: Vec<(JobId, Uuid)>| {
             let pool = pool.clone();
-            async move {
-                let (leased, places) = each_once(leased, |(id, _)| *id);
-                Ok(places.spread(begin(&mut *db::pool::acquire(&pool).await?, &leased).await?))
-            }
+            async move { begin(&mut *db::pool::acquire(&pool).await?, &leased).await }
         });
         let pool = db::pool::batch_pool(&worker.pool);
         let (stages, staging) = Batcher::gathering(pause(worker), move |files: Vec<ResultFiles>| {
             let pool = pool.clone();
-            async move {
-                let (files, places) = each_once(files, |files| files.id);
-                Ok(places.spread(db::jobs::stage_results(&mut *db::pool::acquire(&pool).await?, &files).await?))
-            }
+            async move { db::jobs::stage_results(&mut *db::pool::acquire(&pool).await?, &files).await }
         });
         let pool = db::pool::batch_pool(&worker.pool);
         let worker = worker.clone();
-        let (ends, ending) = Batcher::gathering(pause(&worker), move |successes: Vec<Success>| {
+        let (ends, ending) = Batcher::gathering(pause(&worker), move |ends: Vec<Ending>| {
             let (pool, worker) = (pool.clone(), worker.clone());
-            async move {
-                let (successes, places) = each_once(successes, |success| success.id);
-                Ok(places.spread(end(&pool, &worker, &successes).await?))
-            }
+            async move { end(&pool, &worker, &ends).await }
         });
         let work = async move {
             tokio::join!(beginning, staging, ending);
@@ -105,42 +102,30 @@ impl Steps {
         }
     }
 
-    /// Completes a job with its output, together with others where that is possible, and notifies its waiters.
+    /// Ends a job and notifies its waiters.
     ///
     /// # Errors
     ///
     /// If the database fails.
-    pub(super) async fn succeed(
+    pub(super) async fn end(
         &self,
         worker: &Worker,
         task: &Task,
         lease: &Lease,
-        placement: Placement,
+        completion: Completion,
     ) -> Result<CompletionResult, Error> {
-        let success =
-            Success { id: JobId(task.id), lease_token: lease.token(), placement, traceparent: task.trace.to_string() };
-        for _ in 0..TRIES_TOGETHER {
-            match together(&self.0.ends, success.clone()).await {
-                Some(Attempt::Completed(completed)) => {
-                    if let CompletionResult::Done(record) = &completed {
-                        worker.announce_end(record).await;
-                    }
-                    return Ok(completed);
+        let (id, lease_token, traceparent) = (JobId(task.id), lease.token(), task.trace.to_string());
+        let ending = Ending { id, lease_token, completion: completion.clone(), traceparent };
+        match together(&self.0.ends, ending).await {
+            // The review of a large canvas takes longer than others should wait.
+            None | Some(CompletionResult::ReviewNeeded) => worker.complete(task, lease, &completion).await,
+            Some(completed) => {
+                if let CompletionResult::Done(record) = &completed {
+                    worker.announce_end(record).await;
                 }
-                Some(Attempt::Busy) => {}
-                Some(Attempt::Alone) | None => break,
+                Ok(completed)
             }
         }
-        let completed = worker.complete(task, lease, &Completion::Succeeded(vec![success.placement])).await?;
-        if completed == CompletionResult::Stale
-            && let Some(record) = worker.ended(success.id).await
-            && record.status == JobStatus::Succeeded
-        {
-            // A transaction for several had an unknown outcome, and was committed.
-            worker.announce_end(&record).await;
-            return Ok(CompletionResult::Done(Box::new(record)));
-        }
-        Ok(completed)
     }
 }
 
@@ -156,64 +141,42 @@ fn pause_during(backlog: Duration) -> Duration {
 }
 
 /// Applies an item together with others. `None`: it has to be applied by itself. Whether it was applied may be unknown.
-async fn together<I, O>(batcher: &Batcher<I, Option<O>>, item: I) -> Option<O>
-where
-    I: Send + 'static,
-    O: Send + 'static,
-{
-    batcher.apply(item).await.unwrap_or_else(|error| {
+async fn together<I: Send + 'static, O: Send + 'static>(batcher: &Batcher<I, O>, item: I) -> Option<O> {
+    batcher.apply(item).await.map(Some).unwrap_or_else(|error| {
         tracing::warn!(error = chain(&error), "a step of several Actions failed and is repeated for each");
         None
     })
 }
 
-/// Which items of a batch are the first of their job.
-struct Places(Vec<bool>);
-
-/// The first item of each job. A job occurs again when its lease was lost and a second run of it is at the same step: results are
-/// found by the job, so only one run takes part.
-fn each_once<T>(items: Vec<T>, id: impl Fn(&T) -> JobId) -> (Vec<T>, Places) {
-    let mut seen = HashSet::with_capacity(items.len());
-    let places: Vec<bool> = items.iter().map(|item| seen.insert(id(item))).collect();
-    let first = items.into_iter().zip(&places).filter_map(|(item, is_first)| is_first.then_some(item)).collect();
-    (first, Places(places))
-}
-
-impl Places {
-    /// The results of the first items, and `None` for the others.
-    fn spread<T>(&self, results: Vec<T>) -> Vec<Option<T>> {
-        let mut results = results.into_iter();
-        self.0.iter().map(|is_first| is_first.then(|| results.next()).flatten()).collect()
-    }
-}
-
 async fn begin(conn: &mut db::PgConnection, leased: &[(JobId, Uuid)]) -> db::Result<Vec<Option<Begun>>> {
-    let mut jobs = db::jobs::begin_all(conn, leased).await?;
+    let jobs = db::jobs::begin(conn, leased).await?;
     let inputs = |job: &Record| match &job.request {
         Request::Action(request) => request.inputs.iter().map(|input| input.asset.clone()).collect(),
         _ => Vec::new(),
     };
-    let named: Vec<_> = jobs.values().flat_map(inputs).collect();
+    let named: Vec<_> = jobs.iter().flatten().flat_map(inputs).collect();
     let assets: HashMap<_, _> = db::assets::get_all(conn, &named).await?;
-    let begun = |(id, _): &(JobId, Uuid)| {
-        let job = jobs.remove(id)?;
+    let begun = |job: Record| {
         let assets = inputs(&job).iter().map(|asset| assets.get(asset).cloned()).collect();
-        Some(Begun { job, assets })
+        Begun { job, assets }
     };
-    Ok(leased.iter().map(begun).collect())
+    Ok(jobs.into_iter().map(|job| job.map(begun)).collect())
 }
 
-async fn end(pool: &db::PgPool, worker: &Worker, successes: &[Success]) -> db::Result<Vec<Attempt>> {
-    let mut transaction = db::pool::begin_briefly(pool).await?;
+async fn end(pool: &db::PgPool, worker: &Worker, endings: &[Ending]) -> db::Result<Vec<CompletionResult>> {
     let ready = ReadyTasks::new();
     let context = worker.completion_context(None, &ready);
-    // Dropping the transaction rolls it back.
-    let Some(results) = complete_together(&mut transaction, successes, &context).await? else {
-        return Ok(vec![Attempt::Alone; successes.len()]);
-    };
-    db::pool::commit(transaction).await?;
-    worker.waker.wake_all(&ready);
-    Ok(results)
+    let ends: Vec<End<'_>> = endings
+        .iter()
+        .map(|Ending { id, lease_token, completion, traceparent }| End {
+            id: *id,
+            lease_token: *lease_token,
+            completion,
+            context: CompletionContext { traceparent: Some(traceparent), ..context },
+            reviews_large: false,
+        })
+        .collect();
+    worker.end(db::pool::begin_briefly(pool).await?, &ends, &ready).await
 }
 
 #[cfg(test)]
@@ -226,13 +189,5 @@ mod tests {
         assert_eq!(pause_during(PAUSE - Duration::from_micros(1)), Duration::ZERO);
         assert_eq!(pause_during(PAUSE), PAUSE);
         assert_eq!(pause_during(10 * PAUSE), PAUSE);
-    }
-
-    #[test]
-    fn a_second_run_of_a_job_is_applied_by_itself() {
-        let (one, two) = (JobId::generate(), JobId::generate());
-        let (first, places) = each_once(vec![(one, 'a'), (two, 'b'), (one, 'c')], |(id, _)| *id);
-        assert_eq!(first, [(one, 'a'), (two, 'b')]);
-        assert_eq!(places.spread(vec![1, 2]), [Some(1), Some(2), None]);
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ::canvas::graph::{Picture, Sources};
 use ::canvas::{Applied, Batch, Footprint, Graph, Options, Refused};
-use db::canvases::{Change, GraphWrites, NewActivity, WholeWrite};
+use db::canvases::{Change, GraphWrites, NewActivity, WholeWrite, WorkChange};
 use db::idempotency::NewKey;
 use db::{PgConnection, PgPool};
 use domain::Violation;
@@ -373,19 +373,11 @@ pub async fn write_nodes(
     bytes_delta: i64,
     activity: Option<NewActivity<'_>>,
 ) -> db::Result<()> {
-    let changed_node_ids = nodes.iter().map(|node| node.id.clone()).collect();
-    let changes = Changes { changed_node_ids, ..Changes::default() };
-    let change = Change { bytes_delta, activity, ..Change::of(revision, &changes) };
-    db::canvases::commit_work(conn, canvas_key, nodes, &change).await?;
-    Ok(())
+    db::canvases::commit_works(conn, &[WorkChange { canvas_key, revision, nodes, bytes_delta, activity }]).await
 }
 
-/// Reviews a locked canvas as the transaction sees it: the review that a job or Recipe run leaves. `detached` returns its outputs
-/// whose nodes are not among the canvas's nodes.
-///
-/// It is computed inside the transaction, after the canvas is written, so that it describes exactly the revision that the work
-/// made. The end of a job [prepares](crate::job::Reviews) that of a large canvas before. It costs one read of the graph's light columns ([`skeleton`](db::canvases::skeleton)), one statement that asks which of
-/// the assets named there are stored, and the review itself, O(n log n).
+/// Reviews a locked canvas as the transaction sees it: the review that a Recipe run leaves. `detached` returns its outputs whose nodes
+/// are not among the canvas's nodes. As [`reviews`].
 pub async fn review(
     conn: &mut PgConnection,
     canvas_key: i64,
@@ -396,4 +388,28 @@ pub async fn review(
     let named = nodes.iter().flat_map(Node::named_assets).collect();
     let assets = db::assets::origins(conn, &named).await?;
     Ok(::canvas::review::review_of_end(nodes, connections, &assets, &detached))
+}
+
+/// The reviews that jobs leave on locked canvases, each given with the outputs whose nodes were deleted.
+///
+/// They are computed inside the transaction, after the canvases are written, so that they describe exactly the revisions that the work
+/// made. The end of a job on a large canvas has it [prepared](crate::job::Reviews) before. They cost one read of the light columns of
+/// the graphs ([`skeletons`](db::canvases::skeletons)), one statement that asks which of the assets named there are stored, and the
+/// reviews themselves, O(n log n).
+pub async fn reviews(
+    conn: &mut PgConnection,
+    canvases: &[(i64, Vec<DetachedOutput>)],
+) -> db::Result<Vec<CompletionReview>> {
+    if canvases.is_empty() {
+        return Ok(Vec::new());
+    }
+    let keys: Vec<i64> = canvases.iter().map(|(key, _)| *key).collect();
+    let mut skeletons = db::canvases::skeletons(conn, &keys).await?;
+    let named = skeletons.values().flat_map(|(nodes, _)| nodes).flat_map(Node::named_assets).collect();
+    let assets = db::assets::origins(conn, &named).await?;
+    let review = |(key, detached): &(i64, Vec<DetachedOutput>)| {
+        let (nodes, connections) = skeletons.remove(key).unwrap_or_default();
+        ::canvas::review::review_of_end(nodes, connections, &assets, detached)
+    };
+    Ok(canvases.iter().map(review).collect())
 }

@@ -5,8 +5,6 @@
 //! give one effect and one replay, and a rejected request does not use up the key. [`take_and_lock`] also takes the locks that
 //! follow the key.
 
-use std::collections::HashMap;
-
 use chrono::{DateTime, Utc};
 use domain::canvas::{AccessRole, CanvasRecord};
 use domain::id::{AccountUid, CanvasHandle};
@@ -208,103 +206,6 @@ async fn insert(conn: &mut PgConnection, key: &NewKey<'_>) -> Result<bool> {
     .execute(conn)
     .await?;
     Ok(inserted.rows_affected() == 1)
-}
-
-/// A key to take together with others, and the canvas that its account writes to.
-#[derive(Clone, Copy, Debug)]
-pub struct KeyedWrite<'a> {
-    /// Id of the job that the write starts.
-    pub job: Uuid,
-    /// The account that the key belongs to.
-    pub account: &'a AccountUid,
-    /// The key, unique within the account.
-    pub text: &'a str,
-    /// What the key is bound to.
-    pub fingerprint: &'a Fingerprint,
-    /// The outcome of the key.
-    pub outcome: &'a StoredOutcome,
-    /// The canvas to lock.
-    pub canvas: &'a CanvasHandle,
-}
-
-/// [`take_and_lock`] for several writes, of which it waits for none but one that is taking the same key. Returns the canvas and the
-/// role of those whose key is new and whose account and canvas were free, by job; of two on one canvas, of the first. The caller
-/// [releases](release) the other keys.
-#[instrument(skip_all, name = "db.idempotency.take_and_lock_free")]
-pub async fn take_and_lock_free(
-    conn: &mut PgConnection,
-    writes: &[KeyedWrite<'_>],
-) -> Result<HashMap<Uuid, (CanvasRecord, AccessRole)>> {
-    fn column<'a, T>(writes: &[KeyedWrite<'a>], of: impl Fn(&KeyedWrite<'a>) -> T) -> Vec<T> {
-        writes.iter().map(of).collect()
-    }
-    // Keys are taken in one order everywhere, so that two transactions do not wait for each other.
-    let rows = sqlx::query!(
-        r#"WITH asked AS MATERIALIZED (
-               SELECT * FROM unnest((SELECT $1::uuid[]), (SELECT $2::text[]), (SELECT $3::text[]), (SELECT $4::bytea[]),
-                                    (SELECT $5::jsonb[]), (SELECT $6::text[]), (SELECT $7::text[]))
-                   WITH ORDINALITY AS a (job, account, key, fingerprint, outcome, owner, canvas, place)
-           ), taken AS (
-               INSERT INTO idempotency_keys (account_uid, key, fingerprint, outcome, job_id)
-               SELECT account, key, fingerprint, outcome, job FROM asked ORDER BY account, key, place
-               ON CONFLICT DO NOTHING RETURNING job_id
-           ), fresh AS MATERIALIZED (
-               SELECT DISTINCT ON (owner, canvas) job, account, owner, canvas FROM asked
-               WHERE job IN (SELECT job_id FROM taken) ORDER BY owner, canvas, place
-           ), account AS MATERIALIZED (
-               SELECT uid FROM accounts WHERE uid = ANY(ARRAY(SELECT account FROM fresh)) FOR NO KEY UPDATE SKIP LOCKED
-           ), free AS (
-               SELECT * FROM fresh WHERE account IN (SELECT uid FROM account)
-           ), held AS MATERIALIZED (
-               SELECT * FROM canvases
-               WHERE key = ANY(ARRAY(
-                   SELECT c.key FROM free
-                   CROSS JOIN LATERAL (SELECT key FROM canvases WHERE owner_uid = free.owner AND id = free.canvas LIMIT 1) c))
-               FOR UPDATE SKIP LOCKED
-           )
-           SELECT job AS "job!", held.key, owner_uid, id, canvas_type, title, revision, sequence, node_count, connection_count,
-                  graph_bytes, created_at, updated_at,
-                  CASE WHEN owner_uid = account THEN 'owner' ELSE
-                      (SELECT role FROM canvas_shares s WHERE s.canvas_key = held.key AND s.account_uid = account
-                       FOR SHARE SKIP LOCKED)
-                  END AS role
-           FROM free JOIN held ON held.owner_uid = free.owner AND held.id = free.canvas"#,
-        &column(writes, |write| write.job),
-        &column(writes, |write| write.account.to_string()),
-        &column(writes, |write| write.text.to_owned()),
-        &column(writes, |write| write.fingerprint.canonical.to_vec()),
-        &column(writes, |write| Json(write.outcome)) as _,
-        &column(writes, |write| write.canvas.owner.to_string()),
-        &column(writes, |write| write.canvas.id.to_string()),
-    );
-    let mut locked = HashMap::with_capacity(writes.len());
-    for row in rows.fetch_all(conn).await? {
-        let canvas = CanvasRow {
-            key: row.key,
-            owner_uid: row.owner_uid,
-            id: row.id,
-            canvas_type: row.canvas_type,
-            title: row.title,
-            revision: row.revision,
-            sequence: row.sequence,
-            node_count: row.node_count,
-            connection_count: row.connection_count,
-            graph_bytes: row.graph_bytes,
-            created_at: row.created_at,
-            updated_at: row.updated_at,
-            role: row.role,
-        };
-        // A row that cannot be read fails its own start only.
-        locked.extend(canvas.visible().ok().flatten().map(|canvas| (row.job, canvas)));
-    }
-    Ok(locked)
-}
-
-/// Gives back the keys that the transaction took for these jobs.
-#[instrument(skip_all, name = "db.idempotency.release")]
-pub async fn release(conn: &mut PgConnection, jobs: &[Uuid]) -> Result<()> {
-    sqlx::query!("DELETE FROM idempotency_keys WHERE job_id = ANY($1)", jobs).execute(conn).await?;
-    Ok(())
 }
 
 /// Stores the outcome of a key that the transaction took.

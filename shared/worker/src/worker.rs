@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use app::job::{Completion, CompletionContext, CompletionResult, Reviews};
+use app::job::{Completion, CompletionContext, CompletionResult, End, Reviews};
 use db::PgPool;
 use db::jobs::Windows;
 use db::jobs::outputs::{self, JobOutput, OutputState};
@@ -80,7 +80,7 @@ impl Worker {
     pub async fn take_up(&self, task: &Task, lease: &Lease) -> Result<Result<TakenUp, Decision>, Error> {
         let id = JobId(task.id);
         let mut connection = self.connection().await?;
-        let job = db::jobs::begin(&mut connection, id, lease.token()).await?;
+        let job = db::jobs::begin(&mut connection, &[(id, lease.token())]).await?.pop().flatten();
         let Some(job) = job.filter(|job| !job.status.is_terminal()) else {
             drop(connection);
             return self.settle(task, lease).await.map(Err);
@@ -105,9 +105,29 @@ impl Worker {
         Ok(if settled { Decision::Done } else { Decision::Stale })
     }
 
-    /// Completes a job in one transaction and notifies its waiters. A transaction that lost a
-    /// conflict is repeated. If it is unknown whether the transaction was committed, the record is
-    /// read.
+    /// Ends jobs in this transaction, and commits it unless the blob of an output was removed. Then it announces the tasks in `ready`,
+    /// which the contexts of the ends name. The caller [announces](Self::announce_end) the jobs that have ended.
+    ///
+    /// # Errors
+    ///
+    /// If the database fails.
+    pub async fn end(
+        &self,
+        mut transaction: db::pool::Transaction,
+        ends: &[End<'_>],
+        ready: &ReadyTasks,
+    ) -> db::Result<Vec<CompletionResult>> {
+        let completed = app::job::end(&mut transaction, ends).await?;
+        // Otherwise, dropping the transaction rolls it back.
+        if !completed.contains(&CompletionResult::BlobGone) {
+            db::pool::commit(transaction).await?;
+            self.waker.wake_all(ready);
+        }
+        Ok(completed)
+    }
+
+    /// Ends a job in a transaction of its own and notifies its waiters. A transaction that lost a conflict is repeated. If it is
+    /// unknown whether this or an earlier transaction was committed, the record tells.
     ///
     /// # Errors
     ///
@@ -118,24 +138,48 @@ impl Worker {
         lease: &Lease,
         completion: &Completion,
     ) -> Result<CompletionResult, Error> {
-        let id = JobId(task.id);
-        let (mut tries, ready) = (0, ReadyTasks::new());
+        let (id, lease_token, traceparent) = (JobId(task.id), lease.token(), task.trace.to_string());
+        let (mut conflicts, mut preparations, mut review) = (0, 0, None);
+        let ready = ReadyTasks::new();
         let completed = loop {
-            tries += 1;
-            match self.try_to_complete(id, task, lease, completion, &ready).await {
-                Err(error) if error.is_transient() && tries < TRANSACTION_TRIES => {}
-                Err(error) => match self.ended(id).await {
-                    Some(record) => break CompletionResult::Done(Box::new(record)),
-                    None => return Err(error.into()),
-                },
-                Ok(completed) => break completed,
+            let context = self.completion_context(Some(&traceparent), &ready);
+            let context = CompletionContext { review: review.as_ref(), ..context };
+            let reviews_large = preparations > 0 && review.is_none();
+            let end = End { id, lease_token, completion, context, reviews_large };
+            match self.end_alone(&end, &ready).await {
+                Err(error) if error.is_transient() && conflicts + 1 < TRANSACTION_TRIES => conflicts += 1,
+                Ok(CompletionResult::ReviewNeeded) => {
+                    // One review of a canvas exists at a time.
+                    drop(review.take());
+                    if preparations < REVIEW_TRIES {
+                        let account = account_of(task);
+                        review = self.reviews.prepare(&self.pool, id, &account, Some(lease_token), completion).await;
+                    }
+                    preparations += 1;
+                }
+                completed => break completed,
             }
         };
+        // Lets the next job of the canvas begin its review.
+        drop(review);
+        let completed = match completed {
+            Ok(CompletionResult::Stale) | Err(_) => match self.ended(id).await {
+                Some(record) if record.status == completion.status() => CompletionResult::Done(Box::new(record)),
+                _ => completed?,
+            },
+            Ok(completed) => completed,
+        };
         if let CompletionResult::Done(record) = &completed {
-            self.waker.wake_all(&ready);
             self.announce_end(record).await;
         }
         Ok(completed)
+    }
+
+    async fn end_alone(&self, end: &End<'_>, ready: &ReadyTasks) -> db::Result<CompletionResult> {
+        // What an attempt made ready that was rolled back.
+        ready.take();
+        let mut completed = self.end(db::pool::begin(&self.pool).await?, std::slice::from_ref(end), ready).await?;
+        Ok(completed.pop().unwrap_or(CompletionResult::Stale))
     }
 
     /// Notifies the waiters of a job whose end is committed, logs it and counts it.
@@ -185,7 +229,7 @@ impl Worker {
     async fn try_to_give_up(&self, task: &Task, lease: &Lease) -> Result<Decision, Error> {
         let id = JobId(task.id);
         let mut connection = self.connection().await?;
-        let job = db::jobs::begin(&mut connection, id, lease.token()).await?;
+        let job = db::jobs::begin(&mut connection, &[(id, lease.token())]).await?.pop().flatten();
         let Some(job) = job.filter(|job| !job.status.is_terminal()) else {
             drop(connection);
             return self.settle(task, lease).await;
@@ -245,42 +289,8 @@ impl Worker {
         Ok(Decision::Fail { code: FailureCode::RuntimeFailed.as_str() })
     }
 
-    async fn try_to_complete(
-        &self,
-        id: JobId,
-        task: &Task,
-        lease: &Lease,
-        completion: &Completion,
-        ready: &ReadyTasks,
-    ) -> db::Result<CompletionResult> {
-        let traceparent = task.trace.to_string();
-        let mut tries = 0;
-        loop {
-            tries += 1;
-            let review = match tries {
-                ..=REVIEW_TRIES => {
-                    let token = Some(lease.token());
-                    self.reviews.prepare(&self.pool, id, &account_of(task), token, completion).await
-                }
-                _ => None,
-            };
-            let context = self.completion_context(Some(&traceparent), ready);
-            let context = CompletionContext { review: review.as_ref(), ..context };
-            let mut transaction = db::pool::begin(&self.pool).await?;
-            let completed =
-                app::job::complete(&mut transaction, id, lease.token(), completion.clone(), &context).await?;
-            // In all other cases, dropping the transaction rolls it back.
-            if matches!(completed, CompletionResult::Done(_)) {
-                db::pool::commit(transaction).await?;
-            }
-            if completed != CompletionResult::ReviewOutdated {
-                return Ok(completed);
-            }
-        }
-    }
-
     /// The job if it has ended and its task is known to be settled.
-    pub async fn ended(&self, id: JobId) -> Option<Record> {
+    async fn ended(&self, id: JobId) -> Option<Record> {
         let mut connection = self.connection().await.ok()?;
         db::jobs::get_ended(&mut connection, id).await.ok()?
     }
@@ -298,7 +308,7 @@ pub fn decision(completed: &CompletionResult) -> Decision {
             Some(failure) => Decision::Fail { code: failure.code.as_str() },
             None => Decision::Done,
         },
-        CompletionResult::Stale | CompletionResult::BlobGone | CompletionResult::ReviewOutdated => Decision::Stale,
+        CompletionResult::Stale | CompletionResult::BlobGone | CompletionResult::ReviewNeeded => Decision::Stale,
     }
 }
 

@@ -16,8 +16,7 @@ use super::{LEASE, mortal};
 const R4_STRIKES: Scale<usize> = scale(1, 25);
 
 /// The process that is held, its failpoint, and the work that reaches it.
-const PLACES: [(Part, &str, &[Work]); 23] = [
-    (Part::GATEWAY, "starts.committed", &[Work::Resize]),
+const PLACES: [(Part, &str, &[Work]); 22] = [
     (Part::GATEWAY, "start.committed", &[Work::Resize]),
     (Part::IMAGE_WORKER, "task.claimed", &[Work::Resize]),
     (Part::IMAGE_WORKER, "task.acked", &[Work::Resize]),

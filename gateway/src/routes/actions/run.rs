@@ -233,10 +233,6 @@ impl Work for Run {
         Reads { nodes: Vec::new(), pictures: self.inputs.iter().collect() }
     }
 
-    fn is_given_all(&self) -> bool {
-        true
-    }
-
     fn plan<'a>(
         &'a self,
         conn: &'a mut PgConnection,

@@ -128,10 +128,6 @@ impl Work for Generation {
         Reads { nodes: self.prompt.node().into_iter().collect(), pictures: self.pictures.named().collect() }
     }
 
-    fn is_given_all(&self) -> bool {
-        false
-    }
-
     fn plan<'a>(
         &'a self,
         conn: &'a mut PgConnection,

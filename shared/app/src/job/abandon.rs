@@ -1,6 +1,6 @@
 //! The end of a job whose record cannot be read.
 //!
-//! **Guarantee.** Every task ends: a job whose record [`complete`](super::complete) cannot decode is ended here without reading
+//! **Guarantee.** Every task ends: a job whose record [`end`](super::end) cannot decode is ended here without reading
 //! its stored documents. **Left out**: activity, review and webhook event, which are made from the record. A delivery that waits
 //! for the event fails.
 

@@ -9,8 +9,8 @@ use db::{PgConnection, Result};
 use domain::id::{AccountUid, JobId};
 use domain::job::{CancelReason, JobStatus, Record};
 
-use super::complete;
-use super::completion::{Completion, CompletionContext, CompletionResult};
+use super::completion::{Completion, CompletionContext};
+use super::end::{Ending, end_locked};
 
 /// Result of a cancel, with the job's current record. The caller commits the transaction in every case.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,7 +40,7 @@ pub async fn cancel(
     if record.status.is_terminal() {
         return Ok(Some(Cancellation::Unchanged(Box::new(record))));
     }
-    let Some(job) = db::jobs::lock(conn, id).await? else { return Ok(None) };
+    let Some(job) = db::jobs::lock(conn, &[id]).await?.pop() else { return Ok(None) };
     // While the row is locked and not leased, no output changes.
     let state = db::tasks::lock(conn, id.0).await?;
     let is_under_way = db::jobs::outputs::are_under_way(conn, id).await?;
@@ -58,9 +58,10 @@ pub async fn cancel(
     }
     match db::tasks::request_cancel(conn, id.0).await? {
         Some(TaskState::Ready | TaskState::Scheduled) => {
-            let completion = Completion::Canceled(CancelReason::UserRequested);
-            if let CompletionResult::Done(record) = complete::end(conn, &job, completion, context).await? {
-                return Ok(Some(Cancellation::Canceled(record)));
+            let completion = &Completion::Canceled(CancelReason::UserRequested);
+            let ended = end_locked(conn, &[Ending { job: &job, completion, context: *context }]).await?;
+            if let Some(record) = ended.and_then(|mut records| records.pop()) {
+                return Ok(Some(Cancellation::Canceled(Box::new(record))));
             }
         }
         // A job that is claimed but has not begun counts as running: a worker has its lease.

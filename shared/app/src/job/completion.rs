@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use db::jobs::Windows;
-use domain::job::{CancelReason, Failure, Placement, Record};
+use domain::job::{CancelReason, Failure, JobStatus, Placement, Record};
 use domain::message::ReadyTasks;
 use uuid::Uuid;
 
@@ -33,6 +33,17 @@ pub enum Completion {
     Canceled(CancelReason),
 }
 
+impl Completion {
+    /// The status of a job that ends like this, unless its result cannot be stored.
+    pub fn status(&self) -> JobStatus {
+        match self {
+            Self::Succeeded(_) | Self::SucceededVideo(_) => JobStatus::Succeeded,
+            Self::Failed(..) => JobStatus::Failed,
+            Self::Canceled(_) => JobStatus::Canceled,
+        }
+    }
+}
+
 /// What completing a job or a Recipe run requires of the process.
 #[derive(Clone, Copy, Debug)]
 pub struct CompletionContext<'a> {
@@ -52,15 +63,15 @@ pub struct CompletionContext<'a> {
     pub review: Option<&'a PreparedReview>,
 }
 
-/// Result of an attempt to complete a job. Only after `Done` does the caller commit the transaction.
+/// Result of an attempt to end a job.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CompletionResult {
-    /// The job has ended; this is its new record.
+    /// The job has ended; this is its new record. The caller commits the transaction and announces what it made ready.
     Done(Box<Record>),
-    /// The lease is no longer current: another worker has the task or has ended it.
+    /// The lease is no longer current: another worker has the task or has ended it. The job was left as it is.
     Stale,
-    /// A blob was removed after it was put, and must be put again.
+    /// A blob was removed after it was put: those of the transaction must be put again, and the caller rolls back.
     BlobGone,
-    /// The canvas was changed since its review was prepared.
-    ReviewOutdated,
+    /// The canvas is large and no review of its present revision was prepared ([`Reviews`](super::Reviews)). The job was left as it is.
+    ReviewNeeded,
 }

@@ -3,14 +3,13 @@
 use std::collections::HashMap;
 
 use db::assets::NewAsset;
-use db::blobs::PutFile;
 use db::jobs::JobCanvas;
 use db::renditions::NewRendition;
 use db::{Error, PgConnection, Result};
 use domain::Timestamp;
 use domain::asset::AssetKind;
 use domain::graph::Node;
-use domain::id::{AccountUid, AssetHandle, JobId, NodeId};
+use domain::id::{AccountUid, AssetHandle, JobId};
 use domain::job::{JobStatus, Placement};
 use domain::limits::RENDITION_EAGER;
 use domain::message::ReadyTasks;
@@ -20,21 +19,6 @@ use uuid::Uuid;
 
 use crate::target::{self, Made};
 
-/// The job's targets that still wait for it. Nothing else changes them while the canvas is locked.
-pub(super) async fn waiting(
-    conn: &mut PgConnection,
-    canvas_key: i64,
-    job: JobId,
-    targets: &[NodeId],
-) -> Result<Vec<Node>> {
-    let mut waiting = Vec::new();
-    for target in targets {
-        let node = db::canvases::node(conn, canvas_key, target).await?;
-        waiting.extend(node.filter(|node| node.active_job == Some(job.0)));
-    }
-    Ok(waiting)
-}
-
 /// An output to store in a canvas.
 pub(super) struct PlacedOutput<'a> {
     pub(super) canvas: &'a JobCanvas,
@@ -43,16 +27,20 @@ pub(super) struct PlacedOutput<'a> {
     pub(super) traceparent: Option<&'a str>,
 }
 
-/// Stores the assets of outputs, each with the renditions that are always made, whose tasks it adds to `ready`. `false`: the blob of
-/// an output was removed.
-pub(super) async fn store(conn: &mut PgConnection, outputs: &[PlacedOutput<'_>], ready: &ReadyTasks) -> Result<bool> {
+/// Stores the assets of outputs, each with the renditions that are always made, whose tasks it adds to `ready`. `adopted` has the keys
+/// of the stored files by those that were put. A preview whose blob was removed is made again.
+pub(super) async fn store(
+    conn: &mut PgConnection,
+    outputs: &[PlacedOutput<'_>],
+    adopted: &HashMap<Uuid, Uuid>,
+    ready: &ReadyTasks,
+) -> Result<()> {
     if outputs.is_empty() {
-        return Ok(true);
+        return Ok(());
     }
-    let adopted = adopt(conn, outputs).await?;
     let (mut assets, mut renditions, mut requests) = (Vec::with_capacity(outputs.len()), Vec::new(), Vec::new());
     for PlacedOutput { canvas, placement, traceparent } in outputs {
-        let Some(&blob_key) = adopted.get(&placement.blob_key) else { return Ok(false) };
+        let blob_key = *adopted.get(&placement.blob_key).unwrap_or(&placement.blob_key);
         let new = NewAsset {
             handle: asset(&canvas.owner, placement),
             canvas_key: Some(canvas.key),
@@ -77,7 +65,6 @@ pub(super) async fn store(conn: &mut PgConnection, outputs: &[PlacedOutput<'_>],
                     blob_key: key,
                     mime_type: preview.mime_type.clone(),
                 }),
-                // A preview whose blob was removed is made again.
                 None => requests.push((blob_key, width, &canvas.owner, traceparent)),
             }
         }
@@ -92,21 +79,7 @@ pub(super) async fn store(conn: &mut PgConnection, outputs: &[PlacedOutput<'_>],
     for (blob_key, width, owner, traceparent) in requests {
         db::renditions::request(conn, blob_key, width, owner, *traceparent, ready).await?;
     }
-    Ok(true)
-}
-
-/// Lets the transaction refer to the files of the outputs.
-async fn adopt(conn: &mut PgConnection, outputs: &[PlacedOutput<'_>]) -> Result<HashMap<Uuid, Uuid>> {
-    let file =
-        |key, sha256, bytes| -> Result<PutFile> { Ok(PutFile { key, sha256, bytes: column("blobs.bytes", bytes)? }) };
-    let mut files = Vec::with_capacity(2 * outputs.len());
-    for Placement { sha256, blob_key, bytes, preview, .. } in outputs.iter().map(|output| output.placement) {
-        files.push(file(*blob_key, *sha256, *bytes)?);
-        if let Some(preview) = preview {
-            files.push(file(preview.blob_key, preview.sha256, preview.bytes)?);
-        }
-    }
-    db::blobs::adopt_all(conn, &files).await
+    Ok(())
 }
 
 /// Releases nodes that waited for a job, which ended `at` this time with `status`, and fills those that have an output. Returns the

@@ -59,9 +59,6 @@ pub trait Work: Send + Sync {
     /// What the plan reads of what the request names, besides the targets.
     fn reads(&self) -> Reads<'_>;
 
-    /// Whether the plan reads nothing but what it is given and, if the [destination](Destination::reads_graph) needs it, the graph.
-    fn is_given_all(&self) -> bool;
-
     /// Checks the work against stored state, conflicts first, then rules with every violation, and returns the job to accept. The
     /// revision of the canvas is that of the request, or nothing in the footprint changed since; what else the plan reads is
     /// [admitted](LockedCanvas::admit). A start has locked the account and the canvas; a dry run has locked nothing and cannot
@@ -162,7 +159,7 @@ impl Command for StartJob<'_> {
     }
 
     fn channels(&self) -> Vec<String> {
-        self.start.channels()
+        vec![channel::canvas(&self.start.canvas), channel::runs(self.account())]
     }
 
     async fn authorize(&self, _: &mut PgConnection) -> Result<()> {
@@ -241,7 +238,7 @@ impl StartJob<'_> {
         let start = self.start;
         // Stored before the job, whose record shows it.
         if let Some(webhook) = &start.webhook {
-            insert_deliveries(conn, self.settings.ring, &[(self.account(), start.id, webhook)]).await?;
+            insert_delivery(conn, self.settings.ring, self.account(), start.id, webhook).await?;
         }
         let revision = service::random::revision();
         let record = db::jobs::insert(conn, &start.job(canvas, &revision, &plan)).await?;
@@ -272,35 +269,30 @@ impl StartJob<'_> {
 
 impl JobStart {
     /// The key; `None` for a dry run.
-    pub(super) fn key(&self) -> Option<Key<'_>> {
+    fn key(&self) -> Option<Key<'_>> {
         self.terms.key(&self.fingerprint)
     }
 
     /// The outcome of the key.
-    pub(super) fn outcome(&self) -> StoredOutcome {
+    fn outcome(&self) -> StoredOutcome {
         StoredOutcome::Job { id: self.id.0, snapshot: None }
     }
 
-    /// The channels on which the start is announced, as [`Command::channels`].
-    pub fn channels(&self) -> Vec<String> {
-        vec![channel::canvas(&self.canvas), channel::runs(&self.caller.account)]
-    }
-
     /// What to look up of what the request names.
-    pub(super) fn question(&self, canvas_key: i64) -> StartQuestion<'_> {
+    fn question(&self, canvas_key: i64) -> StartQuestion<'_> {
         let Reads { nodes, pictures } = self.work.reads();
         let nodes = self.work.destination().existing().iter().chain(nodes).collect();
         StartQuestion { account: &self.caller.account, canvas_key: Some(canvas_key), nodes, pictures }
     }
 
     /// The answer to the [question](Self::question).
-    pub(super) fn found(&self, mut facts: StartFacts) -> Found {
+    fn found(&self, mut facts: StartFacts) -> Found {
         let nodes = facts.nodes.split_off(self.work.destination().existing().len());
         Found { targets: facts.nodes, nodes, pictures: facts.pictures }
     }
 
     /// The job to insert. `revision` is the canvas's next revision.
-    pub(super) fn job<'a>(&'a self, canvas: &'a CanvasRecord, revision: &'a str, plan: &'a JobPlan) -> NewJob<'a> {
+    fn job<'a>(&'a self, canvas: &'a CanvasRecord, revision: &'a str, plan: &'a JobPlan) -> NewJob<'a> {
         NewJob {
             id: self.id,
             account: &self.caller.account,
@@ -317,7 +309,7 @@ impl JobStart {
     }
 
     /// The activity entry of the start. `actor` is the caller.
-    pub(super) fn activity<'a>(&self, actor: &'a Actor, summary: String, targets: &'a [NodeId]) -> NewActivity<'a> {
+    fn activity<'a>(&self, actor: &'a Actor, summary: String, targets: &'a [NodeId]) -> NewActivity<'a> {
         NewActivity { kind: ActivityType::JobStarted, actor, summary, nodes: targets }
     }
 }
@@ -353,29 +345,18 @@ pub async fn require_room(
     settings.require_room(db::jobs::count_active(conn, account, settings.cap()).await?, new)
 }
 
-/// Stores webhooks of jobs or runs, each with its account and a sealed secret (docs/reference/configuration.md#secrets-at-rest).
-pub async fn insert_deliveries(
+/// Stores the webhook of a job or run of an account with its sealed secret (docs/reference/configuration.md#secrets-at-rest).
+pub async fn insert_delivery(
     conn: &mut PgConnection,
     ring: &KeyRing,
-    webhooks: &[(&AccountUid, JobId, &WebhookInput)],
+    account: &AccountUid,
+    job_id: JobId,
+    webhook: &WebhookInput,
 ) -> Result<(), db::Error> {
-    let seal = |webhook: &WebhookInput| {
-        let id = Uuid::now_v7();
-        (id, ring.seal(&db::deliveries::handle(id), webhook.secret.as_bytes()))
-    };
-    let sealed: Vec<(Uuid, String)> = webhooks.iter().map(|(.., webhook)| seal(webhook)).collect();
-    let deliveries: Vec<NewDelivery<'_>> = webhooks
-        .iter()
-        .zip(&sealed)
-        .map(|(&(account, job_id, webhook), (id, sealed_secret))| NewDelivery {
-            id: *id,
-            account,
-            job_id,
-            url: &webhook.url,
-            sealed_secret,
-        })
-        .collect();
-    db::deliveries::insert_all(conn, &deliveries).await
+    let id = Uuid::now_v7();
+    let sealed_secret = ring.seal(&db::deliveries::handle(id), webhook.secret.as_bytes());
+    let delivery = NewDelivery { id, account, job_id, url: &webhook.url, sealed_secret: &sealed_secret };
+    db::deliveries::insert(conn, &delivery).await
 }
 
 impl AcceptedJob {

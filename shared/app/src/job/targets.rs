@@ -15,7 +15,7 @@ use crate::removal::Removal;
 /// If the database fails. The caller rolls back.
 #[tracing::instrument(skip_all, name = "app.job.remove_targets")]
 pub async fn remove_targets(conn: &mut PgConnection, id: JobId, account: &AccountUid) -> Result<bool> {
-    let Some(job) = db::jobs::lock(conn, id).await?.filter(|job| job.actor.owner_uid == *account) else {
+    let Some(job) = db::jobs::lock(conn, &[id]).await?.pop().filter(|job| job.actor.owner_uid == *account) else {
         return Ok(false);
     };
     if !job.status.is_terminal() {

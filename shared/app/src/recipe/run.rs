@@ -32,7 +32,7 @@ use super::ports::{Ports, footprint_of_instance, hold, resolve};
 use super::sources::Given;
 use crate::canvas::addition_refused;
 use crate::command::{Base, CanvasWrite, Command, Key, KnownOutcome, LockedCanvas};
-use crate::job::{JobSettings, insert_deliveries, require_room, target_is_taken};
+use crate::job::{JobSettings, insert_delivery, require_room, target_is_taken};
 use crate::start::{Acceptance, Start, Terms};
 use crate::{Error, Models, Result};
 
@@ -316,7 +316,7 @@ impl<M: Models> StartRun<'_, M> {
         };
         db::canvases::commit_change(conn, record.key, &change).await?;
         if let Some(webhook) = &self.run.webhook {
-            insert_deliveries(conn, self.settings.ring, &[(self.account(), JobId(self.id.0), webhook)]).await?;
+            insert_delivery(conn, self.settings.ring, self.account(), JobId(self.id.0), webhook).await?;
         }
         let task = NewTask {
             id: self.id.0,

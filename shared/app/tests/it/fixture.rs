@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use app::job::{Completion, CompletionContext, CompletionResult};
+use app::job::{Completion, CompletionContext, CompletionResult, End};
 use app::target::{self, Work};
 use db::canvases::{self, Change, GraphWrites, NewCanvas};
 use db::jobs::{self, NewJob, Windows};
@@ -253,20 +253,26 @@ impl Fixture {
     pub async fn ended(&self, ending: Completion) -> Record {
         let id = self.start().await;
         let lease = self.claim().await;
-        jobs::begin(&mut *self.conn().await, id, lease).await.expect("begins").expect("is ours");
+        begin(&mut *self.conn().await, id, lease).await.expect("is ours");
         match self.complete(id, lease, ending).await {
             CompletionResult::Done(record) => *record,
             other => panic!("not completed: {other:?}"),
         }
     }
 
-    /// One attempt to end a job, committed when it is `Done`.
+    /// One attempt to end a job, committed as a worker commits it.
     pub async fn complete(&self, id: JobId, lease: Uuid, completion: Completion) -> CompletionResult {
+        let end = end_of(id, lease, &completion, *CONTEXT);
+        self.end(&[end]).await.remove(0)
+    }
+
+    /// Ends jobs in one transaction, committed as a worker commits it.
+    pub async fn end(&self, ends: &[End<'_>]) -> Vec<CompletionResult> {
         let mut tx = self.database.pool().begin().await.expect("begins");
-        let completed = app::job::complete(&mut tx, id, lease, completion, CONTEXT).await.expect("completes");
-        match completed {
-            CompletionResult::Done(_) => tx.commit().await.expect("commits"),
-            _ => tx.rollback().await.expect("rolls back"),
+        let completed = app::job::end(&mut tx, ends).await.expect("ends");
+        match completed.contains(&CompletionResult::BlobGone) {
+            true => tx.rollback().await.expect("rolls back"),
+            false => tx.commit().await.expect("commits"),
         }
         completed
     }
@@ -291,6 +297,16 @@ impl Fixture {
             provenance: Provenance::new(ProvenanceKind::Action),
         }])
     }
+}
+
+/// Begins a job.
+pub async fn begin(conn: &mut PgConnection, id: JobId, lease: Uuid) -> Option<Record> {
+    jobs::begin(conn, &[(id, lease)]).await.expect("begins").remove(0)
+}
+
+/// An end that reviews its canvas, however large.
+pub fn end_of<'a>(id: JobId, lease: Uuid, completion: &'a Completion, context: CompletionContext<'a>) -> End<'a> {
+    End { id, lease_token: lease, completion, context, reviews_large: true }
 }
 
 pub fn asset(id: &str) -> AssetHandle {

@@ -8,4 +8,4 @@ mod jobs;
 mod keyed_locks;
 mod recipe_runs;
 mod start_facts;
-mod start_together;
+mod starts;

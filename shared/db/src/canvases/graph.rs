@@ -1,7 +1,7 @@
 //! Nodes and connections, one row each, so that placing an output writes O(1) rows.
 
 use domain::graph::{Connection, Node, Position, Role};
-use domain::id::{AccountUid, AssetHandle, AssetId, ConnectionId, NodeId};
+use domain::id::{AccountUid, AssetHandle, AssetId, ConnectionId, JobId, NodeId};
 use domain::stored::Stored;
 use sqlx::PgConnection;
 use tracing::instrument;
@@ -212,6 +212,30 @@ pub async fn nodes_of_job(conn: &mut PgConnection, canvas_key: i64, job: Uuid) -
            FROM nodes WHERE canvas_key = $1 AND active_job = $2 ORDER BY ordinal"#,
         canvas_key,
         job
+    )
+    .fetch_all(conn)
+    .await?;
+    nodes.into_iter().map(NodeRow::node).collect()
+}
+
+/// Reads the nodes that wait for jobs: of these canvases, ids and jobs, those that a canvas has and that still wait for the job, in
+/// this order.
+#[instrument(skip_all, name = "db.graph.waiting")]
+pub async fn waiting(conn: &mut PgConnection, targets: &[(i64, &NodeId, JobId)]) -> Result<Vec<Node>> {
+    let canvases: Vec<i64> = targets.iter().map(|(canvas_key, ..)| *canvas_key).collect();
+    let ids: Vec<&str> = targets.iter().map(|(_, id, _)| id.as_str()).collect();
+    let jobs: Vec<Uuid> = targets.iter().map(|(.., job)| job.0).collect();
+    let nodes = sqlx::query_as!(
+        NodeRow,
+        r#"SELECT n.id, n.type AS kind, n.title, n.x, n.y, n.width, n.height, n.agent_owned, n.metadata::text AS "metadata!",
+                  n.server::text AS "server!", n.asset_owner, n.asset_id, n.active_job
+           FROM unnest((SELECT $1::bigint[]), (SELECT $2::text[]), (SELECT $3::uuid[]))
+               WITH ORDINALITY AS asked (canvas_key, id, job, place)
+           CROSS JOIN LATERAL (SELECT * FROM nodes WHERE canvas_key = asked.canvas_key AND id = asked.id LIMIT 1) AS n
+           WHERE n.active_job = asked.job ORDER BY asked.place"#,
+        &canvases,
+        &ids as &[&str],
+        &jobs,
     )
     .fetch_all(conn)
     .await?;

@@ -26,7 +26,7 @@ pub use changes::{ChangesSince, changes_since, concurrent_changes};
 pub(crate) use graph::NodeRow;
 pub use graph::{
     Ends, IncomingReference, NodeFrame, are_appended, connections_of, frames, graph, made_in, node, nodes_of_job, part,
-    references_into, release_unread,
+    references_into, release_unread, waiting,
 };
 pub use members::{Member, member, members, share};
 pub use skeleton::{Skeleton, skeleton, skeletons};

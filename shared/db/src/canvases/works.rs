@@ -1,4 +1,4 @@
-//! What jobs that start or end together write to their canvases.
+//! What the ends of jobs write to their canvases.
 
 use domain::graph::Node;
 use sqlx::PgConnection;
@@ -9,74 +9,78 @@ use uuid::Uuid;
 use super::{CHANGES_KEPT, NewActivity, NoteOfActivity, TRIM_EVERY};
 use crate::Result;
 
-/// What the start or the end of a job writes to its canvas.
+/// What work changes of a canvas.
 pub struct WorkChange<'a> {
     /// Key of the canvas, which the transaction has locked.
     pub canvas_key: i64,
     /// The canvas's next revision.
     pub revision: &'a str,
-    /// The node that the job changed, if it still has one.
-    pub node: Option<&'a Node>,
+    /// Existing nodes. Asset, size, job and server-owned metadata are written.
+    pub nodes: &'a [Node],
     /// Growth of the serialized graph in bytes.
     pub bytes_delta: i64,
     /// The activity entry.
-    pub activity: NewActivity<'a>,
+    pub activity: Option<NewActivity<'a>>,
 }
 
-/// [`commit_work`](super::commit_work) for several canvases, each of which has one change.
+/// Writes what work changes of canvases, each of which has one change and gets its next revision.
 #[instrument(skip_all, name = "db.canvas.commit_works")]
 pub async fn commit_works(conn: &mut PgConnection, changes: &[WorkChange<'_>]) -> Result<()> {
     fn column<'a, T>(changes: &[WorkChange<'a>], of: impl Fn(&WorkChange<'a>) -> T) -> Vec<T> {
         changes.iter().map(of).collect()
     }
-    fn of_node<'a, T>(changes: &[WorkChange<'a>], of: impl Fn(&Node) -> T) -> Vec<Option<T>> {
-        column(changes, |change| change.node.map(&of))
+    fn of_node<T>(changes: &[WorkChange<'_>], of: impl Fn(&Node) -> T) -> Vec<T> {
+        changes.iter().flat_map(|change| change.nodes).map(of).collect()
     }
+    let canvases: Vec<i64> = changes.iter().flat_map(|change| change.nodes.iter().map(|_| change.canvas_key)).collect();
     // Rows are found by one look-up for each, whatever the planner knows about the tables. They stay where they are, because
     // whoever writes them locks the canvas first.
     sqlx::query!(
         r#"WITH asked AS (
-               SELECT * FROM unnest((SELECT $1::bigint[]), (SELECT $2::text[]), (SELECT $3::bigint[]), (SELECT $4::jsonb[]),
-                                    (SELECT $5::text[]), (SELECT $6::text[]), (SELECT $7::text[]), (SELECT $8::text[]),
-                                    (SELECT $9::uuid[]), (SELECT $10::float8[]), (SELECT $11::float8[]))
-                   AS a (key, revision, bytes, activity, node, server, asset_owner, asset_id, active_job, width, height)
+               SELECT * FROM unnest((SELECT $1::bigint[]), (SELECT $2::text[]), (SELECT $3::bigint[]), (SELECT $4::jsonb[]))
+                   AS a (key, revision, bytes, activity)
+           ), changed AS MATERIALIZED (
+               SELECT * FROM unnest((SELECT $5::bigint[]), (SELECT $6::text[]), (SELECT $7::text[]), (SELECT $8::text[]),
+                                    (SELECT $9::text[]), (SELECT $10::uuid[]), (SELECT $11::float8[]), (SELECT $12::float8[]))
+                   WITH ORDINALITY AS n (key, node, server, asset_owner, asset_id, active_job, width, height, place)
            ), written AS (
-               UPDATE nodes SET server = a.server::json, asset_owner = a.asset_owner, asset_id = a.asset_id,
-                      active_job = a.active_job, width = a.width, height = a.height
-               FROM asked a
+               UPDATE nodes SET server = n.server::json, asset_owner = n.asset_owner, asset_id = n.asset_id,
+                      active_job = n.active_job, width = n.width, height = n.height
+               FROM changed n
                WHERE nodes.ctid = ANY(ARRAY(
-                         SELECT n.ctid FROM asked w
-                         CROSS JOIN LATERAL (SELECT ctid FROM nodes WHERE canvas_key = w.key AND id = w.node LIMIT 1) n))
-                 AND nodes.canvas_key = a.key AND nodes.id = a.node
+                         SELECT found.ctid FROM changed w
+                         CROSS JOIN LATERAL (SELECT ctid FROM nodes WHERE canvas_key = w.key AND id = w.node LIMIT 1) found))
+                 AND nodes.canvas_key = n.key AND nodes.id = n.node
            ), bumped AS (
                UPDATE canvases c SET revision = a.revision, sequence = sequence + 1, updated_at = clock_timestamp(),
                       graph_bytes = greatest(graph_bytes + a.bytes, 0)
                FROM asked a WHERE c.key = ANY((SELECT $1::bigint[])::bigint[]) AND c.key = a.key
-               RETURNING c.key, c.sequence, c.revision, c.updated_at, a.node, a.activity
+               RETURNING c.key, c.sequence, c.revision, c.updated_at, a.activity
            ), noted AS (
                INSERT INTO canvas_changes (canvas_key, sequence, revision, changed_nodes, activity, at, regrouped, renamed)
-               SELECT key, sequence, revision, CASE WHEN node IS NULL THEN '{}' ELSE ARRAY[node] END, activity, updated_at,
-                      '{}', false
+               SELECT key, sequence, revision, ARRAY(SELECT n.node FROM changed n WHERE n.key = bumped.key ORDER BY n.place),
+                      activity, updated_at, '{}', false
                FROM bumped
            )
            DELETE FROM canvas_changes WHERE ctid = ANY(ARRAY(
                SELECT c.ctid FROM bumped b
                CROSS JOIN LATERAL (
                    SELECT ctid FROM canvas_changes
-                   WHERE b.sequence % $13 = 0 AND canvas_key = b.key AND sequence <= b.sequence - $12
+                   WHERE b.sequence % $14 = 0 AND canvas_key = b.key AND sequence <= b.sequence - $13
                    ORDER BY sequence LIMIT 100
                ) c))"#,
         &column(changes, |change| change.canvas_key),
         &column(changes, |change| change.revision.to_owned()),
         &column(changes, |change| change.bytes_delta),
-        &column(changes, |change| Json(NoteOfActivity::of(&change.activity))) as _,
-        &of_node(changes, |node| node.id.to_string()) as &[Option<String>],
-        &of_node(changes, |node| node.server.text().into_owned()) as &[Option<String>],
-        &column(changes, |change| change.node?.asset.as_ref().map(|asset| asset.owner.to_string())) as &[Option<String>],
-        &column(changes, |change| change.node?.asset.as_ref().map(|asset| asset.id.to_string())) as &[Option<String>],
-        &column(changes, |change| change.node?.active_job) as &[Option<Uuid>],
-        &of_node(changes, |node| node.width) as &[Option<f64>],
-        &of_node(changes, |node| node.height) as &[Option<f64>],
+        &column(changes, |change| change.activity.as_ref().map(NoteOfActivity::of).map(Json)) as _,
+        &canvases,
+        &of_node(changes, |node| node.id.to_string()),
+        &of_node(changes, |node| node.server.text().into_owned()),
+        &of_node(changes, |node| node.asset.as_ref().map(|asset| asset.owner.to_string())) as &[Option<String>],
+        &of_node(changes, |node| node.asset.as_ref().map(|asset| asset.id.to_string())) as &[Option<String>],
+        &of_node(changes, |node| node.active_job) as &[Option<Uuid>],
+        &of_node(changes, |node| node.width),
+        &of_node(changes, |node| node.height),
         CHANGES_KEPT,
         TRIM_EVERY,
     )

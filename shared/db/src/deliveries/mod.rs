@@ -18,8 +18,6 @@ mod sealed;
 #[cfg(test)]
 mod tests;
 
-use std::slice;
-
 use domain::Timestamp;
 use domain::event::EventType;
 use domain::id::{AccountUid, JobId};
@@ -64,24 +62,15 @@ pub struct NewEvent<'a> {
 }
 
 /// Inserts the delivery of a run that starts: pending and without an event.
-pub async fn insert(conn: &mut PgConnection, new: &NewDelivery<'_>) -> Result<()> {
-    insert_all(conn, slice::from_ref(new)).await
-}
-
-/// [`insert`] for several runs.
 #[tracing::instrument(skip_all, name = "db.delivery.insert")]
-pub async fn insert_all(conn: &mut PgConnection, new: &[NewDelivery<'_>]) -> Result<()> {
-    fn column<'a, T>(new: &[NewDelivery<'a>], of: impl Fn(&NewDelivery<'a>) -> T) -> Vec<T> {
-        new.iter().map(of).collect()
-    }
+pub async fn insert(conn: &mut PgConnection, new: &NewDelivery<'_>) -> Result<()> {
     sqlx::query!(
-        "INSERT INTO webhook_deliveries (id, account_uid, job_id, url, sealed_secret)
-         SELECT * FROM unnest($1::uuid[], $2::text[], $3::uuid[], $4::text[], $5::text[])",
-        &column(new, |delivery| delivery.id),
-        &column(new, |delivery| delivery.account.to_string()),
-        &column(new, |delivery| delivery.job_id.0),
-        &column(new, |delivery| delivery.url.to_owned()),
-        &column(new, |delivery| delivery.sealed_secret.to_owned()),
+        "INSERT INTO webhook_deliveries (id, account_uid, job_id, url, sealed_secret) VALUES ($1, $2, $3, $4, $5)",
+        new.id,
+        new.account.as_str(),
+        new.job_id.0,
+        new.url,
+        new.sealed_secret,
     )
     .execute(conn)
     .await?;

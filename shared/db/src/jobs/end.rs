@@ -1,6 +1,6 @@
 //! The rows that the completion of a job locks and ends.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::time::Duration;
 
 use domain::Timestamp;
@@ -18,9 +18,9 @@ use super::row::JobRow;
 use crate::Result;
 use crate::error::known;
 
-/// Size of the largest canvas whose job is completed together with others, in nodes and in bytes. The completion reads all of it.
-const TOGETHER_NODES_MAX: i32 = 500;
-const TOGETHER_BYTES_MAX: i64 = 1024 * 1024;
+/// Size of the largest canvas that is small, in nodes and in bytes. The end of a job reads and reviews all of it under its lock.
+const SMALL_NODES_MAX: i32 = 500;
+const SMALL_BYTES_MAX: i64 = 1024 * 1024;
 
 /// A job about to end, with its account, its canvas and itself locked.
 #[derive(Clone, Debug)]
@@ -63,6 +63,8 @@ pub struct JobCanvas {
     pub owner: AccountUid,
     /// Its revision before the end.
     pub revision: String,
+    /// Whether it has more than 500 nodes or 1 MiB.
+    pub is_large: bool,
     /// Role of the job's account; `None`: it may no longer read the canvas.
     pub role: Option<AccessRole>,
 }
@@ -74,7 +76,7 @@ impl JobCanvas {
     }
 }
 
-/// A row of [`lock`] or [`lock_all`].
+/// A row of [`lock`].
 struct LockRow {
     id: Uuid,
     account_uid: String,
@@ -92,6 +94,7 @@ struct LockRow {
     key: Option<i64>,
     owner_uid: Option<String>,
     revision: Option<String>,
+    is_large: Option<bool>,
     role: Option<String>,
     storage_max: Option<i64>,
 }
@@ -109,8 +112,10 @@ impl LockRow {
             request: self.request.0,
             reserved: self.credit_cost,
             storage_max: self.storage_max,
-            canvas: match (self.key, owner, self.revision) {
-                (Some(key), Some(owner), Some(revision)) => Some(JobCanvas { key, owner, revision, role }),
+            canvas: match (self.key, owner, self.revision, self.is_large) {
+                (Some(key), Some(owner), Some(revision), Some(is_large)) => {
+                    Some(JobCanvas { key, owner, revision, is_large, role })
+                }
                 _ => None,
             },
             actor: Actor {
@@ -125,63 +130,49 @@ impl LockRow {
     }
 }
 
-/// Locks the account that paid for the job, then the canvas, then the job. Each is read after the previous lock was
-/// obtained; the role is read and locked the same way. The condition on `account` is always true: it makes the account's
-/// lock the first also where there is no canvas. The storage quota is read as of the start of the statement: a quota that
-/// is set meanwhile applies to the next job. `None`: there is no such job.
+/// Locks the accounts that paid for the jobs, then the canvases, then the jobs, each in the order of its keys. Each is read after the
+/// previous locks were obtained; the roles are read and locked the same way. The counts are always true: they make the locks come in
+/// this order. The storage quotas are read as of the start of the statement: a quota that is set meanwhile applies to the next job.
+/// Jobs that do not exist are left out.
 #[tracing::instrument(skip_all, name = "db.job.lock")]
-pub async fn lock(conn: &mut PgConnection, id: JobId) -> Result<Option<LockedJob>> {
+pub async fn lock(conn: &mut PgConnection, ids: &[JobId]) -> Result<Vec<LockedJob>> {
+    let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
+    // Sub-selects for the arrays let the plan be reused (see `accounts::authenticate`).
     let locked = sqlx::query_as!(
         LockRow,
-        r#"WITH account AS MATERIALIZED (
+        r#"WITH asked AS MATERIALIZED (
+               SELECT account_uid, canvas_key, credit_cost FROM jobs WHERE id = ANY((SELECT $1::uuid[])::uuid[])
+           ), account AS MATERIALIZED (
                SELECT uid FROM accounts
-               WHERE uid = (SELECT account_uid FROM jobs WHERE id = $1 AND credit_cost > 0) FOR NO KEY UPDATE
+               WHERE uid = ANY(ARRAY(SELECT account_uid FROM asked WHERE credit_cost > 0)) ORDER BY uid FOR NO KEY UPDATE
            ), canvas AS MATERIALIZED (
-               SELECT key, owner_uid, revision FROM canvases
-               WHERE key = (SELECT canvas_key FROM jobs WHERE id = $1) AND (SELECT count(*) FROM account) >= 0
-               FOR UPDATE
+               SELECT key, owner_uid, revision, node_count > $2 OR graph_bytes > $3 AS is_large FROM canvases
+               WHERE key = ANY(ARRAY(SELECT canvas_key FROM asked)) AND (SELECT count(*) FROM account) >= 0
+               ORDER BY key FOR UPDATE
+           ), job AS MATERIALIZED (
+               SELECT * FROM jobs
+               WHERE id = ANY((SELECT $1::uuid[])::uuid[]) AND (SELECT count(*) FROM canvas) >= 0
+               ORDER BY id FOR NO KEY UPDATE
            )
            SELECT j.id, j.account_uid, j.kind, j.operation, j.status, j.request AS "request: _", j.recipe_run,
                   j.canvas_sequence, j.remove_targets, j.credit_cost, now()::timestamptz(3) AS "now!", t.surface, t.label, c.key AS "key?",
-                  c.owner_uid AS "owner_uid?", c.revision AS "revision?",
+                  c.owner_uid AS "owner_uid?", c.revision AS "revision?", c.is_large AS "is_large?",
                   CASE WHEN c.owner_uid = j.account_uid THEN 'owner' ELSE
                       (SELECT role FROM canvas_shares s WHERE s.canvas_key = c.key AND s.account_uid = j.account_uid
                        FOR SHARE)
                   END AS role,
                   (SELECT storage_max FROM accounts WHERE uid = coalesce(c.owner_uid, j.account_uid)) AS storage_max
-           FROM jobs j JOIN tokens t ON t.id = j.token_id LEFT JOIN canvas c ON true
-           WHERE j.id = $1 FOR NO KEY UPDATE OF j"#,
-        id.0
-    );
-    locked.fetch_optional(conn).await?.map(LockRow::job).transpose()
-}
-
-/// Of these jobs, those whose completion may be written together with others: it locks nothing but task, canvas, job and output,
-/// and its canvas is small. Left out are steps of Recipe runs, jobs that cost credit, jobs without a canvas, and results that count
-/// against a quota. `storage_max` is the quota of an account without its own; 0: no limit.
-#[tracing::instrument(skip_all, name = "db.job.completable_together")]
-pub async fn completable_together(conn: &mut PgConnection, ids: &[JobId], storage_max: i64) -> Result<HashSet<JobId>> {
-    let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
-    let found = sqlx::query_scalar!(
-        "SELECT j.id FROM unnest((SELECT $1::uuid[])) AS asked (id)
-         CROSS JOIN LATERAL (
-             SELECT id, canvas_key FROM jobs
-             WHERE id = asked.id AND credit_cost = 0 AND recipe_run IS NULL AND NOT remove_targets LIMIT 1
-         ) j
-         CROSS JOIN LATERAL (
-             SELECT owner_uid FROM canvases WHERE key = j.canvas_key AND node_count <= $2 AND graph_bytes <= $3 LIMIT 1
-         ) c
-         CROSS JOIN LATERAL (SELECT storage_max FROM accounts WHERE uid = c.owner_uid LIMIT 1) a
-         WHERE coalesce(a.storage_max, $4) = 0",
+           FROM job j
+           CROSS JOIN LATERAL (SELECT surface, label FROM tokens WHERE id = j.token_id LIMIT 1) t
+           LEFT JOIN canvas c ON c.key = j.canvas_key"#,
         &ids,
-        TOGETHER_NODES_MAX,
-        TOGETHER_BYTES_MAX,
-        storage_max,
+        SMALL_NODES_MAX,
+        SMALL_BYTES_MAX,
     );
-    Ok(found.fetch_all(conn).await?.into_iter().map(JobId).collect())
+    locked.fetch_all(conn).await?.into_iter().map(LockRow::job).collect()
 }
 
-/// The canvas that a job of this account writes to and its serialized size, if it is too large for [`completable_together`].
+/// The canvas that a job of this account writes to and its serialized size, if it is [large](JobCanvas::is_large).
 /// `lease_token`: the current lease of the job's task, or `None` if no worker holds one. The result is `None` for any other lease.
 #[tracing::instrument(skip_all, name = "db.job.large_canvas")]
 pub async fn large_canvas(
@@ -196,48 +187,14 @@ pub async fn large_canvas(
            AND EXISTS (SELECT FROM task_queue t WHERE t.id = j.id AND t.lease_token IS NOT DISTINCT FROM $5)",
         id.0,
         account.as_str(),
-        TOGETHER_NODES_MAX,
-        TOGETHER_BYTES_MAX,
+        SMALL_NODES_MAX,
+        SMALL_BYTES_MAX,
         lease_token,
     );
     Ok(found.fetch_optional(conn).await?.map(|canvas| {
         let owner = AccountUid::from_stored(canvas.owner_uid);
         (CanvasHandle { owner, id: CanvasId::from_stored(canvas.id) }, canvas.graph_bytes)
     }))
-}
-
-/// [`lock`] for several jobs that are [completable together](completable_together), without waiting: jobs that are locked already,
-/// or whose canvas is, are left out. Of the jobs on one canvas, one is locked.
-#[tracing::instrument(skip_all, name = "db.job.lock_all")]
-pub async fn lock_all(conn: &mut PgConnection, ids: &[JobId]) -> Result<Vec<LockedJob>> {
-    let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
-    let locked = sqlx::query_as!(
-        LockRow,
-        r#"WITH chosen AS MATERIALIZED (
-               SELECT DISTINCT ON (canvas_key) id, canvas_key FROM jobs
-               WHERE id = ANY((SELECT $1::uuid[])::uuid[]) AND canvas_key IS NOT NULL
-               ORDER BY canvas_key, id
-           ), canvas AS MATERIALIZED (
-               SELECT key, owner_uid, revision FROM canvases
-               WHERE key = ANY(ARRAY(SELECT canvas_key FROM chosen)) FOR UPDATE SKIP LOCKED
-           ), job AS MATERIALIZED (
-               SELECT * FROM jobs
-               WHERE id = ANY(ARRAY(SELECT id FROM chosen WHERE canvas_key IN (SELECT key FROM canvas)))
-               FOR NO KEY UPDATE SKIP LOCKED
-           )
-           SELECT j.id, j.account_uid, j.kind, j.operation, j.status, j.request AS "request: _", j.recipe_run,
-                  j.canvas_sequence, j.remove_targets, j.credit_cost, now()::timestamptz(3) AS "now!", t.surface, t.label, c.key AS "key?",
-                  c.owner_uid AS "owner_uid?", c.revision AS "revision?",
-                  CASE WHEN c.owner_uid = j.account_uid THEN 'owner' ELSE
-                      (SELECT role FROM canvas_shares s WHERE s.canvas_key = c.key AND s.account_uid = j.account_uid
-                       FOR SHARE)
-                  END AS role,
-                  (SELECT storage_max FROM accounts WHERE uid = c.owner_uid) AS storage_max
-           FROM job j JOIN canvas c ON c.key = j.canvas_key
-           CROSS JOIN LATERAL (SELECT surface, label FROM tokens WHERE id = j.token_id LIMIT 1) t"#,
-        &ids,
-    );
-    locked.fetch_all(conn).await?.into_iter().map(LockRow::job).collect()
 }
 
 /// Records that the end of a locked job deletes the targets that were made for it and are still empty.
@@ -262,15 +219,9 @@ pub struct JobEnd<'a> {
     pub retention: Duration,
 }
 
-/// Makes a locked job terminal and returns its new record.
-pub async fn end(conn: &mut PgConnection, id: JobId, end: &JobEnd<'_>) -> Result<Record> {
-    let mut records = end_all(conn, &[(id, *end)]).await?;
-    records.pop().ok_or_else(|| sqlx::Error::RowNotFound.into())
-}
-
-/// [`end`] for several jobs. The order of the records is not defined.
+/// Makes locked jobs terminal, and returns their new records, in order.
 #[tracing::instrument(skip_all, name = "db.job.end")]
-pub async fn end_all(conn: &mut PgConnection, ends: &[(JobId, JobEnd<'_>)]) -> Result<Vec<Record>> {
+pub async fn end(conn: &mut PgConnection, ends: &[(JobId, JobEnd<'_>)]) -> Result<Vec<Record>> {
     fn column<'a, T>(ends: &[(JobId, JobEnd<'a>)], of: impl Fn(JobId, &JobEnd<'a>) -> T) -> Vec<T> {
         ends.iter().map(|(id, end)| of(*id, end)).collect()
     }
@@ -307,5 +258,7 @@ pub async fn end_all(conn: &mut PgConnection, ends: &[(JobId, JobEnd<'_>)]) -> R
         &column(ends, |_, end| end.retention.as_secs_f64()),
         &column(ends, |_, end| end.outcome.video.as_ref().map(|video| video.blob_key)) as &[Option<Uuid>],
     );
-    rows.fetch_all(conn).await?.into_iter().map(JobRow::record).collect()
+    let rows = rows.fetch_all(conn).await?.into_iter().map(|row| Ok((JobId(row.id), row.record()?)));
+    let mut records = rows.collect::<Result<HashMap<_, _>>>()?;
+    ends.iter().map(|(id, _)| records.remove(id).ok_or_else(|| sqlx::Error::RowNotFound.into())).collect()
 }

@@ -34,16 +34,11 @@ use sqlx::types::Json;
 use uuid::Uuid;
 
 pub use abandon::{Abandoned, abandon};
-pub use end::{
-    JobCanvas, JobEnd, LockedJob, completable_together, end, end_all, large_canvas, lock, lock_all,
-    remove_targets_at_end,
-};
+pub use end::{JobCanvas, JobEnd, LockedJob, end, large_canvas, lock, remove_targets_at_end};
 pub use retention::{Removed, Windows, expire, last_form, mark_finalized, remove};
 pub use settlement::settle;
-pub use start::{StartFacts, StartQuestion, read_for_start, read_for_starts};
-pub use work::{
-    ResultFiles, StagedResult, begin, begin_all, mark_finalizing, note_progress, stage_results, transition,
-};
+pub use start::{StartFacts, StartQuestion, read_for_start};
+pub use work::{ResultFiles, StagedResult, begin, mark_finalizing, note_progress, stage_results, transition};
 
 use crate::Result;
 use row::{JobFilter, JobRow};

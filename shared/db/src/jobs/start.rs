@@ -1,7 +1,5 @@
 //! What the checks of a start read.
 
-use std::slice;
-
 use domain::graph::{Named, Node};
 use domain::id::{AccountUid, AssetHandle, AssetId, NodeId};
 use sqlx::PgConnection;
@@ -27,15 +25,13 @@ pub struct StartQuestion<'a> {
 impl StartQuestion<'_> {
     /// The names to look up; one without a name, if there are none.
     fn asked(&self) -> Vec<Asked<'_>> {
-        let question =
-            Asked { account: self.account, canvas_key: self.canvas_key, node: None, shown: None, asset: None };
-        let nodes = self.nodes.iter().map(|node| Asked { node: Some(node.as_str()), ..question });
+        let nodes = self.nodes.iter().map(|node| Asked { node: Some(node.as_str()), ..Asked::default() });
         let pictures = self.pictures.iter().map(|named| match named {
-            Named::Node(node) => Asked { shown: Some(node.as_str()), ..question },
-            Named::Asset(asset) => Asked { asset: Some(asset), ..question },
+            Named::Node(node) => Asked { shown: Some(node.as_str()), ..Asked::default() },
+            Named::Asset(asset) => Asked { asset: Some(asset), ..Asked::default() },
         });
         let asked: Vec<_> = nodes.chain(pictures).collect();
-        if asked.is_empty() { vec![question] } else { asked }
+        if asked.is_empty() { vec![Asked::default()] } else { asked }
     }
 }
 
@@ -50,63 +46,49 @@ pub struct StartFacts {
     pub pictures: Vec<Option<Picture>>,
 }
 
-/// Reads what the checks of a start need. Work is counted up to `cap`.
-pub async fn read_for_start(conn: &mut PgConnection, cap: i64, question: &StartQuestion<'_>) -> Result<StartFacts> {
-    read_for_starts(conn, cap, slice::from_ref(question)).await?.remove(0)
-}
-
-/// [`read_for_start`] for several starts, with an answer for each, in order; an unreadable row fails its own start only. One
-/// statement, since it is a round trip under the locks of the starts. Call it after these were obtained, so that it sees what
-/// earlier holders of the locks did.
+/// Reads what the checks of a start need. Work is counted up to `cap`. One statement, since it is a round trip under the locks of the
+/// start. Call it after these were obtained, so that it sees what earlier holders of the locks did.
 #[tracing::instrument(skip_all, name = "db.job.read_for_start")]
-pub async fn read_for_starts(
-    conn: &mut PgConnection,
-    cap: i64,
-    questions: &[StartQuestion<'_>],
-) -> Result<Vec<Result<StartFacts>>> {
-    let asked: Vec<Asked<'_>> = questions.iter().flat_map(StartQuestion::asked).collect();
+pub async fn read_for_start(conn: &mut PgConnection, cap: i64, question: &StartQuestion<'_>) -> Result<StartFacts> {
+    let asked = question.asked();
     // A sub-select with a limit is run once for each name, by its index, and sub-selects for the arrays let the plan be reused (see
     // `accounts::authenticate`). A row has at most one of `node`, `shown`, and `owner` with `asset`.
     let rows = sqlx::query_as!(
         FactRow,
         r#"WITH active AS MATERIALIZED (
-               SELECT account, (
-                   SELECT count(*) FROM (
-                       SELECT FROM jobs WHERE account_uid = account AND completed_at IS NULL AND recipe_run IS NULL
-                       UNION ALL
-                       SELECT FROM recipe_runs WHERE account_uid = account AND status IN ('queued', 'running')
-                       LIMIT $2
-                   ) AS unfinished
-               ) AS count
-               FROM (SELECT DISTINCT account FROM unnest((SELECT $1::text[])) AS account) AS accounts
+               SELECT count(*) FROM (
+                   SELECT FROM jobs WHERE account_uid = $1 AND completed_at IS NULL AND recipe_run IS NULL
+                   UNION ALL
+                   SELECT FROM recipe_runs WHERE account_uid = $1 AND status IN ('queued', 'running')
+                   LIMIT $2
+               ) AS unfinished
            )
            SELECT active.count AS "active!", n.id AS "id?", n.type AS "kind?", n.title AS "title?", n.x AS "x?", n.y AS "y?",
                   n.width AS "width?", n.height AS "height?", n.agent_owned AS "agent_owned?",
                   n.metadata::text AS "metadata?", n.server::text AS "server?", n.asset_owner, n.asset_id, n.active_job,
                   p.owner_uid AS "picture_owner?", p.id AS "picture_id?", p.mime_type AS "mime_type?",
                   p.width AS "picture_width?", p.height AS "picture_height?"
-           FROM unnest((SELECT $1::text[]), (SELECT $3::bigint[]), (SELECT $4::text[]), (SELECT $5::text[]), (SELECT $6::text[]),
-                       (SELECT $7::text[]))
-               WITH ORDINALITY AS asked (account, canvas_key, node, shown, owner, asset, place)
-           JOIN active USING (account)
+           FROM active
+           CROSS JOIN unnest((SELECT $4::text[]), (SELECT $5::text[]), (SELECT $6::text[]), (SELECT $7::text[]))
+               WITH ORDINALITY AS asked (node, shown, owner, asset, place)
            LEFT JOIN LATERAL (
-               SELECT * FROM nodes WHERE canvas_key = asked.canvas_key AND id = asked.node LIMIT 1
+               SELECT * FROM nodes WHERE canvas_key = $3 AND id = asked.node LIMIT 1
            ) AS n ON true
            LEFT JOIN LATERAL (
-               SELECT asset_owner, asset_id FROM nodes WHERE canvas_key = asked.canvas_key AND id = asked.shown LIMIT 1
+               SELECT asset_owner, asset_id FROM nodes WHERE canvas_key = $3 AND id = asked.shown LIMIT 1
            ) AS s ON true
            LEFT JOIN LATERAL (
                SELECT * FROM assets a
                WHERE a.owner_uid = coalesce(s.asset_owner, asked.owner) AND a.id = coalesce(s.asset_id, asked.asset)
-                 AND (asked.shown IS NOT NULL OR a.owner_uid = asked.account
+                 AND (asked.shown IS NOT NULL OR a.owner_uid = $1
                       OR (SELECT true FROM canvas_shares h
-                          WHERE h.account_uid = asked.account AND h.canvas_key = a.canvas_key))
+                          WHERE h.account_uid = $1 AND h.canvas_key = a.canvas_key))
                LIMIT 1
            ) AS p ON p.kind = 'image'
            ORDER BY asked.place"#,
-        &column(&asked, |asked| asked.account.to_string()),
+        question.account.as_str(),
         cap,
-        &column(&asked, |asked| asked.canvas_key) as &[Option<i64>],
+        question.canvas_key,
         &column(&asked, |asked| asked.node) as &[Option<&str>],
         &column(&asked, |asked| asked.shown) as &[Option<&str>],
         &column(&asked, |asked| Some(asked.asset?.owner.as_str())) as &[Option<&str>],
@@ -114,23 +96,18 @@ pub async fn read_for_starts(
     )
     .fetch_all(conn)
     .await?;
+    let active = rows.first().map_or(0, |row| row.active);
+    let (nodes, pictures) = (question.nodes.len(), question.pictures.len());
     let mut rows = rows.into_iter();
-    let facts = questions.iter().map(|question| {
-        let (nodes, pictures) = (question.nodes.len(), question.pictures.len());
-        let mut rows = rows.by_ref().take((nodes + pictures).max(1)).peekable();
-        let active = rows.peek().map_or(0, |row| row.active);
-        let nodes: Vec<_> = rows.by_ref().take(nodes).map(|row| row.node().map(NodeRow::node).transpose()).collect();
-        let pictures = rows.take(pictures).map(FactRow::picture).collect();
-        Ok(StartFacts { active, nodes: nodes.into_iter().collect::<Result<_>>()?, pictures })
-    });
-    Ok(facts.collect())
+    let nodes =
+        rows.by_ref().take(nodes).map(|row| row.node().map(NodeRow::node).transpose()).collect::<Result<_>>()?;
+    let pictures = rows.take(pictures).map(FactRow::picture).collect();
+    Ok(StartFacts { active, nodes, pictures })
 }
 
 /// A name that a start looks up.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Asked<'a> {
-    account: &'a AccountUid,
-    canvas_key: Option<i64>,
     /// A node to read whole.
     node: Option<&'a str>,
     /// A node whose picture is meant.

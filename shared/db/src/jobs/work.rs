@@ -11,16 +11,11 @@ use super::row::{self, JobFilter, JobRow};
 use crate::Result;
 use crate::blobs::Staged;
 
-/// Begins a job under a lease on its task and sets it `running`: from `queued`, or from `finalizing` when an earlier worker
-/// died there. A `running` job is continued, and a `canceling` one stays so; the record shows which. `None`: the lease is no
-/// longer current, or the job is gone.
-pub async fn begin(conn: &mut PgConnection, id: JobId, lease_token: Uuid) -> Result<Option<Record>> {
-    Ok(begin_all(conn, &[(id, lease_token)]).await?.remove(&id))
-}
-
-/// [`begin`] for several jobs, each with the token of its lease. Jobs that [`begin`] answers with `None` are left out.
+/// Begins jobs, each under a lease on its task, and sets them `running`: from `queued`, or from `finalizing` when an earlier worker
+/// died there. A `running` job is continued, and a `canceling` one stays so; the record shows which. Returns a record for each, in
+/// order. `None`: the lease is no longer current, or the job is gone.
 #[tracing::instrument(skip_all, name = "db.job.begin")]
-pub async fn begin_all(conn: &mut PgConnection, leased: &[(JobId, Uuid)]) -> Result<HashMap<JobId, Record>> {
+pub async fn begin(conn: &mut PgConnection, leased: &[(JobId, Uuid)]) -> Result<Vec<Option<Record>>> {
     let (ids, tokens): (Vec<Uuid>, Vec<Uuid>) = leased.iter().map(|(id, token)| (id.0, *token)).unzip();
     // Jobs are locked in the order of their ids, as other transactions lock several, too.
     let rows = sqlx::query_as!(
@@ -54,20 +49,23 @@ pub async fn begin_all(conn: &mut PgConnection, leased: &[(JobId, Uuid)]) -> Res
         &tokens,
         &states_before(JobStatus::Running),
     );
-    let mut begun = HashMap::with_capacity(leased.len());
-    for row in rows.fetch_all(&mut *conn).await? {
-        begun.insert(JobId(row.id), row.record()?);
-    }
+    let rows = rows.fetch_all(&mut *conn).await?.into_iter().map(|row| Ok((JobId(row.id), row.record()?)));
+    let mut begun = rows.collect::<Result<HashMap<_, _>>>()?;
+    let mut records = Vec::with_capacity(leased.len());
     for &(id, lease_token) in leased {
-        if begun.contains_key(&id) {
-            continue;
-        }
-        // Nothing to change, or the lease is not current.
-        let held = JobFilter { lease_token: Some(lease_token), ..JobFilter::default() };
-        let row = row::read(conn, id, held).await?;
-        begun.extend(row.map(JobRow::record).transpose()?.map(|record| (id, record)));
+        // Of two runs of one job, the row tells which has the lease.
+        let is_only = leased.iter().filter(|(other, _)| *other == id).count() == 1;
+        let record = match begun.remove(&id).filter(|_| is_only) {
+            Some(record) => Some(record),
+            // Nothing to change, or the lease is not current.
+            None => {
+                let held = JobFilter { lease_token: Some(lease_token), ..JobFilter::default() };
+                row::read(conn, id, held).await?.map(JobRow::record).transpose()?
+            }
+        };
+        records.push(record);
     }
-    Ok(begun)
+    Ok(records)
 }
 
 /// Records that the work is done and its result is being made durable. `false` when the lease is no longer current or a cancel

@@ -1,6 +1,6 @@
 //! What the holder of a lease does with its task. Every change requires the fencing token.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use sqlx::PgConnection;
@@ -60,26 +60,22 @@ pub async fn cancel_requests(conn: &mut PgConnection, ids: &[Uuid]) -> Result<Ve
 }
 
 /// Settles a task, as part of every transaction that finishes work. `false`: the lease is lost, and the caller must roll back.
-#[tracing::instrument(skip_all, name = "db.task.settle")]
 pub async fn settle(conn: &mut PgConnection, id: Uuid, lease_token: Uuid) -> Result<bool> {
-    let done = sqlx::query!("DELETE FROM task_queue WHERE id = $1 AND lease_token = $2", id, lease_token)
-        .execute(conn)
-        .await?;
-    Ok(done.rows_affected() == 1)
+    Ok(!settle_all(conn, &[(id, lease_token)]).await?.is_empty())
 }
 
-/// [`settle`] for several tasks, each `(task, token)`. Returns those that were settled. For the others the lease is lost.
-#[tracing::instrument(skip_all, name = "db.task.settle_all")]
-pub async fn settle_all(conn: &mut PgConnection, leases: &[(Uuid, Uuid)]) -> Result<Vec<Uuid>> {
+/// [`settle`] for several leases, each `(task, token)`. Returns those that were current.
+#[tracing::instrument(skip_all, name = "db.task.settle")]
+pub async fn settle_all(conn: &mut PgConnection, leases: &[(Uuid, Uuid)]) -> Result<HashSet<(Uuid, Uuid)>> {
     let (ids, tokens): (Vec<Uuid>, Vec<Uuid>) = leases.iter().copied().unzip();
-    let settled = sqlx::query_scalar!(
-        "DELETE FROM task_queue t USING unnest((SELECT $1::uuid[]), (SELECT $2::uuid[])) AS held (id, token)
-         WHERE t.id = ANY((SELECT $1::uuid[])::uuid[]) AND t.id = held.id AND t.lease_token = held.token
-         RETURNING t.id",
+    let settled = sqlx::query!(
+        r#"DELETE FROM task_queue t USING unnest((SELECT $1::uuid[]), (SELECT $2::uuid[])) AS held (id, token)
+           WHERE t.id = ANY((SELECT $1::uuid[])::uuid[]) AND t.id = held.id AND t.lease_token = held.token
+           RETURNING t.id, held.token AS "token!""#,
         &ids,
         &tokens,
     );
-    Ok(settled.fetch_all(conn).await?)
+    Ok(settled.fetch_all(conn).await?.into_iter().map(|row| (row.id, row.token)).collect())
 }
 
 /// Reschedules a task that failed, to be retried after `after`; the claim counts. Returns that time. `None`: the lease is lost.

@@ -5,7 +5,7 @@ use domain::webhook::DeliveryStatus;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::fixture::{CONTEXT, Fixture, WINDOWS, asset, stored_blob};
+use crate::fixture::{CONTEXT, Fixture, WINDOWS, asset, begin, end_of, stored_blob};
 use app::job::{Cancellation, Completion, CompletionResult};
 use db::deliveries::{self, NewDelivery};
 use db::jobs;
@@ -29,7 +29,7 @@ async fn a_success_changes_everything_in_one_transaction() {
     deliveries::insert(&mut *fixture.conn().await, &delivery).await.expect("inserts");
     let lease = fixture.claim().await;
     let mut conn = fixture.conn().await;
-    jobs::begin(&mut conn, id, lease).await.expect("begins").expect("is ours");
+    begin(&mut conn, id, lease).await.expect("is ours");
     assert!(jobs::mark_finalizing(&mut conn, id, lease).await.expect("marks"));
     let ending = fixture.success().await;
     let CompletionResult::Done(record) = fixture.complete(id, lease, ending).await else { panic!("not done") };
@@ -79,7 +79,7 @@ async fn a_preview_that_was_made_with_its_result_needs_no_task() {
         let fixture = Fixture::new().await;
         let id = fixture.start().await;
         let lease = fixture.claim().await;
-        jobs::begin(&mut *fixture.conn().await, id, lease).await.expect("begins").expect("is ours");
+        begin(&mut *fixture.conn().await, id, lease).await.expect("is ours");
         let Completion::Succeeded(mut placements) = fixture.success().await else { unreachable!("is a success") };
         let (blob_key, sha256) = (Uuid::new_v4(), [8; 32]);
         if !is_removed {
@@ -101,13 +101,13 @@ async fn a_stale_lease_writes_nothing() {
     let fixture = Fixture::new().await;
     let id = fixture.start().await;
     let stale = fixture.claim().await;
-    jobs::begin(&mut *fixture.conn().await, id, stale).await.expect("begins").expect("is ours");
+    begin(&mut *fixture.conn().await, id, stale).await.expect("is ours");
     fixture.expire_lease(id).await;
     let current = fixture.claim().await;
 
     let mut conn = fixture.conn().await;
     assert!(!jobs::mark_finalizing(&mut conn, id, stale).await.expect("refuses"));
-    assert_eq!(jobs::begin(&mut conn, id, stale).await.expect("refuses"), None);
+    assert_eq!(begin(&mut conn, id, stale).await, None);
     let ending = fixture.success().await;
     assert_eq!(fixture.complete(id, stale, ending.clone()).await, CompletionResult::Stale);
     assert_eq!(fixture.count("SELECT count(*) FROM assets").await, 0);
@@ -122,7 +122,7 @@ async fn without_its_node_the_output_is_still_stored_and_the_end_is_an_activity(
     let fixture = Fixture::new().await;
     let id = fixture.start().await;
     let lease = fixture.claim().await;
-    jobs::begin(&mut *fixture.conn().await, id, lease).await.expect("begins").expect("is ours");
+    begin(&mut *fixture.conn().await, id, lease).await.expect("is ours");
     fixture.delete_node().await;
     let ending = fixture.success().await;
     let CompletionResult::Done(record) = fixture.complete(id, lease, ending).await else { panic!("not done") };
@@ -141,7 +141,7 @@ async fn a_withdrawn_role_turns_success_into_a_failure_that_frees_the_node() {
     let fixture = Fixture::shared().await;
     let id = fixture.start().await;
     let lease = fixture.claim().await;
-    jobs::begin(&mut *fixture.conn().await, id, lease).await.expect("begins").expect("is ours");
+    begin(&mut *fixture.conn().await, id, lease).await.expect("is ours");
     fixture.share(Some(domain::canvas::AccessRole::Viewer)).await;
     let ending = fixture.success().await;
     let CompletionResult::Done(record) = fixture.complete(id, lease, ending).await else { panic!("not done") };
@@ -157,7 +157,7 @@ async fn a_role_that_is_withdrawn_while_an_end_waits_is_gone() {
     let fixture = Fixture::shared().await;
     let id = fixture.start().await;
     let lease = fixture.claim().await;
-    jobs::begin(&mut *fixture.conn().await, id, lease).await.expect("begins").expect("is ours");
+    begin(&mut *fixture.conn().await, id, lease).await.expect("is ours");
     let ending = fixture.success().await;
     let mut writer = fixture.database.pool().begin().await.expect("begins");
     canvases::lock(&mut writer, &crate::fixture::account("you"), &fixture.canvas.handle).await.expect("locks");
@@ -191,7 +191,7 @@ async fn a_swept_blob_asks_for_another_put() {
     let fixture = Fixture::new().await;
     let id = fixture.start().await;
     let lease = fixture.claim().await;
-    jobs::begin(&mut *fixture.conn().await, id, lease).await.expect("begins").expect("is ours");
+    begin(&mut *fixture.conn().await, id, lease).await.expect("is ours");
     let ending = fixture.success().await;
     sqlx::query("DELETE FROM blobs").execute(&mut *fixture.conn().await).await.expect("sweeps");
     assert_eq!(fixture.complete(id, lease, ending).await, CompletionResult::BlobGone);
@@ -221,7 +221,7 @@ async fn a_cancel_of_taken_work_is_an_intent_that_a_success_may_outrun() {
     let requested = app::job::cancel(&mut conn, id, &fixture.account, CONTEXT).await.expect("cancels");
     let Some(Cancellation::Requested(record)) = requested else { panic!("not requested: {requested:?}") };
     assert_eq!(record.status, JobStatus::Canceling);
-    let begun = jobs::begin(&mut conn, id, lease).await.expect("begins").expect("is ours");
+    let begun = begin(&mut conn, id, lease).await.expect("is ours");
     assert_eq!(begun.status, JobStatus::Canceling, "the worker learns of it");
     let ending = fixture.success().await;
     let CompletionResult::Done(record) = fixture.complete(id, lease, ending).await else { panic!("not done") };
@@ -270,7 +270,7 @@ async fn a_job_that_cannot_be_read_is_ended_all_the_same() {
         .execute(&mut *fixture.conn().await)
         .await
         .expect("updates");
-    let unreadable = jobs::begin(&mut *fixture.conn().await, id, lease).await.expect_err("cannot be read");
+    let unreadable = jobs::begin(&mut *fixture.conn().await, &[(id, lease)]).await.expect_err("cannot be read");
     assert!(unreadable.is_unreadable());
 
     let mut tx = fixture.database.pool().begin().await.expect("begins");
@@ -292,11 +292,12 @@ async fn a_node_that_cannot_be_read_is_freed_all_the_same() {
     let fixture = Fixture::new().await;
     let id = fixture.start().await;
     let lease = fixture.claim().await;
-    jobs::begin(&mut *fixture.conn().await, id, lease).await.expect("begins").expect("is ours");
+    begin(&mut *fixture.conn().await, id, lease).await.expect("is ours");
     sqlx::query("UPDATE nodes SET server = 'null'").execute(&mut *fixture.conn().await).await.expect("updates");
     let mut tx = fixture.database.pool().begin().await.expect("begins");
     let success = fixture.success().await;
-    let unreadable = app::job::complete(&mut tx, id, lease, success, CONTEXT).await.expect_err("cannot be read");
+    let end = end_of(id, lease, &success, *CONTEXT);
+    let unreadable = app::job::end(&mut tx, &[end]).await.expect_err("cannot be read");
     assert!(unreadable.is_unreadable());
     tx.rollback().await.expect("rolls back");
 
@@ -314,7 +315,7 @@ async fn whether_a_job_has_ended_can_be_asked_afterwards() {
     let id = fixture.start().await;
     assert_eq!(jobs::get_ended(&mut *fixture.conn().await, id).await.expect("reads"), None);
     let lease = fixture.claim().await;
-    jobs::begin(&mut *fixture.conn().await, id, lease).await.expect("begins").expect("is ours");
+    begin(&mut *fixture.conn().await, id, lease).await.expect("is ours");
     let ending = fixture.success().await;
     let CompletionResult::Done(record) = fixture.complete(id, lease, ending).await else { panic!("not completed") };
     assert_eq!(jobs::get_ended(&mut *fixture.conn().await, id).await.expect("reads"), Some(*record));

@@ -10,7 +10,7 @@ use domain::model::ProviderKind;
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::fixture::{CONTEXT, Fixture, image_node, stored_blob};
+use crate::fixture::{CONTEXT, Fixture, begin, image_node, stored_blob};
 use app::job::{Cancellation, Completion, CompletionResult};
 use app::target::{self, Work};
 use db::canvases::{self, GraphWrites};
@@ -43,7 +43,7 @@ impl Taken {
         let (fixture, id, targets) = accepted().await;
         let lease = claim(&fixture).await;
         let mut conn = fixture.conn().await;
-        jobs::begin(&mut conn, id, lease).await.expect("begins").expect("is ours");
+        begin(&mut conn, id, lease).await.expect("is ours");
         let (opened, fresh) = outputs::open(&mut conn, id, lease, 2).await.expect("opens").expect("is ours");
         assert!(
             fresh

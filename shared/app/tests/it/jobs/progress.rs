@@ -1,7 +1,8 @@
 use app::target::{self, Work};
 use domain::job::{JobOperation, JobStatus};
+use uuid::Uuid;
 
-use crate::fixture::Fixture;
+use crate::fixture::{Fixture, begin};
 use db::blobs::{self, Staged};
 use db::jobs::{self, ResultFiles, StagedResult};
 
@@ -11,12 +12,12 @@ async fn a_worker_that_follows_a_dead_one_goes_on_and_the_first_start_stays() {
     let id = fixture.start().await;
     let mut conn = fixture.conn().await;
     let dead = fixture.claim().await;
-    let first = jobs::begin(&mut conn, id, dead).await.expect("begins").expect("is ours");
+    let first = begin(&mut conn, id, dead).await.expect("is ours");
     assert_eq!((first.status, first.started_at.is_some()), (JobStatus::Running, true));
     assert!(jobs::mark_finalizing(&mut conn, id, dead).await.expect("marks"));
     fixture.expire_lease(id).await;
     let alive = fixture.claim().await;
-    let second = jobs::begin(&mut conn, id, alive).await.expect("begins").expect("is ours");
+    let second = begin(&mut conn, id, alive).await.expect("is ours");
     assert_eq!((second.status, second.started_at), (JobStatus::Running, first.started_at));
     assert_eq!(fixture.history(id).await, ["queued", "running", "finalizing", "running"]);
 }
@@ -28,8 +29,8 @@ async fn every_change_of_state_raises_the_version() {
     assert_eq!(fixture.get(id).await.version, 1);
     let lease = fixture.claim().await;
     let mut conn = fixture.conn().await;
-    jobs::begin(&mut conn, id, lease).await.expect("begins").expect("is ours");
-    jobs::begin(&mut conn, id, lease).await.expect("begins again").expect("is ours");
+    begin(&mut conn, id, lease).await.expect("is ours");
+    begin(&mut conn, id, lease).await.expect("is still ours");
     assert_eq!(fixture.get(id).await.version, 2, "continuing changes nothing");
     assert!(jobs::mark_finalizing(&mut conn, id, lease).await.expect("marks"));
     assert!(!jobs::mark_finalizing(&mut conn, id, lease).await.expect("refuses"));
@@ -46,8 +47,14 @@ async fn a_job_is_begun_beside_another_whose_lease_is_lost() {
     let mut conn = fixture.conn().await;
     fixture.expire_lease(lost).await;
     let leased = [(lost, stale), (held, current)];
-    let begun = jobs::begin_all(&mut conn, &leased).await.expect("begins");
-    assert_eq!((begun.len(), begun[&held].status), (1, JobStatus::Running));
+    // A run whose lease is lost finds the job that another run begins beside it.
+    let outrun = (held, Uuid::new_v4());
+    for leased in [vec![leased[0], outrun, leased[1]], vec![leased[0], leased[1], outrun]] {
+        let begun = jobs::begin(&mut conn, &leased).await.expect("begins");
+        let begun: Vec<_> = begun.into_iter().map(|job| Some(job?.status)).collect();
+        let expected = leased.iter().map(|lease| (*lease == (held, current)).then_some(JobStatus::Running));
+        assert_eq!(begun, expected.collect::<Vec<_>>());
+    }
     assert_eq!((fixture.history(lost).await, fixture.history(held).await.len()), (vec!["queued".to_owned()], 2));
     let files = |&(id, lease_token): &_| ResultFiles { id, lease_token, hashes: vec![[1; 32], [2; 32]] };
     let staged = jobs::stage_results(&mut conn, &leased.each_ref().map(files)).await.expect("stages");
@@ -55,7 +62,7 @@ async fn a_job_is_begun_beside_another_whose_lease_is_lost() {
     assert_eq!(staged.iter().map(|staged| staged.is_finalizing).collect::<Vec<_>>(), [false, true]);
     // Who cancels holds the job's row, and is not waited for.
     let mut other = fixture.database.pool().begin().await.expect("begins");
-    jobs::begin(&mut conn, held, current).await.expect("begins").expect("is ours");
+    begin(&mut conn, held, current).await.expect("is ours");
     jobs::transition(&mut other, held, JobStatus::Canceling).await.expect("locks");
     let staged = jobs::stage_results(&mut conn, &[files(&leased[1])]).await.expect("stages");
     assert!(!staged[0].is_finalizing && staged[0].files.len() == 2);
@@ -68,7 +75,7 @@ async fn a_result_is_staged_as_its_job_begins_to_finalize() {
     let id = fixture.start().await;
     let lease = fixture.claim().await;
     let mut conn = fixture.conn().await;
-    jobs::begin(&mut conn, id, lease).await.expect("begins").expect("is ours");
+    begin(&mut conn, id, lease).await.expect("is ours");
     let stage = async |lease_token, hash| {
         let files = ResultFiles { id, lease_token, hashes: vec![hash] };
         jobs::stage_results(&mut *fixture.conn().await, &[files]).await.expect("stages").remove(0)
@@ -82,7 +89,7 @@ async fn a_result_is_staged_as_its_job_begins_to_finalize() {
     assert_eq!(stage(lease, [7; 32]).await, existing, "the content is there");
     fixture.expire_lease(id).await;
     let alive = fixture.claim().await;
-    jobs::begin(&mut conn, id, alive).await.expect("begins").expect("is ours");
+    begin(&mut conn, id, alive).await.expect("is ours");
     assert!(!stage(lease, [8; 32]).await.is_finalizing, "the lease is lost");
     assert_eq!(stage(alive, [7; 32]).await, existing, "nothing is to be put, so the job goes on");
     assert!(stage(alive, [8; 32]).await.is_finalizing);

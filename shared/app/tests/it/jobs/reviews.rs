@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use app::job::{Cancellation, Completion, CompletionContext, CompletionResult, PreparedReview, Reviews, cancel};
+use app::job::{Cancellation, Completion, CompletionContext, CompletionResult, End, PreparedReview, Reviews, cancel};
+use db::PgConnection;
 use db::canvases::{self, Change, GraphWrites};
-use db::{PgConnection, jobs};
 use domain::canvas::Changes;
 use domain::graph::Node;
 use domain::id::{JobId, NodeId};
@@ -14,7 +14,7 @@ use domain::review::{CompletionReview, ReviewStatus};
 use service::admission::ByteBudget;
 use uuid::Uuid;
 
-use crate::fixture::{CONTEXT, Fixture, account, image_node};
+use crate::fixture::{CONTEXT, Fixture, account, begin, end_of, image_node};
 
 /// A canvas that counts as large, with a job that has begun.
 struct Large {
@@ -30,7 +30,7 @@ impl Large {
         run(&fixture, "UPDATE canvases SET node_count = 600").await;
         let id = fixture.start().await;
         let lease = fixture.claim().await;
-        jobs::begin(&mut *fixture.conn().await, id, lease).await.expect("begins").expect("is ours");
+        begin(&mut *fixture.conn().await, id, lease).await.expect("is ours");
         Self { fixture, id, lease, reviews: Reviews::default() }
     }
 
@@ -58,7 +58,8 @@ impl Large {
         review: Option<&PreparedReview>,
     ) -> CompletionResult {
         let context = CompletionContext { review, ..*CONTEXT };
-        app::job::complete(conn, self.id, self.lease, completion.clone(), &context).await.expect("completes")
+        let end = end_of(self.id, self.lease, completion, context);
+        app::job::end(conn, &[end]).await.expect("ends").remove(0)
     }
 }
 
@@ -124,7 +125,7 @@ async fn a_review_of_an_earlier_revision_is_made_again() {
     let earlier = large.prepare(&success).await.expect("is large");
     change(&large.fixture).await;
     let mut tx = large.fixture.database.pool().begin().await.expect("begins");
-    assert_eq!(large.end(&mut tx, &success, Some(&earlier)).await, CompletionResult::ReviewOutdated);
+    assert_eq!(large.end(&mut tx, &success, Some(&earlier)).await, CompletionResult::ReviewNeeded);
     tx.commit().await.expect("commits");
     assert_eq!(large.fixture.count("SELECT count(*) FROM task_queue WHERE state = 'leased'").await, 1);
     // The next waits until this one is done with.
@@ -133,6 +134,24 @@ async fn a_review_of_an_earlier_revision_is_made_again() {
     drop(earlier);
     let later = large.prepare(&success).await.expect("is large");
     assert_eq!(large.attempt(&success, Some(&later)).await.status, ReviewStatus::NeedsReview);
+}
+
+#[tokio::test]
+async fn a_large_canvas_without_a_review_is_left_unless_it_is_to_be_reviewed_under_its_lock() {
+    let large = Large::new().await;
+    let success = large.fixture.success().await;
+    let end = End { reviews_large: false, ..end_of(large.id, large.lease, &success, *CONTEXT) };
+    assert_eq!(large.fixture.end(&[end]).await, [CompletionResult::ReviewNeeded]);
+    assert_eq!(large.fixture.count("SELECT count(*) FROM task_queue WHERE state = 'leased'").await, 1);
+    for (size, is_left) in [
+        ("UPDATE canvases SET node_count = 501, graph_bytes = 1048576", true),
+        ("UPDATE canvases SET node_count = 500, graph_bytes = 1048577", true),
+        ("UPDATE canvases SET node_count = 500, graph_bytes = 1048576", false),
+    ] {
+        run(&large.fixture, size).await;
+        let completed = large.fixture.end(&[end]).await;
+        assert_eq!(completed == [CompletionResult::ReviewNeeded], is_left, "{size}: {completed:?}");
+    }
 }
 
 #[tokio::test]

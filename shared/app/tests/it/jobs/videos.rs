@@ -12,7 +12,7 @@ use domain::model::{Capability, ProviderKind};
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::fixture::{CONTEXT, Fixture, PUBLIC_URL, WINDOWS, stored_blob};
+use crate::fixture::{CONTEXT, Fixture, PUBLIC_URL, WINDOWS, begin, stored_blob};
 use app::job::{Cancellation, Completion, CompletionResult, VideoOutput};
 use db::jobs::outputs::{self, LeasedOutput};
 use db::jobs::waiting::{self, Unfinished};
@@ -77,7 +77,7 @@ impl Started {
         let wanted = ClaimRequest { queue, limit: 1, quarantined: false, caps: None, lease, owner: "test" };
         let claims = tasks::claim(&mut *self.fixture.conn().await, &wanted).await.expect("claims");
         let lease = claims.first().expect("a task").lease_token;
-        jobs::begin(&mut *self.fixture.conn().await, self.id, lease).await.expect("begins").expect("is ours");
+        begin(&mut *self.fixture.conn().await, self.id, lease).await.expect("is ours");
         lease
     }
 

@@ -3,6 +3,8 @@
 use app::job::{Completion, CompletionResult};
 use domain::job::FailureCode;
 
+use crate::fixture::begin;
+
 use super::*;
 
 /// Every way to revoke a delegation.
@@ -22,7 +24,7 @@ impl World {
         assert_eq!(world.text(0, Ok("copy")).await, StepResult::Done);
         let (_, job) = world.image().await;
         let lease = world.claim(Queue::Generation).await;
-        db::jobs::begin(&mut *world.fixture.conn().await, job, lease).await.expect("begins").expect("is ours");
+        begin(&mut *world.fixture.conn().await, job, lease).await.expect("is ours");
         (world, job, lease)
     }
 
