@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::*;
-use crate::extract::draft::Check;
+use crate::extract::check::Check;
 
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
