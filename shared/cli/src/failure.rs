@@ -146,6 +146,7 @@ fn refusal(problem: &Problem) -> String {
     if problem.fields.len() > 1 {
         lines.extend(problem.fields.iter().map(|it| format!("  {}: {}", plain(&it.field), plain(&it.message))));
     }
+    lines.extend(problem.details["more"].as_u64().map(|more| format!("  and {more} more")));
     let findings = problem.details["findings"].as_array().into_iter().flatten();
     lines.extend(findings.filter_map(|finding| Some(format!("  {}", plain(finding["message"].as_str()?)))));
     let changed: Vec<&str> =
@@ -181,6 +182,16 @@ mod tests {
             retry_after: None,
             envelope: Value::Null,
         })))
+    }
+
+    #[test]
+    fn violations_that_are_not_listed_are_counted() {
+        let Failure::Service(client::Error::Refused(mut problem)) = refused(400) else { unreachable!() };
+        let violation = |field: &str| domain::Violation::new(field, "is required");
+        problem.fields = vec![violation("a"), violation("b")];
+        assert_eq!(refusal(&problem), "canvas: message\n  a: is required\n  b: is required");
+        problem.details = json!({"more": 7});
+        assert_eq!(refusal(&problem), "canvas: message\n  a: is required\n  b: is required\n  and 7 more");
     }
 
     #[test]
