@@ -9,59 +9,56 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use crate::extract::draft::{Check, Field};
+use crate::extract::check::Check;
 
 /// Where the service adds the targets of a start: empty image nodes on free places.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[schema(as = TargetPlace)]
-pub struct PlaceDraft {
+pub struct TargetPlace {
     /// Node next to which they are placed. Only without `x` and `y`.
-    #[schema(value_type = Option<String>, pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
-    near: Field<String>,
+    #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
+    near: Option<String>,
     /// Section that they lie in and belong to. It grows if it has no room for them.
-    #[schema(value_type = Option<String>, pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
-    section_id: Field<String>,
+    #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
+    section_id: Option<String>,
     /// Left edge of the first one, in canvas units; moved to the nearest free place if it is occupied. With `y`.
-    #[schema(value_type = Option<f64>, minimum = -10_000_000, maximum = 10_000_000, nullable = false)]
-    x: Field<f64>,
+    #[schema(minimum = -10_000_000, maximum = 10_000_000, nullable = false)]
+    x: Option<f64>,
     /// Top edge of the first one, in canvas units. With `x`.
-    #[schema(value_type = Option<f64>, minimum = -10_000_000, maximum = 10_000_000, nullable = false)]
-    y: Field<f64>,
+    #[schema(minimum = -10_000_000, maximum = 10_000_000, nullable = false)]
+    y: Option<f64>,
     /// Title of each. Default: `image`.
-    #[schema(value_type = Option<String>, max_length = 160, nullable = false)]
-    title: Field<String>,
+    #[schema(max_length = 160, nullable = false)]
+    title: Option<String>,
     /// How many to add. Default: the `count` of the start, or 1. An Action has one target.
-    #[schema(value_type = Option<u32>, minimum = 1, maximum = 4, nullable = false)]
-    count: Field<u64>,
+    #[schema(minimum = 1, maximum = 4, nullable = false)]
+    count: Option<u32>,
 }
 
-impl PlaceDraft {
+impl TargetPlace {
     /// The number of nodes, if the request gives it.
-    pub fn count(&self) -> Option<u64> {
-        self.count.get().copied()
+    pub fn count(&self) -> Option<u32> {
+        self.count
     }
 
     /// The place for `count` nodes.
-    pub fn check(self, check: &mut Check, count: u64) -> Place {
-        let (x, y) = (self.x.is_present(), self.y.is_present());
+    pub fn check(self, check: &mut Check, count: u32) -> Place {
+        let (x, y) = (self.x.is_some(), self.y.is_some());
         check.note_if(x && !y, "place.y", "must be sent together with place.x");
         check.note_if(y && !x, "place.x", "must be sent together with place.y");
-        check.note_if(self.near.is_present() && (x || y), "place.near", "must be omitted when a position is given");
+        check.note_if(self.near.is_some() && (x || y), "place.near", "must be omitted when a position is given");
         Place {
-            location: location_of(check, "place.", self.near, self.section_id),
-            at: self.x.given().zip(self.y.given()).map(|(x, y)| Position { x, y }),
-            title: self.title.given(),
+            location: location_of(check, "place.", self.near.as_deref(), self.section_id.as_deref()),
+            at: self.x.zip(self.y).map(|(x, y)| Position { x, y }),
+            title: self.title,
             count: count as usize,
         }
     }
 }
 
 /// A node to be near and a Section to lie in, under fields that begin with `prefix`.
-pub fn location_of(check: &mut Check, prefix: &str, near: Field<String>, section: Field<String>) -> Location {
-    let mut node = |field: &str, node: Field<String>| {
-        node.given().and_then(|node| check.parsed(format!("{prefix}{field}"), NodeId::parse(&node)))
-    };
+pub fn location_of(check: &mut Check, prefix: &str, near: Option<&str>, section: Option<&str>) -> Location {
+    let mut node = |field: &str, node: Option<&str>| check.parsed(format!("{prefix}{field}"), NodeId::parse(node?));
     Location { near: node("near", near), section: node("sectionId", section) }
 }
 
@@ -76,8 +73,8 @@ pub fn with_location(mut body: Value, Location { near, section }: &Location) -> 
 }
 
 /// Where the results of a start go. With a place they are connected unless the request says otherwise.
-pub fn destination(targets: Targets, connect: &Field<bool>) -> Destination {
-    let connect = connect.get().copied().unwrap_or(matches!(targets, Targets::Place(_)));
+pub fn destination(targets: Targets, connect: Option<bool>) -> Destination {
+    let connect = connect.unwrap_or(matches!(targets, Targets::Place(_)));
     Destination { targets, connect }
 }
 
@@ -101,10 +98,10 @@ mod tests {
     use super::*;
 
     fn checked(place: Value) -> (Place, Vec<String>) {
-        let draft: PlaceDraft = serde_json::from_value(place).expect("a draft");
+        let place: TargetPlace = serde_json::from_value(place).expect("has the right shape");
         let mut check = Check::default();
-        let count = draft.count().unwrap_or(1);
-        let place = draft.check(&mut check, count);
+        let count = place.count().unwrap_or(1);
+        let place = place.check(&mut check, count);
         let violations = check.finish(|| Some(())).err().unwrap_or_default();
         (place, violations.into_iter().map(|violation| violation.field).collect())
     }
@@ -130,14 +127,14 @@ mod tests {
     fn new_targets_are_connected_by_default_and_other_ones_on_request() {
         let place = || Targets::Place(checked(json!({})).0);
         let nodes = || Targets::Nodes(Vec::new());
-        assert!(destination(place(), &Field::Absent).connect && destination(place(), &Field::Given(true)).connect);
-        assert!(!destination(place(), &Field::Given(false)).connect && !destination(nodes(), &Field::Absent).connect);
-        assert!(destination(nodes(), &Field::Given(true)).connect);
+        assert!(destination(place(), None).connect && destination(place(), Some(true)).connect);
+        assert!(!destination(place(), Some(false)).connect && !destination(nodes(), None).connect);
+        assert!(destination(nodes(), Some(true)).connect);
         let plain = json!({"inputs": []});
-        let body = |targets, connect| with_destination(plain.clone(), &destination(targets, &connect));
-        assert_eq!(body(nodes(), Field::Absent), plain, "the fingerprint of a start without them is as before");
-        assert_eq!(body(nodes(), Field::Given(false)), plain);
-        assert_eq!(body(place(), Field::Absent), body(place(), Field::Given(true)));
-        assert_ne!(body(place(), Field::Absent), body(place(), Field::Given(false)));
+        let body = |targets, connect| with_destination(plain.clone(), &destination(targets, connect));
+        assert_eq!(body(nodes(), None), plain, "the fingerprint of a start without them is as before");
+        assert_eq!(body(nodes(), Some(false)), plain);
+        assert_eq!(body(place(), None), body(place(), Some(true)));
+        assert_ne!(body(place(), None), body(place(), Some(false)));
     }
 }

@@ -150,8 +150,12 @@ impl Problem {
         }
         match self {
             Problem::Invalid(mut fields) => {
+                let message = summary("invalid input", &fields);
+                let more = fields.len().saturating_sub(VIOLATIONS_MAX);
                 fields.truncate(VIOLATIONS_MAX);
-                (StatusCode::BAD_REQUEST, Code::InputValidationError, summary("invalid input", &fields), fields, None)
+                let details =
+                    (more > 0).then(|| Box::new(ErrorDetails { more: Some(more), ..ErrorDetails::default() }));
+                (StatusCode::BAD_REQUEST, Code::InputValidationError, message, fields, details)
             }
             Problem::UnreadableHead => plain(
                 StatusCode::BAD_REQUEST,

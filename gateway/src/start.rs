@@ -9,12 +9,11 @@ use domain::id::{AccountUid, CanvasHandle};
 use domain::job::JobStatus;
 use domain::webhook::WebhookInput;
 use egress::Guard;
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::extract::caller::Caller;
 use crate::extract::canvas::require_writer;
-use crate::extract::draft::{Check, Field};
+use crate::extract::check::Check;
 use crate::extract::prefer;
 use crate::problem::{Problem, Result};
 use crate::reply;
@@ -87,17 +86,10 @@ pub fn ignored(body: &Value) -> &'static [&'static str] {
     if body["validateOnly"] == true { &["idempotencyKey"] } else { &[] }
 }
 
-/// The terms of a draft: a start needs a key, and a dry run takes none.
-pub fn terms_of(
-    check: &mut Check,
-    key: Field<String>,
-    max_credits: Field<i64>,
-    validate_only: &Field<bool>,
-) -> Option<Terms> {
-    let is_dry_run = validate_only.get() == Some(&true);
-    check.note_if(!is_dry_run && !key.is_present(), "idempotencyKey", "is required");
-    let key = key.given().filter(|_| !is_dry_run);
-    (is_dry_run || key.is_some()).then_some(Terms { key, max_credits: max_credits.given() })
+/// The terms of a start, which needs a key; a dry run takes none.
+pub fn terms_of(check: &mut Check, key: Option<String>, max_credits: Option<i64>, is_dry_run: bool) -> Terms {
+    check.note_if(!is_dry_run && key.is_none(), "idempotencyKey", "is required");
+    Terms { key: key.filter(|_| !is_dry_run), max_credits }
 }
 
 /// The canonical body of a start with the cap of its terms, if it has one.
@@ -108,17 +100,11 @@ pub fn with_cap(mut body: Value, terms: &Terms) -> Value {
     body
 }
 
-#[derive(Deserialize)]
-pub struct WebhookDraft {
-    url: Field<String>,
-    secret: Field<String>,
-}
-
 /// The webhook with its parsed URL, which is public by its form (docs/reference/webhooks.md#url-check).
-pub fn webhook_of(check: &mut Check, guard: &Guard, webhook: Field<WebhookDraft>) -> Option<WebhookInput> {
-    let WebhookDraft { url, secret } = webhook.given()?;
-    let url = check.parsed("webhook.url", guard.check_url(&url.given()?))?;
-    Some(WebhookInput { url: url.into(), secret: secret.given()? })
+pub fn webhook_of(check: &mut Check, guard: &Guard, webhook: Option<WebhookInput>) -> Option<WebhookInput> {
+    let WebhookInput { url, secret } = webhook?;
+    let url = check.parsed("webhook.url", guard.check_url(&url))?;
+    Some(WebhookInput { url: url.into(), secret })
 }
 
 /// 202 with the job's record; announces the task of a new job.

@@ -152,7 +152,7 @@ async fn what_the_request_alone_tells_is_400(stack: &Stack) {
         reply.expect_error(400, "input_validation_error", fields);
     }
     let missing = user.send("/videos/generate", &json!({})).await;
-    missing.expect_error(400, "input_validation_error", &["idempotencyKey", "model", "prompt"]);
+    missing.expect_error(400, "input_validation_error", &["model", "prompt"]);
 }
 
 async fn what_the_model_does_not_offer_is_422(stack: &Stack) {

@@ -8,7 +8,7 @@ use domain::id::{AccountUid, CanvasHandle, CanvasRef};
 use http::request::Parts;
 
 use super::caller::{Caller, Grant, admit};
-use super::draft::{Check, Field};
+use super::check::Check;
 use super::owner::with_owner;
 use super::path::PathText;
 use super::query::QueryReader;
@@ -57,15 +57,10 @@ impl<G> CanvasAccess<G> {
     }
 }
 
-/// The canvas that a body names by `canvasId` and `ownerUid`. An owner alone names nothing.
-pub fn canvas_of(
-    check: &mut Check,
-    canvas: Field<String>,
-    owner: Field<String>,
-    caller: &AccountUid,
-) -> Option<CanvasHandle> {
-    let canvas = check.parsed("canvasId", CanvasRef::parse(&canvas.given()?));
-    let owner = owner.given().and_then(|owner| check.parsed("ownerUid", AccountUid::parse(&owner)));
+/// The canvas that a body names by `canvasId` and `ownerUid`.
+pub fn canvas_of(check: &mut Check, canvas: &str, owner: Option<&str>, caller: &AccountUid) -> Option<CanvasHandle> {
+    let canvas = check.parsed("canvasId", CanvasRef::parse(canvas));
+    let owner = owner.and_then(|owner| check.parsed("ownerUid", AccountUid::parse(owner)));
     match with_owner(canvas?, owner) {
         Ok(canvas) => Some(canvas.resolve(caller)),
         Err(problem) => {

@@ -3,7 +3,7 @@
 pub mod accept;
 pub mod caller;
 pub mod canvas;
-pub mod draft;
+pub mod check;
 pub mod header;
 pub mod idempotency;
 pub mod json;

@@ -34,6 +34,7 @@ pub(super) fn validator<T: ToSchema + 'static>() -> Arc<Validator> {
     close_variants(&mut schema);
     let mut schema = serde_json::to_value(schema).expect("an OpenAPI schema serializes");
     schema["components"] = json!({ "schemas": components });
+    select_by_tag(&mut schema);
     let compiled =
         jsonschema::draft202012::new(&schema).expect("a derived schema is valid: a test of the router compiles each");
     let compiled = Arc::new(compiled);
@@ -41,8 +42,47 @@ pub(super) fn validator<T: ToSchema + 'static>() -> Arc<Validator> {
     compiled
 }
 
+/// The fields that discriminate the variants of a union.
+const TAGS: [&str; 2] = ["type", "operation"];
+
+/// Replaces each union of tagged objects by one condition for each tag. `oneOf` reports a copy of the value for each variant, and
+/// conditions report the violations of the variant that the tag names, without a copy.
+fn select_by_tag(schema: &mut Value) {
+    match schema {
+        Value::Array(items) => items.iter_mut().for_each(select_by_tag),
+        Value::Object(members) => {
+            members.values_mut().for_each(select_by_tag);
+            if let Some((tag, variants)) = members.get("oneOf").and_then(tagged) {
+                let names: Vec<&Value> = variants.iter().map(|(name, _)| name).collect();
+                let of_tag =
+                    |names: Value| json!({"type": "object", "required": [tag], "properties": {tag: {"enum": names}}});
+                let selects =
+                    variants.iter().map(|(name, variant)| json!({"if": of_tag(json!([name])), "then": variant}));
+                let mut union = of_tag(json!(names));
+                union["allOf"] = selects.collect();
+                let Value::Object(union) = union else { unreachable!("an object") };
+                members.remove("oneOf");
+                members.extend(union);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The tag of a union, and its variants with the values of the tag; `None` when a variant has no tag.
+fn tagged(variants: &Value) -> Option<(&'static str, Vec<(Value, Value)>)> {
+    let variants = variants.as_array()?;
+    TAGS.into_iter().find_map(|tag| {
+        let name = |variant: &Value| match variant["properties"][tag]["enum"].as_array()?.as_slice() {
+            [name] => Some((name.clone(), variant.clone())),
+            _ => None,
+        };
+        Some((tag, variants.iter().map(name).collect::<Option<_>>()?))
+    })
+}
+
 /// The message for a missing member.
-pub(super) const REQUIRED: &str = "is required";
+const REQUIRED: &str = "is required";
 /// Maximum characters of a key in a reported path. A key may be as long as its body, and up to 1000 paths may contain it.
 const SHOWN_KEY_MAX: usize = 200;
 
@@ -61,7 +101,7 @@ pub(super) fn join(path: &mut String, key: &str) {
 }
 
 /// The path of a location, as violations report it.
-pub(super) fn field(location: &Location) -> String {
+fn field(location: &Location) -> String {
     let mut path = String::new();
     for segment in location {
         match segment {
@@ -137,50 +177,14 @@ fn type_message(error: &ValidationError<'_>) -> String {
     }
 }
 
-/// The fields that discriminate the forms of a value.
-const TAGS: [&str; 2] = ["type", "operation"];
-
-/// The violations of a value that matches none of several forms. With a tag: the violations of the form that the tag names, or,
-/// for an unknown tag, the list of tags. Without one: the form of the value's own type with the fewest violations.
+/// The violations of a value that matches none of several forms: those of the form of the value's own type with the fewest.
 fn nearest_form(path: &str, forms: &[Vec<ValidationError<'static>>]) -> Vec<Violation> {
-    let reported = TAGS.iter().find_map(|name| judged_by_tag(path, name, forms));
     let is_mistyped = |error: &ValidationError<'static>| {
         field(error.instance_path()) == path && matches!(error.kind(), ValidationErrorKind::Type { .. })
     };
     let distance = |errors: &&Vec<ValidationError<'static>>| (errors.iter().any(is_mistyped), errors.len());
-    reported.unwrap_or_else(|| match forms.iter().min_by_key(distance) {
+    match forms.iter().min_by_key(distance) {
         Some(errors) => violations(errors),
         None => vec![Violation::new(path, "has none of the known forms")],
-    })
-}
-
-/// The same by one tag; `None` when no form has it.
-fn judged_by_tag(path: &str, name: &str, forms: &[Vec<ValidationError<'static>>]) -> Option<Vec<Violation>> {
-    let mut tag = path.to_owned();
-    join(&mut tag, name);
-    let names = |errors: &[ValidationError<'static>]| -> Option<Vec<Value>> {
-        errors.iter().filter(|error| field(error.instance_path()) == tag).find_map(|error| match error.kind() {
-            ValidationErrorKind::Enum { options } => options.as_array().cloned(),
-            ValidationErrorKind::Constant { expected_value } => Some(vec![expected_value.as_ref().clone()]),
-            _ => None,
-        })
-    };
-    let lacks_tag = |errors: &Vec<ValidationError<'static>>| {
-        errors.iter().any(|error| {
-            let required = matches!(error.kind(), ValidationErrorKind::Required { property } if property == name);
-            required && field(error.instance_path()) == path
-        })
-    };
-    if !forms.is_empty() && forms.iter().all(lacks_tag) {
-        return Some(vec![Violation::new(tag, REQUIRED)]);
     }
-    let tagged: Vec<Value> = forms.iter().filter_map(|errors| names(errors)).flatten().collect();
-    if !forms.is_empty() && forms.iter().all(|errors| names(errors).is_some()) {
-        return Some(vec![Violation::new(tag, format!("must be one of {}", choices(&Value::Array(tagged))))]);
-    }
-    if tagged.is_empty() {
-        return None;
-    }
-    let meant = forms.iter().filter(|errors| names(errors).is_none()).min_by_key(|errors| errors.len());
-    meant.map(|errors| violations(errors))
 }

@@ -149,6 +149,7 @@ fn refusal(problem: &Problem) -> String {
         lines.extend(problem.fields.iter().map(|it| format!("  {}: {}", plain(&it.field), plain(&it.message))));
     }
     let details = ErrorDetails::deserialize(&problem.details).unwrap_or_default();
+    lines.extend(details.more.map(|more| format!("  and {more} more")));
     lines.extend(details.findings.iter().flatten().map(|finding| format!("  {}", plain(&finding.message))));
     if let Some(changed) = details.changed_node_ids.filter(|changed| !changed.is_empty()) {
         lines.push(format!("  changed by others: {}", joined(changed, ", ")));
@@ -181,6 +182,16 @@ mod tests {
             retry_after: None,
             envelope: Value::Null,
         })))
+    }
+
+    #[test]
+    fn violations_that_are_not_listed_are_counted() {
+        let Failure::Service(client::Error::Refused(mut problem)) = refused(400) else { unreachable!() };
+        let violation = |field: &str| domain::Violation::new(field, "is required");
+        problem.fields = vec![violation("a"), violation("b")];
+        assert_eq!(refusal(&problem), "canvas: message\n  a: is required\n  b: is required");
+        problem.details = json!({"more": 7});
+        assert_eq!(refusal(&problem), "canvas: message\n  a: is required\n  b: is required\n  and 7 more");
     }
 
     #[test]

@@ -47,8 +47,10 @@ pub const CHANGES_KEPT: i64 = 1000;
 pub const DELETED_BYTES_MAX: i64 = CANVAS_BYTES_MAX;
 /// Maximum changed nodes that a revision conflict names.
 pub const CONFLICT_NODES_MAX: usize = 50;
-/// Maximum violations reported for one request (docs/reference/limits.md).
-pub const VIOLATIONS_MAX: usize = 1000;
+/// Violations that a response lists (docs/reference/limits.md). The others are counted.
+pub const VIOLATIONS_MAX: usize = 100;
+/// Violations at which a check may stop.
+pub const VIOLATIONS_COUNTED_MAX: usize = 10_000;
 /// Body of an operations batch, in bytes.
 pub const OPERATIONS_BODY_MAX: usize = 16 * 1024 * 1024;
 /// The body that signs in to the console, in bytes: nothing is known of who sends it.

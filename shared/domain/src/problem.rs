@@ -55,6 +55,10 @@ pub struct ErrorDetails {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0, nullable = false)]
     pub max_credits: Option<i64>,
+    /// With invalid input of more than 100 violations: how many `fields` does not list.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, nullable = false)]
+    pub more: Option<usize>,
     /// In a blocked batch: the findings, errors first.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]

@@ -99,17 +99,3 @@ pub fn weigh(text: &[u8]) -> u64 {
     }
     weight + 2 * longest as u64
 }
-
-/// The same for a value that is parsed already.
-pub fn weight_of(value: &Value) -> u64 {
-    VALUE
-        + match value {
-            Value::String(text) => text_weight(text.len()),
-            Value::Array(items) => CHUNK + items.iter().map(weight_of).sum::<u64>(),
-            Value::Object(fields) => {
-                let nodes = 1 + fields.len() as u64 / 5;
-                nodes * LEAF + fields.iter().map(|(key, field)| text_weight(key.len()) + weight_of(field)).sum::<u64>()
-            }
-            _ => 0,
-        }
-}

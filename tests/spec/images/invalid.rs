@@ -20,11 +20,14 @@ suite! {
 
 async fn required_fields_are_reported_all_at_once(stack: &Stack) {
     let user = stack.user().await;
-    let always = ["canvasId", "baseRevision", "idempotencyKey", "targetNodeId", "targetNodeIds", "place"];
+    let always = ["idempotencyKey", "targetNodeId", "targetNodeIds", "place"];
     for (operation, more) in
         [("generate", &["prompt", "promptNodeId"][..]), ("edit", &["prompt", "promptNodeId"]), ("variations", &[])]
     {
-        let refused = user.send(&format!("/images/{operation}"), &json!({})).await;
+        let path = format!("/images/{operation}");
+        let refused = user.send(&path, &json!({})).await;
+        refused.expect_error(400, "input_validation_error", &["canvasId", "baseRevision"]);
+        let refused = user.send(&path, &json!({"canvasId": "c", "baseRevision": "r"})).await;
         refused.expect_error(400, "input_validation_error", &[&always[..], more].concat());
     }
 }
@@ -186,7 +189,9 @@ async fn a_webhook_is_public_by_its_form(stack: &Stack) {
 
 async fn a_request_that_is_wrong_alone_is_refused_before_anything_is_looked_up(stack: &Stack) {
     let setting = Setting::new(stack).await;
-    let wrong = json!({"canvasId": "absent", "targetNodeIds": ["absent"], "count": 9, "prompt": "x".repeat(8001)});
-    setting.invalid("generate", wrong, &["targetNodeId", "targetNodeIds", "count", "prompt"]).await;
+    let wrong = json!({"canvasId": "absent", "count": 9, "prompt": "x".repeat(8001)});
+    setting.invalid("generate", wrong, &["count", "prompt"]).await;
+    let wrong = json!({"canvasId": "absent", "targetNodeIds": ["absent"]});
+    setting.invalid("generate", wrong, &["targetNodeId", "targetNodeIds"]).await;
     setting.start("generate", json!({"canvasId": "absent"})).await.expect_error(404, "not_found", &[]);
 }

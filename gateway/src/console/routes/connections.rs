@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::console::person::Person;
-use crate::extract::draft::{Check, Field};
+use crate::extract::check::Check;
 use crate::extract::json::{Input, JsonBody};
 use crate::extract::path::PathText;
 use crate::models::{model_ids, saved};
@@ -47,13 +47,13 @@ pub async fn list(State(app): State<App>, person: Person) -> Result {
 pub struct SaveConnection {
     /// The provider.
     #[schema(schema_with = third_parties)]
-    provider: Field<ProviderKind>,
+    provider: ProviderKind,
     /// Name for people; not white space alone.
-    #[schema(value_type = String, min_length = 1, max_length = 80)]
-    name: Field<String>,
+    #[schema(min_length = 1, max_length = 80)]
+    name: String,
     /// The provider's API key: visible ASCII. It is sealed and never returned.
-    #[schema(value_type = String, min_length = 1, max_length = 4096, pattern = "^[!-~]+$", write_only)]
-    api_key: Field<String>,
+    #[schema(min_length = 1, max_length = 4096, pattern = "^[!-~]+$", write_only)]
+    api_key: String,
 }
 
 impl Input for SaveConnection {}
@@ -61,12 +61,10 @@ impl Input for SaveConnection {}
 impl SaveConnection {
     fn check(self) -> Result<NewConnection, Vec<Violation>> {
         let mut check = Check::default();
-        let (name, key) = (self.name.given(), self.api_key.given().map(Secret::new));
-        let name_violation = name.as_deref().and_then(wrong_name);
-        let key_violation = key.as_ref().and_then(|key| wrong_key(key.expose()));
-        check.extend(name_violation.map(|why| Violation::new("name", why)));
-        check.extend(key_violation.map(|why| Violation::new("apiKey", why)));
-        check.finish(|| Some(NewConnection { provider: self.provider.given()?, name: name?, key: key? }))
+        check.extend(wrong_name(&self.name).map(|why| Violation::new("name", why)));
+        check.extend(wrong_key(&self.api_key).map(|why| Violation::new("apiKey", why)));
+        let key = Secret::new(self.api_key);
+        check.finish(|| Some(NewConnection { provider: self.provider, name: self.name, key }))
     }
 }
 

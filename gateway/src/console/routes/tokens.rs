@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::console::person::Person;
-use crate::extract::draft::{Check, Field};
+use crate::extract::check::Check;
 use crate::extract::json::{Input, JsonBody};
 use crate::extract::page::{ListScope, page, page_request};
 use crate::extract::path::PathText;
@@ -104,17 +104,17 @@ pub async fn list(State(app): State<App>, person: Person, OriginalUri(uri): Orig
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CreateToken {
     /// Label under which its activity is recorded.
-    #[schema(value_type = String, min_length = 1, max_length = 80)]
-    label: Field<String>,
+    #[schema(min_length = 1, max_length = 80)]
+    label: String,
     /// What it may do, with every scope that these require.
-    #[schema(value_type = Vec<Scope>, min_items = 1, max_items = 8)]
-    scopes: Field<Vec<Scope>>,
+    #[schema(min_items = 1, max_items = 8)]
+    scopes: Vec<Scope>,
     /// Days until it expires; it does not expire when omitted.
-    #[schema(value_type = Option<u32>, minimum = 1, maximum = 90, nullable = false)]
-    expires_days: Field<u32>,
+    #[schema(minimum = 1, maximum = 90, nullable = false)]
+    expires_days: Option<u32>,
     /// Kind of client that will use it; `api` when omitted.
-    #[schema(value_type = Option<Surface>, nullable = false)]
-    surface: Field<Surface>,
+    #[schema(nullable = false)]
+    surface: Option<Surface>,
 }
 
 impl Input for CreateToken {}
@@ -122,16 +122,10 @@ impl Input for CreateToken {}
 impl CreateToken {
     fn check(self) -> Result<NewToken, Vec<Violation>> {
         let mut check = Check::default();
-        let scopes = self.scopes.given().map(|scopes| scopes.into_iter().collect());
-        check.extend(scopes.and_then(lacking_scope));
-        check.finish(|| {
-            Some(NewToken {
-                label: self.label.given()?,
-                scopes: scopes?,
-                surface: self.surface.given().unwrap_or_default(),
-                expires_days: self.expires_days.given(),
-            })
-        })
+        let scopes = self.scopes.into_iter().collect();
+        check.extend(lacking_scope(scopes));
+        let Self { label, expires_days, .. } = self;
+        check.finish(|| Some(NewToken { label, scopes, surface: self.surface.unwrap_or_default(), expires_days }))
     }
 }
 

@@ -17,7 +17,7 @@ use std::sync::LazyLock;
 use domain::id::AccountUid;
 use serde_json::Value;
 use service::admission::{ByteBudget, MemoryPermit, SharePermit, SharedBudget};
-use service::json::{weigh, weight_of};
+use service::json::weigh;
 
 use super::receive::FREE;
 use crate::admission::admitted;
@@ -37,8 +37,10 @@ static ANSWERS: LazyLock<SharedBudget> = LazyLock::new(|| half_each(128 * 1024 *
 static REFUSALS: LazyLock<ByteBudget> = LazyLock::new(|| ByteBudget::new(64 * 1024 * 1024));
 /// Copies of a body's content that exist at the same time, at most.
 const COPIES: u64 = 2;
-/// Copies of a value that the violations of its schema can hold.
-pub const REFUSAL_COPIES: u64 = 52;
+/// Bytes that the violations of one value take, at most.
+const VALUE_VIOLATIONS: u64 = 1024;
+/// Copies of a text in the violations of its schema, at most: one for each form of a value with several forms, and one of the value.
+const TEXT_COPIES: u64 = 3;
 
 /// Why a body is refused that waited in vain.
 pub(super) const CROWDED: &str = "too many large bodies at once";
@@ -78,15 +80,27 @@ async fn for_parsed(budget: &SharedBudget, account: Option<&AccountUid>, text: &
     Ok(Some(admitted(budget.acquire(key, bytes.next_multiple_of(BLOCK)), CROWDED).await?))
 }
 
-/// Whether the budget for violations admits those of `value` as a whole.
-pub(super) fn admits_copies(value: &Value) -> bool {
-    REFUSAL_COPIES * weight_of(value) <= REFUSALS.total_bytes()
+/// Memory for the violations of `value`; `None` when they could exceed the whole budget.
+pub(super) async fn for_violations(value: &Value) -> Result<Option<MemoryPermit>> {
+    let bytes = violations_bytes(value);
+    if bytes > REFUSALS.total_bytes() {
+        return Ok(None);
+    }
+    admitted(REFUSALS.acquire(bytes.next_multiple_of(BLOCK)), CROWDED).await.map(Some)
 }
 
-/// Memory for the violations of `value`, which [`admits_copies`] has admitted.
-pub(super) async fn for_copies(value: &Value) -> Result<MemoryPermit> {
-    let bytes = REFUSAL_COPIES * weight_of(value);
-    admitted(REFUSALS.acquire(bytes.max(1).next_multiple_of(BLOCK)), CROWDED).await
+/// The memory that the violations of `value` take, at most. No schema describes what is in `custom`.
+pub fn violations_bytes(value: &Value) -> u64 {
+    let within = match value {
+        Value::String(text) => TEXT_COPIES * text.len() as u64,
+        Value::Array(items) => items.iter().map(violations_bytes).sum(),
+        Value::Object(fields) => {
+            let described = fields.iter().filter(|(key, _)| *key != "custom");
+            described.map(|(key, field)| TEXT_COPIES * key.len() as u64 + violations_bytes(field)).sum()
+        }
+        _ => 0,
+    };
+    VALUE_VIOLATIONS + within
 }
 
 #[cfg(test)]

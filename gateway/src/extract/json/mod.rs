@@ -12,29 +12,24 @@ use axum::body::Body;
 use axum::extract::{FromRequest, Request};
 use domain::Violation;
 use domain::id::AccountUid;
-use domain::limits::{JSON_BODY_MAX, JSON_DEPTH_MAX, VIOLATIONS_MAX};
+use domain::limits::{JSON_BODY_MAX, JSON_DEPTH_MAX, VIOLATIONS_COUNTED_MAX};
 use http::HeaderMap;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
-use jsonschema::{ValidationError, Validator};
+use jsonschema::Validator;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use service::json::weight_of;
 use utoipa::ToSchema;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 
 #[cfg(test)]
-pub use self::memory::REFUSAL_COPIES;
+pub use self::memory::violations_bytes;
 pub use self::memory::{BodyPermit, for_answer};
 use super::caller::Principal;
-use super::draft::Known;
 use super::header::single;
 use super::schema::{self, join, validator};
 use crate::problem::{Problem, Result};
 
-/// Maximum length of a string that the schema of a rejected body is applied to, in characters. No schema admits a longer one, so
-/// that the rest of it changes no violation.
-const JUDGED_TEXT_MAX: usize = 32_768;
 /// Maximum fields of an object and items of an array outside of `custom`; far more than any schema admits.
 const WIDTH_MAX: usize = 1000;
 
@@ -47,11 +42,6 @@ pub trait Input: DeserializeOwned + ToSchema + 'static {
     /// Fields of a body that are ignored, whatever their form.
     fn ignored(_: &Value) -> &'static [&'static str] {
         &[]
-    }
-
-    /// What `check` finds in a body that its schema rejects, if it can be read: a draft always can ([`super::draft`]).
-    fn check_rejected<C>(body: &Value, check: impl FnOnce(Self) -> Result<C, Vec<Violation>>) -> Vec<Violation> {
-        Self::deserialize(Known(body)).ok().and_then(|body| check(body).err()).unwrap_or_default()
     }
 }
 
@@ -92,8 +82,8 @@ impl JsonBody {
         self.checked(Ok).await
     }
 
-    /// The same with rules that a schema cannot express. `check` gets every body that can be read, including one that the schema
-    /// rejects, so that all violations are reported together. Of a field with several violations those of the schema are reported.
+    /// The same with rules that a schema cannot express. `check` gets a body of the right shape and reports every violation of
+    /// the rules.
     pub async fn checked<T: Input, C>(self, check: impl FnOnce(T) -> Result<C, Vec<Violation>>) -> Result<C> {
         let (value, _permit) = self.value(T::LIMIT, T::MAY_BE_EMPTY).await?;
         validate(value, check).await
@@ -195,70 +185,6 @@ fn write_whole(value: &mut Value) {
     }
 }
 
-/// Finds objects and arrays that are far wider than any schema admits, and cuts them to [`WIDTH_MAX`]: the schema would report each
-/// of a million fields separately.
-/// Members of a cut object may be missing for that reason alone; the paths of such objects are added to `cut`.
-fn cut_wide(value: &mut Value, path: &mut String, found: &mut Vec<Violation>, cut: &mut Vec<String>) {
-    let is_object = value.is_object();
-    let is_wide = match value {
-        Value::Array(items) if items.len() > WIDTH_MAX => {
-            items.truncate(WIDTH_MAX);
-            true
-        }
-        Value::Object(object) if object.len() > WIDTH_MAX => {
-            if let Some(beyond) = object.keys().nth(WIDTH_MAX).cloned() {
-                object.retain(|key, _| *key < beyond);
-            }
-            true
-        }
-        _ => false,
-    };
-    if is_wide && found.len() < VIOLATIONS_MAX {
-        found.push(Violation::new(without_nul(path), format!("has more than {WIDTH_MAX} fields or items")));
-        cut.extend(is_object.then(|| without_nul(path)));
-    }
-    let length = path.len();
-    match value {
-        Value::Array(items) => {
-            for (index, item) in items.iter_mut().enumerate() {
-                path.push_str(&format!("[{index}]"));
-                cut_wide(item, path, found, cut);
-                path.truncate(length);
-            }
-        }
-        Value::Object(object) => {
-            for (key, item) in object.iter_mut().filter(|(key, _)| *key != "custom") {
-                join(path, key);
-                cut_wide(item, path, found, cut);
-                path.truncate(length);
-            }
-        }
-        _ => {}
-    }
-}
-
-/// Visits the items of an array and the fields of an object, each with its path.
-fn each_child(value: &Value, path: &mut String, mut visit: impl FnMut(Option<&str>, &Value, &mut String)) {
-    let length = path.len();
-    match value {
-        Value::Array(items) => {
-            for (index, item) in items.iter().enumerate() {
-                path.push_str(&format!("[{index}]"));
-                visit(None, item, path);
-                path.truncate(length);
-            }
-        }
-        Value::Object(object) => {
-            for (key, item) in object {
-                join(path, key);
-                visit(Some(key), item, path);
-                path.truncate(length);
-            }
-        }
-        _ => {}
-    }
-}
-
 fn depth_exceeds(value: &Value, allowed: usize) -> bool {
     match value {
         Value::Array(items) => allowed == 0 || items.iter().any(|item| depth_exceeds(item, allowed - 1)),
@@ -267,18 +193,46 @@ fn depth_exceeds(value: &Value, allowed: usize) -> bool {
     }
 }
 
-/// Finds U+0000 in strings and keys. Postgres cannot store it in text (docs/reliability.md#postgresql), so it is rejected here
-/// for all fields.
-fn find_nul(value: &Value, path: &mut String, found: &mut Vec<Violation>) {
-    let refusal = "must not contain the character U+0000";
-    if value.as_str().is_some_and(|text| text.contains('\0')) {
-        found.push(Violation::new(path.as_str(), refusal));
+/// Finds what is refused in all fields: U+0000 in strings and keys, which Postgres cannot store in text
+/// (docs/reliability.md#postgresql), and objects and arrays outside of `custom` with more than [`WIDTH_MAX`] members or items.
+fn find_unfit(value: &Value, in_custom: bool, path: &mut String, found: &mut Vec<Violation>) {
+    const NUL: &str = "must not contain the character U+0000";
+    if found.len() >= VIOLATIONS_COUNTED_MAX {
+        return;
     }
-    each_child(value, path, |key, child, path| match key {
-        _ if found.len() >= VIOLATIONS_MAX => {}
-        Some(key) if key.contains('\0') => found.push(Violation::new(without_nul(path), refusal)),
-        _ => find_nul(child, path, found),
-    });
+    let width = match value {
+        Value::Array(items) => items.len(),
+        Value::Object(object) => object.len(),
+        _ => 0,
+    };
+    if width > WIDTH_MAX && !in_custom {
+        found.push(Violation::new(without_nul(path), format!("has more than {WIDTH_MAX} fields or items")));
+    }
+    let length = path.len();
+    match value {
+        Value::String(text) if text.contains('\0') => found.push(Violation::new(without_nul(path), NUL)),
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                path.push_str(&format!("[{index}]"));
+                find_unfit(item, in_custom, path, found);
+                path.truncate(length);
+            }
+        }
+        Value::Object(object) => {
+            for (key, item) in object {
+                if found.len() >= VIOLATIONS_COUNTED_MAX {
+                    return;
+                }
+                join(path, key);
+                match key.contains('\0') {
+                    true => found.push(Violation::new(without_nul(path), NUL)),
+                    false => find_unfit(item, in_custom || key == "custom", path, found),
+                }
+                path.truncate(length);
+            }
+        }
+        _ => {}
+    }
 }
 
 /// A field path that is safe to report.
@@ -286,145 +240,43 @@ fn without_nul(path: &str) -> String {
     path.replace('\0', "\u{fffd}")
 }
 
-/// The items of an array; empty for any other value.
-pub fn items(value: &Value) -> &[Value] {
-    value.as_array().map_or(&[], Vec::as_slice)
-}
-
-/// Validates a parsed body: shape and ranges (400, every violation), and the rules of `check`, which a schema cannot express.
+/// Validates a parsed body in two stages: its schema reports every violation of the shape, and only a body of the right shape is
+/// parsed and reaches `check`, which reports every violation of the rules.
 pub async fn validate<T: Input, C>(mut value: Value, check: impl FnOnce(T) -> Result<C, Vec<Violation>>) -> Result<C> {
     let ignored = T::ignored(&value);
     if let Some(object) = value.as_object_mut() {
         object.retain(|field, _| !ignored.contains(&field.as_str()));
     }
     let mut violations = Vec::new();
-    let mut cut = Vec::new();
-    cut_wide(&mut value, &mut String::new(), &mut violations, &mut cut);
-    find_nul(&value, &mut String::new(), &mut violations);
+    find_unfit(&value, false, &mut String::new(), &mut violations);
     let validator = validator::<T>();
     if !violations.is_empty() || !validator.is_valid(&value) {
-        let mut reported = Vec::new();
-        if !cut.iter().any(String::is_empty) {
-            reported = T::check_rejected(&value, check);
-            reported.truncate(VIOLATIONS_MAX);
-        }
-        let mut judged = against_schema(&validator, value).await?;
-        judged.retain(|violation| violation.message != schema::REQUIRED || !is_member(&violation.field, &cut));
-        add(&mut violations, judged);
-        add(&mut violations, reported);
+        add(&mut violations, against_schema(&validator, &value).await?);
         return Err(Problem::Invalid(violations));
     }
     let body: T = serde_path_to_error::deserialize(value).map_err(|error| {
         Problem::invalid(error.path().to_string().trim_start_matches('.'), error.inner().to_string())
     })?;
     check(body).map_err(|violations| match violations.is_empty() {
-        true => Problem::internal("a body that its schema admits could not be read"),
+        true => Problem::internal("a body without violations could not be parsed"),
         false => Problem::Invalid(violations),
     })
 }
 
-/// The violations of the schema. A value with several forms is copied for each form and each violation, so a body that is too large
-/// for that is judged in parts: the items of its heavy arrays one by one, and the rest with `null` in their places.
-async fn against_schema(validator: &Validator, mut value: Value) -> Result<Vec<Violation>> {
-    empty_custom(&mut value);
-    if memory::admits_copies(&value) {
-        return judge(validator, &value, "", &[]).await;
-    }
-    cut_texts(&mut value);
-    let mut arrays = Vec::new();
-    while !memory::admits_copies(&value)
-        && let Some(array) = take_heaviest_array(&mut value)
-    {
-        arrays.push(array);
-    }
-    let taken: Vec<String> = arrays.iter().map(|(field, _)| format!("{field}[")).collect();
-    let mut violations = judge(validator, &value, "", &taken).await?;
-    for (field, items) in arrays {
-        let first = format!("{field}[0]");
-        for (index, item) in items.into_iter().enumerate() {
-            if violations.len() >= VIOLATIONS_MAX {
-                return Ok(violations);
-            }
-            // A large body has many items, and other requests must have their turn.
-            tokio::task::yield_now().await;
-            let alone = Value::Object([(field.clone(), vec![item].into())].into_iter().collect());
-            for mut violation in judge(validator, &alone, &first, &[]).await? {
-                if let Some(rest) = violation.field.strip_prefix(&first) {
-                    violation.field = format!("{field}[{index}]{rest}");
-                    violations.push(violation);
-                }
-            }
-        }
-    }
-    Ok(violations)
-}
-
-/// The violations of a body or of a part of it, without those below the paths that begin with one of `taken`; or one for the whole
-/// part at `path` when it is too large.
-async fn judge(validator: &Validator, value: &Value, path: &str, taken: &[String]) -> Result<Vec<Violation>> {
-    if !memory::admits_copies(value) {
-        return Ok(vec![Violation::new(path, "does not fit its schema, and is too large to say where")]);
-    }
-    let _permit = memory::for_copies(value).await?;
-    let is_left = |error: &ValidationError<'_>| {
-        taken.is_empty() || {
-            let field = schema::field(error.instance_path());
-            !taken.iter().any(|taken| field.starts_with(taken))
-        }
+/// The violations of the schema, or one for the whole body when it has more values than there is memory for their violations.
+async fn against_schema(validator: &Validator, value: &Value) -> Result<Vec<Violation>> {
+    let Some(_permit) = memory::for_violations(value).await? else {
+        return Ok(vec![Violation::new("", "does not fit its schema, and has too many values to say where")]);
     };
-    let errors: Vec<_> = validator.iter_errors(value).filter(is_left).take(VIOLATIONS_MAX).collect();
-    let violations = schema::violations(&errors).into_iter().take(VIOLATIONS_MAX);
+    let errors: Vec<_> = validator.iter_errors(value).collect();
+    let violations = schema::violations(&errors).into_iter();
     Ok(violations.map(|it| Violation::new(without_nul(&it.field), it.message)).collect())
 }
 
-/// Removes the content of `custom`, which no schema describes.
-fn empty_custom(value: &mut Value) {
-    match value {
-        Value::Array(items) => items.iter_mut().for_each(empty_custom),
-        Value::Object(object) => object.iter_mut().for_each(|(key, item)| match item {
-            Value::Object(custom) if key == "custom" => custom.clear(),
-            item => empty_custom(item),
-        }),
-        _ => {}
-    }
-}
-
-/// Cuts strings to [`JUDGED_TEXT_MAX`].
-fn cut_texts(value: &mut Value) {
-    match value {
-        Value::String(text) => {
-            if let Some((end, _)) = text.char_indices().nth(JUDGED_TEXT_MAX) {
-                text.truncate(end);
-                text.shrink_to_fit();
-            }
-        }
-        Value::Array(items) => items.iter_mut().for_each(cut_texts),
-        Value::Object(object) => object.values_mut().for_each(cut_texts),
-        _ => {}
-    }
-}
-
-/// Takes the items out of the heaviest array among the fields of an object; `null` takes their places.
-fn take_heaviest_array(value: &mut Value) -> Option<(String, Vec<Value>)> {
-    let is_full = |field: &Value| items(field).iter().any(|item| !item.is_null());
-    let arrays = value.as_object_mut()?.iter_mut().filter(|(_, field)| is_full(field));
-    let (name, array) = arrays.max_by_key(|(_, array)| weight_of(array))?;
-    let places = vec![Value::Null; array.as_array()?.len()];
-    let Value::Array(items) = std::mem::replace(array, places.into()) else { return None };
-    Some((name.clone(), items))
-}
-
-/// Whether `field` is a member of one of `objects`.
-fn is_member(field: &str, objects: &[String]) -> bool {
-    let parent = field.rsplit_once('.').map_or("", |(parent, _)| parent);
-    objects.iter().any(|object| object == parent)
-}
-
-/// Adds the violations of fields that have none yet, and at most [`VIOLATIONS_MAX`] altogether.
+/// Adds the violations of fields that have none yet.
 fn add(violations: &mut Vec<Violation>, more: Vec<Violation>) {
     let known: HashSet<String> = violations.iter().map(|violation| violation.field.clone()).collect();
-    let left = VIOLATIONS_MAX.saturating_sub(violations.len());
-    violations.extend(more.into_iter().filter(|extra| !known.contains(&extra.field)).take(left));
+    violations.extend(more.into_iter().filter(|extra| !known.contains(&extra.field)));
 }
 
 /// Runs a future to its end, for tests that measure this thread.

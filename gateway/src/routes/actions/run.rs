@@ -25,15 +25,15 @@ use utoipa::ToSchema;
 use super::read::action_of;
 use crate::extract::caller::{Caller, RunAction};
 use crate::extract::canvas::canvas_of;
-use crate::extract::draft::{Check, Field};
+use crate::extract::check::Check;
 use crate::extract::idempotency::fingerprint;
 use crate::extract::json::{Input, JsonBody};
 use crate::extract::path::PathText;
 use crate::extract::prefer;
 use crate::observe::Trace;
-use crate::place::{PlaceDraft, destination, with_destination};
+use crate::place::{TargetPlace, destination, with_destination};
 use crate::problem::{Result, combine_violations};
-use crate::start::{WebhookDraft, ignored, start, terms_of, webhook_of, with_cap};
+use crate::start::{ignored, start, terms_of, webhook_of, with_cap};
 use crate::state::App;
 
 const PATH: &str = "/actions/{actionKey}/runs";
@@ -46,40 +46,40 @@ const NOT_A_PICTURE: &str = "must be a node or asset handle";
 #[schema(as = RunAction)]
 pub struct RunRequest {
     /// Plain id or handle of the canvas.
-    #[schema(value_type = String, max_length = 560, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$")]
-    canvas_id: Field<String>,
+    #[schema(max_length = 560, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$")]
+    canvas_id: String,
     /// The canvas revision that the request is based on.
-    #[schema(value_type = String, min_length = 1, max_length = 200)]
-    base_revision: Field<String>,
+    #[schema(min_length = 1, max_length = 200)]
+    base_revision: String,
     /// Idempotency key: an equal request with the same key returns the same run. Ignored and not needed with
     /// `validateOnly`.
-    #[schema(value_type = Option<String>, min_length = 8, max_length = 200, nullable = false)]
-    idempotency_key: Field<String>,
+    #[schema(min_length = 8, max_length = 200, nullable = false)]
+    idempotency_key: Option<String>,
     /// Maximum price in credits; a start that costs more is refused with 402 (an extension).
-    #[schema(value_type = Option<i64>, minimum = 0, maximum = 9007199254740991i64, nullable = false)]
-    max_credits: Field<i64>,
+    #[schema(minimum = 0, maximum = 9007199254740991i64, nullable = false)]
+    max_credits: Option<i64>,
     /// `true` only checks the start and answers 200 with its quote; it needs no `idempotencyKey` (an extension).
-    #[schema(value_type = Option<bool>, nullable = false)]
-    validate_only: Field<bool>,
+    #[serde(default)]
+    validate_only: bool,
     /// New, empty image node that receives the result; excludes `place`.
-    #[schema(value_type = Option<String>, pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
-    target_node_id: Field<String>,
+    #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
+    target_node_id: Option<String>,
     /// Adds the target in place of `targetNodeId` (an extension).
-    #[schema(value_type = Option<PlaceDraft>, nullable = false)]
-    place: Field<PlaceDraft>,
+    #[schema(nullable = false)]
+    place: Option<TargetPlace>,
     /// Whether a `flow` connection leads from each input that is a node to the target. Default: `true` with `place`
     /// (an extension).
-    #[schema(value_type = Option<bool>, nullable = false)]
-    connect: Field<bool>,
+    #[schema(nullable = false)]
+    connect: Option<bool>,
     /// Node or asset handles, in the order that the Action declares.
-    #[schema(value_type = Vec<String>, min_items = 1, max_items = 2)]
-    inputs: Field<Vec<Field<String>>>,
+    #[schema(min_items = 1, max_items = 2)]
+    inputs: Vec<String>,
     /// Parameters of the Action; omitted ones take their defaults.
     #[schema(value_type = Object)]
-    params: Field<Map<String, Value>>,
+    params: Map<String, Value>,
     /// Webhook to notify when the run ends.
-    #[schema(value_type = Option<WebhookInput>, nullable = false)]
-    webhook: Field<WebhookDraft>,
+    #[schema(nullable = false)]
+    webhook: Option<WebhookInput>,
 }
 
 impl Input for RunRequest {
@@ -149,20 +149,16 @@ impl RunRequest {
     ) -> Result<Checked, Vec<Violation>> {
         let mut check = Check::default();
         let webhook = webhook_of(&mut check, guard, self.webhook);
-        let terms = terms_of(&mut check, self.idempotency_key, self.max_credits, &self.validate_only);
-        let canvas = canvas_of(&mut check, self.canvas_id, Field::Absent, account);
-        let (target, place) = (self.target_node_id.is_present(), self.place.is_present());
-        check.at_most_one(&[("targetNodeId", target), ("place", place)], true);
-        let target = self.target_node_id.given();
-        let target = target.and_then(|target| check.parsed("targetNodeId", NodeId::parse(&target)));
-        let place = self.place.given().map(|place| {
+        let terms = terms_of(&mut check, self.idempotency_key, self.max_credits, self.validate_only);
+        let canvas = canvas_of(&mut check, &self.canvas_id, None, account);
+        check.at_most_one(&[("targetNodeId", self.target_node_id.is_some()), ("place", self.place.is_some())], true);
+        let target = self.target_node_id.and_then(|target| check.parsed("targetNodeId", NodeId::parse(&target)));
+        let place = self.place.map(|place| {
             check.note_if(place.count().is_some_and(|count| count != 1), "place.count", "must be 1 for an Action");
             place.check(&mut check, 1)
         });
         let mut inputs = Vec::new();
-        for (index, text) in
-            self.inputs.items().iter().enumerate().filter_map(|(index, item)| Some((index, item.get()?)))
-        {
+        for (index, text) in self.inputs.iter().enumerate() {
             let input = check.parsed(format!("inputs[{index}]"), Named::parse(text, account).ok_or(NOT_A_PICTURE));
             let is_target = matches!((&input, &target), (Some(Named::Node(node)), Some(target)) if node == target);
             check.note_if(is_target, "targetNodeId", "must not be an input as well");
@@ -171,27 +167,23 @@ impl RunRequest {
         let mut params = self.params;
         if let Some(action) = action {
             let names: Vec<_> = action.inputs.iter().map(|input| &*input.id).collect();
-            let is_other = self.inputs.get().is_some_and(|inputs| inputs.len() != names.len());
+            let is_other = self.inputs.len() != names.len();
             check.note_if(is_other, "inputs", format!("must be {}: {}", names.len(), names.join(", ")));
-            if let Field::Absent = params {
-                params = Field::Given(Map::new());
-            }
-            match params.get().map(|params| action.normalize(params)) {
-                Some(Ok(normalized)) => params = Field::Given(normalized),
-                Some(Err(violations)) => check.extend(violations),
-                None => {}
+            match action.normalize(&params) {
+                Ok(normalized) => params = normalized,
+                Err(violations) => check.extend(violations),
             }
         }
         check.finish(|| {
             let targets = place.map(Targets::Place).or(target.map(|target| Targets::Nodes(vec![target])));
             Some(Checked {
                 canvas: canvas?,
-                base_revision: self.base_revision.given()?,
-                terms: terms?,
+                base_revision: self.base_revision,
+                terms,
                 webhook,
-                destination: destination(targets?, &self.connect),
+                destination: destination(targets?, self.connect),
                 inputs,
-                params: params.given()?,
+                params,
             })
         })
     }

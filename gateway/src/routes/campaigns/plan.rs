@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 use super::require_switched_on;
 use crate::extract::caller::{Caller, PlanCampaigns};
 use crate::extract::canvas::canvas_of;
-use crate::extract::draft::{Check, Field};
+use crate::extract::check::Check;
 use crate::extract::json::{Input, JsonBody};
 use crate::problem::{Problem, Result};
 use crate::reply;
@@ -22,14 +22,14 @@ use crate::state::App;
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CampaignPlanRequest {
     /// Plain id or handle of the canvas.
-    #[schema(value_type = String, max_length = 560, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$")]
-    canvas_id: Field<String>,
+    #[schema(max_length = 560, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$")]
+    canvas_id: String,
     /// Brief of the campaign.
-    #[schema(value_type = String, min_length = 1, max_length = 8000)]
-    brief: Field<String>,
+    #[schema(min_length = 1, max_length = 8000)]
+    brief: String,
     /// Number of shots.
-    #[schema(value_type = usize, minimum = 1, maximum = 8)]
-    shot_count: Field<usize>,
+    #[schema(minimum = 1, maximum = 8)]
+    shot_count: usize,
 }
 
 impl Input for CampaignPlanRequest {}
@@ -38,8 +38,8 @@ impl CampaignPlanRequest {
     /// The canvas, the brief and the number of shots.
     fn check(self, account: &AccountUid) -> Result<(CanvasHandle, String, usize), Vec<Violation>> {
         let mut check = Check::default();
-        let canvas = canvas_of(&mut check, self.canvas_id, Field::Absent, account);
-        check.finish(|| Some((canvas?, self.brief.given()?, self.shot_count.given()?)))
+        let canvas = canvas_of(&mut check, &self.canvas_id, None, account);
+        check.finish(|| Some((canvas?, self.brief, self.shot_count)))
     }
 }
 

@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 
 use super::{id_of, load, require_switched_on};
 use crate::extract::caller::{Caller, ManageCampaigns};
-use crate::extract::draft::Check;
+use crate::extract::check::Check;
 use crate::extract::json::{Input, JsonBody};
 use crate::extract::path::PathText;
 use crate::problem::{Problem, Result, combine_violations};

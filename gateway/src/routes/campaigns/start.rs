@@ -19,7 +19,7 @@ use uuid::Uuid;
 use super::require_switched_on;
 use crate::extract::caller::{Caller, ManageCampaigns};
 use crate::extract::canvas::canvas_of;
-use crate::extract::draft::{Check, Field};
+use crate::extract::check::Check;
 use crate::extract::idempotency::fingerprint_without_defaults;
 use crate::extract::json::{Input, JsonBody};
 use crate::extract::prefer;
@@ -38,27 +38,26 @@ const DEFAULT_TITLE: &str = "Campaign";
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CampaignStartRequest {
     /// Plain id or handle of the canvas.
-    #[schema(value_type = String, max_length = 560, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$")]
-    canvas_id: Field<String>,
+    #[schema(max_length = 560, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$")]
+    canvas_id: String,
     /// The canvas revision that the request is based on.
-    #[schema(value_type = String, min_length = 1, max_length = 200)]
-    base_revision: Field<String>,
+    #[schema(min_length = 1, max_length = 200)]
+    base_revision: String,
     /// Idempotency key: an equal request with the same key returns the same campaign. Ignored and not needed with
     /// `validateOnly`.
-    #[schema(value_type = Option<String>, min_length = 8, max_length = 200, nullable = false)]
-    idempotency_key: Field<String>,
+    #[schema(min_length = 8, max_length = 200, nullable = false)]
+    idempotency_key: Option<String>,
     /// Maximum price in credits; a start that costs more is refused with 402 (an extension).
-    #[schema(value_type = Option<i64>, minimum = 0, maximum = 9007199254740991i64, nullable = false)]
-    max_credits: Field<i64>,
+    #[schema(minimum = 0, maximum = 9007199254740991i64, nullable = false)]
+    max_credits: Option<i64>,
     /// `true` only checks the start and answers 200 with its quote; it needs no `idempotencyKey` (an extension).
-    #[schema(value_type = Option<bool>, nullable = false)]
-    validate_only: Field<bool>,
+    #[serde(default)]
+    validate_only: bool,
     /// Display title of the campaign.
-    #[schema(value_type = Option<String>, min_length = 1, max_length = 160, nullable = false)]
-    title: Field<String>,
+    #[schema(min_length = 1, max_length = 160, nullable = false)]
+    title: Option<String>,
     /// Plan to carry out.
-    #[schema(value_type = CampaignPlan)]
-    plan: Field<CampaignPlan>,
+    plan: CampaignPlan,
 }
 
 impl Input for CampaignStartRequest {
@@ -78,17 +77,10 @@ struct Checked {
 impl CampaignStartRequest {
     fn check(self, account: &AccountUid) -> Result<Checked, Vec<Violation>> {
         let mut check = Check::default();
-        let canvas = canvas_of(&mut check, self.canvas_id, Field::Absent, account);
-        let terms = terms_of(&mut check, self.idempotency_key, self.max_credits, &self.validate_only);
-        check.finish(|| {
-            Some(Checked {
-                canvas: canvas?,
-                base_revision: self.base_revision.given()?,
-                terms: terms?,
-                title: self.title.given(),
-                plan: self.plan.given()?,
-            })
-        })
+        let canvas = canvas_of(&mut check, &self.canvas_id, None, account);
+        let terms = terms_of(&mut check, self.idempotency_key, self.max_credits, self.validate_only);
+        let Self { base_revision, title, plan, .. } = self;
+        check.finish(|| Some(Checked { canvas: canvas?, base_revision, terms, title, plan }))
     }
 }
 

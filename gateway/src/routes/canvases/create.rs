@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 
 use super::read::document_of;
 use crate::extract::caller::{Caller, WriteCanvas};
-use crate::extract::draft::{Check, Field};
+use crate::extract::check::Check;
 use crate::extract::json::{Input, JsonBody};
 use crate::problem::{Problem, Result};
 use crate::reply;
@@ -21,17 +21,17 @@ use crate::state::App;
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CreateCanvas {
     /// Plain id that the caller chooses; generated when omitted.
-    #[schema(value_type = Option<String>, pattern = "^[A-Za-z0-9_-]{1,180}$", nullable = false)]
-    id: Field<String>,
+    #[schema(pattern = "^[A-Za-z0-9_-]{1,180}$", nullable = false)]
+    id: Option<String>,
     /// Title; `Untitled` when omitted.
-    #[schema(value_type = Option<String>, max_length = 160, nullable = false)]
-    title: Field<String>,
+    #[schema(max_length = 160, nullable = false)]
+    title: Option<String>,
     /// Canvas type; `agent` creates or resolves the account's one Agent Canvas.
-    #[schema(value_type = Option<CanvasType>, nullable = false)]
-    canvas_type: Field<CanvasType>,
+    #[schema(nullable = false)]
+    canvas_type: Option<CanvasType>,
     /// Destination; `agent-canvas` resolves the account's one Agent Canvas.
-    #[schema(value_type = Option<Destination>, nullable = false)]
-    destination: Field<Destination>,
+    #[schema(nullable = false)]
+    destination: Option<Destination>,
 }
 
 /// Destination of work.
@@ -46,27 +46,12 @@ impl Input for CreateCanvas {
     const MAY_BE_EMPTY: bool = true;
 }
 
-/// A checked request.
-struct Wanted {
-    id: Option<String>,
-    title: Option<String>,
-    canvas_type: Option<CanvasType>,
-    destination: Option<Destination>,
-}
-
 impl CreateCanvas {
-    fn check(self) -> Result<Wanted, Vec<Violation>> {
+    fn check(self) -> Result<Self, Vec<Violation>> {
         let mut check = Check::default();
-        let is_both = self.destination.is_present() && self.id.is_present();
+        let is_both = self.destination.is_some() && self.id.is_some();
         check.note_if(is_both, "id", "cannot be chosen together with a destination");
-        check.finish(|| {
-            Some(Wanted {
-                id: self.id.given(),
-                title: self.title.given(),
-                canvas_type: self.canvas_type.given(),
-                destination: self.destination.given(),
-            })
-        })
+        check.finish(|| Some(self))
     }
 }
 
@@ -95,7 +80,7 @@ pub async fn create(State(app): State<App>, caller: Caller<WriteCanvas>, body: J
 }
 
 /// Creates the Agent Canvas or finds it. Of concurrent calls one creates it and all return the same canvas.
-async fn resolve_agent(app: &App, caller: &Caller<WriteCanvas>, wanted: Wanted) -> Result<CanvasRecord> {
+async fn resolve_agent(app: &App, caller: &Caller<WriteCanvas>, wanted: CreateCanvas) -> Result<CanvasRecord> {
     let mut connection = app.connection().await?;
     if let Some(record) = db::canvases::agent(&mut connection, &caller.account).await? {
         return Ok(record);
@@ -109,7 +94,7 @@ async fn resolve_agent(app: &App, caller: &Caller<WriteCanvas>, wanted: Wanted) 
     }
 }
 
-async fn make(app: &App, caller: &Caller<WriteCanvas>, wanted: Wanted) -> Result<CanvasRecord> {
+async fn make(app: &App, caller: &Caller<WriteCanvas>, wanted: CreateCanvas) -> Result<CanvasRecord> {
     let mut connection = app.connection().await?;
     let id = wanted.id.map_or_else(CanvasId::generate, CanvasId::from_stored);
     let title = wanted.title.as_deref().unwrap_or("Untitled");

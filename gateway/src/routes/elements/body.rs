@@ -10,7 +10,7 @@ use domain::id::{AccountUid, AssetId, ElementCollectionId};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use crate::extract::draft::{Check, Field};
+use crate::extract::check::Check;
 use crate::problem::{Problem, Result};
 
 /// Content of a new version. It is complete: nothing is copied from the previous version.
@@ -18,56 +18,39 @@ use crate::problem::{Problem, Result};
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ElementContent {
     /// Name, shown to people and used in prompts.
-    #[schema(value_type = String, min_length = 1, max_length = 160)]
-    pub name: Field<String>,
+    #[schema(min_length = 1, max_length = 160)]
+    pub name: String,
     /// Type of what the Element represents.
     #[serde(rename = "type")]
-    #[schema(value_type = ElementType)]
-    pub kind: Field<ElementType>,
+    pub kind: ElementType,
     /// Plain ids of image assets of the account.
-    #[schema(value_type = Vec<AssetId>, max_items = 8)]
-    pub source_asset_ids: Field<Vec<Field<AssetId>>>,
+    #[schema(max_items = 8)]
+    pub source_asset_ids: Vec<AssetId>,
     /// Guidelines, appended to prompts that use the Element.
-    #[schema(value_type = Option<String>, max_length = 2000, nullable = false)]
-    pub guidelines: Field<String>,
+    #[schema(max_length = 2000, nullable = false)]
+    pub guidelines: Option<String>,
 }
 
 impl ElementContent {
     /// Checks what a schema cannot express: an Element has pictures or guidelines, and each picture once. `at` is the path of the
     /// fields.
-    pub fn check(self, check: &mut Check, at: &str) -> Option<Content> {
-        note_repeated(check, &format!("{at}sourceAssetIds"), self.source_asset_ids.items());
-        let has_sources = self.source_asset_ids.get().is_none_or(|ids| !ids.is_empty());
-        let is_blank = match &self.guidelines {
-            Field::Absent => true,
-            Field::Malformed => false,
-            Field::Given(text) => text.trim().is_empty(),
-        };
-        if !has_sources && is_blank {
+    pub fn check(self, check: &mut Check, at: &str) -> Content {
+        note_repeated(check, &format!("{at}sourceAssetIds"), &self.source_asset_ids);
+        if self.source_asset_ids.is_empty() && self.guidelines.as_ref().is_none_or(|text| text.trim().is_empty()) {
             for field in ["sourceAssetIds", "guidelines"] {
                 check.note(format!("{at}{field}"), "an element needs guidelines, source assets, or both");
             }
         }
-        Some(Content {
-            name: self.name.given()?,
-            kind: self.kind.given()?,
-            sources: all(self.source_asset_ids)?,
-            guidelines: self.guidelines.given(),
-        })
+        let Self { name, kind, source_asset_ids: sources, guidelines } = self;
+        Content { name, kind, sources, guidelines }
     }
 }
 
-/// The items, if all of them have the right form.
-pub fn all<T>(items: Field<Vec<Field<T>>>) -> Option<Vec<T>> {
-    items.given()?.into_iter().map(Field::given).collect()
-}
-
-/// Notes ids that were given before. A malformed id equals no other.
-pub fn note_repeated<T: Eq + Hash>(check: &mut Check, field: &str, ids: &[Field<T>]) {
+/// Notes ids that were given before.
+pub fn note_repeated<T: Eq + Hash>(check: &mut Check, field: &str, ids: &[T]) {
     let mut seen = HashSet::new();
     for (index, id) in ids.iter().enumerate() {
-        let is_repeated = id.get().is_some_and(|id| !seen.insert(id));
-        check.note_if(is_repeated, format!("{field}[{index}]"), "was given before");
+        check.note_if(!seen.insert(id), format!("{field}[{index}]"), "was given before");
     }
 }
 

@@ -7,9 +7,9 @@ use domain::id::{AssetId, ElementCollectionId};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::body::{ElementContent, all, note_repeated, require_known, unknown_collections, unknown_images};
+use super::body::{ElementContent, note_repeated, require_known, unknown_collections, unknown_images};
 use crate::extract::caller::{Caller, WriteElements};
-use crate::extract::draft::{Check, Field};
+use crate::extract::check::Check;
 use crate::extract::json::{Input, JsonBody};
 use crate::problem::{Problem, Result};
 use crate::reply;
@@ -21,21 +21,21 @@ use crate::state::{App, retrying};
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CreateElement {
     /// Name, shown to people and used in prompts.
-    #[schema(value_type = String, min_length = 1, max_length = 160)]
-    name: Field<String>,
+    #[schema(min_length = 1, max_length = 160)]
+    name: String,
     /// Type of what the Element represents.
     #[serde(rename = "type")]
-    #[schema(value_type = ElementType)]
-    kind: Field<ElementType>,
+    kind: ElementType,
     /// Plain ids of image assets of the account.
-    #[schema(value_type = Vec<AssetId>, max_items = 8)]
-    source_asset_ids: Field<Vec<Field<AssetId>>>,
+    #[schema(max_items = 8)]
+    source_asset_ids: Vec<AssetId>,
     /// Guidelines, appended to prompts that use the Element.
-    #[schema(value_type = Option<String>, max_length = 2000, nullable = false)]
-    guidelines: Field<String>,
+    #[schema(max_length = 2000, nullable = false)]
+    guidelines: Option<String>,
     /// Plain ids of collections of the account.
-    #[schema(value_type = Vec<ElementCollectionId>, max_items = 24, required = false)]
-    collection_ids: Field<Vec<Field<ElementCollectionId>>>,
+    #[serde(default)]
+    #[schema(max_items = 24)]
+    collection_ids: Vec<ElementCollectionId>,
 }
 
 impl Input for CreateElement {}
@@ -46,9 +46,8 @@ impl CreateElement {
         let Self { name, kind, source_asset_ids, guidelines, collection_ids } = self;
         let mut check = Check::default();
         let content = ElementContent { name, kind, source_asset_ids, guidelines }.check(&mut check, "");
-        note_repeated(&mut check, "collectionIds", collection_ids.items());
-        let collections = if collection_ids.is_present() { all(collection_ids) } else { Some(Vec::new()) };
-        check.finish(|| content.zip(collections))
+        note_repeated(&mut check, "collectionIds", &collection_ids);
+        check.finish(|| Some((content, collection_ids)))
     }
 }
 

@@ -5,13 +5,11 @@ use domain::Violation;
 use domain::element::{Content, ElementRead, ElementRecord, Lifecycle, Listed};
 use domain::id::{ElementCollectionId, ElementId};
 use serde::Deserialize;
-use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::Schema;
-use utoipa::{PartialSchema, ToSchema};
+use utoipa::ToSchema;
 
-use super::body::{ElementContent, all, note_repeated, require_known, unknown_collections, unknown_images};
+use super::body::{ElementContent, note_repeated, require_known, unknown_collections, unknown_images};
 use crate::extract::caller::{Caller, WriteElements};
-use crate::extract::draft::{Check, Field};
+use crate::extract::check::Check;
 use crate::extract::json::{Input, JsonBody, only};
 use crate::extract::path::PathText;
 use crate::problem::{Problem, Result, combine_violations};
@@ -20,9 +18,8 @@ use crate::source_health::Sources;
 use crate::state::{App, retrying};
 
 /// Change of an Element.
-#[derive(ToSchema)]
+#[derive(Deserialize, ToSchema)]
 #[serde(tag = "operation", deny_unknown_fields)]
-#[expect(dead_code, reason = "the document's form; a request is read as a `Patch`")]
 pub enum ElementPatch {
     /// Appends a version with exactly this content.
     #[serde(rename = "update")]
@@ -42,36 +39,16 @@ pub enum ElementPatch {
     #[serde(rename = "archive")]
     Archive {
         /// Must be `true`. Agents must ask a person for confirmation first.
+        #[serde(rename = "confirm")]
         #[schema(schema_with = only::<true>)]
-        confirm: bool,
+        _confirm: bool,
     },
     /// Restores an archived Element by appending a version with the content of the last one.
     #[serde(rename = "restore")]
     Restore {},
 }
 
-/// The draft of an [`ElementPatch`].
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Patch {
-    operation: Field<String>,
-    element: Field<ElementContent>,
-    collection_ids: Field<Vec<Field<ElementCollectionId>>>,
-}
-
-impl PartialSchema for Patch {
-    fn schema() -> RefOr<Schema> {
-        ElementPatch::schema()
-    }
-}
-
-impl ToSchema for Patch {
-    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
-        ElementPatch::schemas(schemas);
-    }
-}
-
-impl Input for Patch {}
+impl Input for ElementPatch {}
 
 /// A checked change.
 #[derive(Clone)]
@@ -82,23 +59,19 @@ enum Change {
     Restore,
 }
 
-impl Patch {
+impl ElementPatch {
     fn check(self) -> Result<Change, Vec<Violation>> {
         let mut check = Check::default();
-        let change = match self.operation.get().map(String::as_str) {
-            Some("update") => {
-                let content = self.element.given().and_then(|element| element.check(&mut check, "element."));
-                content.map(Change::Update)
+        let change = match self {
+            Self::Update { element } => Change::Update(element.check(&mut check, "element.")),
+            Self::Collections { collection_ids } => {
+                note_repeated(&mut check, "collectionIds", &collection_ids);
+                Change::Collections(collection_ids)
             }
-            Some("collections") => {
-                note_repeated(&mut check, "collectionIds", self.collection_ids.items());
-                all(self.collection_ids).map(Change::Collections)
-            }
-            Some("archive") => Some(Change::Archive),
-            Some("restore") => Some(Change::Restore),
-            _ => None,
+            Self::Archive { .. } => Change::Archive,
+            Self::Restore {} => Change::Restore,
         };
-        check.finish(|| change)
+        check.finish(|| Some(change))
     }
 }
 
@@ -114,8 +87,8 @@ impl Patch {
     responses((status = 200, description = "The Element after the change.", body = ElementRead))
 )]
 pub async fn update(State(app): State<App>, caller: Caller<WriteElements>, params: PathText, body: JsonBody) -> Result {
-    let (change, id) =
-        combine_violations(body.checked(Patch::check).await, params.parameter::<ElementId>("elementId"))?;
+    let change = body.checked(ElementPatch::check).await;
+    let (change, id) = combine_violations(change, params.parameter::<ElementId>("elementId"))?;
     let record = retrying(|| attempt(&app, &caller, &id, &change)).await?;
     let health = Sources::of(&app, &caller.account, [&record.content].into_iter()).await?.health(&record.content);
     Ok(reply::ok(&ElementRead { element: record.document(health, Listed::No) }))

@@ -7,10 +7,10 @@ use serde_json::Value;
 use utoipa::openapi::schema::{AdditionalProperties, Array, ArrayBuilder, ObjectBuilder, OneOfBuilder, Type};
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::extract::draft::{Field, ReferenceItem};
 use crate::extract::json::Input;
-use crate::place::PlaceDraft;
-use crate::start::{WebhookDraft, ignored};
+use crate::place::TargetPlace;
+use crate::reference::ReferenceItem;
+use crate::start::ignored;
 
 /// Pattern of a node in a request.
 const NODE: &str = "^(node:)?[A-Za-z0-9_-]{1,180}$";
@@ -24,67 +24,68 @@ const ELEMENT_VERSION: &str = "^element:[A-Za-z0-9_-]{1,160}@v[1-9][0-9]*$";
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ImageStart {
     /// Plain id or handle of the canvas.
-    #[schema(value_type = String, max_length = 560, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$")]
-    pub canvas_id: Field<String>,
+    #[schema(max_length = 560, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$")]
+    pub canvas_id: String,
     /// The canvas revision that the request is based on.
-    #[schema(value_type = String, min_length = 1, max_length = 200)]
-    pub base_revision: Field<String>,
+    #[schema(min_length = 1, max_length = 200)]
+    pub base_revision: String,
     /// Idempotency key: an equal request with the same key returns the same job. Ignored and not needed with
     /// `validateOnly`.
-    #[schema(value_type = Option<String>, min_length = 8, max_length = 200, nullable = false)]
-    pub idempotency_key: Field<String>,
+    #[schema(min_length = 8, max_length = 200, nullable = false)]
+    pub idempotency_key: Option<String>,
     /// Maximum price in credits; a start that costs more is refused with 402 (an extension).
-    #[schema(value_type = Option<i64>, minimum = 0, maximum = 9007199254740991i64, nullable = false)]
-    pub max_credits: Field<i64>,
+    #[schema(minimum = 0, maximum = 9007199254740991i64, nullable = false)]
+    pub max_credits: Option<i64>,
     /// `true` only checks the start and answers 200 with its quote; it needs no `idempotencyKey` (an extension).
-    #[schema(value_type = Option<bool>, nullable = false)]
-    pub validate_only: Field<bool>,
+    #[serde(default)]
+    pub validate_only: bool,
     /// Image node that receives the only result; excludes `targetNodeIds` and `place`.
-    #[schema(value_type = Option<String>, pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
-    pub target_node_id: Field<String>,
+    #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
+    pub target_node_id: Option<String>,
     /// Image nodes that receive one result each, in this order.
     #[schema(schema_with = target_nodes, required = false)]
-    pub target_node_ids: Field<Vec<Field<String>>>,
+    pub target_node_ids: Option<Vec<String>>,
     /// Adds the targets in place of nodes that exist (an extension).
-    #[schema(value_type = Option<PlaceDraft>, nullable = false)]
-    pub place: Field<PlaceDraft>,
+    #[schema(nullable = false)]
+    pub place: Option<TargetPlace>,
     /// Whether the nodes among `references` and `source` are connected to each target: `reference` with its role, `flow`
     /// from the source. Default: `true` with `place` (an extension).
-    #[schema(value_type = Option<bool>, nullable = false)]
-    pub connect: Field<bool>,
+    #[schema(nullable = false)]
+    pub connect: Option<bool>,
     /// Prompt; excludes `promptNodeId`.
-    #[schema(value_type = Option<String>, min_length = 1, max_length = 8000, nullable = false)]
-    pub prompt: Field<String>,
+    #[schema(min_length = 1, max_length = 8000, nullable = false)]
+    pub prompt: Option<String>,
     /// Text or sticky node whose content is the prompt.
-    #[schema(value_type = Option<String>, pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
-    pub prompt_node_id: Field<String>,
+    #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
+    pub prompt_node_id: Option<String>,
     /// Pictures that guide the results. When omitted with one target: the pictures of its incoming `reference` connections.
     #[schema(schema_with = references, required = false)]
-    pub references: Field<Vec<ReferenceItem>>,
+    pub references: Option<Vec<ReferenceItem>>,
     /// Versions of the caller's Elements, `element:<id>@v<n>`.
-    #[schema(schema_with = element_versions, required = false)]
-    pub elements: Field<Vec<Field<String>>>,
+    #[serde(default)]
+    #[schema(schema_with = element_versions)]
+    pub elements: Vec<String>,
     /// Node or asset handle of a picture that is appended to the references.
-    #[schema(value_type = Option<String>, pattern = "^(node:|asset:([A-Za-z0-9_-]{1,180}:)?)[A-Za-z0-9_-]{1,180}$", nullable = false)]
-    pub source: Field<String>,
+    #[schema(pattern = "^(node:|asset:([A-Za-z0-9_-]{1,180}:)?)[A-Za-z0-9_-]{1,180}$", nullable = false)]
+    pub source: Option<String>,
     /// Number of targets; must equal their actual number.
-    #[schema(value_type = Option<u32>, minimum = 1, maximum = 4, nullable = false)]
-    pub count: Field<u64>,
+    #[schema(minimum = 1, maximum = 4, nullable = false)]
+    pub count: Option<u32>,
     /// Plain id of the saved connection to run the model with.
-    #[schema(value_type = Option<String>, pattern = "^[A-Za-z0-9_-]{1,180}$", nullable = false)]
-    pub connection_id: Field<String>,
+    #[schema(pattern = "^[A-Za-z0-9_-]{1,180}$", nullable = false)]
+    pub connection_id: Option<String>,
     /// Provider's model id or a `model:` handle; when omitted, the account's first model with the capability.
-    #[schema(value_type = Option<String>, max_length = 650, nullable = false)]
-    pub model: Field<String>,
+    #[schema(max_length = 650, nullable = false)]
+    pub model: Option<String>,
     /// Size, one of those that the model offers.
-    #[schema(value_type = Option<String>, max_length = 80, nullable = false)]
-    pub size: Field<String>,
+    #[schema(max_length = 80, nullable = false)]
+    pub size: Option<String>,
     /// Quality, one of those that the model offers.
-    #[schema(value_type = Option<String>, max_length = 80, nullable = false)]
-    pub quality: Field<String>,
+    #[schema(max_length = 80, nullable = false)]
+    pub quality: Option<String>,
     /// Webhook to notify when the job ends.
-    #[schema(value_type = Option<WebhookInput>, nullable = false)]
-    pub webhook: Field<WebhookDraft>,
+    #[schema(nullable = false)]
+    pub webhook: Option<WebhookInput>,
 }
 
 impl Input for ImageStart {

@@ -16,7 +16,7 @@ use egress::Guard;
 
 use super::body::ImageStart;
 use crate::extract::canvas::canvas_of;
-use crate::extract::draft::{Check, Field};
+use crate::extract::check::Check;
 use crate::models::malformed_name;
 use crate::place::destination;
 use crate::start::{terms_of, webhook_of};
@@ -29,7 +29,7 @@ pub struct Checked {
     pub destination: Destination,
     /// Whether the request lists its targets.
     pub is_listed: bool,
-    pub count: Option<u64>,
+    pub count: Option<u32>,
     pub prompt: Prompt,
     pub references: Option<References>,
     pub source: Option<Named>,
@@ -55,123 +55,116 @@ pub enum Prompt {
 impl ImageStart {
     /// Checks a request for `operation`.
     pub fn check(
-        mut self,
+        self,
         account: &AccountUid,
         operation: JobOperation,
         guard: &Guard,
     ) -> Result<Checked, Vec<Violation>> {
         let mut check = Check::default();
-        let canvas = canvas_of(&mut check, std::mem::take(&mut self.canvas_id), Field::Absent, account);
+        let canvas = canvas_of(&mut check, &self.canvas_id, None, account);
         let targets = self.targets(&mut check);
         let prompt = self.prompt(&mut check, operation);
-        let pictures = self.references(&mut check, account);
-        let elements = self.elements(&mut check);
-        check.extend(self.model.get().and_then(|model| malformed_name("model", model)));
+        let (references, source) = self.references(&mut check, account);
+        self.check_elements(&mut check);
+        check.extend(self.model.as_deref().and_then(|model| malformed_name("model", model)));
+        let place = self.place.map(|place| {
+            let count = place.count().or(self.count).unwrap_or(1);
+            Targets::Place(place.check(&mut check, count))
+        });
         let webhook = webhook_of(&mut check, guard, self.webhook);
-        let terms = terms_of(&mut check, self.idempotency_key, self.max_credits, &self.validate_only);
+        let terms = terms_of(&mut check, self.idempotency_key, self.max_credits, self.validate_only);
         check.finish(|| {
-            let (references, source) = pictures?;
             Some(Checked {
                 canvas: canvas?,
-                base_revision: self.base_revision.given()?,
-                terms: terms?,
-                destination: destination(targets?, &self.connect),
-                is_listed: self.target_node_ids.is_present(),
-                count: self.count.given(),
+                base_revision: self.base_revision,
+                terms,
+                destination: destination(place.or(targets.map(Targets::Nodes))?, self.connect),
+                is_listed: self.target_node_ids.is_some(),
+                count: self.count,
                 prompt,
                 references,
                 source,
-                elements,
-                connection: self.connection_id.given(),
-                model: self.model.given(),
-                size: self.size.given(),
-                quality: self.quality.given(),
+                elements: self.elements,
+                connection: self.connection_id,
+                model: self.model,
+                size: self.size,
+                quality: self.quality,
                 webhook,
             })
         })
     }
 
-    /// Exactly one way to name or add 1 to 4 distinct targets, and a matching count (docs/reference/images.md#targets).
-    fn targets(&mut self, check: &mut Check) -> Option<Targets> {
-        let place = std::mem::take(&mut self.place);
-        let (one, listed) = (&self.target_node_id, &self.target_node_ids);
+    /// Exactly one way to name or add 1 to 4 distinct targets, and a matching count (docs/reference/images.md#targets). Returns the
+    /// targets that the request names.
+    fn targets(&self, check: &mut Check) -> Option<Vec<NodeId>> {
+        let (one, listed) = (self.target_node_id.as_deref(), self.target_node_ids.as_deref());
         let ways =
-            [("targetNodeId", one.is_present()), ("targetNodeIds", listed.is_present()), ("place", place.is_present())];
+            [("targetNodeId", one.is_some()), ("targetNodeIds", listed.is_some()), ("place", self.place.is_some())];
         check.at_most_one(&ways, true);
-        let number = match (one.is_present(), listed.get(), place.get()) {
-            (true, None, None) => Some(1),
-            (false, Some(targets), None) => Some(targets.len() as u64),
-            (false, None, Some(place)) => place.count(),
+        let number = match (one, listed, &self.place) {
+            (Some(_), None, None) => Some(1),
+            (None, Some(targets), None) => Some(targets.len() as u32),
+            (None, None, Some(place)) => place.count(),
             _ => None,
         };
-        if let (Some(number), Some(count)) = (number, self.count.get())
-            && number != *count
+        if let (Some(number), Some(count)) = (number, self.count)
+            && number != count
         {
             check.note("count", format!("must be the number of targets, {number}, or be left out"));
         }
-        let mut node = |field: String, id: &Field<String>| check.parsed(field, NodeId::parse(id.get()?));
-        let ids = listed.items().iter().enumerate().map(|(index, id)| node(format!("targetNodeIds[{index}]"), id));
-        let ids: Vec<Option<NodeId>> = ids.collect();
-        let targets = match one.is_present() {
-            true => node("targetNodeId".into(), one).map(|target| vec![target]),
-            false => ids.iter().cloned().collect::<Option<_>>(),
-        };
+        let mut node = |field: String, id: &str| check.parsed(field, NodeId::parse(id));
+        let ids = listed.unwrap_or_default().iter().enumerate();
+        let ids: Vec<Option<NodeId>> = ids.map(|(index, id)| node(format!("targetNodeIds[{index}]"), id)).collect();
+        let target = one.and_then(|id| node("targetNodeId".into(), id));
         note_repeated(check, &ids, |index| format!("targetNodeIds[{index}]"));
-        match place {
-            Field::Given(place) => {
-                let count = place.count().or(self.count.get().copied()).unwrap_or(1);
-                Some(Targets::Place(place.check(check, count)))
-            }
-            Field::Malformed => None,
-            Field::Absent => targets.map(Targets::Nodes),
+        match one {
+            Some(_) => target.map(|target| vec![target]),
+            None => ids.into_iter().collect(),
         }
     }
 
     /// A prompt or a node that holds one; optional for variations (docs/reference/images.md#differences-between-operations).
-    fn prompt(&mut self, check: &mut Check, operation: JobOperation) -> Prompt {
-        let ways = [("prompt", self.prompt.is_present()), ("promptNodeId", self.prompt_node_id.is_present())];
+    fn prompt(&self, check: &mut Check, operation: JobOperation) -> Prompt {
+        let ways = [("prompt", self.prompt.is_some()), ("promptNodeId", self.prompt_node_id.is_some())];
         check.at_most_one(&ways, operation != JobOperation::Variations);
-        match (std::mem::take(&mut self.prompt).given(), self.prompt_node_id.get()) {
-            (Some(text), _) => Prompt::Text(text),
+        match (&self.prompt, &self.prompt_node_id) {
+            (Some(text), _) => Prompt::Text(text.clone()),
             (None, Some(id)) => check.parsed("promptNodeId", NodeId::parse(id)).map_or(Prompt::None, Prompt::Node),
             (None, None) => Prompt::None,
         }
     }
 
-    /// References and source: at most 16, each once in whatever spelling (docs/reference/images.md#references). `None` when one of
-    /// them is malformed, which the schema reports.
-    fn references(&self, check: &mut Check, account: &AccountUid) -> Option<(Option<References>, Option<Named>)> {
-        let items = self.references.items();
-        let texts = items.iter().map(|item| item.handle.as_ref()).chain([self.source.get()]);
-        let mut named: Vec<Option<Named>> = texts.map(|text| Named::parse(text?, account)).collect();
-        note_repeated(check, &named, |index| match index < items.len() {
+    /// References and source: at most 16, each once in whatever spelling (docs/reference/images.md#references).
+    fn references(&self, check: &mut Check, account: &AccountUid) -> (Option<References>, Option<Named>) {
+        let items = self.references.as_deref().unwrap_or_default();
+        let texts = items.iter().map(|item| item.parts().0).chain(self.source.as_deref());
+        let field = |index: usize| match index < items.len() {
             true => format!("references[{index}]"),
             false => "source".to_owned(),
+        };
+        let named = texts.enumerate().map(|(index, text)| {
+            check.parsed(field(index), Named::parse(text, account).ok_or("must be a node or asset handle"))
         });
-        if items.len() == IMAGE_REFERENCES_MAX && self.source.is_present() {
+        let mut named: Vec<Option<Named>> = named.collect();
+        note_repeated(check, &named, field);
+        if items.len() == IMAGE_REFERENCES_MAX && self.source.is_some() {
             let message = format!("references and source must be at most {IMAGE_REFERENCES_MAX} together");
             check.note("references", message.as_str());
             check.note("source", message);
         }
-        let source = named.pop().flatten();
-        let roles = items.iter().map(|item| item.role);
-        let references =
-            named.into_iter().zip(roles).map(|(named, role)| Some((named?, role))).collect::<Option<_>>()?;
-        let is_read = source.is_some() == self.source.is_present();
-        is_read.then(|| (self.references.get().map(|_| references), source))
+        let source = self.source.is_some().then(|| named.pop().flatten()).flatten();
+        let references = named.into_iter().zip(items).filter_map(|(named, item)| Some((named?, item.parts().1)));
+        (self.references.is_some().then(|| references.collect()), source)
     }
 
-    /// Versions of Elements, each once.
-    fn elements(&self, check: &mut Check) -> Vec<String> {
-        // A version has one spelling, so equal texts are equal versions.
+    /// Versions of Elements, each once. A version has one spelling, so equal texts are equal versions.
+    fn check_elements(&self, check: &mut Check) {
         let is_version = |text: &&String| text.parse::<ElementRef>().is_ok_and(|named| named.version.is_some());
-        let elements: Vec<Option<String>> =
-            self.elements.items().iter().map(|item| item.get().filter(is_version).cloned()).collect();
-        for (index, element) in elements.iter().enumerate() {
-            check.note_if(element.is_none(), format!("elements[{index}]"), "must be `element:<id>@v<n>`");
+        let versions: Vec<Option<&String>> = self.elements.iter().map(|text| Some(text).filter(is_version)).collect();
+        for (index, version) in versions.iter().enumerate() {
+            check.note_if(version.is_none(), format!("elements[{index}]"), "must be `element:<id>@v<n>`");
         }
-        note_repeated(check, &elements, |index| format!("elements[{index}]"));
-        elements.into_iter().flatten().collect()
+        note_repeated(check, &versions, |index| format!("elements[{index}]"));
     }
 }
 
@@ -197,7 +190,7 @@ mod tests {
             ("baseRevision".to_owned(), json!("r")),
             ("idempotencyKey".to_owned(), json!("12345678")),
         ]);
-        let request: ImageStart = serde_json::from_value(body).expect("a draft");
+        let request: ImageStart = serde_json::from_value(body).expect("has the right shape");
         let checked = request.check(&AccountUid::from_stored("me".into()), operation, &Guard::default());
         checked.err().unwrap_or_default().into_iter().map(|violation| violation.field).collect()
     }
@@ -239,7 +232,7 @@ mod tests {
                 ("idempotencyKey".to_owned(), json!("12345678")),
                 ("prompt".to_owned(), json!("p")),
             ]);
-            let request: ImageStart = serde_json::from_value(body).expect("a draft");
+            let request: ImageStart = serde_json::from_value(body).expect("has the right shape");
             let checked =
                 request.check(&AccountUid::from_stored("me".into()), JobOperation::Generate, &Guard::default());
             checked.map(|checked| checked.destination.count()).map_err(|refused| refused[0].field.clone())
@@ -260,13 +253,6 @@ mod tests {
         assert_eq!(with(json!({"references": references})), ["references[1]", "references[4]"]);
         assert_eq!(with(json!({"source": "asset:me:a"})), ["source"]);
         assert_eq!(with(json!({"elements": ["element:e@v1", "element:e@v2", "element:e@v1"]})), ["elements[2]"]);
-    }
-
-    #[test]
-    fn a_malformed_reference_is_left_to_the_schema() {
-        for malformed in [json!("a"), json!({"handle": "a"}), json!({"role": "style"}), json!(7)] {
-            assert!(with(json!({"references": [malformed]})).is_empty());
-        }
     }
 
     #[test]

@@ -18,7 +18,7 @@ use uuid::Uuid;
 use super::{Start, answer, image_documents};
 use crate::extract::caller::{Caller, ImportImage};
 use crate::extract::canvas::canvas_of;
-use crate::extract::draft::{Check, Field};
+use crate::extract::check::Check;
 use crate::extract::idempotency::fingerprint;
 use crate::extract::json::{Input, JsonBody};
 use crate::observe::Trace;
@@ -33,23 +33,23 @@ const PATH: &str = "/images/import";
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ImageImportRequest {
     /// Plain id or handle of the canvas.
-    #[schema(value_type = String, min_length = 1, max_length = 600, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$")]
-    canvas_id: Field<String>,
+    #[schema(min_length = 1, max_length = 600, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$")]
+    canvas_id: String,
     /// Public HTTPS URL of the picture.
-    #[schema(value_type = String, min_length = 9, max_length = 4096, pattern = "^https://", format = Uri)]
-    image_url: Field<String>,
+    #[schema(min_length = 9, max_length = 4096, pattern = "^https://", format = Uri)]
+    image_url: String,
     /// Title of the node; the name of the file when omitted.
-    #[schema(value_type = Option<String>, min_length = 1, max_length = 160, nullable = false)]
-    title: Field<String>,
+    #[schema(min_length = 1, max_length = 160, nullable = false)]
+    title: Option<String>,
     /// Idempotency key: an equal request with the same key imports the picture once.
-    #[schema(value_type = String, min_length = 8, max_length = 200)]
-    idempotency_key: Field<String>,
+    #[schema(min_length = 8, max_length = 200)]
+    idempotency_key: String,
     /// Left edge of the node, in canvas units; the first free spot to the right of the content when omitted (an extension).
-    #[schema(value_type = Option<f64>, minimum = -10_000_000, maximum = 10_000_000, nullable = false)]
-    x: Field<f64>,
+    #[schema(minimum = -10_000_000, maximum = 10_000_000, nullable = false)]
+    x: Option<f64>,
     /// Top edge of the node, in canvas units; placed like `x` when omitted (an extension).
-    #[schema(value_type = Option<f64>, minimum = -10_000_000, maximum = 10_000_000, nullable = false)]
-    y: Field<f64>,
+    #[schema(minimum = -10_000_000, maximum = 10_000_000, nullable = false)]
+    y: Option<f64>,
 }
 
 impl Input for ImageImportRequest {}
@@ -67,18 +67,10 @@ struct Checked {
 impl ImageImportRequest {
     fn check(self, account: &AccountUid, guard: &Guard) -> Result<Checked, Vec<Violation>> {
         let mut check = Check::default();
-        let url = self.image_url.given().and_then(|url| check.parsed("imageUrl", guard.check_url(&url)));
-        let canvas = canvas_of(&mut check, self.canvas_id, Field::Absent, account);
-        check.finish(|| {
-            Some(Checked {
-                canvas: canvas?,
-                key: self.idempotency_key.given()?,
-                url: url?,
-                title: self.title.given(),
-                x: self.x.given(),
-                y: self.y.given(),
-            })
-        })
+        let url = check.parsed("imageUrl", guard.check_url(&self.image_url));
+        let canvas = canvas_of(&mut check, &self.canvas_id, None, account);
+        let Self { idempotency_key: key, title, x, y, .. } = self;
+        check.finish(|| Some(Checked { canvas: canvas?, key, url: url?, title, x, y }))
     }
 }
 

@@ -19,7 +19,7 @@ use uuid::Uuid;
 use super::{Start, answer, image_documents};
 use crate::extract::caller::{Caller, ImportProduct};
 use crate::extract::canvas::canvas_of;
-use crate::extract::draft::{Check, Field};
+use crate::extract::check::Check;
 use crate::extract::idempotency::fingerprint;
 use crate::extract::json::{Input, JsonBody};
 use crate::observe::Trace;
@@ -38,20 +38,21 @@ fn default_title() -> String {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ProductImportRequest {
     /// Plain id or handle of the canvas.
-    #[schema(value_type = String, min_length = 1, max_length = 600, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$")]
-    canvas_id: Field<String>,
+    #[schema(min_length = 1, max_length = 600, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$")]
+    canvas_id: String,
     /// Public HTTPS URL of the product page.
-    #[schema(value_type = String, min_length = 9, max_length = 4096, pattern = "^https://", format = Uri)]
-    product_page_url: Field<String>,
+    #[schema(min_length = 9, max_length = 4096, pattern = "^https://", format = Uri)]
+    product_page_url: String,
     /// Variant to import, `key=value` exactly as the page's own data names it.
-    #[schema(value_type = Option<String>, min_length = 3, max_length = 300, pattern = "^[^=]+=.", nullable = false)]
-    variant_selector: Field<String>,
+    #[schema(min_length = 3, max_length = 300, pattern = "^[^=]+=.", nullable = false)]
+    variant_selector: Option<String>,
     /// Title of the Section.
-    #[schema(value_type = String, min_length = 1, max_length = 160, default = default_title, required = false)]
-    title: Field<String>,
+    #[serde(default = "default_title")]
+    #[schema(min_length = 1, max_length = 160, default = default_title)]
+    title: String,
     /// Idempotency key: an equal request with the same key imports the gallery once.
-    #[schema(value_type = String, min_length = 8, max_length = 200)]
-    idempotency_key: Field<String>,
+    #[schema(min_length = 8, max_length = 200)]
+    idempotency_key: String,
 }
 
 impl Input for ProductImportRequest {}
@@ -68,17 +69,10 @@ struct Checked {
 impl ProductImportRequest {
     fn check(self, account: &AccountUid, guard: &Guard) -> Result<Checked, Vec<Violation>> {
         let mut check = Check::default();
-        let url = self.product_page_url.given().and_then(|url| check.parsed("productPageUrl", guard.check_url(&url)));
-        let canvas = canvas_of(&mut check, self.canvas_id, Field::Absent, account);
-        check.finish(|| {
-            Some(Checked {
-                canvas: canvas?,
-                key: self.idempotency_key.given()?,
-                url: url?,
-                selector: self.variant_selector.given(),
-                title: self.title.given().unwrap_or_else(default_title),
-            })
-        })
+        let url = check.parsed("productPageUrl", guard.check_url(&self.product_page_url));
+        let canvas = canvas_of(&mut check, &self.canvas_id, None, account);
+        let Self { idempotency_key: key, variant_selector: selector, title, .. } = self;
+        check.finish(|| Some(Checked { canvas: canvas?, key, url: url?, selector, title }))
     }
 }
 

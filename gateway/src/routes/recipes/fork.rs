@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 
 use crate::extract::caller::{Caller, WriteCanvas};
 use crate::extract::canvas::canvas_of;
-use crate::extract::draft::{Check, Field};
+use crate::extract::check::Check;
 use crate::extract::idempotency::fingerprint;
 use crate::extract::json::{Input, JsonBody};
 use crate::extract::path::PathText;
@@ -32,34 +32,34 @@ const PATH: &str = "/recipes/{recipeId}/fork";
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ForkRecipe {
     /// Plain id or handle of the canvas.
-    #[schema(value_type = String, max_length = 560, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$")]
-    canvas_id: Field<String>,
+    #[schema(max_length = 560, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$")]
+    canvas_id: String,
     /// Owner of the canvas, for a plain id.
-    #[schema(value_type = Option<String>, pattern = "^[A-Za-z0-9_-]{1,180}$", nullable = false)]
-    owner_uid: Field<String>,
+    #[schema(pattern = "^[A-Za-z0-9_-]{1,180}$", nullable = false)]
+    owner_uid: Option<String>,
     /// Version of the Recipe; the newest when omitted.
-    #[schema(value_type = Option<String>, max_length = 80, nullable = false)]
-    version: Field<String>,
+    #[schema(max_length = 80, nullable = false)]
+    version: Option<String>,
     /// The canvas revision that the request is based on.
-    #[schema(value_type = String, min_length = 1, max_length = 200)]
-    base_revision: Field<String>,
+    #[schema(min_length = 1, max_length = 200)]
+    base_revision: String,
     /// Idempotency key: an equal request with the same key creates one instance.
-    #[schema(value_type = String, min_length = 8, max_length = 200)]
-    idempotency_key: Field<String>,
+    #[schema(min_length = 8, max_length = 200)]
+    idempotency_key: String,
     /// Left edge of the instance, in canvas units, moved left where it would not fit the canvas; right of the content when
     /// omitted.
-    #[schema(value_type = Option<f64>, minimum = -10_000_000, maximum = 10_000_000, nullable = false)]
-    x: Field<f64>,
+    #[schema(minimum = -10_000_000, maximum = 10_000_000, nullable = false)]
+    x: Option<f64>,
     /// Top edge of the instance, in canvas units, moved up where it would not fit the canvas; level with the content when
     /// omitted.
-    #[schema(value_type = Option<f64>, minimum = -10_000_000, maximum = 10_000_000, nullable = false)]
-    y: Field<f64>,
+    #[schema(minimum = -10_000_000, maximum = 10_000_000, nullable = false)]
+    y: Option<f64>,
     /// Node next to which the instance is placed on a free place. Only without `x` and `y` (an extension).
-    #[schema(value_type = Option<String>, pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
-    near: Field<String>,
+    #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
+    near: Option<String>,
     /// Section that the instance lies in and its nodes belong to; it grows if it has no room. Only without `x` and `y` (an extension).
-    #[schema(value_type = Option<String>, pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
-    section_id: Field<String>,
+    #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
+    section_id: Option<String>,
 }
 
 impl Input for ForkRecipe {}
@@ -78,23 +78,14 @@ struct Checked {
 impl ForkRecipe {
     fn check(self, account: &AccountUid) -> Result<Checked, Vec<Violation>> {
         let mut check = Check::default();
-        let canvas = canvas_of(&mut check, self.canvas_id, self.owner_uid, account);
-        let is_positioned = self.x.is_present() || self.y.is_present();
-        for (field, is_present) in [("near", self.near.is_present()), ("sectionId", self.section_id.is_present())] {
+        let canvas = canvas_of(&mut check, &self.canvas_id, self.owner_uid.as_deref(), account);
+        let is_positioned = self.x.is_some() || self.y.is_some();
+        for (field, is_present) in [("near", self.near.is_some()), ("sectionId", self.section_id.is_some())] {
             check.note_if(is_present && is_positioned, field, "must be omitted when `x` or `y` is given");
         }
-        let location = location_of(&mut check, "", self.near, self.section_id);
-        check.finish(|| {
-            Some(Checked {
-                canvas: canvas?,
-                version: self.version.given(),
-                base_revision: self.base_revision.given()?,
-                key: self.idempotency_key.given()?,
-                x: self.x.given(),
-                y: self.y.given(),
-                location,
-            })
-        })
+        let location = location_of(&mut check, "", self.near.as_deref(), self.section_id.as_deref());
+        let Self { version, base_revision, idempotency_key: key, x, y, .. } = self;
+        check.finish(|| Some(Checked { canvas: canvas?, version, base_revision, key, x, y, location }))
     }
 }
 

@@ -23,7 +23,7 @@ use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
 
 use crate::extract::caller::{Caller, GenerateImages};
 use crate::extract::canvas::canvas_of;
-use crate::extract::draft::{Check, Field};
+use crate::extract::check::Check;
 use crate::extract::idempotency::fingerprint;
 use crate::extract::json::{Input, JsonBody};
 use crate::extract::path::PathText;
@@ -34,7 +34,7 @@ use crate::place::{location_of, with_location};
 use crate::problem::{Result, combine_violations};
 use crate::reply;
 use crate::runs::recipe_document;
-use crate::start::{WebhookDraft, accepted_as, ignored, quote, terms_of, webhook_of, with_cap, writable};
+use crate::start::{accepted_as, ignored, quote, terms_of, webhook_of, with_cap, writable};
 use crate::state::App;
 
 const PATH: &str = "/recipes/{recipeId}/runs";
@@ -44,49 +44,50 @@ const PATH: &str = "/recipes/{recipeId}/runs";
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RunRecipe {
     /// Plain id or handle of the canvas.
-    #[schema(value_type = String, min_length = 1, max_length = 560, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$")]
-    canvas_id: Field<String>,
+    #[schema(min_length = 1, max_length = 560, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$")]
+    canvas_id: String,
     /// The canvas revision that the request is based on.
-    #[schema(value_type = String, min_length = 1, max_length = 200)]
-    base_revision: Field<String>,
+    #[schema(min_length = 1, max_length = 200)]
+    base_revision: String,
     /// Idempotency key: an equal request with the same key returns the same run. Ignored and not needed with
     /// `validateOnly`.
-    #[schema(value_type = Option<String>, min_length = 8, max_length = 200, nullable = false)]
-    idempotency_key: Field<String>,
+    #[schema(min_length = 8, max_length = 200, nullable = false)]
+    idempotency_key: Option<String>,
     /// Maximum price in credits; a start that costs more is refused with 402 (an extension).
-    #[schema(value_type = Option<i64>, minimum = 0, maximum = 9007199254740991i64, nullable = false)]
-    max_credits: Field<i64>,
+    #[schema(minimum = 0, maximum = 9007199254740991i64, nullable = false)]
+    max_credits: Option<i64>,
     /// `true` only checks the start and answers 200 with its quote; it needs no `idempotencyKey` (an extension).
-    #[schema(value_type = Option<bool>, nullable = false)]
-    validate_only: Field<bool>,
+    #[serde(default)]
+    validate_only: bool,
     /// Version of the Recipe; when omitted, that of the instance, or the newest.
-    #[schema(value_type = Option<String>, max_length = 80, nullable = false)]
-    version: Field<String>,
+    #[schema(max_length = 80, nullable = false)]
+    version: Option<String>,
     /// Sticky node of an existing instance; a new instance is created when omitted.
-    #[schema(value_type = Option<String>, pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
-    instance_node_id: Field<String>,
+    #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
+    instance_node_id: Option<String>,
     /// Node next to which a new instance is placed on a free place (an extension).
-    #[schema(value_type = Option<String>, pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
-    near: Field<String>,
+    #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
+    near: Option<String>,
     /// Section that a new instance lies in and its nodes belong to; it grows if it has no room (an extension).
-    #[schema(value_type = Option<String>, pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
-    section_id: Field<String>,
+    #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
+    section_id: Option<String>,
     /// Input values by port node id, key or normalized label: plain text, or a node or asset handle.
-    #[schema(schema_with = inputs, required = false)]
-    inputs: Field<BTreeMap<String, String>>,
+    #[serde(default)]
+    #[schema(schema_with = inputs)]
+    inputs: BTreeMap<String, String>,
     /// Model for the pictures, or, in a Recipe without pictures, for the texts: a model id or `model:` handle. Overrides the
     /// Recipe.
-    #[schema(value_type = Option<String>, max_length = 650, nullable = false)]
-    model: Field<String>,
+    #[schema(max_length = 650, nullable = false)]
+    model: Option<String>,
     /// Size of the pictures; overrides the Recipe.
-    #[schema(value_type = Option<String>, max_length = 80, nullable = false)]
-    size: Field<String>,
+    #[schema(max_length = 80, nullable = false)]
+    size: Option<String>,
     /// Quality of the pictures; overrides the Recipe.
-    #[schema(value_type = Option<String>, max_length = 80, nullable = false)]
-    quality: Field<String>,
+    #[schema(max_length = 80, nullable = false)]
+    quality: Option<String>,
     /// Webhook to notify when the run ends.
-    #[schema(value_type = Option<WebhookInput>, nullable = false)]
-    webhook: Field<WebhookDraft>,
+    #[schema(nullable = false)]
+    webhook: Option<WebhookInput>,
 }
 
 impl Input for RunRecipe {
@@ -160,33 +161,32 @@ impl RunRecipe {
     /// The rules that a schema cannot express.
     fn check(self, account: &AccountUid, lenient: bool, guard: &Guard) -> Result<NewRecipeRun, Vec<Violation>> {
         let mut check = Check::default();
-        check.extend(self.model.get().and_then(|model| malformed_name("model", model)));
+        check.extend(self.model.as_deref().and_then(|model| malformed_name("model", model)));
         let webhook = webhook_of(&mut check, guard, self.webhook);
-        let terms = terms_of(&mut check, self.idempotency_key, self.max_credits, &self.validate_only);
-        let canvas = canvas_of(&mut check, self.canvas_id, Field::Absent, account);
-        for (field, is_present) in [("near", self.near.is_present()), ("sectionId", self.section_id.is_present())] {
+        let terms = terms_of(&mut check, self.idempotency_key, self.max_credits, self.validate_only);
+        let canvas = canvas_of(&mut check, &self.canvas_id, None, account);
+        for (field, is_present) in [("near", self.near.is_some()), ("sectionId", self.section_id.is_some())] {
             check.note_if(
-                is_present && self.instance_node_id.is_present(),
+                is_present && self.instance_node_id.is_some(),
                 field,
                 "must be omitted when `instanceNodeId` is given",
             );
         }
-        let location = location_of(&mut check, "", self.near, self.section_id);
-        let instance = self.instance_node_id.given();
+        let location = location_of(&mut check, "", self.near.as_deref(), self.section_id.as_deref());
+        let instance = self.instance_node_id;
         let instance = instance.and_then(|node| check.parsed("instanceNodeId", NodeId::parse(&node)));
         let given = |(name, value): (String, String)| (name, Given::parse(&value, account));
-        let inputs = self.inputs.given().unwrap_or_default().into_iter().map(given).collect();
+        let inputs = self.inputs.into_iter().map(given).collect();
         check.finish(|| {
-            let (model, size, quality) = (self.model.given(), self.size.given(), self.quality.given());
             Some(NewRecipeRun {
                 canvas: canvas?,
-                terms: terms?,
-                base: Base { revision: self.base_revision.given()?, lenient },
-                version: self.version.given(),
+                terms,
+                base: Base { revision: self.base_revision, lenient },
+                version: self.version,
                 instance,
                 location,
                 inputs,
-                choice: Choice { model, size, quality },
+                choice: Choice { model: self.model, size: self.size, quality: self.quality },
                 webhook,
             })
         })

@@ -12,7 +12,7 @@ use domain::job::VideoPicture;
 use egress::Guard;
 
 use super::body::VideoStart;
-use crate::extract::draft::{Check, Field};
+use crate::extract::check::Check;
 
 /// A picture as a request names it; its text is the full form.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -74,31 +74,31 @@ pub struct Found {
 }
 
 impl Pictures {
-    pub fn check(check: &mut Check, draft: &VideoStart, account: &AccountUid, guard: &Guard) -> Self {
+    pub fn check(check: &mut Check, request: &VideoStart, account: &AccountUid, guard: &Guard) -> Self {
         let mut seen = HashSet::new();
         let mut references = Vec::new();
-        for (index, item) in draft.references.items().iter().enumerate() {
+        for (index, item) in request.references.iter().enumerate() {
             let field = format!("references[{index}]");
-            let Some(text) = &item.handle else { continue };
+            let (text, role) = item.parts();
             let Some(named) = check.parsed(field.as_str(), Named::parse(text, account, guard)) else { continue };
             check.note_if(!seen.insert(named.clone()), field.as_str(), "is a duplicate");
-            references.push(RequestedPicture { field, named, role: item.role });
+            references.push(RequestedPicture { field, named, role });
         }
-        let mut frame = |field: &str, text: &Field<String>| {
-            let named = check.parsed(field, Named::parse(text.get()?, account, guard))?;
+        let mut frame = |field: &str, text: Option<&str>| {
+            let named = check.parsed(field, Named::parse(text?, account, guard))?;
             Some(RequestedPicture { field: field.to_owned(), named, role: None })
         };
         let pictures = Self {
-            first: frame("firstFrame", &draft.first_frame),
-            last: frame("lastFrame", &draft.last_frame),
+            first: frame("firstFrame", request.first_frame.as_deref()),
+            last: frame("lastFrame", request.last_frame.as_deref()),
             references,
         };
-        if draft.last_frame.is_present() && !draft.first_frame.is_present() {
+        if request.last_frame.is_some() && request.first_frame.is_none() {
             check.note("firstFrame", "is required with lastFrame");
             check.note("lastFrame", "needs firstFrame");
         }
         let is_node = |picture: &RequestedPicture| matches!(picture.named, Named::Stored(graph::Named::Node(_)));
-        let needs_canvas = !draft.canvas_id.is_present() && pictures.all().any(is_node);
+        let needs_canvas = request.canvas_id.is_none() && pictures.all().any(is_node);
         check.note_if(needs_canvas, "canvasId", "is required with node handles");
         pictures
     }

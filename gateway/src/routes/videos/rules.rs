@@ -12,7 +12,7 @@ use providers::catalogue::Runtime;
 use super::body::VideoStart;
 use super::pictures::Pictures;
 use crate::extract::canvas::canvas_of;
-use crate::extract::draft::Check;
+use crate::extract::check::Check;
 use crate::models::malformed_name;
 use crate::start::terms_of;
 
@@ -34,21 +34,22 @@ impl VideoStart {
     /// The rules that a schema cannot express.
     pub fn check(self, account: &AccountUid, guard: &Guard) -> Result<Checked, Vec<Violation>> {
         let mut check = Check::default();
-        let canvas = canvas_of(&mut check, self.canvas_id.clone(), self.owner_uid.clone(), account);
-        check.extend(self.model.get().and_then(|model| malformed_name("model", model)));
+        let canvas = self.canvas_id.as_deref();
+        let canvas = canvas.and_then(|canvas| canvas_of(&mut check, canvas, self.owner_uid.as_deref(), account));
+        check.extend(malformed_name("model", &self.model));
         let pictures = Pictures::check(&mut check, &self, account, guard);
-        let terms = terms_of(&mut check, self.idempotency_key, self.max_credits, &self.validate_only);
+        let terms = terms_of(&mut check, self.idempotency_key, self.max_credits, self.validate_only);
         check.finish(|| {
             Some(Checked {
-                model: self.model.given()?,
-                connection: self.connection_id.given(),
-                prompt: self.prompt.given()?,
-                terms: terms?,
+                model: self.model,
+                connection: self.connection_id,
+                prompt: self.prompt,
+                terms,
                 canvas,
-                aspect_ratio: self.aspect_ratio.given(),
-                duration_seconds: self.duration_seconds.given(),
-                resolution: self.resolution.given(),
-                generate_audio: self.generate_audio.given(),
+                aspect_ratio: self.aspect_ratio,
+                duration_seconds: self.duration_seconds,
+                resolution: self.resolution,
+                generate_audio: self.generate_audio,
                 pictures,
             })
         })
@@ -122,8 +123,8 @@ mod tests {
     fn request(more: Value) -> Checked {
         let mut body = json!({"model": "m", "prompt": "p", "idempotencyKey": "12345678", "canvasId": "c"});
         body.as_object_mut().expect("an object").extend(more.as_object().cloned().expect("an object"));
-        let draft: VideoStart = serde_json::from_value(body).expect("a draft");
-        draft.check(&AccountUid::from_stored("me".into()), &Guard::default()).expect("a request")
+        let start: VideoStart = serde_json::from_value(body).expect("has the right shape");
+        start.check(&AccountUid::from_stored("me".into()), &Guard::default()).expect("a request")
     }
 
     fn refused(model: &Entry, more: Value) -> Vec<String> {

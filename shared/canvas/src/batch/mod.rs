@@ -11,7 +11,7 @@ use std::str::FromStr;
 use domain::Violation;
 use domain::graph::{NodeType, Position, Purpose, Role};
 use domain::id::{AssetHandle, AssetRef, ConnectionId, MalformedId, NodeId, is_plain_id};
-use domain::limits::{COORDINATE_MAX, NODE_SIDE_MAX, OPERATIONS_MAX, TITLE_MAX, VIOLATIONS_MAX};
+use domain::limits::{COORDINATE_MAX, NODE_SIDE_MAX, OPERATIONS_MAX, TITLE_MAX, VIOLATIONS_COUNTED_MAX};
 use domain::metadata::ServerMetadata;
 use domain::operation::{Arrangement, NewNode, NodePatch, Operation};
 use serde_json::{Map, Value};
@@ -29,7 +29,7 @@ pub struct Batch {
 impl Batch {
     /// Checks operations without a graph: 1 to 200 of them, well-formed ids, unique `clientId`s, positions, sizes,
     /// titles and metadata within their limits. The error lists every violation, each under a path such as
-    /// `operations[3].node.width`. Once there are [`VIOLATIONS_MAX`] violations, further operations are not checked.
+    /// `operations[3].node.width`. Once there are [`VIOLATIONS_COUNTED_MAX`] violations, further operations are not checked.
     pub fn new(operations: Vec<Operation>) -> Result<Self, Vec<Violation>> {
         let mut check = Check::default();
         if !(1..=OPERATIONS_MAX).contains(&operations.len()) {
@@ -37,7 +37,7 @@ impl Batch {
         }
         let mut steps = Vec::with_capacity(operations.len());
         for (at, operation) in operations.into_iter().enumerate() {
-            if check.violations.len() >= VIOLATIONS_MAX {
+            if check.violations.len() >= VIOLATIONS_COUNTED_MAX {
                 break;
             }
             check.at = at;

@@ -7,27 +7,45 @@ use super::{Category, NewInput, NewOutput};
 use crate::canvas::MutationResult;
 use crate::id::{NodeId, RecipeId};
 
-/// A workflow to create. Its JSON, with the handles in canonical form, is what the idempotency key is bound to.
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
+/// Request to create a private workflow.
+// Its JSON, with the handles in canonical form, is what the idempotency key is bound to.
+#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schema(as = CreateWorkflow)]
 pub struct NewWorkflow {
     /// Display name.
+    #[schema(min_length = 1, max_length = 160)]
     pub name: String,
     /// Description for readers.
+    #[schema(max_length = 1200, nullable = false)]
     pub description: Option<String>,
     /// Category in which the workflow is listed.
+    #[serde(default = "default_category")]
+    #[schema(default = default_category)]
     pub category: Category,
     /// Search tags.
+    #[serde(default)]
+    #[schema(max_items = 12)]
     pub tags: Vec<String>,
     /// Inputs of the workflow.
+    #[schema(min_items = 1, max_items = 16)]
     pub inputs: Vec<NewInput>,
     /// Outputs of the workflow, in the order of its steps.
+    #[schema(min_items = 1, max_items = 8)]
     pub outputs: Vec<NewOutput>,
+    /// Idempotency key: an equal request with the same key creates the workflow once.
+    #[schema(min_length = 8, max_length = 200)]
     pub idempotency_key: String,
     /// Left edge of the instance, in canvas units; right of the content when omitted.
+    #[schema(minimum = -100_000, maximum = 100_000, nullable = false)]
     pub x: Option<f64>,
     /// Top edge of the instance, in canvas units; level with the content when omitted.
+    #[schema(minimum = -100_000, maximum = 100_000, nullable = false)]
     pub y: Option<f64>,
+}
+
+fn default_category() -> Category {
+    Category::Product
 }
 
 /// A private workflow with the nodes of its first instance.

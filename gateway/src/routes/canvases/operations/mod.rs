@@ -4,22 +4,17 @@
 mod canonical;
 mod dry_run;
 
-use std::str::FromStr;
-
 use app::canvas::ApplyBatch;
 use app::{Base, CanvasWrite, Key, Locks};
 use axum::extract::State;
 use canvas::Batch;
-use domain::Violation;
 use domain::account::Scope;
-use domain::graph::{NodeType, Position, Purpose};
-use domain::id::NodeId;
-use domain::limits::{ARRANGED_MAX, OPERATIONS_BODY_MAX};
-use domain::operation::{Arrangement, NewNode, NodePatch, Operation, OperationsAnswer};
+use domain::limits::OPERATIONS_BODY_MAX;
+use domain::operation::{Operation, OperationsAnswer};
 use http::HeaderMap;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use utoipa::ToSchema;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
@@ -29,7 +24,7 @@ use self::dry_run::Trial;
 use crate::extract::caller::ReadCanvas;
 use crate::extract::canvas::{CanvasAccess, require_writer};
 use crate::extract::idempotency::fingerprint_without_defaults;
-use crate::extract::json::{Either, Input, JsonBody, items, only};
+use crate::extract::json::{Either, Input, JsonBody, only};
 use crate::extract::prefer;
 use crate::problem::{Problem, Result};
 use crate::reply;
@@ -96,10 +91,6 @@ pub struct ValidateOperations {
 
 impl Input for ApplyOperations {
     const LIMIT: usize = OPERATIONS_BODY_MAX;
-
-    fn check_rejected<C>(body: &Value, _: impl FnOnce(Self) -> Result<C, Vec<Violation>>) -> Vec<Violation> {
-        violations(body)
-    }
 }
 
 impl Input for ValidateOperations {
@@ -107,93 +98,6 @@ impl Input for ValidateOperations {
 
     fn ignored(_: &Value) -> &'static [&'static str] {
         &["idempotencyKey"]
-    }
-
-    fn check_rejected<C>(body: &Value, _: impl FnOnce(Self) -> Result<C, Vec<Violation>>) -> Vec<Violation> {
-        violations(body)
-    }
-}
-
-/// The violations that only the engine finds, for a body that its schema rejects. It reads JSON, because the rules are in the
-/// engine, whose operations are no drafts.
-fn violations(body: &Value) -> Vec<Violation> {
-    let read = |item| Operation::deserialize(item).unwrap_or_else(|_| readable_part(item));
-    Batch::new(items(&body["operations"]).iter().map(read).collect()).err().unwrap_or_default()
-}
-
-/// The parts of a malformed operation that the engine has rules for, as far as they can be read. Every other part is replaced
-/// by a valid one, because the schema has already reported it.
-fn readable_part(item: &Value) -> Operation {
-    fn read<'a, T: Deserialize<'a>>(value: &'a Value) -> Option<T> {
-        T::deserialize(value).ok()
-    }
-    fn metadata(value: &Value) -> Option<Map<String, Value>> {
-        value.as_object().cloned()
-    }
-    let id = || "a".to_owned();
-    let position = Position { x: 0.0, y: 0.0 };
-    // What can be read of an optional text; a malformed one has been reported.
-    let text = |value: &Value, example: &str| value.as_str().map(|_| example.to_owned());
-    // A node that cannot be read is replaced by one that is named nowhere else.
-    let nodes = |value: &Value| {
-        let named = |(at, node): (usize, &Value)| match node.as_str().filter(|node| NodeId::from_str(node).is_ok()) {
-            Some(node) => node.to_owned(),
-            None => format!("unreadable-{at}"),
-        };
-        let list = value.as_array().filter(|list| (1..=ARRANGED_MAX).contains(&list.len()));
-        let unreadable = (!value.is_null()).then(|| vec![id()]);
-        list.map(|list| list.iter().enumerate().map(named).collect()).or(unreadable)
-    };
-    let client_id = read(&item["clientId"]);
-    let (node, patch) = (&item["node"], &item["patch"]);
-    match item["type"].as_str() {
-        Some("node.create") => {
-            let kind = read(&node["type"]);
-            let asset = kind.and_then(|_: NodeType| text(&node["asset"], "asset:a"));
-            // A sticky accepts all metadata that some type accepts.
-            let kind = kind.unwrap_or(NodeType::Sticky);
-            let metadata = metadata(&node["metadata"]);
-            let position = node.get("position").map(|_| position);
-            let node = NewNode { kind, title: None, position, width: None, height: None, asset, metadata };
-            let (near, section_id) = (text(&item["near"], "a"), text(&item["sectionId"], "a"));
-            Operation::NodeCreate { client_id, node, near, section_id }
-        }
-        Some("node.update") => {
-            let title = Some(String::new());
-            let (kind, metadata) = (read(&patch["type"]), metadata(&patch["metadata"]));
-            Operation::NodeUpdate { node_id: id(), patch: NodePatch { title, kind, metadata, ..NodePatch::default() } }
-        }
-        Some("layout.arrange") => Operation::LayoutArrange {
-            node_ids: nodes(&item["nodeIds"]),
-            section_id: text(&item["sectionId"], "a"),
-            // A layout that cannot be read may have been meant as the one that admits columns.
-            layout: read(&item["layout"]).unwrap_or(Arrangement::Grid),
-            gap: 0.0,
-            columns: item.get("columns").map(|_| 1),
-            near: text(&item["near"], "a"),
-            x: item.get("x").map(|_| 0.0),
-            y: item.get("y").map(|_| 0.0),
-        },
-        Some("section.create") => Operation::SectionCreate {
-            client_id,
-            title: String::new(),
-            node_ids: nodes(&item["nodeIds"]),
-            near: text(&item["near"], "a"),
-            x: item.get("x").map(|_| 0.0),
-            y: item.get("y").map(|_| 0.0),
-        },
-        Some("node.duplicate") => Operation::NodeDuplicate { node_id: id(), client_id, position },
-        Some("connection.create") => {
-            // A purpose that cannot be read may have been meant as the one that admits a role.
-            let purpose = item.get("purpose").map(|purpose| read(purpose).unwrap_or(Purpose::Reference));
-            let role = read(&item["role"]);
-            Operation::ConnectionCreate { client_id, from_node_id: id(), to_node_id: id(), purpose, role }
-        }
-        Some("connection.update") => {
-            let (purpose, role) = (read(&item["purpose"]), read(&item["role"]).map(Some));
-            Operation::ConnectionUpdate { connection_id: id(), purpose, role }
-        }
-        _ => Operation::CanvasUpdate { title: String::new() },
     }
 }
 

@@ -6,16 +6,13 @@ mod rules;
 use app::recipe::Given;
 use axum::extract::State;
 use domain::id::{AccountUid, NodeId};
+use domain::recipe::InputKind;
 use domain::recipe::workflow::{NewWorkflow, WorkflowResult};
-use domain::recipe::{Category, InputKind, NewInput, NewOutput};
 use http::HeaderMap;
-use serde::Deserialize;
 use serde_json::{Value, json};
-use utoipa::ToSchema;
 
 use crate::extract::caller::WriteCanvas;
 use crate::extract::canvas::{CanvasAccess, require_writer};
-use crate::extract::draft::Field;
 use crate::extract::idempotency::fingerprint;
 use crate::extract::json::{Input, JsonBody};
 use crate::extract::prefer;
@@ -25,40 +22,7 @@ use crate::state::App;
 
 const PATH: &str = "/canvases/{canvasId}/workflows";
 
-/// Request to create a private workflow.
-#[derive(Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct CreateWorkflow {
-    /// Display name.
-    #[schema(value_type = String, min_length = 1, max_length = 160)]
-    name: Field<String>,
-    /// Description for readers.
-    #[schema(value_type = Option<String>, max_length = 1200, nullable = false)]
-    description: Field<String>,
-    /// Category in which the workflow is listed.
-    #[schema(value_type = Category, default = "Product Visualization", required = false)]
-    category: Field<Category>,
-    /// Search tags.
-    #[schema(value_type = Vec<String>, max_items = 12, required = false)]
-    tags: Field<Vec<Field<String>>>,
-    /// Inputs of the workflow.
-    #[schema(value_type = Vec<NewInput>, min_items = 1, max_items = 16)]
-    inputs: Field<Vec<Value>>,
-    /// Outputs of the workflow, in the order of its steps.
-    #[schema(value_type = Vec<NewOutput>, min_items = 1, max_items = 8)]
-    outputs: Field<Vec<Value>>,
-    /// Idempotency key: an equal request with the same key creates the workflow once.
-    #[schema(value_type = String, min_length = 8, max_length = 200)]
-    idempotency_key: Field<String>,
-    /// Left edge of the instance, in canvas units; right of the content when omitted.
-    #[schema(value_type = Option<f64>, minimum = -100_000, maximum = 100_000, nullable = false)]
-    x: Field<f64>,
-    /// Top edge of the instance, in canvas units; level with the content when omitted.
-    #[schema(value_type = Option<f64>, minimum = -100_000, maximum = 100_000, nullable = false)]
-    y: Field<f64>,
-}
-
-impl Input for CreateWorkflow {}
+impl Input for NewWorkflow {}
 
 /// Create a private workflow
 ///
@@ -66,7 +30,7 @@ impl Input for CreateWorkflow {}
 /// steps that can be run again. It starts no generation and spends no credit. Only the account that created the
 /// workflow can read, fork and run it.
 #[utoipa::path(
-    post, path = "/canvases/{canvasId}/workflows", operation_id = "createWorkflow", tag = "Canvases", request_body = CreateWorkflow,
+    post, path = "/canvases/{canvasId}/workflows", operation_id = "createWorkflow", tag = "Canvases", request_body = NewWorkflow,
     security(("bearer" = ["canvas:read", "canvas:write"])),
     params(
         ("canvasId" = String, Path, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle."),
@@ -84,7 +48,7 @@ pub async fn workflows(
     headers: HeaderMap,
     body: JsonBody,
 ) -> Result {
-    let (request, _) = combine_violations(body.checked(CreateWorkflow::check).await, on.named())?;
+    let (request, _) = combine_violations(body.checked(rules::check).await, on.named())?;
     let (canvas, record, role) = on.readable()?;
     require_writer(role)?;
     let minimal = prefer::minimal(&headers);
