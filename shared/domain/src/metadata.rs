@@ -109,8 +109,8 @@ pub struct WritableMetadata {
     pub text_align: Option<TextAlign>,
     /// Order of drawing: a higher node covers a lower one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(minimum = -9_007_199_254_740_991_i64, maximum = 9_007_199_254_740_991_i64)]
-    pub z_index: Option<i64>,
+    #[schema(value_type = Option<i64>, minimum = -9_007_199_254_740_991_i64, maximum = 9_007_199_254_740_991_i64)]
+    pub z_index: Option<Number>,
 }
 
 impl Document for WritableMetadata {

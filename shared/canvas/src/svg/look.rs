@@ -3,6 +3,7 @@
 use domain::graph::{Node, NodeType};
 use domain::job::JobStatus;
 use domain::metadata::TextAlign;
+use serde_json::Number;
 
 use super::text::Align;
 use super::xml::Rgb;
@@ -123,7 +124,7 @@ impl<'a> Look<'a> {
 
 /// Drawing order of a node: a higher value is painted later. Finite for any stored value.
 pub(super) fn depth(node: &Node) -> f64 {
-    node.metadata.z_index.unwrap_or_default() as f64
+    node.metadata.z_index.as_ref().and_then(Number::as_f64).unwrap_or(0.0)
 }
 
 /// Black or white, whichever has more contrast on `ground`.

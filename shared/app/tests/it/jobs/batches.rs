@@ -12,7 +12,8 @@ use domain::canvas::{AccessRole, Actor, CanvasRecord, Changes};
 use domain::graph::Node;
 use domain::id::{AssetId, CanvasHandle, CanvasId, JobId, NodeId};
 use domain::job::{
-    ActionRequest, CancelReason, Failure, FailureCode, Input, JobOperation, JobStatus, Placement, Request,
+    ActionRequest, CancelReason, Failure, FailureCode, Input, JobOperation, JobStatus, Placement, ReferenceInput,
+    Request,
 };
 use serde_json::{Map, json};
 use uuid::Uuid;
@@ -117,7 +118,7 @@ async fn output(fixture: &Fixture, node: &NodeId, name: &str) -> Placement {
     sha256[..name.len()].copy_from_slice(name.as_bytes());
     let blob_key = Uuid::new_v4();
     stored_blob(&mut *fixture.conn().await, blob_key, &sha256, 12).await;
-    placement.provenance.insert("references".into(), json!([{"handle": "asset:me:input"}]));
+    placement.provenance.references = vec![ReferenceInput { handle: "asset:me:input".into(), role: None }];
     Placement { node: node.clone(), asset: AssetId::from_stored(name.into()), sha256, blob_key, ..placement }
 }
 
