@@ -15,7 +15,7 @@ use domain::job::{
     ActionRequest, CancelReason, Failure, FailureCode, Input, JobOperation, JobStatus, Placement, ReferenceInput,
     Request,
 };
-use serde_json::{Map, json};
+use serde_json::Map;
 use uuid::Uuid;
 
 use crate::fixture::{CONTEXT, Fixture, account, asset, begin, end_of, image_node, stored_blob};
