@@ -6,10 +6,9 @@ use raster::header::Header;
 use raster::text::{self, Align, Caption, Family, Weight};
 use raster::{Anchor, Color, Finish, Output, Size};
 use serde::Deserialize;
-use serde_json::json;
 
 use crate::cost::Cost;
-use crate::definition::{Definition, Effect, anchor, color, image, no_check, number, plain, select, whole};
+use crate::definition::{Definition, Effect, anchor, color, image, no_check, number, offset, plain, select};
 use crate::stored::parsed;
 use crate::{DefinedAction, Refusal, Run, held_as_a_whole};
 
@@ -17,11 +16,6 @@ use crate::{DefinedAction, Refusal, Run, held_as_a_whole};
 const TEXT_MAX: usize = 500;
 
 pub(crate) fn action() -> DefinedAction {
-    let offset = |id, title| Parameter {
-        description: "In pixels. Positive values move right and down, whatever the anchor.".into(),
-        default: Some(json!(0)),
-        ..whole(id, title)
-    };
     Definition {
         slug: ActionSlug::AddTextToImage,
         title: "Add text to image",

@@ -87,6 +87,15 @@ pub(super) fn whole(id: &'static str, title: &'static str) -> Parameter {
     Parameter { integer: Some(true), step: Some(1.0), ..plain(id, title, ParameterType::Number) }
 }
 
+/// A distance from the place that the anchor gives.
+pub(super) fn offset(id: &'static str, title: &'static str) -> Parameter {
+    Parameter {
+        description: "In pixels. Positive values move right and down, whatever the anchor.".into(),
+        default: Some(json!(0)),
+        ..whole(id, title)
+    }
+}
+
 /// A number from `min` to `max` with a default.
 pub(super) fn number(id: &'static str, title: &'static str, (min, max): (f64, f64), default: f64) -> Parameter {
     // A whole default is served as a whole number.

@@ -6,19 +6,13 @@ use raster::header::Header;
 use raster::overlay::{self, Blend, Overlay};
 use raster::{Anchor, Finish, Output, Size};
 use serde::Deserialize;
-use serde_json::json;
 
 use crate::cost::Cost;
-use crate::definition::{Definition, Effect, anchor, no_check, number, select, whole};
+use crate::definition::{Definition, Effect, anchor, no_check, number, offset, select};
 use crate::stored::parsed;
 use crate::{DefinedAction, PIXEL_BYTES, Refusal, Run, held_as_a_whole};
 
 pub(crate) fn action() -> DefinedAction {
-    let offset = |id, title| Parameter {
-        description: "In pixels. Positive values move right and down, whatever the anchor.".into(),
-        default: Some(json!(0)),
-        ..whole(id, title)
-    };
     Definition {
         slug: ActionSlug::OverlayImage,
         title: "Overlay image",
