@@ -50,6 +50,7 @@ const IMPORT_FILES_SHARE: u64 = 4;
 /// Runs the process. The future is run in this crate because the crate that runs a future generates
 /// its code: otherwise the binary would compile the whole process a second time.
 pub fn main() -> ExitCode {
+    raster::memory::keep_freed();
     taskqueue::main(
         NAME,
         Part::ImageWorker,

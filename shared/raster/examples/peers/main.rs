@@ -43,6 +43,8 @@ fn main() -> Result<()> {
 
 /// Serves as an engine: reads "<job> <at once> <count> [<file to write>]" and writes milliseconds.
 fn serve(pictures: &Path) -> Result<()> {
+    // As the image-worker does.
+    raster::memory::keep_freed();
     let mut files = HashMap::new();
     for entry in std::fs::read_dir(pictures)? {
         let path = entry?.path();
