@@ -20,6 +20,51 @@ use crate::reply;
 use crate::runs::{document, note_epochs};
 use crate::state::App;
 
+/// Declares the request type of a start: its own members, and those that all starts have; `on a canvas` those of a write, too. A
+/// macro, and not a type to flatten: generators of clients make nothing useful of `allOf`.
+macro_rules! start_request {
+    ($(#[$attribute:meta])* pub struct $name:ident on a canvas { $($members:tt)* }) => {
+        $crate::start::start_request! {
+            $(#[$attribute])*
+            pub struct $name {
+                /// Plain id or handle of the canvas.
+                #[schema(max_length = 560, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$")]
+                pub canvas_id: String,
+                /// The canvas revision that the request is based on.
+                #[schema(min_length = 1, max_length = 200)]
+                pub base_revision: String,
+                $($members)*
+            }
+        }
+    };
+    ($(#[$attribute:meta])* pub struct $name:ident { $($members:tt)* }) => {
+        #[derive(serde::Deserialize, utoipa::ToSchema)]
+        #[serde(rename_all = "camelCase", deny_unknown_fields)]
+        $(#[$attribute])*
+        pub struct $name {
+            /// Idempotency key: an equal request with the same key starts nothing and returns what the first one started. Ignored and
+            /// not needed with `validateOnly`.
+            #[schema(min_length = 8, max_length = 200, nullable = false)]
+            pub idempotency_key: Option<String>,
+            /// Maximum price in credits; a start that costs more is refused with 402 (an extension).
+            #[schema(minimum = 0, maximum = 9007199254740991i64, nullable = false)]
+            pub max_credits: Option<i64>,
+            /// `true` only checks the start and answers 200 with its quote; it needs no `idempotencyKey` (an extension).
+            #[serde(default)]
+            pub validate_only: bool,
+            $($members)*
+        }
+
+        impl $crate::extract::json::Input for $name {
+            /// In a dry run the key (docs/reference/jobs.md#dry-run-of-a-start).
+            fn ignored(body: &serde_json::Value) -> &'static [&'static str] {
+                if body["validateOnly"] == true { &["idempotencyKey"] } else { &[] }
+            }
+        }
+    };
+}
+pub(crate) use start_request;
+
 impl App {
     /// What starts of work need of this process.
     pub fn job_settings(&self) -> JobSettings<'_> {
@@ -79,11 +124,6 @@ pub async fn quote<G, S: Start>(app: &App, caller: &Caller<G>, start: &S) -> Res
     let (mut quote, queue, is_stale) = app::quote(&app.pool, start).await?;
     quote.waiting_for = app.waiting_if_started(queue).await;
     Ok(prefer::applied_lenient(reply::ok(&quote), is_stale))
-}
-
-/// The fields of a start that are ignored: in a dry run the key (docs/reference/jobs.md#dry-run-of-a-start).
-pub fn ignored(body: &Value) -> &'static [&'static str] {
-    if body["validateOnly"] == true { &["idempotencyKey"] } else { &[] }
 }
 
 /// The terms of a start, which needs a key; a dry run takes none.

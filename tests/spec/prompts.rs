@@ -2,6 +2,7 @@
 //! (docs/reference/images.md#prompt-length). A prompt that the model rejects is rejected before anything is accepted. No worker
 //! runs, so accepted jobs stay `queued`.
 
+use domain::model::ProviderKind;
 use e2e::api::{key, text};
 use e2e::{Reply, Stack, User, pictures, suite};
 use futures_util::stream::{self, StreamExt};
@@ -27,8 +28,6 @@ suite! {
 
 /// The maximum number of characters in a request.
 const PROMPT_MAX: usize = 8000;
-/// The kinds of saved connections.
-const PROVIDERS: [&str; 7] = ["openai", "google", "replicate", "fal", "stability", "black-forest-labs", "runway"];
 /// The number of models that are tested concurrently.
 const AT_ONCE: usize = 4;
 
@@ -88,7 +87,7 @@ fn prompt_bound(model: &Value) -> (usize, String) {
 
 async fn every_model_takes_prompts_as_long_as_it_says(stack: &Stack) {
     let (user, picture) = payer(stack).await;
-    for provider in PROVIDERS {
+    for provider in ProviderKind::third_parties().map(ProviderKind::as_str) {
         stack.connect(&user.uid, provider, provider).await;
     }
     let models = models(&user, "").await;

@@ -10,6 +10,7 @@ use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use domain::model::ProviderKind;
 use e2e::api::{key, text};
 use e2e::{Reply, Stack, User};
 use futures_util::future::join_all;
@@ -20,9 +21,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use uuid::Uuid;
 
-/// The kinds of saved connections, those with video models, and those with text models.
-const PROVIDERS: [&str; 7] = ["openai", "google", "replicate", "fal", "stability", "black-forest-labs", "runway"];
-const FILMING: [&str; 5] = ["google", "replicate", "fal", "black-forest-labs", "runway"];
+/// Providers with text models.
 const WRITING: [(&str, &str); 2] = [("openai", "gpt-6-luna"), ("google", "gemini-3.8-flash")];
 /// The maximum number of characters that are passed on from a provider's message.
 const WORDS_MAX: usize = 300;
@@ -216,18 +215,19 @@ impl<'a> Client<'a> {
 /// Pictures, videos and texts by providers that quote the credential.
 async fn quoted(stack: &Stack, transcript: &Transcript, parrot: &Parrot, manner: Manner) {
     let client = Client::of(stack, transcript).await;
-    for provider in PROVIDERS {
+    let providers: Vec<&str> = ProviderKind::third_parties().map(ProviderKind::as_str).collect();
+    for provider in providers.iter().copied() {
         stack.connect_to(&client.user.uid, provider, &parrot.url(manner, provider), &transcript.secret("sk-")).await;
     }
     // After an unknown outcome, a provider with lookup of runs is polled for minutes, so it is left out here.
     let is_asked = |provider: &&str| *provider != "replicate" || matches!(manner, Manner::Refuses | Manner::Late);
     let mut jobs = Vec::new();
     let managed = (manner == Manner::Refuses).then_some("managed");
-    for provider in PROVIDERS.into_iter().filter(is_asked).chain(managed) {
+    for provider in providers.iter().copied().filter(is_asked).chain(managed) {
         jobs.push((provider, client.picture(provider, json!({})).await));
-    }
-    for provider in FILMING.into_iter().filter(is_asked) {
-        jobs.push((provider, client.video(provider).await));
+        if provider != "managed" && !client.model(provider, "video.generate").await.is_null() {
+            jobs.push((provider, client.video(provider).await));
+        }
     }
     for (provider, model) in WRITING {
         jobs.push((provider, client.writing(model).await));

@@ -26,8 +26,7 @@ pub enum Command {
         /// Uid or email of the account.
         #[arg(long)]
         account: String,
-        /// Provider: `openai`, `google`, `replicate`, `fal`, `stability`, `black-forest-labs` or `runway`.
-        #[arg(long)]
+        #[arg(long, help = kinds())]
         provider: String,
         /// Display name; 1 to 80 characters.
         #[arg(long)]
@@ -51,6 +50,11 @@ pub enum Command {
         /// Id of the connection.
         id: String,
     },
+}
+
+fn kinds() -> String {
+    let kinds: Vec<&str> = ProviderKind::third_parties().map(ProviderKind::as_str).collect();
+    format!("Provider: {}", kinds.join(", "))
 }
 
 pub(super) async fn run(command: Command, context: &mut Context) -> Result {

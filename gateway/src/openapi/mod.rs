@@ -50,7 +50,7 @@ const TAGS: [(&str, &str); 16] = [
     ),
     ("Assets", "Stored pictures: uploads, imports and results."),
     ("Elements", "Reusable visual references with immutable versions, and collections of them."),
-    ("Image Actions", "Eight deterministic transformations of pictures. They cost no credit."),
+    ("Image Actions", "Deterministic transformations of pictures. They cost no credit."),
     ("Images", "Generation, edits and variations by a model, which can cost credit, and the import of one picture."),
     ("Videos", "Generation of videos. It can cost credit."),
     ("Models and providers", "The models that the caller can run, and its saved connections to providers."),

@@ -259,11 +259,6 @@ const TYPES: &[Type] = &[
     one_of("ImageJobKind", &["image", "action"], &["ImageJob.kind"]),
     one_of("TextNodeType", &["text", "sticky"], &["NodePatch.type"]),
     one_of("TerminalRunStatus", &["succeeded", "failed", "canceled"], &["EventRecipeRun.status"]),
-    one_of(
-        "ConnectionProvider",
-        &["openai", "google", "replicate", "fal", "stability", "black-forest-labs", "runway"],
-        &["ProviderConnection.provider"],
-    ),
     known("InputKind", &["RecipePort.nodeType", "RunInput.type"]),
     known("OutputKind", &["RunOutput.type"]),
     plain_id("AccountUid", "Plain id of an account", &["ForkRecipe.ownerUid", "VideoStart.ownerUid"]),

@@ -45,6 +45,14 @@ fn every_action_of_the_catalogue_is_carried_out_on_as_many_inputs_as_it_declares
 }
 
 #[test]
+fn every_action_is_documented_in_the_order_of_the_list() {
+    let reference = include_str!("../../../docs/reference/actions.md");
+    let documented: Vec<&str> =
+        reference.split("Slug `").skip(1).map(|rest| rest.split('`').next().expect("a name")).collect();
+    assert_eq!(documented, ActionSlug::ALL.iter().map(|slug| slug.as_str()).collect::<Vec<_>>());
+}
+
+#[test]
 fn a_stored_request_that_no_build_wrote_is_refused() {
     assert!(matches!(Prepared::new("melt", &Map::new(), vec![SOURCE]), Err(NotUnderstood::Action(_))));
     for action in all() {

@@ -20,7 +20,7 @@ use crate::reference::Ref;
 use crate::review::{is_blocked, validate};
 
 /// Targets to add.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Place {
     /// Where the request wants them.
     pub location: Location,
@@ -154,7 +154,7 @@ mod tests {
 
     fn place(near: Option<&str>, section: Option<&str>, count: usize) -> Place {
         let location = Location { near: near.map(id), section: section.map(id) };
-        Place { location, at: None, title: None, count }
+        Place { location, count, ..Place::default() }
     }
 
     fn flow(from: &str) -> Link {

@@ -4,8 +4,6 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use client::Problem;
-use domain::problem::ErrorDetails;
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::output::{joined, plain};
@@ -148,10 +146,10 @@ fn refusal(problem: &Problem) -> String {
     if problem.fields.len() > 1 {
         lines.extend(problem.fields.iter().map(|it| format!("  {}: {}", plain(&it.field), plain(&it.message))));
     }
-    let details = ErrorDetails::deserialize(&problem.details).unwrap_or_default();
+    let details = &problem.details;
     lines.extend(details.more.map(|more| format!("  and {more} more")));
     lines.extend(details.findings.iter().flatten().map(|finding| format!("  {}", plain(&finding.message))));
-    if let Some(changed) = details.changed_node_ids.filter(|changed| !changed.is_empty()) {
+    if let Some(changed) = details.changed_node_ids.as_ref().filter(|changed| !changed.is_empty()) {
         lines.push(format!("  changed by others: {}", joined(changed, ", ")));
     }
     let advice = match problem.code.as_str() {
@@ -177,7 +175,7 @@ mod tests {
             code: "code".into(),
             message: "message".into(),
             fields: Vec::new(),
-            details: Value::Null,
+            details: domain::problem::ErrorDetails::default(),
             request_id: None,
             retry_after: None,
             envelope: Value::Null,
@@ -190,7 +188,7 @@ mod tests {
         let violation = |field: &str| domain::Violation::new(field, "is required");
         problem.fields = vec![violation("a"), violation("b")];
         assert_eq!(refusal(&problem), "canvas: message\n  a: is required\n  b: is required");
-        problem.details = json!({"more": 7});
+        problem.details.more = Some(7);
         assert_eq!(refusal(&problem), "canvas: message\n  a: is required\n  b: is required\n  and 7 more");
     }
 

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use domain::Violation;
+use domain::problem::ErrorDetails;
+use domain::{Violation, known};
 use http::header::RETRY_AFTER;
 use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
@@ -60,8 +61,8 @@ pub struct Problem {
     pub message: String,
     /// Every violation of the request.
     pub fields: Vec<Violation>,
-    /// Data that depends on the error; `null` when there is none.
-    pub details: Value,
+    /// Data that depends on the error.
+    pub details: ErrorDetails,
     /// `X-Request-ID` of the answer.
     pub request_id: Option<String>,
     /// How long to wait before the request is repeated.
@@ -83,8 +84,8 @@ impl Problem {
             message: String,
             #[serde(default)]
             fields: Vec<Violation>,
-            #[serde(default)]
-            details: Value,
+            #[serde(default, deserialize_with = "known::or_default")]
+            details: ErrorDetails,
         }
         let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
         let envelope: Value = serde_json::from_slice(body).unwrap_or_default();
@@ -97,7 +98,7 @@ impl Problem {
                     "request_failed".to_owned(),
                     format!("{status} without the service's envelope: {said}"),
                     Vec::new(),
-                    Value::Null,
+                    ErrorDetails::default(),
                 )
             }
         };

@@ -163,7 +163,7 @@ async fn a_refusal_says_what_the_service_said() {
     let problem = error.problem().expect("a refusal");
     assert_eq!((problem.status.as_u16(), problem.code.as_str()), (400, "input_validation_error"));
     assert_eq!(problem.fields[0].field, "title");
-    assert_eq!(problem.details["currentRevision"], "r2");
+    assert_eq!(problem.details.current_revision.as_deref(), Some("r2"));
     assert_eq!(problem.envelope, envelope);
 
     let script = Script::default().then(404, &json!("<html>"));

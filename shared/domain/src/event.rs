@@ -10,7 +10,7 @@ use crate::Timestamp;
 use crate::graph::named;
 use crate::id::{AssetHandle, CanvasHandle, CanvasId, NodeId, RecipeId};
 use crate::job::{FailureCode, ImageJob, JobStatus};
-use crate::recipe::run::{OutputStatus, RunFailure, RunRecord, RunStatus};
+use crate::recipe::run::{OutputStatus, RunDocument, RunFailure, RunRecord, RunStatus};
 
 named! {
     /// Type of an event.
@@ -141,13 +141,54 @@ impl Event {
         }
     }
 
-    /// The event at the end of a Recipe run.
-    pub fn recipe_run(id: Uuid, created_at: Timestamp, run: &RunRecord) -> Self {
+    /// The event at the end of a run, made from its record as a read serves it.
+    pub fn of_served(id: Uuid, run: RunDocument) -> Self {
+        match run {
+            RunDocument::Work(mut job) => {
+                for image in job.images.iter_mut().flatten() {
+                    (image.preview_url, image.markdown) = (None, None);
+                }
+                Self::image_job(id, job.timing.completed_at.unwrap_or(job.timing.created_at), *job)
+            }
+            RunDocument::Recipe(run) => {
+                let at = run.timing.completed_at.unwrap_or(run.timing.created_at);
+                let outputs = run.outputs.into_iter().map(|output| EventOutput {
+                    key: output.key,
+                    status: output.status,
+                    node_id: output.node_id,
+                    asset_id: output.asset_id,
+                    stand_in: output.stand_in,
+                });
+                let run = EventRecipeRun {
+                    outputs: outputs.collect(),
+                    id: run.id,
+                    run: run.run,
+                    status: run.status,
+                    operation: run.operation,
+                    recipe_id: run.recipe_id,
+                    recipe_version: run.recipe_version,
+                    canvas_id: run.canvas_id,
+                    canvas_handle: run.canvas_handle,
+                    failure: run.failure,
+                    stand_in: run.stand_in,
+                };
+                Self::recipe(id, at, run)
+            }
+        }
+    }
+
+    fn recipe(id: Uuid, created_at: Timestamp, run: EventRecipeRun) -> Self {
         let kind = match run.status {
             RunStatus::Succeeded => EventType::RecipeRunSucceeded,
             RunStatus::Canceled => EventType::RecipeRunCanceled,
             _ => EventType::RecipeRunFailed,
         };
+        let data = EventData { run: EventRun::Recipe(Box::new(run)) };
+        Self { id: format!("event:{id}"), kind, api_version: "v1".into(), created_at, data }
+    }
+
+    /// The event at the end of a Recipe run.
+    pub fn recipe_run(id: Uuid, created_at: Timestamp, run: &RunRecord) -> Self {
         let outputs = run.plan.steps.iter().zip(&run.outputs).map(|(step, output)| EventOutput {
             key: step.key.clone(),
             status: output.status,
@@ -168,7 +209,6 @@ impl Event {
             failure: run.failure.clone(),
             stand_in: run.plan.is_stand_in(),
         };
-        let data = EventData { run: EventRun::Recipe(Box::new(run)) };
-        Self { id: format!("event:{id}"), kind, api_version: "v1".into(), created_at, data }
+        Self::recipe(id, created_at, run)
     }
 }

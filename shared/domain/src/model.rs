@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use utoipa::ToSchema;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+use utoipa::{PartialSchema, ToSchema};
 
 use crate::graph::named;
 use crate::known::{self, Name};
@@ -41,6 +41,11 @@ pub fn is_stand_in(provider: ProviderKind, id: &str) -> bool {
 }
 
 impl ProviderKind {
+    /// The kinds that an account can connect to.
+    pub fn third_parties() -> impl Iterator<Item = Self> {
+        Self::ALL.iter().copied().filter(|kind| *kind != Self::Managed)
+    }
+
     /// Name for people (`Model.providerLabel`).
     pub const fn label(self) -> &'static str {
         match self {
@@ -222,7 +227,7 @@ pub struct ProviderConnection {
     #[schema(pattern = "^[A-Za-z0-9_-]{1,180}$")]
     pub id: String,
     /// Kind of provider; never `managed`.
-    #[schema(schema_with = third_parties)]
+    #[schema(value_type = ConnectionProvider)]
     pub provider: ProviderKind,
     /// Name for people.
     pub name: String,
@@ -277,11 +282,17 @@ pub struct ConnectionList {
     pub page: Page,
 }
 
-/// Schema of the kinds that a connection can have.
-pub fn third_parties() -> RefOr<Schema> {
-    let kinds = ProviderKind::ALL.iter().filter(|kind| **kind != ProviderKind::Managed).map(|kind| kind.as_str());
-    ObjectBuilder::new().schema_type(Type::String).enum_values(Some(kinds)).into()
+/// The schema of the kinds that a connection can have.
+pub struct ConnectionProvider;
+
+impl PartialSchema for ConnectionProvider {
+    fn schema() -> RefOr<Schema> {
+        let kinds = ProviderKind::third_parties().map(ProviderKind::as_str);
+        ObjectBuilder::new().schema_type(Type::String).enum_values(Some(kinds)).into()
+    }
 }
+
+impl ToSchema for ConnectionProvider {}
 
 /// A key as it may be shown: its last four characters if at least twelve stay hidden, otherwise none.
 pub fn masked(key: &str) -> String {

@@ -5,9 +5,9 @@
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
-use utoipa::ToSchema;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Schema, Type};
+use utoipa::{PartialSchema, ToSchema};
 
 use crate::canvas::MutationResult;
 use crate::graph::{NodeType, Position, Purpose, Role, named};
@@ -228,6 +228,21 @@ pub enum Operation {
         #[schema(max_length = 160)]
         title: String,
     },
+}
+
+impl Operation {
+    /// The types of operations, in the order of the contract.
+    pub fn types() -> Vec<String> {
+        let RefOr::T(Schema::OneOf(forms)) = Self::schema() else { unreachable!("an enumeration of several forms") };
+        let tag = |form: &RefOr<Schema>| match form {
+            RefOr::T(Schema::Object(form)) => match form.properties.get("type") {
+                Some(RefOr::T(Schema::Object(tag))) => Some(tag.enum_values.as_ref()?.first()?.as_str()?.to_owned()),
+                _ => None,
+            },
+            _ => None,
+        };
+        forms.items.iter().filter_map(tag).collect()
+    }
 }
 
 fn gap() -> f64 {

@@ -1,6 +1,12 @@
-//! What is wrong with a request, field by field.
+//! What is wrong with a request, field by field: as rules find it, or as the errors of a JSON Schema validator say it.
 
+use std::collections::HashSet;
+
+use jsonschema::ValidationError;
+use jsonschema::error::{TypeKind, ValidationErrorKind};
+use jsonschema::paths::{Location, LocationSegment};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use utoipa::ToSchema;
 
 /// One invalid field of a request.
@@ -16,5 +22,151 @@ impl Violation {
     /// A violation of `field`.
     pub fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
         Self { field: field.into(), message: message.into() }
+    }
+}
+
+/// The message for a missing member.
+const REQUIRED: &str = "is required";
+/// Maximum characters of a key in a reported path. A key may be as long as its body, and up to 1000 paths may contain it.
+const SHOWN_KEY_MAX: usize = 200;
+
+/// Appends a field to a path of the contract. A long key is cut.
+pub fn join(path: &mut String, key: &str) {
+    if !path.is_empty() {
+        path.push('.');
+    }
+    match key.char_indices().nth(SHOWN_KEY_MAX) {
+        Some((end, _)) => {
+            path.push_str(&key[..end]);
+            path.push('…');
+        }
+        None => path.push_str(key),
+    }
+}
+
+/// The path of a location, as violations report it.
+fn field(location: &Location) -> String {
+    let mut path = String::new();
+    for segment in location {
+        match segment {
+            LocationSegment::Property(name) => join(&mut path, &name),
+            LocationSegment::Index(index) => path.push_str(&format!("[{index}]")),
+        }
+    }
+    path
+}
+
+/// The errors of a validator as violations (docs/reference/conventions.md#field-paths). A field of the wrong type is reported
+/// for its type alone, since its other rules presuppose the right type.
+pub fn from_schema<'a>(errors: &[ValidationError<'a>]) -> Vec<Violation> {
+    let is_mistyped = |error: &&ValidationError<'a>| matches!(error.kind(), ValidationErrorKind::Type { .. });
+    let mistyped: HashSet<&Location> = errors.iter().filter(is_mistyped).map(ValidationError::instance_path).collect();
+    let is_reported = |error: &&ValidationError<'a>| is_mistyped(error) || !mistyped.contains(error.instance_path());
+    errors.iter().filter(is_reported).flat_map(violations_of).collect()
+}
+
+fn violations_of(error: &ValidationError<'_>) -> Vec<Violation> {
+    let path = field(error.instance_path());
+    let within = |name: &str| {
+        let mut path = path.clone();
+        join(&mut path, name);
+        path
+    };
+    let one = |message: String| vec![Violation::new(path.as_str(), message)];
+    match error.kind() {
+        ValidationErrorKind::Required { property } => {
+            vec![Violation::new(within(property.as_str().unwrap_or_default()), REQUIRED)]
+        }
+        ValidationErrorKind::AdditionalProperties { unexpected } => {
+            unexpected.iter().map(|name| Violation::new(within(name), "is not a known field")).collect()
+        }
+        ValidationErrorKind::OneOfNotValid { context } | ValidationErrorKind::AnyOf { context } => {
+            nearest_form(&path, context)
+        }
+        ValidationErrorKind::Enum { options } => one(format!("must be one of {}", choices(options))),
+        ValidationErrorKind::Type { .. } => one(type_message(error)),
+        ValidationErrorKind::Minimum { limit } => one(format!("must be at least {limit}")),
+        ValidationErrorKind::Maximum { limit } => one(format!("must be at most {limit}")),
+        ValidationErrorKind::MinLength { limit } => one(format!("must have at least {}", counted(*limit, "character"))),
+        ValidationErrorKind::MaxLength { limit } => one(format!("must have at most {}", counted(*limit, "character"))),
+        ValidationErrorKind::MinItems { limit } => one(format!("must have at least {}", counted(*limit, "item"))),
+        ValidationErrorKind::MaxItems { limit } => one(format!("must have at most {}", counted(*limit, "item"))),
+        ValidationErrorKind::MinProperties { limit } => one(format!("must have at least {}", counted(*limit, "field"))),
+        ValidationErrorKind::Pattern { pattern } => one(format!("must match {pattern}")),
+        // The value itself stays out of the message: it may be a secret.
+        _ => one(error.masked_with("the value").to_string()),
+    }
+}
+
+/// A number of things: `1 item`, `2 items`.
+fn counted(count: u64, thing: &str) -> String {
+    format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
+}
+
+/// The allowed values, formatted for a message.
+fn choices(options: &Value) -> String {
+    let names = options.as_array().into_iter().flatten().map(|option| match option {
+        Value::String(name) => name.clone(),
+        other => other.to_string(),
+    });
+    names.collect::<Vec<_>>().join(", ")
+}
+
+fn type_message(error: &ValidationError<'_>) -> String {
+    match error.kind() {
+        ValidationErrorKind::Type { kind: TypeKind::Single(kind) } => {
+            format!("must be of type {kind}")
+        }
+        _ => error.masked_with("the value").to_string(),
+    }
+}
+
+/// The violations of a value that matches none of several forms: those of the form of the value's own type with the fewest.
+fn nearest_form(path: &str, forms: &[Vec<ValidationError<'static>>]) -> Vec<Violation> {
+    let is_mistyped = |error: &ValidationError<'static>| {
+        field(error.instance_path()) == path && matches!(error.kind(), ValidationErrorKind::Type { .. })
+    };
+    let distance = |errors: &&Vec<ValidationError<'static>>| (errors.iter().any(is_mistyped), errors.len());
+    match forms.iter().min_by_key(distance) {
+        Some(errors) => from_schema(errors),
+        None => vec![Violation::new(path, "has none of the known forms")],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn each_violation_of_a_schema_has_a_path_and_a_message_without_the_value() {
+        let schema = json!({
+            "type": "object", "required": ["name"], "additionalProperties": false,
+            "properties": {
+                "name": {"type": "string"},
+                "items": {"type": "array", "maxItems": 2, "items": {
+                    "type": "object", "properties": {"side": {"type": "integer", "minimum": 1, "enum": [1, 2]}},
+                }},
+                "either": {"anyOf": [{"type": "string", "maxLength": 1}, {"type": "boolean"}]},
+            },
+        });
+        let validator = jsonschema::draft202012::new(&schema).expect("a schema");
+        let given = json!({"items": [{}, {"side": 0}, {"side": "secret"}], "either": "secret", "k".repeat(201): 1});
+        let errors: Vec<_> = validator.iter_errors(&given).collect();
+        let mut found: Vec<String> =
+            from_schema(&errors).into_iter().map(|it| format!("{} {}", it.field, it.message)).collect();
+        found.sort();
+        let long = format!("{}… is not a known field", "k".repeat(200));
+        let expected = [
+            "either must have at most 1 character",
+            "items must have at most 2 items",
+            "items[1].side must be at least 1",
+            "items[1].side must be one of 1, 2",
+            "items[2].side must be of type integer",
+            &*long,
+            "name is required",
+        ];
+        assert_eq!(found, expected);
     }
 }

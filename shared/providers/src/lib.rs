@@ -1,4 +1,4 @@
-//! Image, video and text providers: seven third-party APIs and self-hosted servers behind one
+//! Image, video and text providers: third-party APIs and self-hosted servers behind one
 //! trait.
 //!
 //! **Guarantee.** A submit has exactly one of four outcomes, and the caller can act on it without

@@ -119,6 +119,19 @@ pub fn cut_at(text: String, bytes_max: usize, read_on: &str) -> String {
     format!("{}{last}", &text[..end])
 }
 
+/// An object without its members that are `null`.
+pub fn present(mut object: Value) -> Value {
+    if let Some(members) = object.as_object_mut() {
+        members.retain(|_, value| !value.is_null());
+    }
+    object
+}
+
+/// Ids as texts.
+pub fn texts(ids: Vec<impl Into<String>>) -> Vec<String> {
+    ids.into_iter().map(Into::into).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -210,7 +210,7 @@ mod tests {
         let given = json!({"canvas": "c", "mode": "dream", "count": 9, "place": {"nearby": "n"}, "references": ["a", {"handle": "b"}]});
         let mut fields: Vec<String> = schema::violations(validator, &given).into_iter().map(|it| it.field).collect();
         fields.sort();
-        assert_eq!(fields, ["count", "mode", "place.nearby", "references[1]", "revision"]);
+        assert_eq!(fields, ["count", "mode", "place.nearby", "references[1].role", "revision"]);
         assert!(schema::violations(validator, &json!({"canvas": "c", "revision": "r", "mode": "edit"})).is_empty());
     }
 }

@@ -2,10 +2,11 @@
 
 use client::{Error, Problem};
 use domain::Violation;
+use domain::problem::ErrorDetails;
 use domain::review::{Finding, Severity};
 use http::StatusCode;
 use rmcp::model::{CallToolResult, ContentBlock};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::answer::{Next, cut};
@@ -36,6 +37,8 @@ pub struct Failure {
     pub message: String,
     pub fields: Vec<Violation>,
     pub details: Value,
+    /// The details of a refusal by the service.
+    pub refusal: ErrorDetails,
     pub request_id: Option<String>,
     pub next: Vec<Next>,
     pub retry: Retry,
@@ -58,6 +61,7 @@ impl Failure {
             message: message.into(),
             fields: Vec::new(),
             details: Value::Null,
+            refusal: ErrorDetails::default(),
             request_id: None,
             next: Vec::new(),
             retry,
@@ -117,7 +121,7 @@ impl Failure {
         let thing = problem.message.split(' ').next().unwrap_or_default().to_owned();
         let message = match advice {
             // The service names a way to overrule them, which is for people.
-            "" if problem.details["findings"].is_array() => "findings block this batch; nothing was changed".to_owned(),
+            "" if problem.details.findings.is_some() => "findings block this batch; nothing was changed".to_owned(),
             "" => problem.message,
             advice => format!("{}: {advice}", problem.message),
         };
@@ -125,7 +129,8 @@ impl Failure {
             code: problem.code,
             message,
             fields: problem.fields,
-            details: shortened(problem.details),
+            details: shortened(&problem.details),
+            refusal: problem.details,
             request_id: problem.request_id,
             next: Vec::new(),
             retry,
@@ -173,17 +178,17 @@ impl From<Error> for Failure {
 }
 
 /// The details without what a tool does not need: the review, paths, and findings beyond the first.
-fn shortened(mut details: Value) -> Value {
-    if let Some(details) = details.as_object_mut() {
-        details.remove("completionReview");
-        details.remove("changesUrl");
-        if let Some(findings) = details.get_mut("findings") {
-            let all = Vec::<Finding>::deserialize(&*findings).unwrap_or_default();
-            let errors = all.iter().filter(|finding| finding.severity == Severity::Error);
-            *findings = errors.take(FINDINGS_MAX).map(finding).collect();
-        }
+fn shortened(details: &ErrorDetails) -> Value {
+    if *details == ErrorDetails::default() {
+        return Value::Null;
     }
-    details
+    let kept = ErrorDetails { findings: None, completion_review: None, changes_url: None, ..details.clone() };
+    let mut shown = json!(kept);
+    if let Some(findings) = &details.findings {
+        let errors = findings.iter().filter(|finding| finding.severity == Severity::Error);
+        shown["findings"] = errors.take(FINDINGS_MAX).map(finding).collect();
+    }
+    shown
 }
 
 /// A finding in short.

@@ -21,8 +21,8 @@ pub async fn add_affordable_models(
 ) -> Failure {
     let Ok(status) = call.client.get_auth_status().await.and_then(|status| status.value()) else { return failure };
     let balance = status.credit_balance;
-    let budget = failure.details["maxCredits"].as_i64().map_or(balance, |cap| cap.min(balance));
-    let price = failure.details["creditCost"].as_i64().unwrap_or_default();
+    let budget = failure.refusal.max_credits.map_or(balance, |cap| cap.min(balance));
+    let price = failure.refusal.credit_cost.unwrap_or_default();
     let mut failure = failure.with_detail("balance", balance.into());
     failure.message = format!("it costs {price} credits, and {budget} can be spent ({balance} in all)");
     let list = call.client.list_models().query_if("capability", capabilities.first()).query("limit", 100);

@@ -1,16 +1,12 @@
 //! JSON Schemas of arguments and answers, and the check of arguments.
 
-use domain::Violation;
+use domain::limits::VIOLATIONS_MAX;
+use domain::violation::{self, Violation};
 use jsonschema::Validator;
-use jsonschema::error::{ValidationError, ValidationErrorKind};
-use jsonschema::paths::{Location, LocationSegment};
 use schemars::generate::SchemaSettings;
 use schemars::transform::{RecursiveTransform, Transform};
 use schemars::{JsonSchema, Schema, json_schema};
 use serde_json::{Map, Value, json};
-
-/// Maximum number of reported errors of the validator.
-const VIOLATIONS_MAX: usize = 50;
 
 /// The schema of the arguments `T`: short, because each host reads it with each list of tools.
 pub fn of_arguments<T: JsonSchema>() -> Map<String, Value> {
@@ -95,38 +91,6 @@ fn shorten(schema: &mut Schema) {
 
 /// What is wrong with `arguments`; nothing when they fit.
 pub fn violations(validator: &Validator, arguments: &Value) -> Vec<Violation> {
-    validator.iter_errors(arguments).take(VIOLATIONS_MAX).flat_map(|error| violations_of(&error)).collect()
-}
-
-fn violations_of(error: &ValidationError<'_>) -> Vec<Violation> {
-    let path = path(error.instance_path());
-    let within = |name: &str| match path.is_empty() {
-        true => name.to_owned(),
-        false => format!("{path}.{name}"),
-    };
-    let one = |field: String, message: String| vec![Violation { field, message }];
-    match error.kind() {
-        ValidationErrorKind::Required { property } => {
-            one(within(property.as_str().unwrap_or_default()), "is required".to_owned())
-        }
-        ValidationErrorKind::AdditionalProperties { unexpected } => unexpected
-            .iter()
-            .map(|name| Violation { field: within(name), message: "is not a known argument".to_owned() })
-            .collect(),
-        // The value itself stays out of the message.
-        _ => one(path, error.masked_with("the value").to_string()),
-    }
-}
-
-/// A path as the contract writes it: `operations[3].node.width`.
-fn path(location: &Location) -> String {
-    let mut path = String::new();
-    for segment in location {
-        match segment {
-            LocationSegment::Property(name) if path.is_empty() => path.push_str(&name),
-            LocationSegment::Property(name) => path.extend([".", &name]),
-            LocationSegment::Index(index) => path.push_str(&format!("[{index}]")),
-        }
-    }
-    path
+    let errors: Vec<_> = validator.iter_errors(arguments).take(VIOLATIONS_MAX).collect();
+    violation::from_schema(&errors)
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use client::Client;
 use domain::account::Scope;
+use domain::stream::CanvasStreamEvent;
 use http::request::Parts;
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode, ErrorData,
@@ -16,6 +17,7 @@ use rmcp::model::{
 };
 use rmcp::service::{RequestContext, SubscriptionContext};
 use rmcp::{Peer, RoleServer, ServerHandler};
+use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -299,9 +301,9 @@ impl ServerHandler for Server {
                 () = self.stopping.cancelled() => None,
             };
             let Some(event) = event else { return Ok(()) };
-            for (_, uri) in
-                followed.iter().filter(|(canvas, _)| event.name == "canvas" && event.data["canvas"] == **canvas)
-            {
+            let Ok(changed) = CanvasStreamEvent::deserialize(&event.data) else { continue };
+            let changed = changed.canvas.to_string();
+            for (_, uri) in followed.iter().filter(|(canvas, _)| event.name == "canvas" && **canvas == changed) {
                 let sent = context.sink().notify_resource_updated(uri.clone()).await;
                 if sent.is_err() {
                     return Ok(());

@@ -7,14 +7,14 @@ use base64::engine::general_purpose::STANDARD;
 use client::answers::Started;
 use client::{Client, Waiting, WorkFailure, WorkOutput, WorkRecord};
 use domain::Timestamp;
-use domain::job::{JobStatus, RunKind};
+use domain::job::{JobStatus, RunKind, RunSummary};
 use futures_util::future::join_all;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use crate::answer::{Answer, Next, Picture};
+use crate::answer::{Answer, Next, Picture, present};
 use crate::call::Call;
 use crate::failure::{Failure, Retry};
 use crate::stale;
@@ -179,18 +179,12 @@ impl Output {
 }
 
 /// An item of the list of runs in short.
-pub fn summary(run: &Value) -> Value {
-    let mut short = json!({
-        "run": run["handle"], "kind": run["kind"], "operation": run["operation"], "status": run["status"],
-        "createdAt": run["createdAt"], "creditCost": run["creditCost"], "outputs": run["outputs"],
-    });
-    if run["canvasId"].is_string() {
-        short["canvas"] = run["canvasId"].clone();
-    }
-    if run["waitingFor"].is_object() {
-        short["waitingFor"] = run["waitingFor"].clone();
-    }
-    short
+pub fn summary(run: &RunSummary) -> Value {
+    present(json!({
+        "run": run.handle, "kind": run.kind, "operation": run.operation, "status": run.status,
+        "createdAt": run.created_at, "creditCost": run.credit_cost, "outputs": run.outputs, "canvas": run.canvas_id,
+        "waitingFor": run.waiting_for,
+    }))
 }
 
 /// Starts work on a canvas at a revision, and waits for its end.

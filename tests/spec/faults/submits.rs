@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::time::Duration;
 
+use domain::model::ProviderKind;
 use e2e::api::{key, text};
 use e2e::{Chance, Part, SETTLING, Stack, User, checker};
 use futures_util::future::join_all;
@@ -55,8 +56,8 @@ struct Kind {
 }
 
 impl Kind {
-    const fn saved(vendor: Vendor, provider: &'static str, picture: (&'static str, Way)) -> Self {
-        Self { vendor, provider: Some(provider), picture, video: None }
+    const fn saved(vendor: Vendor, picture: (&'static str, Way)) -> Self {
+        Self { vendor, provider: Some(vendor.name()), picture, video: None }
     }
 
     const fn own(vendor: Vendor, picture: (&'static str, Way)) -> Self {
@@ -75,21 +76,18 @@ impl Kind {
     }
 }
 
-const FAL: Kind =
-    Kind::saved(Vendor::Fal, "fal", ("fal-ai/flux/schnell", Way::Queued)).filming("fal-ai/veo3.1", Way::Queued);
+const FAL: Kind = Kind::saved(Vendor::Fal, ("fal-ai/flux/schnell", Way::Queued)).filming("fal-ai/veo3.1", Way::Queued);
 
 /// The kinds that an account can connect to.
 const SAVED: [Kind; 7] = [
-    Kind::saved(Vendor::OpenAi, "openai", ("gpt-image-2", Way::AtOnce)),
-    Kind::saved(Vendor::Google, "google", ("gemini-3.1-flash-lite-image", Way::AtOnce))
+    Kind::saved(Vendor::OpenAi, ("gpt-image-2", Way::AtOnce)),
+    Kind::saved(Vendor::Google, ("gemini-3.1-flash-lite-image", Way::AtOnce))
         .filming("gemini-omni-1.1-flash", Way::Queued),
-    Kind::saved(Vendor::Replicate, "replicate", ("black-forest-labs/flux-schnell", Way::Found))
-        .filming("google/veo-3", Way::Found),
+    Kind::saved(Vendor::Replicate, ("black-forest-labs/flux-schnell", Way::Found)).filming("google/veo-3", Way::Found),
     FAL,
-    Kind::saved(Vendor::Stability, "stability", ("stable-image-core", Way::AtOnce)),
-    Kind::saved(Vendor::BlackForestLabs, "black-forest-labs", ("flux-2-pro", Way::Queued))
-        .filming("flux-3-video", Way::Queued),
-    Kind::saved(Vendor::Runway, "runway", ("gen4_image", Way::Queued)).filming("veo3.1", Way::Queued),
+    Kind::saved(Vendor::Stability, ("stable-image-core", Way::AtOnce)),
+    Kind::saved(Vendor::BlackForestLabs, ("flux-2-pro", Way::Queued)).filming("flux-3-video", Way::Queued),
+    Kind::saved(Vendor::Runway, ("gen4_image", Way::Queued)).filming("veo3.1", Way::Queued),
 ];
 
 /// The servers of an operator. A stack has one of them.
@@ -274,6 +272,7 @@ async fn survive(own: Kind, protocol: &str, saved: &[Kind]) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_provider_begins_twice_wherever_a_worker_dies() {
+    assert!(ProviderKind::third_parties().map(ProviderKind::as_str).eq(SAVED.iter().filter_map(|kind| kind.provider)));
     survive(COMPATIBLE, "openai", &SAVED).await;
 }
 

@@ -48,7 +48,7 @@ fn seconds(text: &str) -> Result<f64, String> {
 }
 
 fn names() -> PossibleValuesParser {
-    PossibleValuesParser::new(Vendor::ALL.map(|(name, _)| name))
+    PossibleValuesParser::new(Vendor::ALL.iter().map(|vendor| vendor.name()))
 }
 
 fn failure_modes() -> String {
@@ -61,8 +61,8 @@ async fn main() {
     let line = CommandLine::parse();
     let mut running = Vec::new();
     println!("export SIMULATOR_KEY='{SIMULATOR_KEY}'");
-    for (index, (name, vendor)) in Vendor::ALL.into_iter().enumerate() {
-        running.push(start(&line, index, name, vendor).await);
+    for (index, vendor) in Vendor::ALL.iter().enumerate() {
+        running.push(start(&line, index, *vendor).await);
     }
     println!("{HOW}\n# ready");
     if line.until_eof {
@@ -73,7 +73,8 @@ async fn main() {
     }
 }
 
-async fn start(line: &CommandLine, index: usize, name: &str, vendor: Vendor) -> Simulator {
+async fn start(line: &CommandLine, index: usize, vendor: Vendor) -> Simulator {
+    let name = vendor.name();
     let offset = u16::try_from(2 * index).expect("a few simulators");
     let ports = line.port.map_or([0, 0], |first| [first.saturating_add(offset), first.saturating_add(offset + 1)]);
     let https = line.https.iter().any(|wanted| wanted == name);

@@ -13,6 +13,7 @@ use axum::extract::{FromRequest, Request};
 use domain::Violation;
 use domain::id::AccountUid;
 use domain::limits::{JSON_BODY_MAX, JSON_DEPTH_MAX, VIOLATIONS_COUNTED_MAX};
+use domain::violation::{self, join};
 use http::HeaderMap;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use jsonschema::Validator;
@@ -27,7 +28,7 @@ pub use self::memory::violations_bytes;
 pub use self::memory::{BodyPermit, for_answer};
 use super::caller::Principal;
 use super::header::single;
-use super::schema::{self, join, validator};
+use super::schema::validator;
 use crate::problem::{Problem, Result};
 
 /// Maximum fields of an object and items of an array outside of `custom`; far more than any schema admits.
@@ -269,7 +270,7 @@ async fn against_schema(validator: &Validator, value: &Value) -> Result<Vec<Viol
         return Ok(vec![Violation::new("", "does not fit its schema, and has too many values to say where")]);
     };
     let errors: Vec<_> = validator.iter_errors(value).collect();
-    let violations = schema::violations(&errors).into_iter();
+    let violations = violation::from_schema(&errors).into_iter();
     Ok(violations.map(|it| Violation::new(without_nul(&it.field), it.message)).collect())
 }
 

@@ -15,7 +15,7 @@ use crate::state::App;
 
 /// List Image Actions
 ///
-/// Returns the eight deterministic image transformations with their inputs and parameters. Use it to build a form
+/// Returns the deterministic image transformations with their inputs and parameters. Use it to build a form
 /// or to choose an Action; `view=summary` is enough to choose. It runs nothing.
 #[utoipa::path(
     get, path = "/actions", operation_id = "listActions", tag = "Image Actions",

@@ -18,73 +18,49 @@ use domain::webhook::WebhookInput;
 use egress::Guard;
 use futures_util::future::BoxFuture;
 use http::HeaderMap;
-use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use utoipa::ToSchema;
 
 use super::read::action_of;
 use crate::extract::caller::{Caller, RunAction};
 use crate::extract::canvas::canvas_of;
 use crate::extract::check::Check;
 use crate::extract::idempotency::fingerprint;
-use crate::extract::json::{Input, JsonBody};
+use crate::extract::json::JsonBody;
 use crate::extract::path::PathText;
 use crate::extract::prefer;
 use crate::observe::Trace;
 use crate::place::{TargetPlace, destination, with_destination};
 use crate::problem::{Result, combine_violations};
-use crate::start::{ignored, start, terms_of, webhook_of, with_cap};
+use crate::start::{start, start_request, terms_of, webhook_of, with_cap};
 use crate::state::App;
 
 const PATH: &str = "/actions/{actionKey}/runs";
 /// Violation of an input that is not a handle.
 const NOT_A_PICTURE: &str = "must be a node or asset handle";
 
-/// Request to run an Action.
-#[derive(Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[schema(as = RunAction)]
-pub struct RunRequest {
-    /// Plain id or handle of the canvas.
-    #[schema(max_length = 560, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$")]
-    canvas_id: String,
-    /// The canvas revision that the request is based on.
-    #[schema(min_length = 1, max_length = 200)]
-    base_revision: String,
-    /// Idempotency key: an equal request with the same key returns the same run. Ignored and not needed with
-    /// `validateOnly`.
-    #[schema(min_length = 8, max_length = 200, nullable = false)]
-    idempotency_key: Option<String>,
-    /// Maximum price in credits; a start that costs more is refused with 402 (an extension).
-    #[schema(minimum = 0, maximum = 9007199254740991i64, nullable = false)]
-    max_credits: Option<i64>,
-    /// `true` only checks the start and answers 200 with its quote; it needs no `idempotencyKey` (an extension).
-    #[serde(default)]
-    validate_only: bool,
-    /// New, empty image node that receives the result; excludes `place`.
-    #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
-    target_node_id: Option<String>,
-    /// Adds the target in place of `targetNodeId` (an extension).
-    #[schema(nullable = false)]
-    place: Option<TargetPlace>,
-    /// Whether a `flow` connection leads from each input that is a node to the target. Default: `true` with `place`
-    /// (an extension).
-    #[schema(nullable = false)]
-    connect: Option<bool>,
-    /// Node or asset handles, in the order that the Action declares.
-    #[schema(min_items = 1, max_items = 2)]
-    inputs: Vec<String>,
-    /// Parameters of the Action; omitted ones take their defaults.
-    #[schema(value_type = Object)]
-    params: Map<String, Value>,
-    /// Webhook to notify when the run ends.
-    #[schema(nullable = false)]
-    webhook: Option<WebhookInput>,
-}
-
-impl Input for RunRequest {
-    fn ignored(body: &Value) -> &'static [&'static str] {
-        ignored(body)
+start_request! {
+    /// Request to run an Action.
+    #[schema(as = RunAction)]
+    pub struct RunRequest on a canvas {
+        /// New, empty image node that receives the result; excludes `place`.
+        #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
+        target_node_id: Option<String>,
+        /// Adds the target in place of `targetNodeId` (an extension).
+        #[schema(nullable = false)]
+        place: Option<TargetPlace>,
+        /// Whether a `flow` connection leads from each input that is a node to the target. Default: `true` with `place`
+        /// (an extension).
+        #[schema(nullable = false)]
+        connect: Option<bool>,
+        /// Node or asset handles, in the order that the Action declares.
+        #[schema(min_items = 1, max_items = 2)]
+        inputs: Vec<String>,
+        /// Parameters of the Action; omitted ones take their defaults.
+        #[schema(value_type = Object)]
+        params: Map<String, Value>,
+        /// Webhook to notify when the run ends.
+        #[schema(nullable = false)]
+        webhook: Option<WebhookInput>,
     }
 }
 

@@ -11,9 +11,7 @@ use domain::job::StartQuote;
 use domain::message::Queue;
 use domain::problem::ErrorEnvelope;
 use http::HeaderMap;
-use serde::Deserialize;
-use serde_json::{Value, json};
-use utoipa::ToSchema;
+use serde_json::json;
 use uuid::Uuid;
 
 use super::require_switched_on;
@@ -21,48 +19,27 @@ use crate::extract::caller::{Caller, ManageCampaigns};
 use crate::extract::canvas::canvas_of;
 use crate::extract::check::Check;
 use crate::extract::idempotency::fingerprint_without_defaults;
-use crate::extract::json::{Input, JsonBody};
+use crate::extract::json::JsonBody;
 use crate::extract::prefer;
 use crate::observe::Trace;
 use crate::problem::Result;
 use crate::reply;
-use crate::start::{accepted_as, ignored, quote, terms_of, with_cap, writable};
+use crate::start::{accepted_as, quote, start_request, terms_of, with_cap, writable};
 use crate::state::App;
 
 const PATH: &str = "/campaigns/start";
 
 /// The title of a campaign that is started without one.
 const DEFAULT_TITLE: &str = "Campaign";
-/// Request to start a campaign.
-#[derive(Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct CampaignStartRequest {
-    /// Plain id or handle of the canvas.
-    #[schema(max_length = 560, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$")]
-    canvas_id: String,
-    /// The canvas revision that the request is based on.
-    #[schema(min_length = 1, max_length = 200)]
-    base_revision: String,
-    /// Idempotency key: an equal request with the same key returns the same campaign. Ignored and not needed with
-    /// `validateOnly`.
-    #[schema(min_length = 8, max_length = 200, nullable = false)]
-    idempotency_key: Option<String>,
-    /// Maximum price in credits; a start that costs more is refused with 402 (an extension).
-    #[schema(minimum = 0, maximum = 9007199254740991i64, nullable = false)]
-    max_credits: Option<i64>,
-    /// `true` only checks the start and answers 200 with its quote; it needs no `idempotencyKey` (an extension).
-    #[serde(default)]
-    validate_only: bool,
-    /// Display title of the campaign.
-    #[schema(min_length = 1, max_length = 160, nullable = false)]
-    title: Option<String>,
-    /// Plan to carry out.
-    plan: CampaignPlan,
-}
 
-impl Input for CampaignStartRequest {
-    fn ignored(body: &Value) -> &'static [&'static str] {
-        ignored(body)
+start_request! {
+    /// Request to start a campaign.
+    pub struct CampaignStartRequest on a canvas {
+        /// Display title of the campaign.
+        #[schema(min_length = 1, max_length = 160, nullable = false)]
+        title: Option<String>,
+        /// Plan to carry out.
+        plan: CampaignPlan,
     }
 }
 

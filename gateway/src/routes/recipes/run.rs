@@ -16,16 +16,14 @@ use domain::recipe::run::{RecipeRun, RunId, RunStatus};
 use domain::webhook::WebhookInput;
 use egress::Guard;
 use http::HeaderMap;
-use serde::Deserialize;
-use serde_json::{Value, json};
-use utoipa::ToSchema;
+use serde_json::json;
 use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
 
 use crate::extract::caller::{Caller, GenerateImages};
 use crate::extract::canvas::canvas_of;
 use crate::extract::check::Check;
 use crate::extract::idempotency::fingerprint;
-use crate::extract::json::{Input, JsonBody};
+use crate::extract::json::JsonBody;
 use crate::extract::path::PathText;
 use crate::extract::prefer;
 use crate::models::malformed_name;
@@ -34,65 +32,43 @@ use crate::place::{location_of, with_location};
 use crate::problem::{Result, combine_violations};
 use crate::reply;
 use crate::runs::recipe_document;
-use crate::start::{accepted_as, ignored, quote, terms_of, webhook_of, with_cap, writable};
+use crate::start::{accepted_as, quote, start_request, terms_of, webhook_of, with_cap, writable};
 use crate::state::App;
 
 const PATH: &str = "/recipes/{recipeId}/runs";
 
-/// Request to run a Recipe.
-#[derive(Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct RunRecipe {
-    /// Plain id or handle of the canvas.
-    #[schema(min_length = 1, max_length = 560, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$")]
-    canvas_id: String,
-    /// The canvas revision that the request is based on.
-    #[schema(min_length = 1, max_length = 200)]
-    base_revision: String,
-    /// Idempotency key: an equal request with the same key returns the same run. Ignored and not needed with
-    /// `validateOnly`.
-    #[schema(min_length = 8, max_length = 200, nullable = false)]
-    idempotency_key: Option<String>,
-    /// Maximum price in credits; a start that costs more is refused with 402 (an extension).
-    #[schema(minimum = 0, maximum = 9007199254740991i64, nullable = false)]
-    max_credits: Option<i64>,
-    /// `true` only checks the start and answers 200 with its quote; it needs no `idempotencyKey` (an extension).
-    #[serde(default)]
-    validate_only: bool,
-    /// Version of the Recipe; when omitted, that of the instance, or the newest.
-    #[schema(max_length = 80, nullable = false)]
-    version: Option<String>,
-    /// Sticky node of an existing instance; a new instance is created when omitted.
-    #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
-    instance_node_id: Option<String>,
-    /// Node next to which a new instance is placed on a free place (an extension).
-    #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
-    near: Option<String>,
-    /// Section that a new instance lies in and its nodes belong to; it grows if it has no room (an extension).
-    #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
-    section_id: Option<String>,
-    /// Input values by port node id, key or normalized label: plain text, or a node or asset handle.
-    #[serde(default)]
-    #[schema(schema_with = inputs)]
-    inputs: BTreeMap<String, String>,
-    /// Model for the pictures, or, in a Recipe without pictures, for the texts: a model id or `model:` handle. Overrides the
-    /// Recipe.
-    #[schema(max_length = 650, nullable = false)]
-    model: Option<String>,
-    /// Size of the pictures; overrides the Recipe.
-    #[schema(max_length = 80, nullable = false)]
-    size: Option<String>,
-    /// Quality of the pictures; overrides the Recipe.
-    #[schema(max_length = 80, nullable = false)]
-    quality: Option<String>,
-    /// Webhook to notify when the run ends.
-    #[schema(nullable = false)]
-    webhook: Option<WebhookInput>,
-}
-
-impl Input for RunRecipe {
-    fn ignored(body: &Value) -> &'static [&'static str] {
-        ignored(body)
+start_request! {
+    /// Request to run a Recipe.
+    pub struct RunRecipe on a canvas {
+        /// Version of the Recipe; when omitted, that of the instance, or the newest.
+        #[schema(max_length = 80, nullable = false)]
+        version: Option<String>,
+        /// Sticky node of an existing instance; a new instance is created when omitted.
+        #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
+        instance_node_id: Option<String>,
+        /// Node next to which a new instance is placed on a free place (an extension).
+        #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
+        near: Option<String>,
+        /// Section that a new instance lies in and its nodes belong to; it grows if it has no room (an extension).
+        #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
+        section_id: Option<String>,
+        /// Input values by port node id, key or normalized label: plain text, or a node or asset handle.
+        #[serde(default)]
+        #[schema(schema_with = inputs)]
+        inputs: BTreeMap<String, String>,
+        /// Model for the pictures, or, in a Recipe without pictures, for the texts: a model id or `model:` handle. Overrides the
+        /// Recipe.
+        #[schema(max_length = 650, nullable = false)]
+        model: Option<String>,
+        /// Size of the pictures; overrides the Recipe.
+        #[schema(max_length = 80, nullable = false)]
+        size: Option<String>,
+        /// Quality of the pictures; overrides the Recipe.
+        #[schema(max_length = 80, nullable = false)]
+        quality: Option<String>,
+        /// Webhook to notify when the run ends.
+        #[schema(nullable = false)]
+        webhook: Option<WebhookInput>,
     }
 }
 

@@ -2,71 +2,52 @@
 
 use domain::graph::Role;
 use domain::limits::VIDEO_PICTURE_MAX;
-use serde::Deserialize;
-use serde_json::Value;
+use utoipa::PartialSchema;
 use utoipa::openapi::schema::{AdditionalProperties, Array, ArrayBuilder, ObjectBuilder, OneOfBuilder, Type};
-use utoipa::{PartialSchema, ToSchema};
 
-use crate::extract::json::Input;
 use crate::reference::ReferenceItem;
-use crate::start::ignored;
+use crate::start::start_request;
 
-/// Request to generate a video.
-#[derive(Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct VideoStart {
-    /// Provider's model id or a `model:` handle.
-    #[schema(min_length = 1, max_length = 650)]
-    pub model: String,
-    /// Plain id of the saved connection to run the model with.
-    #[schema(pattern = "^[A-Za-z0-9_-]{1,180}$", nullable = false)]
-    pub connection_id: Option<String>,
-    /// Prompt of the video.
-    #[schema(min_length = 1, max_length = 8000)]
-    pub prompt: String,
-    /// Idempotency key: an equal request with the same key returns the same job. Ignored and not needed with
-    /// `validateOnly`.
-    #[schema(min_length = 8, max_length = 200, nullable = false)]
-    pub idempotency_key: Option<String>,
-    /// Maximum price in credits; a start that costs more is refused with 402 (an extension).
-    #[schema(minimum = 0, maximum = 9007199254740991i64, nullable = false)]
-    pub max_credits: Option<i64>,
-    /// `true` only checks the start and answers 200 with its quote; it needs no `idempotencyKey` (an extension).
-    #[serde(default)]
-    pub validate_only: bool,
-    /// Canvas that node handles belong to, as plain id or handle. Nothing is written to it.
-    #[schema(max_length = 560, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
-    pub canvas_id: Option<String>,
-    /// Owner of the canvas, for a plain id.
-    #[schema(pattern = "^[A-Za-z0-9_-]{1,180}$", nullable = false)]
-    pub owner_uid: Option<String>,
-    /// Aspect ratio, one of those that the model offers.
-    #[schema(max_length = 80, nullable = false)]
-    pub aspect_ratio: Option<String>,
-    /// Duration in seconds, one of those that the model offers.
-    #[schema(minimum = 1, maximum = 120, nullable = false)]
-    pub duration_seconds: Option<u32>,
-    /// Resolution, one of those that the model offers.
-    #[schema(max_length = 80, nullable = false)]
-    pub resolution: Option<String>,
-    /// Whether the video has sound, for models that offer the choice.
-    #[schema(nullable = false)]
-    pub generate_audio: Option<bool>,
-    /// First frame: a node handle, an asset handle or the public HTTPS URL of a picture.
-    #[schema(max_length = 2048, nullable = false)]
-    pub first_frame: Option<String>,
-    /// Last frame; requires a first frame.
-    #[schema(max_length = 2048, nullable = false)]
-    pub last_frame: Option<String>,
-    /// Pictures that guide the video.
-    #[serde(default)]
-    #[schema(schema_with = references)]
-    pub references: Vec<ReferenceItem>,
-}
-
-impl Input for VideoStart {
-    fn ignored(body: &Value) -> &'static [&'static str] {
-        ignored(body)
+start_request! {
+    /// Request to generate a video.
+    pub struct VideoStart {
+        /// Provider's model id or a `model:` handle.
+        #[schema(min_length = 1, max_length = 650)]
+        pub model: String,
+        /// Plain id of the saved connection to run the model with.
+        #[schema(pattern = "^[A-Za-z0-9_-]{1,180}$", nullable = false)]
+        pub connection_id: Option<String>,
+        /// Prompt of the video.
+        #[schema(min_length = 1, max_length = 8000)]
+        pub prompt: String,
+        /// Canvas that node handles belong to, as plain id or handle. Nothing is written to it.
+        #[schema(max_length = 560, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
+        pub canvas_id: Option<String>,
+        /// Owner of the canvas, for a plain id.
+        #[schema(pattern = "^[A-Za-z0-9_-]{1,180}$", nullable = false)]
+        pub owner_uid: Option<String>,
+        /// Aspect ratio, one of those that the model offers.
+        #[schema(max_length = 80, nullable = false)]
+        pub aspect_ratio: Option<String>,
+        /// Duration in seconds, one of those that the model offers.
+        #[schema(minimum = 1, maximum = 120, nullable = false)]
+        pub duration_seconds: Option<u32>,
+        /// Resolution, one of those that the model offers.
+        #[schema(max_length = 80, nullable = false)]
+        pub resolution: Option<String>,
+        /// Whether the video has sound, for models that offer the choice.
+        #[schema(nullable = false)]
+        pub generate_audio: Option<bool>,
+        /// First frame: a node handle, an asset handle or the public HTTPS URL of a picture.
+        #[schema(max_length = 2048, nullable = false)]
+        pub first_frame: Option<String>,
+        /// Last frame; requires a first frame.
+        #[schema(max_length = 2048, nullable = false)]
+        pub last_frame: Option<String>,
+        /// Pictures that guide the video.
+        #[serde(default)]
+        #[schema(schema_with = references)]
+        pub references: Vec<ReferenceItem>,
     }
 }
 

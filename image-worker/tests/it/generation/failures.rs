@@ -5,7 +5,7 @@ use futures_util::future::join_all;
 use providers::{Catalogue, Deadlines};
 use testkit::providers::{FailureMode, Vendor};
 
-use super::fixture::{GenerationFixture, HURRIED, Wish, failure, for_every_vendor, picture};
+use super::fixture::{GenerationFixture, HURRIED, Wish, failure, picture};
 use crate::harness::png;
 
 /// The expected failure of a job with `failure_mode`; `None` if it succeeds nevertheless.
@@ -58,7 +58,7 @@ async fn meet_all(vendor: Vendor) {
     join_all(all.map(|(name, failure_mode)| meet(&fixture, vendor, name, failure_mode))).await;
 }
 
-for_every_vendor!(every_failure_is_reported_as_what_it_is, meet_all);
+testkit::for_every_vendor!(every_failure_is_reported_as_what_it_is, meet_all);
 
 #[tokio::test]
 async fn a_provider_that_never_answers_costs_its_deadline_and_nothing_else() {

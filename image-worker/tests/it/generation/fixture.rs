@@ -68,37 +68,11 @@ pub fn picture(prompt: &str) -> Wish<'_> {
 
 fn kind(vendor: Vendor) -> (ProviderKind, Option<ManagedProtocol>) {
     match vendor {
-        Vendor::OpenAi => (ProviderKind::OpenAi, None),
-        Vendor::Google => (ProviderKind::Google, None),
-        Vendor::Replicate => (ProviderKind::Replicate, None),
-        Vendor::Fal => (ProviderKind::Fal, None),
-        Vendor::Stability => (ProviderKind::Stability, None),
-        Vendor::BlackForestLabs => (ProviderKind::BlackForestLabs, None),
-        Vendor::Runway => (ProviderKind::Runway, None),
         Vendor::Compatible => (ProviderKind::Managed, Some(ManagedProtocol::OpenAi)),
         Vendor::Comfy => (ProviderKind::Managed, Some(ManagedProtocol::Comfy)),
+        third_party => (third_party.name().parse().expect("a kind of provider"), None),
     }
 }
-
-/// Generates one test per vendor, because each test draws its pictures on one thread.
-macro_rules! for_every_vendor {
-    ($module:ident, $check:ident) => {
-        mod $module {
-            use testkit::providers::Vendor;
-
-            super::for_every_vendor!(@each $check openai OpenAi, google Google, replicate Replicate, fal Fal,
-                stability Stability, black_forest_labs BlackForestLabs, runway Runway, compatible Compatible,
-                comfy Comfy);
-        }
-    };
-    (@each $check:ident $($name:ident $vendor:ident),+) => {
-        $(#[tokio::test]
-        async fn $name() {
-            super::$check(Vendor::$vendor).await;
-        })+
-    };
-}
-pub(crate) use for_every_vendor;
 
 pub const fn capability(operation: JobOperation) -> Capability {
     match operation {

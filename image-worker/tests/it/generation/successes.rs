@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 use serde_json::json;
 use testkit::providers::Vendor;
 
-use super::fixture::{GenerationFixture, Wish, for_every_vendor, picture};
+use super::fixture::{GenerationFixture, Wish, picture};
 use crate::harness::{DEADLINE, PUBLIC_URL};
 use crate::origins::mark;
 
@@ -66,7 +66,7 @@ async fn make_all(vendor: Vendor) {
     assert_eq!(fixture.simulator.leaks(), 0, "{vendor:?}");
 }
 
-for_every_vendor!(every_provider_makes_what_its_models_can, make_all);
+testkit::for_every_vendor!(every_provider_makes_what_its_models_can, make_all);
 
 #[tokio::test]
 async fn the_embedded_runtime_draws_and_is_charged() {

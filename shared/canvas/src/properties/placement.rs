@@ -97,7 +97,7 @@ proptest! {
         let section = nodes.iter().find(|node| section && node.is_section()).map(|node| node.id.clone());
         let location = Location { near, section: section.clone() };
         let at = at.map(|(x, y)| Position { x, y });
-        let place = Place { location, at, title: None, count };
+        let place = Place { location, at, count, ..Place::default() };
         match targets::add(&mut graph, &place, (320.0, 213.0), &[], Options::default()) {
             Ok((ids, applied)) => {
                 prop_assert_eq!((ids.len(), applied.nodes_delta as usize), (count, count));

@@ -6,9 +6,9 @@ use std::io::{IsTerminal, stdout};
 
 use client::{Call, Item, List, Pages};
 use domain::canvas::{CanvasSummary, Node};
+use domain::metadata::WritableMetadata;
 use domain::review::Validation;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::args::{Listing, New, Show, View};
 use crate::context::{Context, canvas, page};
@@ -125,21 +125,20 @@ pub async fn show(context: &Context, show: &Show) -> Outcome {
         return Ok(());
     };
     let id = section.strip_prefix("node:").unwrap_or(section);
-    let belongs = |node: &&Value| node["id"] == id || node["metadata"]["sectionId"] == id;
-    let whole = read.json();
-    let nodes: Vec<&Value> = whole["canvas"]["nodes"].as_array().into_iter().flatten().filter(belongs).collect();
+    let belongs = |node: &Node| {
+        let section = node.metadata.read::<WritableMetadata>().section_id;
+        node.id.as_str() == id || section.is_some_and(|section| section.as_str() == id)
+    };
+    let canvas = read.value()?.canvas;
+    let nodes: Vec<Node> = canvas.nodes.values().filter(belongs).collect();
     if nodes.is_empty() {
         return not_found(format!("{} has no Section {section}", show.canvas));
     }
-    context.output.value(&json!({"revision": whole["canvas"]["revision"], "nodes": nodes}), || {
+    context.output.value(&json!({"revision": canvas.revision, "nodes": nodes}), || {
         let head = ["node", "type", "x", "y", "width", "height", "title"];
-        rows(&head, &nodes, |it| match Node::deserialize(*it) {
-            Ok(it) => {
-                let [x, y, width, height] =
-                    [it.position.x, it.position.y, it.width, it.height].map(|it| format!("{it:?}"));
-                vec![text(it.handle), text(it.kind), x, y, width, height, text(it.title)]
-            }
-            Err(_) => vec![text(it)],
+        rows(&head, &nodes, |it| {
+            let [x, y, width, height] = [it.position.x, it.position.y, it.width, it.height].map(|it| format!("{it:?}"));
+            vec![text(&it.handle), text(it.kind), x, y, width, height, text(&it.title)]
         })
     });
     Ok(())

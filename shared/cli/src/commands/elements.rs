@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 
 use super::batch::insert;
 use super::canvases::listed;
-use super::watch::picked;
 use crate::args::{Collection, Element, Listing, Search};
 use crate::context::{Body, Context};
 use crate::failure::Outcome;
@@ -28,19 +27,15 @@ pub async fn element(context: &Context, element: Element) -> Outcome {
         }
         Element::Update { element, name, kind, sources, guidelines } => {
             let element = without_version(&element);
-            let known = context.client.get_element(element).await?.json();
-            let mut content = picked(&known["element"], &["name", "type", "sourceAssetIds", "guidelines"]);
-            let given = [
-                ("name", name.map(Value::from)),
-                ("type", kind.map(Value::from)),
-                ("sourceAssetIds", (!sources.is_empty()).then(|| plain_ids(&sources))),
-                ("guidelines", guidelines.map(Value::from)),
-            ];
-            for (member, value) in given {
-                if let Some(value) = value {
-                    content[member] = value;
-                }
-            }
+            let known = context.client.get_element(element).await?.cast::<ElementRead>().value()?.element;
+            let sources = match sources.is_empty() {
+                true => json!(known.source_asset_ids),
+                false => plain_ids(&sources),
+            };
+            let kind = kind.unwrap_or_else(|| known.kind.to_string());
+            let mut content = Body::from_iter([("name".into(), json!(name.unwrap_or(known.name)))]);
+            content.extend([("type".into(), json!(kind)), ("sourceAssetIds".into(), sources)]);
+            insert(&mut content, "guidelines", guidelines.or(known.guidelines));
             let body = json!({"operation": "update", "element": content});
             context.client.update_element(element).json(&body).await?.cast()
         }

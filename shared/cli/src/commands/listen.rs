@@ -11,13 +11,14 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use client::network::Network;
 use client::{Payload, Transport, WorkRecord};
+use domain::event::Event;
 use domain::webhook::{ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER, standard};
 use hmac::{Hmac, KeyInit, Mac};
 use http::{HeaderValue, Request};
-use serde_json::{Value, json};
+use serde_json::json;
 use sha2::Sha256;
 
-use super::watch::{Stream, picked};
+use super::watch::Stream;
 use crate::args::Listen;
 use crate::context::{Context, text_or_stdin};
 use crate::failure::{Failure, Outcome, usage};
@@ -68,8 +69,8 @@ pub async fn run(context: &Context, listen: &Listen) -> Outcome {
         if !handle.starts_with("run:") || !sent.insert(handle.to_owned()) {
             continue;
         }
-        let record = context.client.get_run(handle).await?.json();
-        let body = envelope(&record).to_string();
+        let event = Event::of_served(uuid::Uuid::now_v7(), context.client.get_run(handle).await?.value()?);
+        let body = json!(event).to_string();
         let answer = receiver.send(request(path, secret.as_bytes(), body.as_bytes())).await;
         let status = answer.map(|answer| answer.status().as_u16());
         let said = json!({"run": handle, "status": status.as_ref().ok(), "error": status.as_ref().err().map(ToString::to_string)});
@@ -78,56 +79,6 @@ pub async fn run(context: &Context, listen: &Listen) -> Outcome {
             format!("{} {} -> {status}", text(handle), text(&work.status))
         });
     }
-}
-
-/// The event at the end of a run (docs/reference/webhooks.md#events).
-fn envelope(record: &Value) -> Value {
-    let is_recipe = record["operation"] == "recipe";
-    let outcome = match (record["status"].as_str(), record["failure"]["code"].as_str()) {
-        (Some("failed"), Some("output_finalization_failed")) => "finalization_failed",
-        (Some(status), _) => status,
-        (None, _) => "failed",
-    };
-    let run = if is_recipe {
-        let names = [
-            "id",
-            "run",
-            "status",
-            "operation",
-            "recipeId",
-            "recipeVersion",
-            "canvasId",
-            "canvasHandle",
-            "failure",
-            "standIn",
-        ];
-        let mut run = picked(record, &names);
-        run["outputs"] = record["outputs"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .map(|it| picked(it, &["key", "status", "nodeId", "assetId", "standIn"]))
-            .collect();
-        run
-    } else {
-        let mut run = record.clone();
-        for member in ["webhook", "replayed"] {
-            run.as_object_mut().and_then(|run| run.remove(member));
-        }
-        for image in run["images"].as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
-            image.remove("previewUrl");
-            image.remove("markdown");
-        }
-        run
-    };
-    let ended = [&record["timing"]["completedAt"], &record["completedAt"], &record["updatedAt"]];
-    json!({
-        "id": format!("event:{}", uuid::Uuid::now_v7()),
-        "type": format!("{}.{outcome}", if is_recipe { "recipe_run" } else { "image_job" }),
-        "apiVersion": "v1",
-        "createdAt": ended.iter().find(|at| at.is_string()),
-        "data": {"run": run},
-    })
 }
 
 fn request(path: &str, secret: &[u8], body: &[u8]) -> Request<Payload> {

@@ -152,13 +152,3 @@ impl<'a> Stream<'a> {
         Ok(None)
     }
 }
-
-/// The members of an object that are named.
-pub fn picked(value: &Value, names: &[&str]) -> Value {
-    names
-        .iter()
-        .filter(|name| !value[**name].is_null())
-        .map(|name| ((*name).to_owned(), value[*name].clone()))
-        .collect::<serde_json::Map<_, _>>()
-        .into()
-}

@@ -145,7 +145,8 @@ pub async fn list(conn: &mut PgConnection, account: &AccountUid) -> Result<Vec<C
     )
     .fetch_all(conn)
     .await?;
-    rows.into_iter().map(ProviderConnectionRow::connection).collect()
+    // During an upgrade, a process of the next release may save a connection of a kind that this one does not know.
+    Ok(rows.into_iter().filter_map(ProviderConnectionRow::connection).collect())
 }
 
 /// Reads what a call through the account's connection needs. `None` when the account does not have this connection, or no longer.
@@ -186,10 +187,11 @@ struct ProviderConnectionRow {
 }
 
 impl ProviderConnectionRow {
-    fn connection(self) -> Result<Connection> {
-        Ok(Connection {
+    /// `None` when this process does not know the provider.
+    fn connection(self) -> Option<Connection> {
+        Some(Connection {
             id: self.id,
-            provider: known("provider_connections.provider", &self.provider)?,
+            provider: self.provider.parse().ok()?,
             name: self.name,
             base_url: self.base_url,
             masked_key: self.masked_key,

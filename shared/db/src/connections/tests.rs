@@ -34,6 +34,13 @@ async fn a_connection_is_its_accounts_alone() {
     let listed = list(&mut conn, &account("me")).await.expect("lists");
     assert_eq!(listed.iter().map(|it| (it.id, it.provider)).collect::<Vec<_>>(), [(mine, ProviderKind::Fal)]);
     assert_eq!(list(&mut conn, &account("you")).await.expect("lists"), []);
+    let later = saved(&mut conn, "you", ProviderKind::Fal, "later", "key").await;
+    sqlx::query("UPDATE provider_connections SET provider = 'of-a-later-release' WHERE id = $1")
+        .bind(later)
+        .execute(&mut *conn)
+        .await
+        .expect("updates");
+    assert_eq!(list(&mut conn, &account("you")).await.expect("lists"), [], "a kind that this release does not know");
     let credentials_of =
         async |conn: &mut PgConnection, uid| credentials(conn, &account(uid), mine).await.expect("reads");
     let expected =

@@ -3,6 +3,7 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
 
@@ -26,6 +27,13 @@ impl<T: Serialize> Items<T> {
     /// The list of these items.
     pub fn of_texts(texts: impl Iterator<Item = Text>) -> Self {
         Self { texts: texts.collect(), of: PhantomData }
+    }
+}
+
+impl<T: DeserializeOwned> Items<T> {
+    /// The items, without those that this release cannot read.
+    pub fn values(&self) -> impl Iterator<Item = T> {
+        self.texts.iter().filter_map(|text| serde_json::from_str(text.get()).ok())
     }
 }
 

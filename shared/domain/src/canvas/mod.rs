@@ -6,6 +6,7 @@ mod items;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -268,9 +269,14 @@ impl Metadata {
         Self(RawValue::from_string(text).expect("put together from the members of two objects"))
     }
 
-    /// Its members.
-    pub fn members(&self) -> Map<String, Value> {
-        serde_json::from_str(self.0.get()).expect("the text of an object")
+    /// What `T` knows of it: [`WritableMetadata`] or [`ServerMetadata`]. The default if this release cannot read it.
+    pub fn read<T: DeserializeOwned + Default>(&self) -> T {
+        serde_json::from_str(self.0.get()).unwrap_or_default()
+    }
+
+    /// Whether an agent made the node.
+    pub fn is_by_agent(&self) -> bool {
+        self.read::<Map<String, Value>>().get("createdBy").is_some_and(|creator| creator == "agent")
     }
 }
 
@@ -470,6 +476,6 @@ mod tests {
         let text = r#"{"createdBy":"agent","custom":{"a":[1.5,null]}}"#;
         let Either::Metadata(metadata) = serde_json::from_str(text).expect("reads");
         assert_eq!(serde_json::to_string(&metadata).expect("writes"), text);
-        assert_eq!(metadata.members()["custom"]["a"][0], 1.5);
+        assert_eq!(metadata.read::<Map<String, Value>>()["custom"]["a"][0], 1.5);
     }
 }

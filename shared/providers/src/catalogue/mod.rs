@@ -26,17 +26,19 @@ pub use entry::{
     Wire,
 };
 
-/// The built-in files, in the order of lists and defaults.
-const BUILT_IN: [(&str, &str); 8] = [
-    ("managed", include_str!("../../catalogue/managed.json")),
-    ("openai", include_str!("../../catalogue/openai.json")),
-    ("google", include_str!("../../catalogue/google.json")),
-    ("replicate", include_str!("../../catalogue/replicate.json")),
-    ("fal", include_str!("../../catalogue/fal.json")),
-    ("stability", include_str!("../../catalogue/stability.json")),
-    ("black-forest-labs", include_str!("../../catalogue/black-forest-labs.json")),
-    ("runway", include_str!("../../catalogue/runway.json")),
-];
+/// The built-in file of a kind of provider.
+const fn built_in(provider: ProviderKind) -> &'static str {
+    match provider {
+        ProviderKind::Managed => include_str!("../../catalogue/managed.json"),
+        ProviderKind::OpenAi => include_str!("../../catalogue/openai.json"),
+        ProviderKind::Google => include_str!("../../catalogue/google.json"),
+        ProviderKind::Replicate => include_str!("../../catalogue/replicate.json"),
+        ProviderKind::Fal => include_str!("../../catalogue/fal.json"),
+        ProviderKind::Stability => include_str!("../../catalogue/stability.json"),
+        ProviderKind::BlackForestLabs => include_str!("../../catalogue/black-forest-labs.json"),
+        ProviderKind::Runway => include_str!("../../catalogue/runway.json"),
+    }
+}
 
 /// Why a catalog is unusable.
 #[derive(Debug, thiserror::Error)]
@@ -90,14 +92,14 @@ pub struct Catalogue {
 }
 
 impl Catalogue {
-    /// The built-in models.
+    /// The built-in models, in the order of lists and defaults.
     ///
     /// # Errors
     ///
     /// None in a build whose tests have passed.
     pub fn built_in() -> Result<Self, CatalogueError> {
         let empty = Self { entries: Arc::new([]) };
-        BUILT_IN.iter().try_fold(empty, |catalogue, (name, json)| catalogue.extended(name, json))
+        ProviderKind::ALL.iter().try_fold(empty, |catalogue, kind| catalogue.extended(kind.as_str(), built_in(*kind)))
     }
 
     /// Applies an operator's file: `{"models": [...], "retired": ["<provider>/<id>"]}`. An entry

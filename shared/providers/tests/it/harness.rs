@@ -31,20 +31,14 @@ pub struct Harness {
 
 pub fn kind(vendor: Vendor) -> (ProviderKind, ManagedProtocol) {
     match vendor {
-        Vendor::OpenAi => (ProviderKind::OpenAi, ManagedProtocol::OpenAi),
-        Vendor::Google => (ProviderKind::Google, ManagedProtocol::OpenAi),
-        Vendor::Replicate => (ProviderKind::Replicate, ManagedProtocol::OpenAi),
-        Vendor::Fal => (ProviderKind::Fal, ManagedProtocol::OpenAi),
-        Vendor::Stability => (ProviderKind::Stability, ManagedProtocol::OpenAi),
-        Vendor::BlackForestLabs => (ProviderKind::BlackForestLabs, ManagedProtocol::OpenAi),
-        Vendor::Runway => (ProviderKind::Runway, ManagedProtocol::OpenAi),
         Vendor::Compatible => (ProviderKind::Managed, ManagedProtocol::OpenAi),
         Vendor::Comfy => (ProviderKind::Managed, ManagedProtocol::Comfy),
+        third_party => (third_party.name().parse().expect("a kind of provider"), ManagedProtocol::OpenAi),
     }
 }
 
 pub fn vendors() -> impl Iterator<Item = Vendor> {
-    Vendor::ALL.into_iter().map(|(_, vendor)| vendor)
+    Vendor::ALL.iter().copied()
 }
 
 pub fn provider(vendor: Vendor, base: &str, key: &str, deadlines: Deadlines) -> Provider {

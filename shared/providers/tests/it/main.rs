@@ -6,5 +6,6 @@ mod failures;
 mod forms;
 mod harness;
 mod money;
+mod places;
 mod refusals;
 mod texts;

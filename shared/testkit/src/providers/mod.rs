@@ -44,43 +44,61 @@ pub fn written(prompt: &str) -> String {
     format!("Written of: {prompt}")
 }
 
-/// The vendor whose protocol a simulator speaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Vendor {
+/// Declares the vendors, each with the name of its tests and its own. `$` is passed in, because a macro that defines another one
+/// cannot write it.
+macro_rules! vendors {
+    ($d:tt $($(#[doc = $doc:literal])+ $vendor:ident $test:ident = $name:literal,)+) => {
+        /// The vendor whose protocol a simulator speaks.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Vendor { $($(#[doc = $doc])+ $vendor,)+ }
+
+        impl Vendor {
+            /// Every vendor.
+            pub const ALL: &[Vendor] = &[$(Vendor::$vendor),+];
+
+            /// The kind of provider, or the protocol of a self-hosted server.
+            pub const fn name(self) -> &'static str {
+                match self { $(Vendor::$vendor => $name),+ }
+            }
+        }
+
+        /// Generates one test per vendor, because each test draws its pictures on one thread.
+        #[macro_export]
+        macro_rules! for_every_vendor {
+            ($d module:ident, $d check:ident) => {
+                mod $d module {
+                    $(#[tokio::test]
+                    async fn $test() {
+                        super::$d check(testkit::providers::Vendor::$vendor).await;
+                    })+
+                }
+            };
+        }
+    };
+}
+
+vendors! { $
     /// OpenAI's Images API and chat completions.
-    OpenAi,
+    OpenAi openai = "openai",
     /// Google's Gemini API.
-    Google,
+    Google google = "google",
     /// Replicate's predictions API.
-    Replicate,
+    Replicate replicate = "replicate",
     /// fal's queue API.
-    Fal,
+    Fal fal = "fal",
     /// Stability AI's stable-image API.
-    Stability,
+    Stability stability = "stability",
     /// Black Forest Labs' FLUX API.
-    BlackForestLabs,
+    BlackForestLabs black_forest_labs = "black-forest-labs",
     /// Runway's tasks API.
-    Runway,
+    Runway runway = "runway",
     /// A self-hosted server with OpenAI's routes, which needs no key.
-    Compatible,
+    Compatible compatible = "compatible",
     /// A self-hosted server with the Comfy API v2, which needs no key.
-    Comfy,
+    Comfy comfy = "comfy",
 }
 
 impl Vendor {
-    /// Every vendor, with the name that `canvas-simulators` uses for it.
-    pub const ALL: [(&str, Vendor); 9] = [
-        ("openai", Vendor::OpenAi),
-        ("google", Vendor::Google),
-        ("replicate", Vendor::Replicate),
-        ("fal", Vendor::Fal),
-        ("stability", Vendor::Stability),
-        ("black-forest-labs", Vendor::BlackForestLabs),
-        ("runway", Vendor::Runway),
-        ("compatible", Vendor::Compatible),
-        ("comfy", Vendor::Comfy),
-    ];
-
     fn answer(self, state: &State, call: &Call) -> server::Reply {
         match self {
             Vendor::OpenAi => openai::answer(state, call, openai::Flavor::Vendor),

@@ -6,16 +6,19 @@ use client::Client;
 use client::answers::MutationResult;
 use domain::account::Scope;
 use domain::canvas::Changes;
+use domain::graph::Position;
 use domain::id::CanvasHandle;
-use domain::review::{DryRun, Proposal};
-use schemars::JsonSchema;
+use domain::operation::{self, NewNode};
+use domain::review::{DryRun, Proposal, Severity};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::answer::{Answer, Next};
+use crate::answer::{Answer, Next, texts};
 use crate::call::Call;
 use crate::canvas_name::CanvasName;
 use crate::failure::{Failure, finding};
+use crate::schema::one_of;
 use crate::stale;
 use crate::tool::{Hints, Result, Tool};
 
@@ -48,42 +51,14 @@ pub struct Arguments {
 // The contract's own form, which the service checks.
 #[derive(Deserialize, Serialize, JsonSchema)]
 struct Operation {
-    #[serde(rename = "type")]
-    kind: Kind,
+    #[schemars(schema_with = "types")]
+    r#type: String,
     #[serde(flatten)]
     rest: Map<String, Value>,
 }
 
-#[derive(Clone, Copy, PartialEq, Deserialize, Serialize, JsonSchema)]
-enum Kind {
-    #[serde(rename = "node.create")]
-    NodeCreate,
-    #[serde(rename = "node.update")]
-    NodeUpdate,
-    #[serde(rename = "node.move")]
-    NodeMove,
-    #[serde(rename = "node.duplicate")]
-    NodeDuplicate,
-    #[serde(rename = "node.delete")]
-    NodeDelete,
-    #[serde(rename = "node.restore")]
-    NodeRestore,
-    #[serde(rename = "connection.create")]
-    ConnectionCreate,
-    #[serde(rename = "connection.update")]
-    ConnectionUpdate,
-    #[serde(rename = "connection.delete")]
-    ConnectionDelete,
-    #[serde(rename = "connection.restore")]
-    ConnectionRestore,
-    #[serde(rename = "layout.arrange")]
-    LayoutArrange,
-    #[serde(rename = "section.create")]
-    SectionCreate,
-    #[serde(rename = "section.fit")]
-    SectionFit,
-    #[serde(rename = "canvas.update")]
-    CanvasUpdate,
+fn types(_: &mut SchemaGenerator) -> Schema {
+    one_of(operation::Operation::types().iter().map(String::as_str))
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -167,50 +142,51 @@ impl Output {
     }
 }
 
-fn texts(ids: Vec<impl Into<String>>) -> Vec<String> {
-    ids.into_iter().map(Into::into).collect()
+fn is_section(node: &NewNode) -> bool {
+    node.metadata.as_ref().and_then(|metadata| metadata.get("section")).is_some_and(|section| *section == true)
 }
 
 /// Adds to a batch that findings block the batch that would pass: what covers something goes to the free place that is nearest to
 /// where it was to be. A dry run has found it to pass.
 async fn free_places(failure: Failure, call: &Call, canvas: &str, arguments: &Arguments) -> Failure {
-    let Some(findings) = failure.details["findings"].as_array() else { return failure };
+    let errors = failure.refusal.findings.iter().flatten().filter(|finding| finding.severity == Severity::Error);
+    let named: Vec<&String> = errors.flat_map(|finding| &finding.node_handles).collect();
+    if named.is_empty() {
+        return failure;
+    }
     let is_named = |id: &str| {
-        let handle = format!("node:{}", id.strip_prefix("node:").unwrap_or(id));
-        findings.iter().any(|it| it["nodes"].as_array().is_some_and(|nodes| nodes.iter().any(|node| *node == handle)))
+        named.iter().any(|handle| id.strip_prefix("node:").unwrap_or(id) == handle.trim_start_matches("node:"))
     };
     let mut moved = Vec::new();
     let mut operations = Vec::new();
-    for (index, operation) in arguments.operations.iter().enumerate() {
-        let mut operation = json!(operation);
-        match arguments.operations[index].kind {
+    for (index, sent) in arguments.operations.iter().enumerate() {
+        let sent = json!(sent);
+        match operation::Operation::deserialize(&sent) {
             // Its id is not known before it is made, so each one that has a position may be meant.
-            Kind::NodeCreate
-                if operation["node"]["position"].is_object() && operation["node"]["metadata"]["section"] != true =>
+            Ok(operation::Operation::NodeCreate { client_id, node, near, section_id })
+                if node.position.is_some() && !is_section(&node) =>
             {
-                let position = operation["node"].as_object_mut().and_then(|node| node.remove("position"));
-                if operation["clientId"].is_null() {
-                    operation["clientId"] = format!("new-{}", index + 1).into();
-                }
-                moved.push((operation["clientId"].clone(), position));
-                operations.push(operation);
+                let id = client_id.unwrap_or_else(|| format!("new-{}", index + 1));
+                moved.extend(node.position.map(|position| (id.clone(), position)));
+                let node = NewNode { position: None, ..node };
+                operations.push(json!(operation::Operation::NodeCreate {
+                    client_id: Some(id),
+                    node,
+                    near,
+                    section_id
+                }));
             }
-            Kind::NodeMove
-                if operation["nodeId"].as_str().is_some_and(is_named) && operation["withMembers"] != true =>
-            {
-                moved.push((operation["nodeId"].clone(), Some(operation["position"].clone())));
+            Ok(operation::Operation::NodeMove { node_id, position, with_members: false }) if is_named(&node_id) => {
+                moved.push((node_id, position));
             }
-            _ => operations.push(operation),
+            _ => operations.push(sent),
         }
     }
     if moved.is_empty() {
         return failure.then(Next::new("canvas_read", json!({"canvas": canvas}), "the places that are taken"));
     }
-    for (node, position) in moved {
-        let position = position.unwrap_or_default();
-        operations.push(json!({
-            "type": "layout.arrange", "layout": "row", "nodeIds": [node], "x": position["x"], "y": position["y"],
-        }));
+    for (node, Position { x, y }) in moved {
+        operations.push(json!({"type": "layout.arrange", "layout": "row", "nodeIds": [node], "x": x, "y": y}));
     }
     match dry_run(&call.client, canvas, &operations).await {
         Ok(read) if !read.validation.is_blocked() => {

@@ -1,12 +1,15 @@
 //! A canvas, or a part of it.
 
 use client::Client;
+use client::answers::{CanvasChanges, NodeRead};
 use domain::account::Scope;
+use domain::canvas::Node;
+use domain::metadata::{ServerMetadata, WritableMetadata};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::answer::{Answer, TEXT_MAX, cut_at};
+use crate::answer::{Answer, TEXT_MAX, cut_at, present};
 use crate::call::Call;
 use crate::canvas_name::CanvasName;
 use crate::failure::Failure;
@@ -43,9 +46,8 @@ pub struct Output {
 }
 
 impl Output {
-    fn new(canvas: &str, revision: &Value) -> Self {
-        let revision = revision.as_str().unwrap_or_default().to_owned();
-        Self { canvas: canvas.to_owned(), revision, outline: None, nodes: None, changes: None }
+    fn new(canvas: &str, revision: &str) -> Self {
+        Self { canvas: canvas.to_owned(), revision: revision.to_owned(), outline: None, nodes: None, changes: None }
     }
 }
 
@@ -72,17 +74,17 @@ impl Tool for CanvasRead {
 }
 
 async fn in_full(client: &Client, canvas: &str, nodes: &[String]) -> Result<Answer<Output>> {
-    let mut output = Output::new(canvas, &Value::Null);
+    let mut output = Output::new(canvas, "");
     let mut read_nodes = Vec::new();
     for node in nodes {
-        let read = client.get_node(canvas, node).await?.json();
-        output.canvas = read["canvas"]["handle"].as_str().unwrap_or(canvas).to_owned();
-        output.revision = read["canvas"]["revision"].as_str().unwrap_or_default().to_owned();
-        let mut node = read["node"].clone();
-        node["incoming"] = read["incoming"].clone();
-        node["outgoing"] = read["outgoing"].clone();
-        if let Some(ai_generated) = read.get("aiGenerated") {
-            node["aiGenerated"] = ai_generated.clone();
+        let NodeRead { node, incoming, outgoing, canvas, ai_generated, .. } =
+            client.get_node(canvas, node).await?.value()?;
+        (output.canvas, output.revision) = (canvas.handle.to_string(), canvas.revision);
+        let mut node = json!(node);
+        node["incoming"] = json!(incoming);
+        node["outgoing"] = json!(outgoing);
+        if let Some(ai_generated) = ai_generated {
+            node["aiGenerated"] = json!(ai_generated);
         }
         read_nodes.push(node);
     }
@@ -92,45 +94,35 @@ async fn in_full(client: &Client, canvas: &str, nodes: &[String]) -> Result<Answ
 
 /// What changed since a revision.
 pub async fn changes(client: &Client, canvas: &str, since: &str) -> Result<Answer<Output>> {
-    let read = client.get_canvas_changes(canvas).query("since", since).query("include", "graph").await?.json();
-    let mut output = Output::new(canvas, &read["revision"]);
+    let read = client.get_canvas_changes(canvas).query("since", since).query("include", "graph").await?.value()?;
+    let mut output = Output::new(canvas, &read.revision);
     output.changes = Some(changes_of(&read));
     Ok(Answer::new(output))
 }
 
 /// Changes in short.
-pub fn changes_of(read: &Value) -> Value {
-    if read["complete"] == false {
+pub fn changes_of(read: &CanvasChanges) -> Value {
+    if !read.complete {
         return json!({"complete": false, "note": "too much has changed: read the canvas again"});
     }
-    let nodes: Vec<Value> = read["nodes"].as_array().into_iter().flatten().map(node).collect();
-    let who = read["activity"].as_array().into_iter().flatten();
-    let who: Vec<Value> = who.map(|it| json!({"by": it["actor"]["label"], "did": it["summary"]})).take(10).collect();
+    let nodes: Vec<Value> = read.nodes.iter().flatten().map(node).collect();
+    let who = read.activity.iter().take(10).map(|it| json!({"by": it.actor.label, "did": it.summary}));
     json!({
-        "complete": true, "nodes": nodes, "connections": read["connections"],
-        "deletedNodes": read["deletedNodeIds"], "deletedConnections": read["deletedConnectionIds"], "activity": who,
+        "complete": true, "nodes": nodes, "connections": read.connections,
+        "deletedNodes": read.changes.deleted_node_ids, "deletedConnections": read.changes.deleted_connection_ids,
+        "activity": who.collect::<Vec<_>>(),
     })
 }
 
 /// A node in short.
-fn node(node: &Value) -> Value {
-    let mut short = json!({
-        "node": node["handle"], "type": node["type"], "title": node["title"], "position": node["position"],
-        "width": node["width"], "height": node["height"],
+fn node(node: &Node) -> Value {
+    let WritableMetadata { content, section, section_id, .. } = node.metadata.read();
+    let short = json!({
+        "node": node.handle, "type": node.kind, "title": node.title, "position": node.position, "width": node.width,
+        "height": node.height, "asset": node.asset, "content": content, "section": section, "sectionId": section_id,
+        "job": node.metadata.read::<ServerMetadata>().job,
     });
-    let metadata = &node["metadata"];
-    for (name, value) in [
-        ("asset", &node["asset"]),
-        ("content", &metadata["content"]),
-        ("section", &metadata["section"]),
-        ("sectionId", &metadata["sectionId"]),
-        ("job", &metadata["job"]),
-    ] {
-        if !value.is_null() {
-            short[name] = value.clone();
-        }
-    }
-    short
+    present(short)
 }
 
 async fn outline(client: &Client, canvas: &str, section: Option<&str>, bytes_max: usize) -> Result<Answer<Output>> {
@@ -140,7 +132,7 @@ async fn outline(client: &Client, canvas: &str, section: Option<&str>, bytes_max
     let handle = head.split(' ').next().unwrap_or(canvas).to_owned();
     let revision =
         head.rsplit_once(" (").and_then(|(head, _)| head.rsplit_once(' ')).map_or("", |(_, revision)| revision);
-    let mut output = Output::new(&handle, &revision.into());
+    let mut output = Output::new(&handle, revision);
     let text = match section {
         None => text,
         Some(section) => match part(&text, section) {

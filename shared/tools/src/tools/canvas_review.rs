@@ -88,8 +88,8 @@ async fn repair(client: &Client, canvas: &CanvasSummary, findings: &[Finding]) -
             (Name::Known(FindingCode::AgentOverlap), [first, second, ..]) => {
                 // One of the two is an agent's.
                 if !owners.contains_key(second) {
-                    let Ok(read) = client.get_node(&on, second).await else { continue };
-                    owners.insert(second, read.json()["node"]["metadata"]["createdBy"] == "user");
+                    let Ok(read) = client.get_node(&on, second).await.and_then(|read| read.value()) else { continue };
+                    owners.insert(second, !read.node.metadata.is_by_agent());
                 }
                 let (moved, near) = if owners[second] { (first, second) } else { (second, first) };
                 operations.push(json!({"type": "layout.arrange", "layout": "row", "nodeIds": [moved], "near": near}));

@@ -1,5 +1,6 @@
 //! The facts of one thing.
 
+use client::answers::ElementOrVersion;
 use domain::account::Scope;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -39,14 +40,14 @@ impl Tool for Describe {
         let client = &call.client;
         let kind = handle.split_once(':').map_or("", |(kind, _)| kind);
         let read = match kind {
-            "recipe" => client.get_recipe(&handle).await?.json()["recipe"].take(),
-            "action" => client.get_action(&handle).await?.json()["action"].take(),
-            "model" => client.get_model(&handle).await?.json()["model"].take(),
-            "asset" => client.get_asset(&handle).await?.json()["asset"].take(),
-            "element" => {
-                let mut read = client.get_element(&handle).await?.json();
-                if handle.contains('@') { read["version"].take() } else { read["element"].take() }
-            }
+            "recipe" => json!(client.get_recipe(&handle).await?.value()?.recipe),
+            "action" => json!(client.get_action(&handle).await?.value()?.action),
+            "model" => json!(client.get_model(&handle).await?.value()?.model),
+            "asset" => json!(client.get_asset(&handle).await?.value()?.asset),
+            "element" => match client.get_element(&handle).await?.value()? {
+                ElementOrVersion::Element(read) => json!(read.element),
+                ElementOrVersion::Version(read) => json!(read.version),
+            },
             "run" | "job" => client.read_work(&handle).await?.json(),
             "canvas" | "node" => {
                 let failure = Failure::argument("handle", "canvases and nodes are read with canvas_read");

@@ -1,12 +1,13 @@
 //! Elements and their versions.
 
+use client::answers::{ElementOrVersion, ElementRead};
 use domain::account::Scope;
-use domain::element::{Element, ElementType};
+use domain::element::{Element, ElementType, VersionRead};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::answer::Answer;
+use crate::answer::{Answer, texts};
 use crate::call::Call;
 use crate::schema::one_of;
 use crate::tool::{Hints, Result, Tool};
@@ -68,24 +69,26 @@ impl Tool for ElementSave {
     type Output = Output;
 
     async fn run(call: &Call, arguments: Arguments) -> Result<Answer<Output>> {
-        let ids = |handles: Vec<String>| handles.iter().map(|it| plain(it)).collect::<Value>();
+        let ids = |handles: Vec<String>| handles.iter().map(|it| plain(it).to_owned()).collect::<Vec<String>>();
         let collections = arguments.collections.map(ids);
         let revised = arguments.element.as_deref().map(without_version);
         // A version replaces the one before as a whole.
-        let known = match revised {
-            Some(handle) => call.client.get_element(handle).await?.json()["element"].take(),
-            None => json!({"sourceAssetIds": []}),
+        let (sources, guidelines) = match revised {
+            Some(handle) => match call.client.get_element(handle).await?.value()? {
+                ElementOrVersion::Element(ElementRead { element: it }) => (texts(it.source_asset_ids), it.guidelines),
+                ElementOrVersion::Version(VersionRead { version: it }) => (texts(it.source_asset_ids), it.guidelines),
+            },
+            None => (Vec::new(), None),
         };
-        let sources = arguments.sources.map_or_else(|| known["sourceAssetIds"].clone(), ids);
-        let guidelines = arguments.guidelines.map_or_else(|| known["guidelines"].clone(), Value::from);
+        let sources = arguments.sources.map_or(sources, ids);
         let mut element = json!({"name": arguments.name, "type": arguments.r#type, "sourceAssetIds": sources});
-        if !guidelines.is_null() {
-            element["guidelines"] = guidelines;
+        if let Some(guidelines) = arguments.guidelines.or(guidelines) {
+            element["guidelines"] = guidelines.into();
         }
         let read = match revised {
             None => {
                 if let Some(collections) = collections {
-                    element["collectionIds"] = collections;
+                    element["collectionIds"] = collections.into();
                 }
                 call.client.create_element().json(&element).await?
             }

@@ -2,11 +2,18 @@
 
 use client::{Call as Request, Client, Item, List};
 use domain::account::Scope;
+use domain::asset::Asset;
+use domain::canvas::CanvasSummary;
+use domain::element::{Element, ElementCollection};
+use domain::job::RunSummary;
+use domain::model::Model;
+use domain::page::CatalogEntry;
 use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use crate::answer::Answer;
+use crate::answer::{Answer, present};
 use crate::call::Call;
 use crate::canvas_name::CanvasName;
 use crate::tool::{Hints, Result, Tool};
@@ -70,14 +77,30 @@ impl Tool for Find {
         let mut found = Vec::new();
         for _ in 0..PAGES_MAX {
             let (items, next) = page(&call.client, arguments.kind, query, canvas.as_deref(), limit, cursor).await?;
-            let items = items.iter().filter(|item| arguments.kind.is_match(item, query));
-            found.extend(items.map(|item| arguments.kind.short(item)));
+            found.extend(items.into_iter().filter(|it| it.has(query)).map(|it| it.short));
             cursor = next;
             if cursor.is_none() || found.len() >= limit {
                 break;
             }
         }
         Ok(Answer::new(Output { items: found, cursor }))
+    }
+}
+
+/// An item of a list.
+struct Found {
+    /// What the words of a query must be in, where the service does not look for them itself.
+    name: Option<String>,
+    /// The members that distinguish one item from another.
+    short: Value,
+}
+
+impl Found {
+    /// Whether the item has the words of a query.
+    fn has(&self, query: Option<&str>) -> bool {
+        let (Some(name), Some(query)) = (&self.name, query) else { return true };
+        let name = name.to_lowercase();
+        query.to_lowercase().split_whitespace().all(|word| name.contains(word))
     }
 }
 
@@ -89,63 +112,63 @@ async fn page(
     canvas: Option<&str>,
     limit: usize,
     cursor: Option<String>,
-) -> client::Result<(Vec<Value>, Option<String>)> {
-    async fn read<T: List>(request: Request<T>) -> client::Result<(Vec<Value>, Option<String>)> {
+) -> client::Result<(Vec<Found>, Option<String>)> {
+    async fn read<T: List, I: DeserializeOwned>(
+        request: Request<T>,
+        found: impl Fn(I) -> (Option<String>, Value),
+    ) -> client::Result<(Vec<Found>, Option<String>)> {
         let (items, next) = request.await?.items()?;
-        Ok((items.iter().filter_map(Item::read).collect(), next))
+        let found = items.iter().filter_map(Item::read).map(found);
+        Ok((found.map(|(name, short)| Found { name, short: present(short) }).collect(), next))
     }
     let limit = if kind == Kind::Canvas { limit.min(25) } else { limit };
     macro_rules! read {
-        ($request:expr) => {
-            read($request.query("limit", limit).query_if("cursor", cursor)).await
+        ($request:expr, $found:expr) => {
+            read($request.query("limit", limit).query_if("cursor", cursor), $found).await
         };
     }
+    // The key of a summary is a handle.
+    let entry = |it: CatalogEntry| (None, json!({"handle": it.key, "name": it.name, "summary": it.summary}));
     match kind {
-        Kind::Canvas => read!(client.list_canvases()),
-        Kind::Asset => read!(client.list_assets().query_if("canvasId", canvas)),
-        Kind::Element => read!(client.list_elements().query_if("search", query)),
-        Kind::Collection => read!(client.list_element_collections()),
+        Kind::Canvas => read!(client.list_canvases(), |it: CanvasSummary| {
+            let short = json!({
+                "handle": it.handle, "title": it.title, "accessRole": it.access_role, "nodeCount": it.node_count,
+                "revision": it.revision, "updatedAt": it.updated_at, "canvasType": it.canvas_type,
+            });
+            (Some(it.title), short)
+        }),
+        Kind::Asset => read!(client.list_assets().query_if("canvasId", canvas), |it: Asset| {
+            let short = json!({
+                "handle": it.handle, "name": it.name, "width": it.width, "height": it.height, "mimeType": it.mime_type,
+                "node": it.node,
+            });
+            (Some(it.name), short)
+        }),
+        Kind::Element => read!(client.list_elements().query_if("search", query), |it: Element| {
+            let short = json!({
+                "handle": it.handle, "versionHandle": it.version_handle, "name": it.name, "type": it.kind,
+                "lifecycle": it.lifecycle, "guidelines": it.guidelines,
+            });
+            (None, short)
+        }),
+        Kind::Collection => read!(client.list_element_collections(), |it: ElementCollection| {
+            let short = json!({"handle": it.handle, "name": it.name});
+            (Some(it.name), short)
+        }),
         Kind::Recipe => {
-            read!(client.list_recipes().query_if("q", query).query("view", "summary").query("visibility", "all"))
+            let list = client.list_recipes().query_if("q", query).query("view", "summary");
+            read!(list.query("visibility", "all"), entry)
         }
-        Kind::Action => read!(client.list_actions().query_if("q", query).query("view", "summary")),
-        Kind::Model => read!(client.list_models().query_if("q", query)),
-        Kind::Run => read!(client.list_runs().query_if("canvasId", canvas)),
-    }
-}
-
-impl Kind {
-    /// Whether an item has the words of a query, where the service does not look for them itself.
-    fn is_match(self, item: &Value, query: Option<&str>) -> bool {
-        let name = match self {
-            Kind::Canvas => &item["title"],
-            Kind::Asset | Kind::Collection => &item["name"],
-            Kind::Run => &item["status"],
-            _ => return true,
-        };
-        let name = name.as_str().unwrap_or_default().to_lowercase();
-        query.is_none_or(|query| query.to_lowercase().split_whitespace().all(|word| name.contains(word)))
-    }
-
-    /// The members that distinguish one item from another.
-    fn short(self, item: &Value) -> Value {
-        let pick = |names: &[&str]| -> Value {
-            let present = names.iter().filter(|name| !item[**name].is_null());
-            present.map(|name| ((*name).to_owned(), item[*name].clone())).collect::<Map<_, _>>().into()
-        };
-        match self {
-            Kind::Canvas => {
-                pick(&["handle", "title", "accessRole", "nodeCount", "revision", "updatedAt", "canvasType"])
-            }
-            Kind::Asset => pick(&["handle", "name", "width", "height", "mimeType", "node"]),
-            Kind::Element => pick(&["handle", "versionHandle", "name", "type", "lifecycle", "guidelines"]),
-            Kind::Collection => pick(&["handle", "name"]),
-            // The key of a summary is a handle.
-            Kind::Recipe | Kind::Action => {
-                json!({"handle": item["key"], "name": item["name"], "summary": item["summary"]})
-            }
-            Kind::Model => pick(&["handle", "name", "modelId", "capabilities", "creditCost", "standIn"]),
-            Kind::Run => work::summary(item),
-        }
+        Kind::Action => read!(client.list_actions().query_if("q", query).query("view", "summary"), entry),
+        Kind::Model => read!(client.list_models().query_if("q", query), |it: Model| {
+            let short = json!({
+                "handle": it.handle, "name": it.name, "modelId": it.model_id, "capabilities": it.capabilities,
+                "creditCost": it.credit_cost, "standIn": it.stand_in,
+            });
+            (None, short)
+        }),
+        Kind::Run => read!(client.list_runs().query_if("canvasId", canvas), |it: RunSummary| {
+            (Some(it.status.to_string()), work::summary(&it))
+        }),
     }
 }

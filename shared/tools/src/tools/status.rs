@@ -2,7 +2,7 @@
 
 use client::{Item, queue_in_words};
 use domain::account::Scope;
-use domain::job::JobStatus;
+use domain::job::{JobStatus, RunSummary};
 use domain::queue::{QueueState, QueueStatus};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -53,14 +53,14 @@ impl Tool for Status {
 
     async fn run(call: &Call, Arguments {}: Arguments) -> Result<Answer<Output>> {
         let who = call.client.get_auth_status().await?.value()?;
-        let mut running: Vec<Value> = Vec::new();
+        let mut running: Vec<RunSummary> = Vec::new();
         let mut more_running = false;
         if who.scopes.iter().any(|scope| *scope == Scope::JobManage) {
             for status in UNDER_WAY {
                 let page = call.client.list_runs().query("status", status).query("limit", RUNS_MAX).await?;
                 let (runs, next) = page.items()?;
-                for run in runs.iter().filter_map(Item::read).map(|run| work::summary(&run)) {
-                    running.retain(|listed| listed["run"] != run["run"]);
+                for run in runs.iter().filter_map(Item::value) {
+                    running.retain(|listed| listed.handle != run.handle);
                     running.push(run);
                 }
                 more_running |= next.is_some();
@@ -72,7 +72,7 @@ impl Tool for Status {
             scopes: who.scopes.iter().map(ToString::to_string).collect(),
             credit: who.credit_balance,
             expires_at: who.expires_at.map(|at| at.to_string()),
-            running,
+            running: running.iter().map(work::summary).collect(),
             more_running,
             queues: queues(call).await,
         };

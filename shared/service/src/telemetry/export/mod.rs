@@ -7,9 +7,10 @@
 //! their fields and creates the exported span when they close. [`open`] passes the ids in binary
 //! form, not as fields. Without a collector the layer is not installed, and `open` does nothing.
 //!
-//! **Reason.** `tracing-opentelemetry` lets the OpenTelemetry SDK create the ids. Ours are created
-//! before there is a span (for a request) or stored between two processes (for a task), so a trace
-//! would contain two sets of ids.
+//! **Reason.** `tracing-opentelemetry` 0.34 lets the OpenTelemetry SDK create the ids, and
+//! `SpanBuilder` of `opentelemetry` 0.33 takes none. Ours are created before there is a span (for a
+//! request) or stored between two processes (for a task), so a trace would contain two sets of ids.
+//! Batches, retries and the protocol are OpenTelemetry's own crates.
 
 use std::borrow::Cow;
 use std::fmt;
