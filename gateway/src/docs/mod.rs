@@ -37,6 +37,7 @@ pub fn scripts<S: Clone + Send + Sync + 'static>() -> Router<S> {
 /// needs no credential and never loads anything from elsewhere. This operation is an extension.
 #[utoipa::path(
     get, path = "/docs", operation_id = "getDocs", tag = "Contract",
+    security(()),
     responses((status = 200, description = "The page.", content_type = "text/html", body = String))
 )]
 pub async fn page() -> Response {

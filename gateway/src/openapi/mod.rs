@@ -5,8 +5,8 @@
 
 pub mod digest;
 mod enumerations;
+pub mod errors;
 mod examples;
-mod failures;
 mod headers;
 #[cfg(test)]
 mod layout;
@@ -163,7 +163,7 @@ pub fn complete(mut document: OpenApi) -> Value {
 
 /// Adds failures, headers and examples: what every document has.
 pub fn complete_shared(mut document: Value, recorded: Recorded) -> Value {
-    failures::add(&mut document);
+    errors::add(&mut document);
     headers::add(&mut document);
     examples::add(&mut document, recorded);
     document
@@ -238,6 +238,7 @@ impl Document {
 /// every caller. This operation is an extension.
 #[utoipa::path(
     get, path = "/openapi.json", operation_id = "getContract", tag = "Contract",
+    security(()),
     responses((status = 200, description = "The OpenAPI document.", content_type = "application/json", body = Object))
 )]
 pub async fn serve(Extension(Document(document)): Extension<Document>) -> Response {

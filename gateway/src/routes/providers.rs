@@ -12,6 +12,7 @@ use crate::extract::caller::{Caller, Generate};
 use crate::extract::page::{ListScope, page, page_request};
 use crate::extract::query::QueryReader;
 use crate::models::saved;
+use crate::openapi::errors::ScopeErrors;
 use crate::problem::Result;
 use crate::reply;
 use crate::state::App;
@@ -40,7 +41,7 @@ impl ConnectionPosition {
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Items in a page. Default: 50."),
         ("cursor" = Option<String>, Query, max_length = 8192, description = "`nextCursor` of the previous page."),
     ),
-    responses((status = 200, description = "One page of connections.", body = ConnectionList))
+    responses(ScopeErrors, (status = 200, description = "One page of connections.", body = ConnectionList))
 )]
 pub async fn list(State(app): State<App>, caller: Caller<Generate>, OriginalUri(uri): OriginalUri) -> Result {
     let mut query = QueryReader::new(&uri);

@@ -4,6 +4,7 @@ use axum::extract::State;
 use domain::queue::ServiceStatus;
 
 use crate::extract::caller::{AnyToken, Caller};
+use crate::openapi::errors::CredentialErrors;
 use crate::problem::Result;
 use crate::reply;
 use crate::state::App;
@@ -15,7 +16,7 @@ use crate::state::App;
 /// any account and needs no scope. This operation is an extension.
 #[utoipa::path(
     get, path = "/status", operation_id = "getStatus", tag = "Status",
-    responses((status = 200, description = "Every queue.", body = ServiceStatus))
+    responses(CredentialErrors, (status = 200, description = "Every queue.", body = ServiceStatus))
 )]
 pub async fn status(State(app): State<App>, _caller: Caller<AnyToken>) -> Result {
     let queues = app.queues(&mut app.connection().await?).await?;

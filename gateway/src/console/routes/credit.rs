@@ -14,6 +14,7 @@ use uuid::Uuid;
 use crate::console::person::Person;
 use crate::extract::page::{ListScope, page, page_request};
 use crate::extract::query::QueryReader;
+use crate::openapi::errors::ScopeErrors;
 use crate::problem::Result;
 use crate::reply;
 use crate::state::App;
@@ -77,7 +78,7 @@ impl From<ledger::LedgerEntry> for LedgerEntry {
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Items in a page. Default: 50."),
         ("cursor" = Option<String>, Query, max_length = 8192, description = "`nextCursor` of the previous page."),
     ),
-    responses((status = 200, description = "The balance and one page of the ledger.", body = Credit))
+    responses(ScopeErrors, (status = 200, description = "The balance and one page of the ledger.", body = Credit))
 )]
 pub async fn read(State(app): State<App>, person: Person, OriginalUri(uri): OriginalUri) -> Result {
     let mut query = QueryReader::new(&uri);

@@ -16,6 +16,7 @@ use crate::console::person::Person;
 use crate::extract::page::{ListScope, page, page_request};
 use crate::extract::path::PathText;
 use crate::extract::query::QueryReader;
+use crate::openapi::errors::{ReadErrors, ScopeErrors};
 use crate::problem::{Problem, Result};
 use crate::reply;
 use crate::state::App;
@@ -58,7 +59,7 @@ impl From<ListedDelivery> for Delivery {
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Items in a page. Default: 50."),
         ("cursor" = Option<String>, Query, max_length = 8192, description = "`nextCursor` of the previous page."),
     ),
-    responses((status = 200, description = "One page of deliveries.", body = DeliveryList))
+    responses(ScopeErrors, (status = 200, description = "One page of deliveries.", body = DeliveryList))
 )]
 pub async fn list(State(app): State<App>, person: Person, OriginalUri(uri): OriginalUri) -> Result {
     let mut query = QueryReader::new(&uri);
@@ -95,6 +96,7 @@ pub struct DeliveryReplayed {
     post, path = "/deliveries/{deliveryId}/replay", operation_id = "replayDelivery", tag = "Deliveries",
     params(("deliveryId" = String, Path, pattern = "^(webhook:)?[0-9a-fA-F-]{36}$", description = "Id of the delivery, with or without `webhook:`.")),
     responses(
+        ReadErrors,
         (status = 202, description = "The attempt is enqueued.", body = DeliveryReplayed),
         (status = 409, description = "The delivery has not ended, or the run ended without an event."),
     )

@@ -22,6 +22,7 @@ use crate::extract::page::{ListScope, page, page_request};
 use crate::extract::path::PathText;
 use crate::extract::query::QueryReader;
 use crate::observe::whole_seconds;
+use crate::openapi::errors::ReadErrors;
 use crate::problem::{Problem, Result, combine_violations};
 use crate::reply;
 use crate::state::App;
@@ -84,7 +85,7 @@ impl FromStr for Email {
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Items in a page. Default: 50."),
         ("cursor" = Option<String>, Query, max_length = 8192, description = "`nextCursor` of the previous page."),
     ),
-    responses((status = 200, description = "One page of members.", body = MemberList))
+    responses(ReadErrors, (status = 200, description = "One page of members.", body = MemberList))
 )]
 pub async fn list(State(app): State<App>, person: Person, path: PathText, OriginalUri(uri): OriginalUri) -> Result {
     let named = named_canvas(&path);
@@ -134,7 +135,7 @@ pub struct MemberSet {
         ("canvasId" = String, Path, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Plain id of the canvas."),
         ("email" = String, Path, max_length = 254, description = "Email of the account, whatever its case."),
     ),
-    responses((status = 200, description = "The member with its role.", body = MemberSet))
+    responses(ReadErrors, (status = 422), (status = 200, description = "The member with its role.", body = MemberSet))
 )]
 pub async fn set(State(app): State<App>, person: Person, path: PathText, body: JsonBody) -> Result {
     let named = combine_violations(named_canvas(&path), path.parameter::<Email>("email"));
@@ -164,7 +165,7 @@ pub async fn set(State(app): State<App>, person: Person, path: PathText, body: J
         ("canvasId" = String, Path, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Plain id of the canvas."),
         ("email" = String, Path, max_length = 254, description = "Email of the member, whatever its case."),
     ),
-    responses((status = 204, description = "The canvas is no longer shared with the account."))
+    responses(ReadErrors, (status = 204, description = "The canvas is no longer shared with the account."))
 )]
 pub async fn remove(State(app): State<App>, person: Person, path: PathText) -> Result {
     let (canvas, Email(email)) = combine_violations(named_canvas(&path), path.parameter("email"))?;

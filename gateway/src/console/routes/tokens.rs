@@ -20,6 +20,7 @@ use crate::extract::json::{Input, JsonBody};
 use crate::extract::page::{ListScope, page, page_request};
 use crate::extract::path::PathText;
 use crate::extract::query::QueryReader;
+use crate::openapi::errors::{ReadErrors, ScopeErrors};
 use crate::problem::{Problem, Result};
 use crate::reply;
 use crate::state::App;
@@ -85,7 +86,7 @@ impl From<TokenRow> for AgentToken {
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Items in a page. Default: 50."),
         ("cursor" = Option<String>, Query, max_length = 8192, description = "`nextCursor` of the previous page."),
     ),
-    responses((status = 200, description = "One page of tokens.", body = TokenList))
+    responses(ScopeErrors, (status = 200, description = "One page of tokens.", body = TokenList))
 )]
 pub async fn list(State(app): State<App>, person: Person, OriginalUri(uri): OriginalUri) -> Result {
     let mut query = QueryReader::new(&uri);
@@ -145,6 +146,7 @@ pub struct TokenCreated {
 #[utoipa::path(
     post, path = "/tokens", operation_id = "createToken", tag = "Tokens", request_body = CreateToken,
     responses(
+        ScopeErrors,
         (status = 201, description = "The token and its secret.", body = TokenCreated),
         (status = 409, description = "The account already has 20 active tokens."),
     )
@@ -164,7 +166,7 @@ pub async fn create(State(app): State<App>, person: Person, body: JsonBody) -> R
 #[utoipa::path(
     delete, path = "/tokens/{tokenId}", operation_id = "revokeToken", tag = "Tokens",
     params(("tokenId" = Uuid, Path, description = "Id of the token.")),
-    responses((status = 204, description = "The token is revoked."))
+    responses(ReadErrors, (status = 204, description = "The token is revoked."))
 )]
 pub async fn revoke(State(app): State<App>, person: Person, path: PathText) -> Result {
     let id: Uuid = path.parameter("tokenId")?;

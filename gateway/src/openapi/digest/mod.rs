@@ -264,6 +264,7 @@ impl Served {
 /// an extension.
 #[utoipa::path(
     get, path = "/digest.md", operation_id = "getDigest", tag = "Contract",
+    security(()),
     params(("If-None-Match" = Option<String>, Header, description = "A known `ETag`. The answer is 304 when it still matches.")),
     responses(
         (status = 200, description = "The digest.", content_type = "text/markdown", body = String),

@@ -9,6 +9,7 @@ use domain::page::CatalogEntry;
 use crate::extract::caller::{Caller, ReadCanvas};
 use crate::extract::page::{ListScope, page, page_request};
 use crate::extract::query::QueryReader;
+use crate::openapi::errors::ScopeErrors;
 use crate::problem::Result;
 use crate::reply;
 use crate::state::App;
@@ -26,7 +27,7 @@ use crate::state::App;
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Items in a page. Default: 50."),
         ("cursor" = Option<String>, Query, max_length = 8192, description = "`nextCursor` of the previous page."),
     ),
-    responses((status = 200, description = "One page of Actions.", body = ActionPage))
+    responses(ScopeErrors, (status = 200, description = "One page of Actions.", body = ActionPage))
 )]
 pub async fn list(State(app): State<App>, caller: Caller<ReadCanvas>, OriginalUri(uri): OriginalUri) -> Result {
     let mut query = QueryReader::new(&uri);

@@ -31,6 +31,7 @@ use crate::extract::json::{Input, JsonBody};
 use crate::extract::path::PathText;
 use crate::extract::prefer;
 use crate::observe::Trace;
+use crate::openapi::errors::WriteErrors;
 use crate::place::{TargetPlace, destination, with_destination};
 use crate::problem::{Result, combine_violations};
 use crate::start::{ignored, start, terms_of, webhook_of, with_cap};
@@ -102,6 +103,7 @@ impl Input for RunRequest {
         ("Prefer" = Option<String>, Header, description = "`handling=lenient` accepts a stale `baseRevision` where nothing that the request reads or writes has changed since (an extension)."),
     ),
     responses(
+        WriteErrors,
         (status = 200, description = "The quote, with `validateOnly: true`; nothing is started.", body = StartQuote),
         (status = 202, description = "The run is queued, or is a replay of an earlier start.", body = ImageJob),
     )

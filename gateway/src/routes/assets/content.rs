@@ -13,6 +13,7 @@ use crate::extract::path::PathText;
 use crate::extract::query::QueryReader;
 use crate::observe::Trace;
 use crate::openapi::Binary;
+use crate::openapi::errors::ReadErrors;
 use crate::problem::{Problem, Result, combine_violations};
 use crate::state::App;
 use crate::stored::Selection;
@@ -38,6 +39,7 @@ const MAX_AGE_SECONDS: u64 = 3600;
         ("If-None-Match" = Option<String>, Header, description = "A known `ETag`. The answer is 304 when it still matches."),
     ),
     responses(
+        ReadErrors, (status = 416), (status = 422),
         (status = 200, description = "The picture.", content((Binary = "image/png"), (Binary = "image/jpeg"), (Binary = "image/webp"), (Binary = "image/gif"))),
         (status = 206, description = "The requested range.", content((Binary = "image/png"), (Binary = "image/jpeg"), (Binary = "image/webp"), (Binary = "image/gif"))),
         (status = 304, description = "The picture still has the entity tag in `If-None-Match`."),

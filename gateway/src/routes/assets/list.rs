@@ -9,6 +9,7 @@ use domain::origin::AiGenerated;
 use crate::extract::caller::{Caller, ReadAsset};
 use crate::extract::page::{ListScope, page, page_request};
 use crate::extract::query::QueryReader;
+use crate::openapi::errors::ReadErrors;
 use crate::problem::{Problem, Result};
 use crate::reply;
 use crate::state::App;
@@ -27,7 +28,7 @@ use crate::state::App;
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 200, description = "Items in a page. Default: 50."),
         ("cursor" = Option<String>, Query, max_length = 8192, description = "`nextCursor` of the previous page."),
     ),
-    responses((status = 200, description = "One page of assets.", body = AssetList))
+    responses(ReadErrors, (status = 200, description = "One page of assets.", body = AssetList))
 )]
 pub async fn list(State(app): State<App>, caller: Caller<ReadAsset>, OriginalUri(uri): OriginalUri) -> Result {
     let mut query = QueryReader::new(&uri);

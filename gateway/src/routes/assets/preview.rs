@@ -9,6 +9,7 @@ use super::picture::{self, RenditionWidth};
 use crate::extract::query::QueryReader;
 use crate::observe::Trace;
 use crate::openapi::Binary;
+use crate::openapi::errors::CredentialErrors;
 use crate::problem::{Problem, Result};
 use crate::state::App;
 use crate::stored::Selection;
@@ -23,6 +24,7 @@ const AGE_MAX_SECONDS: u64 = 300;
 /// smaller rendition.
 #[utoipa::path(
     get, path = "/assets/preview", operation_id = "getAssetPreview", tag = "Assets",
+    security(()),
     params(
         ("token" = String, Query, description = "The token of a `previewUrl`. Never build one."),
         ("w" = Option<RenditionWidth>, Query, description = "Largest width of the rendition in pixels (an extension)."),
@@ -30,6 +32,7 @@ const AGE_MAX_SECONDS: u64 = 300;
         ("If-None-Match" = Option<String>, Header, description = "A known `ETag`. The answer is 304 when it still matches."),
     ),
     responses(
+        CredentialErrors, (status = 404), (status = 416), (status = 422),
         (status = 200, description = "The picture.", content((Binary = "image/png"), (Binary = "image/jpeg"), (Binary = "image/webp"), (Binary = "image/gif"))),
         (status = 206, description = "The requested range.", content((Binary = "image/png"), (Binary = "image/jpeg"), (Binary = "image/webp"), (Binary = "image/gif"))),
         (status = 304, description = "The picture still has the entity tag in `If-None-Match`."),

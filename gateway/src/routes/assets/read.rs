@@ -7,6 +7,7 @@ use domain::id::{AccountUid, AssetHandle, AssetRef};
 use crate::extract::caller::{Caller, ReadAsset};
 use crate::extract::path::PathText;
 use crate::extract::query::QueryReader;
+use crate::openapi::errors::ReadErrors;
 use crate::problem::{Problem, Result, combine_violations};
 use crate::reply;
 use crate::state::App;
@@ -22,7 +23,7 @@ use crate::state::App;
         ("assetId" = String, Path, pattern = "^(asset:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle."),
         ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner of the resource, when its plain id is given."),
     ),
-    responses((status = 200, description = "The asset.", body = AssetRead))
+    responses(ReadErrors, (status = 200, description = "The asset.", body = AssetRead))
 )]
 pub async fn read(
     State(app): State<App>,

@@ -7,6 +7,7 @@ use domain::id::CanvasRef;
 use crate::extract::caller::{Caller, ManageCampaigns};
 use crate::extract::owner::with_owner;
 use crate::extract::query::QueryReader;
+use crate::openapi::errors::ReadErrors;
 use crate::problem::{Problem, Result};
 use crate::reply;
 use crate::state::App;
@@ -22,7 +23,7 @@ use crate::state::App;
         ("canvasId" = Option<String>, Query, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$", description = "Only campaigns of this canvas."),
         ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner of the resource, when its plain id is given."),
     ),
-    responses((status = 200, description = "The campaigns.", body = CampaignList))
+    responses(ReadErrors, (status = 200, description = "The campaigns.", body = CampaignList))
 )]
 pub async fn list(State(app): State<App>, caller: Caller<ManageCampaigns>, OriginalUri(uri): OriginalUri) -> Result {
     let mut query = QueryReader::new(&uri);

@@ -13,6 +13,7 @@ use crate::extract::caller::{Caller, PlanCampaigns};
 use crate::extract::canvas::canvas_of;
 use crate::extract::check::Check;
 use crate::extract::json::{Input, JsonBody};
+use crate::openapi::errors::ReadErrors;
 use crate::problem::{Problem, Result};
 use crate::reply;
 use crate::state::App;
@@ -50,7 +51,7 @@ impl CampaignPlanRequest {
 #[utoipa::path(
     post, path = "/campaigns/plan", operation_id = "planCampaign", tag = "Legacy campaigns",
     request_body = CampaignPlanRequest, security(("bearer" = ["canvas:read", "canvas:write", "asset:read"])),
-    responses((status = 200, description = "The plan.", body = CampaignPlanned))
+    responses(ReadErrors, (status = 410), (status = 200, description = "The plan.", body = CampaignPlanned))
 )]
 pub async fn plan(State(app): State<App>, caller: Caller<PlanCampaigns>, body: JsonBody) -> Result {
     require_switched_on(&app)?;

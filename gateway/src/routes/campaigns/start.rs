@@ -9,7 +9,6 @@ use domain::campaign::{CampaignPlan, CampaignRead};
 use domain::id::{AccountUid, CanvasHandle};
 use domain::job::StartQuote;
 use domain::message::Queue;
-use domain::problem::ErrorEnvelope;
 use http::HeaderMap;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -24,6 +23,7 @@ use crate::extract::idempotency::fingerprint_without_defaults;
 use crate::extract::json::{Input, JsonBody};
 use crate::extract::prefer;
 use crate::observe::Trace;
+use crate::openapi::errors::WriteErrors;
 use crate::problem::Result;
 use crate::reply;
 use crate::start::{accepted_as, ignored, quote, terms_of, with_cap, writable};
@@ -95,9 +95,10 @@ impl CampaignStartRequest {
     security(("bearer" = ["canvas:read", "canvas:write", "asset:read", "image:generate", "job:manage"])),
     params(("Prefer" = Option<String>, Header, description = "`handling=lenient` accepts a stale `baseRevision` where nothing that the request reads or writes has changed since (an extension).")),
     responses(
+        WriteErrors, (status = 410),
         (status = 200, description = "The quote, with `validateOnly: true`; nothing is started.", body = StartQuote),
         (status = 202, description = "The campaign is queued, or is a replay of an earlier start.", body = CampaignRead),
-        (status = 402, description = "The work costs more than the account's credit or `maxCredits` covers. Nothing is reserved.", body = ErrorEnvelope),
+        (status = 402),
     )
 )]
 pub async fn start(

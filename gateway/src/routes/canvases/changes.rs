@@ -14,6 +14,7 @@ use crate::extract::caller::ReadCanvas;
 use crate::extract::canvas::CanvasAccess;
 use crate::extract::prefer;
 use crate::extract::query::QueryReader;
+use crate::openapi::errors::ReadErrors;
 use crate::problem::{Problem, Result, combine_violations};
 use crate::reply;
 use crate::state::App;
@@ -36,7 +37,7 @@ use crate::wait::{during, preferred_wait};
         ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner of the resource, when its plain id is given."),
         ("Prefer" = Option<String>, Header, description = "`wait=N`: wait up to N seconds, 1 to 30, until the revision differs from `since`."),
     ),
-    responses((status = 200, description = "The changes since `since`.", body = CanvasChanges))
+    responses(ReadErrors, (status = 200, description = "The changes since `since`.", body = CanvasChanges))
 )]
 pub async fn changes(
     State(app): State<App>,

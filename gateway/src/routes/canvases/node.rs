@@ -8,6 +8,7 @@ use domain::origin::AiGenerated;
 use crate::extract::caller::ReadCanvas;
 use crate::extract::canvas::CanvasAccess;
 use crate::extract::path::PathText;
+use crate::openapi::errors::ReadErrors;
 use crate::problem::{Problem, Result, combine_violations};
 use crate::reply;
 use crate::state::App;
@@ -24,7 +25,7 @@ use crate::state::App;
         ("nodeId" = String, Path, pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle."),
         ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner of the resource, when its plain id is given."),
     ),
-    responses((status = 200, description = "The node.", body = NodeRead))
+    responses(ReadErrors, (status = 200, description = "The node.", body = NodeRead))
 )]
 pub async fn node(State(app): State<App>, on: CanvasAccess<ReadCanvas>, params: PathText) -> Result {
     let (id, _) = combine_violations(params.parameter::<NodeId>("nodeId"), on.named())?;

@@ -7,6 +7,7 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use crate::extract::caller::ReadCanvas;
 use crate::extract::canvas::CanvasAccess;
 use crate::extract::query::QueryReader;
+use crate::openapi::errors::ReadErrors;
 use crate::problem::{Problem, Result, combine_violations};
 use crate::state::App;
 
@@ -24,7 +25,7 @@ use crate::state::App;
         ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner of the resource, when its plain id is given."),
         ("connections" = Option<bool>, Query, description = "Whether connections have their ids (an extension)."),
     ),
-    responses((status = 200, description = "The outline, as plain text.", content_type = "text/plain", body = String))
+    responses(ReadErrors, (status = 200, description = "The outline, as plain text.", content_type = "text/plain", body = String))
 )]
 pub async fn outline(State(app): State<App>, on: CanvasAccess<ReadCanvas>, OriginalUri(uri): OriginalUri) -> Result {
     let mut query = QueryReader::new(&uri);

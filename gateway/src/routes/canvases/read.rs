@@ -11,6 +11,7 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 
 use crate::extract::caller::ReadCanvas;
 use crate::extract::canvas::CanvasAccess;
+use crate::openapi::errors::ReadErrors;
 use crate::problem::{Problem, Result};
 use crate::reply::{self, none_match};
 use crate::state::App;
@@ -28,7 +29,7 @@ use crate::state::App;
         ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner of the resource, when its plain id is given."),
         ("If-None-Match" = Option<String>, Header, description = "A known `ETag`. The answer is 304 when it still matches."),
     ),
-    responses((status = 200, description = "The canvas.", body = CanvasRead), (status = 304, description = "The canvas still has the revision in `If-None-Match`."))
+    responses(ReadErrors, (status = 200, description = "The canvas.", body = CanvasRead), (status = 304, description = "The canvas still has the revision in `If-None-Match`."))
 )]
 pub async fn read(State(app): State<App>, on: CanvasAccess<ReadCanvas>, headers: HeaderMap) -> Result {
     let (handle, record, _) = on.readable()?;

@@ -7,6 +7,7 @@ use domain::review::CanvasReview;
 
 use crate::extract::caller::ReadCanvas;
 use crate::extract::canvas::CanvasAccess;
+use crate::openapi::errors::ReadErrors;
 use crate::problem::{Problem, Result};
 use crate::reply;
 use crate::state::App;
@@ -23,7 +24,7 @@ use crate::state::App;
         ("canvasId" = String, Path, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle."),
         ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner of the resource, when its plain id is given."),
     ),
-    responses((status = 200, description = "Findings and completion review.", body = CanvasReview))
+    responses(ReadErrors, (status = 200, description = "Findings and completion review.", body = CanvasReview))
 )]
 pub async fn review(State(app): State<App>, on: CanvasAccess<ReadCanvas>) -> Result {
     let (handle, record, _) = on.readable()?;

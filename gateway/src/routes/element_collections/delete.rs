@@ -9,6 +9,7 @@ use utoipa::ToSchema;
 use crate::extract::caller::{Caller, WriteElements};
 use crate::extract::json::{Input, JsonBody, only};
 use crate::extract::path::PathText;
+use crate::openapi::errors::ReadErrors;
 use crate::problem::{Problem, Result, combine_violations};
 use crate::reply;
 use crate::state::{App, retrying};
@@ -33,7 +34,7 @@ impl Input for DeleteCollection {}
     delete, path = "/element-collections/{collectionId}", operation_id = "deleteElementCollection", tag = "Elements", request_body = DeleteCollection,
     security(("bearer" = ["element:write"])),
     params(("collectionId" = String, Path, pattern = "^(element-collection:)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle.")),
-    responses((status = 200, description = "The deleted collection.", body = CollectionDeleted))
+    responses(ReadErrors, (status = 200, description = "The deleted collection.", body = CollectionDeleted))
 )]
 pub async fn delete(State(app): State<App>, caller: Caller<WriteElements>, params: PathText, body: JsonBody) -> Result {
     let id = params.parameter::<ElementCollectionId>("collectionId");

@@ -8,6 +8,7 @@ use domain::limits::{PAGE_DEFAULT, PAGE_MAX};
 use crate::extract::caller::{Caller, ReadElements};
 use crate::extract::page::{ListScope, page, page_request};
 use crate::extract::query::QueryReader;
+use crate::openapi::errors::ScopeErrors;
 use crate::problem::Result;
 use crate::reply;
 use crate::state::App;
@@ -23,7 +24,7 @@ use crate::state::App;
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Items in a page. Default: 50."),
         ("cursor" = Option<String>, Query, max_length = 8192, description = "`nextCursor` of the previous page."),
     ),
-    responses((status = 200, description = "One page of collections.", body = CollectionList))
+    responses(ScopeErrors, (status = 200, description = "One page of collections.", body = CollectionList))
 )]
 pub async fn list(State(app): State<App>, caller: Caller<ReadElements>, OriginalUri(uri): OriginalUri) -> Result {
     let scope = ListScope::new("element collections", &caller.account, &[]);

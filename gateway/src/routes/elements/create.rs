@@ -11,6 +11,7 @@ use super::body::{ElementContent, note_repeated, require_known, unknown_collecti
 use crate::extract::caller::{Caller, WriteElements};
 use crate::extract::check::Check;
 use crate::extract::json::{Input, JsonBody};
+use crate::openapi::errors::ScopeErrors;
 use crate::problem::{Problem, Result};
 use crate::reply;
 use crate::source_health::Sources;
@@ -59,7 +60,7 @@ impl CreateElement {
 #[utoipa::path(
     post, path = "/elements", operation_id = "createElement", tag = "Elements", request_body = CreateElement,
     security(("bearer" = ["element:write"])),
-    responses((status = 201, description = "The Element.", body = ElementRead))
+    responses(ScopeErrors, (status = 422), (status = 201, description = "The Element.", body = ElementRead))
 )]
 pub async fn create(State(app): State<App>, caller: Caller<WriteElements>, body: JsonBody) -> Result {
     let (content, collections) = body.checked(CreateElement::check).await?;

@@ -8,6 +8,7 @@ use domain::limits::{ELEMENT_QUERY_MAX, PAGE_DEFAULT, PAGE_MAX};
 use crate::extract::caller::{Caller, ReadElements};
 use crate::extract::page::{ListScope, page, page_request};
 use crate::extract::query::QueryReader;
+use crate::openapi::errors::ScopeErrors;
 use crate::problem::Result;
 use crate::reply;
 use crate::source_health::Sources;
@@ -26,7 +27,7 @@ use crate::state::App;
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Items in a page. Default: 50."),
         ("cursor" = Option<String>, Query, max_length = 8192, description = "`nextCursor` of the previous page."),
     ),
-    responses((status = 200, description = "One page of Elements.", body = ElementList))
+    responses(ScopeErrors, (status = 200, description = "One page of Elements.", body = ElementList))
 )]
 pub async fn list(State(app): State<App>, caller: Caller<ReadElements>, OriginalUri(uri): OriginalUri) -> Result {
     let mut query = QueryReader::new(&uri);

@@ -7,6 +7,7 @@ use domain::element::{ElementOrVersion, ElementRead, ElementRef, Listed, Version
 use crate::extract::caller::{Caller, ReadElements};
 use crate::extract::path::PathText;
 use crate::extract::query::QueryReader;
+use crate::openapi::errors::ReadErrors;
 use crate::problem::{Problem, Result, combine_violations};
 use crate::reply;
 use crate::source_health::Sources;
@@ -23,7 +24,7 @@ use crate::state::App;
         ("elementId" = String, Path, pattern = "^((element:)?[A-Za-z0-9_-]{1,180}|element:[A-Za-z0-9_-]{1,180}@v[1-9][0-9]*)$", description = "Plain id or handle; `element:<id>@v<n>` asks for that version."),
         ("version" = Option<u32>, Query, minimum = 1, description = "Exactly this version. Default: the current one."),
     ),
-    responses((status = 200, description = "The Element, or the version asked for.", body = ElementOrVersion))
+    responses(ReadErrors, (status = 200, description = "The Element, or the version asked for.", body = ElementOrVersion))
 )]
 pub async fn read(
     State(app): State<App>,

@@ -12,6 +12,7 @@ use crate::extract::caller::{Caller, WriteElements};
 use crate::extract::check::Check;
 use crate::extract::json::{Input, JsonBody, only};
 use crate::extract::path::PathText;
+use crate::openapi::errors::WriteErrors;
 use crate::problem::{Problem, Result, combine_violations};
 use crate::reply;
 use crate::source_health::Sources;
@@ -84,7 +85,7 @@ impl ElementPatch {
     patch, path = "/elements/{elementId}", operation_id = "updateElement", tag = "Elements", request_body = ElementPatch,
     security(("bearer" = ["element:write"])),
     params(("elementId" = String, Path, pattern = "^(element:)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle.")),
-    responses((status = 200, description = "The Element after the change.", body = ElementRead))
+    responses(WriteErrors, (status = 200, description = "The Element after the change.", body = ElementRead))
 )]
 pub async fn update(State(app): State<App>, caller: Caller<WriteElements>, params: PathText, body: JsonBody) -> Result {
     let change = body.checked(ElementPatch::check).await;

@@ -9,6 +9,7 @@ use crate::extract::caller::{Caller, ReadElements};
 use crate::extract::page::{ListScope, page, page_request};
 use crate::extract::path::PathText;
 use crate::extract::query::QueryReader;
+use crate::openapi::errors::ReadErrors;
 use crate::problem::{Problem, Result, combine_violations};
 use crate::reply;
 use crate::source_health::Sources;
@@ -26,7 +27,7 @@ use crate::state::App;
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Items in a page. Default: 50."),
         ("cursor" = Option<String>, Query, max_length = 8192, description = "`nextCursor` of the previous page."),
     ),
-    responses((status = 200, description = "One page of versions.", body = VersionList))
+    responses(ReadErrors, (status = 200, description = "One page of versions.", body = VersionList))
 )]
 pub async fn versions(
     State(app): State<App>,

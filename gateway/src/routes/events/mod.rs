@@ -13,6 +13,7 @@ use http::HeaderMap;
 use crate::extract::accept::Accepted;
 use crate::extract::caller::{Caller, ReadCanvas};
 use crate::extract::query::QueryReader;
+use crate::openapi::errors::ReadErrors;
 use crate::problem::{Problem, Result};
 use crate::reply;
 use crate::state::App;
@@ -67,7 +68,7 @@ impl Subscriptions {
         ("canvas" = Option<Vec<String>>, Query, style = Form, explode, max_items = 16, description = "Plain id or handle of a canvas. Repeat the parameter for further canvases. Required unless `runs` is sent."),
         ("runs" = Option<String>, Query, pattern = "^mine$", description = "`mine`: the runs and jobs that the caller's account has started."),
     ),
-    responses((status = 200, description = "The stream of events.", content_type = "text/event-stream", body = String))
+    responses(ReadErrors, (status = 200, description = "The stream of events.", content_type = "text/event-stream", body = String))
 )]
 pub async fn events(
     State(app): State<App>,

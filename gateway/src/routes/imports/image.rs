@@ -7,7 +7,6 @@ use domain::Violation;
 use domain::id::{AccountUid, CanvasHandle};
 use domain::import::{ImageImport, ImportOutcome, Request};
 use domain::job::canvas_url;
-use domain::problem::ErrorEnvelope;
 use egress::Guard;
 use serde::Deserialize;
 use serde_json::json;
@@ -22,6 +21,7 @@ use crate::extract::check::Check;
 use crate::extract::idempotency::fingerprint;
 use crate::extract::json::{Input, JsonBody};
 use crate::observe::Trace;
+use crate::openapi::errors::WriteErrors;
 use crate::problem::{Problem, Result};
 use crate::reply;
 use crate::state::App;
@@ -84,9 +84,10 @@ impl ImageImportRequest {
     post, path = "/images/import", operation_id = "importImage", tag = "Images", request_body = ImageImportRequest,
     security(("bearer" = ["canvas:read", "canvas:write", "asset:read", "image:generate"])),
     responses(
+        WriteErrors,
         (status = 200, description = "The imported picture.", body = ImageImport),
-        (status = 502, description = "The picture's server cannot be reached or returns an error.", body = ErrorEnvelope),
-        (status = 504, description = "The import takes too long. The same key resumes it.", body = ErrorEnvelope),
+        (status = 502, description = "The picture's server cannot be reached or returns an error."),
+        (status = 504, description = "The import takes too long. The same key resumes it."),
     )
 )]
 pub async fn import(

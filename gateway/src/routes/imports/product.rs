@@ -8,7 +8,6 @@ use domain::Violation;
 use domain::id::{AccountUid, CanvasHandle};
 use domain::import::{ImportOutcome, ImportReview, ImportedPack, PackSection, ProductImport, Request};
 use domain::job::canvas_url;
-use domain::problem::ErrorEnvelope;
 use egress::Guard;
 use serde::Deserialize;
 use serde_json::json;
@@ -23,6 +22,7 @@ use crate::extract::check::Check;
 use crate::extract::idempotency::fingerprint;
 use crate::extract::json::{Input, JsonBody};
 use crate::observe::Trace;
+use crate::openapi::errors::WriteErrors;
 use crate::problem::{Problem, Result};
 use crate::reply;
 use crate::state::App;
@@ -86,9 +86,10 @@ impl ProductImportRequest {
     post, path = "/product-references/import", operation_id = "importProductReferences", tag = "Assets",
     request_body = ProductImportRequest, security(("bearer" = ["canvas:read", "canvas:write", "asset:read"])),
     responses(
+        WriteErrors,
         (status = 200, description = "The imported pack, or the reason why a person must decide.", body = ProductImport),
-        (status = 502, description = "The page's server cannot be reached or returns an error.", body = ErrorEnvelope),
-        (status = 504, description = "The import takes too long. The same key resumes it.", body = ErrorEnvelope),
+        (status = 502, description = "The page's server cannot be reached or returns an error."),
+        (status = 504, description = "The import takes too long. The same key resumes it."),
     )
 )]
 pub async fn import(

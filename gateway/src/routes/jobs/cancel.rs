@@ -8,6 +8,7 @@ use http::Uri;
 use crate::extract::caller::{Caller, ManageJobs};
 use crate::extract::path::{JobInPath, PathText};
 use crate::observe::Trace;
+use crate::openapi::errors::ReadErrors;
 use crate::problem::{Result, combine_violations};
 use crate::runs::{Target, cancel_record, removes_targets};
 use crate::state::App;
@@ -26,6 +27,7 @@ use crate::state::App;
         ("removeTargets" = Option<bool>, Query, description = "Whether targets that were made for the job and are still empty are deleted (an extension)."),
     ),
     responses(
+        ReadErrors,
         (status = 200, description = "The job is over.", body = JobDocument),
         (status = 202, description = "The job stops at its next step.", body = JobDocument),
     )

@@ -9,6 +9,7 @@ use crate::extract::caller::{Caller, Generate};
 use crate::extract::page::{ListScope, page, page_request};
 use crate::extract::query::QueryReader;
 use crate::models::{ModelPosition, Runnable};
+use crate::openapi::errors::ScopeErrors;
 use crate::problem::Result;
 use crate::reply;
 use crate::state::App;
@@ -28,7 +29,7 @@ use crate::state::App;
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Items in a page. Default: 50."),
         ("cursor" = Option<String>, Query, max_length = 8192, description = "`nextCursor` of the previous page."),
     ),
-    responses((status = 200, description = "One page of models.", body = ModelPage))
+    responses(ScopeErrors, (status = 200, description = "One page of models.", body = ModelPage))
 )]
 pub async fn list(State(app): State<App>, caller: Caller<Generate>, OriginalUri(uri): OriginalUri) -> Result {
     let mut query = QueryReader::new(&uri);

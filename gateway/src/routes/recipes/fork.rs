@@ -19,6 +19,7 @@ use crate::extract::idempotency::fingerprint;
 use crate::extract::json::{Input, JsonBody};
 use crate::extract::path::PathText;
 use crate::extract::prefer;
+use crate::openapi::errors::WriteErrors;
 use crate::place::{location_of, with_location};
 use crate::problem::{Result, combine_violations};
 use crate::reply;
@@ -101,6 +102,7 @@ impl ForkRecipe {
         ("Prefer" = Option<String>, Header, description = "`return=minimal` leaves `nodes` and `connections` out of `canvas`; `handling=lenient` accepts a stale `baseRevision` where nothing that the request reads or writes has changed since (extensions)."),
     ),
     responses(
+        WriteErrors,
         (status = 201, description = "The result of the write.", body = MutationResult),
         (status = 200, description = "A replay: an earlier request with this key made the fork.", body = MutationResult),
     )

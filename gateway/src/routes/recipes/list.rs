@@ -11,6 +11,7 @@ use crate::extract::caller::{Caller, ReadCanvas};
 use crate::extract::page::{ListScope, page, page_request};
 use crate::extract::query::QueryReader;
 use crate::models::steps::of_recipe;
+use crate::openapi::errors::ScopeErrors;
 use crate::problem::Result;
 use crate::reply;
 use crate::state::App;
@@ -42,7 +43,7 @@ pub enum VisibilityFilter {
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Items in a page. Default: 50."),
         ("cursor" = Option<String>, Query, max_length = 8192, description = "`nextCursor` of the previous page."),
     ),
-    responses((status = 200, description = "One page of Recipes.", body = RecipePage))
+    responses(ScopeErrors, (status = 200, description = "One page of Recipes.", body = RecipePage))
 )]
 pub async fn list(State(app): State<App>, caller: Caller<ReadCanvas>, OriginalUri(uri): OriginalUri) -> Result {
     let mut query = QueryReader::new(&uri);

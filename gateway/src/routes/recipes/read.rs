@@ -9,6 +9,7 @@ use crate::extract::caller::{Caller, ReadCanvas};
 use crate::extract::path::PathText;
 use crate::extract::query::QueryReader;
 use crate::models::steps::of_recipe;
+use crate::openapi::errors::ReadErrors;
 use crate::problem::{Problem, Result, combine_violations};
 use crate::reply;
 use crate::state::App;
@@ -25,7 +26,7 @@ use crate::state::App;
         ("recipeId" = String, Path, pattern = "^(recipe:)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle."),
         ("version" = Option<String>, Query, max_length = 80, description = "Exactly this version. Default: the newest."),
     ),
-    responses((status = 200, description = "The Recipe.", body = RecipeRead))
+    responses(ReadErrors, (status = 200, description = "The Recipe.", body = RecipeRead))
 )]
 pub async fn read(
     State(app): State<App>,

@@ -11,7 +11,6 @@ use domain::Violation;
 use domain::id::{AccountUid, NodeId, RecipeId};
 use domain::job::StartQuote;
 use domain::message::Queue;
-use domain::problem::ErrorEnvelope;
 use domain::recipe::run::{RecipeRun, RunId, RunStatus};
 use domain::webhook::WebhookInput;
 use egress::Guard;
@@ -30,6 +29,7 @@ use crate::extract::path::PathText;
 use crate::extract::prefer;
 use crate::models::malformed_name;
 use crate::observe::Trace;
+use crate::openapi::errors::WriteErrors;
 use crate::place::{location_of, with_location};
 use crate::problem::{Result, combine_violations};
 use crate::reply;
@@ -120,9 +120,10 @@ fn inputs() -> Object {
         ("Prefer" = Option<String>, Header, description = "`handling=lenient` accepts a stale `baseRevision` where nothing that the request reads or writes has changed since (an extension)."),
     ),
     responses(
+        WriteErrors,
         (status = 200, description = "The quote, with `validateOnly: true`; nothing is started.", body = StartQuote),
         (status = 202, description = "The run is queued, or is a replay of an earlier start.", body = RecipeRun),
-        (status = 402, description = "The work costs more than the account's credit or `maxCredits` covers. Nothing is reserved.", body = ErrorEnvelope),
+        (status = 402),
     )
 )]
 pub async fn run(

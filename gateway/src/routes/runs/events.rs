@@ -17,6 +17,7 @@ use crate::extract::accept::Accepted;
 use crate::extract::caller::{Caller, ManageJobs};
 use crate::extract::path::PathText;
 use crate::open_waits::Wait;
+use crate::openapi::errors::ReadErrors;
 use crate::problem::{Problem, Result, combine_violations};
 use crate::runs::{Detail, Target};
 use crate::state::App;
@@ -37,7 +38,7 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
         ("runId" = String, Path, pattern = "^(?:run:)?[A-Za-z0-9_-]{1,180}$", description = "Id or `run:` handle."),
         ("view" = Option<String>, Query, pattern = "^summary$", description = "`summary`: without review and previews (an extension)."),
     ),
-    responses((status = 200, description = "The stream of events.", content_type = "text/event-stream", body = String))
+    responses(ReadErrors, (status = 200, description = "The stream of events.", content_type = "text/event-stream", body = String))
 )]
 pub async fn events(
     State(app): State<App>,

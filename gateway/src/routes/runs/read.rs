@@ -6,6 +6,7 @@ use http::{HeaderMap, Method};
 
 use crate::extract::caller::{Caller, ManageJobs};
 use crate::extract::path::PathText;
+use crate::openapi::errors::ReadErrors;
 use crate::problem::{Result, combine_violations};
 use crate::runs::{Detail, Target, read_record};
 use crate::state::App;
@@ -26,6 +27,7 @@ use crate::state::App;
         ("If-None-Match" = Option<String>, Header, description = "A known `ETag`. The answer is 304 when it still matches; a wait starts from that state."),
     ),
     responses(
+        ReadErrors,
         (status = 200, description = "The run is over.", body = RunDocument),
         (status = 202, description = "The run is not over yet.", body = RunDocument),
         (status = 304, description = "The run still has the entity tag in `If-None-Match`."),

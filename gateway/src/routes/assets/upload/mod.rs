@@ -28,6 +28,7 @@ use crate::extract::json::{JsonBody, declared_length};
 use crate::extract::query::QueryReader;
 use crate::observe::Trace;
 use crate::openapi::Binary;
+use crate::openapi::errors::WriteErrors;
 use crate::problem::{Problem, Result};
 use crate::reply;
 use crate::state::App;
@@ -58,7 +59,7 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
         content((Binary = "application/octet-stream"), (Binary = "image/png"), (Binary = "image/jpeg"),
                 (Binary = "image/webp"), (Binary = "image/gif")),
     ),
-    responses((status = 201, description = "The stored asset.", body = AssetRead), (status = 200, description = "A replay: an earlier upload with this key stored the asset.", body = AssetRead))
+    responses(WriteErrors, (status = 201, description = "The stored asset.", body = AssetRead), (status = 200, description = "A replay: an earlier upload with this key stored the asset.", body = AssetRead))
 )]
 pub async fn upload(
     State(app): State<App>,

@@ -26,6 +26,7 @@ use crate::extract::canvas::{CanvasAccess, require_writer};
 use crate::extract::idempotency::fingerprint_without_defaults;
 use crate::extract::json::{Either, Input, JsonBody, only};
 use crate::extract::prefer;
+use crate::openapi::errors::WriteErrors;
 use crate::problem::{Problem, Result};
 use crate::reply;
 use crate::state::App;
@@ -121,7 +122,7 @@ fn only_false() -> impl Into<RefOr<Schema>> {
         ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner of the resource, when its plain id is given."),
         ("Prefer" = Option<String>, Header, description = "`return=minimal` leaves `nodes` and `connections` out of `canvas`; `handling=lenient` accepts a stale `baseRevision` where nothing that the request reads or writes has changed since (extensions)."),
     ),
-    responses((status = 200, description = "The result of the batch, or of its dry run.", body = OperationsAnswer))
+    responses(WriteErrors, (status = 200, description = "The result of the batch, or of its dry run.", body = OperationsAnswer))
 )]
 pub async fn operations(
     State(app): State<App>,

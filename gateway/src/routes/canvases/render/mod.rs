@@ -23,6 +23,7 @@ use crate::extract::canvas::CanvasAccess;
 use crate::extract::query::QueryReader;
 use crate::observe::Trace;
 use crate::openapi::Binary;
+use crate::openapi::errors::ReadErrors;
 use crate::problem::{Problem, Result, combine_violations};
 use crate::reply::none_match;
 use crate::state::App;
@@ -49,6 +50,7 @@ use view::View;
         ("If-None-Match" = Option<String>, Header, description = "A known `ETag`. The answer is 304 when it still matches."),
     ),
     responses(
+        ReadErrors, (status = 422),
         (status = 200, description = "SVG 1.1, self-contained, at most 8 MiB; or a PNG whose longest side is at most 2048 pixels.",
          content((String = "image/svg+xml"), (Binary = "image/png"))),
         (status = 304, description = "The render still has the entity tag in `If-None-Match`."),

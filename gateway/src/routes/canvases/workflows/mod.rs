@@ -16,6 +16,7 @@ use crate::extract::canvas::{CanvasAccess, require_writer};
 use crate::extract::idempotency::fingerprint;
 use crate::extract::json::{Input, JsonBody};
 use crate::extract::prefer;
+use crate::openapi::errors::WriteErrors;
 use crate::problem::{Result, combine_violations};
 use crate::reply;
 use crate::state::App;
@@ -38,6 +39,7 @@ impl Input for NewWorkflow {}
         ("Prefer" = Option<String>, Header, description = "`return=minimal` leaves `nodes` and `connections` out of `canvas` (an extension)."),
     ),
     responses(
+        WriteErrors,
         (status = 201, description = "The workflow and the result of the write.", body = WorkflowResult),
         (status = 200, description = "A replay: an earlier request with this key created the workflow.", body = WorkflowResult),
     )
