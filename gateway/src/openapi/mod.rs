@@ -81,8 +81,7 @@ pub fn base() -> OpenApi {
              ignored; the response names them in `X-Canvas-Ignored`.\n\n\
              Every response carries `X-Request-ID`, which identifies the request for support, and `Cache-Control`, which is `no-store` \
              on a failure. Responses to a \
-             limited token carry `RateLimit-Limit`, `RateLimit-Remaining` and `RateLimit-Reset`. \
-             Operations, fields and parameters that were added to the initial version of `v1` are marked as extensions.\n\n\
+             limited token carry `RateLimit-Limit`, `RateLimit-Remaining` and `RateLimit-Reset`.\n\n\
              For language models there is [a digest of this document](/api/canvas-agent/v1/digest.md), in at most 6000 tokens.",
         ))
         .license(Some(LicenseBuilder::new().name("Apache-2.0").identifier(Some("Apache-2.0")).build()))
@@ -235,7 +234,7 @@ impl Document {
 /// Read this document
 ///
 /// Returns the contract as OpenAPI 3.1. Use it to generate clients. It needs no credential and is the same for
-/// every caller. This operation is an extension.
+/// every caller.
 #[utoipa::path(
     get, path = "/openapi.json", operation_id = "getContract", tag = "Contract",
     security(()),

@@ -13,7 +13,7 @@ use crate::state::App;
 ///
 /// Returns for each queue whether workers are seen and how long its oldest ready work has waited. Use it when work
 /// waits: a queue that is `silent` has no worker, so its work waits until an operator starts one. It shows nothing of
-/// any account and needs no scope. This operation is an extension.
+/// any account and needs no scope.
 #[utoipa::path(
     get, path = "/status", operation_id = "getStatus", tag = "Status",
     responses(CredentialErrors, (status = 200, description = "Every queue.", body = ServiceStatus))

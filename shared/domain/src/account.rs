@@ -191,7 +191,7 @@ pub struct AuthStatus {
     pub auth_type: Cow<'static, str>,
     /// Email of the account.
     pub email: String,
-    /// Name under which others see the account (an extension).
+    /// Name under which others see the account.
     #[serde(default)]
     #[schema(required = true)]
     pub display_name: String,
@@ -202,11 +202,11 @@ pub struct AuthStatus {
     pub agent_token_id: Uuid,
     /// Label of the token.
     pub agent_label: String,
-    /// Uid of the account (an extension).
+    /// Uid of the account.
     pub uid: AccountUid,
-    /// Credits of the account (an extension).
+    /// Credits of the account.
     pub credit_balance: i64,
-    /// When the token expires; null if it does not expire (an extension).
+    /// When the token expires; null if it does not expire.
     #[schema(required = true)]
     pub expires_at: Option<Timestamp>,
 }

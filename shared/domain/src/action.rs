@@ -131,7 +131,7 @@ pub struct Parameter {
     /// Options of a `select`; suggestions for a `text`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<ParameterOption>,
-    /// Value that is used when the parameter is omitted (an extension).
+    /// Value that is used when the parameter is omitted.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<OptionValue>, nullable = false)]
     pub default: Option<Value>,

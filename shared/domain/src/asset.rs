@@ -187,24 +187,23 @@ pub struct Asset {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub node: Option<String>,
-    /// Where the picture comes from, as a term of the IPTC vocabulary for digital source types. Absent when it is not known
-    /// (an extension).
+    /// Where the picture comes from, as a term of the IPTC vocabulary for digital source types. Absent when it is not known.
     #[serde(default, deserialize_with = "known::or_default", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub origin: Option<DigitalSourceType>,
-    /// Who says so. Metadata can be written by anybody: of what they say, only that AI was used counts in `aiGenerated` (an extension).
+    /// Who says so. Metadata can be written by anybody: of what they say, only that AI was used counts in `aiGenerated`.
     #[serde(default, deserialize_with = "known::or_default", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub origin_from: Option<OriginFrom>,
-    /// Whether the picture was made with AI (an extension).
+    /// Whether the picture was made with AI.
     #[serde(default, deserialize_with = "known::or_default")]
     #[schema(required = true)]
     pub ai_generated: AiGenerated,
-    /// Classes of private and other metadata that were removed before the file was stored (an extension).
+    /// Classes of private and other metadata that were removed before the file was stored.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<MetadataClass>, required = false)]
     pub metadata_removed: Vec<Name<MetadataClass>>,
-    /// The file as it came. Only the owner of the asset sees it (an extension).
+    /// The file as it came. Only the owner of the asset sees it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub original: Option<Original>,

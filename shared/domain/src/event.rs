@@ -106,7 +106,7 @@ pub struct EventRecipeRun {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub failure: Option<RunFailure>,
-    /// Whether the embedded runtime makes outputs of the run: they stand in for those of a model (an extension).
+    /// Whether the embedded runtime makes outputs of the run: they stand in for those of a model.
     pub stand_in: bool,
 }
 
@@ -124,7 +124,7 @@ pub struct EventOutput {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub asset_id: Option<AssetHandle>,
-    /// Whether the embedded runtime makes the output: it stands in for that of a model (an extension).
+    /// Whether the embedded runtime makes the output: it stands in for that of a model.
     pub stand_in: bool,
 }
 

@@ -175,7 +175,7 @@ pub struct Discovery {
     /// Number of discovered pictures that were not imported.
     #[schema(minimum = 0)]
     pub skipped_image_count: usize,
-    /// Why they were not imported; the counts add up to `skippedImageCount` (an extension).
+    /// Why they were not imported; the counts add up to `skippedImageCount`.
     #[serde(default)]
     #[schema(required = true)]
     pub skipped: Vec<Skipped>,

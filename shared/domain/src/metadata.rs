@@ -246,7 +246,7 @@ pub struct Provenance {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, format = Uri)]
     pub source_url: Option<String>,
-    /// `true` if the embedded runtime made the content: it stands in for that of a model (an extension).
+    /// `true` if the embedded runtime made the content: it stands in for that of a model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub stand_in: Option<bool>,

@@ -208,9 +208,9 @@ pub struct Model {
     pub estimated_seconds: u32,
     /// Whether the provider calls it experimental.
     pub beta: bool,
-    /// Credits for each output; 0 with a saved connection (an extension).
+    /// Credits for each output; 0 with a saved connection.
     pub credit_cost: i64,
-    /// Whether the embedded runtime runs it: its outputs stand in for those of a model (an extension).
+    /// Whether the embedded runtime runs it: its outputs stand in for those of a model.
     pub stand_in: bool,
 }
 

@@ -330,7 +330,7 @@ fn always_provisional() -> Object {
     ObjectBuilder::new()
         .schema_type(Type::Boolean)
         .enum_values(Some([true]))
-        .description(Some("Always `true`: the write makes other ids (an extension)."))
+        .description(Some("Always `true`: the write makes other ids."))
         .build()
 }
 

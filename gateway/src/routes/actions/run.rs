@@ -56,20 +56,19 @@ pub struct RunRequest {
     /// `validateOnly`.
     #[schema(min_length = 8, max_length = 200, nullable = false)]
     idempotency_key: Option<String>,
-    /// Maximum price in credits; a start that costs more is refused with 402 (an extension).
+    /// Maximum price in credits; a start that costs more is refused with 402.
     #[schema(minimum = 0, maximum = 9007199254740991i64, nullable = false)]
     max_credits: Option<i64>,
-    /// `true` only checks the start and answers 200 with its quote; it needs no `idempotencyKey` (an extension).
+    /// `true` only checks the start and answers 200 with its quote; it needs no `idempotencyKey`.
     #[serde(default)]
     validate_only: bool,
     /// New, empty image node that receives the result; excludes `place`.
     #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
     target_node_id: Option<String>,
-    /// Adds the target in place of `targetNodeId` (an extension).
+    /// Adds the target in place of `targetNodeId`.
     #[schema(nullable = false)]
     place: Option<TargetPlace>,
-    /// Whether a `flow` connection leads from each input that is a node to the target. Default: `true` with `place`
-    /// (an extension).
+    /// Whether a `flow` connection leads from each input that is a node to the target. Default: `true` with `place`.
     #[schema(nullable = false)]
     connect: Option<bool>,
     /// Node or asset handles, in the order that the Action declares.
@@ -100,7 +99,7 @@ impl Input for RunRequest {
     security(("bearer" = ["canvas:read", "canvas:write", "asset:read"])),
     params(
         ("actionKey" = String, Path, pattern = "^(action:)?[A-Za-z0-9_-]{1,180}$", description = "Slug, or `action:<slug>`."),
-        ("Prefer" = Option<String>, Header, description = "`handling=lenient` accepts a stale `baseRevision` where nothing that the request reads or writes has changed since (an extension)."),
+        ("Prefer" = Option<String>, Header, description = "`handling=lenient` accepts a stale `baseRevision` where nothing that the request reads or writes has changed since."),
     ),
     responses(
         WriteErrors,

@@ -25,8 +25,7 @@ const MAX_AGE_SECONDS: u64 = 3600;
 ///
 /// Streams the stored bytes of one asset to a caller that may read it: its owner, and the members of the canvas that
 /// it is stored in. Use it with a bearer token instead of a preview URL, which expires. `w` asks for a smaller
-/// rendition, and `original` for the file as it was uploaded, which only the owner gets. Supports one byte range. This
-/// operation is an extension.
+/// rendition, and `original` for the file as it was uploaded, which only the owner gets. Supports one byte range.
 #[utoipa::path(
     get, path = "/assets/{assetId}/content", operation_id = "getAssetContent", tag = "Assets",
     security(("bearer" = ["asset:read"])),
@@ -34,7 +33,7 @@ const MAX_AGE_SECONDS: u64 = 3600;
         ("assetId" = String, Path, pattern = "^(asset:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle."),
         ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner of the resource, when its plain id is given."),
         ("w" = Option<RenditionWidth>, Query, description = "Largest width of the rendition in pixels. Without it: the stored bytes."),
-        ("original" = Option<bool>, Query, description = "Whether to send the file as it was uploaded, with its private metadata. 404 for anybody but the owner, and where there is none. Not together with `w` (an extension)."),
+        ("original" = Option<bool>, Query, description = "Whether to send the file as it was uploaded, with its private metadata. 404 for anybody but the owner, and where there is none. Not together with `w`."),
         ("Range" = Option<String>, Header, description = "One byte range."),
         ("If-None-Match" = Option<String>, Header, description = "A known `ETag`. The answer is 304 when it still matches."),
     ),

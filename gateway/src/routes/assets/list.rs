@@ -24,7 +24,7 @@ use crate::state::App;
     params(
         ("canvasId" = Option<String>, Query, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle of a canvas."),
         ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner of the resource, when its plain id is given."),
-        ("aiGenerated" = Option<AiGenerated>, Query, description = "Only assets with this `aiGenerated`: `yes`, `partly`, `no` or `unknown` (an extension)."),
+        ("aiGenerated" = Option<AiGenerated>, Query, description = "Only assets with this `aiGenerated`: `yes`, `partly`, `no` or `unknown`."),
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 200, description = "Items in a page. Default: 50."),
         ("cursor" = Option<String>, Query, max_length = 8192, description = "`nextCursor` of the previous page."),
     ),

@@ -27,7 +27,7 @@ const AGE_MAX_SECONDS: u64 = 300;
     security(()),
     params(
         ("token" = String, Query, description = "The token of a `previewUrl`. Never build one."),
-        ("w" = Option<RenditionWidth>, Query, description = "Largest width of the rendition in pixels (an extension)."),
+        ("w" = Option<RenditionWidth>, Query, description = "Largest width of the rendition in pixels."),
         ("Range" = Option<String>, Header, description = "One byte range."),
         ("If-None-Match" = Option<String>, Header, description = "A known `ETag`. The answer is 304 when it still matches."),
     ),

@@ -47,10 +47,10 @@ pub struct CampaignStartRequest {
     /// `validateOnly`.
     #[schema(min_length = 8, max_length = 200, nullable = false)]
     idempotency_key: Option<String>,
-    /// Maximum price in credits; a start that costs more is refused with 402 (an extension).
+    /// Maximum price in credits; a start that costs more is refused with 402.
     #[schema(minimum = 0, maximum = 9007199254740991i64, nullable = false)]
     max_credits: Option<i64>,
-    /// `true` only checks the start and answers 200 with its quote; it needs no `idempotencyKey` (an extension).
+    /// `true` only checks the start and answers 200 with its quote; it needs no `idempotencyKey`.
     #[serde(default)]
     validate_only: bool,
     /// Display title of the campaign.
@@ -93,7 +93,7 @@ impl CampaignStartRequest {
     post, path = "/campaigns/start", operation_id = "startCampaign", tag = "Legacy campaigns",
     request_body = CampaignStartRequest,
     security(("bearer" = ["canvas:read", "canvas:write", "asset:read", "image:generate", "job:manage"])),
-    params(("Prefer" = Option<String>, Header, description = "`handling=lenient` accepts a stale `baseRevision` where nothing that the request reads or writes has changed since (an extension).")),
+    params(("Prefer" = Option<String>, Header, description = "`handling=lenient` accepts a stale `baseRevision` where nothing that the request reads or writes has changed since.")),
     responses(
         WriteErrors, (status = 410),
         (status = 200, description = "The quote, with `validateOnly: true`; nothing is started.", body = StartQuote),

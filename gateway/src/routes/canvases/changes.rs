@@ -26,7 +26,7 @@ use crate::wait::{during, preferred_wait};
 /// once; with `include=graph` also the changed ones in full. Use it to follow a canvas without reading it whole:
 /// with `Prefer: wait=N` the answer comes as soon as the revision differs from `since`. Whatever was both created
 /// and deleted since then is in no list. The last 1000 revisions are covered; for an older or unknown one
-/// `complete` is false and the canvas must be read again. This operation is an extension.
+/// `complete` is false and the canvas must be read again.
 #[utoipa::path(
     get, path = "/canvases/{canvasId}/changes", operation_id = "getCanvasChanges", tag = "Canvases",
     security(("bearer" = ["canvas:read"])),

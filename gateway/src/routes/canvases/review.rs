@@ -15,8 +15,7 @@ use crate::state::App;
 /// Review a canvas as it is
 ///
 /// Returns the findings and the completion review of the stored canvas. Use it before reporting that work is
-/// done: do not claim completion while `completionReview.doneClaimAllowed` is false. It changes nothing. This
-/// operation is an extension.
+/// done: do not claim completion while `completionReview.doneClaimAllowed` is false. It changes nothing.
 #[utoipa::path(
     get, path = "/canvases/{canvasId}/review", operation_id = "reviewCanvas", tag = "Canvases",
     security(("bearer" = ["canvas:read"])),

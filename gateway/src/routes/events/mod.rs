@@ -60,7 +60,7 @@ impl Subscriptions {
 /// `data` is JSON. A state that is followed by a newer one may be left out, and nothing is replayed: after a
 /// reconnection the present state comes first. A comment every 15 seconds keeps the connection open. The stream
 /// never outlives the credential and counts as one of its 64 open waits and streams. `runs=mine` also needs the
-/// scope job:manage. This operation is an extension.
+/// scope job:manage.
 #[utoipa::path(
     get, path = "/events", operation_id = "followEvents", tag = "Events",
     security(("bearer" = ["canvas:read"])),

@@ -33,10 +33,10 @@ pub struct ImageStart {
     /// `validateOnly`.
     #[schema(min_length = 8, max_length = 200, nullable = false)]
     pub idempotency_key: Option<String>,
-    /// Maximum price in credits; a start that costs more is refused with 402 (an extension).
+    /// Maximum price in credits; a start that costs more is refused with 402.
     #[schema(minimum = 0, maximum = 9007199254740991i64, nullable = false)]
     pub max_credits: Option<i64>,
-    /// `true` only checks the start and answers 200 with its quote; it needs no `idempotencyKey` (an extension).
+    /// `true` only checks the start and answers 200 with its quote; it needs no `idempotencyKey`.
     #[serde(default)]
     pub validate_only: bool,
     /// Image node that receives the only result; excludes `targetNodeIds` and `place`.
@@ -45,11 +45,11 @@ pub struct ImageStart {
     /// Image nodes that receive one result each, in this order.
     #[schema(schema_with = target_nodes, required = false)]
     pub target_node_ids: Option<Vec<String>>,
-    /// Adds the targets in place of nodes that exist (an extension).
+    /// Adds the targets in place of nodes that exist.
     #[schema(nullable = false)]
     pub place: Option<TargetPlace>,
     /// Whether the nodes among `references` and `source` are connected to each target: `reference` with its role, `flow`
-    /// from the source. Default: `true` with `place` (an extension).
+    /// from the source. Default: `true` with `place`.
     #[schema(nullable = false)]
     pub connect: Option<bool>,
     /// Prompt; excludes `promptNodeId`.

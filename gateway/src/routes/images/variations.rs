@@ -21,7 +21,7 @@ use crate::state::App;
 #[utoipa::path(
     post, path = "/images/variations", operation_id = "varyImages", tag = "Images", request_body = ImageStart,
     security(("bearer" = ["canvas:read", "canvas:write", "asset:read", "image:generate"])),
-    params(("Prefer" = Option<String>, Header, description = "`handling=lenient` accepts a stale `baseRevision` where nothing that the request reads or writes has changed since (an extension).")),
+    params(("Prefer" = Option<String>, Header, description = "`handling=lenient` accepts a stale `baseRevision` where nothing that the request reads or writes has changed since.")),
     responses(
         WriteErrors,
         (status = 200, description = "The quote, with `validateOnly: true`; nothing is started.", body = StartQuote),

@@ -44,10 +44,10 @@ pub struct ImageImportRequest {
     /// Idempotency key: an equal request with the same key imports the picture once.
     #[schema(min_length = 8, max_length = 200)]
     idempotency_key: String,
-    /// Left edge of the node, in canvas units; the first free spot to the right of the content when omitted (an extension).
+    /// Left edge of the node, in canvas units; the first free spot to the right of the content when omitted.
     #[schema(minimum = -10_000_000, maximum = 10_000_000, nullable = false)]
     x: Option<f64>,
-    /// Top edge of the node, in canvas units; placed like `x` when omitted (an extension).
+    /// Top edge of the node, in canvas units; placed like `x` when omitted.
     #[schema(minimum = -10_000_000, maximum = 10_000_000, nullable = false)]
     y: Option<f64>,
 }

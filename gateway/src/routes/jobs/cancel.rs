@@ -24,7 +24,7 @@ use crate::state::App;
     security(("bearer" = ["job:manage"])),
     params(
         ("jobId" = String, Path, pattern = "^(?:job:)?[0-9a-fA-F-]{36}$", description = "Id or `job:` handle."),
-        ("removeTargets" = Option<bool>, Query, description = "Whether targets that were made for the job and are still empty are deleted (an extension)."),
+        ("removeTargets" = Option<bool>, Query, description = "Whether targets that were made for the job and are still empty are deleted."),
     ),
     responses(
         ReadErrors,

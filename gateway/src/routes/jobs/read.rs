@@ -21,8 +21,8 @@ use crate::state::App;
     security(("bearer" = ["job:manage"])),
     params(
         ("jobId" = String, Path, pattern = "^(?:job:)?[0-9a-fA-F-]{36}$", description = "Id or `job:` handle."),
-        ("view" = Option<String>, Query, pattern = "^summary$", description = "`summary`: without review and previews (an extension)."),
-        ("Prefer" = Option<String>, Header, description = "`wait=N`: wait up to N seconds, 1 to 30, for a change (an extension)."),
+        ("view" = Option<String>, Query, pattern = "^summary$", description = "`summary`: without review and previews."),
+        ("Prefer" = Option<String>, Header, description = "`wait=N`: wait up to N seconds, 1 to 30, for a change."),
         ("If-None-Match" = Option<String>, Header, description = "A known `ETag`. The answer is 304 when it still matches; a wait starts from that state."),
     ),
     responses(

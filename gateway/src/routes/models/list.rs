@@ -25,7 +25,7 @@ use crate::state::App;
         ("q" = Option<String>, Query, max_length = 240, description = "Text that occurs in id, name, provider or connection. Case-insensitive."),
         ("provider" = Option<ProviderKind>, Query, description = "Only models of this provider."),
         ("capability" = Option<Capability>, Query, description = "Only models with this capability."),
-        ("view" = Option<String>, Query, pattern = "^summary$", description = "`summary`: each item as `key`, `name` and a `summary` of one line (an extension)."),
+        ("view" = Option<String>, Query, pattern = "^summary$", description = "`summary`: each item as `key`, `name` and a `summary` of one line."),
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Items in a page. Default: 50."),
         ("cursor" = Option<String>, Query, max_length = 8192, description = "`nextCursor` of the previous page."),
     ),

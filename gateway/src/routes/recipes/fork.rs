@@ -55,10 +55,10 @@ pub struct ForkRecipe {
     /// omitted.
     #[schema(minimum = -10_000_000, maximum = 10_000_000, nullable = false)]
     y: Option<f64>,
-    /// Node next to which the instance is placed on a free place. Only without `x` and `y` (an extension).
+    /// Node next to which the instance is placed on a free place. Only without `x` and `y`.
     #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
     near: Option<String>,
-    /// Section that the instance lies in and its nodes belong to; it grows if it has no room. Only without `x` and `y` (an extension).
+    /// Section that the instance lies in and its nodes belong to; it grows if it has no room. Only without `x` and `y`.
     #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
     section_id: Option<String>,
 }
@@ -99,7 +99,7 @@ impl ForkRecipe {
     security(("bearer" = ["canvas:read", "canvas:write"])),
     params(
         ("recipeId" = String, Path, pattern = "^(recipe:)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle."),
-        ("Prefer" = Option<String>, Header, description = "`return=minimal` leaves `nodes` and `connections` out of `canvas`; `handling=lenient` accepts a stale `baseRevision` where nothing that the request reads or writes has changed since (extensions)."),
+        ("Prefer" = Option<String>, Header, description = "`return=minimal` leaves `nodes` and `connections` out of `canvas`; `handling=lenient` accepts a stale `baseRevision` where nothing that the request reads or writes has changed since."),
     ),
     responses(
         WriteErrors,

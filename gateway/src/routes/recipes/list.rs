@@ -38,8 +38,8 @@ pub enum VisibilityFilter {
     security(("bearer" = ["canvas:read"])),
     params(
         ("q" = Option<String>, Query, max_length = 500, description = "Words that must all occur in name, texts, tags, category or outputs. Case-insensitive."),
-        ("visibility" = Option<VisibilityFilter>, Query, description = "`approved`: the catalog. `private`: the account's own workflows. `all`: both. Default: `approved` (an extension)."),
-        ("view" = Option<String>, Query, pattern = "^summary$", description = "`summary`: each item as `key`, `name` and a `summary` of one line (an extension)."),
+        ("visibility" = Option<VisibilityFilter>, Query, description = "`approved`: the catalog. `private`: the account's own workflows. `all`: both. Default: `approved`."),
+        ("view" = Option<String>, Query, pattern = "^summary$", description = "`summary`: each item as `key`, `name` and a `summary` of one line."),
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Items in a page. Default: 50."),
         ("cursor" = Option<String>, Query, max_length = 8192, description = "`nextCursor` of the previous page."),
     ),

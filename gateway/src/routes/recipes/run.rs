@@ -53,10 +53,10 @@ pub struct RunRecipe {
     /// `validateOnly`.
     #[schema(min_length = 8, max_length = 200, nullable = false)]
     idempotency_key: Option<String>,
-    /// Maximum price in credits; a start that costs more is refused with 402 (an extension).
+    /// Maximum price in credits; a start that costs more is refused with 402.
     #[schema(minimum = 0, maximum = 9007199254740991i64, nullable = false)]
     max_credits: Option<i64>,
-    /// `true` only checks the start and answers 200 with its quote; it needs no `idempotencyKey` (an extension).
+    /// `true` only checks the start and answers 200 with its quote; it needs no `idempotencyKey`.
     #[serde(default)]
     validate_only: bool,
     /// Version of the Recipe; when omitted, that of the instance, or the newest.
@@ -65,10 +65,10 @@ pub struct RunRecipe {
     /// Sticky node of an existing instance; a new instance is created when omitted.
     #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
     instance_node_id: Option<String>,
-    /// Node next to which a new instance is placed on a free place (an extension).
+    /// Node next to which a new instance is placed on a free place.
     #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
     near: Option<String>,
-    /// Section that a new instance lies in and its nodes belong to; it grows if it has no room (an extension).
+    /// Section that a new instance lies in and its nodes belong to; it grows if it has no room.
     #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
     section_id: Option<String>,
     /// Input values by port node id, key or normalized label: plain text, or a node or asset handle.
@@ -117,7 +117,7 @@ fn inputs() -> Object {
     security(("bearer" = ["canvas:read", "canvas:write", "asset:read", "image:generate"])),
     params(
         ("recipeId" = String, Path, pattern = "^(recipe:)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle."),
-        ("Prefer" = Option<String>, Header, description = "`handling=lenient` accepts a stale `baseRevision` where nothing that the request reads or writes has changed since (an extension)."),
+        ("Prefer" = Option<String>, Header, description = "`handling=lenient` accepts a stale `baseRevision` where nothing that the request reads or writes has changed since."),
     ),
     responses(
         WriteErrors,

@@ -24,7 +24,7 @@ use crate::state::App;
     security(("bearer" = ["job:manage"])),
     params(
         ("runId" = String, Path, pattern = "^(?:run:)?[A-Za-z0-9_-]{1,180}$", description = "Id or `run:` handle."),
-        ("removeTargets" = Option<bool>, Query, description = "Whether targets that were made for the run and are still empty are deleted (an extension)."),
+        ("removeTargets" = Option<bool>, Query, description = "Whether targets that were made for the run and are still empty are deleted."),
     ),
     responses(
         ReadErrors,

@@ -17,8 +17,7 @@ use crate::state::App;
 ///
 /// Returns one page of summaries of the work that the account started and that still has a record, newest first:
 /// image, Action and video jobs, and Recipe runs. Use it to find work again after its id was lost. A job of a Recipe
-/// run is not listed by itself. Listing a terminal record does not start its retention window. This operation is an
-/// extension.
+/// run is not listed by itself. Listing a terminal record does not start its retention window.
 #[utoipa::path(
     get, path = "/runs", operation_id = "listRuns", tag = "Runs",
     security(("bearer" = ["job:manage"])),

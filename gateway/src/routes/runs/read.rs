@@ -22,8 +22,8 @@ use crate::state::App;
     security(("bearer" = ["job:manage"])),
     params(
         ("runId" = String, Path, pattern = "^(?:run:)?[A-Za-z0-9_-]{1,180}$", description = "Id or `run:` handle."),
-        ("view" = Option<String>, Query, pattern = "^summary$", description = "`summary`: without review and previews (an extension)."),
-        ("Prefer" = Option<String>, Header, description = "`wait=N`: wait up to N seconds, 1 to 30, for a change (an extension)."),
+        ("view" = Option<String>, Query, pattern = "^summary$", description = "`summary`: without review and previews."),
+        ("Prefer" = Option<String>, Header, description = "`wait=N`: wait up to N seconds, 1 to 30, for a change."),
         ("If-None-Match" = Option<String>, Header, description = "A known `ETag`. The answer is 304 when it still matches; a wait starts from that state."),
     ),
     responses(

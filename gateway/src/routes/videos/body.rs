@@ -28,10 +28,10 @@ pub struct VideoStart {
     /// `validateOnly`.
     #[schema(min_length = 8, max_length = 200, nullable = false)]
     pub idempotency_key: Option<String>,
-    /// Maximum price in credits; a start that costs more is refused with 402 (an extension).
+    /// Maximum price in credits; a start that costs more is refused with 402.
     #[schema(minimum = 0, maximum = 9007199254740991i64, nullable = false)]
     pub max_credits: Option<i64>,
-    /// `true` only checks the start and answers 200 with its quote; it needs no `idempotencyKey` (an extension).
+    /// `true` only checks the start and answers 200 with its quote; it needs no `idempotencyKey`.
     #[serde(default)]
     pub validate_only: bool,
     /// Canvas that node handles belong to, as plain id or handle. Nothing is written to it.

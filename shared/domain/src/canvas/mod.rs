@@ -303,9 +303,9 @@ pub struct Connection {
     pub from: String,
     /// Handle of the target node.
     pub to: String,
-    /// Purpose of the connection (an extension).
+    /// Purpose of the connection.
     pub purpose: Purpose,
-    /// Role of the reference. Only with purpose `reference` (an extension).
+    /// Role of the reference. Only with purpose `reference`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub role: Option<Role>,

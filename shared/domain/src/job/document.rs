@@ -73,7 +73,7 @@ pub struct JobImage {
     /// Size of the stored file, in bytes.
     #[schema(minimum = 1)]
     pub bytes: u64,
-    /// Whether the image was made with AI (an extension).
+    /// Whether the image was made with AI.
     #[serde(default, deserialize_with = "known::or_default")]
     #[schema(required = true)]
     pub ai_generated: AiGenerated,
@@ -182,12 +182,12 @@ pub struct ImageJob {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub completion_review: Option<CompletionReview>,
-    /// Credits reserved until the job is terminal, then credits charged (an extension).
+    /// Credits reserved until the job is terminal, then credits charged.
     #[schema(minimum = 0)]
     pub credit_cost: i64,
-    /// Whether the embedded runtime makes the outputs: they stand in for those of a model (an extension).
+    /// Whether the embedded runtime makes the outputs: they stand in for those of a model.
     pub stand_in: bool,
-    /// What the work waits for while it is neither in progress nor over (an extension).
+    /// What the work waits for while it is neither in progress nor over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub waiting_for: Option<WaitingFor>,

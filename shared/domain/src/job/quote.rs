@@ -25,11 +25,11 @@ pub struct StartQuote {
     pub model: Option<QuotedModel>,
     /// Handles of the nodes that would receive results. Nodes that the start would create are in `newTargets`.
     pub targets: Vec<String>,
-    /// The nodes that the start would create for results. They get their ids when it is accepted (an extension).
+    /// The nodes that the start would create for results. They get their ids when it is accepted.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub new_targets: Option<Vec<NewTarget>>,
-    /// `worker` if no worker of its queue was seen lately: the work would wait (an extension).
+    /// `worker` if no worker of its queue was seen lately: the work would wait.
     #[serde(default, deserialize_with = "known::or_default", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub waiting_for: Option<WaitingFor>,

@@ -163,12 +163,12 @@ pub struct VideoJob {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub replayed: Option<bool>,
-    /// Credits reserved until the job is terminal, then credits charged (an extension).
+    /// Credits reserved until the job is terminal, then credits charged.
     #[schema(minimum = 0)]
     pub credit_cost: i64,
-    /// Whether the embedded runtime makes the video: it stands in for that of a model (an extension).
+    /// Whether the embedded runtime makes the video: it stands in for that of a model.
     pub stand_in: bool,
-    /// What the work waits for while it is neither in progress nor over (an extension).
+    /// What the work waits for while it is neither in progress nor over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub waiting_for: Option<WaitingFor>,

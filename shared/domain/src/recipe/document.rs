@@ -29,7 +29,7 @@ pub struct RecipePort {
     /// Type of the port: `image`, `text` or `sticky`.
     #[schema(schema_with = port_type)]
     pub node_type: NodeType,
-    /// Whether a text or sticky input also accepts a picture (an extension).
+    /// Whether a text or sticky input also accepts a picture.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[schema(required = false)]
     pub written_reference: bool,
@@ -74,13 +74,13 @@ pub struct RecipeOutput {
     /// The port.
     #[serde(flatten)]
     pub port: RecipePort,
-    /// Model that makes the output in a run that names none. Absent if the caller has no model for it (an extension).
+    /// Model that makes the output in a run that names none. Absent if the caller has no model for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub model: Option<QuotedModel>,
-    /// Whether the embedded runtime makes the output: it stands in for that of a model (an extension).
+    /// Whether the embedded runtime makes the output: it stands in for that of a model.
     pub stand_in: bool,
-    /// Credits for the output (an extension).
+    /// Credits for the output.
     #[schema(minimum = 0)]
     pub credit_cost: i64,
 }
@@ -121,16 +121,16 @@ pub struct Recipe {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     pub tags: Vec<String>,
-    /// Category of the Recipe (an extension).
+    /// Category of the Recipe.
     #[schema(value_type = Category)]
     pub category: Name<Category>,
-    /// Who can see the Recipe (an extension).
+    /// Who can see the Recipe.
     pub visibility: Visibility,
     /// Inputs.
     pub inputs: Vec<RecipePort>,
     /// Outputs in the order of their steps.
     pub outputs: Vec<RecipeOutput>,
-    /// Credits for all outputs, in a run that names no model (an extension).
+    /// Credits for all outputs, in a run that names no model.
     #[schema(minimum = 0)]
     pub credit_cost: i64,
 }

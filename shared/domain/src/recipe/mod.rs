@@ -119,7 +119,7 @@ pub struct NewInput {
     /// Whether the initial value is saved as the default of runs that omit the input.
     pub use_as_default: bool,
     /// Whether a text or sticky input also accepts a picture, which its steps receive as a reference.
-    /// Default: `false` (an extension).
+    /// Default: `false`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub written_reference: bool,
 }

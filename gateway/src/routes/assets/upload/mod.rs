@@ -48,10 +48,10 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
     security(("bearer" = ["asset:read", "image:generate"]), ("bearer" = ["asset:read", "video:generate"])),
     params(
         ("canvasId" = Option<String>, Query, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$", description = "Canvas that stores the upload and shows it in a new node."),
-        ("metadata" = Option<UploadMetadata>, Query, description = "What happens to private metadata: `auto` removes it and keeps the original for the owner, `keep` leaves it in the file that everybody gets, `strip` removes it for good. Into a canvas of another account, `auto` means `strip`. Default: the operator's setting, usually `auto` (an extension)."),
+        ("metadata" = Option<UploadMetadata>, Query, description = "What happens to private metadata: `auto` removes it and keeps the original for the owner, `keep` leaves it in the file that everybody gets, `strip` removes it for good. Into a canvas of another account, `auto` means `strip`. Default: the operator's setting, usually `auto`."),
         ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner of the resource, when its plain id is given."),
         ("X-Service-File-Name" = Option<String>, Header, description = "Name of the file: percent-encoded UTF-8, at most 255 characters. Default: `upload.<ext>`."),
-        ("Idempotency-Key" = Option<String>, Header, min_length = 8, max_length = 200, description = "Key of this upload: a retry with the same key stores nothing again (an extension)."),
+        ("Idempotency-Key" = Option<String>, Header, min_length = 8, max_length = 200, description = "Key of this upload: a retry with the same key stores nothing again."),
         ("X-Canvas-File-Name" = Option<String>, Header, deprecated, description = "Former name of `X-Service-File-Name`."),
     ),
     request_body(

@@ -120,7 +120,7 @@ fn only_false() -> impl Into<RefOr<Schema>> {
     params(
         ("canvasId" = String, Path, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle."),
         ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner of the resource, when its plain id is given."),
-        ("Prefer" = Option<String>, Header, description = "`return=minimal` leaves `nodes` and `connections` out of `canvas`; `handling=lenient` accepts a stale `baseRevision` where nothing that the request reads or writes has changed since (extensions)."),
+        ("Prefer" = Option<String>, Header, description = "`return=minimal` leaves `nodes` and `connections` out of `canvas`; `handling=lenient` accepts a stale `baseRevision` where nothing that the request reads or writes has changed since."),
     ),
     responses(WriteErrors, (status = 200, description = "The result of the batch, or of its dry run.", body = OperationsAnswer))
 )]

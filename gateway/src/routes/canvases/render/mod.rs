@@ -43,10 +43,10 @@ use view::View;
     params(
         ("canvasId" = String, Path, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle."),
         ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner of the resource, when its plain id is given."),
-        ("section" = Option<String>, Query, pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", description = "Id or handle of a Section: draws it and its members (an extension). Excludes `nodes`."),
-        ("nodes" = Option<String>, Query, pattern = "^(node:)?[A-Za-z0-9_-]{1,180}(,(node:)?[A-Za-z0-9_-]{1,180}){0,199}$", description = "Ids or handles of up to 200 nodes, separated by commas: draws these (an extension)."),
-        ("width" = Option<u32>, Query, minimum = 256, maximum = 2048, description = "Width of the PNG in pixels; it is narrower if it would be higher than 2048 (an extension). Ignored for SVG."),
-        ("labels" = Option<bool>, Query, description = "Whether the nodes carry numbers, in reading order (an extension). In a PNG, those that `X-Canvas-Labels` names."),
+        ("section" = Option<String>, Query, pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", description = "Id or handle of a Section: draws it and its members. Excludes `nodes`."),
+        ("nodes" = Option<String>, Query, pattern = "^(node:)?[A-Za-z0-9_-]{1,180}(,(node:)?[A-Za-z0-9_-]{1,180}){0,199}$", description = "Ids or handles of up to 200 nodes, separated by commas: draws these."),
+        ("width" = Option<u32>, Query, minimum = 256, maximum = 2048, description = "Width of the PNG in pixels; it is narrower if it would be higher than 2048. Ignored for SVG."),
+        ("labels" = Option<bool>, Query, description = "Whether the nodes carry numbers, in reading order. In a PNG, those that `X-Canvas-Labels` names."),
         ("If-None-Match" = Option<String>, Header, description = "A known `ETag`. The answer is 304 when it still matches."),
     ),
     responses(

@@ -91,7 +91,7 @@ pub struct RunOutputDocument {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub asset_id: Option<AssetHandle>,
-    /// Whether the embedded runtime makes the output: it stands in for that of a model (an extension).
+    /// Whether the embedded runtime makes the output: it stands in for that of a model.
     pub stand_in: bool,
     /// Text of the output.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -225,12 +225,12 @@ pub struct RecipeRun {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub completion_review: Option<CompletionReview>,
-    /// Credits reserved until all work of the run is terminal, then credits charged (an extension).
+    /// Credits reserved until all work of the run is terminal, then credits charged.
     #[schema(minimum = 0)]
     pub credit_cost: i64,
-    /// Whether the embedded runtime makes outputs of the run: they stand in for those of a model (an extension).
+    /// Whether the embedded runtime makes outputs of the run: they stand in for those of a model.
     pub stand_in: bool,
-    /// What the work waits for while it is neither in progress nor over (an extension).
+    /// What the work waits for while it is neither in progress nor over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub waiting_for: Option<WaitingFor>,
