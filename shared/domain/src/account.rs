@@ -8,6 +8,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::Timestamp;
+use crate::constant::{AgentToken, True};
 use crate::graph::named;
 use crate::id::AccountUid;
 use crate::known::Name;
@@ -186,8 +187,10 @@ pub fn display_name(chosen: &str, email: &str) -> String {
 #[serde(rename_all = "camelCase")]
 pub struct AuthStatus {
     /// Always true; a rejected credential is a 401.
+    #[schema(value_type = True, inline)]
     pub authenticated: bool,
     /// Always `agent_token`.
+    #[schema(value_type = AgentToken, inline)]
     pub auth_type: Cow<'static, str>,
     /// Email of the account.
     pub email: String,

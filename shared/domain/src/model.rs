@@ -3,10 +3,10 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
-use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+use utoipa::openapi::schema::{Object, ObjectBuilder, SchemaType, Type};
 
-use crate::graph::named;
+use crate::graph::{named, part};
+use crate::id::{ModelHandle, ModelKey};
 use crate::known::{self, Name};
 use crate::page::{CatalogEntry, Page};
 
@@ -30,6 +30,11 @@ named! {
         /// Runway.
         Runway = "runway",
     }
+}
+
+part! {
+    /// A provider that an account can connect to.
+    ConnectionProvider of ProviderKind: |kind| *kind != ProviderKind::Managed
 }
 
 /// Ids of the managed models that the embedded runtime runs. Their outputs stand in for those of a model.
@@ -123,11 +128,17 @@ pub struct ModelParameterOption {
     /// Label for people.
     pub label: String,
     /// Value to send.
+    #[schema(schema_with = option_value)]
     pub value: Value,
     /// Description for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub description: Option<String>,
+}
+
+fn option_value() -> Object {
+    let types = SchemaType::from_iter([Type::String, Type::Number, Type::Boolean]);
+    ObjectBuilder::new().schema_type(types).description(Some("Value to send.")).build()
 }
 
 /// A parameter of a model.
@@ -173,10 +184,10 @@ impl ModelParameter {
 #[serde(rename_all = "camelCase")]
 pub struct Model {
     /// Opaque key of the model.
-    #[schema(pattern = "^[A-Za-z0-9_-]{8,600}$")]
+    #[schema(value_type = ModelKey)]
     pub id: String,
-    /// Handle of the model, `model:<key>`.
-    #[schema(pattern = "^model:[A-Za-z0-9_-]{8,600}$")]
+    /// Handle of the model.
+    #[schema(value_type = ModelHandle)]
     pub handle: String,
     /// The provider's own id.
     #[schema(min_length = 1, max_length = 240)]
@@ -222,7 +233,7 @@ pub struct ProviderConnection {
     #[schema(pattern = "^[A-Za-z0-9_-]{1,180}$")]
     pub id: String,
     /// Kind of provider; never `managed`.
-    #[schema(schema_with = third_parties)]
+    #[schema(value_type = ConnectionProvider)]
     pub provider: ProviderKind,
     /// Name for people.
     pub name: String,
@@ -275,12 +286,6 @@ pub struct ConnectionList {
     pub connections: Vec<ProviderConnection>,
     /// Position in the list.
     pub page: Page,
-}
-
-/// Schema of the kinds that a connection can have.
-pub fn third_parties() -> RefOr<Schema> {
-    let kinds = ProviderKind::ALL.iter().filter(|kind| **kind != ProviderKind::Managed).map(|kind| kind.as_str());
-    ObjectBuilder::new().schema_type(Type::String).enum_values(Some(kinds)).into()
 }
 
 /// A key as it may be shown: its last four characters if at least twelve stay hidden, otherwise none.

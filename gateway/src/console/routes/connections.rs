@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::response::IntoResponse;
 use db::connections::{BaseUrl, Connection};
 use domain::Violation;
-use domain::model::{ProviderConnection, ProviderKind, third_parties};
+use domain::model::{ConnectionProvider, ProviderConnection, ProviderKind};
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use service::config::Secret;
@@ -47,7 +47,7 @@ pub async fn list(State(app): State<App>, person: Person) -> Result {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SaveConnection {
     /// The provider.
-    #[schema(schema_with = third_parties)]
+    #[schema(value_type = ConnectionProvider)]
     provider: ProviderKind,
     /// Name for people; not white space alone.
     #[schema(min_length = 1, max_length = 80)]

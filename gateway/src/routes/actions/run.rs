@@ -12,7 +12,9 @@ use db::accounts::Credential;
 use db::assets::Picture;
 use domain::Violation;
 use domain::graph::{Named, Node, NodeType, Purpose};
-use domain::id::{AccountUid, CanvasHandle, JobId, NodeId};
+use domain::id::{
+    AccountUid, BaseRevision, CanvasHandle, CanvasReference, IdempotencyKey, JobId, NodeId, NodeReference,
+};
 use domain::job::{ActionRequest, ImageJob, Input as JobInput, JobOperation, Request, StartQuote};
 use domain::webhook::WebhookInput;
 use egress::Guard;
@@ -41,20 +43,20 @@ const PATH: &str = "/actions/{actionKey}/runs";
 /// Violation of an input that is not a handle.
 const NOT_A_PICTURE: &str = "must be a node or asset handle";
 
-/// Request to run an Action.
+/// Request to run an Action. One of `targetNodeId` and `place` is required.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(as = RunAction)]
 pub struct RunRequest {
     /// Plain id or handle of the canvas.
-    #[schema(max_length = 560, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$")]
+    #[schema(value_type = CanvasReference)]
     canvas_id: String,
     /// The canvas revision that the request is based on.
-    #[schema(min_length = 1, max_length = 200)]
+    #[schema(value_type = BaseRevision)]
     base_revision: String,
     /// Idempotency key: an equal request with the same key returns the same run. Ignored and not needed with
     /// `validateOnly`.
-    #[schema(min_length = 8, max_length = 200, nullable = false)]
+    #[schema(value_type = Option<IdempotencyKey>, nullable = false)]
     idempotency_key: Option<String>,
     /// Maximum price in credits; a start that costs more is refused with 402.
     #[schema(minimum = 0, maximum = 9007199254740991i64, nullable = false)]
@@ -63,7 +65,7 @@ pub struct RunRequest {
     #[serde(default)]
     validate_only: bool,
     /// New, empty image node that receives the result; excludes `place`.
-    #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
+    #[schema(value_type = Option<NodeReference>, nullable = false)]
     target_node_id: Option<String>,
     /// Adds the target in place of `targetNodeId`.
     #[schema(nullable = false)]

@@ -6,6 +6,7 @@ use db::assets::Content;
 use domain::limits::RENDITION_WIDTHS;
 use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName};
 use utoipa::openapi::RefOr;
+use utoipa::openapi::extensions::ExtensionsBuilder;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
@@ -21,7 +22,10 @@ pub struct RenditionWidth;
 
 impl PartialSchema for RenditionWidth {
     fn schema() -> RefOr<Schema> {
-        ObjectBuilder::new().schema_type(Type::Integer).enum_values(Some(RENDITION_WIDTHS)).into()
+        let described = RENDITION_WIDTHS.map(|width| format!("{width} pixels."));
+        let extensions = ExtensionsBuilder::new().add("x-enum-descriptions", described).build();
+        let width = ObjectBuilder::new().schema_type(Type::Integer).enum_values(Some(RENDITION_WIDTHS));
+        width.extensions(Some(extensions)).into()
     }
 }
 

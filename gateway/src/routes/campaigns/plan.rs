@@ -4,7 +4,7 @@ use axum::extract::State;
 use domain::Violation;
 use domain::campaign;
 use domain::campaign::{CampaignPlan, CampaignPlanned, PlannedShot};
-use domain::id::{AccountUid, CanvasHandle};
+use domain::id::{AccountUid, CanvasHandle, CanvasReference};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
@@ -23,7 +23,7 @@ use crate::state::App;
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CampaignPlanRequest {
     /// Plain id or handle of the canvas.
-    #[schema(max_length = 560, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$")]
+    #[schema(value_type = CanvasReference)]
     canvas_id: String,
     /// Brief of the campaign.
     #[schema(min_length = 1, max_length = 8000)]

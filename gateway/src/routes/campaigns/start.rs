@@ -6,7 +6,7 @@ use axum::Extension;
 use axum::extract::State;
 use domain::Violation;
 use domain::campaign::{CampaignPlan, CampaignRead};
-use domain::id::{AccountUid, CanvasHandle};
+use domain::id::{AccountUid, BaseRevision, CanvasHandle, CanvasReference, IdempotencyKey};
 use domain::job::StartQuote;
 use domain::message::Queue;
 use http::HeaderMap;
@@ -38,14 +38,14 @@ const DEFAULT_TITLE: &str = "Campaign";
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CampaignStartRequest {
     /// Plain id or handle of the canvas.
-    #[schema(max_length = 560, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$")]
+    #[schema(value_type = CanvasReference)]
     canvas_id: String,
     /// The canvas revision that the request is based on.
-    #[schema(min_length = 1, max_length = 200)]
+    #[schema(value_type = BaseRevision)]
     base_revision: String,
     /// Idempotency key: an equal request with the same key returns the same campaign. Ignored and not needed with
     /// `validateOnly`.
-    #[schema(min_length = 8, max_length = 200, nullable = false)]
+    #[schema(value_type = Option<IdempotencyKey>, nullable = false)]
     idempotency_key: Option<String>,
     /// Maximum price in credits; a start that costs more is refused with 402.
     #[schema(minimum = 0, maximum = 9007199254740991i64, nullable = false)]

@@ -21,7 +21,7 @@ use crate::state::App;
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CreateCanvas {
-    /// Plain id that the caller chooses; generated when omitted.
+    /// Plain id that the caller chooses; generated when omitted. Excludes `destination`.
     #[schema(pattern = "^[A-Za-z0-9_-]{1,180}$", nullable = false)]
     id: Option<String>,
     /// Title; `Untitled` when omitted.

@@ -1,13 +1,14 @@
 //! `DELETE /element-collections/{collectionId}` (docs/reference/elements.md#delete-a-collection).
 
 use axum::extract::State;
+use domain::constant::True;
 use domain::element::{CollectionDeleted, Listed};
 use domain::id::ElementCollectionId;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::extract::caller::{Caller, WriteElements};
-use crate::extract::json::{Input, JsonBody, only};
+use crate::extract::json::{Input, JsonBody};
 use crate::extract::path::PathText;
 use crate::openapi::errors::ReadErrors;
 use crate::problem::{Problem, Result, combine_violations};
@@ -19,7 +20,7 @@ use crate::state::{App, retrying};
 #[serde(deny_unknown_fields)]
 pub struct DeleteCollection {
     /// Must be `true`. Agents must ask a person for confirmation first.
-    #[schema(schema_with = only::<true>)]
+    #[schema(value_type = True, inline)]
     #[expect(dead_code, reason = "the schema admits `true` alone")]
     confirm: bool,
 }

@@ -27,13 +27,13 @@ pub struct CreateElement {
     /// Type of what the Element represents.
     #[serde(rename = "type")]
     kind: ElementType,
-    /// Plain ids of image assets of the account.
+    /// Plain ids of image assets of the account. None is named twice.
     #[schema(max_items = 8)]
     source_asset_ids: Vec<AssetId>,
     /// Guidelines, appended to prompts that use the Element.
     #[schema(max_length = 2000, nullable = false)]
     guidelines: Option<String>,
-    /// Plain ids of collections of the account.
+    /// Plain ids of collections of the account. None is named twice.
     #[serde(default)]
     #[schema(max_items = 24)]
     collection_ids: Vec<ElementCollectionId>,

@@ -6,7 +6,7 @@ use axum::extract::{OriginalUri, State};
 use axum::response::sse::Sse;
 use axum::response::{IntoResponse, Response};
 use domain::account::Scope;
-use domain::id::{AccountUid, CanvasHandle, CanvasRef};
+use domain::id::{AccountUid, CanvasHandle, CanvasRef, CanvasReference};
 use domain::limits::STREAM_CANVASES_MAX;
 use http::HeaderMap;
 
@@ -65,7 +65,7 @@ impl Subscriptions {
     get, path = "/events", operation_id = "followEvents", tag = "Events",
     security(("bearer" = ["canvas:read"])),
     params(
-        ("canvas" = Option<Vec<String>>, Query, style = Form, explode, max_items = 16, description = "Plain id or handle of a canvas. Repeat the parameter for further canvases. Required unless `runs` is sent."),
+        ("canvas" = Option<Vec<CanvasReference>>, Query, style = Form, explode, max_items = 16, description = "Plain id or handle of a canvas. Repeat the parameter for further canvases. Required unless `runs` is sent."),
         ("runs" = Option<String>, Query, pattern = "^mine$", description = "`mine`: the runs and jobs that the caller's account has started."),
     ),
     responses(ReadErrors, (status = 200, description = "The stream of events.", content_type = "text/event-stream", body = String))

@@ -4,7 +4,7 @@ use axum::Extension;
 use axum::extract::State;
 use db::accounts::Credential;
 use domain::Violation;
-use domain::id::{AccountUid, CanvasHandle};
+use domain::id::{AccountUid, CanvasHandle, IdempotencyKey};
 use domain::import::{ImageImport, ImportOutcome, Request};
 use domain::job::canvas_url;
 use egress::Guard;
@@ -42,7 +42,7 @@ pub struct ImageImportRequest {
     #[schema(min_length = 1, max_length = 160, nullable = false)]
     title: Option<String>,
     /// Idempotency key: an equal request with the same key imports the picture once.
-    #[schema(min_length = 8, max_length = 200)]
+    #[schema(value_type = IdempotencyKey)]
     idempotency_key: String,
     /// Left edge of the node, in canvas units; the first free spot to the right of the content when omitted.
     #[schema(minimum = -10_000_000, maximum = 10_000_000, nullable = false)]

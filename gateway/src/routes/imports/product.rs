@@ -5,7 +5,7 @@ use axum::Extension;
 use axum::extract::State;
 use db::accounts::Credential;
 use domain::Violation;
-use domain::id::{AccountUid, CanvasHandle};
+use domain::id::{AccountUid, CanvasHandle, IdempotencyKey};
 use domain::import::{ImportOutcome, ImportReview, ImportedPack, PackSection, ProductImport, Request};
 use domain::job::canvas_url;
 use egress::Guard;
@@ -51,7 +51,7 @@ pub struct ProductImportRequest {
     #[schema(min_length = 1, max_length = 160, default = default_title)]
     title: String,
     /// Idempotency key: an equal request with the same key imports the gallery once.
-    #[schema(min_length = 8, max_length = 200)]
+    #[schema(value_type = IdempotencyKey)]
     idempotency_key: String,
 }
 

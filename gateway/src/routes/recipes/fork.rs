@@ -6,7 +6,7 @@ use axum::extract::State;
 use canvas::placement::Location;
 use domain::Violation;
 use domain::canvas::MutationResult;
-use domain::id::{AccountUid, CanvasHandle, RecipeId};
+use domain::id::{AccountUid, BaseRevision, CanvasHandle, CanvasReference, IdempotencyKey, NodeReference, RecipeId};
 use http::HeaderMap;
 use serde::Deserialize;
 use serde_json::json;
@@ -33,19 +33,19 @@ const PATH: &str = "/recipes/{recipeId}/fork";
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ForkRecipe {
     /// Plain id or handle of the canvas.
-    #[schema(max_length = 560, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$")]
+    #[schema(value_type = CanvasReference)]
     canvas_id: String,
     /// Owner of the canvas, for a plain id.
-    #[schema(pattern = "^[A-Za-z0-9_-]{1,180}$", nullable = false)]
+    #[schema(value_type = Option<AccountUid>, nullable = false)]
     owner_uid: Option<String>,
     /// Version of the Recipe; the newest when omitted.
     #[schema(max_length = 80, nullable = false)]
     version: Option<String>,
     /// The canvas revision that the request is based on.
-    #[schema(min_length = 1, max_length = 200)]
+    #[schema(value_type = BaseRevision)]
     base_revision: String,
     /// Idempotency key: an equal request with the same key creates one instance.
-    #[schema(min_length = 8, max_length = 200)]
+    #[schema(value_type = IdempotencyKey)]
     idempotency_key: String,
     /// Left edge of the instance, in canvas units, moved left where it would not fit the canvas; right of the content when
     /// omitted.
@@ -56,10 +56,10 @@ pub struct ForkRecipe {
     #[schema(minimum = -10_000_000, maximum = 10_000_000, nullable = false)]
     y: Option<f64>,
     /// Node next to which the instance is placed on a free place. Only without `x` and `y`.
-    #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
+    #[schema(value_type = Option<NodeReference>, nullable = false)]
     near: Option<String>,
     /// Section that the instance lies in and its nodes belong to; it grows if it has no room. Only without `x` and `y`.
-    #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
+    #[schema(value_type = Option<NodeReference>, nullable = false)]
     section_id: Option<String>,
 }
 

@@ -4,8 +4,7 @@ use axum::extract::{OriginalUri, State};
 use db::canvases::After;
 use domain::limits::{PAGE_DEFAULT, PAGE_MAX, RECIPE_QUERY_MAX};
 use domain::page::CatalogEntry;
-use domain::recipe::{RecipeList, RecipePage, RecipeRecord, RecipeSummaries, Visibility};
-use utoipa::ToSchema;
+use domain::recipe::{RecipeList, RecipePage, RecipeRecord, RecipeSummaries, Visibility, VisibilityFilter};
 
 use crate::extract::caller::{Caller, ReadCanvas};
 use crate::extract::page::{ListScope, page, page_request};
@@ -15,19 +14,6 @@ use crate::openapi::errors::ScopeErrors;
 use crate::problem::Result;
 use crate::reply;
 use crate::state::App;
-
-/// Values of the parameter `visibility`, for the contract document.
-#[derive(ToSchema)]
-#[schema(rename_all = "lowercase")]
-#[expect(dead_code, reason = "the document's form of a value that is read as text")]
-pub enum VisibilityFilter {
-    /// Recipes of the catalog.
-    Approved,
-    /// The account's own workflows.
-    Private,
-    /// Both.
-    All,
-}
 
 /// Search Recipes
 ///
@@ -48,14 +34,15 @@ pub enum VisibilityFilter {
 pub async fn list(State(app): State<App>, caller: Caller<ReadCanvas>, OriginalUri(uri): OriginalUri) -> Result {
     let mut query = QueryReader::new(&uri);
     let q = query.text("q", RECIPE_QUERY_MAX).unwrap_or_default();
-    let named = query.text("visibility", 1024).unwrap_or_else(|| Visibility::Approved.to_string());
-    let visibility = match named.as_str() {
-        "all" => None,
-        name => name.parse().map_err(|_| query.refuse("visibility", "must be `approved`, `private` or `all`")).ok(),
+    let named = query.named("visibility", VisibilityFilter::ALL).unwrap_or(VisibilityFilter::Approved);
+    let visibility = match named {
+        VisibilityFilter::Approved => Some(Visibility::Approved),
+        VisibilityFilter::Private => Some(Visibility::Private),
+        VisibilityFilter::All => None,
     };
     let in_short = query.wants_summary();
     let words: Vec<String> = q.to_lowercase().split_whitespace().map(str::to_owned).collect();
-    let scope = ListScope::new("recipes", &caller.account, &[&named, &q]);
+    let scope = ListScope::new("recipes", &caller.account, &[named.as_str(), &q]);
     let request = page_request::<After>(&app, &mut query, &scope, PAGE_DEFAULT, PAGE_MAX);
     query.finish()?;
     let (after, limit) = (request.after.as_ref(), i64::from(request.limit) + 1);

@@ -8,7 +8,7 @@ use app::{Acceptance, Base};
 use axum::Extension;
 use axum::extract::State;
 use domain::Violation;
-use domain::id::{AccountUid, NodeId, RecipeId};
+use domain::id::{AccountUid, BaseRevision, IdempotencyKey, ModelReference, NodeId, NodeReference, RecipeId};
 use domain::job::StartQuote;
 use domain::message::Queue;
 use domain::recipe::run::{RecipeRun, RunId, RunStatus};
@@ -47,11 +47,11 @@ pub struct RunRecipe {
     #[schema(min_length = 1, max_length = 560, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$")]
     canvas_id: String,
     /// The canvas revision that the request is based on.
-    #[schema(min_length = 1, max_length = 200)]
+    #[schema(value_type = BaseRevision)]
     base_revision: String,
     /// Idempotency key: an equal request with the same key returns the same run. Ignored and not needed with
     /// `validateOnly`.
-    #[schema(min_length = 8, max_length = 200, nullable = false)]
+    #[schema(value_type = Option<IdempotencyKey>, nullable = false)]
     idempotency_key: Option<String>,
     /// Maximum price in credits; a start that costs more is refused with 402.
     #[schema(minimum = 0, maximum = 9007199254740991i64, nullable = false)]
@@ -63,13 +63,13 @@ pub struct RunRecipe {
     #[schema(max_length = 80, nullable = false)]
     version: Option<String>,
     /// Sticky node of an existing instance; a new instance is created when omitted.
-    #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
+    #[schema(value_type = Option<NodeReference>, nullable = false)]
     instance_node_id: Option<String>,
-    /// Node next to which a new instance is placed on a free place.
-    #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
+    /// Node next to which a new instance is placed on a free place. Excludes `instanceNodeId`.
+    #[schema(value_type = Option<NodeReference>, nullable = false)]
     near: Option<String>,
-    /// Section that a new instance lies in and its nodes belong to; it grows if it has no room.
-    #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
+    /// Section that a new instance lies in and its nodes belong to; it grows if it has no room. Excludes `instanceNodeId`.
+    #[schema(value_type = Option<NodeReference>, nullable = false)]
     section_id: Option<String>,
     /// Input values by port node id, key or normalized label: plain text, or a node or asset handle.
     #[serde(default)]
@@ -77,7 +77,7 @@ pub struct RunRecipe {
     inputs: BTreeMap<String, String>,
     /// Model for the pictures, or, in a Recipe without pictures, for the texts: a model id or `model:` handle. Overrides the
     /// Recipe.
-    #[schema(max_length = 650, nullable = false)]
+    #[schema(value_type = Option<ModelReference>, nullable = false)]
     model: Option<String>,
     /// Size of the pictures; overrides the Recipe.
     #[schema(max_length = 80, nullable = false)]
@@ -103,6 +103,11 @@ fn inputs() -> Object {
         .schema_type(Type::Object)
         .additional_properties(Some(value))
         .max_properties(Some(domain::limits::RECIPE_INPUTS_MAX))
+        .description(Some(
+            "Value of each input, under the port's key, node id or normalized label. An image port takes a node or asset handle; a \
+             text or sticky port takes text or a node handle, and with `writtenReference` also a picture's handle. A port with a \
+             default may be left out.",
+        ))
         .build()
 }
 

@@ -1,11 +1,10 @@
 //! The body of a video request (docs/reference/videos.md#start-a-video).
 
-use domain::graph::Role;
-use domain::limits::VIDEO_PICTURE_MAX;
+use domain::id::{AccountUid, CanvasReference, IdempotencyKey, PictureSource};
+use domain::job::VideoReferenceForm;
 use serde::Deserialize;
 use serde_json::Value;
-use utoipa::openapi::schema::{AdditionalProperties, Array, ArrayBuilder, ObjectBuilder, OneOfBuilder, Type};
-use utoipa::{PartialSchema, ToSchema};
+use utoipa::ToSchema;
 
 use crate::extract::json::Input;
 use crate::reference::ReferenceItem;
@@ -26,7 +25,7 @@ pub struct VideoStart {
     pub prompt: String,
     /// Idempotency key: an equal request with the same key returns the same job. Ignored and not needed with
     /// `validateOnly`.
-    #[schema(min_length = 8, max_length = 200, nullable = false)]
+    #[schema(value_type = Option<IdempotencyKey>, nullable = false)]
     pub idempotency_key: Option<String>,
     /// Maximum price in credits; a start that costs more is refused with 402.
     #[schema(minimum = 0, maximum = 9007199254740991i64, nullable = false)]
@@ -35,10 +34,10 @@ pub struct VideoStart {
     #[serde(default)]
     pub validate_only: bool,
     /// Canvas that node handles belong to, as plain id or handle. Nothing is written to it.
-    #[schema(max_length = 560, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
+    #[schema(value_type = Option<CanvasReference>, nullable = false)]
     pub canvas_id: Option<String>,
     /// Owner of the canvas, for a plain id.
-    #[schema(pattern = "^[A-Za-z0-9_-]{1,180}$", nullable = false)]
+    #[schema(value_type = Option<AccountUid>, nullable = false)]
     pub owner_uid: Option<String>,
     /// Aspect ratio, one of those that the model offers.
     #[schema(max_length = 80, nullable = false)]
@@ -53,14 +52,14 @@ pub struct VideoStart {
     #[schema(nullable = false)]
     pub generate_audio: Option<bool>,
     /// First frame: a node handle, an asset handle or the public HTTPS URL of a picture.
-    #[schema(max_length = 2048, nullable = false)]
+    #[schema(value_type = Option<PictureSource>, nullable = false)]
     pub first_frame: Option<String>,
     /// Last frame; requires a first frame.
-    #[schema(max_length = 2048, nullable = false)]
+    #[schema(value_type = Option<PictureSource>, nullable = false)]
     pub last_frame: Option<String>,
     /// Pictures that guide the video.
     #[serde(default)]
-    #[schema(schema_with = references)]
+    #[schema(value_type = Vec<VideoReferenceForm>, inline, max_items = 9)]
     pub references: Vec<ReferenceItem>,
 }
 
@@ -68,21 +67,4 @@ impl Input for VideoStart {
     fn ignored(body: &Value) -> &'static [&'static str] {
         ignored(body)
     }
-}
-
-fn references() -> Array {
-    let picture = || ObjectBuilder::new().schema_type(Type::String).max_length(Some(VIDEO_PICTURE_MAX));
-    let with_role = ObjectBuilder::new()
-        .schema_type(Type::Object)
-        .property("handle", picture())
-        .required("handle")
-        .property("role", Role::schema())
-        .additional_properties(Some(AdditionalProperties::FreeForm(false)));
-    let description = "Pictures that guide the video: node handles, asset handles or public https URLs, each with what it is \
-                       for or not.";
-    ArrayBuilder::new()
-        .items(OneOfBuilder::new().item(picture()).item(with_role))
-        .max_items(Some(domain::limits::VIDEO_REFERENCES_MAX))
-        .description(Some(description))
-        .build()
 }

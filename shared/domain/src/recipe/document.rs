@@ -5,10 +5,11 @@ use utoipa::ToSchema;
 
 use super::{Category, Input, Output, RecipeRecord, Visibility};
 use crate::graph::NodeType;
-use crate::id::RecipeId;
+use crate::id::{RecipeHandle, RecipeId};
 use crate::job::{ChosenModel, QuotedModel};
 use crate::known::Name;
 use crate::page::{CatalogEntry, Page};
+use crate::recipe::InputKind;
 
 /// A typed port of a Recipe.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -27,16 +28,12 @@ pub struct RecipePort {
     /// Whether the port has a saved default, so that a run may omit it.
     pub use_as_preset: bool,
     /// Type of the port: `image`, `text` or `sticky`.
-    #[schema(schema_with = port_type)]
+    #[schema(value_type = InputKind)]
     pub node_type: NodeType,
     /// Whether a text or sticky input also accepts a picture.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[schema(required = false)]
     pub written_reference: bool,
-}
-
-fn port_type() -> impl Into<utoipa::openapi::RefOr<utoipa::openapi::schema::Schema>> {
-    <super::InputKind as utoipa::PartialSchema>::schema()
 }
 
 impl From<&Input> for RecipePort {
@@ -102,8 +99,8 @@ impl RecipeOutput {
 pub struct Recipe {
     /// Plain id of the Recipe.
     pub id: RecipeId,
-    /// Handle of the Recipe, `recipe:<id>`.
-    #[schema(pattern = "^recipe:[A-Za-z0-9_-]{1,180}$")]
+    /// Handle of the Recipe.
+    #[schema(value_type = RecipeHandle)]
     pub handle: String,
     /// Version: `1.0.0`, `1.0.1`, …. A published version never changes.
     pub version: String,

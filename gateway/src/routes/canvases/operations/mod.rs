@@ -9,6 +9,8 @@ use app::{Base, CanvasWrite, Key, Locks};
 use axum::extract::State;
 use canvas::Batch;
 use domain::account::Scope;
+use domain::constant::{False, True};
+use domain::id::{BaseRevision, IdempotencyKey};
 use domain::limits::OPERATIONS_BODY_MAX;
 use domain::operation::{Operation, OperationsAnswer};
 use http::HeaderMap;
@@ -16,15 +18,13 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
-use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 
 use self::canonical::{canonical, omit_defaults};
 use self::dry_run::Trial;
 use crate::extract::caller::ReadCanvas;
 use crate::extract::canvas::{CanvasAccess, require_writer};
 use crate::extract::idempotency::fingerprint_without_defaults;
-use crate::extract::json::{Either, Input, JsonBody, only};
+use crate::extract::json::{Either, Input, JsonBody};
 use crate::extract::prefer;
 use crate::openapi::errors::WriteErrors;
 use crate::problem::{Problem, Result};
@@ -49,18 +49,18 @@ pub enum OperationsRequest {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ApplyOperations {
     /// The canvas revision that the batch is based on.
-    #[schema(min_length = 1, max_length = 200)]
+    #[schema(value_type = BaseRevision)]
     base_revision: String,
     /// Idempotency key: an equal batch with the same key is applied once.
-    #[schema(min_length = 8, max_length = 200)]
+    #[schema(value_type = IdempotencyKey)]
     idempotency_key: String,
     /// Applies the batch even where it would take a node from an active job, or findings of severity error would block it.
     /// Default: `false`.
     #[serde(default)]
     force: bool,
-    /// `true` validates the batch and writes nothing.
+    /// `false` or absent: the batch is applied.
     #[serde(default)]
-    #[schema(schema_with = only_false)]
+    #[schema(value_type = False, inline)]
     validate_only: bool,
     /// Operations, applied in order.
     #[schema(min_items = 1, max_items = 200)]
@@ -72,7 +72,7 @@ pub struct ApplyOperations {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ValidateOperations {
     /// The canvas revision that the batch is based on; the current one when omitted.
-    #[schema(min_length = 1, max_length = 200, nullable = false)]
+    #[schema(value_type = Option<BaseRevision>, nullable = false)]
     base_revision: Option<String>,
     /// Ignored, whatever its form.
     #[serde(default, rename = "idempotencyKey")]
@@ -83,7 +83,7 @@ pub struct ValidateOperations {
     force: bool,
     /// Always `true`: the batch is validated and nothing is written.
     #[serde(rename = "validateOnly")]
-    #[schema(schema_with = only::<true>)]
+    #[schema(value_type = True, inline)]
     _validate_only: bool,
     /// Operations, validated in order.
     #[schema(min_items = 1, max_items = 200)]
@@ -100,11 +100,6 @@ impl Input for ValidateOperations {
     fn ignored(_: &Value) -> &'static [&'static str] {
         &["idempotencyKey"]
     }
-}
-
-/// The schema of a boolean that must be false.
-fn only_false() -> impl Into<RefOr<Schema>> {
-    ObjectBuilder::new().schema_type(Type::Boolean).enum_values(Some([false])).default(Some(false.into()))
 }
 
 /// Apply a batch of operations, or validate it
