@@ -134,7 +134,8 @@ plain_id! {
 macro_rules! owned_ref {
     ($(#[$doc:meta])* $name:ident, $handle:ident, $id:ident, $kind:literal, $expected:literal) => {
         $(#[$doc])*
-        #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+        #[derive(Clone, Debug, PartialEq, Eq, Hash, Deserialize)]
+        #[serde(try_from = "String")]
         pub struct $name {
             /// The owner, if the reference names one.
             pub owner: Option<AccountUid>,
@@ -165,6 +166,13 @@ macro_rules! owned_ref {
             type Err = MalformedId;
             fn from_str(text: &str) -> Result<Self, MalformedId> {
                 Self::parse(text)
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = MalformedId;
+            fn try_from(text: String) -> Result<Self, MalformedId> {
+                Self::parse(&text)
             }
         }
 

@@ -9,7 +9,7 @@ use domain::account::is_email;
 use domain::canvas::AccessRole;
 use domain::channel;
 use domain::id::{AccountUid, CanvasHandle};
-use domain::limits::{MEMBER_CHANGES_PER_MINUTE, PAGE_DEFAULT, PAGE_MAX};
+use domain::limits::{MEMBER_CHANGES_PER_MINUTE, PAGE_MAX};
 use domain::page::Page;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ use utoipa::ToSchema;
 use crate::console::owned::{named_canvas, owned_canvas};
 use crate::console::person::Person;
 use crate::extract::json::{Input, JsonBody};
-use crate::extract::page::{ListScope, page, page_request};
+use crate::extract::page::{ListScope, Paged, page, page_request};
 use crate::extract::path::PathText;
 use crate::extract::query::QueryReader;
 use crate::observe::whole_seconds;
@@ -82,8 +82,7 @@ impl FromStr for Email {
     params(
         ("ownerUid" = String, Path, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Uid of the person's account."),
         ("canvasId" = String, Path, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Plain id of the canvas."),
-        ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Items in a page. Default: 50."),
-        ("cursor" = Option<String>, Query, max_length = 8192, description = "`nextCursor` of the previous page."),
+        Paged,
     ),
     responses(ReadErrors, (status = 200, description = "One page of members.", body = MemberList))
 )]
@@ -92,7 +91,7 @@ pub async fn list(State(app): State<App>, person: Person, path: PathText, Origin
     let mut query = QueryReader::new(&uri);
     let filter = named.as_ref().map(ToString::to_string).unwrap_or_default();
     let scope = ListScope::new("console/members", &person.account, &[&filter]);
-    let request = page_request::<String>(&app, &mut query, &scope, PAGE_DEFAULT, PAGE_MAX);
+    let request = page_request::<String, PAGE_MAX>(&app, &mut query, &scope);
     let (canvas, ()) = combine_violations(named, query.finish())?;
     let mut connection = app.connection().await?;
     let record = owned_canvas(&mut connection, &person.account, &canvas).await?;

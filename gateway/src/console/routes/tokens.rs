@@ -6,7 +6,7 @@ use axum::response::IntoResponse;
 use db::tokens::{After, TokenRow};
 use domain::account::{Scope, Surface};
 use domain::channel;
-use domain::limits::{PAGE_DEFAULT, PAGE_MAX};
+use domain::limits::PAGE_MAX;
 use domain::page::Page;
 use domain::{Timestamp, Violation};
 use http::StatusCode;
@@ -17,7 +17,7 @@ use uuid::Uuid;
 use crate::console::person::Person;
 use crate::extract::check::Check;
 use crate::extract::json::{Input, JsonBody};
-use crate::extract::page::{ListScope, page, page_request};
+use crate::extract::page::{ListScope, Paged, page, page_request};
 use crate::extract::path::PathText;
 use crate::extract::query::QueryReader;
 use crate::openapi::errors::{ReadErrors, ScopeErrors};
@@ -82,16 +82,13 @@ impl From<TokenRow> for AgentToken {
 /// Returns one page of the account's agent tokens, newest first, with those that expired or were revoked. Sessions are not listed.
 #[utoipa::path(
     get, path = "/tokens", operation_id = "listTokens", tag = "Tokens",
-    params(
-        ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Items in a page. Default: 50."),
-        ("cursor" = Option<String>, Query, max_length = 8192, description = "`nextCursor` of the previous page."),
-    ),
+    params(Paged),
     responses(ScopeErrors, (status = 200, description = "One page of tokens.", body = TokenList))
 )]
 pub async fn list(State(app): State<App>, person: Person, OriginalUri(uri): OriginalUri) -> Result {
     let mut query = QueryReader::new(&uri);
     let scope = ListScope::new("console/tokens", &person.account, &[]);
-    let request = page_request::<After>(&app, &mut query, &scope, PAGE_DEFAULT, PAGE_MAX);
+    let request = page_request::<After, PAGE_MAX>(&app, &mut query, &scope);
     query.finish()?;
     let (after, limit) = (request.after.as_ref(), i64::from(request.limit) + 1);
     let mut found = db::tokens::page(&mut *app.connection().await?, &person.account, after, limit).await?;

@@ -2,14 +2,26 @@
 
 use axum::extract::{OriginalUri, State};
 use axum::response::IntoResponse;
+use domain::id::CanvasReference;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use serde::Deserialize;
+use utoipa::IntoParams;
 
 use crate::extract::caller::ReadCanvas;
 use crate::extract::canvas::CanvasAccess;
-use crate::extract::query::QueryReader;
+use crate::extract::query::{OwnerQuery, QueryReader};
 use crate::openapi::errors::ReadErrors;
 use crate::problem::{Problem, Result, combine_violations};
 use crate::state::App;
+
+/// What an outline shows.
+#[derive(Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct OutlineQuery {
+    /// Whether connections have their ids.
+    #[serde(default)]
+    connections: bool,
+}
 
 /// Read a canvas as an outline
 ///
@@ -20,15 +32,15 @@ use crate::state::App;
     get, path = "/canvases/{canvasId}/outline", operation_id = "getCanvasOutline", tag = "Canvases",
     security(("bearer" = ["canvas:read"])),
     params(
-        ("canvasId" = String, Path, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle."),
-        ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner of the resource, when its plain id is given."),
-        ("connections" = Option<bool>, Query, description = "Whether connections have their ids."),
+        ("canvasId" = CanvasReference, Path, description = "Plain id or handle."),
+        OwnerQuery,
+        OutlineQuery,
     ),
     responses(ReadErrors, (status = 200, description = "The outline, as plain text.", content_type = "text/plain", body = String))
 )]
 pub async fn outline(State(app): State<App>, on: CanvasAccess<ReadCanvas>, OriginalUri(uri): OriginalUri) -> Result {
     let mut query = QueryReader::new(&uri);
-    let connection_ids = query.named("connections", &[true, false]).unwrap_or_default();
+    let OutlineQuery { connections: connection_ids } = query.read().unwrap_or_default();
     combine_violations(on.named(), query.finish())?;
     let (handle, record, _) = on.readable()?;
     let _room = app.documents.reserve(record.graph_bytes).await?;

@@ -3,10 +3,12 @@
 
 use axum::extract::State;
 use canvas::{Graph, Touched};
+use domain::id::CanvasReference;
 use domain::review::CanvasReview;
 
 use crate::extract::caller::ReadCanvas;
 use crate::extract::canvas::CanvasAccess;
+use crate::extract::query::OwnerQuery;
 use crate::openapi::errors::ReadErrors;
 use crate::problem::{Problem, Result};
 use crate::reply;
@@ -20,8 +22,8 @@ use crate::state::App;
     get, path = "/canvases/{canvasId}/review", operation_id = "reviewCanvas", tag = "Canvases",
     security(("bearer" = ["canvas:read"])),
     params(
-        ("canvasId" = String, Path, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle."),
-        ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner of the resource, when its plain id is given."),
+        ("canvasId" = CanvasReference, Path, description = "Plain id or handle."),
+        OwnerQuery,
     ),
     responses(ReadErrors, (status = 200, description = "Findings and completion review.", body = CanvasReview))
 )]

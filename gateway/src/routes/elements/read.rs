@@ -2,7 +2,9 @@
 //! (docs/reference/elements.md#read-an-element).
 
 use axum::extract::{OriginalUri, State};
-use domain::element::{ElementOrVersion, ElementRead, ElementRef, Listed, VersionRead, version_number};
+use domain::element::{ElementOrVersion, ElementRead, ElementRef, Listed, VersionRead};
+use serde::Deserialize;
+use utoipa::IntoParams;
 
 use crate::extract::caller::{Caller, ReadElements};
 use crate::extract::path::PathText;
@@ -13,6 +15,15 @@ use crate::reply;
 use crate::source_health::Sources;
 use crate::state::App;
 
+/// The version that is read.
+#[derive(Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct VersionQuery {
+    /// Exactly this version. Default: the current one.
+    #[param(minimum = 1)]
+    version: Option<u64>,
+}
+
 /// Read an Element or one of its versions
 ///
 /// Returns the Element in its current version, or exactly the version that `version` names. A pinned read never
@@ -22,7 +33,7 @@ use crate::state::App;
     security(("bearer" = ["element:read"])),
     params(
         ("elementId" = String, Path, pattern = "^((element:)?[A-Za-z0-9_-]{1,180}|element:[A-Za-z0-9_-]{1,180}@v[1-9][0-9]*)$", description = "Plain id or handle; `element:<id>@v<n>` asks for that version."),
-        ("version" = Option<u32>, Query, minimum = 1, description = "Exactly this version. Default: the current one."),
+        VersionQuery,
     ),
     responses(ReadErrors, (status = 200, description = "The Element, or the version asked for.", body = ElementOrVersion))
 )]
@@ -33,13 +44,8 @@ pub async fn read(
     OriginalUri(uri): OriginalUri,
 ) -> Result {
     let mut query = QueryReader::new(&uri);
-    let asked = query.text("version", 1024).and_then(|text| {
-        let version = version_number(&text);
-        if version.is_none() {
-            query.refuse("version", "must be a whole number of at least 1");
-        }
-        version
-    });
+    let VersionQuery { version: asked } = query.read().unwrap_or_default();
+    let asked = asked.map(|version| i32::try_from(version).unwrap_or(i32::MAX));
     let named = params.parameter::<ElementRef>("elementId");
     if let (Ok(ElementRef { version: Some(pinned), .. }), Some(asked)) = (&named, asked)
         && *pinned != asked

@@ -7,8 +7,9 @@ use axum::response::sse::Sse;
 use axum::response::{IntoResponse, Response};
 use domain::account::Scope;
 use domain::id::{AccountUid, CanvasHandle, CanvasRef, CanvasReference};
-use domain::limits::STREAM_CANVASES_MAX;
 use http::HeaderMap;
+use serde::Deserialize;
+use utoipa::{IntoParams, ToSchema};
 
 use crate::extract::accept::Accepted;
 use crate::extract::caller::{Caller, ReadCanvas};
@@ -17,6 +18,26 @@ use crate::openapi::errors::ReadErrors;
 use crate::problem::{Problem, Result};
 use crate::reply;
 use crate::state::App;
+
+/// What a stream follows, as a query names it.
+#[derive(Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct EventsQuery {
+    /// Plain id or handle of a canvas. Repeat the parameter for further canvases. Required unless `runs` is sent.
+    #[serde(default)]
+    #[param(value_type = Option<Vec<CanvasReference>>, style = Form, explode, max_items = 16)]
+    canvas: Vec<CanvasRef>,
+    /// `mine`: the runs and jobs that the caller's account has started.
+    #[param(inline)]
+    runs: Option<WhoseRuns>,
+}
+
+/// The only value of `runs`.
+#[derive(Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum WhoseRuns {
+    Mine,
+}
 
 /// What a stream follows.
 struct Subscriptions {
@@ -29,10 +50,7 @@ struct Subscriptions {
 impl Subscriptions {
     fn read(uri: &http::Uri, account: &AccountUid) -> Result<Self> {
         let mut query = QueryReader::new(uri);
-        let named = query.each::<CanvasRef>("canvas");
-        if named.len() > STREAM_CANVASES_MAX {
-            query.refuse("canvas", format!("must be sent at most {STREAM_CANVASES_MAX} times"));
-        }
+        let EventsQuery { canvas: named, runs } = query.read().unwrap_or_default();
         let mut canvases = Vec::new();
         for canvas in named {
             let canvas = canvas.resolve(account);
@@ -40,12 +58,8 @@ impl Subscriptions {
                 canvases.push(canvas);
             }
         }
-        let runs = query.text("runs", 1024);
-        match runs.as_deref() {
-            Some("mine") => {}
-            Some(_) => query.refuse("runs", "must be `mine`"),
-            None if query.has("canvas") || query.has("runs") => {}
-            None => query.refuse("canvas", "is required unless `runs=mine` is sent"),
+        if !query.has("canvas") && !query.has("runs") {
+            query.refuse("canvas", "is required unless `runs=mine` is sent");
         }
         query.finish()?;
         Ok(Self { canvases, runs: runs.is_some() })
@@ -64,10 +78,7 @@ impl Subscriptions {
 #[utoipa::path(
     get, path = "/events", operation_id = "followEvents", tag = "Events",
     security(("bearer" = ["canvas:read"])),
-    params(
-        ("canvas" = Option<Vec<CanvasReference>>, Query, style = Form, explode, max_items = 16, description = "Plain id or handle of a canvas. Repeat the parameter for further canvases. Required unless `runs` is sent."),
-        ("runs" = Option<String>, Query, pattern = "^mine$", description = "`mine`: the runs and jobs that the caller's account has started."),
-    ),
+    params(EventsQuery),
     responses(ReadErrors, (status = 200, description = "The stream of events.", content_type = "text/event-stream", body = String))
 )]
 pub async fn events(

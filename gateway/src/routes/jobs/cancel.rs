@@ -10,7 +10,7 @@ use crate::extract::path::{JobInPath, PathText};
 use crate::observe::Trace;
 use crate::openapi::errors::ReadErrors;
 use crate::problem::{Result, combine_violations};
-use crate::runs::{Target, cancel_record, removes_targets};
+use crate::runs::{CancelQuery, Target, cancel_record, removes_targets};
 use crate::state::App;
 
 /// Cancel a job
@@ -24,7 +24,7 @@ use crate::state::App;
     security(("bearer" = ["job:manage"])),
     params(
         ("jobId" = String, Path, pattern = "^(?:job:)?[0-9a-fA-F-]{36}$", description = "Id or `job:` handle."),
-        ("removeTargets" = Option<bool>, Query, description = "Whether targets that were made for the job and are still empty are deleted."),
+        CancelQuery,
     ),
     responses(
         ReadErrors,

@@ -19,7 +19,7 @@ use crate::extract::path::PathText;
 use crate::open_waits::Wait;
 use crate::openapi::errors::ReadErrors;
 use crate::problem::{Problem, Result, combine_violations};
-use crate::runs::{Detail, Target};
+use crate::runs::{Detail, RunView, Target};
 use crate::state::App;
 use crate::wait::{Changes, holds, loss};
 
@@ -35,7 +35,7 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
     security(("bearer" = ["job:manage"])),
     params(
         ("runId" = String, Path, pattern = "^(?:run:)?[A-Za-z0-9_-]{1,180}$", description = "Id or `run:` handle."),
-        ("view" = Option<String>, Query, pattern = "^summary$", description = "`summary`: without review and previews."),
+        RunView,
     ),
     responses(ReadErrors, (status = 200, description = "The stream of events.", content_type = "text/event-stream", body = String))
 )]

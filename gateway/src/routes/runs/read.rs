@@ -8,7 +8,7 @@ use crate::extract::caller::{Caller, ManageJobs};
 use crate::extract::path::PathText;
 use crate::openapi::errors::ReadErrors;
 use crate::problem::{Result, combine_violations};
-use crate::runs::{Detail, Target, read_record};
+use crate::runs::{Detail, RunView, Target, read_record};
 use crate::state::App;
 
 /// Read a run, or wait for it to change
@@ -22,7 +22,7 @@ use crate::state::App;
     security(("bearer" = ["job:manage"])),
     params(
         ("runId" = String, Path, pattern = "^(?:run:)?[A-Za-z0-9_-]{1,180}$", description = "Id or `run:` handle."),
-        ("view" = Option<String>, Query, pattern = "^summary$", description = "`summary`: without review and previews."),
+        RunView,
         ("Prefer" = Option<String>, Header, description = "`wait=N`: wait up to N seconds, 1 to 30, for a change."),
         ("If-None-Match" = Option<String>, Header, description = "A known `ETag`. The answer is 304 when it still matches; a wait starts from that state."),
     ),

@@ -13,11 +13,14 @@ use axum::body::HttpBody;
 use axum::extract::{OriginalUri, State};
 use domain::account::Scope;
 use domain::asset::{AssetRead, UploadMetadata};
+use domain::id::{CanvasRef, CanvasReference};
 use domain::limits::UPLOAD_MAX;
 use domain::message::ReadyTasks;
 use http::HeaderName;
 use raster::Header;
+use serde::Deserialize;
 use serde_json::json;
+use utoipa::IntoParams;
 
 use self::receive::{EMPTY, declared_format, store};
 use crate::extract::caller::{Caller, UploadAsset};
@@ -25,7 +28,7 @@ use crate::extract::canvas::require_writer;
 use crate::extract::header::single;
 use crate::extract::idempotency::{fingerprint_without_defaults, is_key};
 use crate::extract::json::{JsonBody, declared_length};
-use crate::extract::query::QueryReader;
+use crate::extract::query::{OwnerQuery, QueryReader};
 use crate::observe::Trace;
 use crate::openapi::Binary;
 use crate::openapi::errors::WriteErrors;
@@ -35,6 +38,18 @@ use crate::state::App;
 
 const PATH: &str = "/assets";
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+
+/// Where an upload goes, and what of it.
+#[derive(Default, Deserialize, IntoParams)]
+#[serde(rename_all = "camelCase")]
+#[into_params(parameter_in = Query)]
+pub struct UploadQuery {
+    /// Canvas that stores the upload and shows it in a new node.
+    #[param(value_type = Option<CanvasReference>)]
+    canvas_id: Option<CanvasRef>,
+    /// What happens to private metadata: `auto` removes it and keeps the original for the owner, `keep` leaves it in the file that everybody gets, `strip` removes it for good. Into a canvas of another account, `auto` means `strip`. Default: the operator's setting, usually `auto`.
+    metadata: Option<UploadMetadata>,
+}
 
 /// Upload a picture
 ///
@@ -47,9 +62,8 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
     post, path = "/assets", operation_id = "uploadAsset", tag = "Assets",
     security(("bearer" = ["asset:read", "image:generate"]), ("bearer" = ["asset:read", "video:generate"])),
     params(
-        ("canvasId" = Option<String>, Query, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$", description = "Canvas that stores the upload and shows it in a new node."),
-        ("metadata" = Option<UploadMetadata>, Query, description = "What happens to private metadata: `auto` removes it and keeps the original for the owner, `keep` leaves it in the file that everybody gets, `strip` removes it for good. Into a canvas of another account, `auto` means `strip`. Default: the operator's setting, usually `auto`."),
-        ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner of the resource, when its plain id is given."),
+        UploadQuery,
+        OwnerQuery,
         ("X-Service-File-Name" = Option<String>, Header, description = "Name of the file: percent-encoded UTF-8, at most 255 characters. Default: `upload.<ext>`."),
         ("Idempotency-Key" = Option<String>, Header, min_length = 8, max_length = 200, description = "Key of this upload: a retry with the same key stores nothing again."),
         ("X-Canvas-File-Name" = Option<String>, Header, deprecated, description = "Former name of `X-Service-File-Name`."),
@@ -77,8 +91,9 @@ pub async fn upload(
     if body.size_hint().exact() == Some(0) {
         query.refuse("body", EMPTY);
     }
-    let canvas = query.canvas();
-    let metadata = query.named("metadata", UploadMetadata::ALL);
+    let UploadQuery { canvas_id, metadata } = query.read().unwrap_or_default();
+    let OwnerQuery { owner_uid } = query.read().unwrap_or_default();
+    let canvas = query.canvas(canvas_id, owner_uid);
     let name = query.take(file_name::of(&headers)).flatten();
     let key = query.take(single(&headers, &IDEMPOTENCY_KEY).map_err(|repeated| vec![repeated])).flatten();
     let key = key.map(|value| value.to_str().unwrap_or_default().to_owned());

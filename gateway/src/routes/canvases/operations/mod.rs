@@ -10,7 +10,7 @@ use axum::extract::State;
 use canvas::Batch;
 use domain::account::Scope;
 use domain::constant::{False, True};
-use domain::id::{BaseRevision, IdempotencyKey};
+use domain::id::{BaseRevision, CanvasReference, IdempotencyKey};
 use domain::limits::OPERATIONS_BODY_MAX;
 use domain::operation::{Operation, OperationsAnswer};
 use http::HeaderMap;
@@ -26,6 +26,7 @@ use crate::extract::canvas::{CanvasAccess, require_writer};
 use crate::extract::idempotency::fingerprint_without_defaults;
 use crate::extract::json::{Either, Input, JsonBody};
 use crate::extract::prefer;
+use crate::extract::query::OwnerQuery;
 use crate::openapi::errors::WriteErrors;
 use crate::problem::{Problem, Result};
 use crate::reply;
@@ -113,8 +114,8 @@ impl Input for ValidateOperations {
     post, path = "/canvases/{canvasId}/operations", operation_id = "applyOperations", tag = "Canvases", request_body = OperationsRequest,
     security(("bearer" = ["canvas:read"])),
     params(
-        ("canvasId" = String, Path, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle."),
-        ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner of the resource, when its plain id is given."),
+        ("canvasId" = CanvasReference, Path, description = "Plain id or handle."),
+        OwnerQuery,
         ("Prefer" = Option<String>, Header, description = "`return=minimal` leaves `nodes` and `connections` out of `canvas`; `handling=lenient` accepts a stale `baseRevision` where nothing that the request reads or writes has changed since."),
     ),
     responses(WriteErrors, (status = 200, description = "The result of the batch, or of its dry run.", body = OperationsAnswer))

@@ -12,6 +12,7 @@ use axum::Extension;
 use axum::body::Body;
 use axum::extract::{OriginalUri, State};
 use axum::response::{IntoResponse, Response};
+use domain::id::CanvasReference;
 use http::header::{
     CACHE_CONTROL, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, HeaderName, VARY,
     X_CONTENT_TYPE_OPTIONS,
@@ -20,7 +21,7 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 
 use crate::extract::caller::ReadCanvas;
 use crate::extract::canvas::CanvasAccess;
-use crate::extract::query::QueryReader;
+use crate::extract::query::{OwnerQuery, QueryReader};
 use crate::observe::Trace;
 use crate::openapi::Binary;
 use crate::openapi::errors::ReadErrors;
@@ -28,7 +29,7 @@ use crate::problem::{Problem, Result, combine_violations};
 use crate::reply::none_match;
 use crate::state::App;
 use accept::Form;
-use view::View;
+use view::{RenderQuery, View};
 
 /// Render a canvas as SVG or PNG
 ///
@@ -41,12 +42,9 @@ use view::View;
     get, path = "/canvases/{canvasId}/render", operation_id = "renderCanvas", tag = "Canvases",
     security(("bearer" = ["canvas:read"])),
     params(
-        ("canvasId" = String, Path, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle."),
-        ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner of the resource, when its plain id is given."),
-        ("section" = Option<String>, Query, pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", description = "Id or handle of a Section: draws it and its members. Excludes `nodes`."),
-        ("nodes" = Option<String>, Query, pattern = "^(node:)?[A-Za-z0-9_-]{1,180}(,(node:)?[A-Za-z0-9_-]{1,180}){0,199}$", description = "Ids or handles of up to 200 nodes, separated by commas: draws these."),
-        ("width" = Option<u32>, Query, minimum = 256, maximum = 2048, description = "Width of the PNG in pixels; it is narrower if it would be higher than 2048. Ignored for SVG."),
-        ("labels" = Option<bool>, Query, description = "Whether the nodes carry numbers, in reading order. In a PNG, those that `X-Canvas-Labels` names."),
+        ("canvasId" = CanvasReference, Path, description = "Plain id or handle."),
+        OwnerQuery,
+        RenderQuery,
         ("If-None-Match" = Option<String>, Header, description = "A known `ETag`. The answer is 304 when it still matches."),
     ),
     responses(
