@@ -4,7 +4,7 @@ use app::job::{Destination, Targets};
 use canvas::placement::Location;
 use canvas::targets::Place;
 use domain::graph::{NodeType, Position};
-use domain::id::NodeId;
+use domain::id::{NodeId, NodeReference};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
@@ -16,10 +16,10 @@ use crate::extract::check::Check;
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TargetPlace {
     /// Node next to which they are placed. Only without `x` and `y`.
-    #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
+    #[schema(value_type = Option<NodeReference>, nullable = false)]
     near: Option<String>,
     /// Section that they lie in and belong to. It grows if it has no room for them.
-    #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
+    #[schema(value_type = Option<NodeReference>, nullable = false)]
     section_id: Option<String>,
     /// Left edge of the first one, in canvas units; moved to the nearest free place if it is occupied. With `y`.
     #[schema(minimum = -10_000_000, maximum = 10_000_000, nullable = false)]

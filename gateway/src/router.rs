@@ -256,6 +256,10 @@ mod tests {
                 assert!(operation["description"].is_string(), "{method} {path}");
                 let responses = operation["responses"].as_object().expect("responses");
                 assert_eq!(responses["500"]["$ref"], "#/components/responses/InternalServerError", "{method} {path}");
+                let security = operation.get("security").map(Value::to_string).unwrap_or_default();
+                assert!(security == "[]" || responses.contains_key("401"), "{method} {path} takes a credential");
+                assert!(!security.contains(':') || responses.contains_key("403"), "{method} {path} needs scopes");
+                assert!(!path.contains('{') || responses.contains_key("404"), "{method} {path} names something");
                 for (status, response) in responses {
                     let is_described = response["$ref"].is_string() || response["description"].is_string();
                     assert!(is_described, "{method} {path}: {status}");

@@ -14,13 +14,15 @@ use domain::queue::{WaitCause, WaitingFor};
 use domain::recipe::run::{RecipeRun, RunDocument, RunId, RunRecord};
 use http::header::{CACHE_CONTROL, ETAG, LOCATION, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
+use serde::Deserialize;
+use utoipa::IntoParams;
 use uuid::Uuid;
 
 use crate::extract::accept::Accepted;
 use crate::extract::caller::{Caller, ManageJobs};
 use crate::extract::path::RunInPath;
 use crate::extract::prefer;
-use crate::extract::query::QueryReader;
+use crate::extract::query::{QueryReader, ShortView};
 use crate::observe::Trace;
 use crate::problem::{Problem, Result};
 use crate::reply;
@@ -49,6 +51,15 @@ impl View {
     }
 }
 
+/// How much of a record is read.
+#[derive(Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct RunView {
+    /// `summary`: without review and previews.
+    #[param(inline)]
+    view: Option<ShortView>,
+}
+
 /// How much of a record a read returns (docs/reference/conventions.md#short-views).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
@@ -62,9 +73,9 @@ impl Detail {
     /// What the query of a read asks for.
     pub fn of(uri: &Uri) -> Result<Self> {
         let mut query = QueryReader::new(uri);
-        let in_short = query.wants_summary();
+        let RunView { view } = query.read().unwrap_or_default();
         query.finish()?;
-        Ok(if in_short { Self::Summary } else { Self::Full })
+        Ok(view.map_or(Self::Full, |_| Self::Summary))
     }
 }
 
@@ -344,12 +355,22 @@ fn with_tag(mut response: Response, record: &Shown) -> Response {
     response
 }
 
+/// What a cancel does beyond cancelling.
+#[derive(Default, Deserialize, IntoParams)]
+#[serde(rename_all = "camelCase")]
+#[into_params(parameter_in = Query)]
+pub struct CancelQuery {
+    /// Whether targets that were made for the work and are still empty are deleted.
+    #[serde(default)]
+    remove_targets: bool,
+}
+
 /// Whether the query of a cancel asks for the removal of targets.
 pub fn removes_targets(uri: &Uri) -> Result<bool> {
     let mut query = QueryReader::new(uri);
-    let removes_targets = query.named("removeTargets", &[true, false]).unwrap_or_default();
+    let CancelQuery { remove_targets } = query.read().unwrap_or_default();
     query.finish()?;
-    Ok(removes_targets)
+    Ok(remove_targets)
 }
 
 /// Cancels a job or a run (docs/reference/jobs.md#cancel). The removal of its targets deletes nodes, and requires the scope for

@@ -28,10 +28,10 @@ macro_rules! start_request {
             $(#[$attribute])*
             pub struct $name {
                 /// Plain id or handle of the canvas.
-                #[schema(max_length = 560, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$")]
+                #[schema(value_type = domain::id::CanvasReference)]
                 pub canvas_id: String,
                 /// The canvas revision that the request is based on.
-                #[schema(min_length = 1, max_length = 200)]
+                #[schema(value_type = domain::id::BaseRevision)]
                 pub base_revision: String,
                 $($members)*
             }
@@ -44,12 +44,12 @@ macro_rules! start_request {
         pub struct $name {
             /// Idempotency key: an equal request with the same key starts nothing and returns what the first one started. Ignored and
             /// not needed with `validateOnly`.
-            #[schema(min_length = 8, max_length = 200, nullable = false)]
+            #[schema(value_type = Option<domain::id::IdempotencyKey>, nullable = false)]
             pub idempotency_key: Option<String>,
-            /// Maximum price in credits; a start that costs more is refused with 402 (an extension).
+            /// Maximum price in credits; a start that costs more is refused with 402.
             #[schema(minimum = 0, maximum = 9007199254740991i64, nullable = false)]
             pub max_credits: Option<i64>,
-            /// `true` only checks the start and answers 200 with its quote; it needs no `idempotencyKey` (an extension).
+            /// `true` only checks the start and answers 200 with its quote; it needs no `idempotencyKey`.
             #[serde(default)]
             pub validate_only: bool,
             $($members)*

@@ -14,6 +14,7 @@ pub struct ConsoleDocument(pub Bytes);
 /// Returns the routes of the console as OpenAPI 3.1. It needs no session and is the same for every caller.
 #[utoipa::path(
     get, path = "/openapi.json", operation_id = "getConsoleDocument", tag = "Document",
+    security(()),
     responses((status = 200, description = "The OpenAPI document.", content_type = "application/json", body = Object))
 )]
 pub async fn serve(Extension(ConsoleDocument(document)): Extension<ConsoleDocument>) -> Response {

@@ -34,9 +34,10 @@ pub fn scripts<S: Clone + Send + Sync + 'static>() -> Router<S> {
 /// Read this document as a web page
 ///
 /// Returns a page that renders the contract, with search and samples. Use it to read the contract in a browser. It
-/// needs no credential and never loads anything from elsewhere. This operation is an extension.
+/// needs no credential and never loads anything from elsewhere.
 #[utoipa::path(
     get, path = "/docs", operation_id = "getDocs", tag = "Contract",
+    security(()),
     responses((status = 200, description = "The page.", content_type = "text/html", body = String))
 )]
 pub async fn page() -> Response {

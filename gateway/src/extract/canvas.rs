@@ -11,7 +11,7 @@ use super::caller::{Caller, Grant, admit};
 use super::check::Check;
 use super::owner::with_owner;
 use super::path::PathText;
-use super::query::QueryReader;
+use super::query::{OwnerQuery, QueryReader};
 use crate::problem::{Problem, Result, combine_violations};
 use crate::state::App;
 
@@ -30,7 +30,7 @@ impl<G: Grant> FromRequestParts<App> for CanvasAccess<G> {
         let Ok(params) = PathText::from_request_parts(parts, app).await;
         let named = params.parameter::<CanvasRef>("canvasId");
         let mut query = QueryReader::new(&parts.uri);
-        let owner = query.owner();
+        let OwnerQuery { owner_uid: owner } = query.read().unwrap_or_default();
         let named = combine_violations(named, query.finish()).and_then(|(named, ())| with_owner(named, owner));
         let (caller, found) = admit(parts, app, named.as_ref().ok()).await?;
         let named = named.map(|named| named.resolve(&caller.account)).map_err(Problem::violations);

@@ -1,9 +1,13 @@
 //! Pages: a limit, and a cursor that is authenticated and bound to its list (docs/reference/conventions.md#cursors).
 
-use domain::limits::CURSOR_MAX;
+use domain::limits::{ASSET_PAGE_MAX, CANVAS_PAGE_MAX, CURSOR_MAX, PAGE_DEFAULT, PAGE_MAX};
 use domain::page::Page;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use utoipa::IntoParams;
+use utoipa::openapi::Required;
+use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
+use utoipa::openapi::schema::{ObjectBuilder, Type};
 
 use super::query::QueryReader;
 use crate::state::App;
@@ -23,6 +27,35 @@ impl ListScope {
     }
 }
 
+/// The parameters of a page of at most `MAX` items.
+#[derive(Default, Deserialize)]
+pub struct PageQuery<const MAX: u32> {
+    limit: Option<u32>,
+    cursor: Option<String>,
+}
+
+impl<const MAX: u32> IntoParams for PageQuery<MAX> {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        let parameter = |name: &str, description: String, schema: ObjectBuilder| {
+            let parameter = ParameterBuilder::new().name(name).parameter_in(ParameterIn::Query).schema(Some(schema));
+            parameter.required(Required::False).description(Some(description)).build()
+        };
+        let limit = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1)).maximum(Some(MAX));
+        let cursor = ObjectBuilder::new().schema_type(Type::String).max_length(Some(CURSOR_MAX));
+        vec![
+            parameter("limit", format!("Items in a page. Default: {}.", MAX.min(PAGE_DEFAULT)), limit),
+            parameter("cursor", "`nextCursor` of the previous page.".into(), cursor),
+        ]
+    }
+}
+
+/// The parameters of a page of most lists.
+pub type Paged = PageQuery<PAGE_MAX>;
+/// The parameters of a page of assets.
+pub type PagedAssets = PageQuery<ASSET_PAGE_MAX>;
+/// The parameters of a page of canvases.
+pub type PagedCanvases = PageQuery<CANVAS_PAGE_MAX>;
+
 pub struct PageRequest<P> {
     /// Maximum number of items.
     pub limit: u32,
@@ -31,22 +64,20 @@ pub struct PageRequest<P> {
 }
 
 /// Reads `limit` and `cursor`; reports violations to `query`.
-pub fn page_request<P: DeserializeOwned>(
+pub fn page_request<P: DeserializeOwned, const MAX: u32>(
     app: &App,
     query: &mut QueryReader<'_>,
     scope: &ListScope,
-    default: u32,
-    max: u32,
 ) -> PageRequest<P> {
-    let limit = query.integer("limit", 1..=max).unwrap_or(default);
-    let after = query.text("cursor", CURSOR_MAX).and_then(|cursor| {
+    let PageQuery::<MAX> { limit, cursor } = query.read().unwrap_or_default();
+    let after = cursor.and_then(|cursor| {
         let position = app.keys.cursor().open(&scope.0, &cursor).and_then(|bytes| serde_json::from_slice(&bytes).ok());
         if position.is_none() {
             query.refuse("cursor", "is invalid or belongs to a different list");
         }
         position
     });
-    PageRequest { limit, after }
+    PageRequest { limit: limit.unwrap_or(MAX.min(PAGE_DEFAULT)), after }
 }
 
 /// Cuts `items`, of which one more than `limit` was loaded, to a page. `position` returns the position of an item.

@@ -1,18 +1,64 @@
 //! Query parameters: unknown ones are ignored, known ones validated, every violation reported
 //! (docs/reference/conventions.md#query-parameters).
+//!
+//! A struct names the parameters of a route once. It derives `IntoParams`, which documents them with their ranges, and
+//! `Deserialize`, which gives each its type.
 
 use std::borrow::Cow;
 use std::fmt::Display;
-use std::str::FromStr;
 
 use domain::Violation;
 use domain::id::{AccountUid, CanvasRef};
 use percent_encoding::percent_decode_str;
+use serde::de::{DeserializeOwned, Error};
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value, json};
+use utoipa::openapi::path::{Parameter, ParameterIn};
+use utoipa::openapi::schema::{Object, Schema, SchemaType, Type};
+use utoipa::openapi::{RefOr, Required};
+use utoipa::{IntoParams, ToSchema};
 
 use super::owner::with_owner;
 use crate::problem::{Problem, Result};
 
-/// Reads known parameters of a query string and collects violations.
+/// Maximum characters of a text without a limit of its own.
+const TEXT_MAX: usize = 1024;
+
+/// Who owns what a plain id names.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(rename_all = "camelCase")]
+#[into_params(parameter_in = Query)]
+pub struct OwnerQuery {
+    /// Owner of the resource, when its plain id is given.
+    #[serde(default, deserialize_with = "plain_uid")]
+    pub owner_uid: Option<AccountUid>,
+}
+
+fn plain_uid<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<AccountUid>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    match domain::id::is_plain_id(&text) {
+        true => Ok(Some(AccountUid::from_stored(text))),
+        false => Err(D::Error::custom("must be 1 to 180 letters, digits, `_` or `-`")),
+    }
+}
+
+/// The short form of a list.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct ListView {
+    /// `summary`: each item as `key`, `name` and a `summary` of one line.
+    #[param(inline)]
+    pub view: Option<ShortView>,
+}
+
+/// The only value of `view`.
+#[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ShortView {
+    Summary,
+}
+
+/// Reads the parameters of a query and collects violations.
 pub struct QueryReader<'a> {
     query: &'a str,
     violations: Vec<Violation>,
@@ -23,26 +69,66 @@ impl<'a> QueryReader<'a> {
         Self { query: uri.query().unwrap_or_default(), violations: Vec::new() }
     }
 
-    /// The parameter as text: at most once, UTF-8, without U+0000, at most `max` characters.
-    pub fn text(&mut self, name: &str, max: usize) -> Option<String> {
-        let refuse = |message: String| Err(message);
-        let text = match decode(self.verbatim(name)?) {
-            None => refuse("must be UTF-8".into()),
-            Some(text) if text.contains('\0') => refuse("must not contain the character U+0000".into()),
-            Some(text) if text.chars().count() > max => refuse(format!("must have at most {max} characters")),
-            Some(text) => Ok(text.into_owned()),
+    /// The parameters that `T` names, or `None` with the violations of each.
+    pub fn read<T: IntoParams + DeserializeOwned>(&mut self) -> Option<T> {
+        let earlier = self.violations.len();
+        let parameters = T::into_params(|| Some(ParameterIn::Query));
+        let mut values = Map::new();
+        for parameter in &parameters {
+            match self.value(parameter) {
+                Ok(Some(value)) => drop(values.insert(parameter.name.clone(), value)),
+                Ok(None) if parameter.required == Required::True => self.refuse(&parameter.name, "is required"),
+                Ok(None) => {}
+                Err(message) => self.refuse(&parameter.name, message),
+            }
+        }
+        // A value that is not of its type is taken out, so that the others are read as well.
+        let read = loop {
+            let error = match serde_path_to_error::deserialize::<_, T>(Value::Object(values.clone())) {
+                Ok(read) => break Some(read),
+                Err(error) => error,
+            };
+            let name = error.path().iter().next().map(ToString::to_string).unwrap_or_default();
+            if values.remove(&name).is_none() {
+                // What is missing is refused already.
+                break None;
+            }
+            self.refuse(&name, message(error.inner()));
         };
-        text.map_err(|message| self.violations.push(Violation::new(name, message))).ok()
+        let place = |violation: &Violation| parameters.iter().position(|it| it.name == violation.field);
+        self.violations[earlier..].sort_by_key(place);
+        read.filter(|_| self.violations.len() == earlier)
     }
 
-    /// The parameter as it was sent, at most once: for tokens, which never need percent-encoding.
-    pub fn verbatim(&mut self, name: &str) -> Option<&'a str> {
-        let mut values = self.values(name);
-        let (value, repeated) = (values.next()?, values.next().is_some());
-        if repeated {
-            self.refuse(name, "must be sent at most once");
+    /// The value of a parameter in the form that its schema describes.
+    fn value(&self, parameter: &Parameter) -> Result<Option<Value>, String> {
+        let mut values = self.values(&parameter.name);
+        let object = match &parameter.schema {
+            Some(RefOr::T(Schema::Array(list))) => {
+                let texts = values.map(text).collect::<Result<Vec<_>, _>>()?;
+                return match list.max_items {
+                    Some(most) if texts.len() > most => Err(format!("must be sent at most {most} times")),
+                    _ => Ok((!texts.is_empty()).then(|| json!(texts))),
+                };
+            }
+            Some(RefOr::T(Schema::Object(object))) => object,
+            _ => &Object::new(),
+        };
+        let Some(value) = values.next() else { return Ok(None) };
+        if values.next().is_some() {
+            return Err("must be sent at most once".into());
         }
-        (!repeated).then_some(value)
+        let text = text(value)?;
+        let value = match object.schema_type {
+            SchemaType::Type(Type::Integer) => whole(&text, object)?,
+            SchemaType::Type(Type::Boolean) => text.parse::<bool>().map_err(|_| "must be one of true, false")?.into(),
+            _ if text.chars().count() > object.max_length.unwrap_or(TEXT_MAX) => {
+                return Err(format!("must have at most {} characters", object.max_length.unwrap_or(TEXT_MAX)));
+            }
+            _ if text.is_empty() && object.min_length == Some(1) => return Err("must have at least 1 character".into()),
+            _ => text.into(),
+        };
+        Ok(Some(value))
     }
 
     /// Whether the parameter was sent.
@@ -57,76 +143,9 @@ impl<'a> QueryReader<'a> {
         })
     }
 
-    /// The parameter in its type.
-    pub fn parsed<T: FromStr<Err: Display>>(&mut self, name: &str) -> Option<T> {
-        let text = self.text(name, 1024)?;
-        text.parse().map_err(|error: T::Err| self.violations.push(Violation::new(name, error.to_string()))).ok()
-    }
-
-    /// The parameter as one of the names in `all`.
-    pub fn named<T: FromStr + Display>(&mut self, name: &str, all: &[T]) -> Option<T> {
-        let text = self.text(name, 80)?;
-        let value = text.parse().ok();
-        if value.is_none() {
-            let names: Vec<String> = all.iter().map(ToString::to_string).collect();
-            self.refuse(name, format!("must be one of {}", names.join(", ")));
-        }
-        value
-    }
-
-    /// Every value of a parameter that may be repeated, in its type.
-    pub fn each<T: FromStr<Err: Display>>(&mut self, name: &str) -> Vec<T> {
-        let mut parsed = Vec::new();
-        for value in self.values(name).collect::<Vec<_>>() {
-            match decode(value).ok_or_else(|| "must be UTF-8".to_owned()).and_then(|text| text.parse().map_err(message))
-            {
-                Ok(value) => parsed.push(value),
-                Err(message) => self.refuse(name, message),
-            }
-        }
-        parsed
-    }
-
-    /// The parameter as a whole number within a range.
-    pub fn integer(&mut self, name: &str, range: std::ops::RangeInclusive<u32>) -> Option<u32> {
-        let text = self.text(name, 1024)?;
-        let digits = text.bytes().all(|byte| byte.is_ascii_digit());
-        match text.parse() {
-            Ok(number) if digits && range.contains(&number) => Some(number),
-            _ => {
-                let message = format!("must be a whole number from {} to {}", range.start(), range.end());
-                self.violations.push(Violation::new(name, message));
-                None
-            }
-        }
-    }
-
-    /// Whether the parameter `view` asks for the short form of the response.
-    pub fn wants_summary(&mut self) -> bool {
-        let view = self.text("view", 1024);
-        if view.as_deref().is_some_and(|view| view != "summary") {
-            self.refuse("view", "must be `summary`");
-        }
-        view.is_some()
-    }
-
-    /// The parameter `ownerUid`.
-    pub fn owner(&mut self) -> Option<AccountUid> {
-        let text = self.text("ownerUid", 1024)?;
-        match domain::id::is_plain_id(&text) {
-            true => Some(AccountUid::from_stored(text)),
-            false => {
-                self.refuse("ownerUid", "must be 1 to 180 letters, digits, `_` or `-`");
-                None
-            }
-        }
-    }
-
-    /// The parameter `canvasId`, combined with `ownerUid`.
-    pub fn canvas(&mut self) -> Option<CanvasRef> {
-        let owner = self.owner();
-        let canvas = self.parsed("canvasId")?;
-        with_owner(canvas, owner).map_err(|problem| self.violations.extend(problem.violations())).ok()
+    /// The canvas of a parameter `canvasId`, combined with `ownerUid`.
+    pub fn canvas(&mut self, named: Option<CanvasRef>, owner: Option<AccountUid>) -> Option<CanvasRef> {
+        with_owner(named?, owner).map_err(|problem| self.violations.extend(problem.violations())).ok()
     }
 
     /// Adds a violation found elsewhere.
@@ -145,8 +164,34 @@ impl<'a> QueryReader<'a> {
     }
 }
 
-fn message(error: impl Display) -> String {
-    error.to_string()
+/// A whole number within the range of its schema.
+fn whole(text: &str, schema: &Object) -> Result<Value, String> {
+    let bound = |bound: &Option<_>| bound.as_ref().and_then(|bound| json!(bound).as_u64());
+    let (least, most) = (bound(&schema.minimum).unwrap_or_default(), bound(&schema.maximum));
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let number = text.parse().unwrap_or(u64::MAX);
+    match most {
+        _ if is_number && number >= least && most.is_none_or(|most| number <= most) => Ok(number.into()),
+        Some(most) => Err(format!("must be a whole number from {least} to {most}")),
+        None => Err(format!("must be a whole number of at least {least}")),
+    }
+}
+
+/// A violation's message. Serde says what values an enumeration has after what it was given.
+fn message(error: &impl Display) -> String {
+    let text = error.to_string();
+    match text.split_once(", expected ") {
+        Some((given, values)) if given.starts_with("unknown variant") => format!("must be {values}"),
+        _ => text,
+    }
+}
+
+fn text(value: &str) -> Result<String, String> {
+    match decode(value) {
+        None => Err("must be UTF-8".into()),
+        Some(text) if text.contains('\0') => Err("must not contain the character U+0000".into()),
+        Some(text) => Ok(text.into_owned()),
+    }
 }
 
 /// Form decoding: `+` is a space, `%XX` a byte.

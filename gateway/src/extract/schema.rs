@@ -8,7 +8,7 @@ use jsonschema::Validator;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use crate::openapi::close_variants;
+use crate::openapi::{close_variants, join_inlined};
 
 /// The schema of `T`, compiled at its first use.
 pub(super) fn validator<T: ToSchema + 'static>() -> Arc<Validator> {
@@ -44,6 +44,7 @@ const TAGS: [&str; 2] = ["type", "operation"];
 /// Replaces each union of tagged objects by one condition for each tag. `oneOf` reports a copy of the value for each variant, and
 /// conditions report the violations of the variant that the tag names, without a copy.
 fn select_by_tag(schema: &mut Value) {
+    join_inlined(schema);
     match schema {
         Value::Array(items) => items.iter_mut().for_each(select_by_tag),
         Value::Object(members) => {

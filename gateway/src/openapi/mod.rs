@@ -1,29 +1,31 @@
 //! The contract document: OpenAPI 3.1.0, generated from the code's own types.
 //!
-//! utoipa collects routes and types. [`complete`] then adds what the types cannot say, on the JSON form of the document: rules
-//! over several fields, named variants of unions, headers, shared responses and parameters, and examples.
+//! utoipa collects routes and types. [`complete`] then adds what the types cannot say, on the JSON form of the document: the
+//! parameters of Actions, names of the variants of unions, headers, shared responses and parameters, and examples.
 
+mod actions;
+#[cfg(test)]
+mod descriptions;
 pub mod digest;
-mod enumerations;
+pub mod errors;
 mod examples;
-mod failures;
 mod headers;
 #[cfg(test)]
 mod layout;
+mod metadata;
 mod parameters;
-mod rules;
 mod samples;
 mod shapes;
-mod types;
 mod webhook;
-mod words;
 
 use axum::Extension;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use domain::asset::UploadMetadata;
+use domain::id::ChangesUrl;
 use domain::job::RunKind;
 use domain::problem::{ErrorBody, ErrorCode, ErrorDetails, ErrorEnvelope};
+use domain::recipe::VisibilityFilter;
 use domain::stream::{CanvasStreamEvent, GoneStreamEvent, Participant, PresenceStreamEvent, RunStreamEvent};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use serde::{Serialize, Serializer};
@@ -38,8 +40,8 @@ use utoipa::openapi::{
 use utoipa::{PartialSchema, ToSchema};
 
 pub use self::examples::Recorded;
+pub use self::shapes::join_inlined;
 use crate::routes::assets::picture::RenditionWidth;
-use crate::routes::recipes::list::VisibilityFilter;
 
 /// Tags with their descriptions, in the order in which a reader meets them.
 const TAGS: [(&str, &str); 16] = [
@@ -81,8 +83,7 @@ pub fn base() -> OpenApi {
              ignored; the response names them in `X-Canvas-Ignored`.\n\n\
              Every response carries `X-Request-ID`, which identifies the request for support, and `Cache-Control`, which is `no-store` \
              on a failure. Responses to a \
-             limited token carry `RateLimit-Limit`, `RateLimit-Remaining` and `RateLimit-Reset`. \
-             Operations, fields and parameters that were added to the initial version of `v1` are marked as extensions.\n\n\
+             limited token carry `RateLimit-Limit`, `RateLimit-Remaining` and `RateLimit-Reset`.\n\n\
              For language models there is [a digest of this document](/api/canvas-agent/v1/digest.md), in at most 6000 tokens.",
         ))
         .license(Some(LicenseBuilder::new().name("Apache-2.0").identifier(Some("Apache-2.0")).build()))
@@ -110,6 +111,7 @@ pub fn with_components(info: Info, tags: Vec<Tag>, (credential, scheme): (&str, 
         .schema(ErrorBody::name(), ErrorBody::schema())
         .schema(ErrorCode::name(), ErrorCode::schema())
         .schema(ErrorDetails::name(), ErrorDetails::schema())
+        .schema(ChangesUrl::name(), ChangesUrl::schema())
         // The events of streams, which are described as text.
         .schema(CanvasStreamEvent::name(), CanvasStreamEvent::schema())
         .schema(PresenceStreamEvent::name(), PresenceStreamEvent::schema())
@@ -151,11 +153,9 @@ pub fn complete(mut document: OpenApi) -> Value {
         components.schemas.values_mut().for_each(close_variants);
     }
     let mut document = serde_json::to_value(document).expect("an OpenAPI document serializes");
-    rules::add(&mut document);
+    metadata::add(&mut document);
+    actions::add(&mut document);
     shapes::refine(&mut document);
-    types::share(&mut document);
-    enumerations::describe(&mut document);
-    words::add(&mut document);
     document = complete_shared(document, Recorded::Contract);
     parameters::share(&mut document);
     document
@@ -163,7 +163,9 @@ pub fn complete(mut document: OpenApi) -> Value {
 
 /// Adds failures, headers and examples: what every document has.
 pub fn complete_shared(mut document: Value, recorded: Recorded) -> Value {
-    failures::add(&mut document);
+    let schemas = document["components"]["schemas"].as_object_mut().expect("the schemas are components");
+    schemas.values_mut().for_each(shapes::refine_schema);
+    errors::add(&mut document);
     headers::add(&mut document);
     examples::add(&mut document, recorded);
     document
@@ -235,9 +237,10 @@ impl Document {
 /// Read this document
 ///
 /// Returns the contract as OpenAPI 3.1. Use it to generate clients. It needs no credential and is the same for
-/// every caller. This operation is an extension.
+/// every caller.
 #[utoipa::path(
     get, path = "/openapi.json", operation_id = "getContract", tag = "Contract",
+    security(()),
     responses((status = 200, description = "The OpenAPI document.", content_type = "application/json", body = Object))
 )]
 pub async fn serve(Extension(Document(document)): Extension<Document>) -> Response {

@@ -16,11 +16,11 @@ pub fn share(document: &mut Value) {
             declared.entry(parameter.to_string()).or_insert_with(|| (parameter.clone(), 0)).1 += 1;
         }
     }
-    let mut names: BTreeMap<String, &str> = BTreeMap::new();
+    let mut names: BTreeMap<String, String> = BTreeMap::new();
     let mut components = serde_json::Map::new();
     for (form, (parameter, _)) in declared.into_iter().filter(|(_, (_, uses))| *uses > 1) {
         let name = name_of(&parameter);
-        let earlier = components.insert(name.to_owned(), parameter);
+        let earlier = components.insert(name.clone(), parameter);
         assert!(earlier.is_none(), "two forms of a parameter are named {name}");
         names.insert(form, name);
     }
@@ -34,37 +34,23 @@ pub fn share(document: &mut Value) {
     document["components"]["parameters"] = components.into();
 }
 
-/// The shared parameters: name, place, a part of the description where that distinguishes two forms, and the component.
-const NAMES: [(&str, &str, &str, &str); 20] = [
-    ("If-None-Match", "header", "a wait starts", "IfNoneMatchToWait"),
-    ("If-None-Match", "header", "", "IfNoneMatch"),
-    ("Prefer", "header", "return=minimal", "PreferMinimalOrLenient"),
-    ("Prefer", "header", "handling=lenient", "PreferLenient"),
-    ("Prefer", "header", "wait=N", "PreferWait"),
-    ("Range", "header", "", "Range"),
-    ("actionKey", "path", "", "ActionKey"),
-    ("assetId", "path", "", "AssetId"),
-    ("canvasId", "path", "", "CanvasId"),
-    ("collectionId", "path", "", "CollectionId"),
-    ("cursor", "query", "", "Cursor"),
-    ("elementId", "path", "", "ElementId"),
-    ("jobId", "path", "", "JobId"),
-    ("limit", "query", "", "Limit"),
-    ("ownerUid", "query", "", "OwnerUid"),
-    ("recipeId", "path", "", "RecipeId"),
-    ("runId", "path", "campaign", "CampaignId"),
-    ("runId", "path", "", "RunId"),
-    ("view", "query", "each item", "ViewOfList"),
-    ("view", "query", "", "ViewOfRun"),
+/// Parameters that have several forms: name, a part of the description that tells the form, and the component.
+const FORMS: [(&str, &str, &str); 7] = [
+    ("If-None-Match", "a wait starts", "IfNoneMatchToWait"),
+    ("Prefer", "return=minimal", "PreferMinimalOrLenient"),
+    ("Prefer", "handling=lenient", "PreferLenient"),
+    ("Prefer", "wait=N", "PreferWait"),
+    ("runId", "campaign", "CampaignId"),
+    ("view", "each item", "ViewOfList"),
+    ("view", "", "ViewOfRun"),
 ];
 
-fn name_of(parameter: &Value) -> &'static str {
+/// `If-None-Match` is `IfNoneMatch`, `canvasId` is `CanvasId`.
+fn name_of(parameter: &Value) -> String {
     let text = |member: &str| parameter[member].as_str().unwrap_or_default();
-    let is_it = |(name, place, part, _): &&(&str, &str, &str, &str)| {
-        text("name") == *name && text("in") == *place && text("description").contains(part)
-    };
-    let known = NAMES.iter().find(is_it);
-    known.unwrap_or_else(|| panic!("{} is shared and needs a name", text("name"))).3
+    let is_it = |(name, part, _): &&(&str, &str, &str)| text("name") == *name && text("description").contains(part);
+    let words = || text("name").split('-').map(|word| word[..1].to_uppercase() + &word[1..]);
+    FORMS.iter().find(is_it).map_or_else(|| words().collect(), |(.., name)| (*name).to_owned())
 }
 
 /// Removes what a parameter has by default. One that may be left out is not one that may be null, which is how the derive spells

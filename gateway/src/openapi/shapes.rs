@@ -3,129 +3,22 @@
 
 use serde_json::{Map, Value, json};
 
-use super::types::reference;
-
-/// A union of objects that one member distinguishes.
-struct Union {
-    name: &'static str,
-    /// The member that is the discriminator.
-    member: &'static str,
-    /// What the member is, for the variants that become components.
-    meaning: &'static str,
-    /// The values of the discriminator, each with the component that it stands for.
-    variants: &'static [(&'static str, &'static str)],
-}
-
-/// Unions whose variants become components under the names given here.
-const NAMED: [Union; 3] = [
-    Union {
-        name: "Operation",
-        member: "type",
-        meaning: "Kind of the operation.",
-        variants: &[
-            ("node.create", "NodeCreate"),
-            ("node.update", "NodeUpdate"),
-            ("node.move", "NodeMove"),
-            ("node.duplicate", "NodeDuplicate"),
-            ("node.delete", "NodeDelete"),
-            ("node.restore", "NodeRestore"),
-            ("connection.create", "ConnectionCreate"),
-            ("connection.update", "ConnectionUpdate"),
-            ("connection.delete", "ConnectionDelete"),
-            ("connection.restore", "ConnectionRestore"),
-            ("layout.arrange", "LayoutArrange"),
-            ("section.fit", "SectionFit"),
-            ("section.create", "SectionCreate"),
-            ("canvas.update", "CanvasUpdate"),
-        ],
-    },
-    Union {
-        name: "ElementPatch",
-        member: "operation",
-        meaning: "Kind of the change.",
-        variants: &[
-            ("update", "ElementUpdate"),
-            ("collections", "ElementSetCollections"),
-            ("archive", "ElementArchive"),
-            ("restore", "ElementRestore"),
-        ],
-    },
-    Union {
-        name: "ProductImport",
-        member: "status",
-        meaning: "Outcome of the import.",
-        variants: &[("succeeded", "ImportedPack"), ("review_required", "ImportReview")],
-    },
-];
-
-/// Unions whose variants are components already.
-const DISCRIMINATED: [Union; 3] = [
-    Union {
-        name: "Run",
-        member: "kind",
-        meaning: "",
-        variants: &[("image", "ImageJob"), ("action", "ImageJob"), ("recipe", "RecipeRun")],
-    },
-    Union {
-        name: "Job",
-        member: "kind",
-        meaning: "",
-        variants: &[("image", "ImageJob"), ("action", "ImageJob"), ("video", "VideoJob")],
-    },
-    Union {
-        name: "EventRun",
-        member: "operation",
-        meaning: "",
-        variants: &[
-            ("generate", "ImageJob"),
-            ("edit", "ImageJob"),
-            ("variations", "ImageJob"),
-            ("action", "ImageJob"),
-            ("recipe", "EventRecipeRun"),
-        ],
-    },
-];
-
-/// Members that always have one value.
-const CONSTANTS: [(&str, &str, Constant); 12] = [
-    ("AuthStatus", "authenticated", Constant::True),
-    ("AuthStatus", "authType", Constant::Text("agent_token")),
-    ("CollectionDeleted", "deleted", Constant::True),
-    ("Element", "schemaVersion", Constant::One),
-    ("ElementCollection", "schemaVersion", Constant::One),
-    ("ElementVersion", "schemaVersion", Constant::One),
-    ("Event", "apiVersion", Constant::Text("v1")),
-    ("EventRecipeRun", "operation", Constant::Text("recipe")),
-    ("ImportReview", "reviewRequired", Constant::True),
-    ("RecipeRun", "kind", Constant::Text("recipe")),
-    ("RecipeRun", "operation", Constant::Text("recipe")),
-    ("RecipeRun", "schemaVersion", Constant::One),
-];
-
-enum Constant {
-    Text(&'static str),
-    True,
-    One,
+/// A reference to a component.
+pub fn reference(name: &str) -> Value {
+    json!({"$ref": format!("#/components/schemas/{name}")})
 }
 
 /// Refines the schemas of the document.
 pub fn refine(document: &mut Value) {
     let schemas = document["components"]["schemas"].as_object_mut().expect("the schemas are components");
-    NAMED.iter().for_each(|union| name_variants(schemas, union));
-    DISCRIMINATED.iter().for_each(|union| discriminate(schemas, union));
-    for (name, member, value) in &CONSTANTS {
-        let (kind, value) = match value {
-            Constant::Text(text) => ("string", json!(text)),
-            Constant::True => ("boolean", json!(true)),
-            Constant::One => ("integer", json!(1)),
-        };
-        let property = schemas[*name]["properties"].get_mut(*member).expect("a constant member is documented");
-        *property = json!({"type": kind, "const": value, "description": property["description"]});
+    name_variants(schemas);
+    // An empty list is a page of either view.
+    for page in ["ActionPage", "ModelPage", "RecipePage"] {
+        let views = schemas[page].as_object_mut().and_then(|page| page.remove("oneOf")).expect("a page has two views");
+        schemas[page]["anyOf"] = views;
     }
     schemas.insert("RunEvent".into(), run_event());
     schemas.insert("StreamEvent".into(), stream_event());
-    schemas["ModelParameterOption"]["properties"]["value"]["type"] = json!(["string", "number", "boolean"]);
-    schemas.values_mut().for_each(refine_schema);
     let paths = document["paths"].as_object_mut().expect("a document has paths");
     for operation in paths.values_mut().filter_map(Value::as_object_mut).flat_map(Map::values_mut) {
         if operation["operationId"] == "followRun" {
@@ -134,11 +27,6 @@ pub fn refine(document: &mut Value) {
         }
         if operation["operationId"] == "followEvents" {
             operation["responses"]["200"]["content"]["text/event-stream"]["schema"] = events_stream();
-            for parameter in operation["parameters"].as_array_mut().into_iter().flatten() {
-                if parameter["name"] == "canvas" {
-                    parameter["schema"]["items"]["pattern"] = CANVAS_PATTERN.into();
-                }
-            }
         }
         // A canvas can be created without saying anything about it.
         if operation["operationId"] == "createCanvas" {
@@ -180,75 +68,97 @@ fn stream_event() -> Value {
         "description": "A server-sent event. On the wire: a line `event: <name>`, a line `data: ` with JSON, an empty line.",
         "required": ["event", "data"],
         "properties": {
-            "event": {"type": "string", "enum": STREAM_EVENTS.map(|(name, _)| name), "description": "Name of the event."},
+            "event": {"type": "string", "enum": STREAM_EVENTS.map(|(name, ..)| name),
+                "x-enum-descriptions": STREAM_EVENTS.map(|(.., about)| about), "description": "Name of the event."},
             "data": {"type": "string", "contentMediaType": "application/json",
-                "contentSchema": {"anyOf": STREAM_EVENTS.map(|(_, schema)| reference(schema))},
+                "contentSchema": {"anyOf": STREAM_EVENTS.map(|(_, schema, _)| reference(schema))},
                 "description": "Data of the event as JSON text."},
         },
     })
 }
 
-/// A plain id or handle of a canvas.
-const CANVAS_PATTERN: &str = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$";
-
-/// The events of `GET /events`, each with the schema of its data.
-const STREAM_EVENTS: [(&str, &str); 4] = [
-    ("canvas", "CanvasStreamEvent"),
-    ("presence", "PresenceStreamEvent"),
-    ("gone", "GoneStreamEvent"),
-    ("run", "RunStreamEvent"),
+/// The events of `GET /events`, each with the schema of its data and what it says.
+const STREAM_EVENTS: [(&str, &str, &str); 4] = [
+    ("canvas", "CanvasStreamEvent", "The revision of a canvas."),
+    ("presence", "PresenceStreamEvent", "Who is on a canvas."),
+    ("gone", "GoneStreamEvent", "A canvas was deleted, or is not visible any more."),
+    ("run", "RunStreamEvent", "The state of a run."),
 ];
 
 fn events_stream() -> Value {
     let text =
         json!({"type": "string", "contentMediaType": "text/event-stream", "contentSchema": reference("StreamEvent")});
-    let events = STREAM_EVENTS.map(|(_, schema)| reference(schema));
+    let events = STREAM_EVENTS.map(|(_, schema, _)| reference(schema));
     json!({
         "description": "The text of the stream. A client that parses events yields the `data` of each.",
         "anyOf": events.into_iter().chain([text]).collect::<Vec<_>>(),
     })
 }
 
-/// Moves the variants of a union into components of their own.
-fn name_variants(schemas: &mut Map<String, Value>, union: &Union) {
-    let variants = schemas[union.name]["oneOf"].as_array().cloned().expect("a union has variants");
-    assert_eq!(variants.len(), union.variants.len(), "every variant of {} has a name", union.name);
-    for variant in variants {
-        let mut variant = flattened(schemas, variant);
-        variant["properties"][union.member]["description"] = union.meaning.into();
-        let tag = &variant["properties"][union.member]["enum"][0];
-        let (_, name) = union.variants.iter().find(|(value, _)| tag == value).expect("every variant has a name");
-        schemas.insert((*name).to_owned(), variant);
+/// Moves the variants of unions that one member tells apart into components of their own: under the title of the variant, or the name
+/// of the type that it holds. The member becomes the discriminator.
+fn name_variants(schemas: &mut Map<String, Value>) {
+    let mut named = Map::new();
+    for (union, schema) in schemas.iter() {
+        let Some(variants) = schema["oneOf"].as_array() else { continue };
+        let variants: Vec<_> = variants.iter().filter_map(|variant| named_variant(schemas, variant)).collect();
+        let Some((_, first)) = variants.first() else { continue };
+        let is_tag = |member: &&String| variants.iter().all(|(_, it)| tag(it, member).is_some());
+        let member = first["properties"].as_object().and_then(|members| members.keys().find(is_tag));
+        let member = member.unwrap_or_else(|| panic!("no member tells the variants of {union} apart")).clone();
+        let (mut mapping, mut components) = (Map::new(), Vec::new());
+        for (name, mut variant) in variants {
+            let value = tag(&variant, &member).expect("it is the tag").to_owned();
+            variant["properties"][&member]["description"] = format!("Always `{value}`.").into();
+            mapping.insert(value, reference(&name)["$ref"].take());
+            components.push(reference(&name));
+            named.insert(name, variant);
+        }
+        let mut schema = schema.clone();
+        schema["oneOf"] = components.into();
+        schema["discriminator"] = json!({"propertyName": member, "mapping": mapping});
+        named.insert(union.clone(), schema);
     }
-    discriminate(schemas, union);
+    schemas.extend(named);
 }
 
-/// A variant that is a component with a tag, as one object.
-fn flattened(schemas: &Map<String, Value>, variant: Value) -> Value {
-    let Some(parts) = variant["allOf"].as_array() else { return variant };
-    let name = parts[0]["$ref"].as_str().and_then(|path| path.rsplit('/').next()).expect("a component comes first");
+/// The only value of a member.
+fn tag<'a>(variant: &'a Value, member: &str) -> Option<&'a str> {
+    match variant["properties"][member]["enum"].as_array()?.as_slice() {
+        [value] => value.as_str(),
+        _ => None,
+    }
+}
+
+/// A variant as one object, and its name; `None` for one without a name.
+fn named_variant(schemas: &Map<String, Value>, variant: &Value) -> Option<(String, Value)> {
+    let mut variant = variant.clone();
+    if let Some(Value::String(title)) = variant.as_object_mut()?.remove("title") {
+        return Some((title, variant));
+    }
+    // A component and its tag.
+    let [component, tag] = variant["allOf"].as_array()?.as_slice() else { return None };
+    let name = component["$ref"].as_str()?.rsplit('/').next()?;
     let mut object = schemas[name].clone();
-    let properties = parts[1]["properties"].as_object().cloned().expect("the tag is a property");
-    object["properties"].as_object_mut().expect("an object").extend(properties);
-    let required = parts[1]["required"].as_array().cloned().unwrap_or_default();
-    object["required"].as_array_mut().expect("an object with mandatory members").extend(required);
-    object
+    object["properties"].as_object_mut()?.extend(tag["properties"].as_object()?.clone());
+    object["required"].as_array_mut()?.extend(tag["required"].as_array()?.clone());
+    Some((name.to_owned(), object))
 }
 
-/// Lists the components of a union, each once, and its discriminator.
-fn discriminate(schemas: &mut Map<String, Value>, union: &Union) {
-    let path = |name: &str| format!("#/components/schemas/{name}");
-    let mapping: Map<String, Value> =
-        union.variants.iter().map(|(value, name)| ((*value).to_owned(), path(name).into())).collect();
-    let mut components: Vec<&str> = union.variants.iter().map(|(_, name)| *name).collect();
-    components.dedup();
-    let schema = &mut schemas[union.name];
-    schema["oneOf"] = components.into_iter().map(|name| json!({"$ref": path(name)})).collect();
-    schema["discriminator"] = json!({"propertyName": union.member, "mapping": mapping});
+/// Makes one schema of an inlined type and the description of its member, which the derive writes as two parts, the second of them
+/// an object.
+pub fn join_inlined(schema: &mut Value) {
+    let Some([inlined, about]) = schema["allOf"].as_array().map(Vec::as_slice) else { return };
+    if about.as_object().is_some_and(|about| about.keys().eq(["description", "type"])) {
+        let mut joined = inlined.clone();
+        joined["description"] = about["description"].clone();
+        *schema = joined;
+    }
 }
 
 /// Rewrites a schema and all schemas within it.
-fn refine_schema(schema: &mut Value) {
+pub fn refine_schema(schema: &mut Value) {
+    join_inlined(schema);
     let Some(members) = schema.as_object_mut() else { return };
     if let Some([only]) = members.get("enum").and_then(Value::as_array).map(Vec::as_slice) {
         let only = only.clone();

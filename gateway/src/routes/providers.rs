@@ -3,15 +3,16 @@
 use axum::extract::{OriginalUri, State};
 use db::connections::Connection;
 use domain::Timestamp;
-use domain::limits::{PAGE_DEFAULT, PAGE_MAX};
+use domain::limits::PAGE_MAX;
 use domain::model::ConnectionList;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::extract::caller::{Caller, Generate};
-use crate::extract::page::{ListScope, page, page_request};
+use crate::extract::page::{ListScope, Paged, page, page_request};
 use crate::extract::query::QueryReader;
 use crate::models::saved;
+use crate::openapi::errors::ScopeErrors;
 use crate::problem::Result;
 use crate::reply;
 use crate::state::App;
@@ -36,16 +37,13 @@ impl ConnectionPosition {
 #[utoipa::path(
     get, path = "/providers", operation_id = "listProviders", tag = "Models and providers",
     security(("bearer" = ["image:generate"]), ("bearer" = ["video:generate"])),
-    params(
-        ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Items in a page. Default: 50."),
-        ("cursor" = Option<String>, Query, max_length = 8192, description = "`nextCursor` of the previous page."),
-    ),
-    responses((status = 200, description = "One page of connections.", body = ConnectionList))
+    params(Paged),
+    responses(ScopeErrors, (status = 200, description = "One page of connections.", body = ConnectionList))
 )]
 pub async fn list(State(app): State<App>, caller: Caller<Generate>, OriginalUri(uri): OriginalUri) -> Result {
     let mut query = QueryReader::new(&uri);
     let scope = ListScope::new("providers", &caller.account, &[]);
-    let request = page_request::<ConnectionPosition>(&app, &mut query, &scope, PAGE_DEFAULT, PAGE_MAX);
+    let request = page_request::<ConnectionPosition, PAGE_MAX>(&app, &mut query, &scope);
     query.finish()?;
     // Operators create connections one by one, so that an account has few.
     let mut found = db::connections::list(&mut *app.connection().await?, &caller.account).await?;

@@ -8,6 +8,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::Timestamp;
+use crate::constant::{AgentToken, True};
 use crate::graph::named;
 use crate::id::AccountUid;
 use crate::known::Name;
@@ -186,12 +187,14 @@ pub fn display_name(chosen: &str, email: &str) -> String {
 #[serde(rename_all = "camelCase")]
 pub struct AuthStatus {
     /// Always true; a rejected credential is a 401.
+    #[schema(value_type = True, inline)]
     pub authenticated: bool,
     /// Always `agent_token`.
+    #[schema(value_type = AgentToken, inline)]
     pub auth_type: Cow<'static, str>,
     /// Email of the account.
     pub email: String,
-    /// Name under which others see the account (an extension).
+    /// Name under which others see the account.
     #[serde(default)]
     #[schema(required = true)]
     pub display_name: String,
@@ -202,11 +205,11 @@ pub struct AuthStatus {
     pub agent_token_id: Uuid,
     /// Label of the token.
     pub agent_label: String,
-    /// Uid of the account (an extension).
+    /// Uid of the account.
     pub uid: AccountUid,
-    /// Credits of the account (an extension).
+    /// Credits of the account.
     pub credit_balance: i64,
-    /// When the token expires; null if it does not expire (an extension).
+    /// When the token expires; null if it does not expire.
     #[schema(required = true)]
     pub expires_at: Option<Timestamp>,
 }

@@ -4,17 +4,20 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use utoipa::ToSchema;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+use utoipa::{PartialSchema, ToSchema};
 
-use crate::graph::named;
+use crate::graph::{enumeration, named};
 use crate::known;
 use crate::page::{CatalogEntry, Page};
 
 /// Version of every Action.
 pub const ACTION_VERSION: &str = "1.0.0";
 
+// The list of Actions, in the order in which lists serve them.
 named! {
-    /// The slug of an Action, in the order in which lists serve them. This is the list of Actions.
+    /// Slug of an Action.
     ActionSlug {
         /// Scales a picture.
         Resize = "resize",
@@ -34,6 +37,32 @@ named! {
         Rotate = "rotate",
     }
 }
+
+/// `action:<slug>`.
+pub struct ActionHandle;
+
+impl PartialSchema for ActionHandle {
+    fn schema() -> RefOr<Schema> {
+        let handles: Vec<_> = ActionSlug::ALL.iter().map(|slug| format!("action:{slug}")).collect();
+        let values = handles.iter().zip(ActionSlug::DESCRIBED);
+        let values: Vec<_> =
+            values.map(|(handle, (variant, _, description))| (*variant, &**handle, *description)).collect();
+        enumeration("`action:<slug>`.", &values)
+    }
+}
+
+impl ToSchema for ActionHandle {}
+
+/// Version of an Action.
+pub struct ActionVersion;
+
+impl PartialSchema for ActionVersion {
+    fn schema() -> RefOr<Schema> {
+        ObjectBuilder::new().schema_type(Type::String).enum_values(Some([ACTION_VERSION])).into()
+    }
+}
+
+impl ToSchema for ActionVersion {}
 
 named! {
     /// Type of a parameter.
@@ -131,7 +160,7 @@ pub struct Parameter {
     /// Options of a `select`; suggestions for a `text`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<ParameterOption>,
-    /// Value that is used when the parameter is omitted (an extension).
+    /// Value that is used when the parameter is omitted.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<OptionValue>, nullable = false)]
     pub default: Option<Value>,
@@ -141,11 +170,14 @@ pub struct Parameter {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Action {
-    /// Id of the Action, `action:<slug>`.
+    /// Id of the Action.
+    #[schema(value_type = ActionHandle)]
     pub id: String,
     /// Slug of the Action.
+    #[schema(value_type = ActionSlug)]
     pub slug: Cow<'static, str>,
     /// Version of the Action: `1.0.0`.
+    #[schema(value_type = ActionVersion)]
     pub version: Cow<'static, str>,
     /// Title for people.
     #[schema(min_length = 1)]

@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use crate::Timestamp;
 use crate::graph::named;
-use crate::id::{AccountUid, AssetHandle, AssetId, NodeId};
+use crate::id::{AccountUid, AssetHandle, AssetId, NodeHandle, NodeId};
 use crate::known::{self, Name};
 use crate::limits::RENDITION_EAGER;
 use crate::origin::{AiGenerated, DigitalSourceType, Origin, OriginFrom};
@@ -15,6 +15,20 @@ use crate::page::Page;
 /// Widths of the renditions that renders embed, in pixels, in order of preference. Up to [`RENDITION_EAGER`] they are
 /// those of previews, so that both share most renditions; smaller widths serve pictures that are very high.
 const THUMBNAIL_WIDTHS: [u32; 10] = [RENDITION_EAGER, 256, 128, 64, 32, 16, 8, 4, 2, 1];
+
+named! {
+    /// Media type of a stored picture.
+    ImageMediaType {
+        /// PNG.
+        Png = "image/png",
+        /// JPEG.
+        Jpeg = "image/jpeg",
+        /// WebP.
+        Webp = "image/webp",
+        /// GIF.
+        Gif = "image/gif",
+    }
+}
 
 named! {
     /// Kind of an asset.
@@ -158,7 +172,7 @@ pub struct Original {
 pub struct Asset {
     /// Plain id of the asset.
     pub id: AssetId,
-    /// Handle of the asset, `asset:<ownerUid>:<id>`.
+    /// Handle of the asset.
     pub handle: AssetHandle,
     /// Uid of the account that owns the asset.
     pub owner_uid: AccountUid,
@@ -167,6 +181,7 @@ pub struct Asset {
     /// File name. User-authored.
     pub name: String,
     /// Media type of the stored bytes.
+    #[schema(value_type = ImageMediaType)]
     pub mime_type: String,
     /// Width as displayed, in pixels.
     #[schema(minimum = 0)]
@@ -183,28 +198,27 @@ pub struct Asset {
     /// Remaining lifetime of `previewUrl`, in seconds.
     #[schema(minimum = 1)]
     pub preview_expires_in_seconds: u64,
-    /// Handle of the node in which the upload was placed, `node:<id>`.
+    /// Handle of the node in which the upload was placed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
+    #[schema(value_type = Option<NodeHandle>, nullable = false)]
     pub node: Option<String>,
-    /// Where the picture comes from, as a term of the IPTC vocabulary for digital source types. Absent when it is not known
-    /// (an extension).
+    /// Where the picture comes from, as a term of the IPTC vocabulary for digital source types. Absent when it is not known.
     #[serde(default, deserialize_with = "known::or_default", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub origin: Option<DigitalSourceType>,
-    /// Who says so. Metadata can be written by anybody: of what they say, only that AI was used counts in `aiGenerated` (an extension).
+    /// Who says so. Metadata can be written by anybody: of what they say, only that AI was used counts in `aiGenerated`.
     #[serde(default, deserialize_with = "known::or_default", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub origin_from: Option<OriginFrom>,
-    /// Whether the picture was made with AI (an extension).
+    /// Whether the picture was made with AI.
     #[serde(default, deserialize_with = "known::or_default")]
     #[schema(required = true)]
     pub ai_generated: AiGenerated,
-    /// Classes of private and other metadata that were removed before the file was stored (an extension).
+    /// Classes of private and other metadata that were removed before the file was stored.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<MetadataClass>, required = false)]
     pub metadata_removed: Vec<Name<MetadataClass>>,
-    /// The file as it came. Only the owner of the asset sees it (an extension).
+    /// The file as it came. Only the owner of the asset sees it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub original: Option<Original>,

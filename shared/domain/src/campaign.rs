@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use crate::Timestamp;
 use crate::graph::named;
-use crate::id::{AssetHandle, CanvasHandle, JobId, NodeId};
+use crate::id::{AssetHandle, CanvasHandle, JobId, NodeId, RunHandle};
 use crate::job::JobStatus;
 use crate::limits::PROMPT_MAX;
 
@@ -108,7 +108,7 @@ pub struct CampaignRun {
     pub id: Uuid,
     /// Status of the campaign.
     pub status: CampaignStatus,
-    /// Handle of the canvas, `canvas:<ownerUid>:<id>`.
+    /// Handle of the canvas.
     pub canvas_id: CanvasHandle,
     /// Title. User-authored.
     #[schema(max_length = 160)]
@@ -136,10 +136,10 @@ pub struct CampaignShot {
     pub prompt: String,
     /// Status of the shot.
     pub status: CampaignStatus,
-    /// Handle of the job that makes the picture, `run:<id>`.
-    #[schema(required = false)]
+    /// Handle of the job that makes the picture.
+    #[schema(value_type = RunHandle, required = false)]
     pub run_handle: String,
-    /// Handle of the stored picture, `asset:<ownerUid>:<id>`.
+    /// Handle of the stored picture.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub asset_id: Option<AssetHandle>,

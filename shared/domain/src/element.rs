@@ -6,8 +6,11 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::Timestamp;
+use crate::constant::{One, True};
 use crate::graph::{Role, named};
-use crate::id::{AccountUid, AssetId, ElementCollectionId, ElementId};
+use crate::id::{
+    AccountUid, AssetId, ElementCollectionHandle, ElementCollectionId, ElementHandle, ElementId, ElementVersionHandle,
+};
 use crate::known::Name;
 use crate::page::Page;
 
@@ -147,11 +150,11 @@ pub struct CollectionRecord {
 pub struct Element {
     /// Plain id of the Element.
     pub id: ElementId,
-    /// Handle of the Element, `element:<id>`.
-    #[schema(pattern = "^element:[A-Za-z0-9_-]{1,160}$")]
+    /// Handle of the Element.
+    #[schema(value_type = ElementHandle)]
     pub handle: String,
-    /// Handle of the newest version, `element:<id>@v<n>`.
-    #[schema(pattern = "^element:[A-Za-z0-9_-]{1,160}@v[1-9][0-9]*$")]
+    /// Handle of the newest version.
+    #[schema(value_type = ElementVersionHandle)]
     pub version_handle: String,
     /// Name. User-authored.
     #[schema(min_length = 1, max_length = 160)]
@@ -187,7 +190,7 @@ pub struct Element {
     pub archived_at: Option<Timestamp>,
     /// Always 1. Absent in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, minimum = 1, maximum = 1)]
+    #[schema(value_type = Option<One>, inline, nullable = false)]
     pub schema_version: Option<u32>,
     /// Whether the Element's pictures are stored.
     pub source_health: SourceHealth,
@@ -197,16 +200,16 @@ pub struct Element {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ElementVersion {
-    /// Id of the version, `v<n>`.
+    /// Id of the version.
     #[schema(pattern = "^v[1-9][0-9]*$")]
     pub id: String,
     /// Plain id of the Element.
     pub element_id: ElementId,
-    /// Handle of the Element, `element:<id>`.
-    #[schema(pattern = "^element:[A-Za-z0-9_-]{1,160}$")]
+    /// Handle of the Element.
+    #[schema(value_type = ElementHandle)]
     pub handle: String,
-    /// Handle of the version, `element:<id>@v<n>`.
-    #[schema(pattern = "^element:[A-Za-z0-9_-]{1,160}@v[1-9][0-9]*$")]
+    /// Handle of the version.
+    #[schema(value_type = ElementVersionHandle)]
     pub version_handle: String,
     /// Name of the Element in this version. User-authored.
     #[schema(min_length = 1, max_length = 160)]
@@ -230,7 +233,7 @@ pub struct ElementVersion {
     pub created_at: Timestamp,
     /// Always 1. Absent in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, minimum = 1, maximum = 1)]
+    #[schema(value_type = Option<One>, inline, nullable = false)]
     pub schema_version: Option<u32>,
     /// Whether the version's pictures are stored.
     pub source_health: SourceHealth,
@@ -242,8 +245,8 @@ pub struct ElementVersion {
 pub struct ElementCollection {
     /// Plain id of the collection.
     pub id: ElementCollectionId,
-    /// Handle of the collection, `element-collection:<id>`.
-    #[schema(pattern = "^element-collection:[A-Za-z0-9_-]{1,160}$")]
+    /// Handle of the collection.
+    #[schema(value_type = ElementCollectionHandle)]
     pub handle: String,
     /// Name; need not be unique. User-authored.
     #[schema(min_length = 1, max_length = 120)]
@@ -256,7 +259,7 @@ pub struct ElementCollection {
     pub updated_at: Timestamp,
     /// Always 1. Absent in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, minimum = 1, maximum = 1)]
+    #[schema(value_type = Option<One>, inline, nullable = false)]
     pub schema_version: Option<u32>,
 }
 
@@ -322,6 +325,7 @@ pub struct CollectionList {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct CollectionDeleted {
     /// Always `true`.
+    #[schema(value_type = True, inline)]
     pub deleted: bool,
     /// The collection before its deletion.
     pub collection: ElementCollection,

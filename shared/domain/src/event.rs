@@ -7,10 +7,11 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::Timestamp;
+use crate::constant::{EventVersion, RecipeWork};
 use crate::graph::named;
-use crate::id::{AssetHandle, CanvasHandle, CanvasId, NodeId, RecipeId};
+use crate::id::{AssetHandle, CanvasHandle, CanvasId, EventId, NodeId, RecipeId, RecipeRunHandle, RecipeRunId};
 use crate::job::{FailureCode, ImageJob, JobStatus};
-use crate::recipe::run::{OutputStatus, RunDocument, RunFailure, RunRecord, RunStatus};
+use crate::recipe::run::{OutputStatus, RunDocument, RunFailure, RunRecord, RunStatus, TerminalRunStatus};
 
 named! {
     /// Type of an event.
@@ -51,11 +52,13 @@ impl EventType {
 #[serde(rename_all = "camelCase")]
 pub struct Event {
     /// Id of the event, `event:<uuid>`; the same in all attempts.
+    #[schema(value_type = EventId)]
     pub id: String,
     /// Type of the event.
     #[serde(rename = "type")]
     pub kind: EventType,
     /// Version of the API: always `v1`.
+    #[schema(value_type = EventVersion, inline)]
     pub api_version: Cow<'static, str>,
     /// When the run ended.
     pub created_at: Timestamp,
@@ -73,6 +76,13 @@ pub struct EventData {
 /// A run that ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(untagged)]
+#[schema(discriminator(property_name = "operation", mapping(
+    ("generate" = "#/components/schemas/ImageJob"),
+    ("edit" = "#/components/schemas/ImageJob"),
+    ("variations" = "#/components/schemas/ImageJob"),
+    ("action" = "#/components/schemas/ImageJob"),
+    ("recipe" = "#/components/schemas/EventRecipeRun"),
+)))]
 pub enum EventRun {
     /// An image or Action run as a read serves it, without preview URLs and delivery state.
     Job(Box<ImageJob>),
@@ -84,13 +94,17 @@ pub enum EventRun {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EventRecipeRun {
-    /// Id of the run, `recipe-<uuid>`.
+    /// Id of the run.
+    #[schema(value_type = RecipeRunId)]
     pub id: String,
-    /// Handle of the run, `run:recipe-<uuid>`.
+    /// Handle of the run.
+    #[schema(value_type = RecipeRunHandle)]
     pub run: String,
     /// Terminal status of the run.
+    #[schema(value_type = TerminalRunStatus)]
     pub status: RunStatus,
     /// Operation of the run: always `recipe`.
+    #[schema(value_type = RecipeWork, inline)]
     pub operation: Cow<'static, str>,
     /// Plain id of the Recipe.
     pub recipe_id: RecipeId,
@@ -98,7 +112,7 @@ pub struct EventRecipeRun {
     pub recipe_version: String,
     /// Plain id of the canvas.
     pub canvas_id: CanvasId,
-    /// Handle of the canvas, `canvas:<ownerUid>:<id>`.
+    /// Handle of the canvas.
     pub canvas_handle: CanvasHandle,
     /// Outputs in the order of their steps.
     pub outputs: Vec<EventOutput>,
@@ -106,7 +120,7 @@ pub struct EventRecipeRun {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub failure: Option<RunFailure>,
-    /// Whether the embedded runtime makes outputs of the run: they stand in for those of a model (an extension).
+    /// Whether the embedded runtime makes outputs of the run: they stand in for those of a model.
     pub stand_in: bool,
 }
 
@@ -124,7 +138,7 @@ pub struct EventOutput {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub asset_id: Option<AssetHandle>,
-    /// Whether the embedded runtime makes the output: it stands in for that of a model (an extension).
+    /// Whether the embedded runtime makes the output: it stands in for that of a model.
     pub stand_in: bool,
 }
 

@@ -16,16 +16,20 @@ use crate::metadata::{NodeJob, NodeRecipe, Provenance, ServerMetadata, WritableM
 use crate::stored::Stored;
 
 macro_rules! named {
-    ($(#[doc = $doc:literal])+ $name:ident { $($(#[doc = $vdoc:literal])+ $variant:ident = $text:literal,)+ }) => {
+    ($(#[doc = $doc:literal])+ $name:ident { $($(#[doc = $vdoc:literal])+ $(#[serde($extra:ident)])? $variant:ident = $text:literal,)+ }) => {
         $(#[doc = $doc])+
         #[derive(
             Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
         )]
-        pub enum $name { $($(#[doc = $vdoc])+ #[serde(rename = $text)] $variant,)+ }
+        pub enum $name { $($(#[doc = $vdoc])+ #[serde(rename = $text)] $(#[serde($extra)])? $variant,)+ }
 
         impl $name {
             /// Every value, in the order of the contract.
             pub const ALL: &[$name] = &[$($name::$variant),+];
+
+            /// The identifier, the name and the description of every value.
+            pub(crate) const DESCRIBED: &[(&str, &str, &str)] =
+                &[$((stringify!($variant), $text, concat!($($vdoc),+))),+];
 
             /// The name in the contract.
             pub const fn as_str(self) -> &'static str {
@@ -36,7 +40,7 @@ macro_rules! named {
         // Written out: the derive cannot see the names inside the macro.
         impl utoipa::PartialSchema for $name {
             fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
-                $crate::graph::enumeration(concat!($($doc),+), &[$((stringify!($variant), $text, concat!($($vdoc),+))),+])
+                $crate::graph::enumeration(concat!($($doc),+), $name::DESCRIBED)
             }
         }
 
@@ -61,6 +65,30 @@ macro_rules! named {
     };
 }
 pub(crate) use named;
+
+/// The schema of some values of an enumeration, as a type of its own.
+macro_rules! part {
+    ($(#[doc = $doc:literal])+ $name:ident of $whole:ident: $is_in:expr) => {
+        $(#[doc = $doc])+
+        pub struct $name;
+
+        impl utoipa::PartialSchema for $name {
+            fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
+                let is_in: fn(&$whole) -> bool = $is_in;
+                let values = $whole::ALL.iter().zip($whole::DESCRIBED).filter(|(value, _)| is_in(value));
+                let described: Vec<_> = values.map(|(_, described)| *described).collect();
+                $crate::graph::enumeration(concat!($($doc),+), &described)
+            }
+        }
+
+        impl utoipa::ToSchema for $name {
+            fn name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+        }
+    };
+}
+pub(crate) use part;
 
 /// Schema of an enumeration with the identifier, the name and the description of each value.
 ///
@@ -94,6 +122,11 @@ named! {
         /// A note, or a Section.
         Sticky = "sticky",
     }
+}
+
+part! {
+    /// A type that an update may change to the other.
+    TextNodeType of NodeType: |kind| kind.holds_text()
 }
 
 impl NodeType {

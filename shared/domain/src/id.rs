@@ -8,6 +8,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+use utoipa::ToSchema;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use uuid::Uuid;
@@ -28,27 +29,32 @@ pub fn is_plain_id(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
 }
 
-/// The OpenAPI schema of a type that is a text with one pattern, inlined where it is used.
+/// The OpenAPI schema of a type that is a text with one pattern: a component with the type's name.
 macro_rules! text_schema {
-    ($name:ident, $pattern:expr) => {
+    ($name:ident, $pattern:expr, $description:expr) => {
         impl utoipa::PartialSchema for $name {
             fn schema() -> RefOr<Schema> {
-                ObjectBuilder::new().schema_type(Type::String).pattern(Some($pattern)).into()
+                let text = ObjectBuilder::new().schema_type(Type::String).pattern(Some($pattern));
+                text.description(Some($description.trim())).into()
             }
         }
 
-        impl utoipa::ToSchema for $name {}
+        impl ToSchema for $name {
+            fn name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+        }
     };
 }
 
 macro_rules! plain_id {
-    ($($(#[$doc:meta])* $name:ident, $kind:literal, $expected:literal;)+) => {$(
-        $(#[$doc])*
+    ($(#[doc = $doc:literal] $name:ident, $kind:literal, $expected:literal;)+) => {$(
+        #[doc = $doc]
         #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde(try_from = "String", into = "String")]
         pub struct $name(String);
 
-        text_schema!($name, "^[A-Za-z0-9_-]{1,180}$");
+        text_schema!($name, "^[A-Za-z0-9_-]{1,180}$", $doc);
 
         impl $name {
             /// A new id: a UUIDv7, so that ids sort by creation time.
@@ -107,28 +113,29 @@ macro_rules! plain_id {
 }
 
 plain_id! {
-    /// The plain id of an account, as handles contain it.
+    /// Plain id of an account, as handles contain it.
     AccountUid, "account", "an account id of 1 to 180 letters, digits, `_` or `-`";
-    /// The plain id of a canvas; unique for its owner.
+    /// Plain id of a canvas; unique for its owner.
     CanvasId, "canvas", "a canvas id or handle";
-    /// The plain id of a node; unique in its canvas.
+    /// Plain id of a node; unique in its canvas.
     NodeId, "node", "a node id or handle";
-    /// The plain id of a connection; unique in its canvas.
+    /// Plain id of a connection; unique in its canvas.
     ConnectionId, "connection", "a connection id or handle";
-    /// The plain id of an asset; unique for its owner.
+    /// Plain id of an asset; unique for its owner.
     AssetId, "asset", "an asset id or handle";
-    /// The plain id of an Element; unique for its owner.
+    /// Plain id of an Element; unique for its owner.
     ElementId, "element", "an element id or handle";
-    /// The plain id of a collection of Elements; unique for its owner.
+    /// Plain id of a collection of Elements; unique for its owner.
     ElementCollectionId, "element-collection", "an element collection id or handle";
-    /// The plain id of a Recipe or private workflow; unique among all of them.
+    /// Plain id of a Recipe or private workflow; unique among all of them.
     RecipeId, "recipe", "a recipe id or handle";
 }
 
 macro_rules! owned_ref {
     ($(#[$doc:meta])* $name:ident, $handle:ident, $id:ident, $kind:literal, $expected:literal) => {
         $(#[$doc])*
-        #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+        #[derive(Clone, Debug, PartialEq, Eq, Hash, Deserialize)]
+        #[serde(try_from = "String")]
         pub struct $name {
             /// The owner, if the reference names one.
             pub owner: Option<AccountUid>,
@@ -162,7 +169,14 @@ macro_rules! owned_ref {
             }
         }
 
-        #[doc = concat!("The full handle `", $kind, ":<ownerUid>:<id>`, which means the same to every reader.")]
+        impl TryFrom<String> for $name {
+            type Error = MalformedId;
+            fn try_from(text: String) -> Result<Self, MalformedId> {
+                Self::parse(&text)
+            }
+        }
+
+        #[doc = concat!("`", $kind, ":<ownerUid>:<id>`, which means the same to every reader.")]
         #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde(try_from = "String", into = "String")]
         pub struct $handle {
@@ -172,7 +186,11 @@ macro_rules! owned_ref {
             pub id: $id,
         }
 
-        text_schema!($handle, $expected);
+        text_schema!(
+            $handle,
+            $expected,
+            concat!("`", $kind, ":<ownerUid>:<id>`, which means the same to every reader.")
+        );
 
         impl fmt::Display for $handle {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -243,18 +261,7 @@ macro_rules! handle {
             }
         }
 
-        impl utoipa::PartialSchema for $name {
-            fn schema() -> RefOr<Schema> {
-                let text = ObjectBuilder::new().schema_type(Type::String).pattern(Some($pattern));
-                text.description(Some($doc.trim())).into()
-            }
-        }
-
-        impl utoipa::ToSchema for $name {
-            fn name() -> std::borrow::Cow<'static, str> {
-                stringify!($name).into()
-            }
-        }
+        text_schema!($name, $pattern, $doc);
     )+};
 }
 
@@ -266,6 +273,81 @@ handle! {
     /// `recipe:<id>`.
     RecipeHandle, "^recipe:[A-Za-z0-9_-]{1,180}$";
 }
+
+/// Forms of texts that requests and responses have as `String`. A member names its form as the `value_type` of its schema.
+macro_rules! forms {
+    ($(#[doc = $doc:literal] $name:ident, $pattern:literal;)+) => {$(
+        #[doc = $doc]
+        pub struct $name;
+
+        text_schema!($name, $pattern, $doc);
+    )+};
+}
+
+forms! {
+    /// `node:<id>`.
+    NodeHandle, "^node:[A-Za-z0-9_-]{1,180}$";
+    /// `connection:<id>`.
+    ConnectionHandle, "^connection:[A-Za-z0-9_-]{1,180}$";
+    /// `element:<id>`.
+    ElementHandle, "^element:[A-Za-z0-9_-]{1,160}$";
+    /// `element:<id>@v<n>`: one immutable version.
+    ElementVersionHandle, "^element:[A-Za-z0-9_-]{1,160}@v[1-9][0-9]*$";
+    /// `element-collection:<id>`.
+    ElementCollectionHandle, "^element-collection:[A-Za-z0-9_-]{1,160}$";
+    /// `model:<key>`.
+    ModelHandle, "^model:[A-Za-z0-9_-]{8,600}$";
+    /// Opaque: never build or decode one.
+    ModelKey, "^[A-Za-z0-9_-]{8,600}$";
+    /// `run:recipe-<uuid>`.
+    RecipeRunHandle, "^run:recipe-[0-9a-f-]{36}$";
+    /// `recipe-<uuid>`.
+    RecipeRunId, "^recipe-[0-9a-f-]{36}$";
+    /// `webhook:<id>`: one delivery.
+    WebhookHandle, "^webhook:[A-Za-z0-9_-]+$";
+    /// `event:<uuid>`.
+    EventId, "^event:[0-9a-f-]{36}$";
+    /// A node or an asset: `node:<id>`, `asset:<id>` or `asset:<ownerUid>:<id>`.
+    PictureHandle, "^(node:|asset:([A-Za-z0-9_-]{1,180}:)?)[A-Za-z0-9_-]{1,180}$";
+    /// `asset:<id>` or `asset:<ownerUid>:<id>`.
+    AssetReference, "^asset:([A-Za-z0-9_-]{1,180}:)?[A-Za-z0-9_-]{1,180}$";
+    /// A path on this server.
+    RunUrl, "^/api/canvas-agent/v1/runs/";
+    /// A path on this server.
+    JobUrl, "^/api/canvas-agent/v1/jobs/";
+    /// A path on this server.
+    JobOutputUrl, "^/api/canvas-agent/v1/jobs/[^/]+/output$";
+    /// A path on this server.
+    ChangesUrl, "^/api/canvas-agent/v1/canvases/[^/]+/changes\\?since=";
+    /// Plain id or handle; in a batch also a `clientId`.
+    NodeReference, "^(node:)?[A-Za-z0-9_-]{1,180}$";
+    /// Plain id, handle or `clientId`.
+    ConnectionReference, "^(connection:)?[A-Za-z0-9_-]{1,180}$";
+    /// A name that other operations of the batch can use.
+    ClientId, "^[A-Za-z0-9_-]{1,180}$";
+    /// Plain id, `canvas:<id>` or `canvas:<ownerUid>:<id>`.
+    CanvasReference, "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$";
+}
+
+/// The `revision` that the request is based on.
+#[derive(ToSchema)]
+#[schema(min_length = 1, max_length = 200)]
+pub struct BaseRevision(pub String);
+
+/// Chosen by the client. An equal request with the same key returns the first result.
+#[derive(ToSchema)]
+#[schema(min_length = 8, max_length = 200)]
+pub struct IdempotencyKey(pub String);
+
+/// A provider's model id, or a `model:` handle.
+#[derive(ToSchema)]
+#[schema(max_length = 650)]
+pub struct ModelReference(pub String);
+
+/// A node handle, an asset handle, or the public HTTPS URL of a picture.
+#[derive(ToSchema)]
+#[schema(max_length = 2048)]
+pub struct PictureSource(pub String);
 
 impl From<JobId> for JobHandle {
     fn from(id: JobId) -> Self {

@@ -4,8 +4,10 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::asset::ImageMediaType;
+use crate::constant::True;
 use crate::graph::named;
-use crate::id::{AssetHandle, AssetId, CanvasHandle, NodeId};
+use crate::id::{AssetHandle, AssetId, CanvasHandle, NodeHandle, NodeId};
 use crate::known::{self, Name};
 
 /// What to import. The form of the URL has passed the egress guard.
@@ -175,7 +177,7 @@ pub struct Discovery {
     /// Number of discovered pictures that were not imported.
     #[schema(minimum = 0)]
     pub skipped_image_count: usize,
-    /// Why they were not imported; the counts add up to `skippedImageCount` (an extension).
+    /// Why they were not imported; the counts add up to `skippedImageCount`.
     #[serde(default)]
     #[schema(required = true)]
     pub skipped: Vec<Skipped>,
@@ -221,12 +223,13 @@ named! {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ImportedImage {
-    /// Handle of the asset, `asset:<ownerUid>:<id>`.
+    /// Handle of the asset.
     pub asset_id: AssetHandle,
-    /// Handle of the node, `node:<id>`.
+    /// Handle of the node.
+    #[schema(value_type = NodeHandle)]
     pub node_id: String,
     /// Media type, detected from the bytes.
-    #[schema(pattern = "^image/(png|jpeg|webp|gif)$")]
+    #[schema(value_type = ImageMediaType)]
     pub media_type: String,
     /// Width in pixels.
     #[schema(minimum = 1)]
@@ -251,7 +254,7 @@ pub struct ImportedImage {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ImageImport {
-    /// Handle of the canvas, `canvas:<ownerUid>:<id>`.
+    /// Handle of the canvas.
     pub canvas_id: CanvasHandle,
     /// Canvas revision that the import created.
     pub canvas_revision: String,
@@ -280,7 +283,7 @@ pub enum ProductImport {
 pub struct ImportedPack {
     /// Whether the response repeats that of an earlier, equal request.
     pub replayed: bool,
-    /// Handle of the canvas, `canvas:<ownerUid>:<id>`.
+    /// Handle of the canvas.
     pub canvas_id: CanvasHandle,
     /// Canvas revision that the import created.
     pub canvas_revision: String,
@@ -319,11 +322,12 @@ pub struct PackSection {
 #[serde(rename_all = "camelCase")]
 pub struct ImportReview {
     /// Always `true`.
+    #[schema(value_type = True, inline)]
     pub review_required: bool,
     /// Why a person has to decide or check.
     #[schema(value_type = ReviewReason)]
     pub reason: Name<ReviewReason>,
-    /// Handle of the canvas, `canvas:<ownerUid>:<id>`.
+    /// Handle of the canvas.
     pub canvas_id: CanvasHandle,
     /// The product page.
     pub page: ProductPage,

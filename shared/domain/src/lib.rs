@@ -10,6 +10,7 @@ pub mod asset;
 pub mod campaign;
 pub mod canvas;
 pub mod channel;
+pub mod constant;
 pub mod element;
 pub mod event;
 pub mod graph;

@@ -4,12 +4,8 @@
 pub const PLAIN_ID_MAX: usize = 180;
 /// Title of a canvas or node, in characters.
 pub const TITLE_MAX: usize = 160;
-/// Canvases that one event stream follows.
-pub const STREAM_CANVASES_MAX: usize = 16;
 /// Nodes and connections together that a read of changes returns in full.
 pub const CHANGES_GRAPH_MAX: usize = 1000;
-/// `baseRevision`, in characters.
-pub const BASE_REVISION_MAX: usize = 200;
 /// Shortest `idempotencyKey`, in characters.
 pub const IDEMPOTENCY_KEY_MIN: usize = 8;
 /// Longest `idempotencyKey`, in characters.
@@ -109,12 +105,8 @@ pub const OUTPUT_SIDE_MAX: u32 = 16_384;
 pub const RENDITION_WIDTHS: [u32; 6] = [64, 128, 256, 512, 1024, 2048];
 /// Width of the rendition that is made when an asset is stored, in pixels.
 pub const RENDITION_EAGER: u32 = 512;
-/// Search text of Elements, in characters.
-pub const ELEMENT_QUERY_MAX: usize = 160;
 /// Longest side of a render as PNG, in pixels.
 pub const RENDER_SIDE_MAX: u32 = 2048;
-/// Smallest width that can be requested of a render as PNG, in pixels.
-pub const RENDER_WIDTH_MIN: u32 = 256;
 /// Nodes that a render of a part of a canvas can name.
 pub const RENDER_NODES_MAX: usize = 200;
 /// References of an image request, including its source and the pictures of its Elements.
@@ -123,10 +115,6 @@ pub const IMAGE_REFERENCES_MAX: usize = 16;
 pub const VIDEO_REFERENCES_MAX: usize = 9;
 /// A frame or reference of a video request as it is written, in characters.
 pub const VIDEO_PICTURE_MAX: usize = 2048;
-/// Search text of models, in characters.
-pub const MODEL_QUERY_MAX: usize = 240;
-/// Search text of Actions, in characters.
-pub const ACTION_QUERY_MAX: usize = 240;
 /// Pictures that one product import stores.
 pub const PACK_IMAGES_MAX: usize = 12;
 /// Pictures of a product page that one import examines.
@@ -135,10 +123,6 @@ pub const PACK_CANDIDATES_MAX: usize = 200;
 pub const PAGE_BYTES_MAX: usize = 5 * 1024 * 1024;
 /// Least length of the shorter side of an imported product picture, in pixels.
 pub const PACK_SIDE_MIN: u32 = 200;
-/// Search text of Recipes, in characters.
-pub const RECIPE_QUERY_MAX: usize = 500;
-/// Version of a Recipe as a request writes it, in characters.
-pub const RECIPE_VERSION_MAX: usize = 80;
 /// Inputs of a Recipe, and entries in the `inputs` of a run.
 pub const RECIPE_INPUTS_MAX: usize = 16;
 /// Outputs of a Recipe.

@@ -10,8 +10,9 @@ use serde_json::{Map, Number, Value};
 use utoipa::ToSchema;
 
 use crate::Timestamp;
+use crate::action::{ActionHandle, ActionVersion};
 use crate::graph::named;
-use crate::id::{AssetHandle, JobHandle, NodeId, RecipeHandle, RunHandle};
+use crate::id::{AssetHandle, ElementVersionHandle, JobHandle, NodeId, RecipeHandle, RunHandle};
 use crate::import::Variant;
 use crate::job::{JobStatus, ReferenceInput, WorkOperation};
 use crate::model::{ProviderKind, is_stand_in};
@@ -100,7 +101,7 @@ pub struct WritableMetadata {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 80)]
     pub size: Option<String>,
-    /// Labels.
+    /// Labels of at most 80 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_items = 24)]
     pub tags: Option<Vec<String>>,
@@ -190,11 +191,11 @@ pub struct Provenance {
     pub others: Map<String, Value>,
     /// The Action.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, value_type = String)]
+    #[schema(value_type = ActionHandle, nullable = false)]
     pub action_id: Option<String>,
     /// Version of the Action.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, value_type = String)]
+    #[schema(value_type = ActionVersion, nullable = false)]
     pub action_version: Option<String>,
     /// When the content was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -202,7 +203,7 @@ pub struct Provenance {
     pub created_at: Option<Timestamp>,
     /// Versions of Elements that the work used.
     #[serde(default)]
-    #[schema(required)]
+    #[schema(value_type = Vec<ElementVersionHandle>, required)]
     pub elements: Vec<String>,
     /// Kind of origin.
     pub kind: ProvenanceKind,
@@ -246,7 +247,7 @@ pub struct Provenance {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, format = Uri)]
     pub source_url: Option<String>,
-    /// `true` if the embedded runtime made the content: it stands in for that of a model (an extension).
+    /// `true` if the embedded runtime made the content: it stands in for that of a model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub stand_in: Option<bool>,

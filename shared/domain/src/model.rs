@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
-use utoipa::{PartialSchema, ToSchema};
+use utoipa::ToSchema;
+use utoipa::openapi::schema::{Object, ObjectBuilder, SchemaType, Type};
 
-use crate::graph::named;
+use crate::graph::{named, part};
+use crate::id::{ModelHandle, ModelKey};
 use crate::known::{self, Name};
 use crate::page::{CatalogEntry, Page};
 
@@ -30,6 +30,11 @@ named! {
         /// Runway.
         Runway = "runway",
     }
+}
+
+part! {
+    /// A provider that an account can connect to.
+    ConnectionProvider of ProviderKind: |kind| *kind != ProviderKind::Managed
 }
 
 /// Ids of the managed models that the embedded runtime runs. Their outputs stand in for those of a model.
@@ -128,11 +133,17 @@ pub struct ModelParameterOption {
     /// Label for people.
     pub label: String,
     /// Value to send.
+    #[schema(schema_with = option_value)]
     pub value: Value,
     /// Description for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub description: Option<String>,
+}
+
+fn option_value() -> Object {
+    let types = SchemaType::from_iter([Type::String, Type::Number, Type::Boolean]);
+    ObjectBuilder::new().schema_type(types).description(Some("Value to send.")).build()
 }
 
 /// A parameter of a model.
@@ -178,10 +189,10 @@ impl ModelParameter {
 #[serde(rename_all = "camelCase")]
 pub struct Model {
     /// Opaque key of the model.
-    #[schema(pattern = "^[A-Za-z0-9_-]{8,600}$")]
+    #[schema(value_type = ModelKey)]
     pub id: String,
-    /// Handle of the model, `model:<key>`.
-    #[schema(pattern = "^model:[A-Za-z0-9_-]{8,600}$")]
+    /// Handle of the model.
+    #[schema(value_type = ModelHandle)]
     pub handle: String,
     /// The provider's own id.
     #[schema(min_length = 1, max_length = 240)]
@@ -213,9 +224,9 @@ pub struct Model {
     pub estimated_seconds: u32,
     /// Whether the provider calls it experimental.
     pub beta: bool,
-    /// Credits for each output; 0 with a saved connection (an extension).
+    /// Credits for each output; 0 with a saved connection.
     pub credit_cost: i64,
-    /// Whether the embedded runtime runs it: its outputs stand in for those of a model (an extension).
+    /// Whether the embedded runtime runs it: its outputs stand in for those of a model.
     pub stand_in: bool,
 }
 
@@ -281,18 +292,6 @@ pub struct ConnectionList {
     /// Position in the list.
     pub page: Page,
 }
-
-/// The schema of the kinds that a connection can have.
-pub struct ConnectionProvider;
-
-impl PartialSchema for ConnectionProvider {
-    fn schema() -> RefOr<Schema> {
-        let kinds = ProviderKind::third_parties().map(ProviderKind::as_str);
-        ObjectBuilder::new().schema_type(Type::String).enum_values(Some(kinds)).into()
-    }
-}
-
-impl ToSchema for ConnectionProvider {}
 
 /// A key as it may be shown: its last four characters if at least twelve stay hidden, otherwise none.
 pub fn masked(key: &str) -> String {

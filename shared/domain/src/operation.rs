@@ -6,12 +6,12 @@
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Schema, Type};
+use utoipa::openapi::schema::Schema;
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::canvas::MutationResult;
-use crate::graph::{NodeType, Position, Purpose, Role, named};
-use crate::limits::ARRANGED_MAX;
+use crate::graph::{NodeType, Position, Purpose, Role, TextNodeType, named};
+use crate::id::{AssetReference, ClientId, ConnectionReference, NodeReference};
 use crate::review::DryRun;
 
 /// Distance between arranged nodes, and between a Section's edge and its members, in canvas units.
@@ -35,36 +35,39 @@ named! {
 pub enum Operation {
     /// Creates a node.
     #[serde(rename = "node.create", rename_all = "camelCase")]
+    #[schema(title = "NodeCreate")]
     NodeCreate {
         /// Name of the node within this batch.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[schema(pattern = "^[A-Za-z0-9_-]{1,180}$", nullable = false)]
+        #[schema(value_type = Option<ClientId>, nullable = false)]
         client_id: Option<String>,
         /// The node to create.
         node: NewNode,
         /// A node next to which the service places the new one: id, handle or `clientId`. Only without `node.position`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
+        #[schema(value_type = Option<NodeReference>, nullable = false)]
         near: Option<String>,
         /// The Section that the new node belongs to: id, handle or `clientId`. The same as `node.metadata.sectionId`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
+        #[schema(value_type = Option<NodeReference>, nullable = false)]
         section_id: Option<String>,
     },
     /// Changes title, size or metadata of a node, or its type between `text` and `sticky`.
     #[serde(rename = "node.update", rename_all = "camelCase")]
+    #[schema(title = "NodeUpdate")]
     NodeUpdate {
         /// Node: id, handle or `clientId`.
-        #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$")]
+        #[schema(value_type = NodeReference)]
         node_id: String,
         /// Changes; at least one field.
         patch: NodePatch,
     },
     /// Moves a node.
     #[serde(rename = "node.move", rename_all = "camelCase")]
+    #[schema(title = "NodeMove")]
     NodeMove {
         /// Node: id, handle or `clientId`.
-        #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$")]
+        #[schema(value_type = NodeReference)]
         node_id: String,
         /// New position.
         position: Position,
@@ -74,43 +77,47 @@ pub enum Operation {
     },
     /// Copies a node: title, size, writable metadata and shown asset.
     #[serde(rename = "node.duplicate", rename_all = "camelCase")]
+    #[schema(title = "NodeDuplicate")]
     NodeDuplicate {
         /// Node to copy: id, handle or `clientId`.
-        #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$")]
+        #[schema(value_type = NodeReference)]
         node_id: String,
         /// Name of the copy within this batch.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[schema(pattern = "^[A-Za-z0-9_-]{1,180}$", nullable = false)]
+        #[schema(value_type = Option<ClientId>, nullable = false)]
         client_id: Option<String>,
         /// Position of the copy.
         position: Position,
     },
     /// Deletes a node and its connections.
     #[serde(rename = "node.delete", rename_all = "camelCase")]
+    #[schema(title = "NodeDelete")]
     NodeDelete {
         /// Node: id, handle or `clientId`.
-        #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$")]
+        #[schema(value_type = NodeReference)]
         node_id: String,
     },
     /// Restores a node that was deleted within the last 1000 revisions, under the same id.
     #[serde(rename = "node.restore", rename_all = "camelCase")]
+    #[schema(title = "NodeRestore")]
     NodeRestore {
         /// Deleted node: id or handle.
-        #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$")]
+        #[schema(value_type = NodeReference)]
         node_id: String,
     },
     /// Connects two nodes.
     #[serde(rename = "connection.create", rename_all = "camelCase")]
+    #[schema(title = "ConnectionCreate")]
     ConnectionCreate {
         /// Name of the connection within this batch.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[schema(pattern = "^[A-Za-z0-9_-]{1,180}$", nullable = false)]
+        #[schema(value_type = Option<ClientId>, nullable = false)]
         client_id: Option<String>,
         /// Source node: id, handle or `clientId`.
-        #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$")]
+        #[schema(value_type = NodeReference)]
         from_node_id: String,
         /// Target node: id, handle or `clientId`.
-        #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$")]
+        #[schema(value_type = NodeReference)]
         to_node_id: String,
         /// Purpose. Default: `flow`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -123,9 +130,10 @@ pub enum Operation {
     },
     /// Changes purpose or role of a connection.
     #[serde(rename = "connection.update", rename_all = "camelCase")]
+    #[schema(title = "ConnectionUpdate")]
     ConnectionUpdate {
         /// Connection: id, handle or `clientId`.
-        #[schema(pattern = "^(connection:)?[A-Za-z0-9_-]{1,180}$")]
+        #[schema(value_type = ConnectionReference)]
         connection_id: String,
         /// New purpose. Any purpose other than `reference` removes the role.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -137,28 +145,31 @@ pub enum Operation {
     },
     /// Deletes a connection.
     #[serde(rename = "connection.delete", rename_all = "camelCase")]
+    #[schema(title = "ConnectionDelete")]
     ConnectionDelete {
         /// Connection: id, handle or `clientId`.
-        #[schema(pattern = "^(connection:)?[A-Za-z0-9_-]{1,180}$")]
+        #[schema(value_type = ConnectionReference)]
         connection_id: String,
     },
     /// Restores a connection that was deleted within the last 1000 revisions, under the same id.
     #[serde(rename = "connection.restore", rename_all = "camelCase")]
+    #[schema(title = "ConnectionRestore")]
     ConnectionRestore {
         /// Deleted connection: id or handle.
-        #[schema(pattern = "^(connection:)?[A-Za-z0-9_-]{1,180}$")]
+        #[schema(value_type = ConnectionReference)]
         connection_id: String,
     },
     /// Arranges nodes, or the members of a Section, where they cover nothing else.
     #[serde(rename = "layout.arrange", rename_all = "camelCase")]
+    #[schema(title = "LayoutArrange")]
     LayoutArrange {
-        /// Nodes in their order: ids, handles or `clientId`s. A Section takes its members with it.
+        /// Nodes in their order: ids, handles or `clientId`s. None is named twice. A Section takes its members with it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[schema(schema_with = node_list, required = false)]
+        #[schema(value_type = Option<Vec<NodeReference>>, min_items = 1, max_items = 200, nullable = false)]
         node_ids: Option<Vec<String>>,
         /// Section whose members are arranged in reading order: id, handle or `clientId`. Instead of `nodeIds`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
+        #[schema(value_type = Option<NodeReference>, nullable = false)]
         section_id: Option<String>,
         /// How they are arranged.
         layout: Arrangement,
@@ -172,7 +183,7 @@ pub enum Operation {
         columns: Option<u32>,
         /// A node next to which the whole is placed: id, handle or `clientId`. Default: where the nodes are.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
+        #[schema(value_type = Option<NodeReference>, nullable = false)]
         near: Option<String>,
         /// Left edge of the whole; only with `y` and without `near`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -185,6 +196,7 @@ pub enum Operation {
     },
     /// Sizes a Section to its members.
     #[serde(rename = "section.fit", rename_all = "camelCase")]
+    #[schema(title = "SectionFit")]
     SectionFit {
         /// Section: id, handle or `clientId`.
         #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$")]
@@ -196,21 +208,22 @@ pub enum Operation {
     },
     /// Creates a Section, around nodes if some are named.
     #[serde(rename = "section.create", rename_all = "camelCase")]
+    #[schema(title = "SectionCreate")]
     SectionCreate {
         /// Name of the Section within this batch.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[schema(pattern = "^[A-Za-z0-9_-]{1,180}$", nullable = false)]
+        #[schema(value_type = Option<ClientId>, nullable = false)]
         client_id: Option<String>,
         /// Title.
         #[schema(max_length = 160)]
         title: String,
-        /// Nodes that become its members: ids, handles or `clientId`s.
+        /// Nodes that become its members: ids, handles or `clientId`s. None is named twice.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[schema(schema_with = node_list, required = false)]
+        #[schema(value_type = Option<Vec<NodeReference>>, min_items = 1, max_items = 200, nullable = false)]
         node_ids: Option<Vec<String>>,
         /// A node next to which the Section is placed: id, handle or `clientId`. Default: around the nodes.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
+        #[schema(value_type = Option<NodeReference>, nullable = false)]
         near: Option<String>,
         /// Left edge; only with `y` and without `near`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -223,6 +236,7 @@ pub enum Operation {
     },
     /// Renames the canvas.
     #[serde(rename = "canvas.update", rename_all = "camelCase")]
+    #[schema(title = "CanvasUpdate")]
     CanvasUpdate {
         /// New title.
         #[schema(max_length = 160)]
@@ -247,13 +261,6 @@ impl Operation {
 
 fn gap() -> f64 {
     GAP
-}
-
-/// The schema of a list of nodes.
-fn node_list() -> impl Into<RefOr<Schema>> {
-    let node = ObjectBuilder::new().schema_type(Type::String).pattern(Some("^(node:)?[A-Za-z0-9_-]{1,180}$"));
-    let description = "Nodes, in this order: ids, handles or `clientId`s. None is named twice.";
-    ArrayBuilder::new().items(node).min_items(Some(1)).max_items(Some(ARRANGED_MAX)).description(Some(description))
 }
 
 /// Distinguishes a field that is `null` from one that is absent.
@@ -290,7 +297,7 @@ pub struct NewNode {
     /// Picture that an image node shows: handle of an asset that is stored in this canvas. The canvas's owner may also name
     /// any other of the owner's assets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(pattern = "^asset:([A-Za-z0-9_-]{1,180}:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
+    #[schema(value_type = Option<AssetReference>, nullable = false)]
     pub asset: Option<String>,
     /// Metadata: writable keys only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -322,7 +329,7 @@ pub struct NodePatch {
     pub metadata: Option<Map<String, Value>>,
     /// New type; only between `text` and `sticky`.
     #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
+    #[schema(value_type = Option<TextNodeType>, nullable = false)]
     pub kind: Option<NodeType>,
 }
 

@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::Violation;
-use crate::id::NodeId;
+use crate::graph::named;
+use crate::id::{ChangesUrl, NodeId};
 use crate::review::{CompletionReview, Finding};
 
 /// The envelope of every failing response.
@@ -40,7 +41,7 @@ pub struct ErrorDetails {
     pub current_revision: Option<String>,
     /// In a revision conflict: where to read what has changed since `baseRevision`. A path.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
+    #[schema(value_type = Option<ChangesUrl>, nullable = false)]
     pub changes_url: Option<String>,
     /// In a revision conflict: plain ids of the first 50 nodes that the request names or uses and that have changed since
     /// `baseRevision`, or have other connections or members since. Absent when `baseRevision` is not one of the last 1000 revisions.
@@ -69,44 +70,44 @@ pub struct ErrorDetails {
     pub completion_review: Option<CompletionReview>,
 }
 
-/// The stable error codes of the contract.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ErrorCode {
-    /// 400: missing, malformed or out-of-range input.
-    InputValidationError,
-    /// 400: a body that cannot be parsed.
-    InvalidJson,
-    /// 401: the credential failed.
-    Unauthorized,
-    /// 402: the work costs more than the account or the request covers.
-    PaymentRequired,
-    /// 403: a scope or a role is missing.
-    Forbidden,
-    /// 404: the resource does not exist or is not visible.
-    NotFound,
-    /// 409: a revision conflict, a reused key, or a state that forbids it.
-    Conflict,
-    /// 410: retired.
-    Gone,
-    /// 413: the body is over the limit.
-    PayloadTooLarge,
-    /// 415: the media type of the body is not supported.
-    UnsupportedMediaType,
-    /// 422: a semantic rejection.
-    UnprocessableEntity,
-    /// 429: too many requests.
-    RateLimited,
-    /// 500: the service failed.
-    InternalError,
-    /// 502: a dependency failed.
-    UpstreamError,
-    /// 503: temporarily unable.
-    ServiceUnavailable,
-    /// 504: a dependency took too long.
-    UpstreamTimeout,
-    /// Any other status.
-    // Clients read a code that they do not know as this one.
-    #[serde(other)]
-    RequestFailed,
+named! {
+    /// The stable error codes of the contract.
+    ErrorCode {
+        /// 400: missing, malformed or out-of-range input.
+        InputValidationError = "input_validation_error",
+        /// 400: a body that cannot be parsed.
+        InvalidJson = "invalid_json",
+        /// 401: the credential failed.
+        Unauthorized = "unauthorized",
+        /// 402: the work costs more than the account or the request covers.
+        PaymentRequired = "payment_required",
+        /// 403: a scope or a role is missing.
+        Forbidden = "forbidden",
+        /// 404: the resource does not exist or is not visible.
+        NotFound = "not_found",
+        /// 409: a revision conflict, a reused key, or a state that forbids it.
+        Conflict = "conflict",
+        /// 410: retired.
+        Gone = "gone",
+        /// 413: the body is over the limit.
+        PayloadTooLarge = "payload_too_large",
+        /// 415: the media type of the body is not supported.
+        UnsupportedMediaType = "unsupported_media_type",
+        /// 422: a semantic rejection.
+        UnprocessableEntity = "unprocessable_entity",
+        /// 429: too many requests.
+        RateLimited = "rate_limited",
+        /// 500: the service failed.
+        InternalError = "internal_error",
+        /// 502: a dependency failed.
+        UpstreamError = "upstream_error",
+        /// 503: temporarily unable.
+        ServiceUnavailable = "service_unavailable",
+        /// 504: a dependency took too long.
+        UpstreamTimeout = "upstream_timeout",
+        /// Any other status.
+        // Clients read a code that they do not know as this one.
+        #[serde(other)]
+        RequestFailed = "request_failed",
+    }
 }

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
 
 use crate::canvas::{CanvasSummary, Changes};
+use crate::constant::True;
 use crate::graph::named;
-use crate::id::{AssetHandle, NodeId};
+use crate::id::{AssetHandle, ConnectionHandle, NodeHandle, NodeId};
 use crate::known::Name;
 
 named! {
@@ -104,8 +104,10 @@ pub struct Finding {
     /// Owner of the work that the finding is about.
     pub ownership: Ownership,
     /// Handles of the nodes concerned.
+    #[schema(value_type = Vec<NodeHandle>)]
     pub node_handles: Vec<String>,
     /// Handles of the connections concerned.
+    #[schema(value_type = Vec<ConnectionHandle>)]
     pub connection_handles: Vec<String>,
 }
 
@@ -246,6 +248,7 @@ pub struct Outputs {
     #[schema(minimum = 0)]
     pub failed_count: usize,
     /// Node handles of the outputs.
+    #[schema(value_type = Vec<NodeHandle>)]
     pub handles: Vec<String>,
 }
 
@@ -259,8 +262,10 @@ pub struct GroupReview {
     #[schema(value_type = Vec<FindingCode>)]
     pub finding_codes: Vec<Name<FindingCode>>,
     /// Handles of the nodes concerned, each once.
+    #[schema(value_type = Vec<NodeHandle>)]
     pub node_handles: Vec<String>,
     /// Handles of the connections concerned, each once.
+    #[schema(value_type = Vec<ConnectionHandle>)]
     pub connection_handles: Vec<String>,
 }
 
@@ -274,8 +279,10 @@ pub struct ProductFidelity {
     #[schema(minimum = 0)]
     pub reviewed_output_count: usize,
     /// Node handles of outputs that a person should compare with the product.
+    #[schema(value_type = Vec<NodeHandle>)]
     pub needs_review_output_handles: Vec<String>,
     /// Node handles of the outputs to compare whose sources are unknown.
+    #[schema(value_type = Vec<NodeHandle>)]
     pub evidence_missing_output_handles: Vec<String>,
     /// Reason for each output.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -286,7 +293,8 @@ pub struct ProductFidelity {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FidelityReason {
-    /// Handle of the output's node, `node:<id>`.
+    /// Handle of the output's node.
+    #[schema(value_type = NodeHandle)]
     pub node_handle: String,
     /// Reason for people.
     pub reason: String,
@@ -302,10 +310,13 @@ pub struct DeliveryReview {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reasons: Vec<String>,
     /// Node handles of pending outputs.
+    #[schema(value_type = Vec<NodeHandle>)]
     pub pending_output_handles: Vec<String>,
     /// Node handles of failed outputs.
+    #[schema(value_type = Vec<NodeHandle>)]
     pub failed_output_handles: Vec<String>,
     /// Node handles of outputs that are not stored.
+    #[schema(value_type = Vec<NodeHandle>)]
     pub non_durable_output_handles: Vec<String>,
 }
 
@@ -317,21 +328,13 @@ pub struct Proposal {
     #[schema(minimum = 1, maximum = 200)]
     pub operation_count: usize,
     /// Always `true`: the write makes other ids.
-    #[schema(schema_with = always_provisional)]
+    #[schema(value_type = True, inline)]
     pub provisional: bool,
     /// Provisional id for each `clientId`.
     pub resolved_ids: BTreeMap<String, String>,
     /// What would change.
     #[serde(flatten)]
     pub changes: Changes,
-}
-
-fn always_provisional() -> Object {
-    ObjectBuilder::new()
-        .schema_type(Type::Boolean)
-        .enum_values(Some([true]))
-        .description(Some("Always `true`: the write makes other ids (an extension)."))
-        .build()
 }
 
 /// What a batch would delete.

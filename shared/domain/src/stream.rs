@@ -10,7 +10,7 @@ use crate::job::{JobStatus, RunKind};
 /// Data of the event `canvas`: a canvas and its present revision.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct CanvasStreamEvent {
-    /// Handle of the canvas, `canvas:<ownerUid>:<id>`.
+    /// Handle of the canvas.
     pub canvas: CanvasHandle,
     /// The current revision.
     pub revision: String,
@@ -19,14 +19,14 @@ pub struct CanvasStreamEvent {
 /// Data of the event `gone`: a canvas that can no longer be followed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct GoneStreamEvent {
-    /// Handle of the canvas, `canvas:<ownerUid>:<id>`.
+    /// Handle of the canvas.
     pub canvas: CanvasHandle,
 }
 
 /// Data of the event `presence`: who follows a canvas.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct PresenceStreamEvent {
-    /// Handle of the canvas, `canvas:<ownerUid>:<id>`.
+    /// Handle of the canvas.
     pub canvas: CanvasHandle,
     /// One entry for each token with an open stream of the canvas, in the order of labels.
     #[schema(max_items = 100)]
@@ -60,7 +60,7 @@ pub struct RunStreamEvent {
     /// Number of outputs.
     #[schema(minimum = 1)]
     pub total: i64,
-    /// Handle of the canvas that receives the outputs, `canvas:<ownerUid>:<id>`.
+    /// Handle of the canvas that receives the outputs.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub canvas: Option<CanvasHandle>,

@@ -5,6 +5,7 @@ use utoipa::ToSchema;
 
 use crate::Timestamp;
 use crate::graph::named;
+use crate::id::WebhookHandle;
 
 /// Header with the id of the delivery, `webhook:<id>`; the same in all attempts.
 pub const ID_HEADER: &str = "service-webhook-id";
@@ -65,7 +66,8 @@ named! {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeliveryState {
-    /// Id of the delivery, `webhook:<id>`.
+    /// Id of the delivery.
+    #[schema(value_type = WebhookHandle)]
     pub id: String,
     /// Status of the delivery.
     pub status: DeliveryStatus,

@@ -7,6 +7,7 @@ use utoipa::ToSchema;
 use super::session::PersonSummary;
 use crate::console::person::Person;
 use crate::extract::json::{Input, JsonBody};
+use crate::openapi::errors::ScopeErrors;
 use crate::problem::Result;
 use crate::reply;
 use crate::state::App;
@@ -35,7 +36,7 @@ pub struct Renamed {
 /// Changes the name under which others see what the person does in the console. Activity that was recorded before keeps the former one.
 #[utoipa::path(
     patch, path = "/account", operation_id = "renameAccount", tag = "Session", request_body = Rename,
-    responses((status = 200, description = "The name was changed.", body = Renamed))
+    responses(ScopeErrors, (status = 200, description = "The name was changed.", body = Renamed))
 )]
 pub async fn rename(State(app): State<App>, person: Person, body: JsonBody) -> Result {
     let Rename { display_name } = body.json().await?;

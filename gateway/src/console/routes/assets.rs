@@ -11,6 +11,7 @@ use crate::console::owned::require_owner;
 use crate::console::person::Person;
 use crate::extract::json::{Input, JsonBody, only};
 use crate::extract::path::PathText;
+use crate::openapi::errors::ReadErrors;
 use crate::problem::{Problem, Result, combine_violations};
 use crate::reply;
 use crate::state::{App, retrying};
@@ -54,6 +55,7 @@ pub struct AssetDeleted {
         ("assetId" = String, Path, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Plain id of the asset."),
     ),
     responses(
+        ReadErrors,
         (status = 200, description = "What was deleted.", body = AssetDeleted),
         (status = 409, description = "A node shows the asset. With `force` it is deleted anyway."),
     )

@@ -11,6 +11,7 @@ use crate::console::owned::{named_canvas, owned_canvas};
 use crate::console::person::Person;
 use crate::extract::json::{Input, JsonBody, only};
 use crate::extract::path::PathText;
+use crate::openapi::errors::ReadErrors;
 use crate::problem::{Problem, Result, combine_violations};
 use crate::reply;
 use crate::state::{App, retrying};
@@ -55,6 +56,7 @@ pub struct CanvasDeleted {
         ("canvasId" = String, Path, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Plain id of the canvas."),
     ),
     responses(
+        ReadErrors,
         (status = 200, description = "What was deleted.", body = CanvasDeleted),
         (status = 409, description = "Jobs or Recipe runs are active on the canvas, whoever started them."),
     )

@@ -17,6 +17,7 @@ use crate::extract::check::Check;
 use crate::extract::json::{Input, JsonBody};
 use crate::extract::path::PathText;
 use crate::models::{model_ids, saved};
+use crate::openapi::errors::{ReadErrors, ScopeErrors};
 use crate::problem::{Problem, Result};
 use crate::reply;
 use crate::state::App;
@@ -33,7 +34,7 @@ pub struct Connections {
 /// Returns all saved connections of the account, oldest first. Keys are masked.
 #[utoipa::path(
     get, path = "/connections", operation_id = "listConnections", tag = "Connections",
-    responses((status = 200, description = "The connections.", body = Connections))
+    responses(ScopeErrors, (status = 200, description = "The connections.", body = Connections))
 )]
 pub async fn list(State(app): State<App>, person: Person) -> Result {
     let found = db::connections::list(&mut *app.connection().await?, &person.account).await?;
@@ -82,6 +83,7 @@ pub struct ConnectionSaved {
 #[utoipa::path(
     post, path = "/connections", operation_id = "saveConnection", tag = "Connections", request_body = SaveConnection,
     responses(
+        ScopeErrors,
         (status = 200, description = "The connection existed. Its key was replaced.", body = ConnectionSaved),
         (status = 201, description = "The new connection.", body = ConnectionSaved),
         (status = 409, description = "The account already has 100 connections."),
@@ -111,7 +113,7 @@ pub async fn save(State(app): State<App>, person: Person, body: JsonBody) -> Res
 #[utoipa::path(
     delete, path = "/connections/{connectionId}", operation_id = "deleteConnection", tag = "Connections",
     params(("connectionId" = Uuid, Path, description = "Id of the connection.")),
-    responses((status = 204, description = "The connection is deleted."))
+    responses(ReadErrors, (status = 204, description = "The connection is deleted."))
 )]
 pub async fn delete(State(app): State<App>, person: Person, path: PathText) -> Result {
     let id: Uuid = path.parameter("connectionId")?;

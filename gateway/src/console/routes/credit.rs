@@ -5,15 +5,16 @@ use db::ledger;
 use domain::Timestamp;
 use domain::account::LedgerReason;
 use domain::id::JobId;
-use domain::limits::{PAGE_DEFAULT, PAGE_MAX};
+use domain::limits::PAGE_MAX;
 use domain::page::Page;
 use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::console::person::Person;
-use crate::extract::page::{ListScope, page, page_request};
+use crate::extract::page::{ListScope, Paged, page, page_request};
 use crate::extract::query::QueryReader;
+use crate::openapi::errors::ScopeErrors;
 use crate::problem::Result;
 use crate::reply;
 use crate::state::App;
@@ -73,16 +74,13 @@ impl From<ledger::LedgerEntry> for LedgerEntry {
 /// reserved, and what they returned.
 #[utoipa::path(
     get, path = "/credit", operation_id = "getCredit", tag = "Credit",
-    params(
-        ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Items in a page. Default: 50."),
-        ("cursor" = Option<String>, Query, max_length = 8192, description = "`nextCursor` of the previous page."),
-    ),
-    responses((status = 200, description = "The balance and one page of the ledger.", body = Credit))
+    params(Paged),
+    responses(ScopeErrors, (status = 200, description = "The balance and one page of the ledger.", body = Credit))
 )]
 pub async fn read(State(app): State<App>, person: Person, OriginalUri(uri): OriginalUri) -> Result {
     let mut query = QueryReader::new(&uri);
     let scope = ListScope::new("console/credit", &person.account, &[]);
-    let request = page_request::<i64>(&app, &mut query, &scope, PAGE_DEFAULT, PAGE_MAX);
+    let request = page_request::<i64, PAGE_MAX>(&app, &mut query, &scope);
     query.finish()?;
     let limit = i64::from(request.limit) + 1;
     let mut found = ledger::list(&mut *app.connection().await?, &person.account, request.after, limit).await?;

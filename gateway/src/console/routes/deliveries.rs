@@ -3,19 +3,20 @@
 use axum::extract::{OriginalUri, State};
 use db::deliveries::operation::{self, After, ListedDelivery, Replay};
 use domain::Timestamp;
-use domain::limits::{PAGE_DEFAULT, PAGE_MAX};
+use domain::limits::PAGE_MAX;
 use domain::message::Queue;
 use domain::page::Page;
 use domain::webhook::{DeliveryState, DeliveryStatus};
 use http::StatusCode;
-use serde::Serialize;
-use utoipa::ToSchema;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 use crate::console::person::Person;
-use crate::extract::page::{ListScope, page, page_request};
+use crate::extract::page::{ListScope, Paged, page, page_request};
 use crate::extract::path::PathText;
 use crate::extract::query::QueryReader;
+use crate::openapi::errors::{ReadErrors, ScopeErrors};
 use crate::problem::{Problem, Result};
 use crate::reply;
 use crate::state::App;
@@ -48,24 +49,28 @@ impl From<ListedDelivery> for Delivery {
     }
 }
 
+/// Which deliveries are listed.
+#[derive(Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct DeliveryFilter {
+    /// Only deliveries with this status.
+    status: Option<DeliveryStatus>,
+}
+
 /// List webhook deliveries
 ///
 /// Returns one page of the deliveries of the account's runs, newest first. A delivery is kept for 30 days after its last attempt.
 #[utoipa::path(
     get, path = "/deliveries", operation_id = "listDeliveries", tag = "Deliveries",
-    params(
-        ("status" = Option<DeliveryStatus>, Query, description = "Only deliveries with this status."),
-        ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Items in a page. Default: 50."),
-        ("cursor" = Option<String>, Query, max_length = 8192, description = "`nextCursor` of the previous page."),
-    ),
-    responses((status = 200, description = "One page of deliveries.", body = DeliveryList))
+    params(DeliveryFilter, Paged),
+    responses(ScopeErrors, (status = 200, description = "One page of deliveries.", body = DeliveryList))
 )]
 pub async fn list(State(app): State<App>, person: Person, OriginalUri(uri): OriginalUri) -> Result {
     let mut query = QueryReader::new(&uri);
-    let status = query.parsed::<DeliveryStatus>("status");
+    let DeliveryFilter { status } = query.read().unwrap_or_default();
     let filter = status.map(DeliveryStatus::as_str).unwrap_or_default();
     let scope = ListScope::new("console/deliveries", &person.account, &[filter]);
-    let request = page_request::<After>(&app, &mut query, &scope, PAGE_DEFAULT, PAGE_MAX);
+    let request = page_request::<After, PAGE_MAX>(&app, &mut query, &scope);
     query.finish()?;
     let (after, limit) = (request.after.as_ref(), i64::from(request.limit) + 1);
     let mut connection = app.connection().await?;
@@ -95,6 +100,7 @@ pub struct DeliveryReplayed {
     post, path = "/deliveries/{deliveryId}/replay", operation_id = "replayDelivery", tag = "Deliveries",
     params(("deliveryId" = String, Path, pattern = "^(webhook:)?[0-9a-fA-F-]{36}$", description = "Id of the delivery, with or without `webhook:`.")),
     responses(
+        ReadErrors,
         (status = 202, description = "The attempt is enqueued.", body = DeliveryReplayed),
         (status = 409, description = "The delivery has not ended, or the run ended without an event."),
     )

@@ -9,7 +9,7 @@ use domain::account::is_email;
 use domain::canvas::AccessRole;
 use domain::channel;
 use domain::id::{AccountUid, CanvasHandle};
-use domain::limits::{MEMBER_CHANGES_PER_MINUTE, PAGE_DEFAULT, PAGE_MAX};
+use domain::limits::{MEMBER_CHANGES_PER_MINUTE, PAGE_MAX};
 use domain::page::Page;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
@@ -18,10 +18,11 @@ use utoipa::ToSchema;
 use crate::console::owned::{named_canvas, owned_canvas};
 use crate::console::person::Person;
 use crate::extract::json::{Input, JsonBody};
-use crate::extract::page::{ListScope, page, page_request};
+use crate::extract::page::{ListScope, Paged, page, page_request};
 use crate::extract::path::PathText;
 use crate::extract::query::QueryReader;
 use crate::observe::whole_seconds;
+use crate::openapi::errors::ReadErrors;
 use crate::problem::{Problem, Result, combine_violations};
 use crate::reply;
 use crate::state::App;
@@ -81,17 +82,16 @@ impl FromStr for Email {
     params(
         ("ownerUid" = String, Path, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Uid of the person's account."),
         ("canvasId" = String, Path, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Plain id of the canvas."),
-        ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Items in a page. Default: 50."),
-        ("cursor" = Option<String>, Query, max_length = 8192, description = "`nextCursor` of the previous page."),
+        Paged,
     ),
-    responses((status = 200, description = "One page of members.", body = MemberList))
+    responses(ReadErrors, (status = 200, description = "One page of members.", body = MemberList))
 )]
 pub async fn list(State(app): State<App>, person: Person, path: PathText, OriginalUri(uri): OriginalUri) -> Result {
     let named = named_canvas(&path);
     let mut query = QueryReader::new(&uri);
     let filter = named.as_ref().map(ToString::to_string).unwrap_or_default();
     let scope = ListScope::new("console/members", &person.account, &[&filter]);
-    let request = page_request::<String>(&app, &mut query, &scope, PAGE_DEFAULT, PAGE_MAX);
+    let request = page_request::<String, PAGE_MAX>(&app, &mut query, &scope);
     let (canvas, ()) = combine_violations(named, query.finish())?;
     let mut connection = app.connection().await?;
     let record = owned_canvas(&mut connection, &person.account, &canvas).await?;
@@ -134,7 +134,7 @@ pub struct MemberSet {
         ("canvasId" = String, Path, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Plain id of the canvas."),
         ("email" = String, Path, max_length = 254, description = "Email of the account, whatever its case."),
     ),
-    responses((status = 200, description = "The member with its role.", body = MemberSet))
+    responses(ReadErrors, (status = 422), (status = 200, description = "The member with its role.", body = MemberSet))
 )]
 pub async fn set(State(app): State<App>, person: Person, path: PathText, body: JsonBody) -> Result {
     let named = combine_violations(named_canvas(&path), path.parameter::<Email>("email"));
@@ -164,7 +164,7 @@ pub async fn set(State(app): State<App>, person: Person, path: PathText, body: J
         ("canvasId" = String, Path, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Plain id of the canvas."),
         ("email" = String, Path, max_length = 254, description = "Email of the member, whatever its case."),
     ),
-    responses((status = 204, description = "The canvas is no longer shared with the account."))
+    responses(ReadErrors, (status = 204, description = "The canvas is no longer shared with the account."))
 )]
 pub async fn remove(State(app): State<App>, person: Person, path: PathText) -> Result {
     let (canvas, Email(email)) = combine_violations(named_canvas(&path), path.parameter("email"))?;

@@ -20,6 +20,7 @@ use crate::console::credential;
 use crate::console::person::SignedIn;
 use crate::extract::caller::{self, parse_token};
 use crate::extract::json::{Input, JsonBody, only};
+use crate::openapi::errors::{CredentialErrors, ScopeErrors};
 use crate::problem::{Problem, Result};
 use crate::reply;
 use crate::state::App;
@@ -120,7 +121,9 @@ impl From<Account> for PersonSummary {
 /// and nothing is redeemed.
 #[utoipa::path(
     post, path = "/session", operation_id = "signIn", tag = "Session", request_body = SignIn,
+    security(()),
     responses(
+        ScopeErrors,
         (status = 200, description = "With `preview`: whom the link signs in.", body = LinkPreview),
         (status = 201, description = "Signed in. `Set-Cookie` has the credential.", body = SignedInAs),
     )
@@ -232,7 +235,7 @@ async fn start(
 /// Returns who is signed in.
 #[utoipa::path(
     get, path = "/session", operation_id = "getSession", tag = "Session",
-    responses((status = 200, description = "The session.", body = SignedInAs))
+    responses(CredentialErrors, (status = 200, description = "The session.", body = SignedInAs))
 )]
 pub async fn read(SignedIn(credential): SignedIn) -> Result {
     let session = SessionSummary {
@@ -253,7 +256,7 @@ pub async fn read(SignedIn(credential): SignedIn) -> Result {
 /// Ends the session and deletes its cookie and what the browser stored. Work that the session started goes on.
 #[utoipa::path(
     delete, path = "/session", operation_id = "signOut", tag = "Session",
-    responses((status = 204, description = "Signed out."))
+    responses(ScopeErrors, (status = 204, description = "Signed out."))
 )]
 pub async fn sign_out(State(app): State<App>, SignedIn(credential): SignedIn) -> Result {
     db::sessions::end(&mut *app.connection().await?, &credential.account, credential.token).await?;

@@ -12,6 +12,7 @@ use uuid::Uuid;
 use super::session::{SessionKind, signed_out};
 use crate::console::person::Person;
 use crate::extract::path::PathText;
+use crate::openapi::errors::{ReadErrors, ScopeErrors};
 use crate::problem::{Problem, Result};
 use crate::reply;
 use crate::state::App;
@@ -54,7 +55,7 @@ pub struct Session {
 /// Returns the active sessions of the account, newest first.
 #[utoipa::path(
     get, path = "/sessions", operation_id = "listSessions", tag = "Session",
-    responses((status = 200, description = "The sessions.", body = Sessions))
+    responses(ScopeErrors, (status = 200, description = "The sessions.", body = Sessions))
 )]
 pub async fn list(State(app): State<App>, person: Person) -> Result {
     let sessions = db::sessions::list(&mut *app.connection().await?, &person.account).await?;
@@ -77,7 +78,7 @@ pub async fn list(State(app): State<App>, person: Person) -> Result {
 #[utoipa::path(
     delete, path = "/sessions/{sessionId}", operation_id = "endSession", tag = "Session",
     params(("sessionId" = Uuid, Path, description = "Id of the session.")),
-    responses((status = 204, description = "The session has ended."))
+    responses(ReadErrors, (status = 204, description = "The session has ended."))
 )]
 pub async fn end(State(app): State<App>, person: Person, path: PathText) -> Result {
     let id: Uuid = path.parameter("sessionId")?;
@@ -94,7 +95,7 @@ pub async fn end(State(app): State<App>, person: Person, path: PathText) -> Resu
 /// delegation is withdrawn. Agent tokens stay valid.
 #[utoipa::path(
     delete, path = "/sessions", operation_id = "endAllSessions", tag = "Session",
-    responses((status = 204, description = "All sessions have ended."))
+    responses(ScopeErrors, (status = 204, description = "All sessions have ended."))
 )]
 pub async fn revoke_all(State(app): State<App>, person: Person) -> Result {
     db::sessions::revoke_all(&mut *app.connection().await?, &person.account).await?;

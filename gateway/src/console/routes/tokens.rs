@@ -6,7 +6,7 @@ use axum::response::IntoResponse;
 use db::tokens::{After, TokenRow};
 use domain::account::{Scope, Surface};
 use domain::channel;
-use domain::limits::{PAGE_DEFAULT, PAGE_MAX};
+use domain::limits::PAGE_MAX;
 use domain::page::Page;
 use domain::{Timestamp, Violation};
 use http::StatusCode;
@@ -17,9 +17,10 @@ use uuid::Uuid;
 use crate::console::person::Person;
 use crate::extract::check::Check;
 use crate::extract::json::{Input, JsonBody};
-use crate::extract::page::{ListScope, page, page_request};
+use crate::extract::page::{ListScope, Paged, page, page_request};
 use crate::extract::path::PathText;
 use crate::extract::query::QueryReader;
+use crate::openapi::errors::{ReadErrors, ScopeErrors};
 use crate::problem::{Problem, Result};
 use crate::reply;
 use crate::state::App;
@@ -81,16 +82,13 @@ impl From<TokenRow> for AgentToken {
 /// Returns one page of the account's agent tokens, newest first, with those that expired or were revoked. Sessions are not listed.
 #[utoipa::path(
     get, path = "/tokens", operation_id = "listTokens", tag = "Tokens",
-    params(
-        ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Items in a page. Default: 50."),
-        ("cursor" = Option<String>, Query, max_length = 8192, description = "`nextCursor` of the previous page."),
-    ),
-    responses((status = 200, description = "One page of tokens.", body = TokenList))
+    params(Paged),
+    responses(ScopeErrors, (status = 200, description = "One page of tokens.", body = TokenList))
 )]
 pub async fn list(State(app): State<App>, person: Person, OriginalUri(uri): OriginalUri) -> Result {
     let mut query = QueryReader::new(&uri);
     let scope = ListScope::new("console/tokens", &person.account, &[]);
-    let request = page_request::<After>(&app, &mut query, &scope, PAGE_DEFAULT, PAGE_MAX);
+    let request = page_request::<After, PAGE_MAX>(&app, &mut query, &scope);
     query.finish()?;
     let (after, limit) = (request.after.as_ref(), i64::from(request.limit) + 1);
     let mut found = db::tokens::page(&mut *app.connection().await?, &person.account, after, limit).await?;
@@ -145,6 +143,7 @@ pub struct TokenCreated {
 #[utoipa::path(
     post, path = "/tokens", operation_id = "createToken", tag = "Tokens", request_body = CreateToken,
     responses(
+        ScopeErrors,
         (status = 201, description = "The token and its secret.", body = TokenCreated),
         (status = 409, description = "The account already has 20 active tokens."),
     )
@@ -164,7 +163,7 @@ pub async fn create(State(app): State<App>, person: Person, body: JsonBody) -> R
 #[utoipa::path(
     delete, path = "/tokens/{tokenId}", operation_id = "revokeToken", tag = "Tokens",
     params(("tokenId" = Uuid, Path, description = "Id of the token.")),
-    responses((status = 204, description = "The token is revoked."))
+    responses(ReadErrors, (status = 204, description = "The token is revoked."))
 )]
 pub async fn revoke(State(app): State<App>, person: Person, path: PathText) -> Result {
     let id: Uuid = path.parameter("tokenId")?;

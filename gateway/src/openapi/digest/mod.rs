@@ -149,7 +149,7 @@ fn text(value: &Value) -> &str {
 
 /// The first sentence of a description, on one line.
 fn sentence(description: &Value) -> String {
-    let words = text(description).split_whitespace().collect::<Vec<_>>().join(" ").replace(" (an extension)", "");
+    let words = text(description).split_whitespace().collect::<Vec<_>>().join(" ");
     words.split_once(". ").map_or(words.clone(), |(first, _)| format!("{first}."))
 }
 
@@ -260,10 +260,10 @@ impl Served {
 /// Read the digest of this document
 ///
 /// Returns what a client needs of this document as Markdown of at most 6000 tokens. Use it as the instructions of a
-/// language model that calls the service. It needs no credential and is the same for every caller. This operation is
-/// an extension.
+/// language model that calls the service. It needs no credential and is the same for every caller.
 #[utoipa::path(
     get, path = "/digest.md", operation_id = "getDigest", tag = "Contract",
+    security(()),
     params(("If-None-Match" = Option<String>, Header, description = "A known `ETag`. The answer is 304 when it still matches.")),
     responses(
         (status = 200, description = "The digest.", content_type = "text/markdown", body = String),

@@ -3,15 +3,28 @@
 use actions::DefinedAction;
 use axum::extract::{OriginalUri, State};
 use domain::action::{ActionList, ActionPage, ActionSummaries};
-use domain::limits::{ACTION_QUERY_MAX, PAGE_DEFAULT, PAGE_MAX};
+use domain::limits::PAGE_MAX;
 use domain::page::CatalogEntry;
+use serde::Deserialize;
+use utoipa::IntoParams;
 
 use crate::extract::caller::{Caller, ReadCanvas};
-use crate::extract::page::{ListScope, page, page_request};
-use crate::extract::query::QueryReader;
+use crate::extract::page::{ListScope, Paged, page, page_request};
+use crate::extract::query::{ListView, QueryReader};
+use crate::openapi::errors::ScopeErrors;
 use crate::problem::Result;
 use crate::reply;
 use crate::state::App;
+
+/// Which Actions are listed.
+#[derive(Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct ActionFilter {
+    /// Text that occurs in slug, title or summary. Case-insensitive.
+    #[serde(default)]
+    #[param(max_length = 240)]
+    q: String,
+}
 
 /// List Image Actions
 ///
@@ -20,21 +33,17 @@ use crate::state::App;
 #[utoipa::path(
     get, path = "/actions", operation_id = "listActions", tag = "Image Actions",
     security(("bearer" = ["canvas:read"])),
-    params(
-        ("q" = Option<String>, Query, max_length = 240, description = "Text that occurs in slug, title or summary. Case-insensitive."),
-        ("view" = Option<String>, Query, pattern = "^summary$", description = "`summary`: each item as `key`, `name` and a `summary` of one line (an extension)."),
-        ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Items in a page. Default: 50."),
-        ("cursor" = Option<String>, Query, max_length = 8192, description = "`nextCursor` of the previous page."),
-    ),
-    responses((status = 200, description = "One page of Actions.", body = ActionPage))
+    params(ActionFilter, ListView, Paged),
+    responses(ScopeErrors, (status = 200, description = "One page of Actions.", body = ActionPage))
 )]
 pub async fn list(State(app): State<App>, caller: Caller<ReadCanvas>, OriginalUri(uri): OriginalUri) -> Result {
     let mut query = QueryReader::new(&uri);
-    let text = query.text("q", ACTION_QUERY_MAX).unwrap_or_default().to_lowercase();
-    let in_short = query.wants_summary();
+    let ActionFilter { q } = query.read().unwrap_or_default();
+    let text = q.to_lowercase();
+    let ListView { view } = query.read().unwrap_or_default();
     let scope = ListScope::new("actions", &caller.account, &[&text]);
     // The position of an Action is the index of its slug in the fixed order.
-    let request = page_request::<String>(&app, &mut query, &scope, PAGE_DEFAULT, PAGE_MAX);
+    let request = page_request::<String, PAGE_MAX>(&app, &mut query, &scope);
     query.finish()?;
     let matches = |action: &&DefinedAction| {
         [&action.slug, &action.title, &action.summary].iter().any(|field| field.to_lowercase().contains(&text))
@@ -46,7 +55,7 @@ pub async fn list(State(app): State<App>, caller: Caller<ReadCanvas>, OriginalUr
     let mut actions: Vec<&'static DefinedAction> = actions::all()[start..].iter().filter(matches).collect();
     let page = page(&app, &scope, request.limit, &mut actions, |action| &action.slug);
     let entry = |action: &&DefinedAction| CatalogEntry::new(action.id.clone(), &action.title, &action.summary);
-    Ok(reply::ok(&match in_short {
+    Ok(reply::ok(&match view.is_some() {
         true => ActionPage::Summary(ActionSummaries { actions: actions.iter().map(entry).collect(), page }),
         false => {
             ActionPage::Full(ActionList { actions: actions.iter().map(|action| action.document()).collect(), page })

@@ -7,6 +7,7 @@ use domain::action::ActionRead;
 
 use crate::extract::caller::{Caller, ReadCanvas};
 use crate::extract::path::PathText;
+use crate::openapi::errors::ReadErrors;
 use crate::problem::{Problem, Result};
 use crate::reply;
 
@@ -18,7 +19,7 @@ use crate::reply;
     get, path = "/actions/{actionKey}", operation_id = "getAction", tag = "Image Actions",
     security(("bearer" = ["canvas:read"])),
     params(("actionKey" = String, Path, pattern = "^(action:)?[A-Za-z0-9_-]{1,180}$", description = "Slug, or `action:<slug>`.")),
-    responses((status = 200, description = "The Action.", body = ActionRead))
+    responses(ReadErrors, (status = 200, description = "The Action.", body = ActionRead))
 )]
 pub async fn read(_caller: Caller<ReadCanvas>, params: PathText) -> Result {
     Ok(reply::ok(&ActionRead { action: action_of(&params)?.document() }))

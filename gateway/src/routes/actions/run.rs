@@ -12,7 +12,7 @@ use db::accounts::Credential;
 use db::assets::Picture;
 use domain::Violation;
 use domain::graph::{Named, Node, NodeType, Purpose};
-use domain::id::{AccountUid, CanvasHandle, JobId, NodeId};
+use domain::id::{AccountUid, CanvasHandle, JobId, NodeId, NodeReference};
 use domain::job::{ActionRequest, ImageJob, Input as JobInput, JobOperation, Request, StartQuote};
 use domain::webhook::WebhookInput;
 use egress::Guard;
@@ -29,6 +29,7 @@ use crate::extract::json::JsonBody;
 use crate::extract::path::PathText;
 use crate::extract::prefer;
 use crate::observe::Trace;
+use crate::openapi::errors::WriteErrors;
 use crate::place::{TargetPlace, destination, with_destination};
 use crate::problem::{Result, combine_violations};
 use crate::start::{start, start_request, terms_of, webhook_of, with_cap};
@@ -39,17 +40,16 @@ const PATH: &str = "/actions/{actionKey}/runs";
 const NOT_A_PICTURE: &str = "must be a node or asset handle";
 
 start_request! {
-    /// Request to run an Action.
+    /// Request to run an Action. One of `targetNodeId` and `place` is required.
     #[schema(as = RunAction)]
     pub struct RunRequest on a canvas {
         /// New, empty image node that receives the result; excludes `place`.
-        #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
+        #[schema(value_type = Option<NodeReference>, nullable = false)]
         target_node_id: Option<String>,
-        /// Adds the target in place of `targetNodeId` (an extension).
+        /// Adds the target in place of `targetNodeId`.
         #[schema(nullable = false)]
         place: Option<TargetPlace>,
-        /// Whether a `flow` connection leads from each input that is a node to the target. Default: `true` with `place`
-        /// (an extension).
+        /// Whether a `flow` connection leads from each input that is a node to the target. Default: `true` with `place`.
         #[schema(nullable = false)]
         connect: Option<bool>,
         /// Node or asset handles, in the order that the Action declares.
@@ -75,9 +75,10 @@ start_request! {
     security(("bearer" = ["canvas:read", "canvas:write", "asset:read"])),
     params(
         ("actionKey" = String, Path, pattern = "^(action:)?[A-Za-z0-9_-]{1,180}$", description = "Slug, or `action:<slug>`."),
-        ("Prefer" = Option<String>, Header, description = "`handling=lenient` accepts a stale `baseRevision` where nothing that the request reads or writes has changed since (an extension)."),
+        ("Prefer" = Option<String>, Header, description = "`handling=lenient` accepts a stale `baseRevision` where nothing that the request reads or writes has changed since."),
     ),
     responses(
+        WriteErrors,
         (status = 200, description = "The quote, with `validateOnly: true`; nothing is started.", body = StartQuote),
         (status = 202, description = "The run is queued, or is a replay of an earlier start.", body = ImageJob),
     )

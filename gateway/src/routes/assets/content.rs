@@ -5,14 +5,17 @@ use axum::Extension;
 use axum::extract::{OriginalUri, State};
 use http::header::VARY;
 use http::{HeaderMap, HeaderValue, Method};
+use serde::Deserialize;
+use utoipa::IntoParams;
 
 use super::picture::{self, RenditionWidth};
 use super::read::named;
 use crate::extract::caller::{Caller, ReadAsset};
 use crate::extract::path::PathText;
-use crate::extract::query::QueryReader;
+use crate::extract::query::{OwnerQuery, QueryReader};
 use crate::observe::Trace;
 use crate::openapi::Binary;
+use crate::openapi::errors::ReadErrors;
 use crate::problem::{Problem, Result, combine_violations};
 use crate::state::App;
 use crate::stored::Selection;
@@ -20,24 +23,34 @@ use crate::stored::Selection;
 /// How long a browser may reuse the bytes. They never change, but a caller can lose access to them.
 const MAX_AGE_SECONDS: u64 = 3600;
 
+/// Which bytes are sent.
+#[derive(Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct ContentQuery {
+    /// Largest width of the rendition in pixels. Without it: the stored bytes.
+    w: Option<RenditionWidth>,
+    /// Whether to send the file as it was uploaded, with its private metadata. 404 for anybody but the owner, and where there is none. Not together with `w`.
+    #[serde(default)]
+    original: bool,
+}
+
 /// Download the picture of an asset
 ///
 /// Streams the stored bytes of one asset to a caller that may read it: its owner, and the members of the canvas that
 /// it is stored in. Use it with a bearer token instead of a preview URL, which expires. `w` asks for a smaller
-/// rendition, and `original` for the file as it was uploaded, which only the owner gets. Supports one byte range. This
-/// operation is an extension.
+/// rendition, and `original` for the file as it was uploaded, which only the owner gets. Supports one byte range.
 #[utoipa::path(
     get, path = "/assets/{assetId}/content", operation_id = "getAssetContent", tag = "Assets",
     security(("bearer" = ["asset:read"])),
     params(
         ("assetId" = String, Path, pattern = "^(asset:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle."),
-        ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner of the resource, when its plain id is given."),
-        ("w" = Option<RenditionWidth>, Query, description = "Largest width of the rendition in pixels. Without it: the stored bytes."),
-        ("original" = Option<bool>, Query, description = "Whether to send the file as it was uploaded, with its private metadata. 404 for anybody but the owner, and where there is none. Not together with `w` (an extension)."),
+        OwnerQuery,
+        ContentQuery,
         ("Range" = Option<String>, Header, description = "One byte range."),
         ("If-None-Match" = Option<String>, Header, description = "A known `ETag`. The answer is 304 when it still matches."),
     ),
     responses(
+        ReadErrors, (status = 416), (status = 422),
         (status = 200, description = "The picture.", content((Binary = "image/png"), (Binary = "image/jpeg"), (Binary = "image/webp"), (Binary = "image/gif"))),
         (status = 206, description = "The requested range.", content((Binary = "image/png"), (Binary = "image/jpeg"), (Binary = "image/webp"), (Binary = "image/gif"))),
         (status = 304, description = "The picture still has the entity tag in `If-None-Match`."),
@@ -53,8 +66,8 @@ pub async fn content(
     headers: HeaderMap,
 ) -> Result {
     let mut query = QueryReader::new(&uri);
-    let width = picture::width(&mut query);
-    let wants_original = query.parsed("original").unwrap_or(false);
+    let ContentQuery { w, original: wants_original } = query.read().unwrap_or_default();
+    let width = w.map(u32::from);
     if wants_original && width.is_some() {
         query.refuse("original", "cannot be combined with w");
     }

@@ -3,15 +3,31 @@
 use axum::extract::{OriginalUri, State};
 use db::canvases::After;
 use domain::asset::AssetList;
-use domain::limits::{ASSET_PAGE_MAX, PAGE_DEFAULT};
+use domain::id::{CanvasRef, CanvasReference};
+use domain::limits::ASSET_PAGE_MAX;
 use domain::origin::AiGenerated;
+use serde::Deserialize;
+use utoipa::IntoParams;
 
 use crate::extract::caller::{Caller, ReadAsset};
-use crate::extract::page::{ListScope, page, page_request};
-use crate::extract::query::QueryReader;
+use crate::extract::page::{ListScope, PagedAssets, page, page_request};
+use crate::extract::query::{OwnerQuery, QueryReader};
+use crate::openapi::errors::ReadErrors;
 use crate::problem::{Problem, Result};
 use crate::reply;
 use crate::state::App;
+
+/// Which assets are listed.
+#[derive(Default, Deserialize, IntoParams)]
+#[serde(rename_all = "camelCase")]
+#[into_params(parameter_in = Query)]
+pub struct AssetFilter {
+    /// Plain id or handle of a canvas.
+    #[param(value_type = Option<CanvasReference>)]
+    canvas_id: Option<CanvasRef>,
+    /// Only assets with this `aiGenerated`: `yes`, `partly`, `no` or `unknown`.
+    ai_generated: Option<AiGenerated>,
+}
 
 /// List assets of the account or of a canvas
 ///
@@ -20,22 +36,17 @@ use crate::state::App;
 #[utoipa::path(
     get, path = "/assets", operation_id = "listAssets", tag = "Assets",
     security(("bearer" = ["asset:read"])),
-    params(
-        ("canvasId" = Option<String>, Query, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle of a canvas."),
-        ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner of the resource, when its plain id is given."),
-        ("aiGenerated" = Option<AiGenerated>, Query, description = "Only assets with this `aiGenerated`: `yes`, `partly`, `no` or `unknown` (an extension)."),
-        ("limit" = Option<u32>, Query, minimum = 1, maximum = 200, description = "Items in a page. Default: 50."),
-        ("cursor" = Option<String>, Query, max_length = 8192, description = "`nextCursor` of the previous page."),
-    ),
-    responses((status = 200, description = "One page of assets.", body = AssetList))
+    params(AssetFilter, OwnerQuery, PagedAssets),
+    responses(ReadErrors, (status = 200, description = "One page of assets.", body = AssetList))
 )]
 pub async fn list(State(app): State<App>, caller: Caller<ReadAsset>, OriginalUri(uri): OriginalUri) -> Result {
     let mut query = QueryReader::new(&uri);
-    let canvas = query.canvas().map(|canvas| canvas.resolve(&caller.account));
-    let ai_generated = query.named("aiGenerated", AiGenerated::ALL);
+    let AssetFilter { canvas_id, ai_generated } = query.read().unwrap_or_default();
+    let OwnerQuery { owner_uid } = query.read().unwrap_or_default();
+    let canvas = query.canvas(canvas_id, owner_uid).map(|canvas| canvas.resolve(&caller.account));
     let filter = canvas.as_ref().map(ToString::to_string).unwrap_or_default();
     let scope = ListScope::new("assets", &caller.account, &[&filter, ai_generated.map_or("", AiGenerated::as_str)]);
-    let request = page_request::<After>(&app, &mut query, &scope, PAGE_DEFAULT, ASSET_PAGE_MAX);
+    let request = page_request::<After, ASSET_PAGE_MAX>(&app, &mut query, &scope);
     query.finish()?;
     let mut connection = app.connection().await?;
     let (after, limit) = (request.after.as_ref(), i64::from(request.limit) + 1);

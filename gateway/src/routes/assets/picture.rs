@@ -5,37 +5,50 @@ use blob::BlobKey;
 use db::assets::Content;
 use domain::limits::RENDITION_WIDTHS;
 use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName};
+use serde::Deserialize;
 use utoipa::openapi::RefOr;
+use utoipa::openapi::extensions::ExtensionsBuilder;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::extract::query::QueryReader;
 use crate::observe::Trace;
 use crate::problem::{Problem, Result};
 use crate::rendition::{Rendition, rendition};
 use crate::state::App;
 use crate::stored::{self, Selection, Served};
 
-/// The allowed widths, for the contract document.
-pub struct RenditionWidth;
+/// The width of a rendition, one of the allowed ones.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(try_from = "String")]
+pub struct RenditionWidth(u32);
+
+impl From<RenditionWidth> for u32 {
+    fn from(width: RenditionWidth) -> Self {
+        width.0
+    }
+}
+
+impl TryFrom<String> for RenditionWidth {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let width = RENDITION_WIDTHS.into_iter().find(|width| width.to_string() == text);
+        width
+            .map(Self)
+            .ok_or_else(|| format!("must be one of {}", RENDITION_WIDTHS.map(|width| width.to_string()).join(", ")))
+    }
+}
 
 impl PartialSchema for RenditionWidth {
     fn schema() -> RefOr<Schema> {
-        ObjectBuilder::new().schema_type(Type::Integer).enum_values(Some(RENDITION_WIDTHS)).into()
+        let described = RENDITION_WIDTHS.map(|width| format!("{width} pixels."));
+        let extensions = ExtensionsBuilder::new().add("x-enum-descriptions", described).build();
+        let width = ObjectBuilder::new().schema_type(Type::Integer).enum_values(Some(RENDITION_WIDTHS));
+        width.extensions(Some(extensions)).into()
     }
 }
 
 impl ToSchema for RenditionWidth {}
-
-/// Reads `w`; reports a violation to `query`.
-pub fn width(query: &mut QueryReader<'_>) -> Option<u32> {
-    let text = query.text("w", 8)?;
-    let width = RENDITION_WIDTHS.into_iter().find(|width| width.to_string() == text);
-    if width.is_none() {
-        query.refuse("w", "must be one of 64, 128, 256, 512, 1024, 2048");
-    }
-    width
-}
 
 /// Streams the stored bytes, or the rendition of `width`, which an image-worker makes on first demand. Sets the headers that make
 /// foreign bytes safe in a browser, and how many seconds they may be cached.

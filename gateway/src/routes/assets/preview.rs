@@ -4,17 +4,30 @@
 use axum::Extension;
 use axum::extract::{OriginalUri, State};
 use http::{HeaderMap, Method};
+use serde::Deserialize;
+use utoipa::IntoParams;
 
 use super::picture::{self, RenditionWidth};
 use crate::extract::query::QueryReader;
 use crate::observe::Trace;
 use crate::openapi::Binary;
+use crate::openapi::errors::CredentialErrors;
 use crate::problem::{Problem, Result};
 use crate::state::App;
 use crate::stored::Selection;
 
 /// How long a browser may reuse the bytes, also after the holder has lost the right to them.
 const AGE_MAX_SECONDS: u64 = 300;
+
+/// What a preview URL asks for.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct PreviewQuery {
+    /// The token of a `previewUrl`. Never build one.
+    token: String,
+    /// Largest width of the rendition in pixels.
+    w: Option<RenditionWidth>,
+}
 
 /// Download a picture by its preview URL
 ///
@@ -23,13 +36,14 @@ const AGE_MAX_SECONDS: u64 = 300;
 /// smaller rendition.
 #[utoipa::path(
     get, path = "/assets/preview", operation_id = "getAssetPreview", tag = "Assets",
+    security(()),
     params(
-        ("token" = String, Query, description = "The token of a `previewUrl`. Never build one."),
-        ("w" = Option<RenditionWidth>, Query, description = "Largest width of the rendition in pixels (an extension)."),
+        PreviewQuery,
         ("Range" = Option<String>, Header, description = "One byte range."),
         ("If-None-Match" = Option<String>, Header, description = "A known `ETag`. The answer is 304 when it still matches."),
     ),
     responses(
+        CredentialErrors, (status = 404), (status = 416), (status = 422),
         (status = 200, description = "The picture.", content((Binary = "image/png"), (Binary = "image/jpeg"), (Binary = "image/webp"), (Binary = "image/gif"))),
         (status = 206, description = "The requested range.", content((Binary = "image/png"), (Binary = "image/jpeg"), (Binary = "image/webp"), (Binary = "image/gif"))),
         (status = 304, description = "The picture still has the entity tag in `If-None-Match`."),
@@ -43,15 +57,14 @@ pub async fn preview(
     headers: HeaderMap,
 ) -> Result {
     let mut query = QueryReader::new(&uri);
-    let token = query.verbatim("token");
-    let width = picture::width(&mut query);
-    if !query.has("token") {
-        query.refuse("token", "is required");
-    }
+    let asked = query.read::<PreviewQuery>();
     let selection = query.take(Selection::of(&method, &headers));
     query.finish()?;
-    let (Some(token), Some(selection)) = (token, selection) else { return Err(Problem::Unauthorized) };
-    let opened = app.previews.open(&app.keys, token, service::clock::now()).ok_or(Problem::Unauthorized)?;
+    let (Some(PreviewQuery { token, w }), Some(selection)) = (asked, selection) else {
+        return Err(Problem::Unauthorized);
+    };
+    let width = w.map(u32::from);
+    let opened = app.previews.open(&app.keys, &token, service::clock::now()).ok_or(Problem::Unauthorized)?;
     let asset = db::assets::content(&mut *app.connection().await?, &opened.asset, None).await?;
     let asset = asset.filter(|asset| asset.preview_epoch == opened.epoch).ok_or(Problem::NotFound("asset"))?;
     picture::serve(&app, &asset, width, opened.remaining.min(AGE_MAX_SECONDS), &selection, trace).await

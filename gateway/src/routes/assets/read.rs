@@ -6,7 +6,8 @@ use domain::id::{AccountUid, AssetHandle, AssetRef};
 
 use crate::extract::caller::{Caller, ReadAsset};
 use crate::extract::path::PathText;
-use crate::extract::query::QueryReader;
+use crate::extract::query::{OwnerQuery, QueryReader};
+use crate::openapi::errors::ReadErrors;
 use crate::problem::{Problem, Result, combine_violations};
 use crate::reply;
 use crate::state::App;
@@ -20,9 +21,9 @@ use crate::state::App;
     security(("bearer" = ["asset:read"])),
     params(
         ("assetId" = String, Path, pattern = "^(asset:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle."),
-        ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner of the resource, when its plain id is given."),
+        OwnerQuery,
     ),
-    responses((status = 200, description = "The asset.", body = AssetRead))
+    responses(ReadErrors, (status = 200, description = "The asset.", body = AssetRead))
 )]
 pub async fn read(
     State(app): State<App>,
@@ -40,7 +41,7 @@ pub async fn read(
 
 /// The asset that path and query name; 400 with all violations of both.
 pub fn named(params: &PathText, mut query: QueryReader<'_>, caller: &AccountUid) -> Result<AssetHandle> {
-    let owner = query.owner();
+    let OwnerQuery { owner_uid: owner } = query.read().unwrap_or_default();
     let (named, ()) = combine_violations(params.parameter::<AssetRef>("assetId"), query.finish())?;
     resolve(named, owner, caller)
 }

@@ -3,6 +3,7 @@
 use domain::account::AuthStatus;
 
 use crate::extract::caller::{AnyToken, Caller};
+use crate::openapi::errors::CredentialErrors;
 use crate::problem::Result;
 use crate::reply;
 
@@ -12,7 +13,7 @@ use crate::reply;
 /// It changes nothing and needs no scope.
 #[utoipa::path(
     get, path = "/auth/status", operation_id = "getAuthStatus", tag = "Authentication",
-    responses((status = 200, description = "The credential is valid.", body = AuthStatus))
+    responses(CredentialErrors, (status = 200, description = "The credential is valid.", body = AuthStatus))
 )]
 pub async fn status(caller: Caller<AnyToken>) -> Result {
     let credential = caller.credential;

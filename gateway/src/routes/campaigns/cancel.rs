@@ -8,6 +8,7 @@ use super::{id_of, load, require_switched_on};
 use crate::extract::caller::{Caller, ManageCampaigns};
 use crate::extract::path::PathText;
 use crate::observe::Trace;
+use crate::openapi::errors::ReadErrors;
 use crate::problem::Result;
 use crate::reply;
 use crate::runs::cancel_job;
@@ -22,7 +23,7 @@ use crate::state::App;
     delete, path = "/campaigns/{runId}", operation_id = "cancelCampaign", tag = "Legacy campaigns",
     security(("bearer" = ["canvas:read", "canvas:write", "asset:read", "image:generate", "job:manage"])),
     params(("runId" = String, Path, pattern = "^(?:run:)?[A-Za-z0-9_-]{1,180}$", description = "Id of the campaign.")),
-    responses((status = 200, description = "The campaign.", body = CampaignRead))
+    responses(ReadErrors, (status = 410), (status = 200, description = "The campaign.", body = CampaignRead))
 )]
 pub async fn cancel(
     State(app): State<App>,

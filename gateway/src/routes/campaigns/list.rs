@@ -2,14 +2,27 @@
 
 use axum::extract::{OriginalUri, State};
 use domain::campaign::{Campaign, CampaignList};
-use domain::id::CanvasRef;
+use domain::id::{CanvasRef, CanvasReference};
+use serde::Deserialize;
+use utoipa::IntoParams;
 
 use crate::extract::caller::{Caller, ManageCampaigns};
 use crate::extract::owner::with_owner;
-use crate::extract::query::QueryReader;
+use crate::extract::query::{OwnerQuery, QueryReader};
+use crate::openapi::errors::ReadErrors;
 use crate::problem::{Problem, Result};
 use crate::reply;
 use crate::state::App;
+
+/// Which campaigns are listed.
+#[derive(Default, Deserialize, IntoParams)]
+#[serde(rename_all = "camelCase")]
+#[into_params(parameter_in = Query)]
+pub struct CampaignFilter {
+    /// Only campaigns of this canvas.
+    #[param(value_type = Option<CanvasReference>)]
+    canvas_id: Option<CanvasRef>,
+}
 
 /// List legacy campaigns
 ///
@@ -18,15 +31,13 @@ use crate::state::App;
 #[utoipa::path(
     get, path = "/campaigns", operation_id = "listCampaigns", tag = "Legacy campaigns",
     security(("bearer" = ["canvas:read", "canvas:write", "asset:read", "image:generate", "job:manage"])),
-    params(
-        ("canvasId" = Option<String>, Query, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$", description = "Only campaigns of this canvas."),
-        ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner of the resource, when its plain id is given."),
-    ),
-    responses((status = 200, description = "The campaigns.", body = CampaignList))
+    params(CampaignFilter, OwnerQuery),
+    responses(ReadErrors, (status = 200, description = "The campaigns.", body = CampaignList))
 )]
 pub async fn list(State(app): State<App>, caller: Caller<ManageCampaigns>, OriginalUri(uri): OriginalUri) -> Result {
     let mut query = QueryReader::new(&uri);
-    let (owner, canvas) = (query.owner(), query.parsed::<CanvasRef>("canvasId"));
+    let OwnerQuery { owner_uid: owner } = query.read().unwrap_or_default();
+    let CampaignFilter { canvas_id: canvas } = query.read().unwrap_or_default();
     query.finish()?;
     let mut connection = app.connection().await?;
     let key = match canvas {

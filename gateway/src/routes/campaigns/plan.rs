@@ -4,7 +4,7 @@ use axum::extract::State;
 use domain::Violation;
 use domain::campaign;
 use domain::campaign::{CampaignPlan, CampaignPlanned, PlannedShot};
-use domain::id::{AccountUid, CanvasHandle};
+use domain::id::{AccountUid, CanvasHandle, CanvasReference};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
@@ -13,6 +13,7 @@ use crate::extract::caller::{Caller, PlanCampaigns};
 use crate::extract::canvas::canvas_of;
 use crate::extract::check::Check;
 use crate::extract::json::{Input, JsonBody};
+use crate::openapi::errors::ReadErrors;
 use crate::problem::{Problem, Result};
 use crate::reply;
 use crate::state::App;
@@ -22,7 +23,7 @@ use crate::state::App;
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CampaignPlanRequest {
     /// Plain id or handle of the canvas.
-    #[schema(max_length = 560, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$")]
+    #[schema(value_type = CanvasReference)]
     canvas_id: String,
     /// Brief of the campaign.
     #[schema(min_length = 1, max_length = 8000)]
@@ -50,7 +51,7 @@ impl CampaignPlanRequest {
 #[utoipa::path(
     post, path = "/campaigns/plan", operation_id = "planCampaign", tag = "Legacy campaigns",
     request_body = CampaignPlanRequest, security(("bearer" = ["canvas:read", "canvas:write", "asset:read"])),
-    responses((status = 200, description = "The plan.", body = CampaignPlanned))
+    responses(ReadErrors, (status = 410), (status = 200, description = "The plan.", body = CampaignPlanned))
 )]
 pub async fn plan(State(app): State<App>, caller: Caller<PlanCampaigns>, body: JsonBody) -> Result {
     require_switched_on(&app)?;

@@ -13,6 +13,7 @@ use crate::extract::caller::{Caller, ManageCampaigns};
 use crate::extract::check::Check;
 use crate::extract::json::{Input, JsonBody};
 use crate::extract::path::PathText;
+use crate::openapi::errors::ReadErrors;
 use crate::problem::{Problem, Result, combine_violations};
 use crate::reply;
 use crate::state::App;
@@ -60,7 +61,7 @@ impl CampaignReviewRequest {
     request_body = CampaignReviewRequest,
     security(("bearer" = ["canvas:read", "canvas:write", "asset:read", "image:generate", "job:manage"])),
     params(("runId" = String, Path, pattern = "^(?:run:)?[A-Za-z0-9_-]{1,180}$", description = "Id of the campaign.")),
-    responses((status = 200, description = "The campaign after the review.", body = CampaignRead))
+    responses(ReadErrors, (status = 410), (status = 422), (status = 200, description = "The campaign after the review.", body = CampaignRead))
 )]
 pub async fn review(
     State(app): State<App>,

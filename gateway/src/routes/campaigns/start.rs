@@ -9,7 +9,6 @@ use domain::campaign::{CampaignPlan, CampaignRead};
 use domain::id::{AccountUid, CanvasHandle};
 use domain::job::StartQuote;
 use domain::message::Queue;
-use domain::problem::ErrorEnvelope;
 use http::HeaderMap;
 use serde_json::json;
 use uuid::Uuid;
@@ -22,6 +21,7 @@ use crate::extract::idempotency::fingerprint_without_defaults;
 use crate::extract::json::JsonBody;
 use crate::extract::prefer;
 use crate::observe::Trace;
+use crate::openapi::errors::WriteErrors;
 use crate::problem::Result;
 use crate::reply;
 use crate::start::{accepted_as, quote, start_request, terms_of, with_cap, writable};
@@ -31,7 +31,6 @@ const PATH: &str = "/campaigns/start";
 
 /// The title of a campaign that is started without one.
 const DEFAULT_TITLE: &str = "Campaign";
-
 start_request! {
     /// Request to start a campaign.
     pub struct CampaignStartRequest on a canvas {
@@ -70,11 +69,12 @@ impl CampaignStartRequest {
     post, path = "/campaigns/start", operation_id = "startCampaign", tag = "Legacy campaigns",
     request_body = CampaignStartRequest,
     security(("bearer" = ["canvas:read", "canvas:write", "asset:read", "image:generate", "job:manage"])),
-    params(("Prefer" = Option<String>, Header, description = "`handling=lenient` accepts a stale `baseRevision` where nothing that the request reads or writes has changed since (an extension).")),
+    params(("Prefer" = Option<String>, Header, description = "`handling=lenient` accepts a stale `baseRevision` where nothing that the request reads or writes has changed since.")),
     responses(
+        WriteErrors, (status = 410),
         (status = 200, description = "The quote, with `validateOnly: true`; nothing is started.", body = StartQuote),
         (status = 202, description = "The campaign is queued, or is a replay of an earlier start.", body = CampaignRead),
-        (status = 402, description = "The work costs more than the account's credit or `maxCredits` covers. Nothing is reserved.", body = ErrorEnvelope),
+        (status = 402),
     )
 )]
 pub async fn start(

@@ -5,19 +5,41 @@ use std::time::Duration;
 
 use axum::extract::{OriginalUri, State};
 use domain::canvas::CanvasChanges;
-use domain::id::{AccountUid, CanvasHandle};
-use domain::limits::{BASE_REVISION_MAX, CHANGES_GRAPH_MAX};
+use domain::id::{AccountUid, CanvasHandle, CanvasReference};
+use domain::limits::CHANGES_GRAPH_MAX;
 use http::HeaderMap;
+use serde::Deserialize;
 use tokio::time::{Instant, timeout_at};
+use utoipa::{IntoParams, ToSchema};
 
 use crate::extract::caller::ReadCanvas;
 use crate::extract::canvas::CanvasAccess;
 use crate::extract::prefer;
-use crate::extract::query::QueryReader;
+use crate::extract::query::{OwnerQuery, QueryReader};
+use crate::openapi::errors::ReadErrors;
 use crate::problem::{Problem, Result, combine_violations};
 use crate::reply;
 use crate::state::App;
 use crate::wait::{during, preferred_wait};
+
+/// Which changes are read.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct ChangesQuery {
+    /// A known revision.
+    #[param(min_length = 1, max_length = 200)]
+    since: String,
+    /// `graph`: return the changed nodes and connections in full.
+    #[param(inline)]
+    include: Option<Included>,
+}
+
+/// The only value of `include`.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Included {
+    Graph,
+}
 
 /// Read what changed since a revision, or wait for a change
 ///
@@ -25,18 +47,17 @@ use crate::wait::{during, preferred_wait};
 /// once; with `include=graph` also the changed ones in full. Use it to follow a canvas without reading it whole:
 /// with `Prefer: wait=N` the answer comes as soon as the revision differs from `since`. Whatever was both created
 /// and deleted since then is in no list. The last 1000 revisions are covered; for an older or unknown one
-/// `complete` is false and the canvas must be read again. This operation is an extension.
+/// `complete` is false and the canvas must be read again.
 #[utoipa::path(
     get, path = "/canvases/{canvasId}/changes", operation_id = "getCanvasChanges", tag = "Canvases",
     security(("bearer" = ["canvas:read"])),
     params(
-        ("canvasId" = String, Path, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle."),
-        ("since" = String, Query, min_length = 1, max_length = 200, description = "A known revision."),
-        ("include" = Option<String>, Query, pattern = "^graph$", description = "`graph`: return the changed nodes and connections in full."),
-        ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner of the resource, when its plain id is given."),
+        ("canvasId" = CanvasReference, Path, description = "Plain id or handle."),
+        ChangesQuery,
+        OwnerQuery,
         ("Prefer" = Option<String>, Header, description = "`wait=N`: wait up to N seconds, 1 to 30, until the revision differs from `since`."),
     ),
-    responses((status = 200, description = "The changes since `since`.", body = CanvasChanges))
+    responses(ReadErrors, (status = 200, description = "The changes since `since`.", body = CanvasChanges))
 )]
 pub async fn changes(
     State(app): State<App>,
@@ -45,20 +66,13 @@ pub async fn changes(
     headers: HeaderMap,
 ) -> Result {
     let mut query = QueryReader::new(&uri);
-    let since = query.text("since", BASE_REVISION_MAX);
-    match &since {
-        None if !query.has("since") => query.refuse("since", "is required"),
-        Some(text) if text.is_empty() => query.refuse("since", "must have at least 1 character"),
-        _ => {}
-    }
-    let include = query.text("include", 1024);
-    let with_graph = include.as_deref() == Some("graph");
-    if include.is_some() && !with_graph {
-        query.refuse("include", "must be `graph`");
-    }
+    let asked = query.read::<ChangesQuery>();
     combine_violations(on.named(), query.finish())?;
+    let ChangesQuery { since, include } =
+        asked.ok_or_else(|| Problem::internal("a query was refused without a violation"))?;
+    let with_graph = include.is_some();
     let (handle, admitted, _) = on.readable()?;
-    let (account, since) = (&on.caller.account, since.unwrap_or_default());
+    let account = &on.caller.account;
     let wait = preferred_wait(&headers);
     if let Some(seconds) = wait {
         during(&app, &on.caller, differs(&app, account, handle, &since, Duration::from_secs(seconds))).await?;

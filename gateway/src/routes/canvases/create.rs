@@ -12,6 +12,7 @@ use super::read::document_of;
 use crate::extract::caller::{Caller, WriteCanvas};
 use crate::extract::check::Check;
 use crate::extract::json::{Input, JsonBody};
+use crate::openapi::errors::ScopeErrors;
 use crate::problem::{Problem, Result};
 use crate::reply;
 use crate::state::App;
@@ -20,7 +21,7 @@ use crate::state::App;
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CreateCanvas {
-    /// Plain id that the caller chooses; generated when omitted.
+    /// Plain id that the caller chooses; generated when omitted. Excludes `destination`.
     #[schema(pattern = "^[A-Za-z0-9_-]{1,180}$", nullable = false)]
     id: Option<String>,
     /// Title; `Untitled` when omitted.
@@ -63,7 +64,7 @@ impl CreateCanvas {
 #[utoipa::path(
     post, path = "/canvases", operation_id = "createCanvas", tag = "Canvases", request_body = CreateCanvas,
     security(("bearer" = ["canvas:read", "canvas:write"])),
-    responses((status = 201, description = "The canvas, with its whole graph.", body = CanvasRead))
+    responses(ScopeErrors, (status = 409), (status = 201, description = "The canvas, with its whole graph.", body = CanvasRead))
 )]
 pub async fn create(State(app): State<App>, caller: Caller<WriteCanvas>, body: JsonBody) -> Result {
     let wanted = body.checked(CreateCanvas::check).await?;

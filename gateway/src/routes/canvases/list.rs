@@ -6,8 +6,9 @@ use domain::canvas::CanvasList;
 use domain::limits::CANVAS_PAGE_MAX;
 
 use crate::extract::caller::{Caller, ReadCanvas};
-use crate::extract::page::{ListScope, page, page_request};
+use crate::extract::page::{ListScope, PagedCanvases, page, page_request};
 use crate::extract::query::QueryReader;
+use crate::openapi::errors::ScopeErrors;
 use crate::problem::Result;
 use crate::reply;
 use crate::state::App;
@@ -19,16 +20,13 @@ use crate::state::App;
 #[utoipa::path(
     get, path = "/canvases", operation_id = "listCanvases", tag = "Canvases",
     security(("bearer" = ["canvas:read"])),
-    params(
-        ("limit" = Option<u32>, Query, minimum = 1, maximum = 25, description = "Items in a page. Default: 25."),
-        ("cursor" = Option<String>, Query, max_length = 8192, description = "`nextCursor` of the previous page."),
-    ),
-    responses((status = 200, description = "One page of canvases.", body = CanvasList))
+    params(PagedCanvases),
+    responses(ScopeErrors, (status = 200, description = "One page of canvases.", body = CanvasList))
 )]
 pub async fn list(State(app): State<App>, caller: Caller<ReadCanvas>, OriginalUri(uri): OriginalUri) -> Result {
     let scope = ListScope::new("canvases", &caller.account, &[]);
     let mut query = QueryReader::new(&uri);
-    let request = page_request::<After>(&app, &mut query, &scope, CANVAS_PAGE_MAX, CANVAS_PAGE_MAX);
+    let request = page_request::<After, CANVAS_PAGE_MAX>(&app, &mut query, &scope);
     query.finish()?;
     let mut connection = app.connection().await?;
     let limit = i64::from(request.limit) + 1;

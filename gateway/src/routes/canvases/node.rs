@@ -2,12 +2,14 @@
 
 use axum::extract::State;
 use domain::canvas::NodeRead;
-use domain::id::NodeId;
+use domain::id::{CanvasReference, NodeId};
 use domain::origin::AiGenerated;
 
 use crate::extract::caller::ReadCanvas;
 use crate::extract::canvas::CanvasAccess;
 use crate::extract::path::PathText;
+use crate::extract::query::OwnerQuery;
+use crate::openapi::errors::ReadErrors;
 use crate::problem::{Problem, Result, combine_violations};
 use crate::reply;
 use crate::state::App;
@@ -20,11 +22,11 @@ use crate::state::App;
     get, path = "/canvases/{canvasId}/nodes/{nodeId}", operation_id = "getNode", tag = "Canvases",
     security(("bearer" = ["canvas:read"])),
     params(
-        ("canvasId" = String, Path, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle."),
+        ("canvasId" = CanvasReference, Path, description = "Plain id or handle."),
         ("nodeId" = String, Path, pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle."),
-        ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner of the resource, when its plain id is given."),
+        OwnerQuery,
     ),
-    responses((status = 200, description = "The node.", body = NodeRead))
+    responses(ReadErrors, (status = 200, description = "The node.", body = NodeRead))
 )]
 pub async fn node(State(app): State<App>, on: CanvasAccess<ReadCanvas>, params: PathText) -> Result {
     let (id, _) = combine_violations(params.parameter::<NodeId>("nodeId"), on.named())?;

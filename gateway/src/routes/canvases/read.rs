@@ -5,12 +5,14 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use domain::canvas::{CanvasRead, CanvasRecord};
-use domain::id::{AccountUid, CanvasHandle};
+use domain::id::{AccountUid, CanvasHandle, CanvasReference};
 use http::header::{CACHE_CONTROL, ETAG, VARY};
 use http::{HeaderMap, HeaderValue, StatusCode};
 
 use crate::extract::caller::ReadCanvas;
 use crate::extract::canvas::CanvasAccess;
+use crate::extract::query::OwnerQuery;
+use crate::openapi::errors::ReadErrors;
 use crate::problem::{Problem, Result};
 use crate::reply::{self, none_match};
 use crate::state::App;
@@ -24,11 +26,11 @@ use crate::state::App;
     get, path = "/canvases/{canvasId}", operation_id = "getCanvas", tag = "Canvases",
     security(("bearer" = ["canvas:read"])),
     params(
-        ("canvasId" = String, Path, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle."),
-        ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner of the resource, when its plain id is given."),
+        ("canvasId" = CanvasReference, Path, description = "Plain id or handle."),
+        OwnerQuery,
         ("If-None-Match" = Option<String>, Header, description = "A known `ETag`. The answer is 304 when it still matches."),
     ),
-    responses((status = 200, description = "The canvas.", body = CanvasRead), (status = 304, description = "The canvas still has the revision in `If-None-Match`."))
+    responses(ReadErrors, (status = 200, description = "The canvas.", body = CanvasRead), (status = 304, description = "The canvas still has the revision in `If-None-Match`."))
 )]
 pub async fn read(State(app): State<App>, on: CanvasAccess<ReadCanvas>, headers: HeaderMap) -> Result {
     let (handle, record, _) = on.readable()?;

@@ -3,10 +3,13 @@
 
 use axum::extract::State;
 use canvas::{Graph, Touched};
+use domain::id::CanvasReference;
 use domain::review::CanvasReview;
 
 use crate::extract::caller::ReadCanvas;
 use crate::extract::canvas::CanvasAccess;
+use crate::extract::query::OwnerQuery;
+use crate::openapi::errors::ReadErrors;
 use crate::problem::{Problem, Result};
 use crate::reply;
 use crate::state::App;
@@ -14,16 +17,15 @@ use crate::state::App;
 /// Review a canvas as it is
 ///
 /// Returns the findings and the completion review of the stored canvas. Use it before reporting that work is
-/// done: do not claim completion while `completionReview.doneClaimAllowed` is false. It changes nothing. This
-/// operation is an extension.
+/// done: do not claim completion while `completionReview.doneClaimAllowed` is false. It changes nothing.
 #[utoipa::path(
     get, path = "/canvases/{canvasId}/review", operation_id = "reviewCanvas", tag = "Canvases",
     security(("bearer" = ["canvas:read"])),
     params(
-        ("canvasId" = String, Path, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle."),
-        ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner of the resource, when its plain id is given."),
+        ("canvasId" = CanvasReference, Path, description = "Plain id or handle."),
+        OwnerQuery,
     ),
-    responses((status = 200, description = "Findings and completion review.", body = CanvasReview))
+    responses(ReadErrors, (status = 200, description = "Findings and completion review.", body = CanvasReview))
 )]
 pub async fn review(State(app): State<App>, on: CanvasAccess<ReadCanvas>) -> Result {
     let (handle, record, _) = on.readable()?;

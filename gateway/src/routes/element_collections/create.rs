@@ -8,6 +8,7 @@ use utoipa::ToSchema;
 
 use crate::extract::caller::{Caller, WriteElements};
 use crate::extract::json::{Input, JsonBody};
+use crate::openapi::errors::ScopeErrors;
 use crate::problem::Result;
 use crate::reply;
 use crate::state::App;
@@ -30,7 +31,7 @@ impl Input for CollectionName {}
 #[utoipa::path(
     post, path = "/element-collections", operation_id = "createElementCollection", tag = "Elements", request_body = CollectionName,
     security(("bearer" = ["element:write"])),
-    responses((status = 201, description = "The collection.", body = CollectionRead))
+    responses(ScopeErrors, (status = 201, description = "The collection.", body = CollectionRead))
 )]
 pub async fn create(State(app): State<App>, caller: Caller<WriteElements>, body: JsonBody) -> Result {
     let wanted: CollectionName = body.json().await?;

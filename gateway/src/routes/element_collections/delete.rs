@@ -1,14 +1,16 @@
 //! `DELETE /element-collections/{collectionId}` (docs/reference/elements.md#delete-a-collection).
 
 use axum::extract::State;
+use domain::constant::True;
 use domain::element::{CollectionDeleted, Listed};
 use domain::id::ElementCollectionId;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::extract::caller::{Caller, WriteElements};
-use crate::extract::json::{Input, JsonBody, only};
+use crate::extract::json::{Input, JsonBody};
 use crate::extract::path::PathText;
+use crate::openapi::errors::ReadErrors;
 use crate::problem::{Problem, Result, combine_violations};
 use crate::reply;
 use crate::state::{App, retrying};
@@ -18,7 +20,7 @@ use crate::state::{App, retrying};
 #[serde(deny_unknown_fields)]
 pub struct DeleteCollection {
     /// Must be `true`. Agents must ask a person for confirmation first.
-    #[schema(schema_with = only::<true>)]
+    #[schema(value_type = True, inline)]
     #[expect(dead_code, reason = "the schema admits `true` alone")]
     confirm: bool,
 }
@@ -33,7 +35,7 @@ impl Input for DeleteCollection {}
     delete, path = "/element-collections/{collectionId}", operation_id = "deleteElementCollection", tag = "Elements", request_body = DeleteCollection,
     security(("bearer" = ["element:write"])),
     params(("collectionId" = String, Path, pattern = "^(element-collection:)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle.")),
-    responses((status = 200, description = "The deleted collection.", body = CollectionDeleted))
+    responses(ReadErrors, (status = 200, description = "The deleted collection.", body = CollectionDeleted))
 )]
 pub async fn delete(State(app): State<App>, caller: Caller<WriteElements>, params: PathText, body: JsonBody) -> Result {
     let id = params.parameter::<ElementCollectionId>("collectionId");

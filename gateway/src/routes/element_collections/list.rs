@@ -3,11 +3,12 @@
 use axum::extract::{OriginalUri, State};
 use db::canvases::After;
 use domain::element::{CollectionList, Listed};
-use domain::limits::{PAGE_DEFAULT, PAGE_MAX};
+use domain::limits::PAGE_MAX;
 
 use crate::extract::caller::{Caller, ReadElements};
-use crate::extract::page::{ListScope, page, page_request};
+use crate::extract::page::{ListScope, Paged, page, page_request};
 use crate::extract::query::QueryReader;
+use crate::openapi::errors::ScopeErrors;
 use crate::problem::Result;
 use crate::reply;
 use crate::state::App;
@@ -19,16 +20,13 @@ use crate::state::App;
 #[utoipa::path(
     get, path = "/element-collections", operation_id = "listElementCollections", tag = "Elements",
     security(("bearer" = ["element:read"])),
-    params(
-        ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Items in a page. Default: 50."),
-        ("cursor" = Option<String>, Query, max_length = 8192, description = "`nextCursor` of the previous page."),
-    ),
-    responses((status = 200, description = "One page of collections.", body = CollectionList))
+    params(Paged),
+    responses(ScopeErrors, (status = 200, description = "One page of collections.", body = CollectionList))
 )]
 pub async fn list(State(app): State<App>, caller: Caller<ReadElements>, OriginalUri(uri): OriginalUri) -> Result {
     let scope = ListScope::new("element collections", &caller.account, &[]);
     let mut query = QueryReader::new(&uri);
-    let request = page_request::<After>(&app, &mut query, &scope, PAGE_DEFAULT, PAGE_MAX);
+    let request = page_request::<After, PAGE_MAX>(&app, &mut query, &scope);
     query.finish()?;
     let mut connection = app.connection().await?;
     let (after, limit) = (request.after.as_ref(), i64::from(request.limit) + 1);

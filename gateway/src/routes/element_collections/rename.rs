@@ -8,6 +8,7 @@ use super::create::CollectionName;
 use crate::extract::caller::{Caller, WriteElements};
 use crate::extract::json::JsonBody;
 use crate::extract::path::PathText;
+use crate::openapi::errors::ReadErrors;
 use crate::problem::{Problem, Result, combine_violations};
 use crate::reply;
 use crate::state::App;
@@ -20,7 +21,7 @@ use crate::state::App;
     patch, path = "/element-collections/{collectionId}", operation_id = "renameElementCollection", tag = "Elements", request_body = CollectionName,
     security(("bearer" = ["element:write"])),
     params(("collectionId" = String, Path, pattern = "^(element-collection:)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle.")),
-    responses((status = 200, description = "The renamed collection.", body = CollectionRead))
+    responses(ReadErrors, (status = 200, description = "The renamed collection.", body = CollectionRead))
 )]
 pub async fn rename(State(app): State<App>, caller: Caller<WriteElements>, params: PathText, body: JsonBody) -> Result {
     let id = params.parameter::<ElementCollectionId>("collectionId");

@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 use crate::extract::check::Check;
 use crate::problem::{Problem, Result};
 
-/// Content of a new version. It is complete: nothing is copied from the previous version.
+/// Content of a new version: guidelines, pictures, or both. It is complete: nothing is copied from the previous version.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ElementContent {
@@ -23,7 +23,7 @@ pub struct ElementContent {
     /// Type of what the Element represents.
     #[serde(rename = "type")]
     pub kind: ElementType,
-    /// Plain ids of image assets of the account.
+    /// Plain ids of image assets of the account. None is named twice.
     #[schema(max_items = 8)]
     pub source_asset_ids: Vec<AssetId>,
     /// Guidelines, appended to prompts that use the Element.

@@ -11,6 +11,7 @@ use super::body::{ElementContent, note_repeated, require_known, unknown_collecti
 use crate::extract::caller::{Caller, WriteElements};
 use crate::extract::check::Check;
 use crate::extract::json::{Input, JsonBody};
+use crate::openapi::errors::ScopeErrors;
 use crate::problem::{Problem, Result};
 use crate::reply;
 use crate::source_health::Sources;
@@ -26,13 +27,13 @@ pub struct CreateElement {
     /// Type of what the Element represents.
     #[serde(rename = "type")]
     kind: ElementType,
-    /// Plain ids of image assets of the account.
+    /// Plain ids of image assets of the account. None is named twice.
     #[schema(max_items = 8)]
     source_asset_ids: Vec<AssetId>,
     /// Guidelines, appended to prompts that use the Element.
     #[schema(max_length = 2000, nullable = false)]
     guidelines: Option<String>,
-    /// Plain ids of collections of the account.
+    /// Plain ids of collections of the account. None is named twice.
     #[serde(default)]
     #[schema(max_items = 24)]
     collection_ids: Vec<ElementCollectionId>,
@@ -59,7 +60,7 @@ impl CreateElement {
 #[utoipa::path(
     post, path = "/elements", operation_id = "createElement", tag = "Elements", request_body = CreateElement,
     security(("bearer" = ["element:write"])),
-    responses((status = 201, description = "The Element.", body = ElementRead))
+    responses(ScopeErrors, (status = 422), (status = 201, description = "The Element.", body = ElementRead))
 )]
 pub async fn create(State(app): State<App>, caller: Caller<WriteElements>, body: JsonBody) -> Result {
     let (content, collections) = body.checked(CreateElement::check).await?;

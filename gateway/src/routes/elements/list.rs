@@ -3,15 +3,30 @@
 use axum::extract::{OriginalUri, State};
 use db::canvases::After;
 use domain::element::{ElementList, Lifecycle, Listed};
-use domain::limits::{ELEMENT_QUERY_MAX, PAGE_DEFAULT, PAGE_MAX};
+use domain::limits::PAGE_MAX;
+use serde::Deserialize;
+use utoipa::IntoParams;
 
 use crate::extract::caller::{Caller, ReadElements};
-use crate::extract::page::{ListScope, page, page_request};
+use crate::extract::page::{ListScope, Paged, page, page_request};
 use crate::extract::query::QueryReader;
+use crate::openapi::errors::ScopeErrors;
 use crate::problem::Result;
 use crate::reply;
 use crate::source_health::Sources;
 use crate::state::App;
+
+/// Which Elements are listed.
+#[derive(Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct ElementFilter {
+    /// Lifecycle of the Elements. Default: `active`.
+    state: Option<Lifecycle>,
+    /// Text that occurs in name or guidelines. Case-insensitive.
+    #[serde(default)]
+    #[param(max_length = 160)]
+    search: String,
+}
 
 /// List Elements
 ///
@@ -20,24 +35,15 @@ use crate::state::App;
 #[utoipa::path(
     get, path = "/elements", operation_id = "listElements", tag = "Elements",
     security(("bearer" = ["element:read"])),
-    params(
-        ("state" = Option<Lifecycle>, Query, description = "Lifecycle of the Elements. Default: `active`."),
-        ("search" = Option<String>, Query, max_length = 160, description = "Text that occurs in name or guidelines. Case-insensitive."),
-        ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Items in a page. Default: 50."),
-        ("cursor" = Option<String>, Query, max_length = 8192, description = "`nextCursor` of the previous page."),
-    ),
-    responses((status = 200, description = "One page of Elements.", body = ElementList))
+    params(ElementFilter, Paged),
+    responses(ScopeErrors, (status = 200, description = "One page of Elements.", body = ElementList))
 )]
 pub async fn list(State(app): State<App>, caller: Caller<ReadElements>, OriginalUri(uri): OriginalUri) -> Result {
     let mut query = QueryReader::new(&uri);
-    let state = query.text("state", 1024).and_then(|name| {
-        let state = name.parse::<Lifecycle>();
-        state.map_err(|_| query.refuse("state", "must be `active` or `archived`")).ok()
-    });
+    let ElementFilter { state, search } = query.read().unwrap_or_default();
     let state = state.unwrap_or(Lifecycle::Active);
-    let search = query.text("search", ELEMENT_QUERY_MAX).unwrap_or_default();
     let scope = ListScope::new("elements", &caller.account, &[state.as_str(), &search]);
-    let request = page_request::<After>(&app, &mut query, &scope, PAGE_DEFAULT, PAGE_MAX);
+    let request = page_request::<After, PAGE_MAX>(&app, &mut query, &scope);
     query.finish()?;
     let (after, limit) = (request.after.as_ref(), i64::from(request.limit) + 1);
     let mut found = {

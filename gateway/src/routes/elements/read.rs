@@ -2,15 +2,27 @@
 //! (docs/reference/elements.md#read-an-element).
 
 use axum::extract::{OriginalUri, State};
-use domain::element::{ElementOrVersion, ElementRead, ElementRef, Listed, VersionRead, version_number};
+use domain::element::{ElementOrVersion, ElementRead, ElementRef, Listed, VersionRead};
+use serde::Deserialize;
+use utoipa::IntoParams;
 
 use crate::extract::caller::{Caller, ReadElements};
 use crate::extract::path::PathText;
 use crate::extract::query::QueryReader;
+use crate::openapi::errors::ReadErrors;
 use crate::problem::{Problem, Result, combine_violations};
 use crate::reply;
 use crate::source_health::Sources;
 use crate::state::App;
+
+/// The version that is read.
+#[derive(Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct VersionQuery {
+    /// Exactly this version. Default: the current one.
+    #[param(minimum = 1)]
+    version: Option<u64>,
+}
 
 /// Read an Element or one of its versions
 ///
@@ -21,9 +33,9 @@ use crate::state::App;
     security(("bearer" = ["element:read"])),
     params(
         ("elementId" = String, Path, pattern = "^((element:)?[A-Za-z0-9_-]{1,180}|element:[A-Za-z0-9_-]{1,180}@v[1-9][0-9]*)$", description = "Plain id or handle; `element:<id>@v<n>` asks for that version."),
-        ("version" = Option<u32>, Query, minimum = 1, description = "Exactly this version. Default: the current one."),
+        VersionQuery,
     ),
-    responses((status = 200, description = "The Element, or the version asked for.", body = ElementOrVersion))
+    responses(ReadErrors, (status = 200, description = "The Element, or the version asked for.", body = ElementOrVersion))
 )]
 pub async fn read(
     State(app): State<App>,
@@ -32,13 +44,8 @@ pub async fn read(
     OriginalUri(uri): OriginalUri,
 ) -> Result {
     let mut query = QueryReader::new(&uri);
-    let asked = query.text("version", 1024).and_then(|text| {
-        let version = version_number(&text);
-        if version.is_none() {
-            query.refuse("version", "must be a whole number of at least 1");
-        }
-        version
-    });
+    let VersionQuery { version: asked } = query.read().unwrap_or_default();
+    let asked = asked.map(|version| i32::try_from(version).unwrap_or(i32::MAX));
     let named = params.parameter::<ElementRef>("elementId");
     if let (Ok(ElementRef { version: Some(pinned), .. }), Some(asked)) = (&named, asked)
         && *pinned != asked

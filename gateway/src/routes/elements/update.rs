@@ -2,6 +2,7 @@
 
 use axum::extract::State;
 use domain::Violation;
+use domain::constant::True;
 use domain::element::{Content, ElementRead, ElementRecord, Lifecycle, Listed};
 use domain::id::{ElementCollectionId, ElementId};
 use serde::Deserialize;
@@ -10,8 +11,9 @@ use utoipa::ToSchema;
 use super::body::{ElementContent, note_repeated, require_known, unknown_collections, unknown_images};
 use crate::extract::caller::{Caller, WriteElements};
 use crate::extract::check::Check;
-use crate::extract::json::{Input, JsonBody, only};
+use crate::extract::json::{Input, JsonBody};
 use crate::extract::path::PathText;
+use crate::openapi::errors::WriteErrors;
 use crate::problem::{Problem, Result, combine_violations};
 use crate::reply;
 use crate::source_health::Sources;
@@ -23,28 +25,32 @@ use crate::state::{App, retrying};
 pub enum ElementPatch {
     /// Appends a version with exactly this content.
     #[serde(rename = "update")]
+    #[schema(title = "ElementUpdate")]
     Update {
         /// Complete content of the new version.
         element: ElementContent,
     },
     /// Sets the collections of the Element; appends no version.
     #[serde(rename = "collections")]
+    #[schema(title = "ElementSetCollections")]
     Collections {
-        /// Plain ids of collections of the account.
+        /// Plain ids of collections of the account. None is named twice.
         #[serde(rename = "collectionIds")]
         #[schema(max_items = 24)]
         collection_ids: Vec<ElementCollectionId>,
     },
     /// Archives the Element; nothing is deleted.
     #[serde(rename = "archive")]
+    #[schema(title = "ElementArchive")]
     Archive {
         /// Must be `true`. Agents must ask a person for confirmation first.
         #[serde(rename = "confirm")]
-        #[schema(schema_with = only::<true>)]
+        #[schema(value_type = True, inline)]
         _confirm: bool,
     },
     /// Restores an archived Element by appending a version with the content of the last one.
     #[serde(rename = "restore")]
+    #[schema(title = "ElementRestore")]
     Restore {},
 }
 
@@ -84,7 +90,7 @@ impl ElementPatch {
     patch, path = "/elements/{elementId}", operation_id = "updateElement", tag = "Elements", request_body = ElementPatch,
     security(("bearer" = ["element:write"])),
     params(("elementId" = String, Path, pattern = "^(element:)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle.")),
-    responses((status = 200, description = "The Element after the change.", body = ElementRead))
+    responses(WriteErrors, (status = 200, description = "The Element after the change.", body = ElementRead))
 )]
 pub async fn update(State(app): State<App>, caller: Caller<WriteElements>, params: PathText, body: JsonBody) -> Result {
     let change = body.checked(ElementPatch::check).await;

@@ -3,12 +3,13 @@
 use axum::extract::{OriginalUri, State};
 use domain::element::{Listed, VersionList};
 use domain::id::ElementId;
-use domain::limits::{PAGE_DEFAULT, PAGE_MAX};
+use domain::limits::PAGE_MAX;
 
 use crate::extract::caller::{Caller, ReadElements};
-use crate::extract::page::{ListScope, page, page_request};
+use crate::extract::page::{ListScope, Paged, page, page_request};
 use crate::extract::path::PathText;
 use crate::extract::query::QueryReader;
+use crate::openapi::errors::ReadErrors;
 use crate::problem::{Problem, Result, combine_violations};
 use crate::reply;
 use crate::source_health::Sources;
@@ -23,10 +24,9 @@ use crate::state::App;
     security(("bearer" = ["element:read"])),
     params(
         ("elementId" = String, Path, pattern = "^(element:)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle."),
-        ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Items in a page. Default: 50."),
-        ("cursor" = Option<String>, Query, max_length = 8192, description = "`nextCursor` of the previous page."),
+        Paged,
     ),
-    responses((status = 200, description = "One page of versions.", body = VersionList))
+    responses(ReadErrors, (status = 200, description = "One page of versions.", body = VersionList))
 )]
 pub async fn versions(
     State(app): State<App>,
@@ -38,7 +38,7 @@ pub async fn versions(
     let mut query = QueryReader::new(&uri);
     let filter = id.as_ref().map(ElementId::as_str).unwrap_or_default();
     let scope = ListScope::new("element versions", &caller.account, &[filter]);
-    let request = page_request::<i32>(&app, &mut query, &scope, PAGE_DEFAULT, PAGE_MAX);
+    let request = page_request::<i32, PAGE_MAX>(&app, &mut query, &scope);
     let (id, ()) = combine_violations(id, query.finish())?;
     let mut found = {
         let mut connection = app.connection().await?;

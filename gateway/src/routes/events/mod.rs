@@ -6,16 +6,38 @@ use axum::extract::{OriginalUri, State};
 use axum::response::sse::Sse;
 use axum::response::{IntoResponse, Response};
 use domain::account::Scope;
-use domain::id::{AccountUid, CanvasHandle, CanvasRef};
-use domain::limits::STREAM_CANVASES_MAX;
+use domain::id::{AccountUid, CanvasHandle, CanvasRef, CanvasReference};
 use http::HeaderMap;
+use serde::Deserialize;
+use utoipa::{IntoParams, ToSchema};
 
 use crate::extract::accept::Accepted;
 use crate::extract::caller::{Caller, ReadCanvas};
 use crate::extract::query::QueryReader;
+use crate::openapi::errors::ReadErrors;
 use crate::problem::{Problem, Result};
 use crate::reply;
 use crate::state::App;
+
+/// What a stream follows, as a query names it.
+#[derive(Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct EventsQuery {
+    /// Plain id or handle of a canvas. Repeat the parameter for further canvases. Required unless `runs` is sent.
+    #[serde(default)]
+    #[param(value_type = Option<Vec<CanvasReference>>, style = Form, explode, max_items = 16)]
+    canvas: Vec<CanvasRef>,
+    /// `mine`: the runs and jobs that the caller's account has started.
+    #[param(inline)]
+    runs: Option<WhoseRuns>,
+}
+
+/// The only value of `runs`.
+#[derive(Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum WhoseRuns {
+    Mine,
+}
 
 /// What a stream follows.
 struct Subscriptions {
@@ -28,10 +50,7 @@ struct Subscriptions {
 impl Subscriptions {
     fn read(uri: &http::Uri, account: &AccountUid) -> Result<Self> {
         let mut query = QueryReader::new(uri);
-        let named = query.each::<CanvasRef>("canvas");
-        if named.len() > STREAM_CANVASES_MAX {
-            query.refuse("canvas", format!("must be sent at most {STREAM_CANVASES_MAX} times"));
-        }
+        let EventsQuery { canvas: named, runs } = query.read().unwrap_or_default();
         let mut canvases = Vec::new();
         for canvas in named {
             let canvas = canvas.resolve(account);
@@ -39,12 +58,8 @@ impl Subscriptions {
                 canvases.push(canvas);
             }
         }
-        let runs = query.text("runs", 1024);
-        match runs.as_deref() {
-            Some("mine") => {}
-            Some(_) => query.refuse("runs", "must be `mine`"),
-            None if query.has("canvas") || query.has("runs") => {}
-            None => query.refuse("canvas", "is required unless `runs=mine` is sent"),
+        if !query.has("canvas") && !query.has("runs") {
+            query.refuse("canvas", "is required unless `runs=mine` is sent");
         }
         query.finish()?;
         Ok(Self { canvases, runs: runs.is_some() })
@@ -59,15 +74,12 @@ impl Subscriptions {
 /// `data` is JSON. A state that is followed by a newer one may be left out, and nothing is replayed: after a
 /// reconnection the present state comes first. A comment every 15 seconds keeps the connection open. The stream
 /// never outlives the credential and counts as one of its 64 open waits and streams. `runs=mine` also needs the
-/// scope job:manage. This operation is an extension.
+/// scope job:manage.
 #[utoipa::path(
     get, path = "/events", operation_id = "followEvents", tag = "Events",
     security(("bearer" = ["canvas:read"])),
-    params(
-        ("canvas" = Option<Vec<String>>, Query, style = Form, explode, max_items = 16, description = "Plain id or handle of a canvas. Repeat the parameter for further canvases. Required unless `runs` is sent."),
-        ("runs" = Option<String>, Query, pattern = "^mine$", description = "`mine`: the runs and jobs that the caller's account has started."),
-    ),
-    responses((status = 200, description = "The stream of events.", content_type = "text/event-stream", body = String))
+    params(EventsQuery),
+    responses(ReadErrors, (status = 200, description = "The stream of events.", content_type = "text/event-stream", body = String))
 )]
 pub async fn events(
     State(app): State<App>,

@@ -1,52 +1,45 @@
 //! The body of the three image requests (docs/reference/images.md#request-fields).
 
-use domain::graph::Role;
+use domain::id::{ElementVersionHandle, ModelReference, NodeReference, PictureHandle};
+use domain::job::ImageReferenceForm;
 use domain::webhook::WebhookInput;
-use utoipa::PartialSchema;
-use utoipa::openapi::schema::{AdditionalProperties, Array, ArrayBuilder, ObjectBuilder, OneOfBuilder, Type};
 
 use crate::place::TargetPlace;
 use crate::reference::ReferenceItem;
 use crate::start::start_request;
 
-/// Pattern of a node in a request.
-const NODE: &str = "^(node:)?[A-Za-z0-9_-]{1,180}$";
-/// Pattern of a picture in a request.
-const PICTURE: &str = "^(node:|asset:([A-Za-z0-9_-]{1,180}:)?)[A-Za-z0-9_-]{1,180}$";
-/// Pattern of an Element version in a request.
-const ELEMENT_VERSION: &str = "^element:[A-Za-z0-9_-]{1,160}@v[1-9][0-9]*$";
-
 start_request! {
-    /// Request to generate, edit or vary images. Edit and variations need pictures to start from; generate and edit need a prompt.
+    /// Request to generate, edit or vary images. Edit and variations need pictures to start from; generate and edit need a prompt. One
+    /// of `targetNodeId`, `targetNodeIds` and `place` is required.
     pub struct ImageStart on a canvas {
         /// Image node that receives the only result; excludes `targetNodeIds` and `place`.
-        #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
+        #[schema(value_type = Option<NodeReference>, nullable = false)]
         pub target_node_id: Option<String>,
-        /// Image nodes that receive one result each, in this order.
-        #[schema(schema_with = target_nodes, required = false)]
+        /// Image nodes that receive one result each, in this order. None is named twice. Excludes `targetNodeId` and `place`.
+        #[schema(value_type = Option<Vec<NodeReference>>, min_items = 1, max_items = 4, nullable = false)]
         pub target_node_ids: Option<Vec<String>>,
-        /// Adds the targets in place of nodes that exist (an extension).
+        /// Adds the targets in place of nodes that exist.
         #[schema(nullable = false)]
         pub place: Option<TargetPlace>,
         /// Whether the nodes among `references` and `source` are connected to each target: `reference` with its role, `flow`
-        /// from the source. Default: `true` with `place` (an extension).
+        /// from the source. Default: `true` with `place`.
         #[schema(nullable = false)]
         pub connect: Option<bool>,
         /// Prompt; excludes `promptNodeId`.
         #[schema(min_length = 1, max_length = 8000, nullable = false)]
         pub prompt: Option<String>,
         /// Text or sticky node whose content is the prompt.
-        #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
+        #[schema(value_type = Option<NodeReference>, nullable = false)]
         pub prompt_node_id: Option<String>,
         /// Pictures that guide the results. When omitted with one target: the pictures of its incoming `reference` connections.
-        #[schema(schema_with = references, required = false)]
+        #[schema(value_type = Option<Vec<ImageReferenceForm>>, inline, min_items = 1, max_items = 16, nullable = false)]
         pub references: Option<Vec<ReferenceItem>>,
         /// Versions of the caller's Elements, `element:<id>@v<n>`.
         #[serde(default)]
-        #[schema(schema_with = element_versions)]
+        #[schema(value_type = Vec<ElementVersionHandle>, max_items = 8)]
         pub elements: Vec<String>,
-        /// Node or asset handle of a picture that is appended to the references.
-        #[schema(pattern = "^(node:|asset:([A-Za-z0-9_-]{1,180}:)?)[A-Za-z0-9_-]{1,180}$", nullable = false)]
+        /// Node or asset handle of a picture that is appended to the references; 16 in all.
+        #[schema(value_type = Option<PictureHandle>, nullable = false)]
         pub source: Option<String>,
         /// Number of targets; must equal their actual number.
         #[schema(minimum = 1, maximum = 4, nullable = false)]
@@ -55,7 +48,7 @@ start_request! {
         #[schema(pattern = "^[A-Za-z0-9_-]{1,180}$", nullable = false)]
         pub connection_id: Option<String>,
         /// Provider's model id or a `model:` handle; when omitted, the account's first model with the capability.
-        #[schema(max_length = 650, nullable = false)]
+        #[schema(value_type = Option<ModelReference>, nullable = false)]
         pub model: Option<String>,
         /// Size, one of those that the model offers.
         #[schema(max_length = 80, nullable = false)]
@@ -67,42 +60,4 @@ start_request! {
         #[schema(nullable = false)]
         pub webhook: Option<WebhookInput>,
     }
-}
-
-fn text(pattern: &str) -> ObjectBuilder {
-    ObjectBuilder::new().schema_type(Type::String).pattern(Some(pattern))
-}
-
-fn target_nodes() -> Array {
-    ArrayBuilder::new()
-        .items(text(NODE))
-        .min_items(Some(1))
-        .max_items(Some(4))
-        .description(Some("Image nodes that take one result each, in this order."))
-        .build()
-}
-
-fn references() -> Array {
-    let with_role = ObjectBuilder::new()
-        .schema_type(Type::Object)
-        .property("handle", text(PICTURE))
-        .required("handle")
-        .property("role", Role::schema())
-        .additional_properties(Some(AdditionalProperties::FreeForm(false)));
-    let description = "Pictures that guide the results: node or asset handles, each with what it is for or not. Left out for \
-                       one target: those that `reference` connections bring to it.";
-    ArrayBuilder::new()
-        .items(OneOfBuilder::new().item(text(PICTURE)).item(with_role))
-        .min_items(Some(1))
-        .max_items(Some(16))
-        .description(Some(description))
-        .build()
-}
-
-fn element_versions() -> Array {
-    ArrayBuilder::new()
-        .items(text(ELEMENT_VERSION))
-        .max_items(Some(8))
-        .description(Some("Versions of the caller's Elements, `element:<id>@v<n>`."))
-        .build()
 }

@@ -3,13 +3,13 @@
 use axum::Extension;
 use axum::extract::State;
 use domain::job::{ImageJob, JobOperation, StartQuote};
-use domain::problem::ErrorEnvelope;
 use http::HeaderMap;
 
 use super::body::ImageStart;
 use crate::extract::caller::{Caller, GenerateImages};
 use crate::extract::json::JsonBody;
 use crate::observe::Trace;
+use crate::openapi::errors::WriteErrors;
 use crate::problem::Result;
 use crate::state::App;
 
@@ -22,11 +22,12 @@ use crate::state::App;
 #[utoipa::path(
     post, path = "/images/generate", operation_id = "generateImages", tag = "Images", request_body = ImageStart,
     security(("bearer" = ["canvas:read", "canvas:write", "asset:read", "image:generate"])),
-    params(("Prefer" = Option<String>, Header, description = "`handling=lenient` accepts a stale `baseRevision` where nothing that the request reads or writes has changed since (an extension).")),
+    params(("Prefer" = Option<String>, Header, description = "`handling=lenient` accepts a stale `baseRevision` where nothing that the request reads or writes has changed since.")),
     responses(
+        WriteErrors,
         (status = 200, description = "The quote, with `validateOnly: true`; nothing is started.", body = StartQuote),
         (status = 202, description = "The job is queued, or is a replay of an earlier start.", body = ImageJob),
-        (status = 402, description = "The work costs more than the account's credit or `maxCredits` covers. Nothing is reserved.", body = ErrorEnvelope),
+        (status = 402),
     )
 )]
 pub async fn generate(

@@ -4,10 +4,9 @@ use axum::Extension;
 use axum::extract::State;
 use db::accounts::Credential;
 use domain::Violation;
-use domain::id::{AccountUid, CanvasHandle};
+use domain::id::{AccountUid, CanvasHandle, IdempotencyKey};
 use domain::import::{ImageImport, ImportOutcome, Request};
 use domain::job::canvas_url;
-use domain::problem::ErrorEnvelope;
 use egress::Guard;
 use serde::Deserialize;
 use serde_json::json;
@@ -22,6 +21,7 @@ use crate::extract::check::Check;
 use crate::extract::idempotency::fingerprint;
 use crate::extract::json::{Input, JsonBody};
 use crate::observe::Trace;
+use crate::openapi::errors::WriteErrors;
 use crate::problem::{Problem, Result};
 use crate::reply;
 use crate::state::App;
@@ -42,12 +42,12 @@ pub struct ImageImportRequest {
     #[schema(min_length = 1, max_length = 160, nullable = false)]
     title: Option<String>,
     /// Idempotency key: an equal request with the same key imports the picture once.
-    #[schema(min_length = 8, max_length = 200)]
+    #[schema(value_type = IdempotencyKey)]
     idempotency_key: String,
-    /// Left edge of the node, in canvas units; the first free spot to the right of the content when omitted (an extension).
+    /// Left edge of the node, in canvas units; the first free spot to the right of the content when omitted.
     #[schema(minimum = -10_000_000, maximum = 10_000_000, nullable = false)]
     x: Option<f64>,
-    /// Top edge of the node, in canvas units; placed like `x` when omitted (an extension).
+    /// Top edge of the node, in canvas units; placed like `x` when omitted.
     #[schema(minimum = -10_000_000, maximum = 10_000_000, nullable = false)]
     y: Option<f64>,
 }
@@ -84,9 +84,10 @@ impl ImageImportRequest {
     post, path = "/images/import", operation_id = "importImage", tag = "Images", request_body = ImageImportRequest,
     security(("bearer" = ["canvas:read", "canvas:write", "asset:read", "image:generate"])),
     responses(
+        WriteErrors,
         (status = 200, description = "The imported picture.", body = ImageImport),
-        (status = 502, description = "The picture's server cannot be reached or returns an error.", body = ErrorEnvelope),
-        (status = 504, description = "The import takes too long. The same key resumes it.", body = ErrorEnvelope),
+        (status = 502, description = "The picture's server cannot be reached or returns an error."),
+        (status = 504, description = "The import takes too long. The same key resumes it."),
     )
 )]
 pub async fn import(

@@ -5,10 +5,9 @@ use axum::Extension;
 use axum::extract::State;
 use db::accounts::Credential;
 use domain::Violation;
-use domain::id::{AccountUid, CanvasHandle};
+use domain::id::{AccountUid, CanvasHandle, IdempotencyKey};
 use domain::import::{ImportOutcome, ImportReview, ImportedPack, PackSection, ProductImport, Request};
 use domain::job::canvas_url;
-use domain::problem::ErrorEnvelope;
 use egress::Guard;
 use serde::Deserialize;
 use serde_json::json;
@@ -23,6 +22,7 @@ use crate::extract::check::Check;
 use crate::extract::idempotency::fingerprint;
 use crate::extract::json::{Input, JsonBody};
 use crate::observe::Trace;
+use crate::openapi::errors::WriteErrors;
 use crate::problem::{Problem, Result};
 use crate::reply;
 use crate::state::App;
@@ -51,7 +51,7 @@ pub struct ProductImportRequest {
     #[schema(min_length = 1, max_length = 160, default = default_title)]
     title: String,
     /// Idempotency key: an equal request with the same key imports the gallery once.
-    #[schema(min_length = 8, max_length = 200)]
+    #[schema(value_type = IdempotencyKey)]
     idempotency_key: String,
 }
 
@@ -86,9 +86,10 @@ impl ProductImportRequest {
     post, path = "/product-references/import", operation_id = "importProductReferences", tag = "Assets",
     request_body = ProductImportRequest, security(("bearer" = ["canvas:read", "canvas:write", "asset:read"])),
     responses(
+        WriteErrors,
         (status = 200, description = "The imported pack, or the reason why a person must decide.", body = ProductImport),
-        (status = 502, description = "The page's server cannot be reached or returns an error.", body = ErrorEnvelope),
-        (status = 504, description = "The import takes too long. The same key resumes it.", body = ErrorEnvelope),
+        (status = 502, description = "The page's server cannot be reached or returns an error."),
+        (status = 504, description = "The import takes too long. The same key resumes it."),
     )
 )]
 pub async fn import(

@@ -8,8 +8,9 @@ use http::Uri;
 use crate::extract::caller::{Caller, ManageJobs};
 use crate::extract::path::{JobInPath, PathText};
 use crate::observe::Trace;
+use crate::openapi::errors::ReadErrors;
 use crate::problem::{Result, combine_violations};
-use crate::runs::{Target, cancel_record, removes_targets};
+use crate::runs::{CancelQuery, Target, cancel_record, removes_targets};
 use crate::state::App;
 
 /// Cancel a job
@@ -23,9 +24,10 @@ use crate::state::App;
     security(("bearer" = ["job:manage"])),
     params(
         ("jobId" = String, Path, pattern = "^(?:job:)?[0-9a-fA-F-]{36}$", description = "Id or `job:` handle."),
-        ("removeTargets" = Option<bool>, Query, description = "Whether targets that were made for the job and are still empty are deleted (an extension)."),
+        CancelQuery,
     ),
     responses(
+        ReadErrors,
         (status = 200, description = "The job is over.", body = JobDocument),
         (status = 202, description = "The job stops at its next step.", body = JobDocument),
     )

@@ -3,13 +3,13 @@
 use axum::extract::State;
 use blob::BlobKey;
 use domain::job::{JobKind, JobStatus};
-use domain::problem::ErrorEnvelope;
 use http::header::{CACHE_CONTROL, CONTENT_DISPOSITION};
 use http::{HeaderMap, Method};
 
 use crate::extract::caller::{Caller, ManageJobs};
 use crate::extract::path::{JobInPath, PathText};
 use crate::openapi::Binary;
+use crate::openapi::errors::ReadErrors;
 use crate::problem::{Problem, Result, combine_violations};
 use crate::runs::{View, load};
 use crate::state::App;
@@ -31,11 +31,12 @@ const MEDIA_TYPE: &str = "video/mp4";
         ("If-None-Match" = Option<String>, Header, description = "A known `ETag`. The answer is 304 when it still matches."),
     ),
     responses(
+        ReadErrors,
         (status = 200, description = "The video.", content_type = "video/mp4", body = Binary),
         (status = 206, description = "The requested range.", content_type = "video/mp4", body = Binary),
         (status = 304, description = "The video still has the entity tag in `If-None-Match`."),
-        (status = 409, description = "The job is not over yet.", body = ErrorEnvelope),
-        (status = 416, description = "The range is outside the video.", body = ErrorEnvelope),
+        (status = 409, description = "The job is not over yet."),
+        (status = 416, description = "The range is outside the video."),
     )
 )]
 pub async fn output(

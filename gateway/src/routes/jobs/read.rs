@@ -6,8 +6,9 @@ use http::{HeaderMap, Method};
 
 use crate::extract::caller::{Caller, ManageJobs};
 use crate::extract::path::{JobInPath, PathText};
+use crate::openapi::errors::ReadErrors;
 use crate::problem::{Result, combine_violations};
-use crate::runs::{Detail, Target, read_record};
+use crate::runs::{Detail, RunView, Target, read_record};
 use crate::state::App;
 
 /// Read a job, or wait for it to change
@@ -20,11 +21,12 @@ use crate::state::App;
     security(("bearer" = ["job:manage"])),
     params(
         ("jobId" = String, Path, pattern = "^(?:job:)?[0-9a-fA-F-]{36}$", description = "Id or `job:` handle."),
-        ("view" = Option<String>, Query, pattern = "^summary$", description = "`summary`: without review and previews (an extension)."),
-        ("Prefer" = Option<String>, Header, description = "`wait=N`: wait up to N seconds, 1 to 30, for a change (an extension)."),
+        RunView,
+        ("Prefer" = Option<String>, Header, description = "`wait=N`: wait up to N seconds, 1 to 30, for a change."),
         ("If-None-Match" = Option<String>, Header, description = "A known `ETag`. The answer is 304 when it still matches; a wait starts from that state."),
     ),
     responses(
+        ReadErrors,
         (status = 200, description = "The job is over.", body = JobDocument),
         (status = 202, description = "The job is not over yet.", body = JobDocument),
         (status = 304, description = "The job still has the entity tag in `If-None-Match`."),

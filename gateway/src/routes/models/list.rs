@@ -1,17 +1,34 @@
 //! `GET /models` (docs/reference/models.md#list-models).
 
 use axum::extract::{OriginalUri, State};
-use domain::limits::{MODEL_QUERY_MAX, PAGE_DEFAULT, PAGE_MAX};
+use domain::limits::PAGE_MAX;
 use domain::model::{Capability, Model, ModelList, ModelPage, ModelSummaries, ProviderKind};
 use domain::page::CatalogEntry;
+use serde::Deserialize;
+use utoipa::IntoParams;
 
 use crate::extract::caller::{Caller, Generate};
-use crate::extract::page::{ListScope, page, page_request};
-use crate::extract::query::QueryReader;
+use crate::extract::page::{ListScope, Paged, page, page_request};
+use crate::extract::query::{ListView, QueryReader};
 use crate::models::{ModelPosition, Runnable};
+use crate::openapi::errors::ScopeErrors;
 use crate::problem::Result;
 use crate::reply;
 use crate::state::App;
+
+/// Which models are listed.
+#[derive(Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct ModelFilter {
+    /// Text that occurs in id, name, provider or connection. Case-insensitive.
+    #[serde(default)]
+    #[param(max_length = 240)]
+    q: String,
+    /// Only models of this provider.
+    provider: Option<ProviderKind>,
+    /// Only models with this capability.
+    capability: Option<Capability>,
+}
 
 /// List runnable models
 ///
@@ -20,25 +37,17 @@ use crate::state::App;
 #[utoipa::path(
     get, path = "/models", operation_id = "listModels", tag = "Models and providers",
     security(("bearer" = ["image:generate"]), ("bearer" = ["video:generate"])),
-    params(
-        ("q" = Option<String>, Query, max_length = 240, description = "Text that occurs in id, name, provider or connection. Case-insensitive."),
-        ("provider" = Option<ProviderKind>, Query, description = "Only models of this provider."),
-        ("capability" = Option<Capability>, Query, description = "Only models with this capability."),
-        ("view" = Option<String>, Query, pattern = "^summary$", description = "`summary`: each item as `key`, `name` and a `summary` of one line (an extension)."),
-        ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Items in a page. Default: 50."),
-        ("cursor" = Option<String>, Query, max_length = 8192, description = "`nextCursor` of the previous page."),
-    ),
-    responses((status = 200, description = "One page of models.", body = ModelPage))
+    params(ModelFilter, ListView, Paged),
+    responses(ScopeErrors, (status = 200, description = "One page of models.", body = ModelPage))
 )]
 pub async fn list(State(app): State<App>, caller: Caller<Generate>, OriginalUri(uri): OriginalUri) -> Result {
     let mut query = QueryReader::new(&uri);
-    let text = query.text("q", MODEL_QUERY_MAX).unwrap_or_default().to_lowercase();
-    let in_short = query.wants_summary();
-    let provider = query.named("provider", ProviderKind::ALL);
-    let capability = query.named("capability", Capability::ALL);
+    let ModelFilter { q, provider, capability } = query.read().unwrap_or_default();
+    let text = q.to_lowercase();
+    let ListView { view } = query.read().unwrap_or_default();
     let filters = [&*text, provider.map_or("", ProviderKind::as_str), capability.map_or("", Capability::as_str)];
     let scope = ListScope::new("models", &caller.account, &filters);
-    let request = page_request::<ModelPosition>(&app, &mut query, &scope, PAGE_DEFAULT, PAGE_MAX);
+    let request = page_request::<ModelPosition, PAGE_MAX>(&app, &mut query, &scope);
     query.finish()?;
     let all = app.runnable(&mut *app.connection().await?, &caller.account).await?;
     let wanted = |model: &Runnable| {
@@ -51,7 +60,7 @@ pub async fn list(State(app): State<App>, caller: Caller<Generate>, OriginalUri(
     let mut found: Vec<Runnable> = all.into_iter().filter(wanted).collect();
     let page = page(&app, &scope, request.limit, &mut found, |model| model.place.clone());
     let models = found.iter().filter_map(Runnable::document);
-    Ok(reply::ok(&match in_short {
+    Ok(reply::ok(&match view.is_some() {
         true => ModelPage::Summary(ModelSummaries { models: models.map(entry).collect(), page }),
         false => ModelPage::Full(ModelList { models: models.collect(), page }),
     }))

@@ -7,6 +7,7 @@ use domain::model::{ModelRead, is_model_key};
 
 use crate::extract::caller::{Caller, Generate};
 use crate::extract::path::PathText;
+use crate::openapi::errors::ReadErrors;
 use crate::problem::{Problem, Result};
 use crate::reply;
 use crate::state::App;
@@ -30,7 +31,7 @@ impl FromStr for ModelKey {
     get, path = "/models/{modelKey}", operation_id = "getModel", tag = "Models and providers",
     security(("bearer" = ["image:generate"]), ("bearer" = ["video:generate"])),
     params(("modelKey" = String, Path, pattern = "^(model:)?[A-Za-z0-9_-]{8,600}$", description = "Key, or `model:<key>`.")),
-    responses((status = 200, description = "The model.", body = ModelRead))
+    responses(ReadErrors, (status = 200, description = "The model.", body = ModelRead))
 )]
 pub async fn read(State(app): State<App>, caller: Caller<Generate>, params: PathText) -> Result {
     let ModelKey(key) = params.parameter("modelKey")?;

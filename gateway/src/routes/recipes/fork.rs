@@ -6,7 +6,7 @@ use axum::extract::State;
 use canvas::placement::Location;
 use domain::Violation;
 use domain::canvas::MutationResult;
-use domain::id::{AccountUid, CanvasHandle, RecipeId};
+use domain::id::{AccountUid, BaseRevision, CanvasHandle, CanvasReference, IdempotencyKey, NodeReference, RecipeId};
 use http::HeaderMap;
 use serde::Deserialize;
 use serde_json::json;
@@ -19,6 +19,7 @@ use crate::extract::idempotency::fingerprint;
 use crate::extract::json::{Input, JsonBody};
 use crate::extract::path::PathText;
 use crate::extract::prefer;
+use crate::openapi::errors::WriteErrors;
 use crate::place::{location_of, with_location};
 use crate::problem::{Result, combine_violations};
 use crate::reply;
@@ -32,19 +33,19 @@ const PATH: &str = "/recipes/{recipeId}/fork";
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ForkRecipe {
     /// Plain id or handle of the canvas.
-    #[schema(max_length = 560, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$")]
+    #[schema(value_type = CanvasReference)]
     canvas_id: String,
     /// Owner of the canvas, for a plain id.
-    #[schema(pattern = "^[A-Za-z0-9_-]{1,180}$", nullable = false)]
+    #[schema(value_type = Option<AccountUid>, nullable = false)]
     owner_uid: Option<String>,
     /// Version of the Recipe; the newest when omitted.
     #[schema(max_length = 80, nullable = false)]
     version: Option<String>,
     /// The canvas revision that the request is based on.
-    #[schema(min_length = 1, max_length = 200)]
+    #[schema(value_type = BaseRevision)]
     base_revision: String,
     /// Idempotency key: an equal request with the same key creates one instance.
-    #[schema(min_length = 8, max_length = 200)]
+    #[schema(value_type = IdempotencyKey)]
     idempotency_key: String,
     /// Left edge of the instance, in canvas units, moved left where it would not fit the canvas; right of the content when
     /// omitted.
@@ -54,11 +55,11 @@ pub struct ForkRecipe {
     /// omitted.
     #[schema(minimum = -10_000_000, maximum = 10_000_000, nullable = false)]
     y: Option<f64>,
-    /// Node next to which the instance is placed on a free place. Only without `x` and `y` (an extension).
-    #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
+    /// Node next to which the instance is placed on a free place. Only without `x` and `y`.
+    #[schema(value_type = Option<NodeReference>, nullable = false)]
     near: Option<String>,
-    /// Section that the instance lies in and its nodes belong to; it grows if it has no room. Only without `x` and `y` (an extension).
-    #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
+    /// Section that the instance lies in and its nodes belong to; it grows if it has no room. Only without `x` and `y`.
+    #[schema(value_type = Option<NodeReference>, nullable = false)]
     section_id: Option<String>,
 }
 
@@ -98,9 +99,10 @@ impl ForkRecipe {
     security(("bearer" = ["canvas:read", "canvas:write"])),
     params(
         ("recipeId" = String, Path, pattern = "^(recipe:)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle."),
-        ("Prefer" = Option<String>, Header, description = "`return=minimal` leaves `nodes` and `connections` out of `canvas`; `handling=lenient` accepts a stale `baseRevision` where nothing that the request reads or writes has changed since (extensions)."),
+        ("Prefer" = Option<String>, Header, description = "`return=minimal` leaves `nodes` and `connections` out of `canvas`; `handling=lenient` accepts a stale `baseRevision` where nothing that the request reads or writes has changed since."),
     ),
     responses(
+        WriteErrors,
         (status = 201, description = "The result of the write.", body = MutationResult),
         (status = 200, description = "A replay: an earlier request with this key made the fork.", body = MutationResult),
     )

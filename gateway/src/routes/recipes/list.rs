@@ -2,30 +2,31 @@
 
 use axum::extract::{OriginalUri, State};
 use db::canvases::After;
-use domain::limits::{PAGE_DEFAULT, PAGE_MAX, RECIPE_QUERY_MAX};
+use domain::limits::PAGE_MAX;
 use domain::page::CatalogEntry;
-use domain::recipe::{RecipeList, RecipePage, RecipeRecord, RecipeSummaries, Visibility};
-use utoipa::ToSchema;
+use domain::recipe::{RecipeList, RecipePage, RecipeRecord, RecipeSummaries, Visibility, VisibilityFilter};
+use serde::Deserialize;
+use utoipa::IntoParams;
 
 use crate::extract::caller::{Caller, ReadCanvas};
-use crate::extract::page::{ListScope, page, page_request};
-use crate::extract::query::QueryReader;
+use crate::extract::page::{ListScope, Paged, page, page_request};
+use crate::extract::query::{ListView, QueryReader};
 use crate::models::steps::of_recipe;
+use crate::openapi::errors::ScopeErrors;
 use crate::problem::Result;
 use crate::reply;
 use crate::state::App;
 
-/// Values of the parameter `visibility`, for the contract document.
-#[derive(ToSchema)]
-#[schema(rename_all = "lowercase")]
-#[expect(dead_code, reason = "the document's form of a value that is read as text")]
-pub enum VisibilityFilter {
-    /// Recipes of the catalog.
-    Approved,
-    /// The account's own workflows.
-    Private,
-    /// Both.
-    All,
+/// Which Recipes are listed.
+#[derive(Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct RecipeFilter {
+    /// Words that must all occur in name, texts, tags, category or outputs. Case-insensitive.
+    #[serde(default)]
+    #[param(max_length = 500)]
+    q: String,
+    /// `approved`: the catalog. `private`: the account's own workflows. `all`: both. Default: `approved`.
+    visibility: Option<VisibilityFilter>,
 }
 
 /// Search Recipes
@@ -35,27 +36,22 @@ pub enum VisibilityFilter {
 #[utoipa::path(
     get, path = "/recipes", operation_id = "listRecipes", tag = "Recipes",
     security(("bearer" = ["canvas:read"])),
-    params(
-        ("q" = Option<String>, Query, max_length = 500, description = "Words that must all occur in name, texts, tags, category or outputs. Case-insensitive."),
-        ("visibility" = Option<VisibilityFilter>, Query, description = "`approved`: the catalog. `private`: the account's own workflows. `all`: both. Default: `approved` (an extension)."),
-        ("view" = Option<String>, Query, pattern = "^summary$", description = "`summary`: each item as `key`, `name` and a `summary` of one line (an extension)."),
-        ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Items in a page. Default: 50."),
-        ("cursor" = Option<String>, Query, max_length = 8192, description = "`nextCursor` of the previous page."),
-    ),
-    responses((status = 200, description = "One page of Recipes.", body = RecipePage))
+    params(RecipeFilter, ListView, Paged),
+    responses(ScopeErrors, (status = 200, description = "One page of Recipes.", body = RecipePage))
 )]
 pub async fn list(State(app): State<App>, caller: Caller<ReadCanvas>, OriginalUri(uri): OriginalUri) -> Result {
     let mut query = QueryReader::new(&uri);
-    let q = query.text("q", RECIPE_QUERY_MAX).unwrap_or_default();
-    let named = query.text("visibility", 1024).unwrap_or_else(|| Visibility::Approved.to_string());
-    let visibility = match named.as_str() {
-        "all" => None,
-        name => name.parse().map_err(|_| query.refuse("visibility", "must be `approved`, `private` or `all`")).ok(),
+    let RecipeFilter { q, visibility } = query.read().unwrap_or_default();
+    let named = visibility.unwrap_or(VisibilityFilter::Approved);
+    let visibility = match named {
+        VisibilityFilter::Approved => Some(Visibility::Approved),
+        VisibilityFilter::Private => Some(Visibility::Private),
+        VisibilityFilter::All => None,
     };
-    let in_short = query.wants_summary();
+    let ListView { view } = query.read().unwrap_or_default();
     let words: Vec<String> = q.to_lowercase().split_whitespace().map(str::to_owned).collect();
-    let scope = ListScope::new("recipes", &caller.account, &[&named, &q]);
-    let request = page_request::<After>(&app, &mut query, &scope, PAGE_DEFAULT, PAGE_MAX);
+    let scope = ListScope::new("recipes", &caller.account, &[named.as_str(), &q]);
+    let request = page_request::<After, PAGE_MAX>(&app, &mut query, &scope);
     query.finish()?;
     let (after, limit) = (request.after.as_ref(), i64::from(request.limit) + 1);
     let mut connection = app.connection().await?;
@@ -64,7 +60,7 @@ pub async fn list(State(app): State<App>, caller: Caller<ReadCanvas>, OriginalUr
         updated_at: recipe.updated_at,
         handle: recipe.id.handle(),
     });
-    if in_short {
+    if view.is_some() {
         return Ok(reply::ok(&RecipePage::Summary(RecipeSummaries {
             recipes: found.iter().map(entry).collect(),
             page,

@@ -2,16 +2,27 @@
 
 use axum::extract::{OriginalUri, State};
 use domain::id::RecipeId;
-use domain::limits::RECIPE_VERSION_MAX;
 use domain::recipe::{RecipeRead, Version};
+use serde::Deserialize;
+use utoipa::IntoParams;
 
 use crate::extract::caller::{Caller, ReadCanvas};
 use crate::extract::path::PathText;
 use crate::extract::query::QueryReader;
 use crate::models::steps::of_recipe;
+use crate::openapi::errors::ReadErrors;
 use crate::problem::{Problem, Result, combine_violations};
 use crate::reply;
 use crate::state::App;
+
+/// The version that is read.
+#[derive(Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct VersionQuery {
+    /// Exactly this version. Default: the newest.
+    #[param(max_length = 80)]
+    version: Option<String>,
+}
 
 /// Read a Recipe
 ///
@@ -23,9 +34,9 @@ use crate::state::App;
     security(("bearer" = ["canvas:read"])),
     params(
         ("recipeId" = String, Path, pattern = "^(recipe:)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle."),
-        ("version" = Option<String>, Query, max_length = 80, description = "Exactly this version. Default: the newest."),
+        VersionQuery,
     ),
-    responses((status = 200, description = "The Recipe.", body = RecipeRead))
+    responses(ReadErrors, (status = 200, description = "The Recipe.", body = RecipeRead))
 )]
 pub async fn read(
     State(app): State<App>,
@@ -34,7 +45,7 @@ pub async fn read(
     OriginalUri(uri): OriginalUri,
 ) -> Result {
     let mut query = QueryReader::new(&uri);
-    let version = query.text("version", RECIPE_VERSION_MAX);
+    let VersionQuery { version } = query.read().unwrap_or_default();
     let (id, ()) = combine_violations(params.parameter::<RecipeId>("recipeId"), query.finish())?;
     let version = version.map(|version| version.parse::<Version>());
     let version = version.transpose().map_err(|_| Problem::NotFound("recipe version"))?;

@@ -8,10 +8,9 @@ use app::{Acceptance, Base};
 use axum::Extension;
 use axum::extract::State;
 use domain::Violation;
-use domain::id::{AccountUid, NodeId, RecipeId};
+use domain::id::{AccountUid, ModelReference, NodeId, NodeReference, RecipeId};
 use domain::job::StartQuote;
 use domain::message::Queue;
-use domain::problem::ErrorEnvelope;
 use domain::recipe::run::{RecipeRun, RunId, RunStatus};
 use domain::webhook::WebhookInput;
 use egress::Guard;
@@ -28,6 +27,7 @@ use crate::extract::path::PathText;
 use crate::extract::prefer;
 use crate::models::malformed_name;
 use crate::observe::Trace;
+use crate::openapi::errors::WriteErrors;
 use crate::place::{location_of, with_location};
 use crate::problem::{Result, combine_violations};
 use crate::reply;
@@ -44,13 +44,13 @@ start_request! {
         #[schema(max_length = 80, nullable = false)]
         version: Option<String>,
         /// Sticky node of an existing instance; a new instance is created when omitted.
-        #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
+        #[schema(value_type = Option<NodeReference>, nullable = false)]
         instance_node_id: Option<String>,
-        /// Node next to which a new instance is placed on a free place (an extension).
-        #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
+        /// Node next to which a new instance is placed on a free place. Excludes `instanceNodeId`.
+        #[schema(value_type = Option<NodeReference>, nullable = false)]
         near: Option<String>,
-        /// Section that a new instance lies in and its nodes belong to; it grows if it has no room (an extension).
-        #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
+        /// Section that a new instance lies in and its nodes belong to; it grows if it has no room. Excludes `instanceNodeId`.
+        #[schema(value_type = Option<NodeReference>, nullable = false)]
         section_id: Option<String>,
         /// Input values by port node id, key or normalized label: plain text, or a node or asset handle.
         #[serde(default)]
@@ -58,7 +58,7 @@ start_request! {
         inputs: BTreeMap<String, String>,
         /// Model for the pictures, or, in a Recipe without pictures, for the texts: a model id or `model:` handle. Overrides the
         /// Recipe.
-        #[schema(max_length = 650, nullable = false)]
+        #[schema(value_type = Option<ModelReference>, nullable = false)]
         model: Option<String>,
         /// Size of the pictures; overrides the Recipe.
         #[schema(max_length = 80, nullable = false)]
@@ -79,6 +79,11 @@ fn inputs() -> Object {
         .schema_type(Type::Object)
         .additional_properties(Some(value))
         .max_properties(Some(domain::limits::RECIPE_INPUTS_MAX))
+        .description(Some(
+            "Value of each input, under the port's key, node id or normalized label. An image port takes a node or asset handle; a \
+             text or sticky port takes text or a node handle, and with `writtenReference` also a picture's handle. A port with a \
+             default may be left out.",
+        ))
         .build()
 }
 
@@ -93,12 +98,13 @@ fn inputs() -> Object {
     security(("bearer" = ["canvas:read", "canvas:write", "asset:read", "image:generate"])),
     params(
         ("recipeId" = String, Path, pattern = "^(recipe:)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle."),
-        ("Prefer" = Option<String>, Header, description = "`handling=lenient` accepts a stale `baseRevision` where nothing that the request reads or writes has changed since (an extension)."),
+        ("Prefer" = Option<String>, Header, description = "`handling=lenient` accepts a stale `baseRevision` where nothing that the request reads or writes has changed since."),
     ),
     responses(
+        WriteErrors,
         (status = 200, description = "The quote, with `validateOnly: true`; nothing is started.", body = StartQuote),
         (status = 202, description = "The run is queued, or is a replay of an earlier start.", body = RecipeRun),
-        (status = 402, description = "The work costs more than the account's credit or `maxCredits` covers. Nothing is reserved.", body = ErrorEnvelope),
+        (status = 402),
     )
 )]
 pub async fn run(

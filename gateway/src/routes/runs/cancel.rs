@@ -8,8 +8,9 @@ use http::Uri;
 use crate::extract::caller::{Caller, ManageJobs};
 use crate::extract::path::PathText;
 use crate::observe::Trace;
+use crate::openapi::errors::ReadErrors;
 use crate::problem::{Result, combine_violations};
-use crate::runs::{Target, cancel_record, removes_targets};
+use crate::runs::{CancelQuery, Target, cancel_record, removes_targets};
 use crate::state::App;
 
 /// Cancel a run
@@ -23,9 +24,10 @@ use crate::state::App;
     security(("bearer" = ["job:manage"])),
     params(
         ("runId" = String, Path, pattern = "^(?:run:)?[A-Za-z0-9_-]{1,180}$", description = "Id or `run:` handle."),
-        ("removeTargets" = Option<bool>, Query, description = "Whether targets that were made for the run and are still empty are deleted (an extension)."),
+        CancelQuery,
     ),
     responses(
+        ReadErrors,
         (status = 200, description = "The run is over.", body = RunDocument),
         (status = 202, description = "The run stops at its next step.", body = RunDocument),
     )

@@ -17,8 +17,9 @@ use crate::extract::accept::Accepted;
 use crate::extract::caller::{Caller, ManageJobs};
 use crate::extract::path::PathText;
 use crate::open_waits::Wait;
+use crate::openapi::errors::ReadErrors;
 use crate::problem::{Problem, Result, combine_violations};
-use crate::runs::{Detail, Target};
+use crate::runs::{Detail, RunView, Target};
 use crate::state::App;
 use crate::wait::{Changes, holds, loss};
 
@@ -28,16 +29,15 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 ///
 /// Streams the run as a server-sent event on every change, starting with its present state, and ends after the
 /// terminal one. Use it instead of polling. Each event has the name `run` and the run as JSON in `data`. A comment
-/// every 15 seconds keeps the connection open. The stream never outlives the credential. This operation is an
-/// extension.
+/// every 15 seconds keeps the connection open. The stream never outlives the credential.
 #[utoipa::path(
     get, path = "/runs/{runId}/events", operation_id = "followRun", tag = "Runs",
     security(("bearer" = ["job:manage"])),
     params(
         ("runId" = String, Path, pattern = "^(?:run:)?[A-Za-z0-9_-]{1,180}$", description = "Id or `run:` handle."),
-        ("view" = Option<String>, Query, pattern = "^summary$", description = "`summary`: without review and previews (an extension)."),
+        RunView,
     ),
-    responses((status = 200, description = "The stream of events.", content_type = "text/event-stream", body = String))
+    responses(ReadErrors, (status = 200, description = "The stream of events.", content_type = "text/event-stream", body = String))
 )]
 pub async fn events(
     State(app): State<App>,

@@ -2,44 +2,54 @@
 
 use axum::extract::{OriginalUri, State};
 use db::runs::{After, Filter};
+use domain::id::{CanvasRef, CanvasReference};
 use domain::job::{JobStatus, RunKind, RunList};
-use domain::limits::{PAGE_DEFAULT, PAGE_MAX};
+use domain::limits::PAGE_MAX;
+use serde::Deserialize;
+use utoipa::IntoParams;
 
 use crate::extract::caller::{Caller, ManageJobs};
-use crate::extract::page::{ListScope, page, page_request};
-use crate::extract::query::QueryReader;
+use crate::extract::page::{ListScope, Paged, page, page_request};
+use crate::extract::query::{OwnerQuery, QueryReader};
+use crate::openapi::errors::ReadErrors;
 use crate::problem::{Problem, Result};
 use crate::reply;
 use crate::state::App;
+
+/// Which runs are listed.
+#[derive(Default, Deserialize, IntoParams)]
+#[serde(rename_all = "camelCase")]
+#[into_params(parameter_in = Query)]
+pub struct RunFilter {
+    /// Only work of this kind.
+    kind: Option<RunKind>,
+    /// Only work in this status.
+    status: Option<JobStatus>,
+    /// Plain id or handle of a canvas: only work that writes to it.
+    #[param(value_type = Option<CanvasReference>)]
+    canvas_id: Option<CanvasRef>,
+}
 
 /// List runs and jobs
 ///
 /// Returns one page of summaries of the work that the account started and that still has a record, newest first:
 /// image, Action and video jobs, and Recipe runs. Use it to find work again after its id was lost. A job of a Recipe
-/// run is not listed by itself. Listing a terminal record does not start its retention window. This operation is an
-/// extension.
+/// run is not listed by itself. Listing a terminal record does not start its retention window.
 #[utoipa::path(
     get, path = "/runs", operation_id = "listRuns", tag = "Runs",
     security(("bearer" = ["job:manage"])),
-    params(
-        ("kind" = Option<RunKind>, Query, description = "Only work of this kind."),
-        ("status" = Option<JobStatus>, Query, description = "Only work in this status."),
-        ("canvasId" = Option<String>, Query, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle of a canvas: only work that writes to it."),
-        ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner of the resource, when its plain id is given."),
-        ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Items in a page. Default: 50."),
-        ("cursor" = Option<String>, Query, max_length = 8192, description = "`nextCursor` of the previous page."),
-    ),
-    responses((status = 200, description = "One page of runs.", body = RunList))
+    params(RunFilter, OwnerQuery, Paged),
+    responses(ReadErrors, (status = 200, description = "One page of runs.", body = RunList))
 )]
 pub async fn list(State(app): State<App>, caller: Caller<ManageJobs>, OriginalUri(uri): OriginalUri) -> Result {
     let mut query = QueryReader::new(&uri);
-    let kind = query.named("kind", RunKind::ALL);
-    let status = query.named("status", JobStatus::ALL);
-    let canvas = query.canvas().map(|canvas| canvas.resolve(&caller.account));
+    let RunFilter { kind, status, canvas_id } = query.read().unwrap_or_default();
+    let OwnerQuery { owner_uid } = query.read().unwrap_or_default();
+    let canvas = query.canvas(canvas_id, owner_uid).map(|canvas| canvas.resolve(&caller.account));
     let named = canvas.as_ref().map(ToString::to_string).unwrap_or_default();
     let filters = [kind.map_or("", RunKind::as_str), status.map_or("", JobStatus::as_str), &named];
     let scope = ListScope::new("runs", &caller.account, &filters);
-    let request = page_request::<After>(&app, &mut query, &scope, PAGE_DEFAULT, PAGE_MAX);
+    let request = page_request::<After, PAGE_MAX>(&app, &mut query, &scope);
     query.finish()?;
     let mut connection = app.connection().await?;
     let canvas_key = match &canvas {

@@ -6,8 +6,9 @@ use http::{HeaderMap, Method};
 
 use crate::extract::caller::{Caller, ManageJobs};
 use crate::extract::path::PathText;
+use crate::openapi::errors::ReadErrors;
 use crate::problem::{Result, combine_violations};
-use crate::runs::{Detail, Target, read_record};
+use crate::runs::{Detail, RunView, Target, read_record};
 use crate::state::App;
 
 /// Read a run, or wait for it to change
@@ -21,11 +22,12 @@ use crate::state::App;
     security(("bearer" = ["job:manage"])),
     params(
         ("runId" = String, Path, pattern = "^(?:run:)?[A-Za-z0-9_-]{1,180}$", description = "Id or `run:` handle."),
-        ("view" = Option<String>, Query, pattern = "^summary$", description = "`summary`: without review and previews (an extension)."),
-        ("Prefer" = Option<String>, Header, description = "`wait=N`: wait up to N seconds, 1 to 30, for a change (an extension)."),
+        RunView,
+        ("Prefer" = Option<String>, Header, description = "`wait=N`: wait up to N seconds, 1 to 30, for a change."),
         ("If-None-Match" = Option<String>, Header, description = "A known `ETag`. The answer is 304 when it still matches; a wait starts from that state."),
     ),
     responses(
+        ReadErrors,
         (status = 200, description = "The run is over.", body = RunDocument),
         (status = 202, description = "The run is not over yet.", body = RunDocument),
         (status = 304, description = "The run still has the entity tag in `If-None-Match`."),

@@ -1,9 +1,7 @@
 //! The body of a video request (docs/reference/videos.md#start-a-video).
 
-use domain::graph::Role;
-use domain::limits::VIDEO_PICTURE_MAX;
-use utoipa::PartialSchema;
-use utoipa::openapi::schema::{AdditionalProperties, Array, ArrayBuilder, ObjectBuilder, OneOfBuilder, Type};
+use domain::id::{AccountUid, CanvasReference, PictureSource};
+use domain::job::VideoReferenceForm;
 
 use crate::reference::ReferenceItem;
 use crate::start::start_request;
@@ -21,10 +19,10 @@ start_request! {
         #[schema(min_length = 1, max_length = 8000)]
         pub prompt: String,
         /// Canvas that node handles belong to, as plain id or handle. Nothing is written to it.
-        #[schema(max_length = 560, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
+        #[schema(value_type = Option<CanvasReference>, nullable = false)]
         pub canvas_id: Option<String>,
         /// Owner of the canvas, for a plain id.
-        #[schema(pattern = "^[A-Za-z0-9_-]{1,180}$", nullable = false)]
+        #[schema(value_type = Option<AccountUid>, nullable = false)]
         pub owner_uid: Option<String>,
         /// Aspect ratio, one of those that the model offers.
         #[schema(max_length = 80, nullable = false)]
@@ -39,31 +37,14 @@ start_request! {
         #[schema(nullable = false)]
         pub generate_audio: Option<bool>,
         /// First frame: a node handle, an asset handle or the public HTTPS URL of a picture.
-        #[schema(max_length = 2048, nullable = false)]
+        #[schema(value_type = Option<PictureSource>, nullable = false)]
         pub first_frame: Option<String>,
         /// Last frame; requires a first frame.
-        #[schema(max_length = 2048, nullable = false)]
+        #[schema(value_type = Option<PictureSource>, nullable = false)]
         pub last_frame: Option<String>,
         /// Pictures that guide the video.
         #[serde(default)]
-        #[schema(schema_with = references)]
+        #[schema(value_type = Vec<VideoReferenceForm>, inline, max_items = 9)]
         pub references: Vec<ReferenceItem>,
     }
-}
-
-fn references() -> Array {
-    let picture = || ObjectBuilder::new().schema_type(Type::String).max_length(Some(VIDEO_PICTURE_MAX));
-    let with_role = ObjectBuilder::new()
-        .schema_type(Type::Object)
-        .property("handle", picture())
-        .required("handle")
-        .property("role", Role::schema())
-        .additional_properties(Some(AdditionalProperties::FreeForm(false)));
-    let description = "Pictures that guide the video: node handles, asset handles or public https URLs, each with what it is \
-                       for or not.";
-    ArrayBuilder::new()
-        .items(OneOfBuilder::new().item(picture()).item(with_role))
-        .max_items(Some(domain::limits::VIDEO_REFERENCES_MAX))
-        .description(Some(description))
-        .build()
 }

@@ -13,7 +13,6 @@ use domain::id::{AccountUid, JobId};
 use domain::idempotency::{Fingerprint, StoredOutcome};
 use domain::job::{JobOperation, Request, StartQuote, VideoJob, VideoRequest};
 use domain::message::Queue;
-use domain::problem::ErrorEnvelope;
 use serde_json::json;
 
 use super::body::VideoStart;
@@ -24,6 +23,7 @@ use crate::extract::idempotency::fingerprint;
 use crate::extract::json::JsonBody;
 use crate::models::choose;
 use crate::observe::Trace;
+use crate::openapi::errors::WriteErrors;
 use crate::problem::Result;
 use crate::start::{answer, quote, with_cap};
 use crate::state::App;
@@ -39,9 +39,10 @@ const PATH: &str = "/videos/generate";
     post, path = "/videos/generate", operation_id = "generateVideo", tag = "Videos", request_body = VideoStart,
     security(("bearer" = ["canvas:read", "asset:read", "video:generate"])),
     responses(
+        WriteErrors,
         (status = 200, description = "The quote, with `validateOnly: true`; nothing is started.", body = StartQuote),
         (status = 202, description = "The job is queued, or is a replay of an earlier start.", body = VideoJob),
-        (status = 402, description = "The work costs more than the account's credit or `maxCredits` covers. Nothing is reserved.", body = ErrorEnvelope),
+        (status = 402),
     )
 )]
 pub async fn generate(

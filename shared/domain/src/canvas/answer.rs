@@ -74,7 +74,7 @@ pub struct NodeRead {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, nullable = false)]
     pub preview_expires_in_seconds: Option<u64>,
-    /// Whether the picture that the node shows was made with AI (an extension).
+    /// Whether the picture that the node shows was made with AI.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub ai_generated: Option<AiGenerated>,

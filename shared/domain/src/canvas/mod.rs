@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 use crate::Timestamp;
 use crate::account::Surface;
 use crate::graph::{self, NodeType, Position, Purpose, Role, named};
-use crate::id::{AccountUid, AssetHandle, CanvasHandle, CanvasId, ConnectionId, NodeId};
+use crate::id::{AccountUid, AssetHandle, CanvasHandle, CanvasId, ConnectionHandle, ConnectionId, NodeHandle, NodeId};
 use crate::known::{self, Name};
 use crate::metadata::{ServerMetadata, WritableMetadata};
 use crate::stored::Stored;
@@ -120,7 +120,7 @@ pub struct Canvas {
     #[serde(default, deserialize_with = "known::or_default", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub canvas_type: Option<CanvasType>,
-    /// Handle of the canvas, `canvas:<ownerUid>:<id>`.
+    /// Handle of the canvas.
     pub handle: CanvasHandle,
     /// Uid of the account that owns the canvas.
     pub owner_uid: AccountUid,
@@ -152,7 +152,7 @@ pub struct CanvasSummary {
     #[serde(default, deserialize_with = "known::or_default", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub canvas_type: Option<CanvasType>,
-    /// Handle of the canvas, `canvas:<ownerUid>:<id>`.
+    /// Handle of the canvas.
     pub handle: CanvasHandle,
     /// Uid of the account that owns the canvas.
     pub owner_uid: AccountUid,
@@ -184,7 +184,8 @@ pub struct CanvasSummary {
 pub struct Node {
     /// Plain id of the node.
     pub id: NodeId,
-    /// Handle of the node, `node:<id>`.
+    /// Handle of the node.
+    #[schema(value_type = NodeHandle)]
     pub handle: String,
     /// Type of the node.
     #[serde(rename = "type")]
@@ -299,19 +300,22 @@ impl PartialEq for Metadata {
 pub struct Connection {
     /// Plain id of the connection.
     pub id: ConnectionId,
-    /// Handle of the connection, `connection:<id>`.
+    /// Handle of the connection.
+    #[schema(value_type = ConnectionHandle)]
     pub handle: String,
     /// Plain id of the source node.
     pub from_node_id: NodeId,
     /// Plain id of the target node.
     pub to_node_id: NodeId,
     /// Handle of the source node.
+    #[schema(value_type = NodeHandle)]
     pub from: String,
     /// Handle of the target node.
+    #[schema(value_type = NodeHandle)]
     pub to: String,
-    /// Purpose of the connection (an extension).
+    /// Purpose of the connection.
     pub purpose: Purpose,
-    /// Role of the reference. Only with purpose `reference` (an extension).
+    /// Role of the reference. Only with purpose `reference`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub role: Option<Role>,

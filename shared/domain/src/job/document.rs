@@ -2,8 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use uuid::Uuid;
 
 use super::{
@@ -11,10 +9,14 @@ use super::{
     VideoJob, canvas_url, poll_url,
 };
 use crate::Timestamp;
-use crate::asset::Preview;
+use crate::action::{ActionHandle, ActionVersion};
+use crate::asset::{ImageMediaType, Preview};
 use crate::channel;
 use crate::graph::Role;
-use crate::id::{AssetHandle, CanvasHandle, NodeId};
+use crate::id::{
+    AssetHandle, CanvasHandle, JobHandle, NodeHandle, NodeId, PictureHandle, PictureSource, RunHandle, RunUrl,
+};
+use crate::job::ImageJobKind;
 use crate::known;
 use crate::model::is_stand_in;
 use crate::origin::{self, AiGenerated, Origin, Work};
@@ -58,11 +60,13 @@ pub struct Timing {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct JobImage {
-    /// Handle of the stored image, `asset:<ownerUid>:<id>`.
+    /// Handle of the stored image.
     pub asset_id: AssetHandle,
-    /// Handle of the target node, `node:<id>`.
+    /// Handle of the target node.
+    #[schema(value_type = NodeHandle)]
     pub node_id: String,
     /// Media type of the stored file.
+    #[schema(value_type = ImageMediaType)]
     pub media_type: String,
     /// Width in pixels.
     #[schema(minimum = 1)]
@@ -73,7 +77,7 @@ pub struct JobImage {
     /// Size of the stored file, in bytes.
     #[schema(minimum = 1)]
     pub bytes: u64,
-    /// Whether the image was made with AI (an extension).
+    /// Whether the image was made with AI.
     #[serde(default, deserialize_with = "known::or_default")]
     #[schema(required = true)]
     pub ai_generated: AiGenerated,
@@ -87,10 +91,53 @@ pub struct JobImage {
     pub markdown: Option<String>,
 }
 
+/// A picture that guides an image, with its role.
+#[derive(ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ImageReference {
+    /// The picture.
+    pub handle: PictureHandle,
+    /// What the picture is used for.
+    #[schema(nullable = false)]
+    pub role: Option<Role>,
+}
+
+/// A picture that guides an image, with its role or without.
+#[derive(ToSchema)]
+#[serde(untagged)]
+pub enum ImageReferenceForm {
+    /// Its handle alone.
+    Plain(PictureHandle),
+    /// With its role.
+    WithRole(ImageReference),
+}
+
+/// A picture that guides a video, with its role.
+#[derive(ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct VideoReference {
+    /// The picture.
+    pub handle: PictureSource,
+    /// What the picture is used for.
+    #[schema(nullable = false)]
+    pub role: Option<Role>,
+}
+
+/// A picture that guides a video, with its role or without.
+#[derive(ToSchema)]
+#[serde(untagged)]
+pub enum VideoReferenceForm {
+    /// Its handle alone.
+    Plain(PictureSource),
+    /// With its role.
+    WithRole(VideoReference),
+}
+
 /// A reference of a job and its role.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ReferenceInput {
     /// Node or asset handle.
+    #[schema(value_type = PictureHandle)]
     pub handle: String,
     /// Role of the reference.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -102,14 +149,17 @@ pub struct ReferenceInput {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ImageJob {
-    /// Handle of the job, `job:<uuid>`.
+    /// Handle of the job.
+    #[schema(value_type = JobHandle)]
     pub id: String,
-    /// Handle of the run, `run:<uuid>`.
+    /// Handle of the run.
+    #[schema(value_type = RunHandle)]
     pub run: String,
     /// Kind of the job: `image` or `action`.
-    #[schema(schema_with = kinds)]
+    #[schema(value_type = ImageJobKind)]
     pub kind: JobKind,
     /// Path at which the job can be read.
+    #[schema(value_type = RunUrl)]
     pub poll_url: String,
     /// UUID of the job.
     pub raw_id: Uuid,
@@ -138,15 +188,15 @@ pub struct ImageJob {
     pub replayed: Option<bool>,
     /// Operation of the job.
     pub operation: JobOperation,
-    /// Id of the Action, `action:<slug>`.
+    /// Id of the Action.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
+    #[schema(value_type = Option<ActionHandle>, nullable = false)]
     pub action_id: Option<String>,
     /// Version of the Action.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
+    #[schema(value_type = Option<ActionVersion>, nullable = false)]
     pub action_version: Option<String>,
-    /// Handle of the canvas, `canvas:<ownerUid>:<id>`.
+    /// Handle of the canvas.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub canvas_id: Option<CanvasHandle>,
@@ -167,8 +217,10 @@ pub struct ImageJob {
     #[schema(nullable = false)]
     pub cancel_reason: Option<CancelReason>,
     /// Handles of the nodes that receive results.
+    #[schema(value_type = Vec<NodeHandle>)]
     pub targets: Vec<String>,
     /// Node and asset handles that the job reads, in order.
+    #[schema(value_type = Vec<PictureHandle>)]
     pub references: Vec<String>,
     /// The references with their roles. Present for work that takes roles.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -182,12 +234,12 @@ pub struct ImageJob {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub completion_review: Option<CompletionReview>,
-    /// Credits reserved until the job is terminal, then credits charged (an extension).
+    /// Credits reserved until the job is terminal, then credits charged.
     #[schema(minimum = 0)]
     pub credit_cost: i64,
-    /// Whether the embedded runtime makes the outputs: they stand in for those of a model (an extension).
+    /// Whether the embedded runtime makes the outputs: they stand in for those of a model.
     pub stand_in: bool,
-    /// What the work waits for while it is neither in progress nor over (an extension).
+    /// What the work waits for while it is neither in progress nor over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub waiting_for: Option<WaitingFor>,
@@ -196,7 +248,11 @@ pub struct ImageJob {
 /// A job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(untagged)]
-#[schema(as = Job)]
+#[schema(as = Job, discriminator(property_name = "kind", mapping(
+    ("image" = "#/components/schemas/ImageJob"),
+    ("action" = "#/components/schemas/ImageJob"),
+    ("video" = "#/components/schemas/VideoJob"),
+)))]
 pub enum JobDocument {
     /// An image or Action job.
     Image(Box<ImageJob>),
@@ -234,15 +290,6 @@ impl JobDocument {
             JobDocument::Video(job) => JobDocument::Video(Box::new(VideoJob { video: None, ..*job })),
         }
     }
-}
-
-/// Schema of a text that is one of `names`, a subset of its type's values.
-pub(super) fn one_of(names: &[&str]) -> RefOr<Schema> {
-    ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names.to_vec())).into()
-}
-
-fn kinds() -> RefOr<Schema> {
-    one_of(&[JobKind::Image.as_str(), JobKind::Action.as_str()])
 }
 
 impl Record {

@@ -23,10 +23,13 @@ use crate::review::CompletionReview;
 use crate::webhook::DeliveryState;
 use crate::{API_ROOT, Timestamp};
 
-pub use document::{ImageJob, JobDocument, JobImage, ReferenceInput, Timing};
+pub use document::{
+    ImageJob, ImageReference, ImageReferenceForm, JobDocument, JobImage, ReferenceInput, Timing, VideoReference,
+    VideoReferenceForm,
+};
 pub use placement::{Placement, Preview};
 pub use quote::{NewTarget, QuotedModel, StartQuote};
-pub use summary::{OutputCounts, RunKind, RunList, RunSummary, WorkOperation};
+pub use summary::{ImageJobKind, OutputCounts, RunKind, RunList, RunSummary, WorkOperation};
 pub use video::{
     StoredVideo, VideoDownload, VideoFailure, VideoFailureCode, VideoJob, VideoModel, VideoPicture, VideoStatus,
     video_url,
@@ -282,7 +285,7 @@ pub struct ImageRequest {
     pub quality: Option<String>,
     /// References, source and the pictures of the Elements, in this order; at most 16.
     pub references: Vec<Reference>,
-    /// Handle of each Element version, `element:<id>@v<n>`.
+    /// Handle of each Element version.
     pub elements: Vec<String>,
     /// Image nodes, empty or not; each receives one output, in this order.
     pub targets: Vec<NodeId>,

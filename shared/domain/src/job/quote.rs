@@ -5,7 +5,7 @@ use utoipa::ToSchema;
 
 use super::{ChosenModel, Request};
 use crate::graph::{Node, NodeType, Position};
-use crate::id::NodeId;
+use crate::id::{ModelKey, NodeHandle, NodeId};
 use crate::known;
 use crate::queue::WaitingFor;
 
@@ -24,12 +24,13 @@ pub struct StartQuote {
     #[schema(nullable = false)]
     pub model: Option<QuotedModel>,
     /// Handles of the nodes that would receive results. Nodes that the start would create are in `newTargets`.
+    #[schema(value_type = Vec<NodeHandle>)]
     pub targets: Vec<String>,
-    /// The nodes that the start would create for results. They get their ids when it is accepted (an extension).
+    /// The nodes that the start would create for results. They get their ids when it is accepted.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub new_targets: Option<Vec<NewTarget>>,
-    /// `worker` if no worker of its queue was seen lately: the work would wait (an extension).
+    /// `worker` if no worker of its queue was seen lately: the work would wait.
     #[serde(default, deserialize_with = "known::or_default", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub waiting_for: Option<WaitingFor>,
@@ -60,6 +61,7 @@ pub struct NewTarget {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct QuotedModel {
     /// Opaque key of the model: `Model.id`.
+    #[schema(value_type = ModelKey)]
     pub id: String,
     /// Name of the model.
     pub name: String,

@@ -5,7 +5,7 @@ use utoipa::ToSchema;
 
 use super::{JobOperation, JobStatus};
 use crate::Timestamp;
-use crate::graph::named;
+use crate::graph::{named, part};
 use crate::id::CanvasHandle;
 use crate::page::Page;
 use crate::queue::WaitingFor;
@@ -22,6 +22,11 @@ named! {
         /// A Recipe run.
         Recipe = "recipe",
     }
+}
+
+part! {
+    /// Kind of an image or Action job.
+    ImageJobKind of RunKind: |kind| matches!(kind, RunKind::Image | RunKind::Action)
 }
 
 named! {

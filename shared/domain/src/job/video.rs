@@ -2,14 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::Schema;
 use uuid::Uuid;
 
-use super::document::one_of;
 use super::{ChosenModel, Failure, JobKind, JobOperation, JobStatus, Record, VideoRequest};
+use crate::constant::{Generation, VideoWork};
 use crate::graph::{Role, named};
-use crate::id::{AssetHandle, JobId};
+use crate::id::{AssetHandle, JobHandle, JobId, JobOutputUrl, JobUrl, ModelKey};
 use crate::queue::WaitingFor;
 use crate::{API_ROOT, Timestamp};
 
@@ -102,6 +100,7 @@ impl From<&Failure> for VideoFailure {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct VideoModel {
     /// Opaque key of the model: `Model.id`.
+    #[schema(value_type = ModelKey)]
     pub id: String,
     /// Name of the model.
     pub name: String,
@@ -117,7 +116,8 @@ impl From<&ChosenModel> for VideoModel {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct VideoDownload {
-    /// Path of the download, `/api/canvas-agent/v1/jobs/<id>/output`.
+    /// Path of the download.
+    #[schema(value_type = JobOutputUrl)]
     pub download_url: String,
 }
 
@@ -125,17 +125,19 @@ pub struct VideoDownload {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct VideoJob {
-    /// Handle of the job, `job:<uuid>`.
+    /// Handle of the job.
+    #[schema(value_type = JobHandle)]
     pub id: String,
     /// UUID of the job.
     pub raw_id: Uuid,
     /// Kind of the job: always `video`.
-    #[schema(schema_with = video_kind)]
+    #[schema(value_type = VideoWork, inline)]
     pub kind: JobKind,
     /// Operation of the job: always `generate`.
-    #[schema(schema_with = video_operation)]
+    #[schema(value_type = Generation, inline)]
     pub operation: JobOperation,
     /// Path at which the job can be read.
+    #[schema(value_type = JobUrl)]
     pub poll_url: String,
     /// Status of the job.
     pub status: VideoStatus,
@@ -163,12 +165,12 @@ pub struct VideoJob {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub replayed: Option<bool>,
-    /// Credits reserved until the job is terminal, then credits charged (an extension).
+    /// Credits reserved until the job is terminal, then credits charged.
     #[schema(minimum = 0)]
     pub credit_cost: i64,
-    /// Whether the embedded runtime makes the video: it stands in for that of a model (an extension).
+    /// Whether the embedded runtime makes the video: it stands in for that of a model.
     pub stand_in: bool,
-    /// What the work waits for while it is neither in progress nor over (an extension).
+    /// What the work waits for while it is neither in progress nor over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub waiting_for: Option<WaitingFor>,
@@ -176,14 +178,6 @@ pub struct VideoJob {
     pub created_at: Timestamp,
     /// When the job last changed.
     pub updated_at: Timestamp,
-}
-
-fn video_kind() -> RefOr<Schema> {
-    one_of(&[JobKind::Video.as_str()])
-}
-
-fn video_operation() -> RefOr<Schema> {
-    one_of(&[JobOperation::Generate.as_str()])
 }
 
 /// The path of a video job.

@@ -5,10 +5,11 @@ use utoipa::ToSchema;
 
 use super::{Category, Input, Output, RecipeRecord, Visibility};
 use crate::graph::NodeType;
-use crate::id::RecipeId;
+use crate::id::{RecipeHandle, RecipeId};
 use crate::job::{ChosenModel, QuotedModel};
 use crate::known::Name;
 use crate::page::{CatalogEntry, Page};
+use crate::recipe::InputKind;
 
 /// A typed port of a Recipe.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -27,16 +28,12 @@ pub struct RecipePort {
     /// Whether the port has a saved default, so that a run may omit it.
     pub use_as_preset: bool,
     /// Type of the port: `image`, `text` or `sticky`.
-    #[schema(schema_with = port_type)]
+    #[schema(value_type = InputKind)]
     pub node_type: NodeType,
-    /// Whether a text or sticky input also accepts a picture (an extension).
+    /// Whether a text or sticky input also accepts a picture.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[schema(required = false)]
     pub written_reference: bool,
-}
-
-fn port_type() -> impl Into<utoipa::openapi::RefOr<utoipa::openapi::schema::Schema>> {
-    <super::InputKind as utoipa::PartialSchema>::schema()
 }
 
 impl From<&Input> for RecipePort {
@@ -74,13 +71,13 @@ pub struct RecipeOutput {
     /// The port.
     #[serde(flatten)]
     pub port: RecipePort,
-    /// Model that makes the output in a run that names none. Absent if the caller has no model for it (an extension).
+    /// Model that makes the output in a run that names none. Absent if the caller has no model for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub model: Option<QuotedModel>,
-    /// Whether the embedded runtime makes the output: it stands in for that of a model (an extension).
+    /// Whether the embedded runtime makes the output: it stands in for that of a model.
     pub stand_in: bool,
-    /// Credits for the output (an extension).
+    /// Credits for the output.
     #[schema(minimum = 0)]
     pub credit_cost: i64,
 }
@@ -102,8 +99,8 @@ impl RecipeOutput {
 pub struct Recipe {
     /// Plain id of the Recipe.
     pub id: RecipeId,
-    /// Handle of the Recipe, `recipe:<id>`.
-    #[schema(pattern = "^recipe:[A-Za-z0-9_-]{1,180}$")]
+    /// Handle of the Recipe.
+    #[schema(value_type = RecipeHandle)]
     pub handle: String,
     /// Version: `1.0.0`, `1.0.1`, …. A published version never changes.
     pub version: String,
@@ -121,16 +118,16 @@ pub struct Recipe {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     pub tags: Vec<String>,
-    /// Category of the Recipe (an extension).
+    /// Category of the Recipe.
     #[schema(value_type = Category)]
     pub category: Name<Category>,
-    /// Who can see the Recipe (an extension).
+    /// Who can see the Recipe.
     pub visibility: Visibility,
     /// Inputs.
     pub inputs: Vec<RecipePort>,
     /// Outputs in the order of their steps.
     pub outputs: Vec<RecipeOutput>,
-    /// Credits for all outputs, in a run that names no model (an extension).
+    /// Credits for all outputs, in a run that names no model.
     #[schema(minimum = 0)]
     pub credit_cost: i64,
 }

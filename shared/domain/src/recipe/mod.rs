@@ -20,7 +20,7 @@ use utoipa::ToSchema;
 
 use crate::Timestamp;
 use crate::graph::{NodeType, named};
-use crate::id::{AccountUid, AssetHandle, RecipeId};
+use crate::id::{AccountUid, AssetHandle, ModelReference, NodeReference, RecipeId};
 
 pub use document::{Recipe, RecipeList, RecipeOutput, RecipePage, RecipePort, RecipeRead, RecipeSummaries};
 
@@ -91,6 +91,18 @@ named! {
     }
 }
 
+named! {
+    /// Which Recipes are listed.
+    VisibilityFilter {
+        /// Recipes of the catalog.
+        Approved = "approved",
+        /// The account's own workflows.
+        Private = "private",
+        /// Both.
+        All = "all",
+    }
+}
+
 /// An input of a Recipe.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -110,16 +122,16 @@ pub struct NewInput {
     pub kind: InputKind,
     /// Node of the canvas that supplies the initial value: id or handle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", nullable = false)]
+    #[schema(value_type = Option<NodeReference>, nullable = false)]
     pub source_node_id: Option<String>,
     /// Initial text; for an image input, a node or asset handle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 8000, nullable = false)]
     pub value: Option<String>,
-    /// Whether the initial value is saved as the default of runs that omit the input.
+    /// Whether the initial value, which is then required, is saved as the default of runs that omit the input.
     pub use_as_default: bool,
     /// Whether a text or sticky input also accepts a picture, which its steps receive as a reference.
-    /// Default: `false` (an extension).
+    /// Default: `false`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub written_reference: bool,
 }
@@ -144,12 +156,12 @@ pub struct NewOutput {
     /// Template of the prompt: `{{key}}` inserts an input or an earlier output that `inputKeys` names.
     #[schema(min_length = 1, max_length = 8000)]
     pub prompt: String,
-    /// Keys of the inputs and earlier outputs that the step uses.
+    /// Keys of the inputs and earlier outputs that the step uses. None is named twice.
     #[schema(min_items = 1, max_items = 16)]
     pub input_keys: Vec<String>,
     /// Id or `model:` handle of a model; defaults to the first model that can run the step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(max_length = 650, nullable = false)]
+    #[schema(value_type = Option<ModelReference>, nullable = false)]
     pub model: Option<String>,
     /// A size that the model offers.
     #[serde(default, skip_serializing_if = "Option::is_none")]

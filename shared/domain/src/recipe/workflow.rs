@@ -5,7 +5,7 @@ use utoipa::ToSchema;
 
 use super::{Category, NewInput, NewOutput};
 use crate::canvas::MutationResult;
-use crate::id::{NodeId, RecipeId};
+use crate::id::{IdempotencyKey, NodeId, RecipeHandle, RecipeId};
 
 /// Request to create a private workflow.
 // Its JSON, with the handles in canonical form, is what the idempotency key is bound to.
@@ -23,7 +23,7 @@ pub struct NewWorkflow {
     #[serde(default = "default_category")]
     #[schema(default = default_category)]
     pub category: Category,
-    /// Search tags.
+    /// Search tags of 1 to 80 characters.
     #[serde(default)]
     #[schema(max_items = 12)]
     pub tags: Vec<String>,
@@ -34,7 +34,7 @@ pub struct NewWorkflow {
     #[schema(min_items = 1, max_items = 8)]
     pub outputs: Vec<NewOutput>,
     /// Idempotency key: an equal request with the same key creates the workflow once.
-    #[schema(min_length = 8, max_length = 200)]
+    #[schema(value_type = IdempotencyKey)]
     pub idempotency_key: String,
     /// Left edge of the instance, in canvas units; right of the content when omitted.
     #[schema(minimum = -100_000, maximum = 100_000, nullable = false)]
@@ -54,8 +54,8 @@ fn default_category() -> Category {
 pub struct Workflow {
     /// Plain id of the workflow.
     pub id: RecipeId,
-    /// Handle of the workflow, `recipe:<id>`.
-    #[schema(pattern = "^recipe:[A-Za-z0-9_-]{1,180}$")]
+    /// Handle of the workflow.
+    #[schema(value_type = RecipeHandle)]
     pub handle: String,
     /// Number of the first version.
     pub version: String,

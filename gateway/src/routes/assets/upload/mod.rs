@@ -13,11 +13,14 @@ use axum::body::HttpBody;
 use axum::extract::{OriginalUri, State};
 use domain::account::Scope;
 use domain::asset::{AssetRead, UploadMetadata};
+use domain::id::{CanvasRef, CanvasReference};
 use domain::limits::UPLOAD_MAX;
 use domain::message::ReadyTasks;
 use http::HeaderName;
 use raster::Header;
+use serde::Deserialize;
 use serde_json::json;
+use utoipa::IntoParams;
 
 use self::receive::{EMPTY, declared_format, store};
 use crate::extract::caller::{Caller, UploadAsset};
@@ -25,15 +28,28 @@ use crate::extract::canvas::require_writer;
 use crate::extract::header::single;
 use crate::extract::idempotency::{fingerprint_without_defaults, is_key};
 use crate::extract::json::{JsonBody, declared_length};
-use crate::extract::query::QueryReader;
+use crate::extract::query::{OwnerQuery, QueryReader};
 use crate::observe::Trace;
 use crate::openapi::Binary;
+use crate::openapi::errors::WriteErrors;
 use crate::problem::{Problem, Result};
 use crate::reply;
 use crate::state::App;
 
 const PATH: &str = "/assets";
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+
+/// Where an upload goes, and what of it.
+#[derive(Default, Deserialize, IntoParams)]
+#[serde(rename_all = "camelCase")]
+#[into_params(parameter_in = Query)]
+pub struct UploadQuery {
+    /// Canvas that stores the upload and shows it in a new node.
+    #[param(value_type = Option<CanvasReference>)]
+    canvas_id: Option<CanvasRef>,
+    /// What happens to private metadata: `auto` removes it and keeps the original for the owner, `keep` leaves it in the file that everybody gets, `strip` removes it for good. Into a canvas of another account, `auto` means `strip`. Default: the operator's setting, usually `auto`.
+    metadata: Option<UploadMetadata>,
+}
 
 /// Upload a picture
 ///
@@ -46,11 +62,10 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
     post, path = "/assets", operation_id = "uploadAsset", tag = "Assets",
     security(("bearer" = ["asset:read", "image:generate"]), ("bearer" = ["asset:read", "video:generate"])),
     params(
-        ("canvasId" = Option<String>, Query, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$", description = "Canvas that stores the upload and shows it in a new node."),
-        ("metadata" = Option<UploadMetadata>, Query, description = "What happens to private metadata: `auto` removes it and keeps the original for the owner, `keep` leaves it in the file that everybody gets, `strip` removes it for good. Into a canvas of another account, `auto` means `strip`. Default: the operator's setting, usually `auto` (an extension)."),
-        ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner of the resource, when its plain id is given."),
+        UploadQuery,
+        OwnerQuery,
         ("X-Service-File-Name" = Option<String>, Header, description = "Name of the file: percent-encoded UTF-8, at most 255 characters. Default: `upload.<ext>`."),
-        ("Idempotency-Key" = Option<String>, Header, min_length = 8, max_length = 200, description = "Key of this upload: a retry with the same key stores nothing again (an extension)."),
+        ("Idempotency-Key" = Option<String>, Header, min_length = 8, max_length = 200, description = "Key of this upload: a retry with the same key stores nothing again."),
         ("X-Canvas-File-Name" = Option<String>, Header, deprecated, description = "Former name of `X-Service-File-Name`."),
     ),
     request_body(
@@ -58,7 +73,7 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
         content((Binary = "application/octet-stream"), (Binary = "image/png"), (Binary = "image/jpeg"),
                 (Binary = "image/webp"), (Binary = "image/gif")),
     ),
-    responses((status = 201, description = "The stored asset.", body = AssetRead), (status = 200, description = "A replay: an earlier upload with this key stored the asset.", body = AssetRead))
+    responses(WriteErrors, (status = 201, description = "The stored asset.", body = AssetRead), (status = 200, description = "A replay: an earlier upload with this key stored the asset.", body = AssetRead))
 )]
 pub async fn upload(
     State(app): State<App>,
@@ -76,8 +91,9 @@ pub async fn upload(
     if body.size_hint().exact() == Some(0) {
         query.refuse("body", EMPTY);
     }
-    let canvas = query.canvas();
-    let metadata = query.named("metadata", UploadMetadata::ALL);
+    let UploadQuery { canvas_id, metadata } = query.read().unwrap_or_default();
+    let OwnerQuery { owner_uid } = query.read().unwrap_or_default();
+    let canvas = query.canvas(canvas_id, owner_uid);
     let name = query.take(file_name::of(&headers)).flatten();
     let key = query.take(single(&headers, &IDEMPOTENCY_KEY).map_err(|repeated| vec![repeated])).flatten();
     let key = key.map(|value| value.to_str().unwrap_or_default().to_owned());

@@ -9,6 +9,8 @@ use app::{Base, CanvasWrite, Key, Locks};
 use axum::extract::State;
 use canvas::Batch;
 use domain::account::Scope;
+use domain::constant::{False, True};
+use domain::id::{BaseRevision, CanvasReference, IdempotencyKey};
 use domain::limits::OPERATIONS_BODY_MAX;
 use domain::operation::{Operation, OperationsAnswer};
 use http::HeaderMap;
@@ -16,16 +18,16 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
-use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 
 use self::canonical::{canonical, omit_defaults};
 use self::dry_run::Trial;
 use crate::extract::caller::ReadCanvas;
 use crate::extract::canvas::{CanvasAccess, require_writer};
 use crate::extract::idempotency::fingerprint_without_defaults;
-use crate::extract::json::{Either, Input, JsonBody, only};
+use crate::extract::json::{Either, Input, JsonBody};
 use crate::extract::prefer;
+use crate::extract::query::OwnerQuery;
+use crate::openapi::errors::WriteErrors;
 use crate::problem::{Problem, Result};
 use crate::reply;
 use crate::state::App;
@@ -48,18 +50,18 @@ pub enum OperationsRequest {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ApplyOperations {
     /// The canvas revision that the batch is based on.
-    #[schema(min_length = 1, max_length = 200)]
+    #[schema(value_type = BaseRevision)]
     base_revision: String,
     /// Idempotency key: an equal batch with the same key is applied once.
-    #[schema(min_length = 8, max_length = 200)]
+    #[schema(value_type = IdempotencyKey)]
     idempotency_key: String,
     /// Applies the batch even where it would take a node from an active job, or findings of severity error would block it.
     /// Default: `false`.
     #[serde(default)]
     force: bool,
-    /// `true` validates the batch and writes nothing.
+    /// `false` or absent: the batch is applied.
     #[serde(default)]
-    #[schema(schema_with = only_false)]
+    #[schema(value_type = False, inline)]
     validate_only: bool,
     /// Operations, applied in order.
     #[schema(min_items = 1, max_items = 200)]
@@ -71,7 +73,7 @@ pub struct ApplyOperations {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ValidateOperations {
     /// The canvas revision that the batch is based on; the current one when omitted.
-    #[schema(min_length = 1, max_length = 200, nullable = false)]
+    #[schema(value_type = Option<BaseRevision>, nullable = false)]
     base_revision: Option<String>,
     /// Ignored, whatever its form.
     #[serde(default, rename = "idempotencyKey")]
@@ -82,7 +84,7 @@ pub struct ValidateOperations {
     force: bool,
     /// Always `true`: the batch is validated and nothing is written.
     #[serde(rename = "validateOnly")]
-    #[schema(schema_with = only::<true>)]
+    #[schema(value_type = True, inline)]
     _validate_only: bool,
     /// Operations, validated in order.
     #[schema(min_items = 1, max_items = 200)]
@@ -101,11 +103,6 @@ impl Input for ValidateOperations {
     }
 }
 
-/// The schema of a boolean that must be false.
-fn only_false() -> impl Into<RefOr<Schema>> {
-    ObjectBuilder::new().schema_type(Type::Boolean).enum_values(Some([false])).default(Some(false.into()))
-}
-
 /// Apply a batch of operations, or validate it
 ///
 /// Changes the graph: creates, updates, moves, duplicates, deletes and restores nodes and connections, in order. Either the
@@ -117,11 +114,11 @@ fn only_false() -> impl Into<RefOr<Schema>> {
     post, path = "/canvases/{canvasId}/operations", operation_id = "applyOperations", tag = "Canvases", request_body = OperationsRequest,
     security(("bearer" = ["canvas:read"])),
     params(
-        ("canvasId" = String, Path, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle."),
-        ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner of the resource, when its plain id is given."),
-        ("Prefer" = Option<String>, Header, description = "`return=minimal` leaves `nodes` and `connections` out of `canvas`; `handling=lenient` accepts a stale `baseRevision` where nothing that the request reads or writes has changed since (extensions)."),
+        ("canvasId" = CanvasReference, Path, description = "Plain id or handle."),
+        OwnerQuery,
+        ("Prefer" = Option<String>, Header, description = "`return=minimal` leaves `nodes` and `connections` out of `canvas`; `handling=lenient` accepts a stale `baseRevision` where nothing that the request reads or writes has changed since."),
     ),
-    responses((status = 200, description = "The result of the batch, or of its dry run.", body = OperationsAnswer))
+    responses(WriteErrors, (status = 200, description = "The result of the batch, or of its dry run.", body = OperationsAnswer))
 )]
 pub async fn operations(
     State(app): State<App>,

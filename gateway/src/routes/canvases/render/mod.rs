@@ -12,6 +12,7 @@ use axum::Extension;
 use axum::body::Body;
 use axum::extract::{OriginalUri, State};
 use axum::response::{IntoResponse, Response};
+use domain::id::CanvasReference;
 use http::header::{
     CACHE_CONTROL, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, HeaderName, VARY,
     X_CONTENT_TYPE_OPTIONS,
@@ -20,14 +21,15 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 
 use crate::extract::caller::ReadCanvas;
 use crate::extract::canvas::CanvasAccess;
-use crate::extract::query::QueryReader;
+use crate::extract::query::{OwnerQuery, QueryReader};
 use crate::observe::Trace;
 use crate::openapi::Binary;
+use crate::openapi::errors::ReadErrors;
 use crate::problem::{Problem, Result, combine_violations};
 use crate::reply::none_match;
 use crate::state::App;
 use accept::Form;
-use view::View;
+use view::{RenderQuery, View};
 
 /// Render a canvas as SVG or PNG
 ///
@@ -40,15 +42,13 @@ use view::View;
     get, path = "/canvases/{canvasId}/render", operation_id = "renderCanvas", tag = "Canvases",
     security(("bearer" = ["canvas:read"])),
     params(
-        ("canvasId" = String, Path, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle."),
-        ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner of the resource, when its plain id is given."),
-        ("section" = Option<String>, Query, pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$", description = "Id or handle of a Section: draws it and its members (an extension). Excludes `nodes`."),
-        ("nodes" = Option<String>, Query, pattern = "^(node:)?[A-Za-z0-9_-]{1,180}(,(node:)?[A-Za-z0-9_-]{1,180}){0,199}$", description = "Ids or handles of up to 200 nodes, separated by commas: draws these (an extension)."),
-        ("width" = Option<u32>, Query, minimum = 256, maximum = 2048, description = "Width of the PNG in pixels; it is narrower if it would be higher than 2048 (an extension). Ignored for SVG."),
-        ("labels" = Option<bool>, Query, description = "Whether the nodes carry numbers, in reading order (an extension). In a PNG, those that `X-Canvas-Labels` names."),
+        ("canvasId" = CanvasReference, Path, description = "Plain id or handle."),
+        OwnerQuery,
+        RenderQuery,
         ("If-None-Match" = Option<String>, Header, description = "A known `ETag`. The answer is 304 when it still matches."),
     ),
     responses(
+        ReadErrors, (status = 422),
         (status = 200, description = "SVG 1.1, self-contained, at most 8 MiB; or a PNG whose longest side is at most 2048 pixels.",
          content((String = "image/svg+xml"), (Binary = "image/png"))),
         (status = 304, description = "The render still has the entity tag in `If-None-Match`."),

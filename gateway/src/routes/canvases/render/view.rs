@@ -4,15 +4,32 @@
 use std::collections::{BTreeSet, HashSet};
 
 use domain::graph::Node;
-use domain::id::NodeId;
-use domain::limits::{RENDER_NODES_MAX, RENDER_SIDE_MAX, RENDER_WIDTH_MIN};
+use domain::id::{NodeId, NodeReference};
+use domain::limits::RENDER_NODES_MAX;
+use serde::Deserialize;
 use sha2::{Digest, Sha256};
+use utoipa::IntoParams;
 
 use crate::extract::query::QueryReader;
 use crate::problem::{Problem, Result};
 
-/// Characters of `nodes`: as many handles as allowed, of the longest ids.
-const NODES_TEXT_MAX: usize = RENDER_NODES_MAX * ("node:".len() + domain::limits::PLAIN_ID_MAX + 1);
+/// What a render shows.
+#[derive(Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct RenderQuery {
+    /// Id or handle of a Section: draws it and its members. Excludes `nodes`.
+    #[param(value_type = Option<NodeReference>)]
+    section: Option<NodeId>,
+    /// Ids or handles of up to 200 nodes, separated by commas: draws these.
+    #[param(max_length = 37_200, pattern = "^(node:)?[A-Za-z0-9_-]{1,180}(,(node:)?[A-Za-z0-9_-]{1,180}){0,199}$")]
+    nodes: Option<String>,
+    /// Width of the PNG in pixels; it is narrower if it would be higher than 2048. Ignored for SVG.
+    #[param(minimum = 256, maximum = 2048)]
+    width: Option<u32>,
+    /// Whether the nodes carry numbers, in reading order. In a PNG, those that `X-Canvas-Labels` names.
+    #[serde(default)]
+    labels: bool,
+}
 
 /// What a render shows.
 #[derive(Debug, Default, PartialEq)]
@@ -40,8 +57,8 @@ enum Part {
 impl View {
     /// Reads the parameters of a render; reports violations to `query`.
     pub fn of(query: &mut QueryReader<'_>) -> Self {
-        let section = query.parsed::<NodeId>("section");
-        let nodes = query.text("nodes", NODES_TEXT_MAX).and_then(|text| {
+        let RenderQuery { section, nodes, width, labels } = query.read().unwrap_or_default();
+        let nodes = nodes.and_then(|text| {
             let nodes: Option<Vec<NodeId>> = text.split(',').map(|id| id.parse().ok()).collect();
             match nodes {
                 Some(nodes) if nodes.len() <= RENDER_NODES_MAX => return Some(nodes.into_iter().collect()),
@@ -59,8 +76,8 @@ impl View {
                 (None, Some(nodes)) => Part::Nodes(nodes),
                 (None, None) => Part::Whole,
             },
-            width: query.integer("width", RENDER_WIDTH_MIN..=RENDER_SIDE_MAX),
-            labels: query.named("labels", &[true, false]).unwrap_or_default(),
+            width,
+            labels,
             only_mapped: false,
         }
     }

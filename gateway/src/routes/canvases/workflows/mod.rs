@@ -5,7 +5,7 @@ mod rules;
 
 use app::recipe::Given;
 use axum::extract::State;
-use domain::id::{AccountUid, NodeId};
+use domain::id::{AccountUid, CanvasReference, NodeId};
 use domain::recipe::InputKind;
 use domain::recipe::workflow::{NewWorkflow, WorkflowResult};
 use http::HeaderMap;
@@ -16,6 +16,8 @@ use crate::extract::canvas::{CanvasAccess, require_writer};
 use crate::extract::idempotency::fingerprint;
 use crate::extract::json::{Input, JsonBody};
 use crate::extract::prefer;
+use crate::extract::query::OwnerQuery;
+use crate::openapi::errors::WriteErrors;
 use crate::problem::{Result, combine_violations};
 use crate::reply;
 use crate::state::App;
@@ -33,11 +35,12 @@ impl Input for NewWorkflow {}
     post, path = "/canvases/{canvasId}/workflows", operation_id = "createWorkflow", tag = "Canvases", request_body = NewWorkflow,
     security(("bearer" = ["canvas:read", "canvas:write"])),
     params(
-        ("canvasId" = String, Path, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$", description = "Plain id or handle."),
-        ("ownerUid" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]{1,180}$", description = "Owner of the resource, when its plain id is given."),
-        ("Prefer" = Option<String>, Header, description = "`return=minimal` leaves `nodes` and `connections` out of `canvas` (an extension)."),
+        ("canvasId" = CanvasReference, Path, description = "Plain id or handle."),
+        OwnerQuery,
+        ("Prefer" = Option<String>, Header, description = "`return=minimal` leaves `nodes` and `connections` out of `canvas`."),
     ),
     responses(
+        WriteErrors,
         (status = 201, description = "The workflow and the result of the write.", body = WorkflowResult),
         (status = 200, description = "A replay: an earlier request with this key created the workflow.", body = WorkflowResult),
     )

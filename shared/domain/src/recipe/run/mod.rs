@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use super::template::Template;
 use super::{InputKind, OutputKind, PortValue, Version};
-use crate::graph::named;
+use crate::graph::{named, part};
 use crate::id::{AccountUid, AssetHandle, CanvasHandle, JobId, NodeId, RecipeId};
 use crate::job::ChosenModel;
 use crate::limits::RECIPE_TEXT_MAX;
@@ -38,6 +38,11 @@ named! {
         /// It was canceled.
         Canceled = "canceled",
     }
+}
+
+part! {
+    /// Status of a run that is over.
+    TerminalRunStatus of RunStatus: |status| status.is_terminal()
 }
 
 impl RunStatus {

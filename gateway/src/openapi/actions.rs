@@ -3,24 +3,20 @@
 use domain::action::{Action, Parameter, ParameterType};
 use serde_json::{Map, Value, json};
 
-use super::{extend, unless};
-use crate::openapi::types::reference;
+use super::shapes::reference;
 
 /// `W:H`, each from 1 to 100 with at most three digits and two decimals.
 const RATIO: &str = r"^((0{0,2}[1-9]|0?[1-9][0-9])(\.[0-9]{1,2})?|100(\.0{1,2})?):((0{0,2}[1-9]|0?[1-9][0-9])(\.[0-9]{1,2})?|100(\.0{1,2})?)$";
 const COLOR: &str = "^#([0-9A-Fa-f]{3}|[0-9A-Fa-f]{6}|[0-9A-Fa-f]{8})$";
 
 /// The parameters of each Action. The path of a request says which of them it must fit.
-pub(super) fn add(schemas: &mut Value) {
+pub fn add(document: &mut Value) {
+    let schemas = &mut document["components"]["schemas"];
     let mut forms = Vec::new();
     for action in actions::all() {
         let name = format!("{}Parameters", camel(&action.slug));
         forms.push(json!({"$ref": format!("#/components/schemas/{name}")}));
-        let mut parameters = parameters(action);
-        if let Some(rule) = together(&action.slug) {
-            extend(&mut parameters, rule);
-        }
-        schemas[name] = parameters;
+        schemas[name] = parameters(action);
     }
     schemas["RunAction"]["properties"]["params"] = json!({
         "anyOf": forms, "description": "The parameters of the Action in the path. Those that are left out have their defaults.",
@@ -112,15 +108,6 @@ fn form(parameter: &Parameter) -> Value {
 /// A bound as a whole number where it is one.
 fn bound(bound: f64) -> Value {
     if bound.fract() == 0.0 { json!(bound as i64) } else { json!(bound) }
-}
-
-/// What the parameters of an Action must satisfy together.
-fn together(slug: &str) -> Option<Value> {
-    match slug {
-        "resize" => Some(unless("width", json!({"required": ["height"]}))),
-        "crop" => Some(json!({"dependentRequired": {"x": ["y"], "y": ["x"]}})),
-        _ => None,
-    }
 }
 
 /// `add-text-to-image` as the name of a type.
