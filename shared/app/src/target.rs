@@ -6,7 +6,6 @@ use ::canvas::size::serialized_size;
 use db::PgConnection;
 use db::canvases::Change;
 use domain::Timestamp;
-use domain::canvas::Changes;
 use domain::graph::Node;
 use domain::id::{AssetHandle, JobId};
 use domain::job::{JobOperation, JobStatus, WorkOperation};
@@ -86,13 +85,13 @@ pub async fn release_all(conn: &mut PgConnection, canvas_key: i64, work: Uuid, s
     match db::canvases::nodes_of_job(conn, canvas_key, work).await {
         Ok(mut nodes) if !nodes.is_empty() => {
             let bytes_delta = nodes.iter_mut().map(|node| change(node, |node| release(node, status))).sum();
-            canvas::write_nodes(conn, canvas_key, &revision, &nodes, bytes_delta, None).await
+            canvas::write_nodes(conn, canvas_key, &revision, &nodes, bytes_delta).await
         }
         Ok(_) => Ok(()),
         Err(error) if error.is_unreadable() => {
             let changed_node_ids = db::canvases::release_unread(conn, canvas_key, work).await?;
-            let changes = Changes { changed_node_ids, ..Changes::default() };
-            db::canvases::commit_change(conn, canvas_key, &Change::of(&revision, &changes)).await?;
+            let change = Change { changed_otherwise: &changed_node_ids, ..Change::new(&revision) };
+            db::canvases::write(conn, canvas_key, &change).await?;
             Ok(())
         }
         Err(error) => Err(error),
