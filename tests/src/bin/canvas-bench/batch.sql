@@ -20,7 +20,7 @@ CROSS JOIN LATERAL (
             ))
             AND s.revoked_at IS NULL AND a.enabled) AS "valid!",
            (t.last_used_at IS NULL OR t.last_used_at < now() - interval '1 minute') AS "use_unrecorded!",
-           a.uid AS "uid!", a.email AS "email!", a.credit_balance AS "credit_balance!",
+           a.uid AS "uid!", a.email AS "email!", a.display_name AS "display_name!", a.credit_balance AS "credit_balance!",
            c.key AS "key?", c.owner_uid AS "owner_uid?", c.id AS "id?", c.canvas_type AS "canvas_type?",
            c.title AS "title?", c.revision AS "revision?", c.sequence AS "sequence?",
            c.node_count AS "node_count?", c.connection_count AS "connection_count?",
