@@ -250,7 +250,8 @@ pub async fn read_pictures(
     batch: &Batch,
     graph: &mut Graph,
 ) -> Result<()> {
-    let (mut assets, mut sizes) = (HashMap::new(), HashMap::new());
+    let mut assets = HashMap::new();
+    let mut sizes = HashMap::new();
     let named: HashMap<AssetRef, AssetHandle> =
         batch.assets().map(|asset| (asset.clone(), asset.clone().resolve(account))).collect();
     if !named.is_empty() {

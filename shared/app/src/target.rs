@@ -98,9 +98,9 @@ pub async fn release_all(conn: &mut PgConnection, canvas_key: i64, work: Uuid, s
     }
 }
 
-/// A picture that a job made.
+/// An image that a job made.
 #[derive(Debug)]
-pub struct Made {
+pub struct MadeImage {
     pub asset: AssetHandle,
     /// Width and height in pixels.
     pub size: (f64, f64),
@@ -110,7 +110,7 @@ pub struct Made {
 
 /// Makes a node show what a job made. The previous asset moves to the node's history, with the run that replaced it. A node of the
 /// default size takes on the ratio of the picture, so that the picture is shown whole.
-pub fn fill(node: &mut Node, job: JobId, Made { asset, size, mut provenance, at }: Made) {
+pub fn fill(node: &mut Node, job: JobId, MadeImage { asset, size, mut provenance, at }: MadeImage) {
     if (node.width, node.height) == node.kind.default_size() {
         (node.width, node.height) = fitted_to_slot(size, &node.title);
     }
@@ -159,9 +159,14 @@ mod tests {
         }
     }
 
-    fn made(id: &str) -> Made {
+    fn made(id: &str) -> MadeImage {
         let at = serde_json::from_str("\"2026-01-02T03:04:05.678Z\"").expect("a time");
-        Made { asset: asset(id), size: (1600.0, 900.0), provenance: Provenance::new(ProvenanceKind::Generated), at }
+        MadeImage {
+            asset: asset(id),
+            size: (1600.0, 900.0),
+            provenance: Provenance::new(ProvenanceKind::Generated),
+            at,
+        }
     }
 
     #[test]

@@ -320,10 +320,10 @@ impl JobSettings<'_> {
     fn require_room(&self, active: i64, new: usize) -> Result<()> {
         let cap = self.cap();
         // A start creates only a few jobs.
-        match active + new as i64 > cap {
-            true => Err(Error::TooMuchWork(format!("an account has at most {cap} active jobs"))),
-            false => Ok(()),
+        if active + new as i64 > cap {
+            return Err(Error::TooMuchWork(format!("an account has at most {cap} active jobs")));
         }
+        Ok(())
     }
 }
 

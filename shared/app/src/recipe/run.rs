@@ -271,23 +271,22 @@ impl<M: Models> StartRun<'_, M> {
         let (nodes, choice) = (&ports.ids.outputs, &self.run.choice);
         let steps = self.models.steps(conn, self.account(), &outputs, nodes, &inputs, choice).await?;
         let plan = Plan { inputs, steps };
-        let placed = match is_new {
-            true => {
-                let instance = Instance {
-                    recipe: &recipe.id,
-                    version: recipe.version,
-                    definition,
-                    ids: &ports.ids,
-                    fillings: &fillings,
-                    x: None,
-                    y: None,
-                    location: &self.run.location,
-                };
-                let options = Options { agent: self.caller.surface.is_agent(), force: false };
-                instance::place(&mut graph, &instance, options).map_err(|refused| addition_refused(refused, ""))?
-            }
-            false => Applied::default(),
-        };
+        let mut placed = Applied::default();
+        if is_new {
+            let instance = Instance {
+                recipe: &recipe.id,
+                version: recipe.version,
+                definition,
+                ids: &ports.ids,
+                fillings: &fillings,
+                x: None,
+                y: None,
+                location: &self.run.location,
+            };
+            let options = Options { agent: self.caller.surface.is_agent(), force: false };
+            placed =
+                instance::place(&mut graph, &instance, options).map_err(|refused| addition_refused(refused, ""))?;
+        }
         let (instance, name) = (ports.ids.instance, definition.name.clone());
         Ok(Prepared { canvas, graph, recipe, instance, plan, name, placed })
     }
