@@ -3,10 +3,11 @@ use std::time::Duration;
 
 use app::job::Cancellation;
 use blob::BlobKey;
-use db::canvases::{Change, GraphWrites};
+use db::canvases::Change;
 use db::tasks::ClaimRequest;
 use db::workers::Worker;
-use domain::canvas::{AccessRole, Changes};
+use domain::canvas::AccessRole;
+use domain::graph::GraphWrites;
 use domain::id::JobId;
 use domain::job::{CancelReason, FailureCode, JobStatus};
 use domain::limits::TASK_CLAIMS_MAX;
@@ -330,23 +331,9 @@ async fn a_deleted_node_leaves_the_result_as_an_asset() {
     let harness = Harness::new().await;
     let input = harness.upload("in", "green.png", png(40, 20)).await;
     let (id, node) = harness.resize(&input, json!({"width": 10})).await;
-    let writes = GraphWrites { deleted_nodes: vec![&node], ..GraphWrites::default() };
-    let mut conn = harness.conn().await;
-    let mut transaction = db::pool::begin_on(&mut conn).await.expect("begins");
-    db::canvases::write_graph(&mut transaction, harness.canvas.key, &writes).await.expect("deletes");
-    let change = Change {
-        revision: "deleted",
-        title: None,
-        nodes_delta: -1,
-        connections_delta: 0,
-        bytes_delta: 0,
-        regrouped: &[],
-        changes: &Changes { deleted_node_ids: vec![node.clone()], ..Changes::default() },
-        activity: None,
-    };
-    db::canvases::commit_change(&mut transaction, harness.canvas.key, &change).await.expect("records the change");
-    db::pool::commit(transaction).await.expect("commits");
-    drop(conn);
+    let graph = GraphWrites { deleted_nodes: vec![&node], ..GraphWrites::default() };
+    let change = Change { graph, ..Change::new("deleted") };
+    db::canvases::write(&mut *harness.conn().await, harness.canvas.key, &change).await.expect("deletes");
     let _worker = harness.work();
     let job = harness.ended(id).await;
     assert_eq!(job.status, JobStatus::Succeeded);

@@ -9,14 +9,14 @@ use blob::BlobKey;
 use bytes::Bytes;
 use db::assets::NewAsset;
 use db::blobs::Staged;
-use db::canvases::{GraphWrites, NewCanvas};
+use db::canvases::{Change, NewCanvas};
 use db::jobs::{NewJob, Windows};
 use db::tasks::QueueStats;
 use db::tokens::NewToken;
 use domain::account::{Scopes, Surface};
 use domain::asset::AssetKind;
 use domain::canvas::{AccessRole, Actor, CanvasRecord};
-use domain::graph::{Node, NodeType, Position};
+use domain::graph::{GraphWrites, Node, NodeType, Position};
 use domain::id::{AccountUid, AssetHandle, AssetId, CanvasHandle, CanvasId, JobId, NodeId};
 use domain::job::{ActionRequest, Input, JobOperation, JobStatus, Record, Request};
 use domain::message::Queue;
@@ -89,6 +89,14 @@ impl Drop for BrokenStore {
 
 pub fn account(uid: &str) -> AccountUid {
     AccountUid::parse(uid).expect("a plain id")
+}
+
+/// Writes nodes to a canvas, which keeps its revision.
+pub async fn put(conn: &mut db::PgConnection, canvas_key: i64, nodes: impl IntoIterator<Item = &Node>) {
+    let revision = sqlx::query_scalar("SELECT revision FROM canvases WHERE key = $1").bind(canvas_key);
+    let revision: String = revision.fetch_one(&mut *conn).await.expect("reads");
+    let graph = GraphWrites { nodes: nodes.into_iter().collect(), ..GraphWrites::default() };
+    db::canvases::write(conn, canvas_key, &Change { graph, ..Change::new(&revision) }).await.expect("writes");
 }
 
 /// A PNG of one color.
@@ -288,8 +296,7 @@ impl Harness {
         let key = self.canvas.key;
         let bound = target::bind(std::slice::from_mut(&mut node), Work::Job(id, JobOperation::Action));
         bound.expect("is free");
-        let writes = GraphWrites { nodes: vec![&node], ..GraphWrites::default() };
-        db::canvases::write_graph(conn, key, &writes).await.expect("writes a node");
+        put(conn, key, [&node]).await;
         let job = NewJob {
             id,
             account: &self.me,

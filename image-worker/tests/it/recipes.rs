@@ -3,7 +3,6 @@
 
 use std::time::Duration;
 
-use db::canvases::GraphWrites;
 use db::recipe_runs::{self, NewRun};
 use db::tasks::{NewTask, QueueStats};
 use domain::graph::{Node, NodeType};
@@ -19,7 +18,7 @@ use testkit::providers::{FailureMode, Vendor, written};
 use testkit::wait_for;
 
 use crate::generation::fixture::GenerationFixture;
-use crate::harness::{DEADLINE, Running, WINDOWS, image_node};
+use crate::harness::{DEADLINE, Running, WINDOWS, image_node, put};
 
 use OutputStatus::{Canceled, Failed, Running as UnderWay, Succeeded};
 
@@ -52,7 +51,7 @@ async fn start_from(fixture: &GenerationFixture, brief: PortValue) -> RunId {
 /// Like [`start_from`], with a first output that may be a picture, which costs nothing.
 async fn start_with(fixture: &GenerationFixture, brief: PortValue, first: OutputKind) -> RunId {
     let of_kind = |kind| if kind == OutputKind::Image { image_node() } else { text_node() };
-    let nodes = [of_kind(first), text_node(), text_node()];
+    let mut nodes = [of_kind(first), text_node(), text_node()];
     let step = |key: &str, node: &Node, from: &str| Step {
         key: key.into(),
         label: format!("The {key}"),
@@ -85,8 +84,6 @@ async fn start_with(fixture: &GenerationFixture, brief: PortValue, first: Output
     let (id, recipe, instance) = (RunId::generate(), RecipeId::from_stored("r".into()), NodeId::generate());
     let mut transaction = db::pool::begin(harness.database.pool()).await.expect("begins");
     let conn = &mut *transaction;
-    let writes = GraphWrites { nodes: nodes.iter().collect(), ..GraphWrites::default() };
-    db::canvases::write_graph(conn, harness.canvas.key, &writes).await.expect("writes nodes");
     let new = NewRun {
         id,
         account: &harness.me,
@@ -97,8 +94,8 @@ async fn start_with(fixture: &GenerationFixture, brief: PortValue, first: Output
         plan: &plan,
     };
     recipe_runs::insert(conn, &new).await.expect("inserts");
-    let outputs = nodes.map(|node| node.id);
-    app::recipe::bind_outputs(conn, harness.canvas.key, id, &outputs).await.expect("marks").expect("are free");
+    app::target::bind(&mut nodes, app::target::Work::Run(id)).expect("are free");
+    put(conn, harness.canvas.key, &nodes).await;
     let (queue, kind, fairness_key) = (Queue::Recipe, TaskKind::Recipe, harness.me.as_str());
     let task = NewTask { id: id.0, queue, kind, fairness_key, due_in: None, traceparent: None };
     db::tasks::enqueue(conn, &task).await.expect("enqueues");

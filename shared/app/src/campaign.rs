@@ -8,12 +8,12 @@ use ::canvas::size::serialized_size;
 use db::PgConnection;
 use db::accounts::Credential;
 use db::campaigns::NewCampaign;
-use db::canvases::{Change, GraphWrites, NewActivity};
+use db::canvases::{Change, NewActivity};
 use db::jobs::NewJob;
 use domain::campaign::Campaign as Record;
-use domain::canvas::{ActivityType, CanvasRecord, Changes};
+use domain::canvas::{ActivityType, CanvasRecord};
 use domain::channel;
-use domain::graph::{Node, NodeType, Position};
+use domain::graph::{GraphWrites, Node, NodeType, Position};
 use domain::id::{AccountUid, CanvasHandle, JobId, NodeId};
 use domain::idempotency::{Fingerprint, StoredOutcome};
 use domain::job::{ChosenModel, ImageRequest, JobOperation, Request, StartQuote};
@@ -152,7 +152,7 @@ impl<M: Models> Start for StartCampaign<'_, M> {
     async fn plan(&self, conn: &mut PgConnection, (): (), locked: Option<LockedCanvas>) -> Result<Plan> {
         let account = self.account();
         // It reads no node: its nodes are new, and the service chooses their places.
-        let canvas = self.target().enter(conn, locked, &Footprint::default()).await?;
+        let canvas = self.target().lock_checked(conn, locked, &Footprint::default()).await?;
         require_room(conn, self.settings, account, self.campaign.prompts.len()).await?;
         let model = self.models.first(conn, account, &self.campaign.prompts).await?;
         let nodes = self.nodes(conn, &canvas.record).await?;
@@ -202,26 +202,19 @@ impl<M> StartCampaign<'_, M> {
             bytes_delta += marked.ok_or_else(target_is_taken)?;
             shots.push((prompt.clone(), id, node.id.clone()));
         }
-        let writes = GraphWrites { nodes: nodes.iter().collect(), ..GraphWrites::default() };
-        db::canvases::write_graph(conn, canvas.key, &writes).await?;
         let ids: Vec<NodeId> = nodes.iter().map(|node| node.id.clone()).collect();
         let change = Change {
-            revision: &revision,
-            title: None,
-            // There are at most eight shots.
-            nodes_delta: ids.len() as i32,
-            connections_delta: 0,
+            graph: GraphWrites { nodes: nodes.iter().collect(), ..GraphWrites::default() },
             bytes_delta,
-            regrouped: &[],
-            changes: &Changes { changed_node_ids: ids.clone(), ..Changes::default() },
             activity: Some(NewActivity {
                 kind: ActivityType::JobStarted,
                 actor: &self.caller.actor(),
                 summary: format!("started a campaign of {} shots", ids.len()),
                 nodes: &ids,
             }),
+            ..Change::new(&revision)
         };
-        db::canvases::commit_change(conn, canvas.key, &change).await?;
+        db::canvases::write(conn, canvas.key, &change).await?;
         Ok(shots)
     }
 

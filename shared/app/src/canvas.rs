@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use ::canvas::graph::{Picture, Sources};
-use ::canvas::{Applied, Batch, Footprint, Graph, Options, Refused};
-use db::canvases::{Change, GraphWrites, NewActivity, WholeWrite, WorkChange};
+use ::canvas::{Applied, Batch, Footprint, Graph, Options, Refused, Touched};
+use db::canvases::{Change, Guard, NewActivity};
 use db::idempotency::NewKey;
 use db::{PgConnection, PgPool};
 use domain::Violation;
 use domain::canvas::{AccessRole, ActivityType, Actor, CanvasAfter, CanvasRecord, Changes, MutationResult};
 use domain::channel;
-use domain::graph::Node;
+use domain::graph::{GraphWrites, Node};
 use domain::id::{AccountUid, AssetHandle, AssetRef};
 use domain::idempotency::StoredOutcome;
 use domain::review::{CompletionReview, DetachedOutput, StoredAssets};
@@ -67,8 +67,15 @@ pub struct ApplyBatch<'a> {
 }
 
 impl ApplyBatch<'_> {
-    fn options(&self) -> Options {
-        Options { agent: self.actor.surface.is_agent(), force: self.force }
+    /// Applies the batch to a graph that has the pictures it needs. Reads and writes nothing else, so that it decides the same with and
+    /// without a lock.
+    fn decide(&self, graph: &mut Graph) -> std::result::Result<Applied, Refusal> {
+        let options = Options { agent: self.actor.surface.is_agent(), force: self.force };
+        let applied = ::canvas::apply(graph, self.batch, options).map_err(Refusal::Rules)?;
+        if !self.force && ::canvas::is_blocked(graph, &applied.touched) {
+            return Err(Refusal::Findings(Box::new(applied.touched)));
+        }
+        Ok(applied)
     }
 
     fn event(&self) -> CanvasEvent<'_> {
@@ -76,6 +83,14 @@ impl ApplyBatch<'_> {
         let summary = format!("applied {count} operation{}", if count == 1 { "" } else { "s" });
         CanvasEvent { kind: ActivityType::OperationsApplied, actor: &self.actor, summary }
     }
+}
+
+/// Why a batch is not applied.
+enum Refusal {
+    /// It breaks rules of the graph, which is as before.
+    Rules(Refused),
+    /// What it touched has findings of severity error.
+    Findings(Box<Touched>),
 }
 
 impl Command for ApplyBatch<'_> {
@@ -102,62 +117,41 @@ impl Command for ApplyBatch<'_> {
         Some(self.target)
     }
 
-    /// For a batch that only puts nodes and connections, on the revision whose graph is kept.
-    async fn at_once(&self, pool: &PgPool) -> Result<Option<ChangedCanvas>> {
+    /// For a batch of the owner that depends on the graph alone, on the revision whose graph is kept.
+    async fn try_single_statement(&self, pool: &PgPool) -> Result<Option<ChangedCanvas>> {
         let CanvasWrite { account, canvas, base: Some(base), .. } = self.target else { return Ok(None) };
-        if canvas.owner != *account || !self.batch.only_puts() {
+        if canvas.owner != *account {
             return Ok(None);
         }
-        let needs_no_picture = |graph: &Graph| self.batch.sizing_pictures(graph).is_empty();
-        let Some(mut graph) = self.graphs.take_at(self.canvas_key, &base.revision, needs_no_picture) else {
-            return Ok(None);
-        };
+        let is_enough = |graph: &Graph| self.batch.depends_on_graph_alone(graph);
+        let Some(mut graph) = self.graphs.take_at(self.canvas_key, &base.revision, is_enough) else { return Ok(None) };
         graph.set_pictures(HashMap::new(), HashMap::new());
-        let Ok(applied) = ::canvas::apply(&mut graph, self.batch, self.options()) else {
-            self.graphs.keep_at(self.canvas_key, &base.revision, &Arc::new(graph));
-            return Ok(None);
+        let applied = match self.decide(&mut graph) {
+            Ok(applied) => applied,
+            Err(Refusal::Rules(_)) => {
+                self.graphs.keep_at(self.canvas_key, &base.revision, &Arc::new(graph));
+                return Ok(None);
+            }
+            Err(Refusal::Findings(_)) => return Ok(None),
         };
-        if !self.force && ::canvas::is_blocked(&mut graph, &applied.touched) {
-            return Ok(None);
-        }
-        let writes = applied.writes(&graph);
-        if !(writes.deleted_nodes.is_empty() && writes.deleted_connections.is_empty()) {
-            return Ok(None);
-        }
         let outcome =
             StoredOutcome::Operations { resolved_ids: applied.resolved_ids.clone(), changes: applied.changes.clone() };
+        let Key { text, fingerprint } = self.key;
+        let key = NewKey { account, text, fingerprint, outcome: Some(&outcome), job: None };
+        let guard = Guard { key, base_revision: &base.revision };
         let revision = service::random::revision();
-        let write = WholeWrite {
-            key: NewKey {
-                account,
-                text: self.key.text,
-                fingerprint: self.key.fingerprint,
-                outcome: Some(&outcome),
-                job: None,
-            },
-            canvas_key: self.canvas_key,
-            base_revision: &base.revision,
-            nodes: writes.nodes,
-            connections: writes.connections,
-            change: change(&revision, &applied, self.event()),
+        let change = self.event().of_change(&revision, &graph, &applied);
+        let conn = &mut *db::pool::acquire(pool).await?;
+        let Some(record) = db::canvases::write_guarded(conn, self.canvas_key, &guard, &change).await? else {
+            return Ok(None);
         };
-        let written = db::canvases::write_whole(&mut *db::pool::acquire(pool).await?, &write).await?;
-        let Some(record) = written else { return Ok(None) };
-        let changed = ChangedCanvas {
-            record,
-            role: AccessRole::Owner,
-            graph: Arc::new(graph),
-            resolved_ids: applied.resolved_ids,
-            changes: applied.changes,
-            replayed: false,
-            lenient: false,
-        };
+        let changed = ChangedCanvas::new(record, AccessRole::Owner, graph, applied);
         self.graphs.keep(&changed.record, &changed.graph);
         Ok(Some(changed))
     }
 
     async fn execute(&self, conn: &mut PgConnection, (): (), locked: Option<LockedCanvas>) -> Result<ChangedCanvas> {
-        let canvas = self.target.enter(conn, locked, &Footprint::named_by(self.batch)).await?;
+        let canvas = self.target.lock_checked(conn, locked, &Footprint::named_by(self.batch)).await?;
         let mut graph = match load_for_restore(conn, &canvas.record, self.batch).await? {
             Some(graph) => graph,
             None => self.graphs.take(conn, &canvas.record).await?,
@@ -171,17 +165,17 @@ impl Command for ApplyBatch<'_> {
         if canvas.stale_base.is_some() {
             canvas.admit(&Footprint::of(self.batch, &graph))?;
         }
-        let applied = match ::canvas::apply(&mut graph, self.batch, self.options()) {
+        let applied = match self.decide(&mut graph) {
             Ok(applied) => applied,
-            Err(refused) => {
+            Err(Refusal::Rules(refused)) => {
                 self.graphs.keep(&canvas.record, &Arc::new(graph));
                 return Err(refused.into());
             }
+            Err(Refusal::Findings(touched)) => {
+                let assets = stored_assets(conn, &graph).await?;
+                return Err(Error::Blocked(Box::new(::canvas::validate(&graph, &touched, &assets))));
+            }
         };
-        if !self.force && ::canvas::is_blocked(&mut graph, &applied.touched) {
-            let assets = stored_assets(conn, &graph).await?;
-            return Err(Error::Blocked(Box::new(::canvas::validate(&graph, &applied.touched, &assets))));
-        }
         let changed = write(conn, canvas, graph, applied, self.event()).await?;
         self.graphs.keep(&changed.record, &changed.graph);
         Ok(changed)
@@ -197,6 +191,12 @@ impl Command for ApplyBatch<'_> {
 }
 
 impl ChangedCanvas {
+    /// A canvas after the applied changes.
+    fn new(record: CanvasRecord, role: AccessRole, graph: Graph, applied: Applied) -> Self {
+        let Applied { resolved_ids, changes, .. } = applied;
+        Self { record, role, graph: Arc::new(graph), resolved_ids, changes, replayed: false, lenient: false }
+    }
+
     /// What a replay of the write returns besides the present state.
     pub fn outcome(&self) -> StoredOutcome {
         StoredOutcome::Operations { resolved_ids: self.resolved_ids.clone(), changes: self.changes.clone() }
@@ -250,7 +250,8 @@ pub async fn read_pictures(
     batch: &Batch,
     graph: &mut Graph,
 ) -> Result<()> {
-    let (mut assets, mut sizes) = (HashMap::new(), HashMap::new());
+    let mut assets = HashMap::new();
+    let mut sizes = HashMap::new();
     let named: HashMap<AssetRef, AssetHandle> =
         batch.assets().map(|asset| (asset.clone(), asset.clone().resolve(account))).collect();
     if !named.is_empty() {
@@ -290,7 +291,7 @@ pub struct CanvasEvent<'a> {
     pub summary: String,
 }
 
-/// Writes the rows of the applied changes to a locked canvas and gives it its next revision.
+/// Writes the applied changes to a locked canvas.
 pub async fn write(
     conn: &mut PgConnection,
     canvas: LockedCanvas,
@@ -298,54 +299,31 @@ pub async fn write(
     applied: Applied,
     event: CanvasEvent<'_>,
 ) -> Result<ChangedCanvas> {
-    write_rows(conn, &canvas.record, &graph, &applied).await?;
     let revision = service::random::revision();
-    let change = change(&revision, &applied, event);
-    let record = db::canvases::commit_change(conn, canvas.record.key, &change).await?;
-    Ok(ChangedCanvas {
-        record,
-        role: canvas.role,
-        graph: Arc::new(graph),
-        resolved_ids: applied.resolved_ids,
-        changes: applied.changes,
-        replayed: false,
-        lenient: canvas.stale_base.is_some(),
-    })
+    let change = event.of_change(&revision, &graph, &applied);
+    let record = db::canvases::write(conn, canvas.record.key, &change).await?;
+    let lenient = canvas.stale_base.is_some();
+    Ok(ChangedCanvas { lenient, ..ChangedCanvas::new(record, canvas.role, graph, applied) })
 }
 
-/// The record of the applied changes.
-fn change<'a>(revision: &'a str, applied: &'a Applied, event: CanvasEvent<'a>) -> Change<'a> {
-    let CanvasEvent { kind, actor, summary } = event;
-    Change {
-        revision,
-        title: applied.title.as_deref(),
-        nodes_delta: applied.nodes_delta,
-        connections_delta: applied.connections_delta,
-        bytes_delta: applied.bytes_delta,
-        regrouped: &applied.regrouped,
-        changes: &applied.changes,
-        activity: Some(NewActivity { kind, actor, summary, nodes: &applied.changes.changed_node_ids }),
+impl<'a> CanvasEvent<'a> {
+    /// The change of the canvas that makes the applied changes and is described by this event.
+    fn of_change(self, revision: &'a str, graph: &'a Graph, applied: &'a Applied) -> Change<'a> {
+        let Self { kind, actor, summary } = self;
+        let activity = NewActivity { kind, actor, summary, nodes: &applied.changes.changed_node_ids };
+        Change { activity: Some(activity), ..change(revision, graph, applied) }
     }
 }
 
-/// Writes the rows of the applied changes to a locked canvas. The caller writes the next revision.
-pub async fn write_rows(
-    conn: &mut PgConnection,
-    record: &CanvasRecord,
-    graph: &Graph,
-    applied: &Applied,
-) -> Result<()> {
-    let writes = applied.writes(graph);
-    let writes = GraphWrites {
-        nodes: writes.nodes,
-        deleted_nodes: writes.deleted_nodes,
-        connections: writes.connections,
-        deleted_connections: writes.deleted_connections,
-        restored_nodes: writes.restored_nodes,
-        restored_connections: writes.restored_connections,
-        freed: writes.freed,
-    };
-    Ok(db::canvases::write_graph(conn, record.key, &writes).await?)
+/// The change of a canvas that makes the applied changes, without activity. `graph` is the graph after them.
+pub fn change<'a>(revision: &'a str, graph: &'a Graph, applied: &'a Applied) -> Change<'a> {
+    Change {
+        title: applied.title.as_deref(),
+        graph: applied.writes(graph),
+        bytes_delta: applied.bytes_delta,
+        regrouped: &applied.regrouped,
+        ..Change::new(revision)
+    }
 }
 
 /// The rejection of nodes and connections that a command adds, by the graph engine. The engine names operations, but the request
@@ -364,16 +342,17 @@ pub(crate) fn addition_refused(refused: Refused, prefix: &str) -> Error {
     }
 }
 
-/// Writes what work changes of nodes of a locked canvas (asset, active job, server-owned metadata), and gives it its next revision.
+/// Writes nodes that work changed, read whole under the lock on their canvas, and gives the canvas its next revision.
 pub async fn write_nodes(
     conn: &mut PgConnection,
     canvas_key: i64,
     revision: &str,
     nodes: &[Node],
     bytes_delta: i64,
-    activity: Option<NewActivity<'_>>,
 ) -> db::Result<()> {
-    db::canvases::commit_works(conn, &[WorkChange { canvas_key, revision, nodes, bytes_delta, activity }]).await
+    let graph = GraphWrites { nodes: nodes.iter().collect(), ..GraphWrites::default() };
+    db::canvases::write(conn, canvas_key, &Change { graph, bytes_delta, ..Change::new(revision) }).await?;
+    Ok(())
 }
 
 /// Reviews a locked canvas as the transaction sees it: the review that a Recipe run leaves. `detached` returns its outputs whose nodes

@@ -4,10 +4,10 @@
 //! concurrent equal requests one executes, and the others return its outcome. A rejected command takes no key.
 //!
 //! **Mechanism.** [`run`] executes one transaction: what the command addresses, key, the command, outcome. The insert of the key
-//! waits for a concurrent request with the same key. A command that writes to a canvas begins with [`CanvasWrite::enter`]; the
+//! waits for a concurrent request with the same key. A command that writes to a canvas begins with [`CanvasWrite::lock_checked`]; the
 //! locks for it are taken in the common order (docs/reliability.md#lock-order) by the statement that inserts the key. A
 //! transaction that PostgreSQL aborted to resolve a deadlock is run again. A command that knows what it will write may do all of
-//! this in one statement ([`Command::at_once`]), which writes nothing where a check would fail.
+//! this in one statement ([`Command::try_single_statement`]), which writes nothing where a check would fail.
 //!
 //! **Reason.** The order of the checks is part of the contract (docs/reference/conventions.md#order-of-checks), and each statement
 //! under a lock is a round trip that other writers wait for.
@@ -73,19 +73,19 @@ pub trait Command: Sync {
         async { Ok(()) }
     }
 
-    /// The canvas that `execute` enters before anything else, so that it can be locked together with the key.
+    /// The canvas that `execute` locks before anything else, so that it can be locked together with the key.
     fn writes_to(&self) -> Option<CanvasWrite<'_>> {
         None
     }
 
     /// Executes and commits the command in one statement, in the common case that all it has to read is in memory. `None`: nothing
     /// was written, and the transaction decides.
-    fn at_once(&self, _: &PgPool) -> impl Future<Output = Result<Option<Self::Reply>>> + Send {
+    fn try_single_statement(&self, _: &PgPool) -> impl Future<Output = Result<Option<Self::Reply>>> + Send {
         async { Ok(None) }
     }
 
     /// Checks the command against stored state and writes. `locked` is the canvas of `writes_to`, to be passed to
-    /// [`CanvasWrite::enter`].
+    /// [`CanvasWrite::lock_checked`].
     fn execute(
         &self,
         conn: &mut PgConnection,
@@ -110,7 +110,7 @@ pub trait Command: Sync {
 ///
 /// The first check that fails.
 pub async fn run<C: Command>(pool: &PgPool, command: &C, announce: impl FnOnce(Vec<String>)) -> Result<C::Reply> {
-    let (reply, is_new) = match command.at_once(pool).await? {
+    let (reply, is_new) = match command.try_single_statement(pool).await? {
         Some(reply) => (reply, true),
         None => retrying(|| attempt(pool, command)).await?,
     };
@@ -291,7 +291,7 @@ pub struct LockedCanvas {
 }
 
 impl LockedCanvas {
-    fn of(locked: Option<(CanvasRecord, AccessRole)>) -> Result<Self> {
+    fn new(locked: Option<(CanvasRecord, AccessRole)>) -> Result<Self> {
         writable(locked).map(|(record, role)| Self { record, role, stale_base: None })
     }
 
@@ -313,7 +313,7 @@ impl CanvasWrite<'_> {
     ///
     /// [`Error::NotFound`] when the account cannot see the canvas, [`Error::Forbidden`] for a viewer, [`Error::Stale`] for another
     /// revision.
-    pub async fn enter(
+    pub async fn lock_checked(
         &self,
         conn: &mut PgConnection,
         locked: Option<LockedCanvas>,
@@ -336,14 +336,14 @@ impl CanvasWrite<'_> {
             Locks::Canvas => db::canvases::lock(conn, self.account, self.canvas).await?,
             Locks::AccountAndCanvas => db::canvases::lock_with_account(conn, self.account, self.canvas).await?,
         };
-        LockedCanvas::of(locked)
+        LockedCanvas::new(locked)
     }
 
     /// Takes a key. If it is new, locks the rows as well, and checks the role.
     async fn lock_with_key(&self, conn: &mut PgConnection, key: &NewKey<'_>) -> Result<(Taken, Option<LockedCanvas>)> {
         let with_account = self.locks == Locks::AccountAndCanvas;
         match db::idempotency::take_and_lock(conn, key, self.canvas, with_account).await? {
-            (Taken::Fresh, locked) => Ok((Taken::Fresh, Some(LockedCanvas::of(locked)?))),
+            (Taken::Fresh, locked) => Ok((Taken::Fresh, Some(LockedCanvas::new(locked)?))),
             (taken, _) => Ok((taken, None)),
         }
     }

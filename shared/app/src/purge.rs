@@ -3,7 +3,6 @@
 use db::PgConnection;
 use db::canvases::Change;
 use db::purge::{self, PurgedCanvas, Removed};
-use domain::canvas::Changes;
 use domain::id::{AccountUid, AssetHandle, CanvasHandle};
 
 use crate::{Error, Result};
@@ -80,8 +79,8 @@ async fn revise(conn: &mut PgConnection, shown: Vec<purge::Showing>) -> Result<V
     let mut canvases = Vec::with_capacity(shown.len());
     for (canvas_key, changed_node_ids) in shown {
         let revision = service::random::revision();
-        let changes = Changes { changed_node_ids, ..Changes::default() };
-        canvases.push(db::canvases::commit_change(conn, canvas_key, &Change::of(&revision, &changes)).await?.handle);
+        let change = Change { changed_otherwise: &changed_node_ids, ..Change::new(&revision) };
+        canvases.push(db::canvases::write(conn, canvas_key, &change).await?.handle);
     }
     Ok(canvases)
 }

@@ -4,10 +4,9 @@
 use std::collections::{BTreeSet, HashMap};
 
 use ::canvas::size::serialized_size;
-use db::canvases::{Change, GraphWrites, NewActivity};
+use db::canvases::{Change, NewActivity};
 use db::{PgConnection, Result};
-use domain::canvas::Changes;
-use domain::graph::{Connection, Node, NodeType};
+use domain::graph::{Connection, GraphWrites, Node, NodeType};
 use domain::id::{ConnectionId, NodeId};
 
 /// Nodes of a locked canvas to delete, with their connections.
@@ -56,35 +55,20 @@ impl Removal {
         (nodes, bytes_delta): (&[Node], i64),
         activity: Option<NewActivity<'_>>,
     ) -> Result<()> {
-        let changes = Changes {
-            changed_node_ids: nodes.iter().map(|node| node.id.clone()).collect(),
-            deleted_node_ids: self.nodes.iter().map(|node| node.id.clone()).collect(),
-            deleted_connection_ids: self.connections.keys().cloned().collect(),
-            ..Changes::default()
-        };
-        let writes = GraphWrites {
-            deleted_nodes: changes.deleted_node_ids.iter().collect(),
-            deleted_connections: changes.deleted_connection_ids.iter().collect(),
+        let graph = GraphWrites {
+            nodes: nodes.iter().collect(),
+            deleted_nodes: self.nodes.iter().map(|node| &node.id).collect(),
+            deleted_connections: self.connections.keys().collect(),
             ..GraphWrites::default()
         };
-        db::canvases::write_graph(conn, canvas_key, &writes).await?;
         let sections =
             self.nodes.iter().filter_map(Node::section_id).map(|section| NodeId::from_stored(section.to_owned()));
         let left: Vec<NodeId> = sections.collect::<BTreeSet<_>>().into_iter().collect();
         let freed: i64 = self.nodes.iter().map(serialized_size).sum::<i64>()
             + self.connections.values().map(serialized_size).sum::<i64>();
-        let change = Change {
-            revision,
-            title: None,
-            // A canvas has at most some ten thousand of either.
-            nodes_delta: -(self.nodes.len() as i32),
-            connections_delta: -(self.connections.len() as i32),
-            bytes_delta: bytes_delta - freed,
-            regrouped: &left,
-            changes: &changes,
-            activity,
-        };
-        db::canvases::commit_work(conn, canvas_key, nodes, &change).await?;
+        let bytes_delta = bytes_delta - freed;
+        let change = Change { graph, bytes_delta, regrouped: &left, activity, ..Change::new(revision) };
+        db::canvases::write(conn, canvas_key, &change).await?;
         Ok(())
     }
 

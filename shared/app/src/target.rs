@@ -6,7 +6,6 @@ use ::canvas::size::serialized_size;
 use db::PgConnection;
 use db::canvases::Change;
 use domain::Timestamp;
-use domain::canvas::Changes;
 use domain::graph::Node;
 use domain::id::{AssetHandle, JobId};
 use domain::job::{JobOperation, JobStatus, WorkOperation};
@@ -86,22 +85,22 @@ pub async fn release_all(conn: &mut PgConnection, canvas_key: i64, work: Uuid, s
     match db::canvases::nodes_of_job(conn, canvas_key, work).await {
         Ok(mut nodes) if !nodes.is_empty() => {
             let bytes_delta = nodes.iter_mut().map(|node| change(node, |node| release(node, status))).sum();
-            canvas::write_nodes(conn, canvas_key, &revision, &nodes, bytes_delta, None).await
+            canvas::write_nodes(conn, canvas_key, &revision, &nodes, bytes_delta).await
         }
         Ok(_) => Ok(()),
         Err(error) if error.is_unreadable() => {
             let changed_node_ids = db::canvases::release_unread(conn, canvas_key, work).await?;
-            let changes = Changes { changed_node_ids, ..Changes::default() };
-            db::canvases::commit_change(conn, canvas_key, &Change::of(&revision, &changes)).await?;
+            let change = Change { changed_otherwise: &changed_node_ids, ..Change::new(&revision) };
+            db::canvases::write(conn, canvas_key, &change).await?;
             Ok(())
         }
         Err(error) => Err(error),
     }
 }
 
-/// A picture that a job made.
+/// An image that a job made.
 #[derive(Debug)]
-pub struct Made {
+pub struct MadeImage {
     pub asset: AssetHandle,
     /// Width and height in pixels.
     pub size: (f64, f64),
@@ -111,7 +110,7 @@ pub struct Made {
 
 /// Makes a node show what a job made. The previous asset moves to the node's history, with the run that replaced it. A node of the
 /// default size takes on the ratio of the picture, so that the picture is shown whole.
-pub fn fill(node: &mut Node, job: JobId, Made { asset, size, mut provenance, at }: Made) {
+pub fn fill(node: &mut Node, job: JobId, MadeImage { asset, size, mut provenance, at }: MadeImage) {
     if (node.width, node.height) == node.kind.default_size() {
         (node.width, node.height) = fitted_to_slot(size, &node.title);
     }
@@ -160,9 +159,14 @@ mod tests {
         }
     }
 
-    fn made(id: &str) -> Made {
+    fn made(id: &str) -> MadeImage {
         let at = serde_json::from_str("\"2026-01-02T03:04:05.678Z\"").expect("a time");
-        Made { asset: asset(id), size: (1600.0, 900.0), provenance: Provenance::new(ProvenanceKind::Generated), at }
+        MadeImage {
+            asset: asset(id),
+            size: (1600.0, 900.0),
+            provenance: Provenance::new(ProvenanceKind::Generated),
+            at,
+        }
     }
 
     #[test]

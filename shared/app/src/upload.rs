@@ -8,11 +8,11 @@ use db::PgConnection;
 use db::accounts::Credential;
 use db::assets::NewAsset;
 use db::blobs::PutFile;
-use db::canvases::{Change, GraphWrites, NewActivity};
+use db::canvases::{Change, NewActivity};
 use domain::asset::{AssetKind, AssetRecord, MetadataClass, OriginalFile, OriginalReason};
-use domain::canvas::{ActivityType, CanvasRecord, Changes};
+use domain::canvas::{ActivityType, CanvasRecord};
 use domain::channel;
-use domain::graph::{Node, NodeType};
+use domain::graph::{GraphWrites, Node, NodeType};
 use domain::id::{AccountUid, AssetHandle, AssetId, CanvasHandle, NodeId};
 use domain::idempotency::StoredOutcome;
 use domain::limits::{CANVAS_BYTES_MAX, CANVAS_NODES_MAX, TITLE_MAX};
@@ -94,7 +94,7 @@ impl Command for UploadAsset<'_> {
         let account = self.account();
         let canvas = match self.writes_to() {
             None => None,
-            Some(target) => Some(target.enter(conn, locked, &Footprint::default()).await?.record),
+            Some(target) => Some(target.lock_checked(conn, locked, &Footprint::default()).await?.record),
         };
         let StoredPicture { file, media_type, width, height, origin, metadata_removed, original } = &self.picture;
         let owner = canvas.as_ref().map_or(account, |canvas| &canvas.handle.owner);
@@ -190,25 +190,19 @@ impl UploadAsset<'_> {
         if canvas.node_count as usize >= CANVAS_NODES_MAX || canvas.graph_bytes + bytes_delta > CANVAS_BYTES_MAX {
             return Err(Error::unprocessable("canvasId", "the canvas is full"));
         }
-        db::canvases::write_graph(conn, canvas.key, &GraphWrites { nodes: vec![&node], ..GraphWrites::default() })
-            .await?;
-        let nodes = [node.id.clone()];
+        let revision = service::random::revision();
         let change = Change {
-            revision: &service::random::revision(),
-            title: None,
-            nodes_delta: 1,
-            connections_delta: 0,
+            graph: GraphWrites { nodes: vec![&node], ..GraphWrites::default() },
             bytes_delta,
-            regrouped: &[],
-            changes: &Changes { changed_node_ids: nodes.to_vec(), ..Changes::default() },
             activity: Some(NewActivity {
                 kind: ActivityType::AssetUploaded,
                 actor: &self.caller.actor(),
                 summary: "uploaded a picture".into(),
-                nodes: &nodes,
+                nodes: std::slice::from_ref(&node.id),
             }),
+            ..Change::new(&revision)
         };
-        db::canvases::commit_change(conn, canvas.key, &change).await?;
+        db::canvases::write(conn, canvas.key, &change).await?;
         Ok(())
     }
 }

@@ -29,7 +29,7 @@ mod fixture;
 #[cfg(test)]
 mod properties;
 
-pub use apply::{Applied, Options, Refused, Touched, Writes, apply};
+pub use apply::{Applied, Options, Refused, Touched, apply};
 pub use batch::Batch;
 pub use footprint::Footprint;
 pub use graph::Graph;

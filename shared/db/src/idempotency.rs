@@ -69,10 +69,7 @@ pub struct NewKey<'a> {
 /// Takes a key for the transaction. Waits while another transaction is taking the same key.
 #[instrument(skip_all, name = "db.idempotency.take")]
 pub async fn take(conn: &mut PgConnection, key: &NewKey<'_>) -> Result<Taken> {
-    match insert(conn, key).await? {
-        true => Ok(Taken::Fresh),
-        false => take_existing(conn, key).await,
-    }
+    if insert(conn, key).await? { Ok(Taken::Fresh) } else { take_existing(conn, key).await }
 }
 
 /// Continues [`take`] for a key whose row existed. The transaction that inserted it has ended, since the insert waits for it. Its

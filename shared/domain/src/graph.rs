@@ -385,6 +385,36 @@ pub struct DeletedConnection {
     pub preceding: usize,
 }
 
+/// Rows of a canvas's graph to write and delete. No row is named twice: something that a batch creates and deletes is in no list,
+/// and something that it deletes and restores is a change. Other rows are not changed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct GraphWrites<'a> {
+    /// Nodes to insert or update; new ones in the order of creation.
+    pub nodes: Vec<&'a Node>,
+    pub deleted_nodes: Vec<&'a NodeId>,
+    /// Connections to insert or update; new ones in the order of creation.
+    pub connections: Vec<&'a Connection>,
+    pub deleted_connections: Vec<&'a ConnectionId>,
+    /// Those of the nodes to insert that were deleted before.
+    pub restored_nodes: Vec<&'a NodeId>,
+    /// Those of the connections to insert that were deleted before.
+    pub restored_connections: Vec<&'a ConnectionId>,
+    /// Members of the Sections among the deleted nodes: Section and member.
+    pub freed: Vec<(&'a NodeId, &'a NodeId)>,
+}
+
+impl<'a> GraphWrites<'a> {
+    /// Adds nodes to write, in place of an earlier state of them.
+    pub fn put_nodes(&mut self, nodes: &'a [Node]) {
+        for node in nodes {
+            match self.nodes.iter_mut().find(|earlier| earlier.id == node.id) {
+                Some(earlier) => *earlier = node,
+                None => self.nodes.push(node),
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,11 +9,11 @@ use canvas::pack;
 use canvas::placement::{Frame, free_spot};
 use canvas::size::serialized_size;
 use db::assets::NewAsset;
-use db::canvases::{Change, GraphWrites, NewActivity};
+use db::canvases::{Change, NewActivity};
 use db::imports::Import;
 use domain::asset::AssetKind;
-use domain::canvas::{ActivityType, CanvasRecord, Changes};
-use domain::graph::{Node, NodeType, Position};
+use domain::canvas::{ActivityType, CanvasRecord};
+use domain::graph::{GraphWrites, Node, NodeType, Position};
 use domain::id::{AssetHandle, AssetId, NodeId};
 use domain::import::{Failure, FailureKind, Image, ImportOutcome, Imported, Pack, Request};
 use domain::limits::{CANVAS_BYTES_MAX, CANVAS_NODES_MAX, TITLE_MAX};
@@ -112,19 +112,11 @@ async fn place(
     let Some(created_at) = content.store(conn, (task, ready), canvas).await? else { return Ok(None) };
     nodes = content.nodes(canvas, Some(created_at));
     let bytes_delta = nodes.iter().map(serialized_size).sum();
-    let writes = GraphWrites { nodes: nodes.iter().collect(), ..GraphWrites::default() };
-    db::canvases::write_graph(conn, canvas.key, &writes).await?;
     let ids: Vec<NodeId> = nodes.iter().map(|node| node.id.clone()).collect();
     let revision = service::random::revision();
     let change = Change {
-        revision: &revision,
-        title: None,
-        // At most a Section and a pack.
-        nodes_delta: nodes.len() as i32,
-        connections_delta: 0,
+        graph: GraphWrites { nodes: nodes.iter().collect(), ..GraphWrites::default() },
         bytes_delta,
-        regrouped: &[],
-        changes: &Changes { changed_node_ids: ids.clone(), ..Changes::default() },
         activity: Some(NewActivity {
             kind: ActivityType::ReferencesImported,
             actor: &import.actor,
@@ -134,8 +126,9 @@ async fn place(
             },
             nodes: &ids,
         }),
+        ..Change::new(&revision)
     };
-    db::canvases::commit_change(conn, canvas.key, &change).await?;
+    db::canvases::write(conn, canvas.key, &change).await?;
     Ok(Some(ImportOutcome::Imported(content.imported(revision))))
 }
 

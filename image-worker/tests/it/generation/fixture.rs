@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use db::canvases::GraphWrites;
 use db::connections::{BaseUrl, NewConnection};
 use db::jobs::NewJob;
 use db::jobs::outputs::{JobOutput, OutputState};
@@ -22,7 +21,7 @@ use testkit::wait_for;
 use uuid::Uuid;
 use worker::generation::{Generator, MemoryBudgets, Settings};
 
-use crate::harness::{DEADLINE, Harness, Running, image_node, png};
+use crate::harness::{DEADLINE, Harness, Running, image_node, png, put};
 
 pub const GRANT: i64 = 1000;
 
@@ -183,10 +182,7 @@ impl GenerationFixture {
     /// Accepts a job into new nodes.
     pub async fn start(&self, wish: Wish<'_>) -> JobId {
         let nodes: Vec<_> = (0..wish.targets).map(|_| image_node()).collect();
-        let writes = GraphWrites { nodes: nodes.iter().collect(), ..GraphWrites::default() };
-        let mut conn = self.harness.conn().await;
-        db::canvases::write_graph(&mut conn, self.harness.canvas.key, &writes).await.expect("writes nodes");
-        drop(conn);
+        put(&mut *self.harness.conn().await, self.harness.canvas.key, &nodes).await;
         self.start_in(wish, nodes.into_iter().map(|node| node.id).collect()).await
     }
 
@@ -211,6 +207,7 @@ impl GenerationFixture {
         });
         let mut transaction = db::pool::begin(harness.database.pool()).await.expect("begins");
         let conn = &mut *transaction;
+        db::canvases::lock_with_account(conn, &harness.me, &harness.canvas.handle).await.expect("locks");
         if credit_cost > 0 {
             for statement in [
                 "UPDATE accounts SET credit_balance = credit_balance - $3 WHERE uid = $1 AND $2::uuid IS NOT NULL",
@@ -239,8 +236,7 @@ impl GenerationFixture {
             nodes.push(db::canvases::node(conn, key, node).await.expect("reads").expect("is there"));
         }
         app::target::bind(&mut nodes, app::target::Work::Job(id, operation)).expect("is free");
-        let writes = GraphWrites { nodes: nodes.iter().collect(), ..GraphWrites::default() };
-        db::canvases::write_graph(conn, key, &writes).await.expect("writes nodes");
+        put(conn, key, &nodes).await;
         db::pool::commit(transaction).await.expect("commits");
         id
     }

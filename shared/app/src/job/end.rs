@@ -19,22 +19,19 @@ use db::blobs::PutFile;
 use db::canvases::{NewActivity, WorkChange};
 use db::deliveries::NewEvent;
 use db::jobs::{JobCanvas, JobEnd, LockedJob};
-use db::storage::Storage;
 use db::{Error, PgConnection, Result};
 use domain::canvas::ActivityType;
 use domain::event::Event;
 use domain::graph::Node;
-use domain::id::{AccountUid, JobId, NodeId};
-use domain::job::{
-    CancelReason, Failure, FailureCode, JobDocument, JobOutcome, JobStatus, Output, Placement, Record, Request,
-    StoredVideo,
-};
+use domain::id::{JobId, NodeId};
+use domain::job::{JobDocument, JobOutcome, JobStatus, Output, Placement, Record, Request, StoredVideo};
 use domain::message::{Queue, ReadyTasks};
 use domain::origin::{AiGenerated, Origin};
 use domain::review::CompletionReview;
 use uuid::Uuid;
 
 use super::completion::{Completion, CompletionContext, CompletionResult, VideoOutput};
+use super::decision::{Decision, Rooms, decide};
 use super::placement::{self, PlacedOutput};
 use crate::canvas;
 use crate::removal::Removal;
@@ -126,7 +123,7 @@ impl End<'_> {
 /// Ends locked jobs on different canvases, whose tasks are settled, and returns their records, in order. `None` when the blob of an
 /// output was removed: the caller rolls back.
 pub(super) async fn end_locked(conn: &mut PgConnection, endings: &[Ending<'_>]) -> Result<Option<Vec<Record>>> {
-    let mut rooms = Rooms::hold(conn, endings).await?;
+    let mut rooms = Rooms::lock(conn, endings).await?;
     let mut parts = Vec::with_capacity(endings.len());
     for ending in endings {
         let decision = decide(conn, ending, &mut rooms).await?;
@@ -144,29 +141,6 @@ pub(super) async fn end_locked(conn: &mut PgConnection, endings: &[Ending<'_>]) 
     write_canvases(conn, &mut parts).await?;
     review(conn, &mut parts).await?;
     write_ends(conn, parts, &adopted).await.map(Some)
-}
-
-/// What a completion comes to, given what the transaction has locked.
-struct Decision {
-    status: JobStatus,
-    placements: Vec<Placement>,
-    video: Option<VideoOutput>,
-    failure: Option<Failure>,
-    cancel_reason: Option<CancelReason>,
-}
-
-impl Decision {
-    fn new(status: JobStatus) -> Self {
-        Self { status, placements: Vec::new(), video: None, failure: None, cancel_reason: None }
-    }
-
-    fn failed(failure: Failure) -> Self {
-        Self { failure: Some(failure), ..Self::new(JobStatus::Failed) }
-    }
-
-    fn not_finalized(message: &str) -> Self {
-        Self::failed(Failure::new(FailureCode::OutputFinalizationFailed, message))
-    }
 }
 
 /// A job that is ending, and what its end does to the canvas.
@@ -220,88 +194,6 @@ impl<'a> Part<'a> {
     fn leaves_activity(&self) -> bool {
         self.job().recipe_run.is_none() && !self.job().request.targets().is_empty()
     }
-}
-
-/// Stored bytes and quotas of the accounts that will own results, each behind a lock: concurrent stores wait. Accounts without a
-/// quota are left out.
-struct Rooms<'a>(BTreeMap<&'a AccountUid, Storage>);
-
-impl<'a> Rooms<'a> {
-    async fn hold(conn: &mut PgConnection, endings: &'a [Ending<'a>]) -> Result<Self> {
-        let mut rooms = BTreeMap::new();
-        for Ending { job, completion, context } in endings {
-            let has_quota = job.storage_max.unwrap_or(context.storage_max) != 0;
-            rooms.extend(
-                stored_for(job, completion).filter(|_| has_quota).map(|(owner, _)| (owner, context.storage_max)),
-            );
-        }
-        let mut held = BTreeMap::new();
-        for (owner, default_max) in rooms {
-            held.insert(owner, db::storage::hold(conn, owner, default_max).await?);
-        }
-        Ok(Self(held))
-    }
-
-    /// Takes room for the results of a job, if there is enough.
-    fn take(&mut self, job: &'a LockedJob, completion: &'a Completion) -> Result<bool> {
-        let Some((owner, bytes)) = stored_for(job, completion) else { return Ok(true) };
-        let Some(storage) = self.0.get_mut(owner) else { return Ok(true) };
-        let bytes: i64 = placement::column("assets.bytes", bytes)?;
-        let is_admitted = storage.admits(bytes);
-        if is_admitted {
-            storage.bytes = storage.bytes.saturating_add(bytes);
-        }
-        Ok(is_admitted)
-    }
-}
-
-/// The account that will own the results of a job, and their size in bytes; `None` without results.
-fn stored_for<'a>(job: &'a LockedJob, completion: &Completion) -> Option<(&'a AccountUid, u64)> {
-    match (completion, &job.canvas) {
-        (Completion::SucceededVideo(video), _) => Some((&job.actor.owner_uid, video.bytes)),
-        (Completion::Succeeded(made) | Completion::Failed(_, made), Some(canvas)) if !made.is_empty() => {
-            Some((&canvas.owner, made.iter().map(|placement| placement.bytes).sum()))
-        }
-        _ => None,
-    }
-}
-
-/// What the job comes to.
-async fn decide<'a>(conn: &mut PgConnection, ending: &'a Ending<'a>, rooms: &mut Rooms<'a>) -> Result<Decision> {
-    let &Ending { job, completion, .. } = ending;
-    // The work is done and cannot be repeated, so the failure is that of a result that cannot be made durable.
-    let without_room = || Decision::not_finalized("the result would exceed the storage quota");
-    Ok(match completion {
-        Completion::SucceededVideo(video) if rooms.take(job, completion)? => {
-            Decision { video: Some(*video), ..Decision::new(JobStatus::Succeeded) }
-        }
-        Completion::SucceededVideo(_) => without_room(),
-        Completion::Succeeded(placements) => match obstacle(conn, job).await? {
-            Some(message) => Decision::not_finalized(message),
-            None if !rooms.take(job, completion)? => without_room(),
-            None => Decision { placements: placements.clone(), ..Decision::new(JobStatus::Succeeded) },
-        },
-        Completion::Failed(failure, made) => {
-            let is_placed = !made.is_empty() && obstacle(conn, job).await?.is_none() && rooms.take(job, completion)?;
-            let placements = if is_placed { made.clone() } else { Vec::new() };
-            Decision { placements, ..Decision::failed(failure.clone()) }
-        }
-        Completion::Canceled(reason) => Decision { cancel_reason: Some(*reason), ..Decision::new(JobStatus::Canceled) },
-    })
-}
-
-/// Why no output can be placed anymore.
-async fn obstacle(conn: &mut PgConnection, job: &LockedJob) -> Result<Option<&'static str>> {
-    let Some(canvas) = &job.canvas else { return Ok(Some("the canvas was deleted")) };
-    if !canvas.is_writable() {
-        return Ok(Some("the account may no longer write to the canvas"));
-    }
-    Ok(match job.recipe_run {
-        Some(run) if !db::recipe_runs::is_delegated(conn, run).await? => {
-            Some("the token, its session or its account is no longer valid")
-        }
-        _ => None,
-    })
 }
 
 /// Lets the transaction refer to the files of all results. Returns the keys to refer to; `None` when the file of an output was removed.

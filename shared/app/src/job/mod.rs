@@ -3,6 +3,7 @@
 mod abandon;
 mod cancel;
 mod completion;
+mod decision;
 mod destination;
 mod end;
 mod placement;

@@ -17,7 +17,7 @@ use domain::origin::Origin;
 use domain::review::DetachedOutput;
 use uuid::Uuid;
 
-use crate::target::{self, Made};
+use crate::target::{self, MadeImage};
 
 /// An output to store in a canvas.
 pub(super) struct PlacedOutput<'a> {
@@ -94,7 +94,7 @@ pub(super) fn fill(
     let fill = |node: &mut Node| {
         target::release(node, status);
         if let Some(placement) = placements.iter().find(|placement| placement.node == node.id) {
-            let made = Made {
+            let made = MadeImage {
                 asset: asset(owner, placement),
                 size: (placement.width.into(), placement.height.into()),
                 provenance: placement.provenance.clone(),

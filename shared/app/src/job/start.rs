@@ -9,7 +9,7 @@
 
 use std::time::Duration;
 
-use ::canvas::{Applied, Footprint};
+use ::canvas::Footprint;
 use db::PgConnection;
 use db::accounts::Credential;
 use db::assets::Picture;
@@ -206,7 +206,7 @@ impl Start for StartJob<'_> {
     ) -> Result<(LockedCanvas, JobPlan)> {
         let JobStart { caller, work, .. } = self.start;
         let footprint = work.destination().add_to(work.footprint());
-        let canvas = self.target().enter(conn, locked, &footprint).await?;
+        let canvas = self.target().lock_checked(conn, locked, &footprint).await?;
         let question = self.start.question(canvas.record.key);
         let facts = db::jobs::read_for_start(conn, self.settings.cap(), &question).await?;
         self.settings.require_room(facts.active, 1)?;
@@ -243,26 +243,18 @@ impl StartJob<'_> {
         let revision = service::random::revision();
         let record = db::jobs::insert(conn, &start.job(canvas, &revision, &plan)).await?;
         let JobTargets { mut nodes, addition, .. } = plan.targets;
-        let mut added = Applied::default();
-        if let Some((graph, applied)) = addition {
-            canvas::write_rows(conn, canvas, &graph, &applied).await?;
-            added = applied;
-        }
-        let (actor, targets) = (start.caller.actor(), nodes.iter().map(|node| node.id.clone()).collect::<Vec<_>>());
+        let actor = start.caller.actor();
+        let targets: Vec<NodeId> = nodes.iter().map(|node| node.id.clone()).collect();
         let work = target::Work::Job(start.id, plan.operation);
         let bound = target::bind(&mut nodes, work).ok_or_else(target_is_taken)?;
-        added.changes.add_nodes(&targets);
-        let change = Change {
-            revision: &revision,
-            title: None,
-            nodes_delta: added.nodes_delta,
-            connections_delta: added.connections_delta,
-            bytes_delta: added.bytes_delta + bound,
-            regrouped: &added.regrouped,
-            changes: &added.changes,
-            activity: Some(start.activity(&actor, plan.summary, &targets)),
+        let mut change = match &addition {
+            Some((graph, applied)) => canvas::change(&revision, graph, applied),
+            None => Change::new(&revision),
         };
-        db::canvases::commit_work(conn, canvas.key, &nodes, &change).await?;
+        change.graph.put_nodes(&nodes);
+        change.bytes_delta += bound;
+        change.activity = Some(start.activity(&actor, plan.summary, &targets));
+        db::canvases::write(conn, canvas.key, &change).await?;
         Ok(record)
     }
 }
@@ -328,10 +320,10 @@ impl JobSettings<'_> {
     fn require_room(&self, active: i64, new: usize) -> Result<()> {
         let cap = self.cap();
         // A start creates only a few jobs.
-        match active + new as i64 > cap {
-            true => Err(Error::TooMuchWork(format!("an account has at most {cap} active jobs"))),
-            false => Ok(()),
+        if active + new as i64 > cap {
+            return Err(Error::TooMuchWork(format!("an account has at most {cap} active jobs")));
         }
+        Ok(())
     }
 }
 

@@ -65,7 +65,7 @@ impl Command for ForkRecipe<'_> {
         locked: Option<LockedCanvas>,
     ) -> Result<ChangedCanvas> {
         let account = self.target.account;
-        let canvas = self.target.enter(conn, locked, &Footprint::of_nodes(self.location.nodes())).await?;
+        let canvas = self.target.lock_checked(conn, locked, &Footprint::of_nodes(self.location.nodes())).await?;
         let mut graph = crate::graphs::load(conn, &canvas.record).await?;
         let recipe = requested.version(conn, account, self.version).await?;
         let refused = self.location.violations(&graph);

@@ -13,12 +13,13 @@ use ::canvas::placement::Location;
 use ::canvas::{Applied, Footprint, Graph, Options};
 use db::PgConnection;
 use db::accounts::Credential;
-use db::canvases::{Change, NewActivity};
+use db::canvases::NewActivity;
 use db::recipe_runs::NewRun;
 use db::tasks::NewTask;
 use domain::Violation;
 use domain::canvas::ActivityType;
 use domain::channel;
+use domain::graph::Node;
 use domain::id::{AccountUid, CanvasHandle, JobId, NodeId, RecipeId};
 use domain::idempotency::{Fingerprint, StoredOutcome};
 use domain::job::StartQuote;
@@ -30,10 +31,11 @@ use domain::webhook::WebhookInput;
 use super::RequestedRecipe;
 use super::ports::{Ports, footprint_of_instance, hold, resolve};
 use super::sources::Given;
-use crate::canvas::addition_refused;
+use crate::canvas::{self, addition_refused};
 use crate::command::{Base, CanvasWrite, Command, Key, KnownOutcome, LockedCanvas};
 use crate::job::{JobSettings, insert_delivery, require_room, target_is_taken};
 use crate::start::{Acceptance, Start, Terms};
+use crate::target::{self, Work};
 use crate::{Error, Models, Result};
 
 /// What a run overrides for its pictures.
@@ -157,7 +159,6 @@ impl<M: Models> Command for StartRun<'_, M> {
             plan,
         };
         db::recipe_runs::insert(conn, &new).await?;
-        crate::canvas::write_rows(conn, record, &prepared.graph, &prepared.placed).await?;
         self.announce(conn, &prepared).await?;
         let run = db::recipe_runs::get(conn, self.id, account).await?;
         let missing = || Error::Inconsistent("a run that was just accepted is missing".into());
@@ -192,7 +193,7 @@ impl<M: Models> Start for StartRun<'_, M> {
         locked: Option<LockedCanvas>,
     ) -> Result<Prepared> {
         let account = self.account();
-        let canvas = self.target().enter(conn, locked, &self.footprint()).await?;
+        let canvas = self.target().lock_checked(conn, locked, &self.footprint()).await?;
         require_room(conn, self.settings, account, 1).await?;
         let graph = crate::graphs::load(conn, &canvas.record).await?;
         if let Some(instance) = &self.run.instance {
@@ -270,51 +271,45 @@ impl<M: Models> StartRun<'_, M> {
         let (nodes, choice) = (&ports.ids.outputs, &self.run.choice);
         let steps = self.models.steps(conn, self.account(), &outputs, nodes, &inputs, choice).await?;
         let plan = Plan { inputs, steps };
-        let placed = match is_new {
-            true => {
-                let instance = Instance {
-                    recipe: &recipe.id,
-                    version: recipe.version,
-                    definition,
-                    ids: &ports.ids,
-                    fillings: &fillings,
-                    x: None,
-                    y: None,
-                    location: &self.run.location,
-                };
-                let options = Options { agent: self.caller.surface.is_agent(), force: false };
-                instance::place(&mut graph, &instance, options).map_err(|refused| addition_refused(refused, ""))?
-            }
-            false => Applied::default(),
-        };
+        let mut placed = Applied::default();
+        if is_new {
+            let instance = Instance {
+                recipe: &recipe.id,
+                version: recipe.version,
+                definition,
+                ids: &ports.ids,
+                fillings: &fillings,
+                x: None,
+                y: None,
+                location: &self.run.location,
+            };
+            let options = Options { agent: self.caller.surface.is_agent(), force: false };
+            placed =
+                instance::place(&mut graph, &instance, options).map_err(|refused| addition_refused(refused, ""))?;
+        }
         let (instance, name) = (ports.ids.instance, definition.name.clone());
         Ok(Prepared { canvas, graph, recipe, instance, plan, name, placed })
     }
 
     /// Marks the outputs, advances the canvas revision and enqueues the run.
     async fn announce(&self, conn: &mut PgConnection, prepared: &Prepared) -> Result<()> {
-        let Prepared { canvas: LockedCanvas { record, .. }, plan, placed, .. } = prepared;
+        let Prepared { canvas: LockedCanvas { record, .. }, graph, plan, placed, .. } = prepared;
         let outputs: Vec<NodeId> = plan.steps.iter().map(|step| step.node.clone()).collect();
-        let marked = super::bind_outputs(conn, record.key, self.id, &outputs).await?;
-        let marked = marked.ok_or_else(target_is_taken)?;
-        let mut changes = placed.changes.clone();
-        changes.add_nodes(&outputs);
-        let change = Change {
-            revision: &service::random::revision(),
-            title: None,
-            nodes_delta: placed.nodes_delta,
-            connections_delta: placed.connections_delta,
-            bytes_delta: placed.bytes_delta + marked,
-            regrouped: &placed.regrouped,
-            changes: &changes,
-            activity: Some(NewActivity {
-                kind: ActivityType::RecipeStarted,
-                actor: &self.caller.actor(),
-                summary: format!("started {}", prepared.name),
-                nodes: &outputs,
-            }),
-        };
-        db::canvases::commit_change(conn, record.key, &change).await?;
+        let nodes: Option<Vec<Node>> = outputs.iter().map(|output| graph.node(output).cloned()).collect();
+        let mut nodes = nodes.ok_or_else(target_is_taken)?;
+        let bound = target::bind(&mut nodes, Work::Run(self.id)).ok_or_else(target_is_taken)?;
+        let revision = service::random::revision();
+        let actor = self.caller.actor();
+        let mut change = canvas::change(&revision, graph, placed);
+        change.graph.put_nodes(&nodes);
+        change.bytes_delta += bound;
+        change.activity = Some(NewActivity {
+            kind: ActivityType::RecipeStarted,
+            actor: &actor,
+            summary: format!("started {}", prepared.name),
+            nodes: &outputs,
+        });
+        db::canvases::write(conn, record.key, &change).await?;
         if let Some(webhook) = &self.run.webhook {
             insert_delivery(conn, self.settings.ring, self.account(), JobId(self.id.0), webhook).await?;
         }

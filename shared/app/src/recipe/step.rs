@@ -1,10 +1,8 @@
 //! A worker's steps of a Recipe run. Each is one transaction (see [`db::recipe_runs`]).
 
-use db::canvases::{Change, GraphWrites};
 use db::jobs::NewJob;
 use db::recipe_runs::LockedRun;
 use db::{PgConnection, Result};
-use domain::canvas::Changes;
 use domain::graph::Node;
 use domain::id::{AssetHandle, JobId, NodeId};
 use domain::job::{JobOperation, JobStatus, Record, Request};
@@ -28,7 +26,7 @@ pub enum StepResult {
 }
 
 impl StepResult {
-    fn of(took_effect: bool) -> Self {
+    fn done_if(took_effect: bool) -> Self {
         if took_effect { Self::Done } else { Self::Stale }
     }
 }
@@ -56,7 +54,7 @@ pub async fn begin_text(conn: &mut PgConnection, id: RunId, lease_token: Uuid, a
         Ok(locked) => locked,
         Err(result) => return Ok(result),
     };
-    Ok(StepResult::of(run.advance(conn, at, OutputStatus::Pending, OutputStatus::Running).await?))
+    Ok(StepResult::done_if(run.advance(conn, at, OutputStatus::Pending, OutputStatus::Running).await?))
 }
 
 /// Ends a text step: with its text, which is charged and written to its node, or with its failure.
@@ -96,7 +94,7 @@ pub async fn end_text(
                 target::release(node, JobStatus::Succeeded);
                 target::fill_text(node, text, provenance.clone());
             });
-            write_node(conn, canvas_key, &node, bytes_delta).await?;
+            canvas::write_nodes(conn, canvas_key, &service::random::revision(), &[node], bytes_delta).await?;
         }
         Err(_) => release(conn, canvas_key, node, JobStatus::Failed).await?,
     }
@@ -164,7 +162,7 @@ pub async fn begin_image(
     if let Some(mut node) = waiting(conn, canvas_key, id, &record.plan.steps[at].node).await? {
         let work = Work::Job(step.job, step.operation);
         let bytes_delta = target::change(&mut node, |node| target::rebind(node, work));
-        canvas::write_nodes(conn, canvas_key, &revision, &[node], bytes_delta, None).await?;
+        canvas::write_nodes(conn, canvas_key, &revision, &[node], bytes_delta).await?;
     }
     Ok(StepResult::Done)
 }
@@ -234,30 +232,6 @@ pub async fn cancel_output(conn: &mut PgConnection, id: RunId, lease_token: Uuid
     Ok(StepResult::Done)
 }
 
-/// Binds the output nodes to a run that is being accepted, in a canvas whose row the transaction has locked. Returns the growth of
-/// the graph in bytes; `None` when a node was deleted or is bound to other work.
-///
-/// # Errors
-///
-/// If the database fails.
-#[instrument(skip_all, name = "app.recipe_run.bind_outputs")]
-pub async fn bind_outputs(
-    conn: &mut PgConnection,
-    canvas_key: i64,
-    id: RunId,
-    outputs: &[NodeId],
-) -> Result<Option<i64>> {
-    let mut nodes = Vec::new();
-    for output in outputs {
-        let Some(node) = db::canvases::node(conn, canvas_key, output).await? else { return Ok(None) };
-        nodes.push(node);
-    }
-    let Some(bytes_delta) = target::bind(&mut nodes, Work::Run(id)) else { return Ok(None) };
-    let writes = GraphWrites { nodes: nodes.iter().collect(), ..GraphWrites::default() };
-    db::canvases::write_graph(conn, canvas_key, &writes).await?;
-    Ok(Some(bytes_delta))
-}
-
 /// A node of the run's canvas, if it still waits for the run.
 pub(super) async fn waiting(
     conn: &mut PgConnection,
@@ -271,16 +245,5 @@ pub(super) async fn waiting(
 /// Releases a node, which the canvas's next revision shows.
 async fn release(conn: &mut PgConnection, canvas_key: i64, mut node: Node, status: JobStatus) -> Result<()> {
     let bytes_delta = target::change(&mut node, |node| target::release(node, status));
-    canvas::write_nodes(conn, canvas_key, &service::random::revision(), &[node], bytes_delta, None).await
-}
-
-/// Writes a whole node, with the metadata of the client, and gives the canvas its next revision.
-async fn write_node(conn: &mut PgConnection, canvas_key: i64, node: &Node, bytes_delta: i64) -> Result<()> {
-    let writes = GraphWrites { nodes: vec![node], ..GraphWrites::default() };
-    db::canvases::write_graph(conn, canvas_key, &writes).await?;
-    let revision = service::random::revision();
-    let changes = Changes { changed_node_ids: vec![node.id.clone()], ..Changes::default() };
-    let change = Change { bytes_delta, ..Change::of(&revision, &changes) };
-    db::canvases::commit_change(conn, canvas_key, &change).await?;
-    Ok(())
+    canvas::write_nodes(conn, canvas_key, &service::random::revision(), &[node], bytes_delta).await
 }

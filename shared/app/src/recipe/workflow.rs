@@ -62,7 +62,7 @@ impl<M: Models> Command for CreateWorkflow<'_, M> {
 
     async fn execute(&self, conn: &mut PgConnection, (): (), locked: Option<LockedCanvas>) -> Result<Self::Reply> {
         let account = &self.caller.account;
-        let locked = self.target().enter(conn, locked, &Footprint::default()).await?;
+        let locked = self.target().lock_checked(conn, locked, &Footprint::default()).await?;
         let mut graph = crate::graphs::load(conn, &locked.record).await?;
         let (fillings, mut violations) = self.fillings(conn, &graph).await?;
         violations.extend(self.models.unfit(conn, account, &self.workflow.outputs).await?);

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use app::job::{Completion, CompletionContext, CompletionResult, End};
 use app::target::{self, Work};
-use db::canvases::{self, Change, GraphWrites, NewCanvas};
+use db::canvases::{self, Change, NewCanvas};
 use db::jobs::{self, NewJob, Windows};
 use db::tasks::{self, ClaimRequest};
 use domain::account::Surface;
-use domain::canvas::{AccessRole, Actor, CanvasRecord, Changes};
-use domain::graph::{Node, NodeType, Position};
+use domain::canvas::{AccessRole, Actor, CanvasRecord};
+use domain::graph::{GraphWrites, Node, NodeType, Position};
 use domain::id::{AccountUid, AssetHandle, AssetId, CanvasHandle, CanvasId, JobId, NodeId};
 use domain::job::{ActionRequest, Input, JobOperation, Placement, Record, Request};
 use domain::message::{Queue, ReadyTasks};
@@ -53,6 +53,14 @@ pub struct Fixture {
 
 pub fn account(uid: &str) -> AccountUid {
     AccountUid::from_stored(uid.into())
+}
+
+/// Writes nodes to a canvas, which keeps its revision: only a read of the graph notices.
+pub async fn put(conn: &mut PgConnection, canvas_key: i64, nodes: impl IntoIterator<Item = &Node>) {
+    let revision = sqlx::query_scalar("SELECT revision FROM canvases WHERE key = $1").bind(canvas_key);
+    let revision: String = revision.fetch_one(&mut *conn).await.expect("reads");
+    let graph = GraphWrites { nodes: nodes.into_iter().collect(), ..GraphWrites::default() };
+    canvases::write(conn, canvas_key, &Change { graph, ..Change::new(&revision) }).await.expect("writes");
 }
 
 impl Fixture {
@@ -100,8 +108,7 @@ impl Fixture {
         let new = NewCanvas { handle: &handle, canvas_type: None, title: "C", revision: "r0", actor: &actor };
         let canvas = canvases::create(&mut conn, &new).await.expect("creates").expect("is new");
         let node = image_node();
-        let writes = GraphWrites { nodes: vec![&node], ..GraphWrites::default() };
-        canvases::write_graph(&mut conn, canvas.key, &writes).await.expect("writes a node");
+        put(&mut conn, canvas.key, [&node]).await;
         drop(conn);
         Self { database, account: account(caller), token, canvas, node: node.id }
     }
@@ -120,23 +127,9 @@ impl Fixture {
     }
 
     pub async fn delete_node(&self) {
-        let deleted = vec![self.node.clone()];
-        let writes = GraphWrites { deleted_nodes: deleted.iter().collect(), ..GraphWrites::default() };
-        let mut tx = self.database.pool().begin().await.expect("begins");
-        canvases::write_graph(&mut tx, self.canvas.key, &writes).await.expect("deletes a node");
-        let changes = Changes { deleted_node_ids: deleted, ..Changes::default() };
-        let change = Change {
-            revision: "deleted",
-            title: None,
-            nodes_delta: -1,
-            connections_delta: 0,
-            bytes_delta: 0,
-            regrouped: &[],
-            changes: &changes,
-            activity: None,
-        };
-        canvases::commit_change(&mut tx, self.canvas.key, &change).await.expect("records the change");
-        tx.commit().await.expect("commits");
+        let graph = GraphWrites { deleted_nodes: vec![&self.node], ..GraphWrites::default() };
+        let change = Change { graph, ..Change::new("deleted") };
+        canvases::write(&mut *self.conn().await, self.canvas.key, &change).await.expect("deletes a node");
     }
 
     /// The job, if a read shows it at this moment.
@@ -184,8 +177,7 @@ impl Fixture {
         let mut node = node.expect("is there");
         let bound = target::bind(std::slice::from_mut(&mut node), Work::Job(id, JobOperation::Action));
         assert!(bound.is_some());
-        let writes = GraphWrites { nodes: vec![&node], ..GraphWrites::default() };
-        canvases::write_graph(&mut conn, self.canvas.key, &writes).await.expect("writes a node");
+        put(&mut conn, self.canvas.key, [&node]).await;
         id
     }
 

@@ -237,7 +237,7 @@ impl Setting {
         let revision = format!("work {}", self.keys.replace_with(|keys| *keys + 1));
         let mut conn = self.database.pool().acquire().await.expect("connects");
         let bytes_delta = serialized_size(&node) - bytes;
-        let written = app::canvas::write_nodes(&mut conn, record.key, &revision, &[node], bytes_delta, None).await;
+        let written = app::canvas::write_nodes(&mut conn, record.key, &revision, &[node], bytes_delta).await;
         written.expect("writes");
     }
 }
@@ -293,7 +293,8 @@ async fn a_graph_that_is_kept_is_not_read_again() {
     let node = stored.nodes().next().expect("a node").clone();
     later.revision = "r9".into();
     assert!(setting.processes[0].present(&later).is_none());
-    app::canvas::write_nodes(&mut conn, record.key, "r9", &[node], 0, None).await.expect("writes");
+    app::canvas::write_nodes(&mut conn, record.key, "r9", &[node], 0).await.expect("writes");
+    sqlx::query("UPDATE nodes SET title = 'Unseen'").execute(&mut *conn).await.expect("writes");
     let advanced = setting.processes[0].copy(&mut conn, &later).await.expect("reads");
     assert_eq!(advanced.nodes().filter(|node| node.title == "Unseen").count(), 1, "only what changed is read");
 }
@@ -323,7 +324,7 @@ async fn a_graph_that_differs_in_more_than_500_nodes_is_read_anew() {
         let (mut record, stored) = setting.stored().await;
         let nodes: Vec<Node> = stored.nodes().take(changed).cloned().collect();
         let mut conn = setting.database.pool().acquire().await.expect("connects");
-        app::canvas::write_nodes(&mut conn, record.key, "r9", &nodes, 0, None).await.expect("writes");
+        app::canvas::write_nodes(&mut conn, record.key, "r9", &nodes, 0).await.expect("writes");
         // What changed without a revision shows what is read.
         sqlx::query("UPDATE nodes SET title = 'Unseen'").execute(&mut *conn).await.expect("writes");
         record.revision = "r9".into();

@@ -1,15 +1,15 @@
 //! What the checks of a start read of the canvas and the account.
 
 use db::assets::{self, NewAsset, Picture};
-use db::canvases::{self, GraphWrites, IncomingReference};
+use db::canvases::{self, Change, IncomingReference};
 use db::jobs::{self, StartFacts, StartQuestion};
 use domain::asset::AssetKind;
 use domain::canvas::AccessRole;
-use domain::graph::{Connection, Named, Node, NodeType, Purpose, Role};
+use domain::graph::{Connection, GraphWrites, Named, Node, NodeType, Purpose, Role};
 use domain::id::{AssetHandle, AssetId, ConnectionId, NodeId};
 use uuid::Uuid;
 
-use crate::fixture::{Fixture, account, image_node, stored_blob};
+use crate::fixture::{Fixture, account, image_node, put, stored_blob};
 
 impl Fixture {
     /// Stores an asset of 3 by 2 pixels, in the canvas or in none.
@@ -39,8 +39,7 @@ impl Fixture {
     /// Adds a node that shows an asset.
     async fn add(&self, kind: NodeType, asset: Option<&AssetHandle>) -> Node {
         let node = Node { kind, asset: asset.cloned(), ..image_node() };
-        let writes = GraphWrites { nodes: vec![&node], ..GraphWrites::default() };
-        canvases::write_graph(&mut *self.conn().await, self.canvas.key, &writes).await.expect("writes a node");
+        put(&mut *self.conn().await, self.canvas.key, [&node]).await;
         node
     }
 
@@ -129,9 +128,9 @@ async fn references_into_a_node_bring_the_pictures_of_image_nodes_in_the_order_o
         let role = shown.map(|_| Role::Style);
         let id = ConnectionId::generate();
         let connection = Connection { id, from: from.clone(), to: fixture.node.clone(), purpose, role };
-        let writes = GraphWrites { connections: vec![&connection], ..GraphWrites::default() };
-        let written = canvases::write_graph(&mut *fixture.conn().await, fixture.canvas.key, &writes).await;
-        written.expect("writes a connection");
+        let graph = GraphWrites { connections: vec![&connection], ..GraphWrites::default() };
+        let change = Change { graph, ..Change::new("connected") };
+        canvases::write(&mut *fixture.conn().await, fixture.canvas.key, &change).await.expect("writes a connection");
         references.extend(found.map(|picture| IncomingReference { from, role, picture: picture.cloned() }));
     }
     let read = canvases::references_into(&mut *fixture.conn().await, fixture.canvas.key, &fixture.node).await;

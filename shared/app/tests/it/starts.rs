@@ -5,9 +5,10 @@ use app::{Acceptance, Base, LockedCanvas, Terms};
 use canvas::Footprint;
 use db::PgConnection;
 use db::accounts::Credential;
-use db::canvases::{self, Change, GraphWrites, NewCanvas};
+use db::canvases::{self, Change, NewCanvas};
 use domain::account::{Scopes, Surface, TokenKind};
-use domain::canvas::{AccessRole, Actor, Changes};
+use domain::canvas::{AccessRole, Actor};
+use domain::graph::GraphWrites;
 use domain::id::{CanvasHandle, CanvasId, JobId, NodeId};
 use domain::idempotency::Fingerprint;
 use domain::job::{ActionRequest, JobOperation, Record, Request};
@@ -84,10 +85,8 @@ async fn canvas_of(fixture: &Fixture, owner: &str, name: &str) -> (CanvasHandle,
     let new = NewCanvas { handle: &handle, canvas_type: None, title: "C", revision: "r", actor: &actor };
     let canvas = canvases::create(&mut conn, &new).await.expect("creates").expect("is new");
     let node = image_node();
-    let writes = GraphWrites { nodes: vec![&node], ..GraphWrites::default() };
-    canvases::write_graph(&mut conn, canvas.key, &writes).await.expect("writes a node");
-    let changes = Changes { changed_node_ids: vec![node.id.clone()], ..Changes::default() };
-    canvases::commit_change(&mut conn, canvas.key, &Change::of("r0", &changes)).await.expect("records the change");
+    let graph = GraphWrites { nodes: vec![&node], ..GraphWrites::default() };
+    canvases::write(&mut conn, canvas.key, &Change { graph, ..Change::new("r0") }).await.expect("writes a node");
     (handle, node.id)
 }
 

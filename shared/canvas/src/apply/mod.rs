@@ -24,7 +24,7 @@ use crate::journal::Journal;
 use crate::reference::Ref;
 use layout::Style;
 
-pub use report::{Applied, Touched, Writes};
+pub use report::{Applied, Touched};
 
 /// Options of applying a batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

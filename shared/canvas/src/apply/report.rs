@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use domain::Violation;
 use domain::canvas::Changes;
-use domain::graph::{Connection, Node};
+use domain::graph::{GraphWrites, Node};
 use domain::id::{AssetHandle, ConnectionId, NodeId};
 use domain::limits::{CANVAS_BYTES_MAX, CANVAS_CONNECTIONS_MAX, CANVAS_NODES_MAX};
 
@@ -57,28 +57,10 @@ pub struct Touched {
     pub connections: HashSet<ConnectionId>,
 }
 
-/// The rows that an applied batch inserts, updates and deletes.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Writes<'a> {
-    /// Nodes to insert or update; new nodes in order of creation.
-    pub nodes: Vec<&'a Node>,
-    pub deleted_nodes: Vec<&'a NodeId>,
-    /// Connections to insert or update; new connections in order of creation.
-    pub connections: Vec<&'a Connection>,
-    /// Connections to delete before others are written: a new one may have the unique key of a deleted one.
-    pub deleted_connections: Vec<&'a ConnectionId>,
-    /// Those of the nodes to insert that were deleted before.
-    pub restored_nodes: Vec<&'a NodeId>,
-    /// Those of the connections to insert that were deleted before.
-    pub restored_connections: Vec<&'a ConnectionId>,
-    /// Members of deleted Sections: Section and member.
-    pub freed: Vec<(&'a NodeId, &'a NodeId)>,
-}
-
 impl Applied {
     /// The writes that turn the stored graph into `graph`, to which the batch was applied.
-    pub fn writes<'a>(&'a self, graph: &'a Graph) -> Writes<'a> {
-        Writes {
+    pub fn writes<'a>(&'a self, graph: &'a Graph) -> GraphWrites<'a> {
+        GraphWrites {
             nodes: self.changes.changed_node_ids.iter().filter_map(|id| graph.node(id)).collect(),
             deleted_nodes: self.changes.deleted_node_ids.iter().collect(),
             connections: self.changes.changed_connection_ids.iter().filter_map(|id| graph.connection(id)).collect(),

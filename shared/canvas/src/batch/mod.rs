@@ -63,16 +63,10 @@ impl Batch {
         (nodes, connections)
     }
 
-    /// Whether it neither deletes nor restores anything, nor names an asset.
-    pub fn only_puts(&self) -> bool {
-        self.steps.iter().all(|step| match step {
-            Step::DeleteNode { .. }
-            | Step::RestoreNode { .. }
-            | Step::DeleteConnection { .. }
-            | Step::RestoreConnection { .. } => false,
-            Step::CreateNode { draft, .. } => draft.asset.is_none(),
-            _ => true,
-        })
+    /// Whether `graph` holds all that its effect depends on: it restores nothing, and needs no picture.
+    pub fn depends_on_graph_alone(&self, graph: &Graph) -> bool {
+        let restores = |step: &Step| matches!(step, Step::RestoreNode { .. } | Step::RestoreConnection { .. });
+        !self.steps.iter().any(restores) && self.assets().next().is_none() && self.sizing_pictures(graph).is_empty()
     }
 
     /// The pictures whose ratio it may need, because it sets the width of a node and not its height.

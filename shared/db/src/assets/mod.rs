@@ -4,19 +4,24 @@
 //! its owner's handle (docs/reference/assets.md#ownership-and-access). Its bytes are a blob, shared by all assets of the same
 //! content.
 
+mod list;
+mod shown;
+
 use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
 use domain::asset::{AssetKind, AssetRecord, MetadataClass, OriginalFile};
 use domain::canvas::AccessRole;
 use domain::id::{AccountUid, AssetHandle, AssetId, NodeId};
-use domain::origin::{AiGenerated, DigitalSourceType, Origin};
+use domain::origin::{DigitalSourceType, Origin};
 use domain::review::{self, StoredAsset, StoredAssets};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
+pub use list::{images, list_canvas, list_own};
+pub use shown::{Shown, hold, of_node, placeable, shown_in};
+
 use crate::Result;
-use crate::canvases::After;
 use crate::error::known;
 
 /// An asset to store. Its timestamps are those of the transaction.
@@ -415,195 +420,6 @@ pub async fn get_readable(
         updated_at: row.updated_at,
     };
     Ok(Some((record.try_into()?, role)))
-}
-
-/// The origins of assets that say this, in the form of the condition of a list.
-fn saying(answer: Option<AiGenerated>) -> Option<Vec<String>> {
-    let text = |origin: Option<Origin>| origin.map_or_else(String::new, |it| format!("{} {}", it.term, it.from));
-    Some(answer?.origins().map(text).collect())
-}
-
-/// Lists at most `limit` of the account's assets that are stored in no canvas, last changed first. `ai_generated`: those of which the
-/// origin says this.
-#[tracing::instrument(skip_all, name = "db.asset.list_own")]
-pub async fn list_own(
-    conn: &mut PgConnection,
-    owner: &AccountUid,
-    ai_generated: Option<AiGenerated>,
-    after: Option<&After>,
-    limit: i64,
-) -> Result<Vec<AssetRecord>> {
-    let wanted = saying(ai_generated);
-    let rows = sqlx::query_as!(
-        AssetRow,
-        r#"SELECT owner_uid, id, canvas_key, node_id, kind, name, mime_type, width, height, bytes, blob_key,
-                  preview_epoch(assets) AS "preview_epoch!", origin, origin_from, metadata_removed, original_blob, original_mime_type, original_bytes, original_reason,
-                  created_at, updated_at
-           FROM assets
-           WHERE owner_uid = $1 AND canvas_key IS NULL
-             AND ($2::timestamptz IS NULL OR (updated_at, id) < ($2, $3))
-             AND ($5::text[] IS NULL OR coalesce(origin || ' ' || origin_from, '') = ANY($5))
-           ORDER BY updated_at DESC, id DESC LIMIT $4"#,
-        owner.as_str(),
-        after.map(|after| after.updated_at.get()),
-        after.map(After::last_id),
-        limit,
-        wanted.as_deref(),
-    )
-    .fetch_all(conn)
-    .await?;
-    rows.into_iter().map(TryInto::try_into).collect()
-}
-
-/// Lists at most `limit` of the assets stored in a canvas, last changed first; `ai_generated` as in [`list_own`]. The caller of this
-/// function has checked access to the canvas.
-#[tracing::instrument(skip_all, name = "db.asset.list_canvas")]
-pub async fn list_canvas(
-    conn: &mut PgConnection,
-    canvas_key: i64,
-    ai_generated: Option<AiGenerated>,
-    after: Option<&After>,
-    limit: i64,
-) -> Result<Vec<AssetRecord>> {
-    let wanted = saying(ai_generated);
-    let rows = sqlx::query_as!(
-        AssetRow,
-        r#"SELECT owner_uid, id, canvas_key,
-                  (SELECT n.id FROM nodes n WHERE n.canvas_key = assets.canvas_key AND n.id = node_id) AS node_id,
-                  kind, name, mime_type, width, height, bytes, blob_key, preview_epoch(assets) AS "preview_epoch!",
-                  origin, origin_from, metadata_removed, original_blob, original_mime_type, original_bytes, original_reason,
-                  created_at, updated_at
-           FROM assets
-           WHERE canvas_key = $1 AND ($2::timestamptz IS NULL OR (updated_at, id) < ($2, $3))
-             AND ($5::text[] IS NULL OR coalesce(origin || ' ' || origin_from, '') = ANY($5))
-           ORDER BY updated_at DESC, id DESC LIMIT $4"#,
-        canvas_key,
-        after.map(|after| after.updated_at.get()),
-        after.map(After::last_id),
-        limit,
-        wanted.as_deref(),
-    )
-    .fetch_all(conn)
-    .await?;
-    rows.into_iter().map(TryInto::try_into).collect()
-}
-
-/// Returns those of `ids` that are pictures of the account, in a canvas or not, with the keys of their blobs.
-#[tracing::instrument(skip_all, name = "db.asset.images")]
-pub async fn images(conn: &mut PgConnection, owner: &AccountUid, ids: &[AssetId]) -> Result<HashMap<AssetId, Uuid>> {
-    let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
-    let rows = sqlx::query!(
-        "SELECT id, blob_key FROM assets WHERE owner_uid = $1 AND id = ANY($2) AND kind = 'image'",
-        owner.as_str(),
-        &ids
-    )
-    .fetch_all(conn)
-    .await?;
-    Ok(rows.into_iter().map(|row| (AssetId::from_stored(row.id), row.blob_key)).collect())
-}
-
-/// Width and height in pixels of those of these assets that a new node of a canvas may show: pictures that are stored in the
-/// canvas, or belong to `owner`.
-#[tracing::instrument(skip_all, name = "db.asset.placeable")]
-pub async fn placeable(
-    conn: &mut PgConnection,
-    canvas_key: i64,
-    owner: Option<&AccountUid>,
-    handles: impl Iterator<Item = &AssetHandle>,
-) -> Result<HashMap<AssetHandle, (i32, i32)>> {
-    let (owners, ids): (Vec<String>, Vec<String>) =
-        handles.map(|handle| (handle.owner.to_string(), handle.id.to_string())).unzip();
-    let rows = sqlx::query!(
-        "SELECT a.owner_uid, a.id, a.width, a.height
-         FROM UNNEST((SELECT $1::text[]), (SELECT $2::text[])) AS named (owner_uid, id)
-         JOIN assets a USING (owner_uid, id)
-         WHERE a.kind = 'image' AND (a.canvas_key = $3 OR a.owner_uid = $4)",
-        &owners,
-        &ids,
-        canvas_key,
-        owner.map(AccountUid::as_str),
-    )
-    .fetch_all(conn)
-    .await?;
-    let placeable = rows.into_iter().map(|row| {
-        let handle = AssetHandle { owner: AccountUid::from_stored(row.owner_uid), id: AssetId::from_stored(row.id) };
-        (handle, (row.width, row.height))
-    });
-    Ok(placeable.collect())
-}
-
-/// Keeps these assets from being deleted until the transaction ends, so that a node can be made to show them. Returns how many there
-/// are.
-#[tracing::instrument(skip_all, name = "db.asset.hold")]
-pub async fn hold(conn: &mut PgConnection, handles: impl Iterator<Item = &AssetHandle>) -> Result<u64> {
-    let (owners, ids): (Vec<String>, Vec<String>) =
-        handles.map(|handle| (handle.owner.to_string(), handle.id.to_string())).unzip();
-    let held = sqlx::query!(
-        "SELECT FROM assets WHERE (owner_uid, id) IN (SELECT * FROM UNNEST($1::text[], $2::text[]))
-         ORDER BY owner_uid, id FOR KEY SHARE",
-        &owners,
-        &ids,
-    );
-    Ok(held.execute(conn).await?.rows_affected())
-}
-
-/// The asset that a node shows.
-#[tracing::instrument(skip_all, name = "db.asset.of_node")]
-pub async fn of_node(conn: &mut PgConnection, canvas_key: i64, node: &NodeId) -> Result<Option<AssetRecord>> {
-    let row = sqlx::query_as!(
-        AssetRow,
-        r#"SELECT a.owner_uid, a.id, a.canvas_key, a.node_id, a.kind, a.name, a.mime_type, a.width, a.height, a.bytes,
-                  a.blob_key, preview_epoch(a) AS "preview_epoch!", a.origin, a.origin_from,
-                  a.metadata_removed, a.original_blob, a.original_mime_type, a.original_bytes, a.original_reason,
-                  a.created_at, a.updated_at
-           FROM nodes n JOIN assets a ON a.owner_uid = n.asset_owner AND a.id = n.asset_id
-           WHERE n.canvas_key = $1 AND n.id = $2"#,
-        canvas_key,
-        node.as_str(),
-    )
-    .fetch_optional(conn)
-    .await?;
-    row.map(TryInto::try_into).transpose()
-}
-
-/// The picture that a node of a canvas shows, with the fields that a render needs.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Shown {
-    /// Id of the node.
-    pub node: NodeId,
-    /// Owner of the asset.
-    pub owner: AccountUid,
-    /// Key of the asset's blob.
-    pub blob_key: Uuid,
-    /// Width in pixels, as displayed.
-    pub width: i32,
-    /// Height in pixels, as displayed.
-    pub height: i32,
-    /// Whether its origin says that it was made with AI, in whole or in part.
-    pub has_ai: bool,
-}
-
-/// Lists the pictures that the nodes of a canvas show. Nodes without an asset are left out.
-#[tracing::instrument(skip_all, name = "db.asset.shown_in")]
-pub async fn shown_in(conn: &mut PgConnection, canvas_key: i64) -> Result<Vec<Shown>> {
-    let rows = sqlx::query!(
-        r#"SELECT n.id, a.owner_uid, a.blob_key, a.width, a.height,
-                  coalesce(a.origin ILIKE '%trainedAlgorithmicMedia', false) AS "has_ai!"
-         FROM nodes n JOIN assets a ON a.owner_uid = n.asset_owner AND a.id = n.asset_id
-         WHERE n.canvas_key = $1"#,
-        canvas_key,
-    )
-    .fetch_all(conn)
-    .await?;
-    let shown = rows.into_iter().map(|row| Shown {
-        node: NodeId::from_stored(row.id),
-        owner: AccountUid::from_stored(row.owner_uid),
-        blob_key: row.blob_key,
-        width: row.width,
-        height: row.height,
-        has_ai: row.has_ai,
-    });
-    Ok(shown.collect())
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
 //! Lists, access and origins of assets against a real database.
 
 use domain::asset::OriginalReason;
-use domain::origin::OriginFrom;
+use domain::origin::{AiGenerated, OriginFrom};
 use testkit::TestDatabase;
 
 use super::*;
+use crate::canvases::After;
 
 fn account(uid: &str) -> AccountUid {
     AccountUid::from_stored(uid.into())

@@ -13,7 +13,7 @@ use sqlx::PgConnection;
 use sqlx::types::Json;
 use tracing::instrument;
 
-use super::NoteOfActivity;
+use super::StoredActivity;
 use crate::Result;
 
 /// Changes of a canvas after a revision.
@@ -43,7 +43,7 @@ pub async fn changes_since(conn: &mut PgConnection, canvas_key: i64, since: &str
     // The ids of all rows together may be a thousand times those of the canvas, so the rows are not collected.
     let mut rows = sqlx::query!(
         r#"SELECT revision, at, changed_nodes, deleted_nodes, made_nodes, changed_connections, deleted_connections,
-                  made_connections, activity AS "activity: Json<NoteOfActivity>"
+                  made_connections, activity AS "activity: Json<StoredActivity>"
            FROM canvas_changes WHERE canvas_key = $1 AND sequence > $2 ORDER BY sequence"#,
         canvas_key,
         sequence
@@ -172,10 +172,11 @@ impl<T: Clone + Eq + Hash> NetChanges<T> {
 
 #[cfg(test)]
 mod tests {
+    use domain::graph::{Connection, GraphWrites, Purpose};
     use testkit::TestDatabase;
 
     use super::*;
-    use crate::canvases::{Change, GraphWrites, commit_change, write_graph};
+    use crate::canvases::{Change, write};
 
     #[test]
     fn what_was_made_and_deleted_since_is_in_no_list() {
@@ -203,6 +204,11 @@ mod tests {
         NodeId::from_stored(text.into())
     }
 
+    fn connection(text: &str) -> Connection {
+        let id = ConnectionId::from_stored(text.into());
+        Connection { id, from: node("a"), to: node("b"), purpose: Purpose::Flow, role: None }
+    }
+
     /// Canvas 1 with the nodes `a` and `b` and the connections `k` and `l` from `a` to `b`, at revision `r1`.
     async fn database() -> TestDatabase {
         let database = TestDatabase::new().await;
@@ -220,22 +226,8 @@ mod tests {
         database
     }
 
-    async fn commit(
-        database: &TestDatabase,
-        revision: &str,
-        title: Option<&str>,
-        regrouped: &[NodeId],
-        changes: Changes,
-    ) {
-        let mut tx = database.pool().begin().await.expect("begins");
-        let deleted_connections = changes.deleted_connection_ids.iter().collect();
-        write_graph(&mut tx, 1, &GraphWrites { deleted_connections, ..GraphWrites::default() }).await.expect("writes");
-        let (nodes_delta, connections_delta, bytes_delta) = (0, 0, 0);
-        let (changes, activity) = (&changes, None);
-        let change =
-            Change { revision, title, nodes_delta, connections_delta, bytes_delta, regrouped, changes, activity };
-        commit_change(&mut tx, 1, &change).await.expect("records the change");
-        tx.commit().await.expect("commits");
+    async fn commit(database: &TestDatabase, change: Change<'_>) {
+        write(&mut database.pool().acquire().await.expect("connects"), 1, &change).await.expect("writes");
     }
 
     async fn since(database: &TestDatabase, base: &str) -> Option<ConcurrentChanges> {
@@ -246,16 +238,18 @@ mod tests {
     async fn all_that_changed_since_a_revision_is_known_by_id() {
         let database = database().await;
         assert_eq!(since(&database, "r1").await, Some(ConcurrentChanges::default()), "nothing yet");
-        let link = |text: &str| ConnectionId::from_stored(text.into());
-        let changes = Changes { changed_node_ids: vec![node("a")], ..Changes::default() };
-        commit(&database, "r2", None, &[node("s")], changes).await;
-        let changes = Changes {
-            deleted_node_ids: vec![node("gone")],
-            changed_connection_ids: vec![link("k")],
-            deleted_connection_ids: vec![link("l")],
-            ..Changes::default()
+        let (a, gone, section, link) =
+            (node("a"), node("gone"), node("s"), |text: &str| ConnectionId::from_stored(text.into()));
+        let (changed, regrouped) = (std::slice::from_ref(&a), std::slice::from_ref(&section));
+        commit(&database, Change { changed_otherwise: changed, regrouped, ..Change::new("r2") }).await;
+        let (kept, deleted) = (connection("k"), link("l"));
+        let graph = GraphWrites {
+            deleted_nodes: vec![&gone],
+            connections: vec![&kept],
+            deleted_connections: vec![&deleted],
+            ..GraphWrites::default()
         };
-        commit(&database, "r3", None, &[], changes).await;
+        commit(&database, Change { graph, ..Change::new("r3") }).await;
         let ends = (node("a"), node("b"));
         let of_r3 = ConcurrentChanges {
             nodes: [node("gone")].into(),
@@ -266,7 +260,7 @@ mod tests {
         let both =
             ConcurrentChanges { nodes: [node("a"), node("gone")].into(), regrouped: [node("s")].into(), ..of_r3 };
         assert_eq!(since(&database, "r1").await, Some(both));
-        commit(&database, "r4", Some("Other"), &[], Changes::default()).await;
+        commit(&database, Change { title: Some("Other"), ..Change::new("r4") }).await;
         let renamed = ConcurrentChanges { renamed: true, ..ConcurrentChanges::default() };
         assert_eq!(since(&database, "r3").await, Some(renamed));
         assert_eq!(since(&database, "never").await, None);
@@ -275,10 +269,10 @@ mod tests {
     #[tokio::test]
     async fn changes_of_the_previous_release_are_not_known() {
         let database = database().await;
-        commit(&database, "r2", None, &[], Changes::default()).await;
+        commit(&database, Change::new("r2")).await;
         let previous = "UPDATE canvas_changes SET regrouped = NULL, renamed = NULL WHERE revision = 'r2'";
         sqlx::query(previous).execute(database.pool()).await.expect("updates");
-        commit(&database, "r3", None, &[], Changes::default()).await;
+        commit(&database, Change::new("r3")).await;
         assert_eq!(since(&database, "r1").await, None);
         assert_eq!(since(&database, "r2").await, Some(ConcurrentChanges::default()));
     }
@@ -286,8 +280,9 @@ mod tests {
     #[tokio::test]
     async fn changes_with_a_forgotten_deletion_are_not_known() {
         let database = database().await;
-        let gone = vec![ConnectionId::from_stored("l".into())];
-        commit(&database, "r2", None, &[], Changes { deleted_connection_ids: gone, ..Changes::default() }).await;
+        let gone = ConnectionId::from_stored("l".into());
+        let graph = GraphWrites { deleted_connections: vec![&gone], ..GraphWrites::default() };
+        commit(&database, Change { graph, ..Change::new("r2") }).await;
         assert!(since(&database, "r1").await.is_some());
         sqlx::query("DELETE FROM deleted_connections").execute(database.pool()).await.expect("forgets");
         assert_eq!(since(&database, "r1").await, None);
@@ -302,9 +297,9 @@ mod tests {
                    SELECT 1, n, 'made-' || n, '{}', false FROM generate_series(2, 999) AS n";
         sqlx::query(age).execute(database.pool()).await.expect("ages the canvas");
         assert!(since(&database, "r1").await.is_some(), "the 999th newest");
-        commit(&database, "r1000", None, &[], Changes::default()).await;
+        commit(&database, Change::new("r1000")).await;
         assert!(since(&database, "r1").await.is_some(), "the 1000th newest");
-        commit(&database, "r1001", None, &[], Changes::default()).await;
+        commit(&database, Change::new("r1001")).await;
         assert_eq!(since(&database, "r1").await, None, "the 1001st newest");
         assert!(since(&database, "made-2").await.is_some());
     }

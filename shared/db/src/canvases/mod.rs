@@ -1,9 +1,10 @@
 //! Canvases: rows, roles, lists, and the only functions that change a canvas.
 //!
-//! Every visible change goes through [`commit_change`] or [`commit_work`]. Under the lock on the canvas row, it takes a new
-//! revision and records what changed, so that revisions, `/changes` and the activity always agree.
+//! Every visible change is one statement: [`write()`], or [`commit_works`] for the ends of jobs on several canvases. Under the lock on
+//! the canvas row, it takes a new revision and records what changed, so that revisions, `/changes` and the activity always agree.
 
 mod changes;
+mod deleted;
 mod graph;
 mod members;
 mod skeleton;
@@ -11,8 +12,7 @@ mod works;
 mod write;
 
 use domain::Timestamp;
-use domain::canvas::{AccessRole, Activity, ActivityType, Actor, CanvasRecord, CanvasType, Changes};
-use domain::graph::Node;
+use domain::canvas::{AccessRole, Activity, ActivityType, Actor, CanvasRecord, CanvasType};
 use domain::id::{AccountUid, CanvasHandle, CanvasId, NodeId};
 use domain::limits::{ACTIVITY_MAX, CHANGES_KEPT};
 use serde::{Deserialize, Serialize};
@@ -23,6 +23,7 @@ use tracing::instrument;
 use uuid::Uuid;
 
 pub use changes::{ChangesSince, changes_since, concurrent_changes};
+pub use deleted::{deleted_connections, deleted_nodes};
 pub(crate) use graph::NodeRow;
 pub use graph::{
     Ends, IncomingReference, NodeFrame, are_appended, connections_of, frames, graph, made_in, node, nodes_of_job, part,
@@ -31,7 +32,7 @@ pub use graph::{
 pub use members::{Member, member, members, share};
 pub use skeleton::{Skeleton, skeleton, skeletons};
 pub use works::{WorkChange, commit_works};
-pub use write::{GraphWrites, WholeWrite, deleted_connections, deleted_nodes, write_graph, write_whole};
+pub use write::{Change, Guard, NewActivity, write, write_guarded};
 
 use crate::error::known;
 use crate::{Error, Result};
@@ -98,7 +99,7 @@ pub struct NewCanvas<'a> {
 /// Creates a canvas. `None` when the owner already has a canvas of this id, or already has an Agent Canvas.
 #[instrument(skip_all, name = "db.canvas.create")]
 pub async fn create(conn: &mut PgConnection, canvas: &NewCanvas<'_>) -> Result<Option<CanvasRecord>> {
-    let activity = NoteOfActivity::created(canvas.actor);
+    let activity = StoredActivity::created(canvas.actor);
     let row = sqlx::query_as!(
         CanvasRow,
         r#"WITH made AS (
@@ -270,53 +271,6 @@ pub async fn list(
     rows.into_iter().filter_map(|row| row.visible().transpose()).collect()
 }
 
-/// An activity entry to record. Time and revision are those of the change.
-pub struct NewActivity<'a> {
-    /// Type of the activity.
-    pub kind: ActivityType,
-    pub actor: &'a Actor,
-    /// Summary in words, without prompt text.
-    pub summary: String,
-    /// Ids of the nodes concerned. The first 200 are stored.
-    pub nodes: &'a [NodeId],
-}
-
-/// A change of a canvas.
-pub struct Change<'a> {
-    pub revision: &'a str,
-    /// The new title, if it changes.
-    pub title: Option<&'a str>,
-    /// Number of created nodes minus deleted nodes.
-    pub nodes_delta: i32,
-    /// Number of created connections minus deleted connections.
-    pub connections_delta: i32,
-    /// Growth of the serialized graph in bytes.
-    pub bytes_delta: i64,
-    /// Sections that existed before and gained or lost members.
-    pub regrouped: &'a [NodeId],
-    /// Ids that changed.
-    pub changes: &'a Changes,
-    /// The activity entry of the change.
-    pub activity: Option<NewActivity<'a>>,
-}
-
-impl<'a> Change<'a> {
-    /// A change of these ids that leaves the title, every number and every Section as they are.
-    #[must_use]
-    pub const fn of(revision: &'a str, changes: &'a Changes) -> Self {
-        Self {
-            revision,
-            title: None,
-            nodes_delta: 0,
-            connections_delta: 0,
-            bytes_delta: 0,
-            regrouped: &[],
-            changes,
-            activity: None,
-        }
-    }
-}
-
 fn ids<T: Clone + Into<String>>(ids: &[T]) -> Vec<String> {
     ids.iter().cloned().map(Into::into).collect()
 }
@@ -325,94 +279,11 @@ fn ids<T: Clone + Into<String>>(ids: &[T]) -> Vec<String> {
 /// index entries of those that were deleted since the last vacuum, so one search serves many changes. Reads leave out the others.
 const TRIM_EVERY: i64 = 32;
 
-/// Gives a canvas, whose row the transaction has locked, its next revision and records the change.
-#[instrument(skip_all, name = "db.canvas.commit_change")]
-pub async fn commit_change(conn: &mut PgConnection, canvas_key: i64, change: &Change<'_>) -> Result<CanvasRecord> {
-    commit(conn, canvas_key, &[], change).await
-}
-
-/// Like [`commit_change`], and in the same statement writes what a job changes of existing nodes: asset, size, job,
-/// server-owned metadata.
-#[instrument(skip_all, name = "db.canvas.commit_work")]
-pub async fn commit_work(
-    conn: &mut PgConnection,
-    canvas_key: i64,
-    nodes: &[Node],
-    change: &Change<'_>,
-) -> Result<CanvasRecord> {
-    commit(conn, canvas_key, nodes, change).await
-}
-
-async fn commit(conn: &mut PgConnection, canvas_key: i64, nodes: &[Node], change: &Change<'_>) -> Result<CanvasRecord> {
-    fn column<T>(nodes: &[Node], of: impl Fn(&Node) -> T) -> Vec<T> {
-        nodes.iter().map(of).collect()
-    }
-    // The ids of the nodes appear twice, so that no plan reads other nodes; as sub-selects, so that the plan is reused (see
-    // `accounts::authenticate`).
-    let row = sqlx::query_as!(
-        CanvasRow,
-        r#"WITH written AS (
-               UPDATE nodes SET server = n.server::json, asset_owner = n.asset_owner, asset_id = n.asset_id,
-                      active_job = n.active_job, width = n.width, height = n.height
-               FROM unnest((SELECT $13::text[]), (SELECT $14::text[]), (SELECT $15::text[]), (SELECT $16::text[]),
-                           (SELECT $17::uuid[]), (SELECT $18::float8[]), (SELECT $19::float8[]))
-                    AS n (id, server, asset_owner, asset_id, active_job, width, height)
-               WHERE nodes.canvas_key = (SELECT $1::bigint) AND nodes.id = ANY((SELECT $13::text[])::text[]) AND nodes.id = n.id
-           ), bumped AS (
-               UPDATE canvases SET revision = $2, sequence = sequence + 1, updated_at = clock_timestamp(),
-                      title = coalesce($3, title), node_count = node_count + $4, connection_count = connection_count + $5,
-                      graph_bytes = greatest(graph_bytes + $6, 0)
-               WHERE key = $1 RETURNING *
-           ), noted AS (
-               INSERT INTO canvas_changes (canvas_key, sequence, revision, changed_nodes, deleted_nodes,
-                                           changed_connections, deleted_connections, activity, at,
-                                           regrouped, renamed, made_nodes, made_connections)
-               SELECT key, sequence, revision, $7, $8, $9, $10, $11, updated_at, $20, $3::text IS NOT NULL,
-                      ARRAY(SELECT id FROM nodes
-                            WHERE canvas_key = $1 AND id = ANY((SELECT $7::text[])::text[]) AND made = bumped.sequence),
-                      ARRAY(SELECT id FROM connections
-                            WHERE canvas_key = $1 AND id = ANY((SELECT $9::text[])::text[]) AND made = bumped.sequence)
-               FROM bumped
-           ), trimmed AS (
-               DELETE FROM canvas_changes USING bumped
-               WHERE bumped.sequence % $21 = 0 AND canvas_key = bumped.key
-                 AND canvas_changes.sequence <= bumped.sequence - $12
-           )
-           SELECT key, owner_uid, id, canvas_type, title, revision, sequence, node_count, connection_count, graph_bytes,
-                  created_at, updated_at, NULL AS role
-           FROM bumped"#,
-        canvas_key,
-        change.revision,
-        change.title,
-        change.nodes_delta,
-        change.connections_delta,
-        change.bytes_delta,
-        &ids(&change.changes.changed_node_ids),
-        &ids(&change.changes.deleted_node_ids),
-        &ids(&change.changes.changed_connection_ids),
-        &ids(&change.changes.deleted_connection_ids),
-        change.activity.as_ref().map(NoteOfActivity::of).map(Json) as _,
-        CHANGES_KEPT,
-        &column(nodes, |node| node.id.to_string()),
-        &column(nodes, |node| node.server.text().into_owned()),
-        &column(nodes, |node| node.asset.as_ref().map(|asset| asset.owner.to_string())) as &[Option<String>],
-        &column(nodes, |node| node.asset.as_ref().map(|asset| asset.id.to_string())) as &[Option<String>],
-        &column(nodes, |node| node.active_job) as &[Option<Uuid>],
-        &column(nodes, |node| node.width),
-        &column(nodes, |node| node.height),
-        &ids(change.regrouped),
-        TRIM_EVERY,
-    )
-    .fetch_one(conn)
-    .await?;
-    row.record().map(|(record, _)| record)
-}
-
 /// Reads the newest activity of a canvas, newest first.
 #[instrument(skip_all, name = "db.canvas.activity")]
 pub async fn activity(conn: &mut PgConnection, canvas_key: i64) -> Result<Vec<Activity>> {
     let rows = sqlx::query!(
-        r#"SELECT revision, at, activity AS "activity!: Json<NoteOfActivity>" FROM canvas_changes
+        r#"SELECT revision, at, activity AS "activity!: Json<StoredActivity>" FROM canvas_changes
            WHERE canvas_key = $1 AND activity IS NOT NULL ORDER BY sequence DESC LIMIT $2"#,
         canvas_key,
         ACTIVITY_MAX,
@@ -425,7 +296,7 @@ pub async fn activity(conn: &mut PgConnection, canvas_key: i64) -> Result<Vec<Ac
 /// A stored activity entry.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct NoteOfActivity {
+struct StoredActivity {
     id: String,
     #[serde(rename = "type")]
     kind: ActivityType,
@@ -434,10 +305,10 @@ struct NoteOfActivity {
     node_ids: Vec<NodeId>,
 }
 
-impl NoteOfActivity {
+impl StoredActivity {
     const NODES_MAX: usize = 200;
 
-    fn of(activity: &NewActivity<'_>) -> Self {
+    fn new(activity: &NewActivity<'_>) -> Self {
         Self {
             id: Uuid::now_v7().to_string(),
             kind: activity.kind,
@@ -448,7 +319,7 @@ impl NoteOfActivity {
     }
 
     fn created(actor: &Actor) -> Self {
-        Self::of(&NewActivity {
+        Self::new(&NewActivity {
             kind: ActivityType::CanvasCreated,
             actor,
             summary: "created the canvas".into(),

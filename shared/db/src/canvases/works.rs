@@ -6,7 +6,7 @@ use sqlx::types::Json;
 use tracing::instrument;
 use uuid::Uuid;
 
-use super::{CHANGES_KEPT, NewActivity, NoteOfActivity, TRIM_EVERY};
+use super::{CHANGES_KEPT, NewActivity, StoredActivity, TRIM_EVERY};
 use crate::Result;
 
 /// What work changes of a canvas.
@@ -72,7 +72,7 @@ pub async fn commit_works(conn: &mut PgConnection, changes: &[WorkChange<'_>]) -
         &column(changes, |change| change.canvas_key),
         &column(changes, |change| change.revision.to_owned()),
         &column(changes, |change| change.bytes_delta),
-        &column(changes, |change| change.activity.as_ref().map(NoteOfActivity::of).map(Json)) as _,
+        &column(changes, |change| change.activity.as_ref().map(StoredActivity::new).map(Json)) as _,
         &canvases,
         &of_node(changes, |node| node.id.to_string()),
         &of_node(changes, |node| node.server.text().into_owned()),

@@ -425,17 +425,6 @@ pub struct Changes {
     pub deleted_connection_ids: Vec<ConnectionId>,
 }
 
-impl Changes {
-    /// Adds changed nodes that are not listed yet.
-    pub fn add_nodes(&mut self, nodes: &[NodeId]) {
-        for node in nodes {
-            if !self.changed_node_ids.contains(node) {
-                self.changed_node_ids.push(node.clone());
-            }
-        }
-    }
-}
-
 /// What changed on a canvas after a revision, as far as a request that is based on that revision may depend on it. What was changed
 /// and changed back is included.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -20,7 +20,7 @@ CROSS JOIN LATERAL (
             ))
             AND s.revoked_at IS NULL AND a.enabled) AS "valid!",
            (t.last_used_at IS NULL OR t.last_used_at < now() - interval '1 minute') AS "use_unrecorded!",
-           a.uid AS "uid!", a.email AS "email!", a.credit_balance AS "credit_balance!",
+           a.uid AS "uid!", a.email AS "email!", a.display_name AS "display_name!", a.credit_balance AS "credit_balance!",
            c.key AS "key?", c.owner_uid AS "owner_uid?", c.id AS "id?", c.canvas_type AS "canvas_type?",
            c.title AS "title?", c.revision AS "revision?", c.sequence AS "sequence?",
            c.node_count AS "node_count?", c.connection_count AS "connection_count?",
@@ -39,21 +39,68 @@ WITH taken AS (
     INSERT INTO idempotency_keys (account_uid, key, fingerprint, outcome, job_id)
     SELECT :uid, :key, :fingerprint, :outcome, NULL FROM canvases WHERE key = :canvas_key AND revision = :base AND owner_uid = :uid
     ON CONFLICT DO NOTHING RETURNING account_uid
-), held AS MATERIALIZED (
-    SELECT key, sequence FROM canvases
-    WHERE key = :canvas_key AND revision = :base AND owner_uid = :uid AND (SELECT count(*) FROM taken) = 1 FOR UPDATE
+), locked AS MATERIALIZED (
+    SELECT key, sequence, deleted_bytes FROM canvases
+    WHERE key = :canvas_key
+      AND (:base::text IS NULL OR revision = :base AND owner_uid = :uid AND (SELECT count(*) FROM taken) = 1)
+    FOR UPDATE
+), removed_connections AS (
+    DELETE FROM connections
+    WHERE cardinality(:none::text[]) > 0 AND canvas_key = (SELECT key FROM locked)
+      AND id = ANY((SELECT :none::text[])::text[])
+    RETURNING *
+), kept_connections AS (
+    INSERT INTO deleted_connections (canvas_key, id, sequence, deleted_before, ordinal, from_node_id, to_node_id,
+                                     purpose, role)
+    SELECT canvas_key, id, locked.sequence + 1, locked.deleted_bytes, ordinal, from_node_id, to_node_id, purpose, role
+    FROM removed_connections CROSS JOIN locked
+    RETURNING octet_length(id) + octet_length(from_node_id) + octet_length(to_node_id) AS bytes
+), removed_nodes AS (
+    DELETE FROM nodes
+    WHERE cardinality(:none::text[]) > 0 AND canvas_key = (SELECT key FROM locked)
+      AND id = ANY((SELECT :none::text[])::text[])
+    RETURNING *
+), freed AS (
+    SELECT section, array_agg(member) AS members
+    FROM unnest((SELECT :none::text[]), (SELECT :none::text[])) AS f (section, member) GROUP BY section
+), kept_nodes AS (
+    INSERT INTO deleted_nodes (canvas_key, id, sequence, deleted_before, ordinal, type, title, x, y, width, height,
+                               agent_owned, metadata, server, asset_owner, asset_id, active_job, members)
+    SELECT canvas_key, id, locked.sequence + 1, locked.deleted_bytes, ordinal, type, title, x, y, width, height,
+           agent_owned, metadata, server, asset_owner, asset_id, active_job, coalesce(members, '{}')
+    FROM removed_nodes CROSS JOIN locked LEFT JOIN freed ON section = id
+    RETURNING octet_length(id) + octet_length(title) + octet_length(metadata::text) + octet_length(server::text)
+              + octet_length(array_to_string(members, '')) AS bytes
+), removed_bytes AS (
+    SELECT coalesce(sum(bytes), 0)::bigint AS bytes
+    FROM (SELECT bytes FROM kept_connections UNION ALL SELECT bytes FROM kept_nodes) AS kept
+), restored_nodes AS (
+    DELETE FROM deleted_nodes
+    WHERE cardinality(:none::text[]) > 0 AND canvas_key = (SELECT key FROM locked)
+      AND id = ANY((SELECT :none::text[])::text[])
+    RETURNING id, ordinal
+), restored_connections AS (
+    DELETE FROM deleted_connections
+    WHERE cardinality(:none::text[]) > 0 AND canvas_key = (SELECT key FROM locked)
+      AND id = ANY((SELECT :none::text[])::text[])
+    RETURNING id, ordinal
 ), put_nodes AS (
     INSERT INTO nodes (canvas_key, made, ordinal, id, type, title, x, y, width, height, agent_owned, metadata, server,
                        asset_owner, asset_id, active_job)
     OVERRIDING SYSTEM VALUE
-    SELECT held.key, held.sequence + 1, nextval('nodes_ordinal_seq'), n.id, type, title, x, y, width, height,
-           agent_owned, metadata::json, server::json, asset_owner, asset_id, active_job
-    FROM held CROSS JOIN unnest(
-             (SELECT :nodes::text[]), (SELECT :types::text[]), (SELECT :titles::text[]), (SELECT :xs::float8[]),
-             (SELECT :ys::float8[]), (SELECT :widths::float8[]), (SELECT :heights::float8[]), (SELECT :owned::bool[]),
-             (SELECT :metadata::text[]), (SELECT :server::text[]), (SELECT :nulls::text[]), (SELECT :nulls::text[]),
-             (SELECT :nulls::uuid[]))
-         AS n (id, type, title, x, y, width, height, agent_owned, metadata, server, asset_owner, asset_id, active_job)
+    SELECT locked.key, locked.sequence + 1, coalesce(n.place, nextval('nodes_ordinal_seq')), n.id, type, title, x, y, width,
+           height, agent_owned, metadata::json, server::json, asset_owner, asset_id, active_job
+    FROM locked CROSS JOIN (
+        SELECT n.*, restored.ordinal AS place
+        FROM unnest((SELECT :nodes::text[]), (SELECT :types::text[]), (SELECT :titles::text[]), (SELECT :xs::float8[]),
+                    (SELECT :ys::float8[]), (SELECT :widths::float8[]), (SELECT :heights::float8[]), (SELECT :owned::bool[]),
+                    (SELECT :metadata::text[]), (SELECT :server::text[]), (SELECT :nulls::text[]), (SELECT :nulls::text[]),
+                    (SELECT :nulls::uuid[])) WITH ORDINALITY
+             AS n (id, type, title, x, y, width, height, agent_owned, metadata, server, asset_owner, asset_id,
+                   active_job, position)
+        LEFT JOIN restored_nodes AS restored USING (id)
+        ORDER BY position
+    ) AS n
     ON CONFLICT (canvas_key, id) DO UPDATE SET
         type = excluded.type, title = excluded.title, x = excluded.x, y = excluded.y, width = excluded.width,
         height = excluded.height, metadata = excluded.metadata, server = excluded.server,
@@ -62,21 +109,31 @@ WITH taken AS (
 ), put_connections AS (
     INSERT INTO connections (canvas_key, made, ordinal, id, from_node_id, to_node_id, purpose, role)
     OVERRIDING SYSTEM VALUE
-    SELECT held.key, held.sequence + 1, nextval('connections_ordinal_seq'), c.id, from_node_id, to_node_id, purpose, role
-    FROM held CROSS JOIN unnest((SELECT :none::text[]), (SELECT :none::text[]), (SELECT :none::text[]), (SELECT :none::text[]),
-                                (SELECT :none::text[]))
-         AS c (id, from_node_id, to_node_id, purpose, role)
+    SELECT locked.key, locked.sequence + 1, coalesce(c.place, nextval('connections_ordinal_seq')), c.id, from_node_id,
+           to_node_id, purpose, role
+    FROM locked CROSS JOIN (
+        SELECT c.*, restored.ordinal AS place
+        FROM unnest((SELECT :none::text[]), (SELECT :none::text[]), (SELECT :none::text[]), (SELECT :none::text[]),
+                    (SELECT :none::text[])) WITH ORDINALITY AS c (id, from_node_id, to_node_id, purpose, role, position)
+        LEFT JOIN restored_connections AS restored USING (id)
+        ORDER BY position
+    ) AS c
     ON CONFLICT (canvas_key, id) DO UPDATE SET purpose = excluded.purpose, role = excluded.role
     RETURNING id, made
 ), bumped AS (
-    UPDATE canvases SET revision = :key, sequence = sequence + 1, updated_at = clock_timestamp(),
-           title = coalesce(NULL, title), node_count = node_count + 0, connection_count = connection_count + 0,
-           graph_bytes = greatest(graph_bytes + 0, 0)
-    WHERE key = (SELECT key FROM held) RETURNING *
+    UPDATE canvases
+    SET revision = :key, sequence = sequence + 1, updated_at = clock_timestamp(), title = coalesce(NULL, title),
+        node_count = node_count - (SELECT count(*) FROM removed_nodes)::int
+                     + (SELECT count(*) FROM put_nodes WHERE made = canvases.sequence + 1)::int,
+        connection_count = connection_count - (SELECT count(*) FROM removed_connections)::int
+                           + (SELECT count(*) FROM put_connections WHERE made = canvases.sequence + 1)::int,
+        graph_bytes = greatest(graph_bytes + 0, 0), deleted_bytes = deleted_bytes + (SELECT bytes FROM removed_bytes)
+    WHERE key = (SELECT key FROM locked)
+    RETURNING *
 ), noted AS (
-    INSERT INTO canvas_changes (canvas_key, sequence, revision, changed_nodes, changed_connections, activity, at,
-                                regrouped, renamed, made_nodes, made_connections)
-    SELECT key, sequence, revision, :nodes, :none, :activity, updated_at, :none, NULL::text IS NOT NULL,
+    INSERT INTO canvas_changes (canvas_key, sequence, revision, changed_nodes, deleted_nodes, changed_connections,
+                                deleted_connections, activity, at, regrouped, renamed, made_nodes, made_connections)
+    SELECT key, sequence, revision, :nodes::text[] || :none::text[], :none, :none, :none, :activity, updated_at, :none, NULL::text IS NOT NULL,
            ARRAY(SELECT id FROM put_nodes WHERE made = sequence),
            ARRAY(SELECT id FROM put_connections WHERE made = sequence)
     FROM bumped
@@ -84,9 +141,19 @@ WITH taken AS (
     DELETE FROM canvas_changes USING bumped
     WHERE bumped.sequence % :trim_every = 0 AND canvas_key = bumped.key
       AND canvas_changes.sequence <= bumped.sequence - :kept
+), forgotten_nodes AS (
+    DELETE FROM deleted_nodes
+    WHERE (SELECT bytes FROM removed_bytes) > 0 AND canvas_key = (SELECT key FROM bumped)
+      AND deleted_before < (SELECT deleted_bytes FROM bumped) - :deleted_bytes_max
+      AND id <> ALL((SELECT :none::text[])::text[])
+), forgotten_connections AS (
+    DELETE FROM deleted_connections
+    WHERE (SELECT bytes FROM removed_bytes) > 0 AND canvas_key = (SELECT key FROM bumped)
+      AND deleted_before < (SELECT deleted_bytes FROM bumped) - :deleted_bytes_max
+      AND id <> ALL((SELECT :none::text[])::text[])
 )
-SELECT coalesce(key, (SELECT 'the canvas is no longer at revision ' || :base)::bigint) AS "key!", owner_uid AS "owner_uid!", id AS "id!", canvas_type,
-       title AS "title!", revision AS "revision!", sequence AS "sequence!", node_count AS "node_count!",
-       connection_count AS "connection_count!", graph_bytes AS "graph_bytes!", created_at AS "created_at!",
-       updated_at AS "updated_at!", NULL AS role
-FROM taken LEFT JOIN bumped ON true;
+SELECT coalesce(key, (SELECT 'the canvas is no longer at revision ' || :base)::bigint) AS "key!",
+       owner_uid AS "owner_uid!", id AS "id!", canvas_type, title AS "title!", revision AS "revision!",
+       sequence AS "sequence!", node_count AS "node_count!", connection_count AS "connection_count!",
+       graph_bytes AS "graph_bytes!", created_at AS "created_at!", updated_at AS "updated_at!", NULL AS role
+FROM taken FULL JOIN bumped ON true;

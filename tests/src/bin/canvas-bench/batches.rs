@@ -203,6 +203,7 @@ impl Statements {
             ("activity", activity),
             ("kept", "1000".to_owned()),
             ("trim_every", "32".to_owned()),
+            ("deleted_bytes_max", (64 * 1024 * 1024).to_string()),
             ("outcome", outcome),
         ];
         Self {

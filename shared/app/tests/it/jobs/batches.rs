@@ -5,11 +5,11 @@ use std::slice;
 use app::job::{Completion, CompletionResult, End};
 use app::target::{self, Work};
 use db::assets;
-use db::canvases::{self, Change, GraphWrites, NewCanvas};
+use db::canvases::{self, Change, NewCanvas};
 use db::jobs::{self, NewJob};
 use domain::account::Surface;
-use domain::canvas::{AccessRole, Actor, CanvasRecord, Changes};
-use domain::graph::Node;
+use domain::canvas::{AccessRole, Actor, CanvasRecord};
+use domain::graph::{GraphWrites, Node};
 use domain::id::{AssetId, CanvasHandle, CanvasId, JobId, NodeId};
 use domain::job::{
     ActionRequest, CancelReason, Failure, FailureCode, Input, JobOperation, JobStatus, Placement, ReferenceInput,
@@ -89,13 +89,10 @@ async fn start(fixture: &Fixture, canvas: &CanvasRecord, target: &NodeId) -> Job
 /// Creates a node that waits for a job. Returns the canvas with it.
 async fn bind(fixture: &Fixture, canvas: &CanvasRecord, mut node: Node, id: JobId) -> CanvasRecord {
     target::bind(slice::from_mut(&mut node), Work::Job(id, JobOperation::Action)).expect("is free");
-    let writes = GraphWrites { nodes: vec![&node], ..GraphWrites::default() };
-    let mut conn = fixture.conn().await;
-    canvases::write_graph(&mut conn, canvas.key, &writes).await.expect("writes a node");
-    let changes = Changes { changed_node_ids: vec![node.id.clone()], ..Changes::default() };
+    let graph = GraphWrites { nodes: vec![&node], ..GraphWrites::default() };
     let revision = format!("{}+", canvas.revision);
-    let change = Change { nodes_delta: 1, ..Change::of(&revision, &changes) };
-    canvases::commit_change(&mut conn, canvas.key, &change).await.expect("records the change")
+    let change = Change { graph, ..Change::new(&revision) };
+    canvases::write(&mut *fixture.conn().await, canvas.key, &change).await.expect("writes a node")
 }
 
 /// Claims the task of a job.
@@ -251,15 +248,11 @@ async fn jobs_end_together_in_whatever_way_they_end() {
         )
         .await;
     let gone = Made::new(&fixture, "gone").await;
-    let mut tx = fixture.database.pool().begin().await.expect("begins");
-    let writes = GraphWrites { deleted_nodes: vec![&gone.node], ..GraphWrites::default() };
-    canvases::write_graph(&mut tx, gone.canvas.key, &writes).await.expect("deletes");
-    let changes = Changes { deleted_node_ids: vec![gone.node.clone()], ..Changes::default() };
-    let change = Change { nodes_delta: -1, ..Change::of("deleted", &changes) };
-    canvases::commit_change(&mut tx, gone.canvas.key, &change).await.expect("records the change");
-    tx.commit().await.expect("commits");
-    let viewed = Made::new(&fixture, "viewed").await;
+    let graph = GraphWrites { deleted_nodes: vec![&gone.node], ..GraphWrites::default() };
+    let change = Change { graph, ..Change::new("deleted") };
     let mut conn = fixture.conn().await;
+    canvases::write(&mut conn, gone.canvas.key, &change).await.expect("deletes");
+    let viewed = Made::new(&fixture, "viewed").await;
     sqlx::query("UPDATE canvases SET owner_uid = 'you' WHERE key = $1")
         .bind(viewed.canvas.key)
         .execute(&mut *conn)

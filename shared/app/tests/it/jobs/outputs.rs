@@ -10,10 +10,10 @@ use domain::model::ProviderKind;
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::fixture::{CONTEXT, Fixture, begin, image_node, stored_blob};
+use crate::fixture::{CONTEXT, Fixture, begin, image_node, put, stored_blob};
 use app::job::{Cancellation, Completion, CompletionResult};
 use app::target::{self, Work};
-use db::canvases::{self, GraphWrites};
+use db::canvases;
 use db::deliveries::{self, NewDelivery};
 use db::jobs::outputs::{self, LeasedOutput, OutputState};
 use db::jobs::{self, NewJob};
@@ -166,8 +166,7 @@ async fn accepted() -> (Fixture, JobId, Vec<NodeId>) {
     };
     jobs::insert(&mut conn, &job).await.expect("inserts a job");
     assert!(target::bind(&mut nodes, Work::Job(id, JobOperation::Generate)).is_some());
-    let writes = GraphWrites { nodes: nodes.iter().collect(), ..GraphWrites::default() };
-    canvases::write_graph(&mut conn, fixture.canvas.key, &writes).await.expect("writes nodes");
+    put(&mut conn, fixture.canvas.key, &nodes).await;
     // As a start reserves it.
     for statement in [
         "UPDATE accounts SET credit_balance = credit_balance - $3 WHERE uid = $1 AND $2::uuid IS NOT NULL",

@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use app::job::{Cancellation, Completion, CompletionContext, CompletionResult, End, PreparedReview, Reviews, cancel};
 use db::PgConnection;
-use db::canvases::{self, Change, GraphWrites};
-use domain::canvas::Changes;
+use db::canvases::{self, Change};
 use domain::graph::Node;
 use domain::id::{JobId, NodeId};
 use domain::job::{CancelReason, Failure, FailureCode};
@@ -14,7 +13,7 @@ use domain::review::{CompletionReview, ReviewStatus};
 use service::admission::ByteBudget;
 use uuid::Uuid;
 
-use crate::fixture::{CONTEXT, Fixture, account, begin, end_of, image_node};
+use crate::fixture::{CONTEXT, Fixture, account, begin, end_of, image_node, put};
 
 /// A canvas that counts as large, with a job that has begun.
 struct Large {
@@ -66,17 +65,16 @@ impl Large {
 /// Puts a node over the target, without a revision. Only a read of the graph notices.
 async fn cover(conn: &mut PgConnection, fixture: &Fixture) -> NodeId {
     let node = Node { title: "over it".into(), ..image_node() };
-    let writes = GraphWrites { nodes: vec![&node], ..GraphWrites::default() };
-    canvases::write_graph(conn, fixture.canvas.key, &writes).await.expect("writes a node");
+    put(conn, fixture.canvas.key, [&node]).await;
     node.id
 }
 
 /// [`cover`] with a revision.
 async fn change(fixture: &Fixture) {
     let mut conn = fixture.conn().await;
-    let changes = Changes { changed_node_ids: vec![cover(&mut conn, fixture).await], ..Changes::default() };
-    let change = Change::of("later", &changes);
-    canvases::commit_change(&mut conn, fixture.canvas.key, &change).await.expect("records the change");
+    let changed = [cover(&mut conn, fixture).await];
+    let change = Change { changed_otherwise: &changed, ..Change::new("later") };
+    canvases::write(&mut conn, fixture.canvas.key, &change).await.expect("records the change");
 }
 
 async fn run(fixture: &Fixture, sql: &'static str) {

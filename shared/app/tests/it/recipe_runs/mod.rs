@@ -6,10 +6,10 @@ mod unreadable;
 use std::time::Duration;
 
 use app::recipe::{
-    ImageStep, RunCompletion, StepResult, begin_image, begin_text, bind_outputs, cancel_output, complete, end_image,
-    end_text,
+    ImageStep, RunCompletion, StepResult, begin_image, begin_text, cancel_output, complete, end_image, end_text,
 };
-use db::canvases::{self, GraphWrites};
+use app::target::{self, Work};
+use db::canvases;
 use db::deliveries::{self, NewDelivery};
 use db::ledger;
 use db::recipe_runs::{self, NewRun};
@@ -27,7 +27,7 @@ use domain::recipe::{InputKind, OutputKind, PortValue, Version};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use crate::fixture::{CONTEXT, Fixture, asset};
+use crate::fixture::{CONTEXT, Fixture, asset, put};
 
 /// The account's balance before any run.
 const BALANCE: i64 = 100;
@@ -87,9 +87,7 @@ impl World {
     async fn of(fixture: Fixture) -> Self {
         let mut tx = fixture.database.pool().begin().await.expect("begins");
         ledger::grant(&mut tx, &fixture.account, BALANCE).await.expect("grants").expect("an account");
-        let nodes = [node(NodeType::Text), node(NodeType::Image), node(NodeType::Text)];
-        let writes = GraphWrites { nodes: nodes.iter().collect(), ..GraphWrites::default() };
-        canvases::write_graph(&mut tx, fixture.canvas.key, &writes).await.expect("writes");
+        let mut nodes = [node(NodeType::Text), node(NodeType::Image), node(NodeType::Text)];
         let brief = RunInput {
             key: "brief".into(),
             label: "Brief".into(),
@@ -112,8 +110,8 @@ impl World {
             plan: &plan,
         };
         recipe_runs::insert(&mut tx, &new).await.expect("inserts");
-        let outputs = nodes.map(|node| node.id);
-        assert!(bind_outputs(&mut tx, fixture.canvas.key, id, &outputs).await.expect("marks").is_some());
+        target::bind(&mut nodes, Work::Run(id)).expect("are free");
+        put(&mut tx, fixture.canvas.key, &nodes).await;
         sqlx::query("UPDATE accounts SET credit_balance = credit_balance - $1 WHERE uid = $2")
             .bind(plan.credit_cost())
             .bind(fixture.account.as_str())

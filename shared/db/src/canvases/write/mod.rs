@@ -1,172 +1,291 @@
-//! Writes of nodes and connections. What is deleted is kept with the change that deletes it, as long as that change is kept and
-//! is among the last 64 MiB of deletions, and can be restored until then.
+//! The one statement that writes to a canvas: rows of its graph, its next revision, and the record of what changed.
+//!
+//! **Guarantee.** Rows, revision, `/changes` and activity always agree. New and restored rows are marked as created, and deleted
+//! ones are kept, by the change that is recorded with them.
+//!
+//! **Mechanism.** All parts of the statement see the rows as they were before it. A part that must follow another reads its result:
+//! key, lock, deleted and restored rows, written rows, canvas, record, trimming. No row is named twice ([`GraphWrites`]). The unique
+//! key of connections is checked at the end, so that a new connection can replace a deleted one.
 
-mod whole;
-
-use std::collections::HashMap;
-
-use domain::graph::{Connection, DeletedConnection, DeletedNode, Node};
-use domain::id::{ConnectionId, NodeId};
+use domain::canvas::{ActivityType, Actor, CanvasRecord};
+use domain::graph::{Connection, GraphWrites, Node};
+use domain::id::NodeId;
 use domain::limits::{CHANGES_KEPT, DELETED_BYTES_MAX};
 use sqlx::PgConnection;
+use sqlx::types::Json;
 use tracing::instrument;
 use uuid::Uuid;
 
-use super::graph::{ConnectionRow, NodeRow};
-use super::{ids, unreadable};
+use super::{CanvasRow, StoredActivity, TRIM_EVERY, ids};
 use crate::Result;
+use crate::idempotency::NewKey;
 
-pub use whole::{WholeWrite, write_whole};
-
-/// Rows to write and delete. Other rows are not changed.
-#[derive(Default)]
-pub struct GraphWrites<'a> {
-    /// Nodes to insert or update.
-    pub nodes: Vec<&'a Node>,
-    pub deleted_nodes: Vec<&'a NodeId>,
-    /// Connections to insert or update.
-    pub connections: Vec<&'a Connection>,
-    pub deleted_connections: Vec<&'a ConnectionId>,
-    /// Those of the nodes to insert that were deleted before.
-    pub restored_nodes: Vec<&'a NodeId>,
-    /// Those of the connections to insert that were deleted before.
-    pub restored_connections: Vec<&'a ConnectionId>,
-    /// Members of the Sections among the deleted nodes: Section and member.
-    pub freed: Vec<(&'a NodeId, &'a NodeId)>,
+/// A change of a canvas.
+pub struct Change<'a> {
+    pub revision: &'a str,
+    /// The new title, if it changes.
+    pub title: Option<&'a str>,
+    /// The rows that it writes and deletes.
+    pub graph: GraphWrites<'a>,
+    /// Nodes that changed although their rows are not written: what they show was deleted, or the transaction has written them.
+    pub changed_otherwise: &'a [NodeId],
+    /// Growth of the serialized graph in bytes.
+    pub bytes_delta: i64,
+    /// Sections that existed before and gained or lost members.
+    pub regrouped: &'a [NodeId],
+    /// The activity entry of the change.
+    pub activity: Option<NewActivity<'a>>,
 }
 
-/// Writes nodes and connections of a canvas whose row the transaction has locked, with at most seven statements. New and restored
-/// rows are marked as created, and deleted ones are kept, by the change that [`super::commit_change`] records next in the same
-/// transaction.
-#[instrument(skip_all, name = "db.graph.write")]
-pub async fn write_graph(conn: &mut PgConnection, canvas_key: i64, writes: &GraphWrites<'_>) -> Result<()> {
-    let mut deleted_bytes = 0;
-    if !writes.deleted_connections.is_empty() {
-        deleted_bytes += delete_connections(conn, canvas_key, &texts(&writes.deleted_connections)).await?;
+impl<'a> Change<'a> {
+    /// A change that writes nothing but the revision.
+    #[must_use]
+    pub fn new(revision: &'a str) -> Self {
+        Self {
+            revision,
+            title: None,
+            graph: GraphWrites::default(),
+            changed_otherwise: &[],
+            bytes_delta: 0,
+            regrouped: &[],
+            activity: None,
+        }
     }
-    if !writes.deleted_nodes.is_empty() {
-        deleted_bytes += delete_nodes(conn, canvas_key, &texts(&writes.deleted_nodes), &writes.freed).await?;
+}
+
+/// An activity entry to record. Time and revision are those of the change.
+pub struct NewActivity<'a> {
+    /// Type of the activity.
+    pub kind: ActivityType,
+    pub actor: &'a Actor,
+    /// Summary in words, without prompt text.
+    pub summary: String,
+    /// Ids of the nodes concerned. The first 200 are stored.
+    pub nodes: &'a [NodeId],
+}
+
+/// What a change requires that is written without a lock on its canvas.
+pub struct Guard<'a> {
+    /// The key of the request, with its outcome: it must be new, and its account must own the canvas.
+    pub key: NewKey<'a>,
+    /// The revision that the change was computed from: it must be the present one.
+    pub base_revision: &'a str,
+}
+
+/// Writes a change of a canvas whose row the transaction has locked. Returns the canvas after it.
+#[instrument(skip_all, name = "db.canvas.write")]
+pub async fn write(conn: &mut PgConnection, canvas_key: i64, change: &Change<'_>) -> Result<CanvasRecord> {
+    Ok(execute(conn, canvas_key, None, change).await?.ok_or(sqlx::Error::RowNotFound)?)
+}
+
+/// Takes a key, locks the canvas, writes a change and commits it, outside of a transaction. Returns the canvas after it.
+///
+/// `None`: nothing was written, because the key exists, the canvas has another revision or owner, or the statement and another
+/// transaction waited for each other.
+///
+/// The statement waits for a transaction that holds the key or the canvas. If that changed the revision, the key was taken for
+/// nothing. The statement then fails and leaves nothing: it casts the reason to a number, so PostgreSQL's log has it.
+#[instrument(skip_all, name = "db.canvas.write_guarded")]
+pub async fn write_guarded(
+    conn: &mut PgConnection,
+    canvas_key: i64,
+    guard: &Guard<'_>,
+    change: &Change<'_>,
+) -> Result<Option<CanvasRecord>> {
+    match execute(conn, canvas_key, Some(guard), change).await {
+        Err(error) if error.is_failed_cast() || error.is_transient() => Ok(None),
+        written => written,
     }
-    if !writes.nodes.is_empty() {
-        let places = take_nodes(conn, canvas_key, &writes.restored_nodes).await?;
-        write_nodes(conn, canvas_key, &writes.nodes, &places).await?;
-    }
-    if !writes.connections.is_empty() {
-        let places = take_connections(conn, canvas_key, &writes.restored_connections).await?;
-        write_connections(conn, canvas_key, &writes.connections, &places).await?;
-    }
-    // Last, because what this change restores may be among the oldest.
-    if deleted_bytes > 0 {
-        forget_oldest(conn, canvas_key, deleted_bytes).await?;
-    }
-    Ok(())
+}
+
+/// Without a guard, its parameters are null, no key is taken, and the canvas is locked already.
+async fn execute(
+    conn: &mut PgConnection,
+    canvas_key: i64,
+    guard: Option<&Guard<'_>>,
+    change: &Change<'_>,
+) -> Result<Option<CanvasRecord>> {
+    let key = guard.map(|guard| &guard.key);
+    let writes = &change.graph;
+    let nodes = NodeColumns::new(&writes.nodes);
+    let connections = ConnectionColumns::new(&writes.connections);
+    let (sections, members): (Vec<String>, Vec<String>) =
+        writes.freed.iter().map(|(section, member)| (section.to_string(), member.to_string())).unzip();
+    // A row that exists keeps `made`, the change that created it. Sub-selects let the plan be reused (see `accounts::authenticate`).
+    // Where nothing is deleted or restored, its rows are not looked for, whatever index the plan has for that.
+    // A deletion is kept as long as what its change and all later ones deleted is within the limit, so it costs only what it
+    // deletes.
+    let row = sqlx::query_as!(
+        CanvasRow,
+        r#"WITH taken AS (
+               INSERT INTO idempotency_keys (account_uid, key, fingerprint, outcome, job_id)
+               SELECT $1, $2, $3, $4, NULL FROM canvases WHERE key = $5 AND revision = $6 AND owner_uid = $1
+               ON CONFLICT DO NOTHING RETURNING account_uid
+           ), locked AS MATERIALIZED (
+               SELECT key, sequence, deleted_bytes FROM canvases
+               WHERE key = $5
+                 AND ($6::text IS NULL OR revision = $6 AND owner_uid = $1 AND (SELECT count(*) FROM taken) = 1)
+               FOR UPDATE
+           ), removed_connections AS (
+               DELETE FROM connections
+               WHERE cardinality($25::text[]) > 0 AND canvas_key = (SELECT key FROM locked)
+                 AND id = ANY((SELECT $25::text[])::text[])
+               RETURNING *
+           ), kept_connections AS (
+               INSERT INTO deleted_connections (canvas_key, id, sequence, deleted_before, ordinal, from_node_id, to_node_id,
+                                                purpose, role)
+               SELECT canvas_key, id, locked.sequence + 1, locked.deleted_bytes, ordinal, from_node_id, to_node_id, purpose, role
+               FROM removed_connections CROSS JOIN locked
+               RETURNING octet_length(id) + octet_length(from_node_id) + octet_length(to_node_id) AS bytes
+           ), removed_nodes AS (
+               DELETE FROM nodes
+               WHERE cardinality($26::text[]) > 0 AND canvas_key = (SELECT key FROM locked)
+                 AND id = ANY((SELECT $26::text[])::text[])
+               RETURNING *
+           ), freed AS (
+               SELECT section, array_agg(member) AS members
+               FROM unnest((SELECT $27::text[]), (SELECT $28::text[])) AS f (section, member) GROUP BY section
+           ), kept_nodes AS (
+               INSERT INTO deleted_nodes (canvas_key, id, sequence, deleted_before, ordinal, type, title, x, y, width, height,
+                                          agent_owned, metadata, server, asset_owner, asset_id, active_job, members)
+               SELECT canvas_key, id, locked.sequence + 1, locked.deleted_bytes, ordinal, type, title, x, y, width, height,
+                      agent_owned, metadata, server, asset_owner, asset_id, active_job, coalesce(members, '{}')
+               FROM removed_nodes CROSS JOIN locked LEFT JOIN freed ON section = id
+               RETURNING octet_length(id) + octet_length(title) + octet_length(metadata::text) + octet_length(server::text)
+                         + octet_length(array_to_string(members, '')) AS bytes
+           ), removed_bytes AS (
+               SELECT coalesce(sum(bytes), 0)::bigint AS bytes
+               FROM (SELECT bytes FROM kept_connections UNION ALL SELECT bytes FROM kept_nodes) AS kept
+           ), restored_nodes AS (
+               DELETE FROM deleted_nodes
+               WHERE cardinality($29::text[]) > 0 AND canvas_key = (SELECT key FROM locked)
+                 AND id = ANY((SELECT $29::text[])::text[])
+               RETURNING id, ordinal
+           ), restored_connections AS (
+               DELETE FROM deleted_connections
+               WHERE cardinality($30::text[]) > 0 AND canvas_key = (SELECT key FROM locked)
+                 AND id = ANY((SELECT $30::text[])::text[])
+               RETURNING id, ordinal
+           ), put_nodes AS (
+               INSERT INTO nodes (canvas_key, made, ordinal, id, type, title, x, y, width, height, agent_owned, metadata, server,
+                                  asset_owner, asset_id, active_job)
+               OVERRIDING SYSTEM VALUE
+               SELECT locked.key, locked.sequence + 1, coalesce(n.place, nextval('nodes_ordinal_seq')), n.id, type, title, x, y, width,
+                      height, agent_owned, metadata::json, server::json, asset_owner, asset_id, active_job
+               FROM locked CROSS JOIN (
+                   SELECT n.*, restored.ordinal AS place
+                   FROM unnest((SELECT $7::text[]), (SELECT $8::text[]), (SELECT $9::text[]), (SELECT $10::float8[]),
+                               (SELECT $11::float8[]), (SELECT $12::float8[]), (SELECT $13::float8[]), (SELECT $14::bool[]),
+                               (SELECT $15::text[]), (SELECT $16::text[]), (SELECT $17::text[]), (SELECT $18::text[]),
+                               (SELECT $19::uuid[])) WITH ORDINALITY
+                        AS n (id, type, title, x, y, width, height, agent_owned, metadata, server, asset_owner, asset_id,
+                              active_job, position)
+                   LEFT JOIN restored_nodes AS restored USING (id)
+                   ORDER BY position
+               ) AS n
+               ON CONFLICT (canvas_key, id) DO UPDATE SET
+                   type = excluded.type, title = excluded.title, x = excluded.x, y = excluded.y, width = excluded.width,
+                   height = excluded.height, metadata = excluded.metadata, server = excluded.server,
+                   asset_owner = excluded.asset_owner, asset_id = excluded.asset_id, active_job = excluded.active_job
+               RETURNING id, made
+           ), put_connections AS (
+               INSERT INTO connections (canvas_key, made, ordinal, id, from_node_id, to_node_id, purpose, role)
+               OVERRIDING SYSTEM VALUE
+               SELECT locked.key, locked.sequence + 1, coalesce(c.place, nextval('connections_ordinal_seq')), c.id, from_node_id,
+                      to_node_id, purpose, role
+               FROM locked CROSS JOIN (
+                   SELECT c.*, restored.ordinal AS place
+                   FROM unnest((SELECT $20::text[]), (SELECT $21::text[]), (SELECT $22::text[]), (SELECT $23::text[]),
+                               (SELECT $24::text[])) WITH ORDINALITY AS c (id, from_node_id, to_node_id, purpose, role, position)
+                   LEFT JOIN restored_connections AS restored USING (id)
+                   ORDER BY position
+               ) AS c
+               ON CONFLICT (canvas_key, id) DO UPDATE SET purpose = excluded.purpose, role = excluded.role
+               RETURNING id, made
+           ), bumped AS (
+               UPDATE canvases
+               SET revision = $31, sequence = sequence + 1, updated_at = clock_timestamp(), title = coalesce($32, title),
+                   node_count = node_count - (SELECT count(*) FROM removed_nodes)::int
+                                + (SELECT count(*) FROM put_nodes WHERE made = canvases.sequence + 1)::int,
+                   connection_count = connection_count - (SELECT count(*) FROM removed_connections)::int
+                                      + (SELECT count(*) FROM put_connections WHERE made = canvases.sequence + 1)::int,
+                   graph_bytes = greatest(graph_bytes + $33, 0), deleted_bytes = deleted_bytes + (SELECT bytes FROM removed_bytes)
+               WHERE key = (SELECT key FROM locked)
+               RETURNING *
+           ), noted AS (
+               INSERT INTO canvas_changes (canvas_key, sequence, revision, changed_nodes, deleted_nodes, changed_connections,
+                                           deleted_connections, activity, at, regrouped, renamed, made_nodes, made_connections)
+               SELECT key, sequence, revision, $7::text[] || $34::text[], $26, $20, $25, $35, updated_at, $36, $32::text IS NOT NULL,
+                      ARRAY(SELECT id FROM put_nodes WHERE made = sequence),
+                      ARRAY(SELECT id FROM put_connections WHERE made = sequence)
+               FROM bumped
+           ), trimmed AS (
+               DELETE FROM canvas_changes USING bumped
+               WHERE bumped.sequence % $38 = 0 AND canvas_key = bumped.key
+                 AND canvas_changes.sequence <= bumped.sequence - $37
+           ), forgotten_nodes AS (
+               DELETE FROM deleted_nodes
+               WHERE (SELECT bytes FROM removed_bytes) > 0 AND canvas_key = (SELECT key FROM bumped)
+                 AND deleted_before < (SELECT deleted_bytes FROM bumped) - $39
+                 AND id <> ALL((SELECT $29::text[])::text[])
+           ), forgotten_connections AS (
+               DELETE FROM deleted_connections
+               WHERE (SELECT bytes FROM removed_bytes) > 0 AND canvas_key = (SELECT key FROM bumped)
+                 AND deleted_before < (SELECT deleted_bytes FROM bumped) - $39
+                 AND id <> ALL((SELECT $30::text[])::text[])
+           )
+           SELECT coalesce(key, (SELECT 'the canvas is no longer at revision ' || $6)::bigint) AS "key!",
+                  owner_uid AS "owner_uid!", id AS "id!", canvas_type, title AS "title!", revision AS "revision!",
+                  sequence AS "sequence!", node_count AS "node_count!", connection_count AS "connection_count!",
+                  graph_bytes AS "graph_bytes!", created_at AS "created_at!", updated_at AS "updated_at!", NULL AS role
+           FROM taken FULL JOIN bumped ON true"#,
+        key.map(|key| key.account.as_str()),
+        key.map(|key| key.text),
+        key.map(|key| &key.fingerprint.canonical[..]),
+        key.and_then(|key| key.outcome).map(Json) as _,
+        canvas_key,
+        guard.map(|guard| guard.base_revision),
+        &nodes.ids,
+        &nodes.kinds,
+        &nodes.titles,
+        &nodes.xs,
+        &nodes.ys,
+        &nodes.widths,
+        &nodes.heights,
+        &nodes.agent_owned,
+        &nodes.metadata,
+        &nodes.server,
+        &nodes.asset_owners as &[Option<String>],
+        &nodes.asset_ids as &[Option<String>],
+        &nodes.active_jobs as &[Option<Uuid>],
+        &connections.ids,
+        &connections.from,
+        &connections.to,
+        &connections.purposes,
+        &connections.roles as &[Option<String>],
+        &texts(&writes.deleted_connections),
+        &texts(&writes.deleted_nodes),
+        &sections,
+        &members,
+        &texts(&writes.restored_nodes),
+        &texts(&writes.restored_connections),
+        change.revision,
+        change.title,
+        change.bytes_delta,
+        &ids(change.changed_otherwise),
+        change.activity.as_ref().map(StoredActivity::new).map(Json) as _,
+        &ids(change.regrouped),
+        CHANGES_KEPT,
+        TRIM_EVERY,
+        DELETED_BYTES_MAX,
+    )
+    .fetch_optional(conn)
+    .await?;
+    Ok(row.map(CanvasRow::record).transpose()?.map(|(record, _)| record))
 }
 
 fn texts<T: ToString>(ids: &[&T]) -> Vec<String> {
     ids.iter().map(|id| id.to_string()).collect()
-}
-
-/// Returns the bytes of what was deleted.
-async fn delete_connections(conn: &mut PgConnection, canvas_key: i64, ids: &[String]) -> Result<i64> {
-    let bytes = sqlx::query_scalar!(
-        r#"WITH deleted AS (
-               DELETE FROM connections WHERE canvas_key = $1 AND id = ANY($2) RETURNING *
-           ), kept AS (
-               INSERT INTO deleted_connections (canvas_key, id, sequence, deleted_before, ordinal, from_node_id, to_node_id,
-                                                purpose, role)
-               SELECT canvas_key, d.id, c.sequence + 1, c.deleted_bytes, ordinal, from_node_id, to_node_id, purpose, role
-               FROM deleted d JOIN canvases c ON c.key = d.canvas_key
-               RETURNING octet_length(id) + octet_length(from_node_id) + octet_length(to_node_id) AS bytes
-           )
-           SELECT coalesce(sum(bytes), 0)::bigint AS "bytes!" FROM kept"#,
-        canvas_key,
-        ids
-    );
-    Ok(bytes.fetch_one(conn).await?)
-}
-
-/// Returns the bytes of what was deleted.
-async fn delete_nodes(
-    conn: &mut PgConnection,
-    canvas_key: i64,
-    ids: &[String],
-    freed: &[(&NodeId, &NodeId)],
-) -> Result<i64> {
-    let (sections, members): (Vec<String>, Vec<String>) =
-        freed.iter().map(|(section, member)| (section.to_string(), member.to_string())).unzip();
-    let bytes = sqlx::query_scalar!(
-        r#"WITH deleted AS (
-               DELETE FROM nodes WHERE canvas_key = $1 AND id = ANY($2) RETURNING *
-           ), freed AS (
-               SELECT section, array_agg(member) AS members FROM UNNEST($3::text[], $4::text[]) AS f (section, member)
-               GROUP BY section
-           ), kept AS (
-               INSERT INTO deleted_nodes (canvas_key, id, sequence, deleted_before, ordinal, type, title, x, y, width, height,
-                                          agent_owned, metadata, server, asset_owner, asset_id, active_job, members)
-               SELECT canvas_key, d.id, c.sequence + 1, c.deleted_bytes, ordinal, type, d.title, x, y, width, height,
-                      agent_owned, metadata, server, asset_owner, asset_id, active_job, coalesce(members, '{}')
-               FROM deleted d JOIN canvases c ON c.key = d.canvas_key LEFT JOIN freed ON freed.section = d.id
-               RETURNING octet_length(id) + octet_length(title) + octet_length(metadata::text) + octet_length(server::text)
-                         + octet_length(array_to_string(members, '')) AS bytes
-           )
-           SELECT coalesce(sum(bytes), 0)::bigint AS "bytes!" FROM kept"#,
-        canvas_key,
-        ids,
-        &sections,
-        &members,
-    );
-    Ok(bytes.fetch_one(conn).await?)
-}
-
-/// Counts the bytes that a change deleted, and deletes the oldest deletions beyond the limit. A deletion is kept as long as what
-/// its change and all later ones deleted is within the limit, so it costs only what it deletes.
-async fn forget_oldest(conn: &mut PgConnection, canvas_key: i64, deleted_bytes: i64) -> Result<()> {
-    sqlx::query!(
-        "WITH counted AS (
-             UPDATE canvases SET deleted_bytes = deleted_bytes + $2 WHERE key = $1 RETURNING key, deleted_bytes - $3 AS forgotten
-         ), nodes AS (
-             DELETE FROM deleted_nodes USING counted WHERE canvas_key = key AND deleted_before < forgotten
-         )
-         DELETE FROM deleted_connections USING counted WHERE canvas_key = key AND deleted_before < forgotten",
-        canvas_key,
-        deleted_bytes,
-        DELETED_BYTES_MAX,
-    )
-    .execute(conn)
-    .await?;
-    Ok(())
-}
-
-/// Takes deleted nodes that are restored from the deleted ones. Returns their places in the order of creation.
-async fn take_nodes(conn: &mut PgConnection, canvas_key: i64, ids: &[&NodeId]) -> Result<HashMap<String, i64>> {
-    if ids.is_empty() {
-        return Ok(HashMap::new());
-    }
-    let ids = texts(ids);
-    let rows = sqlx::query!(
-        "DELETE FROM deleted_nodes WHERE canvas_key = $1 AND id = ANY($2) RETURNING id, ordinal",
-        canvas_key,
-        &ids
-    );
-    Ok(rows.fetch_all(conn).await?.into_iter().map(|row| (row.id, row.ordinal)).collect())
-}
-
-/// [`take_nodes`] for connections.
-async fn take_connections(
-    conn: &mut PgConnection,
-    canvas_key: i64,
-    ids: &[&ConnectionId],
-) -> Result<HashMap<String, i64>> {
-    if ids.is_empty() {
-        return Ok(HashMap::new());
-    }
-    let ids = texts(ids);
-    let rows = sqlx::query!(
-        "DELETE FROM deleted_connections WHERE canvas_key = $1 AND id = ANY($2) RETURNING id, ordinal",
-        canvas_key,
-        &ids
-    );
-    Ok(rows.fetch_all(conn).await?.into_iter().map(|row| (row.id, row.ordinal)).collect())
 }
 
 /// Nodes as columns of the table `nodes`.
@@ -187,7 +306,7 @@ struct NodeColumns {
 }
 
 impl NodeColumns {
-    fn of(nodes: &[&Node]) -> Self {
+    fn new(nodes: &[&Node]) -> Self {
         fn column<T>(nodes: &[&Node], of: impl Fn(&Node) -> T) -> Vec<T> {
             nodes.iter().map(|node| of(node)).collect()
         }
@@ -209,48 +328,6 @@ impl NodeColumns {
     }
 }
 
-async fn write_nodes(
-    conn: &mut PgConnection,
-    canvas_key: i64,
-    nodes: &[&Node],
-    places: &HashMap<String, i64>,
-) -> Result<()> {
-    let columns = NodeColumns::of(nodes);
-    let places: Vec<Option<i64>> = columns.ids.iter().map(|id| places.get(id).copied()).collect();
-    sqlx::query!(
-        r#"INSERT INTO nodes (canvas_key, made, ordinal, id, type, title, x, y, width, height, agent_owned, metadata, server,
-                              asset_owner, asset_id, active_job)
-           OVERRIDING SYSTEM VALUE
-           SELECT $1, (SELECT sequence + 1 FROM canvases WHERE key = $1), coalesce(place, nextval('nodes_ordinal_seq')), id, type,
-                  title, x, y, width, height, agent_owned, metadata::json, server::json, asset_owner, asset_id, active_job
-           FROM UNNEST($2::text[], $3::text[], $4::text[], $5::float8[], $6::float8[], $7::float8[], $8::float8[], $9::bool[],
-                       $10::text[], $11::text[], $12::text[], $13::text[], $14::uuid[], $15::int8[])
-                AS n (id, type, title, x, y, width, height, agent_owned, metadata, server, asset_owner, asset_id, active_job, place)
-           ON CONFLICT (canvas_key, id) DO UPDATE SET
-               type = excluded.type, title = excluded.title, x = excluded.x, y = excluded.y, width = excluded.width,
-               height = excluded.height, metadata = excluded.metadata, server = excluded.server,
-               asset_owner = excluded.asset_owner, asset_id = excluded.asset_id, active_job = excluded.active_job"#,
-        canvas_key,
-        &columns.ids,
-        &columns.kinds,
-        &columns.titles,
-        &columns.xs,
-        &columns.ys,
-        &columns.widths,
-        &columns.heights,
-        &columns.agent_owned,
-        &columns.metadata,
-        &columns.server,
-        &columns.asset_owners as &[Option<String>],
-        &columns.asset_ids as &[Option<String>],
-        &columns.active_jobs as &[Option<Uuid>],
-        &places as &[Option<i64>],
-    )
-    .execute(conn)
-    .await?;
-    Ok(())
-}
-
 /// Connections as columns of the table `connections`.
 struct ConnectionColumns {
     ids: Vec<String>,
@@ -261,7 +338,7 @@ struct ConnectionColumns {
 }
 
 impl ConnectionColumns {
-    fn of(connections: &[&Connection]) -> Self {
+    fn new(connections: &[&Connection]) -> Self {
         fn column<T>(connections: &[&Connection], of: impl Fn(&Connection) -> T) -> Vec<T> {
             connections.iter().map(|connection| of(connection)).collect()
         }
@@ -273,121 +350,6 @@ impl ConnectionColumns {
             roles: column(connections, |connection| connection.role.map(|role| role.to_string())),
         }
     }
-}
-
-async fn write_connections(
-    conn: &mut PgConnection,
-    canvas_key: i64,
-    connections: &[&Connection],
-    places: &HashMap<String, i64>,
-) -> Result<()> {
-    let columns = ConnectionColumns::of(connections);
-    let places: Vec<Option<i64>> = columns.ids.iter().map(|id| places.get(id).copied()).collect();
-    sqlx::query!(
-        r#"INSERT INTO connections (canvas_key, made, ordinal, id, from_node_id, to_node_id, purpose, role)
-           OVERRIDING SYSTEM VALUE
-           SELECT $1, (SELECT sequence + 1 FROM canvases WHERE key = $1), coalesce(place, nextval('connections_ordinal_seq')), id,
-                  from_node_id, to_node_id, purpose, role
-           FROM UNNEST($2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::int8[])
-                AS c (id, from_node_id, to_node_id, purpose, role, place)
-           ON CONFLICT (canvas_key, id) DO UPDATE SET purpose = excluded.purpose, role = excluded.role"#,
-        canvas_key,
-        &columns.ids,
-        &columns.from,
-        &columns.to,
-        &columns.purposes,
-        &columns.roles as &[Option<String>],
-        &places as &[Option<i64>],
-    )
-    .execute(conn)
-    .await?;
-    Ok(())
-}
-
-/// Reads those of these nodes that the last 1000 changes of the canvas deleted and that are kept, in the order of creation.
-#[instrument(skip_all, name = "db.graph.deleted_nodes")]
-pub async fn deleted_nodes(conn: &mut PgConnection, canvas_key: i64, nodes: &[NodeId]) -> Result<Vec<DeletedNode>> {
-    let rows = sqlx::query!(
-        r#"WITH deleted AS MATERIALIZED (
-               SELECT d.* FROM deleted_nodes d JOIN canvases c ON c.key = d.canvas_key
-               WHERE d.canvas_key = $1 AND d.id = ANY($2) AND d.sequence > c.sequence - $3
-           ), place AS (
-               SELECT id, count(*) FILTER (WHERE id IS NULL) OVER (ORDER BY ordinal) AS preceding
-               FROM (SELECT NULL AS id, ordinal FROM nodes WHERE canvas_key = $1
-                     UNION ALL SELECT id, ordinal FROM deleted) AS every
-           )
-           SELECT id AS "id!", type AS "kind!", title AS "title!", x AS "x!", y AS "y!", width AS "width!", height AS "height!",
-                  agent_owned AS "agent_owned!", metadata::text AS "metadata!", server::text AS "server!", asset_owner, asset_id,
-                  active_job, members AS "members!", preceding AS "preceding!"
-           FROM deleted JOIN place USING (id) ORDER BY ordinal"#,
-        canvas_key,
-        &ids(nodes),
-        CHANGES_KEPT,
-    )
-    .fetch_all(conn)
-    .await?;
-    let deleted = rows.into_iter().map(|row| {
-        let node = NodeRow {
-            id: row.id,
-            kind: row.kind,
-            title: row.title,
-            x: row.x,
-            y: row.y,
-            width: row.width,
-            height: row.height,
-            agent_owned: row.agent_owned,
-            metadata: row.metadata,
-            server: row.server,
-            asset_owner: row.asset_owner,
-            asset_id: row.asset_id,
-            active_job: row.active_job,
-        };
-        let members = row.members.into_iter().map(NodeId::from_stored).collect();
-        Ok(DeletedNode { node: node.node()?, members, preceding: count(row.preceding)? })
-    });
-    deleted.collect()
-}
-
-/// [`deleted_nodes`] for connections.
-#[instrument(skip_all, name = "db.graph.deleted_connections")]
-pub async fn deleted_connections(
-    conn: &mut PgConnection,
-    canvas_key: i64,
-    connections: &[ConnectionId],
-) -> Result<Vec<DeletedConnection>> {
-    let rows = sqlx::query!(
-        r#"WITH deleted AS MATERIALIZED (
-               SELECT d.* FROM deleted_connections d JOIN canvases c ON c.key = d.canvas_key
-               WHERE d.canvas_key = $1 AND d.id = ANY($2) AND d.sequence > c.sequence - $3
-           ), place AS (
-               SELECT id, count(*) FILTER (WHERE id IS NULL) OVER (ORDER BY ordinal) AS preceding
-               FROM (SELECT NULL AS id, ordinal FROM connections WHERE canvas_key = $1
-                     UNION ALL SELECT id, ordinal FROM deleted) AS every
-           )
-           SELECT id AS "id!", from_node_id AS "from_node_id!", to_node_id AS "to_node_id!", purpose AS "purpose!", role,
-                  preceding AS "preceding!"
-           FROM deleted JOIN place USING (id) ORDER BY ordinal"#,
-        canvas_key,
-        &ids(connections),
-        CHANGES_KEPT,
-    )
-    .fetch_all(conn)
-    .await?;
-    let deleted = rows.into_iter().map(|row| {
-        let connection = ConnectionRow {
-            id: row.id,
-            from_node_id: row.from_node_id,
-            to_node_id: row.to_node_id,
-            purpose: row.purpose,
-            role: row.role,
-        };
-        Ok(DeletedConnection { connection: connection.connection()?, preceding: count(row.preceding)? })
-    });
-    deleted.collect()
-}
-
-fn count(number: i64) -> Result<usize> {
-    usize::try_from(number).map_err(|_| unreadable("preceding", number))
 }
 
 #[cfg(test)]

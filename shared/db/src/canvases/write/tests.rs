@@ -1,16 +1,16 @@
 use std::time::Duration;
 
 use domain::account::Surface;
-use domain::canvas::{ActivityType, Actor, Changes};
-use domain::graph::{NodeType, Position, Purpose};
-use domain::id::AccountUid;
+use domain::canvas::{ActivityType, Actor, CanvasRecord, Changes};
+use domain::graph::{DeletedConnection, DeletedNode, NodeType, Position, Purpose};
+use domain::id::{AccountUid, CanvasHandle, CanvasId, ConnectionId};
 use domain::idempotency::{Fingerprint, StoredOutcome};
 use domain::metadata::{ServerMetadata, WritableMetadata};
 use testkit::TestDatabase;
 
 use super::*;
-use crate::canvases::{Change, NewActivity, changes_since, commit_change, graph};
-use crate::idempotency::{NewKey, Taken, take};
+use crate::canvases::{changes_since, deleted_connections, deleted_nodes, graph};
+use crate::idempotency::{NewKey, Taken, take_and_lock};
 
 fn id(text: &str) -> NodeId {
     NodeId::from_stored(text.into())
@@ -52,28 +52,10 @@ async fn database() -> TestDatabase {
     database
 }
 
-/// Writes to canvas 1, with the change that records it.
-async fn write(database: &TestDatabase, revision: &str, writes: GraphWrites<'_>) {
-    let mut tx = database.pool().begin().await.expect("begins");
-    write_graph(&mut tx, 1, &writes).await.expect("writes");
-    let changes = Changes {
-        changed_node_ids: writes.nodes.iter().map(|node| node.id.clone()).collect(),
-        deleted_node_ids: writes.deleted_nodes.into_iter().cloned().collect(),
-        changed_connection_ids: writes.connections.iter().map(|link| link.id.clone()).collect(),
-        deleted_connection_ids: writes.deleted_connections.into_iter().cloned().collect(),
-    };
-    let change = Change {
-        revision,
-        title: None,
-        nodes_delta: 0,
-        connections_delta: 0,
-        bytes_delta: 0,
-        regrouped: &[],
-        changes: &changes,
-        activity: None,
-    };
-    commit_change(&mut tx, 1, &change).await.expect("records the change");
-    tx.commit().await.expect("commits");
+/// Writes to canvas 1.
+async fn write(database: &TestDatabase, revision: &str, graph: GraphWrites<'_>) -> CanvasRecord {
+    let mut conn = database.pool().acquire().await.expect("connects");
+    super::write(&mut conn, 1, &Change { graph, ..Change::new(revision) }).await.expect("writes")
 }
 
 #[tokio::test]
@@ -195,35 +177,28 @@ async fn deletions_are_kept_up_to_64_mib_and_the_oldest_go_first() {
     }
 }
 
-/// Moves `a`, inserts `d`, connects them, changes `k` and renames canvas 1: in one statement, on `base_revision`, by `account`.
-struct Whole {
+/// Moves `a`, inserts `d`, deletes `c`, replaces `k` by an equal connection and renames canvas 1, as `account`.
+struct Batch {
     account: AccountUid,
     fingerprint: Fingerprint,
     outcome: StoredOutcome,
     nodes: [Node; 2],
-    connections: [Connection; 2],
-    changes: Changes,
+    connection: Connection,
+    deleted: (NodeId, ConnectionId),
     actor: Actor,
 }
 
-impl Whole {
+impl Batch {
     fn by(account: &str) -> Self {
         let account = AccountUid::from_stored(account.into());
-        let nodes = [Node { position: Position { x: 7.0, y: 8.0 }, ..node("a") }, node("d")];
-        let connections = [connection("k", Purpose::List), connection("l", Purpose::Flow)];
-        let changes = Changes {
-            changed_node_ids: nodes.iter().map(|node| node.id.clone()).collect(),
-            changed_connection_ids: connections.iter().map(|link| link.id.clone()).collect(),
-            ..Changes::default()
-        };
         Self {
             fingerprint: Fingerprint::from([7; 32]),
-            outcome: StoredOutcome::Operations { resolved_ids: [].into(), changes: changes.clone() },
+            outcome: StoredOutcome::Operations { resolved_ids: [].into(), changes: Changes::default() },
             actor: Actor { owner_uid: account.clone(), surface: Surface::Api, label: "test".into() },
             account,
-            nodes,
-            connections,
-            changes,
+            nodes: [Node { position: Position { x: 7.0, y: 8.0 }, ..node("a") }, node("d")],
+            connection: connection("l", Purpose::Flow),
+            deleted: (id("c"), ConnectionId::from_stored("k".into())),
         }
     }
 
@@ -233,49 +208,42 @@ impl Whole {
     }
 
     fn change(&self) -> Change<'_> {
-        let activity = NewActivity {
-            kind: ActivityType::OperationsApplied,
-            actor: &self.actor,
-            summary: "applied".into(),
-            nodes: &self.changes.changed_node_ids,
+        let (node, connection) = &self.deleted;
+        let graph = GraphWrites {
+            nodes: self.nodes.iter().collect(),
+            deleted_nodes: vec![node],
+            connections: vec![&self.connection],
+            deleted_connections: vec![connection],
+            ..GraphWrites::default()
         };
+        let (kind, actor) = (ActivityType::OperationsApplied, &self.actor);
+        let regrouped = std::slice::from_ref(&self.nodes[0].id);
+        let activity = NewActivity { kind, actor, summary: "applied".into(), nodes: regrouped };
         Change {
-            revision: "next",
             title: Some("Named"),
-            nodes_delta: 1,
-            connections_delta: 1,
+            graph,
             bytes_delta: 40,
-            regrouped: &self.changes.changed_node_ids[..1],
-            changes: &self.changes,
+            regrouped,
             activity: Some(activity),
+            ..Change::new("next")
         }
     }
 
-    async fn write(&self, database: &TestDatabase, base_revision: &str) -> Option<domain::canvas::CanvasRecord> {
-        let write = WholeWrite {
-            key: self.key(),
-            canvas_key: 1,
-            base_revision,
-            nodes: self.nodes.iter().collect(),
-            connections: self.connections.iter().collect(),
-            change: self.change(),
-        };
+    async fn write_guarded(&self, database: &TestDatabase, base_revision: &str) -> Option<CanvasRecord> {
+        let guard = Guard { key: self.key(), base_revision };
         let mut conn = database.pool().acquire().await.expect("connects");
-        write_whole(&mut conn, &write).await.expect("the database works")
+        super::write_guarded(&mut conn, 1, &guard, &self.change()).await.expect("the database works")
     }
 
-    /// The same, step by step in a transaction.
-    async fn write_in_steps(&self, database: &TestDatabase) {
+    /// The same in a transaction that takes the key and locks the canvas first.
+    async fn write_locked(&self, database: &TestDatabase) -> CanvasRecord {
         let mut tx = database.pool().begin().await.expect("begins");
-        assert_eq!(take(&mut tx, &self.key()).await.expect("takes"), Taken::Fresh);
-        let writes = GraphWrites {
-            nodes: self.nodes.iter().collect(),
-            connections: self.connections.iter().collect(),
-            ..GraphWrites::default()
-        };
-        write_graph(&mut tx, 1, &writes).await.expect("writes");
-        commit_change(&mut tx, 1, &self.change()).await.expect("records the change");
+        let canvas = CanvasHandle { owner: self.account.clone(), id: CanvasId::from_stored("c".into()) };
+        let (taken, locked) = take_and_lock(&mut tx, &self.key(), &canvas, false).await.expect("takes");
+        assert!(taken == Taken::Fresh && locked.is_some());
+        let record = super::write(&mut tx, 1, &self.change()).await.expect("writes");
         tx.commit().await.expect("commits");
+        record
     }
 }
 
@@ -286,45 +254,83 @@ async fn rows(database: &TestDatabase) -> Vec<String> {
                       UNION ALL SELECT 2, to_jsonb(c), ordinal, NULL FROM connections c
                       UNION ALL SELECT 3, to_jsonb(v), key, NULL FROM canvases v
                       UNION ALL SELECT 4, to_jsonb(h), sequence, (activity::jsonb - 'id')::text FROM canvas_changes h
-                      UNION ALL SELECT 5, to_jsonb(k), 0, NULL FROM idempotency_keys k) AS every (part, t, place, activity)
+                      UNION ALL SELECT 5, to_jsonb(k), 0, NULL FROM idempotency_keys k
+                      UNION ALL SELECT 6, to_jsonb(d), ordinal, NULL FROM deleted_nodes d
+                      UNION ALL SELECT 7, to_jsonb(d), ordinal, NULL FROM deleted_connections d) AS every (part, t, place, activity)
                 ORDER BY part, place";
     sqlx::query_scalar(rows).fetch_all(database.pool()).await.expect("reads")
 }
 
 #[tokio::test]
-async fn a_whole_write_leaves_what_its_steps_leave() {
-    let (whole, steps) = (database().await, database().await);
-    let batch = Whole::by("me");
-    let record = batch.write(&whole, "r1").await.expect("is written");
+async fn a_guarded_write_leaves_what_a_write_under_the_lock_leaves() {
+    let (guarded, locked) = (database().await, database().await);
+    let batch = Batch::by("me");
+    let record = batch.write_guarded(&guarded, "r1").await.expect("is written");
     assert_eq!((record.revision.as_str(), record.title.as_str(), record.sequence), ("next", "Named", 3));
-    assert_eq!((record.node_count, record.connection_count, record.graph_bytes), (1, 1, 40));
-    batch.write_in_steps(&steps).await;
-    assert_eq!(rows(&whole).await, rows(&steps).await);
+    assert_eq!((record.node_count, record.connection_count, record.graph_bytes), (3, 1, 40));
+    batch.write_locked(&locked).await;
+    assert_eq!(rows(&guarded).await, rows(&locked).await);
+    let mut conn = guarded.pool().acquire().await.expect("connects");
+    let (nodes, connections) = graph(&mut conn, 1).await.expect("reads");
+    assert_eq!(nodes, [batch.nodes[0].clone(), node("b"), node("d")]);
+    assert_eq!(connections, std::slice::from_ref(&batch.connection));
+    let changes = changes_since(&mut conn, 1, "r1").await.expect("reads").expect("is kept").changes;
+    assert_eq!((changes.changed_node_ids, changes.deleted_node_ids), (vec![id("a"), id("d")], vec![id("c")]));
+    let links = (changes.changed_connection_ids, changes.deleted_connection_ids);
+    assert_eq!(links, (vec![batch.connection.id.clone()], vec![batch.deleted.1.clone()]));
 }
 
 #[tokio::test]
-async fn a_whole_write_to_another_revision_or_anothers_canvas_or_with_a_taken_key_leaves_nothing() {
+async fn one_write_deletes_and_restores_and_forgets_others() {
+    let database = database().await;
+    let (a, b, c) = (id("a"), id("b"), id("c"));
+    for (revision, deleted) in [("r2", &a), ("r3", &b)] {
+        let record = write(&database, revision, GraphWrites { deleted_nodes: vec![deleted], ..GraphWrites::default() });
+        record.await;
+    }
+    let age = "UPDATE canvases SET deleted_bytes = deleted_bytes + $1 WHERE key = 1";
+    sqlx::query(age).bind(DELETED_BYTES_MAX).execute(database.pool()).await.expect("updates");
+    let restored = node("a");
+    let writes = GraphWrites {
+        nodes: vec![&restored],
+        restored_nodes: vec![&a],
+        deleted_nodes: vec![&c],
+        ..GraphWrites::default()
+    };
+    assert_eq!(write(&database, "r4", writes).await.node_count, 1);
+    let mut conn = database.pool().acquire().await.expect("connects");
+    let (nodes, _) = graph(&mut conn, 1).await.expect("reads");
+    assert_eq!(nodes, [node("a")]);
+    let first: i64 =
+        sqlx::query_scalar("SELECT ordinal FROM nodes WHERE id = 'a'").fetch_one(&mut *conn).await.expect("reads");
+    assert_eq!(first, 1, "the place of its first creation");
+    let deleted = deleted_nodes(&mut conn, 1, &[a, b, c]).await.expect("reads");
+    assert_eq!(deleted.iter().map(|deleted| deleted.node.id.as_str()).collect::<Vec<_>>(), ["c"]);
+}
+
+#[tokio::test]
+async fn a_guarded_write_to_another_revision_or_anothers_canvas_or_with_a_taken_key_leaves_nothing() {
     let database = database().await;
     sqlx::query("INSERT INTO accounts (uid, email) VALUES ('other', 'other@example.com')")
         .execute(database.pool())
         .await
         .expect("inserts");
     let before = rows(&database).await;
-    assert_eq!(Whole::by("me").write(&database, "r0").await, None);
-    assert_eq!(Whole::by("other").write(&database, "r1").await, None);
+    assert_eq!(Batch::by("me").write_guarded(&database, "r0").await, None);
+    assert_eq!(Batch::by("other").write_guarded(&database, "r1").await, None);
     assert_eq!(rows(&database).await, before);
-    assert!(Whole::by("me").write(&database, "r1").await.is_some());
+    assert!(Batch::by("me").write_guarded(&database, "r1").await.is_some());
     let written = rows(&database).await;
-    assert_eq!(Whole::by("me").write(&database, "next").await, None, "its key is taken");
+    assert_eq!(Batch::by("me").write_guarded(&database, "next").await, None, "its key is taken");
     assert_eq!(rows(&database).await, written);
 }
 
 #[tokio::test]
-async fn a_whole_write_that_waited_for_another_write_leaves_nothing() {
+async fn a_guarded_write_that_waited_for_another_write_leaves_nothing() {
     let database = database().await;
     let mut other = database.pool().begin().await.expect("begins");
     sqlx::query("UPDATE canvases SET revision = 'r2' WHERE key = 1").execute(&mut *other).await.expect("updates");
-    let batch = Whole::by("me");
+    let batch = Batch::by("me");
     let commits = async {
         let is_waiting = async || {
             let waiting = "SELECT count(*) FROM pg_stat_activity
@@ -336,8 +342,8 @@ async fn a_whole_write_that_waited_for_another_write_leaves_nothing() {
         other.commit().await.expect("commits");
         rows(&database).await
     };
-    let (written, after_the_other) = tokio::join!(batch.write(&database, "r1"), commits);
+    let (written, after_the_other) = tokio::join!(batch.write_guarded(&database, "r1"), commits);
     assert_eq!(written, None);
     assert_eq!(rows(&database).await, after_the_other, "neither key nor node");
-    assert!(batch.write(&database, "r2").await.is_some(), "the key is free");
+    assert!(batch.write_guarded(&database, "r2").await.is_some(), "the key is free");
 }
