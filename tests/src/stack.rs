@@ -249,6 +249,12 @@ impl Stack {
         sqlx::query_scalar(sql).fetch_one(self.pool()).await.unwrap_or_else(|error| panic!("{sql}: {error}"))
     }
 
+    /// The only number in the result of `sql`, in which `$1` is `of`.
+    pub async fn count_of(&self, sql: &'static str, of: &str) -> i64 {
+        let query = sqlx::query_scalar(sql).bind(of);
+        query.fetch_one(self.pool()).await.unwrap_or_else(|error| panic!("{sql}: {error}"))
+    }
+
     /// Runs `sql`, for state that otherwise only time or a defect would create.
     pub async fn execute(&self, sql: &'static str) {
         sqlx::query(sql).execute(self.pool()).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
