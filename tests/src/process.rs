@@ -155,7 +155,7 @@ const PORTS: std::ops::Range<u16> = 10_000..20_000;
 
 /// Loopback ports that are free at the moment.
 pub(crate) fn free_ports(count: usize) -> Vec<u16> {
-    // Starts at a random port, because several suites search at the same time.
+    // Starts at a random port, because several tests search at the same time.
     let start = (uuid::Uuid::new_v4().as_u128() % PORTS.len() as u128) as usize;
     let candidates = PORTS.cycle().skip(start).take(PORTS.len());
     // Listeners keep all ports until the last one is found, so that the ports differ.

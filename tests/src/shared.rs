@@ -9,7 +9,7 @@
 //! **Reason.** A stack takes a second or two to start and hundreds of megabytes, so few of them run at a time.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::process::{CommandExt, parent_id};
 use std::path::{Path, PathBuf};
@@ -20,12 +20,14 @@ use testkit::wait_for;
 
 use crate::process::command;
 use crate::stack::Site;
-use crate::{Builder, PATIENCE, Part, Stack};
+use crate::{Builder, Part, Stack};
 
 /// How long a stack outlives its last test: longer than the next one that needs it takes to begin.
 const IDLE: Duration = Duration::from_secs(10);
 /// The interval at which the owner of a stack looks whether it is needed.
 const INTERVAL: Duration = Duration::from_millis(250);
+/// The longest wait for a stack that starts: for a virtual host, which other stacks may have, and for processes on a busy machine.
+const STARTING: Duration = Duration::from_secs(360);
 /// How many receivers a shared stack has, each for one test.
 const RECEIVERS: usize = 200;
 
@@ -60,16 +62,13 @@ impl Builder {
     /// The stack of this run with this configuration. Tests use it with accounts of their own, and leave its processes alone.
     pub async fn shared(self) -> Stack {
         let directory = place(&self);
-        let open = || File::options().create(true).append(true).open(directory.join("lock")).expect("opens the lock");
         loop {
-            let used = open();
-            used.lock_shared().expect("locks");
+            let used = locked(&directory, File::try_lock_shared).await;
             if let Some(site) = site(&directory) {
                 return Stack::visit(site, |stack| Visit { log_lengths: stack.log_lengths(), _used: used });
             }
             drop(used);
-            let starting = open();
-            starting.lock().expect("locks");
+            let _starting = locked(&directory, File::try_lock).await;
             if site(&directory).is_none() {
                 self.launch(&directory).await;
             }
@@ -89,7 +88,7 @@ impl Builder {
             .process_group(0)
             .spawn()
             .expect("starts canvas-stack");
-        wait_for("a shared stack", PATIENCE * 12, async || {
+        wait_for("a shared stack", STARTING, async || {
             if let Some(status) = owner.try_wait().expect("asks for the state of a child") {
                 let log = fs::read_to_string(directory.join("log")).unwrap_or_default();
                 panic!("canvas-stack ended with {status}: {log}");
@@ -132,6 +131,13 @@ pub async fn own(directory: &Path) {
             let _ = fs::remove_dir_all(run);
         }
     }
+}
+
+/// The file that says whether the stack of this directory is used, locked.
+async fn locked(directory: &Path, lock: fn(&File) -> Result<(), TryLockError>) -> File {
+    let file = File::options().create(true).append(true).open(directory.join("lock")).expect("opens the lock");
+    wait_for("the lock of a shared stack", STARTING, async || lock(&file).ok()).await;
+    file
 }
 
 /// The directory of this configuration in that of the run.
@@ -196,5 +202,42 @@ fn delete_ended_runs() {
         if is_run && !is_alive(&path) {
             let _ = fs::remove_dir_all(path);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+    use crate::PATIENCE;
+
+    #[tokio::test]
+    async fn an_equal_configuration_is_the_same_stack() {
+        let settings = || Stack::builder().receivers(2);
+        let (one, same, other) =
+            tokio::join!(settings().shared(), settings().shared(), settings().env("CANVAS_RATE_BURST", 77).shared());
+        assert_eq!(one.origin(0), same.origin(0));
+        assert_ne!(one.origin(0), other.origin(0));
+        assert_ne!(one.take_receiver().port(), same.take_receiver().port(), "each is for one test");
+    }
+
+    #[tokio::test]
+    async fn a_stack_ends_with_its_run_and_leaves_nothing() {
+        let mut run = Command::new("sleep").arg("600").spawn().expect("starts");
+        let start = start_of(run.id()).expect("lives");
+        let directory = std::env::temp_dir().join(format!("{PREFIX}{}-{start}", run.id())).join("stack");
+        fs::create_dir_all(&directory).expect("makes a directory");
+        let used = locked(&directory, File::try_lock_shared).await;
+        Stack::builder().launch(&directory).await;
+        let visit = |stack: &Stack| Visit { log_lengths: stack.log_lengths(), _used: used };
+        let stack = Stack::visit(site(&directory).expect("is ready"), visit);
+        stack.anonymous().get("/digest.md").await.expect(200);
+        run.kill().expect("dies");
+        run.wait().expect("ends");
+        let run = directory.parent().expect("the directory of the run");
+        wait_for("the stack to end", PATIENCE, async || (!run.exists()).then_some(())).await;
+        assert!(!stack.blobs().exists());
+        assert!(std::net::TcpStream::connect(stack.authority(0)).is_err(), "no process listens");
     }
 }

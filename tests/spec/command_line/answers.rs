@@ -59,7 +59,7 @@ async fn a_canvas_is_made_changed_shown_and_listed() {
 
 #[tokio::test]
 async fn json_is_the_answer_of_the_service() {
-    let stack = &Stack::with_workers().await;
+    let stack = &Stack::builder().image_workers(1).start().await;
     let (user, shell, canvas) = person(stack).await;
     let id = canvas.rsplit(':').next().expect("an id").to_owned();
     let pairs: [(&[&str], &str); 8] = [
