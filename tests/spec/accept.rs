@@ -1,19 +1,14 @@
 //! Media types that a client rejects (docs/reference/conventions.md#media-type-negotiation).
 
 use e2e::api::{key, text};
-use e2e::{Call, Client, Stack, pictures, suite};
+use e2e::{Call, Client, Stack, pictures};
 use reqwest::Method;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-suite! {
-    accept on Stack::builder();
-    a_read_in_a_form_that_the_client_rejects_is_406,
-    a_write_is_406_after_its_resource_and_its_replay_and_before_its_state,
-    a_write_that_is_406_changes_nothing,
-}
-
-async fn a_read_in_a_form_that_the_client_rejects_is_406(stack: &Stack) {
+#[tokio::test]
+async fn a_read_in_a_form_that_the_client_rejects_is_406() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let path = format!("/canvases/{}", text(&canvas, "/id"));
@@ -36,7 +31,9 @@ async fn a_read_in_a_form_that_the_client_rejects_is_406(stack: &Stack) {
     }
 }
 
-async fn a_write_is_406_after_its_resource_and_its_replay_and_before_its_state(stack: &Stack) {
+#[tokio::test]
+async fn a_write_is_406_after_its_resource_and_its_replay_and_before_its_state() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let (id, revision) = (text(&canvas, "/id"), text(&canvas, "/revision"));
@@ -77,7 +74,9 @@ async fn a_write_is_406_after_its_resource_and_its_replay_and_before_its_state(s
     rejecting(user.send(run, &start)).await.expect_error(404, "not_found", &[]);
 }
 
-async fn a_write_that_is_406_changes_nothing(stack: &Stack) {
+#[tokio::test]
+async fn a_write_that_is_406_changes_nothing() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let rejected = async |method: Method, path: &str, body: &Value| {
         let call = user.call(method, path).header("accept", "*/*;q=0").body("application/json", body.to_string());

@@ -6,19 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use e2e::api::{key, text};
 use e2e::contract::{self, Access, Endpoint};
-use e2e::{Client, Reply, Stack, User, pictures, suite};
+use e2e::{Client, Reply, Stack, User, pictures};
 use reqwest::Method;
 use serde_json::{Value, json};
-
-suite! {
-    access on Stack::builder();
-    each_route_refuses_a_token_that_lacks_one_of_its_scopes,
-    scopes_that_a_request_calls_for_are_needed_too,
-    a_viewer_reads_everything_and_writes_nothing,
-    an_editor_reads_and_writes_everything,
-    a_stranger_and_an_unknown_canvas_are_404,
-    a_stranger_holds_no_place_of_a_canvas,
-}
 
 /// A Recipe of the catalog that requires inputs.
 const RECIPE: &str = "ad-copy-and-banner";
@@ -71,7 +61,9 @@ pub(super) async fn call(client: &Client, endpoint: &Endpoint, path: &str, body:
     }
 }
 
-async fn each_route_refuses_a_token_that_lacks_one_of_its_scopes(stack: &Stack) {
+#[tokio::test]
+async fn each_route_refuses_a_token_that_lacks_one_of_its_scopes() {
+    let stack = &Stack::without_workers().await;
     let account = stack.account().await;
     let mut lacking = BTreeMap::new();
     for (scope, _) in SCOPES {
@@ -180,7 +172,9 @@ fn further_scopes(endpoint: &Endpoint) -> &'static [&'static str] {
     }
 }
 
-async fn scopes_that_a_request_calls_for_are_needed_too(stack: &Stack) {
+#[tokio::test]
+async fn scopes_that_a_request_calls_for_are_needed_too() {
+    let stack = &Stack::without_workers().await;
     let account = stack.account().await;
     let owner = stack.user_of(&account, "all").await;
     let canvas = owner.make_canvas().await;
@@ -214,7 +208,9 @@ async fn member(stack: &Stack, role: &str) -> (User, User, Value) {
     (owner, member, canvas)
 }
 
-async fn a_viewer_reads_everything_and_writes_nothing(stack: &Stack) {
+#[tokio::test]
+async fn a_viewer_reads_everything_and_writes_nothing() {
+    let stack = &Stack::without_workers().await;
     let (owner, viewer, canvas) = member(stack, "viewer").await;
     let handle = text(&canvas, "/handle");
     let mut tried = BTreeSet::new();
@@ -246,7 +242,9 @@ async fn a_viewer_reads_everything_and_writes_nothing(stack: &Stack) {
     }
 }
 
-async fn an_editor_reads_and_writes_everything(stack: &Stack) {
+#[tokio::test]
+async fn an_editor_reads_and_writes_everything() {
+    let stack = &Stack::without_workers().await;
     let (owner, editor, canvas) = member(stack, "editor").await;
     let handle = text(&canvas, "/handle");
     let used = json!({"baseRevision": canvas["revision"], "idempotencyKey": key(), "operations": [
@@ -278,7 +276,9 @@ async fn an_editor_reads_and_writes_everything(stack: &Stack) {
     assert_eq!(after["ownerUid"], json!(owner.uid));
 }
 
-async fn a_stranger_and_an_unknown_canvas_are_404(stack: &Stack) {
+#[tokio::test]
+async fn a_stranger_and_an_unknown_canvas_are_404() {
+    let stack = &Stack::without_workers().await;
     let (owner, stranger) = (stack.user().await, stack.user().await);
     let canvas = owner.make_canvas().await;
     let (handle, revision) = (text(&canvas, "/handle"), text(&canvas, "/revision"));
@@ -296,7 +296,9 @@ async fn a_stranger_and_an_unknown_canvas_are_404(stack: &Stack) {
     assert_eq!(owner.canvas(handle).await, canvas);
 }
 
-async fn a_stranger_holds_no_place_of_a_canvas(stack: &Stack) {
+#[tokio::test]
+async fn a_stranger_holds_no_place_of_a_canvas() {
+    let stack = &Stack::without_workers().await;
     let (owner, stranger) = (stack.user().await, stack.user().await);
     let canvas = text(&owner.make_canvas().await, "/id").to_owned();
     let picture = text(&stranger.upload("image/png", pictures::png(8, 8)).await, "/handle").to_owned();

@@ -1,26 +1,15 @@
 //! Authentication (docs/reference/authentication.md).
 
+use e2e::Stack;
 use e2e::api::{key, text};
 use e2e::contract::{self, Access};
-use e2e::{Stack, suite};
 use reqwest::Method;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-suite! {
-    authentication on Stack::builder().gateways(2);
-    every_route_but_the_public_ones_needs_a_credential,
-    a_credential_has_one_form,
-    an_unknown_id_and_a_wrong_secret_are_the_same_refusal,
-    an_expired_token_is_refused,
-    a_revoked_token_is_refused_at_once_on_every_gateway,
-    a_disabled_account_is_refused_and_comes_back_when_enabled,
-    a_revoked_session_kills_its_tokens_and_a_new_token_opens_another,
-    the_status_tells_who_asks,
-    a_token_without_scopes_that_a_route_needs_changes_nothing,
-}
-
-async fn every_route_but_the_public_ones_needs_a_credential(stack: &Stack) {
+#[tokio::test]
+async fn every_route_but_the_public_ones_needs_a_credential() {
+    let stack = &Stack::without_workers().await;
     let (open, closed): (Vec<_>, Vec<_>) = contract::built().partition(|it| matches!(it.access, Access::Open));
     let open: Vec<_> = open.iter().map(|endpoint| endpoint.path).collect();
     assert_eq!(open, ["/assets/preview", "/digest.md", "/openapi.json", "/docs"]);
@@ -35,7 +24,9 @@ async fn every_route_but_the_public_ones_needs_a_credential(stack: &Stack) {
     stack.anonymous().get("/assets/preview").await.expect_error(400, "input_validation_error", &["token"]);
 }
 
-async fn a_credential_has_one_form(stack: &Stack) {
+#[tokio::test]
+async fn a_credential_has_one_form() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let (id, secret) = user.token.strip_prefix("cba_").and_then(|rest| rest.split_once('.')).expect("id and secret");
     assert!(Uuid::parse_str(id).is_ok());
@@ -69,7 +60,9 @@ async fn a_credential_has_one_form(stack: &Stack) {
     twice.header("authorization", &format!("Bearer {}", user.token)).await.expect(401);
 }
 
-async fn an_unknown_id_and_a_wrong_secret_are_the_same_refusal(stack: &Stack) {
+#[tokio::test]
+async fn an_unknown_id_and_a_wrong_secret_are_the_same_refusal() {
+    let stack = &Stack::without_workers().await;
     let (user, other) = (stack.user().await, stack.user().await);
     let secret = user.token.split_once('.').expect("a dot").1;
     let unknown = stack.anonymous().with_token(&format!("cba_{}.{secret}", Uuid::now_v7()));
@@ -86,7 +79,9 @@ async fn an_unknown_id_and_a_wrong_secret_are_the_same_refusal(stack: &Stack) {
     assert_eq!(messages.len(), 1, "the messages do not reveal the reason: {messages:?}");
 }
 
-async fn an_expired_token_is_refused(stack: &Stack) {
+#[tokio::test]
+async fn an_expired_token_is_refused() {
+    let stack = &Stack::without_workers().await;
     let account = stack.account().await;
     let create = ["admin", "token", "create", "--account", &account.uid, "--label", "short", "--scopes", "all"];
     let made = stack.admin(&[&create[..], &["--expires-days", "1"]].concat()).await.expect_success();
@@ -101,7 +96,9 @@ async fn an_expired_token_is_refused(stack: &Stack) {
     client.get("/auth/status").await.expect_error(401, "unauthorized", &[]);
 }
 
-async fn a_revoked_token_is_refused_at_once_on_every_gateway(stack: &Stack) {
+#[tokio::test]
+async fn a_revoked_token_is_refused_at_once_on_every_gateway() {
+    let stack = &Stack::without_workers().await;
     let account = stack.account().await;
     let (user, other) = (stack.user_of(&account, "all").await, stack.user_of(&account, "all").await);
     let elsewhere = user.at(stack, 1);
@@ -113,7 +110,9 @@ async fn a_revoked_token_is_refused_at_once_on_every_gateway(stack: &Stack) {
     other.get("/auth/status").await.ok();
 }
 
-async fn a_disabled_account_is_refused_and_comes_back_when_enabled(stack: &Stack) {
+#[tokio::test]
+async fn a_disabled_account_is_refused_and_comes_back_when_enabled() {
+    let stack = &Stack::without_workers().await;
     let account = stack.account().await;
     let user = stack.user_of(&account, "all").await;
     let revoked = stack.user_of(&account, "all").await;
@@ -126,7 +125,9 @@ async fn a_disabled_account_is_refused_and_comes_back_when_enabled(stack: &Stack
     revoked.get("/auth/status").await.expect(401);
 }
 
-async fn a_revoked_session_kills_its_tokens_and_a_new_token_opens_another(stack: &Stack) {
+#[tokio::test]
+async fn a_revoked_session_kills_its_tokens_and_a_new_token_opens_another() {
+    let stack = &Stack::without_workers().await;
     let account = stack.account().await;
     let (one, two) = (stack.user_of(&account, "all").await, stack.user_of(&account, "all").await);
     stack.admin(&["admin", "session", "revoke", "--account", &account.uid]).await.expect_success();
@@ -142,7 +143,9 @@ async fn a_revoked_session_kills_its_tokens_and_a_new_token_opens_another(stack:
     three.get("/auth/status").await.ok();
 }
 
-async fn the_status_tells_who_asks(stack: &Stack) {
+#[tokio::test]
+async fn the_status_tells_who_asks() {
+    let stack = &Stack::without_workers().await;
     let account = stack.account().await;
     stack.admin(&["admin", "credits", "grant", "--account", &account.uid, "--amount", "7"]).await.expect_success();
     let user = stack.user_of(&account, "job:manage,asset:read,canvas:write,canvas:read").await;
@@ -159,7 +162,9 @@ async fn the_status_tells_who_asks(stack: &Stack) {
     assert_eq!(status, expected);
 }
 
-async fn a_token_without_scopes_that_a_route_needs_changes_nothing(stack: &Stack) {
+#[tokio::test]
+async fn a_token_without_scopes_that_a_route_needs_changes_nothing() {
+    let stack = &Stack::without_workers().await;
     let account = stack.account().await;
     let (owner, reader) = (stack.user_of(&account, "all").await, stack.user_of(&account, "canvas:read").await);
     let canvas = owner.make_canvas().await;

@@ -3,17 +3,10 @@
 
 use e2e::api::{key, text};
 use e2e::contract::{self, Endpoint};
-use e2e::{Stack, User, pictures, suite};
+use e2e::{Stack, User, pictures};
 use serde_json::{Value, json};
 
 use super::access::{addressed, call};
-
-suite! {
-    belongings on Stack::builder();
-    every_route_that_names_something_has_its_row,
-    what_belongs_to_an_account_is_404_to_all_others,
-    an_asset_of_a_canvas_is_read_by_its_members_alone,
-}
 
 /// One resource of every kind that belongs to an account.
 struct Belongings {
@@ -84,7 +77,9 @@ fn is_campaign(endpoint: &Endpoint) -> bool {
     endpoint.path.starts_with("/campaigns")
 }
 
-async fn every_route_that_names_something_has_its_row(stack: &Stack) {
+#[tokio::test]
+async fn every_route_that_names_something_has_its_row() {
+    let stack = &Stack::without_workers().await;
     let belongings = Belongings::of(stack).await;
     for endpoint in contract::built().filter(|endpoint| endpoint.path.contains('{') && !is_campaign(endpoint)) {
         let of_canvas = addressed(&endpoint, "c", "r").is_some();
@@ -95,7 +90,9 @@ async fn every_route_that_names_something_has_its_row(stack: &Stack) {
     }
 }
 
-async fn what_belongs_to_an_account_is_404_to_all_others(stack: &Stack) {
+#[tokio::test]
+async fn what_belongs_to_an_account_is_404_to_all_others() {
+    let stack = &Stack::without_workers().await;
     let belongings = Belongings::of(stack).await;
     let (owner, canvas) = (&belongings.owner, text(&belongings.canvas, "/id"));
     let before = owner.canvas(canvas).await;
@@ -127,7 +124,9 @@ async fn what_belongs_to_an_account_is_404_to_all_others(stack: &Stack) {
     }
 }
 
-async fn an_asset_of_a_canvas_is_read_by_its_members_alone(stack: &Stack) {
+#[tokio::test]
+async fn an_asset_of_a_canvas_is_read_by_its_members_alone() {
+    let stack = &Stack::without_workers().await;
     let (owner, stranger) = (stack.user().await, stack.user().await);
     let canvas = owner.make_canvas().await;
     let id = text(&canvas, "/id");

@@ -1,24 +1,13 @@
 //! JSON bodies of requests (docs/reference/conventions.md#json-bodies).
 
 use e2e::api::{key, text};
-use e2e::{Stack, pictures, suite};
+use e2e::{Stack, pictures};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-suite! {
-    bodies on Stack::builder();
-    a_json_body_must_be_declared_as_json,
-    a_body_that_is_no_json_is_invalid_json,
-    a_whole_number_may_be_written_as_one_with_a_fraction,
-    nesting_is_limited_to_64_levels,
-    a_nul_is_refused_wherever_it_stands,
-    a_json_body_has_at_most_a_mebibyte,
-    a_batch_has_at_most_16_mebibytes,
-    a_declared_length_over_the_limit_is_refused_before_the_body,
-    slow_bodies_of_one_account_do_not_delay_another,
-}
-
-async fn a_json_body_must_be_declared_as_json(stack: &Stack) {
+#[tokio::test]
+async fn a_json_body_must_be_declared_as_json() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     for good in ["application/json", "application/json; charset=utf-8", "Application/JSON"] {
         user.post("/canvases").body(good, "{}").await.expect(201);
@@ -33,7 +22,9 @@ async fn a_json_body_must_be_declared_as_json(stack: &Stack) {
     user.post("/canvases").body("text/plain", "").await.expect_error(415, "unsupported_media_type", &[]);
 }
 
-async fn a_body_that_is_no_json_is_invalid_json(stack: &Stack) {
+#[tokio::test]
+async fn a_body_that_is_no_json_is_invalid_json() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let bytes: [&[u8]; 7] = [b"{", b"{} {}", b"nul", b"{'a': 1}", b"\xff", b"{\"a\": NaN}", b"[1,]"];
     for bad in bytes {
@@ -45,7 +36,9 @@ async fn a_body_that_is_no_json_is_invalid_json(stack: &Stack) {
     user.send("/canvases", &json!([])).await.expect(400);
 }
 
-async fn a_whole_number_may_be_written_as_one_with_a_fraction(stack: &Stack) {
+#[tokio::test]
+async fn a_whole_number_may_be_written_as_one_with_a_fraction() {
+    let stack = &Stack::without_workers().await;
     // JSON Schema, and therefore the contract document, does not distinguish the two. A query does (below).
     let user = stack.user().await;
     let video = |seconds: &str| {
@@ -60,7 +53,9 @@ async fn a_whole_number_may_be_written_as_one_with_a_fraction(stack: &Stack) {
     }
 }
 
-async fn nesting_is_limited_to_64_levels(stack: &Stack) {
+#[tokio::test]
+async fn nesting_is_limited_to_64_levels() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let path = format!("/canvases/{}/operations", text(&canvas, "/id"));
@@ -78,7 +73,9 @@ async fn nesting_is_limited_to_64_levels(stack: &Stack) {
     user.post(&path).body("application/json", deep).await.expect_error(400, "invalid_json", &[]);
 }
 
-async fn a_nul_is_refused_wherever_it_stands(stack: &Stack) {
+#[tokio::test]
+async fn a_nul_is_refused_wherever_it_stands() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     user.send("/canvases", &json!({"title": "a\0b"})).await.expect_error(400, "input_validation_error", &["title"]);
     let canvas = user.make_canvas().await;
@@ -95,7 +92,9 @@ async fn a_nul_is_refused_wherever_it_stands(stack: &Stack) {
     assert_eq!(asset["asset"]["name"], "ab.png");
 }
 
-async fn a_json_body_has_at_most_a_mebibyte(stack: &Stack) {
+#[tokio::test]
+async fn a_json_body_has_at_most_a_mebibyte() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let body = |bytes: usize| format!("{{{}}}", " ".repeat(bytes - 2));
     for (bytes, status) in [(1024 * 1024 - 1, 201), (1024 * 1024, 201), (1024 * 1024 + 1, 413)] {
@@ -104,7 +103,9 @@ async fn a_json_body_has_at_most_a_mebibyte(stack: &Stack) {
     }
 }
 
-async fn a_batch_has_at_most_16_mebibytes(stack: &Stack) {
+#[tokio::test]
+async fn a_batch_has_at_most_16_mebibytes() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let path = format!("/canvases/{}/operations", text(&canvas, "/id"));
@@ -118,7 +119,9 @@ async fn a_batch_has_at_most_16_mebibytes(stack: &Stack) {
     over.expect_error(413, "payload_too_large", &[]);
 }
 
-async fn a_declared_length_over_the_limit_is_refused_before_the_body(stack: &Stack) {
+#[tokio::test]
+async fn a_declared_length_over_the_limit_is_refused_before_the_body() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     for (path, media_type, limit) in [
         ("/canvases", "application/json", 1024 * 1024),
@@ -141,7 +144,9 @@ async fn a_declared_length_over_the_limit_is_refused_before_the_body(stack: &Sta
     }
 }
 
-async fn slow_bodies_of_one_account_do_not_delay_another(stack: &Stack) {
+#[tokio::test]
+async fn slow_bodies_of_one_account_do_not_delay_another() {
+    let stack = &Stack::without_workers().await;
     const MIB: usize = 1024 * 1024;
     let (slow, user) = (stack.user().await, stack.user().await);
     let mut connections = Vec::new();

@@ -1,33 +1,12 @@
 //! Legacy campaigns (docs/reference/campaigns.md).
 
 use e2e::api::{key, text};
-use e2e::{PATIENCE, Reply, Stack, User, suite};
+use e2e::{PATIENCE, Reply, Stack, User};
 use serde_json::{Value, json};
 
-suite! {
-    campaigns on Stack::builder().env("CANVAS_LEGACY_CAMPAIGNS", 1);
-    a_plan_writes_nothing,
-    a_start_makes_a_target_and_a_job_for_each_shot,
-    a_campaign_is_read_listed_and_reviewed_by_its_account_alone,
-    a_canceled_campaign_stops_and_stays_so,
-    a_canceled_shot_takes_its_empty_node_along,
-    a_start_without_credit_is_402_and_changes_nothing,
-    bodies_are_judged,
-}
-
-suite! {
-    campaigns_made on Stack::builder().env("CANVAS_LEGACY_CAMPAIGNS", 1).image_workers(1);
-    a_campaign_succeeds_when_every_shot_shows_its_picture,
-}
-
-suite! {
-    campaigns_capped on Stack::builder().env("CANVAS_LEGACY_CAMPAIGNS", 1).env("CANVAS_ACTIVE_JOBS", 3);
-    every_shot_counts_as_an_active_job,
-}
-
-suite! {
-    retired_campaigns on Stack::builder();
-    mutations_are_gone_and_reads_work,
+/// A stack with the routes of legacy campaigns.
+pub async fn legacy() -> Stack {
+    Stack::builder().env("CANVAS_LEGACY_CAMPAIGNS", 1).shared().await
 }
 
 /// A user with credit for the embedded runtime.
@@ -60,7 +39,9 @@ async fn start(user: &User, canvas: &str, shots: usize) -> Value {
     deprecated(user.send("/campaigns/start", &request).await.expect(202)).json()["run"].clone()
 }
 
-async fn a_plan_writes_nothing(stack: &Stack) {
+#[tokio::test]
+async fn a_plan_writes_nothing() {
+    let stack = &legacy().await;
     let user = rich(stack).await;
     let canvas = user.make_canvas().await;
     let request = json!({"canvasId": canvas["id"], "brief": "Red boots in the rain", "shotCount": 8});
@@ -72,7 +53,9 @@ async fn a_plan_writes_nothing(stack: &Stack) {
     assert_eq!(user.canvas(text(&canvas, "/id")).await, canvas);
 }
 
-async fn a_start_makes_a_target_and_a_job_for_each_shot(stack: &Stack) {
+#[tokio::test]
+async fn a_start_makes_a_target_and_a_job_for_each_shot() {
+    let stack = &legacy().await;
     let user = rich(stack).await;
     let canvas = text(&user.make_canvas().await, "/id").to_owned();
     let request = start_request(&user, &canvas, 3).await;
@@ -110,7 +93,9 @@ async fn a_start_makes_a_target_and_a_job_for_each_shot(stack: &Stack) {
     user.send("/campaigns/start", &untitled).await.expect_error(404, "not_found", &[]);
 }
 
-async fn a_campaign_is_read_listed_and_reviewed_by_its_account_alone(stack: &Stack) {
+#[tokio::test]
+async fn a_campaign_is_read_listed_and_reviewed_by_its_account_alone() {
+    let stack = &legacy().await;
     let (user, stranger) = (rich(stack).await, stack.user().await);
     let canvas = text(&user.make_canvas().await, "/id").to_owned();
     let other = text(&user.make_canvas().await, "/id").to_owned();
@@ -148,7 +133,9 @@ async fn a_campaign_is_read_listed_and_reviewed_by_its_account_alone(stack: &Sta
     stranger.send(&format!("{path}/review"), &decisions).await.expect_error(404, "not_found", &[]);
 }
 
-async fn a_canceled_campaign_stops_and_stays_so(stack: &Stack) {
+#[tokio::test]
+async fn a_canceled_campaign_stops_and_stays_so() {
+    let stack = &legacy().await;
     let user = rich(stack).await;
     let canvas = text(&user.make_canvas().await, "/id").to_owned();
     let before = user.get("/auth/status").await.ok()["creditBalance"].clone();
@@ -162,7 +149,9 @@ async fn a_canceled_campaign_stops_and_stays_so(stack: &Stack) {
     assert_eq!(user.get("/auth/status").await.ok()["creditBalance"], before, "the reservation was returned");
 }
 
-async fn a_canceled_shot_takes_its_empty_node_along(stack: &Stack) {
+#[tokio::test]
+async fn a_canceled_shot_takes_its_empty_node_along() {
+    let stack = &legacy().await;
     let user = rich(stack).await;
     let canvas = text(&user.make_canvas().await, "/id").to_owned();
     let run = start(&user, &canvas, 3).await;
@@ -210,7 +199,9 @@ async fn a_canceled_shot_takes_its_empty_node_along(stack: &Stack) {
     assert_eq!(user.canvas(&canvas).await["nodes"].as_array().map(Vec::len), Some(1));
 }
 
-async fn a_campaign_succeeds_when_every_shot_shows_its_picture(stack: &Stack) {
+#[tokio::test]
+async fn a_campaign_succeeds_when_every_shot_shows_its_picture() {
+    let stack = &Stack::builder().env("CANVAS_LEGACY_CAMPAIGNS", 1).image_workers(1).start().await;
     let user = rich(stack).await;
     let canvas = text(&user.make_canvas().await, "/id").to_owned();
     let started = start(&user, &canvas, 2).await;
@@ -240,7 +231,9 @@ async fn a_campaign_succeeds_when_every_shot_shows_its_picture(stack: &Stack) {
     assert_eq!(user.delete(&path).await.ok()["run"], run, "a finished one is unchanged");
 }
 
-async fn every_shot_counts_as_an_active_job(stack: &Stack) {
+#[tokio::test]
+async fn every_shot_counts_as_an_active_job() {
+    let stack = &Stack::builder().env("CANVAS_LEGACY_CAMPAIGNS", 1).env("CANVAS_ACTIVE_JOBS", 3).start().await;
     let (user, other) = (rich(stack).await, rich(stack).await);
     let canvas = text(&user.make_canvas().await, "/id").to_owned();
     start(&user, &canvas, 2).await;
@@ -261,7 +254,9 @@ async fn every_shot_counts_as_an_active_job(stack: &Stack) {
     start(&other, &theirs, 3).await;
 }
 
-async fn a_start_without_credit_is_402_and_changes_nothing(stack: &Stack) {
+#[tokio::test]
+async fn a_start_without_credit_is_402_and_changes_nothing() {
+    let stack = &legacy().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let request = start_request(&user, text(&canvas, "/id"), 1).await;
@@ -270,7 +265,9 @@ async fn a_start_without_credit_is_402_and_changes_nothing(stack: &Stack) {
     assert_eq!(user.get("/campaigns").await.ok(), json!({"runs": []}));
 }
 
-async fn bodies_are_judged(stack: &Stack) {
+#[tokio::test]
+async fn bodies_are_judged() {
+    let stack = &legacy().await;
     let user = rich(stack).await;
     let canvas = text(&user.make_canvas().await, "/id").to_owned();
     for (count, status) in [(0, 400), (1, 200), (8, 200), (9, 400)] {
@@ -304,7 +301,9 @@ async fn bodies_are_judged(stack: &Stack) {
     refused.expect_error(400, "input_validation_error", &["decisions", "runId"]);
 }
 
-async fn mutations_are_gone_and_reads_work(stack: &Stack) {
+#[tokio::test]
+async fn mutations_are_gone_and_reads_work() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     assert_eq!(deprecated(user.get("/campaigns").await).ok(), json!({"runs": []}));
     let id = "0198c5a0-0000-7000-8000-000000000001";

@@ -1,32 +1,12 @@
 //! Canvases (docs/reference/canvases.md).
 
 use e2e::api::{key, text};
-use e2e::{Stack, User, pictures, suite};
+use e2e::{Stack, User, pictures};
 use serde_json::{Value, json};
 
-suite! {
-    canvases on Stack::builder().gateways(2);
-    a_canvas_is_created_with_an_activity_and_a_location,
-    a_chosen_id_is_kept_and_taken_once,
-    a_title_has_at_most_160_characters,
-    the_agent_canvas_is_one_however_often_it_is_asked_for,
-    equal_concurrent_calls_find_the_same_agent_canvas,
-    an_agent_canvas_can_be_made_under_a_chosen_id_once,
-    a_canvas_is_read_by_every_form_of_its_id,
-    a_read_carries_an_etag_and_honours_if_none_match,
-    the_list_is_newest_first_and_merges_what_is_shared,
-    the_list_breaks_ties_of_time_by_handle_descending,
-    a_walk_meets_every_canvas_that_nobody_touches,
-    a_stranger_sees_nothing_of_a_canvas,
-    a_viewer_reads_and_never_writes,
-    an_editor_writes_and_what_it_makes_belongs_to_the_owner,
-    a_role_that_is_withdrawn_ends_access_at_once,
-    a_node_is_read_with_its_connections_and_picture,
-    activity_shows_the_newest_50_entries,
-    a_canvas_read_sees_every_write_of_any_gateway,
-}
-
-async fn a_canvas_is_created_with_an_activity_and_a_location(stack: &Stack) {
+#[tokio::test]
+async fn a_canvas_is_created_with_an_activity_and_a_location() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let reply = user.send("/canvases", &json!({"title": "Spring"})).await.expect(201);
     let (location, body) = (reply.header("location").expect("a location").to_owned(), reply.json());
@@ -51,7 +31,9 @@ async fn a_canvas_is_created_with_an_activity_and_a_location(stack: &Stack) {
     assert!(untitled["canvas"]["title"].is_string());
 }
 
-async fn a_chosen_id_is_kept_and_taken_once(stack: &Stack) {
+#[tokio::test]
+async fn a_chosen_id_is_kept_and_taken_once() {
+    let stack = &Stack::without_workers().await;
     let (user, other) = (stack.user().await, stack.user().await);
     for id in ["moodboard", "a-b_C9", &"i".repeat(180)] {
         let made = user.send("/canvases", &json!({"id": id})).await.expect(201).json();
@@ -71,7 +53,9 @@ async fn a_chosen_id_is_kept_and_taken_once(stack: &Stack) {
     assert!(calls.iter().all(|status| matches!(status, 201 | 409)), "{calls:?}");
 }
 
-async fn a_title_has_at_most_160_characters(stack: &Stack) {
+#[tokio::test]
+async fn a_title_has_at_most_160_characters() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let longest = "ü".repeat(160);
     let made = user.send("/canvases", &json!({"title": longest})).await.expect(201).json();
@@ -88,7 +72,9 @@ async fn a_title_has_at_most_160_characters(stack: &Stack) {
     refused.expect_error(400, "input_validation_error", &["destination"]);
 }
 
-async fn the_agent_canvas_is_one_however_often_it_is_asked_for(stack: &Stack) {
+#[tokio::test]
+async fn the_agent_canvas_is_one_however_often_it_is_asked_for() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let first =
         user.send("/canvases", &json!({"destination": "agent-canvas", "title": "Mine"})).await.expect(201).json();
@@ -110,7 +96,9 @@ async fn the_agent_canvas_is_one_however_often_it_is_asked_for(stack: &Stack) {
     assert_ne!(theirs["canvas"]["handle"], first["canvas"]["handle"]);
 }
 
-async fn equal_concurrent_calls_find_the_same_agent_canvas(stack: &Stack) {
+#[tokio::test]
+async fn equal_concurrent_calls_find_the_same_agent_canvas() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let elsewhere = user.at(stack, 1);
     let body = json!({"destination": "agent-canvas"});
@@ -124,7 +112,9 @@ async fn equal_concurrent_calls_find_the_same_agent_canvas(stack: &Stack) {
     assert_eq!(user.get("/canvases").await.ok()["canvases"].as_array().map(Vec::len), Some(1));
 }
 
-async fn an_agent_canvas_can_be_made_under_a_chosen_id_once(stack: &Stack) {
+#[tokio::test]
+async fn an_agent_canvas_can_be_made_under_a_chosen_id_once() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let made = user.send("/canvases", &json!({"canvasType": "agent", "id": "hq"})).await.expect(201).json();
     assert_eq!((&made["canvas"]["id"], &made["canvas"]["canvasType"]), (&json!("hq"), &json!("agent")));
@@ -134,7 +124,9 @@ async fn an_agent_canvas_can_be_made_under_a_chosen_id_once(stack: &Stack) {
     assert_eq!(resolved["canvas"]["id"], "hq");
 }
 
-async fn a_canvas_is_read_by_every_form_of_its_id(stack: &Stack) {
+#[tokio::test]
+async fn a_canvas_is_read_by_every_form_of_its_id() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let (id, uid) = (text(&canvas, "/id"), &user.uid);
@@ -150,7 +142,9 @@ async fn a_canvas_is_read_by_every_form_of_its_id(stack: &Stack) {
     }
 }
 
-async fn a_read_carries_an_etag_and_honours_if_none_match(stack: &Stack) {
+#[tokio::test]
+async fn a_read_carries_an_etag_and_honours_if_none_match() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let (id, revision) = (text(&canvas, "/id"), text(&canvas, "/revision"));
@@ -180,7 +174,9 @@ async fn a_read_carries_an_etag_and_honours_if_none_match(stack: &Stack) {
         .expect(404);
 }
 
-async fn the_list_is_newest_first_and_merges_what_is_shared(stack: &Stack) {
+#[tokio::test]
+async fn the_list_is_newest_first_and_merges_what_is_shared() {
+    let stack = &Stack::without_workers().await;
     let (user, friend) = (stack.user().await, stack.user().await);
     let first = user.make_canvas().await;
     let theirs = friend.make_canvas().await;
@@ -203,7 +199,9 @@ async fn the_list_is_newest_first_and_merges_what_is_shared(stack: &Stack) {
     assert!(top.get("nodes").is_none(), "a summary");
 }
 
-async fn the_list_breaks_ties_of_time_by_handle_descending(stack: &Stack) {
+#[tokio::test]
+async fn the_list_breaks_ties_of_time_by_handle_descending() {
+    let stack = &Stack::without_workers().await;
     let (user, friend) = (stack.user().await, stack.user().await);
     for id in ["a", "B", "c"] {
         user.send("/canvases", &json!({"id": id})).await.expect(201);
@@ -231,7 +229,9 @@ async fn the_list_breaks_ties_of_time_by_handle_descending(stack: &Stack) {
     assert_eq!(walked, expected);
 }
 
-async fn a_walk_meets_every_canvas_that_nobody_touches(stack: &Stack) {
+#[tokio::test]
+async fn a_walk_meets_every_canvas_that_nobody_touches() {
+    let stack = &Stack::without_workers().await;
     let (user, friend) = (stack.user().await, stack.user().await);
     let busy = user.make_canvas().await;
     let mut still = std::collections::BTreeSet::new();
@@ -278,7 +278,9 @@ async fn shared(stack: &Stack, role: &str) -> (User, User, Value) {
     (owner, member, canvas)
 }
 
-async fn a_stranger_sees_nothing_of_a_canvas(stack: &Stack) {
+#[tokio::test]
+async fn a_stranger_sees_nothing_of_a_canvas() {
+    let stack = &Stack::without_workers().await;
     let (owner, stranger) = (stack.user().await, stack.user().await);
     let canvas = owner.make_canvas().await;
     let (id, handle) = (text(&canvas, "/id"), text(&canvas, "/handle"));
@@ -303,7 +305,9 @@ async fn a_stranger_sees_nothing_of_a_canvas(stack: &Stack) {
     assert_eq!(stranger.get("/canvases").await.ok()["canvases"], json!([]));
 }
 
-async fn a_viewer_reads_and_never_writes(stack: &Stack) {
+#[tokio::test]
+async fn a_viewer_reads_and_never_writes() {
+    let stack = &Stack::without_workers().await;
     let (owner, viewer, canvas) = shared(stack, "viewer").await;
     let handle = text(&canvas, "/handle");
     assert_eq!(viewer.canvas(handle).await, canvas);
@@ -324,7 +328,9 @@ async fn a_viewer_reads_and_never_writes(stack: &Stack) {
     assert_eq!(viewer.get(&format!("/assets?canvasId={handle}")).await.ok()["assets"], json!([]));
 }
 
-async fn an_editor_writes_and_what_it_makes_belongs_to_the_owner(stack: &Stack) {
+#[tokio::test]
+async fn an_editor_writes_and_what_it_makes_belongs_to_the_owner() {
+    let stack = &Stack::without_workers().await;
     let (owner, editor, canvas) = shared(stack, "editor").await;
     let (id, handle) = (text(&canvas, "/id"), text(&canvas, "/handle"));
     editor.apply(handle, json!([{"type": "node.create", "node": {"type": "text"}}])).await;
@@ -342,7 +348,9 @@ async fn an_editor_writes_and_what_it_makes_belongs_to_the_owner(stack: &Stack) 
     assert_eq!(editor.get("/canvases").await.ok()["canvases"][0]["accessRole"], "editor");
 }
 
-async fn a_role_that_is_withdrawn_ends_access_at_once(stack: &Stack) {
+#[tokio::test]
+async fn a_role_that_is_withdrawn_ends_access_at_once() {
+    let stack = &Stack::without_workers().await;
     let (owner, member, canvas) = shared(stack, "editor").await;
     let (id, handle) = (text(&canvas, "/id"), text(&canvas, "/handle"));
     let batch = json!({"baseRevision": canvas["revision"], "idempotencyKey": key(), "operations": [
@@ -359,7 +367,9 @@ async fn a_role_that_is_withdrawn_ends_access_at_once(stack: &Stack) {
     member.at(stack, 1).get(&format!("/canvases/{handle}")).await.expect(404);
 }
 
-async fn a_node_is_read_with_its_connections_and_picture(stack: &Stack) {
+#[tokio::test]
+async fn a_node_is_read_with_its_connections_and_picture() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
@@ -390,7 +400,9 @@ async fn a_node_is_read_with_its_connections_and_picture(stack: &Stack) {
     assert!(bare.get("previewUrl").is_none() && bare["node"].get("asset").is_none());
 }
 
-async fn activity_shows_the_newest_50_entries(stack: &Stack) {
+#[tokio::test]
+async fn activity_shows_the_newest_50_entries() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
@@ -409,7 +421,9 @@ async fn activity_shows_the_newest_50_entries(stack: &Stack) {
     assert_eq!(activity[0]["nodeIds"], json!([node]));
 }
 
-async fn a_canvas_read_sees_every_write_of_any_gateway(stack: &Stack) {
+#[tokio::test]
+async fn a_canvas_read_sees_every_write_of_any_gateway() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let elsewhere = user.at(stack, 1);
     let canvas = user.make_canvas().await;

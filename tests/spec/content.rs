@@ -1,22 +1,9 @@
 //! The picture of an asset by its handle (docs/reference/assets.md#content).
 
 use e2e::api::text;
-use e2e::{Stack, User, pictures, suite};
+use e2e::{Stack, User, pictures};
 use reqwest::Method;
 use serde_json::Value;
-
-suite! {
-    contents on Stack::builder().image_workers(1);
-    the_stored_bytes_are_served_with_their_safeguards,
-    an_asset_is_named_in_every_form,
-    ranges_and_validators_are_honoured,
-    a_head_request_ignores_ranges,
-    renditions_have_the_widths_of_previews,
-    a_broken_picture_is_served_and_has_no_rendition,
-    members_of_the_canvas_may_read_and_nobody_else,
-    a_tag_is_equal_for_one_account_and_tells_nothing_of_others,
-    a_first_upload_is_answered_alike_whether_another_account_has_the_bytes,
-}
 
 async fn uploaded(user: &User) -> (Value, Vec<u8>) {
     let bytes = pictures::png(600, 300);
@@ -27,7 +14,9 @@ fn content(asset: &Value) -> String {
     format!("/assets/{}/content", text(asset, "/handle"))
 }
 
-async fn the_stored_bytes_are_served_with_their_safeguards(stack: &Stack) {
+#[tokio::test]
+async fn the_stored_bytes_are_served_with_their_safeguards() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let (asset, bytes) = uploaded(&user).await;
     let reply = user.get(&content(&asset)).await.expect(200);
@@ -53,7 +42,9 @@ async fn the_stored_bytes_are_served_with_their_safeguards(stack: &Stack) {
     }
 }
 
-async fn an_asset_is_named_in_every_form(stack: &Stack) {
+#[tokio::test]
+async fn an_asset_is_named_in_every_form() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let (asset, bytes) = uploaded(&user).await;
     let (id, uid) = (text(&asset, "/id"), &user.uid);
@@ -72,7 +63,9 @@ async fn an_asset_is_named_in_every_form(stack: &Stack) {
     user.get("/assets/absent/content?w=64").await.expect_error(404, "not_found", &[]);
 }
 
-async fn ranges_and_validators_are_honoured(stack: &Stack) {
+#[tokio::test]
+async fn ranges_and_validators_are_honoured() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let (asset, bytes) = uploaded(&user).await;
     let (path, size) = (content(&asset), bytes.len());
@@ -94,7 +87,9 @@ async fn ranges_and_validators_are_honoured(stack: &Stack) {
     user.get(&path).header("if-none-match", "\"other\"").await.expect(200);
 }
 
-async fn a_head_request_ignores_ranges(stack: &Stack) {
+#[tokio::test]
+async fn a_head_request_ignores_ranges() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let (asset, bytes) = uploaded(&user).await;
     let head = user.call(Method::HEAD, &content(&asset)).header("range", "bytes=0-0").await.expect(200);
@@ -102,7 +97,9 @@ async fn a_head_request_ignores_ranges(stack: &Stack) {
     assert_eq!((head.header("content-range"), head.body.len()), (None, 0));
 }
 
-async fn renditions_have_the_widths_of_previews(stack: &Stack) {
+#[tokio::test]
+async fn renditions_have_the_widths_of_previews() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let (asset, bytes) = uploaded(&user).await;
     let path = content(&asset);
@@ -122,7 +119,9 @@ async fn renditions_have_the_widths_of_previews(stack: &Stack) {
     assert_eq!(user.get(&path).await.expect(200).body, bytes);
 }
 
-async fn a_broken_picture_is_served_and_has_no_rendition(stack: &Stack) {
+#[tokio::test]
+async fn a_broken_picture_is_served_and_has_no_rendition() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let bytes = pictures::broken_png(50, 50);
     let asset = user.upload("image/png", bytes.clone()).await;
@@ -131,7 +130,9 @@ async fn a_broken_picture_is_served_and_has_no_rendition(stack: &Stack) {
     assert_eq!(user.get(&content(&asset)).await.expect(200).body, bytes);
 }
 
-async fn members_of_the_canvas_may_read_and_nobody_else(stack: &Stack) {
+#[tokio::test]
+async fn members_of_the_canvas_may_read_and_nobody_else() {
+    let stack = &Stack::with_workers().await;
     let (owner, stranger) = (stack.user().await, stack.user().await);
     let canvas = owner.make_canvas().await;
     let stored = owner.upload_into(text(&canvas, "/id"), "image/png", pictures::png(4, 4)).await;
@@ -153,7 +154,9 @@ async fn members_of_the_canvas_may_read_and_nobody_else(stack: &Stack) {
     stack.anonymous().get(&content(&own)).await.expect_error(401, "unauthorized", &[]);
 }
 
-async fn a_tag_is_equal_for_one_account_and_tells_nothing_of_others(stack: &Stack) {
+#[tokio::test]
+async fn a_tag_is_equal_for_one_account_and_tells_nothing_of_others() {
+    let stack = &Stack::with_workers().await;
     let (one, other) = (stack.user().await, stack.user().await);
     let tags = async |user: &User, asset: &Value| {
         let mut tags = Vec::new();
@@ -179,7 +182,9 @@ async fn a_tag_is_equal_for_one_account_and_tells_nothing_of_others(stack: &Stac
     assert_eq!(of_one, tags(&other, &stored).await);
 }
 
-async fn a_first_upload_is_answered_alike_whether_another_account_has_the_bytes(stack: &Stack) {
+#[tokio::test]
+async fn a_first_upload_is_answered_alike_whether_another_account_has_the_bytes() {
+    let stack = &Stack::with_workers().await;
     let bytes = pictures::png(37, 41);
     let mut shapes = Vec::new();
     for _ in 0..2 {

@@ -1,35 +1,21 @@
 //! Conventions of the API (docs/reference/conventions.md).
 
 use e2e::api::{key, text};
-use e2e::{Stack, pictures, suite};
+use e2e::{Stack, pictures};
 use reqwest::Method;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 const ORIGIN: &str = "https://app.example.com";
 
-suite! {
-    conventions on Stack::builder().env("CANVAS_CORS_ORIGINS", ORIGIN);
-    an_unknown_path_is_404_whoever_asks,
-    a_wrong_method_is_405_and_says_which_are_allowed,
-    a_request_id_that_is_a_uuid_is_kept_and_any_other_replaced,
-    checks_come_in_their_order,
-    a_malformed_id_is_400_and_an_unknown_one_404,
-    an_owner_in_a_handle_that_differs_from_owner_uid_is_400,
-    unknown_fields_are_named_by_their_path,
-    every_violation_is_listed,
-    unknown_query_parameters_are_ignored_and_named_and_known_ones_validated,
-    a_header_that_is_read_once_is_sent_once,
-    page_limits_are_kept_and_never_clamped,
-    a_cursor_is_good_for_its_own_list_alone,
-    a_list_can_be_walked_with_changing_limits,
-    long_answers_are_compressed_and_pictures_never,
-    cors_is_open_for_the_configured_origins_alone,
-    a_surface_header_changes_nothing,
-    successful_answers_are_private_and_not_stored,
+/// A stack that the pages of [`ORIGIN`] may call.
+async fn stack() -> Stack {
+    Stack::builder().env("CANVAS_CORS_ORIGINS", ORIGIN).shared().await
 }
 
-async fn an_unknown_path_is_404_whoever_asks(stack: &Stack) {
+#[tokio::test]
+async fn an_unknown_path_is_404_whoever_asks() {
+    let stack = &stack().await;
     let user = stack.user().await;
     for path in ["/nowhere", "/canvases/a/nowhere", "/canvas", "/canvases/", "/api/canvas-agent/v2/canvases", "/api"] {
         stack.anonymous().get(path).await.expect_error(404, "not_found", &[]);
@@ -38,7 +24,9 @@ async fn an_unknown_path_is_404_whoever_asks(stack: &Stack) {
     }
 }
 
-async fn a_wrong_method_is_405_and_says_which_are_allowed(stack: &Stack) {
+#[tokio::test]
+async fn a_wrong_method_is_405_and_says_which_are_allowed() {
+    let stack = &stack().await;
     for (method, path, allowed) in [
         (Method::DELETE, "/canvases", &["GET", "POST"][..]),
         (Method::PUT, "/canvases/a", &["GET"]),
@@ -56,7 +44,9 @@ async fn a_wrong_method_is_405_and_says_which_are_allowed(stack: &Stack) {
     }
 }
 
-async fn a_request_id_that_is_a_uuid_is_kept_and_any_other_replaced(stack: &Stack) {
+#[tokio::test]
+async fn a_request_id_that_is_a_uuid_is_kept_and_any_other_replaced() {
+    let stack = &stack().await;
     let user = stack.user().await;
     let own = Uuid::new_v4().to_string();
     let kept = user.get("/auth/status").header("x-request-id", &own).await;
@@ -72,7 +62,9 @@ async fn a_request_id_that_is_a_uuid_is_kept_and_any_other_replaced(stack: &Stac
     assert_ne!(fresh().await, fresh().await);
 }
 
-async fn checks_come_in_their_order(stack: &Stack) {
+#[tokio::test]
+async fn checks_come_in_their_order() {
+    let stack = &stack().await;
     let anonymous = stack.anonymous();
     let user = stack.user().await;
     let reader = stack.user_with("canvas:read").await;
@@ -103,7 +95,9 @@ async fn checks_come_in_their_order(stack: &Stack) {
     user.send(&path, &current).await.expect_error(422, "unprocessable_entity", &["operations[0].nodeId"]);
 }
 
-async fn a_malformed_id_is_400_and_an_unknown_one_404(stack: &Stack) {
+#[tokio::test]
+async fn a_malformed_id_is_400_and_an_unknown_one_404() {
+    let stack = &stack().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
@@ -144,7 +138,9 @@ async fn a_malformed_id_is_400_and_an_unknown_one_404(stack: &Stack) {
     }
 }
 
-async fn an_owner_in_a_handle_that_differs_from_owner_uid_is_400(stack: &Stack) {
+#[tokio::test]
+async fn an_owner_in_a_handle_that_differs_from_owner_uid_is_400() {
+    let stack = &stack().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let (handle, uid) = (text(&canvas, "/handle"), &user.uid);
@@ -158,7 +154,9 @@ async fn an_owner_in_a_handle_that_differs_from_owner_uid_is_400(stack: &Stack) 
         .expect(400);
 }
 
-async fn unknown_fields_are_named_by_their_path(stack: &Stack) {
+#[tokio::test]
+async fn unknown_fields_are_named_by_their_path() {
+    let stack = &stack().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     user.send("/canvases", &json!({"colour": "red"})).await.expect_error(400, "input_validation_error", &["colour"]);
@@ -172,7 +170,9 @@ async fn unknown_fields_are_named_by_their_path(stack: &Stack) {
     refused.expect_error(400, "input_validation_error", &["webhook.retries"]);
 }
 
-async fn every_violation_is_listed(stack: &Stack) {
+#[tokio::test]
+async fn every_violation_is_listed() {
+    let stack = &stack().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let body = json!({"idempotencyKey": "short", "baseRevision": "", "operations": [
@@ -192,7 +192,9 @@ async fn every_violation_is_listed(stack: &Stack) {
     user.get("/canvases?limit=0&cursor=x").await.expect_error(400, "input_validation_error", &["limit", "cursor"]);
 }
 
-async fn unknown_query_parameters_are_ignored_and_named_and_known_ones_validated(stack: &Stack) {
+#[tokio::test]
+async fn unknown_query_parameters_are_ignored_and_named_and_known_ones_validated() {
+    let stack = &stack().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let named = user.get("/canvases?colour=red&limit=5&a%2Cb").await.expect(200);
@@ -215,7 +217,9 @@ async fn unknown_query_parameters_are_ignored_and_named_and_known_ones_validated
     user.get("/actions?q=%ff").await.expect_error(400, "input_validation_error", &["q"]);
 }
 
-async fn a_header_that_is_read_once_is_sent_once(stack: &Stack) {
+#[tokio::test]
+async fn a_header_that_is_read_once_is_sent_once() {
+    let stack = &stack().await;
     let user = stack.user().await;
     for name in ["Idempotency-Key", "X-Service-File-Name", "X-Canvas-File-Name"] {
         let upload = user.post("/assets").body("image/png", pictures::png(2, 2));
@@ -240,7 +244,9 @@ async fn a_header_that_is_read_once_is_sent_once(stack: &Stack) {
     listed.await.expect(200);
 }
 
-async fn page_limits_are_kept_and_never_clamped(stack: &Stack) {
+#[tokio::test]
+async fn page_limits_are_kept_and_never_clamped() {
+    let stack = &stack().await;
     let user = stack.user().await;
     for (list, default, most) in [
         ("/canvases", 25, 25),
@@ -260,7 +266,9 @@ async fn page_limits_are_kept_and_never_clamped(stack: &Stack) {
     }
 }
 
-async fn a_cursor_is_good_for_its_own_list_alone(stack: &Stack) {
+#[tokio::test]
+async fn a_cursor_is_good_for_its_own_list_alone() {
+    let stack = &stack().await;
     let (user, other) = (stack.user().await, stack.user().await);
     let canvas = user.make_canvas().await;
     for who in [&user, &other] {
@@ -301,7 +309,9 @@ async fn a_cursor_is_good_for_its_own_list_alone(stack: &Stack) {
     refused(user.get(&format!("/canvases?cursor={}", "a".repeat(8193))).await);
 }
 
-async fn a_list_can_be_walked_with_changing_limits(stack: &Stack) {
+#[tokio::test]
+async fn a_list_can_be_walked_with_changing_limits() {
+    let stack = &stack().await;
     let user = stack.user().await;
     let mut made = Vec::new();
     for _ in 0..7 {
@@ -326,7 +336,9 @@ async fn a_list_can_be_walked_with_changing_limits(stack: &Stack) {
     assert_eq!(walked, made, "each once");
 }
 
-async fn long_answers_are_compressed_and_pictures_never(stack: &Stack) {
+#[tokio::test]
+async fn long_answers_are_compressed_and_pictures_never() {
+    let stack = &stack().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let path = format!("/canvases/{}", text(&canvas, "/id"));
@@ -361,7 +373,9 @@ async fn long_answers_are_compressed_and_pictures_never(stack: &Stack) {
     assert_eq!(picture.expect(200).header("content-encoding"), None);
 }
 
-async fn cors_is_open_for_the_configured_origins_alone(stack: &Stack) {
+#[tokio::test]
+async fn cors_is_open_for_the_configured_origins_alone() {
+    let stack = &stack().await;
     let user = stack.user().await;
     let preflight = async |origin: &str| {
         let call = stack.anonymous().call(Method::OPTIONS, "/canvases").header("origin", origin);
@@ -412,7 +426,9 @@ async fn cors_is_open_for_the_configured_origins_alone(stack: &Stack) {
     assert_eq!(refused.header("access-control-allow-origin"), Some(ORIGIN), "a browser can read failures");
 }
 
-async fn a_surface_header_changes_nothing(stack: &Stack) {
+#[tokio::test]
+async fn a_surface_header_changes_nothing() {
+    let stack = &stack().await;
     let user = stack.user().await;
     for surface in ["api", "cli", "tool", "browser", "spaceship", ""] {
         let body = json!({});
@@ -421,7 +437,9 @@ async fn a_surface_header_changes_nothing(stack: &Stack) {
     }
 }
 
-async fn successful_answers_are_private_and_not_stored(stack: &Stack) {
+#[tokio::test]
+async fn successful_answers_are_private_and_not_stored() {
+    let stack = &stack().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");

@@ -4,34 +4,11 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use e2e::api::text;
-use e2e::{Client, PATIENCE, Stack, User, suite};
+use e2e::{Client, PATIENCE, Stack, User};
 use futures_util::future::join_all;
 use futures_util::{Stream, StreamExt};
 use serde_json::{Value, json};
 use testkit::wait_for;
-
-suite! {
-    events on Stack::builder().gateways(2).image_workers(1).video_workers(1).env("CANVAS_RATE_PER_MINUTE", 0);
-    the_present_state_comes_first,
-    a_change_of_a_client_arrives_at_every_gateway,
-    the_result_of_an_action_arrives,
-    every_way_to_change_a_canvas_is_announced,
-    sixteen_canvases_can_be_followed_and_a_seventeenth_cannot,
-    a_canvas_that_is_named_twice_is_followed_once,
-    each_violation_names_its_parameter,
-    a_canvas_that_the_caller_cannot_read_is_not_found,
-    runs_need_a_scope_of_their_own,
-    a_canvas_that_is_deleted_is_gone,
-    a_canvas_that_is_no_longer_shared_is_gone,
-    participants_of_all_gateways_are_listed_once_for_each_token,
-    runs_that_start_later_are_followed_to_their_end,
-    a_recipe_run_is_one_run,
-    others_runs_are_not_followed,
-    a_comment_keeps_the_connection_open,
-    a_token_has_at_most_64_streams,
-    a_stream_ends_with_its_credential,
-    a_stream_is_served_as_such_or_not_at_all,
-}
 
 /// Shorter than the interval of reads without an announcement (5 s), so that only an announcement is in time.
 const AT_ONCE: Duration = Duration::from_secs(3);
@@ -107,7 +84,9 @@ fn create() -> Value {
     json!([{"type": "node.create", "node": {"type": "text"}}])
 }
 
-async fn the_present_state_comes_first(stack: &Stack) {
+#[tokio::test]
+async fn the_present_state_comes_first() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let (one, two) = (user.make_canvas().await, user.make_canvas().await);
     let query = format!("canvas={}&canvas={}&runs=mine", text(&two, "/id"), text(&one, "/handle"));
@@ -132,7 +111,9 @@ async fn the_present_state_comes_first(stack: &Stack) {
     assert_eq!(later.until("run", |_| true).await["run"], next["run"]);
 }
 
-async fn a_change_of_a_client_arrives_at_every_gateway(stack: &Stack) {
+#[tokio::test]
+async fn a_change_of_a_client_arrives_at_every_gateway() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
@@ -150,7 +131,9 @@ async fn a_change_of_a_client_arrives_at_every_gateway(stack: &Stack) {
     assert!(start.elapsed() < AT_ONCE, "{:?}", start.elapsed());
 }
 
-async fn the_result_of_an_action_arrives(stack: &Stack) {
+#[tokio::test]
+async fn the_result_of_an_action_arrives() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
@@ -175,7 +158,10 @@ async fn the_result_of_an_action_arrives(stack: &Stack) {
 }
 
 /// Each of these changes the canvas by another way; the one after the next must not be what announces it.
-async fn every_way_to_change_a_canvas_is_announced(stack: &Stack) {
+#[tokio::test]
+async fn every_way_to_change_a_canvas_is_announced() {
+    let stack =
+        &Stack::builder().gateways(2).image_workers(1).video_workers(1).env("CANVAS_RATE_PER_MINUTE", 0).start().await;
     let user = stack.user().await;
     stack.grant(&user.uid, 100).await;
     let canvas = user.make_canvas().await;
@@ -210,7 +196,9 @@ async fn every_way_to_change_a_canvas_is_announced(stack: &Stack) {
     told("generation").await;
 }
 
-async fn sixteen_canvases_can_be_followed_and_a_seventeenth_cannot(stack: &Stack) {
+#[tokio::test]
+async fn sixteen_canvases_can_be_followed_and_a_seventeenth_cannot() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let canvases = join_all((0..17).map(|_| user.make_canvas())).await;
     let query = |canvases: &[Value]| {
@@ -230,7 +218,9 @@ async fn sixteen_canvases_can_be_followed_and_a_seventeenth_cannot(stack: &Stack
     }
 }
 
-async fn a_canvas_that_is_named_twice_is_followed_once(stack: &Stack) {
+#[tokio::test]
+async fn a_canvas_that_is_named_twice_is_followed_once() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let (id, handle) = (text(&canvas, "/id"), text(&canvas, "/handle"));
@@ -240,7 +230,9 @@ async fn a_canvas_that_is_named_twice_is_followed_once(stack: &Stack) {
     assert_eq!(followed.next().await.expect("an event").1["revision"], changed["canvas"]["revision"]);
 }
 
-async fn each_violation_names_its_parameter(stack: &Stack) {
+#[tokio::test]
+async fn each_violation_names_its_parameter() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let id = text(&user.make_canvas().await, "/id").to_owned();
     for (query, fields) in [
@@ -261,7 +253,9 @@ async fn each_violation_names_its_parameter(stack: &Stack) {
     }
 }
 
-async fn a_canvas_that_the_caller_cannot_read_is_not_found(stack: &Stack) {
+#[tokio::test]
+async fn a_canvas_that_the_caller_cannot_read_is_not_found() {
+    let stack = &Stack::with_workers().await;
     let (owner, stranger) = (stack.user().await, stack.user().await);
     let (canvas, own) = (owner.make_canvas().await, stranger.make_canvas().await);
     let (handle, own) = (text(&canvas, "/handle"), text(&own, "/id"));
@@ -273,7 +267,9 @@ async fn a_canvas_that_the_caller_cannot_read_is_not_found(stack: &Stack) {
     followed.revision(text(&canvas, "/revision")).await;
 }
 
-async fn runs_need_a_scope_of_their_own(stack: &Stack) {
+#[tokio::test]
+async fn runs_need_a_scope_of_their_own() {
+    let stack = &Stack::with_workers().await;
     let account = stack.account().await;
     let (reader, manager) =
         (stack.user_of(&account, "canvas:read").await, stack.user_of(&account, "canvas:read,job:manage").await);
@@ -289,7 +285,9 @@ async fn runs_need_a_scope_of_their_own(stack: &Stack) {
     Followed::open(&manager, "runs=mine").await;
 }
 
-async fn a_canvas_that_is_deleted_is_gone(stack: &Stack) {
+#[tokio::test]
+async fn a_canvas_that_is_deleted_is_gone() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let (one, two) = (user.make_canvas().await, user.make_canvas().await);
     let query = format!("canvas={}&canvas={}", text(&one, "/id"), text(&two, "/id"));
@@ -314,7 +312,9 @@ async fn a_canvas_that_is_deleted_is_gone(stack: &Stack) {
     followed.end().await;
 }
 
-async fn a_canvas_that_is_no_longer_shared_is_gone(stack: &Stack) {
+#[tokio::test]
+async fn a_canvas_that_is_no_longer_shared_is_gone() {
+    let stack = &Stack::with_workers().await;
     let (owner, viewer) = (stack.user().await, stack.user().await);
     let canvas = owner.make_canvas().await;
     let (id, handle) = (text(&canvas, "/id"), text(&canvas, "/handle"));
@@ -339,7 +339,9 @@ async fn a_canvas_that_is_no_longer_shared_is_gone(stack: &Stack) {
     assert_eq!((event.as_str(), &data["run"]), ("run", &job["run"]));
 }
 
-async fn participants_of_all_gateways_are_listed_once_for_each_token(stack: &Stack) {
+#[tokio::test]
+async fn participants_of_all_gateways_are_listed_once_for_each_token() {
+    let stack = &Stack::with_workers().await;
     let account = stack.account().await;
     let (program, person) =
         (stack.user_by(&account, "all", "api").await, stack.user_by(&account, "all", "browser").await);
@@ -364,7 +366,9 @@ async fn participants_of_all_gateways_are_listed_once_for_each_token(stack: &Sta
     first.until("presence", |data| data["who"] == who(&["api"])).await;
 }
 
-async fn runs_that_start_later_are_followed_to_their_end(stack: &Stack) {
+#[tokio::test]
+async fn runs_that_start_later_are_followed_to_their_end() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     stack.grant(&user.uid, 1000).await;
     let canvas = user.make_canvas().await;
@@ -395,7 +399,9 @@ async fn runs_that_start_later_are_followed_to_their_end(stack: &Stack) {
     }
 }
 
-async fn a_recipe_run_is_one_run(stack: &Stack) {
+#[tokio::test]
+async fn a_recipe_run_is_one_run() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     stack.grant(&user.uid, 1000).await;
     let id = text(&user.make_canvas().await, "/id").to_owned();
@@ -415,7 +421,9 @@ async fn a_recipe_run_is_one_run(stack: &Stack) {
     assert_eq!((&end["status"], &end["done"], &end["progress"]), (&json!("succeeded"), &json!(2), &json!(100.0)));
 }
 
-async fn others_runs_are_not_followed(stack: &Stack) {
+#[tokio::test]
+async fn others_runs_are_not_followed() {
+    let stack = &Stack::with_workers().await;
     let (owner, editor) = (stack.user().await, stack.user().await);
     let canvas = owner.make_canvas().await;
     stack.share(&owner, text(&canvas, "/id"), &editor.uid, "editor").await;
@@ -426,7 +434,9 @@ async fn others_runs_are_not_followed(stack: &Stack) {
     assert_eq!(followed.until("run", |_| true).await["run"], own["run"]);
 }
 
-async fn a_comment_keeps_the_connection_open(stack: &Stack) {
+#[tokio::test]
+async fn a_comment_keeps_the_connection_open() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let mut followed = Followed::open(&user, &format!("canvas={}", text(&canvas, "/id"))).await;
@@ -437,7 +447,9 @@ async fn a_comment_keeps_the_connection_open(stack: &Stack) {
     assert!((14..20).contains(&start.elapsed().as_secs()), "{:?}", start.elapsed());
 }
 
-async fn a_token_has_at_most_64_streams(stack: &Stack) {
+#[tokio::test]
+async fn a_token_has_at_most_64_streams() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let query = format!("canvas={}", text(&user.make_canvas().await, "/id"));
     let gateways = [user.clone(), user.at(stack, 1)];
@@ -457,7 +469,9 @@ async fn a_token_has_at_most_64_streams(stack: &Stack) {
     wait_for("a stream after one has ended", PATIENCE, async || (again().await.0 == 200).then_some(())).await;
 }
 
-async fn a_stream_ends_with_its_credential(stack: &Stack) {
+#[tokio::test]
+async fn a_stream_ends_with_its_credential() {
+    let stack = &Stack::with_workers().await;
     let account = stack.account().await;
     let owner = stack.user_of(&account, "all").await;
     let canvas = owner.make_canvas().await;
@@ -486,7 +500,9 @@ async fn a_stream_ends_with_its_credential(stack: &Stack) {
     ended_by(&|_| on_account(&["session", "revoke"])).await;
 }
 
-async fn a_stream_is_served_as_such_or_not_at_all(stack: &Stack) {
+#[tokio::test]
+async fn a_stream_is_served_as_such_or_not_at_all() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let path = format!("/events?canvas={}", text(&user.make_canvas().await, "/id"));
     for refused in ["application/json", "text/event-stream;q=0", "*/*;q=0"] {

@@ -1,32 +1,8 @@
 //! Dry runs, findings and reviews (docs/reference/findings.md, docs/reference/operations.md#dry-runs).
 
 use e2e::api::{key, text, trial};
-use e2e::{Stack, User, pictures, suite};
+use e2e::{Stack, User, pictures};
 use serde_json::{Value, json};
-
-suite! {
-    findings on Stack::builder().image_workers(1);
-    a_dry_run_says_what_the_write_does_and_writes_nothing,
-    a_dry_run_looks_at_no_key_and_needs_no_revision_role_or_write_scope,
-    a_dry_run_refuses_what_the_write_refuses,
-    an_agents_overlap_blocks_and_force_applies_it,
-    what_was_there_before_never_blocks,
-    the_users_own_overlaps_are_only_said,
-    a_member_that_leaves_its_section_blocks,
-    references_from_empty_images_are_warned_of,
-    a_circle_of_the_batchs_connections_blocks,
-    at_most_200_findings_are_listed_errors_first,
-    a_deletion_is_destructive_and_names_detached_assets,
-    the_review_is_of_the_canvas_as_it_is,
-    what_a_render_shows_badly_is_advice,
-    a_job_leaves_its_review_and_lineage,
-    a_products_own_pixels_pass_and_failures_block_delivery,
-}
-
-suite! {
-    homeless on Stack::builder().image_workers(1).hold("action.loaded");
-    a_job_whose_node_is_deleted_says_so_in_its_review,
-}
 
 fn node(name: &str, kind: &str, x: i64, y: i64) -> Value {
     json!({"type": "node.create", "clientId": name, "node": {"type": kind, "position": {"x": x, "y": y}}})
@@ -54,7 +30,9 @@ fn said(validation: &Value) -> Vec<(&str, &str, &str)> {
     findings.iter().map(|of| (text(of, "/code"), text(of, "/severity"), text(of, "/ownership"))).collect()
 }
 
-async fn a_dry_run_says_what_the_write_does_and_writes_nothing(stack: &Stack) {
+#[tokio::test]
+async fn a_dry_run_says_what_the_write_does_and_writes_nothing() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let first =
@@ -100,7 +78,9 @@ async fn a_dry_run_says_what_the_write_does_and_writes_nothing(stack: &Stack) {
     assert_eq!((&done["changedNodeIds"], &done["deletedNodeIds"]), (&ids(&done), &proposal["deletedNodeIds"]));
 }
 
-async fn a_dry_run_looks_at_no_key_and_needs_no_revision_role_or_write_scope(stack: &Stack) {
+#[tokio::test]
+async fn a_dry_run_looks_at_no_key_and_needs_no_revision_role_or_write_scope() {
+    let stack = &Stack::with_workers().await;
     let account = stack.account().await;
     let (owner, reader, viewer, stranger) = (
         stack.user_of(&account, "all").await,
@@ -145,7 +125,9 @@ async fn a_dry_run_looks_at_no_key_and_needs_no_revision_role_or_write_scope(sta
     assert!(message.contains("canvas:write") && !message.contains("canvas:read"), "{message}");
 }
 
-async fn a_dry_run_refuses_what_the_write_refuses(stack: &Stack) {
+#[tokio::test]
+async fn a_dry_run_refuses_what_the_write_refuses() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let many =
@@ -167,7 +149,9 @@ async fn a_dry_run_refuses_what_the_write_refuses(stack: &Stack) {
     }
 }
 
-async fn an_agents_overlap_blocks_and_force_applies_it(stack: &Stack) {
+#[tokio::test]
+async fn an_agents_overlap_blocks_and_force_applies_it() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let beside = |x: i64| json!([node("a", "text", 0, 0), node("b", "text", x, 0)]);
@@ -189,7 +173,9 @@ async fn an_agents_overlap_blocks_and_force_applies_it(stack: &Stack) {
     force(&user, &canvas, beside(318)).await;
 }
 
-async fn what_was_there_before_never_blocks(stack: &Stack) {
+#[tokio::test]
+async fn what_was_there_before_never_blocks() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let made = force(&user, &canvas, json!([node("a", "text", 0, 0), node("b", "text", 9, 9)])).await;
@@ -206,7 +192,9 @@ async fn what_was_there_before_never_blocks(stack: &Stack) {
     assert_eq!(said(&validation(&user, &canvas, resize).await), [("agent_overlap", "error", "agent")]);
 }
 
-async fn the_users_own_overlaps_are_only_said(stack: &Stack) {
+#[tokio::test]
+async fn the_users_own_overlaps_are_only_said() {
+    let stack = &Stack::with_workers().await;
     let account = stack.account().await;
     let (person, agent) = (stack.user_by(&account, "all", "browser").await, stack.user_of(&account, "all").await);
     let canvas = person.make_canvas().await;
@@ -225,7 +213,9 @@ async fn the_users_own_overlaps_are_only_said(stack: &Stack) {
     assert_eq!(said(&added)[0], ("agent_overlap", "error", "agent"));
 }
 
-async fn a_member_that_leaves_its_section_blocks(stack: &Stack) {
+#[tokio::test]
+async fn a_member_that_leaves_its_section_blocks() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let with_member = |x: i64| {
@@ -248,7 +238,9 @@ async fn a_member_that_leaves_its_section_blocks(stack: &Stack) {
     assert_eq!(said(&validation(&user, &canvas, out).await), []);
 }
 
-async fn references_from_empty_images_are_warned_of(stack: &Stack) {
+#[tokio::test]
+async fn references_from_empty_images_are_warned_of() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     for (purpose, expected) in [
@@ -273,7 +265,9 @@ async fn references_from_empty_images_are_warned_of(stack: &Stack) {
     }
 }
 
-async fn a_circle_of_the_batchs_connections_blocks(stack: &Stack) {
+#[tokio::test]
+async fn a_circle_of_the_batchs_connections_blocks() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let connect = |from: &str, to: &str, purpose: &str| json!({"type": "connection.create", "fromNodeId": from, "toNodeId": to, "purpose": purpose});
@@ -293,7 +287,9 @@ async fn a_circle_of_the_batchs_connections_blocks(stack: &Stack) {
     assert_eq!(said(&validation(&user, &canvas, other).await), [], "a later batch did not cause it");
 }
 
-async fn at_most_200_findings_are_listed_errors_first(stack: &Stack) {
+#[tokio::test]
+async fn at_most_200_findings_are_listed_errors_first() {
+    let stack = &Stack::with_workers().await;
     let account = stack.account().await;
     let (person, agent) = (stack.user_by(&account, "all", "browser").await, stack.user_of(&account, "all").await);
     let canvas = person.make_canvas().await;
@@ -307,7 +303,9 @@ async fn at_most_200_findings_are_listed_errors_first(stack: &Stack) {
     assert_eq!((said(&pair).len(), &pair["truncated"]), (200, &json!(true)));
 }
 
-async fn a_deletion_is_destructive_and_names_detached_assets(stack: &Stack) {
+#[tokio::test]
+async fn a_deletion_is_destructive_and_names_detached_assets() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
@@ -342,7 +340,9 @@ async fn a_deletion_is_destructive_and_names_detached_assets(stack: &Stack) {
     assert_eq!((&cut["destructive"], &cut["deletedNodeIds"]), (&json!(true), &json!([])));
 }
 
-async fn the_review_is_of_the_canvas_as_it_is(stack: &Stack) {
+#[tokio::test]
+async fn the_review_is_of_the_canvas_as_it_is() {
+    let stack = &Stack::with_workers().await;
     let (user, viewer, stranger) = (stack.user().await, stack.user().await, stack.user().await);
     let canvas = user.make_canvas().await;
     let (id, handle) = (text(&canvas, "/id"), text(&canvas, "/handle"));
@@ -361,7 +361,9 @@ async fn the_review_is_of_the_canvas_as_it_is(stack: &Stack) {
     user.get("/canvases/a%20b/review").await.expect_error(400, "input_validation_error", &["canvasId"]);
 }
 
-async fn what_a_render_shows_badly_is_advice(stack: &Stack) {
+#[tokio::test]
+async fn what_a_render_shows_badly_is_advice() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
@@ -398,7 +400,9 @@ async fn what_a_render_shows_badly_is_advice(stack: &Stack) {
     assert_eq!(listed, expected.map(advice));
 }
 
-async fn a_job_leaves_its_review_and_lineage(stack: &Stack) {
+#[tokio::test]
+async fn a_job_leaves_its_review_and_lineage() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
@@ -424,7 +428,9 @@ async fn a_job_leaves_its_review_and_lineage(stack: &Stack) {
     assert_eq!(&user.get(text(&job, "/pollUrl")).await.ok()["completionReview"], review);
 }
 
-async fn a_products_own_pixels_pass_and_failures_block_delivery(stack: &Stack) {
+#[tokio::test]
+async fn a_products_own_pixels_pass_and_failures_block_delivery() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
@@ -449,7 +455,9 @@ async fn a_products_own_pixels_pass_and_failures_block_delivery(stack: &Stack) {
     assert_eq!((&review["outputs"]["count"], &review["outputs"]["failedCount"]), (&json!(2), &json!(1)));
 }
 
-async fn a_job_whose_node_is_deleted_says_so_in_its_review(stack: &Stack) {
+#[tokio::test]
+async fn a_job_whose_node_is_deleted_says_so_in_its_review() {
+    let stack = &Stack::builder().image_workers(1).hold("action.loaded").start().await;
     let hold = stack.hold("action.loaded");
     let user = stack.user().await;
     let canvas = user.make_canvas().await;

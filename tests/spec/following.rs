@@ -4,29 +4,8 @@
 use std::time::{Duration, Instant};
 
 use e2e::api::{key, text};
-use e2e::{Client, Stack, suite};
+use e2e::{Client, Stack};
 use serde_json::{Value, json};
-
-suite! {
-    following on Stack::builder();
-    changes_tell_what_to_read_again,
-    what_was_made_and_deleted_since_is_in_no_list,
-    a_revision_that_is_not_known_makes_the_answer_incomplete,
-    the_last_1000_revisions_can_be_followed,
-    changes_can_be_read_in_full,
-    at_most_1000_nodes_and_connections_are_read_in_full,
-    a_wait_ends_with_the_next_revision,
-    a_wait_from_an_older_revision_ends_at_once,
-    a_wait_ends_when_the_canvas_can_no_longer_be_read,
-    a_wait_ends_with_its_credential,
-    include_has_one_value,
-    since_is_required_and_has_a_length,
-    a_conflict_leads_to_the_changes,
-    an_outline_is_a_text_with_handles,
-    an_outline_has_at_most_64_kibibytes,
-    a_minimal_answer_leaves_out_nodes_and_connections,
-    strangers_follow_nothing_and_viewers_all,
-}
 
 const LISTS: [&str; 4] = ["changedNodeIds", "deletedNodeIds", "changedConnectionIds", "deletedConnectionIds"];
 
@@ -34,7 +13,9 @@ async fn since(user: &Client, canvas: &str, revision: &str) -> Value {
     user.get(&format!("/canvases/{canvas}/changes?since={revision}")).await.ok()
 }
 
-async fn changes_tell_what_to_read_again(stack: &Stack) {
+#[tokio::test]
+async fn changes_tell_what_to_read_again() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let (id, first) = (text(&canvas, "/id"), text(&canvas, "/revision"));
@@ -78,7 +59,9 @@ async fn changes_tell_what_to_read_again(stack: &Stack) {
     assert_ne!(renamed["revision"], renamed["since"]);
 }
 
-async fn what_was_made_and_deleted_since_is_in_no_list(stack: &Stack) {
+#[tokio::test]
+async fn what_was_made_and_deleted_since_is_in_no_list() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let (id, first) = (text(&canvas, "/id"), text(&canvas, "/revision"));
@@ -107,7 +90,9 @@ async fn what_was_made_and_deleted_since_is_in_no_list(stack: &Stack) {
     }
 }
 
-async fn a_revision_that_is_not_known_makes_the_answer_incomplete(stack: &Stack) {
+#[tokio::test]
+async fn a_revision_that_is_not_known_makes_the_answer_incomplete() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let (canvas, other) = (user.make_canvas().await, user.make_canvas().await);
     let id = text(&canvas, "/id");
@@ -120,7 +105,9 @@ async fn a_revision_that_is_not_known_makes_the_answer_incomplete(stack: &Stack)
     }
 }
 
-async fn the_last_1000_revisions_can_be_followed(stack: &Stack) {
+#[tokio::test]
+async fn the_last_1000_revisions_can_be_followed() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let (id, first) = (text(&canvas, "/id"), text(&canvas, "/revision"));
@@ -134,7 +121,7 @@ async fn the_last_1000_revisions_can_be_followed(stack: &Stack) {
     .execute(stack.pool())
     .await
     .expect("ages the canvas");
-    let create = || json!([{"type": "node.create", "node": {"type": "text", "position": {"x": e2e::api::unique() * 1000, "y": 0}}}]);
+    let create = || json!([{"type": "node.create", "node": {"type": "text"}}]);
     user.apply(id, create()).await;
     let all = since(&user, id, first).await;
     assert_eq!(
@@ -148,7 +135,9 @@ async fn the_last_1000_revisions_can_be_followed(stack: &Stack) {
     assert_eq!((&next["complete"], next["changedNodeIds"].as_array().map(Vec::len)), (&json!(true), Some(2)));
 }
 
-async fn changes_can_be_read_in_full(stack: &Stack) {
+#[tokio::test]
+async fn changes_can_be_read_in_full() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let (id, first) = (text(&canvas, "/id"), text(&canvas, "/revision"));
@@ -186,7 +175,9 @@ async fn changes_can_be_read_in_full(stack: &Stack) {
     assert!(plain.get("nodes").is_none() && plain.get("connections").is_none(), "{plain}");
 }
 
-async fn at_most_1000_nodes_and_connections_are_read_in_full(stack: &Stack) {
+#[tokio::test]
+async fn at_most_1000_nodes_and_connections_are_read_in_full() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let (id, first) = (text(&canvas, "/id"), text(&canvas, "/revision"));
@@ -224,7 +215,9 @@ async fn at_most_1000_nodes_and_connections_are_read_in_full(stack: &Stack) {
     assert_eq!((&ids["complete"], ids["changedConnectionIds"].as_array().map(Vec::len)), (&json!(true), Some(201)));
 }
 
-async fn a_wait_ends_with_the_next_revision(stack: &Stack) {
+#[tokio::test]
+async fn a_wait_ends_with_the_next_revision() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let (id, first) = (text(&canvas, "/id"), text(&canvas, "/revision"));
@@ -252,7 +245,9 @@ async fn a_wait_ends_with_the_next_revision(stack: &Stack) {
     assert_eq!(plain.header("preference-applied"), None);
 }
 
-async fn a_wait_from_an_older_revision_ends_at_once(stack: &Stack) {
+#[tokio::test]
+async fn a_wait_from_an_older_revision_ends_at_once() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let (id, first) = (text(&canvas, "/id"), text(&canvas, "/revision"));
@@ -266,7 +261,9 @@ async fn a_wait_from_an_older_revision_ends_at_once(stack: &Stack) {
     assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
 }
 
-async fn a_wait_ends_when_the_canvas_can_no_longer_be_read(stack: &Stack) {
+#[tokio::test]
+async fn a_wait_ends_when_the_canvas_can_no_longer_be_read() {
+    let stack = &Stack::without_workers().await;
     let (owner, viewer) = (stack.user().await, stack.user().await);
     let canvas = owner.make_canvas().await;
     let (id, handle) = (text(&canvas, "/id"), text(&canvas, "/handle"));
@@ -279,7 +276,9 @@ async fn a_wait_ends_when_the_canvas_can_no_longer_be_read(stack: &Stack) {
     assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
 }
 
-async fn a_wait_ends_with_its_credential(stack: &Stack) {
+#[tokio::test]
+async fn a_wait_ends_with_its_credential() {
+    let stack = &Stack::without_workers().await;
     let account = stack.account().await;
     let (owner, reader) = (stack.user_of(&account, "all").await, stack.user_of(&account, "canvas:read").await);
     let canvas = owner.make_canvas().await;
@@ -293,7 +292,9 @@ async fn a_wait_ends_with_its_credential(stack: &Stack) {
     assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
 }
 
-async fn include_has_one_value(stack: &Stack) {
+#[tokio::test]
+async fn include_has_one_value() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let path = format!("/canvases/{}/changes?since={}", text(&canvas, "/id"), text(&canvas, "/revision"));
@@ -304,7 +305,9 @@ async fn include_has_one_value(stack: &Stack) {
     user.get(&path).await.expect_error(400, "input_validation_error", &["include", "since"]);
 }
 
-async fn since_is_required_and_has_a_length(stack: &Stack) {
+#[tokio::test]
+async fn since_is_required_and_has_a_length() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let path = format!("/canvases/{}/changes", text(&canvas, "/id"));
@@ -315,7 +318,9 @@ async fn since_is_required_and_has_a_length(stack: &Stack) {
     user.get("/canvases/a%20b/changes").await.expect_error(400, "input_validation_error", &["canvasId", "since"]);
 }
 
-async fn a_conflict_leads_to_the_changes(stack: &Stack) {
+#[tokio::test]
+async fn a_conflict_leads_to_the_changes() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let (id, first) = (text(&canvas, "/id"), text(&canvas, "/revision"));
@@ -339,7 +344,9 @@ async fn a_conflict_leads_to_the_changes(stack: &Stack) {
     assert_eq!(user.get(text(&details, "/changesUrl")).await.ok()["complete"], true);
 }
 
-async fn an_outline_is_a_text_with_handles(stack: &Stack) {
+#[tokio::test]
+async fn an_outline_is_a_text_with_handles() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
@@ -376,7 +383,9 @@ async fn an_outline_is_a_text_with_handles(stack: &Stack) {
     user.get(&path("?connections=1")).await.expect_error(400, "input_validation_error", &["connections"]);
 }
 
-async fn an_outline_has_at_most_64_kibibytes(stack: &Stack) {
+#[tokio::test]
+async fn an_outline_has_at_most_64_kibibytes() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
@@ -397,7 +406,9 @@ async fn an_outline_has_at_most_64_kibibytes(stack: &Stack) {
     assert_eq!(last, format!("... truncated at 64 KiB: {} of 600 nodes are not shown", 600 - shown));
 }
 
-async fn a_minimal_answer_leaves_out_nodes_and_connections(stack: &Stack) {
+#[tokio::test]
+async fn a_minimal_answer_leaves_out_nodes_and_connections() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let path = format!("/canvases/{}/operations", text(&canvas, "/id"));
@@ -424,7 +435,9 @@ async fn a_minimal_answer_leaves_out_nodes_and_connections(stack: &Stack) {
     assert_eq!((&again["canvas"], &again["replayed"]), (&body["canvas"], &json!(true)));
 }
 
-async fn strangers_follow_nothing_and_viewers_all(stack: &Stack) {
+#[tokio::test]
+async fn strangers_follow_nothing_and_viewers_all() {
+    let stack = &Stack::without_workers().await;
     let (owner, viewer, stranger) = (stack.user().await, stack.user().await, stack.user().await);
     let canvas = owner.make_canvas().await;
     let (id, handle, revision) = (text(&canvas, "/id"), text(&canvas, "/handle"), text(&canvas, "/revision"));

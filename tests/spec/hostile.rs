@@ -6,24 +6,12 @@
 use std::time::Duration;
 
 use e2e::api::{key, text};
-use e2e::{API_ROOT, Chance, Part, Stack, pictures, suite};
+use e2e::{API_ROOT, Chance, Part, Stack, pictures};
 use futures_util::future::join_all;
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use uuid::Uuid;
-
-suite! {
-    hostile on Stack::builder().env("CANVAS_RATE_PER_MINUTE", 0).env("CANVAS_LEGACY_CAMPAIGNS", 1);
-    a_head_that_cannot_be_read_is_400_in_the_one_form,
-    whatever_is_sent_is_answered_or_refused_in_the_one_form,
-}
-
-suite! {
-    greedy on Stack::builder().env("CANVAS_RATE_PER_MINUTE", 0);
-    bodies_that_become_large_are_refused_and_large_ones_are_taken,
-    metadata_that_becomes_large_is_kept_as_text,
-}
 
 /// Concurrent senders.
 const SENDERS: usize = 8;
@@ -374,7 +362,9 @@ fn judge(answer: &[u8]) -> Result<u16, String> {
     Ok(status)
 }
 
-async fn a_head_that_cannot_be_read_is_400_in_the_one_form(stack: &Stack) {
+#[tokio::test]
+async fn a_head_that_cannot_be_read_is_400_in_the_one_form() {
+    let stack = &Stack::builder().env("CANVAS_RATE_PER_MINUTE", 0).env("CANVAS_LEGACY_CAMPAIGNS", 1).start().await;
     let long = "a".repeat(40_000);
     let headers = "x: y\r\n".repeat(101);
     for head in [
@@ -398,7 +388,9 @@ async fn a_head_that_cannot_be_read_is_400_in_the_one_form(stack: &Stack) {
     }
 }
 
-async fn whatever_is_sent_is_answered_or_refused_in_the_one_form(stack: &Stack) {
+#[tokio::test]
+async fn whatever_is_sent_is_answered_or_refused_in_the_one_form() {
+    let stack = &Stack::builder().env("CANVAS_RATE_PER_MINUTE", 0).env("CANVAS_LEGACY_CAMPAIGNS", 1).start().await;
     let chance = Chance::new();
     let user = stack.user().await;
     let requests = good(&user).await;
@@ -437,7 +429,9 @@ async fn whatever_is_sent_is_answered_or_refused_in_the_one_form(stack: &Stack) 
 
 /// 16 MiB of the smallest objects would need 1.6 GB when parsed. Such a body is rejected with 413
 /// (docs/reference/conventions.md#width-and-depth).
-async fn bodies_that_become_large_are_refused_and_large_ones_are_taken(stack: &Stack) {
+#[tokio::test]
+async fn bodies_that_become_large_are_refused_and_large_ones_are_taken() {
+    let stack = &Stack::builder().env("CANVAS_RATE_PER_MINUTE", 0).start().await;
     const MIB: u64 = 1024 * 1024;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
@@ -468,7 +462,9 @@ async fn bodies_that_become_large_are_refused_and_large_ones_are_taken(stack: &S
     assert!(growth <= 600 * MIB, "{} MiB more", growth / MIB);
 }
 
-async fn metadata_that_becomes_large_is_kept_as_text(stack: &Stack) {
+#[tokio::test]
+async fn metadata_that_becomes_large_is_kept_as_text() {
+    let stack = &Stack::builder().env("CANVAS_RATE_PER_MINUTE", 0).start().await;
     const MIB: u64 = 1024 * 1024;
     let user = stack.user().await;
     // Parsed, it takes a hundred times the memory of its text. It mentions what is looked up.

@@ -2,25 +2,8 @@
 //! or, where the shape is right, of its rules (docs/reference/conventions.md#all-violations-at-once).
 
 use e2e::api::{key, placed, text};
-use e2e::{Stack, pictures, suite};
+use e2e::{Stack, pictures};
 use serde_json::{Value, json};
-
-suite! {
-    invalid on Stack::builder();
-    a_body_of_the_wrong_shape_is_told_about_its_shape_alone,
-    a_body_of_the_right_shape_is_told_about_all_rules_it_breaks,
-    a_path_and_a_body_are_judged_together,
-    a_path_and_a_query_are_judged_together,
-    a_batch_is_judged_by_its_shape_before_its_rules,
-    all_operations_are_judged,
-    a_batch_of_a_wrong_size_is_reported_with_its_other_violations,
-    a_body_that_is_too_wide_is_reported_with_its_other_violations,
-    what_is_wrong_with_a_large_body_is_reported_with_its_place,
-    the_first_100_violations_are_listed_and_the_others_counted,
-    a_nul_hides_nothing_else_that_is_wrong,
-    a_malformed_canvas_is_reported_before_a_scope_that_the_body_calls_for,
-    with_validate_only_the_key_is_not_looked_at,
-}
 
 /// A webhook with a URL that is not public and a secret that is too short.
 fn webhook() -> Value {
@@ -41,7 +24,9 @@ fn with(mut base: Value, more: Value) -> Value {
     base
 }
 
-async fn a_body_of_the_wrong_shape_is_told_about_its_shape_alone(stack: &Stack) {
+#[tokio::test]
+async fn a_body_of_the_wrong_shape_is_told_about_its_shape_alone() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let long = "x".repeat(161);
     for (path, body, fields) in [
@@ -96,7 +81,9 @@ async fn a_body_of_the_wrong_shape_is_told_about_its_shape_alone(stack: &Stack) 
     }
 }
 
-async fn a_body_of_the_right_shape_is_told_about_all_rules_it_breaks(stack: &Stack) {
+#[tokio::test]
+async fn a_body_of_the_right_shape_is_told_about_all_rules_it_breaks() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let hook = json!({"url": "https://localhost/", "secret": "a secret of thirty-two or more characters"});
     let on = json!({"canvasId": "c", "baseRevision": "r"});
@@ -168,7 +155,9 @@ async fn a_body_of_the_right_shape_is_told_about_all_rules_it_breaks(stack: &Sta
     }
 }
 
-async fn a_path_and_a_body_are_judged_together(stack: &Stack) {
+#[tokio::test]
+async fn a_path_and_a_body_are_judged_together() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let malformed = json!({"name": "", "inputs": [input(json!({})), input(json!({"label": 7}))], "tags": ["t", ""],
                            "outputs": [output(json!({"inputKeys": ["b"]}))]});
@@ -228,7 +217,9 @@ async fn a_path_and_a_body_are_judged_together(stack: &Stack) {
     user.send("/actions/absent/runs", &run).await.expect_error(404, "not_found", &[]);
 }
 
-async fn a_path_and_a_query_are_judged_together(stack: &Stack) {
+#[tokio::test]
+async fn a_path_and_a_query_are_judged_together() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     for (path, fields) in [
         ("/canvases/a%20b/nodes/a.b?ownerUid=c.d", &["canvasId", "nodeId", "ownerUid"][..]),
@@ -250,7 +241,9 @@ async fn a_path_and_a_query_are_judged_together(stack: &Stack) {
     }
 }
 
-async fn a_batch_is_judged_by_its_shape_before_its_rules(stack: &Stack) {
+#[tokio::test]
+async fn a_batch_is_judged_by_its_shape_before_its_rules() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let operations = placed(json!([
         {"type": "node.create", "clientId": "n", "node": {"type": "image", "metadata": {"content": "no"}}},
@@ -280,7 +273,9 @@ async fn a_batch_is_judged_by_its_shape_before_its_rules(stack: &Stack) {
     }
 }
 
-async fn all_operations_are_judged(stack: &Stack) {
+#[tokio::test]
+async fn all_operations_are_judged() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let send = async |operations: &Value, fields: &[&str]| {
         let body = json!({"baseRevision": "r", "idempotencyKey": key(), "operations": operations});
@@ -344,7 +339,9 @@ async fn all_operations_are_judged(stack: &Stack) {
     send(&well_formed, &fields).await;
 }
 
-async fn a_batch_of_a_wrong_size_is_reported_with_its_other_violations(stack: &Stack) {
+#[tokio::test]
+async fn a_batch_of_a_wrong_size_is_reported_with_its_other_violations() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let rename = json!({"type": "canvas.update", "title": "t"});
     let mut many = vec![rename; 200];
@@ -358,7 +355,9 @@ async fn a_batch_of_a_wrong_size_is_reported_with_its_other_violations(stack: &S
     }
 }
 
-async fn a_body_that_is_too_wide_is_reported_with_its_other_violations(stack: &Stack) {
+#[tokio::test]
+async fn a_body_that_is_too_wide_is_reported_with_its_other_violations() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let mut operations = vec![json!({"type": "canvas.update", "title": "t"}); 1001];
     operations[3] = json!({"type": "node.move", "nodeId": "a b"});
@@ -381,7 +380,9 @@ async fn a_body_that_is_too_wide_is_reported_with_its_other_violations(stack: &S
     assert!(!has("operations[5].node.metadata.f0000"), "a rule");
 }
 
-async fn what_is_wrong_with_a_large_body_is_reported_with_its_place(stack: &Stack) {
+#[tokio::test]
+async fn what_is_wrong_with_a_large_body_is_reported_with_its_place() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let note = json!({"type": "node.create", "node": {"type": "text", "position": {"x": 0, "y": 0},
                       "metadata": {"content": "x".repeat(24_000), "custom": {"more": "y".repeat(30_000)}}}});
@@ -402,7 +403,9 @@ async fn what_is_wrong_with_a_large_body_is_reported_with_its_place(stack: &Stac
     user.send(path, &body).await.expect_error(400, "input_validation_error", &fields);
 }
 
-async fn the_first_100_violations_are_listed_and_the_others_counted(stack: &Stack) {
+#[tokio::test]
+async fn the_first_100_violations_are_listed_and_the_others_counted() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let counted = async |operations: Vec<Value>| {
         let body = json!({"baseRevision": "r", "idempotencyKey": key(), "operations": operations});
@@ -422,7 +425,9 @@ async fn the_first_100_violations_are_listed_and_the_others_counted(stack: &Stac
     assert!(listed == 100 && more >= Some(9_900), "{more:?}: a check may stop at 10000");
 }
 
-async fn a_nul_hides_nothing_else_that_is_wrong(stack: &Stack) {
+#[tokio::test]
+async fn a_nul_hides_nothing_else_that_is_wrong() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let body = json!({"id": "a b", "title": "a\0b", "colour": "\0"});
     user.send("/canvases", &body).await.expect_error(400, "input_validation_error", &["id", "title", "colour"]);
@@ -431,7 +436,9 @@ async fn a_nul_hides_nothing_else_that_is_wrong(stack: &Stack) {
     refused.expect_error(400, "input_validation_error", &["idempotencyKey", "title"]);
 }
 
-async fn a_malformed_canvas_is_reported_before_a_scope_that_the_body_calls_for(stack: &Stack) {
+#[tokio::test]
+async fn a_malformed_canvas_is_reported_before_a_scope_that_the_body_calls_for() {
+    let stack = &Stack::without_workers().await;
     let reader = stack.user_with("canvas:read").await;
     let body =
         json!({"baseRevision": "r", "idempotencyKey": key(), "operations": [{"type": "canvas.update", "title": "t"}]});
@@ -445,7 +452,9 @@ async fn a_malformed_canvas_is_reported_before_a_scope_that_the_body_calls_for(s
     reader.send("/canvases/absent/operations", &body).await.expect_error(403, "forbidden", &[]);
 }
 
-async fn with_validate_only_the_key_is_not_looked_at(stack: &Stack) {
+#[tokio::test]
+async fn with_validate_only_the_key_is_not_looked_at() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let path = format!("/canvases/{}/operations", text(&canvas, "/id"));

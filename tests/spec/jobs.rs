@@ -3,35 +3,9 @@
 use std::time::{Duration, Instant};
 
 use e2e::api::text;
-use e2e::{Account, Client, Stack, User, pictures, suite};
+use e2e::{Account, Client, Stack, User, pictures};
 use futures_util::StreamExt;
 use serde_json::{Value, json};
-
-suite! {
-    jobs on Stack::builder().image_workers(1);
-    a_record_is_the_same_by_every_name,
-    a_finished_record_is_200_and_its_tag_a_validator,
-    a_job_belongs_to_its_account,
-    a_wait_on_a_finished_job_comes_at_once,
-    an_event_stream_shows_every_change_and_ends,
-    a_finished_job_is_not_canceled,
-}
-
-suite! {
-    jobs_waiting on Stack::builder().gateways(2);
-    an_unfinished_record_is_202_and_says_when_to_come_back,
-    a_wait_that_ends_without_a_change_shows_what_is,
-    a_malformed_preference_is_ignored,
-    a_token_has_at_most_64_open_waits,
-    a_job_that_nobody_took_is_canceled_at_once,
-    a_cancel_wakes_a_long_poll_at_another_gateway,
-    a_cancel_by_an_operator_wakes_waits_at_once,
-    a_revoked_token_is_sent_nothing_more_by_a_stream,
-    waits_end_at_once_with_the_credential_under_which_they_were_opened,
-    a_stream_of_a_run_goes_on_when_its_canvas_is_no_longer_shared,
-    a_read_that_the_client_rejects_does_not_wait,
-    an_event_stream_is_served_as_such_or_not_at_all,
-}
 
 /// A canvas of `user`'s with a job that a resize of a new picture made.
 async fn started(user: &User) -> (String, Value) {
@@ -63,7 +37,9 @@ pub(crate) fn events_of(stream: &str) -> Vec<(String, Value)> {
         .collect()
 }
 
-async fn a_record_is_the_same_by_every_name(stack: &Stack) {
+#[tokio::test]
+async fn a_record_is_the_same_by_every_name() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let (_, job) = started(&user).await;
     let done = user.finished(&job).await;
@@ -81,7 +57,9 @@ async fn a_record_is_the_same_by_every_name(stack: &Stack) {
     }
 }
 
-async fn a_finished_record_is_200_and_its_tag_a_validator(stack: &Stack) {
+#[tokio::test]
+async fn a_finished_record_is_200_and_its_tag_a_validator() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let (_, job) = started(&user).await;
     user.finished(&job).await;
@@ -95,7 +73,9 @@ async fn a_finished_record_is_200_and_its_tag_a_validator(stack: &Stack) {
     user.get(path).header("if-none-match", "W/\"other\"").await.expect(200);
 }
 
-async fn a_job_belongs_to_its_account(stack: &Stack) {
+#[tokio::test]
+async fn a_job_belongs_to_its_account() {
+    let stack = &Stack::with_workers().await;
     let account = stack.account().await;
     let (user, colleague) = (stack.user_of(&account, "all").await, stack.user_of(&account, "job:manage").await);
     let stranger = stack.user().await;
@@ -109,7 +89,9 @@ async fn a_job_belongs_to_its_account(stack: &Stack) {
     stranger.get(&format!("/jobs/{}", text(&job, "/id"))).await.expect_error(404, "not_found", &[]);
 }
 
-async fn a_wait_on_a_finished_job_comes_at_once(stack: &Stack) {
+#[tokio::test]
+async fn a_wait_on_a_finished_job_comes_at_once() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let (_, job) = started(&user).await;
     let path = text(&job, "/pollUrl");
@@ -134,7 +116,9 @@ async fn a_wait_on_a_finished_job_comes_at_once(stack: &Stack) {
     assert!(began.elapsed() < Duration::from_secs(10), "at once");
 }
 
-async fn an_event_stream_shows_every_change_and_ends(stack: &Stack) {
+#[tokio::test]
+async fn an_event_stream_shows_every_change_and_ends() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let (_, job) = started(&user).await;
     let shown = events(&user, &job).await;
@@ -152,7 +136,9 @@ async fn an_event_stream_shows_every_change_and_ends(stack: &Stack) {
     assert_eq!(events(&user, &job).await.len(), 1);
 }
 
-async fn a_finished_job_is_not_canceled(stack: &Stack) {
+#[tokio::test]
+async fn a_finished_job_is_not_canceled() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let (_, job) = started(&user).await;
     let done = user.finished(&job).await;
@@ -160,7 +146,9 @@ async fn a_finished_job_is_not_canceled(stack: &Stack) {
     assert_eq!(user.delete(&format!("/jobs/{}", text(&job, "/id"))).await.ok(), done);
 }
 
-async fn an_unfinished_record_is_202_and_says_when_to_come_back(stack: &Stack) {
+#[tokio::test]
+async fn an_unfinished_record_is_202_and_says_when_to_come_back() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let (_, job) = started(&user).await;
     let path = text(&job, "/pollUrl");
@@ -172,7 +160,9 @@ async fn an_unfinished_record_is_202_and_says_when_to_come_back(stack: &Stack) {
     assert_eq!((aliased.header("etag"), aliased.json()), (read.header("etag"), read.json()));
 }
 
-async fn a_wait_that_ends_without_a_change_shows_what_is(stack: &Stack) {
+#[tokio::test]
+async fn a_wait_that_ends_without_a_change_shows_what_is() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let (_, job) = started(&user).await;
     let path = text(&job, "/pollUrl");
@@ -193,7 +183,9 @@ async fn a_wait_that_ends_without_a_change_shows_what_is(stack: &Stack) {
     assert_eq!(zero.header("preference-applied"), Some("wait=1"), "clamped");
 }
 
-async fn a_malformed_preference_is_ignored(stack: &Stack) {
+#[tokio::test]
+async fn a_malformed_preference_is_ignored() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let (_, job) = started(&user).await;
     for malformed in ["wait", "wait=", "wait=soon", "wait=-1", "wait=1.5", "respond-async", "return=minimal"] {
@@ -202,7 +194,9 @@ async fn a_malformed_preference_is_ignored(stack: &Stack) {
     }
 }
 
-async fn a_token_has_at_most_64_open_waits(stack: &Stack) {
+#[tokio::test]
+async fn a_token_has_at_most_64_open_waits() {
+    let stack = &Stack::without_workers().await;
     let account = stack.account().await;
     let (user, other) = (stack.user_of(&account, "all").await, stack.user_of(&account, "job:manage").await);
     let (_, job) = started(&user).await;
@@ -221,7 +215,9 @@ async fn a_token_has_at_most_64_open_waits(stack: &Stack) {
     user.get(path).header("prefer", "wait=1").await.expect(202);
 }
 
-async fn a_job_that_nobody_took_is_canceled_at_once(stack: &Stack) {
+#[tokio::test]
+async fn a_job_that_nobody_took_is_canceled_at_once() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = text(&user.make_canvas().await, "/id").to_owned();
     let target = user.slot(&canvas).await;
@@ -263,7 +259,9 @@ async fn a_job_that_nobody_took_is_canceled_at_once(stack: &Stack) {
     user.send("/actions/resize/runs", &again).await.expect(202);
 }
 
-async fn a_cancel_wakes_a_long_poll_at_another_gateway(stack: &Stack) {
+#[tokio::test]
+async fn a_cancel_wakes_a_long_poll_at_another_gateway() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let elsewhere = user.at(stack, 1);
     let (_, job) = started(&user).await;
@@ -284,7 +282,9 @@ async fn a_cancel_wakes_a_long_poll_at_another_gateway(stack: &Stack) {
     assert!(at < canceled + AT_ONCE, "{:?}", at.saturating_duration_since(canceled));
 }
 
-async fn a_cancel_by_an_operator_wakes_waits_at_once(stack: &Stack) {
+#[tokio::test]
+async fn a_cancel_by_an_operator_wakes_waits_at_once() {
+    let stack = &Stack::without_workers().await;
     let account = stack.account().await;
     let user = stack.user_of(&account, "all").await;
     let elsewhere = user.at(stack, 1);
@@ -318,7 +318,9 @@ async fn a_cancel_by_an_operator_wakes_waits_at_once(stack: &Stack) {
     }
 }
 
-async fn a_revoked_token_is_sent_nothing_more_by_a_stream(stack: &Stack) {
+#[tokio::test]
+async fn a_revoked_token_is_sent_nothing_more_by_a_stream() {
+    let stack = &Stack::without_workers().await;
     let account = stack.account().await;
     let (user, follower) = (stack.user_of(&account, "all").await, stack.user_of(&account, "job:manage").await);
     let (_, job) = started(&user).await;
@@ -372,7 +374,9 @@ async fn ended_by(stack: &Stack, account: &Account, job: &Value, revoke: impl As
     }
 }
 
-async fn waits_end_at_once_with_the_credential_under_which_they_were_opened(stack: &Stack) {
+#[tokio::test]
+async fn waits_end_at_once_with_the_credential_under_which_they_were_opened() {
+    let stack = &Stack::without_workers().await;
     let account = stack.account().await;
     let user = stack.user_of(&account, "all").await;
     let (_, job) = started(&user).await;
@@ -388,7 +392,9 @@ async fn waits_end_at_once_with_the_credential_under_which_they_were_opened(stac
 }
 
 /// A job belongs to the account that started it, not to the canvas (docs/reference/jobs.md#ownership-of-a-job).
-async fn a_stream_of_a_run_goes_on_when_its_canvas_is_no_longer_shared(stack: &Stack) {
+#[tokio::test]
+async fn a_stream_of_a_run_goes_on_when_its_canvas_is_no_longer_shared() {
+    let stack = &Stack::without_workers().await;
     let (owner, editor) = (stack.user().await, stack.user().await);
     let canvas = owner.make_canvas().await;
     let (id, handle) = (text(&canvas, "/id"), text(&canvas, "/handle"));
@@ -404,7 +410,9 @@ async fn a_stream_of_a_run_goes_on_when_its_canvas_is_no_longer_shared(stack: &S
     assert!(String::from_utf8_lossy(&event).contains("canceled"), "{event:?}");
 }
 
-async fn a_read_that_the_client_rejects_does_not_wait(stack: &Stack) {
+#[tokio::test]
+async fn a_read_that_the_client_rejects_does_not_wait() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let (_, job) = started(&user).await;
     let read = user.get(text(&job, "/pollUrl")).header("prefer", "wait=60").header("accept", "application/json;q=0");
@@ -413,7 +421,9 @@ async fn a_read_that_the_client_rejects_does_not_wait(stack: &Stack) {
     user.delete(text(&job, "/pollUrl")).await.ok();
 }
 
-async fn an_event_stream_is_served_as_such_or_not_at_all(stack: &Stack) {
+#[tokio::test]
+async fn an_event_stream_is_served_as_such_or_not_at_all() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let (_, job) = started(&user).await;
     let path = format!("{}/events", text(&job, "/pollUrl"));

@@ -1,6 +1,6 @@
 //! Black-box tests of the documented behavior (docs/reference), one module for each subject.
 //!
-//! Each suite runs on one stack, and each function is named after the behavior that it checks.
+//! Each test is named after the behavior that it checks, and has accounts of its own on a stack that many tests share.
 
 mod accept;
 mod access;
@@ -29,7 +29,6 @@ mod images;
 mod imports;
 mod invalid;
 mod jobs;
-mod lenient_starts;
 mod metadata;
 mod models;
 mod operations;
@@ -42,7 +41,6 @@ mod prompts;
 mod rates;
 mod recipes;
 mod render;
-mod render_parts;
 mod retention;
 mod runs;
 mod secrets;

@@ -1,28 +1,16 @@
 //! What clients can write on a node: metadata, text and Sections (docs/reference/canvases.md#metadata).
 
+use e2e::Stack;
 use e2e::api::{placed, text};
-use e2e::{Stack, suite};
 use serde_json::{Map, Value, json};
-
-suite! {
-    metadata on Stack::builder();
-    content_belongs_to_text_and_sticky_alone,
-    writable_metadata_keys_are_kept_and_all_others_refused,
-    metadata_values_have_their_ranges,
-    metadata_is_merged_and_null_removes,
-    metadata_is_capped_at_64_kibibytes_after_the_merge,
-    sections_have_members_and_free_them,
-    writable_text_comes_back_as_it_was_sent,
-    an_emoji_counts_as_its_code_points,
-    a_million_characters_are_refused_by_the_limit_of_their_field,
-    the_longest_hostile_text_goes_through_json_and_render,
-}
 
 fn create(node: Value) -> Value {
     placed(json!([{"type": "node.create", "clientId": "n", "node": node}]))[0].take()
 }
 
-async fn content_belongs_to_text_and_sticky_alone(stack: &Stack) {
+#[tokio::test]
+async fn content_belongs_to_text_and_sticky_alone() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
@@ -49,7 +37,9 @@ async fn content_belongs_to_text_and_sticky_alone(stack: &Stack) {
     }
 }
 
-async fn writable_metadata_keys_are_kept_and_all_others_refused(stack: &Stack) {
+#[tokio::test]
+async fn writable_metadata_keys_are_kept_and_all_others_refused() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
@@ -76,7 +66,9 @@ async fn writable_metadata_keys_are_kept_and_all_others_refused(stack: &Stack) {
     }
 }
 
-async fn metadata_values_have_their_ranges(stack: &Stack) {
+#[tokio::test]
+async fn metadata_values_have_their_ranges() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
@@ -115,7 +107,9 @@ async fn metadata_values_have_their_ranges(stack: &Stack) {
     }
 }
 
-async fn metadata_is_merged_and_null_removes(stack: &Stack) {
+#[tokio::test]
+async fn metadata_is_merged_and_null_removes() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
@@ -129,7 +123,9 @@ async fn metadata_is_merged_and_null_removes(stack: &Stack) {
     assert_eq!(shown, json!({"count": 2, "model": "m", "custom": {"c": 3}}), "custom is replaced whole");
 }
 
-async fn metadata_is_capped_at_64_kibibytes_after_the_merge(stack: &Stack) {
+#[tokio::test]
+async fn metadata_is_capped_at_64_kibibytes_after_the_merge() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
@@ -148,7 +144,9 @@ async fn metadata_is_capped_at_64_kibibytes_after_the_merge(stack: &Stack) {
     user.batch(id, revision, patch).await.ok();
 }
 
-async fn sections_have_members_and_free_them(stack: &Stack) {
+#[tokio::test]
+async fn sections_have_members_and_free_them() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
@@ -174,7 +172,9 @@ async fn sections_have_members_and_free_them(stack: &Stack) {
     assert!(freed["canvas"]["nodes"][0]["metadata"].get("sectionId").is_none());
 }
 
-async fn writable_text_comes_back_as_it_was_sent(stack: &Stack) {
+#[tokio::test]
+async fn writable_text_comes_back_as_it_was_sent() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
@@ -196,7 +196,9 @@ async fn writable_text_comes_back_as_it_was_sent(stack: &Stack) {
     }
 }
 
-async fn an_emoji_counts_as_its_code_points(stack: &Stack) {
+#[tokio::test]
+async fn an_emoji_counts_as_its_code_points() {
+    let stack = &Stack::without_workers().await;
     const FAMILY: &str = "👩\u{200d}👩\u{200d}👧";
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
@@ -227,7 +229,9 @@ fn hostile(characters: usize) -> String {
     piece.chars().cycle().take(characters).collect()
 }
 
-async fn a_million_characters_are_refused_by_the_limit_of_their_field(stack: &Stack) {
+#[tokio::test]
+async fn a_million_characters_are_refused_by_the_limit_of_their_field() {
+    let stack = &Stack::without_workers().await;
     const MILLION: usize = 1_000_000;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
@@ -254,7 +258,9 @@ async fn a_million_characters_are_refused_by_the_limit_of_their_field(stack: &St
     assert_eq!(user.canvas(id).await["nodes"].as_array().map(Vec::len), Some(1), "nothing was written");
 }
 
-async fn the_longest_hostile_text_goes_through_json_and_render(stack: &Stack) {
+#[tokio::test]
+async fn the_longest_hostile_text_goes_through_json_and_render() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");

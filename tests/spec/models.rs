@@ -3,35 +3,9 @@
 use std::collections::BTreeSet;
 
 use e2e::api::text;
-use e2e::{Client, Stack, User, suite};
+use e2e::{Client, Stack, User};
 use serde_json::{Value, json};
 use uuid::Uuid;
-
-suite! {
-    models on Stack::builder();
-    models_are_listed_to_those_who_may_run_them,
-    a_model_is_described_whole,
-    the_list_is_searched_and_filtered,
-    the_list_is_walked_in_its_order,
-    a_model_is_read_by_its_key,
-    connections_are_saved_listed_and_deleted,
-    saving_again_replaces_the_key_and_keeps_the_id,
-    nobody_sees_another_accounts_connections,
-    what_the_rules_refuse_of_a_connection,
-}
-
-suite! {
-    models_of_the_operator on Stack::builder()
-        .env("CANVAS_MODEL_CATALOGUE", catalogue().display())
-        .env("CANVAS_MANAGED_URL", "http://127.0.0.1:9");
-    a_server_and_a_file_change_what_is_listed,
-    wrong_settings_stop_the_start_with_one_line,
-}
-
-suite! {
-    models_keys on Stack::builder();
-    keys_of_connections_are_counted_and_rewrapped,
-}
 
 const KEY: &str = "sk-0123456789abcdef-wxyz";
 
@@ -49,7 +23,9 @@ async fn ids(client: &Client, query: &str) -> Vec<String> {
     models.iter().map(|model| text(model, "/modelId").to_owned()).collect()
 }
 
-async fn models_are_listed_to_those_who_may_run_them(stack: &Stack) {
+#[tokio::test]
+async fn models_are_listed_to_those_who_may_run_them() {
+    let stack = &Stack::without_workers().await;
     let account = stack.account().await;
     let image = stack.user_of(&account, "canvas:read,canvas:write,asset:read,image:generate").await;
     let video = stack.user_of(&account, "canvas:read,asset:read,video:generate").await;
@@ -65,7 +41,9 @@ async fn models_are_listed_to_those_who_may_run_them(stack: &Stack) {
     }
 }
 
-async fn a_model_is_described_whole(stack: &Stack) {
+#[tokio::test]
+async fn a_model_is_described_whole() {
+    let stack = &Stack::without_workers().await;
     let account = stack.account().await;
     let user = stack.user_of(&account, "all").await;
     let saved = connect(stack, &account.uid, "openai", "mine", KEY).await;
@@ -94,7 +72,9 @@ async fn a_model_is_described_whole(stack: &Stack) {
     assert!(!list.to_string().contains(KEY));
 }
 
-async fn the_list_is_searched_and_filtered(stack: &Stack) {
+#[tokio::test]
+async fn the_list_is_searched_and_filtered() {
+    let stack = &Stack::without_workers().await;
     let account = stack.account().await;
     let user = stack.user_of(&account, "all").await;
     connect(stack, &account.uid, "openai", "Studio north", KEY).await;
@@ -126,7 +106,9 @@ async fn the_list_is_searched_and_filtered(stack: &Stack) {
     }
 }
 
-async fn the_list_is_walked_in_its_order(stack: &Stack) {
+#[tokio::test]
+async fn the_list_is_walked_in_its_order() {
+    let stack = &Stack::without_workers().await;
     let account = stack.account().await;
     let user = stack.user_of(&account, "all").await;
     for name in ["older", "newer"] {
@@ -162,7 +144,9 @@ async fn the_list_is_walked_in_its_order(stack: &Stack) {
     user.get("/providers?limit=101").await.expect_error(400, "input_validation_error", &["limit"]);
 }
 
-async fn a_model_is_read_by_its_key(stack: &Stack) {
+#[tokio::test]
+async fn a_model_is_read_by_its_key() {
+    let stack = &Stack::without_workers().await;
     let account = stack.account().await;
     let (user, stranger) = (stack.user_of(&account, "all").await, stack.user().await);
     let list = user.get("/models").await.ok();
@@ -190,7 +174,9 @@ async fn connections(user: &User) -> Vec<Value> {
     user.get("/providers").await.ok()["connections"].as_array().expect("a list").clone()
 }
 
-async fn connections_are_saved_listed_and_deleted(stack: &Stack) {
+#[tokio::test]
+async fn connections_are_saved_listed_and_deleted() {
+    let stack = &Stack::without_workers().await;
     let account = stack.account().await;
     let user = stack.user_of(&account, "all").await;
     assert_eq!(connections(&user).await, [json!(null); 0]);
@@ -219,7 +205,9 @@ async fn connections_are_saved_listed_and_deleted(stack: &Stack) {
     assert!(ids(&user, "?provider=stability").await.is_empty());
 }
 
-async fn saving_again_replaces_the_key_and_keeps_the_id(stack: &Stack) {
+#[tokio::test]
+async fn saving_again_replaces_the_key_and_keeps_the_id() {
+    let stack = &Stack::without_workers().await;
     let account = stack.account().await;
     let user = stack.user_of(&account, "all").await;
     let saved = connect(stack, &account.uid, "openai", "mine", KEY).await;
@@ -234,7 +222,9 @@ async fn saving_again_replaces_the_key_and_keeps_the_id(stack: &Stack) {
     assert_eq!(different.len(), 3);
 }
 
-async fn nobody_sees_another_accounts_connections(stack: &Stack) {
+#[tokio::test]
+async fn nobody_sees_another_accounts_connections() {
+    let stack = &Stack::without_workers().await;
     let (mine, yours) = (stack.account().await, stack.account().await);
     connect(stack, &mine.uid, "openai", "mine", KEY).await;
     let (me, you) = (stack.user_of(&mine, "all").await, stack.user_of(&yours, "all").await);
@@ -245,7 +235,9 @@ async fn nobody_sees_another_accounts_connections(stack: &Stack) {
     you.get(&format!("/models/{}", text(&model, "/id"))).await.expect_error(404, "not_found", &[]);
 }
 
-async fn what_the_rules_refuse_of_a_connection(stack: &Stack) {
+#[tokio::test]
+async fn what_the_rules_refuse_of_a_connection() {
+    let stack = &Stack::without_workers().await;
     let account = stack.account().await;
     let create = async |provider: &str, name: &str, key: &str, more: &[&str]| {
         let create = ["admin", "connection", "create", "--account", &account.uid, "--api-key-stdin"];
@@ -288,7 +280,13 @@ fn catalogue() -> std::path::PathBuf {
     path
 }
 
-async fn a_server_and_a_file_change_what_is_listed(stack: &Stack) {
+#[tokio::test]
+async fn a_server_and_a_file_change_what_is_listed() {
+    let stack = &Stack::builder()
+        .env("CANVAS_MODEL_CATALOGUE", catalogue().display())
+        .env("CANVAS_MANAGED_URL", "http://127.0.0.1:9")
+        .start()
+        .await;
     let user = stack.user().await;
     let list = user.get("/models").await.ok();
     let models: Vec<_> =
@@ -296,7 +294,13 @@ async fn a_server_and_a_file_change_what_is_listed(stack: &Stack) {
     assert_eq!(models, [(&json!("Changed"), &json!(7)), (&json!("New"), &json!(7))]);
 }
 
-async fn wrong_settings_stop_the_start_with_one_line(stack: &Stack) {
+#[tokio::test]
+async fn wrong_settings_stop_the_start_with_one_line() {
+    let stack = &Stack::builder()
+        .env("CANVAS_MODEL_CATALOGUE", catalogue().display())
+        .env("CANVAS_MANAGED_URL", "http://127.0.0.1:9")
+        .start()
+        .await;
     let malformed = std::env::temp_dir().join(format!("canvas-e2e-catalogue-{}.json", Uuid::new_v4().simple()));
     std::fs::write(&malformed, r#"{"models": [{"id": "x"}]}"#).expect("writes a file");
     for (name, value) in [
@@ -311,7 +315,9 @@ async fn wrong_settings_stop_the_start_with_one_line(stack: &Stack) {
     }
 }
 
-async fn keys_of_connections_are_counted_and_rewrapped(stack: &Stack) {
+#[tokio::test]
+async fn keys_of_connections_are_counted_and_rewrapped() {
+    let stack = &Stack::builder().start().await;
     const OTHER: &str = "new:ICEiIyQlJicoKSorLC0uLzAxMjM0NTY3ODk6Ozw9Pj8=";
     let account = stack.account().await;
     let before = stack.admin(&["admin", "keys", "status"]).await.expect_success();

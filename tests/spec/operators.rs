@@ -3,27 +3,9 @@
 use std::time::{Duration, Instant};
 
 use e2e::api::{key, text};
-use e2e::{Stack, User, pictures, suite};
+use e2e::{Stack, User, pictures};
 use serde_json::{Value, json};
 use uuid::Uuid;
-
-suite! {
-    // There is no worker, so work stays queued.
-    operators on Stack::builder();
-    jobs_are_listed_by_account_and_state,
-    a_job_is_shown_with_all_that_is_known_of_it,
-    a_job_is_canceled_as_its_account_could,
-    canceling_a_job_wakes_those_who_wait_for_it,
-    all_jobs_of_an_account_are_canceled,
-    what_is_no_job_is_refused,
-    an_asset_is_purged,
-    a_canvas_is_purged_with_what_is_stored_in_it,
-    a_canvas_with_work_under_way_is_purged_only_when_it_is_canceled,
-    an_account_is_purged_with_everything_of_its_own,
-    the_purge_of_an_account_changes_the_canvases_of_others_that_show_its_pictures,
-    an_account_with_work_under_way_is_purged_only_when_it_is_canceled,
-    a_purge_wants_to_be_meant,
-}
 
 async fn canvas_of(user: &User) -> String {
     text(&user.make_canvas().await, "/id").to_owned()
@@ -44,7 +26,9 @@ fn ids(jobs: &[Value]) -> Vec<&Value> {
     jobs.iter().map(|job| &job["id"]).collect()
 }
 
-async fn jobs_are_listed_by_account_and_state(stack: &Stack) {
+#[tokio::test]
+async fn jobs_are_listed_by_account_and_state() {
+    let stack = &Stack::builder().shared().await;
     let (user, other) = (stack.user().await, stack.user().await);
     let (first, second) = (queued(&user).await, queued(&user).await);
     queued(&other).await;
@@ -67,7 +51,9 @@ async fn jobs_are_listed_by_account_and_state(stack: &Stack) {
     assert!(listed(stack, &[]).await.len() >= 3);
 }
 
-async fn a_job_is_shown_with_all_that_is_known_of_it(stack: &Stack) {
+#[tokio::test]
+async fn a_job_is_shown_with_all_that_is_known_of_it() {
+    let stack = &Stack::builder().shared().await;
     let user = stack.user().await;
     let job = queued(&user).await;
     for name in [text(&job, "/id"), text(&job, "/run"), text(&job, "/rawId")] {
@@ -87,7 +73,9 @@ async fn a_job_is_shown_with_all_that_is_known_of_it(stack: &Stack) {
     assert!(shown["document"].is_null() && shown["unreadable"].is_string(), "{shown}");
 }
 
-async fn a_job_is_canceled_as_its_account_could(stack: &Stack) {
+#[tokio::test]
+async fn a_job_is_canceled_as_its_account_could() {
+    let stack = &Stack::builder().shared().await;
     let user = stack.user().await;
     let job = queued(&user).await;
     let cancel = async || stack.admin(&["admin", "job", "cancel", text(&job, "/id")]).await.expect_success();
@@ -98,7 +86,9 @@ async fn a_job_is_canceled_as_its_account_could(stack: &Stack) {
     assert_eq!((&record["status"], &record["cancelReason"]), (&json!("canceled"), &json!("user_requested")));
 }
 
-async fn canceling_a_job_wakes_those_who_wait_for_it(stack: &Stack) {
+#[tokio::test]
+async fn canceling_a_job_wakes_those_who_wait_for_it() {
+    let stack = &Stack::builder().shared().await;
     /// Without a notification, a wait checks the database every 5 s while Redis is available.
     const AT_ONCE: Duration = Duration::from_secs(2);
     let user = stack.user().await;
@@ -125,7 +115,9 @@ async fn canceling_a_job_wakes_those_who_wait_for_it(stack: &Stack) {
     }
 }
 
-async fn all_jobs_of_an_account_are_canceled(stack: &Stack) {
+#[tokio::test]
+async fn all_jobs_of_an_account_are_canceled() {
+    let stack = &Stack::builder().shared().await;
     let (user, other) = (stack.user().await, stack.user().await);
     let (first, second, others) = (queued(&user).await, queued(&user).await, queued(&other).await);
     let answer = stack.admin(&["admin", "job", "cancel", "--account", &user.uid]).await.expect_success();
@@ -136,7 +128,9 @@ async fn all_jobs_of_an_account_are_canceled(stack: &Stack) {
     assert_eq!(again, json!({"jobs": []}));
 }
 
-async fn what_is_no_job_is_refused(stack: &Stack) {
+#[tokio::test]
+async fn what_is_no_job_is_refused() {
+    let stack = &Stack::builder().shared().await;
     let absent = format!("job:{}", Uuid::new_v4());
     for id in [absent.as_str(), "run:x", "", "asset:a:b"] {
         stack.admin(&["admin", "job", "show", id]).await.expect_refusal();
@@ -148,7 +142,9 @@ async fn what_is_no_job_is_refused(stack: &Stack) {
     stack.admin(&["admin", "job", "cancel", &absent, "--account", "a"]).await.expect_misuse();
 }
 
-async fn an_asset_is_purged(stack: &Stack) {
+#[tokio::test]
+async fn an_asset_is_purged() {
+    let stack = &Stack::builder().shared().await;
     let user = stack.user().await;
     let canvas = canvas_of(&user).await;
     let asset = user.upload_into(&canvas, "image/png", pictures::png(40, 30)).await;
@@ -167,7 +163,9 @@ async fn purge_canvas(stack: &Stack, handle: &str, more: &[&str]) -> e2e::Admin 
     stack.admin(&[&["admin", "canvas", "purge", "--canvas", handle, "--yes"], more].concat()).await
 }
 
-async fn a_canvas_is_purged_with_what_is_stored_in_it(stack: &Stack) {
+#[tokio::test]
+async fn a_canvas_is_purged_with_what_is_stored_in_it() {
+    let stack = &Stack::builder().shared().await;
     let (user, member) = (stack.user().await, stack.user().await);
     let (canvas, kept) = (canvas_of(&user).await, canvas_of(&user).await);
     stack.share(&user, &canvas, &member.uid, "editor").await;
@@ -186,7 +184,9 @@ async fn a_canvas_is_purged_with_what_is_stored_in_it(stack: &Stack) {
     purge_canvas(stack, &canvas, &[]).await.expect_refusal();
 }
 
-async fn a_canvas_with_work_under_way_is_purged_only_when_it_is_canceled(stack: &Stack) {
+#[tokio::test]
+async fn a_canvas_with_work_under_way_is_purged_only_when_it_is_canceled() {
+    let stack = &Stack::builder().shared().await;
     let (user, editor) = (stack.user().await, stack.user().await);
     let canvas = canvas_of(&user).await;
     stack.share(&user, &canvas, &editor.uid, "editor").await;
@@ -203,7 +203,9 @@ async fn purge_account(stack: &Stack, uid: &str, more: &[&str]) -> e2e::Admin {
     stack.admin(&[&["admin", "account", "purge", "--account", uid, "--yes"], more].concat()).await
 }
 
-async fn an_account_is_purged_with_everything_of_its_own(stack: &Stack) {
+#[tokio::test]
+async fn an_account_is_purged_with_everything_of_its_own() {
+    let stack = &Stack::builder().shared().await;
     let account = stack.account().await;
     let (user, other) = (stack.user_of(&account, "all").await, stack.user().await);
     stack.grant(&user.uid, 5).await;
@@ -261,7 +263,9 @@ async fn an_account_is_purged_with_everything_of_its_own(stack: &Stack) {
     purge_account(stack, &user.uid, &[]).await.expect_refusal();
 }
 
-async fn the_purge_of_an_account_changes_the_canvases_of_others_that_show_its_pictures(stack: &Stack) {
+#[tokio::test]
+async fn the_purge_of_an_account_changes_the_canvases_of_others_that_show_its_pictures() {
+    let stack = &Stack::builder().shared().await;
     let (user, other) = (stack.user().await, stack.user().await);
     let (canvas, theirs) = (canvas_of(&user).await, canvas_of(&other).await);
     stack.share(&user, &canvas, &other.uid, "viewer").await;
@@ -279,7 +283,9 @@ async fn the_purge_of_an_account_changes_the_canvases_of_others_that_show_its_pi
     assert_eq!(after["nodes"], before["nodes"]);
 }
 
-async fn an_account_with_work_under_way_is_purged_only_when_it_is_canceled(stack: &Stack) {
+#[tokio::test]
+async fn an_account_with_work_under_way_is_purged_only_when_it_is_canceled() {
+    let stack = &Stack::builder().shared().await;
     let (user, other) = (stack.user().await, stack.user().await);
     queued(&user).await;
     // Another account's active job on a canvas of this account also blocks the purge.
@@ -293,7 +299,9 @@ async fn an_account_with_work_under_way_is_purged_only_when_it_is_canceled(stack
     assert_eq!(other.get(text(&others, "/pollUrl")).await.ok()["status"], "canceled");
 }
 
-async fn a_purge_wants_to_be_meant(stack: &Stack) {
+#[tokio::test]
+async fn a_purge_wants_to_be_meant() {
+    let stack = &Stack::builder().shared().await;
     let user = stack.user().await;
     let handle = format!("canvas:{}:{}", user.uid, canvas_of(&user).await);
     stack.admin(&["admin", "canvas", "purge", "--canvas", &handle]).await.expect_misuse();

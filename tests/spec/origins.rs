@@ -1,26 +1,12 @@
 //! Origins: what uploads claim, what outputs are made of, and the marks in files (docs/reference/assets.md#origin).
 
 use e2e::api::{key, text};
-use e2e::{Stack, User, pictures, suite};
+use e2e::{Stack, User, pictures};
 use serde_json::{Value, json};
 
 const IPTC: &str = "http://cv.iptc.org/newscodes/digitalsourcetype/";
 const YES: &str = "trainedAlgorithmicMedia";
 const PARTLY: &str = "compositeWithTrainedAlgorithmicMedia";
-
-suite! {
-    origins on Stack::builder().image_workers(1);
-    an_upload_has_the_origin_that_its_metadata_claim,
-    assets_are_listed_by_whether_ai_made_them,
-    what_was_made_with_ai_stays_so_through_actions,
-    an_output_that_is_uploaded_again_is_known,
-    a_render_says_that_a_picture_in_it_was_made_with_ai,
-}
-
-suite! {
-    without_origin_marks on Stack::builder().image_workers(1).env("CANVAS_ORIGIN_MARKS", "off");
-    files_and_renders_carry_no_origin,
-}
 
 /// An XMP packet as other programs write it: some properties, and this one.
 fn packet(property: &str) -> Vec<u8> {
@@ -93,7 +79,9 @@ async fn made(user: &User, canvas: &str, action: &str, inputs: &[&Value], params
     asset
 }
 
-async fn an_upload_has_the_origin_that_its_metadata_claim(stack: &Stack) {
+#[tokio::test]
+async fn an_upload_has_the_origin_that_its_metadata_claim() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let attribute = format!("Iptc4xmpExt:DigitalSourceType='https://cv.iptc.org/newscodes/digitalsourcetype/{YES}'>");
     let resource = format!("><Iptc4xmpExt:DigitalSourceType rdf:resource='{IPTC}{PARTLY}'/>");
@@ -117,7 +105,9 @@ async fn an_upload_has_the_origin_that_its_metadata_claim(stack: &Stack) {
     }
 }
 
-async fn assets_are_listed_by_whether_ai_made_them(stack: &Stack) {
+#[tokio::test]
+async fn assets_are_listed_by_whether_ai_made_them() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let canvas = text(&user.make_canvas().await, "/handle").to_owned();
     for place in ["", &format!("&canvasId={canvas}")] {
@@ -154,7 +144,9 @@ async fn assets_are_listed_by_whether_ai_made_them(stack: &Stack) {
     user.get(&format!("/assets?limit=1&cursor={cursor}")).await.expect(400);
 }
 
-async fn what_was_made_with_ai_stays_so_through_actions(stack: &Stack) {
+#[tokio::test]
+async fn what_was_made_with_ai_stays_so_through_actions() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let canvas = text(&user.make_canvas().await, "/handle").to_owned();
     let ai = user.upload_into(&canvas, "image/jpeg", jpeg(&of(YES))).await;
@@ -188,7 +180,9 @@ async fn sketch(user: &User, canvas: &str) -> Value {
     user.get(&format!("/assets/{}", text(&job, "/images/0/assetId"))).await.ok()["asset"].clone()
 }
 
-async fn an_output_that_is_uploaded_again_is_known(stack: &Stack) {
+#[tokio::test]
+async fn an_output_that_is_uploaded_again_is_known() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     stack.grant(&user.uid, 10).await;
     let canvas = text(&user.make_canvas().await, "/handle").to_owned();
@@ -213,7 +207,9 @@ async fn render(user: &User, canvas: &str, form: &str) -> Vec<u8> {
     drawn.await
 }
 
-async fn a_render_says_that_a_picture_in_it_was_made_with_ai(stack: &Stack) {
+#[tokio::test]
+async fn a_render_says_that_a_picture_in_it_was_made_with_ai() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let canvas = text(&user.make_canvas().await, "/handle").to_owned();
     user.upload_into(&canvas, "image/jpeg", jpeg(&of("digitalCapture"))).await;
@@ -233,7 +229,9 @@ async fn a_render_says_that_a_picture_in_it_was_made_with_ai(stack: &Stack) {
     assert_eq!(mark(&render(&user, &canvas, "image/png").await).as_deref(), Some(PARTLY));
 }
 
-async fn files_and_renders_carry_no_origin(stack: &Stack) {
+#[tokio::test]
+async fn files_and_renders_carry_no_origin() {
+    let stack = &Stack::builder().image_workers(1).env("CANVAS_ORIGIN_MARKS", "off").start().await;
     let user = stack.user().await;
     let canvas = text(&user.make_canvas().await, "/handle").to_owned();
     let ai = user.upload_into(&canvas, "image/jpeg", jpeg(&of(YES))).await;

@@ -1,38 +1,9 @@
 //! Previews and renditions (docs/reference/assets.md#preview-urls).
 
 use e2e::api::text;
-use e2e::{Part, Reply, Stack, pictures, suite};
+use e2e::{Part, Reply, Stack, pictures};
 use reqwest::Method;
 use serde_json::{Value, json};
-
-suite! {
-    previews on Stack::builder().image_workers(1);
-    a_preview_needs_no_credential_and_none_is_looked_at,
-    a_preview_is_served_with_its_safeguards,
-    a_missing_token_is_400_and_a_wrong_one_401,
-    an_asset_that_is_gone_is_404,
-    a_url_stays_the_same_for_a_while,
-    ranges_are_honoured,
-    a_head_request_ignores_ranges,
-    a_validator_is_honoured,
-    renditions_are_no_wider_than_asked_and_never_enlarged,
-    the_result_of_an_action_has_its_preview_when_its_job_ends,
-    an_invalid_width_is_400,
-    a_broken_picture_has_no_rendition,
-    a_token_reaches_no_log,
-    previews_end_when_a_share_is_withdrawn_or_narrowed,
-    previews_end_when_the_owner_is_disabled,
-}
-
-suite! {
-    expired_previews on Stack::builder().env("CANVAS_PREVIEW_TTL_SECONDS", 1);
-    a_token_expires,
-}
-
-suite! {
-    previews_without_a_worker on Stack::builder();
-    a_rendition_that_nobody_makes_is_503_and_the_picture_itself_is_served,
-}
 
 /// Uploads a picture and returns its preview URL and its bytes.
 async fn uploaded(stack: &Stack) -> (String, Vec<u8>) {
@@ -41,14 +12,18 @@ async fn uploaded(stack: &Stack) -> (String, Vec<u8>) {
     (text(&asset, "/previewUrl").to_owned(), bytes)
 }
 
-async fn a_preview_needs_no_credential_and_none_is_looked_at(stack: &Stack) {
+#[tokio::test]
+async fn a_preview_needs_no_credential_and_none_is_looked_at() {
+    let stack = &Stack::with_workers().await;
     let (url, bytes) = uploaded(stack).await;
     assert!(url.starts_with(&format!("{}/api/canvas-agent/v1/assets/preview?token=", stack.origin(0))), "{url}");
     assert_eq!(stack.anonymous().get(&url).await.expect(200).body, bytes);
     assert_eq!(stack.anonymous().with_token("nonsense").get(&url).await.expect(200).body, bytes);
 }
 
-async fn a_preview_is_served_with_its_safeguards(stack: &Stack) {
+#[tokio::test]
+async fn a_preview_is_served_with_its_safeguards() {
+    let stack = &Stack::with_workers().await;
     let (url, bytes) = uploaded(stack).await;
     let reply = stack.anonymous().get(&url).await.expect(200);
     assert_eq!(reply.header("content-type"), Some("image/png"));
@@ -62,7 +37,9 @@ async fn a_preview_is_served_with_its_safeguards(stack: &Stack) {
     assert!(caching.contains("private") && (1..=300).contains(&age.parse::<i64>().expect("seconds")), "{caching}");
 }
 
-async fn a_missing_token_is_400_and_a_wrong_one_401(stack: &Stack) {
+#[tokio::test]
+async fn a_missing_token_is_400_and_a_wrong_one_401() {
+    let stack = &Stack::with_workers().await;
     let (url, _) = uploaded(stack).await;
     let anonymous = stack.anonymous();
     anonymous.get("/assets/preview").await.expect_error(400, "input_validation_error", &["token"]);
@@ -90,7 +67,9 @@ async fn a_missing_token_is_400_and_a_wrong_one_401(stack: &Stack) {
     anonymous.get(&path).await.expect_error(401, "unauthorized", &[]);
 }
 
-async fn an_asset_that_is_gone_is_404(stack: &Stack) {
+#[tokio::test]
+async fn an_asset_that_is_gone_is_404() {
+    let stack = &Stack::with_workers().await;
     let asset = stack.user().await.upload("image/png", pictures::png(3, 3)).await;
     sqlx::query("DELETE FROM assets WHERE id = $1")
         .bind(text(&asset, "/id"))
@@ -100,7 +79,9 @@ async fn an_asset_that_is_gone_is_404(stack: &Stack) {
     stack.anonymous().get(text(&asset, "/previewUrl")).await.expect_error(404, "not_found", &[]);
 }
 
-async fn a_url_stays_the_same_for_a_while(stack: &Stack) {
+#[tokio::test]
+async fn a_url_stays_the_same_for_a_while() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let asset = user.upload("image/png", pictures::png(3, 3)).await;
     let path = format!("/assets/{}", text(&asset, "/id"));
@@ -113,7 +94,9 @@ async fn a_url_stays_the_same_for_a_while(stack: &Stack) {
     assert!(seen.len() <= 2, "{seen:?}");
 }
 
-async fn ranges_are_honoured(stack: &Stack) {
+#[tokio::test]
+async fn ranges_are_honoured() {
+    let stack = &Stack::with_workers().await;
     let (url, bytes) = uploaded(stack).await;
     let size = bytes.len();
     let range = async |range: &str| -> Reply { stack.anonymous().get(&url).header("range", range).await };
@@ -142,7 +125,9 @@ async fn ranges_are_honoured(stack: &Stack) {
     assert_eq!(whole.expect(200).body, bytes);
 }
 
-async fn a_head_request_ignores_ranges(stack: &Stack) {
+#[tokio::test]
+async fn a_head_request_ignores_ranges() {
+    let stack = &Stack::with_workers().await;
     let (url, bytes) = uploaded(stack).await;
     let length = bytes.len().to_string();
     for range in ["bytes=0-0", "bytes=999999-"] {
@@ -154,7 +139,9 @@ async fn a_head_request_ignores_ranges(stack: &Stack) {
     twice.await.expect_error(400, "input_validation_error", &["Range"]);
 }
 
-async fn a_validator_is_honoured(stack: &Stack) {
+#[tokio::test]
+async fn a_validator_is_honoured() {
+    let stack = &Stack::with_workers().await;
     let (url, _) = uploaded(stack).await;
     let tag = stack.anonymous().get(&url).await.expect(200).header("etag").expect("a tag").to_owned();
     let same = stack.anonymous().get(&url).header("if-none-match", &tag).await.expect(304);
@@ -162,7 +149,9 @@ async fn a_validator_is_honoured(stack: &Stack) {
     stack.anonymous().get(&url).header("if-none-match", "\"other\"").await.expect(200);
 }
 
-async fn renditions_are_no_wider_than_asked_and_never_enlarged(stack: &Stack) {
+#[tokio::test]
+async fn renditions_are_no_wider_than_asked_and_never_enlarged() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let preview = async |asset: &Value, width: u32| {
         let url = format!("{}&w={width}", text(asset, "/previewUrl"));
@@ -197,7 +186,9 @@ async fn renditions_are_no_wider_than_asked_and_never_enlarged(stack: &Stack) {
     .await;
 }
 
-async fn the_result_of_an_action_has_its_preview_when_its_job_ends(stack: &Stack) {
+#[tokio::test]
+async fn the_result_of_an_action_has_its_preview_when_its_job_ends() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let canvas = text(&canvas, "/id");
@@ -223,7 +214,9 @@ async fn the_result_of_an_action_has_its_preview_when_its_job_ends(stack: &Stack
     }
 }
 
-async fn an_invalid_width_is_400(stack: &Stack) {
+#[tokio::test]
+async fn an_invalid_width_is_400() {
+    let stack = &Stack::with_workers().await;
     let (url, _) = uploaded(stack).await;
     for width in ["0", "63", "65", "4096", "-64", "x", "", "64.0", "64&w=128"] {
         let refused = stack.anonymous().get(&format!("{url}&w={width}")).await;
@@ -231,7 +224,9 @@ async fn an_invalid_width_is_400(stack: &Stack) {
     }
 }
 
-async fn a_broken_picture_has_no_rendition(stack: &Stack) {
+#[tokio::test]
+async fn a_broken_picture_has_no_rendition() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     for bytes in [pictures::broken_png(50, 50), pictures::jpeg(50, 50)[..300].to_vec()] {
         let asset = user.upload("application/octet-stream", bytes.clone()).await;
@@ -242,7 +237,9 @@ async fn a_broken_picture_has_no_rendition(stack: &Stack) {
     }
 }
 
-async fn a_token_reaches_no_log(stack: &Stack) {
+#[tokio::test]
+async fn a_token_reaches_no_log() {
+    let stack = &Stack::with_workers().await;
     let (url, _) = uploaded(stack).await;
     stack.anonymous().get(&url).await.expect(200);
     stack.anonymous().get(&format!("{url}&w=63")).await.expect(400);
@@ -251,7 +248,9 @@ async fn a_token_reaches_no_log(stack: &Stack) {
     assert!(!stack.log(Part::GATEWAY).contains("token="));
 }
 
-async fn a_token_expires(stack: &Stack) {
+#[tokio::test]
+async fn a_token_expires() {
+    let stack = &Stack::builder().env("CANVAS_PREVIEW_TTL_SECONDS", 1).start().await;
     let (url, _) = uploaded(stack).await;
     let refused = testkit::wait_for("the token to expire", e2e::PATIENCE, async || {
         let reply = stack.anonymous().get(&url).await;
@@ -261,7 +260,9 @@ async fn a_token_expires(stack: &Stack) {
     refused.expect_error(401, "unauthorized", &[]);
 }
 
-async fn a_rendition_that_nobody_makes_is_503_and_the_picture_itself_is_served(stack: &Stack) {
+#[tokio::test]
+async fn a_rendition_that_nobody_makes_is_503_and_the_picture_itself_is_served() {
+    let stack = &Stack::without_workers().await;
     let (url, bytes) = uploaded(stack).await;
     let late = stack.anonymous().get(&format!("{url}&w=64")).await;
     assert!(late.header("retry-after").is_some(), "{late}");
@@ -269,7 +270,9 @@ async fn a_rendition_that_nobody_makes_is_503_and_the_picture_itself_is_served(s
     assert_eq!(stack.anonymous().get(&url).await.expect(200).body, bytes);
 }
 
-async fn previews_end_when_a_share_is_withdrawn_or_narrowed(stack: &Stack) {
+#[tokio::test]
+async fn previews_end_when_a_share_is_withdrawn_or_narrowed() {
+    let stack = &Stack::with_workers().await;
     let (owner, member) = (stack.user().await, stack.user().await);
     let canvas = owner.make_canvas().await;
     let id = text(&canvas, "/id");
@@ -318,7 +321,9 @@ async fn previews_end_when_a_share_is_withdrawn_or_narrowed(stack: &Stack) {
     assert_eq!(status(text(&job, "/images/0/previewUrl")).await, 200);
 }
 
-async fn previews_end_when_the_owner_is_disabled(stack: &Stack) {
+#[tokio::test]
+async fn previews_end_when_the_owner_is_disabled() {
+    let stack = &Stack::with_workers().await;
     let owner = stack.user().await;
     let canvas = owner.make_canvas().await;
     let own = owner.upload("image/png", pictures::png(4, 4)).await;

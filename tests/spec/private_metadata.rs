@@ -2,22 +2,9 @@
 
 use e2e::api::{key, text};
 use e2e::pictures::{self, PLACE, photo_with_place};
-use e2e::{Stack, User, suite};
+use e2e::{Stack, User};
 use serde_json::{Value, json};
 use testkit::Answer;
-
-suite! {
-    private_metadata on Stack::builder().image_workers(1);
-    a_photograph_is_served_without_its_place_and_its_owner_gets_the_original,
-    the_original_is_for_the_owner_alone,
-    what_others_upload_into_a_canvas_keeps_no_original,
-    an_upload_says_what_happens_to_its_metadata,
-    a_key_is_bound_to_the_rule_for_metadata,
-    equal_photographs_are_kept_once,
-    both_files_count_and_go_with_the_asset,
-    a_file_that_is_cut_off_is_stored_without_what_was_read,
-    results_of_actions_carry_nothing_of_their_inputs,
-}
 
 fn holds_place(bytes: &[u8]) -> bool {
     bytes.windows(PLACE.len()).any(|window| window == PLACE)
@@ -27,7 +14,9 @@ async fn content(user: &User, asset: &Value, query: &str) -> e2e::Reply {
     user.get(&format!("/assets/{}/content{query}", text(asset, "/handle"))).await
 }
 
-async fn a_photograph_is_served_without_its_place_and_its_owner_gets_the_original(stack: &Stack) {
+#[tokio::test]
+async fn a_photograph_is_served_without_its_place_and_its_owner_gets_the_original() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let photo = photo_with_place(60, 40);
     let asset = user.upload("image/jpeg", photo.clone()).await;
@@ -65,7 +54,9 @@ fn pictures_tail(jpeg: &[u8]) -> usize {
     jpeg.len() - jpeg.windows(2).position(|window| window == [0xff, 0xdb]).expect("a table")
 }
 
-async fn the_original_is_for_the_owner_alone(stack: &Stack) {
+#[tokio::test]
+async fn the_original_is_for_the_owner_alone() {
+    let stack = &Stack::with_workers().await;
     let (owner, editor, viewer, other) =
         (stack.user().await, stack.user().await, stack.user().await, stack.user().await);
     let canvas = text(&owner.make_canvas().await, "/id").to_owned();
@@ -90,7 +81,9 @@ async fn the_original_is_for_the_owner_alone(stack: &Stack) {
     content(&owner, &plain, "?original=true").await.expect_error(404, "not_found", &[]);
 }
 
-async fn what_others_upload_into_a_canvas_keeps_no_original(stack: &Stack) {
+#[tokio::test]
+async fn what_others_upload_into_a_canvas_keeps_no_original() {
+    let stack = &Stack::with_workers().await;
     let (owner, editor) = (stack.user().await, stack.user().await);
     let canvas = text(&owner.make_canvas().await, "/id").to_owned();
     stack.share(&owner, &canvas, &editor.uid, "editor").await;
@@ -108,7 +101,9 @@ async fn what_others_upload_into_a_canvas_keeps_no_original(stack: &Stack) {
     }
 }
 
-async fn an_upload_says_what_happens_to_its_metadata(stack: &Stack) {
+#[tokio::test]
+async fn an_upload_says_what_happens_to_its_metadata() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let photo = photo_with_place(60, 40);
     for (rule, is_clean, has_original) in [("auto", true, true), ("strip", true, false), ("keep", false, false)] {
@@ -130,7 +125,9 @@ async fn an_upload_says_what_happens_to_its_metadata(stack: &Stack) {
     }
 }
 
-async fn a_key_is_bound_to_the_rule_for_metadata(stack: &Stack) {
+#[tokio::test]
+async fn a_key_is_bound_to_the_rule_for_metadata() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let (photo, name) = (photo_with_place(60, 40), key());
     let upload =
@@ -146,7 +143,9 @@ async fn a_key_is_bound_to_the_rule_for_metadata(stack: &Stack) {
     }
 }
 
-async fn equal_photographs_are_kept_once(stack: &Stack) {
+#[tokio::test]
+async fn equal_photographs_are_kept_once() {
+    let stack = &Stack::with_workers().await;
     let (user, other) = (stack.user().await, stack.user().await);
     let photo = photo_with_place(60, 40);
     let mut ids = Vec::new();
@@ -159,7 +158,9 @@ async fn equal_photographs_are_kept_once(stack: &Stack) {
     assert_eq!(blobs.bind(&ids).fetch_one(stack.pool()).await.expect("counts"), (1, 1));
 }
 
-async fn both_files_count_and_go_with_the_asset(stack: &Stack) {
+#[tokio::test]
+async fn both_files_count_and_go_with_the_asset() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let photo = photo_with_place(60, 40);
     let asset = user.upload("image/jpeg", photo.clone()).await;
@@ -181,7 +182,9 @@ async fn both_files_count_and_go_with_the_asset(stack: &Stack) {
     content(&user, &asset, "?original=true").await.expect_error(404, "not_found", &[]);
 }
 
-async fn a_file_that_is_cut_off_is_stored_without_what_was_read(stack: &Stack) {
+#[tokio::test]
+async fn a_file_that_is_cut_off_is_stored_without_what_was_read() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let photo = photo_with_place(60, 40);
     // Within the picture, and one byte before the end of the image.
@@ -192,7 +195,9 @@ async fn a_file_that_is_cut_off_is_stored_without_what_was_read(stack: &Stack) {
     }
 }
 
-async fn results_of_actions_carry_nothing_of_their_inputs(stack: &Stack) {
+#[tokio::test]
+async fn results_of_actions_carry_nothing_of_their_inputs() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let canvas = text(&user.make_canvas().await, "/id").to_owned();
     let path = "/assets?metadata=keep";

@@ -4,26 +4,16 @@
 use std::time::{Duration, Instant};
 
 use e2e::api::text;
-use e2e::{Kind, Part, Stack, User, suite};
+use e2e::{Kind, Part, Stack, User};
 use reqwest::Method;
 use serde_json::{Value, json};
 
 const PARTS: [Part; 4] = [Part::GATEWAY, Part::IMAGE_WORKER, Part(Kind::VideoWorker, 0), Part::DISPATCHER];
 const SECRET: &str = "a secret of the caller's own, long enough";
 
-suite! {
-    processes on Stack::builder().image_workers(1).video_workers(1).dispatchers(1);
-    the_contract_document_is_served_without_a_credential,
-    the_contract_document_covers_every_route,
-    the_digest_is_served_without_a_credential,
-    the_documentation_page_is_served,
-    every_process_tells_of_its_health,
-    every_process_exposes_its_metrics,
-    an_invented_method_is_no_label_and_short_in_the_log,
-    every_process_logs_json,
-}
-
-async fn the_contract_document_is_served_without_a_credential(stack: &Stack) {
+#[tokio::test]
+async fn the_contract_document_is_served_without_a_credential() {
+    let stack = &Stack::with_workers().await;
     let document = stack.anonymous().get("/openapi.json").await.ok();
     assert_eq!((&document["openapi"], &document["info"]["version"]), (&json!("3.1.0"), &json!("1.0.0")));
     assert_eq!(document["info"]["x-stability"], "stable");
@@ -34,7 +24,9 @@ async fn the_contract_document_is_served_without_a_credential(stack: &Stack) {
     assert!(preview == &json!([]) || preview == &json!([{}]), "none for the preview: {preview}");
 }
 
-async fn the_contract_document_covers_every_route(stack: &Stack) {
+#[tokio::test]
+async fn the_contract_document_covers_every_route() {
+    let stack = &Stack::with_workers().await;
     let document = stack.anonymous().get("/openapi.json").await.ok();
     let prefix = document["servers"][0]["url"].as_str().unwrap_or_default();
     for (method, path) in [
@@ -101,7 +93,9 @@ fn collect_references(value: &Value, found: &mut Vec<String>) {
     }
 }
 
-async fn the_digest_is_served_without_a_credential(stack: &Stack) {
+#[tokio::test]
+async fn the_digest_is_served_without_a_credential() {
+    let stack = &Stack::with_workers().await;
     let client = stack.anonymous();
     let digest = client.get("/digest.md").await.expect(200);
     assert_eq!(digest.header("content-type"), Some("text/markdown; charset=utf-8"));
@@ -117,7 +111,9 @@ async fn the_digest_is_served_without_a_credential(stack: &Stack) {
     client.get("/digest.md").header("accept", "text/markdown;q=0").await.expect(406);
 }
 
-async fn the_documentation_page_is_served(stack: &Stack) {
+#[tokio::test]
+async fn the_documentation_page_is_served() {
+    let stack = &Stack::with_workers().await;
     let client = stack.anonymous();
     let page = client.get("/docs").await.expect(200);
     assert!(page.header("content-type").is_some_and(|kind| kind.starts_with("text/html")));
@@ -141,7 +137,9 @@ async fn the_documentation_page_is_served(stack: &Stack) {
     assert!(packed.body.len() * 2 < plain.body.len());
 }
 
-async fn every_process_tells_of_its_health(stack: &Stack) {
+#[tokio::test]
+async fn every_process_tells_of_its_health() {
+    let stack = &Stack::with_workers().await;
     for part in PARTS {
         assert_eq!(stack.probes(part).fetch("/healthz").await.0, 200, "{part}");
         let (status, _, report) = stack.probes(part).fetch("/readyz").await;
@@ -151,7 +149,9 @@ async fn every_process_tells_of_its_health(stack: &Stack) {
     }
 }
 
-async fn every_process_exposes_its_metrics(stack: &Stack) {
+#[tokio::test]
+async fn every_process_exposes_its_metrics() {
+    let stack = &Stack::with_workers().await;
     stack.user().await.get("/auth/status").await.ok();
     for part in PARTS {
         let (status, headers, metrics) = stack.probes(part).fetch("/metrics").await;
@@ -168,7 +168,9 @@ async fn every_process_exposes_its_metrics(stack: &Stack) {
     assert!(gateway.contains("http_requests_total{") && gateway.contains("http_request_duration_seconds"));
 }
 
-async fn an_invented_method_is_no_label_and_short_in_the_log(stack: &Stack) {
+#[tokio::test]
+async fn an_invented_method_is_no_label_and_short_in_the_log() {
+    let stack = &Stack::with_workers().await;
     for number in 100..200 {
         let method = Method::from_bytes(format!("INVENTED-METHOD-{number}").as_bytes()).expect("a method");
         let reply = stack.anonymous().call(method, "/canvases").attempt().await.expect("is answered");
@@ -182,7 +184,9 @@ async fn an_invented_method_is_no_label_and_short_in_the_log(stack: &Stack) {
     assert!(log.contains("INVENTED-METHOD-") && !log.contains("INVENTED-METHOD-1"));
 }
 
-async fn every_process_logs_json(stack: &Stack) {
+#[tokio::test]
+async fn every_process_logs_json() {
+    let stack = &Stack::with_workers().await;
     for part in PARTS {
         let log = stack.log(part);
         let lines: Vec<Value> = log

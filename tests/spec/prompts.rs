@@ -4,27 +4,9 @@
 
 use domain::model::ProviderKind;
 use e2e::api::{key, text};
-use e2e::{Reply, Stack, User, pictures, suite};
+use e2e::{Reply, Stack, User, pictures};
 use futures_util::stream::{self, StreamExt};
 use serde_json::{Value, json};
-
-suite! {
-    prompts on Stack::builder().env("CANVAS_RATE_PER_MINUTE", 0);
-    every_model_takes_prompts_as_long_as_it_says,
-    managed_models_take_every_prompt,
-}
-
-suite! {
-    prompts_of_a_server on Stack::builder().env("CANVAS_MANAGED_URL", "http://127.0.0.1:9");
-    managed_models_take_every_prompt,
-}
-
-suite! {
-    prompts_of_a_comfy_server on Stack::builder()
-        .env("CANVAS_MANAGED_URL", "http://127.0.0.1:9")
-        .env("CANVAS_MANAGED_PROTOCOL", "comfy");
-    managed_models_take_every_prompt,
-}
 
 /// The maximum number of characters in a request.
 const PROMPT_MAX: usize = 8000;
@@ -85,7 +67,9 @@ fn prompt_bound(model: &Value) -> (usize, String) {
     (most, text(prompt, "/description").to_owned())
 }
 
-async fn every_model_takes_prompts_as_long_as_it_says(stack: &Stack) {
+#[tokio::test]
+async fn every_model_takes_prompts_as_long_as_it_says() {
+    let stack = &Stack::without_workers().await;
     let (user, picture) = payer(stack).await;
     for provider in ProviderKind::third_parties().map(ProviderKind::as_str) {
         stack.connect(&user.uid, provider, provider).await;
@@ -134,4 +118,26 @@ async fn managed_models_take_every_prompt(stack: &Stack) {
             over.expect_error(400, "input_validation_error", &["prompt"]);
         }
     }
+}
+
+#[tokio::test]
+async fn the_embedded_models_take_every_prompt() {
+    let stack = &Stack::without_workers().await;
+    managed_models_take_every_prompt(stack).await;
+}
+
+#[tokio::test]
+async fn the_models_of_a_server_take_every_prompt() {
+    let stack = &Stack::builder().env("CANVAS_MANAGED_URL", "http://127.0.0.1:9").start().await;
+    managed_models_take_every_prompt(stack).await;
+}
+
+#[tokio::test]
+async fn the_models_of_a_comfy_server_take_every_prompt() {
+    let stack = &Stack::builder()
+        .env("CANVAS_MANAGED_URL", "http://127.0.0.1:9")
+        .env("CANVAS_MANAGED_PROTOCOL", "comfy")
+        .start()
+        .await;
+    managed_models_take_every_prompt(stack).await;
 }

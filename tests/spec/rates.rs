@@ -1,21 +1,21 @@
 //! Rate limits (docs/reference/conventions.md#rate-limits, docs/reference/conventions.md#failed-credentials).
 
-use e2e::{Person, Stack, suite};
+use e2e::{Person, Stack};
 use serde_json::json;
 
-suite! {
-    rates on Stack::builder()
+/// A stack with low limits of requests.
+async fn limited() -> Stack {
+    Stack::builder()
         .env("CANVAS_RATE_PER_MINUTE", 60)
         .env("CANVAS_RATE_BURST", 3)
-        .env("CANVAS_FAILED_AUTH_PER_MINUTE", 4);
-    a_token_has_a_burst_and_is_then_told_when_to_come_back,
-    the_rate_comes_before_the_scopes,
-    failed_credentials_are_limited_by_address,
-    a_failed_sign_in_is_a_failed_credential,
-    a_session_has_the_rate_of_a_token_of_its_own,
+        .env("CANVAS_FAILED_AUTH_PER_MINUTE", 4)
+        .shared()
+        .await
 }
 
-async fn a_token_has_a_burst_and_is_then_told_when_to_come_back(stack: &Stack) {
+#[tokio::test]
+async fn a_token_has_a_burst_and_is_then_told_when_to_come_back() {
+    let stack = &limited().await;
     let account = stack.account().await;
     let (one, other) = (stack.user_of(&account, "all").await, stack.user_of(&account, "all").await);
     let mut refused = None;
@@ -42,7 +42,9 @@ async fn a_token_has_a_burst_and_is_then_told_when_to_come_back(stack: &Stack) {
     other.get("/auth/status").await.ok();
 }
 
-async fn the_rate_comes_before_the_scopes(stack: &Stack) {
+#[tokio::test]
+async fn the_rate_comes_before_the_scopes() {
+    let stack = &limited().await;
     let user = stack.user_with("canvas:read").await;
     let mut seen = Vec::new();
     for _ in 0..6 {
@@ -52,7 +54,9 @@ async fn the_rate_comes_before_the_scopes(stack: &Stack) {
     assert!(seen.contains(&429), "{seen:?}");
 }
 
-async fn failed_credentials_are_limited_by_address(stack: &Stack) {
+#[tokio::test]
+async fn failed_credentials_are_limited_by_address() {
+    let stack = &limited().await;
     let user = stack.user().await;
     let address = new_address();
     let guesser = stack.anonymous().from_address(address).with_token("cba_wrong");
@@ -71,7 +75,9 @@ async fn failed_credentials_are_limited_by_address(stack: &Stack) {
     stack.anonymous().with_token("cba_wrong").get("/auth/status").await.expect(401);
 }
 
-async fn a_failed_sign_in_is_a_failed_credential(stack: &Stack) {
+#[tokio::test]
+async fn a_failed_sign_in_is_a_failed_credential() {
+    let stack = &limited().await;
     let guesser = stack.anonymous().from_address(new_address());
     let mut seen = Vec::new();
     for guess in
@@ -94,7 +100,9 @@ fn new_address() -> [u8; 4] {
     [127, first.max(1), second, third.clamp(1, 254)]
 }
 
-async fn a_session_has_the_rate_of_a_token_of_its_own(stack: &Stack) {
+#[tokio::test]
+async fn a_session_has_the_rate_of_a_token_of_its_own() {
+    let stack = &limited().await;
     let account = stack.account().await;
     let (person, other) = (stack.person(&account).await, stack.person(&account).await);
     // A page of another account takes nothing of it, and is no failed credential.

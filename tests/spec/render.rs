@@ -1,36 +1,12 @@
-//! Renders (docs/reference/canvases.md#render).
+//! Renders of a canvas and of its parts (docs/reference/canvases.md#render, docs/reference/canvases.md#render-parts).
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use e2e::api::{text, unique};
-use e2e::{PATIENCE, Part, Reply, Stack, User, pictures, suite};
+use e2e::{PATIENCE, Part, Reply, Stack, User, pictures};
 use roxmltree::Document;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-
-suite! {
-    renders on Stack::builder().image_workers(1);
-    an_svg_is_served_unless_png_is_wanted,
-    an_accept_that_admits_neither_is_406_and_judged_after_the_canvas,
-    a_render_carries_an_etag_and_honours_if_none_match,
-    no_rendering_is_compressed,
-    the_view_box_holds_every_node_with_its_margin,
-    an_empty_canvas_is_a_sheet,
-    sections_connections_and_nodes_are_drawn_in_this_order,
-    a_viewer_may_render_and_a_stranger_sees_nothing,
-    a_picture_is_embedded_no_larger_than_512,
-    a_picture_that_no_thumbnail_holds_is_a_placeholder_and_the_render_has_an_etag,
-    a_broken_picture_is_a_placeholder_and_the_render_has_no_etag,
-    hostile_text_is_text,
-    a_png_shows_the_canvas_within_2048_pixels,
-    equal_pngs_are_made_once,
-}
-
-suite! {
-    renders_without_a_worker on Stack::builder();
-    a_picture_without_its_rendition_is_a_placeholder_and_the_render_has_no_etag,
-    a_png_that_nobody_makes_is_503,
-}
 
 const SVG: &str = "image/svg+xml";
 
@@ -66,7 +42,9 @@ async fn a_canvas(user: &User) -> Value {
     user.canvas(text(&canvas, "/id")).await
 }
 
-async fn an_svg_is_served_unless_png_is_wanted(stack: &Stack) {
+#[tokio::test]
+async fn an_svg_is_served_unless_png_is_wanted() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let canvas = a_canvas(&user).await;
     for (accept, kind) in [
@@ -93,7 +71,9 @@ async fn an_svg_is_served_unless_png_is_wanted(stack: &Stack) {
     assert!(document.contains(">Hello<") && document.contains(">world<"));
 }
 
-async fn an_accept_that_admits_neither_is_406_and_judged_after_the_canvas(stack: &Stack) {
+#[tokio::test]
+async fn an_accept_that_admits_neither_is_406_and_judged_after_the_canvas() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let canvas = a_canvas(&user).await;
     for accept in ["application/json", "image/jpeg", "image/svg+xml;q=0", "text/*, */*;q=0"] {
@@ -108,7 +88,9 @@ async fn an_accept_that_admits_neither_is_406_and_judged_after_the_canvas(stack:
     stack.anonymous().get("/canvases/none/render").await.expect_error(401, "unauthorized", &[]);
 }
 
-async fn a_render_carries_an_etag_and_honours_if_none_match(stack: &Stack) {
+#[tokio::test]
+async fn a_render_carries_an_etag_and_honours_if_none_match() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let canvas = a_canvas(&user).await;
     let (id, revision) = (text(&canvas, "/id"), text(&canvas, "/revision"));
@@ -134,7 +116,9 @@ async fn a_render_carries_an_etag_and_honours_if_none_match(stack: &Stack) {
     assert!(String::from_utf8_lossy(&changed.body).contains("<title>Renamed</title>"));
 }
 
-async fn no_rendering_is_compressed(stack: &Stack) {
+#[tokio::test]
+async fn no_rendering_is_compressed() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let canvas = a_canvas(&user).await;
     let encoded = async |accept: &str| {
@@ -152,7 +136,9 @@ fn view_box(document: &str) -> Vec<f64> {
     numbers.split(' ').map(|number| number.parse().expect("a number")).collect()
 }
 
-async fn the_view_box_holds_every_node_with_its_margin(stack: &Stack) {
+#[tokio::test]
+async fn the_view_box_holds_every_node_with_its_margin() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
@@ -163,7 +149,9 @@ async fn the_view_box_holds_every_node_with_its_margin(stack: &Stack) {
     assert_eq!(view_box(&svg(&user, id).await), [-10_000_040.0, -10_000_040.0, 20_000_280.0, 20_000_180.0]);
 }
 
-async fn an_empty_canvas_is_a_sheet(stack: &Stack) {
+#[tokio::test]
+async fn an_empty_canvas_is_a_sheet() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let [.., width, height] = view_box(&svg(&user, text(&canvas, "/id")).await)[..] else { panic!("four numbers") };
@@ -171,7 +159,9 @@ async fn an_empty_canvas_is_a_sheet(stack: &Stack) {
     rendered(&user, &canvas, "image/png").await.expect(200);
 }
 
-async fn sections_connections_and_nodes_are_drawn_in_this_order(stack: &Stack) {
+#[tokio::test]
+async fn sections_connections_and_nodes_are_drawn_in_this_order() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
@@ -193,7 +183,9 @@ async fn sections_connections_and_nodes_are_drawn_in_this_order(stack: &Stack) {
     assert!(document.contains(">texture</text>") && document.contains(">Empty slot</text>"));
 }
 
-async fn a_viewer_may_render_and_a_stranger_sees_nothing(stack: &Stack) {
+#[tokio::test]
+async fn a_viewer_may_render_and_a_stranger_sees_nothing() {
+    let stack = &Stack::with_workers().await;
     let (owner, viewer, stranger) = (stack.user().await, stack.user().await, stack.user().await);
     let canvas = a_canvas(&owner).await;
     let path = format!("/canvases/{}/render", text(&canvas, "/handle"));
@@ -222,7 +214,9 @@ fn embedded(document: &str) -> Vec<(String, Vec<u8>)> {
         .collect()
 }
 
-async fn a_picture_is_embedded_no_larger_than_512(stack: &Stack) {
+#[tokio::test]
+async fn a_picture_is_embedded_no_larger_than_512() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
@@ -245,7 +239,9 @@ async fn a_picture_is_embedded_no_larger_than_512(stack: &Stack) {
     assert_eq!(reply.header("etag"), Some(format!("W/\"{revision}-svg\"").as_str()));
 }
 
-async fn a_picture_that_no_thumbnail_holds_is_a_placeholder_and_the_render_has_an_etag(stack: &Stack) {
+#[tokio::test]
+async fn a_picture_that_no_thumbnail_holds_is_a_placeholder_and_the_render_has_an_etag() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
@@ -262,7 +258,9 @@ async fn a_picture_that_no_thumbnail_holds_is_a_placeholder_and_the_render_has_a
     user.get(&format!("/canvases/{id}/render")).header("if-none-match", &tag).await.expect(304);
 }
 
-async fn a_broken_picture_is_a_placeholder_and_the_render_has_no_etag(stack: &Stack) {
+#[tokio::test]
+async fn a_broken_picture_is_a_placeholder_and_the_render_has_no_etag() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
@@ -279,7 +277,9 @@ async fn a_broken_picture_is_a_placeholder_and_the_render_has_no_etag(stack: &St
     assert!(embedded(&String::from_utf8_lossy(&shown.body)).is_empty());
 }
 
-async fn hostile_text_is_text(stack: &Stack) {
+#[tokio::test]
+async fn hostile_text_is_text() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
@@ -307,7 +307,9 @@ async fn hostile_text_is_text(stack: &Stack) {
     rendered(&user, &canvas, "image/png").await.expect(200);
 }
 
-async fn a_png_shows_the_canvas_within_2048_pixels(stack: &Stack) {
+#[tokio::test]
+async fn a_png_shows_the_canvas_within_2048_pixels() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
@@ -325,7 +327,9 @@ async fn a_png_shows_the_canvas_within_2048_pixels(stack: &Stack) {
     assert!(large.header("content-length").is_some());
 }
 
-async fn equal_pngs_are_made_once(stack: &Stack) {
+#[tokio::test]
+async fn equal_pngs_are_made_once() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let title = format!("canvas {}", unique());
@@ -348,7 +352,9 @@ async fn equal_pngs_are_made_once(stack: &Stack) {
     assert_eq!(made, 1);
 }
 
-async fn a_picture_without_its_rendition_is_a_placeholder_and_the_render_has_no_etag(stack: &Stack) {
+#[tokio::test]
+async fn a_picture_without_its_rendition_is_a_placeholder_and_the_render_has_no_etag() {
+    let stack = &Stack::builder().start().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
@@ -372,11 +378,342 @@ async fn a_picture_without_its_rendition_is_a_placeholder_and_the_render_has_no_
     assert_eq!(asked, 1);
 }
 
-async fn a_png_that_nobody_makes_is_503(stack: &Stack) {
+#[tokio::test]
+async fn a_png_that_nobody_makes_is_503() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = a_canvas(&user).await;
     let late = rendered(&user, &canvas, "image/png").await;
     assert!(late.header("retry-after").is_some(), "{late}");
     late.expect_error(503, "service_unavailable", &[]);
     assert!(!stack.log(Part::GATEWAY).contains("panicked"));
+}
+
+/// A Section with two members, and a node beside it; connections within and across.
+async fn board(user: &User) -> (String, Value) {
+    let canvas = text(&user.make_canvas().await, "/id").to_owned();
+    let node = |id: &str, kind: &str, x: i32, y: i32, metadata: Value| {
+        json!({"type": "node.create", "clientId": id, "node": {"type": kind, "title": id, "position": {"x": x, "y": y},
+            "width": 200, "height": 100, "metadata": metadata}})
+    };
+    let mut operations = json!([
+        node("frame", "sticky", 0, 0, json!({"section": true})),
+        node("first", "text", 40, 60, json!({"sectionId": "frame", "content": "first"})),
+        node("second", "image", 440, 60, json!({"sectionId": "frame"})),
+        node("outside", "text", 1200, 60, json!({"content": "outside"})),
+        {"type": "connection.create", "fromNodeId": "first", "toNodeId": "second", "purpose": "reference", "role": "style"},
+        {"type": "connection.create", "fromNodeId": "second", "toNodeId": "outside"},
+    ]);
+    operations[0]["node"]["width"] = json!(700);
+    operations[0]["node"]["height"] = json!(200);
+    let ids = user.apply(&canvas, operations).await["resolvedIds"].clone();
+    (canvas, ids)
+}
+
+async fn render(user: &User, canvas: &str, query: &str, accept: &str) -> Reply {
+    user.get(&format!("/canvases/{canvas}/render?{query}")).header("accept", accept).await
+}
+
+async fn svg_of(user: &User, canvas: &str, query: &str) -> String {
+    let reply = render(user, canvas, query, "image/svg+xml").await.expect(200);
+    String::from_utf8(reply.body.to_vec()).expect("UTF-8")
+}
+
+/// Ids of the nodes in a document.
+fn shown(document: &str) -> Vec<String> {
+    let parsed = Document::parse(document).expect("well-formed");
+    let ids = parsed.descendants().filter_map(|element| element.attribute("id")?.strip_prefix("node-"));
+    ids.map(str::to_owned).collect()
+}
+
+/// The view box as it is written.
+fn box_of(document: &str) -> String {
+    let parsed = Document::parse(document).expect("well-formed");
+    parsed.root_element().attribute("viewBox").expect("a viewBox").to_owned()
+}
+
+fn named(ids: &Value, names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| text(&ids[*name], "").to_owned()).collect()
+}
+
+#[tokio::test]
+async fn a_section_is_drawn_with_its_members() {
+    let stack = &Stack::with_workers().await;
+    let user = stack.user().await;
+    let (canvas, ids) = board(&user).await;
+    let id = text(&ids["frame"], "");
+    let document = svg_of(&user, &canvas, &format!("section={id}")).await;
+    assert_eq!(shown(&document), named(&ids, &["frame", "first", "second"]));
+    assert!(document.contains(">style</text>") && document.matches("marker-end=").count() == 1, "{document}");
+    assert_eq!(box_of(&document), "-40 -40 780 280");
+    assert_eq!(svg_of(&user, &canvas, &format!("section=node%3A{id}")).await, document, "by handle");
+}
+
+#[tokio::test]
+async fn the_named_nodes_are_drawn_with_the_connections_among_them() {
+    let stack = &Stack::with_workers().await;
+    let user = stack.user().await;
+    let (canvas, ids) = board(&user).await;
+    let [first, second, outside] = ["first", "second", "outside"].map(|name| text(&ids[name], ""));
+    let document = svg_of(&user, &canvas, &format!("nodes={second},node:{outside}")).await;
+    assert_eq!(shown(&document), named(&ids, &["second", "outside"]));
+    assert!(document.contains("url(#arrow-flow)\"><path") && !document.contains("url(#arrow-reference)\"><path"));
+    assert_eq!(box_of(&document), "400 20 1040 180");
+    let alone = svg_of(&user, &canvas, &format!("nodes={first}")).await;
+    assert!(!alone.contains("marker-end=") && shown(&alone) == [first]);
+    let twice = svg_of(&user, &canvas, &format!("nodes={outside}%2C{second},{second}")).await;
+    assert_eq!(twice, document, "the order and repetitions do not matter");
+}
+
+#[tokio::test]
+async fn what_the_request_alone_tells_is_400_by_its_name() {
+    let stack = &Stack::with_workers().await;
+    let user = stack.user().await;
+    let (canvas, ids) = board(&user).await;
+    let id = text(&ids["first"], "");
+    for (query, fields) in [
+        (format!("section={id}&nodes={id}"), &["nodes"][..]),
+        ("section=".into(), &["section"]),
+        ("section=a%20b".into(), &["section"]),
+        ("nodes=".into(), &["nodes"]),
+        (format!("nodes={id},"), &["nodes"]),
+        (format!("nodes={id};{id}"), &["nodes"]),
+        (format!("nodes={id}&nodes={id}"), &["nodes"]),
+        ("width=255".into(), &["width"]),
+        ("width=2049".into(), &["width"]),
+        ("width=".into(), &["width"]),
+        ("labels=yes".into(), &["labels"]),
+        ("labels=1&width=1&section=!&ownerUid=!".into(), &["labels", "width", "section", "ownerUid"]),
+    ] {
+        for accept in ["image/svg+xml", "image/png"] {
+            render(&user, &canvas, &query, accept).await.expect_error(400, "input_validation_error", fields);
+        }
+    }
+    // Violations come before the canvas, and the canvas before what it holds.
+    render(&user, "absent", "width=1", "image/png").await.expect_error(400, "input_validation_error", &["width"]);
+    render(&user, "absent", "section=absent", "image/png").await.expect_error(404, "not_found", &[]);
+}
+
+#[tokio::test]
+async fn what_the_canvas_does_not_have_is_422() {
+    let stack = &Stack::with_workers().await;
+    let user = stack.user().await;
+    let (canvas, ids) = board(&user).await;
+    let (first, frame) = (text(&ids["first"], ""), text(&ids["frame"], ""));
+    let (_, others) = board(&user).await;
+    let elsewhere = text(&others["first"], "");
+    for (query, field) in [
+        ("section=absent".to_owned(), "section"),
+        (format!("section={first}"), "section"),
+        (format!("section={}", text(&others["frame"], "")), "section"),
+        (format!("nodes={first},absent"), "nodes"),
+        (format!("nodes={elsewhere}"), "nodes"),
+    ] {
+        render(&user, &canvas, &query, "image/svg+xml").await.expect_error(422, "unprocessable_entity", &[field]);
+    }
+    user.apply(&canvas, json!([{"type": "node.delete", "nodeId": first}])).await;
+    let gone = render(&user, &canvas, &format!("nodes={first}"), "image/png").await;
+    assert!(gone.expect_error(422, "unprocessable_entity", &["nodes"]).len() > 4);
+    assert_eq!(shown(&svg_of(&user, &canvas, &format!("section={frame}")).await), named(&ids, &["frame", "second"]));
+}
+
+/// A canvas with this many notes in rows of ten, and their ids in reading order.
+async fn notes(user: &User, count: usize) -> (String, Vec<String>) {
+    let canvas = text(&user.make_canvas().await, "/id").to_owned();
+    let operations: Vec<Value> = (0..count)
+        .map(|index| {
+            let position = json!({"x": index % 10 * 200, "y": index / 10 * 200});
+            json!({"type": "node.create", "clientId": format!("n{index}"),
+                "node": {"type": "sticky", "position": position, "width": 150, "height": 150}})
+        })
+        .collect();
+    let mut ids = json!({});
+    for batch in operations.chunks(100) {
+        let made = user.apply(&canvas, json!(batch)).await;
+        ids.as_object_mut().expect("an object").extend(made["resolvedIds"].as_object().expect("ids").clone());
+    }
+    let ids = (0..count).map(|index| text(&ids, &format!("/n{index}")).to_owned()).collect();
+    (canvas, ids)
+}
+
+#[tokio::test]
+async fn up_to_200_nodes_are_named() {
+    let stack = &Stack::with_workers().await;
+    let user = stack.user().await;
+    let (canvas, ids) = notes(&user, 201).await;
+    let most = svg_of(&user, &canvas, &format!("nodes={}", ids[..200].join(","))).await;
+    assert_eq!(shown(&most).len(), 200);
+    let more = render(&user, &canvas, &format!("nodes={}", ids.join(",")), "image/svg+xml").await;
+    more.expect_error(400, "input_validation_error", &["nodes"]);
+}
+
+#[tokio::test]
+async fn a_png_has_the_width_that_was_asked_for() {
+    let stack = &Stack::with_workers().await;
+    let user = stack.user().await;
+    let (canvas, ids) = board(&user).await;
+    let section = format!("section={}", text(&ids["frame"], ""));
+    for (width, size) in [(256, (256, 92)), (780, (780, 280)), (2048, (2048, 735))] {
+        let png = render(&user, &canvas, &format!("{section}&width={width}"), "image/png").await.expect(200);
+        assert_eq!(pictures::size(&png.body), size);
+    }
+    let natural = render(&user, &canvas, &section, "image/png").await.expect(200);
+    assert_eq!(pictures::size(&natural.body), (1560, 560), "two pixels a unit");
+    let svg = async |query: &str| svg_of(&user, &canvas, query).await;
+    assert_eq!(svg(&format!("{section}&width=256")).await, svg(&section).await, "an SVG has no width");
+    let high = json!({"type": "node.update", "nodeId": ids["outside"], "patch": {"width": 40, "height": 1000}});
+    user.apply(&canvas, json!([high])).await;
+    let query = format!("nodes={}&width=2048", text(&ids["outside"], ""));
+    let high = render(&user, &canvas, &query, "image/png").await.expect(200);
+    assert_eq!(pictures::size(&high.body), (228, 2048), "no higher than 2048");
+}
+
+#[tokio::test]
+async fn every_view_has_an_etag_of_its_own() {
+    let stack = &Stack::with_workers().await;
+    let user = stack.user().await;
+    let (canvas, ids) = board(&user).await;
+    let revision = text(&user.canvas(&canvas).await, "/revision").to_owned();
+    let [frame, first, second] = ["frame", "first", "second"].map(|name| text(&ids[name], ""));
+    let mut tags = std::collections::HashMap::new();
+    for query in [
+        String::new(),
+        "labels=true".into(),
+        format!("section={frame}"),
+        format!("section={frame}&labels=true"),
+        format!("nodes={first}"),
+        format!("nodes={first},{second}"),
+        "width=256".into(),
+        "width=257".into(),
+    ] {
+        for accept in ["image/svg+xml", "image/png"] {
+            if query.starts_with("width") && accept != "image/png" {
+                continue;
+            }
+            let reply = render(&user, &canvas, &query, accept).await.expect(200);
+            let tag = reply.header("etag").expect("a tag").to_owned();
+            assert!(tag.starts_with(&format!("W/\"{revision}-")), "{tag}");
+            let path = format!("/canvases/{canvas}/render?{query}");
+            user.get(&path).header("accept", accept).header("if-none-match", &tag).await.expect(304);
+            assert_eq!(tags.insert(tag.clone(), query.clone()), None, "{tag}");
+        }
+    }
+    let tag = async |query: String| {
+        let reply = render(&user, &canvas, &query, "image/svg+xml").await;
+        reply.header("etag").map(str::to_owned)
+    };
+    assert_eq!(tag(format!("nodes={second},{first}")).await, tag(format!("nodes={first},node:{second}")).await);
+    assert_eq!(tag("labels=false".into()).await, Some(format!("W/\"{revision}-svg\"")));
+    assert_eq!(tag("width=256".into()).await, Some(format!("W/\"{revision}-svg\"")));
+}
+
+/// The mapping in the header.
+fn mapping(reply: &Reply) -> Value {
+    serde_json::from_str(reply.header("x-canvas-labels").expect("labels")).expect("JSON")
+}
+
+#[tokio::test]
+async fn labels_are_drawn_and_listed() {
+    let stack = &Stack::with_workers().await;
+    let user = stack.user().await;
+    let (canvas, ids) = board(&user).await;
+    let handle = |name: &str| format!("node:{}", text(&ids[name], ""));
+    let whole = json!({"1": handle("frame"), "2": handle("first"), "3": handle("second"), "4": handle("outside")});
+    let part = json!({"1": handle("second"), "2": handle("outside")});
+    let nodes = format!("nodes={},{}&labels=true", text(&ids["outside"], ""), text(&ids["second"], ""));
+    // The second time from the cache.
+    for _ in 0..2 {
+        for (query, wanted) in [("labels=true", &whole), (&*nodes, &part)] {
+            for accept in ["image/svg+xml", "image/png"] {
+                let reply = render(&user, &canvas, query, accept).await.expect(200);
+                assert_eq!(mapping(&reply), *wanted);
+            }
+            let document = svg_of(&user, &canvas, query).await;
+            let parsed = Document::parse(&document).expect("well-formed");
+            for (number, handle) in wanted.as_object().expect("an object") {
+                let node = parsed.descendants().find(|element| element.attribute("data-label") == Some(number));
+                let id = node.and_then(|node| node.attribute("id")).and_then(|id| id.strip_prefix("node-"));
+                assert_eq!(Some(handle.as_str().expect("a handle")), id.map(|id| format!("node:{id}")).as_deref());
+                assert!(document.contains(&format!(">{number}</text>")));
+            }
+        }
+    }
+    for query in ["", "labels=false"] {
+        let reply = render(&user, &canvas, query, "image/svg+xml").await.expect(200);
+        assert_eq!(reply.header("x-canvas-labels"), None);
+        assert!(!String::from_utf8_lossy(&reply.body).contains("data-label"));
+    }
+    let empty = text(&user.make_canvas().await, "/id").to_owned();
+    assert_eq!(mapping(&render(&user, &empty, "labels=true", "image/png").await.expect(200)), json!({}));
+}
+
+#[tokio::test]
+async fn labels_stand_at_the_corners_of_their_nodes_on_any_picture() {
+    let stack = &Stack::with_workers().await;
+    let user = stack.user().await;
+    let canvas = text(&user.make_canvas().await, "/id").to_owned();
+    for picture in [pictures::scene(320, 240, 1), pictures::transparent_png(300, 300)] {
+        user.upload_into(&canvas, "image/png", picture).await;
+    }
+    let nodes = user.canvas(&canvas).await["nodes"].clone();
+    let png = testkit::wait_for("a complete render", e2e::PATIENCE, async || {
+        let reply = render(&user, &canvas, "labels=true", "image/png").await.expect(200);
+        reply.header("etag").is_some().then_some(reply)
+    })
+    .await;
+    let picture = raster::decode(&png.body).expect("a picture");
+    let (width, count) = (picture.width() as usize, picture.channels().count());
+    for node in nodes.as_array().expect("nodes") {
+        // A label extends beyond the corner and onto the node: dark around it, at two pixels a unit.
+        let origin = &nodes[0]["position"];
+        let pixel = |dx: f64, dy: f64| {
+            let at = |axis: &str, d: f64| {
+                let side = |value: &Value| value[axis].as_f64().expect("a coordinate");
+                (2.0 * (side(&node["position"]) - side(origin) + 40.0 + d)) as usize
+            };
+            let start = (at("y", dy) * width + at("x", dx)) * count;
+            [0, 1, 2].map(|channel| picture.pixels()[start + channel])
+        };
+        let dark = |pixel: [u8; 3]| pixel.iter().all(|channel| *channel < 80);
+        assert!(dark(pixel(-5.0, -5.0)) && dark(pixel(8.0, 8.0)), "{:?} {:?}", pixel(-5.0, -5.0), pixel(8.0, 8.0));
+    }
+}
+
+#[tokio::test]
+async fn a_mapping_has_at_most_8_kibibytes() {
+    let stack = &Stack::with_workers().await;
+    let user = stack.user().await;
+    let (canvas, ids) = notes(&user, 200).await;
+    let reply = render(&user, &canvas, "labels=true", "image/svg+xml").await.expect(200);
+    assert!(reply.header("x-canvas-labels").is_some_and(|labels| labels.len() <= 8192));
+    let mapping = mapping(&reply);
+    let count = mapping.as_object().expect("an object").len();
+    assert!((160..200).contains(&count), "{count}");
+    for (index, id) in ids[..count].iter().enumerate() {
+        assert_eq!(mapping[(index + 1).to_string()], format!("node:{id}"));
+    }
+    // The document has all numbers, with the ids. A part of a picture shows the others.
+    let document = String::from_utf8(reply.body.to_vec()).expect("UTF-8");
+    assert_eq!(document.matches("data-label=").count(), 200);
+    let picture = render(&user, &canvas, "labels=true", "image/png").await.expect(200);
+    assert_eq!(self::mapping(&picture), mapping);
+    let rest = format!("nodes={}&labels=true", ids[count..].join(","));
+    let rest = render(&user, &canvas, &rest, "image/svg+xml").await.expect(200);
+    assert_eq!(self::mapping(&rest).as_object().map(serde_json::Map::len), Some(200 - count));
+}
+
+#[tokio::test]
+async fn parts_of_a_canvas_are_seen_by_who_sees_the_canvas() {
+    let stack = &Stack::with_workers().await;
+    let (owner, viewer, stranger) = (stack.user().await, stack.user_with("canvas:read").await, stack.user().await);
+    let (canvas, ids) = board(&owner).await;
+    stack.share(&owner, &canvas, &viewer.uid, "viewer").await;
+    let handle = format!("canvas:{}:{canvas}", owner.uid);
+    for query in
+        [format!("section={}", text(&ids["frame"], "")), format!("nodes={}&labels=true", text(&ids["first"], ""))]
+    {
+        let own = render(&owner, &handle, &query, "image/svg+xml").await.expect(200);
+        assert_eq!(render(&viewer, &handle, &query, "image/svg+xml").await.expect(200).body, own.body);
+        render(&stranger, &handle, &query, "image/svg+xml").await.expect_error(404, "not_found", &[]);
+    }
 }

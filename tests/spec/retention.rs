@@ -1,48 +1,48 @@
 //! Retention of job records and keys (docs/reference/jobs.md#retention, docs/reference/conventions.md#key-retention).
 
 use e2e::api::text;
-use e2e::{Stack, User, pictures, suite};
+use e2e::{Stack, User, pictures};
 use serde_json::{Value, json};
 use testkit::wait_for;
 
-suite! {
-    retention on Stack::builder()
+/// A finished job is kept for a second, an unread success for an hour.
+async fn swept() -> Stack {
+    Stack::builder()
         .image_workers(1)
         .env("CANVAS_SWEEP_SECONDS", 0.1)
         .env("CANVAS_RETENTION_UNREAD_SECONDS", 3600)
         .env("CANVAS_RETENTION_FINALIZED_SECONDS", 1)
         .env("CANVAS_RETENTION_TOMBSTONE_SECONDS", 3)
-        .env("CANVAS_RETENTION_FAILED_SECONDS", 1);
-    a_read_success_expires_and_leaves_a_tombstone_then_nothing,
-    a_failed_and_a_canceled_job_are_forgotten,
-    an_unread_success_is_kept_for_long,
+        .env("CANVAS_RETENTION_FAILED_SECONDS", 1)
+        .shared()
+        .await
 }
 
-suite! {
-    retention_unread on Stack::builder()
+/// An unread success is kept for seconds, what was read for an hour.
+async fn unread() -> Stack {
+    Stack::builder()
         .image_workers(1)
         .dispatchers(1)
         .receivers(1)
         .env("CANVAS_SWEEP_SECONDS", 0.1)
         .env("CANVAS_RETENTION_UNREAD_SECONDS", 5)
-        .env("CANVAS_RETENTION_FINALIZED_SECONDS", 3600);
-    an_unread_success_expires,
-    a_webhook_attempt_counts_as_the_first_read,
+        .env("CANVAS_RETENTION_FINALIZED_SECONDS", 3600)
+        .shared()
+        .await
 }
 
-suite! {
-    // The sweeper does not run during the test.
-    retention_unswept on Stack::builder()
+/// The sweeper does not run during the test.
+async fn unswept() -> Stack {
+    Stack::builder()
         .image_workers(1)
         .video_workers(1)
         .env("CANVAS_SWEEP_SECONDS", 3600)
         .env("CANVAS_RETENTION_UNREAD_SECONDS", UNREAD)
         .env("CANVAS_RETENTION_TOMBSTONE_SECONDS", TOMBSTONE)
         .env("CANVAS_RETENTION_FAILED_SECONDS", FAILED)
-        .env("CANVAS_RETENTION_VIDEO_SECONDS", VIDEO);
-    a_success_whose_time_is_over_reads_expired_and_then_404_before_any_sweep,
-    a_failure_whose_time_is_over_is_404_before_any_sweep,
-    a_video_whose_time_is_over_is_404_with_its_file_before_any_sweep,
+        .env("CANVAS_RETENTION_VIDEO_SECONDS", VIDEO)
+        .shared()
+        .await
 }
 
 /// Windows in seconds, each longer than the test runs.
@@ -84,7 +84,9 @@ async fn stored(stack: &Stack, job: &Value) -> String {
         .expect("is stored")
 }
 
-async fn a_success_whose_time_is_over_reads_expired_and_then_404_before_any_sweep(stack: &Stack) {
+#[tokio::test]
+async fn a_success_whose_time_is_over_reads_expired_and_then_404_before_any_sweep() {
+    let stack = &unswept().await;
     let user = stack.user().await;
     let (request, job) = resize(&user, pictures::png(64, 48)).await;
     let path = text(&job, "/pollUrl");
@@ -112,7 +114,9 @@ async fn a_success_whose_time_is_over_reads_expired_and_then_404_before_any_swee
     assert_eq!(stored(stack, &job).await, "succeeded", "the record expired without a sweep");
 }
 
-async fn a_failure_whose_time_is_over_is_404_before_any_sweep(stack: &Stack) {
+#[tokio::test]
+async fn a_failure_whose_time_is_over_is_404_before_any_sweep() {
+    let stack = &unswept().await;
     let user = stack.user().await;
     let (request, job) = resize(&user, pictures::broken_png(64, 48)).await;
     let path = text(&job, "/pollUrl");
@@ -125,7 +129,9 @@ async fn a_failure_whose_time_is_over_is_404_before_any_sweep(stack: &Stack) {
     assert_eq!(stored(stack, &job).await, "failed", "the record expired without a sweep");
 }
 
-async fn a_video_whose_time_is_over_is_404_with_its_file_before_any_sweep(stack: &Stack) {
+#[tokio::test]
+async fn a_video_whose_time_is_over_is_404_with_its_file_before_any_sweep() {
+    let stack = &unswept().await;
     let user = stack.user().await;
     stack.grant(&user.uid, 1).await;
     let body = json!({
@@ -157,7 +163,9 @@ async fn gone(user: &User, path: &str) {
     .await;
 }
 
-async fn a_read_success_expires_and_leaves_a_tombstone_then_nothing(stack: &Stack) {
+#[tokio::test]
+async fn a_read_success_expires_and_leaves_a_tombstone_then_nothing() {
+    let stack = &swept().await;
     let user = stack.user().await;
     let (request, job) = resize(&user, pictures::png(64, 48)).await;
     let path = text(&job, "/pollUrl");
@@ -187,7 +195,9 @@ async fn a_read_success_expires_and_leaves_a_tombstone_then_nothing(stack: &Stac
     user.get(path).await.expect(404);
 }
 
-async fn a_failed_and_a_canceled_job_are_forgotten(stack: &Stack) {
+#[tokio::test]
+async fn a_failed_and_a_canceled_job_are_forgotten() {
+    let stack = &swept().await;
     let user = stack.user().await;
     let (request, job) = resize(&user, pictures::broken_png(64, 48)).await;
     gone(&user, text(&job, "/pollUrl")).await;
@@ -196,7 +206,9 @@ async fn a_failed_and_a_canceled_job_are_forgotten(stack: &Stack) {
     assert_eq!(replay["failure"]["code"], "action_input_invalid");
 }
 
-async fn an_unread_success_is_kept_for_long(stack: &Stack) {
+#[tokio::test]
+async fn an_unread_success_is_kept_for_long() {
+    let stack = &swept().await;
     let user = stack.user().await;
     let canvas = text(&user.make_canvas().await, "/id").to_owned();
     let job = user.start_resize(&canvas, json!({})).await;
@@ -221,7 +233,9 @@ async fn an_unread_success_is_kept_for_long(stack: &Stack) {
     assert_eq!(user.get(text(&job, "/pollUrl")).await.ok()["status"], "succeeded");
 }
 
-async fn an_unread_success_expires(stack: &Stack) {
+#[tokio::test]
+async fn an_unread_success_expires() {
+    let stack = &unread().await;
     let user = stack.user().await;
     let canvas = text(&user.make_canvas().await, "/id").to_owned();
     let job = user.start_resize(&canvas, json!({})).await;
@@ -238,7 +252,9 @@ async fn an_unread_success_expires(stack: &Stack) {
     assert_eq!((&expired["status"], &expired["failure"]["code"]), (&json!("expired"), &json!("result_expired")));
 }
 
-async fn a_webhook_attempt_counts_as_the_first_read(stack: &Stack) {
+#[tokio::test]
+async fn a_webhook_attempt_counts_as_the_first_read() {
+    let stack = &unread().await;
     let user = stack.user().await;
     let receiver = stack.take_receiver();
     let canvas = text(&user.make_canvas().await, "/id").to_owned();

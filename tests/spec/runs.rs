@@ -1,23 +1,8 @@
 //! The list of runs and jobs (docs/reference/jobs.md#list-runs).
 
 use e2e::api::{key, text};
-use e2e::{Client, Stack, User, pictures, suite};
+use e2e::{Client, Stack, User, pictures};
 use serde_json::{Value, json};
-
-suite! {
-    run_lists on Stack::builder().image_workers(1).video_workers(1);
-    every_kind_of_work_is_listed_newest_first_as_its_record_shows_it,
-    a_failed_output_is_counted,
-    a_list_does_not_start_the_retention_window_and_applies_it,
-}
-
-suite! {
-    waiting_run_lists on Stack::builder();
-    a_list_is_filtered_by_kind_status_and_canvas,
-    what_no_filter_can_be_is_refused_by_its_name,
-    a_list_is_walked_by_cursor,
-    a_list_holds_the_callers_own_work_alone,
-}
 
 async fn listed(user: &Client, query: &str) -> Vec<Value> {
     let list = user.get(&format!("/runs{query}")).await.ok();
@@ -63,7 +48,9 @@ async fn recipe(user: &User, canvas: &str) -> Value {
     user.send("/recipes/ad-copy-and-banner/runs", &request).await.expect(202).json()
 }
 
-async fn every_kind_of_work_is_listed_newest_first_as_its_record_shows_it(stack: &Stack) {
+#[tokio::test]
+async fn every_kind_of_work_is_listed_newest_first_as_its_record_shows_it() {
+    let stack = &Stack::with_workers().await;
     let user = payer(stack).await;
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
@@ -115,7 +102,9 @@ async fn every_kind_of_work_is_listed_newest_first_as_its_record_shows_it(stack:
     }
 }
 
-async fn a_failed_output_is_counted(stack: &Stack) {
+#[tokio::test]
+async fn a_failed_output_is_counted() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let canvas = text(&user.make_canvas().await, "/id").to_owned();
     let broken = user.upload("image/png", pictures::broken_png(20, 20)).await;
@@ -138,7 +127,9 @@ async fn pass(stack: &Stack, job: &Value, seconds: f64) {
         .expect("passes");
 }
 
-async fn a_list_does_not_start_the_retention_window_and_applies_it(stack: &Stack) {
+#[tokio::test]
+async fn a_list_does_not_start_the_retention_window_and_applies_it() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let job = resize(&user).await;
     let run =
@@ -161,7 +152,9 @@ async fn a_list_does_not_start_the_retention_window_and_applies_it(stack: &Stack
     user.get(&format!("/runs/{}", text(&run, "/handle"))).await.expect_error(404, "not_found", &[]);
 }
 
-async fn a_list_is_filtered_by_kind_status_and_canvas(stack: &Stack) {
+#[tokio::test]
+async fn a_list_is_filtered_by_kind_status_and_canvas() {
+    let stack = &Stack::without_workers().await;
     let user = payer(stack).await;
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
@@ -193,7 +186,9 @@ async fn a_list_is_filtered_by_kind_status_and_canvas(stack: &Stack) {
     assert_eq!(*outputs, json!({"total": 1, "done": 0, "failed": 0}), "canceled is not failed");
 }
 
-async fn what_no_filter_can_be_is_refused_by_its_name(stack: &Stack) {
+#[tokio::test]
+async fn what_no_filter_can_be_is_refused_by_its_name() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     for (query, field) in [
         ("kind=sound", "kind"),
@@ -218,7 +213,9 @@ async fn what_no_filter_can_be_is_refused_by_its_name(stack: &Stack) {
     user.get(&foreign).await.expect_error(404, "not_found", &[]);
 }
 
-async fn a_list_is_walked_by_cursor(stack: &Stack) {
+#[tokio::test]
+async fn a_list_is_walked_by_cursor() {
+    let stack = &Stack::without_workers().await;
     let user = payer(stack).await;
     let canvas = text(&user.make_canvas().await, "/id").to_owned();
     for _ in 0..2 {
@@ -250,7 +247,9 @@ async fn a_list_is_walked_by_cursor(stack: &Stack) {
     other.expect_error(400, "input_validation_error", &["cursor"]);
 }
 
-async fn a_list_holds_the_callers_own_work_alone(stack: &Stack) {
+#[tokio::test]
+async fn a_list_holds_the_callers_own_work_alone() {
+    let stack = &Stack::without_workers().await;
     let (owner, editor) = (stack.user().await, payer(stack).await);
     let canvas = owner.make_canvas().await;
     stack.share(&owner, text(&canvas, "/id"), &editor.uid, "editor").await;

@@ -7,25 +7,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use e2e::api::{key, text};
-use e2e::{PATIENCE, Part, Stack, User, pictures, suite};
+use e2e::{PATIENCE, Part, Stack, User, pictures};
 use serde_json::json;
 use testkit::providers::{SIMULATOR_KEY, Simulator, Vendor};
 use testkit::wait_for;
-
-suite! {
-    quotas on Stack::builder().image_workers(1);
-    an_account_stores_without_limit_unless_one_is_set,
-    an_upload_up_to_the_quota_is_stored_and_one_beyond_it_422,
-    a_replay_is_answered_however_full_the_account_is,
-    an_editor_fills_the_quota_of_the_owner,
-    a_result_beyond_the_quota_fails_its_job,
-    a_quota_is_a_number_of_bytes_or_none_or_the_default,
-}
-
-suite! {
-    default_quotas on Stack::builder().env("CANVAS_ACCOUNT_STORAGE_MAX", 5000);
-    the_default_holds_where_an_account_has_no_quota_of_its_own,
-}
 
 /// Sets the quota if `bytes` is given, and returns the stored bytes and the quota.
 async fn quota(stack: &Stack, uid: &str, bytes: Option<&str>) -> (i64, Option<i64>) {
@@ -51,7 +36,9 @@ async fn upload(user: &User, bytes: usize) -> e2e::Reply {
     user.post("/assets").body("image/png", sized(bytes)).await
 }
 
-async fn an_account_stores_without_limit_unless_one_is_set(stack: &Stack) {
+#[tokio::test]
+async fn an_account_stores_without_limit_unless_one_is_set() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     assert_eq!(quota(stack, &user.uid, None).await, (0, None));
     upload(&user, 3000).await.expect(201);
@@ -59,7 +46,9 @@ async fn an_account_stores_without_limit_unless_one_is_set(stack: &Stack) {
     assert_eq!(quota(stack, &user.uid, None).await, (6000, None), "equal bytes count as often as they are stored");
 }
 
-async fn an_upload_up_to_the_quota_is_stored_and_one_beyond_it_422(stack: &Stack) {
+#[tokio::test]
+async fn an_upload_up_to_the_quota_is_stored_and_one_beyond_it_422() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     upload(&user, 3000).await.expect(201);
     assert_eq!(quota(stack, &user.uid, Some("5000")).await, (3000, Some(5000)));
@@ -75,7 +64,9 @@ async fn an_upload_up_to_the_quota_is_stored_and_one_beyond_it_422(stack: &Stack
     upload(&user, 1000).await.expect(201);
 }
 
-async fn a_replay_is_answered_however_full_the_account_is(stack: &Stack) {
+#[tokio::test]
+async fn a_replay_is_answered_however_full_the_account_is() {
+    let stack = &Stack::with_workers().await;
     let (user, key) = (stack.user().await, key());
     let bytes = sized(2000);
     let upload = async || user.post("/assets").header("idempotency-key", &key).body("image/png", bytes.clone()).await;
@@ -84,7 +75,9 @@ async fn a_replay_is_answered_however_full_the_account_is(stack: &Stack) {
     assert_eq!(upload().await.expect(200).json()["asset"]["handle"], first["asset"]["handle"]);
 }
 
-async fn an_editor_fills_the_quota_of_the_owner(stack: &Stack) {
+#[tokio::test]
+async fn an_editor_fills_the_quota_of_the_owner() {
+    let stack = &Stack::with_workers().await;
     let (owner, editor) = (stack.user().await, stack.user().await);
     let canvas = text(&owner.make_canvas().await, "/id").to_owned();
     stack.share(&owner, &canvas, &editor.uid, "editor").await;
@@ -96,7 +89,9 @@ async fn an_editor_fills_the_quota_of_the_owner(stack: &Stack) {
     assert_eq!((quota(stack, &owner.uid, None).await.0, quota(stack, &editor.uid, None).await.0), (2500, 0));
 }
 
-async fn a_result_beyond_the_quota_fails_its_job(stack: &Stack) {
+#[tokio::test]
+async fn a_result_beyond_the_quota_fails_its_job() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let canvas = text(&user.make_canvas().await, "/id").to_owned();
     let asset = user.upload("image/png", pictures::png(640, 480)).await;
@@ -117,7 +112,9 @@ async fn a_result_beyond_the_quota_fails_its_job(stack: &Stack) {
     assert_eq!(resize().await["status"], "succeeded", "the target is free again");
 }
 
-async fn a_quota_is_a_number_of_bytes_or_none_or_the_default(stack: &Stack) {
+#[tokio::test]
+async fn a_quota_is_a_number_of_bytes_or_none_or_the_default() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     for bytes in ["", "0", "-1", "1.5", "9223372036854775808", "1GiB"] {
         stack.admin(&["admin", "account", "quota", "--account", &user.uid, "--bytes", bytes]).await.expect_refusal();
@@ -128,7 +125,9 @@ async fn a_quota_is_a_number_of_bytes_or_none_or_the_default(stack: &Stack) {
     stack.admin(&["admin", "account", "quota"]).await.expect_misuse();
 }
 
-async fn the_default_holds_where_an_account_has_no_quota_of_its_own(stack: &Stack) {
+#[tokio::test]
+async fn the_default_holds_where_an_account_has_no_quota_of_its_own() {
+    let stack = &Stack::builder().env("CANVAS_ACCOUNT_STORAGE_MAX", 5000).start().await;
     let user = stack.user().await;
     assert_eq!(quota(stack, &user.uid, None).await, (0, Some(5000)));
     upload(&user, 5001).await.expect_error(422, "unprocessable_entity", &["body"]);

@@ -1,19 +1,9 @@
 //! The Action `add-text-to-image` (docs/reference/actions.md#add-text-to-image).
 
 use e2e::api::{key, text};
-use e2e::{Stack, User, pictures, suite};
+use e2e::{Stack, User, pictures};
 use raster::{Color, Picture};
 use serde_json::{Value, json};
-
-suite! {
-    text_in_pictures on Stack::builder().image_workers(1).env("CANVAS_RATE_PER_MINUTE", 0);
-    every_parameter_of_text_is_held_to_its_bounds,
-    text_is_written_where_it_is_asked_for,
-    every_script_is_written_and_leaves_a_mark,
-    hostile_text_ends_in_a_picture,
-    text_on_a_transparent_picture_as_jpeg_is_flattened_on_white,
-    a_picture_larger_than_a_result_may_be_is_refused_at_once,
-}
 
 const RUNS: &str = "/actions/add-text-to-image/runs";
 
@@ -50,7 +40,9 @@ fn changed(before: &Picture, after: &Picture) -> Vec<(u32, u32)> {
     places.filter(|(x, y)| before.pixel(*x, *y) != after.pixel(*x, *y)).collect()
 }
 
-async fn every_parameter_of_text_is_held_to_its_bounds(stack: &Stack) {
+#[tokio::test]
+async fn every_parameter_of_text_is_held_to_its_bounds() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let canvas = text(&canvas, "/id");
@@ -116,7 +108,9 @@ async fn every_parameter_of_text_is_held_to_its_bounds(stack: &Stack) {
     start(&user, canvas, asset, json!({})).await.expect_error(400, "input_validation_error", &["params.text"]);
 }
 
-async fn text_is_written_where_it_is_asked_for(stack: &Stack) {
+#[tokio::test]
+async fn text_is_written_where_it_is_asked_for() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let source = pictures::png(200, 160);
     let before = pixels(&source);
@@ -145,7 +139,9 @@ async fn text_is_written_where_it_is_asked_for(stack: &Stack) {
     assert!((198..=200).contains(&centre), "{left:?} to {right:?}");
 }
 
-async fn every_script_is_written_and_leaves_a_mark(stack: &Stack) {
+#[tokio::test]
+async fn every_script_is_written_and_leaves_a_mark() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let source = pictures::png(300, 100);
     let before = pixels(&source);
@@ -166,7 +162,9 @@ async fn every_script_is_written_and_leaves_a_mark(stack: &Stack) {
     }
 }
 
-async fn hostile_text_ends_in_a_picture(stack: &Stack) {
+#[tokio::test]
+async fn hostile_text_ends_in_a_picture() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let source = pictures::jpeg(400, 300);
     for hostile in [
@@ -183,7 +181,9 @@ async fn hostile_text_ends_in_a_picture(stack: &Stack) {
     }
 }
 
-async fn text_on_a_transparent_picture_as_jpeg_is_flattened_on_white(stack: &Stack) {
+#[tokio::test]
+async fn text_on_a_transparent_picture_as_jpeg_is_flattened_on_white() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let source = pictures::transparent_png(64, 48);
     let params = json!({"text": "x", "format": "jpeg", "quality": 100, "background": "#000000"});
@@ -199,7 +199,9 @@ async fn text_on_a_transparent_picture_as_jpeg_is_flattened_on_white(stack: &Sta
     assert_eq!(media_type, "image/png");
 }
 
-async fn a_picture_larger_than_a_result_may_be_is_refused_at_once(stack: &Stack) {
+#[tokio::test]
+async fn a_picture_larger_than_a_result_may_be_is_refused_at_once() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let long = user.upload("image/png", pictures::broken_png(16_385, 1)).await;

@@ -1,44 +1,12 @@
-//! Videos (docs/reference/videos.md). In the first suite no worker runs, so that accepted jobs stay `queued`. In the second suite
-//! the embedded runtime makes the videos.
+//! Videos (docs/reference/videos.md). Where no worker runs, accepted jobs stay `queued`; elsewhere the embedded runtime makes them.
 
 use std::time::Duration;
 
 use e2e::api::{key, text};
-use e2e::{Stack, User, pictures, suite};
+use e2e::{Stack, User, pictures};
 use serde_json::{Value, json};
 use testkit::Answer;
 use testkit::providers::{SIMULATOR_KEY, Simulator, Vendor};
-
-suite! {
-    videos on Stack::builder();
-    an_accepted_video_is_a_job_and_no_run,
-    a_start_is_replayed_and_a_key_used_once,
-    what_the_request_alone_tells_is_400,
-    what_the_model_does_not_offer_is_422,
-    pictures_must_be_readable_and_the_canvas_visible,
-    a_frame_is_a_picture_and_nothing_else,
-    a_prompt_has_8000_characters_however_they_are_encoded,
-    a_viewer_may_start_and_nothing_is_written,
-    credit_is_reserved_and_returned,
-    a_video_that_nobody_took_is_canceled_at_once,
-    an_output_is_there_when_the_video_is,
-}
-
-suite! {
-    videos_made on Stack::builder().video_workers(1).receivers(1);
-    a_video_is_made_served_and_charged,
-    a_wait_ends_with_the_status_and_not_with_how_far_it_is,
-    a_video_moves_from_one_node_to_another,
-    a_video_in_the_making_is_canceled_and_paid_back,
-    a_picture_that_cannot_be_fetched_fails_the_video,
-    pictures_are_brought_from_where_they_are,
-}
-
-suite! {
-    videos_by_providers on Stack::builder().video_workers(1);
-    a_providers_video_is_served_and_costs_no_credit,
-    a_canceled_video_that_the_provider_finishes_anyway_stays_canceled,
-}
 
 /// A token of an account with credit for this many videos.
 async fn payer(stack: &Stack, credits: i64) -> User {
@@ -63,7 +31,9 @@ async fn refuse(user: &User, more: Value, status: u16, fields: &[&str]) {
     user.send("/videos/generate", &wanted(more)).await.expect_error(status, code, fields);
 }
 
-async fn an_accepted_video_is_a_job_and_no_run(stack: &Stack) {
+#[tokio::test]
+async fn an_accepted_video_is_a_job_and_no_run() {
+    let stack = &Stack::without_workers().await;
     let user = payer(stack, 5).await;
     let model = user.get("/models?provider=managed&capability=video.generate").await.ok()["models"][0].clone();
     let body =
@@ -98,7 +68,9 @@ async fn an_accepted_video_is_a_job_and_no_run(stack: &Stack) {
     stranger.get(&format!("/jobs/{uuid}/output")).await.expect_error(404, "not_found", &[]);
 }
 
-async fn a_start_is_replayed_and_a_key_used_once(stack: &Stack) {
+#[tokio::test]
+async fn a_start_is_replayed_and_a_key_used_once() {
+    let stack = &Stack::without_workers().await;
     let user = payer(stack, 5).await;
     let asset = user.upload("image/png", pictures::png(8, 8)).await;
     let body = wanted(json!({"firstFrame": text(&asset, "/handle")}));
@@ -116,7 +88,9 @@ async fn a_start_is_replayed_and_a_key_used_once(stack: &Stack) {
     assert_eq!(user.get("/auth/status").await.ok()["creditBalance"], 4, "charged once");
 }
 
-async fn what_the_request_alone_tells_is_400(stack: &Stack) {
+#[tokio::test]
+async fn what_the_request_alone_tells_is_400() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     for (more, fields) in [
         (json!({"prompt": ""}), &["prompt"][..]),
@@ -155,7 +129,9 @@ async fn what_the_request_alone_tells_is_400(stack: &Stack) {
     missing.expect_error(400, "input_validation_error", &["model", "prompt"]);
 }
 
-async fn what_the_model_does_not_offer_is_422(stack: &Stack) {
+#[tokio::test]
+async fn what_the_model_does_not_offer_is_422() {
+    let stack = &Stack::without_workers().await;
     let account = stack.account().await;
     let user = stack.user_of(&account, "all").await;
     let saved = stack.connect(&account.uid, "runway", "r").await;
@@ -173,10 +149,13 @@ async fn what_the_model_does_not_offer_is_422(stack: &Stack) {
     ] {
         refuse(&user, more, 422, fields).await;
     }
-    assert_eq!(stack.count("SELECT count(*) FROM jobs WHERE kind = 'video' AND credit_cost = 0").await, 0);
+    let started = "SELECT count(*) FROM jobs WHERE kind = 'video' AND credit_cost = 0 AND account_uid = $1";
+    assert_eq!(stack.count_of(started, &user.uid).await, 0);
 }
 
-async fn pictures_must_be_readable_and_the_canvas_visible(stack: &Stack) {
+#[tokio::test]
+async fn pictures_must_be_readable_and_the_canvas_visible() {
+    let stack = &Stack::without_workers().await;
     let (user, stranger) = (payer(stack, 5).await, stack.user().await);
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
@@ -204,7 +183,9 @@ async fn pictures_must_be_readable_and_the_canvas_visible(stack: &Stack) {
     start(&user, on_canvas(json!({"firstFrame": shown["node"], "references": references}))).await;
 }
 
-async fn a_frame_is_a_picture_and_nothing_else(stack: &Stack) {
+#[tokio::test]
+async fn a_frame_is_a_picture_and_nothing_else() {
+    let stack = &Stack::without_workers().await;
     let user = payer(stack, 5).await;
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
@@ -236,7 +217,9 @@ async fn a_frame_is_a_picture_and_nothing_else(stack: &Stack) {
     assert_eq!(balance(&user).await, 5, "nothing was started");
 }
 
-async fn a_prompt_has_8000_characters_however_they_are_encoded(stack: &Stack) {
+#[tokio::test]
+async fn a_prompt_has_8000_characters_however_they_are_encoded() {
+    let stack = &Stack::without_workers().await;
     let user = payer(stack, 3).await;
     for character in ["y", "ü", "🪁"] {
         start(&user, json!({"prompt": character.repeat(8000)})).await;
@@ -244,7 +227,9 @@ async fn a_prompt_has_8000_characters_however_they_are_encoded(stack: &Stack) {
     }
 }
 
-async fn a_viewer_may_start_and_nothing_is_written(stack: &Stack) {
+#[tokio::test]
+async fn a_viewer_may_start_and_nothing_is_written() {
+    let stack = &Stack::without_workers().await;
     let (owner, viewer) = (stack.user().await, payer(stack, 1).await);
     let canvas = owner.make_canvas().await;
     let shown = owner.upload_into(text(&canvas, "/id"), "image/png", pictures::png(8, 8)).await;
@@ -255,7 +240,9 @@ async fn a_viewer_may_start_and_nothing_is_written(stack: &Stack) {
     assert_eq!((&after["canvas"], &after["activity"]), (&before["canvas"], &before["activity"]));
 }
 
-async fn credit_is_reserved_and_returned(stack: &Stack) {
+#[tokio::test]
+async fn credit_is_reserved_and_returned() {
+    let stack = &Stack::without_workers().await;
     let user = payer(stack, 1).await;
     let job = start(&user, json!({})).await;
     let balance = async || user.get("/auth/status").await.ok()["creditBalance"].clone();
@@ -264,11 +251,13 @@ async fn credit_is_reserved_and_returned(stack: &Stack) {
     user.delete(text(&job, "/pollUrl")).await.expect(200);
     assert_eq!(balance().await, 1);
     let books = "SELECT count(*) FROM accounts a WHERE credit_balance <> (SELECT coalesce(sum(amount), 0) FROM ledger
-                 WHERE account_uid = a.uid)";
-    assert_eq!(stack.count(books).await, 0, "the balance is the ledger's sum");
+                 WHERE account_uid = a.uid) AND uid = $1";
+    assert_eq!(stack.count_of(books, &user.uid).await, 0, "the balance is the ledger's sum");
 }
 
-async fn a_video_that_nobody_took_is_canceled_at_once(stack: &Stack) {
+#[tokio::test]
+async fn a_video_that_nobody_took_is_canceled_at_once() {
+    let stack = &Stack::without_workers().await;
     let user = payer(stack, 1).await;
     let job = start(&user, json!({})).await;
     let path = text(&job, "/pollUrl");
@@ -280,7 +269,9 @@ async fn a_video_that_nobody_took_is_canceled_at_once(stack: &Stack) {
     user.get(&format!("{path}/output")).await.expect_error(404, "not_found", &[]);
 }
 
-async fn an_output_is_there_when_the_video_is(stack: &Stack) {
+#[tokio::test]
+async fn an_output_is_there_when_the_video_is() {
+    let stack = &Stack::without_workers().await;
     let user = payer(stack, 2).await;
     let job = start(&user, json!({})).await;
     let path = format!("{}/output", text(&job, "/pollUrl"));
@@ -355,7 +346,9 @@ fn short(more: Value) -> Value {
     short
 }
 
-async fn a_video_is_made_served_and_charged(stack: &Stack) {
+#[tokio::test]
+async fn a_video_is_made_served_and_charged() {
+    let stack = &Stack::with_workers().await;
     let user = payer(stack, 3).await;
     let job = user.finished(&start(&user, short(json!({}))).await).await;
     assert_eq!((&job["status"], &job["progress"], &job["creditCost"]), (&json!("succeeded"), &json!(100.0), &json!(1)));
@@ -371,7 +364,9 @@ async fn a_video_is_made_served_and_charged(stack: &Stack) {
     assert_eq!(user.delete(text(&job, "/pollUrl")).await.ok(), job, "too late to stop it");
 }
 
-async fn a_wait_ends_with_the_status_and_not_with_how_far_it_is(stack: &Stack) {
+#[tokio::test]
+async fn a_wait_ends_with_the_status_and_not_with_how_far_it_is() {
+    let stack = &Stack::with_workers().await;
     /// The longest wait that a request can ask for (docs/reference/conventions.md#long-polls).
     const WAIT: Duration = Duration::from_secs(30);
     let user = payer(stack, 1).await;
@@ -385,7 +380,9 @@ async fn a_wait_ends_with_the_status_and_not_with_how_far_it_is(stack: &Stack) {
     assert_eq!(job["status"], "succeeded", "{job}");
 }
 
-async fn a_video_moves_from_one_node_to_another(stack: &Stack) {
+#[tokio::test]
+async fn a_video_moves_from_one_node_to_another() {
+    let stack = &Stack::with_workers().await;
     let user = payer(stack, 1).await;
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
@@ -398,7 +395,9 @@ async fn a_video_moves_from_one_node_to_another(stack: &Stack) {
     assert_eq!(&film.body[4..8], b"ftyp");
 }
 
-async fn a_video_in_the_making_is_canceled_and_paid_back(stack: &Stack) {
+#[tokio::test]
+async fn a_video_in_the_making_is_canceled_and_paid_back() {
+    let stack = &Stack::with_workers().await;
     let user = payer(stack, 1).await;
     let long = json!({"durationSeconds": 30, "resolution": "720p"});
     let job = start(&user, long).await;
@@ -412,7 +411,9 @@ async fn a_video_in_the_making_is_canceled_and_paid_back(stack: &Stack) {
     user.get(&format!("{path}/output")).await.expect_error(404, "not_found", &[]);
 }
 
-async fn pictures_are_brought_from_where_they_are(stack: &Stack) {
+#[tokio::test]
+async fn pictures_are_brought_from_where_they_are() {
+    let stack = &Stack::with_workers().await;
     let (user, host) = (payer(stack, 2).await, stack.take_receiver());
     host.answer_with(|request| match request.path.as_str() {
         "/first.png" => Answer::status(302).header("location", "/moved.png"),
@@ -442,7 +443,9 @@ async fn ordered(stack: &Stack, latency: Duration) -> (User, Simulator, Value) {
     (user, simulator, job)
 }
 
-async fn a_providers_video_is_served_and_costs_no_credit(stack: &Stack) {
+#[tokio::test]
+async fn a_providers_video_is_served_and_costs_no_credit() {
+    let stack = &Stack::with_workers().await;
     let (user, simulator, job) = ordered(stack, Duration::ZERO).await;
     let job = user.finished(&job).await;
     assert_eq!((&job["status"], &job["progress"], &job["creditCost"]), (&json!("succeeded"), &json!(100.0), &json!(0)));
@@ -453,7 +456,9 @@ async fn a_providers_video_is_served_and_costs_no_credit(stack: &Stack) {
     assert_eq!((simulator.submits().len(), simulator.leaks()), (1, 0));
 }
 
-async fn a_canceled_video_that_the_provider_finishes_anyway_stays_canceled(stack: &Stack) {
+#[tokio::test]
+async fn a_canceled_video_that_the_provider_finishes_anyway_stays_canceled() {
+    let stack = &Stack::with_workers().await;
     // Longer than the time until the first poll.
     let (user, simulator, job) = ordered(stack, Duration::from_secs(3600)).await;
     simulator.ignore_cancels();
@@ -469,17 +474,20 @@ async fn a_canceled_video_that_the_provider_finishes_anyway_stays_canceled(stack
     );
     assert_eq!(ended["creditCost"], 0, "a saved connection costs no credit");
     simulator.finish();
-    let looks = "SELECT count(*) FROM task_queue t JOIN jobs j ON j.id = t.id WHERE j.status = 'canceled'";
-    assert_eq!(stack.count(looks).await, 0, "it is not polled anymore");
-    let shown = "SELECT count(*) FROM jobs WHERE status = 'canceled' AND video_blob IS NOT NULL";
-    assert_eq!(stack.count(shown).await, 0);
+    let looks =
+        "SELECT count(*) FROM task_queue t JOIN jobs j ON j.id = t.id WHERE j.status = 'canceled' AND account_uid = $1";
+    assert_eq!(stack.count_of(looks, &user.uid).await, 0, "it is not polled anymore");
+    let shown = "SELECT count(*) FROM jobs WHERE status = 'canceled' AND video_blob IS NOT NULL AND account_uid = $1";
+    assert_eq!(stack.count_of(shown, &user.uid).await, 0);
     assert_eq!(user.get(&path).await.ok(), ended, "the late result changes nothing");
     assert_eq!(user.delete(&path).await.ok(), ended, "a second cancel changes nothing");
     user.get(&format!("{path}/output")).await.expect_error(404, "not_found", &[]);
     assert_eq!((simulator.submits().len(), simulator.leaks()), (1, 0));
 }
 
-async fn a_picture_that_cannot_be_fetched_fails_the_video(stack: &Stack) {
+#[tokio::test]
+async fn a_picture_that_cannot_be_fetched_fails_the_video() {
+    let stack = &Stack::with_workers().await;
     let user = payer(stack, 1).await;
     let picture = json!({"firstFrame": "https://nowhere.invalid/a.png"});
     let job = user.finished(&start(&user, short(picture)).await).await;

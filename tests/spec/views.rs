@@ -1,22 +1,12 @@
 //! Short views (docs/reference/conventions.md#short-views).
 
 use e2e::api::{text, trial};
-use e2e::{Stack, User, suite};
+use e2e::{Stack, User};
 use serde_json::{Value, json};
 
-suite! {
-    views on Stack::builder().image_workers(1).video_workers(1);
-    a_list_is_returned_in_short,
-    pages_of_both_views_follow_each_other,
-    a_short_model_says_what_decides,
-    a_short_run_has_no_review_and_no_previews,
-    a_short_recipe_run_has_no_review,
-    a_video_is_the_same_in_short,
-    a_view_has_one_value,
-    the_ids_of_a_dry_run_are_provisional,
-}
-
-async fn a_list_is_returned_in_short(stack: &Stack) {
+#[tokio::test]
+async fn a_list_is_returned_in_short() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     for (list, name) in [("actions", "title"), ("models", "name"), ("recipes", "name")] {
         let full = user.get(&format!("/{list}?limit=100")).await.ok();
@@ -39,7 +29,9 @@ async fn a_list_is_returned_in_short(stack: &Stack) {
 }
 
 /// A cursor is bound to the list and its filters, not to the view.
-async fn pages_of_both_views_follow_each_other(stack: &Stack) {
+#[tokio::test]
+async fn pages_of_both_views_follow_each_other() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let first = user.get("/actions?limit=1&view=summary").await.ok();
     let cursor = text(&first, "/page/nextCursor");
@@ -47,7 +39,9 @@ async fn pages_of_both_views_follow_each_other(stack: &Stack) {
     assert_eq!((text(&first, "/actions/0/key"), text(&second, "/actions/0/slug")), ("action:resize", "crop"));
 }
 
-async fn a_short_model_says_what_decides(stack: &Stack) {
+#[tokio::test]
+async fn a_short_model_says_what_decides() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let models = user.get("/models?view=summary&q=sketch").await.ok();
     let model = &models["models"][0];
@@ -61,7 +55,9 @@ async fn both(user: &User, path: &str) -> (Value, Value) {
     (user.get(&format!("{path}?view=summary")).await.ok(), user.get(path).await.ok())
 }
 
-async fn a_short_run_has_no_review_and_no_previews(stack: &Stack) {
+#[tokio::test]
+async fn a_short_run_has_no_review_and_no_previews() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let started = user.start_resize(text(&canvas, "/id"), json!({})).await;
@@ -84,7 +80,9 @@ async fn a_short_run_has_no_review_and_no_previews(stack: &Stack) {
     assert!(!stream.contains("completionReview") && !stream.contains("previewUrl"), "{stream}");
 }
 
-async fn a_short_recipe_run_has_no_review(stack: &Stack) {
+#[tokio::test]
+async fn a_short_recipe_run_has_no_review() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     stack.grant(&user.uid, 10).await;
     let canvas = user.make_canvas().await;
@@ -98,7 +96,9 @@ async fn a_short_recipe_run_has_no_review(stack: &Stack) {
     assert_eq!(short, full);
 }
 
-async fn a_video_is_the_same_in_short(stack: &Stack) {
+#[tokio::test]
+async fn a_video_is_the_same_in_short() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     stack.grant(&user.uid, 10).await;
     let request = json!({"model": "animatic", "prompt": "A boat.", "idempotencyKey": "short-video"});
@@ -108,7 +108,9 @@ async fn a_video_is_the_same_in_short(stack: &Stack) {
     assert_eq!(short, full);
 }
 
-async fn a_view_has_one_value(stack: &Stack) {
+#[tokio::test]
+async fn a_view_has_one_value() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let started = user.start_resize(text(&canvas, "/id"), json!({})).await;
@@ -125,7 +127,9 @@ async fn a_view_has_one_value(stack: &Stack) {
     refused.expect_error(400, "input_validation_error", &["runId", "view"]);
 }
 
-async fn the_ids_of_a_dry_run_are_provisional(stack: &Stack) {
+#[tokio::test]
+async fn the_ids_of_a_dry_run_are_provisional() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let node = json!({"type": "node.create", "clientId": "a", "node": {"type": "text"}});

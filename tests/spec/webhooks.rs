@@ -4,41 +4,11 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use e2e::api::text;
-use e2e::{Part, Stack, User, pictures, suite};
+use e2e::{Part, Stack, User, pictures};
 use serde_json::{Value, json};
 use testkit::{Answer, Received, Receiver};
 
 const SECRET: &str = "a secret of the caller's own, long enough";
-
-suite! {
-    webhooks on Stack::builder()
-        .image_workers(1)
-        .dispatchers(1)
-        .receivers(17)
-        .env("CANVAS_WEBHOOK_BACKOFF_SECONDS", "0.1,0.1,0.1");
-    a_success_is_announced_once_and_signed,
-    a_secret_of_standard_webhooks_signs_twice,
-    a_failure_and_a_cancel_are_announced,
-    what_may_succeed_later_is_tried_again_as_the_same_event,
-    four_attempts_are_all,
-    a_receiver_that_is_gone_is_tried_four_times,
-    a_redirect_ends_delivery_and_is_not_followed,
-    a_refusal_ends_delivery,
-    one_slow_destination_delays_no_other,
-    the_webhook_is_shown_to_callers_with_job_manage_alone,
-    neither_url_nor_secret_is_ever_shown_or_kept_in_the_clear,
-    an_operator_lists_and_replays_deliveries,
-    what_failed_is_replayed_by_its_run_or_for_an_account_at_once,
-    a_recipe_run_is_listed_and_replayed_by_its_own_handle,
-    the_trace_of_the_request_reaches_the_receiver,
-}
-
-suite! {
-    webhook_inputs on Stack::builder();
-    a_url_that_is_not_public_https_is_400,
-    secrets_and_urls_have_their_lengths,
-    a_public_url_is_accepted,
-}
 
 /// Starts a resize of a new picture of `user` with a webhook to `receiver`.
 async fn start(user: &User, receiver: &Receiver) -> Value {
@@ -46,7 +16,9 @@ async fn start(user: &User, receiver: &Receiver) -> Value {
     user.start_resize(&canvas, json!({"webhook": {"url": receiver.url("/hook?q=1"), "secret": SECRET}})).await
 }
 
-async fn a_secret_of_standard_webhooks_signs_twice(stack: &Stack) {
+#[tokio::test]
+async fn a_secret_of_standard_webhooks_signs_twice() {
+    let stack = &Stack::with_workers().await;
     let (user, receiver) = (stack.user().await, stack.take_receiver());
     let secret = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
     let canvas = text(&user.make_canvas().await, "/id").to_owned();
@@ -67,7 +39,9 @@ fn event(request: &Received) -> Value {
     serde_json::from_slice(&request.body).expect("UTF-8 JSON")
 }
 
-async fn a_success_is_announced_once_and_signed(stack: &Stack) {
+#[tokio::test]
+async fn a_success_is_announced_once_and_signed() {
+    let stack = &Stack::with_workers().await;
     let (user, receiver) = (stack.user().await, stack.take_receiver());
     let job = start(&user, &receiver).await;
     assert_eq!((&job["webhook"]["status"], &job["webhook"]["attempts"]), (&json!("pending"), &json!(0)));
@@ -119,7 +93,9 @@ async fn a_success_is_announced_once_and_signed(stack: &Stack) {
     assert_eq!(receiver.requests().len(), 1);
 }
 
-async fn a_failure_and_a_cancel_are_announced(stack: &Stack) {
+#[tokio::test]
+async fn a_failure_and_a_cancel_are_announced() {
+    let stack = &Stack::with_workers().await;
     let (user, receiver) = (stack.user().await, stack.take_receiver());
     let canvas = text(&user.make_canvas().await, "/id").to_owned();
     let target = user.slot(&canvas).await;
@@ -141,7 +117,9 @@ async fn a_failure_and_a_cancel_are_announced(stack: &Stack) {
     requests[1].verify_signature(SECRET).expect("is signed");
 }
 
-async fn what_may_succeed_later_is_tried_again_as_the_same_event(stack: &Stack) {
+#[tokio::test]
+async fn what_may_succeed_later_is_tried_again_as_the_same_event() {
+    let stack = &Stack::with_workers().await;
     let (user, receiver) = (stack.user().await, stack.take_receiver());
     for statuses in [&[408, 425, 429][..], &[500, 503, 599]] {
         let before = receiver.requests().len();
@@ -164,7 +142,9 @@ async fn what_may_succeed_later_is_tried_again_as_the_same_event(stack: &Stack) 
     }
 }
 
-async fn four_attempts_are_all(stack: &Stack) {
+#[tokio::test]
+async fn four_attempts_are_all() {
+    let stack = &Stack::with_workers().await;
     let (user, receiver) = (stack.user().await, stack.take_receiver());
     receiver.answer(Answer::status(500));
     let job = start(&user, &receiver).await;
@@ -176,7 +156,9 @@ async fn four_attempts_are_all(stack: &Stack) {
     assert_eq!(user.finished(&job).await["status"], "succeeded", "the run is unchanged");
 }
 
-async fn a_receiver_that_is_gone_is_tried_four_times(stack: &Stack) {
+#[tokio::test]
+async fn a_receiver_that_is_gone_is_tried_four_times() {
+    let stack = &Stack::with_workers().await;
     let (user, receiver) = (stack.user().await, stack.take_receiver());
     receiver.answer(Answer::close());
     let job = start(&user, &receiver).await;
@@ -186,7 +168,9 @@ async fn a_receiver_that_is_gone_is_tried_four_times(stack: &Stack) {
     assert!(webhook.get("lastStatus").is_none());
 }
 
-async fn a_redirect_ends_delivery_and_is_not_followed(stack: &Stack) {
+#[tokio::test]
+async fn a_redirect_ends_delivery_and_is_not_followed() {
+    let stack = &Stack::with_workers().await;
     let (user, receiver, elsewhere) = (stack.user().await, stack.take_receiver(), stack.take_receiver());
     receiver.answer(Answer::redirect(&elsewhere.url("/")));
     let job = start(&user, &receiver).await;
@@ -196,7 +180,9 @@ async fn a_redirect_ends_delivery_and_is_not_followed(stack: &Stack) {
     assert!(elsewhere.requests().is_empty());
 }
 
-async fn a_refusal_ends_delivery(stack: &Stack) {
+#[tokio::test]
+async fn a_refusal_ends_delivery() {
+    let stack = &Stack::with_workers().await;
     let (user, receiver) = (stack.user().await, stack.take_receiver());
     for status in [400, 401, 404, 410, 422] {
         receiver.answer(Answer::status(status));
@@ -207,7 +193,9 @@ async fn a_refusal_ends_delivery(stack: &Stack) {
     }
 }
 
-async fn one_slow_destination_delays_no_other(stack: &Stack) {
+#[tokio::test]
+async fn one_slow_destination_delays_no_other() {
+    let stack = &Stack::with_workers().await;
     let (user, slow, quick) = (stack.user().await, stack.take_receiver(), stack.take_receiver());
     slow.answer(Answer::status(200).after(Duration::from_secs(5)));
     for _ in 0..3 {
@@ -221,7 +209,9 @@ async fn one_slow_destination_delays_no_other(stack: &Stack) {
     assert_eq!(delivery(&user, &job).await["status"], "delivered");
 }
 
-async fn the_webhook_is_shown_to_callers_with_job_manage_alone(stack: &Stack) {
+#[tokio::test]
+async fn the_webhook_is_shown_to_callers_with_job_manage_alone() {
+    let stack = &Stack::with_workers().await;
     let account = stack.account().await;
     let starter = stack.user_of(&account, "canvas:read,canvas:write,asset:read,image:generate").await;
     let manager = stack.user_of(&account, "job:manage").await;
@@ -232,7 +222,9 @@ async fn the_webhook_is_shown_to_callers_with_job_manage_alone(stack: &Stack) {
     starter.get(text(&job, "/pollUrl")).await.expect_error(403, "forbidden", &[]);
 }
 
-async fn neither_url_nor_secret_is_ever_shown_or_kept_in_the_clear(stack: &Stack) {
+#[tokio::test]
+async fn neither_url_nor_secret_is_ever_shown_or_kept_in_the_clear() {
+    let stack = &Stack::with_workers().await;
     let (user, receiver) = (stack.user().await, stack.take_receiver());
     let canvas = text(&user.make_canvas().await, "/id").to_owned();
     let secret = "never-to-be-seen-again-0123456789abcdef";
@@ -260,7 +252,9 @@ async fn neither_url_nor_secret_is_ever_shown_or_kept_in_the_clear(stack: &Stack
     assert_eq!(kept, 0, "sealed at rest");
 }
 
-async fn an_operator_lists_and_replays_deliveries(stack: &Stack) {
+#[tokio::test]
+async fn an_operator_lists_and_replays_deliveries() {
+    let stack = &Stack::with_workers().await;
     let (user, receiver) = (stack.user().await, stack.take_receiver());
     receiver.answer(Answer::status(400));
     let job = start(&user, &receiver).await;
@@ -289,7 +283,9 @@ async fn an_operator_lists_and_replays_deliveries(stack: &Stack) {
     assert_eq!(list(&["--status", "delivered"]).await.len(), 1);
 }
 
-async fn what_failed_is_replayed_by_its_run_or_for_an_account_at_once(stack: &Stack) {
+#[tokio::test]
+async fn what_failed_is_replayed_by_its_run_or_for_an_account_at_once() {
+    let stack = &Stack::with_workers().await;
     let (user, receiver) = (stack.user().await, stack.take_receiver());
     receiver.answer(Answer::status(400));
     let mut failed = Vec::new();
@@ -330,7 +326,9 @@ async fn what_failed_is_replayed_by_its_run_or_for_an_account_at_once(stack: &St
     replay(&[text(&failed[0].1, ""), "--run", run]).await.expect_misuse();
 }
 
-async fn a_recipe_run_is_listed_and_replayed_by_its_own_handle(stack: &Stack) {
+#[tokio::test]
+async fn a_recipe_run_is_listed_and_replayed_by_its_own_handle() {
+    let stack = &Stack::with_workers().await;
     let (user, receiver) = (stack.user().await, stack.take_receiver());
     stack.grant(&user.uid, 1).await;
     let canvas = user.make_canvas().await;
@@ -353,7 +351,9 @@ async fn a_recipe_run_is_listed_and_replayed_by_its_own_handle(stack: &Stack) {
     requests[2].verify_signature(SECRET).expect("is signed");
 }
 
-async fn the_trace_of_the_request_reaches_the_receiver(stack: &Stack) {
+#[tokio::test]
+async fn the_trace_of_the_request_reaches_the_receiver() {
+    let stack = &Stack::with_workers().await;
     let (user, receiver) = (stack.user().await, stack.take_receiver());
     let canvas = text(&user.make_canvas().await, "/id").to_owned();
     let target = user.slot(&canvas).await;
@@ -385,7 +385,9 @@ async fn offered(user: &User, url: &str, secret: &str) -> e2e::Reply {
     user.send("/actions/resize/runs", &request).await
 }
 
-async fn a_url_that_is_not_public_https_is_400(stack: &Stack) {
+#[tokio::test]
+async fn a_url_that_is_not_public_https_is_400() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     for url in [
         // Invalid scheme, credentials, fragment or form.
@@ -468,7 +470,9 @@ async fn a_url_that_is_not_public_https_is_400(stack: &Stack) {
     }
 }
 
-async fn secrets_and_urls_have_their_lengths(stack: &Stack) {
+#[tokio::test]
+async fn secrets_and_urls_have_their_lengths() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let url = "https://example.com/hook";
     for (length, status) in [(31, 400), (32, 404), (512, 404), (513, 400)] {
@@ -495,7 +499,9 @@ async fn secrets_and_urls_have_their_lengths(stack: &Stack) {
     }
 }
 
-async fn a_public_url_is_accepted(stack: &Stack) {
+#[tokio::test]
+async fn a_public_url_is_accepted() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     for url in [
         "https://example.com/",

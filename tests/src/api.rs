@@ -1,5 +1,6 @@
 //! Steps that most tests take, one call each.
 
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Value, json};
@@ -12,9 +13,9 @@ pub fn key() -> String {
     Uuid::new_v4().to_string()
 }
 
-/// A number that is unique in this process, for pictures that must differ.
+/// A number that no other test gets, for pictures that must differ: they share stacks.
 pub fn unique() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
+    static NEXT: LazyLock<AtomicU64> = LazyLock::new(|| AtomicU64::new(Uuid::new_v4().as_u64_pair().0));
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
@@ -36,7 +37,8 @@ pub fn placed(mut operations: Value) -> Value {
 
 /// A free position with a row of its own, below the first row, in which the service places nodes to the right of the content.
 fn place() -> Value {
-    json!({"x": 0, "y": 10_000 + 500 * unique()})
+    static ROW: AtomicU64 = AtomicU64::new(1);
+    json!({"x": 0, "y": 10_000 + 500 * ROW.fetch_add(1, Ordering::Relaxed)})
 }
 
 /// The body of a dry run.

@@ -16,7 +16,7 @@ pub(crate) struct Ground {
     urls: Urls,
     networks: Option<Networks>,
     /// Returned when the stack is dropped.
-    _lent: Option<(TestDatabase, VirtualHost)>,
+    lent: Option<(TestDatabase, VirtualHost)>,
 }
 
 /// A proxy in front of each service, which the processes connect to.
@@ -34,13 +34,13 @@ impl Ground {
     pub(crate) async fn shared() -> Self {
         let (database, virtual_host) = tokio::join!(TestDatabase::new(), VirtualHost::take());
         let urls = Urls { database: database.url(), redis: testkit::redis_url(), broker: virtual_host.url() };
-        Self { pool: database.pool().clone(), urls, networks: None, _lent: Some((database, virtual_host)) }
+        Self { pool: database.pool().clone(), urls, networks: None, lent: Some((database, virtual_host)) }
     }
 
-    /// The test's own services, which must outlive the stack.
-    pub(crate) fn own(urls: &Urls) -> Self {
+    /// The test's own services, or those of a stack that another process keeps. They must outlive the stack.
+    pub(crate) fn of(urls: &Urls) -> Self {
         let pool = PgPoolOptions::new().max_connections(POOL_CONNECTIONS).connect_lazy(&urls.database);
-        Self { pool: pool.expect("a database URL"), urls: urls.clone(), networks: None, _lent: None }
+        Self { pool: pool.expect("a database URL"), urls: urls.clone(), networks: None, lent: None }
     }
 
     /// The same services behind proxies that can fail.
@@ -57,9 +57,16 @@ impl Ground {
         &self.pool
     }
 
-    /// The URL at which the test reaches the broker directly.
-    pub(crate) fn broker(&self) -> &str {
-        &self.urls.broker
+    /// The URLs at which the test reaches the services directly.
+    pub(crate) fn urls(&self) -> &Urls {
+        &self.urls
+    }
+
+    /// Leaves the database on the server, which the first test that starts an hour later drops.
+    pub(crate) fn keep_database(&mut self) {
+        if let Some((database, _)) = self.lent.take() {
+            std::mem::forget(database);
+        }
     }
 
     pub(crate) fn networks(&self) -> Option<&Networks> {

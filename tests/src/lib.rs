@@ -5,8 +5,8 @@
 //! **Mechanism.** The binaries of `cargo build --workspace` are started with the environment that an operator would set. The
 //! harness waits for `/readyz` and uses HTTP ([`Client`]) and the admin subcommands ([`Account`]). Where HTTP does not show
 //! something, tests query the database.
-//! **Reason.** The documents describe behavior that is visible from outside, so the suites in `spec/` test it there. Because a
-//! stack takes a second or two to start, the tests of a subject share one ([`suite!`]), each with accounts of its own.
+//! **Reason.** The documents describe behavior that is visible from outside, so `spec/` tests it there. Because a stack takes a
+//! second or two to start, tests share stacks ([`Builder::shared`]), each with accounts of its own.
 //!
 //! Only tests use this crate, so it panics where a library would return an error.
 
@@ -27,9 +27,9 @@ pub mod pictures;
 mod process;
 mod seed;
 mod services;
+mod shared;
 mod shell;
 mod stack;
-mod suite;
 pub mod tools;
 mod vhost;
 mod work;
@@ -48,9 +48,9 @@ pub use part::{Kind, Part};
 pub use process::{binary, process_command};
 pub use seed::Chance;
 pub use services::{Service, Services};
+pub use shared::own;
 pub use shell::{Ran, Shell};
 pub use stack::{Builder, Hold, Stack};
-pub use suite::{Behaviour, run};
 pub use work::Work;
 
 /// How long a test waits for something that should take a second or two. Long, because the machine can be busy.

@@ -9,6 +9,12 @@ pub fn png(width: u32, height: u32) -> Vec<u8> {
     written(width, height, OutputFormat::Png)
 }
 
+/// The same PNG in every run.
+pub fn same_png(width: u32, height: u32) -> Vec<u8> {
+    let pixels = gradient(width, height, 1).flatten().collect();
+    encoded(Picture::new(Size::new(width, height), Channels::Rgb, pixels), OutputFormat::Png)
+}
+
 /// A JPEG file.
 pub fn jpeg(width: u32, height: u32) -> Vec<u8> {
     written(width, height, OutputFormat::Jpeg)
@@ -29,7 +35,7 @@ pub fn scene(width: u32, height: u32, seed: u8) -> Vec<u8> {
 
 /// A PNG with transparent pixels.
 pub fn transparent_png(width: u32, height: u32) -> Vec<u8> {
-    let pixels = gradient(width, height).flat_map(|[r, g, b]| [r, g, b, r]).collect();
+    let pixels = gradient(width, height, unique()).flat_map(|[r, g, b]| [r, g, b, r]).collect();
     encoded(Picture::new(Size::new(width, height), Channels::Rgba, pixels), OutputFormat::Png)
 }
 
@@ -108,7 +114,10 @@ pub fn size(bytes: &[u8]) -> (u32, u32) {
 }
 
 fn written(width: u32, height: u32, format: OutputFormat) -> Vec<u8> {
-    encoded(Picture::new(Size::new(width, height), Channels::Rgb, gradient(width, height).flatten().collect()), format)
+    encoded(
+        Picture::new(Size::new(width, height), Channels::Rgb, gradient(width, height, unique()).flatten().collect()),
+        format,
+    )
 }
 
 fn encoded(picture: Option<Picture>, format: OutputFormat) -> Vec<u8> {
@@ -116,9 +125,9 @@ fn encoded(picture: Option<Picture>, format: OutputFormat) -> Vec<u8> {
     raster::encode(&picture.expect("sides of at least 1"), &encoding).expect("encodes")
 }
 
-/// A gradient that encodes a unique number.
-fn gradient(width: u32, height: u32) -> impl Iterator<Item = [u8; 3]> {
-    let seed = unique().wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes();
+/// A gradient that encodes a number.
+fn gradient(width: u32, height: u32, number: u64) -> impl Iterator<Item = [u8; 3]> {
+    let seed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes();
     (0..height).flat_map(move |y| {
         (0..width).map(move |x| {
             let [r, g, b, ..] = seed;

@@ -10,15 +10,10 @@ use testkit::wait_for;
 
 use crate::{Kind, PATIENCE, Part};
 
-/// The number of log lines that a failed test shows.
-const LOG_TAIL: usize = 60;
-
 /// A running process, killed when dropped.
 pub(crate) struct Process {
     part: Part,
     child: Child,
-    log: PathBuf,
-    admin: u16,
 }
 
 /// The parameters of a process.
@@ -62,12 +57,7 @@ impl Process {
             .stderr(file)
             .spawn()
             .unwrap_or_else(|error| panic!("{part} does not start: {error}"));
-        Self { part, child, log, admin }
-    }
-
-    /// The origin of its admin listener.
-    pub(crate) fn admin(&self) -> String {
-        format!("http://127.0.0.1:{}", self.admin)
+        Self { part, child }
     }
 
     /// The path under which this process's view of a directory is accessible. The directory can be on a disk of its own.
@@ -107,18 +97,6 @@ impl Process {
         let kib =
             status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.split_whitespace().next()?.parse::<u64>().ok());
         kib.expect("a process has resident memory") * 1024
-    }
-
-    /// The end of its log, without informational lines.
-    pub(crate) fn log_tail(&self) -> String {
-        let text = self.log();
-        let lines: Vec<&str> = text.lines().filter(|line| !line.contains(r#""level":"INFO""#)).collect();
-        lines[lines.len().saturating_sub(LOG_TAIL)..].join("\n")
-    }
-
-    /// The whole output of the process.
-    pub(crate) fn log(&self) -> String {
-        std::fs::read(&self.log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
     }
 }
 
@@ -177,7 +155,7 @@ const PORTS: std::ops::Range<u16> = 10_000..20_000;
 
 /// Loopback ports that are free at the moment.
 pub(crate) fn free_ports(count: usize) -> Vec<u16> {
-    // Starts at a random port, because several suites search at the same time.
+    // Starts at a random port, because several tests search at the same time.
     let start = (uuid::Uuid::new_v4().as_u128() % PORTS.len() as u128) as usize;
     let candidates = PORTS.cycle().skip(start).take(PORTS.len());
     // Listeners keep all ports until the last one is found, so that the ports differ.

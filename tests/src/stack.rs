@@ -6,20 +6,28 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use testkit::{Receiver, wait_for};
+use testkit::{Identity, Receiver, Reserved, wait_for};
 use uuid::Uuid;
 
 use crate::ground::{Ground, Networks};
 use crate::process::{Launch, Process, free_ports};
 use crate::services::{Services, Urls};
+use crate::shared::Visit;
 use crate::{Client, Kind, PATIENCE, Part};
 
 /// A key ring of one key, for tests.
 const MASTER_KEYS: &str = "e2e:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 
-/// The configuration of a stack. [`Builder::start`] starts it.
-#[derive(Clone, Debug)]
+/// The number of log lines of a process that a failed test shows.
+const LOG_TAIL: usize = 60;
+/// The file in the directory of a shared stack that says that a test failed on it.
+const KEPT: &str = "kept";
+
+/// The configuration of a stack. [`Builder::start`] starts one for the test, [`Builder::shared`] one for all tests with an equal
+/// configuration.
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Builder {
     counts: BTreeMap<Kind, usize>,
     receivers: usize,
@@ -56,7 +64,7 @@ impl Builder {
         self
     }
 
-    /// Sets the number of webhook receivers, which the egress guard allows (default 0).
+    /// Sets the number of receivers that tests can take, which the egress guard allows (default 0).
     pub fn receivers(mut self, count: usize) -> Self {
         self.receivers = count;
         self
@@ -104,16 +112,41 @@ impl Builder {
     }
 }
 
-/// A running service. Processes and data are removed with it. If the test fails, the ends of the logs are printed, and the
-/// directory with the whole logs and the blobs is kept.
+/// A running service. Its owner removes processes and data when it is dropped. If a test fails, it prints the ends of the logs, and
+/// the directory with the whole logs and the blobs is kept.
 pub struct Stack {
+    site: Site,
     ground: Ground,
-    directory: PathBuf,
-    env: Vec<(String, String)>,
     disk: Option<String>,
-    ports: BTreeMap<Part, (u16, u16)>,
     processes: Mutex<BTreeMap<Part, Process>>,
-    receivers: Mutex<Vec<Receiver>>,
+    /// Keeps the ports of the receivers.
+    _reserved: Vec<Reserved>,
+    /// Present if another process owns the stack.
+    visit: Option<Visit>,
+}
+
+/// What a process needs to use a stack.
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct Site {
+    directory: PathBuf,
+    services: Urls,
+    env: Vec<(String, String)>,
+    listeners: Vec<Listener>,
+    receivers: Option<Receivers>,
+}
+
+/// The ports of a part: of the API, which only a gateway has, and of the admin listener.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+struct Listener {
+    part: Part,
+    api: u16,
+    admin: u16,
+}
+
+#[derive(Debug, Deserialize, Serialize)]
+struct Receivers {
+    identity: Identity,
+    ports: Vec<u16>,
 }
 
 impl Stack {
@@ -136,23 +169,27 @@ impl Stack {
         let directory = std::env::temp_dir().join(format!("canvas-e2e-{}", Uuid::new_v4().simple()));
         fs::create_dir_all(directory.join("blobs")).expect("makes a directory for the stack");
         let ground = match &builder.services {
-            Some(urls) => Ground::own(urls),
+            Some(urls) => Ground::of(urls),
             None => Ground::shared().await,
         };
         let ground = if builder.networks { ground.behind_networks().await } else { ground };
         let parts: Vec<Part> =
             builder.counts.iter().flat_map(|(kind, count)| (0..*count).map(|index| Part(*kind, index))).collect();
         let free = free_ports(parts.len() * 2);
-        let ports: BTreeMap<Part, (u16, u16)> =
-            parts.iter().zip(free.chunks(2)).map(|(part, pair)| (*part, (pair[0], pair[1]))).collect();
-        let mut receivers = Vec::new();
-        for _ in 0..builder.receivers {
-            receivers.push(Receiver::start().await);
-        }
-        let origin = ports.get(&Part::GATEWAY).map_or(0, |(port, _)| *port);
-        let env = environment(&builder, &directory, &ground.seen_by_processes(), origin, &receivers);
-        let (processes, receivers) = (Mutex::default(), Mutex::new(receivers));
-        let stack = Self { ground, directory, env, disk: builder.disk, ports, processes, receivers };
+        let listeners: Vec<Listener> = parts
+            .iter()
+            .zip(free.chunks(2))
+            .map(|(part, ports)| Listener { part: *part, api: ports[0], admin: ports[1] })
+            .collect();
+        let reserved: Vec<Reserved> = (0..builder.receivers).map(|_| Reserved::new()).collect();
+        let receivers = (builder.receivers > 0)
+            .then(|| Receivers { identity: Identity::new(&[]), ports: reserved.iter().map(Reserved::port).collect() });
+        let origin =
+            listeners.iter().find(|listener| listener.part == Part::GATEWAY).map_or(0, |listener| listener.api);
+        let env = environment(&builder, &directory, &ground.seen_by_processes(), origin, receivers.as_ref());
+        let site = Site { directory, services: ground.urls().clone(), env, listeners, receivers };
+        let stack =
+            Self { site, ground, disk: builder.disk, processes: Mutex::default(), _reserved: reserved, visit: None };
         if !builder.cold {
             stack.admin(&["migrate"]).await.expect_success();
         }
@@ -163,6 +200,18 @@ impl Stack {
             stack.ready(*part).await;
         }
         stack
+    }
+
+    /// A stack that another process owns.
+    pub(crate) fn visit(site: Site, visit: impl FnOnce(&Self) -> Visit) -> Self {
+        let (ground, processes) = (Ground::of(&site.services), Mutex::default());
+        let mut stack = Self { site, ground, disk: None, processes, _reserved: Vec::new(), visit: None };
+        stack.visit = Some(visit(&stack));
+        stack
+    }
+
+    pub(crate) fn site(&self) -> &Site {
+        &self.site
     }
 
     /// A client of a gateway, without a credential.
@@ -182,12 +231,12 @@ impl Stack {
 
     /// The authority `127.0.0.1:<port>` of a gateway.
     pub fn authority(&self, gateway: usize) -> String {
-        format!("127.0.0.1:{}", self.ports[&Part(Kind::Gateway, gateway)].0)
+        format!("127.0.0.1:{}", self.listener(Part(Kind::Gateway, gateway)).api)
     }
 
     /// A client of a part's admin listener.
     pub fn probes(&self, part: Part) -> Client {
-        Client::new(&format!("http://127.0.0.1:{}", self.ports[&part].1))
+        Client::new(&format!("http://127.0.0.1:{}", self.listener(part).admin))
     }
 
     /// Connections to the database, for state that HTTP does not show.
@@ -200,6 +249,12 @@ impl Stack {
         sqlx::query_scalar(sql).fetch_one(self.pool()).await.unwrap_or_else(|error| panic!("{sql}: {error}"))
     }
 
+    /// The only number in the result of `sql`, in which `$1` is `of`.
+    pub async fn count_of(&self, sql: &'static str, of: &str) -> i64 {
+        let query = sqlx::query_scalar(sql).bind(of);
+        query.fetch_one(self.pool()).await.unwrap_or_else(|error| panic!("{sql}: {error}"))
+    }
+
     /// Runs `sql`, for state that otherwise only time or a defect would create.
     pub async fn execute(&self, sql: &'static str) {
         sqlx::query(sql).execute(self.pool()).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
@@ -207,12 +262,12 @@ impl Stack {
 
     /// The environment of the service; each process gets what it uses.
     pub fn env(&self) -> &[(String, String)] {
-        &self.env
+        &self.site.env
     }
 
     /// The directory of the blobs.
     pub fn blobs(&self) -> PathBuf {
-        self.directory.join("blobs")
+        self.site.directory.join("blobs")
     }
 
     /// The directory of the blobs of a running part that has its own disk ([`Builder::disk`]).
@@ -222,7 +277,7 @@ impl Stack {
 
     /// The URL of the broker, with the stack's virtual host.
     pub fn amqp_url(&self) -> String {
-        self.ground.broker().to_owned()
+        self.site.services.broker.clone()
     }
 
     /// The proxies between processes and services. Requires [`Builder::behind_networks`].
@@ -232,7 +287,7 @@ impl Stack {
 
     /// The parts of the stack, including those that were killed.
     pub fn parts(&self) -> Vec<Part> {
-        self.ports.keys().copied().collect()
+        self.site.listeners.iter().map(|listener| listener.part).collect()
     }
 
     /// The sum of a part's metric over all labels, as its admin listener reports it. 0 if the metric does not exist.
@@ -242,20 +297,23 @@ impl Stack {
         samples.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
     }
 
-    /// Takes a webhook receiver. There are as many as [`Builder::receivers`] set.
+    /// Takes a receiver. There are as many as [`Builder::receivers`] set, each for one test, so that a late request of another
+    /// test does not reach it.
     pub fn take_receiver(&self) -> Receiver {
-        let mut receivers = self.receivers.lock().unwrap_or_else(PoisonError::into_inner);
-        receivers.pop().expect("a receiver is left: set a higher number with Builder::receivers")
+        let Receivers { identity, ports } = self.site.receivers.as_ref().expect("the stack has receivers");
+        let taken = |port: &u16| fs::File::create_new(self.site.directory.join(format!("receiver-{port}"))).is_err();
+        let port = ports.iter().find(|port| !taken(port));
+        Receiver::start_on(*port.expect("a receiver is left: set a higher number with Builder::receivers"), identity)
     }
 
     /// A hold that [`Builder::hold`] requested.
     pub fn hold(&self, failpoint: &str) -> Hold {
-        Hold { file: hold_file(&self.directory, failpoint), failpoint: failpoint.to_owned() }
+        Hold { file: hold_file(&self.site.directory, failpoint), failpoint: failpoint.to_owned() }
     }
 
     /// Creates a hold for parts that are [restarted](Self::restart_with) with `CANVAS_FAILPOINTS` set to the returned text.
     pub fn make_hold(&self, failpoint: &str) -> (Hold, String) {
-        let file = self.directory.join(format!("hold-{failpoint}-{}", Uuid::new_v4().simple()));
+        let file = self.site.directory.join(format!("hold-{failpoint}-{}", Uuid::new_v4().simple()));
         (Hold::make(file.clone(), failpoint), format!("{failpoint}=hold:{}", file.display()))
     }
 
@@ -316,7 +374,7 @@ impl Stack {
 
     /// The whole output of a part.
     pub fn log(&self, part: Part) -> String {
-        self.with(part, |process| process.log())
+        self.log_from(part, 0)
     }
 
     /// Waits until `/readyz` of a part reports `ready`.
@@ -338,11 +396,11 @@ impl Stack {
     }
 
     fn launch(&self, part: Part, more: &[(&str, &str)]) {
-        let (port, admin) = self.ports[&part];
-        let mut env = self.env.clone();
+        let Listener { api: port, admin, .. } = self.listener(part);
+        let mut env = self.site.env.clone();
         env.retain(|(name, _)| !part.0.without().contains(&name.as_str()));
         env.extend(more.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
-        let log = self.directory.join(format!("{part}.log"));
+        let log = self.log_file(part);
         let blobs = self.blobs();
         let disk = self.disk.as_deref().map(|size| (blobs.as_path(), size));
         let process = Process::start(Launch { part, env: &env, port, admin, log, disk });
@@ -350,7 +408,43 @@ impl Stack {
     }
 
     fn with<T>(&self, part: Part, act: impl FnOnce(&mut Process) -> T) -> T {
-        act(self.processes().get_mut(&part).unwrap_or_else(|| panic!("the stack has no {part}")))
+        act(self
+            .processes()
+            .get_mut(&part)
+            .unwrap_or_else(|| panic!("the test has no {part} of its own: Builder::start")))
+    }
+
+    fn listener(&self, part: Part) -> Listener {
+        let mut listeners = self.site.listeners.iter();
+        *listeners.find(|listener| listener.part == part).unwrap_or_else(|| panic!("the stack has no {part}"))
+    }
+
+    fn log_file(&self, part: Part) -> PathBuf {
+        self.site.directory.join(format!("{part}.log"))
+    }
+
+    /// How long the logs are by now.
+    pub(crate) fn log_lengths(&self) -> BTreeMap<Part, u64> {
+        let length = |part| fs::metadata(self.log_file(part)).map_or(0, |file| file.len());
+        self.parts().into_iter().map(|part| (part, length(part))).collect()
+    }
+
+    fn log_from(&self, part: Part, start: u64) -> String {
+        let bytes = fs::read(self.log_file(part)).unwrap_or_default();
+        let start = usize::try_from(start).unwrap_or_default().min(bytes.len());
+        String::from_utf8_lossy(&bytes[start..]).into_owned()
+    }
+
+    /// Prints what the processes logged since the test began, without informational lines.
+    fn show_logs(&self) {
+        for Listener { part, admin, .. } in &self.site.listeners {
+            let start = self.visit.as_ref().and_then(|visit| visit.log_lengths.get(part)).copied().unwrap_or_default();
+            let text = self.log_from(*part, start);
+            let lines: Vec<&str> = text.lines().filter(|line| !line.contains(r#""level":"INFO""#)).collect();
+            let tail = lines[lines.len().saturating_sub(LOG_TAIL)..].join("\n");
+            eprintln!("---- the end of the log of {part} (http://127.0.0.1:{admin}) ----\n{tail}");
+        }
+        eprintln!("---- whole logs and blobs: {} ----", self.site.directory.display());
     }
 
     fn processes(&self) -> MutexGuard<'_, BTreeMap<Part, Process>> {
@@ -362,14 +456,19 @@ impl Drop for Stack {
     fn drop(&mut self) {
         let mut processes = std::mem::take(&mut *self.processes());
         processes.values_mut().for_each(Process::kill);
-        if std::thread::panicking() {
-            for (part, process) in &processes {
-                eprintln!("---- the end of the log of {part} ({}) ----\n{}", process.admin(), process.log_tail());
-            }
-            eprintln!("---- whole logs and blobs: {} ----", self.directory.display());
-            return;
+        let (directory, failed) = (&self.site.directory, std::thread::panicking());
+        if failed {
+            self.show_logs();
         }
-        let _ = fs::remove_dir_all(&self.directory);
+        if self.visit.is_some() {
+            if failed {
+                let _ = fs::write(directory.join(KEPT), "");
+            }
+        } else if directory.join(KEPT).exists() {
+            self.ground.keep_database();
+        } else if !failed {
+            let _ = fs::remove_dir_all(directory);
+        }
     }
 }
 
@@ -418,11 +517,10 @@ fn environment(
     directory: &Path,
     services: &Urls,
     port: u16,
-    receivers: &[Receiver],
+    receivers: Option<&Receivers>,
 ) -> Vec<(String, String)> {
-    let authorities = directory.join("authorities.pem");
-    fs::write(&authorities, receivers.iter().map(Receiver::ca_pem).collect::<String>()).expect("writes authorities");
-    let allowed: Vec<String> = receivers.iter().map(Receiver::authority).collect();
+    let ports = receivers.map(|receivers| &receivers.ports[..]).unwrap_or_default();
+    let allowed: Vec<String> = ports.iter().map(|port| format!("127.0.0.1:{port}")).collect();
     let holds: Vec<String> = builder
         .holds
         .iter()
@@ -449,8 +547,10 @@ fn environment(
         ]
         .map(|(name, value)| (name.to_owned(), value)),
     );
-    if !receivers.is_empty() {
-        env.insert("CANVAS_EGRESS_CA_FILE".to_owned(), authorities.display().to_string());
+    if let Some(Receivers { identity, .. }) = receivers {
+        let authority = directory.join("authority.pem");
+        fs::write(&authority, identity.authority()).expect("writes the authority of the receivers");
+        env.insert("CANVAS_EGRESS_CA_FILE".to_owned(), authority.display().to_string());
     }
     env.extend(builder.env.clone());
     env.into_iter().collect()

@@ -18,6 +18,6 @@ pub use azurite::Azurite;
 pub use database::TestDatabase;
 pub use environment::{amqp_prefix, amqp_url, redis_prefix, redis_url};
 pub use proxy::Proxy;
-pub use receiver::{Answer, Received, Receiver};
+pub use receiver::{Answer, Identity, Received, Receiver, Reserved};
 pub use s3::S3;
 pub use wait::wait_for;

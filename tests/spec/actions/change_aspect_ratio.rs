@@ -3,7 +3,9 @@ use serde_json::json;
 
 use super::setting::{decoded, refused, run};
 
-pub async fn a_ratio_is_reached_by_cropping(stack: &Stack) {
+#[tokio::test]
+async fn a_ratio_is_reached_by_cropping() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let file = pictures::png(64, 48);
     let source = decoded(&file);
@@ -21,7 +23,9 @@ pub async fn a_ratio_is_reached_by_cropping(stack: &Stack) {
     }
 }
 
-pub async fn a_ratio_is_reached_by_padding(stack: &Stack) {
+#[tokio::test]
+async fn a_ratio_is_reached_by_padding() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let file = pictures::png(64, 48);
     let source = decoded(&file);
@@ -40,7 +44,9 @@ pub async fn a_ratio_is_reached_by_padding(stack: &Stack) {
     made.shows(2, 2, [0, 255, 0, 128], 0);
 }
 
-pub async fn a_ratio_beyond_the_limits_is_refused(stack: &Stack) {
+#[tokio::test]
+async fn a_ratio_beyond_the_limits_is_refused() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let file = [pictures::broken_png(200, 200)];
     refused(&user, "change-aspect-ratio", &file, json!({"ratio": "100:1", "mode": "pad"}), &["params.ratio"]).await;

@@ -3,7 +3,9 @@ use serde_json::json;
 
 use super::setting::{decoded, run};
 
-pub async fn a_neutral_grade_changes_no_pixel(stack: &Stack) {
+#[tokio::test]
+async fn a_neutral_grade_changes_no_pixel() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let neutral = json!({
         "exposure": 0, "brightness": 0, "contrast": 0, "saturation": 0, "vibrance": 0, "temperature": 0, "tint": 0,
@@ -17,7 +19,9 @@ pub async fn a_neutral_grade_changes_no_pixel(stack: &Stack) {
     }
 }
 
-pub async fn a_grade_follows_its_formulas(stack: &Stack) {
+#[tokio::test]
+async fn a_grade_follows_its_formulas() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let file = [pictures::plain_png(8, 8, [200, 100, 50])];
     let luma = [117, 117, 117, 255];

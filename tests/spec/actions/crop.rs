@@ -3,7 +3,9 @@ use serde_json::json;
 
 use super::setting::{decoded, refused, run};
 
-pub async fn crop_cuts_at_a_place_or_an_anchor(stack: &Stack) {
+#[tokio::test]
+async fn crop_cuts_at_a_place_or_an_anchor() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let file = pictures::png(64, 48);
     let source = decoded(&file);
@@ -22,7 +24,9 @@ pub async fn crop_cuts_at_a_place_or_an_anchor(stack: &Stack) {
     }
 }
 
-pub async fn crop_is_measured_on_the_picture_as_displayed(stack: &Stack) {
+#[tokio::test]
+async fn crop_is_measured_on_the_picture_as_displayed() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     // Stored as 40 by 20 with a quarter turn clockwise, so displayed as 20 by 40.
     let file = pictures::turned_jpeg(40, 20, 6);
@@ -36,7 +40,9 @@ pub async fn crop_is_measured_on_the_picture_as_displayed(stack: &Stack) {
     refused(&user, "crop", &[file], json!({"width": 21, "height": 1}), &["params.width"]).await;
 }
 
-pub async fn crop_out_of_the_picture_is_refused(stack: &Stack) {
+#[tokio::test]
+async fn crop_out_of_the_picture_is_refused() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let file = [pictures::png(64, 48)];
     for (params, field) in [

@@ -8,38 +8,19 @@ mod params;
 mod rotate;
 mod setting;
 mod side_by_side_composite;
-mod transforms;
 mod waiting;
 
 use domain::action::ActionSlug;
 use e2e::api::{key, text};
-use e2e::{Reply, Stack, pictures, suite};
+use e2e::{Reply, Stack, pictures};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use setting::Setting;
 
-suite! {
-    actions on Stack::builder().image_workers(1);
-    actions_are_listed_in_the_order_of_the_table,
-    a_search_matches_slug_title_and_summary,
-    an_action_is_read_by_slug_and_handle,
-    a_run_is_accepted_as_202_with_its_record,
-    a_run_ends_in_a_durable_asset_in_its_target_node,
-    an_input_can_be_a_node_or_an_asset_of_either_form,
-    the_format_follows_the_input_unless_one_is_asked_for,
-    params_are_judged_by_the_schema_of_the_action,
-    inputs_are_counted_and_must_resolve,
-    a_target_must_be_a_new_empty_image_node,
-    an_output_beyond_the_limits_is_refused_before_any_work,
-    the_canvas_and_its_revision_are_checked,
-    an_equal_start_is_replayed_and_starts_nothing,
-    a_broken_picture_fails_the_run_and_leaves_the_target_empty,
-    a_member_runs_an_action_on_a_shared_canvas,
-    the_same_input_and_params_give_the_same_bytes,
-}
-
-async fn actions_are_listed_in_the_order_of_the_table(stack: &Stack) {
+#[tokio::test]
+async fn actions_are_listed_in_the_order_of_the_table() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user_with("canvas:read").await;
     let listed = user.get("/actions").await.ok();
     let actions = listed["actions"].as_array().expect("a list");
@@ -85,7 +66,9 @@ async fn actions_are_listed_in_the_order_of_the_table(stack: &Stack) {
     }
 }
 
-async fn a_search_matches_slug_title_and_summary(stack: &Stack) {
+#[tokio::test]
+async fn a_search_matches_slug_title_and_summary() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let found =
         async |q: &str| user.get(&format!("/actions?q={q}")).await.ok()["actions"].as_array().expect("a list").clone();
@@ -96,7 +79,9 @@ async fn a_search_matches_slug_title_and_summary(stack: &Stack) {
     user.get(&format!("/actions?q={}", "q".repeat(241))).await.expect_error(400, "input_validation_error", &["q"]);
 }
 
-async fn an_action_is_read_by_slug_and_handle(stack: &Stack) {
+#[tokio::test]
+async fn an_action_is_read_by_slug_and_handle() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let listed = user.get("/actions").await.ok()["actions"][0].clone();
     for name in ["resize", "action:resize", "action%3Aresize"] {
@@ -110,7 +95,9 @@ async fn an_action_is_read_by_slug_and_handle(stack: &Stack) {
     }
 }
 
-async fn a_run_is_accepted_as_202_with_its_record(stack: &Stack) {
+#[tokio::test]
+async fn a_run_is_accepted_as_202_with_its_record() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let setting = Setting::new(&user, pictures::png(64, 48)).await;
     let before = user.canvas(&setting.canvas).await;
@@ -146,7 +133,9 @@ async fn a_run_is_accepted_as_202_with_its_record(stack: &Stack) {
     user.finished(&job).await;
 }
 
-async fn a_run_ends_in_a_durable_asset_in_its_target_node(stack: &Stack) {
+#[tokio::test]
+async fn a_run_ends_in_a_durable_asset_in_its_target_node() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let setting = Setting::new(&user, pictures::png(64, 48)).await;
     let job = user.send("/actions/resize/runs", &setting.request(&user).await).await.expect(202).json();
@@ -190,7 +179,9 @@ async fn a_run_ends_in_a_durable_asset_in_its_target_node(stack: &Stack) {
     assert_eq!(listed["assets"][0]["handle"], image["assetId"]);
 }
 
-async fn an_input_can_be_a_node_or_an_asset_of_either_form(stack: &Stack) {
+#[tokio::test]
+async fn an_input_can_be_a_node_or_an_asset_of_either_form() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
@@ -210,7 +201,9 @@ async fn an_input_can_be_a_node_or_an_asset_of_either_form(stack: &Stack) {
     }
 }
 
-async fn the_format_follows_the_input_unless_one_is_asked_for(stack: &Stack) {
+#[tokio::test]
+async fn the_format_follows_the_input_unless_one_is_asked_for() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     for (bytes, params, media_type, size) in [
         (pictures::jpeg(64, 48), json!({"width": 16}), "image/jpeg", (16, 12)),
@@ -244,7 +237,9 @@ async fn the_format_follows_the_input_unless_one_is_asked_for(stack: &Stack) {
     }
 }
 
-async fn params_are_judged_by_the_schema_of_the_action(stack: &Stack) {
+#[tokio::test]
+async fn params_are_judged_by_the_schema_of_the_action() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let setting = Setting::new(&user, pictures::png(64, 48)).await;
     for (params, fields) in [
@@ -290,7 +285,9 @@ async fn params_are_judged_by_the_schema_of_the_action(stack: &Stack) {
     }
 }
 
-async fn inputs_are_counted_and_must_resolve(stack: &Stack) {
+#[tokio::test]
+async fn inputs_are_counted_and_must_resolve() {
+    let stack = &Stack::with_workers().await;
     let (user, other) = (stack.user().await, stack.user().await);
     let setting = Setting::new(&user, pictures::png(64, 48)).await;
     let theirs = other.upload("image/png", pictures::png(4, 4)).await;
@@ -313,7 +310,9 @@ async fn inputs_are_counted_and_must_resolve(stack: &Stack) {
     }
 }
 
-async fn a_target_must_be_a_new_empty_image_node(stack: &Stack) {
+#[tokio::test]
+async fn a_target_must_be_a_new_empty_image_node() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let setting = Setting::new(&user, pictures::png(64, 48)).await;
     let shown = user.upload_into(&setting.canvas, "image/png", pictures::png(8, 8)).await;
@@ -338,7 +337,9 @@ async fn a_target_must_be_a_new_empty_image_node(stack: &Stack) {
     start(&setting.target, &setting.asset).await.expect_error(422, "unprocessable_entity", &["targetNodeId"]);
 }
 
-async fn an_output_beyond_the_limits_is_refused_before_any_work(stack: &Stack) {
+#[tokio::test]
+async fn an_output_beyond_the_limits_is_refused_before_any_work() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let setting = Setting::new(&user, pictures::png(64, 48)).await;
     let before = user.canvas(&setting.canvas).await;
@@ -356,7 +357,9 @@ async fn an_output_beyond_the_limits_is_refused_before_any_work(stack: &Stack) {
     assert_eq!(user.canvas(&setting.canvas).await, before);
 }
 
-async fn the_canvas_and_its_revision_are_checked(stack: &Stack) {
+#[tokio::test]
+async fn the_canvas_and_its_revision_are_checked() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let setting = Setting::new(&user, pictures::png(64, 48)).await;
     let with = async |field: &str, value: Value| {
@@ -378,7 +381,9 @@ async fn the_canvas_and_its_revision_are_checked(stack: &Stack) {
     );
 }
 
-async fn an_equal_start_is_replayed_and_starts_nothing(stack: &Stack) {
+#[tokio::test]
+async fn an_equal_start_is_replayed_and_starts_nothing() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let setting = Setting::new(&user, pictures::png(64, 48)).await;
     let request = setting.request(&user).await;
@@ -416,7 +421,9 @@ async fn an_equal_start_is_replayed_and_starts_nothing(stack: &Stack) {
     assert_eq!(user.finished(&job).await["status"], "succeeded");
 }
 
-async fn a_broken_picture_fails_the_run_and_leaves_the_target_empty(stack: &Stack) {
+#[tokio::test]
+async fn a_broken_picture_fails_the_run_and_leaves_the_target_empty() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let jpeg = pictures::jpeg(300, 200);
     let png = pictures::png(300, 200);
@@ -453,7 +460,9 @@ async fn a_broken_picture_fails_the_run_and_leaves_the_target_empty(stack: &Stac
     }
 }
 
-async fn a_member_runs_an_action_on_a_shared_canvas(stack: &Stack) {
+#[tokio::test]
+async fn a_member_runs_an_action_on_a_shared_canvas() {
+    let stack = &Stack::with_workers().await;
     let (owner, editor) = (stack.user().await, stack.user().await);
     let canvas = owner.make_canvas().await;
     let (id, handle) = (text(&canvas, "/id"), text(&canvas, "/handle"));
@@ -469,7 +478,9 @@ async fn a_member_runs_an_action_on_a_shared_canvas(stack: &Stack) {
     owner.get(&format!("/assets/{}", text(&done, "/images/0/assetId"))).await.ok();
 }
 
-async fn the_same_input_and_params_give_the_same_bytes(stack: &Stack) {
+#[tokio::test]
+async fn the_same_input_and_params_give_the_same_bytes() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let bytes = pictures::jpeg(320, 200);
     let mut results = Vec::new();

@@ -5,7 +5,9 @@ use super::setting::{decoded, run};
 
 const SLUG: &str = "overlay-image";
 
-pub async fn an_overlay_lies_where_it_is_anchored(stack: &Stack) {
+#[tokio::test]
+async fn an_overlay_lies_where_it_is_anchored() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let files = [pictures::png(80, 60), pictures::png(20, 10)];
     let (below, above) = (decoded(&files[0]), decoded(&files[1]));
@@ -27,7 +29,9 @@ pub async fn an_overlay_lies_where_it_is_anchored(stack: &Stack) {
     assert_eq!(outside.picture, below);
 }
 
-pub async fn an_overlay_is_mixed_by_opacity_and_blend(stack: &Stack) {
+#[tokio::test]
+async fn an_overlay_is_mixed_by_opacity_and_blend() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let files = [pictures::plain_png(40, 40, [51, 102, 204]), pictures::plain_png(40, 40, [102, 204, 51])];
     for (blend, expected) in [
@@ -47,7 +51,9 @@ pub async fn an_overlay_is_mixed_by_opacity_and_blend(stack: &Stack) {
     none.shows(20, 20, [51, 102, 204, 255], 0);
 }
 
-pub async fn an_overlay_is_turned_about_its_centre(stack: &Stack) {
+#[tokio::test]
+async fn an_overlay_is_turned_about_its_centre() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let files = [pictures::plain_png(80, 80, [255; 3]), pictures::plain_png(40, 20, [255, 0, 0])];
     let made = run(stack, &user, SLUG, &files, json!({"scale": 50, "rotate": 90, "anchor": "center"})).await;

@@ -15,7 +15,9 @@ fn least(slug: &str) -> Value {
 }
 
 /// Every parameter of every published schema, at, below and above its bounds. The service enforces exactly what it publishes.
-pub async fn every_bound_of_every_parameter_is_judged(stack: &Stack) {
+#[tokio::test]
+async fn every_bound_of_every_parameter_is_judged() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let canvas = text(&user.make_canvas().await, "/id").to_owned();
     let file = user.upload("image/png", pictures::png(8, 8)).await;
@@ -93,7 +95,9 @@ pub async fn every_bound_of_every_parameter_is_judged(stack: &Stack) {
     }
 }
 
-pub async fn two_inputs_are_counted_and_each_must_resolve(stack: &Stack) {
+#[tokio::test]
+async fn two_inputs_are_counted_and_each_must_resolve() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let canvas = text(&user.make_canvas().await, "/id").to_owned();
     let target = user.slot(&canvas).await;

@@ -3,7 +3,9 @@ use serde_json::json;
 
 use super::setting::{decoded, refused, run};
 
-pub async fn quarter_turns_are_lossless(stack: &Stack) {
+#[tokio::test]
+async fn quarter_turns_are_lossless() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let file = pictures::png(20, 12);
     let source = decoded(&file);
@@ -30,7 +32,9 @@ pub async fn quarter_turns_are_lossless(stack: &Stack) {
     }
 }
 
-pub async fn any_angle_grows_the_picture_or_keeps_its_size(stack: &Stack) {
+#[tokio::test]
+async fn any_angle_grows_the_picture_or_keeps_its_size() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let file = [pictures::plain_png(100, 50, [200, 30, 40])];
     let made = run(stack, &user, "rotate", &file, json!({"degrees": 30})).await;

@@ -3,7 +3,9 @@ use serde_json::json;
 
 use super::setting::{decoded, refused, run};
 
-pub async fn two_pictures_lie_beside_or_above_each_other(stack: &Stack) {
+#[tokio::test]
+async fn two_pictures_lie_beside_or_above_each_other() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let files = [pictures::png(40, 30), pictures::png(20, 30)];
     let sources = [decoded(&files[0]), decoded(&files[1])];
@@ -22,7 +24,9 @@ pub async fn two_pictures_lie_beside_or_above_each_other(stack: &Stack) {
     assert_eq!(run(stack, &user, slug, &files, json!({"direction": "vertical"})).await.size(), (20, 45));
 }
 
-pub async fn the_first_picture_decides_the_format(stack: &Stack) {
+#[tokio::test]
+async fn the_first_picture_decides_the_format() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let (jpeg, png, clear) = (pictures::jpeg(16, 16), pictures::png(16, 16), pictures::transparent_png(16, 16));
     for (files, params, media_type) in [
@@ -37,7 +41,9 @@ pub async fn the_first_picture_decides_the_format(stack: &Stack) {
     }
 }
 
-pub async fn pictures_too_long_together_are_refused(stack: &Stack) {
+#[tokio::test]
+async fn pictures_too_long_together_are_refused() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let files = [pictures::broken_png(8192, 4), pictures::broken_png(8193, 4)];
     refused(&user, "side-by-side-composite", &files, json!({}), &["inputs"]).await;

@@ -2,19 +2,19 @@
 //! docs/reference/jobs.md#cap-on-active-jobs).
 
 use e2e::api::{key, text};
-use e2e::{Stack, pictures, suite};
+use e2e::{Stack, pictures};
 use serde_json::json;
 
 use super::setting::Setting;
 
-suite! {
-    actions_waiting on Stack::builder().env("CANVAS_ACTIVE_JOBS", 3);
-    a_node_with_an_active_job_is_taken_and_kept,
-    a_node_of_another_type_with_an_active_job_is_taken_first,
-    an_account_has_a_cap_on_active_jobs,
+/// A stack without workers, on which an account may have three active jobs.
+async fn few_jobs() -> Stack {
+    Stack::builder().env("CANVAS_ACTIVE_JOBS", 3).shared().await
 }
 
-async fn a_node_with_an_active_job_is_taken_and_kept(stack: &Stack) {
+#[tokio::test]
+async fn a_node_with_an_active_job_is_taken_and_kept() {
+    let stack = &few_jobs().await;
     let user = stack.user().await;
     let setting = Setting::new(&user, pictures::png(64, 48)).await;
     user.send("/actions/resize/runs", &setting.request(&user).await).await.expect(202);
@@ -27,7 +27,9 @@ async fn a_node_with_an_active_job_is_taken_and_kept(stack: &Stack) {
     assert!(node["metadata"]["job"].is_object(), "the node shows its job: {node}");
 }
 
-async fn a_node_of_another_type_with_an_active_job_is_taken_first(stack: &Stack) {
+#[tokio::test]
+async fn a_node_of_another_type_with_an_active_job_is_taken_first() {
+    let stack = &few_jobs().await;
     let user = stack.user().await;
     let setting = Setting::new(&user, pictures::png(64, 48)).await;
     let input = json!({"key": "a", "label": "A", "type": "text", "value": "v", "useAsDefault": true});
@@ -51,7 +53,9 @@ async fn a_node_of_another_type_with_an_active_job_is_taken_first(stack: &Stack)
     refused.expect_error(422, "unprocessable_entity", &["targetNodeId", "inputs[0]"]);
 }
 
-async fn an_account_has_a_cap_on_active_jobs(stack: &Stack) {
+#[tokio::test]
+async fn an_account_has_a_cap_on_active_jobs() {
+    let stack = &few_jobs().await;
     let (user, other) = (stack.user().await, stack.user().await);
     let mut started = Vec::new();
     for _ in 0..3 {

@@ -3,7 +3,7 @@
 use std::fs;
 
 use e2e::api::{key, text};
-use e2e::{PATIENCE, Shell, Stack, pictures, suite};
+use e2e::{PATIENCE, Shell, Stack, pictures};
 use serde_json::{Value, json};
 use testkit::wait_for;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -12,29 +12,9 @@ use tokio::net::unix::pipe;
 
 use super::{interrupted, nodes, person, picture, unread};
 
-suite! {
-    commands on Stack::builder().image_workers(1);
-    a_canvas_is_made_changed_shown_and_listed,
-    json_is_the_answer_of_the_service,
-    text_of_others_cannot_control_the_terminal,
-    a_batch_is_read_from_a_file_or_standard_input,
-    a_dry_run_finds_what_the_write_finds_and_changes_nothing,
-    disjoint_changes_are_merged_on_request_and_others_refused,
-    pictures_are_uploaded_once_and_come_back_unchanged,
-    an_interrupted_download_leaves_nothing,
-    several_files_are_uploaded_although_one_fails,
-    work_is_finished_although_nobody_reads_the_output,
-    commands_that_only_print_stop_when_nobody_reads_the_output,
-    output_that_cannot_be_written_is_exit_status_1,
-    elements_and_collections_are_kept,
-    a_render_goes_to_a_file_or_a_pipe,
-    a_review_that_says_no_is_exit_status_1,
-    a_list_is_read_page_by_page_or_whole,
-    any_request_can_be_sent,
-    each_refusal_has_its_exit_status_and_its_envelope,
-}
-
-async fn a_canvas_is_made_changed_shown_and_listed(stack: &Stack) {
+#[tokio::test]
+async fn a_canvas_is_made_changed_shown_and_listed() {
+    let stack = &Stack::with_workers().await;
     let (user, shell, canvas) = person(stack).await;
     let added =
         shell.run(&["node", "add", "text", "--on", &canvas, "--title", "Brief", "--text", "A mug"]).await.expect(0);
@@ -77,7 +57,9 @@ async fn a_canvas_is_made_changed_shown_and_listed(stack: &Stack) {
     assert!(text(&opened, "/url").ends_with(&format!("/c/{}/{id}", user.uid)));
 }
 
-async fn json_is_the_answer_of_the_service(stack: &Stack) {
+#[tokio::test]
+async fn json_is_the_answer_of_the_service() {
+    let stack = &Stack::builder().image_workers(1).start().await;
     let (user, shell, canvas) = person(stack).await;
     let id = canvas.rsplit(':').next().expect("an id").to_owned();
     let pairs: [(&[&str], &str); 8] = [
@@ -109,7 +91,9 @@ async fn json_is_the_answer_of_the_service(stack: &Stack) {
     assert!(text(&checks, "/checks/1/detail").starts_with("this machine's clock is "), "{checks}");
 }
 
-async fn text_of_others_cannot_control_the_terminal(stack: &Stack) {
+#[tokio::test]
+async fn text_of_others_cannot_control_the_terminal() {
+    let stack = &Stack::with_workers().await;
     let (user, shell, canvas) = person(stack).await;
     let title = "a\u{1b}[2Jb\u{202e}c";
     let id = canvas.rsplit(':').next().expect("an id");
@@ -121,7 +105,9 @@ async fn text_of_others_cannot_control_the_terminal(stack: &Stack) {
     }
 }
 
-async fn a_batch_is_read_from_a_file_or_standard_input(stack: &Stack) {
+#[tokio::test]
+async fn a_batch_is_read_from_a_file_or_standard_input() {
+    let stack = &Stack::with_workers().await;
     let (user, shell, canvas) = person(stack).await;
     let create =
         |title: &str| json!([{"type": "node.create", "clientId": "n", "node": {"type": "text", "title": title}}]);
@@ -162,7 +148,9 @@ async fn a_batch_is_read_from_a_file_or_standard_input(stack: &Stack) {
     shell.run(&["apply", "empty.json", "--on", &canvas]).await.expect(3);
 }
 
-async fn a_dry_run_finds_what_the_write_finds_and_changes_nothing(stack: &Stack) {
+#[tokio::test]
+async fn a_dry_run_finds_what_the_write_finds_and_changes_nothing() {
+    let stack = &Stack::with_workers().await;
     let (_, shell, canvas) = person(stack).await;
     let at = |title: &str, x: f64| json!({"type": "node.create", "node": {"type": "text", "title": title, "position": {"x": x, "y": 0}}});
     shell.run_with_input(&["apply", "-", "--on", &canvas], &json!([at("first", 0.0)]).to_string()).await.expect(0);
@@ -181,7 +169,9 @@ async fn a_dry_run_finds_what_the_write_finds_and_changes_nothing(stack: &Stack)
     assert_eq!(nodes(&shell, &canvas).await.len(), 2);
 }
 
-async fn disjoint_changes_are_merged_on_request_and_others_refused(stack: &Stack) {
+#[tokio::test]
+async fn disjoint_changes_are_merged_on_request_and_others_refused() {
+    let stack = &Stack::with_workers().await;
     let (user, shell, canvas) = person(stack).await;
     for title in ["mine", "theirs"] {
         shell.run(&["node", "add", "text", "--title", title, "--on", &canvas]).await.expect(0);
@@ -202,7 +192,9 @@ async fn disjoint_changes_are_merged_on_request_and_others_refused(stack: &Stack
     assert_eq!(titles, ["two", "changed"]);
 }
 
-async fn pictures_are_uploaded_once_and_come_back_unchanged(stack: &Stack) {
+#[tokio::test]
+async fn pictures_are_uploaded_once_and_come_back_unchanged() {
+    let stack = &Stack::with_workers().await;
     let (_, shell, canvas) = person(stack).await;
     let picture = pictures::png(300, 200);
     shell.file("ein Bild ä.png", &picture);
@@ -233,7 +225,9 @@ async fn pictures_are_uploaded_once_and_come_back_unchanged(stack: &Stack) {
     assert!(piped == picture, "{} bytes", piped.len());
 }
 
-async fn an_interrupted_download_leaves_nothing(stack: &Stack) {
+#[tokio::test]
+async fn an_interrupted_download_leaves_nothing() {
+    let stack = &Stack::with_workers().await;
     let service = TcpListener::bind("127.0.0.1:0").await.expect("listens");
     let address = format!("http://{}", service.local_addr().expect("an address"));
     let shell = stack.shell(&stack.user().await).with("CANVAS_BASE_URL", &address);
@@ -257,7 +251,9 @@ fn write_pictures(shell: &Shell) -> Vec<String> {
     names
 }
 
-async fn several_files_are_uploaded_although_one_fails(stack: &Stack) {
+#[tokio::test]
+async fn several_files_are_uploaded_although_one_fails() {
+    let stack = &Stack::with_workers().await;
     let (_, shell, canvas) = person(stack).await;
     let names = write_pictures(&shell);
     let all: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -268,7 +264,9 @@ async fn several_files_are_uploaded_although_one_fails(stack: &Stack) {
     assert!(put.stderr.contains("no.png"), "{}", put.stderr);
 }
 
-async fn work_is_finished_although_nobody_reads_the_output(stack: &Stack) {
+#[tokio::test]
+async fn work_is_finished_although_nobody_reads_the_output() {
+    let stack = &Stack::with_workers().await;
     let (_, shell, canvas) = person(stack).await;
     let names = write_pictures(&shell);
     let all: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -277,7 +275,9 @@ async fn work_is_finished_although_nobody_reads_the_output(stack: &Stack) {
     assert_eq!(nodes(&shell, &canvas).await.len(), names.len());
 }
 
-async fn commands_that_only_print_stop_when_nobody_reads_the_output(stack: &Stack) {
+#[tokio::test]
+async fn commands_that_only_print_stop_when_nobody_reads_the_output() {
+    let stack = &Stack::with_workers().await;
     let (_, shell, canvas) = person(stack).await;
     shell.file("picture.png", pictures::png(20, 20));
     let put = shell.run(&["asset", "put", "picture.png", "--json"]).await.json();
@@ -289,7 +289,9 @@ async fn commands_that_only_print_stop_when_nobody_reads_the_output(stack: &Stac
     }
 }
 
-async fn output_that_cannot_be_written_is_exit_status_1(stack: &Stack) {
+#[tokio::test]
+async fn output_that_cannot_be_written_is_exit_status_1() {
+    let stack = &Stack::with_workers().await;
     let (_, shell, canvas) = person(stack).await;
     let names = write_pictures(&shell);
     let all: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -313,7 +315,9 @@ async fn output_that_cannot_be_written_is_exit_status_1(stack: &Stack) {
     assert_eq!(nodes(&shell, &canvas).await.len(), names.len(), "the work is done");
 }
 
-async fn elements_and_collections_are_kept(stack: &Stack) {
+#[tokio::test]
+async fn elements_and_collections_are_kept() {
+    let stack = &Stack::with_workers().await;
     let (_, shell, _) = person(stack).await;
     shell.file("picture.png", pictures::png(20, 20));
     let put = shell.run(&["asset", "put", "picture.png", "--json"]).await.json();
@@ -360,7 +364,9 @@ async fn elements_and_collections_are_kept(stack: &Stack) {
     shell.run(&["collection", "delete", &collection]).await.expect(0);
 }
 
-async fn a_render_goes_to_a_file_or_a_pipe(stack: &Stack) {
+#[tokio::test]
+async fn a_render_goes_to_a_file_or_a_pipe() {
+    let stack = &Stack::with_workers().await;
     let (_, shell, canvas) = person(stack).await;
     let node = picture(&shell, &canvas).await;
     shell.run(&["view", &canvas, "-o", "board.png", "--width", "512", "--labels"]).await.expect(0);
@@ -379,7 +385,9 @@ async fn a_render_goes_to_a_file_or_a_pipe(stack: &Stack) {
     shell.run(&["view", &canvas, "--width", "255", "-o", "x.png"]).await.expect(3);
 }
 
-async fn a_review_that_says_no_is_exit_status_1(stack: &Stack) {
+#[tokio::test]
+async fn a_review_that_says_no_is_exit_status_1() {
+    let stack = &Stack::with_workers().await;
     let (_, shell, canvas) = person(stack).await;
     shell.run(&["review", &canvas]).await.expect(0);
     let two =
@@ -391,7 +399,9 @@ async fn a_review_that_says_no_is_exit_status_1(stack: &Stack) {
     assert_eq!(unread(&shell, &["review", &canvas]).await, Some(1));
 }
 
-async fn a_list_is_read_page_by_page_or_whole(stack: &Stack) {
+#[tokio::test]
+async fn a_list_is_read_page_by_page_or_whole() {
+    let stack = &Stack::with_workers().await;
     let (_, shell, _) = person(stack).await;
     for title in ["b", "c"] {
         shell.run(&["new", title]).await.expect(0);
@@ -408,7 +418,9 @@ async fn a_list_is_read_page_by_page_or_whole(stack: &Stack) {
     assert_eq!(text(&refused, "/code"), "input_validation_error");
 }
 
-async fn any_request_can_be_sent(stack: &Stack) {
+#[tokio::test]
+async fn any_request_can_be_sent() {
+    let stack = &Stack::with_workers().await;
     let (user, shell, canvas) = person(stack).await;
     let status: Value =
         serde_json::from_str(&shell.run(&["api", "GET", "/auth/status"]).await.expect(0).stdout).expect("JSON");
@@ -426,7 +438,9 @@ async fn any_request_can_be_sent(stack: &Stack) {
     shell.run(&["api", "GET", "/nothing"]).await.expect(5);
 }
 
-async fn each_refusal_has_its_exit_status_and_its_envelope(stack: &Stack) {
+#[tokio::test]
+async fn each_refusal_has_its_exit_status_and_its_envelope() {
+    let stack = &Stack::with_workers().await;
     let (user, shell, canvas) = person(stack).await;
     let cases: [(&[&str], i32, &str); 4] = [
         (&["list", "--limit", "0"], 3, "input_validation_error"),

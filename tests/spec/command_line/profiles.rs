@@ -6,25 +6,12 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use e2e::api::text;
-use e2e::{PATIENCE, Shell, Stack, binary, suite};
+use e2e::{PATIENCE, Shell, Stack, binary};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command};
 use tokio::time::{sleep, timeout};
 
 use super::unread;
-
-suite! {
-    profiles on Stack::builder();
-    a_token_is_stored_for_its_owner_alone_and_used,
-    a_token_that_is_refused_is_not_stored,
-    a_configuration_that_others_can_read_is_refused,
-    flags_come_before_the_environment_and_that_before_the_profile,
-    a_token_is_sent_to_its_own_service_alone,
-    a_login_renews_the_profile_in_use,
-    a_token_is_asked_for_on_a_terminal_alone,
-    an_interrupted_login_leaves_the_terminal_with_its_echo,
-    without_a_service_the_command_says_what_to_do,
-}
 
 async fn signed_in(stack: &Stack) -> (Shell, String) {
     let user = stack.user().await;
@@ -34,7 +21,9 @@ async fn signed_in(stack: &Stack) -> (Shell, String) {
     (shell, user.uid)
 }
 
-async fn a_token_is_stored_for_its_owner_alone_and_used(stack: &Stack) {
+#[tokio::test]
+async fn a_token_is_stored_for_its_owner_alone_and_used() {
+    let stack = &Stack::without_workers().await;
     let (shell, uid) = signed_in(stack).await;
     let path = shell.home().join(".config/canvas/config.toml");
     assert_eq!(fs::metadata(&path).expect("a file").permissions().mode() & 0o777, 0o600);
@@ -50,7 +39,9 @@ async fn a_token_is_stored_for_its_owner_alone_and_used(stack: &Stack) {
     assert!(!fs::read_to_string(&path).expect("a file").contains("cba_"));
 }
 
-async fn a_token_that_is_refused_is_not_stored(stack: &Stack) {
+#[tokio::test]
+async fn a_token_that_is_refused_is_not_stored() {
+    let stack = &Stack::without_workers().await;
     let shell = Shell::new();
     let login = ["login", "--token-stdin", "--base-url", &stack.origin(0), "--json"];
     shell.run_with_input(&login, "cba_wrong").await.error(4);
@@ -58,7 +49,9 @@ async fn a_token_that_is_refused_is_not_stored(stack: &Stack) {
     assert!(!shell.home().join(".config/canvas/config.toml").exists());
 }
 
-async fn a_configuration_that_others_can_read_is_refused(stack: &Stack) {
+#[tokio::test]
+async fn a_configuration_that_others_can_read_is_refused() {
+    let stack = &Stack::without_workers().await;
     let (shell, _) = signed_in(stack).await;
     let path = shell.home().join(".config/canvas/config.toml");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).expect("sets the mode");
@@ -66,7 +59,9 @@ async fn a_configuration_that_others_can_read_is_refused(stack: &Stack) {
     assert!(refused.stderr.contains("chmod 600"), "{}", refused.stderr);
 }
 
-async fn flags_come_before_the_environment_and_that_before_the_profile(stack: &Stack) {
+#[tokio::test]
+async fn flags_come_before_the_environment_and_that_before_the_profile() {
+    let stack = &Stack::without_workers().await;
     let (shell, stored) = signed_in(stack).await;
     let other = stack.user().await;
     let shell = shell.with("CANVAS_TOKEN", &other.token);
@@ -83,7 +78,9 @@ async fn flags_come_before_the_environment_and_that_before_the_profile(stack: &S
     assert_eq!(text(&addressed, "/uid"), other.uid);
 }
 
-async fn a_token_is_sent_to_its_own_service_alone(stack: &Stack) {
+#[tokio::test]
+async fn a_token_is_sent_to_its_own_service_alone() {
+    let stack = &Stack::without_workers().await;
     let (shell, first) = signed_in(stack).await;
     let refused = shell.run(&["whoami", "--base-url", "http://127.0.0.1:1"]).await.expect(4);
     assert!(refused.stderr.contains("no token for http://127.0.0.1:1"), "{}", refused.stderr);
@@ -102,7 +99,9 @@ async fn a_token_is_sent_to_its_own_service_alone(stack: &Stack) {
     shell.run(&["whoami", "--base-url", "http://127.0.0.1:2"]).await.expect(4);
 }
 
-async fn a_login_renews_the_profile_in_use(stack: &Stack) {
+#[tokio::test]
+async fn a_login_renews_the_profile_in_use() {
+    let stack = &Stack::without_workers().await;
     let (shell, here) = (Shell::new(), stack.origin(0));
     let login = ["login", "--token-stdin", "--base-url", &here, "--profile", "prod"];
     // Without a profile, and also without an address.
@@ -123,7 +122,9 @@ fn on_terminal(shell: &Shell, line: &str) -> Child {
     terminal.kill_on_drop(true).spawn().expect("starts a terminal")
 }
 
-async fn a_token_is_asked_for_on_a_terminal_alone(stack: &Stack) {
+#[tokio::test]
+async fn a_token_is_asked_for_on_a_terminal_alone() {
+    let stack = &Stack::without_workers().await;
     let shell = Shell::new();
     let line = format!("{} login --base-url {} 2>log; echo status $?", binary("canvas").display(), stack.origin(0));
     let mut terminal = on_terminal(&shell, &line);
@@ -134,7 +135,9 @@ async fn a_token_is_asked_for_on_a_terminal_alone(stack: &Stack) {
     assert!(log.contains("--token-stdin"), "{log}");
 }
 
-async fn an_interrupted_login_leaves_the_terminal_with_its_echo(stack: &Stack) {
+#[tokio::test]
+async fn an_interrupted_login_leaves_the_terminal_with_its_echo() {
+    let stack = &Stack::without_workers().await;
     let shell = Shell::new();
     // The terminal interrupts the shell, too, which goes on.
     let login = format!("{} login --base-url {}", binary("canvas").display(), stack.origin(0));
@@ -158,7 +161,8 @@ async fn an_interrupted_login_leaves_the_terminal_with_its_echo(stack: &Stack) {
     assert!(shown.contains("status 130") && !shown.contains("-echo "), "{shown}");
 }
 
-async fn without_a_service_the_command_says_what_to_do(_: &Stack) {
+#[tokio::test]
+async fn without_a_service_the_command_says_what_to_do() {
     let shell = Shell::new();
     let refused = shell.run(&["list"]).await.expect(4);
     assert!(refused.stderr.contains("canvas login"), "{}", refused.stderr);

@@ -4,29 +4,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use e2e::api::text;
-use e2e::{Kind, PATIENCE, Part, Shell, Stack, User, pictures, suite};
+use e2e::{Kind, PATIENCE, Part, Shell, Stack, User, pictures};
 use serde_json::{Value, json};
 use testkit::wait_for;
 
 use super::person;
-
-suite! {
-    killed_starts on Stack::builder().image_workers(1);
-    a_start_that_was_killed_is_continued_without_a_second_charge,
-}
-
-suite! {
-    starts_at_killed_gateways on Stack::builder().image_workers(1);
-    a_start_is_made_once_although_its_gateway_was_killed,
-}
-
-suite! {
-    repeated_commands on Stack::builder().image_workers(1);
-    a_batch_that_was_killed_is_applied_once,
-    a_canvas_is_made_once,
-    a_finished_command_is_a_new_one_the_next_time,
-    what_killed_commands_left_is_removed_after_a_day,
-}
 
 async fn runs(user: &User) -> Vec<Value> {
     user.get("/runs").await.ok()["runs"].as_array().expect("a list").clone()
@@ -51,7 +33,9 @@ fn generate(canvas: &str) -> [&str; 9] {
     ["generate", "--prompt", "a kite", "--model", "sketch", "--yes", "--json", "--on", canvas]
 }
 
-async fn a_start_that_was_killed_is_continued_without_a_second_charge(stack: &Stack) {
+#[tokio::test]
+async fn a_start_that_was_killed_is_continued_without_a_second_charge() {
+    let stack = &Stack::builder().image_workers(1).start().await;
     let (user, shell, canvas) = person(stack).await;
     stack.kill(Part(Kind::ImageWorker, 0));
     for _ in 0..3 {
@@ -72,7 +56,9 @@ async fn a_start_that_was_killed_is_continued_without_a_second_charge(stack: &St
     assert_eq!(journal(&shell), 0, "the end is known");
 }
 
-async fn a_start_is_made_once_although_its_gateway_was_killed(stack: &Stack) {
+#[tokio::test]
+async fn a_start_is_made_once_although_its_gateway_was_killed() {
+    let stack = &Stack::builder().image_workers(1).start().await;
     let (user, shell, canvas) = person(stack).await;
     let gateway = Part(Kind::Gateway, 0);
     let (committed, held) = stack.make_hold("start.committed");
@@ -91,7 +77,9 @@ async fn a_start_is_made_once_although_its_gateway_was_killed(stack: &Stack) {
     assert_eq!(runs(&user).await.len(), count);
 }
 
-async fn a_batch_that_was_killed_is_applied_once(stack: &Stack) {
+#[tokio::test]
+async fn a_batch_that_was_killed_is_applied_once() {
+    let stack = &Stack::with_workers().await;
     let (user, shell, canvas) = person(stack).await;
     let many: Vec<Value> =
         (0..200).map(|at| json!({"type": "node.create", "node": {"type": "text", "title": at.to_string()}})).collect();
@@ -114,7 +102,9 @@ async fn a_batch_that_was_killed_is_applied_once(stack: &Stack) {
     assert_eq!(journal(&shell), 0);
 }
 
-async fn a_canvas_is_made_once(stack: &Stack) {
+#[tokio::test]
+async fn a_canvas_is_made_once() {
+    let stack = &Stack::with_workers().await;
     let (user, shell, _) = person(stack).await;
     let count = async || user.get("/canvases").await.ok()["canvases"].as_array().map_or(0, Vec::len);
     let mut killed = shell.start(&["new", "Once"]);
@@ -126,7 +116,9 @@ async fn a_canvas_is_made_once(stack: &Stack) {
     assert_eq!(count().await, if left == 1 { 2 } else { 3 });
 }
 
-async fn a_finished_command_is_a_new_one_the_next_time(stack: &Stack) {
+#[tokio::test]
+async fn a_finished_command_is_a_new_one_the_next_time() {
+    let stack = &Stack::with_workers().await;
     let (user, shell, canvas) = person(stack).await;
     for _ in 0..2 {
         shell.run(&generate(&canvas)).await.expect(0);
@@ -140,7 +132,9 @@ async fn a_finished_command_is_a_new_one_the_next_time(stack: &Stack) {
     assert_eq!(found, 3, "a file is uploaded once");
 }
 
-async fn what_killed_commands_left_is_removed_after_a_day(stack: &Stack) {
+#[tokio::test]
+async fn what_killed_commands_left_is_removed_after_a_day() {
+    let stack = &Stack::with_workers().await;
     let (_, shell, canvas) = person(stack).await;
     std::fs::create_dir_all(directory(&shell)).expect("is created");
     let hour = Duration::from_secs(3600);

@@ -4,33 +4,15 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use e2e::api::text;
-use e2e::{PATIENCE, Shell, Stack, suite};
+use e2e::{PATIENCE, Shell, Stack};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
 use super::{interrupted, nodes, person, picture};
 
-suite! {
-    work on Stack::builder().image_workers(1).video_workers(1).receivers(1);
-    an_action_runs_and_its_result_is_named,
-    paid_work_needs_an_agreement_off_a_terminal,
-    a_recipe_runs_with_its_inputs,
-    a_video_is_made_and_downloaded,
-    a_terminal_shows_pictures_bars_and_questions,
-    events_are_one_line_each_and_end_with_what_is_waited_for,
-    a_webhook_is_forwarded_with_the_signature_of_the_secret,
-}
-
-suite! {
-    waiting on Stack::builder();
-    work_that_was_canceled_is_exit_status_1,
-    a_wait_that_is_given_up_is_exit_status_9_and_cancels_nothing,
-    runs_that_are_waited_for_share_one_timeout_and_are_all_reported,
-    an_interrupt_is_exit_status_130_and_cancels_nothing,
-    an_interrupt_ends_a_command_that_reads_standard_input,
-}
-
-async fn an_action_runs_and_its_result_is_named(stack: &Stack) {
+#[tokio::test]
+async fn an_action_runs_and_its_result_is_named() {
+    let stack = &Stack::with_workers().await;
     let (_, shell, canvas) = person(stack).await;
     let source = picture(&shell, &canvas).await;
     let run = ["action", "run", "resize", &source, "--param", "width=32", "--on", &canvas];
@@ -49,7 +31,9 @@ async fn an_action_runs_and_its_result_is_named(stack: &Stack) {
     shell.run(&["action", "run", "resize", &source, "-p", "width", "--on", &canvas]).await.expect(2);
 }
 
-async fn paid_work_needs_an_agreement_off_a_terminal(stack: &Stack) {
+#[tokio::test]
+async fn paid_work_needs_an_agreement_off_a_terminal() {
+    let stack = &Stack::with_workers().await;
     let (user, shell, canvas) = person(stack).await;
     let generate = ["generate", "--prompt", "a kite", "--model", "sketch", "--on", &canvas, "--json"];
     let refused = shell.run(&generate).await.error(2);
@@ -65,7 +49,9 @@ async fn paid_work_needs_an_agreement_off_a_terminal(stack: &Stack) {
     shell.run(&unknown).await.expect(5);
 }
 
-async fn a_recipe_runs_with_its_inputs(stack: &Stack) {
+#[tokio::test]
+async fn a_recipe_runs_with_its_inputs() {
+    let stack = &Stack::with_workers().await;
     let (_, shell, canvas) = person(stack).await;
     let shown = shell.run(&["recipe", "show", "storyboard", "--json"]).await.json();
     let key = text(&shown, "/recipe/inputs/0/key").to_owned();
@@ -81,7 +67,9 @@ async fn a_recipe_runs_with_its_inputs(stack: &Stack) {
     shell.run(&["recipe", "run", "nope", "--on", &canvas, "--yes"]).await.expect(5);
 }
 
-async fn a_video_is_made_and_downloaded(stack: &Stack) {
+#[tokio::test]
+async fn a_video_is_made_and_downloaded() {
+    let stack = &Stack::with_workers().await;
     let (user, shell, _) = person(stack).await;
     let make =
         ["video", "--prompt", "a walk", "--model", "animatic", "--yes", "--seconds", "1", "--resolution", "480p"];
@@ -104,7 +92,9 @@ async fn a_video_is_made_and_downloaded(stack: &Stack) {
     assert_eq!(user.get("/runs").await.ok()["runs"].as_array().map(Vec::len), Some(4));
 }
 
-async fn a_terminal_shows_pictures_bars_and_questions(stack: &Stack) {
+#[tokio::test]
+async fn a_terminal_shows_pictures_bars_and_questions() {
+    let stack = &Stack::with_workers().await;
     let (user, shell, canvas) = person(stack).await;
     let shell = shell.with("TERM", "xterm-kitty").with("COLUMNS", "120");
     shell.run(&["node", "add", "text", "--text", "hello", "--on", &canvas]).await.expect(0);
@@ -124,7 +114,9 @@ async fn a_terminal_shows_pictures_bars_and_questions(stack: &Stack) {
     assert!(!quiet.contains(" % "), "{quiet:?}");
 }
 
-async fn events_are_one_line_each_and_end_with_what_is_waited_for(stack: &Stack) {
+#[tokio::test]
+async fn events_are_one_line_each_and_end_with_what_is_waited_for() {
+    let stack = &Stack::with_workers().await;
     let (_, shell, canvas) = person(stack).await;
     let source = picture(&shell, &canvas).await;
     let started = shell
@@ -147,7 +139,9 @@ async fn events_are_one_line_each_and_end_with_what_is_waited_for(stack: &Stack)
     assert_eq!(text(&waited.lines()[0], "/event"), "canvas");
 }
 
-async fn a_webhook_is_forwarded_with_the_signature_of_the_secret(stack: &Stack) {
+#[tokio::test]
+async fn a_webhook_is_forwarded_with_the_signature_of_the_secret() {
+    let stack = &Stack::with_workers().await;
     const SECRET: &str = "a secret of the receiver's own choice";
     let (_, shell, canvas) = person(stack).await;
     let source = picture(&shell, &canvas).await;
@@ -181,7 +175,9 @@ async fn started(shell: &Shell, canvas: &str) -> Vec<String> {
     ["action", "run", "rotate", &source, "-p", "degrees=90", "--on", canvas].map(str::to_owned).to_vec()
 }
 
-async fn work_that_was_canceled_is_exit_status_1(stack: &Stack) {
+#[tokio::test]
+async fn work_that_was_canceled_is_exit_status_1() {
+    let stack = &Stack::without_workers().await;
     let (_, shell, canvas) = person(stack).await;
     let source = picture(&shell, &canvas).await;
     let started = shell
@@ -205,7 +201,9 @@ async fn work_that_was_canceled_is_exit_status_1(stack: &Stack) {
     assert!(shown.contains("canceled"), "{shown}");
 }
 
-async fn a_wait_that_is_given_up_is_exit_status_9_and_cancels_nothing(stack: &Stack) {
+#[tokio::test]
+async fn a_wait_that_is_given_up_is_exit_status_9_and_cancels_nothing() {
+    let stack = &Stack::without_workers().await;
     let (user, shell, canvas) = person(stack).await;
     let run = started(&shell, &canvas).await;
     let run: Vec<&str> = run.iter().map(String::as_str).chain(["--timeout", "1"]).collect();
@@ -218,7 +216,9 @@ async fn a_wait_that_is_given_up_is_exit_status_9_and_cancels_nothing(stack: &St
     shell.run(&["run", "wait", text(&runs, "/runs/0/handle"), "--timeout", "0"]).await.expect(9);
 }
 
-async fn runs_that_are_waited_for_share_one_timeout_and_are_all_reported(stack: &Stack) {
+#[tokio::test]
+async fn runs_that_are_waited_for_share_one_timeout_and_are_all_reported() {
+    let stack = &Stack::without_workers().await;
     let (_, shell, canvas) = person(stack).await;
     let run = started(&shell, &canvas).await;
     let run: Vec<&str> = run.iter().map(String::as_str).chain(["--no-wait"]).collect();
@@ -236,7 +236,9 @@ async fn runs_that_are_waited_for_share_one_timeout_and_are_all_reported(stack: 
     }
 }
 
-async fn an_interrupt_is_exit_status_130_and_cancels_nothing(stack: &Stack) {
+#[tokio::test]
+async fn an_interrupt_is_exit_status_130_and_cancels_nothing() {
+    let stack = &Stack::without_workers().await;
     let (user, shell, canvas) = person(stack).await;
     let run = started(&shell, &canvas).await;
     let run: Vec<&str> = run.iter().map(String::as_str).collect();
@@ -260,7 +262,9 @@ async fn an_interrupt_is_exit_status_130_and_cancels_nothing(stack: &Stack) {
     assert_eq!(text(&user.get("/runs").await.ok(), "/runs/0/status"), "queued");
 }
 
-async fn an_interrupt_ends_a_command_that_reads_standard_input(stack: &Stack) {
+#[tokio::test]
+async fn an_interrupt_ends_a_command_that_reads_standard_input() {
+    let stack = &Stack::without_workers().await;
     let (_, shell, canvas) = person(stack).await;
     let commands: [&[&str]; 4] = [
         &["apply", "-", "--on", &canvas],

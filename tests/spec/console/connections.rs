@@ -1,7 +1,7 @@
 //! Saved connections of a person (docs/reference/console.md#connections).
 
+use e2e::Stack;
 use e2e::api::text;
-use e2e::{Stack, suite};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -9,21 +9,13 @@ use super::holder::Holder;
 
 const KEY: &str = "sk-0123456789abcdefghij";
 
-suite! {
-    console_connections on Stack::builder();
-    a_connection_is_saved_listed_and_deleted,
-    a_key_is_replaced_under_the_same_id_and_the_operators_url_stays,
-    what_is_wrong_with_a_connection_is_reported_by_its_fields,
-    a_name_has_1_to_80_characters_and_a_key_1_to_4096,
-    an_account_has_100_connections,
-    a_connection_of_another_account_is_404,
-}
-
 fn body(name: &str) -> Value {
     json!({"provider": "openai", "name": name, "apiKey": KEY})
 }
 
-async fn a_connection_is_saved_listed_and_deleted(stack: &Stack) {
+#[tokio::test]
+async fn a_connection_is_saved_listed_and_deleted() {
+    let stack = &Stack::without_workers().await;
     let person = Holder::new(stack).await;
     let reply = person.send("/connections", &body("Studio")).await.expect(201).json();
     let saved = &reply["connection"];
@@ -51,7 +43,9 @@ async fn a_connection_is_saved_listed_and_deleted(stack: &Stack) {
     assert_eq!(person.get("/connections").await.ok(), json!({"connections": []}));
 }
 
-async fn a_key_is_replaced_under_the_same_id_and_the_operators_url_stays(stack: &Stack) {
+#[tokio::test]
+async fn a_key_is_replaced_under_the_same_id_and_the_operators_url_stays() {
+    let stack = &Stack::without_workers().await;
     let person = Holder::new(stack).await;
     let id =
         stack.connect_to(&person.user.uid, "openai", "https://proxy.example.com/v1", "sk-old-0123456789abcdef").await;
@@ -63,7 +57,9 @@ async fn a_key_is_replaced_under_the_same_id_and_the_operators_url_stays(stack: 
     assert_eq!(kept["connections"].as_array().map(Vec::len), Some(1));
 }
 
-async fn what_is_wrong_with_a_connection_is_reported_by_its_fields(stack: &Stack) {
+#[tokio::test]
+async fn what_is_wrong_with_a_connection_is_reported_by_its_fields() {
+    let stack = &Stack::without_workers().await;
     let person = Holder::new(stack).await;
     for (more, fields) in [
         (json!({"provider": "managed"}), &["provider"][..]),
@@ -89,7 +85,9 @@ async fn what_is_wrong_with_a_connection_is_reported_by_its_fields(stack: &Stack
     assert_eq!(person.get("/connections").await.ok(), json!({"connections": []}));
 }
 
-async fn a_name_has_1_to_80_characters_and_a_key_1_to_4096(stack: &Stack) {
+#[tokio::test]
+async fn a_name_has_1_to_80_characters_and_a_key_1_to_4096() {
+    let stack = &Stack::without_workers().await;
     let person = Holder::new(stack).await;
     let save = async |name: &str, key: &str| {
         person.send("/connections", &json!({"provider": "fal", "name": name, "apiKey": key})).await
@@ -103,7 +101,9 @@ async fn a_name_has_1_to_80_characters_and_a_key_1_to_4096(stack: &Stack) {
     }
 }
 
-async fn an_account_has_100_connections(stack: &Stack) {
+#[tokio::test]
+async fn an_account_has_100_connections() {
+    let stack = &Stack::without_workers().await;
     let person = Holder::new(stack).await;
     person.send("/connections", &body("first")).await.expect(201);
     sqlx::query(
@@ -121,7 +121,9 @@ async fn an_account_has_100_connections(stack: &Stack) {
     assert_eq!(person.get("/connections").await.ok()["connections"].as_array().map(Vec::len), Some(100));
 }
 
-async fn a_connection_of_another_account_is_404(stack: &Stack) {
+#[tokio::test]
+async fn a_connection_of_another_account_is_404() {
+    let stack = &Stack::without_workers().await;
     let (person, other) = (Holder::new(stack).await, Holder::new(stack).await);
     let theirs = other.send("/connections", &body("theirs")).await.expect(201).json();
     for id in [text(&theirs, "/connection/id"), &Uuid::new_v4().to_string()] {

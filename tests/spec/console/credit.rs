@@ -1,19 +1,14 @@
 //! Credit of a person (docs/reference/console.md#credit).
 
 use e2e::api::{key, text};
-use e2e::{Stack, pictures, suite};
+use e2e::{Stack, pictures};
 use serde_json::{Value, json};
 
 use super::holder::Holder;
 
-suite! {
-    // There is no worker, so work stays queued.
-    console_credit on Stack::builder();
-    the_ledger_explains_the_balance,
-    an_account_sees_its_own_ledger_alone,
-}
-
-async fn the_ledger_explains_the_balance(stack: &Stack) {
+#[tokio::test]
+async fn the_ledger_explains_the_balance() {
+    let stack = &Stack::without_workers().await;
     let person = Holder::new(stack).await;
     let empty = person.get("/credit").await.ok();
     assert_eq!((&empty["balance"], &empty["entries"]), (&json!(0), &json!([])));
@@ -53,7 +48,9 @@ async fn the_ledger_explains_the_balance(stack: &Stack) {
     assert_eq!(sum, 4, "the balance is the sum of the ledger");
 }
 
-async fn an_account_sees_its_own_ledger_alone(stack: &Stack) {
+#[tokio::test]
+async fn an_account_sees_its_own_ledger_alone() {
+    let stack = &Stack::without_workers().await;
     let (person, other) = (Holder::new(stack).await, Holder::new(stack).await);
     stack.grant(&other.user.uid, 7).await;
     let credit = person.get("/credit").await.ok();

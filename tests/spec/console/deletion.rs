@@ -1,25 +1,11 @@
 //! Deletion of canvases and assets (docs/reference/console.md#delete-a-canvas, docs/reference/console.md#delete-an-asset).
 
 use e2e::api::text;
-use e2e::{Reply, Stack, pictures, suite};
+use e2e::{Reply, Stack, pictures};
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::holder::Holder;
-
-suite! {
-    // There is no worker, so work stays queued.
-    console_deletion on Stack::builder();
-    a_canvas_is_deleted_with_what_is_stored_in_it,
-    a_canvas_with_active_work_is_not_deleted,
-    only_its_owner_deletes_a_canvas,
-    an_asset_that_no_node_shows_is_deleted,
-    an_asset_that_a_node_shows_is_deleted_only_by_force,
-    a_canvas_that_shows_a_picture_of_a_deleted_one_has_a_new_revision,
-    a_deleted_node_does_not_keep_its_asset,
-    only_its_owner_deletes_an_asset,
-    a_deletion_is_confirmed,
-}
 
 fn confirmed() -> Value {
     json!({"confirm": true})
@@ -43,7 +29,9 @@ fn path_of(asset: &Value) -> String {
     text(asset, "/handle").replacen("asset:", "/assets/", 1).replacen(':', "/", 1)
 }
 
-async fn a_canvas_is_deleted_with_what_is_stored_in_it(stack: &Stack) {
+#[tokio::test]
+async fn a_canvas_is_deleted_with_what_is_stored_in_it() {
+    let stack = &Stack::without_workers().await;
     let (owner, member) = (Holder::new(stack).await, Holder::new(stack).await);
     let canvas = owner.shared(stack, &member, "editor").await;
     let kept = text(&owner.user.make_canvas().await, "/id").to_owned();
@@ -61,7 +49,9 @@ async fn a_canvas_is_deleted_with_what_is_stored_in_it(stack: &Stack) {
     owner.remove(&owner.canvas_path(&canvas), &confirmed()).await.expect_error(404, "not_found", &[]);
 }
 
-async fn a_canvas_with_active_work_is_not_deleted(stack: &Stack) {
+#[tokio::test]
+async fn a_canvas_with_active_work_is_not_deleted() {
+    let stack = &Stack::without_workers().await;
     let (owner, editor) = (Holder::new(stack).await, Holder::new(stack).await);
     let canvas = owner.shared(stack, &editor, "editor").await;
     let job = editor.user.start_resize(&format!("canvas:{}:{canvas}", owner.user.uid), json!({})).await;
@@ -71,7 +61,9 @@ async fn a_canvas_with_active_work_is_not_deleted(stack: &Stack) {
     owner.remove(&owner.canvas_path(&canvas), &confirmed()).await.ok();
 }
 
-async fn only_its_owner_deletes_a_canvas(stack: &Stack) {
+#[tokio::test]
+async fn only_its_owner_deletes_a_canvas() {
+    let stack = &Stack::without_workers().await;
     let (owner, member, stranger) = (Holder::new(stack).await, Holder::new(stack).await, Holder::new(stack).await);
     for role in ["viewer", "editor"] {
         let canvas = owner.shared(stack, &member, role).await;
@@ -86,7 +78,9 @@ async fn only_its_owner_deletes_a_canvas(stack: &Stack) {
     malformed.expect_error(400, "input_validation_error", &["ownerUid", "canvasId", "confirm"]);
 }
 
-async fn an_asset_that_no_node_shows_is_deleted(stack: &Stack) {
+#[tokio::test]
+async fn an_asset_that_no_node_shows_is_deleted() {
+    let stack = &Stack::without_workers().await;
     let owner = Holder::new(stack).await;
     let asset = owner.user.upload("image/png", pictures::png(4, 3)).await;
     let deleted = owner.remove(&path_of(&asset), &confirmed()).await.ok();
@@ -96,7 +90,9 @@ async fn an_asset_that_no_node_shows_is_deleted(stack: &Stack) {
     owner.remove(&path_of(&asset), &confirmed()).await.expect_error(404, "not_found", &[]);
 }
 
-async fn an_asset_that_a_node_shows_is_deleted_only_by_force(stack: &Stack) {
+#[tokio::test]
+async fn an_asset_that_a_node_shows_is_deleted_only_by_force() {
+    let stack = &Stack::without_workers().await;
     let owner = Holder::new(stack).await;
     let canvas = text(&owner.user.make_canvas().await, "/id").to_owned();
     let asset = owner.user.upload_into(&canvas, "image/png", pictures::png(4, 3)).await;
@@ -114,7 +110,9 @@ async fn an_asset_that_a_node_shows_is_deleted_only_by_force(stack: &Stack) {
     assert_eq!(changes["changedNodeIds"], json!([now["nodes"][0]["id"]]));
 }
 
-async fn a_canvas_that_shows_a_picture_of_a_deleted_one_has_a_new_revision(stack: &Stack) {
+#[tokio::test]
+async fn a_canvas_that_shows_a_picture_of_a_deleted_one_has_a_new_revision() {
+    let stack = &Stack::without_workers().await;
     let owner = Holder::new(stack).await;
     let [deleted, kept] = [owner.user.make_canvas().await, owner.user.make_canvas().await];
     let [deleted, kept] = [&deleted, &kept].map(|canvas| text(canvas, "/id").to_owned());
@@ -131,7 +129,9 @@ async fn a_canvas_that_shows_a_picture_of_a_deleted_one_has_a_new_revision(stack
     assert_ne!(owner.user.canvas(&kept).await["revision"], before);
 }
 
-async fn a_deleted_node_does_not_keep_its_asset(stack: &Stack) {
+#[tokio::test]
+async fn a_deleted_node_does_not_keep_its_asset() {
+    let stack = &Stack::without_workers().await;
     let owner = Holder::new(stack).await;
     let canvas = text(&owner.user.make_canvas().await, "/id").to_owned();
     let asset = owner.user.upload_into(&canvas, "image/png", pictures::png(5, 3)).await;
@@ -152,7 +152,9 @@ async fn a_deleted_node_does_not_keep_its_asset(stack: &Stack) {
     refused.expect_error(422, "unprocessable_entity", &["operations[0].node.asset"]);
 }
 
-async fn only_its_owner_deletes_an_asset(stack: &Stack) {
+#[tokio::test]
+async fn only_its_owner_deletes_an_asset() {
+    let stack = &Stack::without_workers().await;
     let (owner, member, stranger) = (Holder::new(stack).await, Holder::new(stack).await, Holder::new(stack).await);
     let canvas = owner.shared(stack, &member, "editor").await;
     let handle = format!("canvas:{}:{canvas}", owner.user.uid);
@@ -170,7 +172,9 @@ async fn only_its_owner_deletes_an_asset(stack: &Stack) {
     }
 }
 
-async fn a_deletion_is_confirmed(stack: &Stack) {
+#[tokio::test]
+async fn a_deletion_is_confirmed() {
+    let stack = &Stack::without_workers().await;
     let owner = Holder::new(stack).await;
     let canvas = text(&owner.user.make_canvas().await, "/id").to_owned();
     let asset = owner.user.upload("image/png", pictures::png(4, 3)).await;

@@ -1,7 +1,7 @@
 //! Webhook deliveries of a person (docs/reference/console.md#deliveries).
 
 use e2e::api::text;
-use e2e::{PATIENCE, Stack, suite};
+use e2e::{PATIENCE, Stack};
 use serde_json::{Value, json};
 use testkit::{Answer, Receiver};
 use uuid::Uuid;
@@ -9,17 +9,6 @@ use uuid::Uuid;
 use super::holder::Holder;
 
 const SECRET: &str = "a secret of the caller's own, long enough";
-
-suite! {
-    console_deliveries on Stack::builder()
-        .image_workers(1)
-        .dispatchers(1)
-        .receivers(3)
-        .env("CANVAS_WEBHOOK_BACKOFF_SECONDS", "0.1,0.1,0.1");
-    deliveries_are_listed_newest_first_without_url_and_secret,
-    a_delivery_is_replayed_as_the_same_event,
-    a_delivery_of_another_account_is_404,
-}
 
 impl Holder {
     /// Starts a resize whose end is sent to `receiver`.
@@ -36,7 +25,9 @@ impl Holder {
     }
 }
 
-async fn deliveries_are_listed_newest_first_without_url_and_secret(stack: &Stack) {
+#[tokio::test]
+async fn deliveries_are_listed_newest_first_without_url_and_secret() {
+    let stack = &Stack::with_workers().await;
     let (person, other, receiver) = (Holder::new(stack).await, Holder::new(stack).await, stack.take_receiver());
     assert_eq!(person.get("/deliveries").await.ok()["deliveries"], json!([]));
     let mut jobs = Vec::new();
@@ -63,7 +54,9 @@ async fn deliveries_are_listed_newest_first_without_url_and_secret(stack: &Stack
     assert_eq!(other.get("/deliveries").await.ok()["deliveries"], json!([]));
 }
 
-async fn a_delivery_is_replayed_as_the_same_event(stack: &Stack) {
+#[tokio::test]
+async fn a_delivery_is_replayed_as_the_same_event() {
+    let stack = &Stack::with_workers().await;
     let (person, receiver) = (Holder::new(stack).await, stack.take_receiver());
     receiver.answer_in_turn(vec![Answer::status(410), Answer::status(200)]);
     let job = person.start(&receiver).await;
@@ -94,7 +87,9 @@ async fn a_delivery_is_replayed_as_the_same_event(stack: &Stack) {
     unfinished.expect_error(409, "conflict", &[]);
 }
 
-async fn a_delivery_of_another_account_is_404(stack: &Stack) {
+#[tokio::test]
+async fn a_delivery_of_another_account_is_404() {
+    let stack = &Stack::with_workers().await;
     let (person, other, receiver) = (Holder::new(stack).await, Holder::new(stack).await, stack.take_receiver());
     let job = other.start(&receiver).await;
     other.delivered(&job).await;

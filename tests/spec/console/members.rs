@@ -1,19 +1,10 @@
 //! Members of canvases (docs/reference/console.md#members).
 
 use e2e::api::text;
-use e2e::{Reply, Stack, suite};
+use e2e::{Reply, Stack};
 use serde_json::{Value, json};
 
 use super::holder::Holder;
-
-suite! {
-    console_members on Stack::builder();
-    a_canvas_is_shared_by_email_and_unshared,
-    members_are_listed_by_email,
-    what_is_wrong_with_a_member_is_reported_by_its_field,
-    only_the_owner_sees_and_changes_members,
-    members_are_changed_20_times_a_minute,
-}
 
 impl Holder {
     async fn make_canvas(&self) -> String {
@@ -30,7 +21,9 @@ impl Holder {
     }
 }
 
-async fn a_canvas_is_shared_by_email_and_unshared(stack: &Stack) {
+#[tokio::test]
+async fn a_canvas_is_shared_by_email_and_unshared() {
+    let stack = &Stack::without_workers().await;
     let (owner, member) = (Holder::new(stack).await, Holder::new(stack).await);
     let canvas = owner.make_canvas().await;
     let handle = format!("canvas:{}:{canvas}", owner.user.uid);
@@ -56,7 +49,9 @@ async fn a_canvas_is_shared_by_email_and_unshared(stack: &Stack) {
     assert_eq!(owner.get(&owner.members_path(&canvas)).await.ok()["members"], json!([]));
 }
 
-async fn members_are_listed_by_email(stack: &Stack) {
+#[tokio::test]
+async fn members_are_listed_by_email() {
+    let stack = &Stack::without_workers().await;
     let owner = Holder::new(stack).await;
     let canvas = owner.make_canvas().await;
     let mut expected = Vec::new();
@@ -74,7 +69,9 @@ async fn members_are_listed_by_email(stack: &Stack) {
     assert_eq!(owner.pages(&owner.members_path(&other), "members").await[0]["email"], json!(account.email));
 }
 
-async fn what_is_wrong_with_a_member_is_reported_by_its_field(stack: &Stack) {
+#[tokio::test]
+async fn what_is_wrong_with_a_member_is_reported_by_its_field() {
+    let stack = &Stack::without_workers().await;
     let (owner, member) = (Holder::new(stack).await, Holder::new(stack).await);
     let canvas = owner.make_canvas().await;
     for email in ["nobody@example.com", &owner.email] {
@@ -106,7 +103,9 @@ async fn what_is_wrong_with_a_member_is_reported_by_its_field(stack: &Stack) {
     assert_eq!(owner.get(&owner.members_path(&canvas)).await.ok()["members"], json!([]));
 }
 
-async fn only_the_owner_sees_and_changes_members(stack: &Stack) {
+#[tokio::test]
+async fn only_the_owner_sees_and_changes_members() {
+    let stack = &Stack::without_workers().await;
     let (owner, member, stranger) = (Holder::new(stack).await, Holder::new(stack).await, Holder::new(stack).await);
     let canvas = owner.make_canvas().await;
     let path = owner.members_path(&canvas);
@@ -128,7 +127,9 @@ async fn only_the_owner_sees_and_changes_members(stack: &Stack) {
     assert_eq!(owner.get(&path).await.ok()["members"], json!([{"email": member.email, "role": "editor"}]));
 }
 
-async fn members_are_changed_20_times_a_minute(stack: &Stack) {
+#[tokio::test]
+async fn members_are_changed_20_times_a_minute() {
+    let stack = &Stack::without_workers().await;
     let (owner, other, member) = (Holder::new(stack).await, Holder::new(stack).await, Holder::new(stack).await);
     let canvas = owner.make_canvas().await;
     // What is rejected from the request alone is no change.

@@ -1,20 +1,12 @@
 //! Names and addresses: what others see of an account, and what a purge leaves of it (docs/reference/console.md#name).
 
 use e2e::api::{key, text};
-use e2e::{Stack, contract, pictures, suite};
+use e2e::{Stack, contract, pictures};
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::holder::Holder;
 use crate::events::Followed;
-
-suite! {
-    names on Stack::builder().image_workers(1);
-    others_see_the_name_of_a_person,
-    a_name_has_at_most_80_characters_and_is_no_address,
-    a_viewer_finds_no_address_of_owner_or_editor,
-    a_purge_leaves_neither_address_nor_name,
-}
 
 const NAME: &str = "Zo\u{eb} Nonpareil";
 
@@ -131,7 +123,9 @@ async fn all_answers(reader: &Holder, shared: &Shared) -> String {
     answers + &events.until("presence", is_present).await.to_string()
 }
 
-async fn others_see_the_name_of_a_person(stack: &Stack) {
+#[tokio::test]
+async fn others_see_the_name_of_a_person() {
+    let stack = &Stack::with_workers().await;
     let person = Holder::new(stack).await;
     let part = person.email.split('@').next().expect("a part").to_owned();
     let canvas = person.draw().await;
@@ -154,7 +148,9 @@ async fn others_see_the_name_of_a_person(stack: &Stack) {
     assert_eq!(narrow.get("/session").await.ok()["session"]["label"], "e2e");
 }
 
-async fn a_name_has_at_most_80_characters_and_is_no_address(stack: &Stack) {
+#[tokio::test]
+async fn a_name_has_at_most_80_characters_and_is_no_address() {
+    let stack = &Stack::with_workers().await;
     let person = Holder::new(stack).await;
     for length in [79, 80] {
         person.rename(&"\u{fc}".repeat(length)).await.ok();
@@ -164,7 +160,9 @@ async fn a_name_has_at_most_80_characters_and_is_no_address(stack: &Stack) {
     }
 }
 
-async fn a_viewer_finds_no_address_of_owner_or_editor(stack: &Stack) {
+#[tokio::test]
+async fn a_viewer_finds_no_address_of_owner_or_editor() {
+    let stack = &Stack::with_workers().await;
     let shared = shared(stack).await;
     let answers = all_answers(&shared.viewer, &shared).await;
     assert!(answers.contains(&shared.name), "the activity names the editor");
@@ -177,7 +175,9 @@ async fn a_viewer_finds_no_address_of_owner_or_editor(stack: &Stack) {
     assert!(members.contains(&shared.editor.email), "its owner sees the members");
 }
 
-async fn a_purge_leaves_neither_address_nor_name(stack: &Stack) {
+#[tokio::test]
+async fn a_purge_leaves_neither_address_nor_name() {
+    let stack = &Stack::with_workers().await;
     let shared = shared(stack).await;
     let purge = ["admin", "account", "purge", "--account", &shared.editor.email, "--yes"];
     stack.admin(&purge).await.expect_success();

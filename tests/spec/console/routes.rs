@@ -1,18 +1,10 @@
 //! What holds for every route for people: which credentials are accepted, and that writes come from the console.
 
-use e2e::{Stack, suite};
+use e2e::Stack;
 use reqwest::Method;
 use serde_json::json;
 
 use super::holder::Holder;
-
-suite! {
-    console_routes on Stack::builder();
-    a_narrow_session_is_403_at_every_route_for_people,
-    only_a_session_is_a_credential,
-    a_write_without_the_headers_of_the_console_is_403,
-    a_cursor_belongs_to_its_list_and_account,
-}
 
 /// Every operation for people, from the console's document: method, path with ids, and whether it takes a body.
 async fn operations(person: &Holder) -> Vec<(Method, String, bool)> {
@@ -39,7 +31,9 @@ async fn operations(person: &Holder) -> Vec<(Method, String, bool)> {
     operations
 }
 
-async fn a_narrow_session_is_403_at_every_route_for_people(stack: &Stack) {
+#[tokio::test]
+async fn a_narrow_session_is_403_at_every_route_for_people() {
+    let stack = &Stack::without_workers().await;
     let narrow = Holder::narrow(stack).await;
     for (method, path, has_body) in operations(&narrow).await {
         let call = narrow.call(method, &path);
@@ -52,7 +46,9 @@ async fn a_narrow_session_is_403_at_every_route_for_people(stack: &Stack) {
     narrow.get("/session").await.expect_error(401, "unauthorized", &[]);
 }
 
-async fn only_a_session_is_a_credential(stack: &Stack) {
+#[tokio::test]
+async fn only_a_session_is_a_credential() {
+    let stack = &Stack::without_workers().await;
     let person = Holder::new(stack).await;
     for (method, path, _) in operations(&person).await {
         let url = format!("{}/console{path}", stack.origin(0));
@@ -61,7 +57,9 @@ async fn only_a_session_is_a_credential(stack: &Stack) {
     }
 }
 
-async fn a_write_without_the_headers_of_the_console_is_403(stack: &Stack) {
+#[tokio::test]
+async fn a_write_without_the_headers_of_the_console_is_403() {
+    let stack = &Stack::without_workers().await;
     let person = Holder::new(stack).await;
     for (method, path, _) in operations(&person).await.into_iter().filter(|(method, ..)| *method != Method::GET) {
         person.request(method.clone(), &path).await.expect_error(403, "forbidden", &[]);
@@ -70,7 +68,9 @@ async fn a_write_without_the_headers_of_the_console_is_403(stack: &Stack) {
     }
 }
 
-async fn a_cursor_belongs_to_its_list_and_account(stack: &Stack) {
+#[tokio::test]
+async fn a_cursor_belongs_to_its_list_and_account() {
+    let stack = &Stack::without_workers().await;
     let (person, other) = (Holder::new(stack).await, Holder::new(stack).await);
     for label in ["a", "b"] {
         person.send("/tokens", &json!({"label": label, "scopes": ["canvas:read"]})).await.expect(201);

@@ -1,40 +1,11 @@
 //! Sessions of people: signing in and out, what the cookie opens, and what writes need.
 
 use e2e::api::{key, text};
-use e2e::{Call, PATIENCE, Person, Stack, suite};
+use e2e::{Call, PATIENCE, Person, Stack};
 use reqwest::Method;
 use serde_json::{Value, json};
 use testkit::wait_for;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-
-suite! {
-    sessions on Stack::builder().gateways(2);
-    a_link_signs_in_once,
-    a_link_that_is_wrong_used_or_expired_is_one_refusal,
-    a_link_tells_whom_it_signs_in_without_being_redeemed,
-    two_tabs_that_redeem_a_link_at_once_get_one_session,
-    a_link_lives_1_to_1440_minutes,
-    a_token_signs_in_with_its_scopes_and_its_life,
-    what_to_sign_in_with_is_one_of_two,
-    a_sign_in_has_at_most_4_kibibytes,
-    slow_sign_ins_delay_nobody,
-    a_cookie_opens_the_console_alone,
-    a_bearer_token_does_not_open_the_console,
-    a_session_reads_and_writes_canvases_as_a_person,
-    a_write_needs_the_origin_the_header_and_the_same_site,
-    a_request_for_another_account_is_refused,
-    the_console_has_no_cors,
-    the_eleventh_session_ends_the_oldest,
-    a_session_that_ended_with_its_token_takes_no_place,
-    sessions_do_not_count_as_tokens,
-    signing_out_ends_the_session_and_not_its_work,
-    signing_out_everywhere_ends_all_sessions_and_no_token,
-    a_session_of_another_account_cannot_be_ended,
-    a_session_obeys_its_account,
-    an_unused_session_ends,
-    an_open_wait_ends_with_its_session,
-    the_document_of_the_console_is_served,
-}
 
 /// The number that a query about `of` finds.
 async fn number(stack: &Stack, sql: &'static str, of: &str) -> i64 {
@@ -46,7 +17,9 @@ async fn change(stack: &Stack, sql: &'static str, of: &str) {
     sqlx::query(sql).bind(of).execute(stack.pool()).await.expect("changes");
 }
 
-async fn a_link_signs_in_once(stack: &Stack) {
+#[tokio::test]
+async fn a_link_signs_in_once() {
+    let stack = &Stack::without_workers().await;
     let account = stack.account().await;
     let link = stack.signin_link(&account.email).await;
     let person = stack.signed_in(&json!({ "link": link })).await;
@@ -62,7 +35,9 @@ async fn a_link_signs_in_once(stack: &Stack) {
     assert_eq!(person.at(stack, 1).get("/session").await.ok(), person.signed_in, "the session stays");
 }
 
-async fn a_link_that_is_wrong_used_or_expired_is_one_refusal(stack: &Stack) {
+#[tokio::test]
+async fn a_link_that_is_wrong_used_or_expired_is_one_refusal() {
+    let stack = &Stack::without_workers().await;
     let account = stack.account().await;
     let (used, expired, disabled) = (
         stack.signin_link(&account.uid).await,
@@ -95,7 +70,9 @@ async fn a_link_that_is_wrong_used_or_expired_is_one_refusal(stack: &Stack) {
     stack.signed_in(&json!({ "link": fresh })).await;
 }
 
-async fn a_link_tells_whom_it_signs_in_without_being_redeemed(stack: &Stack) {
+#[tokio::test]
+async fn a_link_tells_whom_it_signs_in_without_being_redeemed() {
+    let stack = &Stack::without_workers().await;
     let account = stack.account().await;
     let link = stack.signin_link(&account.uid).await;
     for _ in 0..2 {
@@ -108,7 +85,9 @@ async fn a_link_tells_whom_it_signs_in_without_being_redeemed(stack: &Stack) {
     stack.signed_in(&json!({ "link": link })).await;
 }
 
-async fn two_tabs_that_redeem_a_link_at_once_get_one_session(stack: &Stack) {
+#[tokio::test]
+async fn two_tabs_that_redeem_a_link_at_once_get_one_session() {
+    let stack = &Stack::without_workers().await;
     let account = stack.account().await;
     let link = stack.signin_link(&account.uid).await;
     let body = json!({ "link": link });
@@ -134,7 +113,9 @@ async fn two_tabs_that_redeem_a_link_at_once_get_one_session(stack: &Stack) {
     assert_eq!(number(stack, sessions, &account.uid).await, 1);
 }
 
-async fn a_link_lives_1_to_1440_minutes(stack: &Stack) {
+#[tokio::test]
+async fn a_link_lives_1_to_1440_minutes() {
+    let stack = &Stack::without_workers().await;
     let account = stack.account().await;
     let link = async |minutes: &str| {
         stack.admin(&["admin", "session", "link", "--account", &account.uid, &format!("--minutes={minutes}")]).await
@@ -153,7 +134,9 @@ async fn a_link_lives_1_to_1440_minutes(stack: &Stack) {
     stack.admin(&["admin", "session", "link", "--account", "nobody@example.com"]).await.expect_refusal();
 }
 
-async fn a_token_signs_in_with_its_scopes_and_its_life(stack: &Stack) {
+#[tokio::test]
+async fn a_token_signs_in_with_its_scopes_and_its_life() {
+    let stack = &Stack::without_workers().await;
     let account = stack.account().await;
     let user = stack.user_of(&account, "canvas:read,canvas:write").await;
     let person = stack.signed_in(&json!({ "token": user.token })).await;
@@ -175,7 +158,9 @@ async fn a_token_signs_in_with_its_scopes_and_its_life(stack: &Stack) {
     stack.signing_in(&json!({ "token": user.token })).await.expect_error(401, "unauthorized", &[]);
 }
 
-async fn what_to_sign_in_with_is_one_of_two(stack: &Stack) {
+#[tokio::test]
+async fn what_to_sign_in_with_is_one_of_two() {
+    let stack = &Stack::without_workers().await;
     let account = stack.account().await;
     let (link, user) = (stack.signin_link(&account.uid).await, stack.user_of(&account, "all").await);
     for (body, field) in [
@@ -195,7 +180,9 @@ async fn what_to_sign_in_with_is_one_of_two(stack: &Stack) {
     stack.signed_in(&json!({ "link": link })).await;
 }
 
-async fn a_sign_in_has_at_most_4_kibibytes(stack: &Stack) {
+#[tokio::test]
+async fn a_sign_in_has_at_most_4_kibibytes() {
+    let stack = &Stack::without_workers().await;
     let body = json!({ "link": "x" }).to_string();
     let of = |bytes: usize| format!("{body}{}", " ".repeat(bytes - body.len()));
     let sign_in = || stack.sign_in_without_body();
@@ -205,7 +192,9 @@ async fn a_sign_in_has_at_most_4_kibibytes(stack: &Stack) {
     }
 }
 
-async fn slow_sign_ins_delay_nobody(stack: &Stack) {
+#[tokio::test]
+async fn slow_sign_ins_delay_nobody() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let origin = stack.origin(0);
     let head = |length: &str| {
@@ -239,7 +228,9 @@ async fn slow_sign_ins_delay_nobody(stack: &Stack) {
     assert_eq!(String::from_utf8_lossy(&answer), "HTTP/1.1 413");
 }
 
-async fn a_cookie_opens_the_console_alone(stack: &Stack) {
+#[tokio::test]
+async fn a_cookie_opens_the_console_alone() {
+    let stack = &Stack::without_workers().await;
     let person = stack.person(&stack.account().await).await;
     let cookie = format!("__Host-canvas={}", person.session);
     let anonymous = stack.anonymous();
@@ -253,7 +244,9 @@ async fn a_cookie_opens_the_console_alone(stack: &Stack) {
     anonymous.get("/console/session").header("cookie", &cookie).await.ok();
 }
 
-async fn a_bearer_token_does_not_open_the_console(stack: &Stack) {
+#[tokio::test]
+async fn a_bearer_token_does_not_open_the_console() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     for path in ["/console/session", "/console/sessions", "/console/api/canvas-agent/v1/canvases"] {
         user.get(path).await.expect_error(401, "unauthorized", &[]);
@@ -262,7 +255,9 @@ async fn a_bearer_token_does_not_open_the_console(stack: &Stack) {
     }
 }
 
-async fn a_session_reads_and_writes_canvases_as_a_person(stack: &Stack) {
+#[tokio::test]
+async fn a_session_reads_and_writes_canvases_as_a_person() {
+    let stack = &Stack::without_workers().await;
     let account = stack.account().await;
     let (person, user) = (stack.person(&account).await, stack.user_of(&account, "all").await);
     let made = person.send(&Person::api("/canvases"), &json!({"title": "Mine"})).await.expect(201).json();
@@ -285,7 +280,9 @@ async fn a_session_reads_and_writes_canvases_as_a_person(stack: &Stack) {
     person.call(Method::PUT, &Person::api("/canvases")).await.expect(405);
 }
 
-async fn a_write_needs_the_origin_the_header_and_the_same_site(stack: &Stack) {
+#[tokio::test]
+async fn a_write_needs_the_origin_the_header_and_the_same_site() {
+    let stack = &Stack::without_workers().await;
     let person = stack.person(&stack.account().await).await;
     let cookie = format!("__Host-canvas={}", person.session);
     let origin = stack.origin(0);
@@ -314,7 +311,9 @@ async fn a_write_needs_the_origin_the_header_and_the_same_site(stack: &Stack) {
     assert_eq!(person.get(&canvases).await.ok()["canvases"].as_array().map(Vec::len), Some(1));
 }
 
-async fn a_request_for_another_account_is_refused(stack: &Stack) {
+#[tokio::test]
+async fn a_request_for_another_account_is_refused() {
+    let stack = &Stack::without_workers().await;
     let (account, other) = (stack.account().await, stack.account().await);
     let (person, user) = (stack.person(&account).await, stack.user_of(&account, "all").await);
     let canvases = Person::api("/canvases");
@@ -340,7 +339,9 @@ async fn a_request_for_another_account_is_refused(stack: &Stack) {
     naming(user.get("/auth/status"), &[&other.uid]).await.ok();
 }
 
-async fn the_console_has_no_cors(stack: &Stack) {
+#[tokio::test]
+async fn the_console_has_no_cors() {
+    let stack = &Stack::without_workers().await;
     let origin = stack.origin(0);
     let preflight =
         stack.anonymous().call(Method::OPTIONS, "/console/session").header("origin", "https://evil.example");
@@ -350,7 +351,9 @@ async fn the_console_has_no_cors(stack: &Stack) {
     assert_eq!(read.header("access-control-allow-origin"), None);
 }
 
-async fn the_eleventh_session_ends_the_oldest(stack: &Stack) {
+#[tokio::test]
+async fn the_eleventh_session_ends_the_oldest() {
+    let stack = &Stack::without_workers().await;
     let account = stack.account().await;
     let mut people = Vec::new();
     for _ in 0..10 {
@@ -370,7 +373,9 @@ async fn the_eleventh_session_ends_the_oldest(stack: &Stack) {
     assert_eq!(current, [&[true][..], &[false; 9]].concat());
 }
 
-async fn a_session_that_ended_with_its_token_takes_no_place(stack: &Stack) {
+#[tokio::test]
+async fn a_session_that_ended_with_its_token_takes_no_place() {
+    let stack = &Stack::without_workers().await;
     let account = stack.account().await;
     let first = stack.person(&account).await;
     let agent = stack.user_of(&account, "canvas:read").await;
@@ -383,7 +388,9 @@ async fn a_session_that_ended_with_its_token_takes_no_place(stack: &Stack) {
     assert_eq!(second.get("/sessions").await.ok()["sessions"].as_array().map(Vec::len), Some(2));
 }
 
-async fn sessions_do_not_count_as_tokens(stack: &Stack) {
+#[tokio::test]
+async fn sessions_do_not_count_as_tokens() {
+    let stack = &Stack::without_workers().await;
     let account = stack.account().await;
     for _ in 0..3 {
         stack.person(&account).await;
@@ -400,7 +407,9 @@ async fn sessions_do_not_count_as_tokens(stack: &Stack) {
     stack.admin(&["admin", "token", "revoke", text(&session, "/session/id")]).await.expect_refusal();
 }
 
-async fn signing_out_ends_the_session_and_not_its_work(stack: &Stack) {
+#[tokio::test]
+async fn signing_out_ends_the_session_and_not_its_work() {
+    let stack = &Stack::without_workers().await;
     let account = stack.account().await;
     let (person, other) = (stack.person(&account).await, stack.person(&account).await);
     let out = person.delete("/session").await.expect(204);
@@ -417,7 +426,9 @@ async fn signing_out_ends_the_session_and_not_its_work(stack: &Stack) {
     assert_eq!(number(stack, revoked, &account.uid).await, 0, "its delegation stays");
 }
 
-async fn signing_out_everywhere_ends_all_sessions_and_no_token(stack: &Stack) {
+#[tokio::test]
+async fn signing_out_everywhere_ends_all_sessions_and_no_token() {
+    let stack = &Stack::without_workers().await;
     let account = stack.account().await;
     let user = stack.user_of(&account, "all").await;
     let (person, other) = (stack.person(&account).await, stack.person(&account).await);
@@ -434,7 +445,9 @@ async fn signing_out_everywhere_ends_all_sessions_and_no_token(stack: &Stack) {
     user.get("/auth/status").await.expect_error(401, "unauthorized", &[]);
 }
 
-async fn a_session_of_another_account_cannot_be_ended(stack: &Stack) {
+#[tokio::test]
+async fn a_session_of_another_account_cannot_be_ended() {
+    let stack = &Stack::without_workers().await;
     let (mine, theirs) = (stack.person(&stack.account().await).await, stack.person(&stack.account().await).await);
     let id = text(&theirs.signed_in, "/session/id");
     mine.delete(&format!("/sessions/{id}")).await.expect_error(404, "not_found", &[]);
@@ -444,7 +457,9 @@ async fn a_session_of_another_account_cannot_be_ended(stack: &Stack) {
     theirs.get("/session").await.expect_error(401, "unauthorized", &[]);
 }
 
-async fn a_session_obeys_its_account(stack: &Stack) {
+#[tokio::test]
+async fn a_session_obeys_its_account() {
+    let stack = &Stack::without_workers().await;
     let account = stack.account().await;
     let person = stack.person(&account).await;
     for (change, status) in [("disable", 401), ("enable", 200)] {
@@ -455,7 +470,9 @@ async fn a_session_obeys_its_account(stack: &Stack) {
     }
 }
 
-async fn an_unused_session_ends(stack: &Stack) {
+#[tokio::test]
+async fn an_unused_session_ends() {
+    let stack = &Stack::without_workers().await;
     let person = stack.person(&stack.account().await).await;
     let id = text(&person.signed_in, "/session/id").to_owned();
     let left = "SELECT extract(epoch FROM idle_until - now())::bigint FROM tokens WHERE id = $1::uuid";
@@ -472,7 +489,9 @@ async fn an_unused_session_ends(stack: &Stack) {
     assert_eq!(number(stack, life, text(&person.signed_in, "/session/id")).await, 30 * 24);
 }
 
-async fn an_open_wait_ends_with_its_session(stack: &Stack) {
+#[tokio::test]
+async fn an_open_wait_ends_with_its_session() {
+    let stack = &Stack::without_workers().await;
     let account = stack.account().await;
     stack.grant(&account.uid, 100).await;
     let person = stack.person(&account).await;
@@ -504,7 +523,9 @@ async fn an_open_wait_ends_with_its_session(stack: &Stack) {
     assert!(received.contains("event: canvas") && received.contains(&present.to_string()), "{received}");
 }
 
-async fn the_document_of_the_console_is_served(stack: &Stack) {
+#[tokio::test]
+async fn the_document_of_the_console_is_served() {
+    let stack = &Stack::without_workers().await;
     let document = stack.anonymous().get("/console/openapi.json").await.ok();
     let committed: Value = serde_json::from_str(include_str!("../../../gateway/console.json")).expect("JSON");
     assert_eq!(document["paths"], committed["paths"]);

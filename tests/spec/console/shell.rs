@@ -1,15 +1,10 @@
 //! The pages and files of the browser application.
 
-use e2e::{Stack, suite};
+use e2e::Stack;
 
-suite! {
-    shell on Stack::builder();
-    every_page_is_the_application_under_a_strict_policy,
-    what_is_no_page_is_not_found,
-    a_browser_is_shown_that_an_address_has_no_page,
-}
-
-async fn every_page_is_the_application_under_a_strict_policy(stack: &Stack) {
+#[tokio::test]
+async fn every_page_is_the_application_under_a_strict_policy() {
+    let stack = &Stack::without_workers().await;
     let (_, _, first) = stack.anonymous().fetch("/").await;
     for path in [
         "/",
@@ -44,7 +39,9 @@ async fn every_page_is_the_application_under_a_strict_policy(stack: &Stack) {
     }
 }
 
-async fn what_is_no_page_is_not_found(stack: &Stack) {
+#[tokio::test]
+async fn what_is_no_page_is_not_found() {
+    let stack = &Stack::without_workers().await;
     for path in
         ["/c/someone", "/c/a/b/c", "/static/absent.js", "/static/../index.html", "/index.html", "/console", "/console/"]
     {
@@ -53,7 +50,9 @@ async fn what_is_no_page_is_not_found(stack: &Stack) {
     }
 }
 
-async fn a_browser_is_shown_that_an_address_has_no_page(stack: &Stack) {
+#[tokio::test]
+async fn a_browser_is_shown_that_an_address_has_no_page() {
+    let stack = &Stack::without_workers().await;
     let (_, _, page) = stack.anonymous().fetch("/").await;
     if page.contains("gateway/console/build") {
         return; // This gateway was built without the application.

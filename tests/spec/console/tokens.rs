@@ -1,25 +1,16 @@
 //! Tokens of a person (docs/reference/console.md#tokens).
 
+use e2e::Stack;
 use e2e::api::text;
-use e2e::{Stack, suite};
 use reqwest::Method;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::holder::Holder;
 
-suite! {
-    console_tokens on Stack::builder();
-    a_token_is_created_and_its_secret_shown_once,
-    what_is_wrong_with_a_token_is_reported_by_its_fields,
-    a_label_has_1_to_80_characters_and_a_token_lives_1_to_90_days,
-    an_account_has_20_active_tokens_besides_its_sessions,
-    tokens_are_listed_newest_first_without_sessions,
-    a_token_is_revoked_for_the_next_request,
-    a_token_of_another_account_is_404,
-}
-
-async fn a_token_is_created_and_its_secret_shown_once(stack: &Stack) {
+#[tokio::test]
+async fn a_token_is_created_and_its_secret_shown_once() {
+    let stack = &Stack::without_workers().await;
     let person = Holder::new(stack).await;
     let body =
         json!({"label": "Agent", "scopes": ["canvas:write", "canvas:read"], "expiresDays": 2, "surface": "tool"});
@@ -44,7 +35,9 @@ async fn a_token_is_created_and_its_secret_shown_once(stack: &Stack) {
     assert_eq!((&plain["token"]["surface"], plain["token"].get("expiresAt")), (&json!("api"), None));
 }
 
-async fn what_is_wrong_with_a_token_is_reported_by_its_fields(stack: &Stack) {
+#[tokio::test]
+async fn what_is_wrong_with_a_token_is_reported_by_its_fields() {
+    let stack = &Stack::without_workers().await;
     let person = Holder::new(stack).await;
     for (body, fields) in [
         (json!({}), &["label", "scopes"][..]),
@@ -68,7 +61,9 @@ async fn what_is_wrong_with_a_token_is_reported_by_its_fields(stack: &Stack) {
     assert_eq!(person.get("/tokens").await.ok()["tokens"].as_array().map(Vec::len), Some(1), "nothing was created");
 }
 
-async fn a_label_has_1_to_80_characters_and_a_token_lives_1_to_90_days(stack: &Stack) {
+#[tokio::test]
+async fn a_label_has_1_to_80_characters_and_a_token_lives_1_to_90_days() {
+    let stack = &Stack::without_workers().await;
     let person = Holder::new(stack).await;
     let create = async |label: &str, days: Value| {
         person.send("/tokens", &json!({"label": label, "scopes": ["canvas:read"], "expiresDays": days})).await
@@ -84,7 +79,9 @@ async fn a_label_has_1_to_80_characters_and_a_token_lives_1_to_90_days(stack: &S
     }
 }
 
-async fn an_account_has_20_active_tokens_besides_its_sessions(stack: &Stack) {
+#[tokio::test]
+async fn an_account_has_20_active_tokens_besides_its_sessions() {
+    let stack = &Stack::without_workers().await;
     let person = Holder::new(stack).await;
     let create = async || person.send("/tokens", &json!({"label": "l", "scopes": ["canvas:read"]})).await;
     // One token belongs to the account from the beginning.
@@ -98,7 +95,9 @@ async fn an_account_has_20_active_tokens_besides_its_sessions(stack: &Stack) {
     create().await.expect_error(409, "conflict", &[]);
 }
 
-async fn tokens_are_listed_newest_first_without_sessions(stack: &Stack) {
+#[tokio::test]
+async fn tokens_are_listed_newest_first_without_sessions() {
+    let stack = &Stack::without_workers().await;
     let person = Holder::new(stack).await;
     for label in ["a", "b", "c", "d"] {
         person.send("/tokens", &json!({"label": label, "scopes": ["canvas:read"]})).await.expect(201);
@@ -114,7 +113,9 @@ async fn tokens_are_listed_newest_first_without_sessions(stack: &Stack) {
     person.get("/session").await.ok();
 }
 
-async fn a_token_is_revoked_for_the_next_request(stack: &Stack) {
+#[tokio::test]
+async fn a_token_is_revoked_for_the_next_request() {
+    let stack = &Stack::without_workers().await;
     let narrow = Holder::narrow(stack).await;
     let account = e2e::Account { uid: narrow.user.uid.clone(), email: narrow.email.clone() };
     let person = Holder::of(stack, &account).await;
@@ -136,7 +137,9 @@ async fn a_token_is_revoked_for_the_next_request(stack: &Stack) {
     assert!(revoked["revokedAt"].is_string(), "{revoked}");
 }
 
-async fn a_token_of_another_account_is_404(stack: &Stack) {
+#[tokio::test]
+async fn a_token_of_another_account_is_404() {
+    let stack = &Stack::without_workers().await;
     let (person, other) = (Holder::new(stack).await, Holder::new(stack).await);
     for id in [other.user.token_id.clone(), Uuid::new_v4().to_string()] {
         person.delete(&format!("/tokens/{id}")).await.expect_error(404, "not_found", &[]);

@@ -106,7 +106,8 @@ impl Recorder {
 
     async fn assets(&mut self) {
         let call = self.client.post("/assets").header("x-service-file-name", "harbor.png");
-        let uploaded = call.header("idempotency-key", "harbor-photo").body("image/png", pictures::png(640, 480)).await;
+        let uploaded =
+            call.header("idempotency-key", "harbor-photo").body("image/png", pictures::same_png(640, 480)).await;
         let bytes = json!({"image/png": "(image/png bytes)"});
         let uploaded = self.record("uploadAsset", ONLY, "/assets", bytes, uploaded.expect(201));
         self.parameter("uploadAsset", "X-Service-File-Name", "harbor.png");

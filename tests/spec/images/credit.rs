@@ -1,20 +1,11 @@
 //! Credit of a start (docs/reference/models.md#credit).
 
+use e2e::Stack;
 use e2e::api::{key, text};
-use e2e::{Stack, suite};
 use futures_util::future::join_all;
 use serde_json::json;
 
 use super::setting::Setting;
-
-suite! {
-    images_credit on Stack::builder();
-    a_start_reserves_the_price_of_each_output,
-    what_the_balance_does_not_cover_is_402_and_writes_nothing,
-    meaning_is_judged_before_funds,
-    concurrent_starts_never_overdraw,
-    a_cancel_before_any_work_returns_the_credit,
-}
 
 /// Asserts that each balance is the sum of its ledger entries.
 async fn books_balance(stack: &Stack) {
@@ -24,7 +15,9 @@ async fn books_balance(stack: &Stack) {
     assert_eq!(off, 0, "accounts whose balance is not the sum of their ledger");
 }
 
-async fn a_start_reserves_the_price_of_each_output(stack: &Stack) {
+#[tokio::test]
+async fn a_start_reserves_the_price_of_each_output() {
+    let stack = &Stack::without_workers().await;
     let setting = Setting::with_credits(stack, 10).await;
     let one = setting.job("generate", json!({})).await;
     let price = one["creditCost"].as_i64().expect("a price");
@@ -36,7 +29,9 @@ async fn a_start_reserves_the_price_of_each_output(stack: &Stack) {
     books_balance(stack).await;
 }
 
-async fn what_the_balance_does_not_cover_is_402_and_writes_nothing(stack: &Stack) {
+#[tokio::test]
+async fn what_the_balance_does_not_cover_is_402_and_writes_nothing() {
+    let stack = &Stack::without_workers().await;
     let setting = Setting::with_credits(stack, 1).await;
     let targets = [setting.target.clone(), setting.user.slot(&setting.canvas).await];
     let before = setting.user.canvas(&setting.canvas).await;
@@ -50,13 +45,17 @@ async fn what_the_balance_does_not_cover_is_402_and_writes_nothing(stack: &Stack
     assert_eq!(setting.balance().await, 0);
 }
 
-async fn meaning_is_judged_before_funds(stack: &Stack) {
+#[tokio::test]
+async fn meaning_is_judged_before_funds() {
+    let stack = &Stack::without_workers().await;
     let setting = Setting::with_credits(stack, 0).await;
     setting.unprocessable("generate", json!({"size": "7x7"}), &["size"]).await;
     setting.start("generate", json!({})).await.expect_error(402, "payment_required", &[]);
 }
 
-async fn concurrent_starts_never_overdraw(stack: &Stack) {
+#[tokio::test]
+async fn concurrent_starts_never_overdraw() {
+    let stack = &Stack::without_workers().await;
     let setting = Setting::with_credits(stack, 2).await;
     let mut requests = Vec::new();
     for _ in 0..5 {
@@ -76,7 +75,9 @@ async fn concurrent_starts_never_overdraw(stack: &Stack) {
     books_balance(stack).await;
 }
 
-async fn a_cancel_before_any_work_returns_the_credit(stack: &Stack) {
+#[tokio::test]
+async fn a_cancel_before_any_work_returns_the_credit() {
+    let stack = &Stack::without_workers().await;
     let setting = Setting::with_credits(stack, 3).await;
     let other = setting.user.slot(&setting.canvas).await;
     let job = setting.job("generate", json!({"targetNodeId": null, "targetNodeIds": [setting.target, other]})).await;

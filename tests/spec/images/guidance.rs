@@ -1,23 +1,15 @@
 //! The inputs of a generation: references with roles, connections, notes and Elements (docs/reference/images.md#references,
 //! docs/reference/images.md#incoming-connections, docs/reference/images.md#elements-in-a-request).
 
+use e2e::Stack;
 use e2e::api::text;
-use e2e::{Stack, suite};
 use serde_json::{Value, json};
 
 use super::setting::{Setting, stored};
 
-suite! {
-    images_guidance on Stack::builder();
-    references_keep_their_full_handle_and_role,
-    connections_bring_references_where_none_are_named,
-    a_note_is_the_prompt,
-    an_element_guides_by_words_and_pictures,
-    pictures_of_elements_share_the_budget_of_sixteen,
-    a_variation_under_an_element_still_says_what_it_is,
-}
-
-async fn references_keep_their_full_handle_and_role(stack: &Stack) {
+#[tokio::test]
+async fn references_keep_their_full_handle_and_role() {
+    let stack = &Stack::without_workers().await;
     let setting = Setting::new(stack).await;
     let picture = setting.picture().await;
     let roles = ["identity", "construction", "texture", "fit", "style"];
@@ -38,7 +30,9 @@ async fn references_keep_their_full_handle_and_role(stack: &Stack) {
     assert_eq!(stored(stack, &job).await["references"][5], json!({"handle": picture, "asset": shown}));
 }
 
-async fn connections_bring_references_where_none_are_named(stack: &Stack) {
+#[tokio::test]
+async fn connections_bring_references_where_none_are_named() {
+    let stack = &Stack::without_workers().await;
     let setting = Setting::new(stack).await;
     let (first, second, flow) = (setting.picture().await, setting.picture().await, setting.picture().await);
     setting.refer(&second, &setting.target, Some("identity")).await;
@@ -72,7 +66,9 @@ async fn connections_bring_references_where_none_are_named(stack: &Stack) {
     assert_eq!((&job["references"], job.get("referenceInputs")), (&json!([]), None));
 }
 
-async fn a_note_is_the_prompt(stack: &Stack) {
+#[tokio::test]
+async fn a_note_is_the_prompt() {
+    let stack = &Stack::without_workers().await;
     let setting = Setting::new(stack).await;
     let sticky = setting.node(json!({"type": "sticky", "metadata": {"content": "A table\nof oak"}})).await;
     for (id, note) in
@@ -85,7 +81,9 @@ async fn a_note_is_the_prompt(stack: &Stack) {
     }
 }
 
-async fn an_element_guides_by_words_and_pictures(stack: &Stack) {
+#[tokio::test]
+async fn an_element_guides_by_words_and_pictures() {
+    let stack = &Stack::without_workers().await;
     let setting = Setting::new(stack).await;
     let cast = [
         ("character", "identity"),
@@ -127,7 +125,9 @@ async fn an_element_guides_by_words_and_pictures(stack: &Stack) {
     assert!(text(&super::setting::stored(stack, &job).await, "/prompt").contains("Mind the character."));
 }
 
-async fn pictures_of_elements_share_the_budget_of_sixteen(stack: &Stack) {
+#[tokio::test]
+async fn pictures_of_elements_share_the_budget_of_sixteen() {
+    let stack = &Stack::without_workers().await;
     let setting = Setting::new(stack).await;
     let ids = setting.assets(17).await;
     let element = setting.element(json!({"sourceAssetIds": ids[..8]})).await;
@@ -148,7 +148,9 @@ async fn pictures_of_elements_share_the_budget_of_sixteen(stack: &Stack) {
     assert_eq!((inputs.len(), &inputs[0]["role"]), (16, &json!("fit")));
 }
 
-async fn a_variation_under_an_element_still_says_what_it_is(stack: &Stack) {
+#[tokio::test]
+async fn a_variation_under_an_element_still_says_what_it_is() {
+    let stack = &Stack::without_workers().await;
     let setting = Setting::new(stack).await;
     let element = setting.element(json!({"guidelines": "Soft light."})).await;
     let job = setting.job("variations", json!({"prompt": null, "source": setting.asset, "elements": [element]})).await;

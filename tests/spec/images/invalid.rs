@@ -1,24 +1,13 @@
 //! Errors that follow from the request alone: 400, with every field named (docs/reference/images.md#request-fields).
 
-use e2e::{Stack, suite};
+use e2e::Stack;
 use serde_json::json;
 
 use super::setting::Setting;
 
-suite! {
-    images_invalid on Stack::builder();
-    required_fields_are_reported_all_at_once,
-    every_field_has_its_form_and_range,
-    a_prompt_has_1_to_8000_characters,
-    targets_are_named_in_exactly_one_way_and_count_agrees,
-    references_and_source_are_sixteen_at_most_and_each_once,
-    elements_are_versions_eight_at_most_and_each_once,
-    a_prompt_comes_in_one_way,
-    a_webhook_is_public_by_its_form,
-    a_request_that_is_wrong_alone_is_refused_before_anything_is_looked_up,
-}
-
-async fn required_fields_are_reported_all_at_once(stack: &Stack) {
+#[tokio::test]
+async fn required_fields_are_reported_all_at_once() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let always = ["idempotencyKey", "targetNodeId", "targetNodeIds", "place"];
     for (operation, more) in
@@ -32,7 +21,9 @@ async fn required_fields_are_reported_all_at_once(stack: &Stack) {
     }
 }
 
-async fn every_field_has_its_form_and_range(stack: &Stack) {
+#[tokio::test]
+async fn every_field_has_its_form_and_range() {
+    let stack = &Stack::without_workers().await;
     let setting = Setting::new(stack).await;
     for (field, wrong) in [
         ("canvasId", json!("a b")),
@@ -85,7 +76,9 @@ async fn every_field_has_its_form_and_range(stack: &Stack) {
     }
 }
 
-async fn a_prompt_has_1_to_8000_characters(stack: &Stack) {
+#[tokio::test]
+async fn a_prompt_has_1_to_8000_characters() {
+    let stack = &Stack::without_workers().await;
     let setting = Setting::new(stack).await;
     setting.invalid("generate", json!({"prompt": ""}), &["prompt"]).await;
     setting.invalid("generate", json!({"prompt": "x".repeat(8001)}), &["prompt"]).await;
@@ -99,7 +92,9 @@ async fn a_prompt_has_1_to_8000_characters(stack: &Stack) {
     }
 }
 
-async fn targets_are_named_in_exactly_one_way_and_count_agrees(stack: &Stack) {
+#[tokio::test]
+async fn targets_are_named_in_exactly_one_way_and_count_agrees() {
+    let stack = &Stack::without_workers().await;
     let setting = Setting::new(stack).await;
     let target = &setting.target;
     let both = json!({"targetNodeIds": [target]});
@@ -127,7 +122,9 @@ async fn targets_are_named_in_exactly_one_way_and_count_agrees(stack: &Stack) {
     setting.job("generate", json!({"targetNodeId": null, "targetNodeIds": [one], "count": 1})).await;
 }
 
-async fn references_and_source_are_sixteen_at_most_and_each_once(stack: &Stack) {
+#[tokio::test]
+async fn references_and_source_are_sixteen_at_most_and_each_once() {
+    let stack = &Stack::without_workers().await;
     let setting = Setting::new(stack).await;
     let handles: Vec<String> = setting.assets(17).await.iter().map(|id| format!("asset:{id}")).collect();
     setting.invalid("edit", json!({"references": handles}), &["references"]).await;
@@ -145,7 +142,9 @@ async fn references_and_source_are_sixteen_at_most_and_each_once(stack: &Stack) 
     assert_eq!(setting.job("edit", with_source).await["references"], job["references"], "the source is the last");
 }
 
-async fn elements_are_versions_eight_at_most_and_each_once(stack: &Stack) {
+#[tokio::test]
+async fn elements_are_versions_eight_at_most_and_each_once() {
+    let stack = &Stack::without_workers().await;
     let setting = Setting::new(stack).await;
     let mut elements = Vec::new();
     for _ in 0..9 {
@@ -162,7 +161,9 @@ async fn elements_are_versions_eight_at_most_and_each_once(stack: &Stack) {
     setting.job("generate", json!({"elements": elements[..8]})).await;
 }
 
-async fn a_prompt_comes_in_one_way(stack: &Stack) {
+#[tokio::test]
+async fn a_prompt_comes_in_one_way() {
+    let stack = &Stack::without_workers().await;
     let setting = Setting::new(stack).await;
     let note = setting.note("A table").await;
     for operation in ["generate", "edit", "variations"] {
@@ -173,7 +174,9 @@ async fn a_prompt_comes_in_one_way(stack: &Stack) {
     setting.job("variations", json!({"prompt": null, "source": setting.asset})).await;
 }
 
-async fn a_webhook_is_public_by_its_form(stack: &Stack) {
+#[tokio::test]
+async fn a_webhook_is_public_by_its_form() {
+    let stack = &Stack::without_workers().await;
     let setting = Setting::new(stack).await;
     let secret = "s".repeat(32);
     for url in ["https://127.0.0.1/", "https://localhost/", "https://u:p@example.com/", "https://example.com/#f"] {
@@ -187,7 +190,9 @@ async fn a_webhook_is_public_by_its_form(stack: &Stack) {
     setting.invalid("generate", short, &["webhook.secret"]).await;
 }
 
-async fn a_request_that_is_wrong_alone_is_refused_before_anything_is_looked_up(stack: &Stack) {
+#[tokio::test]
+async fn a_request_that_is_wrong_alone_is_refused_before_anything_is_looked_up() {
+    let stack = &Stack::without_workers().await;
     let setting = Setting::new(stack).await;
     let wrong = json!({"canvasId": "absent", "count": 9, "prompt": "x".repeat(8001)});
     setting.invalid("generate", wrong, &["count", "prompt"]).await;

@@ -7,27 +7,17 @@ mod models;
 mod setting;
 mod unprocessable;
 
+use e2e::Stack;
 use e2e::api::{key, text};
-use e2e::{Stack, suite};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use self::setting::Setting;
 
-suite! {
-    images on Stack::builder();
-    a_generation_is_accepted_as_202_with_its_record,
-    several_targets_are_one_job_and_one_revision,
-    what_a_target_shows_does_not_matter,
-    a_start_with_a_webhook_shows_it_to_those_who_manage_jobs,
-    an_equal_start_is_replayed_and_starts_nothing,
-    two_spellings_of_a_request_are_one,
-    a_key_belongs_to_one_request,
-    a_member_pays_for_what_they_start_on_a_shared_canvas,
-}
-
-async fn a_generation_is_accepted_as_202_with_its_record(stack: &Stack) {
+#[tokio::test]
+async fn a_generation_is_accepted_as_202_with_its_record() {
+    let stack = &Stack::without_workers().await;
     let setting = Setting::new(stack).await;
     let user = &setting.user;
     let before = user.canvas(&setting.canvas).await;
@@ -74,7 +64,9 @@ async fn a_generation_is_accepted_as_202_with_its_record(stack: &Stack) {
     }
 }
 
-async fn several_targets_are_one_job_and_one_revision(stack: &Stack) {
+#[tokio::test]
+async fn several_targets_are_one_job_and_one_revision() {
+    let stack = &Stack::without_workers().await;
     let setting = Setting::new(stack).await;
     let mut targets = vec![setting.target.clone()];
     for _ in 1..4 {
@@ -100,7 +92,9 @@ async fn several_targets_are_one_job_and_one_revision(stack: &Stack) {
     }
 }
 
-async fn what_a_target_shows_does_not_matter(stack: &Stack) {
+#[tokio::test]
+async fn what_a_target_shows_does_not_matter() {
+    let stack = &Stack::without_workers().await;
     let setting = Setting::new(stack).await;
     let shown = setting.picture().await;
     // A node's picture can be the source of its replacement.
@@ -110,7 +104,9 @@ async fn what_a_target_shows_does_not_matter(stack: &Stack) {
     assert!(node["asset"].is_string(), "it keeps its picture until the job is over: {node}");
 }
 
-async fn a_start_with_a_webhook_shows_it_to_those_who_manage_jobs(stack: &Stack) {
+#[tokio::test]
+async fn a_start_with_a_webhook_shows_it_to_those_who_manage_jobs() {
+    let stack = &Stack::without_workers().await;
     let setting = Setting::new(stack).await;
     let webhook = json!({"url": "https://example.com/hook", "secret": "s".repeat(32)});
     let request = setting.request(json!({"webhook": webhook})).await;
@@ -124,7 +120,9 @@ async fn a_start_with_a_webhook_shows_it_to_those_who_manage_jobs(stack: &Stack)
     assert!(replay.get("webhook").is_none(), "{replay}");
 }
 
-async fn an_equal_start_is_replayed_and_starts_nothing(stack: &Stack) {
+#[tokio::test]
+async fn an_equal_start_is_replayed_and_starts_nothing() {
+    let stack = &Stack::without_workers().await;
     let setting = Setting::with_credits(stack, 1).await;
     let request = setting.request(json!({})).await;
     let starts = (0..5).map(|_| async { setting.user.send("/images/generate", &request).await.expect(202).json() });
@@ -138,7 +136,9 @@ async fn an_equal_start_is_replayed_and_starts_nothing(stack: &Stack) {
     assert_eq!(again.header("location"), Some(text(&starts[0], "/pollUrl")));
 }
 
-async fn two_spellings_of_a_request_are_one(stack: &Stack) {
+#[tokio::test]
+async fn two_spellings_of_a_request_are_one() {
+    let stack = &Stack::without_workers().await;
     let setting = Setting::new(stack).await;
     let id = setting.asset.rsplit(':').next().expect("an id");
     let references = |handle: String| json!([{"handle": handle, "role": "style"}, setting.asset.clone()]);
@@ -164,7 +164,9 @@ async fn two_spellings_of_a_request_are_one(stack: &Stack) {
     assert_eq!((&replay["id"], &replay["replayed"]), (&job["id"], &json!(true)));
 }
 
-async fn a_key_belongs_to_one_request(stack: &Stack) {
+#[tokio::test]
+async fn a_key_belongs_to_one_request() {
+    let stack = &Stack::without_workers().await;
     let setting = Setting::new(stack).await;
     let request = setting.request(json!({"source": setting.asset})).await;
     // A rejected start does not consume its key.
@@ -195,7 +197,9 @@ async fn a_key_belongs_to_one_request(stack: &Stack) {
     setting.user.send("/images/edit", &elsewhere).await.expect_error(403, "forbidden", &[]);
 }
 
-async fn a_member_pays_for_what_they_start_on_a_shared_canvas(stack: &Stack) {
+#[tokio::test]
+async fn a_member_pays_for_what_they_start_on_a_shared_canvas() {
+    let stack = &Stack::without_workers().await;
     let (owned, member) = (Setting::with_credits(stack, 0).await, Setting::with_credits(stack, 5).await);
     let picture = owned.picture().await;
     let (own_element, their_element) =

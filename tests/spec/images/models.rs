@@ -1,20 +1,13 @@
 //! Model selection of a generation (docs/reference/images.md#model-selection).
 
-use e2e::{Stack, suite};
+use e2e::Stack;
 use serde_json::json;
 
 use super::setting::{Setting, stored};
 
-suite! {
-    images_models on Stack::builder();
-    the_embedded_model_is_there_without_any_connection,
-    a_model_that_cannot_do_it_is_refused,
-    size_and_quality_are_those_that_the_model_offers,
-    a_connection_is_the_callers_own_and_agrees_with_the_model,
-    the_oldest_connection_comes_before_the_managed_runtime,
-}
-
-async fn the_embedded_model_is_there_without_any_connection(stack: &Stack) {
+#[tokio::test]
+async fn the_embedded_model_is_there_without_any_connection() {
+    let stack = &Stack::without_workers().await;
     let setting = Setting::new(stack).await;
     let job = setting.job("generate", json!({})).await;
     let model = stored(stack, &job).await["model"].clone();
@@ -27,7 +20,9 @@ async fn the_embedded_model_is_there_without_any_connection(stack: &Stack) {
     }
 }
 
-async fn a_model_that_cannot_do_it_is_refused(stack: &Stack) {
+#[tokio::test]
+async fn a_model_that_cannot_do_it_is_refused() {
+    let stack = &Stack::without_workers().await;
     let (setting, other) = (Setting::new(stack).await, Setting::new(stack).await);
     let theirs = stored(stack, &other.job("generate", json!({})).await).await["model"]["key"].clone();
     let theirs = format!("model:{}", theirs.as_str().expect("a key"));
@@ -36,7 +31,9 @@ async fn a_model_that_cannot_do_it_is_refused(stack: &Stack) {
     }
 }
 
-async fn size_and_quality_are_those_that_the_model_offers(stack: &Stack) {
+#[tokio::test]
+async fn size_and_quality_are_those_that_the_model_offers() {
+    let stack = &Stack::without_workers().await;
     let setting = Setting::new(stack).await;
     for (field, refused) in [("size", "7x7"), ("size", "1024X1024"), ("size", ""), ("quality", "high")] {
         setting.unprocessable("generate", json!({field: refused}), &[field]).await;
@@ -45,7 +42,9 @@ async fn size_and_quality_are_those_that_the_model_offers(stack: &Stack) {
     assert_eq!(stored(stack, &job).await["size"], "1536x1024");
 }
 
-async fn a_connection_is_the_callers_own_and_agrees_with_the_model(stack: &Stack) {
+#[tokio::test]
+async fn a_connection_is_the_callers_own_and_agrees_with_the_model() {
+    let stack = &Stack::without_workers().await;
     let (setting, other) = (Setting::new(stack).await, Setting::new(stack).await);
     let own = stack.connect(&setting.user.uid, "openai", "Studio").await;
     let theirs = stack.connect(&other.user.uid, "openai", "Theirs").await;
@@ -76,7 +75,9 @@ async fn a_connection_is_the_callers_own_and_agrees_with_the_model(stack: &Stack
     setting.unprocessable("generate", more, &["prompt"]).await;
 }
 
-async fn the_oldest_connection_comes_before_the_managed_runtime(stack: &Stack) {
+#[tokio::test]
+async fn the_oldest_connection_comes_before_the_managed_runtime() {
+    let stack = &Stack::without_workers().await;
     let setting = Setting::with_credits(stack, 0).await;
     let first = stack.connect(&setting.user.uid, "openai", "First").await;
     let second = stack.connect(&setting.user.uid, "openai", "Second").await;

@@ -2,24 +2,19 @@
 //! docs/reference/conventions.md#choosing-400-404-or-422).
 
 use e2e::api::text;
-use e2e::{Stack, pictures, suite};
+use e2e::{Stack, pictures};
 use serde_json::json;
 
 use super::setting::Setting;
 
-suite! {
-    images_unprocessable on Stack::builder().env("CANVAS_ACTIVE_JOBS", 3);
-    the_canvas_and_its_revision_come_first,
-    a_target_is_an_image_node_without_an_active_job,
-    a_prompt_node_is_a_note_with_content,
-    references_hold_a_picture_that_the_caller_can_read,
-    edit_and_variations_start_from_pictures,
-    elements_are_the_callers_and_their_pictures_are_there,
-    all_that_is_wrong_is_reported_at_once_and_nothing_is_written,
-    an_account_has_a_cap_on_active_jobs,
+/// A stack without workers, on which an account may have three active jobs.
+async fn few_jobs() -> Stack {
+    Stack::builder().env("CANVAS_ACTIVE_JOBS", 3).shared().await
 }
 
-async fn the_canvas_and_its_revision_come_first(stack: &Stack) {
+#[tokio::test]
+async fn the_canvas_and_its_revision_come_first() {
+    let stack = &few_jobs().await;
     let setting = Setting::new(stack).await;
     let unknown = json!({"model": "absent"});
     let with = async |more: serde_json::Value| {
@@ -39,7 +34,9 @@ async fn the_canvas_and_its_revision_come_first(stack: &Stack) {
     with(json!({})).await.expect_error(422, "unprocessable_entity", &["model"]);
 }
 
-async fn a_target_is_an_image_node_without_an_active_job(stack: &Stack) {
+#[tokio::test]
+async fn a_target_is_an_image_node_without_an_active_job() {
+    let stack = &few_jobs().await;
     let setting = Setting::new(stack).await;
     let note = setting.note("A table").await;
     let video = setting.node(json!({"type": "video"})).await;
@@ -56,7 +53,9 @@ async fn a_target_is_an_image_node_without_an_active_job(stack: &Stack) {
     setting.user.send("/actions/resize/runs", &resize).await.expect_error(409, "conflict", &[]);
 }
 
-async fn a_prompt_node_is_a_note_with_content(stack: &Stack) {
+#[tokio::test]
+async fn a_prompt_node_is_a_note_with_content() {
+    let stack = &few_jobs().await;
     let setting = Setting::new(stack).await;
     let picture = setting.picture().await;
     let empty = setting.node(json!({"type": "text"})).await;
@@ -71,7 +70,9 @@ async fn a_prompt_node_is_a_note_with_content(stack: &Stack) {
     setting.job("generate", json!({"prompt": null, "promptNodeId": format!("node:{whole}")})).await;
 }
 
-async fn references_hold_a_picture_that_the_caller_can_read(stack: &Stack) {
+#[tokio::test]
+async fn references_hold_a_picture_that_the_caller_can_read() {
+    let stack = &few_jobs().await;
     let (setting, other) = (Setting::new(stack).await, Setting::new(stack).await);
     let note = setting.note("A table").await;
     let empty = setting.user.slot(&setting.canvas).await;
@@ -85,7 +86,9 @@ async fn references_hold_a_picture_that_the_caller_can_read(stack: &Stack) {
     }
 }
 
-async fn edit_and_variations_start_from_pictures(stack: &Stack) {
+#[tokio::test]
+async fn edit_and_variations_start_from_pictures() {
+    let stack = &few_jobs().await;
     let setting = Setting::new(stack).await;
     let picture = setting.picture().await;
     let empty = setting.user.slot(&setting.canvas).await;
@@ -107,7 +110,9 @@ async fn edit_and_variations_start_from_pictures(stack: &Stack) {
     setting.job("edit", json!({})).await;
 }
 
-async fn elements_are_the_callers_and_their_pictures_are_there(stack: &Stack) {
+#[tokio::test]
+async fn elements_are_the_callers_and_their_pictures_are_there() {
+    let stack = &few_jobs().await;
     let (setting, other) = (Setting::new(stack).await, Setting::new(stack).await);
     let own = setting.element(json!({"guidelines": "Soft light."})).await;
     let theirs = other.element(json!({"guidelines": "Soft light."})).await;
@@ -127,7 +132,9 @@ async fn elements_are_the_callers_and_their_pictures_are_there(stack: &Stack) {
     setting.job("generate", json!({"elements": [own]})).await;
 }
 
-async fn all_that_is_wrong_is_reported_at_once_and_nothing_is_written(stack: &Stack) {
+#[tokio::test]
+async fn all_that_is_wrong_is_reported_at_once_and_nothing_is_written() {
+    let stack = &few_jobs().await;
     let setting = Setting::new(stack).await;
     let before = setting.user.canvas(&setting.canvas).await;
     let wrong = json!({
@@ -141,7 +148,9 @@ async fn all_that_is_wrong_is_reported_at_once_and_nothing_is_written(stack: &St
     assert_eq!(setting.balance().await, 100);
 }
 
-async fn an_account_has_a_cap_on_active_jobs(stack: &Stack) {
+#[tokio::test]
+async fn an_account_has_a_cap_on_active_jobs() {
+    let stack = &few_jobs().await;
     let setting = Setting::new(stack).await;
     let mut jobs = Vec::new();
     for _ in 0..3 {

@@ -3,35 +3,15 @@
 use std::time::Duration;
 
 use e2e::api::{key, text};
-use e2e::{Stack, pictures, suite};
+use e2e::{Stack, pictures};
 use serde_json::json;
 use testkit::Answer;
 
 use super::{File, canvas, file, html, image_request, import_image, nodes, png, serve};
 
-suite! {
-    image_imports on Stack::builder().image_workers(1).receivers(13);
-    a_picture_is_brought_as_it_is,
-    the_bytes_say_what_a_picture_is,
-    title_and_place_are_as_asked_for,
-    a_key_stands_for_one_import,
-    equal_requests_at_once_are_one_import,
-    an_editor_brings_pictures_for_the_owner,
-    what_is_no_supported_picture_is_422,
-    what_is_too_large_is_422,
-    what_goes_beyond_the_storage_quota_is_422,
-    an_error_of_the_other_side_is_502_and_frees_the_key,
-    three_redirects_are_followed_and_vetted,
-    an_asset_that_was_brought_is_an_asset_like_any_other,
-}
-
-suite! {
-    import_requests on Stack::builder();
-    a_url_that_is_not_public_is_400_in_every_disguise,
-    fields_have_their_lengths_and_ranges,
-}
-
-async fn a_picture_is_brought_as_it_is(stack: &Stack) {
+#[tokio::test]
+async fn a_picture_is_brought_as_it_is() {
+    let stack = &Stack::with_workers().await;
     let (user, shop) = (stack.user().await, stack.take_receiver());
     let bytes = pictures::png(400, 300);
     serve(&shop, vec![png("/media/shoe.png", bytes.clone())]);
@@ -74,7 +54,9 @@ async fn a_picture_is_brought_as_it_is(stack: &Stack) {
     assert_eq!(stdout.split_whitespace().collect::<Vec<_>>(), expected);
 }
 
-async fn the_bytes_say_what_a_picture_is(stack: &Stack) {
+#[tokio::test]
+async fn the_bytes_say_what_a_picture_is() {
+    let stack = &Stack::with_workers().await;
     let (user, shop) = (stack.user().await, stack.take_receiver());
     serve(
         &shop,
@@ -103,7 +85,9 @@ async fn the_bytes_say_what_a_picture_is(stack: &Stack) {
     assert_eq!(review["validation"]["findings"], json!([]), "each at a spot of its own");
 }
 
-async fn title_and_place_are_as_asked_for(stack: &Stack) {
+#[tokio::test]
+async fn title_and_place_are_as_asked_for() {
+    let stack = &Stack::with_workers().await;
     let (user, shop) = (stack.user().await, stack.take_receiver());
     serve(&shop, vec![png("/a.png", pictures::png(10, 10))]);
     let canvas = canvas(&user).await;
@@ -117,7 +101,9 @@ async fn title_and_place_are_as_asked_for(stack: &Stack) {
     assert_eq!((&node["title"], &node["position"]), (&json!("a](b) *c*"), &json!({"x": -100.5, "y": 70.0})));
 }
 
-async fn a_key_stands_for_one_import(stack: &Stack) {
+#[tokio::test]
+async fn a_key_stands_for_one_import() {
+    let stack = &Stack::with_workers().await;
     let (user, shop) = (stack.user().await, stack.take_receiver());
     serve(&shop, vec![png("/a.png", pictures::png(10, 10))]);
     let canvas = canvas(&user).await;
@@ -140,7 +126,9 @@ async fn a_key_stands_for_one_import(stack: &Stack) {
     user.send("/product-references/import", &page).await.expect_error(409, "conflict", &[]);
 }
 
-async fn equal_requests_at_once_are_one_import(stack: &Stack) {
+#[tokio::test]
+async fn equal_requests_at_once_are_one_import() {
+    let stack = &Stack::with_workers().await;
     let (user, shop) = (stack.user().await, stack.take_receiver());
     let answer = Answer::status(200).body(pictures::png(10, 10)).after(Duration::from_millis(300));
     shop.answer(answer);
@@ -158,7 +146,9 @@ async fn equal_requests_at_once_are_one_import(stack: &Stack) {
     assert_eq!(tokio::join!(send(), send(), send()), (502, 502, 502));
 }
 
-async fn an_editor_brings_pictures_for_the_owner(stack: &Stack) {
+#[tokio::test]
+async fn an_editor_brings_pictures_for_the_owner() {
+    let stack = &Stack::with_workers().await;
     let (owner, editor, shop) = (stack.user().await, stack.user().await, stack.take_receiver());
     serve(&shop, vec![png("/a.png", pictures::png(10, 10))]);
     let canvas = canvas(&owner).await;
@@ -169,7 +159,9 @@ async fn an_editor_brings_pictures_for_the_owner(stack: &Stack) {
     assert_eq!(nodes(&owner, &canvas).await[0]["handle"], import["image"]["nodeId"]);
 }
 
-async fn what_is_no_supported_picture_is_422(stack: &Stack) {
+#[tokio::test]
+async fn what_is_no_supported_picture_is_422() {
+    let stack = &Stack::with_workers().await;
     let (user, shop) = (stack.user().await, stack.take_receiver());
     serve(
         &shop,
@@ -190,7 +182,9 @@ async fn what_is_no_supported_picture_is_422(stack: &Stack) {
     assert!(nodes(&user, &canvas).await.is_empty(), "nothing was created");
 }
 
-async fn what_is_too_large_is_422(stack: &Stack) {
+#[tokio::test]
+async fn what_is_too_large_is_422() {
+    let stack = &Stack::with_workers().await;
     const LIMIT: usize = 52_428_800;
     let (user, shop) = (stack.user().await, stack.take_receiver());
     let mut most = pictures::png(30, 20);
@@ -206,7 +200,9 @@ async fn what_is_too_large_is_422(stack: &Stack) {
     }
 }
 
-async fn what_goes_beyond_the_storage_quota_is_422(stack: &Stack) {
+#[tokio::test]
+async fn what_goes_beyond_the_storage_quota_is_422() {
+    let stack = &Stack::with_workers().await;
     let (user, shop) = (stack.user().await, stack.take_receiver());
     let bytes = pictures::png(320, 240);
     serve(&shop, vec![png("/shoe.png", bytes.clone())]);
@@ -223,7 +219,9 @@ async fn what_goes_beyond_the_storage_quota_is_422(stack: &Stack) {
     import_image(&user, &canvas, &shop.url("/shoe.png")).await.ok();
 }
 
-async fn an_error_of_the_other_side_is_502_and_frees_the_key(stack: &Stack) {
+#[tokio::test]
+async fn an_error_of_the_other_side_is_502_and_frees_the_key() {
+    let stack = &Stack::with_workers().await;
     let (user, shop) = (stack.user().await, stack.take_receiver());
     let canvas = canvas(&user).await;
     let request = image_request(&canvas, &shop.url("/a.png"));
@@ -241,7 +239,9 @@ async fn an_error_of_the_other_side_is_502_and_frees_the_key(stack: &Stack) {
     assert!(matches!(refused.status, 422 | 502), "{refused}");
 }
 
-async fn three_redirects_are_followed_and_vetted(stack: &Stack) {
+#[tokio::test]
+async fn three_redirects_are_followed_and_vetted() {
+    let stack = &Stack::with_workers().await;
     let (user, shop) = (stack.user().await, stack.take_receiver());
     let picture = pictures::png(10, 10);
     let port = shop.port();
@@ -276,7 +276,9 @@ async fn three_redirects_are_followed_and_vetted(stack: &Stack) {
     }
 }
 
-async fn an_asset_that_was_brought_is_an_asset_like_any_other(stack: &Stack) {
+#[tokio::test]
+async fn an_asset_that_was_brought_is_an_asset_like_any_other() {
+    let stack = &Stack::with_workers().await;
     let (user, shop) = (stack.user().await, stack.take_receiver());
     serve(&shop, vec![png("/a.png", pictures::png(64, 48))]);
     let canvas = canvas(&user).await;
@@ -294,7 +296,9 @@ async fn an_asset_that_was_brought_is_an_asset_like_any_other(stack: &Stack) {
     assert_eq!((&done["status"], &done["images"][0]["width"]), (&json!("succeeded"), &json!(32)));
 }
 
-async fn a_url_that_is_not_public_is_400_in_every_disguise(stack: &Stack) {
+#[tokio::test]
+async fn a_url_that_is_not_public_is_400_in_every_disguise() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = canvas(&user).await;
     for url in [
@@ -347,7 +351,9 @@ async fn a_url_that_is_not_public_is_400_in_every_disguise(stack: &Stack) {
     }
 }
 
-async fn fields_have_their_lengths_and_ranges(stack: &Stack) {
+#[tokio::test]
+async fn fields_have_their_lengths_and_ranges() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = canvas(&user).await;
     let image = |field: &str, value| {

@@ -3,31 +3,17 @@
 use std::time::Duration;
 
 use e2e::api::text;
-use e2e::{Stack, pictures, suite};
+use e2e::{Stack, pictures};
 use serde_json::json;
 use testkit::Answer;
 
 use super::{File, canvas, file, html, import_product, nodes, png, serve};
 
-suite! {
-    product_pages on Stack::builder().image_workers(1).receivers(13);
-    what_is_no_page_is_422,
-    an_error_of_the_page_is_502,
-    a_redirected_page_is_read_from_where_it_leads,
-    a_location_in_utf_8_is_followed,
-    two_types_in_one_header_are_a_page_if_one_is,
-    requests_for_pictures_name_the_page_as_those_of_browsers,
-    a_redirect_to_a_private_address_is_422,
-    a_page_in_another_encoding_is_read,
-    a_page_is_read_up_to_its_limit,
-    a_page_that_never_ends_is_read_up_to_its_limit,
-    a_dripping_page_takes_no_longer_than_the_budget,
-    a_gallery_that_takes_longer_than_the_budget_is_cut_and_says_so,
-}
-
 const IMAGE: &str = "<img src=/a.png>";
 
-async fn what_is_no_page_is_422(stack: &Stack) {
+#[tokio::test]
+async fn what_is_no_page_is_422() {
+    let stack = &Stack::with_workers().await;
     let (user, shop) = (stack.user().await, stack.take_receiver());
     serve(
         &shop,
@@ -50,7 +36,9 @@ async fn what_is_no_page_is_422(stack: &Stack) {
     assert!(nodes(&user, &canvas).await.is_empty());
 }
 
-async fn an_error_of_the_page_is_502(stack: &Stack) {
+#[tokio::test]
+async fn an_error_of_the_page_is_502() {
+    let stack = &Stack::with_workers().await;
     let (user, shop) = (stack.user().await, stack.take_receiver());
     let canvas = canvas(&user).await;
     for answer in [Answer::status(404), Answer::status(503), Answer::close()] {
@@ -60,7 +48,9 @@ async fn an_error_of_the_page_is_502(stack: &Stack) {
     }
 }
 
-async fn a_redirected_page_is_read_from_where_it_leads(stack: &Stack) {
+#[tokio::test]
+async fn a_redirected_page_is_read_from_where_it_leads() {
+    let stack = &Stack::with_workers().await;
     let (user, shop) = (stack.user().await, stack.take_receiver());
     let moved = File { path: "/old", answer: Answer::status(301).header("location", "/new/boots") };
     serve(&shop, vec![moved, html("/new/boots", "<img src=a.png>"), png("/new/a.png", pictures::scene(300, 300, 1))]);
@@ -70,7 +60,9 @@ async fn a_redirected_page_is_read_from_where_it_leads(stack: &Stack) {
     assert_eq!(text(&import, "/images/0/sourceImageUrl"), shop.url("/new/a.png"));
 }
 
-async fn a_location_in_utf_8_is_followed(stack: &Stack) {
+#[tokio::test]
+async fn a_location_in_utf_8_is_followed() {
+    let stack = &Stack::with_workers().await;
     let (user, shop) = (stack.user().await, stack.take_receiver());
     let moved = File { path: "/old", answer: Answer::redirect("/p/détail-店?größe=é") };
     let page = html("/p/d%C3%A9tail-%E5%BA%97?gr%C3%B6%C3%9Fe=%C3%A9", IMAGE);
@@ -81,7 +73,9 @@ async fn a_location_in_utf_8_is_followed(stack: &Stack) {
     assert_eq!(import["pack"]["imageCount"], 1);
 }
 
-async fn two_types_in_one_header_are_a_page_if_one_is(stack: &Stack) {
+#[tokio::test]
+async fn two_types_in_one_header_are_a_page_if_one_is() {
+    let stack = &Stack::with_workers().await;
     let (user, shop) = (stack.user().await, stack.take_receiver());
     let merged = file("/merged", "text/html, text/html; charset=utf-8", IMAGE);
     let twice = File {
@@ -102,7 +96,9 @@ async fn two_types_in_one_header_are_a_page_if_one_is(stack: &Stack) {
     reply.expect_error(422, "unprocessable_entity", &["productPageUrl"]);
 }
 
-async fn requests_for_pictures_name_the_page_as_those_of_browsers(stack: &Stack) {
+#[tokio::test]
+async fn requests_for_pictures_name_the_page_as_those_of_browsers() {
+    let stack = &Stack::with_workers().await;
     let (user, shop, cdn) = (stack.user().await, stack.take_receiver(), stack.take_receiver());
     let there = cdn.url("/there.png");
     let page = html("/boots?size=41", &format!("<img src=/a.png><img src='{there}'><img src=/away.png>"));
@@ -135,7 +131,9 @@ async fn requests_for_pictures_name_the_page_as_those_of_browsers(stack: &Stack)
     }
 }
 
-async fn a_redirect_to_a_private_address_is_422(stack: &Stack) {
+#[tokio::test]
+async fn a_redirect_to_a_private_address_is_422() {
+    let stack = &Stack::with_workers().await;
     let (user, shop) = (stack.user().await, stack.take_receiver());
     let canvas = canvas(&user).await;
     for location in
@@ -153,7 +151,9 @@ async fn a_redirect_to_a_private_address_is_422(stack: &Stack) {
     assert_eq!((&import["pack"]["imageCount"], &import["discovery"]["skippedImageCount"]), (&json!(1), &json!(2)));
 }
 
-async fn a_page_in_another_encoding_is_read(stack: &Stack) {
+#[tokio::test]
+async fn a_page_in_another_encoding_is_read() {
+    let stack = &Stack::with_workers().await;
     let (user, shop) = (stack.user().await, stack.take_receiver());
     let utf16: Vec<u8> = "\u{feff}<img src='/b.png'>".encode_utf16().flat_map(u16::to_le_bytes).collect();
     serve(
@@ -173,7 +173,9 @@ async fn a_page_in_another_encoding_is_read(stack: &Stack) {
     }
 }
 
-async fn a_page_is_read_up_to_its_limit(stack: &Stack) {
+#[tokio::test]
+async fn a_page_is_read_up_to_its_limit() {
+    let stack = &Stack::with_workers().await;
     const LIMIT: usize = 5 * 1024 * 1024;
     let (user, shop) = (stack.user().await, stack.take_receiver());
     let filled = |length: usize| {
@@ -198,7 +200,9 @@ async fn a_page_is_read_up_to_its_limit(stack: &Stack) {
     assert_eq!((&over["pack"]["imageCount"], &over["discovery"]["limited"]), (&json!(1), &json!(true)));
 }
 
-async fn a_page_that_never_ends_is_read_up_to_its_limit(stack: &Stack) {
+#[tokio::test]
+async fn a_page_that_never_ends_is_read_up_to_its_limit() {
+    let stack = &Stack::with_workers().await;
     let (user, shop) = (stack.user().await, stack.take_receiver());
     serve(&shop, vec![File { path: "/endless", answer: Answer::endless().header("content-type", "text/html") }]);
     let canvas = canvas(&user).await;
@@ -209,7 +213,9 @@ async fn a_page_that_never_ends_is_read_up_to_its_limit(stack: &Stack) {
     );
 }
 
-async fn a_dripping_page_takes_no_longer_than_the_budget(stack: &Stack) {
+#[tokio::test]
+async fn a_dripping_page_takes_no_longer_than_the_budget() {
+    let stack = &Stack::with_workers().await;
     let (user, shop) = (stack.user().await, stack.take_receiver());
     shop.answer(Answer::drip(Duration::from_millis(100)).header("content-type", "text/html"));
     let canvas = canvas(&user).await;
@@ -219,7 +225,9 @@ async fn a_dripping_page_takes_no_longer_than_the_budget(stack: &Stack) {
     assert!((40..55).contains(&began.elapsed().as_secs()), "{:?}", began.elapsed());
 }
 
-async fn a_gallery_that_takes_longer_than_the_budget_is_cut_and_says_so(stack: &Stack) {
+#[tokio::test]
+async fn a_gallery_that_takes_longer_than_the_budget_is_cut_and_says_so() {
+    let stack = &Stack::with_workers().await;
     let (user, shop) = (stack.user().await, stack.take_receiver());
     let gallery = "<img src=/a.png><img src=/silent.png><img src=/dripping.png>";
     serve(

@@ -1,28 +1,11 @@
 //! `POST /product-references/import` (docs/reference/imports.md#import-product-references).
 
 use e2e::api::text;
-use e2e::{Stack, pictures, suite};
+use e2e::{Stack, pictures};
 use serde_json::{Value, json};
 use testkit::Receiver;
 
 use super::{canvas, file, html, import_product, nodes, png, product_request, serve};
-
-suite! {
-    product_imports on Stack::builder().image_workers(1).receivers(15);
-    a_gallery_becomes_a_section_of_pictures,
-    a_pack_stands_tidily_beside_the_content,
-    a_variant_is_taken_when_the_page_ties_it_to_pictures,
-    several_variants_in_different_pictures_need_a_selection,
-    a_selector_that_nothing_ties_to_pictures_needs_a_review,
-    a_page_without_pictures_needs_a_review,
-    a_page_of_unusable_pictures_needs_a_review,
-    a_review_takes_no_key,
-    twelve_pictures_are_brought_and_more_are_reported,
-    one_picture_at_several_sizes_is_brought_once_and_large,
-    different_pictures_at_similar_addresses_are_all_brought,
-    what_is_no_picture_gives_way_to_src,
-    skipped_pictures_are_counted_by_reason,
-}
 
 /// A page whose JSON-LD describes a product with these pictures.
 fn linked(images: &[&str]) -> String {
@@ -50,7 +33,9 @@ fn variants(shop: &Receiver) {
     );
 }
 
-async fn a_gallery_becomes_a_section_of_pictures(stack: &Stack) {
+#[tokio::test]
+async fn a_gallery_becomes_a_section_of_pictures() {
+    let stack = &Stack::with_workers().await;
     let (user, shop) = (stack.user().await, stack.take_receiver());
     let body =
         linked(&["/1.png", "media/2.jpg"]) + "<img src='/icons/cart.png'><img src=/small.png><img src=/3.webp alt=3>";
@@ -103,7 +88,9 @@ async fn a_gallery_becomes_a_section_of_pictures(stack: &Stack) {
     );
 }
 
-async fn a_pack_stands_tidily_beside_the_content(stack: &Stack) {
+#[tokio::test]
+async fn a_pack_stands_tidily_beside_the_content() {
+    let stack = &Stack::with_workers().await;
     let (user, shop) = (stack.user().await, stack.take_receiver());
     let sizes = [(600, 400), (400, 600), (500, 500), (900, 300), (300, 800)];
     let names = ["/0.png", "/1.png", "/2.png", "/3.png", "/4.png"];
@@ -136,7 +123,9 @@ async fn a_pack_stands_tidily_beside_the_content(stack: &Stack) {
     }
 }
 
-async fn a_variant_is_taken_when_the_page_ties_it_to_pictures(stack: &Stack) {
+#[tokio::test]
+async fn a_variant_is_taken_when_the_page_ties_it_to_pictures() {
+    let stack = &Stack::with_workers().await;
     let (user, shop) = (stack.user().await, stack.take_receiver());
     variants(&shop);
     let canvas = canvas(&user).await;
@@ -162,7 +151,9 @@ async fn reviewed(user: &e2e::User, canvas: &str, import: &Value, reason: &str, 
     assert!(nodes(user, canvas).await.is_empty(), "nothing was created");
 }
 
-async fn several_variants_in_different_pictures_need_a_selection(stack: &Stack) {
+#[tokio::test]
+async fn several_variants_in_different_pictures_need_a_selection() {
+    let stack = &Stack::with_workers().await;
     let (user, shop) = (stack.user().await, stack.take_receiver());
     variants(&shop);
     let canvas = canvas(&user).await;
@@ -178,7 +169,9 @@ async fn several_variants_in_different_pictures_need_a_selection(stack: &Stack) 
     assert!(chosen.starts_with("node:") && chosen.contains(" asset:"), "{chosen}");
 }
 
-async fn a_selector_that_nothing_ties_to_pictures_needs_a_review(stack: &Stack) {
+#[tokio::test]
+async fn a_selector_that_nothing_ties_to_pictures_needs_a_review() {
+    let stack = &Stack::with_workers().await;
     let (user, shop) = (stack.user().await, stack.take_receiver());
     variants(&shop);
     let canvas = canvas(&user).await;
@@ -190,7 +183,9 @@ async fn a_selector_that_nothing_ties_to_pictures_needs_a_review(stack: &Stack) 
     }
 }
 
-async fn a_page_without_pictures_needs_a_review(stack: &Stack) {
+#[tokio::test]
+async fn a_page_without_pictures_needs_a_review() {
+    let stack = &Stack::with_workers().await;
     let (user, shop) = (stack.user().await, stack.take_receiver());
     serve(&shop, vec![html("/about", "<!doctype html><title>About</title><p>No pictures.")]);
     let canvas = canvas(&user).await;
@@ -199,7 +194,9 @@ async fn a_page_without_pictures_needs_a_review(stack: &Stack) {
     assert_eq!(import["discovery"], json!({"discoveredCandidateCount": 0, "skippedImageCount": 0, "skipped": []}));
 }
 
-async fn a_page_of_unusable_pictures_needs_a_review(stack: &Stack) {
+#[tokio::test]
+async fn a_page_of_unusable_pictures_needs_a_review() {
+    let stack = &Stack::with_workers().await;
     let (user, shop) = (stack.user().await, stack.take_receiver());
     let body = linked(&["/a.svg", "/gone.png", "/small.png", "/broken.png", "/text.png"]);
     serve(
@@ -221,7 +218,9 @@ async fn a_page_of_unusable_pictures_needs_a_review(stack: &Stack) {
     assert_eq!(import["discovery"], json!({"discoveredCandidateCount": 5, "skippedImageCount": 5, "skipped": skipped}));
 }
 
-async fn a_review_takes_no_key(stack: &Stack) {
+#[tokio::test]
+async fn a_review_takes_no_key() {
+    let stack = &Stack::with_workers().await;
     let (user, shop) = (stack.user().await, stack.take_receiver());
     variants(&shop);
     let canvas = canvas(&user).await;
@@ -241,7 +240,9 @@ async fn a_review_takes_no_key(stack: &Stack) {
     assert_eq!(nodes(&user, &canvas).await.len(), 2);
 }
 
-async fn twelve_pictures_are_brought_and_more_are_reported(stack: &Stack) {
+#[tokio::test]
+async fn twelve_pictures_are_brought_and_more_are_reported() {
+    let stack = &Stack::with_workers().await;
     let (user, shop) = (stack.user().await, stack.take_receiver());
     const NAMES: [&str; 13] = [
         "/0.png", "/1.png", "/2.png", "/3.png", "/4.png", "/5.png", "/6.png", "/7.png", "/8.png", "/9.png", "/10.png",
@@ -265,7 +266,9 @@ async fn twelve_pictures_are_brought_and_more_are_reported(stack: &Stack) {
     assert_eq!((&thirteen["pack"]["imageCount"], thirteen["images"].as_array().map(Vec::len)), (&json!(12), Some(12)));
 }
 
-async fn one_picture_at_several_sizes_is_brought_once_and_large(stack: &Stack) {
+#[tokio::test]
+async fn one_picture_at_several_sizes_is_brought_once_and_large() {
+    let stack = &Stack::with_workers().await;
     let (user, shop) = (stack.user().await, stack.take_receiver());
     let large = pictures::scene(1200, 900, 1);
     let small = raster::rendition(&large, 400).expect("is made").bytes;
@@ -294,7 +297,9 @@ async fn one_picture_at_several_sizes_is_brought_once_and_large(stack: &Stack) {
     assert!(!shop.requests().iter().any(|request| request.path.contains("300x225")), "only the largest is fetched");
 }
 
-async fn different_pictures_at_similar_addresses_are_all_brought(stack: &Stack) {
+#[tokio::test]
+async fn different_pictures_at_similar_addresses_are_all_brought() {
+    let stack = &Stack::with_workers().await;
     let (user, shop) = (stack.user().await, stack.take_receiver());
     let paths = ["/rug-160x230.png", "/rug-200x300.png", "/img?id=1&crop=left", "/img?id=1&crop=right"];
     let gallery: String = paths.iter().map(|path| format!("<li><img src='{path}'>")).collect();
@@ -306,7 +311,9 @@ async fn different_pictures_at_similar_addresses_are_all_brought(stack: &Stack) 
     assert_eq!((&import["pack"]["imageCount"], &import["discovery"]["skipped"]), (&json!(4), &json!([])), "{import}");
 }
 
-async fn what_is_no_picture_gives_way_to_src(stack: &Stack) {
+#[tokio::test]
+async fn what_is_no_picture_gives_way_to_src() {
+    let stack = &Stack::with_workers().await;
     let (user, shop) = (stack.user().await, stack.take_receiver());
     let body = "<div class=gallery><img data-src=/page src=/1.png><img data-lazy=true data-src='' src=/2.png>\
                 <img srcset='/gone-4.png 4x, /gone-3.png 3x, /gone-2.png 2x, /gone-1.png 1x' src=/3.png>\
@@ -323,7 +330,9 @@ async fn what_is_no_picture_gives_way_to_src(stack: &Stack) {
     assert_eq!(sources, names.map(|name| shop.url(name)));
 }
 
-async fn skipped_pictures_are_counted_by_reason(stack: &Stack) {
+#[tokio::test]
+async fn skipped_pictures_are_counted_by_reason() {
+    let stack = &Stack::with_workers().await;
     let (user, shop) = (stack.user().await, stack.take_receiver());
     let body = "<header><img src=/house.png></header><p><img src=/sprite.png><img src=/a.png><img src=/copy.png>\
                 <img src=/a.svg><img src=/gone.png><img src=/flat.png><img src=/b.png>";

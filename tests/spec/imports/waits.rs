@@ -1,32 +1,14 @@
 //! Requests that wait for an import (docs/reference/imports.md#waiting-for-the-outcome).
 
 use e2e::api::text;
-use e2e::{Part, Stack, User, pictures, suite};
+use e2e::{Part, Stack, User, pictures};
 use serde_json::{Value, json};
 
 use super::{canvas, image_request, import_image, nodes, png, serve};
 
-suite! {
-    import_waits on Stack::builder().image_workers(1).receivers(1).hold("import.gathered");
-    after_55_seconds_it_is_504_and_the_key_resumes,
-}
-
-suite! {
-    import_crowds on Stack::builder().image_workers(1).receivers(1).hold("import.gathered");
-    imports_take_none_of_the_open_waits_of_a_token,
-}
-
-suite! {
-    import_backlog on Stack::builder().image_workers(1).receivers(1).env("CANVAS_ACTIVE_JOBS", 2).hold("import.gathered");
-    an_account_has_a_cap_on_imports_under_way,
-}
-
-suite! {
-    import_crashes on Stack::builder().image_workers(1).receivers(1).env("CANVAS_LEASE_SECONDS", "2").hold("import.committed");
-    a_worker_that_dies_after_its_commit_brings_nothing_twice,
-}
-
-async fn after_55_seconds_it_is_504_and_the_key_resumes(stack: &Stack) {
+#[tokio::test]
+async fn after_55_seconds_it_is_504_and_the_key_resumes() {
+    let stack = &Stack::builder().image_workers(1).receivers(1).hold("import.gathered").start().await;
     let (user, shop) = (stack.user().await, stack.take_receiver());
     serve(&shop, vec![png("/a.png", pictures::png(10, 10))]);
     let canvas = canvas(&user).await;
@@ -39,7 +21,9 @@ async fn after_55_seconds_it_is_504_and_the_key_resumes(stack: &Stack) {
     assert_eq!((shop.requests().len(), nodes(&user, &canvas).await.len()), (1, 1), "the same import: {import}");
 }
 
-async fn imports_take_none_of_the_open_waits_of_a_token(stack: &Stack) {
+#[tokio::test]
+async fn imports_take_none_of_the_open_waits_of_a_token() {
+    let stack = &Stack::builder().image_workers(1).receivers(1).hold("import.gathered").start().await;
     /// One more than the limit on open waits of a token (docs/reference/conventions.md#limits-on-open-waits).
     const MANY: i64 = 65;
     let (user, shop) = (stack.user().await, stack.take_receiver());
@@ -58,7 +42,15 @@ async fn imports_take_none_of_the_open_waits_of_a_token(stack: &Stack) {
     assert_eq!((imports.len(), nodes(&user, &canvas).await.len()), (MANY as usize, MANY as usize));
 }
 
-async fn an_account_has_a_cap_on_imports_under_way(stack: &Stack) {
+#[tokio::test]
+async fn an_account_has_a_cap_on_imports_under_way() {
+    let stack = &Stack::builder()
+        .image_workers(1)
+        .receivers(1)
+        .env("CANVAS_ACTIVE_JOBS", 2)
+        .hold("import.gathered")
+        .start()
+        .await;
     let (user, other, shop) = (stack.user().await, stack.user().await, stack.take_receiver());
     serve(&shop, vec![png("/a.png", pictures::png(10, 10))]);
     let (mine, theirs) = (canvas(&user).await, canvas(&other).await);
@@ -85,7 +77,15 @@ async fn an_account_has_a_cap_on_imports_under_way(stack: &Stack) {
     send(&user, &third).await;
 }
 
-async fn a_worker_that_dies_after_its_commit_brings_nothing_twice(stack: &Stack) {
+#[tokio::test]
+async fn a_worker_that_dies_after_its_commit_brings_nothing_twice() {
+    let stack = &Stack::builder()
+        .image_workers(1)
+        .receivers(1)
+        .env("CANVAS_LEASE_SECONDS", "2")
+        .hold("import.committed")
+        .start()
+        .await;
     let (user, shop) = (stack.user().await, stack.take_receiver());
     serve(&shop, vec![png("/a.png", pictures::png(10, 10))]);
     let canvas = canvas(&user).await;

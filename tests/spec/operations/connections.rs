@@ -4,7 +4,9 @@ use e2e::Stack;
 use e2e::api::text;
 use serde_json::json;
 
-pub(super) async fn connections_are_made_and_deleted_and_go_with_their_nodes(stack: &Stack) {
+#[tokio::test]
+async fn connections_are_made_and_deleted_and_go_with_their_nodes() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
@@ -39,7 +41,9 @@ pub(super) async fn connections_are_made_and_deleted_and_go_with_their_nodes(sta
     assert_eq!(gone["canvas"]["connections"], json!([]));
 }
 
-pub(super) async fn connections_obey_the_graph(stack: &Stack) {
+#[tokio::test]
+async fn connections_obey_the_graph() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");

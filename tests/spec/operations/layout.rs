@@ -1,25 +1,8 @@
 //! Layout operations (docs/reference/operations.md#layout-operations), and sizes that show whole pictures.
 
 use e2e::api::{key, text};
-use e2e::{Reply, Stack, User, pictures, suite};
+use e2e::{Reply, Stack, User, pictures};
 use serde_json::{Value, json};
-
-suite! {
-    layouts on Stack::builder().image_workers(1);
-    nodes_are_arranged_in_a_row_a_column_and_a_grid,
-    an_arrangement_covers_nothing_and_is_stable,
-    the_members_of_a_section_are_arranged_and_it_grows,
-    a_section_is_fitted_to_its_members,
-    a_section_is_created_around_nodes,
-    a_section_moves_with_its_members,
-    layouts_are_dry_run_reported_and_undone,
-    layout_operations_have_rules_of_form,
-    layout_operations_have_rules_of_the_graph,
-    layout_numbers_keep_to_their_ranges,
-    equal_spellings_of_a_layout_are_one_request,
-    the_height_of_a_picture_follows_its_width,
-    a_result_is_shown_whole_in_a_node_of_the_default_size,
-}
 
 async fn send(user: &User, canvas: &str, operations: Value) -> Reply {
     let revision = user.canvas(canvas).await["revision"].clone();
@@ -65,7 +48,9 @@ fn arrange(nodes: &[&String], layout: &str, more: Value) -> Value {
     json!([operation])
 }
 
-async fn nodes_are_arranged_in_a_row_a_column_and_a_grid(stack: &Stack) {
+#[tokio::test]
+async fn nodes_are_arranged_in_a_row_a_column_and_a_grid() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let (id, [a, b, c]) = board(&user, [("image", 100, 50), ("text", 900, 700), ("video", -200, 2000)]).await;
     let row = send(&user, &id, arrange(&[&c, &a, &b], "row", json!({}))).await.ok();
@@ -86,7 +71,9 @@ async fn nodes_are_arranged_in_a_row_a_column_and_a_grid(stack: &Stack) {
     assert_eq!(corners, [[5880.0, 360.0], [5880.0, 720.0], [5880.0, 920.0]]);
 }
 
-async fn an_arrangement_covers_nothing_and_is_stable(stack: &Stack) {
+#[tokio::test]
+async fn an_arrangement_covers_nothing_and_is_stable() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let (id, [a, b, wall]) = board(&user, [("image", 0, 0), ("image", 9000, 0), ("text", 400, 0)]).await;
     for more in [json!({}), json!({"x": 300, "y": 10}), json!({"near": wall})] {
@@ -113,7 +100,9 @@ async fn sectioned(user: &User) -> (String, [String; 4]) {
     (id, ["s", "first", "second", "third"].map(|name| text(&made, &format!("/resolvedIds/{name}")).to_owned()))
 }
 
-async fn the_members_of_a_section_are_arranged_and_it_grows(stack: &Stack) {
+#[tokio::test]
+async fn the_members_of_a_section_are_arranged_and_it_grows() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let (id, [section, first, second, third]) = sectioned(&user).await;
     let row = json!([{"type": "layout.arrange", "sectionId": section, "layout": "row"}]);
@@ -136,7 +125,9 @@ async fn the_members_of_a_section_are_arranged_and_it_grows(stack: &Stack) {
     assert_eq!(corner(&done["canvas"], &third), [40.0, 2816.0]);
 }
 
-async fn a_section_is_fitted_to_its_members(stack: &Stack) {
+#[tokio::test]
+async fn a_section_is_fitted_to_its_members() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let (id, [section, ..]) = sectioned(&user).await;
     let fit = |more: Value| {
@@ -159,7 +150,9 @@ async fn a_section_is_fitted_to_its_members(stack: &Stack) {
     assert!(drawn.contains("font-size=\"100\" font-weight=\"bold\""), "{drawn}");
 }
 
-async fn a_section_is_created_around_nodes(stack: &Stack) {
+#[tokio::test]
+async fn a_section_is_created_around_nodes() {
+    let stack = &Stack::with_workers().await;
     let account = stack.account().await;
     let user = stack.user_by(&account, "all", "api").await;
     let (id, [a, b]) = board(&user, [("image", 0, 0), ("text", 400, 400)]).await;
@@ -190,7 +183,9 @@ async fn a_section_is_created_around_nodes(stack: &Stack) {
     assert_eq!(node["metadata"]["createdBy"], "user");
 }
 
-async fn a_section_moves_with_its_members(stack: &Stack) {
+#[tokio::test]
+async fn a_section_moves_with_its_members() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let (id, [section, first, second, third]) = sectioned(&user).await;
     let to = |x: f64, more: Value| {
@@ -212,7 +207,9 @@ async fn a_section_moves_with_its_members(stack: &Stack) {
     assert_eq!(tried["proposal"]["changedNodeIds"], json!([section]));
 }
 
-async fn layouts_are_dry_run_reported_and_undone(stack: &Stack) {
+#[tokio::test]
+async fn layouts_are_dry_run_reported_and_undone() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let (id, [section, first, ..]) = sectioned(&user).await;
     let before = user.canvas(&id).await;
@@ -244,7 +241,9 @@ async fn layouts_are_dry_run_reported_and_undone(stack: &Stack) {
     assert_eq!(undone["canvas"]["nodes"], before["nodes"]);
 }
 
-async fn layout_operations_have_rules_of_form(stack: &Stack) {
+#[tokio::test]
+async fn layout_operations_have_rules_of_form() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let id = text(&user.make_canvas().await, "/id").to_owned();
     let both = json!({"type": "layout.arrange", "nodeIds": ["a"], "sectionId": "s", "layout": "row", "columns": 2});
@@ -286,7 +285,9 @@ async fn layout_operations_have_rules_of_form(stack: &Stack) {
     send(&user, &id, malformed).await.expect_error(400, "input_validation_error", &fields);
 }
 
-async fn layout_operations_have_rules_of_the_graph(stack: &Stack) {
+#[tokio::test]
+async fn layout_operations_have_rules_of_the_graph() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let (id, [section, first, ..]) = sectioned(&user).await;
     let empty = json!({"type": "section.create", "clientId": "empty", "title": "Empty", "x": 5000, "y": 0});
@@ -320,7 +321,9 @@ async fn layout_operations_have_rules_of_the_graph(stack: &Stack) {
     }
 }
 
-async fn layout_numbers_keep_to_their_ranges(stack: &Stack) {
+#[tokio::test]
+async fn layout_numbers_keep_to_their_ranges() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let (id, [section, first, ..]) = sectioned(&user).await;
     let arrange = |field: &str, value: Value| {
@@ -367,7 +370,9 @@ async fn layout_numbers_keep_to_their_ranges(stack: &Stack) {
     assert_eq!(corner(&done["canvas"], &last), [4.0 * 360.0, 5000.0 + 13.0 * 200.0]);
 }
 
-async fn equal_spellings_of_a_layout_are_one_request(stack: &Stack) {
+#[tokio::test]
+async fn equal_spellings_of_a_layout_are_one_request() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let (id, [section, first, second, _]) = sectioned(&user).await;
     let revision = user.canvas(&id).await["revision"].clone();
@@ -391,7 +396,9 @@ async fn equal_spellings_of_a_layout_are_one_request(stack: &Stack) {
     user.send(&path, &other).await.expect_error(409, "conflict", &[]);
 }
 
-async fn the_height_of_a_picture_follows_its_width(stack: &Stack) {
+#[tokio::test]
+async fn the_height_of_a_picture_follows_its_width() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let id = text(&user.make_canvas().await, "/id").to_owned();
     user.upload_into(&id, "image/png", pictures::png(640, 320)).await;
@@ -426,7 +433,9 @@ async fn the_height_of_a_picture_follows_its_width(stack: &Stack) {
     send(&user, &id, beyond).await.expect_error(422, "unprocessable_entity", &["operations[0].patch.width"]);
 }
 
-async fn a_result_is_shown_whole_in_a_node_of_the_default_size(stack: &Stack) {
+#[tokio::test]
+async fn a_result_is_shown_whole_in_a_node_of_the_default_size() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let id = text(&user.make_canvas().await, "/id").to_owned();
     let asset = text(&user.upload("image/png", pictures::png(400, 200)).await, "/handle").to_owned();

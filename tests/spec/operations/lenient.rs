@@ -3,23 +3,9 @@
 use std::collections::BTreeMap;
 
 use e2e::api::{key, text};
-use e2e::{Reply, Stack, User, suite};
+use e2e::{Reply, Stack, User};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
-
-suite! {
-    lenient_batches on Stack::builder();
-    a_stale_batch_is_accepted_when_nothing_that_it_touches_changed,
-    a_batch_conflicts_with_a_change_of_what_it_touches,
-    without_the_preference_a_stale_batch_is_a_conflict_that_names_nodes,
-    a_conflict_names_at_most_50_nodes,
-    a_base_is_one_of_the_last_1000_revisions,
-    findings_are_those_of_the_present_graph,
-    a_preference_is_no_part_of_the_request_of_a_key,
-    several_preferences_are_applied_at_once,
-    a_dry_run_may_be_lenient,
-    of_lenient_writers_at_once_every_one_lands,
-}
 
 /// A canvas, its revision, and the ids of what is on it by name.
 struct Board {
@@ -100,7 +86,9 @@ fn deleted(node: &str) -> Value {
     json!({"type": "node.delete", "nodeId": node})
 }
 
-async fn a_stale_batch_is_accepted_when_nothing_that_it_touches_changed(stack: &Stack) {
+#[tokio::test]
+async fn a_stale_batch_is_accepted_when_nothing_that_it_touches_changed() {
+    let stack = &Stack::without_workers().await;
     for (change, batch) in [
         (titled("#a", "A"), moved("#c")),
         (titled("#a", "A"), json!({"type": "node.create", "node": {"type": "text"}})),
@@ -129,7 +117,9 @@ async fn a_stale_batch_is_accepted_when_nothing_that_it_touches_changed(stack: &
     assert_eq!(reply.header("preference-applied"), None);
 }
 
-async fn a_batch_conflicts_with_a_change_of_what_it_touches(stack: &Stack) {
+#[tokio::test]
+async fn a_batch_conflicts_with_a_change_of_what_it_touches() {
+    let stack = &Stack::without_workers().await;
     let update = |patch: Value| json!({"type": "node.update", "nodeId": "#s", "patch": patch});
     let inside = json!({"type": "text", "position": {"x": -6000, "y": 3000}, "metadata": {"sectionId": "#s"}});
     for (change, batch, named) in [
@@ -170,7 +160,9 @@ async fn a_batch_conflicts_with_a_change_of_what_it_touches(stack: &Stack) {
     }
 }
 
-async fn without_the_preference_a_stale_batch_is_a_conflict_that_names_nodes(stack: &Stack) {
+#[tokio::test]
+async fn without_the_preference_a_stale_batch_is_a_conflict_that_names_nodes() {
+    let stack = &Stack::without_workers().await;
     let board = Board::of(stack).await;
     board.change(json!([titled("#a", "A"), titled("#b", "B")])).await;
     for (operations, named) in [
@@ -187,7 +179,9 @@ async fn without_the_preference_a_stale_batch_is_a_conflict_that_names_nodes(sta
     assert_eq!(refused["error"]["details"].get("changedNodeIds"), None, "it is not known what changed");
 }
 
-async fn a_conflict_names_at_most_50_nodes(stack: &Stack) {
+#[tokio::test]
+async fn a_conflict_names_at_most_50_nodes() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     for (count, named) in [(49, 49), (50, 50), (51, 50)] {
         let canvas = text(&user.make_canvas().await, "/id").to_owned();
@@ -204,7 +198,9 @@ async fn a_conflict_names_at_most_50_nodes(stack: &Stack) {
     }
 }
 
-async fn a_base_is_one_of_the_last_1000_revisions(stack: &Stack) {
+#[tokio::test]
+async fn a_base_is_one_of_the_last_1000_revisions() {
+    let stack = &Stack::without_workers().await;
     let board = Board::of(stack).await;
     // The board is at sequence 2. After 998 changes, inserted directly, its revision is the second oldest of the last 1000.
     sqlx::query(
@@ -226,7 +222,9 @@ async fn a_base_is_one_of_the_last_1000_revisions(stack: &Stack) {
     assert_eq!(refused["error"]["details"].get("changedNodeIds"), None, "the 1001st");
 }
 
-async fn findings_are_those_of_the_present_graph(stack: &Stack) {
+#[tokio::test]
+async fn findings_are_those_of_the_present_graph() {
+    let stack = &Stack::without_workers().await;
     let board = Board::of(stack).await;
     let create = |x: i32| json!([{"type": "node.create", "node": {"type": "text", "position": {"x": x, "y": -5000}}}]);
     board.change(create(0)).await;
@@ -234,7 +232,9 @@ async fn findings_are_those_of_the_present_graph(stack: &Stack) {
     board.batch("handling=lenient", &board.revision, create(1000)).await.expect(200);
 }
 
-async fn a_preference_is_no_part_of_the_request_of_a_key(stack: &Stack) {
+#[tokio::test]
+async fn a_preference_is_no_part_of_the_request_of_a_key() {
+    let stack = &Stack::without_workers().await;
     let board = Board::of(stack).await;
     board.change(json!([titled("#a", "A")])).await;
     let operations = board.named(json!([moved("#c")]));
@@ -250,7 +250,9 @@ async fn a_preference_is_no_part_of_the_request_of_a_key(stack: &Stack) {
     }
 }
 
-async fn several_preferences_are_applied_at_once(stack: &Stack) {
+#[tokio::test]
+async fn several_preferences_are_applied_at_once() {
+    let stack = &Stack::without_workers().await;
     let board = Board::of(stack).await;
     board.change(json!([titled("#a", "A")])).await;
     let prefer = "respond-async, return=minimal, Handling=\"lenient\"; x=y, wait=3";
@@ -259,7 +261,9 @@ async fn several_preferences_are_applied_at_once(stack: &Stack) {
     assert_eq!(reply.json()["canvas"].get("nodes"), None);
 }
 
-async fn a_dry_run_may_be_lenient(stack: &Stack) {
+#[tokio::test]
+async fn a_dry_run_may_be_lenient() {
+    let stack = &Stack::without_workers().await;
     let board = Board::of(stack).await;
     board.change(json!([titled("#a", "A")])).await;
     let before = board.user.canvas(&board.canvas).await;
@@ -275,7 +279,9 @@ async fn a_dry_run_may_be_lenient(stack: &Stack) {
 
 /// Writers that all know only the first revision write at once. Each creates nodes and renames one of its own; none of them loses
 /// or sees a conflict.
-async fn of_lenient_writers_at_once_every_one_lands(stack: &Stack) {
+#[tokio::test]
+async fn of_lenient_writers_at_once_every_one_lands() {
+    let stack = &Stack::without_workers().await;
     const BATCHES: usize = 20;
     let board = Board::of(stack).await;
     let (board, writers) = (&board, ["a", "b", "c", "m"]);

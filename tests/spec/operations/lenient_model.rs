@@ -4,13 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use e2e::api::{key, placed, text};
-use e2e::{Chance, Stack, suite};
+use e2e::{Chance, Stack};
 use serde_json::{Value, json};
-
-suite! {
-    lenient_model on Stack::builder();
-    random_writers_are_accepted_exactly_when_their_effect_is_the_same,
-}
 
 const WRITES: usize = 150;
 
@@ -139,7 +134,9 @@ impl Seen {
     }
 }
 
-async fn random_writers_are_accepted_exactly_when_their_effect_is_the_same(stack: &Stack) {
+#[tokio::test]
+async fn random_writers_are_accepted_exactly_when_their_effect_is_the_same() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let id = text(&user.make_canvas().await, "/id").to_owned();
     let create = |name: &str, node: Value| json!({"type": "node.create", "clientId": name, "node": node});

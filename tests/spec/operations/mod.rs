@@ -8,44 +8,18 @@ mod placement;
 mod restore;
 
 use e2e::api::{key, placed, text, trial};
-use e2e::{Stack, pictures, suite};
+use e2e::{Stack, pictures};
 use serde_json::{Value, json};
 
-use connections::{connections_are_made_and_deleted_and_go_with_their_nodes, connections_obey_the_graph};
 use uuid::Uuid;
-
-suite! {
-    operations on Stack::builder();
-    each_kind_of_node_is_created_with_its_defaults,
-    a_node_is_updated_moved_and_deleted,
-    connections_are_made_and_deleted_and_go_with_their_nodes,
-    ids_are_taken_as_plain_ids_handles_and_client_ids,
-    ownership_follows_the_surface_of_the_token,
-    a_stale_revision_is_a_conflict_that_tells_the_current_one,
-    of_concurrent_batches_on_one_revision_one_is_applied,
-    an_equal_batch_is_replayed_and_not_applied_again,
-    a_batch_that_spells_defaults_replays_one_that_leaves_them_out,
-    no_section_is_spelled_false_or_null,
-    equal_batches_at_one_moment_give_one_effect,
-    a_key_names_one_request,
-    a_refused_batch_takes_no_key_and_leaves_nothing,
-    a_batch_that_changes_nothing_is_a_write,
-    what_a_batch_makes_and_deletes_is_in_no_list,
-    a_batch_holds_1_to_200_operations,
-    a_canvas_holds_20000_nodes,
-    keys_and_revisions_have_their_lengths,
-    positions_and_sizes_have_their_ranges,
-    titles_are_limited_and_default_to_the_type,
-    references_that_do_not_resolve_are_422,
-    connections_obey_the_graph,
-    a_revision_is_opaque_and_never_comes_back,
-}
 
 fn create(node: Value) -> Value {
     placed(json!([{"type": "node.create", "clientId": "n", "node": node}]))[0].take()
 }
 
-async fn each_kind_of_node_is_created_with_its_defaults(stack: &Stack) {
+#[tokio::test]
+async fn each_kind_of_node_is_created_with_its_defaults() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     for (kind, width, height) in [("image", 320, 320), ("video", 480, 270), ("text", 320, 160), ("sticky", 240, 240)] {
@@ -66,7 +40,9 @@ async fn each_kind_of_node_is_created_with_its_defaults(stack: &Stack) {
     }
 }
 
-async fn a_node_is_updated_moved_and_deleted(stack: &Stack) {
+#[tokio::test]
+async fn a_node_is_updated_moved_and_deleted() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
@@ -107,7 +83,9 @@ async fn a_node_is_updated_moved_and_deleted(stack: &Stack) {
     assert_eq!(refused.json()["error"]["code"], "unprocessable_entity");
 }
 
-async fn ids_are_taken_as_plain_ids_handles_and_client_ids(stack: &Stack) {
+#[tokio::test]
+async fn ids_are_taken_as_plain_ids_handles_and_client_ids() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
@@ -140,7 +118,9 @@ async fn ids_are_taken_as_plain_ids_handles_and_client_ids(stack: &Stack) {
     user.batch(id, revision, early).await.expect_error(422, "unprocessable_entity", &["operations[0].nodeId"]);
 }
 
-async fn ownership_follows_the_surface_of_the_token(stack: &Stack) {
+#[tokio::test]
+async fn ownership_follows_the_surface_of_the_token() {
+    let stack = &Stack::without_workers().await;
     let account = stack.account().await;
     for (surface, owner) in [("api", "agent"), ("cli", "agent"), ("tool", "agent"), ("browser", "user")] {
         let user = stack.user_by(&account, "all", surface).await;
@@ -150,7 +130,9 @@ async fn ownership_follows_the_surface_of_the_token(stack: &Stack) {
     }
 }
 
-async fn a_stale_revision_is_a_conflict_that_tells_the_current_one(stack: &Stack) {
+#[tokio::test]
+async fn a_stale_revision_is_a_conflict_that_tells_the_current_one() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let (id, first) = (text(&canvas, "/id"), text(&canvas, "/revision"));
@@ -162,7 +144,9 @@ async fn a_stale_revision_is_a_conflict_that_tells_the_current_one(stack: &Stack
     assert_eq!(user.canvas(id).await, made["canvas"]);
 }
 
-async fn of_concurrent_batches_on_one_revision_one_is_applied(stack: &Stack) {
+#[tokio::test]
+async fn of_concurrent_batches_on_one_revision_one_is_applied() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let (id, revision) = (text(&canvas, "/id"), text(&canvas, "/revision"));
@@ -179,7 +163,9 @@ async fn of_concurrent_batches_on_one_revision_one_is_applied(stack: &Stack) {
     }
 }
 
-async fn an_equal_batch_is_replayed_and_not_applied_again(stack: &Stack) {
+#[tokio::test]
+async fn an_equal_batch_is_replayed_and_not_applied_again() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
@@ -211,7 +197,9 @@ async fn an_equal_batch_is_replayed_and_not_applied_again(stack: &Stack) {
     assert_eq!((&again["replayed"], &again["deletedNodeIds"]), (&json!(true), &json!([node])));
 }
 
-async fn a_batch_that_spells_defaults_replays_one_that_leaves_them_out(stack: &Stack) {
+#[tokio::test]
+async fn a_batch_that_spells_defaults_replays_one_that_leaves_them_out() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let path = format!("/canvases/{}/operations", text(&canvas, "/id"));
@@ -250,7 +238,9 @@ async fn a_batch_that_spells_defaults_replays_one_that_leaves_them_out(stack: &S
     }
 }
 
-async fn no_section_is_spelled_false_or_null(stack: &Stack) {
+#[tokio::test]
+async fn no_section_is_spelled_false_or_null() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let path = format!("/canvases/{}/operations", text(&canvas, "/id"));
@@ -265,7 +255,9 @@ async fn no_section_is_spelled_false_or_null(stack: &Stack) {
     user.send(&path, &body(json!(true))).await.expect_error(409, "conflict", &[]);
 }
 
-async fn equal_batches_at_one_moment_give_one_effect(stack: &Stack) {
+#[tokio::test]
+async fn equal_batches_at_one_moment_give_one_effect() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let path = format!("/canvases/{}/operations", text(&canvas, "/id"));
@@ -276,7 +268,9 @@ async fn equal_batches_at_one_moment_give_one_effect(stack: &Stack) {
     assert_eq!(user.canvas(text(&canvas, "/id")).await["nodes"].as_array().map(Vec::len), Some(1));
 }
 
-async fn a_key_names_one_request(stack: &Stack) {
+#[tokio::test]
+async fn a_key_names_one_request() {
+    let stack = &Stack::without_workers().await;
     let account = stack.account().await;
     let (user, colleague, other) =
         (stack.user_of(&account, "all").await, stack.user_of(&account, "all").await, stack.user().await);
@@ -297,7 +291,9 @@ async fn a_key_names_one_request(stack: &Stack) {
     assert_eq!(other.send(&path(&theirs), &batch(&theirs, "text")).await.ok()["replayed"], false);
 }
 
-async fn a_refused_batch_takes_no_key_and_leaves_nothing(stack: &Stack) {
+#[tokio::test]
+async fn a_refused_batch_takes_no_key_and_leaves_nothing() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
@@ -314,7 +310,9 @@ async fn a_refused_batch_takes_no_key_and_leaves_nothing(stack: &Stack) {
     assert_eq!(done["replayed"], false);
 }
 
-async fn a_batch_that_changes_nothing_is_a_write(stack: &Stack) {
+#[tokio::test]
+async fn a_batch_that_changes_nothing_is_a_write() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
@@ -325,7 +323,9 @@ async fn a_batch_that_changes_nothing_is_a_write(stack: &Stack) {
     assert_eq!((&same["changedNodeIds"], &same["canvas"]["nodes"]), (&json!([]), &made["canvas"]["nodes"]));
 }
 
-async fn what_a_batch_makes_and_deletes_is_in_no_list(stack: &Stack) {
+#[tokio::test]
+async fn what_a_batch_makes_and_deletes_is_in_no_list() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let done = user
@@ -345,7 +345,9 @@ async fn what_a_batch_makes_and_deletes_is_in_no_list(stack: &Stack) {
     }
 }
 
-async fn a_batch_holds_1_to_200_operations(stack: &Stack) {
+#[tokio::test]
+async fn a_batch_holds_1_to_200_operations() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let (id, revision) = (text(&canvas, "/id"), text(&canvas, "/revision"));
@@ -363,7 +365,9 @@ async fn a_batch_holds_1_to_200_operations(stack: &Stack) {
     user.batch(id, "r", json!(["node.create"])).await.expect(400);
 }
 
-async fn a_canvas_holds_20000_nodes(stack: &Stack) {
+#[tokio::test]
+async fn a_canvas_holds_20000_nodes() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = user.send("/canvases", &json!({"id": "crowded"})).await.expect(201).json()["canvas"].clone();
     stack
@@ -386,7 +390,9 @@ async fn a_canvas_holds_20000_nodes(stack: &Stack) {
     over.expect_error(422, "unprocessable_entity", &["operations"]);
 }
 
-async fn keys_and_revisions_have_their_lengths(stack: &Stack) {
+#[tokio::test]
+async fn keys_and_revisions_have_their_lengths() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let path = format!("/canvases/{}/operations", text(&canvas, "/id"));
@@ -409,7 +415,9 @@ async fn keys_and_revisions_have_their_lengths(stack: &Stack) {
     refused.expect_error(400, "input_validation_error", &["baseRevision", "idempotencyKey"]);
 }
 
-async fn positions_and_sizes_have_their_ranges(stack: &Stack) {
+#[tokio::test]
+async fn positions_and_sizes_have_their_ranges() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
@@ -433,7 +441,9 @@ async fn positions_and_sizes_have_their_ranges(stack: &Stack) {
     }
 }
 
-async fn titles_are_limited_and_default_to_the_type(stack: &Stack) {
+#[tokio::test]
+async fn titles_are_limited_and_default_to_the_type() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
@@ -446,7 +456,9 @@ async fn titles_are_limited_and_default_to_the_type(stack: &Stack) {
     user.batch(id, "r", over).await.expect_error(400, "input_validation_error", &["operations[0].node.title"]);
 }
 
-async fn references_that_do_not_resolve_are_422(stack: &Stack) {
+#[tokio::test]
+async fn references_that_do_not_resolve_are_422() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let (id, revision) = (text(&canvas, "/id"), text(&canvas, "/revision"));
@@ -464,7 +476,9 @@ async fn references_that_do_not_resolve_are_422(stack: &Stack) {
     user.batch(id, revision, connect).await.expect_error(422, "unprocessable_entity", &["operations[1].fromNodeId"]);
 }
 
-async fn a_revision_is_opaque_and_never_comes_back(stack: &Stack) {
+#[tokio::test]
+async fn a_revision_is_opaque_and_never_comes_back() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");

@@ -1,21 +1,8 @@
 //! New nodes that show an asset, and those that the service places (docs/reference/operations.md#nodecreate).
 
 use e2e::api::{key, text};
-use e2e::{Reply, Stack, User, pictures, suite};
+use e2e::{Reply, Stack, User, pictures};
 use serde_json::{Value, json};
-
-suite! {
-    creations on Stack::builder();
-    a_node_without_a_position_is_placed_to_the_right_of_the_content,
-    a_node_is_placed_next_to_another_one,
-    a_node_is_placed_in_its_section_which_grows_if_it_must,
-    placed_nodes_never_overlap,
-    a_place_has_rules,
-    an_image_node_shows_an_asset,
-    an_asset_has_rules,
-    an_editor_names_the_assets_of_the_canvas_alone,
-    equal_spellings_of_a_creation_are_one_request,
-}
 
 /// Sends a batch whose nodes keep their missing positions.
 async fn send(user: &User, canvas: &str, operations: &Value) -> Reply {
@@ -38,7 +25,9 @@ fn last(reply: &Value) -> [f64; 4] {
     place(reply["canvas"]["nodes"].as_array().and_then(|nodes| nodes.last()).expect("a node"))
 }
 
-async fn a_node_without_a_position_is_placed_to_the_right_of_the_content(stack: &Stack) {
+#[tokio::test]
+async fn a_node_without_a_position_is_placed_to_the_right_of_the_content() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let id = text(&user.make_canvas().await, "/id").to_owned();
     let create = json!([{"type": "node.create", "node": {"type": "image"}}]);
@@ -48,7 +37,9 @@ async fn a_node_without_a_position_is_placed_to_the_right_of_the_content(stack: 
     }
 }
 
-async fn a_node_is_placed_next_to_another_one(stack: &Stack) {
+#[tokio::test]
+async fn a_node_is_placed_next_to_another_one() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let id = text(&user.make_canvas().await, "/id").to_owned();
     let far = json!({"type": "text", "position": {"x": 9000, "y": 0}});
@@ -67,7 +58,9 @@ async fn a_node_is_placed_next_to_another_one(stack: &Stack) {
     }
 }
 
-async fn a_node_is_placed_in_its_section_which_grows_if_it_must(stack: &Stack) {
+#[tokio::test]
+async fn a_node_is_placed_in_its_section_which_grows_if_it_must() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let id = text(&user.make_canvas().await, "/id").to_owned();
     let section = json!({"type": "sticky", "position": {"x": 100, "y": 100}, "width": 760, "height": 500, "metadata": {"section": true}});
@@ -106,7 +99,9 @@ async fn a_node_is_placed_in_its_section_which_grows_if_it_must(stack: &Stack) {
     assert_eq!(place(&grown["canvas"]["nodes"][1])[..2], [140.0, 196.0]);
 }
 
-async fn placed_nodes_never_overlap(stack: &Stack) {
+#[tokio::test]
+async fn placed_nodes_never_overlap() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let id = text(&user.make_canvas().await, "/id").to_owned();
     let kinds = ["image", "text", "sticky", "video"];
@@ -129,7 +124,9 @@ async fn placed_nodes_never_overlap(stack: &Stack) {
     }
 }
 
-async fn a_place_has_rules(stack: &Stack) {
+#[tokio::test]
+async fn a_place_has_rules() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let id = text(&user.make_canvas().await, "/id").to_owned();
     let note = json!({"type": "text"});
@@ -163,7 +160,9 @@ async fn a_place_has_rules(stack: &Stack) {
     tried(&user, &id, &absent).await.expect_error(422, "unprocessable_entity", &fields);
 }
 
-async fn an_image_node_shows_an_asset(stack: &Stack) {
+#[tokio::test]
+async fn an_image_node_shows_an_asset() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let id = text(&user.make_canvas().await, "/id").to_owned();
     let asset = user.upload("image/png", pictures::png(640, 480)).await;
@@ -191,7 +190,9 @@ async fn an_image_node_shows_an_asset(stack: &Stack) {
     }
 }
 
-async fn an_asset_has_rules(stack: &Stack) {
+#[tokio::test]
+async fn an_asset_has_rules() {
+    let stack = &Stack::without_workers().await;
     let (user, stranger) = (stack.user().await, stack.user().await);
     let id = text(&user.make_canvas().await, "/id").to_owned();
     let asset = text(&user.upload("image/png", pictures::png(20, 20)).await, "/handle").to_owned();
@@ -212,7 +213,9 @@ async fn an_asset_has_rules(stack: &Stack) {
     }
 }
 
-async fn an_editor_names_the_assets_of_the_canvas_alone(stack: &Stack) {
+#[tokio::test]
+async fn an_editor_names_the_assets_of_the_canvas_alone() {
+    let stack = &Stack::without_workers().await;
     let (owner, editor) = (stack.user().await, stack.user().await);
     let id = text(&owner.make_canvas().await, "/id").to_owned();
     stack.share(&owner, &id, &editor.uid, "editor").await;
@@ -230,7 +233,9 @@ async fn an_editor_names_the_assets_of_the_canvas_alone(stack: &Stack) {
     send(&owner, &id, &create(&own)).await.expect_error(422, "unprocessable_entity", &["operations[0].node.asset"]);
 }
 
-async fn equal_spellings_of_a_creation_are_one_request(stack: &Stack) {
+#[tokio::test]
+async fn equal_spellings_of_a_creation_are_one_request() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let path = format!("/canvases/{}/operations", text(&canvas, "/id"));

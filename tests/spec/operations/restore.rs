@@ -1,26 +1,8 @@
 //! Restoring what was deleted (docs/reference/operations.md#noderestore).
 
 use e2e::api::{key, text, trial};
-use e2e::{Stack, User, pictures, suite};
+use e2e::{Stack, User, pictures};
 use serde_json::{Value, json};
-
-suite! {
-    restores on Stack::builder();
-    what_was_deleted_comes_back_exactly_as_it_was,
-    what_one_batch_changed_and_deleted_comes_back_as_it_was_before,
-    the_members_of_a_section_come_back_with_it,
-    changes_report_what_was_restored,
-    what_cannot_be_restored_is_named,
-    what_was_deleted_1000_revisions_ago_can_be_restored_and_no_earlier,
-    of_more_than_64_mib_of_deletions_the_oldest_cannot_be_restored,
-    a_dry_run_of_a_restore_writes_nothing,
-    an_equal_restore_is_replayed,
-    a_restore_is_not_refused_for_an_overlap,
-    a_deletion_and_its_restore_in_one_batch_change_nothing,
-    a_full_canvas_takes_no_restored_node,
-    a_job_that_lost_its_target_is_not_brought_back,
-    deletions_end_with_their_canvas,
-}
 
 /// A canvas with a picture in a Section, a text that refers to it, and the ids of the Section, the picture, the text and the
 /// connection.
@@ -59,7 +41,9 @@ async fn graph(user: &User, canvas: &str) -> (Value, Value) {
     (canvas["nodes"].clone(), canvas["connections"].clone())
 }
 
-async fn what_was_deleted_comes_back_exactly_as_it_was(stack: &Stack) {
+#[tokio::test]
+async fn what_was_deleted_comes_back_exactly_as_it_was() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let (id, [_, picture, _, connection]) = board(&user).await;
     let before = graph(&user, &id).await;
@@ -83,7 +67,9 @@ async fn what_was_deleted_comes_back_exactly_as_it_was(stack: &Stack) {
     assert_eq!(graph(&user, &id).await, before);
 }
 
-async fn what_one_batch_changed_and_deleted_comes_back_as_it_was_before(stack: &Stack) {
+#[tokio::test]
+async fn what_one_batch_changed_and_deleted_comes_back_as_it_was_before() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let (id, [section, picture, text_node, connection]) = board(&user).await;
     let before = graph(&user, &id).await;
@@ -109,7 +95,9 @@ async fn what_one_batch_changed_and_deleted_comes_back_as_it_was_before(stack: &
     assert_eq!(changed, expected);
 }
 
-async fn the_members_of_a_section_come_back_with_it(stack: &Stack) {
+#[tokio::test]
+async fn the_members_of_a_section_come_back_with_it() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let (id, [section, picture, ..]) = board(&user).await;
     let before = graph(&user, &id).await;
@@ -142,7 +130,9 @@ async fn the_members_of_a_section_come_back_with_it(stack: &Stack) {
     assert!(restored["canvas"]["nodes"][0]["metadata"].get("sectionId").is_none());
 }
 
-async fn changes_report_what_was_restored(stack: &Stack) {
+#[tokio::test]
+async fn changes_report_what_was_restored() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let (id, [_, picture, _, connection]) = board(&user).await;
     let first = text(&user.canvas(&id).await, "/revision").to_owned();
@@ -162,7 +152,9 @@ async fn changes_report_what_was_restored(stack: &Stack) {
     assert_eq!(changes["changedNodeIds"], json!([]));
 }
 
-async fn what_cannot_be_restored_is_named(stack: &Stack) {
+#[tokio::test]
+async fn what_cannot_be_restored_is_named() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let (id, [section, picture, text_node, connection]) = board(&user).await;
     let other = board(&user).await;
@@ -206,7 +198,9 @@ async fn what_cannot_be_restored_is_named(stack: &Stack) {
     reply.expect_error(404, "not_found", &[]);
 }
 
-async fn what_was_deleted_1000_revisions_ago_can_be_restored_and_no_earlier(stack: &Stack) {
+#[tokio::test]
+async fn what_was_deleted_1000_revisions_ago_can_be_restored_and_no_earlier() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let (id, [_, picture, _, connection]) = board(&user).await;
     user.apply(&id, json!([delete(&picture)])).await;
@@ -239,7 +233,9 @@ async fn what_was_deleted_1000_revisions_ago_can_be_restored_and_no_earlier(stac
     assert_eq!(kept, 0, "what cannot be restored is deleted soon");
 }
 
-async fn of_more_than_64_mib_of_deletions_the_oldest_cannot_be_restored(stack: &Stack) {
+#[tokio::test]
+async fn of_more_than_64_mib_of_deletions_the_oldest_cannot_be_restored() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let (id, [section, picture, text_node, connection]) = board(&user).await;
     user.apply(&id, json!([delete(&picture)])).await;
@@ -259,7 +255,9 @@ async fn of_more_than_64_mib_of_deletions_the_oldest_cannot_be_restored(stack: &
     user.apply(&id, json!([restore(&text_node), delete(&section), restore(&section)])).await;
 }
 
-async fn a_dry_run_of_a_restore_writes_nothing(stack: &Stack) {
+#[tokio::test]
+async fn a_dry_run_of_a_restore_writes_nothing() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let (id, [_, picture, _, connection]) = board(&user).await;
     user.apply(&id, json!([delete(&picture)])).await;
@@ -275,7 +273,9 @@ async fn a_dry_run_of_a_restore_writes_nothing(stack: &Stack) {
     assert_eq!(user.canvas(&id).await, before);
 }
 
-async fn an_equal_restore_is_replayed(stack: &Stack) {
+#[tokio::test]
+async fn an_equal_restore_is_replayed() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let (id, [_, picture, ..]) = board(&user).await;
     let deleted = user.apply(&id, json!([delete(&picture)])).await;
@@ -289,7 +289,9 @@ async fn an_equal_restore_is_replayed(stack: &Stack) {
     user.send(&path, &batch(&picture, &key())).await.expect_error(409, "conflict", &[]);
 }
 
-async fn a_restore_is_not_refused_for_an_overlap(stack: &Stack) {
+#[tokio::test]
+async fn a_restore_is_not_refused_for_an_overlap() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let (id, [_, _, node, _]) = board(&user).await;
     user.apply(&id, json!([delete(&node)])).await;
@@ -305,7 +307,9 @@ async fn a_restore_is_not_refused_for_an_overlap(stack: &Stack) {
     user.batch(&id, text(&now, "/revision"), moved).await.expect(422);
 }
 
-async fn a_deletion_and_its_restore_in_one_batch_change_nothing(stack: &Stack) {
+#[tokio::test]
+async fn a_deletion_and_its_restore_in_one_batch_change_nothing() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let (id, [section, picture, _, connection]) = board(&user).await;
     let before = graph(&user, &id).await;
@@ -318,7 +322,9 @@ async fn a_deletion_and_its_restore_in_one_batch_change_nothing(stack: &Stack) {
     assert_eq!(graph(&user, &id).await, before);
 }
 
-async fn a_full_canvas_takes_no_restored_node(stack: &Stack) {
+#[tokio::test]
+async fn a_full_canvas_takes_no_restored_node() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let (id, [_, _, node, _]) = board(&user).await;
     let deleted = user.apply(&id, json!([delete(&node)])).await;
@@ -341,7 +347,9 @@ async fn a_full_canvas_takes_no_restored_node(stack: &Stack) {
     user.send(&path, &trial(json!([delete("f-1"), restore(&node)]))).await.ok();
 }
 
-async fn a_job_that_lost_its_target_is_not_brought_back(stack: &Stack) {
+#[tokio::test]
+async fn a_job_that_lost_its_target_is_not_brought_back() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let id = text(&user.make_canvas().await, "/id").to_owned();
     let job = user.start_resize(&id, json!({})).await;
@@ -361,7 +369,9 @@ async fn a_job_that_lost_its_target_is_not_brought_back(stack: &Stack) {
     user.send("/actions/resize/runs", &request).await.expect(202);
 }
 
-async fn deletions_end_with_their_canvas(stack: &Stack) {
+#[tokio::test]
+async fn deletions_end_with_their_canvas() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let (id, [_, picture, ..]) = board(&user).await;
     user.apply(&id, json!([delete(&picture)])).await;

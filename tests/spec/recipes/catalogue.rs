@@ -9,7 +9,9 @@ async fn listed(user: &Client, query: &str) -> Vec<String> {
     page["recipes"].as_array().expect("recipes").iter().map(|recipe| text(recipe, "/id").to_owned()).collect()
 }
 
-pub(super) async fn the_catalogue_has_recipes_for_every_shelf(stack: &Stack) {
+#[tokio::test]
+async fn the_catalogue_has_recipes_for_every_shelf() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user_with("canvas:read").await;
     let page = user.get("/recipes?limit=100").await.ok();
     let mut shelves: BTreeMap<String, usize> = BTreeMap::new();
@@ -34,7 +36,9 @@ pub(super) async fn the_catalogue_has_recipes_for_every_shelf(stack: &Stack) {
     assert_eq!(known, BTreeSet::from(all));
 }
 
-pub(super) async fn the_catalogue_is_searched_and_walked(stack: &Stack) {
+#[tokio::test]
+async fn the_catalogue_is_searched_and_walked() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user_with("canvas:read").await;
     assert_eq!(listed(&user, "q=STORYBOARD%20brief").await, ["storyboard"]);
     assert_eq!(listed(&user, "q=no-such-recipe-anywhere").await, Vec::<String>::new());
@@ -64,7 +68,9 @@ async fn makers(user: &Client, recipe: &str) -> (Vec<(Value, Value, Value)>, Val
     (outputs.map(maker).collect(), recipe["creditCost"].clone())
 }
 
-pub(super) async fn a_recipe_shows_what_makes_its_outputs_for_the_caller(stack: &Stack) {
+#[tokio::test]
+async fn a_recipe_shows_what_makes_its_outputs_for_the_caller() {
+    let stack = &Stack::without_workers().await;
     let (account, other) = (stack.account().await, stack.account().await);
     let user = stack.user_of(&account, "canvas:read").await;
     let other = stack.user_of(&other, "canvas:read").await;
@@ -110,7 +116,9 @@ pub(super) async fn publish(stack: &Stack, file: &Value) -> e2e::Admin {
     stack.admin(&["admin", "recipe", "publish", path.to_str().expect("a path")]).await
 }
 
-pub(super) async fn a_recipe_is_read_in_the_version_asked_for(stack: &Stack) {
+#[tokio::test]
+async fn a_recipe_is_read_in_the_version_asked_for() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user_with("canvas:read").await;
     let id = format!("r-{}", key());
     for (prompt, version) in [("{{a}}", "1.0.0"), ("{{a}} again", "1.0.1")] {
@@ -128,7 +136,9 @@ pub(super) async fn a_recipe_is_read_in_the_version_asked_for(stack: &Stack) {
     user.get("/recipes/a%20b").await.expect_error(400, "input_validation_error", &["recipeId"]);
 }
 
-pub(super) async fn a_published_version_never_changes(stack: &Stack) {
+#[tokio::test]
+async fn a_published_version_never_changes() {
+    let stack = &Stack::without_workers().await;
     let id = format!("r-{}", key());
     for (prompt, version) in [("{{a}}", "1.0.0"), ("{{a}}", "1.0.0"), ("{{a}}.", "1.0.1"), ("{{a}}", "1.0.2")] {
         assert_eq!(publish(stack, &file(&id, prompt)).await.expect_success()["version"], version);
@@ -140,7 +150,9 @@ pub(super) async fn a_published_version_never_changes(stack: &Stack) {
     assert_eq!(user.get("/recipes/storyboard").await.ok()["recipe"]["version"], "1.0.0");
 }
 
-pub(super) async fn an_operator_is_told_what_a_file_breaks(stack: &Stack) {
+#[tokio::test]
+async fn an_operator_is_told_what_a_file_breaks() {
+    let stack = &Stack::without_workers().await;
     for (file, field) in [
         (with(file("r", "{{x}}"), json!({})), "outputs[0].prompt"),
         (with(file("r", "{{a}}"), json!({"category": "Other"})), "category"),

@@ -12,7 +12,9 @@ fn made(result: &Value) -> (String, Vec<String>, Vec<String>) {
     (instance, of(&["input-product", "input-offer", "input-audience"]), of(&["output-copy", "output-banner"]))
 }
 
-pub(super) async fn a_fork_is_an_instance_connected_in_and_out(stack: &Stack) {
+#[tokio::test]
+async fn a_fork_is_an_instance_connected_in_and_out() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let reply = fork_onto(&user, RECIPE, &canvas, json!({})).await.expect(201);
@@ -35,14 +37,16 @@ pub(super) async fn a_fork_is_an_instance_connected_in_and_out(stack: &Stack) {
     assert_eq!((&note["recipe"], &note["version"]), (&json!(format!("recipe:{RECIPE}")), &json!("1.0.0")));
     assert_eq!(text(&nodes[&inputs[2]], "/metadata/content"), "People who have not heard of us yet.");
     assert!(text(&nodes[&outputs[1]], "/metadata/prompt").contains("{{copy}}"));
-    assert_eq!(stack.count("SELECT count(*) FROM jobs").await, 0, "a fork never runs");
+    assert_eq!(user.get("/runs").await.ok()["runs"], json!([]), "a fork never runs");
     let read = user.get(&format!("/canvases/{}", text(&canvas, "/id"))).await.ok();
     assert_eq!(read["activity"][0]["type"], "recipe.forked");
     let review = user.get(&format!("/canvases/{}/review", text(&canvas, "/id"))).await.ok();
     assert_eq!(review["validation"]["findings"], json!([]), "nothing overlaps");
 }
 
-pub(super) async fn a_fork_stands_clear_of_everything(stack: &Stack) {
+#[tokio::test]
+async fn a_fork_stands_clear_of_everything() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
@@ -69,7 +73,9 @@ pub(super) async fn a_fork_stands_clear_of_everything(stack: &Stack) {
     assert_eq!(review["validation"]["findings"], json!([]));
 }
 
-pub(super) async fn a_fork_is_placed_where_it_is_wanted(stack: &Stack) {
+#[tokio::test]
+async fn a_fork_is_placed_where_it_is_wanted() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let result = fork_onto(&user, RECIPE, &canvas, json!({"x": -1234.5, "y": 777})).await.expect(201).json();
@@ -93,7 +99,9 @@ pub(super) fn bounds<'a>(nodes: impl Iterator<Item = &'a Value>) -> [f64; 4] {
     })
 }
 
-pub(super) async fn a_fork_is_near_a_node_or_in_a_section(stack: &Stack) {
+#[tokio::test]
+async fn a_fork_is_near_a_node_or_in_a_section() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
@@ -130,7 +138,9 @@ pub(super) async fn a_fork_is_near_a_node_or_in_a_section(stack: &Stack) {
     fork_onto(&user, RECIPE, &canvas, absent).await.expect_error(422, "unprocessable_entity", &["near", "sectionId"]);
 }
 
-pub(super) async fn a_fork_is_made_for_a_revision(stack: &Stack) {
+#[tokio::test]
+async fn a_fork_is_made_for_a_revision() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let stale = json!({"baseRevision": canvas["revision"]});
@@ -144,7 +154,9 @@ pub(super) async fn a_fork_is_made_for_a_revision(stack: &Stack) {
     refused.expect_error(400, "input_validation_error", &["baseRevision", "idempotencyKey"]);
 }
 
-pub(super) async fn a_fork_that_is_sent_again_makes_no_second_one(stack: &Stack) {
+#[tokio::test]
+async fn a_fork_that_is_sent_again_makes_no_second_one() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let body = json!({
@@ -169,7 +181,9 @@ pub(super) async fn a_fork_that_is_sent_again_makes_no_second_one(stack: &Stack)
     assert_eq!(user.canvas(text(&canvas, "/id")).await["nodes"].as_array().map(Vec::len), Some(6));
 }
 
-pub(super) async fn an_unknown_recipe_is_404_and_an_unknown_version_422(stack: &Stack) {
+#[tokio::test]
+async fn an_unknown_recipe_is_404_and_an_unknown_version_422() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     fork_onto(&user, "absent", &canvas, json!({})).await.expect_error(404, "not_found", &[]);
@@ -182,7 +196,9 @@ pub(super) async fn an_unknown_recipe_is_404_and_an_unknown_version_422(stack: &
     assert_eq!(user.canvas(text(&canvas, "/id")).await, canvas, "nothing was written");
 }
 
-pub(super) async fn an_editor_forks_on_a_shared_canvas(stack: &Stack) {
+#[tokio::test]
+async fn an_editor_forks_on_a_shared_canvas() {
+    let stack = &Stack::without_workers().await;
     let (owner, editor, viewer) = (stack.user().await, stack.user().await, stack.user().await);
     let canvas = owner.make_canvas().await;
     stack.share(&owner, text(&canvas, "/id"), &editor.uid, "editor").await;
@@ -197,7 +213,9 @@ pub(super) async fn an_editor_forks_on_a_shared_canvas(stack: &Stack) {
     assert_eq!(owner.canvas(text(&canvas, "/id")).await["nodes"].as_array().map(Vec::len), Some(12));
 }
 
-pub(super) async fn the_ports_of_a_fork_are_the_users_to_edit(stack: &Stack) {
+#[tokio::test]
+async fn the_ports_of_a_fork_are_the_users_to_edit() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");

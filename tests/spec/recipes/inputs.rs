@@ -5,18 +5,14 @@ use serde_json::Value;
 use super::runs::Setting;
 use super::*;
 
-suite! {
-    recipe_inputs on Stack::builder();
-    words_count_more_than_the_picture_that_a_port_was_filled_with,
-    a_picture_that_cannot_be_read_is_passed_over,
-}
-
 /// The input of a run with this key.
 fn input_of<'a>(run: &'a Value, key: &str) -> &'a Value {
     run["inputs"].as_array().expect("inputs").iter().find(|input| input["key"] == key).expect("an input")
 }
 
-async fn words_count_more_than_the_picture_that_a_port_was_filled_with(stack: &Stack) {
+#[tokio::test]
+async fn words_count_more_than_the_picture_that_a_port_was_filled_with() {
+    let stack = &Stack::without_workers().await;
     let setting = Setting::of(stack, 20).await;
     let (user, canvas) = (&setting.user, text(&setting.canvas, "/id"));
     let start = async |more: Value| {
@@ -35,7 +31,9 @@ async fn words_count_more_than_the_picture_that_a_port_was_filled_with(stack: &S
     }
 }
 
-async fn a_picture_that_cannot_be_read_is_passed_over(stack: &Stack) {
+#[tokio::test]
+async fn a_picture_that_cannot_be_read_is_passed_over() {
+    let stack = &Stack::without_workers().await;
     let setting = Setting::of(stack, 20).await;
     let (user, canvas) = (&setting.user, text(&setting.canvas, "/id"));
     let pack = with(input("pack", "image"), json!({"value": setting.picture, "useAsDefault": true}));

@@ -11,54 +11,8 @@ mod workflows;
 use std::collections::BTreeMap;
 
 use e2e::api::{key, text};
-use e2e::{Client, Reply, Stack, User, pictures, suite};
+use e2e::{Client, Reply, Stack, User, pictures};
 use serde_json::{Value, json};
-
-use catalogue::{
-    a_published_version_never_changes, a_recipe_is_read_in_the_version_asked_for,
-    a_recipe_shows_what_makes_its_outputs_for_the_caller, an_operator_is_told_what_a_file_breaks,
-    the_catalogue_has_recipes_for_every_shelf, the_catalogue_is_searched_and_walked,
-};
-use fork::{
-    a_fork_is_an_instance_connected_in_and_out, a_fork_is_made_for_a_revision, a_fork_is_near_a_node_or_in_a_section,
-    a_fork_is_placed_where_it_is_wanted, a_fork_stands_clear_of_everything,
-    a_fork_that_is_sent_again_makes_no_second_one, an_editor_forks_on_a_shared_canvas,
-    an_unknown_recipe_is_404_and_an_unknown_version_422, the_ports_of_a_fork_are_the_users_to_edit,
-};
-use workflows::{
-    a_source_whose_picture_was_deleted_is_empty, a_workflow_begins_with_its_sources_and_values,
-    a_workflow_is_its_makers_alone, a_workflow_is_made_with_its_instance,
-    a_workflow_that_is_sent_again_makes_no_second_one, definitions_that_contradict_themselves_are_400,
-    models_that_do_not_fit_are_422, sources_that_do_not_fit_are_422, the_ranges_of_a_workflow,
-};
-
-suite! {
-    recipes on Stack::builder().gateways(2);
-    the_catalogue_has_recipes_for_every_shelf,
-    the_catalogue_is_searched_and_walked,
-    a_recipe_is_read_in_the_version_asked_for,
-    a_recipe_shows_what_makes_its_outputs_for_the_caller,
-    a_published_version_never_changes,
-    an_operator_is_told_what_a_file_breaks,
-    a_fork_is_an_instance_connected_in_and_out,
-    a_fork_stands_clear_of_everything,
-    a_fork_is_placed_where_it_is_wanted,
-    a_fork_is_near_a_node_or_in_a_section,
-    a_fork_is_made_for_a_revision,
-    a_fork_that_is_sent_again_makes_no_second_one,
-    an_unknown_recipe_is_404_and_an_unknown_version_422,
-    an_editor_forks_on_a_shared_canvas,
-    the_ports_of_a_fork_are_the_users_to_edit,
-    a_workflow_is_made_with_its_instance,
-    a_workflow_begins_with_its_sources_and_values,
-    a_workflow_that_is_sent_again_makes_no_second_one,
-    a_workflow_is_its_makers_alone,
-    definitions_that_contradict_themselves_are_400,
-    models_that_do_not_fit_are_422,
-    sources_that_do_not_fit_are_422,
-    a_source_whose_picture_was_deleted_is_empty,
-    the_ranges_of_a_workflow,
-}
 
 /// An input that every run must provide.
 fn input(key: &str, kind: &str) -> Value {

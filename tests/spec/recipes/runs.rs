@@ -11,31 +11,6 @@ use crate::jobs::events;
 const RECIPE: &str = "ad-copy-and-banner";
 pub(super) const SECRET: &str = "a secret of the caller's own, long enough";
 
-suite! {
-    recipe_starts on Stack::builder().gateways(2);
-    an_accepted_run_has_pending_outputs_on_its_canvas,
-    inputs_are_named_by_node_id_key_or_label,
-    what_is_wrong_with_an_input_is_reported_by_its_name,
-    what_no_model_can_do_is_422,
-    a_workflow_whose_model_is_gone_is_not_run,
-    an_equal_run_is_replayed_and_starts_nothing,
-    a_run_reserves_its_steps_and_a_cancel_returns_them,
-    a_run_is_no_job_and_nobody_elses,
-    an_instance_is_run_with_what_its_ports_hold,
-    what_is_no_instance_of_the_recipe_is_422,
-    a_new_instance_is_near_a_node_or_in_a_section,
-}
-
-suite! {
-    recipe_runs on Stack::builder().image_workers(1).dispatchers(1).receivers(3);
-    a_run_makes_its_text_and_then_its_picture,
-    a_step_that_fails_leaves_what_does_not_need_it,
-    a_fork_is_run_by_its_instance,
-    an_editor_runs_on_a_shared_canvas,
-    a_run_is_of_the_version_it_names_or_of_its_instance_or_of_the_newest,
-    an_event_stream_follows_a_run_to_its_end,
-}
-
 /// An account with credits, its canvas and a picture.
 pub(super) struct Setting {
     pub(super) user: User,
@@ -100,7 +75,9 @@ pub(super) fn statuses(run: &Value) -> Vec<&str> {
     run["outputs"].as_array().expect("outputs").iter().map(|output| text(output, "/status")).collect()
 }
 
-async fn an_accepted_run_has_pending_outputs_on_its_canvas(stack: &Stack) {
+#[tokio::test]
+async fn an_accepted_run_has_pending_outputs_on_its_canvas() {
+    let stack = &Stack::without_workers().await;
     let setting = Setting::of(stack, 5).await;
     let reply = setting.start(json!({})).await.expect(202);
     let run = reply.json();
@@ -138,7 +115,9 @@ async fn an_accepted_run_has_pending_outputs_on_its_canvas(stack: &Stack) {
     assert_eq!(handle.json(), run);
 }
 
-async fn inputs_are_named_by_node_id_key_or_label(stack: &Stack) {
+#[tokio::test]
+async fn inputs_are_named_by_node_id_key_or_label() {
+    let stack = &Stack::without_workers().await;
     let setting = Setting::of(stack, 5).await;
     let recipe = setting.user.get(&format!("/recipes/{RECIPE}")).await.ok()["recipe"].clone();
     let inputs = json!({
@@ -151,7 +130,9 @@ async fn inputs_are_named_by_node_id_key_or_label(stack: &Stack) {
     assert_eq!(run["inputs"][0]["sourceHandle"], json!(setting.picture));
 }
 
-async fn what_is_wrong_with_an_input_is_reported_by_its_name(stack: &Stack) {
+#[tokio::test]
+async fn what_is_wrong_with_an_input_is_reported_by_its_name() {
+    let stack = &Stack::without_workers().await;
     let setting = Setting::of(stack, 5).await;
     let picture = json!(setting.picture);
     for (inputs, fields) in [
@@ -170,7 +151,9 @@ async fn what_is_wrong_with_an_input_is_reported_by_its_name(stack: &Stack) {
     setting.start(json!({"inputs": most})).await.expect(202);
 }
 
-async fn what_no_model_can_do_is_422(stack: &Stack) {
+#[tokio::test]
+async fn what_no_model_can_do_is_422() {
+    let stack = &Stack::without_workers().await;
     let setting = Setting::of(stack, 5).await;
     setting.refused(json!({"model": "no-such-model"}), &["model"]).await;
     let malformed = setting.start(json!({"model": "model:short"})).await;
@@ -181,7 +164,9 @@ async fn what_no_model_can_do_is_422(stack: &Stack) {
     setting.start(json!({"model": "sketch", "size": "1536x1024", "version": "1.0.0"})).await.expect(202);
 }
 
-async fn a_workflow_whose_model_is_gone_is_not_run(stack: &Stack) {
+#[tokio::test]
+async fn a_workflow_whose_model_is_gone_is_not_run() {
+    let stack = &Stack::without_workers().await;
     let setting = Setting::of(stack, 5).await;
     let user = &setting.user;
     let connection = stack.connect_to(&user.uid, "fal", "http://127.0.0.1:9", SIMULATOR_KEY).await;
@@ -199,7 +184,9 @@ async fn a_workflow_whose_model_is_gone_is_not_run(stack: &Stack) {
     assert_eq!((setting.now().await, setting.balance().await), (before, 5), "nothing was written");
 }
 
-async fn an_equal_run_is_replayed_and_starts_nothing(stack: &Stack) {
+#[tokio::test]
+async fn an_equal_run_is_replayed_and_starts_nothing() {
+    let stack = &Stack::without_workers().await;
     let setting = Setting::of(stack, 5).await;
     let request = setting.request(json!({})).await;
     let run = setting.send(&request).await.expect(202).json();
@@ -214,7 +201,9 @@ async fn an_equal_run_is_replayed_and_starts_nothing(stack: &Stack) {
     setting.send(&stale).await.expect(409);
 }
 
-async fn a_run_reserves_its_steps_and_a_cancel_returns_them(stack: &Stack) {
+#[tokio::test]
+async fn a_run_reserves_its_steps_and_a_cancel_returns_them() {
+    let stack = &Stack::without_workers().await;
     let setting = Setting::of(stack, 0).await;
     let request = setting.request(json!({})).await;
     let before = setting.now().await;
@@ -234,7 +223,9 @@ async fn a_run_reserves_its_steps_and_a_cancel_returns_them(stack: &Stack) {
     setting.user.get(&path).await.expect(200);
 }
 
-async fn a_run_is_no_job_and_nobody_elses(stack: &Stack) {
+#[tokio::test]
+async fn a_run_is_no_job_and_nobody_elses() {
+    let stack = &Stack::without_workers().await;
     let setting = Setting::of(stack, 5).await;
     let run = setting.start(json!({})).await.expect(202).json();
     let uuid = text(&run, "/id").trim_start_matches("recipe-").to_owned();
@@ -247,7 +238,9 @@ async fn a_run_is_no_job_and_nobody_elses(stack: &Stack) {
     other.delete(&path).await.expect_error(404, "not_found", &[]);
 }
 
-async fn an_instance_is_run_with_what_its_ports_hold(stack: &Stack) {
+#[tokio::test]
+async fn an_instance_is_run_with_what_its_ports_hold() {
+    let stack = &Stack::without_workers().await;
     let setting = Setting::of(stack, 5).await;
     let fork = fork_onto(&setting.user, RECIPE, &setting.canvas, json!({})).await.expect(201).json();
     let id = |name: &str| text(&fork, &format!("/resolvedIds/{name}")).to_owned();
@@ -270,7 +263,9 @@ async fn an_instance_is_run_with_what_its_ports_hold(stack: &Stack) {
     }
 }
 
-async fn what_is_no_instance_of_the_recipe_is_422(stack: &Stack) {
+#[tokio::test]
+async fn what_is_no_instance_of_the_recipe_is_422() {
+    let stack = &Stack::without_workers().await;
     let setting = Setting::of(stack, 5).await;
     let fork = fork_onto(&setting.user, "storyboard", &setting.canvas, json!({})).await.expect(201).json();
     for node in [text(&fork, "/resolvedIds/recipe"), "absent"] {
@@ -278,7 +273,9 @@ async fn what_is_no_instance_of_the_recipe_is_422(stack: &Stack) {
     }
 }
 
-async fn a_run_makes_its_text_and_then_its_picture(stack: &Stack) {
+#[tokio::test]
+async fn a_run_makes_its_text_and_then_its_picture() {
+    let stack = &Stack::with_workers().await;
     let setting = Setting::of(stack, 5).await;
     let receiver = stack.take_receiver();
     let webhook = json!({"url": receiver.url("/run"), "secret": SECRET});
@@ -308,7 +305,9 @@ async fn a_run_makes_its_text_and_then_its_picture(stack: &Stack) {
     assert_eq!(event["data"]["run"]["outputs"][1]["assetId"], banner["assetId"]);
 }
 
-async fn a_step_that_fails_leaves_what_does_not_need_it(stack: &Stack) {
+#[tokio::test]
+async fn a_step_that_fails_leaves_what_does_not_need_it() {
+    let stack = &Stack::with_workers().await;
     let setting = Setting::of(stack, 5).await;
     let (user, receiver) = (&setting.user, stack.take_receiver());
     let simulator = Simulator::start(Vendor::OpenAi).await;
@@ -346,7 +345,9 @@ async fn a_step_that_fails_leaves_what_does_not_need_it(stack: &Stack) {
     assert_eq!(event["type"], "recipe_run.failed");
 }
 
-async fn a_fork_is_run_by_its_instance(stack: &Stack) {
+#[tokio::test]
+async fn a_fork_is_run_by_its_instance() {
+    let stack = &Stack::with_workers().await;
     let setting = Setting::of(stack, 5).await;
     let fork = fork_onto(&setting.user, RECIPE, &setting.canvas, json!({})).await.expect(201).json();
     let instance = format!("node:{}", text(&fork, "/resolvedIds/recipe"));
@@ -358,7 +359,9 @@ async fn a_fork_is_run_by_its_instance(stack: &Stack) {
     assert_eq!((nodes(&setting.now().await).len(), setting.balance().await), (6, 3));
 }
 
-async fn an_editor_runs_on_a_shared_canvas(stack: &Stack) {
+#[tokio::test]
+async fn an_editor_runs_on_a_shared_canvas() {
+    let stack = &Stack::with_workers().await;
     let (owner, viewer) = (stack.user().await, stack.user().await);
     let setting = Setting { canvas: owner.make_canvas().await, ..Setting::of(stack, 5).await };
     let (id, editor) = (text(&setting.canvas, "/id"), &setting.user);
@@ -388,7 +391,9 @@ async fn an_editor_runs_on_a_shared_canvas(stack: &Stack) {
     }
 }
 
-async fn a_run_is_of_the_version_it_names_or_of_its_instance_or_of_the_newest(stack: &Stack) {
+#[tokio::test]
+async fn a_run_is_of_the_version_it_names_or_of_its_instance_or_of_the_newest() {
+    let stack = &Stack::with_workers().await;
     let setting = Setting::of(stack, 0).await;
     let id = format!("r-{}", key());
     let published = async |place: &str| {
@@ -420,7 +425,9 @@ async fn a_run_is_of_the_version_it_names_or_of_its_instance_or_of_the_newest(st
     assert_eq!(setting.now().await, before, "nothing was written");
 }
 
-async fn an_event_stream_follows_a_run_to_its_end(stack: &Stack) {
+#[tokio::test]
+async fn an_event_stream_follows_a_run_to_its_end() {
+    let stack = &Stack::with_workers().await;
     let setting = Setting::of(stack, 5).await;
     let run = setting.start(json!({})).await.expect(202).json();
     let shown = events(&setting.user, &run).await;
@@ -443,7 +450,9 @@ async fn an_event_stream_follows_a_run_to_its_end(stack: &Stack) {
     );
 }
 
-async fn a_new_instance_is_near_a_node_or_in_a_section(stack: &Stack) {
+#[tokio::test]
+async fn a_new_instance_is_near_a_node_or_in_a_section() {
+    let stack = &Stack::without_workers().await;
     let setting = Setting::of(stack, 10).await;
     let id = text(&setting.canvas, "/id");
     let section = json!({"type": "sticky", "position": {"x": 0, "y": 0}, "metadata": {"section": true}});

@@ -5,12 +5,9 @@ use serde_json::Value;
 use super::runs::{SECRET, Setting};
 use super::*;
 
-suite! {
-    recipe_stand_ins on Stack::builder().image_workers(1).dispatchers(1).receivers(1);
-    what_the_embedded_runtime_makes_is_marked_and_has_the_form_that_is_asked_for,
-}
-
-async fn what_the_embedded_runtime_makes_is_marked_and_has_the_form_that_is_asked_for(stack: &Stack) {
+#[tokio::test]
+async fn what_the_embedded_runtime_makes_is_marked_and_has_the_form_that_is_asked_for() {
+    let stack = &Stack::with_workers().await;
     let setting = Setting::of(stack, 5).await;
     let receiver = stack.take_receiver();
     let webhook = json!({"url": receiver.url("/run"), "secret": SECRET});

@@ -9,15 +9,6 @@ use super::runs::{SECRET, Setting, statuses};
 use super::*;
 use crate::jobs::events_of;
 
-suite! {
-    recipe_stops on Stack::builder().image_workers(1).dispatchers(1).receivers(3);
-    a_run_is_canceled_while_a_provider_makes_its_picture,
-    a_picture_that_is_canceled_by_itself_fails_the_run_at_the_end,
-    a_run_that_is_over_is_not_canceled,
-    a_canceled_run_takes_its_empty_outputs_along,
-    a_run_whose_output_nodes_were_deleted_is_not_done,
-}
-
 /// The only event of a run. Its signature is checked.
 async fn announced(receiver: &Receiver) -> Value {
     let requests = receiver.wait_for(1, PATIENCE).await;
@@ -87,7 +78,9 @@ impl Painting {
     }
 }
 
-async fn a_run_is_canceled_while_a_provider_makes_its_picture(stack: &Stack) {
+#[tokio::test]
+async fn a_run_is_canceled_while_a_provider_makes_its_picture() {
+    let stack = &Stack::with_workers().await;
     let painting = Painting::begin(stack).await;
     let (setting, path) = (&painting.setting, text(&painting.run, "/pollUrl"));
     let mut stream = setting.user.get(&format!("{path}/events")).streamed().await;
@@ -120,7 +113,9 @@ async fn a_run_is_canceled_while_a_provider_makes_its_picture(stack: &Stack) {
     assert!((1..4).all(|at| ended["outputs"][at].get("runHandle").is_none()), "{ended}");
 }
 
-async fn a_run_whose_output_nodes_were_deleted_is_not_done(stack: &Stack) {
+#[tokio::test]
+async fn a_run_whose_output_nodes_were_deleted_is_not_done() {
+    let stack = &Stack::with_workers().await;
     let setting = Setting::of(stack, 5).await;
     let simulator = Simulator::start(Vendor::Fal).await;
     simulator.take(PATIENCE * 10);
@@ -147,7 +142,9 @@ async fn a_run_whose_output_nodes_were_deleted_is_not_done(stack: &Stack) {
     assert_eq!(review["delivery"]["nonDurableOutputHandles"], json!(handles), "{review}");
 }
 
-async fn a_picture_that_is_canceled_by_itself_fails_the_run_at_the_end(stack: &Stack) {
+#[tokio::test]
+async fn a_picture_that_is_canceled_by_itself_fails_the_run_at_the_end() {
+    let stack = &Stack::with_workers().await;
     let painting = Painting::begin(stack).await;
     let setting = &painting.setting;
     setting.user.delete(&painting.step()).await.expect(202);
@@ -164,7 +161,9 @@ async fn a_picture_that_is_canceled_by_itself_fails_the_run_at_the_end(stack: &S
     assert_eq!((&event["type"], &event["data"]["run"]["failure"]), (&json!("recipe_run.failed"), failure));
 }
 
-async fn a_canceled_run_takes_its_empty_outputs_along(stack: &Stack) {
+#[tokio::test]
+async fn a_canceled_run_takes_its_empty_outputs_along() {
+    let stack = &Stack::with_workers().await;
     let painting = Painting::begin(stack).await;
     let (setting, run) = (&painting.setting, &painting.run);
     let outputs: Vec<String> = (0..4).map(|at| text(run, &format!("/outputs/{at}/nodeId")).to_owned()).collect();
@@ -207,7 +206,9 @@ async fn a_canceled_run_takes_its_empty_outputs_along(stack: &Stack) {
     assert_eq!(setting.now().await, before);
 }
 
-async fn a_run_that_is_over_is_not_canceled(stack: &Stack) {
+#[tokio::test]
+async fn a_run_that_is_over_is_not_canceled() {
+    let stack = &Stack::with_workers().await;
     let setting = Setting::of(stack, 5).await;
     let run = setting.start(json!({})).await.expect(202).json();
     let done = setting.user.finished(&run).await;

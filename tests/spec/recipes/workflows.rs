@@ -2,7 +2,9 @@
 
 use super::*;
 
-pub(super) async fn a_workflow_is_made_with_its_instance(stack: &Stack) {
+#[tokio::test]
+async fn a_workflow_is_made_with_its_instance() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let reply = make_workflow(&user, text(&canvas, "/id"), &workflow()).await.expect(201);
@@ -31,12 +33,14 @@ pub(super) async fn a_workflow_is_made_with_its_instance(stack: &Stack) {
     assert_eq!(recipe["inputs"][1]["nodeId"], json!(ports.0[1]));
     assert_eq!(recipe["inputs"][1]["useAsPreset"], false);
     assert_eq!(recipe["outputs"][0]["nodeType"], "text");
-    assert_eq!(stack.count("SELECT count(*) FROM jobs").await, 0, "nothing runs");
+    assert_eq!(user.get("/runs").await.ok()["runs"], json!([]), "nothing runs");
     let read = user.get(&format!("/canvases/{}", text(&canvas, "/id"))).await.ok();
     assert_eq!(read["activity"][0]["type"], "workflow.created");
 }
 
-pub(super) async fn a_workflow_begins_with_its_sources_and_values(stack: &Stack) {
+#[tokio::test]
+async fn a_workflow_begins_with_its_sources_and_values() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
@@ -81,7 +85,9 @@ pub(super) async fn a_workflow_begins_with_its_sources_and_values(stack: &Stack)
     assert_eq!(port("shown")["metadata"].get("content"), None);
 }
 
-pub(super) async fn a_workflow_that_is_sent_again_makes_no_second_one(stack: &Stack) {
+#[tokio::test]
+async fn a_workflow_that_is_sent_again_makes_no_second_one() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let body = workflow();
@@ -99,7 +105,9 @@ pub(super) async fn a_workflow_that_is_sent_again_makes_no_second_one(stack: &St
     assert!(minimal.json()["canvas"].get("nodes").is_none());
 }
 
-pub(super) async fn a_workflow_is_its_makers_alone(stack: &Stack) {
+#[tokio::test]
+async fn a_workflow_is_its_makers_alone() {
+    let stack = &Stack::without_workers().await;
     let (owner, editor) = (stack.user().await, stack.user().await);
     let canvas = owner.make_canvas().await;
     stack.share(&owner, text(&canvas, "/id"), &editor.uid, "editor").await;
@@ -118,7 +126,9 @@ pub(super) async fn a_workflow_is_its_makers_alone(stack: &Stack) {
     assert!(!ids(&owner, "&visibility=private").await && !ids(&owner, "&visibility=all").await);
 }
 
-pub(super) async fn definitions_that_contradict_themselves_are_400(stack: &Stack) {
+#[tokio::test]
+async fn definitions_that_contradict_themselves_are_400() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let prompt = |text: &str| json!([with(output("copy", "text", &["brief"]), json!({"prompt": text}))]);
@@ -156,7 +166,9 @@ pub(super) async fn definitions_that_contradict_themselves_are_400(stack: &Stack
     assert_eq!(user.canvas(text(&canvas, "/id")).await, canvas, "nothing was written");
 }
 
-pub(super) async fn models_that_do_not_fit_are_422(stack: &Stack) {
+#[tokio::test]
+async fn models_that_do_not_fit_are_422() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
@@ -178,7 +190,9 @@ pub(super) async fn models_that_do_not_fit_are_422(stack: &Stack) {
     make_workflow(&user, id, &with(workflow(), json!({"outputs": outputs}))).await.expect(201);
 }
 
-pub(super) async fn sources_that_do_not_fit_are_422(stack: &Stack) {
+#[tokio::test]
+async fn sources_that_do_not_fit_are_422() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
@@ -213,7 +227,9 @@ pub(super) async fn sources_that_do_not_fit_are_422(stack: &Stack) {
     assert_eq!(user.canvas(id).await, now, "nothing was written");
 }
 
-pub(super) async fn a_source_whose_picture_was_deleted_is_empty(stack: &Stack) {
+#[tokio::test]
+async fn a_source_whose_picture_was_deleted_is_empty() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
@@ -237,7 +253,9 @@ pub(super) async fn a_source_whose_picture_was_deleted_is_empty(stack: &Stack) {
     assert_eq!(nodes(&user.canvas(id).await)[port]["asset"], Value::Null);
 }
 
-pub(super) async fn the_ranges_of_a_workflow(stack: &Stack) {
+#[tokio::test]
+async fn the_ranges_of_a_workflow() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");

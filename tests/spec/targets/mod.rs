@@ -5,43 +5,8 @@ mod refused;
 use std::time::Duration;
 
 use e2e::api::{key, text};
-use e2e::{PATIENCE, Part, Reply, Stack, User, pictures, suite};
+use e2e::{PATIENCE, Part, Reply, Stack, User, pictures};
 use serde_json::{Value, json};
-
-use refused::{
-    a_canvas_has_room_for_targets_up_to_its_limits, a_cycle_is_refused, a_place_has_rules_and_limits,
-    a_refused_start_leaves_nothing_behind, what_a_place_names_must_exist,
-};
-
-suite! {
-    targets on Stack::builder().gateways(2);
-    references_are_connected_with_their_roles,
-    targets_have_the_shape_of_their_results,
-    targets_belong_to_a_section_that_grows,
-    a_wanted_position_is_taken_or_the_nearest_free_one,
-    a_dry_run_shows_the_places_that_the_start_then_takes,
-    an_equal_start_is_replayed_and_adds_nothing,
-    of_two_starts_at_once_one_is_accepted,
-    new_targets_are_owned_by_who_starts,
-    a_place_has_rules_and_limits,
-    what_a_place_names_must_exist,
-    a_cycle_is_refused,
-    a_refused_start_leaves_nothing_behind,
-    a_canvas_has_room_for_targets_up_to_its_limits,
-    a_start_that_waits_for_its_canvas_delays_no_other_canvas,
-}
-
-suite! {
-    targets_filled on Stack::builder().image_workers(1);
-    actions_are_chained_without_a_scratch_node,
-    four_variations_are_made_by_one_call,
-    targets_that_exist_are_connected_on_request_and_once,
-}
-
-suite! {
-    targets_deaths on Stack::builder();
-    a_start_that_dies_leaves_nothing_behind,
-}
 
 /// Left, top, width and height of a node.
 type Sides = [f64; 4];
@@ -154,7 +119,9 @@ fn is_clear(canvas: &Value) {
     }
 }
 
-async fn actions_are_chained_without_a_scratch_node(stack: &Stack) {
+#[tokio::test]
+async fn actions_are_chained_without_a_scratch_node() {
+    let stack = &Stack::with_workers().await;
     let setting = Setting::of(stack).await;
     let before = setting.now().await;
     let job = setting.resize(json!({"place": {"near": setting.photo, "title": "Small"}})).await.expect(202).json();
@@ -190,7 +157,9 @@ async fn actions_are_chained_without_a_scratch_node(stack: &Stack) {
     assert_eq!(review["validation"]["findings"], json!([]));
 }
 
-async fn four_variations_are_made_by_one_call(stack: &Stack) {
+#[tokio::test]
+async fn four_variations_are_made_by_one_call() {
+    let stack = &Stack::with_workers().await;
     let setting = Setting::of(stack).await;
     let more = json!({"prompt": null, "source": setting.photo, "place": {"near": setting.photo, "count": 4}});
     let job = setting.image("variations", more).await.expect(202).json();
@@ -211,7 +180,9 @@ async fn four_variations_are_made_by_one_call(stack: &Stack) {
     assert_eq!(targets_of(&setting.image("variations", more).await.expect(202).json()).len(), 2);
 }
 
-async fn references_are_connected_with_their_roles(stack: &Stack) {
+#[tokio::test]
+async fn references_are_connected_with_their_roles() {
+    let stack = &Stack::without_workers().await;
     let setting = Setting::of(stack).await;
     let other = setting.user.upload_into(&setting.canvas, "image/png", pictures::png(8, 8)).await;
     let references = json!([{"handle": setting.photo, "role": "style"}, setting.asset, text(&other, "/node")]);
@@ -228,7 +199,9 @@ async fn references_are_connected_with_their_roles(stack: &Stack) {
     setting.image("edit", json!({})).await.expect_error(422, "unprocessable_entity", &["references"]);
 }
 
-async fn targets_have_the_shape_of_their_results(stack: &Stack) {
+#[tokio::test]
+async fn targets_have_the_shape_of_their_results() {
+    let stack = &Stack::without_workers().await;
     let setting = Setting::of(stack).await;
     let shape = async |reply: Reply| {
         let [_, _, width, height] = sides(node(&setting.now().await, &targets_of(&reply.expect(202).json())[0]));
@@ -246,7 +219,9 @@ async fn targets_have_the_shape_of_their_results(stack: &Stack) {
     assert!(shapes.is_sorted_by(|a, b| a < b), "{shapes:?}");
 }
 
-async fn targets_belong_to_a_section_that_grows(stack: &Stack) {
+#[tokio::test]
+async fn targets_belong_to_a_section_that_grows() {
+    let stack = &Stack::without_workers().await;
     let setting = Setting::of(stack).await;
     let section = setting.section([0.0, 1000.0, 760.0, 456.0]).await;
     let below = setting.node(json!({"type": "text", "position": {"x": 0, "y": 2300}})).await;
@@ -277,7 +252,9 @@ async fn targets_belong_to_a_section_that_grows(stack: &Stack) {
     assert_eq!(setting.now().await, before);
 }
 
-async fn a_wanted_position_is_taken_or_the_nearest_free_one(stack: &Stack) {
+#[tokio::test]
+async fn a_wanted_position_is_taken_or_the_nearest_free_one() {
+    let stack = &Stack::without_workers().await;
     let setting = Setting::of(stack).await;
     let placed = async |y: f64| {
         let job = setting.resize(json!({"place": {"x": 5000, "y": y}})).await.expect(202).json();
@@ -290,7 +267,9 @@ async fn a_wanted_position_is_taken_or_the_nearest_free_one(stack: &Stack) {
     is_clear(&setting.now().await);
 }
 
-async fn a_dry_run_shows_the_places_that_the_start_then_takes(stack: &Stack) {
+#[tokio::test]
+async fn a_dry_run_shows_the_places_that_the_start_then_takes() {
+    let stack = &Stack::without_workers().await;
     let setting = Setting::of(stack).await;
     let section = setting.section([0.0, 1000.0, 400.0, 400.0]).await;
     let before = setting.now().await;
@@ -317,7 +296,9 @@ async fn a_dry_run_shows_the_places_that_the_start_then_takes(stack: &Stack) {
     assert!(action["newTargets"][0].get("sectionId").is_none());
 }
 
-async fn an_equal_start_is_replayed_and_adds_nothing(stack: &Stack) {
+#[tokio::test]
+async fn an_equal_start_is_replayed_and_adds_nothing() {
+    let stack = &Stack::without_workers().await;
     let setting = Setting::of(stack).await;
     let request = setting
         .request(json!({"prompt": "A kite", "source": setting.photo, "place": {"near": setting.photo}}), json!({}))
@@ -345,7 +326,9 @@ async fn an_equal_start_is_replayed_and_adds_nothing(stack: &Stack) {
     assert_eq!(setting.now().await["nodes"].as_array().map(Vec::len), now["nodes"].as_array().map(Vec::len));
 }
 
-async fn of_two_starts_at_once_one_is_accepted(stack: &Stack) {
+#[tokio::test]
+async fn of_two_starts_at_once_one_is_accepted() {
+    let stack = &Stack::without_workers().await;
     let setting = Setting::of(stack).await;
     let other = setting.user.at(stack, 1);
     let base = json!({"inputs": [setting.photo], "params": {"width": 32}, "place": {"near": setting.photo}});
@@ -365,7 +348,9 @@ async fn of_two_starts_at_once_one_is_accepted(stack: &Stack) {
     is_clear(&now);
 }
 
-async fn targets_that_exist_are_connected_on_request_and_once(stack: &Stack) {
+#[tokio::test]
+async fn targets_that_exist_are_connected_on_request_and_once() {
+    let stack = &Stack::with_workers().await;
     let setting = Setting::of(stack).await;
     let target = setting.user.slot(&setting.canvas).await;
     let handle = format!("node:{target}");
@@ -391,7 +376,9 @@ async fn targets_that_exist_are_connected_on_request_and_once(stack: &Stack) {
     assert_eq!(into(&setting.now().await, &handle).len(), 1);
 }
 
-async fn new_targets_are_owned_by_who_starts(stack: &Stack) {
+#[tokio::test]
+async fn new_targets_are_owned_by_who_starts() {
+    let stack = &Stack::without_workers().await;
     let setting = Setting::of(stack).await;
     let account = e2e::Account { uid: setting.user.uid.clone(), email: format!("{}@example.com", setting.user.uid) };
     for surface in ["api", "browser", "cli"] {
@@ -408,7 +395,9 @@ async fn new_targets_are_owned_by_who_starts(stack: &Stack) {
     }
 }
 
-async fn a_start_that_waits_for_its_canvas_delays_no_other_canvas(stack: &Stack) {
+#[tokio::test]
+async fn a_start_that_waits_for_its_canvas_delays_no_other_canvas() {
+    let stack = &Stack::builder().gateways(2).start().await;
     let setting = Setting::of(stack).await;
     let other = text(&setting.user.make_canvas().await, "/id").to_owned();
     let slot = setting.user.slot(&setting.canvas).await;
@@ -436,7 +425,9 @@ async fn a_start_that_waits_for_its_canvas_delays_no_other_canvas(stack: &Stack)
     let _ = tokio::join!(first, second, reading);
 }
 
-async fn a_start_that_dies_leaves_nothing_behind(stack: &Stack) {
+#[tokio::test]
+async fn a_start_that_dies_leaves_nothing_behind() {
+    let stack = &Stack::builder().start().await;
     let setting = Setting::of(stack).await;
     let request =
         setting.request(json!({"prompt": "A kite", "source": setting.photo, "place": {"count": 4}}), json!({})).await;

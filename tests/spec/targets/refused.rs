@@ -2,7 +2,9 @@
 
 use super::*;
 
-pub(super) async fn a_place_has_rules_and_limits(stack: &Stack) {
+#[tokio::test]
+async fn a_place_has_rules_and_limits() {
+    let stack = &Stack::without_workers().await;
     let setting = Setting::of(stack).await;
     let slot = setting.user.slot(&setting.canvas).await;
     let invalid = async |more: Value, fields: &[&str]| {
@@ -41,7 +43,9 @@ pub(super) async fn a_place_has_rules_and_limits(stack: &Stack) {
     setting.resize(json!({"place": {"x": -edge, "y": edge, "count": 1}})).await.expect(202);
 }
 
-pub(super) async fn what_a_place_names_must_exist(stack: &Stack) {
+#[tokio::test]
+async fn what_a_place_names_must_exist() {
+    let stack = &Stack::without_workers().await;
     let setting = Setting::of(stack).await;
     let elsewhere = Setting::of(stack).await;
     for (more, fields) in [
@@ -64,7 +68,9 @@ pub(super) async fn what_a_place_names_must_exist(stack: &Stack) {
     assert_eq!(setting.now().await["nodes"].as_array().map(Vec::len), Some(1));
 }
 
-pub(super) async fn a_cycle_is_refused(stack: &Stack) {
+#[tokio::test]
+async fn a_cycle_is_refused() {
+    let stack = &Stack::without_workers().await;
     let setting = Setting::of(stack).await;
     let target = setting.user.slot(&setting.canvas).await;
     let back = json!([{"type": "connection.create", "fromNodeId": target, "toNodeId": setting.photo}]);
@@ -76,7 +82,9 @@ pub(super) async fn a_cycle_is_refused(stack: &Stack) {
     setting.resize(json!({"place": null, "targetNodeId": target, "connect": false})).await.expect(202);
 }
 
-pub(super) async fn a_refused_start_leaves_nothing_behind(stack: &Stack) {
+#[tokio::test]
+async fn a_refused_start_leaves_nothing_behind() {
+    let stack = &Stack::without_workers().await;
     let setting = Setting::of(stack).await;
     let stale = setting.now().await["revision"].clone();
     setting.apply(json!([{"type": "canvas.update", "title": "t"}])).await;
@@ -107,7 +115,9 @@ pub(super) async fn a_refused_start_leaves_nothing_behind(stack: &Stack) {
     stranger.send("/actions/resize/runs", &request).await.expect_error(404, "not_found", &[]);
 }
 
-pub(super) async fn a_canvas_has_room_for_targets_up_to_its_limits(stack: &Stack) {
+#[tokio::test]
+async fn a_canvas_has_room_for_targets_up_to_its_limits() {
+    let stack = &Stack::without_workers().await;
     let setting = Setting::of(stack).await;
     let execute = async |statement: &'static str, free: i64| {
         sqlx::query(statement).bind(&setting.user.uid).bind(free).execute(stack.pool()).await.expect("writes");

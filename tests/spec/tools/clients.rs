@@ -5,7 +5,7 @@ use std::fs;
 use client::Client;
 use client::network::Network;
 use e2e::tools::tool_result;
-use e2e::{Stack, User, pictures, suite};
+use e2e::{Stack, User, pictures};
 use rmcp::model::{CallToolRequestParams, ReadResourceRequestParams};
 use rmcp::service::RunningService;
 use rmcp::transport::StreamableHttpClientTransport;
@@ -13,13 +13,6 @@ use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig
 use rmcp::{RoleClient, ServiceExt};
 use serde_json::{Value, json};
 use tools::{Root, Server};
-
-suite! {
-    clients on Stack::builder().image_workers(1);
-    both_transports_give_equal_results,
-    local_files_are_uploaded_over_standard_streams_alone,
-    an_unanswered_call_is_repeated_only_if_it_takes_effect_once,
-}
 
 type Host = RunningService<RoleClient, ()>;
 
@@ -50,7 +43,9 @@ async fn call(host: &Host, tool: &'static str, arguments: Value) -> Value {
     json!(host.call_tool(params).await.expect("is answered"))
 }
 
-async fn both_transports_give_equal_results(stack: &Stack) {
+#[tokio::test]
+async fn both_transports_give_equal_results() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let directory = std::env::temp_dir();
     let (http, streams) = (over_http(stack, &user).await, over_streams(stack, &user, &directory).await);
@@ -99,7 +94,9 @@ async fn both_transports_give_equal_results(stack: &Stack) {
     assert_eq!(http.list_all_prompts().await.expect("a list").len(), 5);
 }
 
-async fn local_files_are_uploaded_over_standard_streams_alone(stack: &Stack) {
+#[tokio::test]
+async fn local_files_are_uploaded_over_standard_streams_alone() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let directory = std::env::temp_dir().join(format!("canvas-e2e-root-{}", user.uid));
     fs::create_dir_all(&directory).expect("makes a directory");
@@ -116,7 +113,8 @@ async fn local_files_are_uploaded_over_standard_streams_alone(stack: &Stack) {
     fs::remove_dir_all(directory).expect("removes");
 }
 
-async fn an_unanswered_call_is_repeated_only_if_it_takes_effect_once(_: &Stack) {
+#[tokio::test]
+async fn an_unanswered_call_is_repeated_only_if_it_takes_effect_once() {
     let nowhere = Client::new(Network::new("http://127.0.0.1:1", "e2e").expect("a client")).without_retries();
     let host = beside(nowhere, &std::env::temp_dir()).await;
     let edit = json!({"canvas": "c", "revision": "r", "operations": [{"type": "canvas.update", "title": "New"}]});

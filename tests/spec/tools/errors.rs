@@ -1,37 +1,14 @@
 //! What a tool says when it has no success: each row of the table in docs/reference/tools.md#errors.
 
+use e2e::Stack;
 use e2e::api::text;
-use e2e::{Stack, suite};
 use serde_json::{Value, json};
 
 use super::{board, tools_of};
 
-suite! {
-    errors on Stack::builder().image_workers(1);
-    a_stale_revision_is_reported_with_what_changed,
-    disjoint_changes_are_merged_unless_that_is_declined,
-    a_batch_that_covers_nodes_is_refused_with_one_that_fits,
-    a_review_leaves_what_a_person_made_where_it_is,
-    every_wrong_argument_is_named,
-    a_wrong_parameter_is_reported_with_those_of_the_action,
-    a_missing_port_is_reported_with_the_call_that_has_it,
-    a_price_over_the_balance_is_reported_with_what_fits,
-    a_price_over_the_cap_is_reported,
-    a_missing_scope_or_role_is_final,
-    a_name_of_nothing_leads_to_a_search,
-    too_many_calls_are_told_when_to_come_back,
-    failed_work_is_reported_with_its_price,
-    what_needs_a_person_needs_a_confirmation,
-    a_broken_picture_is_refused,
-    an_answer_that_holds_too_much_is_refused,
-}
-
-suite! {
-    expired_work on Stack::builder().image_workers(1).env("CANVAS_RETENTION_FINALIZED_SECONDS", 1);
-    work_whose_record_has_expired_has_succeeded,
-}
-
-async fn a_stale_revision_is_reported_with_what_changed(stack: &Stack) {
+#[tokio::test]
+async fn a_stale_revision_is_reported_with_what_changed() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let tools = tools_of(&user).await;
     let (canvas, revision, node) = board(&tools).await;
@@ -57,7 +34,9 @@ async fn a_stale_revision_is_reported_with_what_changed(stack: &Stack) {
     assert_eq!(stale["next"].as_array().expect("steps").last().expect("one")["tool"], "action_run");
 }
 
-async fn disjoint_changes_are_merged_unless_that_is_declined(stack: &Stack) {
+#[tokio::test]
+async fn disjoint_changes_are_merged_unless_that_is_declined() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let tools = tools_of(&user).await;
     let (canvas, revision, _) = board(&tools).await;
@@ -68,7 +47,9 @@ async fn disjoint_changes_are_merged_unless_that_is_declined(stack: &Stack) {
     tools.ok("canvas_edit", json!({"canvas": canvas, "revision": revision, "operations": add("two")})).await;
 }
 
-async fn a_batch_that_covers_nodes_is_refused_with_one_that_fits(stack: &Stack) {
+#[tokio::test]
+async fn a_batch_that_covers_nodes_is_refused_with_one_that_fits() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let tools = tools_of(&user).await;
     let (canvas, revision, node) = board(&tools).await;
@@ -94,7 +75,9 @@ async fn a_batch_that_covers_nodes_is_refused_with_one_that_fits(stack: &Stack) 
     assert_eq!((&review["findings"], &review["doneClaimAllowed"]), (&json!([]), &json!(true)));
 }
 
-async fn a_review_leaves_what_a_person_made_where_it_is(stack: &Stack) {
+#[tokio::test]
+async fn a_review_leaves_what_a_person_made_where_it_is() {
+    let stack = &Stack::with_workers().await;
     let account = stack.account().await;
     let tools = tools_of(&stack.user_of(&account, "all").await).await;
     let (canvas, _, node) = board(&tools).await;
@@ -114,7 +97,9 @@ async fn a_review_leaves_what_a_person_made_where_it_is(stack: &Stack) {
     assert_eq!((&review["findings"], &review["next"]), (&json!([]), &json!([])));
 }
 
-async fn every_wrong_argument_is_named(stack: &Stack) {
+#[tokio::test]
+async fn every_wrong_argument_is_named() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let tools = tools_of(&user).await;
     let fields = async |tool: &str, arguments: Value| -> Vec<String> {
@@ -146,7 +131,9 @@ async fn every_wrong_argument_is_named(stack: &Stack) {
     tools.ok("canvas_read", json!({"canvas": canvas, "nodes": null, "since": null})).await;
 }
 
-async fn a_wrong_parameter_is_reported_with_those_of_the_action(stack: &Stack) {
+#[tokio::test]
+async fn a_wrong_parameter_is_reported_with_those_of_the_action() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let tools = tools_of(&user).await;
     let (canvas, revision, node) = board(&tools).await;
@@ -158,7 +145,9 @@ async fn a_wrong_parameter_is_reported_with_those_of_the_action(stack: &Stack) {
     assert!(parameters.iter().any(|parameter| parameter["id"] == "width"), "{failure}");
 }
 
-async fn a_missing_port_is_reported_with_the_call_that_has_it(stack: &Stack) {
+#[tokio::test]
+async fn a_missing_port_is_reported_with_the_call_that_has_it() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     stack.grant(&user.uid, 100).await;
     let tools = tools_of(&user).await;
@@ -172,7 +161,9 @@ async fn a_missing_port_is_reported_with_the_call_that_has_it(stack: &Stack) {
     tools.ok("recipe_run", again).await;
 }
 
-async fn a_price_over_the_balance_is_reported_with_what_fits(stack: &Stack) {
+#[tokio::test]
+async fn a_price_over_the_balance_is_reported_with_what_fits() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let tools = tools_of(&user).await;
     let (canvas, revision, node) = board(&tools).await;
@@ -217,7 +208,9 @@ async fn a_price_over_the_balance_is_reported_with_what_fits(stack: &Stack) {
     assert_eq!((&failure["error"]["details"]["fitting"][0]["outputsUpTo"], &failure["next"]), (&json!(2), &json!([])));
 }
 
-async fn a_price_over_the_cap_is_reported(stack: &Stack) {
+#[tokio::test]
+async fn a_price_over_the_cap_is_reported() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     stack.grant(&user.uid, 1000).await;
     let tools = tools_of(&user).await;
@@ -233,7 +226,9 @@ async fn a_price_over_the_cap_is_reported(stack: &Stack) {
     assert_eq!(tools.ok("status", json!({})).await["credit"], 1000);
 }
 
-async fn a_missing_scope_or_role_is_final(stack: &Stack) {
+#[tokio::test]
+async fn a_missing_scope_or_role_is_final() {
+    let stack = &Stack::with_workers().await;
     let owner = stack.user().await;
     let tools = tools_of(&owner).await;
     let (canvas, revision, _) = board(&tools).await;
@@ -254,7 +249,9 @@ async fn a_missing_scope_or_role_is_final(stack: &Stack) {
     }
 }
 
-async fn a_name_of_nothing_leads_to_a_search(stack: &Stack) {
+#[tokio::test]
+async fn a_name_of_nothing_leads_to_a_search() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let tools = tools_of(&user).await;
     for (tool, arguments, kind) in [
@@ -272,7 +269,8 @@ async fn a_name_of_nothing_leads_to_a_search(stack: &Stack) {
     }
 }
 
-async fn too_many_calls_are_told_when_to_come_back(_: &Stack) {
+#[tokio::test]
+async fn too_many_calls_are_told_when_to_come_back() {
     let stack = Stack::builder().env("CANVAS_RATE_PER_MINUTE", 1).env("CANVAS_RATE_BURST", 3).start().await;
     let user = stack.user().await;
     // The list takes two of the three requests, the message of the call one.
@@ -286,7 +284,9 @@ async fn too_many_calls_are_told_when_to_come_back(_: &Stack) {
     refused.expect_error(429, "rate_limited", &[]);
 }
 
-async fn failed_work_is_reported_with_its_price(stack: &Stack) {
+#[tokio::test]
+async fn failed_work_is_reported_with_its_price() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let tools = tools_of(&user).await;
     let (canvas, revision, _) = board(&tools).await;
@@ -309,7 +309,9 @@ async fn failed_work_is_reported_with_its_price(stack: &Stack) {
     assert_eq!(seen["runs"][0]["failure"]["code"], "provider_rejected");
 }
 
-async fn work_whose_record_has_expired_has_succeeded(stack: &Stack) {
+#[tokio::test]
+async fn work_whose_record_has_expired_has_succeeded() {
+    let stack = &Stack::builder().image_workers(1).env("CANVAS_RETENTION_FINALIZED_SECONDS", 1).start().await;
     let user = stack.user().await;
     let tools = tools_of(&user).await;
     let (canvas, revision, node) = board(&tools).await;
@@ -330,7 +332,9 @@ async fn work_whose_record_has_expired_has_succeeded(stack: &Stack) {
     assert!(waited.contains("expired") && waited.contains("It succeeded."), "{waited}");
 }
 
-async fn what_needs_a_person_needs_a_confirmation(stack: &Stack) {
+#[tokio::test]
+async fn what_needs_a_person_needs_a_confirmation() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let tools = tools_of(&user).await;
     let element =
@@ -345,7 +349,9 @@ async fn what_needs_a_person_needs_a_confirmation(stack: &Stack) {
     assert_eq!(facts["facts"]["lifecycle"], "active");
 }
 
-async fn a_broken_picture_is_refused(stack: &Stack) {
+#[tokio::test]
+async fn a_broken_picture_is_refused() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let tools = tools_of(&user).await;
     for data in ["!", "aGVsbG8="] {
@@ -354,7 +360,9 @@ async fn a_broken_picture_is_refused(stack: &Stack) {
     }
 }
 
-async fn an_answer_that_holds_too_much_is_refused(stack: &Stack) {
+#[tokio::test]
+async fn an_answer_that_holds_too_much_is_refused() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let tools = tools_of(&user).await;
     let canvas = user.make_canvas().await;

@@ -2,36 +2,21 @@
 
 use std::time::Duration;
 
+use e2e::Stack;
 use e2e::api::text;
 use e2e::tools::{STATELESS, Tools, WITH_HANDSHAKE, tool_result};
-use e2e::{Stack, suite};
 use serde_json::{Value, json};
 
 use super::{board, tools_of};
 
-suite! {
-    protocol on Stack::builder().gateways(2).image_workers(1).env("CANVAS_CORS_ORIGINS", "https://host.example");
-    every_version_is_spoken,
-    an_unknown_version_is_refused,
-    a_damaged_message_is_answered_as_json_rpc,
-    a_batch_is_answered_in_its_order,
-    json_is_answered_to_whoever_accepts_it,
-    a_call_needs_a_token,
-    foreign_pages_are_refused,
-    a_message_has_at_most_12_mebibytes,
-    only_posts_are_taken,
-    the_list_is_short_and_the_same_everywhere,
-    the_list_has_what_the_token_may_do,
-    an_unknown_tool_is_an_error_of_the_protocol,
-    resources_are_read_by_address,
-    prompts_are_listed_and_filled_in,
-    progress_is_reported_to_who_asks_for_it,
-    a_subscription_tells_of_changes,
-    requests_of_tools_are_logged_with_their_surface,
-    a_page_for_models_names_the_doors,
+/// A stack that the pages of an origin may call.
+async fn stack() -> Stack {
+    Stack::builder().gateways(2).image_workers(1).env("CANVAS_CORS_ORIGINS", "https://host.example").shared().await
 }
 
-async fn every_version_is_spoken(stack: &Stack) {
+#[tokio::test]
+async fn every_version_is_spoken() {
+    let stack = &stack().await;
     let user = stack.user().await;
     for version in ["2025-03-26", "2025-06-18", WITH_HANDSHAKE] {
         let params = json!({
@@ -55,7 +40,9 @@ async fn every_version_is_spoken(stack: &Stack) {
     assert_eq!((&list["ttlMs"], &list["cacheScope"]), (&json!(0), &json!("private")), "{list}");
 }
 
-async fn an_unknown_version_is_refused(stack: &Stack) {
+#[tokio::test]
+async fn an_unknown_version_is_refused() {
+    let stack = &stack().await;
     let user = stack.user().await;
     for version in ["1999-01-01", "2024-11-05", "2027-01-01"] {
         let reply = user.mcp(version, "server/discover", json!({})).await;
@@ -69,7 +56,9 @@ async fn sent(user: &e2e::User, headers: &[(&'static str, &str)], body: &str) ->
     call.body("application/json", body.to_owned()).attempt().await.expect("is answered")
 }
 
-async fn a_damaged_message_is_answered_as_json_rpc(stack: &Stack) {
+#[tokio::test]
+async fn a_damaged_message_is_answered_as_json_rpc() {
+    let stack = &stack().await;
     let user = stack.user().await;
     let call =
         |id: u8, params: &str| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{params}}}"#);
@@ -95,7 +84,9 @@ async fn a_damaged_message_is_answered_as_json_rpc(stack: &Stack) {
     assert_eq!(title(r"whole \ud83d\ude00").await, "whole \u{1f600}");
 }
 
-async fn a_batch_is_answered_in_its_order(stack: &Stack) {
+#[tokio::test]
+async fn a_batch_is_answered_in_its_order() {
+    let stack = &stack().await;
     let user = stack.user().await;
     let call = |id: u8, arguments: Value| {
         json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {
@@ -110,7 +101,9 @@ async fn a_batch_is_answered_in_its_order(stack: &Stack) {
     assert_eq!((&refused["error"]["code"], &refused["id"]), (&json!(-32600), &Value::Null));
 }
 
-async fn json_is_answered_to_whoever_accepts_it(stack: &Stack) {
+#[tokio::test]
+async fn json_is_answered_to_whoever_accepts_it() {
+    let stack = &stack().await;
     let user = stack.user().await;
     let tools = tools_of(&user).await;
     let (canvas, revision, node) = board(&tools).await;
@@ -139,7 +132,9 @@ async fn json_is_answered_to_whoever_accepts_it(stack: &Stack) {
     assert_eq!(tool_result(&reply.json()["result"]).ok()["status"], "succeeded");
 }
 
-async fn a_call_needs_a_token(stack: &Stack) {
+#[tokio::test]
+async fn a_call_needs_a_token() {
+    let stack = &stack().await;
     let user = stack.user().await;
     stack.anonymous().send("/mcp", &json!({})).await.expect_error(401, "unauthorized", &[]);
     let wrong = stack.anonymous().with_token(&user.token.replace("cba_", "cba-"));
@@ -149,7 +144,9 @@ async fn a_call_needs_a_token(stack: &Stack) {
     user.send("/mcp", &json!({})).await.expect_error(401, "unauthorized", &[]);
 }
 
-async fn foreign_pages_are_refused(stack: &Stack) {
+#[tokio::test]
+async fn foreign_pages_are_refused() {
+    let stack = &stack().await;
     let user = stack.user().await;
     let ask = async |origin: &str| {
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).to_string();
@@ -163,7 +160,9 @@ async fn foreign_pages_are_refused(stack: &Stack) {
     assert_eq!(admitted.header("access-control-allow-origin"), Some("https://host.example"));
 }
 
-async fn a_message_has_at_most_12_mebibytes(stack: &Stack) {
+#[tokio::test]
+async fn a_message_has_at_most_12_mebibytes() {
+    let stack = &stack().await;
     const MOST: usize = 12 * 1024 * 1024;
     let user = stack.user().await;
     user.send("/mcp", &json!("x".repeat(MOST))).await.expect_error(413, "payload_too_large", &[]);
@@ -173,7 +172,9 @@ async fn a_message_has_at_most_12_mebibytes(stack: &Stack) {
     assert_eq!(refused.fails("input_validation_error")["error"]["fields"][0]["field"], "data");
 }
 
-async fn only_posts_are_taken(stack: &Stack) {
+#[tokio::test]
+async fn only_posts_are_taken() {
+    let stack = &stack().await;
     let user = stack.user().await;
     for method in [reqwest::Method::GET, reqwest::Method::DELETE] {
         let refused = user.call(method, "/mcp").await.expect(405);
@@ -181,7 +182,9 @@ async fn only_posts_are_taken(stack: &Stack) {
     }
 }
 
-async fn the_list_is_short_and_the_same_everywhere(stack: &Stack) {
+#[tokio::test]
+async fn the_list_is_short_and_the_same_everywhere() {
+    let stack = &stack().await;
     let user = stack.user().await;
     let list = async |gateway: usize, version: &'static str| {
         user.at(stack, gateway).mcp_result(version, "tools/list", json!({})).await["tools"].clone()
@@ -193,7 +196,9 @@ async fn the_list_is_short_and_the_same_everywhere(stack: &Stack) {
     }
 }
 
-async fn the_list_has_what_the_token_may_do(stack: &Stack) {
+#[tokio::test]
+async fn the_list_has_what_the_token_may_do() {
+    let stack = &stack().await;
     let reader = stack.user_with("canvas:read,asset:read").await;
     let tools = tools_of(&reader).await;
     let names: Vec<&str> = tools.outputs().keys().map(|name| name.trim_matches('"')).collect();
@@ -204,7 +209,9 @@ async fn the_list_has_what_the_token_may_do(stack: &Stack) {
     assert!(refused["error"]["message"].as_str().expect("a text").contains("canvas:write"), "{refused}");
 }
 
-async fn an_unknown_tool_is_an_error_of_the_protocol(stack: &Stack) {
+#[tokio::test]
+async fn an_unknown_tool_is_an_error_of_the_protocol() {
+    let stack = &stack().await;
     let user = stack.user().await;
     let reply = user.mcp(WITH_HANDSHAKE, "tools/call", json!({"name": "rm", "arguments": {}})).await.json();
     assert_eq!(reply["error"]["code"], -32602, "{reply}");
@@ -216,7 +223,9 @@ fn address_of(canvas: &Value) -> String {
     format!("canvas://{}", name.replace(':', "/"))
 }
 
-async fn resources_are_read_by_address(stack: &Stack) {
+#[tokio::test]
+async fn resources_are_read_by_address() {
+    let stack = &stack().await;
     let user = stack.user().await;
     let tools = tools_of(&user).await;
     let (canvas, _, _) = board(&tools).await;
@@ -240,7 +249,9 @@ async fn resources_are_read_by_address(stack: &Stack) {
     }
 }
 
-async fn prompts_are_listed_and_filled_in(stack: &Stack) {
+#[tokio::test]
+async fn prompts_are_listed_and_filled_in() {
+    let stack = &stack().await;
     let user = stack.user().await;
     let list = user.mcp_result(STATELESS, "prompts/list", json!({})).await;
     let names: Vec<&Value> = list["prompts"].as_array().expect("a list").iter().map(|prompt| &prompt["name"]).collect();
@@ -256,7 +267,9 @@ fn messages(stream: &str) -> Vec<Value> {
     data.filter_map(|data| serde_json::from_str(data).ok()).collect()
 }
 
-async fn progress_is_reported_to_who_asks_for_it(stack: &Stack) {
+#[tokio::test]
+async fn progress_is_reported_to_who_asks_for_it() {
+    let stack = &stack().await;
     let user = stack.user().await;
     let tools = tools_of(&user).await;
     let (canvas, revision, node) = board(&tools).await;
@@ -276,7 +289,9 @@ async fn progress_is_reported_to_who_asks_for_it(stack: &Stack) {
     assert_eq!(tool_result(&last["result"]).ok()["status"], "succeeded");
 }
 
-async fn a_subscription_tells_of_changes(stack: &Stack) {
+#[tokio::test]
+async fn a_subscription_tells_of_changes() {
+    let stack = &stack().await;
     let user = stack.user().await;
     let tools = tools_of(&user).await;
     let made = tools.ok("canvas_create", json!({})).await;
@@ -313,7 +328,9 @@ async fn a_subscription_tells_of_changes(stack: &Stack) {
     assert!(received.contains(&uri) && !received.contains("elsewhere"), "{received}");
 }
 
-async fn requests_of_tools_are_logged_with_their_surface(stack: &Stack) {
+#[tokio::test]
+async fn requests_of_tools_are_logged_with_their_surface() {
+    let stack = &stack().await;
     let user = stack.user().await;
     Tools::of(&user, STATELESS).await.ok("status", json!({})).await;
     let log = stack.log(e2e::Part(e2e::Kind::Gateway, 0));
@@ -326,7 +343,9 @@ async fn requests_of_tools_are_logged_with_their_surface(stack: &Stack) {
     );
 }
 
-async fn a_page_for_models_names_the_doors(stack: &Stack) {
+#[tokio::test]
+async fn a_page_for_models_names_the_doors() {
+    let stack = &stack().await;
     let page = stack.anonymous().get("/llms.txt").await.expect(200);
     let text = String::from_utf8(page.body.to_vec()).expect("UTF-8");
     for part in ["# Canvas Service", "/mcp", "[Digest]", "openapi.json", "/docs", "`canvas_edit`"] {

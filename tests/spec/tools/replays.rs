@@ -1,25 +1,18 @@
 //! A call that is repeated takes effect once.
 
-use e2e::{Kind, Part, Stack, suite};
+use e2e::{Kind, Part, Stack};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 use super::{board, tools_of};
 
-suite! {
-    replays on Stack::builder().gateways(2).image_workers(1);
-    ten_calls_are_one_run_and_one_charge,
-    a_call_is_the_same_at_another_gateway_and_after_a_restart,
-    a_repeated_edit_is_one_revision,
-    another_argument_is_another_call,
-    an_ended_wait_leaves_the_work_alone,
-}
-
 fn generate(canvas: &Value, revision: &Value) -> Value {
     json!({"canvas": canvas, "revision": revision, "mode": "generate", "model": "sketch", "prompt": "a harbor"})
 }
 
-async fn ten_calls_are_one_run_and_one_charge(stack: &Stack) {
+#[tokio::test]
+async fn ten_calls_are_one_run_and_one_charge() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     stack.grant(&user.uid, 100).await;
     let tools = tools_of(&user).await;
@@ -42,7 +35,9 @@ async fn ten_calls_are_one_run_and_one_charge(stack: &Stack) {
     assert_eq!(nodes, Some(2), "one target");
 }
 
-async fn a_call_is_the_same_at_another_gateway_and_after_a_restart(stack: &Stack) {
+#[tokio::test]
+async fn a_call_is_the_same_at_another_gateway_and_after_a_restart() {
+    let stack = &Stack::builder().gateways(2).image_workers(1).start().await;
     let user = stack.user().await;
     stack.grant(&user.uid, 100).await;
     let tools = tools_of(&user).await;
@@ -56,7 +51,9 @@ async fn a_call_is_the_same_at_another_gateway_and_after_a_restart(stack: &Stack
     assert_eq!((&again["run"], &again["replayed"]), (&first["run"], &json!(true)));
 }
 
-async fn a_repeated_edit_is_one_revision(stack: &Stack) {
+#[tokio::test]
+async fn a_repeated_edit_is_one_revision() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let tools = tools_of(&user).await;
     let (canvas, revision, _) = board(&tools).await;
@@ -68,7 +65,9 @@ async fn a_repeated_edit_is_one_revision(stack: &Stack) {
     assert_eq!((&first["replayed"], &second["replayed"]), (&json!(false), &json!(true)));
 }
 
-async fn another_argument_is_another_call(stack: &Stack) {
+#[tokio::test]
+async fn another_argument_is_another_call() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     stack.grant(&user.uid, 100).await;
     let tools = tools_of(&user).await;
@@ -81,7 +80,9 @@ async fn another_argument_is_another_call(stack: &Stack) {
     assert_ne!(tools.ok("image_generate", generate(&canvas, &first["revision"])).await["run"], first["run"]);
 }
 
-async fn an_ended_wait_leaves_the_work_alone(stack: &Stack) {
+#[tokio::test]
+async fn an_ended_wait_leaves_the_work_alone() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     stack.grant(&user.uid, 100).await;
     let tools = tools_of(&user).await;

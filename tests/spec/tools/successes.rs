@@ -3,33 +3,11 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use e2e::tools::{STATELESS, ToolResult, Tools};
-use e2e::{Stack, User, pictures, suite};
+use e2e::{Stack, User, pictures};
 use serde_json::{Value, json};
 use testkit::Answer;
 
 use super::board;
-
-suite! {
-    successes on Stack::builder().image_workers(1).video_workers(1).receivers(1);
-    status_tells_who_and_what,
-    things_are_found_and_described,
-    a_canvas_is_made_read_edited_and_reviewed,
-    a_canvas_and_a_picture_are_seen,
-    a_long_outline_is_cut_at_a_line,
-    an_upload_is_stored_once,
-    pictures_and_products_are_imported,
-    an_action_makes_its_own_target,
-    pictures_are_generated_edited_and_varied,
-    a_video_is_generated,
-    a_recipe_is_forked_made_and_run,
-    work_is_started_awaited_and_canceled,
-    elements_are_saved_and_managed,
-}
-
-suite! {
-    waiting on Stack::builder().env("CANVAS_RATE_PER_MINUTE", 0);
-    work_under_way_is_listed_behind_much_that_has_ended,
-}
 
 /// Tools whose successes are checked.
 struct Checked(Tools);
@@ -66,7 +44,9 @@ impl Checked {
     }
 }
 
-async fn status_tells_who_and_what(stack: &Stack) {
+#[tokio::test]
+async fn status_tells_who_and_what() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     stack.grant(&user.uid, 7).await;
     let status = Checked::of(&user).await.ok("status", json!({})).await;
@@ -77,7 +57,9 @@ async fn status_tells_who_and_what(stack: &Stack) {
     assert_eq!(status["scopes"], json!(["asset:read"]), "without the right to list runs");
 }
 
-async fn things_are_found_and_described(stack: &Stack) {
+#[tokio::test]
+async fn things_are_found_and_described() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let tools = Checked::of(&user).await;
     let (canvas, revision, node) = board(&tools.0).await;
@@ -109,7 +91,9 @@ async fn things_are_found_and_described(stack: &Stack) {
     assert_eq!((rest["items"].as_array().map(Vec::len), rest.get("cursor")), (Some(3), None));
 }
 
-async fn a_canvas_is_made_read_edited_and_reviewed(stack: &Stack) {
+#[tokio::test]
+async fn a_canvas_is_made_read_edited_and_reviewed() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let tools = Checked::of(&user).await;
     let made = tools.ok("canvas_create", json!({"title": "Plan \"A\""})).await;
@@ -150,7 +134,9 @@ async fn a_canvas_is_made_read_edited_and_reviewed(stack: &Stack) {
     assert_eq!(tools.ok("canvas_create", json!({"agent": true})).await["canvas"], agent["canvas"]);
 }
 
-async fn a_canvas_and_a_picture_are_seen(stack: &Stack) {
+#[tokio::test]
+async fn a_canvas_and_a_picture_are_seen() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let tools = Checked::of(&user).await;
     let (canvas, _, node) = board(&tools.0).await;
@@ -174,7 +160,9 @@ async fn a_canvas_and_a_picture_are_seen(stack: &Stack) {
     assert_eq!(link["uri"], format!("canvas://asset/{}", name.replace(':', "/")));
 }
 
-async fn a_long_outline_is_cut_at_a_line(stack: &Stack) {
+#[tokio::test]
+async fn a_long_outline_is_cut_at_a_line() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let tools = Checked::of(&user).await;
     let made = tools.ok("canvas_create", json!({})).await;
@@ -193,7 +181,9 @@ async fn a_long_outline_is_cut_at_a_line(stack: &Stack) {
     );
 }
 
-async fn an_upload_is_stored_once(stack: &Stack) {
+#[tokio::test]
+async fn an_upload_is_stored_once() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let tools = Checked::of(&user).await;
     let picture = STANDARD.encode(pictures::jpeg(60, 40));
@@ -204,7 +194,9 @@ async fn an_upload_is_stored_once(stack: &Stack) {
     assert_eq!((&again["asset"], &again["replayed"]), (&first["asset"], &json!(true)));
 }
 
-async fn pictures_and_products_are_imported(stack: &Stack) {
+#[tokio::test]
+async fn pictures_and_products_are_imported() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let tools = Checked::of(&user).await;
     let shop = stack.take_receiver();
@@ -228,7 +220,9 @@ async fn pictures_and_products_are_imported(stack: &Stack) {
     assert!(pack["status"] == "succeeded" && pack["section"].is_string(), "{pack}");
 }
 
-async fn an_action_makes_its_own_target(stack: &Stack) {
+#[tokio::test]
+async fn an_action_makes_its_own_target() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let tools = Checked::of(&user).await;
     let (canvas, revision, node) = board(&tools.0).await;
@@ -253,7 +247,9 @@ async fn an_action_makes_its_own_target(stack: &Stack) {
     );
 }
 
-async fn pictures_are_generated_edited_and_varied(stack: &Stack) {
+#[tokio::test]
+async fn pictures_are_generated_edited_and_varied() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     stack.grant(&user.uid, 100).await;
     let tools = Checked::of(&user).await;
@@ -279,7 +275,9 @@ async fn pictures_are_generated_edited_and_varied(stack: &Stack) {
     }
 }
 
-async fn a_video_is_generated(stack: &Stack) {
+#[tokio::test]
+async fn a_video_is_generated() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     stack.grant(&user.uid, 100).await;
     let tools = Checked::of(&user).await;
@@ -295,7 +293,9 @@ async fn a_video_is_generated(stack: &Stack) {
     assert_ne!(tools.ok("video_generate", another).await["run"], made["run"]);
 }
 
-async fn a_recipe_is_forked_made_and_run(stack: &Stack) {
+#[tokio::test]
+async fn a_recipe_is_forked_made_and_run() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     stack.grant(&user.uid, 100).await;
     let tools = Checked::of(&user).await;
@@ -324,7 +324,9 @@ async fn a_recipe_is_forked_made_and_run(stack: &Stack) {
     assert!(hero.value["status"] == "succeeded" && !hero.pictures().is_empty(), "{}", hero.value);
 }
 
-async fn work_is_started_awaited_and_canceled(stack: &Stack) {
+#[tokio::test]
+async fn work_is_started_awaited_and_canceled() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     stack.grant(&user.uid, 100).await;
     let tools = Checked::of(&user).await;
@@ -340,7 +342,9 @@ async fn work_is_started_awaited_and_canceled(stack: &Stack) {
     assert_ne!(canceled["status"], "queued", "{canceled}");
 }
 
-async fn elements_are_saved_and_managed(stack: &Stack) {
+#[tokio::test]
+async fn elements_are_saved_and_managed() {
+    let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let tools = Checked::of(&user).await;
     let picture = STANDARD.encode(pictures::png(40, 40));
@@ -397,7 +401,9 @@ async fn elements_are_saved_and_managed(stack: &Stack) {
     );
 }
 
-async fn work_under_way_is_listed_behind_much_that_has_ended(stack: &Stack) {
+#[tokio::test]
+async fn work_under_way_is_listed_behind_much_that_has_ended() {
+    let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let tools = Checked::of(&user).await;
     let (canvas, revision, node) = board(&tools.0).await;

@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::state::State;
 use super::{SIMULATOR_KEY, Vendor};
-use crate::receiver::certificate;
+use crate::receiver::Identity;
 
 /// The delay before an answer breaks off, which lets its first half be sent.
 const FLUSH: Duration = Duration::from_millis(50);
@@ -167,8 +167,8 @@ pub(super) async fn listen(
     let files = TcpListener::bind((Ipv4Addr::LOCALHOST, files)).await?;
     let (tls, ca_pem) = match https {
         true => {
-            let (config, ca_pem) = certificate::server(&[]);
-            (Some(TlsAcceptor::from(Arc::new(config))), Some(ca_pem))
+            let identity = Identity::new(&[]);
+            (Some(TlsAcceptor::from(Arc::new(identity.server()))), Some(identity.authority().to_owned()))
         }
         false => (None, None),
     };

@@ -1,5 +1,6 @@
 //! An HTTPS endpoint on loopback that records requests and fails on demand.
 
+use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -10,16 +11,17 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 mod answer;
-pub(crate) mod certificate;
+mod certificate;
 mod signature;
 
 pub use answer::Answer;
+pub use certificate::Identity;
 
 /// A request as it was received.
 #[derive(Clone, Debug)]
@@ -42,6 +44,35 @@ struct Shared {
     received: watch::Sender<Vec<Received>>,
 }
 
+/// A port of 127.0.0.1 that is kept for a receiver of any process of this user. Connections to it are refused until one listens.
+pub struct Reserved(TcpSocket);
+
+impl Reserved {
+    /// Reserves a free port. Other sockets cannot be bound to it, except those that share it as [`Receiver::start_on`] does.
+    pub fn new() -> Self {
+        Self(shared_socket(0))
+    }
+
+    /// The port.
+    pub fn port(&self) -> u16 {
+        self.0.local_addr().expect("has an address").port()
+    }
+}
+
+impl Default for Reserved {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A socket at this port of 127.0.0.1, which processes of this user can share.
+fn shared_socket(port: u16) -> TcpSocket {
+    let socket = TcpSocket::new_v4().expect("makes a socket");
+    socket.set_reuseport(true).expect("shares a port");
+    socket.bind((Ipv4Addr::LOCALHOST, port).into()).expect("binds a port of loopback");
+    socket
+}
+
 /// The endpoint. It answers 200 until a test requests something else, and stops when it is dropped.
 pub struct Receiver {
     port: u16,
@@ -60,17 +91,26 @@ impl Receiver {
     /// Like [`start`](Self::start), with a certificate that is also valid for `names`, for clients
     /// that resolve names themselves.
     pub async fn start_as(names: &[&str]) -> Self {
-        let (config, ca_pem) = certificate::server(names);
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds a free port of loopback");
+        Self::serve(listener, &Identity::new(names))
+    }
+
+    /// Listens on a [`Reserved`] port with this certificate.
+    pub fn start_on(port: u16, identity: &Identity) -> Self {
+        Self::serve(shared_socket(port).listen(1024).expect("listens"), identity)
+    }
+
+    fn serve(listener: TcpListener, identity: &Identity) -> Self {
         let port = listener.local_addr().expect("has an address").port();
         let shared = Arc::new(Shared {
             program: Mutex::new(Arc::new(|_| Answer::status(200))),
             received: watch::Sender::new(Vec::new()),
         });
         let stop = CancellationToken::new();
-        let serving = serve(listener, TlsAcceptor::from(Arc::new(config)), shared.clone(), stop.clone());
+        let tls = TlsAcceptor::from(Arc::new(identity.server()));
+        let serving = serve(listener, tls, shared.clone(), stop.clone());
         tokio::spawn(stop.clone().run_until_cancelled_owned(serving));
-        Self { port, ca_pem, shared, _stop: stop.drop_guard() }
+        Self { port, ca_pem: identity.authority().to_owned(), shared, _stop: stop.drop_guard() }
     }
 
     /// The URL `https://127.0.0.1:<port><path>`; `path` begins with a slash.

@@ -108,3 +108,19 @@ async fn waiting_in_vain_says_how_many_came() {
     post(&receiver, "/", "").await.expect("answers");
     receiver.wait_for(2, Duration::from_millis(20)).await;
 }
+
+#[tokio::test]
+async fn a_reserved_port_refuses_until_a_receiver_listens_on_it() {
+    let (reserved, identity) = (Reserved::new(), Identity::new(&[]));
+    let port = reserved.port();
+    let connect = async || tokio::net::TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await;
+    assert!(connect().await.is_err(), "nobody listens");
+    assert!(std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_err(), "it is taken");
+    for body in ["one", "another"] {
+        let receiver = Receiver::start_on(port, &identity);
+        assert_eq!(post(&receiver, "/", body).await.expect("answers").status(), 200);
+        assert_eq!(receiver.requests().len(), 1);
+        drop(receiver);
+        crate::wait_for("the receiver to stop", Duration::from_secs(5), async || connect().await.err()).await;
+    }
+}
