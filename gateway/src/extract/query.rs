@@ -69,7 +69,7 @@ impl<'a> QueryReader<'a> {
         Self { query: uri.query().unwrap_or_default(), violations: Vec::new() }
     }
 
-    /// The parameters that `T` names, or `None` with the violations of each.
+    /// The parameters that `T` names. One that is refused is left out; `None` where it is required.
     pub fn read<T: IntoParams + DeserializeOwned>(&mut self) -> Option<T> {
         let earlier = self.violations.len();
         let parameters = T::into_params(|| Some(ParameterIn::Query));
@@ -97,7 +97,7 @@ impl<'a> QueryReader<'a> {
         };
         let place = |violation: &Violation| parameters.iter().position(|it| it.name == violation.field);
         self.violations[earlier..].sort_by_key(place);
-        read.filter(|_| self.violations.len() == earlier)
+        read
     }
 
     /// The value of a parameter in the form that its schema describes.

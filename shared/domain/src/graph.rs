@@ -124,11 +124,6 @@ named! {
     }
 }
 
-part! {
-    /// A type that an update may change to the other.
-    TextNodeType of NodeType: |kind| kind.holds_text()
-}
-
 impl NodeType {
     /// Width and height on creation, in canvas units.
     pub const fn default_size(self) -> (f64, f64) {

@@ -10,7 +10,7 @@ use utoipa::openapi::schema::Schema;
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::canvas::MutationResult;
-use crate::graph::{NodeType, Position, Purpose, Role, TextNodeType, named};
+use crate::graph::{NodeType, Position, Purpose, Role, named};
 use crate::id::{AssetReference, ClientId, ConnectionReference, NodeReference};
 use crate::review::DryRun;
 
@@ -329,7 +329,7 @@ pub struct NodePatch {
     pub metadata: Option<Map<String, Value>>,
     /// New type; only between `text` and `sticky`.
     #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<TextNodeType>, nullable = false)]
+    #[schema(nullable = false)]
     pub kind: Option<NodeType>,
 }
 
