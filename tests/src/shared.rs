@@ -9,7 +9,7 @@
 //! **Reason.** A stack takes a second or two to start and hundreds of megabytes, so few of them run at a time.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::process::{CommandExt, parent_id};
 use std::path::{Path, PathBuf};
@@ -62,17 +62,22 @@ impl Builder {
     /// The stack of this run with this configuration. Tests use it with accounts of their own, and leave its processes alone.
     pub async fn shared(self) -> Stack {
         let directory = place(&self);
-        loop {
-            let used = locked(&directory, File::try_lock_shared).await;
-            if let Some(site) = site(&directory) {
-                return Stack::visit(site, |stack| Visit { log_lengths: stack.log_lengths(), _used: used });
+        let (site, used) = wait_for("a shared stack", STARTING, async || {
+            let lock = lock_of(&directory);
+            if lock.try_lock_shared().is_ok() {
+                if let Some(site) = site(&directory) {
+                    return Some((site, lock));
+                }
+                lock.unlock().expect("unlocks");
             }
-            drop(used);
-            let _starting = locked(&directory, File::try_lock).await;
-            if site(&directory).is_none() {
+            // Nobody uses a stack here. One test starts it, and the others look again.
+            if lock.try_lock().is_ok() && site(&directory).is_none() {
                 self.launch(&directory).await;
             }
-        }
+            None
+        })
+        .await;
+        Stack::visit(site, |stack| Visit { log_lengths: stack.log_lengths(), _used: used })
     }
 
     /// Starts the owner of the stack and waits until the stack is ready.
@@ -88,7 +93,7 @@ impl Builder {
             .process_group(0)
             .spawn()
             .expect("starts canvas-stack");
-        wait_for("a shared stack", STARTING, async || {
+        wait_for("a stack to start", STARTING, async || {
             if let Some(status) = owner.try_wait().expect("asks for the state of a child") {
                 let log = fs::read_to_string(directory.join("log")).unwrap_or_default();
                 panic!("canvas-stack ended with {status}: {log}");
@@ -103,7 +108,7 @@ impl Builder {
 pub async fn own(directory: &Path) {
     let run = directory.parent().expect("the directory of a run");
     let builder: Builder = read(&directory.join("builder.json")).expect("a configuration");
-    let lock = File::options().append(true).open(directory.join("lock")).expect("opens the lock");
+    let lock = lock_of(directory);
     let ended = async {
         while is_alive(run) {
             tokio::time::sleep(INTERVAL).await;
@@ -133,11 +138,9 @@ pub async fn own(directory: &Path) {
     }
 }
 
-/// The file that says whether the stack of this directory is used, locked.
-async fn locked(directory: &Path, lock: fn(&File) -> Result<(), TryLockError>) -> File {
-    let file = File::options().create(true).append(true).open(directory.join("lock")).expect("opens the lock");
-    wait_for("the lock of a shared stack", STARTING, async || lock(&file).ok()).await;
-    file
+/// The file that says whether the stack of this directory is used.
+fn lock_of(directory: &Path) -> File {
+    File::options().create(true).append(true).open(directory.join("lock")).expect("opens the lock")
 }
 
 /// The directory of this configuration in that of the run.
@@ -228,7 +231,8 @@ mod tests {
         let start = start_of(run.id()).expect("lives");
         let directory = std::env::temp_dir().join(format!("{PREFIX}{}-{start}", run.id())).join("stack");
         fs::create_dir_all(&directory).expect("makes a directory");
-        let used = locked(&directory, File::try_lock_shared).await;
+        let used = lock_of(&directory);
+        used.lock_shared().expect("locks");
         Stack::builder().launch(&directory).await;
         let visit = |stack: &Stack| Visit { log_lengths: stack.log_lengths(), _used: used };
         let stack = Stack::visit(site(&directory).expect("is ready"), visit);
