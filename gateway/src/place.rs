@@ -16,22 +16,22 @@ use crate::extract::check::Check;
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TargetPlace {
     /// Node next to which they are placed. Only without `x` and `y`.
-    #[schema(value_type = Option<NodeReference>, nullable = false)]
+    #[schema(value_type = Option<NodeReference>)]
     near: Option<String>,
     /// Section that they lie in and belong to. It grows if it has no room for them.
-    #[schema(value_type = Option<NodeReference>, nullable = false)]
+    #[schema(value_type = Option<NodeReference>)]
     section_id: Option<String>,
     /// Left edge of the first one, in canvas units; moved to the nearest free place if it is occupied. With `y`.
-    #[schema(minimum = -10_000_000, maximum = 10_000_000, nullable = false)]
+    #[schema(minimum = -10_000_000, maximum = 10_000_000)]
     x: Option<f64>,
     /// Top edge of the first one, in canvas units. With `x`.
-    #[schema(minimum = -10_000_000, maximum = 10_000_000, nullable = false)]
+    #[schema(minimum = -10_000_000, maximum = 10_000_000)]
     y: Option<f64>,
     /// Title of each. Default: `image`.
-    #[schema(max_length = 160, nullable = false)]
+    #[schema(max_length = 160)]
     title: Option<String>,
     /// How many to add. Default: the `count` of the start, or 1. An Action has one target.
-    #[schema(minimum = 1, maximum = 4, nullable = false)]
+    #[schema(minimum = 1, maximum = 4)]
     count: Option<u32>,
 }
 

@@ -44,10 +44,10 @@ macro_rules! start_request {
         pub struct $name {
             /// Idempotency key: an equal request with the same key starts nothing and returns what the first one started. Ignored and
             /// not needed with `validateOnly`.
-            #[schema(value_type = Option<domain::id::IdempotencyKey>, nullable = false)]
+            #[schema(value_type = Option<domain::id::IdempotencyKey>)]
             pub idempotency_key: Option<String>,
             /// Maximum price in credits; a start that costs more is refused with 402.
-            #[schema(minimum = 0, maximum = 9007199254740991i64, nullable = false)]
+            #[schema(minimum = 0, maximum = 9007199254740991i64)]
             pub max_credits: Option<i64>,
             /// `true` only checks the start and answers 200 with its quote; it needs no `idempotencyKey`.
             #[serde(default)]

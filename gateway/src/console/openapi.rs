@@ -51,8 +51,7 @@ pub fn base() -> OpenApi {
 
 /// Completes the document that the routes declare.
 pub fn complete(document: OpenApi) -> Value {
-    let mut document = serde_json::to_value(document).expect("an OpenAPI document serializes");
-    document = openapi::complete_shared(document, openapi::Recorded::Console);
+    let mut document = openapi::complete_shared(openapi::serialize(document), openapi::Recorded::Console);
     for (name, description) in FAILURES {
         document["components"]["responses"][name]["description"] = description.into();
     }

@@ -8,7 +8,7 @@ use jsonschema::Validator;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use crate::openapi::{close_variants, join_inlined};
+use crate::openapi::{close_variants, exclude_null, join_inlined};
 
 /// The schema of `T`, compiled at its first use.
 pub(super) fn validator<T: ToSchema + 'static>() -> Arc<Validator> {
@@ -30,6 +30,7 @@ pub(super) fn validator<T: ToSchema + 'static>() -> Arc<Validator> {
     close_variants(&mut schema);
     let mut schema = serde_json::to_value(schema).expect("an OpenAPI schema serializes");
     schema["components"] = json!({ "schemas": components });
+    exclude_null(&mut schema);
     select_by_tag(&mut schema);
     let compiled =
         jsonschema::draft202012::new(&schema).expect("a derived schema is valid: a test of the router compiles each");

@@ -29,7 +29,7 @@ use domain::recipe::VisibilityFilter;
 use domain::stream::{CanvasStreamEvent, GoneStreamEvent, Participant, PresenceStreamEvent, RunStreamEvent};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use serde::{Serialize, Serializer};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use utoipa::openapi::extensions::ExtensionsBuilder;
 use utoipa::openapi::schema::{AdditionalProperties, KnownFormat, ObjectBuilder, Schema, SchemaFormat, Type};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
@@ -149,15 +149,22 @@ impl ToSchema for Binary {}
 /// Completes the document that the routes declare.
 pub fn complete(mut document: OpenApi) -> Value {
     webhook::add(&mut document);
-    if let Some(components) = &mut document.components {
-        components.schemas.values_mut().for_each(close_variants);
-    }
-    let mut document = serde_json::to_value(document).expect("an OpenAPI document serializes");
+    let mut document = serialize(document);
     metadata::add(&mut document);
     actions::add(&mut document);
     shapes::refine(&mut document);
     document = complete_shared(document, Recorded::Contract);
     parameters::share(&mut document);
+    document
+}
+
+/// The document as JSON, with the variants of unions closed and without `null` for optional members.
+pub fn serialize(mut document: OpenApi) -> Value {
+    if let Some(components) = &mut document.components {
+        components.schemas.values_mut().for_each(close_variants);
+    }
+    let mut document = serde_json::to_value(document).expect("an OpenAPI document serializes");
+    exclude_null(&mut document);
     document
 }
 
@@ -180,6 +187,46 @@ pub fn close_variants(schema: &mut RefOr<Schema>) {
             && !object.properties.is_empty()
         {
             object.additional_properties.get_or_insert_with(|| Box::new(AdditionalProperties::FreeForm(false)));
+        }
+    }
+}
+
+/// Marks a member that `null` removes. It stays in the document as an extension.
+const NULL_REMOVES: &str = "x-null-removes";
+
+/// Excludes `null` as the value of optional members, here and in all schemas within. Clients leave out what they do not want to say,
+/// and the service what there is not. The derive admits `null` for every `Option`.
+pub fn exclude_null(schema: &mut Value) {
+    match schema {
+        Value::Array(items) => items.iter_mut().for_each(exclude_null),
+        Value::Object(members) => {
+            let required = members.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
+            if let Some(Value::Object(properties)) = members.get_mut("properties") {
+                let optional = properties.iter_mut().filter(|(name, _)| !required.contains(&json!(name)));
+                optional.filter_map(|(_, property)| property.as_object_mut()).for_each(exclude_null_here);
+            }
+            members.values_mut().for_each(exclude_null);
+        }
+        _ => {}
+    }
+}
+
+fn exclude_null_here(property: &mut Map<String, Value>) {
+    if property.contains_key(NULL_REMOVES) {
+        return;
+    }
+    if let Some(Value::Array(types)) = property.get_mut("type") {
+        types.retain(|kind| kind != "null");
+        if let [only] = types.as_slice() {
+            property["type"] = only.clone();
+        }
+    }
+    if let Some(Value::Array(forms)) = property.get_mut("oneOf") {
+        forms.retain(|form| form["type"] != "null");
+        if let [Value::Object(only)] = forms.as_mut_slice() {
+            let only = std::mem::take(only);
+            property.remove("oneOf");
+            property.extend(only);
         }
     }
 }

@@ -121,6 +121,7 @@ pub enum OptionValue {
 }
 
 /// A parameter of an Action.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Parameter {
@@ -138,31 +139,21 @@ pub struct Parameter {
     /// Whether the request must contain it.
     pub required: bool,
     /// Whether a number must be whole.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub integer: Option<bool>,
     /// Least number.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub min: Option<f64>,
     /// Greatest number.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub max: Option<f64>,
     /// Suggested step of a control.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub step: Option<f64>,
     /// Longest text in characters.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(minimum = 1, nullable = false)]
+    #[schema(minimum = 1)]
     pub max_length: Option<usize>,
     /// Options of a `select`; suggestions for a `text`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<ParameterOption>,
     /// Value that is used when the parameter is omitted.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<OptionValue>, nullable = false)]
+    #[schema(value_type = Option<OptionValue>)]
     pub default: Option<Value>,
 }
 

@@ -167,6 +167,7 @@ pub struct Original {
 }
 
 /// An asset.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Asset {
@@ -199,16 +200,13 @@ pub struct Asset {
     #[schema(minimum = 1)]
     pub preview_expires_in_seconds: u64,
     /// Handle of the node in which the upload was placed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<NodeHandle>, nullable = false)]
+    #[schema(value_type = Option<NodeHandle>)]
     pub node: Option<String>,
     /// Where the picture comes from, as a term of the IPTC vocabulary for digital source types. Absent when it is not known.
-    #[serde(default, deserialize_with = "known::or_default", skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
+    #[serde(default, deserialize_with = "known::or_default")]
     pub origin: Option<DigitalSourceType>,
     /// Who says so. Metadata can be written by anybody: of what they say, only that AI was used counts in `aiGenerated`.
-    #[serde(default, deserialize_with = "known::or_default", skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
+    #[serde(default, deserialize_with = "known::or_default")]
     pub origin_from: Option<OriginFrom>,
     /// Whether the picture was made with AI.
     #[serde(default, deserialize_with = "known::or_default")]
@@ -219,8 +217,6 @@ pub struct Asset {
     #[schema(value_type = Vec<MetadataClass>, required = false)]
     pub metadata_removed: Vec<Name<MetadataClass>>,
     /// The file as it came. Only the owner of the asset sees it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub original: Option<Original>,
 }
 
@@ -231,7 +227,6 @@ pub struct AssetRead {
     pub asset: Asset,
     /// Whether the response repeats that of an earlier, equal upload.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub replayed: Option<bool>,
 }
 

@@ -126,6 +126,7 @@ pub struct CampaignRun {
 }
 
 /// A shot of a campaign: one picture.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CampaignShot {
@@ -140,12 +141,8 @@ pub struct CampaignShot {
     #[schema(value_type = RunHandle, required = false)]
     pub run_handle: String,
     /// Handle of the stored picture.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub asset_id: Option<AssetHandle>,
     /// Decision of a person.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub decision: Option<ShotDecision>,
 }
 
@@ -156,7 +153,6 @@ pub struct CampaignRead {
     pub run: CampaignRun,
     /// Whether the response repeats that of an earlier, equal request; only in responses to a start.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub replayed: Option<bool>,
 }
 

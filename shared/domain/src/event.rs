@@ -118,7 +118,6 @@ pub struct EventRecipeRun {
     pub outputs: Vec<EventOutput>,
     /// Why the run failed or was canceled.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub failure: Option<RunFailure>,
     /// Whether the embedded runtime makes outputs of the run: they stand in for those of a model.
     pub stand_in: bool,
@@ -136,7 +135,6 @@ pub struct EventOutput {
     pub node_id: NodeId,
     /// Handle of the stored picture.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub asset_id: Option<AssetHandle>,
     /// Whether the embedded runtime makes the output: it stands in for that of a model.
     pub stand_in: bool,

@@ -162,7 +162,6 @@ pub struct Variant {
     pub evidence: Evidence,
     /// Selector as requested, `key=value`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub selector: Option<String>,
 }
 

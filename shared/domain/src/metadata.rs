@@ -33,6 +33,7 @@ named! {
 /// Metadata that clients write. At most 64 KiB serialized.
 ///
 /// In a request, `null` removes a key. A stored `sectionId` is a plain id.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(description = "Metadata that clients write. At most 64 KiB serialized.")]
@@ -41,75 +42,56 @@ pub struct WritableMetadata {
     #[schema(ignore)]
     pub others: Map<String, Value>,
     /// Aspect ratio of results.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 80)]
     pub aspect_ratio: Option<String>,
     /// Kept for clients. A render draws the node collapsed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub collapsed: Option<bool>,
     /// Color of the node, `#rrggbb`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(pattern = "^#[0-9A-Fa-f]{6}$")]
     pub color: Option<String>,
     /// Text of the node. Only on `text` and `sticky` nodes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 24_000)]
     pub content: Option<String>,
     /// Number of results.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 4)]
     pub count: Option<i64>,
     /// The client's own data. Replaced as a whole.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub custom: Option<Box<RawValue>>,
     /// Length of a video.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 120)]
     pub duration_seconds: Option<i64>,
     /// Size of the text, or of a Section's title, in canvas units.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<f64>, minimum = 1, maximum = 1000)]
     pub font_size: Option<Number>,
     /// Kept for clients; not enforced.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub locked: Option<bool>,
     /// Model.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 650)]
     pub model: Option<String>,
     /// What results must not show.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 8000)]
     pub negative_prompt: Option<String>,
     /// Prompt.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 8000)]
     pub prompt: Option<String>,
     /// Quality of results.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 80)]
     pub quality: Option<String>,
     /// Whether the node is a Section, a titled frame for other nodes. Only on `sticky` nodes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub section: Option<bool>,
     /// Section that the node belongs to: id, handle or `clientId`. Not on a Section.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$")]
     pub section_id: Option<NodeId>,
     /// Size of results.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 80)]
     pub size: Option<String>,
     /// Labels of at most 80 characters.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_items = 24)]
     pub tags: Option<Vec<String>>,
     /// Alignment of the text.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text_align: Option<TextAlign>,
     /// Order of drawing: a higher node covers a lower one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<i64>, minimum = -9_007_199_254_740_991_i64, maximum = 9_007_199_254_740_991_i64)]
     pub z_index: Option<Number>,
 }
@@ -125,34 +107,25 @@ impl Document for WritableMetadata {
 }
 
 /// What the service writes to a node.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ServerMetadata {
     #[serde(flatten)]
     #[schema(ignore)]
     pub others: Map<String, Value>,
     /// Text that the service wrote. It is shown until a client writes its own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub content: Option<String>,
     /// Assets that the node showed before, newest first. Written by the service.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(max_items = 50)]
     pub history: Vec<HistoryEntry>,
     /// The work that fills the node or filled it last. Written by the service.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub job: Option<NodeJob>,
     /// Where the content comes from. Written by the service.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub provenance: Option<Box<Provenance>>,
     /// The node's part in a Recipe. Written by the service.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub recipe: Option<Box<NodeRecipe>>,
     /// Where an import found the pictures. Written by the service.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub source: Option<Box<NodeSource>>,
 }
 
@@ -183,6 +156,7 @@ named! {
 }
 
 /// How the content of a node came to be.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Provenance {
@@ -190,15 +164,12 @@ pub struct Provenance {
     #[schema(ignore)]
     pub others: Map<String, Value>,
     /// The Action.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = ActionHandle, nullable = false)]
+    #[schema(value_type = ActionHandle)]
     pub action_id: Option<String>,
     /// Version of the Action.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = ActionVersion, nullable = false)]
+    #[schema(value_type = ActionVersion)]
     pub action_version: Option<String>,
     /// When the content was made.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, required)]
     pub created_at: Option<Timestamp>,
     /// Versions of Elements that the work used.
@@ -208,48 +179,30 @@ pub struct Provenance {
     /// Kind of origin.
     pub kind: ProvenanceKind,
     /// The provider's id of the model.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub model: Option<String>,
     /// Operation of the run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub operation: Option<WorkOperation>,
     /// Parameters of the Action, with its defaults.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, value_type = Object)]
+    #[schema(value_type = Object)]
     pub params: Option<Map<String, Value>>,
     /// Prompt as it was sent. User-authored.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub prompt: Option<String>,
     /// Provider of the model.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub provider: Option<ProviderKind>,
     /// Quality that was requested.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub quality: Option<String>,
     /// Pictures that the work read.
     #[serde(default)]
     #[schema(required)]
     pub references: Vec<ReferenceInput>,
     /// Handle of the run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub run: Option<RunHandle>,
     /// Size that was requested.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub size: Option<String>,
     /// URL that an import fetched the picture from.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, format = Uri)]
+    #[schema(format = Uri)]
     pub source_url: Option<String>,
     /// `true` if the embedded runtime made the content: it stands in for that of a model.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub stand_in: Option<bool>,
 }
 
@@ -297,7 +250,6 @@ pub struct NodeJob {
     pub others: Map<String, Value>,
     /// Handle of the job; absent while no job of a Recipe run writes to the node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub id: Option<JobHandle>,
     /// Operation of the work.
     pub operation: WorkOperation,
@@ -322,6 +274,7 @@ pub struct HistoryEntry {
 }
 
 /// Where an import found a picture, or the pictures of a Section.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeSource {
@@ -329,20 +282,15 @@ pub struct NodeSource {
     #[schema(ignore)]
     pub others: Map<String, Value>,
     /// URL of the picture. On image nodes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, format = Uri)]
+    #[schema(format = Uri)]
     pub image_url: Option<String>,
     /// URL of the product page as requested.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, format = Uri)]
+    #[schema(format = Uri)]
     pub page_url: Option<String>,
     /// URL of the page after redirects. On the Section.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, format = Uri)]
+    #[schema(format = Uri)]
     pub resolved_url: Option<String>,
     /// The variant that the pictures show. On the Section.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub variant: Option<Variant>,
 }
 
@@ -359,40 +307,27 @@ named! {
 }
 
 /// The node that stands for a Recipe on its canvas (`instance`), a port for an input, or the node of an output.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct NodeRecipe {
     #[serde(flatten)]
     #[schema(ignore)]
     pub others: Map<String, Value>,
     /// Ports of the inputs. With role `instance`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub inputs: Option<Vec<InstancePort>>,
     /// Plain id of the instance's node. With roles `input` and `output`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub instance: Option<NodeId>,
     /// Key of the port. With roles `input` and `output`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub key: Option<String>,
     /// Name of the Recipe. With role `instance`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub name: Option<String>,
     /// Nodes of the outputs. With role `instance`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub outputs: Option<Vec<InstancePort>>,
     /// The Recipe. With role `instance`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub recipe: Option<RecipeHandle>,
     /// Part of the node.
     pub role: RecipeRole,
     /// Version of the Recipe. With role `instance`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub version: Option<String>,
 }
 

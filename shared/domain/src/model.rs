@@ -137,7 +137,6 @@ pub struct ModelParameterOption {
     pub value: Value,
     /// Description for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub description: Option<String>,
 }
 
@@ -147,6 +146,7 @@ fn option_value() -> Object {
 }
 
 /// A parameter of a model.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ModelParameter {
@@ -163,12 +163,8 @@ pub struct ModelParameter {
     /// Whether the request must contain it.
     pub required: bool,
     /// Least number, or fewest entries of a list.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub min: Option<f64>,
     /// Greatest number, most entries of a list, or most characters of a text.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub max: Option<f64>,
     /// The permitted values; empty when any value of the type is permitted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

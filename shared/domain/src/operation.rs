@@ -6,7 +6,8 @@
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::Schema;
+use utoipa::openapi::extensions::Extensions;
+use utoipa::openapi::schema::{ObjectBuilder, OneOfBuilder, RefBuilder, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::canvas::MutationResult;
@@ -30,6 +31,7 @@ named! {
 }
 
 /// One operation of a batch.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "type", deny_unknown_fields)]
 pub enum Operation {
@@ -38,18 +40,15 @@ pub enum Operation {
     #[schema(title = "NodeCreate")]
     NodeCreate {
         /// Name of the node within this batch.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[schema(value_type = Option<ClientId>, nullable = false)]
+        #[schema(value_type = Option<ClientId>)]
         client_id: Option<String>,
         /// The node to create.
         node: NewNode,
         /// A node next to which the service places the new one: id, handle or `clientId`. Only without `node.position`.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[schema(value_type = Option<NodeReference>, nullable = false)]
+        #[schema(value_type = Option<NodeReference>)]
         near: Option<String>,
         /// The Section that the new node belongs to: id, handle or `clientId`. The same as `node.metadata.sectionId`.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[schema(value_type = Option<NodeReference>, nullable = false)]
+        #[schema(value_type = Option<NodeReference>)]
         section_id: Option<String>,
     },
     /// Changes title, size or metadata of a node, or its type between `text` and `sticky`.
@@ -83,8 +82,7 @@ pub enum Operation {
         #[schema(value_type = NodeReference)]
         node_id: String,
         /// Name of the copy within this batch.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[schema(value_type = Option<ClientId>, nullable = false)]
+        #[schema(value_type = Option<ClientId>)]
         client_id: Option<String>,
         /// Position of the copy.
         position: Position,
@@ -110,8 +108,7 @@ pub enum Operation {
     #[schema(title = "ConnectionCreate")]
     ConnectionCreate {
         /// Name of the connection within this batch.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[schema(value_type = Option<ClientId>, nullable = false)]
+        #[schema(value_type = Option<ClientId>)]
         client_id: Option<String>,
         /// Source node: id, handle or `clientId`.
         #[schema(value_type = NodeReference)]
@@ -120,12 +117,8 @@ pub enum Operation {
         #[schema(value_type = NodeReference)]
         to_node_id: String,
         /// Purpose. Default: `flow`.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[schema(nullable = false)]
         purpose: Option<Purpose>,
         /// Role of the reference; only with purpose `reference`.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[schema(nullable = false)]
         role: Option<Role>,
     },
     /// Changes purpose or role of a connection.
@@ -136,11 +129,10 @@ pub enum Operation {
         #[schema(value_type = ConnectionReference)]
         connection_id: String,
         /// New purpose. Any purpose other than `reference` removes the role.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[schema(nullable = false)]
         purpose: Option<Purpose>,
         /// New role; only with purpose `reference`. `null` removes it.
-        #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+        #[serde(default, deserialize_with = "present")]
+        #[schema(schema_with = role_or_null, required = false)]
         role: Option<Option<Role>>,
     },
     /// Deletes a connection.
@@ -164,12 +156,10 @@ pub enum Operation {
     #[schema(title = "LayoutArrange")]
     LayoutArrange {
         /// Nodes in their order: ids, handles or `clientId`s. None is named twice. A Section takes its members with it.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[schema(value_type = Option<Vec<NodeReference>>, min_items = 1, max_items = 200, nullable = false)]
+        #[schema(value_type = Option<Vec<NodeReference>>, min_items = 1, max_items = 200)]
         node_ids: Option<Vec<String>>,
         /// Section whose members are arranged in reading order: id, handle or `clientId`. Instead of `nodeIds`.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[schema(value_type = Option<NodeReference>, nullable = false)]
+        #[schema(value_type = Option<NodeReference>)]
         section_id: Option<String>,
         /// How they are arranged.
         layout: Arrangement,
@@ -178,20 +168,16 @@ pub enum Operation {
         #[schema(minimum = 0, maximum = 1000)]
         gap: f64,
         /// Number of columns of a `grid`. Default: as many as rows, or one more.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[schema(minimum = 1, maximum = 200, nullable = false)]
+        #[schema(minimum = 1, maximum = 200)]
         columns: Option<u32>,
         /// A node next to which the whole is placed: id, handle or `clientId`. Default: where the nodes are.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[schema(value_type = Option<NodeReference>, nullable = false)]
+        #[schema(value_type = Option<NodeReference>)]
         near: Option<String>,
         /// Left edge of the whole; only with `y` and without `near`.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[schema(minimum = -10_000_000, maximum = 10_000_000, nullable = false)]
+        #[schema(minimum = -10_000_000, maximum = 10_000_000)]
         x: Option<f64>,
         /// Top edge of the whole; only with `x` and without `near`.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[schema(minimum = -10_000_000, maximum = 10_000_000, nullable = false)]
+        #[schema(minimum = -10_000_000, maximum = 10_000_000)]
         y: Option<f64>,
     },
     /// Sizes a Section to its members.
@@ -211,27 +197,22 @@ pub enum Operation {
     #[schema(title = "SectionCreate")]
     SectionCreate {
         /// Name of the Section within this batch.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[schema(value_type = Option<ClientId>, nullable = false)]
+        #[schema(value_type = Option<ClientId>)]
         client_id: Option<String>,
         /// Title.
         #[schema(max_length = 160)]
         title: String,
         /// Nodes that become its members: ids, handles or `clientId`s. None is named twice.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[schema(value_type = Option<Vec<NodeReference>>, min_items = 1, max_items = 200, nullable = false)]
+        #[schema(value_type = Option<Vec<NodeReference>>, min_items = 1, max_items = 200)]
         node_ids: Option<Vec<String>>,
         /// A node next to which the Section is placed: id, handle or `clientId`. Default: around the nodes.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[schema(value_type = Option<NodeReference>, nullable = false)]
+        #[schema(value_type = Option<NodeReference>)]
         near: Option<String>,
         /// Left edge; only with `y` and without `near`.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[schema(minimum = -10_000_000, maximum = 10_000_000, nullable = false)]
+        #[schema(minimum = -10_000_000, maximum = 10_000_000)]
         x: Option<f64>,
         /// Top edge; only with `x` and without `near`.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[schema(minimum = -10_000_000, maximum = 10_000_000, nullable = false)]
+        #[schema(minimum = -10_000_000, maximum = 10_000_000)]
         y: Option<f64>,
     },
     /// Renames the canvas.
@@ -263,12 +244,21 @@ fn gap() -> f64 {
     GAP
 }
 
+/// The schema of a role that `null` removes.
+fn role_or_null() -> impl Into<RefOr<Schema>> {
+    let description = "New role; only with purpose `reference`. `null` removes it.";
+    let role = RefBuilder::new().ref_location_from_schema_name("Role").description(Some(description));
+    let removes = Extensions::builder().add("x-null-removes", true).build();
+    OneOfBuilder::new().item(role).item(ObjectBuilder::new().schema_type(Type::Null)).extensions(Some(removes))
+}
+
 /// Distinguishes a field that is `null` from one that is absent.
 fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
     T::deserialize(deserializer).map(Some)
 }
 
 /// A node to create.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewNode {
@@ -276,60 +266,49 @@ pub struct NewNode {
     #[serde(rename = "type")]
     pub kind: NodeType,
     /// Title. Default: the name of the type.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(max_length = 160, nullable = false)]
+    #[schema(max_length = 160)]
     pub title: Option<String>,
     /// Position of the top left corner, in canvas units. Default: a free place next to `near`, in the Section, or to the right of
     /// the content.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub position: Option<Position>,
     /// Width in canvas units. Default: 320 (image, text), 480 (video) or 240 (sticky); with `asset` and neither side, the
     /// longer side of the picture is 320.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(minimum = 1, maximum = 100_000, nullable = false)]
+    #[schema(minimum = 1, maximum = 100_000)]
     pub width: Option<f64>,
     /// Height in canvas units. Default: 320 (image), 270 (video), 160 (text) or 240 (sticky); with `asset`, the height at
     /// which the whole picture is shown.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(minimum = 1, maximum = 100_000, nullable = false)]
+    #[schema(minimum = 1, maximum = 100_000)]
     pub height: Option<f64>,
     /// Picture that an image node shows: handle of an asset that is stored in this canvas. The canvas's owner may also name
     /// any other of the owner's assets.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<AssetReference>, nullable = false)]
+    #[schema(value_type = Option<AssetReference>)]
     pub asset: Option<String>,
     /// Metadata: writable keys only.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>, nullable = false)]
+    #[schema(value_type = Option<Object>)]
     pub metadata: Option<Map<String, Value>>,
 }
 
 /// Changes to a node.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(min_properties = 1)]
 pub struct NodePatch {
     /// New title.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(max_length = 160, nullable = false)]
+    #[schema(max_length = 160)]
     pub title: Option<String>,
     /// New width in canvas units. Without `height`, that of an image node with a picture follows, so that the whole picture
     /// is shown.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(minimum = 1, maximum = 100_000, nullable = false)]
+    #[schema(minimum = 1, maximum = 100_000)]
     pub width: Option<f64>,
     /// New height in canvas units.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(minimum = 1, maximum = 100_000, nullable = false)]
+    #[schema(minimum = 1, maximum = 100_000)]
     pub height: Option<f64>,
     /// Metadata to merge key by key; `null` removes a key.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>, nullable = false)]
+    #[schema(value_type = Option<Object>)]
     pub metadata: Option<Map<String, Value>>,
     /// New type; only between `text` and `sticky`.
-    #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
+    #[serde(rename = "type")]
     pub kind: Option<NodeType>,
 }
 

@@ -27,46 +27,35 @@ pub struct ErrorBody {
     pub fields: Vec<Violation>,
     /// Data for the program that handles the error.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub details: Option<Box<ErrorDetails>>,
 }
 
 /// Data for the program that handles an error. Which members are present depends on the error.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ErrorDetails {
     /// In a revision conflict: the revision that the canvas has now.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub current_revision: Option<String>,
     /// In a revision conflict: where to read what has changed since `baseRevision`. A path.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<ChangesUrl>, nullable = false)]
+    #[schema(value_type = Option<ChangesUrl>)]
     pub changes_url: Option<String>,
     /// In a revision conflict: plain ids of the first 50 nodes that the request names or uses and that have changed since
     /// `baseRevision`, or have other connections or members since. Absent when `baseRevision` is not one of the last 1000 revisions.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(max_items = 50, nullable = false)]
+    #[schema(max_items = 50)]
     pub changed_node_ids: Option<Vec<NodeId>>,
     /// With status 402: the credits that the work costs.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(minimum = 0, nullable = false)]
+    #[schema(minimum = 0)]
     pub credit_cost: Option<i64>,
     /// With status 402, where the work costs more than the request allows: its `maxCredits`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(minimum = 0, nullable = false)]
+    #[schema(minimum = 0)]
     pub max_credits: Option<i64>,
     /// With invalid input of more than 100 violations: how many `fields` does not list.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(minimum = 1, nullable = false)]
+    #[schema(minimum = 1)]
     pub more: Option<usize>,
     /// In a blocked batch: the findings, errors first.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub findings: Option<Vec<Finding>>,
     /// In a blocked batch: the review of the canvas as the batch would leave it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub completion_review: Option<CompletionReview>,
 }
 

@@ -55,7 +55,6 @@ pub struct QueueStatus {
     pub workers: u32,
     /// When a worker of the queue was last seen. Absent if none ever was.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub last_seen_at: Option<Timestamp>,
     /// How long the oldest ready work has waited, in seconds, rounded to 10. Zero if none waits.
     #[schema(minimum = 0)]
@@ -86,6 +85,7 @@ named! {
 }
 
 /// Why work is not being worked on. Absent from a record whose work is in progress or over.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WaitingFor {
@@ -94,12 +94,8 @@ pub struct WaitingFor {
     /// Since when.
     pub since: Timestamp,
     /// When a worker of its queue was last seen. Only with `worker`, if one ever was.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub last_seen_at: Option<Timestamp>,
     /// When the next attempt is due. Only with `retry`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub retry_at: Option<Timestamp>,
 }
 

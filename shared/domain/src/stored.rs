@@ -156,13 +156,12 @@ mod tests {
 
     use super::*;
 
+    #[serde_with::skip_serializing_none]
     #[derive(Clone, Default, Serialize, Deserialize)]
     struct Note {
         #[serde(flatten)]
         others: Map<String, Value>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         count: Option<u8>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         title: Option<String>,
     }
 

@@ -62,6 +62,5 @@ pub struct RunStreamEvent {
     pub total: i64,
     /// Handle of the canvas that receives the outputs.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub canvas: Option<CanvasHandle>,
 }

@@ -63,6 +63,7 @@ named! {
 }
 
 /// Delivery state of a run's webhook. It never contains the endpoint or the secret.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeliveryState {
@@ -75,24 +76,15 @@ pub struct DeliveryState {
     #[schema(minimum = 0, maximum = 4)]
     pub attempts: i32,
     /// When the next attempt is due.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub next_attempt_at: Option<Timestamp>,
     /// When the last attempt began.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub last_attempt_at: Option<Timestamp>,
     /// When a receiver acknowledged the delivery.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub delivered_at: Option<Timestamp>,
     /// HTTP status of the receiver's last response.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(minimum = 100, maximum = 599, nullable = false)]
+    #[schema(minimum = 100, maximum = 599)]
     pub last_status: Option<i32>,
     /// Why the delivery failed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub error_code: Option<DeliveryError>,
 }
 

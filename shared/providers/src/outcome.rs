@@ -9,6 +9,7 @@ use crate::encode::{decode, is_data_url};
 use crate::order::Media;
 
 /// Work that a provider accepted. Stored before its first poll; contains no secret.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Run {
@@ -17,10 +18,8 @@ pub struct Run {
     /// The URL to poll its state.
     pub poll: Url,
     /// The URL of its result, if the state does not contain it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Url>,
     /// The URL to cancel it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancel: Option<Url>,
 }
 

@@ -5,20 +5,16 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// Where new nodes go; a free place is found when all is left out
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Place {
     /// Node to be beside
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub near: Option<String>,
     /// Section to be in
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub section_id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub x: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub y: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
 }
 

@@ -41,6 +41,7 @@ const KEPT: &str = "The work is kept and goes on by itself once a worker is star
 pub struct Wait(#[schemars(range(min = 0, max = 50))] u64);
 
 /// Work as a tool reports it.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Work {
@@ -48,48 +49,35 @@ pub struct Work {
     run: String,
     kind: String,
     status: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     canvas: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     revision: Option<String>,
     credit_cost: i64,
     stand_in: bool,
     replayed: bool,
     outputs: Vec<Output>,
     /// What it waits for.
-    #[serde(skip_serializing_if = "Option::is_none")]
     waiting: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Value>")]
     failure: Option<WorkFailure>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     done_claim_allowed: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     instruction: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     next: Vec<Next>,
 }
 
 /// What work makes.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Output {
-    #[serde(skip_serializing_if = "Option::is_none")]
     key: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     node: Option<String>,
     status: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     asset: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     width: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     height: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     download_url: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Value>")]
     failure: Option<WorkFailure>,
 }

@@ -32,6 +32,7 @@ pub struct Credit {
 }
 
 /// A movement of credit.
+#[serde_with::skip_serializing_none]
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LedgerEntry {
@@ -40,16 +41,12 @@ pub struct LedgerEntry {
     /// Why credit moved.
     reason: LedgerReason,
     /// Id of the job or Recipe run that the movement belongs to; absent in a grant.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     work_id: Option<Uuid>,
     /// Handle of the job that the movement belongs to, while it has a record.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, pattern = "^job:[0-9a-f-]{36}$")]
+    #[schema(pattern = "^job:[0-9a-f-]{36}$")]
     job: Option<String>,
     /// Handle of the Recipe run that the movement belongs to, itself or as one of its steps, while it has a record.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, pattern = "^run:recipe-[0-9a-f-]{36}$")]
+    #[schema(pattern = "^run:recipe-[0-9a-f-]{36}$")]
     run: Option<String>,
     /// When credit moved.
     created_at: Timestamp,

@@ -33,13 +33,13 @@ const CLIENT_MAX: usize = 200;
 #[serde(deny_unknown_fields)]
 pub struct SignIn {
     /// The secret of a sign-in link: what follows `#` in its URL.
-    #[schema(nullable = false, max_length = 200)]
+    #[schema(max_length = 200)]
     link: Option<String>,
     /// A bearer token. The session has its scopes alone and ends with it.
-    #[schema(nullable = false, max_length = 200)]
+    #[schema(max_length = 200)]
     token: Option<String>,
     /// Tell whom a link signs in, without redeeming it.
-    #[schema(nullable = false, schema_with = only::<true>)]
+    #[schema(schema_with = only::<true>)]
     preview: Option<bool>,
 }
 

@@ -25,6 +25,7 @@ pub struct Sessions {
 }
 
 /// An active session.
+#[serde_with::skip_serializing_none]
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Session {
@@ -35,16 +36,12 @@ pub struct Session {
     /// Label under which its activity is recorded.
     label: String,
     /// The browser, as it names itself.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     client: Option<String>,
     /// Whether it is the session of this request.
     current: bool,
     /// When it was created.
     created_at: Timestamp,
     /// When it was last used, to the minute.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     last_used_at: Option<Timestamp>,
     /// When it expires at the latest. It also ends after 12 hours without use.
     expires_at: Timestamp,

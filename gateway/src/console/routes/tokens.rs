@@ -35,6 +35,7 @@ pub struct TokenList {
 }
 
 /// A token of an agent or program. It never contains the secret.
+#[serde_with::skip_serializing_none]
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentToken {
@@ -49,16 +50,10 @@ pub struct AgentToken {
     /// When it was created.
     created_at: Timestamp,
     /// When it expires; absent: it does not expire.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     expires_at: Option<Timestamp>,
     /// When it was revoked.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     revoked_at: Option<Timestamp>,
     /// When it was last used, to the minute.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     last_used_at: Option<Timestamp>,
 }
 
@@ -108,10 +103,9 @@ pub struct CreateToken {
     #[schema(min_items = 1, max_items = 8)]
     scopes: Vec<Scope>,
     /// Days until it expires; it does not expire when omitted.
-    #[schema(minimum = 1, maximum = 90, nullable = false)]
+    #[schema(minimum = 1, maximum = 90)]
     expires_days: Option<u32>,
     /// Kind of client that will use it; `api` when omitted.
-    #[schema(nullable = false)]
     surface: Option<Surface>,
 }
 

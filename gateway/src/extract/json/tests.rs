@@ -11,7 +11,7 @@ use crate::extract::check::Check;
 struct Sample {
     #[schema(max_length = 3)]
     name: String,
-    #[schema(minimum = 1, maximum = 9, nullable = false)]
+    #[schema(minimum = 1, maximum = 9)]
     count: Option<u32>,
     #[serde(default)]
     shapes: Vec<Shape>,

@@ -44,13 +44,11 @@ start_request! {
     #[schema(as = RunAction)]
     pub struct RunRequest on a canvas {
         /// New, empty image node that receives the result; excludes `place`.
-        #[schema(value_type = Option<NodeReference>, nullable = false)]
+        #[schema(value_type = Option<NodeReference>)]
         target_node_id: Option<String>,
         /// Adds the target in place of `targetNodeId`.
-        #[schema(nullable = false)]
         place: Option<TargetPlace>,
         /// Whether a `flow` connection leads from each input that is a node to the target. Default: `true` with `place`.
-        #[schema(nullable = false)]
         connect: Option<bool>,
         /// Node or asset handles, in the order that the Action declares.
         #[schema(min_items = 1, max_items = 2)]
@@ -59,7 +57,6 @@ start_request! {
         #[schema(value_type = Object)]
         params: Map<String, Value>,
         /// Webhook to notify when the run ends.
-        #[schema(nullable = false)]
         webhook: Option<WebhookInput>,
     }
 }

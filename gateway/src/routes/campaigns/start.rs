@@ -35,7 +35,7 @@ start_request! {
     /// Request to start a campaign.
     pub struct CampaignStartRequest on a canvas {
         /// Display title of the campaign.
-        #[schema(min_length = 1, max_length = 160, nullable = false)]
+        #[schema(min_length = 1, max_length = 160)]
         title: Option<String>,
         /// Plan to carry out.
         plan: CampaignPlan,

@@ -22,16 +22,14 @@ use crate::state::App;
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CreateCanvas {
     /// Plain id that the caller chooses; generated when omitted. Excludes `destination`.
-    #[schema(pattern = "^[A-Za-z0-9_-]{1,180}$", nullable = false)]
+    #[schema(pattern = "^[A-Za-z0-9_-]{1,180}$")]
     id: Option<String>,
     /// Title; `Untitled` when omitted.
-    #[schema(max_length = 160, nullable = false)]
+    #[schema(max_length = 160)]
     title: Option<String>,
     /// Canvas type; `agent` creates or resolves the account's one Agent Canvas.
-    #[schema(nullable = false)]
     canvas_type: Option<CanvasType>,
     /// Destination; `agent-canvas` resolves the account's one Agent Canvas.
-    #[schema(nullable = false)]
     destination: Option<Destination>,
 }
 

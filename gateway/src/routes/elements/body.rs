@@ -27,7 +27,7 @@ pub struct ElementContent {
     #[schema(max_items = 8)]
     pub source_asset_ids: Vec<AssetId>,
     /// Guidelines, appended to prompts that use the Element.
-    #[schema(max_length = 2000, nullable = false)]
+    #[schema(max_length = 2000)]
     pub guidelines: Option<String>,
 }
 

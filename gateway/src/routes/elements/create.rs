@@ -31,7 +31,7 @@ pub struct CreateElement {
     #[schema(max_items = 8)]
     source_asset_ids: Vec<AssetId>,
     /// Guidelines, appended to prompts that use the Element.
-    #[schema(max_length = 2000, nullable = false)]
+    #[schema(max_length = 2000)]
     guidelines: Option<String>,
     /// Plain ids of collections of the account. None is named twice.
     #[serde(default)]

@@ -13,51 +13,48 @@ start_request! {
     /// of `targetNodeId`, `targetNodeIds` and `place` is required.
     pub struct ImageStart on a canvas {
         /// Image node that receives the only result; excludes `targetNodeIds` and `place`.
-        #[schema(value_type = Option<NodeReference>, nullable = false)]
+        #[schema(value_type = Option<NodeReference>)]
         pub target_node_id: Option<String>,
         /// Image nodes that receive one result each, in this order. None is named twice. Excludes `targetNodeId` and `place`.
-        #[schema(value_type = Option<Vec<NodeReference>>, min_items = 1, max_items = 4, nullable = false)]
+        #[schema(value_type = Option<Vec<NodeReference>>, min_items = 1, max_items = 4)]
         pub target_node_ids: Option<Vec<String>>,
         /// Adds the targets in place of nodes that exist.
-        #[schema(nullable = false)]
         pub place: Option<TargetPlace>,
         /// Whether the nodes among `references` and `source` are connected to each target: `reference` with its role, `flow`
         /// from the source. Default: `true` with `place`.
-        #[schema(nullable = false)]
         pub connect: Option<bool>,
         /// Prompt; excludes `promptNodeId`.
-        #[schema(min_length = 1, max_length = 8000, nullable = false)]
+        #[schema(min_length = 1, max_length = 8000)]
         pub prompt: Option<String>,
         /// Text or sticky node whose content is the prompt.
-        #[schema(value_type = Option<NodeReference>, nullable = false)]
+        #[schema(value_type = Option<NodeReference>)]
         pub prompt_node_id: Option<String>,
         /// Pictures that guide the results. When omitted with one target: the pictures of its incoming `reference` connections.
-        #[schema(value_type = Option<Vec<ImageReferenceForm>>, inline, min_items = 1, max_items = 16, nullable = false)]
+        #[schema(value_type = Option<Vec<ImageReferenceForm>>, inline, min_items = 1, max_items = 16)]
         pub references: Option<Vec<ReferenceItem>>,
         /// Versions of the caller's Elements, `element:<id>@v<n>`.
         #[serde(default)]
         #[schema(value_type = Vec<ElementVersionHandle>, max_items = 8)]
         pub elements: Vec<String>,
         /// Node or asset handle of a picture that is appended to the references; 16 in all.
-        #[schema(value_type = Option<PictureHandle>, nullable = false)]
+        #[schema(value_type = Option<PictureHandle>)]
         pub source: Option<String>,
         /// Number of targets; must equal their actual number.
-        #[schema(minimum = 1, maximum = 4, nullable = false)]
+        #[schema(minimum = 1, maximum = 4)]
         pub count: Option<u32>,
         /// Plain id of the saved connection to run the model with.
-        #[schema(pattern = "^[A-Za-z0-9_-]{1,180}$", nullable = false)]
+        #[schema(pattern = "^[A-Za-z0-9_-]{1,180}$")]
         pub connection_id: Option<String>,
         /// Provider's model id or a `model:` handle; when omitted, the account's first model with the capability.
-        #[schema(value_type = Option<ModelReference>, nullable = false)]
+        #[schema(value_type = Option<ModelReference>)]
         pub model: Option<String>,
         /// Size, one of those that the model offers.
-        #[schema(max_length = 80, nullable = false)]
+        #[schema(max_length = 80)]
         pub size: Option<String>,
         /// Quality, one of those that the model offers.
-        #[schema(max_length = 80, nullable = false)]
+        #[schema(max_length = 80)]
         pub quality: Option<String>,
         /// Webhook to notify when the job ends.
-        #[schema(nullable = false)]
         pub webhook: Option<WebhookInput>,
     }
 }

@@ -39,16 +39,16 @@ pub struct ImageImportRequest {
     #[schema(min_length = 9, max_length = 4096, pattern = "^https://", format = Uri)]
     image_url: String,
     /// Title of the node; the name of the file when omitted.
-    #[schema(min_length = 1, max_length = 160, nullable = false)]
+    #[schema(min_length = 1, max_length = 160)]
     title: Option<String>,
     /// Idempotency key: an equal request with the same key imports the picture once.
     #[schema(value_type = IdempotencyKey)]
     idempotency_key: String,
     /// Left edge of the node, in canvas units; the first free spot to the right of the content when omitted.
-    #[schema(minimum = -10_000_000, maximum = 10_000_000, nullable = false)]
+    #[schema(minimum = -10_000_000, maximum = 10_000_000)]
     x: Option<f64>,
     /// Top edge of the node, in canvas units; placed like `x` when omitted.
-    #[schema(minimum = -10_000_000, maximum = 10_000_000, nullable = false)]
+    #[schema(minimum = -10_000_000, maximum = 10_000_000)]
     y: Option<f64>,
 }
 

@@ -44,7 +44,7 @@ pub struct ProductImportRequest {
     #[schema(min_length = 9, max_length = 4096, pattern = "^https://", format = Uri)]
     product_page_url: String,
     /// Variant to import, `key=value` exactly as the page's own data names it.
-    #[schema(min_length = 3, max_length = 300, pattern = "^[^=]+=.", nullable = false)]
+    #[schema(min_length = 3, max_length = 300, pattern = "^[^=]+=.")]
     variant_selector: Option<String>,
     /// Title of the Section.
     #[serde(default = "default_title")]

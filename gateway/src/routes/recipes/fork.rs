@@ -36,10 +36,10 @@ pub struct ForkRecipe {
     #[schema(value_type = CanvasReference)]
     canvas_id: String,
     /// Owner of the canvas, for a plain id.
-    #[schema(value_type = Option<AccountUid>, nullable = false)]
+    #[schema(value_type = Option<AccountUid>)]
     owner_uid: Option<String>,
     /// Version of the Recipe; the newest when omitted.
-    #[schema(max_length = 80, nullable = false)]
+    #[schema(max_length = 80)]
     version: Option<String>,
     /// The canvas revision that the request is based on.
     #[schema(value_type = BaseRevision)]
@@ -49,17 +49,17 @@ pub struct ForkRecipe {
     idempotency_key: String,
     /// Left edge of the instance, in canvas units, moved left where it would not fit the canvas; right of the content when
     /// omitted.
-    #[schema(minimum = -10_000_000, maximum = 10_000_000, nullable = false)]
+    #[schema(minimum = -10_000_000, maximum = 10_000_000)]
     x: Option<f64>,
     /// Top edge of the instance, in canvas units, moved up where it would not fit the canvas; level with the content when
     /// omitted.
-    #[schema(minimum = -10_000_000, maximum = 10_000_000, nullable = false)]
+    #[schema(minimum = -10_000_000, maximum = 10_000_000)]
     y: Option<f64>,
     /// Node next to which the instance is placed on a free place. Only without `x` and `y`.
-    #[schema(value_type = Option<NodeReference>, nullable = false)]
+    #[schema(value_type = Option<NodeReference>)]
     near: Option<String>,
     /// Section that the instance lies in and its nodes belong to; it grows if it has no room. Only without `x` and `y`.
-    #[schema(value_type = Option<NodeReference>, nullable = false)]
+    #[schema(value_type = Option<NodeReference>)]
     section_id: Option<String>,
 }
 

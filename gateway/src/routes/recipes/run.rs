@@ -41,16 +41,16 @@ start_request! {
     /// Request to run a Recipe.
     pub struct RunRecipe on a canvas {
         /// Version of the Recipe; when omitted, that of the instance, or the newest.
-        #[schema(max_length = 80, nullable = false)]
+        #[schema(max_length = 80)]
         version: Option<String>,
         /// Sticky node of an existing instance; a new instance is created when omitted.
-        #[schema(value_type = Option<NodeReference>, nullable = false)]
+        #[schema(value_type = Option<NodeReference>)]
         instance_node_id: Option<String>,
         /// Node next to which a new instance is placed on a free place. Excludes `instanceNodeId`.
-        #[schema(value_type = Option<NodeReference>, nullable = false)]
+        #[schema(value_type = Option<NodeReference>)]
         near: Option<String>,
         /// Section that a new instance lies in and its nodes belong to; it grows if it has no room. Excludes `instanceNodeId`.
-        #[schema(value_type = Option<NodeReference>, nullable = false)]
+        #[schema(value_type = Option<NodeReference>)]
         section_id: Option<String>,
         /// Input values by port node id, key or normalized label: plain text, or a node or asset handle.
         #[serde(default)]
@@ -58,16 +58,15 @@ start_request! {
         inputs: BTreeMap<String, String>,
         /// Model for the pictures, or, in a Recipe without pictures, for the texts: a model id or `model:` handle. Overrides the
         /// Recipe.
-        #[schema(value_type = Option<ModelReference>, nullable = false)]
+        #[schema(value_type = Option<ModelReference>)]
         model: Option<String>,
         /// Size of the pictures; overrides the Recipe.
-        #[schema(max_length = 80, nullable = false)]
+        #[schema(max_length = 80)]
         size: Option<String>,
         /// Quality of the pictures; overrides the Recipe.
-        #[schema(max_length = 80, nullable = false)]
+        #[schema(max_length = 80)]
         quality: Option<String>,
         /// Webhook to notify when the run ends.
-        #[schema(nullable = false)]
         webhook: Option<WebhookInput>,
     }
 }

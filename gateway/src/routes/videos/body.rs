@@ -13,34 +13,33 @@ start_request! {
         #[schema(min_length = 1, max_length = 650)]
         pub model: String,
         /// Plain id of the saved connection to run the model with.
-        #[schema(pattern = "^[A-Za-z0-9_-]{1,180}$", nullable = false)]
+        #[schema(pattern = "^[A-Za-z0-9_-]{1,180}$")]
         pub connection_id: Option<String>,
         /// Prompt of the video.
         #[schema(min_length = 1, max_length = 8000)]
         pub prompt: String,
         /// Canvas that node handles belong to, as plain id or handle. Nothing is written to it.
-        #[schema(value_type = Option<CanvasReference>, nullable = false)]
+        #[schema(value_type = Option<CanvasReference>)]
         pub canvas_id: Option<String>,
         /// Owner of the canvas, for a plain id.
-        #[schema(value_type = Option<AccountUid>, nullable = false)]
+        #[schema(value_type = Option<AccountUid>)]
         pub owner_uid: Option<String>,
         /// Aspect ratio, one of those that the model offers.
-        #[schema(max_length = 80, nullable = false)]
+        #[schema(max_length = 80)]
         pub aspect_ratio: Option<String>,
         /// Duration in seconds, one of those that the model offers.
-        #[schema(minimum = 1, maximum = 120, nullable = false)]
+        #[schema(minimum = 1, maximum = 120)]
         pub duration_seconds: Option<u32>,
         /// Resolution, one of those that the model offers.
-        #[schema(max_length = 80, nullable = false)]
+        #[schema(max_length = 80)]
         pub resolution: Option<String>,
         /// Whether the video has sound, for models that offer the choice.
-        #[schema(nullable = false)]
         pub generate_audio: Option<bool>,
         /// First frame: a node handle, an asset handle or the public HTTPS URL of a picture.
-        #[schema(value_type = Option<PictureSource>, nullable = false)]
+        #[schema(value_type = Option<PictureSource>)]
         pub first_frame: Option<String>,
         /// Last frame; requires a first frame.
-        #[schema(value_type = Option<PictureSource>, nullable = false)]
+        #[schema(value_type = Option<PictureSource>)]
         pub last_frame: Option<String>,
         /// Pictures that guide the video.
         #[serde(default)]

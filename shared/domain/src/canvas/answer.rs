@@ -29,6 +29,7 @@ pub struct CanvasList {
 }
 
 /// Changes between two revisions.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CanvasChanges {
@@ -43,18 +44,17 @@ pub struct CanvasChanges {
     #[serde(flatten)]
     pub changes: Changes,
     /// The nodes in `changedNodeIds`, in the order of creation. Present with `include=graph`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, max_items = 1000)]
+    #[schema(max_items = 1000)]
     pub nodes: Option<Vec<Node>>,
     /// The connections in `changedConnectionIds`, in the order of creation. Present with `include=graph`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, max_items = 1000)]
+    #[schema(max_items = 1000)]
     pub connections: Option<Vec<Connection>>,
     /// Activity entries since `since`, at most 50, newest first.
     pub activity: Vec<Activity>,
 }
 
 /// A node with its connections.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeRead {
@@ -67,16 +67,12 @@ pub struct NodeRead {
     /// Summary of the canvas.
     pub canvas: CanvasSummary,
     /// Preview URL of the picture that the node shows.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(format = Uri, nullable = false)]
+    #[schema(format = Uri)]
     pub preview_url: Option<String>,
     /// Remaining lifetime of the preview URL, in seconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(minimum = 1, nullable = false)]
+    #[schema(minimum = 1)]
     pub preview_expires_in_seconds: Option<u64>,
     /// Whether the picture that the node shows was made with AI.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub ai_generated: Option<AiGenerated>,
 }
 

@@ -118,7 +118,6 @@ pub struct Canvas {
     pub id: CanvasId,
     /// `agent` on an Agent Canvas, absent on any other canvas.
     #[serde(default, deserialize_with = "known::or_default", skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub canvas_type: Option<CanvasType>,
     /// Handle of the canvas.
     pub handle: CanvasHandle,
@@ -143,14 +142,14 @@ pub struct Canvas {
 }
 
 /// A canvas without its graph.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CanvasSummary {
     /// Plain id of the canvas.
     pub id: CanvasId,
     /// `agent` on an Agent Canvas, absent on any other canvas.
-    #[serde(default, deserialize_with = "known::or_default", skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
+    #[serde(default, deserialize_with = "known::or_default")]
     pub canvas_type: Option<CanvasType>,
     /// Handle of the canvas.
     pub handle: CanvasHandle,
@@ -167,8 +166,7 @@ pub struct CanvasSummary {
     #[schema(min_length = 1)]
     pub revision: String,
     /// Role of the caller on the canvas.
-    #[serde(default, deserialize_with = "known::or_default", skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
+    #[serde(default, deserialize_with = "known::or_default")]
     pub access_role: Option<AccessRole>,
     /// Number of nodes.
     #[schema(minimum = 0)]
@@ -204,7 +202,6 @@ pub struct Node {
     pub metadata: Metadata,
     /// Handle of the asset that the node shows.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub asset: Option<AssetHandle>,
 }
 
@@ -317,7 +314,6 @@ pub struct Connection {
     pub purpose: Purpose,
     /// Role of the reference. Only with purpose `reference`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub role: Option<Role>,
 }
 

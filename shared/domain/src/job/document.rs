@@ -25,38 +25,31 @@ use crate::review::CompletionReview;
 use crate::webhook::DeliveryState;
 
 /// Times and durations of a job or run.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Timing {
     /// When the job was accepted.
     pub created_at: Timestamp,
     /// When the job was queued.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub queued_at: Option<Timestamp>,
     /// When a worker first claimed the job.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub started_at: Option<Timestamp>,
     /// When the job became terminal.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub completed_at: Option<Timestamp>,
     /// Milliseconds from `queuedAt` to `startedAt`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(minimum = 0, nullable = false)]
+    #[schema(minimum = 0)]
     pub queue_duration_ms: Option<u64>,
     /// Milliseconds from `startedAt` to `completedAt`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(minimum = 0, nullable = false)]
+    #[schema(minimum = 0)]
     pub execution_duration_ms: Option<u64>,
     /// Milliseconds from `createdAt` to `completedAt`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(minimum = 0, nullable = false)]
+    #[schema(minimum = 0)]
     pub total_duration_ms: Option<u64>,
 }
 
 /// An image that a job made.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct JobImage {
@@ -82,12 +75,9 @@ pub struct JobImage {
     #[schema(required = true)]
     pub ai_generated: AiGenerated,
     /// Short-lived URL of the image. Anyone who has it can read the image. Absent in webhooks.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(format = Uri, nullable = false)]
+    #[schema(format = Uri)]
     pub preview_url: Option<String>,
     /// Image link in Markdown. Absent in webhooks.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub markdown: Option<String>,
 }
 
@@ -98,7 +88,6 @@ pub struct ImageReference {
     /// The picture.
     pub handle: PictureHandle,
     /// What the picture is used for.
-    #[schema(nullable = false)]
     pub role: Option<Role>,
 }
 
@@ -119,7 +108,6 @@ pub struct VideoReference {
     /// The picture.
     pub handle: PictureSource,
     /// What the picture is used for.
-    #[schema(nullable = false)]
     pub role: Option<Role>,
 }
 
@@ -141,11 +129,11 @@ pub struct ReferenceInput {
     pub handle: String,
     /// Role of the reference.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub role: Option<Role>,
 }
 
 /// An image or Action job, and its view as a run.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ImageJob {
@@ -169,52 +157,34 @@ pub struct ImageJob {
     #[schema(minimum = 1)]
     pub estimated_seconds: i32,
     /// Milliseconds from acceptance to the terminal status. Present once the job is terminal.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(minimum = 0, nullable = false)]
+    #[schema(minimum = 0)]
     pub duration_ms: Option<u64>,
     /// Times and durations.
     pub timing: Timing,
     /// Why the job failed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub failure: Option<Failure>,
     /// Delivery state of the webhook. Present for callers with `job:manage`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub webhook: Option<DeliveryState>,
     /// Whether the response is that of an earlier equal request.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub replayed: Option<bool>,
     /// Operation of the job.
     pub operation: JobOperation,
     /// Id of the Action.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<ActionHandle>, nullable = false)]
+    #[schema(value_type = Option<ActionHandle>)]
     pub action_id: Option<String>,
     /// Version of the Action.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<ActionVersion>, nullable = false)]
+    #[schema(value_type = Option<ActionVersion>)]
     pub action_version: Option<String>,
     /// Handle of the canvas.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub canvas_id: Option<CanvasHandle>,
     /// Revision of the job's last write to the canvas.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub canvas_revision: Option<String>,
     /// URL of the canvas in the browser application.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(format = Uri, nullable = false)]
+    #[schema(format = Uri)]
     pub canvas_url: Option<String>,
     /// When the job was canceled.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub canceled_at: Option<Timestamp>,
     /// Why the job was canceled.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub cancel_reason: Option<CancelReason>,
     /// Handles of the nodes that receive results.
     #[schema(value_type = Vec<NodeHandle>)]
@@ -223,16 +193,10 @@ pub struct ImageJob {
     #[schema(value_type = Vec<PictureHandle>)]
     pub references: Vec<String>,
     /// The references with their roles. Present for work that takes roles.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub reference_inputs: Option<Vec<ReferenceInput>>,
     /// Stored images.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub images: Option<Vec<JobImage>>,
     /// Review of the canvas when the job ended.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub completion_review: Option<CompletionReview>,
     /// Credits reserved until the job is terminal, then credits charged.
     #[schema(minimum = 0)]
@@ -240,8 +204,6 @@ pub struct ImageJob {
     /// Whether the embedded runtime makes the outputs: they stand in for those of a model.
     pub stand_in: bool,
     /// What the work waits for while it is neither in progress nor over.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub waiting_for: Option<WaitingFor>,
 }
 

@@ -170,7 +170,7 @@ pub struct Failure {
     pub retryable: bool,
     /// HTTP status of the provider's response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(minimum = 400, maximum = 599, nullable = false)]
+    #[schema(minimum = 400, maximum = 599)]
     pub provider_status: Option<u16>,
 }
 
@@ -267,6 +267,7 @@ pub struct ActionRequest {
 
 /// Request of a generation, an edit or variations; the operation of the job says which. Rules:
 /// `docs/reference/images.md`.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ImageRequest {
@@ -275,13 +276,10 @@ pub struct ImageRequest {
     /// The prompt with the guidelines of the Elements. Empty only in variations.
     pub prompt: String,
     /// What a stand-in writes into the picture instead of the prompt: the texts that a Recipe step is given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caption: Option<String>,
     /// A size that the model offers.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<String>,
     /// A quality that the model offers.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quality: Option<String>,
     /// References, source and the pictures of the Elements, in this order; at most 16.
     pub references: Vec<Reference>,
@@ -292,6 +290,7 @@ pub struct ImageRequest {
 }
 
 /// Request of a video generation. Rules: `docs/reference/videos.md`.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct VideoRequest {
@@ -302,21 +301,15 @@ pub struct VideoRequest {
     /// The prompt as requested.
     pub prompt: String,
     /// A duration that the model offers; `None`: the model's default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_seconds: Option<u32>,
     /// An aspect ratio that the model offers; `None`: the model's default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aspect_ratio: Option<String>,
     /// A resolution that the model offers; `None`: the model's default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resolution: Option<String>,
     /// Whether the video has sound. Only for models that can omit it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generate_audio: Option<bool>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_frame: Option<VideoPicture>,
     /// The last frame; only together with a first frame.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_frame: Option<VideoPicture>,
     /// At most 9. Only the embedded runtime takes references together with frames.
     pub references: Vec<VideoPicture>,
@@ -382,6 +375,7 @@ pub struct Output {
 }
 
 /// Outcome of a job. Stored with the job when it ends.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct JobOutcome {
@@ -389,13 +383,10 @@ pub struct JobOutcome {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Output>,
     /// The stored video of a video job.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub video: Option<StoredVideo>,
     /// Why it failed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
     /// Review of its canvas after the job's last write.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completion_review: Option<CompletionReview>,
 }
 

@@ -9,6 +9,7 @@ use crate::metadata::Provenance;
 use crate::origin::DigitalSourceType;
 
 /// A stored result, and the node that will show it.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Placement {
     /// The node that shows the result, if it still waits for the job.
@@ -30,13 +31,11 @@ pub struct Placement {
     /// Key of the blob that was put.
     pub blob_key: Uuid,
     /// The origin of the result, if it is known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<DigitalSourceType>,
     /// What was removed from the file before it was stored.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub metadata_removed: Vec<MetadataClass>,
     /// Its rendition of [`RENDITION_EAGER`](crate::limits::RENDITION_EAGER) pixels, if it was made together with the result.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preview: Option<Preview>,
     /// The node's new `provenance`, without `createdAt`, which is added.
     pub provenance: Provenance,

@@ -10,6 +10,7 @@ use crate::known;
 use crate::queue::WaitingFor;
 
 /// What a start would cost and do. Nothing is started.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StartQuote {
@@ -20,19 +21,14 @@ pub struct StartQuote {
     #[schema(minimum = 1)]
     pub estimated_seconds: i32,
     /// Model that would run. Absent for Actions, and for a Recipe whose steps of one type use several.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub model: Option<QuotedModel>,
     /// Handles of the nodes that would receive results. Nodes that the start would create are in `newTargets`.
     #[schema(value_type = Vec<NodeHandle>)]
     pub targets: Vec<String>,
     /// The nodes that the start would create for results. They get their ids when it is accepted.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub new_targets: Option<Vec<NewTarget>>,
     /// `worker` if no worker of its queue was seen lately: the work would wait.
-    #[serde(default, deserialize_with = "known::or_default", skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
+    #[serde(default, deserialize_with = "known::or_default")]
     pub waiting_for: Option<WaitingFor>,
 }
 
@@ -53,7 +49,6 @@ pub struct NewTarget {
     pub height: f64,
     /// Plain id of the Section that the node would belong to.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub section_id: Option<NodeId>,
 }
 

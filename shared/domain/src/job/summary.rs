@@ -69,6 +69,7 @@ pub struct OutputCounts {
 }
 
 /// A job or Recipe run in a list.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RunSummary {
@@ -85,8 +86,6 @@ pub struct RunSummary {
     /// Status, as a read of the record shows it.
     pub status: JobStatus,
     /// Handle of the canvas, `canvas:<ownerUid>:<id>`. Absent for work without a canvas.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub canvas_id: Option<CanvasHandle>,
     /// When the work was accepted.
     pub created_at: Timestamp,
@@ -100,8 +99,6 @@ pub struct RunSummary {
     /// Whether the embedded runtime makes outputs of the work: stand-ins for those of a model.
     pub stand_in: bool,
     /// What the work waits for while it is neither in progress nor over.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub waiting_for: Option<WaitingFor>,
 }
 

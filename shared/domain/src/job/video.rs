@@ -12,6 +12,7 @@ use crate::queue::WaitingFor;
 use crate::{API_ROOT, Timestamp};
 
 /// A picture that guides a video: a frame or a reference.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct VideoPicture {
@@ -19,10 +20,8 @@ pub struct VideoPicture {
     pub named: String,
     /// The picture that the handle meant when the job was accepted. `None` for a URL, which the worker fetches through
     /// the egress guard.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asset: Option<AssetHandle>,
     /// Role of the reference; never present for a frame.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<Role>,
 }
 
@@ -122,6 +121,7 @@ pub struct VideoDownload {
 }
 
 /// A video job.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct VideoJob {
@@ -150,20 +150,12 @@ pub struct VideoJob {
     #[schema(minimum = 1)]
     pub estimated_seconds: i32,
     /// The provider's id of its run.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub provider_run_id: Option<String>,
     /// Why there is no video.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub failure: Option<VideoFailure>,
     /// Download of the video, once it is stored.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub video: Option<VideoDownload>,
     /// Whether the response is that of an earlier equal request.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub replayed: Option<bool>,
     /// Credits reserved until the job is terminal, then credits charged.
     #[schema(minimum = 0)]
@@ -171,8 +163,6 @@ pub struct VideoJob {
     /// Whether the embedded runtime makes the video: it stands in for that of a model.
     pub stand_in: bool,
     /// What the work waits for while it is neither in progress nor over.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub waiting_for: Option<WaitingFor>,
     /// When the job was accepted.
     pub created_at: Timestamp,

@@ -73,7 +73,6 @@ pub struct RecipeOutput {
     pub port: RecipePort,
     /// Model that makes the output in a run that names none. Absent if the caller has no model for it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub model: Option<QuotedModel>,
     /// Whether the embedded runtime makes the output: it stands in for that of a model.
     pub stand_in: bool,
@@ -94,6 +93,7 @@ impl RecipeOutput {
 }
 
 /// One version of a Recipe.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Recipe {
@@ -107,12 +107,8 @@ pub struct Recipe {
     /// Name for people.
     pub name: String,
     /// Summary in one line.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub summary: Option<String>,
     /// Description for people.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub description: Option<String>,
     /// Tags for the search.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -15,18 +15,18 @@ use crate::limits::PLAIN_ID_MAX;
 pub struct RecipeFile {
     /// Plain id; derived from the name when omitted.
     #[serde(default)]
-    #[schema(pattern = "^[A-Za-z0-9_-]{1,180}$", nullable = false)]
+    #[schema(pattern = "^[A-Za-z0-9_-]{1,180}$")]
     pub id: Option<String>,
     /// Name for people.
     #[schema(min_length = 1, max_length = 160)]
     pub name: String,
     /// Summary in one line.
     #[serde(default)]
-    #[schema(max_length = 300, nullable = false)]
+    #[schema(max_length = 300)]
     pub summary: Option<String>,
     /// Description for people.
     #[serde(default)]
-    #[schema(max_length = 1200, nullable = false)]
+    #[schema(max_length = 1200)]
     pub description: Option<String>,
     /// Category of the Recipe.
     pub category: Category,

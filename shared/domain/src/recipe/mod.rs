@@ -104,6 +104,7 @@ named! {
 }
 
 /// An input of a Recipe.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NewInput {
@@ -121,12 +122,10 @@ pub struct NewInput {
     #[serde(rename = "type")]
     pub kind: InputKind,
     /// Node of the canvas that supplies the initial value: id or handle.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<NodeReference>, nullable = false)]
+    #[schema(value_type = Option<NodeReference>)]
     pub source_node_id: Option<String>,
     /// Initial text; for an image input, a node or asset handle.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(max_length = 8000, nullable = false)]
+    #[schema(max_length = 8000)]
     pub value: Option<String>,
     /// Whether the initial value, which is then required, is saved as the default of runs that omit the input.
     pub use_as_default: bool,
@@ -137,6 +136,7 @@ pub struct NewInput {
 }
 
 /// An output of a Recipe, which is one step.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NewOutput {
@@ -160,16 +160,13 @@ pub struct NewOutput {
     #[schema(min_items = 1, max_items = 16)]
     pub input_keys: Vec<String>,
     /// Id or `model:` handle of a model; defaults to the first model that can run the step.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<ModelReference>, nullable = false)]
+    #[schema(value_type = Option<ModelReference>)]
     pub model: Option<String>,
     /// A size that the model offers.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(max_length = 80, nullable = false)]
+    #[schema(max_length = 80)]
     pub size: Option<String>,
     /// A quality that the model offers.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(max_length = 80, nullable = false)]
+    #[schema(max_length = 80)]
     pub quality: Option<String>,
 }
 
@@ -206,6 +203,7 @@ pub struct Input {
 }
 
 /// An output of a version, which is one step.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Output {
@@ -225,13 +223,10 @@ pub struct Output {
     /// Keys of inputs and of outputs declared earlier.
     pub input_keys: Vec<String>,
     /// Id or handle of a model.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// Size of the picture.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<String>,
     /// Quality of the picture.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quality: Option<String>,
 }
 
@@ -252,16 +247,15 @@ impl Output {
 }
 
 /// Content of one version of a Recipe. It obeys [`rules`] and never changes.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Definition {
     /// Name for people.
     pub name: String,
     /// Summary in one line.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
     /// Description for people.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Category of the Recipe.
     pub category: Category,

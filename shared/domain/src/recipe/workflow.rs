@@ -17,7 +17,7 @@ pub struct NewWorkflow {
     #[schema(min_length = 1, max_length = 160)]
     pub name: String,
     /// Description for readers.
-    #[schema(max_length = 1200, nullable = false)]
+    #[schema(max_length = 1200)]
     pub description: Option<String>,
     /// Category in which the workflow is listed.
     #[serde(default = "default_category")]
@@ -37,10 +37,10 @@ pub struct NewWorkflow {
     #[schema(value_type = IdempotencyKey)]
     pub idempotency_key: String,
     /// Left edge of the instance, in canvas units; right of the content when omitted.
-    #[schema(minimum = -100_000, maximum = 100_000, nullable = false)]
+    #[schema(minimum = -100_000, maximum = 100_000)]
     pub x: Option<f64>,
     /// Top edge of the instance, in canvas units; level with the content when omitted.
-    #[schema(minimum = -100_000, maximum = 100_000, nullable = false)]
+    #[schema(minimum = -100_000, maximum = 100_000)]
     pub y: Option<f64>,
 }
 

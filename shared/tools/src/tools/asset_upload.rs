@@ -40,6 +40,7 @@ pub struct Arguments {
     canvas: Option<CanvasName>,
 }
 
+#[serde_with::skip_serializing_none]
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
     asset: String,
@@ -47,10 +48,8 @@ pub struct Output {
     width: i32,
     height: i32,
     replayed: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
     node: Option<String>,
     /// Of the canvas, if one was named.
-    #[serde(skip_serializing_if = "Option::is_none")]
     revision: Option<String>,
 }
 

@@ -32,16 +32,14 @@ pub struct Arguments {
     max_chars: Option<usize>,
 }
 
+#[serde_with::skip_serializing_none]
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Output {
     canvas: String,
     revision: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     outline: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     nodes: Option<Vec<Value>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     changes: Option<Value>,
 }
 

@@ -35,21 +35,18 @@ enum Form {
     Product,
 }
 
+#[serde_with::skip_serializing_none]
 #[derive(Default, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Output {
     status: &'static str,
     canvas: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     revision: Option<String>,
     replayed: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
     section: Option<String>,
     images: Vec<Value>,
     /// Why a person has to decide.
-    #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     variant: Option<Value>,
 }
 

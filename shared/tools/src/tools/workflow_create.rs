@@ -36,6 +36,7 @@ pub struct Arguments {
     section_id: Option<String>,
 }
 
+#[serde_with::skip_serializing_none]
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Output {
@@ -43,10 +44,8 @@ pub struct Output {
     revision: String,
     replayed: bool,
     /// The new Recipe; a fork is a copy without a handle.
-    #[serde(skip_serializing_if = "Option::is_none")]
     recipe: Option<String>,
     /// The sticky node to run.
-    #[serde(skip_serializing_if = "Option::is_none")]
     instance: Option<String>,
     changed_nodes: Vec<String>,
 }

@@ -73,7 +73,7 @@ pub struct ApplyOperations {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ValidateOperations {
     /// The canvas revision that the batch is based on; the current one when omitted.
-    #[schema(value_type = Option<BaseRevision>, nullable = false)]
+    #[schema(value_type = Option<BaseRevision>)]
     base_revision: Option<String>,
     /// Ignored, whatever its form.
     #[serde(default, rename = "idempotencyKey")]

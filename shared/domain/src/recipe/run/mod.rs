@@ -103,7 +103,6 @@ pub struct RunFailure {
     pub retryable: bool,
     /// Key of the first output that is missing for this reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub output_key: Option<String>,
 }
 
@@ -160,6 +159,7 @@ pub struct RunInput {
 }
 
 /// A step of a run as it was resolved when the run was accepted.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Step {
@@ -178,10 +178,8 @@ pub struct Step {
     /// The model that runs the step.
     pub model: ChosenModel,
     /// Size of the picture.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<String>,
     /// Quality of the picture.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quality: Option<String>,
     /// Estimated seconds, at least 1. Guidance.
     pub estimated_seconds: i32,
