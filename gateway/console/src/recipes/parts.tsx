@@ -9,10 +9,10 @@ export const priceOf = (credits: number): string => (credits === 0 ? "free" : co
 /** The names of the models that make the outputs. */
 export const modelsOf = ({ outputs }: Recipe): string[] => [...new Set(outputs.flatMap(({ model }) => model?.name ?? []))];
 
-const ICONS = { image: "picture", text: "text", sticky: "note" } as const;
-export const KINDS = { image: "picture", text: "text", sticky: "note" } as const;
+/** What a kind of node is called, and its icon. */
+export const KINDS = { image: "image", text: "text", sticky: "note" } as const;
 
-export const KindIcon = ({ kind, size = 15 }: { kind: keyof typeof ICONS; size?: number }) => <Icon name={ICONS[kind]} size={size} />;
+export const KindIcon = ({ kind, size = 15 }: { kind: keyof typeof KINDS; size?: number }) => <Icon name={KINDS[kind]} size={size} />;
 
 /** The ports of a Recipe: from what it makes what. */
 export function Ports({ recipe: { inputs, outputs } }: { recipe: Recipe }) {
@@ -52,7 +52,7 @@ export function Terms({ recipe }: { recipe: Recipe }) {
 }
 
 export const StandIn = () => (
-  <span className={styles.standIn} title="The built-in models draw where text and pictures will be. Connect a provider for real ones.">
+  <span className={styles.standIn} title="The built-in models draw where text and images will be. Connect a provider for real ones.">
     Stand-in
   </span>
 );
