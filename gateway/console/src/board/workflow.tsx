@@ -4,7 +4,7 @@ import { type FormEvent, useState } from "react";
 import { Problem } from "../errors.ts";
 import { retryUntilAnswered } from "../retry.ts";
 import { recipes } from "../recipes/calls.ts";
-import { KINDS } from "../recipes/parts.tsx";
+import { kindOf } from "../recipes/parts.tsx";
 import { MOST_LETTERS } from "../recipes/ports.ts";
 import { Field } from "../library/field.tsx";
 import sheet from "../library/sheet.module.css";
@@ -89,7 +89,7 @@ export function WorkflowForm({ board, canvas, ids, made }: Props) {
         {(shared) => <textarea {...shared} rows={2} dir="auto" maxLength={1200} value={description} onChange={({ target }) => setDescription(target.value)} />}
       </Field>
       {parts.map((part, index) => (
-        <PartFields key={part.id} part={part} title={board.graph.nodes.get(part.id)?.title || `${KINDS[part.type]} ${index + 1}`} all={all} problems={problems} change={(to) => change(part.id, to)} />
+        <PartFields key={part.id} part={part} title={board.graph.nodes.get(part.id)?.title || `${kindOf(part.type)} ${index + 1}`} all={all} problems={problems} change={(to) => change(part.id, to)} />
       ))}
       {parts.length === 0 && <p className={sheet.problem}>The selection has no images and texts.</p>}
       {problems[""] !== undefined && (

@@ -9,10 +9,10 @@ export const priceOf = (credits: number): string => (credits === 0 ? "free" : co
 /** The names of the models that make the outputs. */
 export const modelsOf = ({ outputs }: Recipe): string[] => [...new Set(outputs.flatMap(({ model }) => model?.name ?? []))];
 
-/** What a kind of node is called, and its icon. */
-export const KINDS = { image: "image", text: "text", sticky: "note" } as const;
+/** The name of a type of node, which is that of its icon, too. */
+export const kindOf = (type: "image" | "text" | "sticky") => (type === "sticky" ? "note" : type);
 
-export const KindIcon = ({ kind, size = 15 }: { kind: keyof typeof KINDS; size?: number }) => <Icon name={KINDS[kind]} size={size} />;
+export const KindIcon = ({ kind, size = 15 }: { kind: Parameters<typeof kindOf>[0]; size?: number }) => <Icon name={kindOf(kind)} size={size} />;
 
 /** The ports of a Recipe: from what it makes what. */
 export function Ports({ recipe: { inputs, outputs } }: { recipe: Recipe }) {
@@ -20,7 +20,7 @@ export function Ports({ recipe: { inputs, outputs } }: { recipe: Recipe }) {
     <div className={styles.ports}>
       <ul aria-label="From">
         {inputs.map(({ key, label, nodeType, useAsPreset }) => (
-          <li key={key} title={`${KINDS[nodeType]}${useAsPreset ? ", optional" : ""}`} data-optional={useAsPreset}>
+          <li key={key} title={`${kindOf(nodeType)}${useAsPreset ? ", optional" : ""}`} data-optional={useAsPreset}>
             <KindIcon kind={nodeType} />
             <bdi>{label}</bdi>
           </li>
@@ -29,7 +29,7 @@ export function Ports({ recipe: { inputs, outputs } }: { recipe: Recipe }) {
       <span aria-hidden="true">→</span>
       <ul aria-label="Makes">
         {outputs.map(({ key, label, nodeType }) => (
-          <li key={key} title={KINDS[nodeType]}>
+          <li key={key} title={kindOf(nodeType)}>
             <KindIcon kind={nodeType} />
             <bdi>{label}</bdi>
           </li>
