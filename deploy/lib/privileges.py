@@ -15,7 +15,7 @@ OPTIONAL = {
     "OTEL_EXPORTER_OTLP_HEADERS": {"gateway", "image-worker", "video-worker", "webhook-dispatcher"},
 }
 # Secrets that the code can do without, and the parts that must be given them here: without its own ring, the installation key would be
-# sealed under the ring that all processes have.
+# encrypted under the ring that all processes have.
 GIVEN = {"CANVAS_INSTALLATION_KEYS": {"gateway", "migrate", "admin"}}
 # Secrets of the object store, for the parts that need CANVAS_BLOB_URL.
 BLOBS = {

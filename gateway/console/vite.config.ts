@@ -31,7 +31,7 @@ export default defineConfig({
     rolldownOptions: {
       input: { index: "index.html", early: "src/early.ts" },
       // Few files: each takes the browser a millisecond before the page is there. What only some screens have in common is one of them.
-      output: { codeSplitting: { groups: [{ name: "early", test: /(ahead|early)\.ts$/ }, { name: "app", tags: ["$initial"] }, { name: "shared", minShareCount: 2 }] } },
+      output: { codeSplitting: { groups: [{ name: "early", test: /(prefetch|early)\.ts$/ }, { name: "app", tags: ["$initial"] }, { name: "shared", minShareCount: 2 }] } },
     },
   },
   worker: { format: "es" },

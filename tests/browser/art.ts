@@ -1,4 +1,4 @@
-/** Pictures of a studio for ceramics: still lifes, swatches and patterns, drawn as SVG. */
+/** Images of a studio for ceramics: still lifes, swatches and patterns, drawn as SVG. */
 import type { Browser } from "playwright-core";
 
 /** A vessel: its outline in units around the middle of its foot, and its mouth. */
@@ -102,14 +102,14 @@ function swatches({ width, height, colors }: Swatches): string {
   return `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}"><defs><linearGradient id="sheen" x2="1" y2="1"><stop stop-color="#fff" stop-opacity=".28"/><stop offset=".5" stop-color="#fff" stop-opacity="0"/><stop offset="1" stop-color="#000" stop-opacity=".2"/></linearGradient><filter id="fire"><feTurbulence type="fractalNoise" baseFrequency=".04" numOctaves="4" seed="3"/></filter></defs><rect width="${width}" height="${height}" fill="#efe8de"/>${tiles.join("")}</svg>`;
 }
 
-/** The files of these pictures, as JPEG, by their names. */
-export async function draw(browser: Browser, pictures: (StillLife | Swatches)[]): Promise<Record<string, Uint8Array<ArrayBuffer>>> {
+/** The files of these images, as JPEG, by their names. */
+export async function draw(browser: Browser, images: (StillLife | Swatches)[]): Promise<Record<string, Uint8Array<ArrayBuffer>>> {
   const page = await browser.newPage();
   const files: Record<string, Uint8Array<ArrayBuffer>> = {};
-  for (const picture of pictures) {
-    const { name, width, height } = picture;
+  for (const image of images) {
+    const { name, width, height } = image;
     await page.setViewportSize({ width, height });
-    await page.setContent(`<style>body{margin:0}svg{display:block}</style>${"colors" in picture ? swatches(picture) : stillLife(picture)}`);
+    await page.setContent(`<style>body{margin:0}svg{display:block}</style>${"colors" in image ? swatches(image) : stillLife(image)}`);
     files[name] = new Uint8Array(await page.screenshot({ type: "jpeg", quality: 90 }));
   }
   await page.close();
@@ -119,7 +119,7 @@ export async function draw(browser: Browser, pictures: (StillLife | Swatches)[])
 const [BRICK, RUST, CREAM, OAT, SLATE, MOSS, INK] = ["#8f4630", "#b9623a", "#efe3cf", "#d8c6aa", "#5d6b76", "#7d8460", "#33343a"] as const;
 
 /** What the studio has photographed. */
-export const PICTURES: (StillLife | Swatches)[] = [
+export const IMAGES: (StillLife | Swatches)[] = [
   {
     name: "Two cups at the window",
     width: 1200,

@@ -33,7 +33,7 @@ async function signInAsPerson(page: Page, uid: string): Promise<void> {
   await heading(page, "Canvases");
 }
 
-scene("assets are shown as pictures, found by name and by canvas, and opened large", async ({ page, expect, isAccessible }) => {
+scene("assets are shown as images, found by name and by canvas, and opened large", async ({ page, expect, isAccessible }) => {
   expect(NOBODY);
   const { token } = await stranger();
   await upload(token, "harbor.png", png(640, 480));
@@ -70,7 +70,7 @@ scene("assets are shown as pictures, found by name and by canvas, and opened lar
   await dialog.waitFor({ state: "detached" });
 });
 
-scene("assets are uploaded with progress, and a file that is no picture is refused", async ({ page, expect, isAccessible }) => {
+scene("assets are uploaded with progress, and a file that is no image is refused", async ({ page, expect, isAccessible }) => {
   expect(NOBODY);
   const { token } = await stranger();
   await signIn(page, token, "/assets");
@@ -86,9 +86,9 @@ scene("assets are uploaded with progress, and a file that is no picture is refus
     { name: "pier.png", mimeType: "image/png", buffer: Buffer.from(png(64, 64)) },
     { name: "notes.txt", mimeType: "text/plain", buffer: Buffer.from("notes") },
   ];
-  await page.getByLabel("Pictures to upload").first().setInputFiles([image, text]);
+  await page.getByLabel("Images to upload").first().setInputFiles([image, text]);
   await page.getByRole("progressbar", { name: "Upload of pier.png" }).waitFor();
-  await page.getByText("notes.txt: only PNG, JPEG, WebP and GIF pictures can be uploaded.").waitFor();
+  await page.getByText("notes.txt: only PNG, JPEG, WebP and GIF images can be uploaded.").waitFor();
   release();
   await tile(page, "pier.png").waitFor();
   await page.getByRole("progressbar").waitFor({ state: "detached" });
@@ -178,7 +178,7 @@ scene("an asset is put on the board by click, by keyboard and by dragging", asyn
   await node(page, "upload.png").waitFor();
 });
 
-scene("an editor puts the pictures of a shared canvas on it, and not those of others", async ({ page, expect }) => {
+scene("an editor puts the images of a shared canvas on it, and not those of others", async ({ page, expect }) => {
   expect(NOBODY);
   const [owner, editor] = [await stranger(), await stranger()];
   const { canvas } = await send<{ canvas: { id: string; handle: string; ownerUid: string } }>("POST", "/canvases", { title: "Shared" }, owner.token);
@@ -216,14 +216,14 @@ scene("a session without asset:read or uploads is told so", async ({ page, expec
   await page.getByText("This session may not see assets").waitFor();
   await page.keyboard.press("Escape");
   await page.keyboard.press("g");
-  await page.getByText("This session may make neither pictures nor videos").waitFor();
+  await page.getByText("This session may make neither images nor videos").waitFor();
 });
 
 scene("a session with asset:read alone sees the assets outside of canvases", async ({ page, expect }) => {
   expect(NOBODY, `403 GET ${ROOT}/canvases`);
   const { uid, token } = await stranger();
   await upload(token, "mine.png");
-  const made = await admin<{ token: string }>("token", "create", "--account", uid, "--label", "pictures", "--scopes", "asset:read");
+  const made = await admin<{ token: string }>("token", "create", "--account", uid, "--label", "images", "--scopes", "asset:read");
   await signIn(page, made.token, "/assets");
   await tile(page, "mine.png").waitFor();
 });

@@ -184,13 +184,13 @@ scene("nodes are connected for every purpose that is possible", async ({ page, e
   expect(NOBODY);
   const { canvas, ids, url } = await makeBoard("Connections", [
     { title: "Photo", type: "image", position: { x: 0, y: 0 }, width: 240, height: 240 },
-    { title: "Film", type: "video", position: { x: 600, y: 0 }, width: 320, height: 240 },
+    { title: "Video", type: "video", position: { x: 600, y: 0 }, width: 320, height: 240 },
   ]);
   await openBoard(page, url);
   const purposes = ["Flow", "Reference: Style", "List", "First frame", "Last frame"];
   for (const [index, purpose] of purposes.entries()) {
     await node(page, "Photo").hover({ position: { x: 40, y: 40 } });
-    await drag(page, await middle(node(page, "Photo").locator(".react-flow__handle.source")), await middle(node(page, "Film")));
+    await drag(page, await middle(node(page, "Photo").locator(".react-flow__handle.source")), await middle(node(page, "Video")));
     await page.getByRole("menu", { name: "Connect for" }).waitFor();
     if (index === 0) {
       await becomes(() => page.getByRole("menuitem").allTextContents(), ["Flow", "Reference", "Reference: Identity", "Reference: Construction", "Reference: Texture", "Reference: Fit", "Reference: Style", "List", "First frame", "Last frame"]);
@@ -201,26 +201,26 @@ scene("nodes are connected for every purpose that is possible", async ({ page, e
   }
   const { connections } = await read(canvas);
   assert.deepEqual(connections.map(({ purpose, role }) => (role ? `${purpose} ${role}` : purpose)), ["flow", "reference style", "list", "first-frame", "last-frame"]);
-  assert(connections.every(({ fromNodeId, toNodeId }) => fromNodeId === ids["Photo"] && toNodeId === ids["Film"]));
-  const { x, y } = await middle(node(page, "Film"));
-  await drag(page, await middle(node(page, "Film").locator(".react-flow__handle.source")), { x, y: y + 260 });
+  assert(connections.every(({ fromNodeId, toNodeId }) => fromNodeId === ids["Photo"] && toNodeId === ids["Video"]));
+  const { x, y } = await middle(node(page, "Video"));
+  await drag(page, await middle(node(page, "Video").locator(".react-flow__handle.source")), { x, y: y + 260 });
   await page.getByRole("menuitem", { name: "Note", exact: true }).click();
   const added = await until(canvas, "a connected note", ({ nodes, connections }) => nodes.length === 3 && connections.length === 6);
-  assert.equal(added.connections.at(-1)?.fromNodeId, ids["Film"]);
+  assert.equal(added.connections.at(-1)?.fromNodeId, ids["Video"]);
 });
 
-scene("one undo brings back forty nodes with pictures, provenance and connections, and leaves what others did since", async ({ page, expect }) => {
+scene("one undo brings back forty nodes with images, provenance and connections, and leaves what others did since", async ({ page, expect }) => {
   expect(NOBODY);
   const titles = Array.from({ length: 36 }, (_, index) => `n${index}`);
   const { canvas, ids, url } = await makeBoard("Deleted", [...titles.map((title, index) => text(title, (index % 6) * 300, 400 + Math.floor(index / 6) * 160)), text("Stays", 0, 1500)]);
   const uploads = await Promise.all(
     [1, 2, 3].map((index) => send<{ asset: { node: string } }>("POST", `/assets?canvasId=${canvas.handle}`, png(64 + index, 48))),
   );
-  const pictures = uploads.map(({ asset }) => asset.node);
+  const images = uploads.map(({ asset }) => asset.node);
   await apply(canvas, [
-    ...pictures.map((nodeId, index) => ({ type: "node.move", nodeId, position: { x: index * 400, y: 0 } })),
+    ...images.map((nodeId, index) => ({ type: "node.move", nodeId, position: { x: index * 400, y: 0 } })),
     { type: "node.create", clientId: "made", node: { type: "image", title: "Made", position: { x: 1200, y: 0 } } },
-    { type: "connection.create", fromNodeId: pictures[0], toNodeId: "made" },
+    { type: "connection.create", fromNodeId: images[0], toNodeId: "made" },
     ...titles.slice(1).map((title, index) => ({ type: "connection.create", fromNodeId: ids[`n${index}`], toNodeId: ids[title] })),
   ]);
   const target = titled(await read(canvas), "Made")?.id ?? "";
@@ -295,7 +295,7 @@ scene("fifty steps are undone and made again", async ({ page, expect }) => {
   assert(redone.nodes.length === 26);
 });
 
-scene("pictures are uploaded by drop, paste and picker", async ({ page, expect, isAccessible }) => {
+scene("images are uploaded by drop, paste and picker", async ({ page, expect, isAccessible }) => {
   expect(NOBODY);
   const { canvas, url } = await makeBoard("Uploads", []);
   // Uploads change the canvas while others are placed.
@@ -318,7 +318,7 @@ scene("pictures are uploaded by drop, paste and picker", async ({ page, expect, 
   await send("paste", ["pasted.png"]);
   await until(canvas, "the pasted file", (graph) => titled(graph, "pasted.png") !== undefined);
   const files = Array.from({ length: 8 }, (_, index) => ({ name: `picked ${index}.png`, mimeType: "image/png", buffer: Buffer.from(png(60 + index, 60)) }));
-  await page.getByLabel("Pictures to upload").setInputFiles(files);
+  await page.getByLabel("Images to upload").setInputFiles(files);
   const after = await until(canvas, "eight picked files", ({ nodes }) => nodes.length === 10);
   await page.locator("[aria-label=Uploads]").waitFor({ state: "detached" });
   assert(after.nodes.every(({ asset }) => asset !== undefined));
@@ -329,17 +329,17 @@ scene("pictures are uploaded by drop, paste and picker", async ({ page, expect, 
   await until(canvas, "an upload is undone", ({ nodes }) => nodes.length === 9);
 });
 
-scene("a picture that is dropped on an empty slot takes its place", async ({ page, expect, isAccessible }) => {
+scene("an image that is dropped on an empty slot takes its place", async ({ page, expect, isAccessible }) => {
   expect(NOBODY);
   const slot = { title: "Hero", type: "image", position: { x: 100, y: 100 }, width: 300, height: 200, metadata: { sectionId: "Frame" } };
   const frame = { type: "sticky", title: "Frame", position: { x: 0, y: 0 }, width: 700, height: 420, metadata: { section: true } };
-  const film = { title: "Film", type: "video", position: { x: 800, y: 0 }, width: 320, height: 240 };
-  const { canvas, ids, url } = await makeBoard("Slots", [frame, slot, film, text("Brief", 0, 600)]);
+  const video = { title: "Video", type: "video", position: { x: 800, y: 0 }, width: 320, height: 240 };
+  const { canvas, ids, url } = await makeBoard("Slots", [frame, slot, video, text("Brief", 0, 600)]);
   await apply(canvas, [
-    { type: "connection.create", fromNodeId: ids["Hero"], toNodeId: ids["Film"], purpose: "first-frame" },
+    { type: "connection.create", fromNodeId: ids["Hero"], toNodeId: ids["Video"], purpose: "first-frame" },
     { type: "connection.create", fromNodeId: ids["Brief"], toNodeId: ids["Hero"], purpose: "reference" },
   ]);
-  // The upload changes the canvas before the picture gets its place.
+  // The upload changes the canvas before the image gets its place.
   expect(`409 POST ${path(canvas, "/operations")}`);
   await openBoard(page, url);
   const { x, y } = await middle(node(page, "Hero"));
@@ -369,9 +369,9 @@ scene("a picture that is dropped on an empty slot takes its place", async ({ pag
   await page.keyboard.press("Control+z");
   const undone = await until(canvas, "the slot is back", (graph) => graph.nodes.some(({ id, asset }) => id === ids["Hero"] && asset === undefined));
   assert.deepEqual([undone.nodes.length, ends(undone, ids["Hero"])], [4, ends(before, ids["Hero"])]);
-  // The keyboard has no place to drop a picture: the selected slot takes it.
+  // The keyboard has no place to drop an image: the selected slot takes it.
   await node(page, "Hero").click();
-  await page.getByLabel("Pictures to upload").setInputFiles({ name: "picked.png", mimeType: "image/png", buffer: Buffer.from(png(90, 60)) });
+  await page.getByLabel("Images to upload").setInputFiles({ name: "picked.png", mimeType: "image/png", buffer: Buffer.from(png(90, 60)) });
   await until(canvas, "the slot is filled again", (graph) => graph.nodes.length === 4 && titled(graph, "Hero")?.asset !== undefined);
 });
 
@@ -498,7 +498,7 @@ scene("of ten thousand nodes, only those in view are rendered", async ({ page, e
   assert.equal(person.uid, canvas.ownerUid);
 });
 
-scene("pictures that were asked for without a network are shown when it is back", async ({ page, expect }) => {
+scene("images that were asked for without a network are shown when it is back", async ({ page, expect }) => {
   expect(NOBODY);
   const { canvas, url } = await makeBoard("Tunnel", []);
   await send("POST", `/assets?canvasId=${canvas.handle}`, png(96, 96));

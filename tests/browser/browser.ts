@@ -16,14 +16,14 @@ import type { Browser, BrowserContext, Page } from "playwright-core";
 import { launch } from "./chromium.ts";
 import { BASE_URL } from "./service.ts";
 
-const PICTURES = env["CANVAS_SCREENSHOTS"] ?? join(import.meta.dirname, "../../.local/browser/screenshots");
+const SCREENSHOTS = env["CANVAS_SCREENSHOTS"] ?? join(import.meta.dirname, "../../.local/browser/screenshots");
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const ORIGIN = new URL(BASE_URL).origin;
 
 /** Started by the first case: with --test-name-pattern a file may have none, and Node then runs `before` without `after`. */
 let started: Promise<Browser> | undefined;
 const browser = (): Promise<Browser> => {
-  mkdirSync(PICTURES, { recursive: true });
+  mkdirSync(SCREENSHOTS, { recursive: true });
   started ??= launch();
   return started;
 };
@@ -77,7 +77,7 @@ export function scene(name: string, run: (scene: Scene) => Promise<void>, second
       if (watch.faults.length > 0) console.error(watch.faults.join("\n"));
       throw error;
     } finally {
-      if (!page.isClosed()) await page.screenshot({ path: join(PICTURES, `${name.replaceAll(/\W+/g, "-")}.png`) });
+      if (!page.isClosed()) await page.screenshot({ path: join(SCREENSHOTS, `${name.replaceAll(/\W+/g, "-")}.png`) });
       for (const context of contexts) await context.close();
       for (const task of tasks) await task();
     }
@@ -111,7 +111,7 @@ class Watch {
       if (protocol !== "blob:" && !this.origins.has(origin)) this.faults.push(`a request left the origin: ${request.url()}`);
     });
     context.on("response", (response) => {
-      // A picture that is not ready yet is asked for again.
+      // An image that is not ready yet is asked for again.
       if (response.status() === 503 && /\/(render|content)\?/.test(response.url())) return;
       const method = response.request().method();
       // What the page shows may be asked for in the moment of a sign-out.

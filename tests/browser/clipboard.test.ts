@@ -30,8 +30,8 @@ const paste = (page: Page, data: string): Promise<void> =>
     [data, NODES] as const,
   );
 
-/** A text that leads to a picture of the person. */
-async function withPicture(title: string): Promise<{ canvas: Canvas; url: string; before: Graph }> {
+/** A text that leads to an image of the person. */
+async function withImage(title: string): Promise<{ canvas: Canvas; url: string; before: Graph }> {
   const { canvas, ids, url } = await makeBoard(title, [text("Brief", 600, 0, { metadata: { content: "A quiet harbor" } })]);
   const { asset } = await send<{ asset: { node: string } }>("POST", `/assets?canvasId=${canvas.handle}`, png(96, 64));
   await apply(canvas, [
@@ -52,9 +52,9 @@ const shown = ({ nodes, connections }: Graph) => ({
   connections: connections.map(({ purpose }) => purpose),
 });
 
-scene("nodes are cut by keyboard, and pasted after they are gone, with their pictures and connections", async ({ page, expect, isAccessible }) => {
+scene("nodes are cut by keyboard, and pasted after they are gone, with their images and connections", async ({ page, expect, isAccessible }) => {
   expect(NOBODY);
-  const { canvas, url, before } = await withPicture("Cut");
+  const { canvas, url, before } = await withImage("Cut");
   await openBoard(page, url);
   await page.locator(".react-flow__node img").waitFor();
   await node(page, "Brief").click();
@@ -80,9 +80,9 @@ scene("nodes are cut by keyboard, and pasted after they are gone, with their pic
   await page.getByRole("dialog", { name: "Keyboard shortcuts" }).getByText("Cut", { exact: true }).waitFor();
 });
 
-scene("nodes are pasted on another canvas, without pictures that cannot be shown there", async ({ page, expect }) => {
+scene("nodes are pasted on another canvas, without images that cannot be shown there", async ({ page, expect }) => {
   expect(NOBODY);
-  const { url, before } = await withPicture("Source");
+  const { url, before } = await withImage("Source");
   const mine = await makeBoard("Mine", [text("Here", 0, 600)]);
   const friend = await stranger();
   const theirs = await makeBoard("Theirs", [], friend.token);
@@ -102,7 +102,7 @@ scene("nodes are pasted on another canvas, without pictures that cannot be shown
   await goTo(page, theirs.url);
   await page.getByRole("heading", { name: "This canvas is empty" }).waitFor();
   await paste(page, data);
-  await page.getByText("1 picture left out").waitFor();
+  await page.getByText("1 image left out").waitFor();
   const left = await until(theirs.canvas, "the text is pasted", ({ nodes }) => nodes.length === 1, friend.token);
   assert.equal(titled(left, "Brief")?.metadata.content, "A quiet harbor");
 });

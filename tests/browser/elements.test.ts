@@ -19,7 +19,7 @@ interface Element {
 const newest = async (token: string): Promise<Element | undefined> => (await send<{ elements: Element[] }>("GET", "/elements", undefined, token)).elements[0];
 const make = (name: string, token: string) => send<{ element: Element }>("POST", "/elements", { name, type: "style", sourceAssetIds: [], guidelines: `Guidelines of ${name}` }, token);
 
-scene("an Element is made from an upload and a picture of a canvas, gets a second version, and is archived and restored", async ({ page, expect, isAccessible }) => {
+scene("an Element is made from an upload and an image of a canvas, gets a second version, and is archived and restored", async ({ page, expect, isAccessible }) => {
   expect(NOBODY);
   const { token } = await stranger();
   const { canvas } = await makeBoard("Shelf", [], token);
@@ -33,12 +33,12 @@ scene("an Element is made from an upload and a picture of a canvas, gets a secon
   const form = page.getByRole("dialog", { name: "New Element" });
   await form.getByRole("button", { name: "Create the Element" }).click();
   await form.getByText("Give it a name.").waitFor();
-  await form.getByText("Add a picture, or write guidelines.").waitFor();
+  await form.getByText("Add an image, or write guidelines.").waitFor();
   await form.getByLabel("Name").fill("Mug <i>blue</i>");
   await form.getByLabel("Type").selectOption("product/object");
-  await form.getByRole("button", { name: "Choose source pictures" }).click();
-  const picker = page.getByRole("dialog", { name: "Source pictures" });
-  await picker.getByLabel("Picture to upload").setInputFiles({ name: "mug.png", mimeType: "image/png", buffer: Buffer.from(png(64, 64)) });
+  await form.getByRole("button", { name: "Choose source images" }).click();
+  const picker = page.getByRole("dialog", { name: "Source images" });
+  await picker.getByLabel("Image to upload").setInputFiles({ name: "mug.png", mimeType: "image/png", buffer: Buffer.from(png(64, 64)) });
   await picker.getByText("1 of 8 chosen").waitFor();
   await picker.getByLabel("From").selectOption(canvas.handle);
   await picker.getByRole("listitem").getByRole("button").first().click();
@@ -56,8 +56,8 @@ scene("an Element is made from an upload and a picture of a canvas, gets a secon
   await page.getByRole("button", { name: "Edit" }).click();
   const edit = page.getByRole("dialog");
   await edit.getByLabel("Guidelines").fill("Always matte.");
-  await edit.getByRole("button", { name: "Remove source picture 1" }).press("Enter");
-  await becomes(() => page.locator(":focus").getAttribute("aria-label"), "Choose source pictures");
+  await edit.getByRole("button", { name: "Remove source image 1" }).press("Enter");
+  await becomes(() => page.locator(":focus").getAttribute("aria-label"), "Choose source images");
   await edit.getByRole("button", { name: "Save as version 2" }).click();
   await page.getByText("Version 2", { exact: true }).waitFor();
   const versions = page.getByRole("region", { name: "Versions" });
@@ -141,21 +141,21 @@ scene("Make uses an Element in the version that was chosen", async ({ page, expe
   await isAccessible();
   await panel.getByRole("button", { name: /^Make · / }).click();
   type Made = { metadata: { provenance?: { elements: string[] } } };
-  const { nodes } = await until(canvas, "a picture is made", (graph) => graph.nodes.some(({ asset }) => asset !== undefined), token);
+  const { nodes } = await until(canvas, "an image is made", (graph) => graph.nodes.some(({ asset }) => asset !== undefined), token);
   const made = nodes.find(({ asset }) => asset !== undefined) as unknown as Made;
   assert.deepEqual(made.metadata.provenance?.elements, [element.versionHandle]);
 });
 
-scene("a picture on the board becomes an Element", async ({ page, expect }) => {
+scene("an image on the board becomes an Element", async ({ page, expect }) => {
   expect(NOBODY);
   const { token } = await stranger();
-  const { canvas, url } = await makeBoard("Pictures", [], token);
+  const { canvas, url } = await makeBoard("Images", [], token);
   const { asset } = await send<{ asset: { id: string } }>("POST", `/assets?canvasId=${canvas.handle}`, png(96, 64), token);
   await openBoard(page, url, token);
   await page.locator("img").first().waitFor();
   await page.keyboard.press("Control+a");
   await page.keyboard.press("p");
-  await page.getByRole("button", { name: "Make an Element of this picture" }).click();
+  await page.getByRole("button", { name: "Make an Element of this image" }).click();
   const form = page.getByRole("dialog", { name: "New Element" });
   await form.getByLabel("Name").fill("Gradient");
   await form.getByRole("button", { name: "Create the Element" }).click();
@@ -181,8 +181,8 @@ scene("Escape closes the picker, and not the form that it is in", async ({ page,
   await page.getByRole("button", { name: "New Element" }).first().click();
   const form = page.getByRole("dialog", { name: "New Element" });
   await form.getByLabel("Name").fill("Kept");
-  await form.getByRole("button", { name: "Choose source pictures" }).click();
-  await page.getByRole("dialog", { name: "Source pictures" }).waitFor();
+  await form.getByRole("button", { name: "Choose source images" }).click();
+  await page.getByRole("dialog", { name: "Source images" }).waitFor();
   await page.keyboard.press("Escape");
   await becomes(() => page.locator("dialog").count(), 1);
   await becomes(() => form.getByLabel("Name").inputValue(), "Kept");

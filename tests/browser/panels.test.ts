@@ -1,4 +1,4 @@
-/** What is made on the board: Actions and generated pictures; and the panels in which that is done. */
+/** What is made on the board: Actions and generated images; and the panels in which that is done. */
 import assert from "node:assert/strict";
 
 import type { Locator } from "playwright-core";
@@ -35,7 +35,7 @@ scene("every Action is run from its form, and a refusal is explained", async ({ 
   };
   for (const [index, [action, entries]] of forms.entries()) {
     await select();
-    await panel.getByLabel("Make a new picture").selectOption({ label: action });
+    await panel.getByLabel("Make a new image").selectOption({ label: action });
     for (const [label, value] of Object.entries(entries)) await panel.locator("form").getByLabel(label, { exact: true }).fill(value);
     if (index === 1) await isAccessible();
     await run.click();
@@ -45,7 +45,7 @@ scene("every Action is run from its form, and a refusal is explained", async ({ 
   }
   expect(`400 POST ${ROOT}/actions/change-aspect-ratio/runs`);
   await select();
-  await panel.getByLabel("Make a new picture").selectOption({ label: "Change aspect ratio" });
+  await panel.getByLabel("Make a new image").selectOption({ label: "Change aspect ratio" });
   await panel.locator("form").getByLabel("Ratio", { exact: true }).fill("wide");
   await run.press("Enter");
   await panel.getByRole("alert").waitFor();
@@ -122,7 +122,7 @@ scene("the form of every Action is that of its schema", async ({ page, expect, i
   const panel = page.getByRole("complementary", { name: "Inspect" });
   const form = panel.locator("form");
   for (const { title, summary, inputs, parameters } of actions) {
-    await panel.getByLabel("Make a new picture").selectOption({ label: title });
+    await panel.getByLabel("Make a new image").selectOption({ label: title });
     await form.getByText(summary).waitFor();
     for (const parameter of parameters) assert.deepEqual(await control(form, parameter), expectedControl(parameter), `${title}: ${parameter.title}`);
     assert.equal(await form.locator("select, textarea, input:not([type=radio]), fieldset").count(), parameters.length + inputs.length - 1, `${title}: no other controls`);
@@ -130,7 +130,7 @@ scene("the form of every Action is that of its schema", async ({ page, expect, i
   await isAccessible();
 });
 
-scene("pictures are made from a prompt and references, for the price that is shown", async ({ page, expect, isAccessible }) => {
+scene("images are made from a prompt and references, for the price that is shown", async ({ page, expect, isAccessible }) => {
   expect(NOBODY);
   const { canvas, url } = await makeBoard("Made", [text("Brief", 0, 0, { metadata: { content: "A quiet harbor at dawn" } })]);
   await send("POST", `/assets?canvasId=${canvas.handle}`, png(96, 96));
@@ -146,7 +146,7 @@ scene("pictures are made from a prompt and references, for the price that is sho
   await panel.getByText("2", { exact: true }).click();
   await isAccessible();
   await panel.getByRole("button", { name: /^Make · / }).click();
-  const after = await until(canvas, "two pictures are made", ({ nodes }) => nodes.filter(({ asset }) => asset !== undefined).length === 3);
+  const after = await until(canvas, "two images are made", ({ nodes }) => nodes.filter(({ asset }) => asset !== undefined).length === 3);
   assert.equal(after.nodes.length, 4);
   await page.keyboard.press("Escape");
   await page.getByRole("button", { name: "Runs", exact: true }).click();
@@ -161,7 +161,7 @@ scene("pictures are made from a prompt and references, for the price that is sho
   );
 });
 
-scene("what pictures were made from stays for the next ones; references are added and removed, and the price has a cap", async ({ page, expect, isAccessible }) => {
+scene("what images were made from stays for the next ones; references are added and removed, and the price has a cap", async ({ page, expect, isAccessible }) => {
   expect(NOBODY);
   const { canvas, url } = await makeBoard("Once more", [text("Brief", 0, 0, { metadata: { content: "A quiet harbor at dawn" } })]);
   const photos: string[] = [];
@@ -179,15 +179,15 @@ scene("what pictures were made from stays for the next ones; references are adde
   await models.selectOption((await models.locator("option", { hasText: "Sketch" }).getAttribute("value")) ?? "");
   const start = make.getByRole("button", { name: /^Make · / });
   await start.click();
-  const made = async (count: number) => (await until(canvas, `${count} pictures`, ({ nodes }) => nodes.filter(({ asset }) => asset !== undefined).length === count)).nodes;
+  const made = async (count: number) => (await until(canvas, `${count} images`, ({ nodes }) => nodes.filter(({ asset }) => asset !== undefined).length === count)).nodes;
   await made(3);
   // The new node is selected now, and the form is as it was.
   await becomes(() => make.getByLabel("Prompt, from “Brief”").inputValue(), "A quiet harbor at dawn");
   await make.getByRole("group", { name: "1 reference" }).getByText("Photo").waitFor();
   await make.getByRole("button", { name: "Add the selection" }).waitFor();
 
-  await make.getByRole("button", { name: "Add a picture…" }).press("Enter");
-  const dialog = page.getByRole("dialog", { name: "Picture as a reference" });
+  await make.getByRole("button", { name: "Add an image…" }).press("Enter");
+  const dialog = page.getByRole("dialog", { name: "Image as a reference" });
   await dialog.locator("li").nth(2).waitFor();
   await isAccessible();
   const names = await dialog.locator("li bdi").allTextContents();
@@ -215,7 +215,7 @@ scene("what pictures were made from stays for the next ones; references are adde
   await becomes(() => make.getByLabel("Prompt", { exact: true }).inputValue(), "");
 });
 
-scene("a picture is made again with what it was made with, and says how it was made", async ({ page, expect, isAccessible }) => {
+scene("an image is made again with what it was made with, and says how it was made", async ({ page, expect, isAccessible }) => {
   expect(NOBODY);
   const { canvas, url } = await makeBoard("Again", []);
   const { asset } = await send<{ asset: { handle: string; node: string } }>("POST", `/assets?canvasId=${canvas.handle}`, png(96, 96));
@@ -223,7 +223,7 @@ scene("a picture is made again with what it was made with, and says how it was m
   const { revision } = await read(canvas);
   const start = { canvasId: canvas.handle, baseRevision: revision, idempotencyKey: crypto.randomUUID(), model: "sketch", prompt: "A quiet harbor", references: [{ handle: asset.node, role: "style" }], size: "1536x1024", count: 2, place: { title: "Harbor" } };
   await send("POST", "/images/generate", start);
-  await until(canvas, "two pictures are made", ({ nodes }) => nodes.filter(({ asset }) => asset !== undefined).length === 3);
+  await until(canvas, "two images are made", ({ nodes }) => nodes.filter(({ asset }) => asset !== undefined).length === 3);
   await openBoard(page, url);
   await page.keyboard.press("Control+k");
   await page.keyboard.type("Harbor");
@@ -247,7 +247,7 @@ scene("a picture is made again with what it was made with, and says how it was m
   await becomes(() => make.getByLabel("2", { exact: true }).isChecked(), true);
   await isAccessible();
   await make.getByRole("button", { name: "Make · 2 credits" }).press("Enter");
-  const after = await until(canvas, "two more pictures are made", ({ nodes }) => nodes.filter(({ asset }) => asset !== undefined).length === 5);
+  const after = await until(canvas, "two more images are made", ({ nodes }) => nodes.filter(({ asset }) => asset !== undefined).length === 5);
   const again = after.nodes.map(({ metadata }) => metadata.provenance as { prompt?: string; size?: string; references?: object[] } | undefined).filter((provenance) => provenance?.prompt !== undefined);
   assert.equal(again.length, 4);
   assert(again.every((provenance) => provenance?.size === "1536x1024" && provenance.references?.length === 1));
@@ -324,7 +324,7 @@ scene("arrow keys scroll the panel that has the keyboard, and move no node", asy
   assert.equal((await read(canvas)).revision, revision);
 });
 
-scene("the second picture of an Action is the one that its form names", async ({ page, expect }) => {
+scene("the second image of an Action is the one that its form names", async ({ page, expect }) => {
   expect(NOBODY);
   const { canvas, url } = await makeBoard("Overlays", []);
   for (const size of [96, 80, 64]) await send("POST", `/assets?canvasId=${canvas.handle}`, png(size, 64));
@@ -335,9 +335,9 @@ scene("the second picture of an Action is the one that its form names", async ({
   await page.keyboard.press("p");
   const panel = page.getByRole("complementary", { name: "Inspect" });
   await panel.waitFor();
-  // The panel takes room from the board, and a browser that scrolls to a picture beyond its edge may be late for the click.
+  // The panel takes room from the board, and a browser that scrolls to an image beyond its edge may be late for the click.
   await page.keyboard.press("0");
-  await panel.getByLabel("Make a new picture").selectOption({ label: "Overlay image" });
+  await panel.getByLabel("Make a new image").selectOption({ label: "Overlay image" });
   const second = panel.locator("form select").first();
   await second.selectOption({ label: "Frame" });
   await node(page, "Frame").click();
@@ -346,7 +346,7 @@ scene("the second picture of an Action is the one that its form names", async ({
   await until(canvas, "both lead to the result", ({ connections }) => connections.length === 2);
 });
 
-scene("what was entered to make a picture stays when the models cannot be read again", async ({ page, expect }) => {
+scene("what was entered to make an image stays when the models cannot be read again", async ({ page, expect }) => {
   expect(NOBODY, `400 GET ${ROOT}/models`);
   const { url } = await makeBoard("Entered", []);
   await openBoard(page, url);
@@ -372,8 +372,8 @@ scene("what was entered to make a picture stays when the models cannot be read a
 
 scene("what was entered in Make stays, whatever is selected or opened, until the selection is asked for", async ({ page, expect, isAccessible }) => {
   expect(NOBODY);
-  const film = { title: "Film", type: "video", position: { x: 400, y: 0 }, width: 320, height: 240 };
-  const { url } = await makeBoard("Entered here", [text("Brief", 0, 0, { metadata: { content: "Fog" } }), film]);
+  const video = { title: "Video", type: "video", position: { x: 400, y: 0 }, width: 320, height: 240 };
+  const { url } = await makeBoard("Entered here", [text("Brief", 0, 0, { metadata: { content: "Fog" } }), video]);
   await openBoard(page, url);
   await page.keyboard.press("g");
   const make = page.getByRole("complementary", { name: "Make" });
@@ -384,12 +384,12 @@ scene("what was entered in Make stays, whatever is selected or opened, until the
   await prompt.fill("A quiet harbor");
   await make.getByLabel("Spend at most").fill("7");
   const entered = async () => [await prompt.inputValue(), await make.getByLabel("Spend at most").inputValue()];
-  await node(page, "Film").click();
+  await node(page, "Video").click();
   await becomes(entered, ["A quiet harbor", "7"]);
   await make.getByText("Video", { exact: true }).click();
-  await make.getByText("Into Film.").waitFor();
+  await make.getByText("Into Video.").waitFor();
   await prompt.fill("Fog lifts");
-  await make.locator("label", { hasText: /^Pictures$/ }).click();
+  await make.locator("label", { hasText: /^Images$/ }).click();
   await becomes(entered, ["A quiet harbor", "7"]);
   await page.locator('[data-panel="inspect"]').click();
   await page.getByRole("complementary", { name: "Inspect" }).waitFor();
@@ -401,8 +401,8 @@ scene("what was entered in Make stays, whatever is selected or opened, until the
   await node(page, "Brief").click();
   await make.getByRole("button", { name: "Use the selection" }).click();
   await becomes(entered, ["Fog", "7"]);
-  await node(page, "Film").click();
-  await make.getByText("Into Film.").waitFor();
+  await node(page, "Video").click();
+  await make.getByText("Into Video.").waitFor();
   await becomes(() => prompt.inputValue(), "Fog lifts");
 });
 

@@ -85,8 +85,8 @@ scene("nodes that are gone are no longer selected", async ({ page, expect }) => 
 
 scene("a connection is reached with Tab, told, changed and deleted", async ({ page, expect, isAccessible }) => {
   expect(NOBODY);
-  const picture = (title: string, x: number) => ({ title, type: "image", position: { x, y: 0 }, width: 240, height: 240 });
-  const { canvas, ids, url } = await makeBoard("Lines", [picture("Sketch", 0), picture("Hero", 600)]);
+  const image = (title: string, x: number) => ({ title, type: "image", position: { x, y: 0 }, width: 240, height: 240 });
+  const { canvas, ids, url } = await makeBoard("Lines", [image("Sketch", 0), image("Hero", 600)]);
   await apply(canvas, [{ type: "connection.create", fromNodeId: ids["Sketch"], toNodeId: ids["Hero"], purpose: "reference", role: "style" }]);
   await openBoard(page, url);
   const line = (use: string) => page.getByRole("button", { name: `Connection from Sketch to Hero, ${use}` });
@@ -154,7 +154,7 @@ scene("the keyboard stays on its node out of view, and on the board when there i
   await becomes(() => focused(page), "Outline of the canvas");
 });
 
-scene("a picture that failed says why, in its node and to a screen reader", async ({ page, guest, expect, isAccessible }) => {
+scene("an image that failed says why, in its node and to a screen reader", async ({ page, guest, expect, isAccessible }) => {
   expect(NOBODY);
   const { canvas, target, url } = await makeCanvas("Refused");
   const { models } = await send<{ models: { handle: string; provider: string; capabilities: string[] }[] }>("GET", "/models?limit=100");
@@ -306,7 +306,7 @@ scene("a small window hides no tool, and a long title stays in its place for vie
   await openBoard(page, url);
   await page.setViewportSize({ width: 380, height: 760 });
   const chooser = page.waitForEvent("filechooser");
-  await page.getByRole("button", { name: "Upload pictures" }).click();
+  await page.getByRole("button", { name: "Upload images" }).click();
   await chooser;
   const viewer = await stranger();
   await admin("share", "--canvas", canvas.handle, "--with", viewer.email, "--role", "viewer");

@@ -120,18 +120,18 @@ scene("a Recipe is run from its page by keyboard, and a port without a value is 
   assert(nodes.some(({ title, metadata }) => title === "slogan" && metadata.content?.includes("coffee")));
 });
 
-scene("a Recipe with a picture takes one of the canvas or an upload, and makes a new canvas", async ({ page, expect, isAccessible }) => {
+scene("a Recipe with an image takes one of the canvas or an upload, and makes a new canvas", async ({ page, expect, isAccessible }) => {
   expect(NOBODY);
   const token = await visitor();
-  const { canvas } = await makeBoard("Source of pictures", [], token);
+  const { canvas } = await makeBoard("Source of images", [], token);
   await send("POST", `/assets?canvasId=${canvas.handle}`, png(96, 64), token);
   await signIn(page, token, "/recipes?recipe=material-close-up");
   await page.getByLabel("Canvas for the results").selectOption(canvas.handle);
-  await page.getByRole("button", { name: /^Choose a picture for Product/ }).click();
+  await page.getByRole("button", { name: /^Choose an image for Product/ }).click();
   const dialog = page.getByRole("dialog");
   await dialog.locator("img").first().waitFor();
   await isAccessible();
-  await dialog.getByLabel("Picture to upload").setInputFiles({ name: "cup.png", mimeType: "image/png", buffer: Buffer.from(png(64, 64)) });
+  await dialog.getByLabel("Image to upload").setInputFiles({ name: "cup.png", mimeType: "image/png", buffer: Buffer.from(png(64, 64)) });
   await dialog.waitFor({ state: "detached" });
   await page.getByRole("group", { name: /Product/ }).getByText("cup.png").waitFor();
   await page.getByRole("textbox", { name: /Material/ }).fill("Glazed clay");
@@ -142,7 +142,7 @@ scene("a Recipe with a picture takes one of the canvas or an upload, and makes a
   await page.getByRole("alert").waitFor();
   await page.getByLabel("Most credits to spend").fill("");
   // With a model of one's own, the price is that of a dry run.
-  await page.getByLabel("Model for the pictures").selectOption({ index: 1 });
+  await page.getByLabel("Model for the images").selectOption({ index: 1 });
   await page.getByRole("button", { name: "Run · 1 credit", exact: true }).waitFor();
   await page.getByLabel("Canvas for the results").selectOption({ label: "A new canvas" });
   // There is no canvas for a dry run yet, and the start has its bound all the same: also once the price of the other canvas is gone.

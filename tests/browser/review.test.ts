@@ -1,4 +1,4 @@
-/** The review of a canvas, and pictures before and after an Action. */
+/** The review of a canvas, and images before and after an Action. */
 import assert from "node:assert/strict";
 
 import type { Route } from "playwright-core";
@@ -73,7 +73,7 @@ scene("outputs that a person should compare with the product are listed", async 
     references: [{ handle: asset.node, role: "identity" }],
     place: { title: "Hero" },
   });
-  await until(canvas, "the picture is made", ({ nodes }) => nodes.filter((one) => one.asset !== undefined).length === 2);
+  await until(canvas, "the image is made", ({ nodes }) => nodes.filter((one) => one.asset !== undefined).length === 2);
   await openBoard(page, url);
   await page.locator('[data-panel="findings"]').click();
   const panel = page.getByRole("complementary", { name: "Findings" });
@@ -105,7 +105,7 @@ scene("about what an Action will make is shown, and then its result over its sou
     ["Crop", { Width: "120", Height: "80" }, "120 × 80"],
   ];
   for (const [action, entries, size] of forms) {
-    await panel.getByLabel("Make a new picture").selectOption({ label: action });
+    await panel.getByLabel("Make a new image").selectOption({ label: action });
     for (const [label, value] of Object.entries(entries)) await panel.locator("form").getByLabel(label, { exact: true }).fill(value);
     await about.getByText(`About ${size} pixels`).waitFor();
     if (action === "Add text to image") await panel.locator("figure").getByText("Autumn").waitFor();

@@ -68,7 +68,7 @@ scene("a run appears by itself, and a refusal of the provider is explained", asy
   await generate(canvas, target, "a boat [[sim:content]]", model);
   const run = row(page, "Generate");
   await run.getByText("Failed").waitFor();
-  await page.getByRole("status").getByText("Pictures: failed").waitFor();
+  await page.getByRole("status").getByText("Images: failed").waitFor();
   await run.getByRole("button", { name: /^Generate/ }).press("Enter");
   await run.getByText("The provider refused the request.").waitFor();
   await run.getByText("The same start would fail in the same way.").waitFor();
@@ -133,7 +133,7 @@ scene("an Action that was canceled is started again in its node, with what was e
   await page.keyboard.press("Control+a");
   await page.keyboard.press("p");
   const inspect = page.getByRole("complementary", { name: "Inspect" });
-  const action = inspect.getByLabel("Make a new picture");
+  const action = inspect.getByLabel("Make a new image");
   await action.selectOption({ label: "Rotate" });
   await inspect.locator("form").getByLabel("Degrees", { exact: true }).fill("37");
   await page.route("**/actions/rotate/runs", async (route) => {
@@ -212,10 +212,10 @@ scene("videos are played in the list of runs", async ({ page, expect }) => {
   await video.getByText("stand-in").waitFor();
   await video.getByText("1 credit").waitFor();
   await video.getByRole("button", { name: /^Video/ }).click();
-  const film = video.locator("video");
-  await film.waitFor();
+  const player = video.locator("video");
+  await player.waitFor();
   await page.waitForFunction(() => (document.querySelector("video")?.readyState ?? 0) >= 1);
-  assert.equal(await film.evaluate((video: HTMLVideoElement) => Math.round(video.duration)), 1);
+  assert.equal(await player.evaluate((player: HTMLVideoElement) => Math.round(player.duration)), 1);
   await video.getByText("Animatic").waitFor();
 });
 
@@ -234,7 +234,7 @@ scene("an account without runs is told what appears here, and a session without 
   await page.getByRole("heading", { name: "This session may not see runs" }).waitFor();
 });
 
-scene("the steps of a Recipe are shown with their texts and pictures", async ({ page, expect, isAccessible }) => {
+scene("the steps of a Recipe are shown with their texts and images", async ({ page, expect, isAccessible }) => {
   expect(NOBODY);
   const { canvas } = await makeCanvas("Recipe run");
   const start = { canvasId: canvas.id, baseRevision: canvas.revision, idempotencyKey: randomUUID(), inputs: { brief: "A quiet harbor at dawn" } };
@@ -248,14 +248,14 @@ scene("the steps of a Recipe are shown with their texts and pictures", async ({ 
   await isAccessible();
 });
 
-/** A provider that makes the first picture and withholds the others. */
+/** A provider that makes the first image and withholds the others. */
 async function halfProvider(afterwards: (task: () => Promise<void>) => void): Promise<string> {
   let made = 0;
-  const picture = Buffer.from(png(320, 240)).toString("base64");
+  const image = Buffer.from(png(320, 240)).toString("base64");
   const server = createServer((request, response) => {
     request.resume().on("end", () => {
       const isFirst = request.method === "POST" && (made += 1) === 1;
-      const body = request.method === "POST" ? { image: picture, finish_reason: isFirst ? "SUCCESS" : "CONTENT_FILTERED", seed: 1 } : { credits: 10 };
+      const body = request.method === "POST" ? { image, finish_reason: isFirst ? "SUCCESS" : "CONTENT_FILTERED", seed: 1 } : { credits: 10 };
       response.writeHead(200, { "Content-Type": "application/json" }).end(JSON.stringify(body));
     });
   });
@@ -264,7 +264,7 @@ async function halfProvider(afterwards: (task: () => Promise<void>) => void): Pr
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-scene("of pictures that fail in part, the board shows those that were made, and says why the others are missing", async ({ page, expect, isAccessible, afterwards }) => {
+scene("of images that fail in part, the board shows those that were made, and says why the others are missing", async ({ page, expect, isAccessible, afterwards }) => {
   expect(NOBODY);
   const ana = await stranger();
   await admin("credits", "grant", "--account", ana.uid, "--amount", "100");

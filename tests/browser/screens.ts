@@ -1,8 +1,8 @@
 /**
- * Takes pictures of every screen of the console, in light and dark, into docs/images/console, and writes the page that shows all of
+ * Takes screenshots of every screen of the console, in light and dark, into docs/images/console, and writes the page that shows all of
  * them: tests/browser/run --screens [NAME…]
  *
- * A screen is one line of SCREENS: its name, what the picture shows, and how a person gets there.
+ * A screen is one line of SCREENS: its name, what the screenshot shows, and how a person gets there.
  */
 import assert from "node:assert/strict";
 import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
@@ -66,11 +66,11 @@ const SCREENS: [name: string, shows: string, go: (page: Page) => Promise<unknown
     await beside("inspect", "Espresso on dark wood")(page);
     await near(page);
     const inspect = panel(page, "Inspect");
-    await inspect.getByLabel("Make a new picture").selectOption({ label: "Change aspect ratio" });
+    await inspect.getByLabel("Make a new image").selectOption({ label: "Change aspect ratio" });
     await inspect.locator("form").getByLabel("Ratio", { exact: true }).fill("4:5");
     await inspect.locator("figcaption", { hasText: "About" }).scrollIntoViewIfNeeded();
   }],
-  ["make", "Pictures from a prompt, with references and an Element", async (page) => {
+  ["make", "Images from a prompt, with references and an Element", async (page) => {
     await beside("make", "Client brief", "Two cups at the window")(page);
     const make = panel(page, "Make");
     await make.getByRole("combobox").first().selectOption({ label: "Sketch · Managed · 1 credit" });
@@ -78,7 +78,7 @@ const SCREENS: [name: string, shows: string, go: (page: Page) => Promise<unknown
     await make.getByText("2", { exact: true }).click();
     await make.getByRole("button", { name: /^Make · / }).scrollIntoViewIfNeeded();
   }],
-  ["make-video", "A film from its first frame", async (page) => {
+  ["make-video", "A video from its first frame", async (page) => {
     await beside("make", "First coffee")(page);
     await near(page);
     await panel(page, "Make").getByText("Video", { exact: true }).click();
@@ -104,7 +104,7 @@ const SCREENS: [name: string, shows: string, go: (page: Page) => Promise<unknown
   ["elements", "The Elements of an account", at("/elements", "Elements")],
   ["element", "An Element and its versions", at(`/elements?element=${studio.element}`, "Lumen cup")],
   ["new-element", "A new Element", async (page) => (await at("/elements", "Elements")(page), page.getByRole("button", { name: "New Element" }).click())],
-  ["assets", "The pictures that an account has stored", at("/assets", "Assets")],
+  ["assets", "The images that an account has stored", at("/assets", "Assets")],
   ["asset", "One of them", async (page) => (await page.goto(`/assets?asset=${encodeURIComponent(studio.asset)}`), page.getByRole("dialog").getByText("900 × 1200 pixels").waitFor())],
   ["tokens", "Tokens of agents and programs", at("/settings/tokens", "Tokens")],
   ["new-token", "A new token and its scopes", async (page) => {
@@ -137,7 +137,7 @@ async function conflict(page: Page): Promise<void> {
   await page.getByRole("region", { name: "Conflict" }).waitFor();
 }
 
-// The pictures
+// The screenshots
 
 mkdirSync(IMAGES, { recursive: true });
 const only = process.argv.slice(2);
@@ -174,7 +174,7 @@ await studio.begin();
 const faults: string[] = [];
 page.on("response", (response) => {
   const { pathname } = new URL(response.url());
-  // A picture that is not ready yet is asked for again, and another revision is part of a conflict.
+  // An image that is not ready yet is asked for again, and another revision is part of a conflict.
   if (response.status() >= 400 && response.status() !== 503 && response.status() !== 409) faults.push(`${response.status()} ${pathname}`);
 });
 for (const [name, , go] of SCREENS) {
@@ -206,11 +206,11 @@ const all: [string, string][] = [["sign-in", "Signing in by a link or a token"],
 writeFileSync(GALLERY, `# Screens of the console
 
 Every screen of the [console](${basename(GUIDE)}), in the colors that your system asks for. \`tests/browser/run --screens\` takes the
-pictures and writes this page.
+screenshots and writes this page.
 
 ${all.map(([name, shows]) => figure(name, shows)).join("\n")}`);
 
-/** Waits until pictures and drawings are there. */
+/** Waits until images and drawings are there. */
 async function rest(page: Page): Promise<void> {
   await page.waitForTimeout(1500);
   await page.waitForFunction(() => [...document.images].every((image) => image.complete));
@@ -224,9 +224,9 @@ async function save(page: Page, name: string): Promise<void> {
     await page.emulateMedia({ colorScheme });
     await page.waitForTimeout(400);
     for (let quality = 84; ; quality -= 6) {
-      const picture = await page.screenshot({ type: "jpeg", quality });
-      if (picture.length > MOST_BYTES && quality > 60) continue;
-      writeFileSync(join(IMAGES, `${name}-${colorScheme}.jpg`), picture);
+      const screenshot = await page.screenshot({ type: "jpeg", quality });
+      if (screenshot.length > MOST_BYTES && quality > 60) continue;
+      writeFileSync(join(IMAGES, `${name}-${colorScheme}.jpg`), screenshot);
       break;
     }
   }

@@ -199,7 +199,7 @@ export async function stranger(scopes = "all"): Promise<{ uid: string; email: st
   return { uid, email, token };
 }
 
-/** A picture. */
+/** An image. */
 export function png(width: number, height: number): Uint8Array<ArrayBuffer> {
   const chunk = (kind: string, data: Buffer) => {
     const body = Buffer.concat([Buffer.from(kind), data]);

@@ -20,5 +20,5 @@ scene("smoke", async ({ page, expect }) => {
   await page.getByText("Image Actions").first().waitFor();
   const shown = () => page.locator("img").evaluateAll((images) => images.filter((image) => (image as HTMLImageElement).naturalWidth > 0).length);
   for (let tries = 0; (await shown()) < 10 && tries < 100; tries++) await page.waitForTimeout(100);
-  assert((await shown()) >= 10, `${await shown()} pictures of the demo's canvas are shown`);
+  assert((await shown()) >= 10, `${await shown()} images of the demo's canvas are shown`);
 });

@@ -9,8 +9,8 @@ import { admin, makeBoard, read, send, stranger } from "./service.ts";
 
 const panel = (page: Page) => page.getByRole("complementary", { name: "Make" });
 
-/** Fills in the form that makes a picture or a video for 1 credit, and returns its button. */
-async function prepare(page: Page, kind: "Pictures" | "Video") {
+/** Fills in the form that makes an image or a video for 1 credit, and returns its button. */
+async function prepare(page: Page, kind: "Images" | "Video") {
   await page.getByRole("button", { name: "Make", exact: true }).click();
   await panel(page).getByText(kind, { exact: true }).first().click();
   const models = panel(page).getByRole("combobox").first();
@@ -32,7 +32,7 @@ scene("a start whose answer is lost is sent again until there is one, and charge
   const other = await open();
   await other.goto(url);
   const answered: (() => Promise<void>)[] = [];
-  for (const [one, kind, address] of [[page, "Pictures", "**/images/generate"], [other, "Video", "**/videos/generate"]] as const) {
+  for (const [one, kind, address] of [[page, "Images", "**/images/generate"], [other, "Video", "**/videos/generate"]] as const) {
     await one.bringToFront();
     const start = await prepare(one, kind);
     let attempts = 0;
@@ -54,7 +54,7 @@ scene("a start whose answer is lost is sent again until there is one, and charge
     });
   }
   await Promise.all(answered.map((one) => one()));
-  await until(canvas, "the picture is made", ({ nodes }) => nodes.some(({ asset }) => asset !== undefined), token);
+  await until(canvas, "the image is made", ({ nodes }) => nodes.some(({ asset }) => asset !== undefined), token);
   assert.deepEqual(await runsOf(token), ["image", "video"]);
   assert.equal((await read(canvas, token)).nodes.length, 2);
   assert.equal((await send<{ creditBalance: number }>("GET", "/auth/status", undefined, token)).creditBalance, 8);
@@ -68,7 +68,7 @@ scene("a start that was never sent leaves nothing on the canvas", async ({ page,
   // The network of a page is taken away, not that of a worker.
   await page.addInitScript(() => Reflect.deleteProperty(globalThis, "SharedWorker"));
   await openBoard(page, url, token);
-  const start = await prepare(page, "Pictures");
+  const start = await prepare(page, "Images");
   await page.context().setOffline(true);
   for (let clicks = 0; clicks < 2; clicks += 1) {
     await start.click();
@@ -96,7 +96,7 @@ scene("a refused start leaves undo and redo as they were", async ({ page, expect
   }
   await page.keyboard.press("Control+z");
   await isAt(8);
-  const start = await prepare(page, "Pictures");
+  const start = await prepare(page, "Images");
   await panel(page).getByLabel("Spend at most").fill("0");
   await start.click();
   await panel(page).getByRole("alert").waitFor();

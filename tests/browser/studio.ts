@@ -1,4 +1,4 @@
-/** A studio for ceramics with its canvases, pictures, Elements, runs and members: what the pictures of the console show. */
+/** A studio for ceramics with its canvases, images, Elements, runs and members: what the screenshots of the console show. */
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -6,7 +6,7 @@ import { join } from "node:path";
 
 import type { Browser } from "playwright-core";
 
-import { draw, PICTURES } from "./art.ts";
+import { draw, IMAGES } from "./art.ts";
 import { admin, apply, BASE_URL, type Canvas, connect, makeBoard, type Node, person, read, send, SHOP_URL, succeeded } from "./service.ts";
 
 export interface Person {
@@ -85,7 +85,7 @@ async function connectSimulator(account: string): Promise<void> {
 export interface Studio {
   ana: Person;
   mateo: Person;
-  /** The canvas that most pictures show, its address, and its nodes by their titles. */
+  /** The canvas that most screenshots show, its address, and its nodes by their titles. */
   canvas: Canvas;
   url: string;
   ids: Record<string, string>;
@@ -108,22 +108,22 @@ export async function openStudio(browser: Browser): Promise<Studio> {
     await admin("token", "create", "--account", ana.uid, "--label", label, "--scopes", scopes, "--expires-days", days);
   }
 
-  const files = await draw(browser, PICTURES);
+  const files = await draw(browser, IMAGES);
   const assets: Record<string, Asset> = {};
   for (const [name, file] of Object.entries(files)) assets[name] = await upload(`${name}.jpg`, file, token);
   assets["Espresso on dark wood"] = await upload("Espresso on dark wood.jpg", new Uint8Array(readFileSync(join(import.meta.dirname, "../../deploy/local/demo-photo.jpg"))), token);
-  const picture = (name: string, box: Box, home?: string, title = name): Part => ({ ...slot(title, box, home), asset: assets[name]?.handle ?? "" });
+  const image = (name: string, box: Box, home?: string, title = name): Part => ({ ...slot(title, box, home), asset: assets[name]?.handle ?? "" });
 
   // Other canvases, the oldest first
 
   await makeBoard("Kiln diary", [
-    picture("Glaze tests, kiln 14", [0, 0, 480, 388]),
+    image("Glaze tests, kiln 14", [0, 0, 480, 388]),
     text("Kiln 14", "Cone 6, slow cooling from 1,040 °C. Brick and rust as hoped; oat runs below 2 mm.", [540, 0, 340, 200]),
     note("Next firing", "Thinner oat, and one shelf with cups only.", ORANGE, [540, 240, 240, 160]),
   ], token);
   await makeBoard("Spring market, posters", [
-    picture("Vase with an olive branch", [0, 0, 360, 508]),
-    picture("Bowls, oat and slate", [420, 0, 360, 388]),
+    image("Vase with an olive branch", [0, 0, 360, 508]),
+    image("Bowls, oat and slate", [420, 0, 360, 388]),
     note("Printer", "A2, uncoated, 40 copies by 12 March.", GREEN, [840, 0, 240, 180]),
     text("Line", "From earth, for every morning.", [840, 220, 300, 120]),
   ], token);
@@ -149,7 +149,7 @@ export async function openStudio(browser: Browser): Promise<Studio> {
 
   const lookbook = await makeBoard("Winter lookbook", [
     section("Spreads", [0, 0, 1080, 460]),
-    picture("Carafe and cup", [40, 80, 440, 358], "Spreads"),
+    image("Carafe and cup", [40, 80, 440, 358], "Spreads"),
     slot("Cover", [520, 80, 240, 340], "Spreads"),
     slot("Back", [800, 80, 240, 340], "Spreads"),
   ], token);
@@ -168,7 +168,7 @@ export async function openStudio(browser: Browser): Promise<Studio> {
     text("Notes", "Warm side light, no hands, the cup always to the right. We need two formats of each.", [520, 80, 300, 180], "Selection"),
     note("From Jonas", "Love the dark ones. Can we try a lighter table?", BLUE, [520, 290, 240, 150], "Selection"),
   ], jonas.token);
-  // Stored in the canvas, a picture is there for its members, too.
+  // Stored in the canvas, an image is there for its members, too.
   const { asset: carafe } = await send<{ asset: { node: string } }>("POST", `/assets?canvasId=${menu.canvas.handle}`, files["Carafe and cup"] as Uint8Array<ArrayBuffer>, jonas.token);
   await apply(menu.canvas, [
     { type: "node.move", nodeId: carafe.node, position: { x: 40, y: 80 } },
@@ -176,23 +176,23 @@ export async function openStudio(browser: Browser): Promise<Studio> {
   ], jonas.token);
   await admin("share", "--canvas", menu.canvas.handle, "--with", ana.email, "--role", "viewer");
 
-  // The canvas of most pictures
+  // The canvas of most screenshots
 
   const frames = ["Clay", "Fire", "Glaze", "First coffee"];
   const { canvas, ids, url } = await makeBoard("Café Lumen, autumn tableware", [
     section("Brief", [0, 0, 560, 1000]),
-    picture("Espresso on dark wood", [40, 80, 480, 348], "Brief"),
+    image("Espresso on dark wood", [40, 80, 480, 348], "Brief"),
     text("Client brief", "Tableware for Café Lumen, for autumn: one cup, one bowl, one carafe. Dark clay, brick and oat glazes. Warm side light, dark wood, nothing glossy.", [40, 468, 480, 190], "Brief"),
     note("Feedback", "The first format is approved. The tall one may be darker.", GREEN, [40, 698, 225, 180], "Brief"),
-    note("To do", "Formats by Tuesday, then the film.", BLUE, [295, 698, 225, 180], "Brief"),
+    note("To do", "Formats by Tuesday, then the video.", BLUE, [295, 698, 225, 180], "Brief"),
     section("Moodboard", [640, 0, 1100, 1000]),
-    picture("Two cups at the window", [680, 80, 320, 268], "Moodboard"),
-    picture("Bowls, oat and slate", [680, 388, 320, 348], "Moodboard"),
+    image("Two cups at the window", [680, 80, 320, 268], "Moodboard"),
+    image("Bowls, oat and slate", [680, 388, 320, 348], "Moodboard"),
     note("Light", "Late afternoon, from the left. Keep the shadows.", "#ffe48a", [680, 776, 320, 150], "Moodboard"),
-    picture("Vase with an olive branch", [1040, 80, 320, 455], "Moodboard"),
-    picture("Carafe and cup", [1040, 575, 320, 268], "Moodboard"),
-    picture("Glaze tests, kiln 14", [1400, 80, 300, 253], "Moodboard"),
-    picture("Table for two", [1400, 373, 300, 221], "Moodboard"),
+    image("Vase with an olive branch", [1040, 80, 320, 455], "Moodboard"),
+    image("Carafe and cup", [1040, 575, 320, 268], "Moodboard"),
+    image("Glaze tests, kiln 14", [1400, 80, 300, 253], "Moodboard"),
+    image("Table for two", [1400, 373, 300, 221], "Moodboard"),
     text("Palette", "Brick, rust and oat carry the set. Slate only for bowls. No pure white.", [1400, 634, 300, 160], "Moodboard"),
     section("Formats", [1820, 0, 800, 1000]),
     slot("Square", [1860, 80, 330, 358], "Formats"),
@@ -202,13 +202,13 @@ export async function openStudio(browser: Browser): Promise<Studio> {
     section("Storyboard", [0, 1080, 2620, 410]),
     ...frames.map((title, index) => slot(title, [40 + index * 430, 1160, 390, 288], "Storyboard")),
     slot("Closing shot", [1760, 1160, 390, 288], "Storyboard"),
-    { ...slot("Film, first cut", [2190, 1160, 390, 247], "Storyboard"), type: "video" },
+    { ...slot("Video, first cut", [2190, 1160, 390, 247], "Storyboard"), type: "video" },
   ], token);
   const link = (from: string, to: string, rest: object = {}) => ({ type: "connection.create", fromNodeId: ids[from], toNodeId: ids[to], ...rest });
   await apply(canvas, [
     ...["Square", "Warm grade", "Story", "Menu card"].map((title) => link("Espresso on dark wood", title)),
     ...["Clay", "First coffee"].map((title) => link("Client brief", title, { purpose: "flow" })),
-    link("First coffee", "Film, first cut", { purpose: "first-frame" }),
+    link("First coffee", "Video, first cut", { purpose: "first-frame" }),
   ], token);
   const photo = assets["Espresso on dark wood"]?.handle;
   const act = (action: string, target: string, params: object, rest: object = {}) => finish(canvas, `/actions/${action}/runs`, { inputs: [photo], targetNodeId: ids[target], params, ...rest }, token);
@@ -217,9 +217,9 @@ export async function openStudio(browser: Browser): Promise<Studio> {
   await act("color-grade", "Warm grade", { preset: "warm", contrast: 10 }, hook("/hook"));
   await act("add-text-to-image", "Menu card", { text: "Autumn at Lumen" });
   await finish(canvas, "/images/generate", { model: sketch, prompt: "Hands shape a cup of dark clay; warm side light, storyboard frame", size: "1536x1024", targetNodeIds: frames.map((title) => ids[title]) }, token);
-  const { id: film } = await send<{ id: string }>("POST", "/videos/generate", { model: "animatic", prompt: "Steam rises from the first coffee", idempotencyKey: randomUUID(), durationSeconds: 1, resolution: "480p", canvasId: canvas.handle, firstFrame: `node:${ids["First coffee"]}` }, token);
-  await ended(`/jobs/${film}`, "succeeded", token);
-  await apply(canvas, [{ type: "node.update", nodeId: ids["Film, first cut"], patch: { metadata: { custom: { console: { video: { job: film, by: ana.uid } } } } } }], token);
+  const { id: video } = await send<{ id: string }>("POST", "/videos/generate", { model: "animatic", prompt: "Steam rises from the first coffee", idempotencyKey: randomUUID(), durationSeconds: 1, resolution: "480p", canvasId: canvas.handle, firstFrame: `node:${ids["First coffee"]}` }, token);
+  await ended(`/jobs/${video}`, "succeeded", token);
+  await apply(canvas, [{ type: "node.update", nodeId: ids["Video, first cut"], patch: { metadata: { custom: { console: { video: { job: video, by: ana.uid } } } } } }], token);
   await admin("share", "--canvas", canvas.handle, "--with", mateo.email, "--role", "editor");
   await admin("share", "--canvas", canvas.handle, "--with", ines.email, "--role", "viewer");
   await admin("share", "--canvas", lookbook.canvas.handle, "--with", ines.email, "--role", "editor");

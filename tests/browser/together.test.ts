@@ -237,7 +237,7 @@ scene("a viewer has the board with everything that reads, and nothing that chang
   await plane(page);
   await node(page, "Photo").click();
   const download = page.waitForEvent("download");
-  // By keyboard: the picture above it may still be loading, and then moves it.
+  // By keyboard: the image above it may still be loading, and then moves it.
   await inspect.getByRole("link", { name: "Download" }).press("Enter");
   assert.match((await download).suggestedFilename(), /^Photo/);
   await page.keyboard.press("o");
@@ -257,7 +257,7 @@ scene("a viewer has the board with everything that reads, and nothing that chang
   await node(page, "Followed").waitFor();
 });
 
-scene("a token that may read no pictures sees the drawing and no tools", async ({ page, expect }) => {
+scene("a token that may read no images sees the drawing and no tools", async ({ page, expect }) => {
   expect(NOBODY);
   const { url } = await makeBoard("Drawn", [text("Only", 0, 0)]);
   await signIn(page, await reader(), url);

@@ -12,7 +12,7 @@ import { BASE_URL, makeBoard, png, read, send, stranger } from "./service.ts";
 import { field, heading, signIn } from "./steps.ts";
 
 const slot = { title: "Hero", type: "image", position: { x: 100, y: 100 }, width: 300, height: 200 };
-const picture = (name: string) => ({ name, mimeType: "image/png", buffer: Buffer.from(png(90, 60)) });
+const image = (name: string) => ({ name, mimeType: "image/png", buffer: Buffer.from(png(90, 60)) });
 const list = (page: Page) => page.getByRole("region", { name: "Uploads" });
 
 /** Holds uploads back until the returned function is called. */
@@ -36,14 +36,14 @@ async function asksBeforeLeaving(page: Page): Promise<boolean> {
   return dialog?.type() === "beforeunload";
 }
 
-scene("a picture takes its place in a slot although the board was left before it had arrived", async ({ page, expect }) => {
+scene("an image takes its place in a slot although the board was left before it had arrived", async ({ page, expect }) => {
   expect(NOBODY);
   const { canvas, url } = await makeBoard("Left", [slot]);
   expect(`409 POST ${path(canvas, "/operations")}`);
   await openBoard(page, url);
   const release = await hold(page);
   await node(page, "Hero").click();
-  await page.getByLabel("Pictures to upload").setInputFiles(picture("harbor.png"));
+  await page.getByLabel("Images to upload").setInputFiles(image("harbor.png"));
   await page.getByRole("progressbar", { name: "Upload of harbor.png" }).waitFor();
   assert(await asksBeforeLeaving(page), "on the board");
   await page.getByRole("link", { name: "Canvas Service" }).click();
@@ -61,7 +61,7 @@ scene("an upload that failed is still there after the board was left, and fills 
   await openBoard(page, url);
   await page.route("**/assets?*", (route) => route.fulfill({ status: 401, json: { error: { code: "unauthorized", message: "The session has ended." } } }));
   await node(page, "Hero").click();
-  await page.getByLabel("Pictures to upload").setInputFiles(picture("harbor.png"));
+  await page.getByLabel("Images to upload").setInputFiles(image("harbor.png"));
   await list(page).getByText("The session has ended.").waitFor();
   await page.getByRole("link", { name: "Canvas Service" }).click();
   await heading(page, "Canvases");
@@ -79,7 +79,7 @@ scene("uploads of the assets page go on elsewhere, and signing out asks before i
   const { token } = await stranger();
   await signIn(page, token, "/assets");
   const release = await hold(page);
-  await page.getByLabel("Pictures to upload").first().setInputFiles([picture("pier.png"), picture("boat.png")]);
+  await page.getByLabel("Images to upload").first().setInputFiles([image("pier.png"), image("boat.png")]);
   await page.getByRole("progressbar", { name: "Upload of pier.png" }).waitFor();
   assert(await asksBeforeLeaving(page));
   await page.getByRole("link", { name: "Runs" }).click();
@@ -132,7 +132,7 @@ scene("a file that is dropped beside the board is uploaded, and nowhere left to 
   await until(canvas, "a file that was dropped on the panel", ({ nodes }) => nodes.length === 1 && nodes[0]?.asset !== undefined);
   await drop(400, 20);
   await until(canvas, "a file that was dropped on the header", ({ nodes }) => nodes.length === 2);
-  // Nothing takes a file over a dialog and on a page without pictures.
+  // Nothing takes a file over a dialog and on a page without images.
   await page.keyboard.press("?");
   await page.getByRole("dialog", { name: "Keyboard shortcuts" }).waitFor();
   await drop(640, 400);

@@ -20,11 +20,11 @@ const jobOf = (node: object | undefined): string | undefined =>
 
 scene("a video is made between two frames for the price on the button, and played", async ({ page, expect, isAccessible }) => {
   expect(NOBODY);
-  const { canvas, url } = await makeBoard("Film", [text("Script", 0, 500, { metadata: { content: "Fog lifts over the harbor" } })]);
+  const { canvas, url } = await makeBoard("Video", [text("Script", 0, 500, { metadata: { content: "Fog lifts over the harbor" } })]);
   for (const size of [96, 120]) await send("POST", `/assets?canvasId=${canvas.handle}`, png(size, 54));
   const { nodes } = await read(canvas);
-  const pictures = nodes.filter(({ asset }) => asset !== undefined);
-  await apply(canvas, pictures.map(({ id }, index) => ({ type: "node.update", nodeId: id, patch: { title: index === 0 ? "Dawn" : "Noon" } })));
+  const images = nodes.filter(({ asset }) => asset !== undefined);
+  await apply(canvas, images.map(({ id }, index) => ({ type: "node.update", nodeId: id, patch: { title: index === 0 ? "Dawn" : "Noon" } })));
   await openBoard(page, url);
   await page.waitForFunction(() => document.querySelectorAll(".react-flow__node img").length === 2);
   const ranges: string[] = [];
@@ -50,9 +50,9 @@ scene("a video is made between two frames for the price on the button, and playe
   await make.getByRole("button", { name: "Make · 1 credit" }).click();
 
   const after = await until(canvas, "a video node has the job", (graph) => graph.nodes.some((node) => jobOf(node) !== undefined));
-  const film = after.nodes.find((node) => jobOf(node) !== undefined);
-  assert.equal(film?.title, "Fog lifts over the harbor");
-  const links = after.connections.filter(({ toNodeId }) => toNodeId === film.id).map(({ purpose }) => purpose);
+  const video = after.nodes.find((node) => jobOf(node) !== undefined);
+  assert.equal(video?.title, "Fog lifts over the harbor");
+  const links = after.connections.filter(({ toNodeId }) => toNodeId === video.id).map(({ purpose }) => purpose);
   assert.deepEqual(links.toSorted(), ["first-frame", "flow", "last-frame"]);
 
   const play = page.getByRole("button", { name: "Play Fog lifts over the harbor" });
@@ -114,21 +114,21 @@ scene("a video is made into the slot that is selected, by keyboard alone, and ca
 });
 
 scene("a video that fails says why, and a refused start leaves nothing", async ({ page, expect, isAccessible }) => {
-  const { canvas, url } = await makeBoard("Failed film", []);
+  const { canvas, url } = await makeBoard("Failed video", []);
   const damaged = png(96, 54).fill(0, 60, 200);
   const { asset } = await send<{ asset: { handle: string; node: string } }>("POST", `/assets?canvasId=${canvas.handle}`, damaged);
   expect(NOBODY, `422 GET ${ROOT}/assets/${encodeURIComponent(asset.handle)}/content`);
   await openBoard(page, url);
-  await page.getByText("This picture cannot be shown").waitFor();
+  await page.getByText("This image cannot be shown").waitFor();
   await page.keyboard.press("Control+a");
   await page.getByRole("button", { name: "Make", exact: true }).click();
   const make = panel(page, "Make");
   await make.getByText("Video", { exact: true }).click();
   await make.getByLabel("Prompt").fill("a boat");
   await make.getByRole("button", { name: "Make · 1 credit" }).click();
-  const film = node(page, "a boat");
-  await film.getByText("A picture that the work needs is gone or cannot be read.").waitFor();
-  assert.equal(await description(film), "A picture that the work needs is gone or cannot be read.");
+  const video = node(page, "a boat");
+  await video.getByText("An image that the work needs is gone or cannot be read.").waitFor();
+  assert.equal(await description(video), "An image that the work needs is gone or cannot be read.");
   await page.keyboard.press("Escape");
   await page.getByRole("button", { name: "Inspect", exact: true }).click();
   await panel(page, "Inspect").getByText("Upload it again, or choose another one. The same start would fail in the same way.").waitFor();
@@ -142,7 +142,7 @@ scene("a video that fails says why, and a refused start leaves nothing", async (
   assert(uid !== canvas.ownerUid);
   const poor = await send<{ canvas: { handle: string; id: string; ownerUid: string } }>("POST", "/canvases", { title: "Poor" }, token);
   expect(`402 POST ${ROOT}/videos/generate`);
-  // A page that loads no pictures, whose requests would be refused after the sign-out.
+  // A page that loads no images, whose requests would be refused after the sign-out.
   await page.goto("/settings");
   await page.getByRole("heading", { name: "Settings need a sign-in link" }).waitFor();
   await page.getByRole("button", { name: /^Account of/ }).click();
@@ -158,10 +158,10 @@ scene("a video that fails says why, and a refused start leaves nothing", async (
 });
 
 scene("a video is played by who made it, and others are told so", async ({ page, guest, expect }) => {
-  const { canvas, url } = await makeBoard("Shared film", []);
+  const { canvas, url } = await makeBoard("Shared video", []);
   const job = await send<{ id: string }>("POST", "/videos/generate", { model: "animatic", prompt: "a kite", idempotencyKey: crypto.randomUUID(), durationSeconds: 1, resolution: "480p" });
   const custom = { console: { video: { job: job.id, by: canvas.ownerUid } } };
-  await apply(canvas, [{ type: "node.create", clientId: "film", node: { type: "video", title: "Kite", metadata: { custom } } }]);
+  await apply(canvas, [{ type: "node.create", clientId: "video", node: { type: "video", title: "Kite", metadata: { custom } } }]);
   const friend = await stranger();
   await admin("share", "--canvas", canvas.handle, "--with", friend.uid, "--role", "editor");
   expect(NOBODY, `404 GET ${ROOT}/jobs/${encodeURIComponent(job.id)}`);
@@ -170,7 +170,7 @@ scene("a video is played by who made it, and others are told so", async ({ page,
   const other = await guest();
   await openBoard(other, url, friend.token);
   await node(other, "Kite").getByText("Only who made this video can play it").waitFor();
-  // The film moves with its node, and a drag on it is a drag of the node.
+  // The video moves with its node, and a drag on it is a drag of the node.
   await page.keyboard.press("1");
   const from = await middle(node(page, "Kite"));
   await page.mouse.move(from.x + 90, from.y + 60);
@@ -185,7 +185,7 @@ scene("a video that plays leaves the keyboard to what is clicked then", async ({
   const { canvas, url } = await makeBoard("Playing", [text("Beside", 700, 0)]);
   const job = await send<{ id: string }>("POST", "/videos/generate", { model: "animatic", prompt: "a kite", idempotencyKey: crypto.randomUUID(), durationSeconds: 1, resolution: "480p" });
   const custom = { console: { video: { job: job.id, by: canvas.ownerUid } } };
-  await apply(canvas, [{ type: "node.create", clientId: "film", node: { type: "video", title: "Kite", position: { x: 0, y: 0 }, metadata: { custom } } }]);
+  await apply(canvas, [{ type: "node.create", clientId: "video", node: { type: "video", title: "Kite", position: { x: 0, y: 0 }, metadata: { custom } } }]);
   await openBoard(page, url);
   await page.getByRole("button", { name: "Play Kite" }).click();
   await becomes(() => page.evaluate(() => document.activeElement?.tagName), "VIDEO");
@@ -194,12 +194,12 @@ scene("a video that plays leaves the keyboard to what is clicked then", async ({
   await until(canvas, "the node is deleted", (graph) => titled(graph, "Beside") === undefined);
 });
 
-scene("a session without video:generate makes pictures alone, and one without job:manage sees no film", async ({ page, expect }) => {
+scene("a session without video:generate makes images alone, and one without job:manage sees no video", async ({ page, expect }) => {
   expect(NOBODY);
   const { uid, token } = await stranger("canvas:read,canvas:write,asset:read,image:generate");
   const { canvas } = await send<{ canvas: { handle: string; id: string; ownerUid: string; revision: string } }>("POST", "/canvases", { title: "Narrow" }, token);
   const custom = { console: { video: { job: "job:0198c5b0-3c1d-7a42-b0fe-91c2d3e4f506", by: uid } } };
-  await apply(canvas, [{ type: "node.create", clientId: "film", node: { type: "video", title: "Hidden", metadata: { custom } } }], token);
+  await apply(canvas, [{ type: "node.create", clientId: "video", node: { type: "video", title: "Hidden", metadata: { custom } } }], token);
   await openBoard(page, `${BASE_URL}/c/${canvas.ownerUid}/${canvas.id}`, token);
   await node(page, "Hidden").getByText("This session may not see videos").waitFor();
   await page.getByRole("button", { name: "Make", exact: true }).click();

@@ -3,9 +3,9 @@
  * credential is ever in the hands of JavaScript.
  */
 import createClient from "openapi-fetch";
-import { fetchLarge, takeAhead } from "./ahead.ts";
 import type { components, paths } from "./contract.ts";
 import { Problem, problemOf } from "./errors.ts";
+import { fetchLarge, takePrefetched } from "./prefetch.ts";
 import type { Transport } from "./sync/types.ts";
 import type { Box } from "./view.ts";
 
@@ -65,7 +65,7 @@ async function exchange(request: Request, get: typeof fetchLarge = fetch): Promi
   if (request.method !== "GET") request.headers.set("X-Canvas-Console", "1");
   let response: Response;
   try {
-    response = await (takeAhead(request) ?? get(request));
+    response = await (takePrefetched(request) ?? get(request));
   } catch (error) {
     throw request.signal.aborted && !isTimeout(request.signal.reason) ? error : unreachable();
   }
@@ -160,7 +160,7 @@ export const api = {
   allModels: async (signal: AbortSignal) =>
     ((await answer(contract.GET("/api/canvas-agent/v1/models", { params: { query: { limit: 100 } }, signal }))) as components["schemas"]["ModelList"]).models,
 
-  /** The models that can make pictures, or videos. */
+  /** The models that can make images, or videos. */
   models: async (signal: AbortSignal, kind: "image" | "video" = "image") => (await api.allModels(signal)).filter(({ type }) => type === kind),
 
   /** Credits that are left. */
@@ -189,21 +189,21 @@ export const api = {
   asset: async (assetId: string, signal: AbortSignal) =>
     (await answer(contract.GET("/api/canvas-agent/v1/assets/{assetId}", { params: { path: { assetId } }, signal }))).asset,
 
-  /** Makes sure that a picture is ready, and that the browser has it. */
-  picture: async (url: string, signal: AbortSignal) => (await send(new Request(url, { signal }))).blob(),
+  /** Makes sure that an image is ready, and that the browser has it. */
+  image: async (url: string, signal: AbortSignal) => (await send(new Request(url, { signal }))).blob(),
 
   thumbnail: (canvas: string, signal: AbortSignal) =>
     thumbnails(async () => {
       const response = await render(canvas, "image/png", signal);
-      return { picture: await response.blob(), isComplete: revisionOf(response) !== undefined };
+      return { image: await response.blob(), isComplete: revisionOf(response) !== undefined };
     }),
 };
 
 /** The address of the file of an asset. */
 export const fileUrl = (asset: string): string => `${CONTRACT}/assets/${encodeURIComponent(asset)}/content`;
 
-/** The address of a picture that is at most `width` pixels wide. */
-export const pictureUrl = (asset: string, width: number): string => `${CONTRACT}/assets/${encodeURIComponent(asset)}/content?w=${width}`;
+/** The address of an image that is at most `width` pixels wide. */
+export const imageUrl = (asset: string, width: number): string => `${CONTRACT}/assets/${encodeURIComponent(asset)}/content?w=${width}`;
 
 /** After this long without an answer, a request counts as lost, in milliseconds. */
 const PATIENCE = 30_000;
@@ -237,9 +237,9 @@ export function transportOf(canvasId: string): Transport {
   };
 }
 
-/** A picture of a whole canvas and the part of the canvas's plane that it covers. */
+/** An image of a whole canvas and the part of the canvas's plane that it covers. */
 export interface Drawing {
-  picture: Blob;
+  image: Blob;
   box: Box;
   /** The revision that it shows, if it is complete. */
   revision: string | undefined;
@@ -260,9 +260,9 @@ async function drawingOf(response: Response): Promise<Drawing> {
   const text = await response.text();
   const [x, y, width, height] = (/viewBox="([^"]+)"/.exec(text.slice(0, 1000))?.[1] ?? "").split(/[ ,]+/).map(Number);
   if (!width || !height) throw new Problem(502, "The drawing of this canvas cannot be read.");
-  const picture = new Blob([text], { type: "image/svg+xml" });
+  const image = new Blob([text], { type: "image/svg+xml" });
   const revision = revisionOf(response);
-  return { picture, box: { x: x ?? 0, y: y ?? 0, width, height }, revision, isComplete: revision !== undefined };
+  return { image, box: { x: x ?? 0, y: y ?? 0, width, height }, revision, isComplete: revision !== undefined };
 }
 
 /** A queue: at most `width` calls run at a time, the others wait. */

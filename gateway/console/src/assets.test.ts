@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { aiBadgeOf, formatOf, nodeSizeOf } from "./assets.ts";
 
-test("a node is sized for its picture and its title as the service sizes it", () => {
+test("a node is sized for its image and its title as the service sizes it", () => {
   assert.deepEqual(nodeSizeOf({ width: 600, height: 400 }, "Lamp"), { width: 320, height: 241 });
   assert.deepEqual(nodeSizeOf({ width: 600, height: 400 }, " "), { width: 320, height: 213 });
   assert.deepEqual(nodeSizeOf({ width: 400, height: 800 }, "Lamp"), { width: 160, height: 348 });

@@ -1,4 +1,4 @@
-/** Assets: the pictures that an account has stored. */
+/** Assets: the images that an account has stored. */
 import { answer, api, type CanvasSummary, contract, patience, send, transportOf } from "./api.ts";
 import type { components } from "./contract.ts";
 import { Problem } from "./errors.ts";
@@ -103,19 +103,19 @@ export async function* shownBy(asset: string, signal: AbortSignal): AsyncGenerat
   }
 }
 
-/** The longer side of a picture in a node that is made for it, and the height of its title, as the service has them. */
+/** The longer side of an image in a node that is made for it, and the height of its title, as the service has them. */
 const SIDE = 320;
 const CAPTION = 28;
 
-/** The size of a node that shows a whole picture above its title. */
-export function nodeSizeOf(picture: Size, title: string): Size {
-  const scale = SIDE / Math.max(picture.width, picture.height, 1);
-  const [width, height] = [picture.width, picture.height].map((pixels) => Math.max(Math.round(pixels * scale), 1)) as [number, number];
+/** The size of a node that shows a whole image above its title. */
+export function nodeSizeOf(image: Size, title: string): Size {
+  const scale = SIDE / Math.max(image.width, image.height, 1);
+  const [width, height] = [image.width, image.height].map((pixels) => Math.max(Math.round(pixels * scale), 1)) as [number, number];
   const hasCaption = title.trim() !== "" && height >= 2 * CAPTION && width >= 2 * CAPTION;
   return { width, height: hasCaption ? height + CAPTION : height };
 }
 
-/** The badge of a picture that was made with AI. */
+/** The badge of an image that was made with AI. */
 export const aiBadgeOf = ({ aiGenerated }: Pick<Asset, "aiGenerated">): "AI" | "partly AI" | undefined =>
   aiGenerated === "yes" ? "AI" : aiGenerated === "partly" ? "partly AI" : undefined;
 

@@ -1,4 +1,4 @@
 /** A script of its own, which the page runs as soon as it is there. The application is a larger one, and takes longer. */
-import { readAhead } from "./ahead.ts";
+import { prefetch } from "./prefetch.ts";
 
-readAhead(location.pathname);
+prefetch(location.pathname);

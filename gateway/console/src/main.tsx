@@ -2,7 +2,7 @@ import { MutationCache, QueryCache, QueryClient, QueryClientProvider } from "@ta
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import "./early.ts";
-import { isBoardLikely, remember } from "./ahead.ts";
+import { isBoardLikely, remember } from "./prefetch.ts";
 import { App } from "./app.tsx";
 import { Problem } from "./errors.ts";
 import { loadEditor } from "./screens/canvas.tsx";

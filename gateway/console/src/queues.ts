@@ -32,7 +32,7 @@ export function waitingFor({ what, lastSeenAt, retryAt }: WaitingFor, now = Date
   }
 }
 
-/** The queues in which work is done: a Recipe run makes its pictures in another one than its steps. */
+/** The queues in which work is done: a Recipe run makes its images in another one than its steps. */
 export function queuesOf({ kind, operation }: { kind: string; operation: string }): Queue[] {
   if (kind === "video") return ["video"];
   if (kind === "recipe" || operation === "recipe") return ["recipe", "generation"];

@@ -2,10 +2,10 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { createContext, useContext } from "react";
 import { useLocation } from "wouter";
-import { forget, remember } from "./ahead.ts";
 import { api, type Credential, type Session, serves } from "./api.ts";
-import { lasting } from "./lasting.ts";
 import { person } from "./person.ts";
+import { forget, remember } from "./prefetch.ts";
+import { sessionEnd } from "./session-end.ts";
 import { setTheme, theme } from "./ui/theme.ts";
 import { endUploads } from "./uploads.ts";
 
@@ -54,7 +54,7 @@ export function useSigningIn(): SigningIn {
 
   /** Nothing that was read stays, and nothing goes on. Uploads that met the end of a session can be tried again in the next one. */
   function change(session: Session | null) {
-    for (const end of lasting) end();
+    for (const end of sessionEnd) end();
     if (!session) endUploads();
     forget();
     remember(session !== null);

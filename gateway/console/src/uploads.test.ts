@@ -40,7 +40,7 @@ Object.assign(globalThis, { XMLHttpRequest: FakeRequest });
 
 const settle = () => new Promise<void>((resolve) => setImmediate(resolve));
 const newest = () => FakeRequest.sent.at(-1) ?? assert.fail("nothing was sent");
-const picture = () => new File(["x"], "harbor.png", { type: "image/png" });
+const image = () => new File(["x"], "harbor.png", { type: "image/png" });
 const refusal = { error: { message: "no" } };
 
 afterEach(endUploads);
@@ -48,7 +48,7 @@ afterEach(endUploads);
 test("an upload goes on and stays listed when its screen is left, and another attempt has the same key", async () => {
   const stored: string[] = [];
   const visit = () => uploadsTo("canvas:a:1", () => new Uploads("canvas:a:1", ({ handle }) => void stored.push(handle)));
-  const key = visit().add([picture()]).added[0]?.key;
+  const key = visit().add([image()]).added[0]?.key;
   await settle();
   assert.equal(countUploads(), 1);
   await newest().answer(401, refusal);
@@ -62,7 +62,7 @@ test("an upload goes on and stays listed when its screen is left, and another at
 
 test("a file that the service does not take is listed, and does not count as one that would be lost", async () => {
   const uploads = uploadsTo("assets", () => new Uploads(undefined, () => {}));
-  uploads.add([picture()]);
+  uploads.add([image()]);
   await settle();
   await newest().answer(422, refusal);
   assert.deepEqual([uploads.getList().length, countUploads()], [1, 0]);
@@ -72,7 +72,7 @@ test("uploads that are ended are aborted, and no other one begins", async () => 
   const stored: string[] = [];
   const uploads = uploadsTo("assets", () => new Uploads(undefined, ({ handle }) => void stored.push(handle)));
   const before = FakeRequest.sent.length;
-  uploads.add(Array.from({ length: 6 }, picture));
+  uploads.add(Array.from({ length: 6 }, image));
   await settle();
   const sent = FakeRequest.sent.slice(before);
   assert.equal(sent.length, 4);

@@ -1,5 +1,5 @@
 /**
- * Uploads of pictures. Each file has one idempotency key, so another attempt is a replay: a file is stored once, and the
+ * Uploads of images. Each file has one idempotency key, so another attempt is a replay: a file is stored once, and the
  * same file dropped twice is two assets. Uploads go on when their screen is left, and those that failed are still listed
  * when it is opened again.
  */
@@ -21,10 +21,10 @@ export interface Upload {
 const WIDTH = 4;
 const MOST_ATTEMPTS = 6;
 /** The types of files that the service stores. Some systems name that of a JPEG in another way. */
-export const PICTURES = ["image/png", "image/jpeg", "image/jpg", "image/pjpeg", "image/webp", "image/gif"];
+export const IMAGE_TYPES = ["image/png", "image/jpeg", "image/jpg", "image/pjpeg", "image/webp", "image/gif"];
 
 /** What is said of files of other types. */
-export const refusalOf = (names: string[]): string => `${names.join(", ")}: only PNG, JPEG, WebP and GIF pictures can be uploaded.`;
+export const refusalOf = (names: string[]): string => `${names.join(", ")}: only PNG, JPEG, WebP and GIF images can be uploaded.`;
 
 /** Whether another attempt can succeed, perhaps after the next sign-in. */
 export const isRepeatable = ({ isTemporary, status }: Problem): boolean => isTemporary || status === 401;
@@ -69,15 +69,15 @@ export class Uploads {
 
   readonly getList = (): readonly Upload[] => this.#list;
 
-  /** Begins uploads. Files that are no pictures are named in `refused`. */
+  /** Begins uploads. Files that are no images are named in `refused`. */
   add(files: Iterable<File>): { added: Upload[]; refused: string[] } {
     const all = [...files];
-    const pictures = all.filter(({ type }) => PICTURES.includes(type));
-    const added = pictures.map((file): Upload => ({ key: crypto.randomUUID(), name: file.name, file, progress: 0 }));
+    const images = all.filter(({ type }) => IMAGE_TYPES.includes(type));
+    const added = images.map((file): Upload => ({ key: crypto.randomUUID(), name: file.name, file, progress: 0 }));
     this.#set([...this.#list, ...added]);
     // The caller may have something to remember of each first.
     queueMicrotask(() => this.#next());
-    return { added, refused: all.filter(({ type }) => !PICTURES.includes(type)).map(({ name }) => name) };
+    return { added, refused: all.filter(({ type }) => !IMAGE_TYPES.includes(type)).map(({ name }) => name) };
   }
 
   retry(key: string): void {

@@ -7,14 +7,14 @@ const box = { x: -40, y: -40, width: 4000, height: 1000 };
 
 const near = (actual: number, expected: number) => assert.ok(Math.abs(actual - expected) < 1e-6, `${actual}, not ${expected}`);
 
-test("a fitted picture is centered and whole", () => {
+test("a fitted image is centered and whole", () => {
   const view = fit(box, screen);
   near(view.x + (box.x + 2000) * view.scale, 500);
   near(view.y + (box.y + 500) * view.scale, 300);
   near(box.width * view.scale, 1000 - 48);
 });
 
-test("a small picture is not enlarged, and a screen without room is no error", () => {
+test("a small image is not enlarged, and a screen without room is no error", () => {
   assert.equal(fit({ x: 0, y: 0, width: 10, height: 10 }, screen).scale, 1);
   assert.equal(fit(box, { width: 0, height: 0 }).scale, LEAST_SCALE);
 });
@@ -29,7 +29,7 @@ test("zooming keeps the point under the pointer, and its limits", () => {
   assert.equal(zoom(before, point, 1e-9).scale, LEAST_SCALE);
 });
 
-test("panning leaves a part of the picture in view", () => {
+test("panning leaves a part of the image in view", () => {
   const view = fit(box, screen);
   const far = pan(view, { x: 1e6, y: -1e6 }, box, screen);
   near(far.x + box.x * view.scale, screen.width - 64);

@@ -1,4 +1,4 @@
-/** Geometry of a picture that pans and zooms. A view maps the canvas's plane to the screen: screen = plane × scale + (x, y). */
+/** Geometry of an image that pans and zooms. A view maps the canvas's plane to the screen: screen = plane × scale + (x, y). */
 export interface View {
   x: number;
   y: number;
@@ -15,12 +15,12 @@ export type Point = { x: number; y: number };
 
 export const LEAST_SCALE = 0.01;
 export const MOST_SCALE = 8;
-/** The part of the picture, in pixels, that panning leaves in view. */
+/** The part of the image, in pixels, that panning leaves in view. */
 const KEPT = 64;
 
 const clamp = (value: number, least: number, most: number) => Math.min(Math.max(value, least), most);
 
-/** The room that the buttons above and below the picture take. */
+/** The room that the buttons above and below the image take. */
 const MARGIN: Size = { width: 24, height: 68 };
 
 /** The whole of `box`, centered, at most at full size. */

@@ -1,8 +1,8 @@
 /** Runs and jobs: how they are read, started and canceled, and what is said of them. */
 import { answer, contract, CONTRACT, patience } from "./api.ts";
 import type { components } from "./contract.ts";
-import { insist } from "./insist.ts";
 import { type WaitingFor, waitingFor } from "./queues.ts";
+import { retryUntilAnswered } from "./retry.ts";
 
 type Schemas = components["schemas"];
 export type RunKind = Schemas["RunKind"];
@@ -20,7 +20,7 @@ export interface Filter {
   canvasId?: string;
 }
 
-export const KINDS: Record<RunKind, string> = { image: "Pictures", action: "Actions", video: "Videos", recipe: "Recipes" };
+export const KINDS: Record<RunKind, string> = { image: "Images", action: "Actions", video: "Videos", recipe: "Recipes" };
 
 export const STATUSES: Record<JobStatus, string> = {
   preparing: "Preparing",
@@ -61,8 +61,8 @@ export function tookOf({ status, createdAt, updatedAt }: { status: string; creat
 
 const isVideo = (handle: string): boolean => handle.startsWith("job:");
 
-/** The address of the film of a video job that has succeeded. */
-export const filmUrl = (job: string): string => `${CONTRACT}/jobs/${encodeURIComponent(job)}/output`;
+/** The address of the video of a video job that has succeeded. */
+export const videoUrl = (job: string): string => `${CONTRACT}/jobs/${encodeURIComponent(job)}/output`;
 
 export const work = {
   list: (filter: Filter, cursor: string | undefined, signal: AbortSignal) =>
@@ -96,7 +96,7 @@ export const work = {
 
   /** Starts a video. The key of the body makes another attempt a replay. */
   startVideo: async (body: Schemas["VideoStart"]): Promise<VideoJob> =>
-    (await insist(() => answer(contract.POST("/api/canvas-agent/v1/videos/generate", { body, signal: patience() })))) as VideoJob,
+    (await retryUntilAnswered(() => answer(contract.POST("/api/canvas-agent/v1/videos/generate", { body, signal: patience() })))) as VideoJob,
 };
 
 // Failures
@@ -118,12 +118,12 @@ const REASONS: Record<string, [happened: string, remedy: string]> = {
   ],
   provider_unavailable: ["The provider is out of order.", "Wait, or choose another model."],
   runtime_failed: ["The service itself failed.", "Tell the operator the handle of this run."],
-  action_input_invalid: ["A picture that the work needs is gone or cannot be read.", "Upload it again, or choose another one."],
+  action_input_invalid: ["An image that the work needs is gone or cannot be read.", "Upload it again, or choose another one."],
   output_finalization_failed: [
     "The result was made but could not be stored.",
     "Look whether the account has room for it, and whether you may still change the canvas.",
   ],
-  recipe_input_invalid: ["An input of the Recipe cannot be used.", "Fill its ports with other pictures or texts."],
+  recipe_input_invalid: ["An input of the Recipe cannot be used.", "Fill its ports with other images or texts."],
   recipe_step_failed: ["A step of the Recipe failed.", "Its outputs say why."],
   recipe_output_missing: ["An output of the Recipe was not made.", ""],
   delegation_revoked: ["The session or token that started it was revoked.", "Start it again from a session that stays."],

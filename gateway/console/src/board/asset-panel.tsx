@@ -42,7 +42,7 @@ export function AssetPanel({ board, canvas, isOwner }: { board: Board; canvas: s
           </span>
         )}
       </div>
-      <p className={styles.hint}>Click an asset to put it on the board, or drag it there.{!isOwner && " On a canvas of somebody else, these are the pictures that are stored in it."}</p>
+      <p className={styles.hint}>Click an asset to put it on the board, or drag it there.{!isOwner && " On a canvas of somebody else, these are the images that are stored in it."}</p>
       <AssetGrid
         where={where}
         wanted={wanted}
@@ -57,7 +57,7 @@ export function AssetPanel({ board, canvas, isOwner }: { board: Board; canvas: s
           event.dataTransfer.setData(ASSET, JSON.stringify({ handle, name, width, height } satisfies Placed));
           event.dataTransfer.effectAllowed = "copy";
         }}
-        empty={<p className={styles.hint}>There are no assets yet. Drop pictures on the board to upload them.</p>}
+        empty={<p className={styles.hint}>There are no assets yet. Drop images on the board to upload them.</p>}
       />
     </>
   );

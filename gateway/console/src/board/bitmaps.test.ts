@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { mock, test } from "node:test";
 import { Bitmaps } from "./bitmaps.ts";
 
-/** Pictures whose requests are answered at once, and what was asked for. */
+/** Images whose requests are answered at once, and what was asked for. */
 class Scene {
   asked: string[] = [];
   closed = 0;
@@ -34,11 +34,11 @@ class Scene {
   }
 }
 
-const pictures = (from: number, count: number) => Array.from({ length: count }, (_, index) => `asset:${from + index}`);
+const images = (from: number, count: number) => Array.from({ length: count }, (_, index) => `asset:${from + index}`);
 
-test("of more pictures in view than are kept, the first are shown, each is asked for once, and the others stay boxes", async () => {
+test("of more images in view than are kept, the first are shown, each is asked for once, and the others stay boxes", async () => {
   const scene = new Scene();
-  const inView = pictures(0, 3000);
+  const inView = images(0, 3000);
   assert.deepEqual(await scene.settle(inView), inView.slice(0, 2000));
   for (let frame = 0; frame < 10; frame += 1) await scene.settle(inView);
   assert.deepEqual(scene.asked.toSorted(), inView.slice(0, 2000).toSorted());
@@ -47,20 +47,20 @@ test("of more pictures in view than are kept, the first are shown, each is asked
 
 test("what is out of view makes room for what comes into view, in the first frame that shows it", async () => {
   const scene = new Scene();
-  await scene.settle(pictures(0, 2000));
-  assert.equal((await scene.settle(pictures(1500, 2000))).length, 2000);
+  await scene.settle(images(0, 2000));
+  assert.equal((await scene.settle(images(1500, 2000))).length, 2000);
   assert.equal(scene.asked.length, 3500);
   assert.equal(scene.closed, 1500);
 });
 
 test("what leaves the view before its turn is not loaded", async () => {
   const scene = new Scene();
-  scene.draw(pictures(0, 1000));
-  assert.equal((await scene.settle(pictures(5000, 10))).length, 10);
+  scene.draw(images(0, 1000));
+  assert.equal((await scene.settle(images(5000, 10))).length, 10);
   assert.equal(scene.asked.length, 13, "three were under way");
 });
 
-test("a picture that failed is asked for again after a while", async () => {
+test("an image that failed is asked for again after a while", async () => {
   mock.timers.enable({ apis: ["setTimeout"] });
   const scene = new Scene();
   scene.isBroken = true;

@@ -1,5 +1,5 @@
-/** The smallest pictures of assets, for the board from far away. What is in view is kept, and asked for once. */
-import { api, pictureUrl } from "../api.ts";
+/** The smallest images of assets, for the board from far away. What is in view is kept, and asked for once. */
+import { api, imageUrl } from "../api.ts";
 
 /** How many are kept. Of more in view, the others stay boxes. */
 const MOST = 2000;
@@ -34,7 +34,7 @@ export class Bitmaps {
     this.#frame += 1;
   }
 
-  /** The picture of an asset in the present frame, if it is there. */
+  /** The image of an asset in the present frame, if it is there. */
   of(asset: string): ImageBitmap | undefined {
     const entry = this.#entries.get(asset);
     if (entry) entry.frame = this.#frame;
@@ -42,7 +42,7 @@ export class Bitmaps {
     return entry?.bitmap;
   }
 
-  /** The frame ends, so it is known what is in view. `changed` is called with each picture that arrives. */
+  /** The frame ends, so it is known what is in view. `changed` is called with each image that arrives. */
   end(changed: () => void): void {
     const tooMany = this.#entries.size + this.#missing.size - MOST;
     if (tooMany > 0) for (const asset of this.#outOfView().slice(0, tooMany)) this.#drop(asset);
@@ -96,4 +96,4 @@ export class Bitmaps {
   }
 }
 
-export const bitmaps = new Bitmaps((asset) => api.picture(pictureUrl(asset, 64), AbortSignal.timeout(30_000)).then(createImageBitmap));
+export const bitmaps = new Bitmaps((asset) => api.image(imageUrl(asset, 64), AbortSignal.timeout(30_000)).then(createImageBitmap));

@@ -3,9 +3,9 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { applied, applyTo, inverseOf, judge } from "../sync/change.ts";
 import { Draft, type Graph, graphOf, type Node } from "../sync/graph.ts";
-import { customWith } from "./films.ts";
 import { choices, connectionOf, described, duplicated, enclosed, ended, filled, freePlaces, isEmptySlot, moved, newNode, removed, resized, sectioned } from "./gestures.ts";
 import { around, boxOf, SpatialIndex, touches } from "./spatial.ts";
+import { customWith } from "./videos.ts";
 
 const EMPTY = graphOf({ title: "", nodes: [], connections: [] });
 const place = fc.integer({ min: -20_000, max: 20_000 });
@@ -106,15 +106,15 @@ test("free places are near, and no other node is there", () => {
   assert(places[0] && Math.hypot(places[0].x - 40, places[0].y - 40) < 400);
 });
 
-test("a picture takes the place of an empty slot, and an undo gives it back", () => {
+test("an image takes the place of an empty slot, and an undo gives it back", () => {
   const slot = { ...of("image", "slot"), title: "Hero", position: { x: 40, y: 50 }, width: 300, height: 200, metadata: { sectionId: "s", zIndex: 3 } };
-  const picture = { ...of("image", "p"), title: "harbor.png", asset: "asset:p" };
+  const image = { ...of("image", "p"), title: "harbor.png", asset: "asset:p" };
   const others = [section("s", 0, 0, 900, 900), of("video", "v"), of("text", "t")];
   const links = [connectionOf("c1", "t", "slot", "reference"), connectionOf("c2", "slot", "v", "first-frame")];
   const before = applied(graph(slot, ...others), links.map((connection) => ({ do: "connect", connection })));
-  for (const start of [before, applied(before, [{ do: "create", node: picture }])]) {
+  for (const start of [before, applied(before, [{ do: "create", node: image }])]) {
     const draft = new Draft(start);
-    const done = filled(start, slot, picture, newId).flatMap((change) => {
+    const done = filled(start, slot, image, newId).flatMap((change) => {
       const { change: left, dropped } = judge(draft, change, "rebase");
       assert.equal(dropped, undefined);
       if (left) applyTo(draft, left);
@@ -150,8 +150,8 @@ test("the state of a node is described in words", () => {
   assert.equal(words({ ...of("image", "i"), ...job("finalizing") }), "Image Text, finishing");
   assert.equal(words({ ...of("video", "v"), ...job("failed") }), "Video Text, failed");
   assert.equal(words({ ...of("image", "i"), asset: "asset:a", ...job("succeeded") }), "Image Text");
-  const film = customWith(undefined, { job: "job:0198c5b0-3c1d-7a42-b0fe-91c2d3e4f506", by: "u" });
-  assert.equal(words({ ...of("video", "v"), metadata: { custom: film } } as Node), "Video Text", "its film says more");
+  const video = customWith(undefined, { job: "job:0198c5b0-3c1d-7a42-b0fe-91c2d3e4f506", by: "u" });
+  assert.equal(words({ ...of("video", "v"), metadata: { custom: video } } as Node), "Video Text", "its video says more");
 });
 
 test("the end of work is announced once, and the ends of much work are counted", () => {

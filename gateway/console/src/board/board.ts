@@ -275,7 +275,7 @@ export class Board {
     return id;
   }
 
-  /** The empty slot that a picture fills: the one at `point`, or without a point the one that is selected alone. */
+  /** The empty slot that an image fills: the one at `point`, or without a point the one that is selected alone. */
   slotFor(point?: Point): Node | undefined {
     const [selected, ...others] = this.selected;
     const node = point ? new SpatialIndex(this.graph.nodes.values()).at(point) : others.length === 0 ? selected : undefined;
@@ -325,7 +325,7 @@ export class Board {
     const isOwner = canvasOf(canvas).ownerUid === account;
     const nodes = copied.nodes.filter(({ asset }) => asset === undefined || isHere || (isOwner && asset.startsWith(`asset:${account}:`)));
     const lost = copied.nodes.length - nodes.length;
-    if (lost > 0) this.notify(`${counted(lost, "picture")} left out: pictures of another canvas can be pasted if both canvases are yours.`);
+    if (lost > 0) this.notify(`${counted(lost, "image")} left out: images of another canvas can be pasted if both canvases are yours.`);
     if (nodes.length === 0) return;
     const { changes, copies } = pasted(this.graph, { ...copied, nodes }, this.newId, point ?? this.surface?.middle() ?? { x: 0, y: 0 });
     this.engine.perform(`Paste ${count(nodes.length, "node")}`, changes);
@@ -515,14 +515,14 @@ export class Board {
     this.set({ making: stays ? form : making, entered: { ...entered, [form]: { ...entered[form], ...change } } });
   }
 
-  /** Lets a form follow the selection again. The settings of pictures stay. */
+  /** Lets a form follow the selection again. The settings of images stay. */
   followSelection(form: "image" | "video"): void {
     const { entered } = this.#ui;
     const left = form === "image" ? { ...entered.image, prompt: undefined, kept: undefined } : {};
     this.set({ making: undefined, entered: { ...entered, [form]: left } });
   }
 
-  /** Opens the panel with what a picture was made with, or was to be made with. */
+  /** Opens the panel with what an image was made with, or was to be made with. */
   makeAgain(draft: Draft): void {
     this.set({ panel: "make", draft, entered: { ...this.#ui.entered, again: {} } });
   }

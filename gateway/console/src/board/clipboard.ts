@@ -3,9 +3,9 @@ import { firstOf } from "../format.ts";
 import { operationsOf, type WRITABLE } from "../sync/change.ts";
 import type { Connection, Graph, Node } from "../sync/graph.ts";
 import { MOST_TITLE } from "./board.ts";
-import { record } from "./films.ts";
 import { carried, connectionOf } from "./gestures.ts";
 import { ROLES } from "./making.ts";
+import { record } from "./videos.ts";
 
 /** The type of copied nodes. */
 export const NODES = "application/x-canvas-nodes";

@@ -1,16 +1,16 @@
-/** Pictures in Inspect: about what an Action will make, and what it made beside what it was made from. */
+/** Images in Inspect: about what an Action will make, and what it made beside what it was made from. */
 import { useQuery } from "@tanstack/react-query";
 import { type CSSProperties, useState } from "react";
 import { type Action, api } from "../api.ts";
 import { paramsOf, type Entries } from "./forms.ts";
 import styles from "./comparison.module.css";
-import { usePicture } from "./pictures.ts";
+import { useImage } from "./images.ts";
 import { isPreviewed, type Preview, previewOf, shares } from "./preview.ts";
 
 /** The width of the panel, in pixels of the screen. */
 const WIDTH = 340;
 
-const usePanelPicture = (asset: string | undefined) => usePicture(asset, WIDTH * devicePixelRatio);
+const usePanelImage = (asset: string | undefined) => useImage(asset, WIDTH * devicePixelRatio);
 const percent = (part: number, whole: number) => `${(part / whole) * 100}%`;
 
 /** The parameters as they would be sent, with the defaults. */
@@ -19,15 +19,15 @@ function allParams(action: Action, entries: Entries): Record<string, string | nu
   return { ...Object.fromEntries(defaults), ...paramsOf(action, entries) };
 }
 
-/** About what the Action will make. It follows the form at once, and asks the service for nothing but the picture. */
+/** About what the Action will make. It follows the form at once, and asks the service for nothing but the image. */
 export function ActionPreview({ action, entries, asset }: { action: Action; entries: Entries; asset: string }) {
   const { data } = useQuery({ queryKey: ["asset", asset], queryFn: ({ signal }) => api.asset(asset, signal), staleTime: Infinity });
-  const { url } = usePanelPicture(asset);
+  const { url } = usePanelImage(asset);
   const params = allParams(action, entries);
   if (!data || url === undefined || !isPreviewed(action.slug)) return null;
   const preview = previewOf(action.slug, params, data);
-  // The picture as it is, so that the form does not jump while a number is typed.
-  const { size, picture, degrees, flip, background, isBlurred }: Preview = preview ?? { size: data, picture: { x: 0, y: 0, width: data.width, height: data.height } };
+  // The image as it is, so that the form does not jump while a number is typed.
+  const { size, image, degrees, flip, background, isBlurred }: Preview = preview ?? { size: data, image: { x: 0, y: 0, width: data.width, height: data.height } };
   const isText = action.slug === "add-text-to-image";
   const turn = [degrees && `rotate(${degrees}deg)`, flip?.x && "scaleX(-1)", flip?.y && "scaleY(-1)"].filter(Boolean).join(" ");
   return (
@@ -39,10 +39,10 @@ export function ActionPreview({ action, entries, asset }: { action: Action; entr
             src={url}
             alt=""
             style={{
-              left: percent(picture.x, size.width),
-              top: percent(picture.y, size.height),
-              width: percent(picture.width, size.width),
-              height: percent(picture.height, size.height),
+              left: percent(image.x, size.width),
+              top: percent(image.y, size.height),
+              width: percent(image.width, size.width),
+              height: percent(image.height, size.height),
               ...(turn && { transform: turn }),
             }}
           />
@@ -50,13 +50,13 @@ export function ActionPreview({ action, entries, asset }: { action: Action; entr
         </div>
       </div>
       <figcaption>
-        {preview ? `About ${Math.round(size.width)} × ${Math.round(size.height)} pixels. The result can differ a little.` : "The picture as it is: a value is missing or not possible."}
+        {preview ? `About ${Math.round(size.width)} × ${Math.round(size.height)} pixels. The result can differ a little.` : "The image as it is: a value is missing or not possible."}
       </figcaption>
     </figure>
   );
 }
 
-/** The text on the picture. Its sizes are relative to the picture's height, as those of the Action are. */
+/** The text on the image. Its sizes are relative to the image's height, as those of the Action are. */
 function TextBox({ params, height }: { params: Record<string, string | number>; height: number }) {
   const number = (name: string) => Number(params[name] ?? 0);
   const { x, y } = shares(String(params.anchor));
@@ -85,8 +85,8 @@ function TextBox({ params, height }: { params: Record<string, string | number>; 
 
 /** What an Action made, over what it was made from, with a line between them that a pointer or the arrow keys move. */
 export function Comparison({ before, after }: { before: string; after: string }) {
-  const { url: source } = usePanelPicture(before);
-  const { url: result } = usePanelPicture(after);
+  const { url: source } = usePanelImage(before);
+  const { url: result } = usePanelImage(after);
   const [part, setPart] = useState(50);
   const [ratio, setRatio] = useState(1.5);
   if (source === undefined || result === undefined) return null;

@@ -26,7 +26,7 @@ const CLIPBOARD: KeyGroup = {
   rows: [
     { what: "Copy", keys: ["Mod+C"] },
     { what: "Cut", keys: ["Mod+X"] },
-    { what: "Paste nodes, texts and pictures", keys: ["Mod+V"] },
+    { what: "Paste nodes, texts and images", keys: ["Mod+V"] },
   ],
 };
 

@@ -26,7 +26,7 @@ import { BoardContext } from "./context.ts";
 import { BoardMenu, KeyList, Palette } from "./dialogs.tsx";
 import styles from "./editor.module.css";
 import { useEngine } from "./engines.ts";
-import { nodesOf } from "./films.ts";
+import { nodesOf } from "./videos.ts";
 import { ended } from "./gestures.ts";
 import { Inspector } from "./inspector.tsx";
 import { Make } from "./make.tsx";
@@ -249,7 +249,7 @@ export function Editor({ handle, role, canChange: hasRole, review, error, live, 
                 <Empty title="This canvas is empty">
                   {canChange ? (
                     <p>
-                      Drop or paste pictures, double-click to write, or press <kbd>?</kbd> for all keys.
+                      Drop or paste images, double-click to write, or press <kbd>?</kbd> for all keys.
                     </p>
                   ) : (
                     <p>What people and agents add to it appears here by itself.</p>
@@ -377,7 +377,7 @@ function PanelToggles({ board, panel, findings, scopes }: { board: Board; panel:
       )}
       {canSeeAssets && (
         <Button data-panel="assets" aria-expanded={panel === "assets"} onClick={() => board.togglePanel("assets")}>
-          <Icon name="picture" size={16} />
+          <Icon name="image" size={16} />
           Assets
         </Button>
       )}

@@ -1,7 +1,7 @@
 /** The engines of this page: one for each canvas. An engine whose screen was left goes on until everything is sent. */
 import { useEffect } from "react";
 import { transportOf } from "../api.ts";
-import { lasting } from "../lasting.ts";
+import { sessionEnd } from "../session-end.ts";
 import { Engine } from "../sync/engine.ts";
 import { browserStorage } from "../sync/storage.ts";
 import type { Canvas, Transport } from "../sync/types.ts";
@@ -51,13 +51,13 @@ function entryOf(account: string, canvas: string, canChange: boolean): Entry {
   if (known) return known;
   const engine = new Engine({ transport: readingAhead(transportOf(canvas)), storage: browserStorage(account, canvas), newId, wait, canChange });
   const end = () => {
-    lasting.delete(end);
+    sessionEnd.delete(end);
     if (entries.get(key) === entry) entries.delete(key);
     engine.close();
   };
   const entry: Entry = { engine, users: 0, end };
   entries.set(key, entry);
-  lasting.add(end);
+  sessionEnd.add(end);
   engine.subscribe(() => endIfDone(entry));
   void engine.open();
   return entry;

@@ -4,9 +4,9 @@ import { type Connection, type Graph, isSection, type Node, type Purpose, type R
 import type { Box, Point, Size } from "../view.ts";
 import { isOver, statusOf } from "../work.ts";
 import type { Copied } from "./clipboard.ts";
-import { filmOf } from "./films.ts";
 import { linksAt } from "./links.ts";
 import { around, boxOf, encloses, middleOf, touches } from "./spatial.ts";
+import { videoOf } from "./videos.ts";
 
 export type Kind = "image" | "video" | "text" | "sticky" | "section";
 type NewId = () => string;
@@ -170,21 +170,21 @@ export function sectioned(graph: Graph, ids: Iterable<string>, id: string, point
 export const enclosed = (nodes: Node[], box: Box): string[] =>
   nodes.filter((node) => (isSection(node) ? encloses(box, boxOf(node)) : touches(box, boxOf(node)))).map(({ id }) => id);
 
-/** Whether a picture can take the place of a node. The slots of a Recipe stay: its instance knows them by their ids. */
+/** Whether an image can take the place of a node. The slots of a Recipe stay: its instance knows them by their ids. */
 export const isEmptySlot = ({ type, asset, metadata: { job, recipe } }: Node): boolean =>
   type === "image" && asset === undefined && !recipe && (!job || isOver(job.status));
 
 /**
- * Puts a picture, a node of the canvas or a new one, in the place of an empty slot: with its box, title, Section and connections. The
- * slot is deleted, because the service gives no picture to a node that exists; before the connections are made, because a video has one
+ * Puts an image, a node of the canvas or a new one, in the place of an empty slot: with its box, title, Section and connections. The
+ * slot is deleted, because the service gives no image to a node that exists; before the connections are made, because a video has one
  * first frame.
  */
-export function filled(graph: Graph, slot: Node, picture: Node, newId: NewId): Change[] {
+export function filled(graph: Graph, slot: Node, image: Node, newId: NewId): Change[] {
   const fields = ["position", "width", "height", "title", "metadata.sectionId", "metadata.zIndex"];
   const set = Object.fromEntries(fields.map((field) => [field, valueOf(slot, field)]));
-  const at = (id: string) => (id === slot.id ? picture.id : id);
+  const at = (id: string) => (id === slot.id ? image.id : id);
   return [
-    graph.nodes.has(picture.id) ? update("node", picture, set) : { do: "create", node: withFields(picture, set) },
+    graph.nodes.has(image.id) ? update("node", image, set) : { do: "create", node: withFields(image, set) },
     remove(slot),
     ...linksAt(graph, slot.id).map(
       ({ connection: { fromNodeId, toNodeId, purpose, role } }): Change => ({ do: "connect", connection: connectionOf(newId(), at(fromNodeId), at(toNodeId), purpose, role) }),
@@ -272,7 +272,7 @@ export function ended(before: Graph, after: Graph): string[] {
   return [`Nodes: ${statuses.map((status) => `${endedNodes.filter((one) => one.status === status).length} ${ENDS[status] ?? status}`).join(", ")}.`];
 }
 
-/** The id of the element that says more of a node's state than the graph: how far a film is, why work failed. */
+/** The id of the element that says more of a node's state than the graph: how far a video is, why work failed. */
 export const stateId = (node: string): string => `state-${node}`;
 
 /** What a screen reader says of a node. */
@@ -281,7 +281,7 @@ export function described(graph: Graph, node: Node): string {
   const home = sectionId === undefined ? undefined : graph.nodes.get(sectionId);
   const kind = kindOf(node);
   const status = statusAt(node);
-  const isEmpty = node.type === "image" ? !node.asset : node.type === "video" && !filmOf(node);
+  const isEmpty = node.type === "image" ? !node.asset : node.type === "video" && !videoOf(node);
   return [
     `${kind[0]?.toUpperCase()}${kind.slice(1)} ${node.title || "without a title"}`,
     content?.slice(0, 120),

@@ -15,12 +15,12 @@ import type { Node } from "../sync/graph.ts";
 import { useDraft } from "../ui/hooks.ts";
 import { Button, Failure, messageOf, Waiting } from "../ui/parts.tsx";
 import { QueueHint } from "../ui/queues.tsx";
-import { filmUrl, isActive, isOver, nameOf, stateOf, statusOf } from "../work.ts";
+import { isActive, isOver, nameOf, stateOf, statusOf, videoUrl } from "../work.ts";
 import { attemptAt } from "./attempts.ts";
 import type { Board } from "./board.ts";
 import { useFailure } from "./failure.ts";
 import { priceOf } from "./fields.tsx";
-import { type Film as FilmOf, filmOf } from "./films.ts";
+import { type NodeVideo, videoOf } from "./videos.ts";
 import { ActionPreview, Comparison } from "./comparison.tsx";
 import { type Entries, entryOf, isAnchor, paramsOf, problemsOf } from "./forms.ts";
 import { kindOf, statusAt } from "./gestures.ts";
@@ -28,7 +28,7 @@ import styles from "./inspector.module.css";
 import type { ActionAttempt } from "./making.ts";
 import { ProvenanceOf, sourceOf } from "./provenance.tsx";
 import { runAction } from "./runs.ts";
-import { FilmView, useFilm } from "./video.tsx";
+import { useVideo, VideoPlayer } from "./video.tsx";
 import { NodeStatus } from "./waiting.tsx";
 
 interface InspectorProps {
@@ -42,24 +42,24 @@ interface InspectorProps {
 export function Inspector({ board, canvas, nodes, attempt }: InspectorProps) {
   const [node] = nodes;
   if (!node) return <p className={styles.hint}>Select a node to see what it is and what can be made of it.</p>;
-  const pictures = nodes.filter(({ asset }) => asset !== undefined);
-  const film = filmOf(node);
+  const images = nodes.filter(({ asset }) => asset !== undefined);
+  const video = videoOf(node);
   return (
     <>
       {nodes.length === 1 ? board.canChange ? <Properties key={node.id} board={board} node={node} /> : <Facts node={node} /> : <p className={styles.hint}>{count(nodes.length, "node")} selected</p>}
       {nodes.length === 1 && node.asset !== undefined && <AiBadgeOf key={node.asset} handle={node.asset} />}
       {board.canChange && <Colors board={board} nodes={nodes} />}
       {nodes.length === 1 && <Work board={board} node={node} />}
-      {nodes.length === 1 && film && <Film key={film.job} board={board} node={node} film={film} />}
+      {nodes.length === 1 && video && <Video key={video.job} board={board} node={node} video={video} />}
       {nodes.length === 1 && <BeforeAndAfter board={board} node={node} />}
       {nodes.length === 1 && <ProvenanceOf node={node} board={board} />}
-      {board.canChange && pictures.length > 0 && <Actions key={attempt?.into} board={board} canvas={canvas} pictures={pictures} attempt={attempt} />}
-      {board.canChange && <NewElement board={board} pictures={pictures} />}
+      {board.canChange && images.length > 0 && <Actions key={attempt?.into} board={board} canvas={canvas} images={images} attempt={attempt} />}
+      {board.canChange && <NewElement board={board} images={images} />}
     </>
   );
 }
 
-/** For a picture that an Action made, its source beside it. */
+/** For an image that an Action made, its source beside it. */
 function BeforeAndAfter({ board, node }: { board: Board; node: Node }) {
   const { provenance } = node.metadata;
   const handle = provenance?.kind === "action" ? provenance.references[0]?.handle : undefined;
@@ -68,20 +68,20 @@ function BeforeAndAfter({ board, node }: { board: Board; node: Node }) {
   return <Comparison key={node.id} before={before} after={node.asset} />;
 }
 
-/** Makes an Element from the pictures of this account. */
-function NewElement({ board, pictures }: { board: Board; pictures: Node[] }) {
+/** Makes an Element from the images of this account. */
+function NewElement({ board, images }: { board: Board; images: Node[] }) {
   const { account, session } = useSession();
   const [isOpen, setIsOpen] = useState(false);
   const own = `asset:${account.id}:`;
-  const ids = [...new Set(pictures.flatMap(({ asset }) => (asset?.startsWith(own) ? asset.slice(own.length) : [])))];
+  const ids = [...new Set(images.flatMap(({ asset }) => (asset?.startsWith(own) ? asset.slice(own.length) : [])))];
   if (ids.length === 0 || !session.scopes.includes("element:read") || !session.scopes.includes("element:write")) return null;
   return (
     <section className={styles.group}>
       <h3>Elements</h3>
-      <Button onClick={() => setIsOpen(true)}>Make an Element of {ids.length === 1 ? "this picture" : `these ${ids.length} pictures`}</Button>
+      <Button onClick={() => setIsOpen(true)}>Make an Element of {ids.length === 1 ? "this image" : `these ${ids.length} images`}</Button>
       {isOpen && (
         <ElementForm
-          pictures={ids}
+          images={ids}
           done={({ name }) => {
             setIsOpen(false);
             board.notify(`${name} is an Element now. Choose it in Make.`);
@@ -245,18 +245,18 @@ function Work({ board, node }: { board: Board; node: Node }) {
   );
 }
 
-/** The film of a video node: played, or how far it is. */
-function Film({ board, node, film }: { board: Board; node: Node; film: FilmOf }) {
+/** The video of a video node: played, or how far it is. */
+function Video({ board, node, video }: { board: Board; node: Node; video: NodeVideo }) {
   const { account, session } = useSession();
   const queries = useQueryClient();
   const [isCanceling, setIsCanceling] = useState(false);
-  const found = useFilm(film);
+  const found = useVideo(video);
   if (!found || found.state === "loading") return null;
   if (found.state === "hidden") return <p className={styles.hint}>{found.why}.</p>;
   const { job } = found;
   if (!job) return null;
   return (
-    <section className={styles.group} aria-label="Film">
+    <section className={styles.group} aria-label="Video">
       <p className={styles.work}>
         <span>
           {job.model.name}: {lowered(stateOf(job))}
@@ -265,9 +265,9 @@ function Film({ board, node, film }: { board: Board; node: Node; film: FilmOf })
         {board.canChange && found.state === "making" && <Button onClick={() => setIsCanceling(true)}>Cancel</Button>}
       </p>
       {found.state === "making" && <progress aria-label="Progress of the video" max={100} {...(job.progress > 0 && { value: job.progress })} />}
-      {found.state === "ready" && <FilmView key={job.id} job={job.id} title={node.title} className={styles.film} />}
+      {found.state === "ready" && <VideoPlayer key={job.id} job={job.id} title={node.title} className={styles.video} />}
       {job.failure && <Reason failure={job.failure} />}
-      {board.canChange && found.state === "ended" && film.by === account.id && session.scopes.includes("video:generate") && (
+      {board.canChange && found.state === "ended" && video.by === account.id && session.scopes.includes("video:generate") && (
         <Button
           onClick={() => {
             board.followSelection("video");
@@ -283,7 +283,7 @@ function Film({ board, node, film }: { board: Board; node: Node; film: FilmOf })
       </p>
       <p className={styles.links}>
         {found.state === "ready" && (
-          <a className={styles.download} href={filmUrl(job.id)} download>
+          <a className={styles.download} href={videoUrl(job.id)} download>
             Download
           </a>
         )}
@@ -296,7 +296,7 @@ function Film({ board, node, film }: { board: Board; node: Node; film: FilmOf })
           run={{ handle: job.id, kind: "video", operation: "generate", creditCost: job.creditCost }}
           hasTargets={false}
           close={() => setIsCanceling(false)}
-          canceled={() => void queries.invalidateQueries({ queryKey: ["film", job.id] })}
+          canceled={() => void queries.invalidateQueries({ queryKey: ["video", job.id] })}
         />
       )}
     </section>
@@ -306,11 +306,11 @@ function Film({ board, node, film }: { board: Board; node: Node; film: FilmOf })
 interface ActionsProps {
   board: Board;
   canvas: string;
-  pictures: Node[];
+  images: Node[];
   attempt: ActionAttempt | undefined;
 }
 
-function Actions({ board, canvas, pictures, attempt }: ActionsProps) {
+function Actions({ board, canvas, images, attempt }: ActionsProps) {
   const [slug, setSlug] = useState(attempt?.slug ?? "");
   const { data, error, refetch } = useQuery({ queryKey: ["actions"], queryFn: ({ signal }) => api.actions(signal), staleTime: Infinity });
   if (error && !data) return <Failure title="The Actions cannot be loaded" error={error} retry={refetch} />;
@@ -328,7 +328,7 @@ function Actions({ board, canvas, pictures, attempt }: ActionsProps) {
         </div>
       )}
       <label className={styles.field}>
-        <span>Make a new picture</span>
+        <span>Make a new image</span>
         <select value={slug} onChange={({ target }) => setSlug(target.value)}>
           <option value="">Choose an Action…</option>
           {data.map(({ slug, title }) => (
@@ -338,20 +338,20 @@ function Actions({ board, canvas, pictures, attempt }: ActionsProps) {
           ))}
         </select>
       </label>
-      {action && <ActionForm key={action.slug} board={board} canvas={canvas} action={action} pictures={pictures} attempt={attempt} />}
+      {action && <ActionForm key={action.slug} board={board} canvas={canvas} action={action} images={images} attempt={attempt} />}
     </section>
   );
 }
 
-function ActionForm({ board, canvas, action, pictures, attempt }: ActionsProps & { action: Action }) {
+function ActionForm({ board, canvas, action, images, attempt }: ActionsProps & { action: Action }) {
   const [entries, setEntries] = useState<Entries>(attempt?.slug === action.slug ? attempt.entries : {});
   const [second, setSecond] = useState("");
   const [error, setError] = useState<unknown>();
   const [isStarting, setIsStarting] = useState(false);
-  const [first] = pictures;
+  const [first] = images;
   const needsSecond = action.inputs.length > 1;
   const others = needsSecond ? [...board.graph.nodes.values()].filter(({ id, asset }) => asset !== undefined && id !== first?.id) : [];
-  const other = others.find(({ id }) => id === second) ?? pictures[1] ?? others[0];
+  const other = others.find(({ id }) => id === second) ?? images[1] ?? others[0];
   const problems = error instanceof Problem ? problemsOf(error.fields) : {};
 
   async function start(event: FormEvent) {

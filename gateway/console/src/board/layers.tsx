@@ -1,8 +1,8 @@
-/** What is drawn on canvas elements: the board from far away, and the small picture of the whole. */
+/** What is drawn on canvas elements: the board from far away, and the small image of the whole. */
 import { memo, type PointerEvent, useCallback, useEffect, useEffectEvent, useLayoutEffect, useRef, useState } from "react";
 import type { Graph } from "../sync/graph.ts";
 import type { Camera } from "./camera.ts";
-import { drawnIn, drawOverview, lookOf, MinimapPicture, MINIMAP, prepared, type Scene } from "./overview.ts";
+import { drawnIn, drawOverview, lookOf, MinimapImage, MINIMAP, prepared, type Scene } from "./overview.ts";
 import type { SpatialIndex } from "./spatial.ts";
 import styles from "./surface.module.css";
 
@@ -67,7 +67,7 @@ export const Overview = memo(function Overview({ camera, scene }: { camera: Came
     if (!element || (nodes.length === 0 && isEmpty.current)) return;
     isEmpty.current = nodes.length === 0;
     const context = prepared(element, camera.screen);
-    // The lines and pictures of a board come a frame after its nodes.
+    // The lines and images of a board come a frame after its nodes.
     if (context) drawOverview(context, scene, nodes, camera.view, camera.seen, lookOf(element), isFirst.current, redraw);
     if (isFirst.current) redraw();
     isFirst.current = false;
@@ -80,7 +80,7 @@ const MAP_REST = 100;
 
 export const Minimap = memo(function Minimap({ camera, graph, index }: { camera: Camera; graph: Graph; index: SpatialIndex }) {
   const canvas = useRef<HTMLCanvasElement>(null);
-  const [picture] = useState(() => new MinimapPicture());
+  const [image] = useState(() => new MinimapImage());
   const painting = useRef<ReturnType<typeof setTimeout>>(undefined);
   useDrawing(camera, (redraw) => {
     const element = canvas.current;
@@ -88,15 +88,15 @@ export const Minimap = memo(function Minimap({ camera, graph, index }: { camera:
     if (!context) return;
     const look = lookOf(element);
     // The frames that show a board or a change of it do not wait for the map of the whole.
-    if (!picture.isOf(index, look)) {
+    if (!image.isOf(index, look)) {
       painting.current ??= setTimeout(() => {
         painting.current = undefined;
-        picture.paint(graph, index, look);
+        image.paint(graph, index, look);
         redraw();
       }, MAP_REST);
     }
-    picture.draw(context, camera.seen, look);
-    element.toggleAttribute("data-whole", picture.isWhole(camera.seen));
+    image.draw(context, camera.seen, look);
+    element.toggleAttribute("data-whole", image.isWhole(camera.seen));
   });
 
   useEffect(
@@ -110,7 +110,7 @@ export const Minimap = memo(function Minimap({ camera, graph, index }: { camera:
   function goTo(event: PointerEvent<HTMLCanvasElement>) {
     if (event.buttons !== 1) return;
     const { left, top } = event.currentTarget.getBoundingClientRect();
-    camera.center(picture.toPlane({ x: event.clientX - left, y: event.clientY - top }));
+    camera.center(image.toPlane({ x: event.clientX - left, y: event.clientY - top }));
     camera.keep();
   }
 

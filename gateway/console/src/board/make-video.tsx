@@ -1,4 +1,4 @@
-/** Makes a video with a model: from a prompt, and from frames or references among the selected pictures. */
+/** Makes a video with a model: from a prompt, and from frames or references among the selected images. */
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { api, type Model } from "../api.ts";
@@ -8,13 +8,13 @@ import type { Graph, Node, Purpose, Role } from "../sync/graph.ts";
 import { Failure, Waiting } from "../ui/parts.tsx";
 import type { Board, Ui } from "./board.ts";
 import { Choice, ModelField, PromptField, Start, Stays } from "./fields.tsx";
-import { filmOf } from "./films.ts";
 import styles from "./inspector.module.css";
 import { type FrameUse, frameProblem, MOST_PROMPT, optionsOf, promptNode, type Reference, referencesTo, ROLES, type VideoEntries, videoCapability, withRole } from "./making.ts";
 import { makeVideo } from "./runs.ts";
-import { useFilm } from "./video.tsx";
+import { useVideo } from "./video.tsx";
+import { videoOf } from "./videos.ts";
 
-const MOST_PICTURES = 9;
+const MOST_IMAGES = 9;
 const USES: Partial<Record<Purpose, FrameUse>> = { "first-frame": "first", "last-frame": "last", reference: "reference" };
 
 export function MakeVideo({ board, nodes, ui }: { board: Board; nodes: Node[]; ui: Ui }) {
@@ -26,13 +26,13 @@ export function MakeVideo({ board, nodes, ui }: { board: Board; nodes: Node[]; u
   return <VideoForm board={board} nodes={nodes} entered={ui.entered.video} target={target} models={data} />;
 }
 
-/** A picture, and what it is used for as long as a person chooses nothing else. */
-interface Picture extends Reference {
+/** An image, and what it is used for as long as a person chooses nothing else. */
+interface VideoInput extends Reference {
   use?: FrameUse | undefined;
 }
 
-/** The selected pictures, and those that are connected to the video node. */
-function picturesFor(graph: Graph, nodes: Node[], target: Node | undefined): Picture[] {
+/** The selected images, and those that are connected to the video node. */
+function imagesFor(graph: Graph, nodes: Node[], target: Node | undefined): VideoInput[] {
   const links = [...graph.connections.values()].filter((one) => one.toNodeId === target?.id && USES[one.purpose] !== undefined);
   const linked = links.flatMap(({ fromNodeId, purpose, role }) => {
     const [reference] = referencesTo([graph.nodes.get(fromNodeId)].filter((node) => node !== undefined));
@@ -40,7 +40,7 @@ function picturesFor(graph: Graph, nodes: Node[], target: Node | undefined): Pic
   });
   const known = new Set(linked.map(({ asset }) => asset));
   const selected = referencesTo(nodes).filter(({ asset }) => !known.has(asset));
-  return [...linked, ...selected].slice(0, MOST_PICTURES);
+  return [...linked, ...selected].slice(0, MOST_IMAGES);
 }
 
 type Setting = "seconds" | "ratio" | "resolution" | "audio";
@@ -59,8 +59,8 @@ function VideoForm({ board, nodes, entered, target, models }: FormProps) {
   const queries = useQueryClient();
   const { account } = useSession();
   const balance = useQuery({ queryKey: ["balance"], queryFn: ({ signal }) => api.balance(signal) });
-  const before = target && filmOf(target);
-  const film = useFilm(before);
+  const before = target && videoOf(target);
+  const video = useVideo(before);
   const made = target?.metadata;
   const enter = (change: VideoEntries) => board.enter("video", change);
   const { model: key, prompt: typed, uses = {}, cap = "" } = entered;
@@ -73,18 +73,18 @@ function VideoForm({ board, nodes, entered, target, models }: FormProps) {
   const known: Record<Setting, string | undefined> = { seconds: made?.durationSeconds?.toString(), ratio: made?.aspectRatio, resolution: before?.resolution, audio: before?.hasAudio?.toString() };
   const setting = (name: Setting) => entered[name] ?? known[name] ?? "";
   const set = (name: Setting) => (value: string) => enter({ [name]: value });
-  const pictures = picturesFor(board.graph, nodes, target);
-  const choice = (picture: Picture, index: number): string => uses[picture.asset] ?? entryOf(picture.use ?? defaultUse(model, pictures, index), picture.role);
-  const frames = pictures.flatMap((picture, index) => {
-    const { use, role } = chosen(choice(picture, index));
-    return use ? [{ use, reference: withRole(picture, role) }] : [];
+  const images = imagesFor(board.graph, nodes, target);
+  const choice = (image: VideoInput, index: number): string => uses[image.asset] ?? entryOf(image.use ?? defaultUse(model, images, index), image.role);
+  const frames = images.flatMap((image, index) => {
+    const { use, role } = chosen(choice(image, index));
+    return use ? [{ use, reference: withRole(image, role) }] : [];
   });
   const capability = videoCapability(frames.map(({ use }) => use));
   const problem = frameProblem(model, frames.map(({ use }) => use));
   const options = (name: string) => optionsOf(model, name, capability);
   const among = (name: Setting, parameter: string) => (options(parameter).includes(setting(name)) ? setting(name) : "");
   const hasAudio = model.parameters.some(({ name, capabilities }) => name === "generateAudio" && capabilities.some((one) => one === capability));
-  const isMaking = film?.state === "making";
+  const isMaking = video?.state === "making";
 
   async function start(event: FormEvent) {
     event.preventDefault();
@@ -117,13 +117,13 @@ function VideoForm({ board, nodes, entered, target, models }: FormProps) {
       <ModelField models={models} model={model} set={(model) => enter({ model })} />
       <PromptField label={text && typed === undefined ? `Prompt, from “${text.title}”` : "Prompt"} value={prompt} isRequired set={(prompt) => enter({ prompt })} />
       {typed !== undefined && <Stays what="This prompt stays" end={() => board.followSelection("video")} />}
-      {pictures.length > 0 ? (
+      {images.length > 0 ? (
         <fieldset className={styles.references}>
-          <legend>Pictures</legend>
-          {pictures.map((picture, index) => (
-            <label key={picture.asset}>
-              <bdi>{picture.title}</bdi>
-              <select value={choice(picture, index)} onChange={({ target }) => enter({ uses: { ...uses, [picture.asset]: target.value } })}>
+          <legend>Images</legend>
+          {images.map((image, index) => (
+            <label key={image.asset}>
+              <bdi>{image.title}</bdi>
+              <select value={choice(image, index)} onChange={({ target }) => enter({ uses: { ...uses, [image.asset]: target.value } })}>
                 <option value="">not used</option>
                 <option value="first">first frame</option>
                 <option value="last">last frame</option>
@@ -139,7 +139,7 @@ function VideoForm({ board, nodes, entered, target, models }: FormProps) {
           {problem !== undefined && <p className={styles.problem}>{problem}</p>}
         </fieldset>
       ) : (
-        <p className={styles.hint}>Select pictures for the first and last frame, or a text to use it as the prompt.</p>
+        <p className={styles.hint}>Select images for the first and last frame, or a text to use it as the prompt.</p>
       )}
       <Choice label="Seconds" value={setting("seconds")} options={options("durationSeconds")} set={set("seconds")} />
       <Choice label="Aspect ratio" value={setting("ratio")} options={options("aspectRatio")} set={set("ratio")} />
@@ -154,12 +154,12 @@ function VideoForm({ board, nodes, entered, target, models }: FormProps) {
           </select>
         </label>
       )}
-      {pictures.length === 0 && problem !== undefined && <p className={styles.problem}>{problem}</p>}
+      {images.length === 0 && problem !== undefined && <p className={styles.problem}>{problem}</p>}
       <Start queue="video" price={model.creditCost} cap={cap} setCap={(cap) => enter({ cap })} balance={balance.data} isStarting={isStarting} isPossible={problem === undefined} error={error} />
       <p className={styles.hint}>
         {target && !isMaking ? (
           <>
-            Into <bdi>{target.title || "the selected video"}</bdi>.{before && " Its present film is replaced."}
+            Into <bdi>{target.title || "the selected video"}</bdi>.{before && " Its present video is replaced."}
           </>
         ) : (
           "Into a new node."
@@ -170,12 +170,12 @@ function VideoForm({ board, nodes, entered, target, models }: FormProps) {
   );
 }
 
-/** The first picture begins the video and the second ends it, where the model can do so. */
-function defaultUse(model: Model, pictures: Picture[], index: number): FrameUse | undefined {
-  if (pictures.some(({ use }) => use !== undefined)) return undefined;
+/** The first image begins the video and the second ends it, where the model can do so. */
+function defaultUse(model: Model, images: VideoInput[], index: number): FrameUse | undefined {
+  if (images.some(({ use }) => use !== undefined)) return undefined;
   const can = (capability: string) => model.capabilities.some((one) => one === capability);
   if (index === 0 && can("video.generate.fromImage")) return "first";
-  if (index === 1 && pictures.length === 2 && can("video.generate.fromFrames")) return "last";
+  if (index === 1 && images.length === 2 && can("video.generate.fromFrames")) return "last";
   return can("video.generate.fromReferences") && !can("video.generate.fromImage") ? "reference" : undefined;
 }
 

@@ -1,4 +1,4 @@
-/** Makes pictures and videos with a model: from a prompt, from the selected pictures, or from both. */
+/** Makes images and videos with a model: from a prompt, from the selected images, or from both. */
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { api, type ImageOperation, type Model } from "../api.ts";
@@ -17,7 +17,7 @@ import { makeImages } from "./runs.ts";
 
 const OPERATIONS: [ImageOperation, string][] = [
   ["generate", "Generate"],
-  ["edit", "Edit the first picture"],
+  ["edit", "Edit the first image"],
   ["variations", "Variations"],
 ];
 
@@ -35,7 +35,7 @@ export function Make({ board, canvas, nodes, ui }: Props) {
   const fitting = nodes.length === 1 && nodes[0]?.type === "video" ? "video" : "image";
   const wanted = draft ? "image" : (making ?? fitting);
   const kind = canMake[wanted] ? wanted : canMake.image ? "image" : "video";
-  if (!canMake[kind]) return <p className={styles.hint}>This session may make neither pictures nor videos: its token does not have the scopes for it.</p>;
+  if (!canMake[kind]) return <p className={styles.hint}>This session may make neither images nor videos: its token does not have the scopes for it.</p>;
   return (
     <>
       {canMake.image && canMake.video && (
@@ -44,7 +44,7 @@ export function Make({ board, canvas, nodes, ui }: Props) {
           {(["image", "video"] as const).map((one) => (
             <label key={one}>
               <input type="radio" name="kind" checked={kind === one} onChange={() => board.set({ making: one, draft: undefined })} />
-              <span>{one === "image" ? "Pictures" : "Video"}</span>
+              <span>{one === "image" ? "Images" : "Video"}</span>
             </label>
           ))}
         </fieldset>
@@ -58,7 +58,7 @@ function MakeImages(props: Props) {
   const { data, error, refetch } = useQuery({ queryKey: ["models"], queryFn: ({ signal }) => api.models(signal), staleTime: 60_000 });
   if (error && !data) return <Failure title="The models cannot be loaded" error={error} retry={refetch} />;
   if (!data) return <Waiting label="Loading the models" />;
-  if (data.length === 0) return <p className={styles.hint}>No model can make pictures with this session.</p>;
+  if (data.length === 0) return <p className={styles.hint}>No model can make images with this session.</p>;
   return <MakeForm {...props} models={data} />;
 }
 
@@ -147,13 +147,13 @@ function MakeForm({ board, canvas, nodes, ui, models }: Props & { models: Model[
         setRole={(asset, role) => enter({ roles: { ...roles, [asset]: role } })}
       />
       {!draft && (kept || typed !== undefined) && <Stays what={kept ? "These references and this prompt stay" : "This prompt stays"} end={() => board.followSelection("image")} />}
-      {!draft && !kept && references.length === 0 && <p className={styles.hint}>Select pictures to use them as references, or a text to use it as the prompt.</p>}
+      {!draft && !kept && references.length === 0 && <p className={styles.hint}>Select images to use them as references, or a text to use it as the prompt.</p>}
       {before.length > 0 && <p className={styles.hint}>With {counted(before.length, "Element")}, as before.</p>}
       {session.scopes.includes("element:read") && <ElementChooser chosen={chosen} set={(elements) => enter({ elements })} />}
       <Choice label="Size" value={size} options={sizes} set={(size) => enter({ size })} />
       <Choice label="Quality" value={quality} options={qualities} set={(quality) => enter({ quality })} />
       <fieldset className={styles.counts}>
-        <legend>Pictures</legend>
+        <legend>Images</legend>
         {[1, 2, 3, 4].map((number) => (
           <label key={number}>
             <input type="radio" name="count" checked={count === number} onChange={() => enter({ count: number })} />
@@ -166,7 +166,7 @@ function MakeForm({ board, canvas, nodes, ui, models }: Props & { models: Model[
   );
 }
 
-/** A reference whose node was deleted is its picture alone. */
+/** A reference whose node was deleted is its image alone. */
 function present(board: Board, { node, ...reference }: Reference): Reference {
   const now = node && board.graph.nodes.get(node.id);
   return now?.asset === reference.asset ? { ...reference, node: now } : reference;

@@ -19,7 +19,7 @@ const provenance = {
   createdAt: "2026-01-01T00:00:00Z",
 };
 
-test("a picture is made again with what it was made with", () => {
+test("an image is made again with what it was made with", () => {
   const made = [node("Made", { metadata: { provenance } }), node("Beside", { metadata: { provenance } })];
   const graph = graphOf({ title: "", nodes: [...made, node("Photo", { asset: "asset:a:1" as never })], connections: [] });
   const draft = draftOf(graph, made[0] as Node);
@@ -99,7 +99,7 @@ test("frames and references of a video are checked before it is started", () => 
   assert.match(frameProblem(all, ["last"]) ?? "", /needs a first frame/);
   assert.match(frameProblem(all, ["first", "reference"]) ?? "", /not both/);
   assert.equal(frameProblem({ ...all, standIn: true }, ["first", "reference"]), undefined);
-  assert.match(frameProblem(model(["video.generate.fromImage"]), []) ?? "", /without pictures/);
+  assert.match(frameProblem(model(["video.generate.fromImage"]), []) ?? "", /without images/);
 });
 
 test("another attempt at an Action has what its node keeps, or else what leads to the node, whatever a client wrote there", () => {

@@ -5,7 +5,7 @@ import { firstOf } from "../format.ts";
 import type { Fields, Graph, Node, Role } from "../sync/graph.ts";
 import { isOver } from "../work.ts";
 
-/** A picture that guides a result: that of a node, or one that is on no node any more. */
+/** An image that guides a result: that of a node, or one that is on no node any more. */
 export interface Reference {
   /** Handle of the asset. */
   asset: string;
@@ -14,7 +14,7 @@ export interface Reference {
   node?: Node;
 }
 
-/** What was chosen for a picture that is made again, or that was to be made. */
+/** What was chosen for an image that is made again, or that was to be made. */
 export interface Draft {
   /** The title of the node. */
   of: string;
@@ -54,7 +54,7 @@ export interface ImageEntries extends Entries {
 }
 
 export interface VideoEntries extends Entries {
-  /** By the assets of pictures. */
+  /** By the assets of images. */
   uses?: Record<string, string>;
   seconds?: string;
   ratio?: string;
@@ -62,7 +62,7 @@ export interface VideoEntries extends Entries {
   audio?: string;
 }
 
-/** By form: of pictures, of a picture that is made again, and of a video. */
+/** By form: of images, of an image that is made again, and of a video. */
 export interface Entered {
   image: ImageEntries;
   again: ImageEntries;
@@ -84,9 +84,9 @@ const OPERATIONS = new Set(["generate", "edit", "variations"]);
 export const ROLES: Role[] = ["identity", "construction", "texture", "fit", "style"];
 export const MOST_REFERENCES = 16;
 export const MOST_PROMPT = 8000;
-const MOST_PICTURES = 4;
+const MOST_IMAGES = 4;
 
-/** How a picture was made with a model, or was to be made before that failed; undefined for one that was not. */
+/** How an image was made with a model, or was to be made before that failed; undefined for one that was not. */
 export function draftOf(graph: Graph, node: Node): Draft | undefined {
   if (isFailed(node)) return failedDraft(graph, node);
   const { provenance } = node.metadata;
@@ -95,7 +95,7 @@ export function draftOf(graph: Graph, node: Node): Draft | undefined {
   const nodes = [...graph.nodes.values()];
   const siblings = nodes.filter(({ metadata }) => run !== undefined && metadata.provenance?.run === run);
   return {
-    of: node.title || "the picture",
+    of: node.title || "the image",
     into: [],
     operation: operation as ImageOperation,
     model,
@@ -105,7 +105,7 @@ export function draftOf(graph: Graph, node: Node): Draft | undefined {
     elements,
     size,
     quality,
-    count: Math.min(Math.max(siblings.length, 1), MOST_PICTURES),
+    count: Math.min(Math.max(siblings.length, 1), MOST_IMAGES),
   };
 }
 
@@ -143,7 +143,7 @@ export function failedAction(graph: Graph, node: Node): { attempt: ActionAttempt
   const { slug, params, inputs } = record(record(record(node.metadata.custom)["console"])["action"]);
   const linked = [...graph.connections.values()].flatMap(({ fromNodeId, toNodeId }) => (toNodeId === node.id ? (graph.nodes.get(fromNodeId)?.handle ?? []) : []));
   const entries = Object.entries(record(params)).map(([name, value]) => [name, String(value)]);
-  const attempt = { of: node.title || "the picture", into: node.id, slug: typeof slug === "string" ? slug : "", entries: Object.fromEntries(entries) as Record<string, string> };
+  const attempt = { of: node.title || "the image", into: node.id, slug: typeof slug === "string" ? slug : "", entries: Object.fromEntries(entries) as Record<string, string> };
   return { attempt, inputs: Array.isArray(inputs) ? texts(inputs) : linked };
 }
 
@@ -160,7 +160,7 @@ function failedDraft(graph: Graph, node: Node): Draft | undefined {
   const text = promptNode(from("flow").flatMap(({ node }) => node ?? []));
   const into = nodes.filter((one) => isFailed(one) && one.metadata.job?.run === job.run).map(({ id }) => id);
   return {
-    of: node.title || "the picture",
+    of: node.title || "the image",
     into,
     operation: job.operation as ImageOperation,
     model,
@@ -170,7 +170,7 @@ function failedDraft(graph: Graph, node: Node): Draft | undefined {
     elements: texts(kept["elements"]),
     size,
     quality,
-    count: Math.min(into.length, MOST_PICTURES),
+    count: Math.min(into.length, MOST_IMAGES),
   };
 }
 
@@ -178,10 +178,10 @@ function referenceTo(nodes: Node[], handle: string, role: Role | undefined): Ref
   const node = nodes.find((one) => one.asset === handle || one.handle === handle);
   const asset = handle.startsWith("asset:") ? handle : node?.asset;
   if (asset === undefined) return undefined;
-  return { asset, title: node?.title || "A picture that is on no node", ...(role && { role }), ...(node && { node }) };
+  return { asset, title: node?.title || "An image that is on no node", ...(role && { role }), ...(node && { node }) };
 }
 
-/** The pictures of nodes as references, each once. */
+/** The images of nodes as references, each once. */
 export function referencesTo(nodes: Node[]): Reference[] {
   const references = nodes.flatMap((node): [string, Reference][] => (node.asset === undefined ? [] : [[node.asset, { asset: node.asset, title: node.title || "Image", node }]]));
   return [...new Map(references.toReversed()).values()].toReversed().slice(0, MOST_REFERENCES);
@@ -207,17 +207,17 @@ export function optionsOf(model: Model, name: string, capability: string): strin
 
 // Videos
 
-/** What a picture is used for in a video. */
+/** What an image is used for in a video. */
 export type FrameUse = "first" | "last" | "reference";
 
-/** The capability that a video needs, by what its pictures are used for. */
+/** The capability that a video needs, by what its images are used for. */
 export function videoCapability(uses: FrameUse[]): string {
   if (uses.includes("last")) return "video.generate.fromFrames";
   if (uses.includes("first")) return "video.generate.fromImage";
   return uses.length > 0 ? "video.generate.fromReferences" : "video.generate";
 }
 
-/** Why pictures cannot be used in this way, or undefined. */
+/** Why images cannot be used in this way, or undefined. */
 export function frameProblem(model: Model, uses: FrameUse[]): string | undefined {
   for (const [use, name] of [["first", "first frame"], ["last", "last frame"]] as const) {
     if (uses.filter((one) => one === use).length > 1) return `A video has one ${name}.`;
@@ -225,7 +225,7 @@ export function frameProblem(model: Model, uses: FrameUse[]): string | undefined
   if (uses.includes("last") && !uses.includes("first")) return "A last frame needs a first frame.";
   const needed = videoCapability(uses);
   if (!model.capabilities.some((one) => one === needed)) {
-    const what = { "video.generate": "without pictures", "video.generate.fromImage": "from a first frame", "video.generate.fromFrames": "to a last frame" }[needed] ?? "from references";
+    const what = { "video.generate": "without images", "video.generate.fromImage": "from a first frame", "video.generate.fromFrames": "to a last frame" }[needed] ?? "from references";
     return `${model.name} makes no videos ${what}.`;
   }
   // Only the embedded runtime takes both.

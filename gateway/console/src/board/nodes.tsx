@@ -8,12 +8,12 @@ import { explained, isOver, statusOf } from "../work.ts";
 import { noteColors, textColors } from "./colors.ts";
 import { DetailContext, useBoard } from "./context.ts";
 import { useFailure } from "./failure.ts";
-import { filmOf } from "./films.ts";
 import { isEmptySlot, stateId, statusAt } from "./gestures.ts";
+import { useImage } from "./images.ts";
 import styles from "./nodes.module.css";
-import { usePicture } from "./pictures.ts";
 import { TextField } from "./text.tsx";
 import { VideoArea } from "./video.tsx";
+import { videoOf } from "./videos.ts";
 import { NodeStatus } from "./waiting.tsx";
 
 export type BoardNode = FlowNode<{ node: Node; editing: "content" | "title" | undefined; isResizable: boolean }>;
@@ -72,15 +72,15 @@ function openStatus(node: Node): string | undefined {
   return status === "succeeded" ? undefined : status;
 }
 
-/** What fills a picture's place while there is no picture. */
-function Slot({ node, icon }: { node: Node; icon: "picture" | "film" }) {
+/** What fills an image's place while there is no image. */
+function Slot({ node, icon }: { node: Node; icon: "image" | "video" }) {
   const [isTarget, setIsTarget] = useState(false);
   const isOpen = useBoard().canChange && isEmptySlot(node);
   const failure = useFailure(node);
   const reason = failure && explained(failure);
   const status = openStatus(node);
   const isWorking = status !== undefined && !isOver(status);
-  const label = isWorking ? <NodeStatus node={node} status={status} /> : status !== undefined ? statusOf(status) : icon === "film" ? "Empty video" : "Empty slot";
+  const label = isWorking ? <NodeStatus node={node} status={status} /> : status !== undefined ? statusOf(status) : icon === "video" ? "Empty video" : "Empty slot";
   return (
     <div
       className={styles.slot}
@@ -106,16 +106,16 @@ function Slot({ node, icon }: { node: Node; icon: "picture" | "film" }) {
   );
 }
 
-function Picture({ node }: { node: Node }) {
+function ImageArea({ node }: { node: Node }) {
   const detail = useContext(DetailContext);
   const account = useContext(SessionContext)?.account.id;
   const isOwn = node.asset?.startsWith(`asset:${account}:`);
-  const { url, hasFailed } = usePicture(node.asset, node.width * detail);
-  if (url !== undefined) return <img className={styles.picture} src={url} alt="" decoding="async" draggable={false} />;
+  const { url, hasFailed } = useImage(node.asset, node.width * detail);
+  if (url !== undefined) return <img className={styles.image} src={url} alt="" decoding="async" draggable={false} />;
   return (
     <div className={styles.slot}>
-      <Icon name="picture" size={28} />
-      {hasFailed && <span>{isOwn ? "This picture cannot be shown" : "Only its owner can see this picture"}</span>}
+      <Icon name="image" size={28} />
+      {hasFailed && <span>{isOwn ? "This image cannot be shown" : "Only its owner can see this image"}</span>}
     </div>
   );
 }
@@ -141,15 +141,15 @@ function Card({ node, editing, selected, isResizable, children }: { node: Node; 
 
 const ImageNode = memo(({ data: { node, editing, isResizable }, selected }: Props) => (
   <Card node={node} editing={editing} selected={selected} isResizable={isResizable}>
-    {node.asset === undefined ? <Slot node={node} icon="picture" /> : <Picture node={node} />}
+    {node.asset === undefined ? <Slot node={node} icon="image" /> : <ImageArea node={node} />}
   </Card>
 ));
 
 const VideoNode = memo(({ data: { node, editing, isResizable }, selected }: Props) => {
-  const film = filmOf(node);
+  const video = videoOf(node);
   return (
     <Card node={node} editing={editing} selected={selected} isResizable={isResizable}>
-      {film ? <VideoArea node={node} film={film} /> : <Slot node={node} icon="film" />}
+      {video ? <VideoArea node={node} video={video} /> : <Slot node={node} icon="video" />}
     </Card>
   );
 });

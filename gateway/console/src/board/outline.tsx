@@ -56,7 +56,7 @@ function rowsOf(graph: Graph, closed: ReadonlySet<string>): Row[] {
 
 function iconOf(node: Node): Row["icon"] {
   if (isSection(node)) return "section";
-  return ({ image: "picture", video: "film", text: "text", sticky: "note" } as const)[node.type];
+  return node.type === "sticky" ? "note" : node.type;
 }
 
 export function OutlineTree({ board, graph, ui }: { board: Board; graph: Graph; ui: Ui }) {

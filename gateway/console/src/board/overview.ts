@@ -5,12 +5,12 @@ import { bitmaps } from "./bitmaps.ts";
 import { allLinks } from "./links.ts";
 import { boundsOf, encloses, middleOf, type SpatialIndex } from "./spatial.ts";
 
-/** Below this scale, pictures are plain boxes. */
-const PICTURE_SCALE = 0.05;
+/** Below this scale, images are plain boxes. */
+const IMAGE_SCALE = 0.05;
 
 export interface Look {
   image: string;
-  picture: string;
+  filled: string;
   video: string;
   text: string;
   note: string;
@@ -26,7 +26,7 @@ export function lookOf(element: Element): Look {
   const color = (name: string) => style.getPropertyValue(`--overview-${name}`);
   return {
     image: color("image"),
-    picture: color("picture"),
+    filled: color("filled"),
     video: color("video"),
     text: color("text"),
     note: color("note"),
@@ -40,7 +40,7 @@ export function lookOf(element: Element): Look {
 export function fillOf(node: Node, look: Look): string {
   if (isSection(node)) return look.section;
   if (node.type === "sticky") return node.metadata.color ?? look.note;
-  if (node.asset !== undefined) return look.picture;
+  if (node.asset !== undefined) return look.filled;
   return look[node.type as "image" | "video" | "text"];
 }
 
@@ -70,7 +70,7 @@ export interface Scene {
 /** The nodes in view that are drawn. */
 export const drawnIn = ({ index, rendered }: Scene, seen: Box): Node[] => index.in(seen).filter(({ id }) => !rendered.has(id));
 
-/** Draws `nodes` and, unless only a sketch is wanted, their pictures and the lines of what is not rendered. `changed` is called when a picture has arrived. */
+/** Draws `nodes` and, unless only a sketch is wanted, their images and the lines of what is not rendered. `changed` is called when an image has arrived. */
 export function drawOverview(
   context: CanvasRenderingContext2D,
   { graph, rendered, selection, drag }: Scene,
@@ -117,13 +117,13 @@ export function drawOverview(
     if (isSection(node)) continue;
     const { width, height } = node;
     const [x, y] = [xOf(node), yOf(node)];
-    const picture = !isSketch && zoom >= PICTURE_SCALE && node.asset !== undefined ? bitmaps.of(node.asset) : undefined;
+    const image = !isSketch && zoom >= IMAGE_SCALE && node.asset !== undefined ? bitmaps.of(node.asset) : undefined;
     context.fillStyle = fillOf(node, look);
     context.fillRect(x, y, width, height);
-    if (picture) {
-      const scale = Math.min(width / picture.width, height / picture.height);
-      const [w, h] = [picture.width * scale, picture.height * scale];
-      context.drawImage(picture, x + (width - w) / 2, y + (height - h) / 2, w, h);
+    if (image) {
+      const scale = Math.min(width / image.width, height / image.height);
+      const [w, h] = [image.width * scale, image.height * scale];
+      context.drawImage(image, x + (width - w) / 2, y + (height - h) / 2, w, h);
     }
   }
   context.strokeStyle = look.accent;
@@ -144,7 +144,7 @@ export const MINIMAP: Size = { width: 184, height: 120 };
 const INSET = 8;
 
 /** The whole canvas in the size of the small map. It is painted once for each graph, and the frame of the view is drawn above it. */
-export class MinimapPicture {
+export class MinimapImage {
   #painted: { index: SpatialIndex; image: OffscreenCanvas; colors: string; ratio: number } | undefined;
   #scale = 1;
   #middle: Point = { x: 0, y: 0 };

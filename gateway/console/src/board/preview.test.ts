@@ -6,8 +6,8 @@ const SOURCE = { width: 400, height: 200 };
 
 test("a crop is placed by its anchor, or by its corner", () => {
   const size = { width: 100, height: 100 };
-  assert.deepEqual(previewOf("crop", { ...size, anchor: "bottom-right" }, SOURCE), { size, picture: { x: -300, y: -100, ...SOURCE } });
-  assert.deepEqual(previewOf("crop", { ...size, x: 10, y: 20 }, SOURCE)?.picture, { x: -10, y: -20, ...SOURCE });
+  assert.deepEqual(previewOf("crop", { ...size, anchor: "bottom-right" }, SOURCE), { size, image: { x: -300, y: -100, ...SOURCE } });
+  assert.deepEqual(previewOf("crop", { ...size, x: 10, y: 20 }, SOURCE)?.image, { x: -10, y: -20, ...SOURCE });
   assert.equal(previewOf("crop", { width: 401, height: 10 }, SOURCE), undefined, "the service refuses it");
 });
 
@@ -22,12 +22,12 @@ test("a resize into a box follows the fit", () => {
   const of = (fit: string, more: Record<string, string> = {}) => previewOf("resize", { ...box, fit, ...more }, SOURCE);
   assert.deepEqual(of("inside")?.size, { width: 100, height: 50 });
   assert.deepEqual(of("outside")?.size, { width: 200, height: 100 });
-  assert.deepEqual(of("fill"), { size: box, picture: { x: 0, y: 0, ...box } });
-  assert.deepEqual(of("cover", { anchor: "left" }), { size: box, picture: { x: -0, y: 0, width: 200, height: 100 } });
-  assert.deepEqual(of("contain", { anchor: "bottom", background: "#fff" }), { size: box, picture: { x: 0, y: 50, width: 100, height: 50 }, background: "#fff" });
+  assert.deepEqual(of("fill"), { size: box, image: { x: 0, y: 0, ...box } });
+  assert.deepEqual(of("cover", { anchor: "left" }), { size: box, image: { x: -0, y: 0, width: 200, height: 100 } });
+  assert.deepEqual(of("contain", { anchor: "bottom", background: "#fff" }), { size: box, image: { x: 0, y: 50, width: 100, height: 50 }, background: "#fff" });
 });
 
-test("a box that may not enlarge shrinks until the picture covers it", () => {
+test("a box that may not enlarge shrinks until the image covers it", () => {
   assert.deepEqual(previewOf("resize", { width: 800, height: 800, fit: "cover", enlarge: "no" }, SOURCE)?.size, { width: 200, height: 200 });
 });
 

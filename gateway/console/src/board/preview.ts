@@ -1,4 +1,4 @@
-/** About what an Action will do to a picture, as geometry. The service's result is the truth: it rounds, resamples and sets text by itself. */
+/** About what an Action will do to an image, as geometry. The service's result is the truth: it rounds, resamples and sets text by itself. */
 import type { Box, Size } from "../view.ts";
 
 type Params = Record<string, string | number>;
@@ -6,23 +6,23 @@ type Params = Record<string, string | number>;
 export interface Preview {
   /** The size of the result, in pixels. */
   size: Size;
-  /** Where the whole picture is in it. What reaches beyond the result is cut. */
-  picture: Box;
-  /** Clockwise, in degrees, about the middle of the picture, after the flip. */
+  /** Where the whole image is in it. What reaches beyond the result is cut. */
+  image: Box;
+  /** Clockwise, in degrees, about the middle of the image, after the flip. */
   degrees?: number;
   flip?: { x: boolean; y: boolean };
   background?: string;
-  /** The space around the picture shows the picture itself, blurred. */
+  /** The space around the image shows the image itself, blurred. */
   isBlurred?: boolean;
 }
 
-/** The part of free space that is before a picture, across and down. */
+/** The part of free space that is before an image, across and down. */
 export function shares(anchor: string): { x: number; y: number } {
   const share = (before: string, after: string) => (anchor.includes(before) ? 0 : anchor.includes(after) ? 1 : 0.5);
   return { x: share("left", "right"), y: share("top", "bottom") };
 }
 
-/** Places a picture of `inner` in a result of `size`. */
+/** Places an image of `inner` in a result of `size`. */
 function placed(size: Size, inner: Size, anchor: unknown): Box {
   const { x, y } = shares(String(anchor ?? "center"));
   return { x: (size.width - inner.width) * x, y: (size.height - inner.height) * y, ...inner };
@@ -39,19 +39,19 @@ const PREVIEWS: Record<string, Action> = {
   resize,
   "change-aspect-ratio": changeRatio,
   rotate,
-  "add-text-to-image": (_, { width, height }) => ({ size: { width, height }, picture: { x: 0, y: 0, width, height } }),
+  "add-text-to-image": (_, { width, height }) => ({ size: { width, height }, image: { x: 0, y: 0, width, height } }),
 };
 
 export const isPreviewed = (slug: string): boolean => slug in PREVIEWS;
 
-/** The preview of an Action with these parameters on a picture of this size, or nothing if a value is missing or not possible. */
+/** The preview of an Action with these parameters on an image of this size, or nothing if a value is missing or not possible. */
 export const previewOf = (slug: string, params: Params, { width, height }: Size): Preview | undefined => PREVIEWS[slug]?.(params, { width, height });
 
 function crop({ width, height, x, y, anchor }: Params, source: Size): Preview | undefined {
   if (!isSide(width) || !isSide(height) || width > source.width || height > source.height) return undefined;
   const size = { width, height };
-  const picture = typeof x === "number" && typeof y === "number" ? { x: -x, y: -y, ...source } : placed(size, source, anchor);
-  return { size, picture };
+  const image = typeof x === "number" && typeof y === "number" ? { x: -x, y: -y, ...source } : placed(size, source, anchor);
+  return { size, image };
 }
 
 function resize({ width, height, fit = "inside", anchor, enlarge, background }: Params, source: Size): Preview | undefined {
@@ -62,14 +62,14 @@ function resize({ width, height, fit = "inside", anchor, enlarge, background }: 
   if (known.length === 0) return undefined;
   if (known.length === 1 || fit === "inside" || fit === "outside") {
     const size = rounded(scaled(source, Math.min(fit === "outside" ? greatest : least, most)));
-    return { size, picture: { x: 0, y: 0, ...size } };
+    return { size, image: { x: 0, y: 0, ...size } };
   }
   const box = { width: Number(width), height: Number(height) };
-  if (fit === "contain") return { size: box, picture: placed(box, scaled(source, Math.min(least, most)), anchor), background: String(background ?? "") };
-  // Without enlarging, the box shrinks until the picture covers it.
+  if (fit === "contain") return { size: box, image: placed(box, scaled(source, Math.min(least, most)), anchor), background: String(background ?? "") };
+  // Without enlarging, the box shrinks until the image covers it.
   const size = rounded(scaled(box, Math.min(1, most / greatest)));
-  if (fit === "fill") return { size, picture: { x: 0, y: 0, ...size } };
-  return { size, picture: placed(size, scaled(source, Math.min(greatest, most)), anchor) };
+  if (fit === "fill") return { size, image: { x: 0, y: 0, ...size } };
+  return { size, image: placed(size, scaled(source, Math.min(greatest, most)), anchor) };
 }
 
 function changeRatio({ ratio, mode = "crop", anchor, background = "#ffffff" }: Params, source: Size): Preview | undefined {
@@ -80,7 +80,7 @@ function changeRatio({ ratio, mode = "crop", anchor, background = "#ffffff" }: P
   // A crop keeps the shorter side of the two, padding the longer one.
   const keepsHeight = isWider === (mode === "crop");
   const size = rounded(keepsHeight ? { width: source.height * wanted, height: source.height } : { width: source.width, height: source.width / wanted });
-  return { size, picture: placed(size, source, anchor), background: String(background), isBlurred: mode === "blur" };
+  return { size, image: placed(size, source, anchor), background: String(background), isBlurred: mode === "blur" };
 }
 
 function rotate({ degrees, expand, flip = "none", background = "" }: Params, source: Size): Preview | undefined {
@@ -89,5 +89,5 @@ function rotate({ degrees, expand, flip = "none", background = "" }: Params, sou
   const turned = { width: source.width * cos + source.height * sin, height: source.width * sin + source.height * cos };
   const size = expand === "no" ? source : rounded(turned);
   const mirror = { x: flip === "horizontal" || flip === "both", y: flip === "vertical" || flip === "both" };
-  return { size, picture: placed(size, source, "center"), degrees, flip: mirror, background: String(background) };
+  return { size, image: placed(size, source, "center"), degrees, flip: mirror, background: String(background) };
 }

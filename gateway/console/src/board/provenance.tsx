@@ -37,7 +37,7 @@ export function ProvenanceOf({ board, node }: { board: Board; node: Node }) {
           <Button onClick={() => board.makeAgain(draft)}>Make again</Button>
         )}
         {node.asset !== undefined && (
-          <a className={styles.download} href={fileUrl(node.asset)} download={node.title || "picture"}>
+          <a className={styles.download} href={fileUrl(node.asset)} download={node.title || "image"}>
             Download
           </a>
         )}
@@ -108,7 +108,7 @@ function Parameters({ action, params }: { action: string; params: Record<string,
   );
 }
 
-/** The node that a handle of a source names: its own, or that of the picture that it shows. */
+/** The node that a handle of a source names: its own, or that of the image that it shows. */
 export function sourceOf(board: Board, handle: string): Node | undefined {
   if (handle.startsWith("node:")) return board.graph.nodes.get(board.engine.local(handle.slice("node:".length)));
   return [...board.graph.nodes.values()].find(({ asset }) => asset === handle);
@@ -132,7 +132,7 @@ function Sources({ board, provenance }: { board: Board; provenance: Provenance }
                 From <bdi>{source.title || kindOf(source)}</bdi>
               </Button>
             ) : (
-              <span>From a picture that is not on this canvas any more</span>
+              <span>From an image that is not on this canvas any more</span>
             )}
             {role && <span className={styles.hint}>for {role}</span>}
           </li>

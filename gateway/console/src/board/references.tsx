@@ -1,4 +1,4 @@
-/** The pictures that guide a result: each with a role, from the selection or chosen among the assets. */
+/** The images that guide a result: each with a role, from the selection or chosen among the assets. */
 import { useRef, useState } from "react";
 import { count } from "../format.ts";
 import { Picker } from "../library/picker.tsx";
@@ -11,7 +11,7 @@ import { MOST_REFERENCES, type Reference, ROLES } from "./making.ts";
 interface Props {
   canvas: string;
   references: Reference[];
-  /** Selected pictures that are no references yet. */
+  /** Selected images that are no references yet. */
   selected: Reference[];
   set: (references: Reference[]) => void;
   setRole: (asset: string, role: Role | "") => void;
@@ -53,15 +53,15 @@ export function References({ canvas, references, selected, set, setRole }: Props
           {selected.length > 0 && <Button onClick={() => set([...references, ...selected])}>Add the selection</Button>}
           {scopes.includes("asset:read") && (
             <Button onClick={() => setIsChoosing(true)}>
-              <Icon name="picture" size={16} />
-              Add a picture…
+              <Icon name="image" size={16} />
+              Add an image…
             </Button>
           )}
         </p>
       )}
       {isChoosing && (
         <Picker
-          title="Picture as a reference"
+          title="Image as a reference"
           canvas={canvas}
           choose={({ handle, name }) => !isKnown(handle) && set([...references, { asset: handle, title: name }])}
           close={() => {

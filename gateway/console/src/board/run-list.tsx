@@ -14,7 +14,7 @@ import { attemptAt } from "./attempts.ts";
 import type { Board } from "./board.ts";
 import styles from "./run-list.module.css";
 import { isActive, nameOf, stateOf } from "../work.ts";
-import { nodesOf } from "./films.ts";
+import { nodesOf } from "./videos.ts";
 
 /** How often the list is read while something is under way, in milliseconds. */
 const PACE = 2000;

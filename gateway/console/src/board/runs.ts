@@ -2,7 +2,7 @@
 import { type Action, api, type ImageOperation, type Model } from "../api.ts";
 import { Problem } from "../errors.ts";
 import { firstOf } from "../format.ts";
-import { insist } from "../insist.ts";
+import { retryUntilAnswered } from "../retry.ts";
 import { type Change, update } from "../sync/change.ts";
 import type { Engine } from "../sync/engine.ts";
 import { isSection, type Node, type Purpose, type Role, withFields } from "../sync/graph.ts";
@@ -10,10 +10,10 @@ import type { Size } from "../view.ts";
 import { work } from "../work.ts";
 import type { Board } from "./board.ts";
 import { keep } from "./engines.ts";
-import { customWith, filmOf } from "./films.ts";
 import { connectionOf, newNode, sizeOf } from "./gestures.ts";
 import { type FrameUse, isFailed, keptAction, keptOf, type Reference } from "./making.ts";
 import { SpatialIndex } from "./spatial.ts";
+import { customWith, videoOf } from "./videos.ts";
 
 const GAP = 60;
 /** How many places are looked at before a target covers another node. */
@@ -36,12 +36,12 @@ function saved(engine: Engine): Promise<void> {
   });
 }
 
-/** The size of a picture that is made from `source`. */
-const pictureSize = (source: Node | undefined): Size =>
+/** The size of an image that is made from `source`. */
+const imageSize = (source: Node | undefined): Size =>
   source?.type === "image" ? { width: source.width, height: source.height } : sizeOf("image");
 
 /** New nodes of one size, below each other beside `source` or else in the middle of the view, where no other nodes are. */
-function targetsFor(board: Board, count: number, source: Node | undefined, title: string, kind: "image" | "video" = "image", size = pictureSize(source)): Node[] {
+function targetsFor(board: Board, count: number, source: Node | undefined, title: string, kind: "image" | "video" = "image", size = imageSize(source)): Node[] {
   const middle = board.surface?.middle() ?? { x: 0, y: 0 };
   const begin = source
     ? { x: source.position.x + source.width + GAP, y: source.position.y }
@@ -68,7 +68,7 @@ export async function startOn<T>({ engine, newId }: Board, start: (common: Start
     await saved(engine);
     const common = { baseRevision: engine.getSnapshot().revision ?? "", idempotencyKey: newId() };
     try {
-      return await insist(() => start(common));
+      return await retryUntilAnswered(() => start(common));
     } catch (error) {
       if (!(error instanceof Problem) || error.status !== 409 || attempt === MOST_CONFLICTS) throw error;
       await engine.refresh();
@@ -155,7 +155,7 @@ export interface Making {
   maxCredits: number | undefined;
 }
 
-/** Generates pictures into empty nodes of an earlier attempt and into new ones, for at most the price that was shown or the cap. */
+/** Generates images into empty nodes of an earlier attempt and into new ones, for at most the price that was shown or the cap. */
 export async function makeImages(board: Board, canvas: string, making: Making): Promise<void> {
   const { operation, model, prompt, references, elements, sources, size, quality, count } = making;
   const title = titleOf(prompt) || references[0]?.node?.title || "Image";
@@ -183,7 +183,7 @@ export async function makeImages(board: Board, canvas: string, making: Making): 
       ...(size !== "" && { size }),
       ...(quality !== "" && { quality }),
     });
-  await startInto(board, `Make ${count === 1 ? "a picture" : `${count} pictures`}`, targets, links, start, before);
+  await startInto(board, `Make ${count === 1 ? "an image" : `${count} images`}`, targets, links, start, before);
 }
 
 const titleOf = (prompt: string): string => firstOf(prompt.trim().split("\n")[0] ?? "", 60);
@@ -193,10 +193,10 @@ function referenceOf(board: Board, { asset, node, role }: Reference) {
   return role ? { handle, role } : { handle };
 }
 
-export interface Filming {
+export interface VideoRequest {
   model: Model;
   prompt: string;
-  /** Pictures, and what each is used for. */
+  /** Images, and what each is used for. */
   frames: { reference: Reference; use: FrameUse }[];
   /** The selected text, which the result follows from. */
   source: Node | undefined;
@@ -227,8 +227,8 @@ function videoSize(ratio: string): Size {
  * Generates a video, for at most the price that was shown, and keeps its job in a video node. The service writes no canvas for a video:
  * a start that is refused leaves nothing, and one that is accepted is in the list of runs whatever happens to the node.
  */
-export async function makeVideo(board: Board, filming: Filming): Promise<void> {
-  const { model, prompt, frames, source, target, seconds, ratio, resolution, hasAudio, by } = filming;
+export async function makeVideo(board: Board, request: VideoRequest): Promise<void> {
+  const { model, prompt, frames, source, target, seconds, ratio, resolution, hasAudio, by } = request;
   const frame = (use: FrameUse) => frames.find((one) => one.use === use)?.reference.asset;
   const [first, last] = [frame("first"), frame("last")];
   const references = frames.filter(({ use }) => use === "reference").map(({ reference: { asset, role } }) => (role ? { handle: asset, role } : asset));
@@ -237,7 +237,7 @@ export async function makeVideo(board: Board, filming: Filming): Promise<void> {
     idempotencyKey: board.newId(),
     model: model.handle,
     prompt,
-    maxCredits: filming.maxCredits ?? model.creditCost,
+    maxCredits: request.maxCredits ?? model.creditCost,
     ...(first !== undefined && { firstFrame: first }),
     ...(last !== undefined && { lastFrame: last }),
     ...(references.length > 0 && { references }),
@@ -247,10 +247,10 @@ export async function makeVideo(board: Board, filming: Filming): Promise<void> {
     ...(hasAudio !== undefined && { generateAudio: hasAudio }),
   });
   const job = await start.finally(release);
-  const film = { job: job.id, by, ...(resolution !== "" && { resolution }), ...(hasAudio !== undefined && { hasAudio }) };
+  const video = { job: job.id, by, ...(resolution !== "" && { resolution }), ...(hasAudio !== undefined && { hasAudio }) };
   // What was there when the start was sent may have changed or gone since.
   const present = target && board.graph.nodes.get(target.id);
-  const isFree = present !== undefined && filmOf(present)?.job === filmOf(target as Node)?.job;
+  const isFree = present !== undefined && videoOf(present)?.job === videoOf(target as Node)?.job;
   const beside = frames[0]?.reference.node ?? source ?? present;
   const [made] = isFree ? [present] : targetsFor(board, 1, beside, titleOf(prompt) || "Video", "video", videoSize(ratio));
   if (!made) return;
@@ -259,7 +259,7 @@ export async function makeVideo(board: Board, filming: Filming): Promise<void> {
     "metadata.model": model.modelId,
     "metadata.durationSeconds": seconds ?? null,
     "metadata.aspectRatio": ratio || null,
-    "metadata.custom": customWith(isFree ? present : undefined, film),
+    "metadata.custom": customWith(isFree ? present : undefined, video),
   };
   const change: Change = isFree ? update("node", present, fields) : { do: "create", node: withFields(made, fields) };
   const wanted = [

@@ -5,8 +5,8 @@ import { bothOf } from "../sync/change.ts";
 import type { News, OpenConflict, Snapshot } from "../sync/types.ts";
 import { Button, Icon, messageOf } from "../ui/parts.tsx";
 import type { Board, Remedy } from "./board.ts";
-import { subjectOf, textOf } from "./leftovers.ts";
 import styles from "./status.module.css";
+import { subjectOf, textOf } from "./unsent-files.ts";
 import { SaveUnsent } from "./unsent.tsx";
 
 /** How long saving takes before it is mentioned, in milliseconds. */

@@ -40,8 +40,8 @@ export function Toolbar({ board, ui, onFiles }: { board: Board; ui: Ui; onFiles:
           <hr />
           <Tool board={board} id="text" icon="text" />
           <Tool board={board} id="sticky" icon="note" />
-          <Tool board={board} id="image" icon="picture" />
-          <Tool board={board} id="video" icon="film" />
+          <Tool board={board} id="image" icon="image" />
+          <Tool board={board} id="video" icon="video" />
           <Tool board={board} id="section" icon="section" />
           <hr />
           <Tool board={board} id="upload" icon="upload" />
@@ -66,7 +66,7 @@ function FileInput({ onFiles }: { onFiles: (files: File[]) => void }) {
       multiple
       hidden
       accept="image/png,image/jpeg,image/webp,image/gif"
-      aria-label="Pictures to upload"
+      aria-label="Images to upload"
       onChange={(event) => {
         onFiles([...(event.target.files ?? [])]);
         event.target.value = "";

@@ -74,12 +74,12 @@ test("copies of nodes that exist are duplicates, also where the text has changed
   assert.deepEqual(titles(board), ["One, changed", "One, changed"]);
 });
 
-test("a Section that is cut is pasted with its members, pictures and connections, and one undo brings the cut back", async () => {
+test("a Section that is cut is pasted with its members, images and connections, and one undo brings the cut back", async () => {
   const { service, ana, board } = await begin("Elsewhere");
   const section = ana.create(ana.note("Frame", "", { section: true }));
   const inside = ana.create(ana.note("Inside", "words", { sectionId: section, color: "#ff0000" }));
-  const picture = ana.create({ ...ana.note("Photo", "", { sectionId: section }), type: "image", asset: "asset:u:1" });
-  ana.engine.perform("Connect", [{ do: "connect", connection: { id: "c1", handle: "", fromNodeId: inside, toNodeId: picture, from: "", to: "", purpose: "reference", role: "style" } }]);
+  const image = ana.create({ ...ana.note("Photo", "", { sectionId: section }), type: "image", asset: "asset:u:1" });
+  ana.engine.perform("Connect", [{ do: "connect", connection: { id: "c1", handle: "", fromNodeId: inside, toNodeId: image, from: "", to: "", purpose: "reference", role: "style" } }]);
   await exchange(service, ana);
   board.select([section]);
   const copied = copy(board);
@@ -100,7 +100,7 @@ test("a Section that is cut is pasted with its members, pictures and connections
   assert.deepEqual([titles(board), board.graph.connections.size], [["Elsewhere", "Frame", "Inside", "Photo"], 1]);
 });
 
-test("on another canvas, only own pictures are pasted, and only by its owner", async () => {
+test("on another canvas, only own images are pasted, and only by its owner", async () => {
   const { ana, board } = await begin();
   const notices: string[] = [];
   board.onNotice((text) => notices.push(text));
@@ -117,7 +117,7 @@ test("on another canvas, only own pictures are pasted, and only by its owner", a
   };
   assert.deepEqual(pastedBy("u"), ["Note", "Own"]);
   assert.deepEqual(pastedBy("editor"), ["Note"]);
-  assert.deepEqual(notices.map((text) => text.split(":")[0]), ["1 picture left out", "2 pictures left out"]);
+  assert.deepEqual(notices.map((text) => text.split(":")[0]), ["1 image left out", "2 images left out"]);
   await settle();
 });
 

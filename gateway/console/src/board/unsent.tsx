@@ -5,10 +5,10 @@ import { useSession } from "../session.ts";
 import type { Engine } from "../sync/engine.ts";
 import { Button } from "../ui/parts.tsx";
 import { useEngine } from "./engines.ts";
-import { type Leftover, leftoversOf } from "./leftovers.ts";
+import { type UnsentFile, unsentFilesOf } from "./unsent-files.ts";
 import styles from "./unsent.module.css";
 
-function save({ name, type, content }: Leftover) {
+function save({ name, type, content }: UnsentFile) {
   const url = URL.createObjectURL(new Blob([content], { type }));
   const link = document.createElement("a");
   link.href = url;
@@ -21,7 +21,7 @@ function save({ name, type, content }: Leftover) {
 export function SaveUnsent({ engine, canvas }: { engine: Engine; canvas: string }) {
   return (
     <span className={styles.files}>
-      {leftoversOf(engine, canvas).map((file) => (
+      {unsentFilesOf(engine, canvas).map((file) => (
         <Button key={file.name} onClick={() => save(file)}>
           {file.label}
         </Button>

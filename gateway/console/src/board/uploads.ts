@@ -1,4 +1,4 @@
-/** Uploads onto the board: where each picture goes. */
+/** Uploads onto the board: where each image goes. */
 import { remove } from "../sync/change.ts";
 import type { Engine } from "../sync/engine.ts";
 import { Uploads, uploadsTo } from "../uploads.ts";
@@ -29,7 +29,7 @@ export class BoardUploads extends Uploads {
     });
   }
 
-  /** Begins uploads, the first into `slot` or at `point`, the others beside it. Files that are no pictures are named in the result. */
+  /** Begins uploads, the first into `slot` or at `point`, the others beside it. Files that are no images are named in the result. */
   addAt(from: Engine, files: Iterable<File>, point: Point, slot?: string): string[] {
     const { added, refused } = this.add(files);
     const columns = Math.ceil(Math.sqrt(added.length));

@@ -1,4 +1,4 @@
-/** A video node: its film, or what becomes of the job that makes it. */
+/** A video node: its video, or what becomes of the job that makes it. */
 import { useQuery } from "@tanstack/react-query";
 import { useContext, useEffect, useEffectEvent, useRef, useState } from "react";
 import { flushSync } from "react-dom";
@@ -8,42 +8,42 @@ import { SessionContext } from "../session.ts";
 import type { Node } from "../sync/graph.ts";
 import { Icon, messageOf } from "../ui/parts.tsx";
 import { useWatch } from "../ui/queues.tsx";
-import { explained, filmUrl, isOver, stateOf, statusOf, type VideoJob, work } from "../work.ts";
+import { explained, isOver, stateOf, statusOf, type VideoJob, videoUrl, work } from "../work.ts";
 import { useBoard } from "./context.ts";
-import { type Film, frameOf } from "./films.ts";
 import { endOf, stateId } from "./gestures.ts";
 import styles from "./video.module.css";
+import { frameOf, type NodeVideo } from "./videos.ts";
 
 /** How often a job that is under way is read, in milliseconds. */
 const PACE = 1500;
 
-export type FilmState =
+export type VideoState =
   | { state: "loading" | "making" | "ready" | "ended"; job?: VideoJob }
-  /** Why there is no film for this person. */
+  /** Why there is no video for this person. */
   | { state: "hidden"; why: string };
 
-export function useFilm(film: Film | undefined): FilmState | undefined {
+export function useVideo(video: NodeVideo | undefined): VideoState | undefined {
   const session = useContext(SessionContext);
   const isAllowed = session?.session.scopes.includes("job:manage") ?? false;
   const { data, error } = useQuery({
-    queryKey: ["film", film?.job],
-    queryFn: ({ signal }) => work.video(film?.job ?? "", signal),
-    enabled: film !== undefined && isAllowed,
+    queryKey: ["video", video?.job],
+    queryFn: ({ signal }) => work.video(video?.job ?? "", signal),
+    enabled: video !== undefined && isAllowed,
     staleTime: Infinity,
     refetchInterval: ({ state }) => (state.data && isOver(state.data.status) ? false : state.error ? 10_000 : PACE),
   });
-  if (!film) return undefined;
+  if (!video) return undefined;
   if (!isAllowed) return { state: "hidden", why: "This session may not see videos" };
   if (data) return { state: data.status === "succeeded" ? "ready" : isOver(data.status) ? "ended" : "making", job: data };
   if (error instanceof Problem && error.status === 404) {
-    return { state: "hidden", why: film.by === session?.account.id ? "This video is not kept any more" : "Only who made this video can play it" };
+    return { state: "hidden", why: video.by === session?.account.id ? "This video is not kept any more" : "Only who made this video can play it" };
   }
   return error ? { state: "hidden", why: messageOf(error) } : { state: "loading" };
 }
 
-/** The film in its node on the board. */
-export function VideoArea({ node, film }: { node: Node; film: Film }) {
-  const found = useFilm(film);
+/** The video in its node on the board. */
+export function VideoArea({ node, video }: { node: Node; video: NodeVideo }) {
+  const found = useVideo(video);
   useEnd(node, found);
   useWatch(found?.state === "making" ? ["video"] : []);
   const id = stateId(node.id);
@@ -51,12 +51,12 @@ export function VideoArea({ node, film }: { node: Node; film: Film }) {
   if (found.state === "hidden") {
     return (
       <div className={styles.slot}>
-        <Icon name="film" size={28} />
+        <Icon name="video" size={28} />
         <span id={id}>{found.why}</span>
       </div>
     );
   }
-  if (found.state === "ready") return <Player key={film.job} job={film.job} title={node.title} />;
+  if (found.state === "ready") return <Player key={video.job} job={video.job} title={node.title} />;
   const { status = "", progress = 0, failure } = found.job ?? {};
   return (
     <div className={styles.slot} data-status={found.state === "making" ? "making" : status}>
@@ -70,7 +70,7 @@ export function VideoArea({ node, film }: { node: Node; film: Film }) {
         </>
       ) : (
         <>
-          <Icon name={status === "failed" ? "finding" : "film"} size={28} />
+          <Icon name={status === "failed" ? "finding" : "video"} size={28} />
           <span id={id}>{(failure && explained(failure)?.happened) ?? statusOf(status)}</span>
         </>
       )}
@@ -78,8 +78,8 @@ export function VideoArea({ node, film }: { node: Node; film: Film }) {
   );
 }
 
-/** Says that a film which was being made is ready, or how its job ended. */
-function useEnd(node: Node, found: FilmState | undefined): void {
+/** Says that a video which was being made is ready, or how its job ended. */
+function useEnd(node: Node, found: VideoState | undefined): void {
   const board = useBoard();
   const state = found?.state;
   const before = useRef(state);
@@ -90,7 +90,7 @@ function useEnd(node: Node, found: FilmState | undefined): void {
   }, [state]);
 }
 
-/** The first frame, and the film once it is played: until then it costs no connection. */
+/** The first frame, and the video once it is played: until then it costs no connection. */
 function Player({ job, title }: { job: string; title: string }) {
   const [isOpen, setIsOpen] = useState(false);
   const [frame, setFrame] = useState<string>();
@@ -106,7 +106,7 @@ function Player({ job, title }: { job: string; title: string }) {
     flushSync(() => setIsOpen(false));
     button.current?.focus();
   };
-  if (isOpen) return <FilmView job={job} title={title} isPlaying className={`nodrag nowheel ${styles.film}`} close={close} />;
+  if (isOpen) return <VideoPlayer job={job} title={title} isPlaying className={`nodrag nowheel ${styles.video}`} close={close} />;
   return (
     <div className={styles.frame}>
       {frame !== undefined && <img src={frame} alt="" draggable={false} />}
@@ -117,7 +117,7 @@ function Player({ job, title }: { job: string; title: string }) {
   );
 }
 
-interface FilmProps {
+interface VideoPlayerProps {
   job: string;
   title: string;
   /** Whether it plays at once, and takes the keyboard. */
@@ -127,8 +127,8 @@ interface FilmProps {
   close?: () => void;
 }
 
-/** A film with the browser's controls. It reads ranges, so one can go to any place in it. */
-export function FilmView({ job, title, isPlaying = false, className, close }: FilmProps) {
+/** A video with the browser's controls. It reads ranges, so one can go to any place in it. */
+export function VideoPlayer({ job, title, isPlaying = false, className, close }: VideoPlayerProps) {
   const video = useRef<HTMLVideoElement>(null);
   useEffect(() => {
     if (isPlaying) video.current?.focus({ preventScroll: true });
@@ -137,7 +137,7 @@ export function FilmView({ job, title, isPlaying = false, className, close }: Fi
     // oxlint-disable-next-line jsx-a11y/media-has-caption -- the service makes no captions
     <video
       ref={video}
-      src={filmUrl(job)}
+      src={videoUrl(job)}
       controls
       autoPlay={isPlaying}
       preload={isPlaying ? "auto" : "metadata"}

@@ -2,9 +2,9 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { Problem } from "../errors.ts";
-import { insist } from "../insist.ts";
+import { retryUntilAnswered } from "../retry.ts";
 import { recipes } from "../recipes/calls.ts";
-import { KINDS } from "../recipes/parts.tsx";
+import { kindOf } from "../recipes/parts.tsx";
 import { MOST_LETTERS } from "../recipes/ports.ts";
 import { Field } from "../library/field.tsx";
 import sheet from "../library/sheet.module.css";
@@ -64,7 +64,7 @@ export function WorkflowForm({ board, canvas, ids, made }: Props) {
     setIsMaking(true);
     try {
       const body = { ...bodyOf(name, description, parts, (id) => `node:${engine.real(id)}`), idempotencyKey: key };
-      const { workflow } = await insist(() => recipes.create(canvas, body));
+      const { workflow } = await retryUntilAnswered(() => recipes.create(canvas, body));
       await engine.refresh();
       void queries.invalidateQueries({ queryKey: ["recipes"] });
       if (!workflow) return;
@@ -89,9 +89,9 @@ export function WorkflowForm({ board, canvas, ids, made }: Props) {
         {(shared) => <textarea {...shared} rows={2} dir="auto" maxLength={1200} value={description} onChange={({ target }) => setDescription(target.value)} />}
       </Field>
       {parts.map((part, index) => (
-        <PartFields key={part.id} part={part} title={board.graph.nodes.get(part.id)?.title || `${KINDS[part.type]} ${index + 1}`} all={all} problems={problems} change={(to) => change(part.id, to)} />
+        <PartFields key={part.id} part={part} title={board.graph.nodes.get(part.id)?.title || `${kindOf(part.type)} ${index + 1}`} all={all} problems={problems} change={(to) => change(part.id, to)} />
       ))}
-      {parts.length === 0 && <p className={sheet.problem}>The selection has no pictures and texts.</p>}
+      {parts.length === 0 && <p className={sheet.problem}>The selection has no images and texts.</p>}
       {problems[""] !== undefined && (
         <p className={sheet.problem} role="alert">
           {problems[""]}

@@ -16,8 +16,8 @@ import { useCollections } from "./parts.tsx";
 interface Props {
   /** What is changed. A new one is made without it. */
   element?: Element;
-  /** The ids of the pictures that a new one begins with. */
-  pictures?: string[];
+  /** The ids of the images that a new one begins with. */
+  images?: string[];
   done: (element: Element) => void;
   close: () => void;
 }
@@ -38,14 +38,14 @@ function problemsOf(error: unknown): Record<string, string> {
 
 const toggle = (list: string[], id: string) => (list.includes(id) ? list.filter((one) => one !== id) : [...list, id]);
 
-export function ElementForm({ element, pictures = NONE, done, close }: Props) {
+export function ElementForm({ element, images = NONE, done, close }: Props) {
   const { account } = useSession();
   const queries = useQueryClient();
   const prefix = useId();
   const [name, setName] = useState(element?.name ?? "");
   const [type, setType] = useState<ElementType>(element?.type ?? "character");
   const [guidelines, setGuidelines] = useState(element?.guidelines ?? "");
-  const [sources, setSources] = useState(element?.sourceAssetIds ?? pictures.slice(0, MOST_SOURCES));
+  const [sources, setSources] = useState(element?.sourceAssetIds ?? images.slice(0, MOST_SOURCES));
   const [members, setMembers] = useState<string[]>([]);
   const [problems, setProblems] = useState<Record<string, string>>({});
   const [isChoosing, setIsChoosing] = useState(false);
@@ -58,7 +58,7 @@ export function ElementForm({ element, pictures = NONE, done, close }: Props) {
     event.stopPropagation();
     const lacking = {
       ...(name.trim() === "" && { name: "Give it a name." }),
-      ...(sources.length === 0 && guidelines.trim() === "" && { sourceAssetIds: "Add a picture, or write guidelines." }),
+      ...(sources.length === 0 && guidelines.trim() === "" && { sourceAssetIds: "Add an image, or write guidelines." }),
     };
     setProblems(lacking);
     if (Object.keys(lacking).length > 0) {
@@ -101,7 +101,7 @@ export function ElementForm({ element, pictures = NONE, done, close }: Props) {
         </Field>
         <div className={sheet.field} role="group" aria-labelledby={`${prefix}sources-label`}>
           <span id={`${prefix}sources-label`}>
-            Source pictures, {sources.length} of {MOST_SOURCES}
+            Source images, {sources.length} of {MOST_SOURCES}
           </span>
           <ul className={styles.sources}>
             {sources.map((id, index) => (
@@ -109,7 +109,7 @@ export function ElementForm({ element, pictures = NONE, done, close }: Props) {
                 <Thumb asset={sourceOf(owner, id)} pixels={128} />
                 <button
                   type="button"
-                  aria-label={`Remove source picture ${index + 1}`}
+                  aria-label={`Remove source image ${index + 1}`}
                   onClick={() => {
                     setSources(toggle(sources, id));
                     document.getElementById(`${prefix}sources`)?.focus();
@@ -124,7 +124,7 @@ export function ElementForm({ element, pictures = NONE, done, close }: Props) {
                 id={`${prefix}sources`}
                 type="button"
                 className={styles.add}
-                aria-label="Choose source pictures"
+                aria-label="Choose source images"
                 aria-describedby={problems["sourceAssetIds"] === undefined ? undefined : `${prefix}sources-problem`}
                 onClick={() => setIsChoosing(true)}
               >
@@ -167,7 +167,7 @@ export function ElementForm({ element, pictures = NONE, done, close }: Props) {
       </form>
       {isChoosing && (
         <Picker
-          title="Source pictures"
+          title="Source images"
           isOwn
           most={MOST_SOURCES}
           chosen={sources.map((id) => sourceOf(owner, id))}

@@ -1,15 +1,15 @@
-/** What an Element looks like, and whether its pictures are there. */
+/** What an Element looks like, and whether its images are there. */
 import { useQuery } from "@tanstack/react-query";
 import { Thumb } from "../library/thumb.tsx";
 import { Icon } from "../ui/parts.tsx";
 import { type Collection, collections, type SourceHealth, sourceOf } from "./calls.ts";
 import styles from "./elements.module.css";
 
-/** At most four source pictures, or a quotation of the guidelines. */
+/** At most four source images, or a quotation of the guidelines. */
 export function Preview({ ownerUid, sourceAssetIds, guidelines }: { ownerUid: string; sourceAssetIds: string[]; guidelines?: string | undefined }) {
   const shown = sourceAssetIds.slice(0, 4);
   return (
-    <div className={styles.preview} data-pictures={shown.length}>
+    <div className={styles.preview} data-images={shown.length}>
       {shown.map((id) => (
         <Thumb key={id} asset={sourceOf(ownerUid, id)} pixels={shown.length === 1 ? 512 : 256} />
       ))}

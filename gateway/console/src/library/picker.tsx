@@ -1,9 +1,9 @@
-/** A dialog that chooses pictures: of a canvas, of those that are stored without one, or new ones from this machine. */
+/** A dialog that chooses images: of a canvas, of those that are stored without one, or new ones from this machine. */
 import { useInfiniteQuery, useQueryClient } from "@tanstack/react-query";
 import { useRef, useState } from "react";
 import { answer, CONTRACT, contract, send } from "../api.ts";
 import type { components } from "../contract.ts";
-import { insist } from "../insist.ts";
+import { retryUntilAnswered } from "../retry.ts";
 import { useSession } from "../session.ts";
 import { Modal } from "../ui/dialog.tsx";
 import { Button, Failure, Icon, Notice, Waiting } from "../ui/parts.tsx";
@@ -16,11 +16,11 @@ export type Asset = components["schemas"]["Asset"];
 
 interface Props {
   title: string;
-  /** The canvas whose pictures are shown first. */
+  /** The canvas whose images are shown first. */
   canvas?: string | undefined;
-  /** Only pictures that belong to this account. */
+  /** Only images that belong to this account. */
   isOwn?: boolean;
-  /** Handles of pictures that are chosen already. Choosing one of them again takes it back. */
+  /** Handles of images that are chosen already. Choosing one of them again takes it back. */
   chosen?: readonly string[];
   /** How many can be chosen. With one, choosing closes the dialog. */
   most?: number;
@@ -31,10 +31,10 @@ interface Props {
 const NOTHING: string[] = [];
 const TYPES = "image/png,image/jpeg,image/webp,image/gif";
 
-/** Stores a picture without a canvas. */
+/** Stores an image without a canvas. */
 async function upload(file: File): Promise<Asset> {
   const headers = { "Content-Type": file.type, "Idempotency-Key": crypto.randomUUID(), "X-Service-File-Name": encodeURIComponent(file.name) };
-  const response = await insist(() => send(new Request(`${CONTRACT}/assets`, { method: "POST", headers, body: file })));
+  const response = await retryUntilAnswered(() => send(new Request(`${CONTRACT}/assets`, { method: "POST", headers, body: file })));
   return ((await response.json()) as { asset: Asset }).asset;
 }
 
@@ -95,14 +95,14 @@ export function Picker({ title, canvas = "", isOwn = false, chosen = NOTHING, mo
           <>
             <Button isBusy={isSending} disabled={most > 1 && chosen.length >= most} onClick={() => files.current?.click()}>
               <Icon name="upload" size={16} />
-              {isSending ? "Uploading…" : "Upload a picture"}
+              {isSending ? "Uploading…" : "Upload an image"}
             </Button>
             <input
               ref={files}
               hidden
               type="file"
               accept={TYPES}
-              aria-label="Picture to upload"
+              aria-label="Image to upload"
               onChange={({ target }) => {
                 void add(target.files?.[0]);
                 target.value = "";
@@ -123,10 +123,10 @@ export function Picker({ title, canvas = "", isOwn = false, chosen = NOTHING, mo
       )}
       <Unanswered />
       {error !== undefined && <Notice error={error} />}
-      {list.isLoadingError && <Failure title="The pictures cannot be loaded" error={list.error} retry={list.refetch} />}
-      {list.isPending && <Waiting label="Loading the pictures" />}
+      {list.isLoadingError && <Failure title="The images cannot be loaded" error={list.error} retry={list.refetch} />}
+      {list.isPending && <Waiting label="Loading the images" />}
       {assets?.length === 0 && (
-        <p className={styles.nothing}>{place === "" ? "Nothing is stored without a canvas. Upload a picture, or choose a canvas above." : "This canvas has no pictures."}</p>
+        <p className={styles.nothing}>{place === "" ? "Nothing is stored without a canvas. Upload an image, or choose a canvas above." : "This canvas has no images."}</p>
       )}
       {assets && assets.length > 0 && (
         <ul className={styles.choices}>

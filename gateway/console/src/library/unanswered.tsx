@@ -1,5 +1,5 @@
 import { useSyncExternalStore } from "react";
-import { countUnanswered, onUnanswered } from "../insist.ts";
+import { countUnanswered, onUnanswered } from "../retry.ts";
 import sheet from "./sheet.module.css";
 
 /** Says that a start has no answer yet, also one of a form that was closed since. */

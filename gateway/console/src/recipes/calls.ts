@@ -2,7 +2,7 @@
 import { answer, api, contract, patience } from "../api.ts";
 import type { components } from "../contract.ts";
 import { Problem } from "../errors.ts";
-import { insist } from "../insist.ts";
+import { retryUntilAnswered } from "../retry.ts";
 
 type Schemas = components["schemas"];
 export type Recipe = Schemas["Recipe"];
@@ -68,7 +68,7 @@ export async function onNewest<T>(canvasId: string, start: (common: { baseRevisi
     const { canvas } = await api.review(canvasId, patience());
     const common = { baseRevision: canvas.revision, idempotencyKey: crypto.randomUUID() };
     try {
-      return await insist(() => start(common));
+      return await retryUntilAnswered(() => start(common));
     } catch (error) {
       if (!(error instanceof Problem) || error.status !== 409 || attempt === MOST_CONFLICTS) throw error;
     }

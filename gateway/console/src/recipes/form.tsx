@@ -13,7 +13,7 @@ import { Button, Icon, messageOf } from "../ui/parts.tsx";
 import { QueueHint } from "../ui/queues.tsx";
 import { type Recipe, recipes, type RunRecipe, type StartQuote } from "./calls.ts";
 import { priceOf } from "./parts.tsx";
-import { inputsOf, missing, MOST_LETTERS, type Port, problemsOf, type Source, takesPicture, takesText, type Value, type Values } from "./ports.ts";
+import { inputsOf, missing, MOST_LETTERS, type Port, problemsOf, type Source, takesImage, takesText, type Value, type Values } from "./ports.ts";
 import sheet from "../library/sheet.module.css";
 import styles from "./recipes.module.css";
 
@@ -65,8 +65,8 @@ export function RunForm({ recipe, instance, held = NOTHING, canvas, revision, gi
     ...(instance !== undefined && { instanceNodeId: instance }),
   };
   const quote = useQuote(recipe, filled, canvas, refusal === undefined && lacking.length === 0 ? revision : undefined);
-  const makesPictures = recipe.outputs.some(({ nodeType }) => nodeType === "image");
-  const models = useQuery({ queryKey: ["models"], queryFn: ({ signal }) => api.models(signal), staleTime: 60_000, enabled: makesPictures && refusal === undefined });
+  const makesImages = recipe.outputs.some(({ nodeType }) => nodeType === "image");
+  const models = useQuery({ queryKey: ["models"], queryFn: ({ signal }) => api.models(signal), staleTime: 60_000, enabled: makesImages && refusal === undefined });
   const able = models.data?.filter(({ capabilities }) => capabilities.includes("image.generate") || capabilities.includes("image.edit"));
   const shown = quote?.creditCost ?? costOf(recipe, model, able);
   const balance = useQuery({ queryKey: ["balance"], queryFn: ({ signal }) => api.balance(signal) });
@@ -92,7 +92,7 @@ export function RunForm({ recipe, instance, held = NOTHING, canvas, revision, gi
   function start(event: FormEvent) {
     event.preventDefault();
     if (lacking[0]) {
-      setProblems(Object.fromEntries(lacking.map((port) => [port.key, takesText(port) ? "Write a text here." : "Choose a picture."])));
+      setProblems(Object.fromEntries(lacking.map((port) => [port.key, takesText(port) ? "Write a text here." : "Choose an image."])));
       document.getElementById(`${prefix}${lacking[0].key}`)?.focus();
       return;
     }
@@ -120,7 +120,7 @@ export function RunForm({ recipe, instance, held = NOTHING, canvas, revision, gi
       {refusal === undefined && (
         <details className={sheet.more}>
           <summary>Model and spending cap</summary>
-          {makesPictures && <Models models={able} value={model} set={setModel} />}
+          {makesImages && <Models models={able} value={model} set={setModel} />}
           <label className={sheet.field}>
             <span>Most credits to spend</span>
             <input type="number" min={0} step={1} inputMode="numeric" placeholder={shown === undefined ? "" : String(shown)} value={cap} onChange={({ target }) => setCap(target.value)} />
@@ -168,7 +168,7 @@ function useQuote(recipe: Recipe, filled: Filled, canvas: string | undefined, re
   return data;
 }
 
-/** The price of a run without a quote, as far as it is known: a chosen model makes every picture, and no text. */
+/** The price of a run without a quote, as far as it is known: a chosen model makes every image, and no text. */
 function costOf({ creditCost, outputs }: Recipe, model: string, models: Model[] | undefined): number | undefined {
   if (model === "") return creditCost;
   const each = models?.find(({ handle }) => handle === model)?.creditCost;
@@ -178,7 +178,7 @@ function costOf({ creditCost, outputs }: Recipe, model: string, models: Model[] 
 function Models({ models, value, set }: { models: Model[] | undefined; value: string; set: (value: string) => void }) {
   return (
     <label className={sheet.field}>
-      <span>Model for the pictures</span>
+      <span>Model for the images</span>
       <select value={value} onChange={({ target }) => set(target.value)}>
         <option value="">As the Recipe says</option>
         {models?.map(({ handle, name, connectionName, creditCost }) => (
@@ -208,10 +208,10 @@ function PortField({ id, port, isOptional, isHeld, value, problem, canvas, texts
   const chosen = value && "handle" in value ? value : undefined;
   const describedBy = [port.description && `${id}-hint`, problem !== undefined && `${id}-problem`].filter(Boolean).join(" ") || undefined;
   const focusLater = () => setTimeout(() => document.getElementById(id)?.focus());
-  const choosePicture = (
-    <Button id={takesText(port) || chosen ? undefined : id} className={takesText(port) ? styles.small : styles.slot} aria-describedby={describedBy} aria-label={`Choose a picture for ${port.label}`} onClick={() => setIsChoosing(true)}>
-      <Icon name="picture" size={16} />
-      Choose a picture
+  const chooseImage = (
+    <Button id={takesText(port) || chosen ? undefined : id} className={takesText(port) ? styles.small : styles.slot} aria-describedby={describedBy} aria-label={`Choose an image for ${port.label}`} onClick={() => setIsChoosing(true)}>
+      <Icon name="image" size={16} />
+      Choose an image
     </Button>
   );
   return (
@@ -247,7 +247,7 @@ function PortField({ id, port, isOptional, isHeld, value, problem, canvas, texts
             aria-describedby={describedBy}
             onChange={({ target }) => set({ text: target.value })}
           />
-          {(texts.length > 0 || takesPicture(port)) && (
+          {(texts.length > 0 || takesImage(port)) && (
             <div className={styles.sources}>
               {texts.length > 0 && (
                 <select
@@ -266,12 +266,12 @@ function PortField({ id, port, isOptional, isHeld, value, problem, canvas, texts
                   ))}
                 </select>
               )}
-              {takesPicture(port) && choosePicture}
+              {takesImage(port) && chooseImage}
             </div>
           )}
         </>
       ) : (
-        choosePicture
+        chooseImage
       )}
       {problem !== undefined && (
         <p id={`${id}-problem`} className={sheet.problem}>
@@ -280,7 +280,7 @@ function PortField({ id, port, isOptional, isHeld, value, problem, canvas, texts
       )}
       {isChoosing && (
         <Picker
-          title={`Picture for ${port.label}`}
+          title={`Image for ${port.label}`}
           canvas={canvas}
           choose={({ handle, name }) => set({ handle, title: name, asset: handle })}
           close={() => {

@@ -9,10 +9,10 @@ export const priceOf = (credits: number): string => (credits === 0 ? "free" : co
 /** The names of the models that make the outputs. */
 export const modelsOf = ({ outputs }: Recipe): string[] => [...new Set(outputs.flatMap(({ model }) => model?.name ?? []))];
 
-const ICONS = { image: "picture", text: "text", sticky: "note" } as const;
-export const KINDS = { image: "picture", text: "text", sticky: "note" } as const;
+/** The name of a type of node, which is that of its icon, too. */
+export const kindOf = (type: "image" | "text" | "sticky") => (type === "sticky" ? "note" : type);
 
-export const KindIcon = ({ kind, size = 15 }: { kind: keyof typeof ICONS; size?: number }) => <Icon name={ICONS[kind]} size={size} />;
+export const KindIcon = ({ kind, size = 15 }: { kind: Parameters<typeof kindOf>[0]; size?: number }) => <Icon name={kindOf(kind)} size={size} />;
 
 /** The ports of a Recipe: from what it makes what. */
 export function Ports({ recipe: { inputs, outputs } }: { recipe: Recipe }) {
@@ -20,7 +20,7 @@ export function Ports({ recipe: { inputs, outputs } }: { recipe: Recipe }) {
     <div className={styles.ports}>
       <ul aria-label="From">
         {inputs.map(({ key, label, nodeType, useAsPreset }) => (
-          <li key={key} title={`${KINDS[nodeType]}${useAsPreset ? ", optional" : ""}`} data-optional={useAsPreset}>
+          <li key={key} title={`${kindOf(nodeType)}${useAsPreset ? ", optional" : ""}`} data-optional={useAsPreset}>
             <KindIcon kind={nodeType} />
             <bdi>{label}</bdi>
           </li>
@@ -29,7 +29,7 @@ export function Ports({ recipe: { inputs, outputs } }: { recipe: Recipe }) {
       <span aria-hidden="true">→</span>
       <ul aria-label="Makes">
         {outputs.map(({ key, label, nodeType }) => (
-          <li key={key} title={KINDS[nodeType]}>
+          <li key={key} title={kindOf(nodeType)}>
             <KindIcon kind={nodeType} />
             <bdi>{label}</bdi>
           </li>
@@ -52,7 +52,7 @@ export function Terms({ recipe }: { recipe: Recipe }) {
 }
 
 export const StandIn = () => (
-  <span className={styles.standIn} title="The built-in models draw where text and pictures will be. Connect a provider for real ones.">
+  <span className={styles.standIn} title="The built-in models draw where text and images will be. Connect a provider for real ones.">
     Stand-in
   </span>
 );

@@ -15,7 +15,7 @@ const node = (id: string, type: Node["type"], rest: Partial<Node> = {}): Node =>
   metadata: {},
   ...rest,
 });
-const picture = (id: string) => node(id, "image", { asset: `asset:a:${id}` });
+const image = (id: string) => node(id, "image", { asset: `asset:a:${id}` });
 const text = (id: string) => node(id, "text", { metadata: { content: `words of ${id}` } });
 
 const PORTS = [port("product", "image"), port("offer", "text"), port("mood", "sticky", { useAsPreset: true, writtenReference: true })];
@@ -23,10 +23,10 @@ const PORTS = [port("product", "image"), port("offer", "text"), port("mood", "st
 const handles = (nodes: Node[]) => inputsOf(filled(PORTS, nodes, (id) => id));
 const keys = (ports: Port[]) => ports.map(({ key }) => key);
 
-test("a selection fills ports of its kinds in order, and pictures that are left go to ports that take either", () => {
+test("a selection fills ports of its kinds in order, and images that are left go to ports that take either", () => {
   assert.deepEqual(handles([]), {});
-  assert.deepEqual(handles([text("a"), picture("b"), text("c")]), { product: "node:b", offer: "node:a", mood: "node:c" });
-  assert.deepEqual(handles([picture("a"), picture("b"), picture("c"), text("d")]), { product: "node:a", offer: "node:d", mood: "node:b" });
+  assert.deepEqual(handles([text("a"), image("b"), text("c")]), { product: "node:b", offer: "node:a", mood: "node:c" });
+  assert.deepEqual(handles([image("a"), image("b"), image("c"), text("d")]), { product: "node:a", offer: "node:d", mood: "node:b" });
 });
 
 test("empty nodes and Sections fill nothing", () => {

@@ -9,7 +9,7 @@ export type Port = components["schemas"]["RecipePort"];
 export interface Source {
   handle: string;
   title: string;
-  /** The picture, if it is one. */
+  /** The image, if it is one. */
   asset?: string;
 }
 
@@ -21,7 +21,7 @@ export type Values = Readonly<Record<string, Value>>;
 
 export const MOST_LETTERS = 8000;
 
-export const takesPicture = ({ nodeType, writtenReference }: Port): boolean => nodeType === "image" || writtenReference === true;
+export const takesImage = ({ nodeType, writtenReference }: Port): boolean => nodeType === "image" || writtenReference === true;
 export const takesText = ({ nodeType }: Port): boolean => nodeType !== "image";
 
 export const isEmpty = (value: Value | undefined): boolean => value === undefined || ("text" in value && value.text.trim() === "");
@@ -54,11 +54,11 @@ export const valueOf = ({ id, title, type, asset, metadata }: Node, realOf: (id:
 });
 
 /**
- * What a selection gives to ports: pictures to ports for images and texts to ports for texts, each in order, and then the pictures that
+ * What a selection gives to ports: images to ports for images and texts to ports for texts, each in order, and then the images that
  * are left to ports that take either.
  */
 export function filled(ports: Port[], nodes: Node[], realOf: (id: string) => string): Values {
-  const pictures = nodes.filter(({ type, asset }) => type === "image" && asset !== undefined);
+  const images = nodes.filter(({ type, asset }) => type === "image" && asset !== undefined);
   const texts = nodes.filter(holdsText);
   const values: Record<string, Value> = {};
   const give = (to: Port[], from: Node[]) => {
@@ -67,9 +67,9 @@ export function filled(ports: Port[], nodes: Node[], realOf: (id: string) => str
       if (node) values[key] = valueOf(node, realOf);
     }
   };
-  give(ports.filter((port) => !takesText(port)), pictures);
+  give(ports.filter((port) => !takesText(port)), images);
   give(ports.filter(takesText), texts);
-  give(ports.filter(takesPicture), pictures);
+  give(ports.filter(takesImage), images);
   return values;
 }
 

@@ -106,7 +106,7 @@ function Step({ output: { label, type, status, standIn, value, assetId, failure 
         </blockquote>
       )}
       {assetId !== undefined && (
-        <span className={styles.picture}>
+        <span className={styles.image}>
           <Thumb asset={assetId} pixels={640} />
         </span>
       )}

@@ -34,7 +34,7 @@ const GRAPH: Graph = graphOf({
     node("Brief", "text", 0, { metadata: { sectionId: "section", content: "A cup" } }),
     node("Photo", "image", 100, { asset: "asset:a:1", metadata: { sectionId: "section" } }),
     node("Elsewhere", "text", 50),
-    node("Film", "video", 60, { metadata: { sectionId: "section" } }),
+    node("Video", "video", 60, { metadata: { sectionId: "section" } }),
   ],
   connections: [flow("Brief", "Slogan"), flow("Slogan", "Poster"), flow("Photo", "Poster"), flow("Elsewhere", "Poster")],
 });

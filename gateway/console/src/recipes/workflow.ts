@@ -43,7 +43,7 @@ export function proposed(graph: Graph, nodes: Node[]): Part[] {
       id,
       type: type as Part["type"],
       role: isInput ? "input" : "output",
-      label: firstOf(title || (type === "image" ? "Picture" : "Text"), 80),
+      label: firstOf(title || (type === "image" ? "Image" : "Text"), 80),
       isFull,
       useAsDefault: false,
       prompt: metadata.prompt ?? metadata.provenance?.prompt ?? "",

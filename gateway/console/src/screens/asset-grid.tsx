@@ -1,8 +1,8 @@
-/** Assets as a grid of pictures, read page by page and loaded when they come near the screen. */
+/** Assets as a grid of images, read page by page and loaded when they come near the screen. */
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { type DragEvent, type KeyboardEvent, type ReactNode, useState } from "react";
 import { type Asset, assets, formatOf, type Listed, type Place, type Where } from "../assets.ts";
-import { usePicture } from "../board/pictures.ts";
+import { useImage } from "../board/images.ts";
 import { bytes, count } from "../format.ts";
 import { useIsNear, useNextPages } from "../ui/hooks.ts";
 import { Empty, Failure, Icon } from "../ui/parts.tsx";
@@ -89,11 +89,11 @@ function Tile({ item: { asset, canvas }, isSmall, action, choose, drag }: { item
   );
 }
 
-/** A small picture of an asset, once it is near the screen. */
+/** A small image of an asset, once it is near the screen. */
 export function Thumbnail({ asset, pixels }: { asset: { handle: string }; pixels: number }) {
   const [frame, setFrame] = useState<HTMLElement | null>(null);
   const isNear = useIsNear(frame);
-  const { url, hasFailed } = usePicture(isNear ? asset.handle : undefined, pixels * devicePixelRatio);
+  const { url, hasFailed } = useImage(isNear ? asset.handle : undefined, pixels * devicePixelRatio);
   return (
     <span ref={setFrame} className={styles.frame} data-state={url ? "drawn" : hasFailed ? "failed" : "waiting"}>
       {url ? (
@@ -101,7 +101,7 @@ export function Thumbnail({ asset, pixels }: { asset: { handle: string }; pixels
       ) : (
         hasFailed && (
           <>
-            <Icon name="picture" size={22} />
+            <Icon name="image" size={22} />
             <span>No preview</span>
           </>
         )

@@ -1,11 +1,11 @@
-/** One asset: the large picture, what is known of it, where it is shown, and its deletion. */
+/** One asset: the large image, what is known of it, where it is shown, and its deletion. */
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
 import { Link } from "wouter";
 import { showPath } from "../address.ts";
 import { fileUrl } from "../api.ts";
 import { type Asset, assets, formatOf, shownBy, type Usage } from "../assets.ts";
-import { usePicture } from "../board/pictures.ts";
+import { useImage } from "../board/images.ts";
 import { Problem } from "../errors.ts";
 import { bytes, count } from "../format.ts";
 import { useSession } from "../session.ts";
@@ -45,15 +45,15 @@ export function AssetPreview({ handle, close, removed }: Props) {
 function Preview({ asset, removed }: { asset: Asset; removed: (asset: Asset) => void }) {
   const { account, session } = useSession();
   const [isDeleting, setIsDeleting] = useState(false);
-  const { url, hasFailed } = usePicture(asset.handle, 1024);
+  const { url, hasFailed } = useImage(asset.handle, 1024);
   const isOwn = asset.ownerUid === account.id;
   return (
     <div className={styles.preview}>
-      <div className={styles.picture}>
+      <div className={styles.image}>
         <div className={styles.corner}>
           <AiBadge asset={asset} />
         </div>
-        {url ? <img src={url} alt={asset.name} /> : <span>{hasFailed ? "This picture cannot be shown. Its file may be damaged." : "Loading the picture…"}</span>}
+        {url ? <img src={url} alt={asset.name} /> : <span>{hasFailed ? "This image cannot be shown. Its file may be damaged." : "Loading the image…"}</span>}
       </div>
       <div className={styles.side}>
         <dl className={styles.facts}>
@@ -166,11 +166,11 @@ function Deletion({ asset, close, removed }: { asset: Asset; close: () => void; 
       <p role={isShown ? "alert" : undefined}>
         {isShown ? (
           <>
-            Nothing was deleted yet: a node of a canvas shows <bdi>{asset.name}</bdi>. If you delete it anyway, the node stays and has no picture.
+            Nothing was deleted yet: a node of a canvas shows <bdi>{asset.name}</bdi>. If you delete it anyway, the node stays and has no image.
           </>
         ) : (
           <>
-            <bdi>{asset.name}</bdi> is deleted for good, for everybody. Elements and the history of nodes keep its handle, without a picture.
+            <bdi>{asset.name}</bdi> is deleted for good, for everybody. Elements and the history of nodes keep its handle, without an image.
           </>
         )}
       </p>

@@ -1,4 +1,4 @@
-/** The pictures that the account has stored. */
+/** The images that the account has stored. */
 import { useQueryClient } from "@tanstack/react-query";
 import { useMemo, useRef, useState, useSyncExternalStore } from "react";
 import type { Asset } from "../assets.ts";
@@ -9,7 +9,7 @@ import parts from "../ui/parts.module.css";
 import { Search } from "../ui/search.tsx";
 import { Shell } from "../ui/shell.tsx";
 import { UploadList } from "../ui/upload-list.tsx";
-import { PICTURES, refusalOf, Uploads, uploadsTo } from "../uploads.ts";
+import { IMAGE_TYPES, refusalOf, Uploads, uploadsTo } from "../uploads.ts";
 import { AssetGrid, ASSETS } from "./asset-grid.tsx";
 import { AssetPreview } from "./asset-preview.tsx";
 import styles from "./assets.module.css";
@@ -58,7 +58,7 @@ function AssetList({ canUpload }: { canUpload: boolean }) {
     canvas === undefined ? (
       <Empty title="No assets yet">
         <p className={parts.text}>
-          Pictures that are uploaded, imported or made with a model are kept here. {canUpload && "Drop some on this page, or upload them."}
+          Images that are uploaded, imported or made with a model are kept here. {canUpload && "Drop some on this page, or upload them."}
         </p>
         {canUpload && <UploadButton add={add} />}
       </Empty>
@@ -106,7 +106,7 @@ function AssetList({ canUpload }: { canUpload: boolean }) {
       <AssetGrid where={where} wanted={wanted} action="Open" choose={({ handle }) => set("asset", handle)} empty={empty} />
       {open !== null && <AssetPreview key={open} handle={open} close={() => set("asset", undefined)} removed={removed} />}
       <div className={styles.drop} aria-hidden="true">
-        Drop pictures to upload them
+        Drop images to upload them
       </div>
     </div>
   );
@@ -125,8 +125,8 @@ function UploadButton({ add }: { add: (files: File[]) => void }) {
         type="file"
         multiple
         hidden
-        accept={PICTURES.join(",")}
-        aria-label="Pictures to upload"
+        accept={IMAGE_TYPES.join(",")}
+        aria-label="Images to upload"
         onChange={({ target }) => {
           add([...(target.files ?? [])]);
           target.value = "";

@@ -10,7 +10,7 @@ const ZOOM_STEP = 1.25;
 /** A wheel's pixels that double the scale. */
 const WHEEL_DOUBLES = 300;
 
-/** How long after the last zoom the picture is drawn at its new size, in milliseconds. Until then the drawn one is stretched. */
+/** How long after the last zoom the image is drawn at its new size, in milliseconds. Until then the drawn one is stretched. */
 const REST = 150;
 
 /** A drawing that pans and zooms by mouse, trackpad, touch and keyboard. */
@@ -19,7 +19,7 @@ export function Board({ drawing, label }: { drawing: Drawing; label: string }) {
   const box = shown?.box ?? drawing.box;
   const frame = useRef<HTMLDivElement>(null);
   const [screen, setScreen] = useState<Size>();
-  /** Where a person moved the picture. Until then the whole canvas is shown, also while it grows or the window changes. */
+  /** Where a person moved the image. Until then the whole canvas is shown, also while it grows or the window changes. */
   const [moved, setMoved] = useState<View>();
   const pointers = useRef(new Map<number, Point>());
   const view = moved ?? (screen && fit(box, screen));
@@ -165,7 +165,7 @@ function pointOf(event: { clientX: number; clientY: number }, frame: Element | n
   return { x: event.clientX - left, y: event.clientY - top };
 }
 
-/** The scale at which the picture is drawn: the last one that stayed for a moment, or that is too far from the one before. */
+/** The scale at which the image is drawn: the last one that stayed for a moment, or that is too far from the one before. */
 function useSettled(scale: number | undefined): number | undefined {
   const [settled, setSettled] = useState<number>();
   const isFar = scale !== undefined && (settled === undefined || scale > settled * 2 || scale < settled / 2);
@@ -180,7 +180,7 @@ function useSettled(scale: number | undefined): number | undefined {
 function useDecoded(drawing: Drawing): { url: string; box: Box } | undefined {
   const [shown, setShown] = useState<{ url: string; box: Box }>();
   useEffect(() => {
-    const url = URL.createObjectURL(drawing.picture);
+    const url = URL.createObjectURL(drawing.image);
     const image = new Image();
     image.src = url;
     let isCurrent = true;

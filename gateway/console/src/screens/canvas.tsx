@@ -59,7 +59,7 @@ function useHeadStart(handle: string, canChange: boolean): void {
   }, [account.id, handle, isLikely]);
 }
 
-/** A canvas: the board, or a drawing for a session that may read no pictures. Both follow the changes of others. */
+/** A canvas: the board, or a drawing for a session that may read no images. Both follow the changes of others. */
 export function Canvas({ handle }: { handle: string }) {
   const { account, session } = useSession();
   const canWrite = session.scopes.includes("canvas:write");

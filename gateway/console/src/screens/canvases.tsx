@@ -225,7 +225,7 @@ function Thumbnail({ canvas }: { canvas: CanvasSummary }) {
     retry: (failures, error) => failures < 5 && error instanceof Problem && error.isTemporary,
     refetchInterval: ({ state }) => (state.data?.isComplete === false && state.dataUpdateCount < 6 ? 5000 : false),
   });
-  const url = useObjectUrl(data?.picture);
+  const url = useObjectUrl(data?.image);
   return (
     <span ref={setFrame} className={styles.frame} data-state={isEmpty ? "empty" : url ? "drawn" : isError ? "failed" : "waiting"}>
       {url ? (
@@ -235,7 +235,7 @@ function Thumbnail({ canvas }: { canvas: CanvasSummary }) {
       ) : (
         isError && (
           <>
-            <Icon name="picture" size={22} />
+            <Icon name="image" size={22} />
             <span>No preview</span>
           </>
         )
@@ -267,7 +267,7 @@ function First() {
   return (
     <Empty
       title="No canvases yet"
-      picture={
+      image={
         <svg className={styles.first} viewBox="0 0 240 140" aria-hidden="true">
           <rect x="18" y="22" width="84" height="68" rx="9" />
           <rect x="138" y="50" width="84" height="68" rx="9" />

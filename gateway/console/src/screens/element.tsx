@@ -100,11 +100,11 @@ function Details({ element }: { element: Element }) {
                 {guidelines}
               </p>
             ) : (
-              <p className={sheet.hint}>None. The pictures speak for themselves.</p>
+              <p className={sheet.hint}>None. The images speak for themselves.</p>
             )}
-            <h2>Source pictures</h2>
+            <h2>Source images</h2>
             {sourceAssetIds.length === 0 && <p className={sheet.hint}>None. The guidelines alone guide the results.</p>}
-            <ul className={styles.pictures}>
+            <ul className={styles.images}>
               {sourceAssetIds.map((source) => (
                 <li key={source} data-missing={sourceHealth.unavailableSourceAssetIds.includes(source)}>
                   <Thumb asset={sourceOf(ownerUid, source)} pixels={384} />
@@ -128,7 +128,7 @@ function Details({ element }: { element: Element }) {
       )}
       {dialog === "archive" && (
         <Confirm title={`Archive “${name}”?`} action="Archive the Element" run={async () => changed(await elements.archive(id))} close={() => setDialog(undefined)}>
-          It can no longer be chosen for new pictures in the console. Its versions stay, and it can be restored.
+          It can no longer be chosen for new images in the console. Its versions stay, and it can be restored.
         </Confirm>
       )}
     </>

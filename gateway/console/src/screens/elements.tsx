@@ -125,7 +125,7 @@ function Gallery() {
           ) : (
             <Empty title="No Elements yet">
               <p className={parts.text}>
-                An Element keeps a character, a product or a style the same from picture to picture: a few source pictures, guidelines in words, and a version for each change. Choose it in <em>Make</em> on a canvas.
+                An Element keeps a character, a product or a style the same from image to image: a few source images, guidelines in words, and a version for each change. Choose it in <em>Make</em> on a canvas.
               </p>
               {create}
             </Empty>

@@ -1,6 +1,6 @@
 import styles from "./signin.module.css";
 
-/** A small canvas: a brief, a picture made from it, and its variants. */
+/** A small canvas: a brief, an image made from it, and its variants. */
 export function Illustration() {
   return (
     <div className={styles.scene} aria-hidden="true">

@@ -35,8 +35,8 @@ function Nothing({ children }: { children?: ReactNode }) {
     <Shell>
       <Empty
         title="There is nothing here for you"
-        picture={
-          <svg className={styles.picture} viewBox="0 0 200 130" aria-hidden="true">
+        image={
+          <svg className={styles.image} viewBox="0 0 200 130" aria-hidden="true">
             <path className={styles.wire} d="M70 62c34 0 18 28 52 28" />
             <rect className={styles.node} x="14" y="28" width="66" height="58" rx="9" />
             <rect className={styles.gap} x="122" y="58" width="64" height="56" rx="9" />

@@ -124,12 +124,12 @@ function Fidelity({ fidelity, remedies }: { fidelity: Fidelity; remedies: Remedi
       <p className={styles.hint}>
         {status === "passed" ? "Every output contains the product's own pixels. " : "Compare these with the product. "}
         {reviewedOutputCount > 0 && status !== "passed" && `${count(reviewedOutputCount, "other output")} with its own pixels need no look. `}
-        The service follows how pictures were made; it does not compare them.
+        The service follows how images were made; it does not compare them.
       </p>
       <ul>
         {needsReviewOutputHandles.map((handle) => (
           <li key={handle} className={styles.finding} data-severity="info">
-            <Icon name="picture" />
+            <Icon name="image" />
             <div>
               <p>
                 <bdi>{remedies?.title(handle) ?? "An output"}</bdi>

@@ -8,7 +8,7 @@ import { useSession } from "../session.ts";
 import { Copy } from "../ui/copy.tsx";
 import { Button, Icon, intoView, Notice } from "../ui/parts.tsx";
 import parts from "../ui/parts.module.css";
-import { deliveryOf, filmUrl, type ImageJob, isOver, type RecipeRun, stateOf, statusOf, type VideoJob, type Work, work } from "../work.ts";
+import { deliveryOf, type ImageJob, isOver, type RecipeRun, stateOf, statusOf, type VideoJob, videoUrl, type Work, work } from "../work.ts";
 import { Thumbnail } from "./asset-grid.tsx";
 import { Reason } from "./reason.tsx";
 import styles from "./run-details.module.css";
@@ -65,7 +65,7 @@ function attemptAddress(data: Work): string | undefined {
 }
 
 function Outputs({ data }: { data: Work }) {
-  if (data.kind === "video") return data.status === "succeeded" ? <Film job={data} /> : null;
+  if (data.kind === "video") return data.status === "succeeded" ? <Video job={data} /> : null;
   if (data.kind === "recipe") return <Steps run={data} />;
   const { images = [], targets, canvasId, status } = data;
   if (images.length === 0 && isOver(status)) return null;
@@ -86,21 +86,21 @@ function Outputs({ data }: { data: Work }) {
 }
 
 function Output({ canvasId, node, asset }: { canvasId: string | undefined; node: string; asset: string }) {
-  const picture = <Thumbnail asset={{ handle: asset }} pixels={160} />;
-  if (canvasId === undefined) return picture;
+  const image = <Thumbnail asset={{ handle: asset }} pixels={160} />;
+  if (canvasId === undefined) return image;
   return (
     <Link href={showPath(canvasOf(canvasId), [node])} aria-label="Show the output on its canvas">
-      {picture}
+      {image}
     </Link>
   );
 }
 
-function Film({ job }: { job: VideoJob }) {
+function Video({ job }: { job: VideoJob }) {
   return (
-    <div className={styles.film}>
+    <div className={styles.video}>
       {/* oxlint-disable-next-line jsx-a11y/media-has-caption -- the service makes no captions */}
-      <video src={filmUrl(job.id)} controls preload="metadata" playsInline aria-label="The video" />
-      <a href={filmUrl(job.id)} download>
+      <video src={videoUrl(job.id)} controls preload="metadata" playsInline aria-label="The video" />
+      <a href={videoUrl(job.id)} download>
         <Icon name="download" size={15} /> Download
       </a>
     </div>

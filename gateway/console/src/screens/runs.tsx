@@ -1,4 +1,4 @@
-/** Everything that the account has started: pictures, Actions, videos and Recipes, wherever they were started. */
+/** Everything that the account has started: images, Actions, videos and Recipes, wherever they were started. */
 import { useInfiniteQuery, useQueryClient } from "@tanstack/react-query";
 import { useCallback, useEffect, useRef, useState } from "react";
 import { Link } from "wouter";
@@ -80,7 +80,7 @@ function RunsOfAccount() {
       {query.isSuccess && runs.length === 0 && !isFiltered && (
         <Empty title="Nothing was started yet">
           <p className={parts.text}>
-            What you or your agents start appears here: pictures and videos that a model makes, Actions, and Recipes. Open a canvas and choose{" "}
+            What you or your agents start appears here: images and videos that a model makes, Actions, and Recipes. Open a canvas and choose{" "}
             <strong>Make</strong> to start something.
           </p>
           <Link href="/" className={`${parts.button} ${parts.plain}`}>
@@ -178,7 +178,7 @@ function Choice<Key extends string>({ label, all, names, value, set }: { label: 
   );
 }
 
-const ICONS = { image: "picture", action: "sliders", video: "film", recipe: "outline" } as const;
+const ICONS = { image: "image", action: "sliders", video: "video", recipe: "outline" } as const;
 
 interface RowProps {
   run: RunSummary;

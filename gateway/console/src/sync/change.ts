@@ -154,7 +154,7 @@ export interface Judgment {
 
 /**
  * What becomes of a change on a graph that is not the one it was made for. An `undo` gives way to whatever others did since; a change
- * that waits to be sent gives way only where somebody's text or picture would be lost.
+ * that waits to be sent gives way only where somebody's text or image would be lost.
  */
 export function judge(draft: Draft, change: Change, mode: "rebase" | "undo"): Judgment {
   switch (change.do) {

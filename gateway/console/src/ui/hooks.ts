@@ -32,7 +32,7 @@ export function useObjectUrl(blob: Blob | undefined): string | undefined {
     if (!blob) return;
     const made = URL.createObjectURL(blob);
     setUrl(made);
-    // A picture that is being replaced is still shown for a moment.
+    // An image that is being replaced is still shown for a moment.
     return () => void setTimeout(() => URL.revokeObjectURL(made), 1000);
   }, [blob]);
   return url;

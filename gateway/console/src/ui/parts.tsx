@@ -20,7 +20,7 @@ const ICONS = {
   chevron: "M7 10l5 5 5-5",
   cursor: "M5 4l6 16 2.4-6.6L20 11z",
   hand: "M8 12V6.5a1.5 1.5 0 0 1 3 0V11M11 11V5a1.5 1.5 0 0 1 3 0v6M14 11V6.5a1.5 1.5 0 0 1 3 0V14c0 4-2.2 6.5-5.5 6.5-3 0-4.2-1.6-5.4-4L4.6 13c-.6-1.3 1-2.4 2-1.4L8 13",
-  film: "M5 5h14a1 1 0 0 1 1 1v12a1 1 0 0 1-1 1H5a1 1 0 0 1-1-1V6a1 1 0 0 1 1-1zM10 9l5 3-5 3z",
+  video: "M5 5h14a1 1 0 0 1 1 1v12a1 1 0 0 1-1 1H5a1 1 0 0 1-1-1V6a1 1 0 0 1 1-1zM10 9l5 3-5 3z",
   text: "M5 7V5h14v2M12 5v14M9 19h6",
   note: "M5 4h14a1 1 0 0 1 1 1v9l-6 6H5a1 1 0 0 1-1-1V5a1 1 0 0 1 1-1zM14 20v-5a1 1 0 0 1 1-1h5",
   section: "M4 8V5a1 1 0 0 1 1-1h3M16 4h3a1 1 0 0 1 1 1v3M20 16v3a1 1 0 0 1-1 1h-3M8 20H5a1 1 0 0 1-1-1v-3M9 9h6v6H9z",
@@ -35,7 +35,7 @@ const ICONS = {
   recipe: "M4 5h7v5H4zM13 14h7v5h-7zM7.5 10v3.5a3 3 0 0 0 3 3H13",
   connection: "M7 7a2 2 0 1 1 0-4 2 2 0 0 1 0 4zM17 21a2 2 0 1 1 0-4 2 2 0 0 1 0 4zM7 7v4a4 4 0 0 0 4 4h2a4 4 0 0 1 4 4",
   agent: "M12 3l2.2 6.8L21 12l-6.8 2.2L12 21l-2.2-6.8L3 12l6.8-2.2z",
-  picture: "M5 4h14a1 1 0 0 1 1 1v14a1 1 0 0 1-1 1H5a1 1 0 0 1-1-1V5a1 1 0 0 1 1-1zM4 16l4.5-4.5 4 4L15 13l5 5M15 8.5h.01",
+  image: "M5 4h14a1 1 0 0 1 1 1v14a1 1 0 0 1-1 1H5a1 1 0 0 1-1-1V5a1 1 0 0 1 1-1zM4 16l4.5-4.5 4 4L15 13l5 5M15 8.5h.01",
 } as const;
 
 export function Icon({ name, size = 18 }: { name: keyof typeof ICONS; size?: number }) {
@@ -112,10 +112,10 @@ export function Waiting({ label }: { label: string }) {
 }
 
 /** A page or panel without content: what it means, and what to do. */
-export function Empty({ title, children, picture }: { title: string; children?: ReactNode; picture?: ReactNode }) {
+export function Empty({ title, children, image }: { title: string; children?: ReactNode; image?: ReactNode }) {
   return (
     <div className={styles.page}>
-      {picture}
+      {image}
       <h2 className={styles.title}>{title}</h2>
       {children}
     </div>

@@ -11,10 +11,10 @@ interface Rule {
 export const SCOPES: Record<Scope, Rule> = {
   "canvas:read": { grants: "Read canvases, reviews, renders, Recipes and Actions", needs: [] },
   "canvas:write": { grants: "Change canvases, make new ones, run Actions", needs: ["canvas:read"] },
-  "asset:read": { grants: "List and download pictures", needs: [] },
+  "asset:read": { grants: "List and download images", needs: [] },
   "element:read": { grants: "Read Elements and collections", needs: [] },
   "element:write": { grants: "Create, revise and organize Elements", needs: ["element:read"] },
-  "image:generate": { grants: "Upload and generate pictures, run Recipes. Spends credit", needs: ["canvas:read", "canvas:write", "asset:read"] },
+  "image:generate": { grants: "Upload and generate images, run Recipes. Spends credit", needs: ["canvas:read", "canvas:write", "asset:read"] },
   "video:generate": { grants: "Make videos. Spends credit", needs: ["canvas:read", "asset:read"] },
   "job:manage": { grants: "Follow and cancel runs, download videos", needs: [] },
 };

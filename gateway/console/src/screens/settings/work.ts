@@ -15,9 +15,9 @@ export function useWork(): Map<string, RunSummary> {
 export const idOf = (handle: string): string => handle.replace(/^(?:run|job):/, "");
 
 const OPERATIONS: Record<string, string> = {
-  generate: "Generate pictures",
-  edit: "Edit a picture",
-  variations: "Vary a picture",
+  generate: "Generate images",
+  edit: "Edit an image",
+  variations: "Vary an image",
   action: "Action",
   recipe: "Recipe",
   video: "Video",

@@ -30,7 +30,7 @@ function ask(path: string, get: typeof fetchLarge = fetch): void {
 /** Whether the page will probably show a board. */
 export let isBoardLikely = false;
 
-export function readAhead(page: string): void {
+export function prefetch(page: string): void {
   if (localStorage.getItem(HINT) === null) return;
   const [, owner, id] = /^\/c\/([\w-]+)\/([\w-]+)$/.exec(page) ?? [];
   isBoardLikely = owner !== undefined;
@@ -49,7 +49,7 @@ export function forget(): void {
 }
 
 /** The answer to a request that was made ahead, once. */
-export function takeAhead({ method, url }: Request): Promise<Response> | undefined {
+export function takePrefetched({ method, url }: Request): Promise<Response> | undefined {
   const path = new URL(url).pathname;
   const answer = method === "GET" ? answers.get(path) : undefined;
   if (answer) answers.delete(path);

@@ -1,11 +1,11 @@
 /**
- * Pictures in the size in which they are seen. Few are loaded at a time, so that changes and the event stream always have a connection,
+ * Images in the size in which they are seen. Few are loaded at a time, so that changes and the event stream always have a connection,
  * and those that were asked for last come first, because they are on the screen.
  */
 import { useCallback, useEffect, useState, useSyncExternalStore } from "react";
-import { api, pictureUrl } from "../api.ts";
+import { api, imageUrl } from "../api.ts";
 import { Problem } from "../errors.ts";
-import { lasting } from "../lasting.ts";
+import { sessionEnd } from "../session-end.ts";
 
 /** The widths that the service makes. */
 const WIDTHS = [64, 128, 256, 512, 1024, 2048];
@@ -20,7 +20,7 @@ const MOST_PAUSE = 15_000;
 /** The width to ask for to fill so many pixels. */
 export const widthFor = (pixels: number): number => WIDTHS.find((width) => width >= pixels) ?? 2048;
 
-/** What is known of the pictures of an asset. */
+/** What is known of the images of an asset. */
 interface Entry {
   /** Widths that the browser has. */
   ready: Set<number>;
@@ -44,7 +44,7 @@ const wanted: Wanted[] = [];
 let loading = 0;
 
 // What one session may not see, the next may.
-lasting.add(() => entries.clear());
+sessionEnd.add(() => entries.clear());
 
 function entryOf(asset: string): Entry {
   const known = entries.get(asset);
@@ -73,7 +73,7 @@ function forget({ width }: Wanted, { asked, failed }: Entry): void {
 async function load(one: Wanted, entry: Entry): Promise<void> {
   loading += 1;
   try {
-    await api.picture(pictureUrl(one.asset, one.width), AbortSignal.timeout(30_000));
+    await api.image(imageUrl(one.asset, one.width), AbortSignal.timeout(30_000));
     entry.ready.add(one.width);
     forget(one, entry);
   } catch (error) {
@@ -97,7 +97,7 @@ function want(one: Wanted): void {
   next();
 }
 
-/** Asks for a picture until the returned function is called. */
+/** Asks for an image until the returned function is called. */
 function use(asset: string, width: number): () => void {
   const { ready, asked, users } = entryOf(asset);
   const before = users.get(width) ?? 0;
@@ -108,9 +108,9 @@ function use(asset: string, width: number): () => void {
 
 const NEVER = () => () => {};
 
-/** The best picture of an asset that is there, for `pixels` pixels in width. */
-export function usePicture(asset: string | undefined, pixels: number): { url: string | undefined; hasFailed: boolean } {
-  // A picture that was sharp once stays so.
+/** The best image of an asset that is there, for `pixels` pixels in width. */
+export function useImage(asset: string | undefined, pixels: number): { url: string | undefined; hasFailed: boolean } {
+  // An image that was sharp once stays so.
   const [widest, setWidest] = useState(64);
   const width = Math.max(widest, widthFor(pixels));
   useEffect(() => setWidest(width), [width]);
@@ -130,5 +130,5 @@ export function usePicture(asset: string | undefined, pixels: number): { url: st
     const known = WIDTHS.findLast((other) => other <= width && ready.has(other)) ?? WIDTHS.find((other) => ready.has(other));
     return known ?? (failed.has(width) ? -1 : 0);
   });
-  return { url: asset !== undefined && best > 0 ? pictureUrl(asset, best) : undefined, hasFailed: best < 0 };
+  return { url: asset !== undefined && best > 0 ? imageUrl(asset, best) : undefined, hasFailed: best < 0 };
 }

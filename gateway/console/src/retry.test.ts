@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { mock, test } from "node:test";
 import { Problem } from "./errors.ts";
-import { countUnanswered, insist } from "./insist.ts";
-import { lasting } from "./lasting.ts";
+import { countUnanswered, retryUntilAnswered } from "./retry.ts";
+import { sessionEnd } from "./session-end.ts";
 
 mock.timers.enable({ apis: ["setTimeout"] });
 
@@ -15,7 +15,7 @@ function begin(...statuses: number[]): { sent: () => number; outcome: Promise<st
     if (status !== 200) throw new Problem(status, `${status}`);
     return "accepted";
   };
-  return { sent: () => sent, outcome: insist(start).catch((error: Problem) => error.message) };
+  return { sent: () => sent, outcome: retryUntilAnswered(start).catch((error: Problem) => error.message) };
 }
 
 /** Lets `pauses` pauses pass. */
@@ -48,7 +48,7 @@ test("a start that is refused for now is given up after some attempts, and one t
 test("a start ends with the session", async () => {
   const { sent, outcome } = begin(0);
   await pass(2);
-  for (const end of lasting) end();
+  for (const end of sessionEnd) end();
   await pass(2);
-  assert.deepEqual([await outcome, sent(), countUnanswered(), lasting.size], ["0", 3, 0, 0]);
+  assert.deepEqual([await outcome, sent(), countUnanswered(), sessionEnd.size], ["0", 3, 0, 0]);
 });

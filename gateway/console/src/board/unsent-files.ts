@@ -4,7 +4,7 @@ import type { Engine } from "../sync/engine.ts";
 import type { Graph } from "../sync/graph.ts";
 import type { Batch, OpenConflict, Request } from "../sync/types.ts";
 
-export interface Leftover {
+export interface UnsentFile {
   /** What its button says. */
   label: string;
   name: string;
@@ -59,11 +59,11 @@ export const textOf = (value: unknown): string => (typeof value === "string" && 
 export const textsOf = (graph: Graph | undefined, conflicts: OpenConflict[]): string =>
   conflicts.map((one) => `${subjectOf(graph, one)}\n\nYours:\n${textOf(one.mine)}\n\nTheirs:\n${textOf(one.theirs)}\n`).join("\n---\n\n");
 
-export function leftoversOf(engine: Engine, canvas: string): Leftover[] {
+export function unsentFilesOf(engine: Engine, canvas: string): UnsentFile[] {
   const { graph, revision, conflicts } = engine.getSnapshot();
   const bodies = bodiesOf(engine.unsent(), engine.real, revision);
   const of = canvas.replaceAll(":", " ");
-  const files = bodies.map((body, index): Leftover => {
+  const files = bodies.map((body, index): UnsentFile => {
     const [label, part] = bodies.length === 1 ? ["Save them as a file", ""] : [`Save file ${index + 1} of ${bodies.length}`, ` ${index + 1}`];
     return { label, name: `changes of ${of}${part}.json`, type: "application/json", content: JSON.stringify(body, undefined, 2) };
   });

@@ -1,6 +1,6 @@
 /** Requests that have to arrive. */
 import { Problem } from "./errors.ts";
-import { lasting } from "./lasting.ts";
+import { sessionEnd } from "./session-end.ts";
 import { backoff } from "./stream.ts";
 
 /** How often a start that was refused for now is sent again. */
@@ -25,11 +25,11 @@ function count(change: 1 | -1): void {
  * Sends a start until there is an answer: under the same key, so it is accepted once. Without an answer it may have been accepted, so it is
  * never given up: another start would have another key.
  */
-export async function insist<T>(start: () => Promise<T>): Promise<T> {
+export async function retryUntilAnswered<T>(start: () => Promise<T>): Promise<T> {
   let isUnknown = false;
   let isOver = false;
   const end = () => (isOver = true);
-  lasting.add(end);
+  sessionEnd.add(end);
   try {
     for (let attempt = 0; ; attempt += 1) {
       try {
@@ -45,7 +45,7 @@ export async function insist<T>(start: () => Promise<T>): Promise<T> {
       }
     }
   } finally {
-    lasting.delete(end);
+    sessionEnd.delete(end);
     if (isUnknown) count(-1);
   }
 }

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { remove } from "../sync/change.ts";
 import { type ModelClient, opened, settle } from "../sync/clients.ts";
 import type { Service } from "../sync/model.ts";
-import { bodiesOf, type Body, textsOf } from "./leftovers.ts";
+import { bodiesOf, type Body, textsOf } from "./unsent-files.ts";
 
 const bodies = ({ engine }: ModelClient) => bodiesOf(engine.unsent(), engine.real, engine.getSnapshot().revision);
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { graphOf, type Node } from "../sync/graph.ts";
-import { customWith, filmOf, nodesOf } from "./films.ts";
+import { customWith, nodesOf, videoOf } from "./videos.ts";
 
 const job = "job:0198c5b0-3c1d-7a42-b0fe-91c2d3e4f506";
 /** A node's own data, which the contract's types leave open. */
@@ -9,17 +9,17 @@ const own = (custom: unknown): Node["metadata"] => ({ custom: custom as Record<s
 const node = (id: string, rest: Partial<Node> = {}): Node =>
   ({ id, handle: `node:${id}`, type: "video", title: "", position: { x: 0, y: 0 }, width: 480, height: 270, metadata: {}, ...rest }) as Node;
 
-test("a film is read from a node's own data, which other clients can write", () => {
+test("a video is read from a node's own data, which other clients can write", () => {
   const custom = { tool: { a: 1 }, console: { color: "red", video: { job: "job:old", by: "x" } } };
-  const film = { job, by: "studio", resolution: "720p", hasAudio: false };
-  const written = customWith(node("a", { metadata: own(custom) }), film);
-  assert.deepEqual(written, { tool: { a: 1 }, console: { color: "red", video: film } });
-  assert.deepEqual(filmOf(node("a", { metadata: own(written) })), film);
+  const video = { job, by: "studio", resolution: "720p", hasAudio: false };
+  const written = customWith(node("a", { metadata: own(custom) }), video);
+  assert.deepEqual(written, { tool: { a: 1 }, console: { color: "red", video } });
+  assert.deepEqual(videoOf(node("a", { metadata: own(written) })), video);
   for (const video of [undefined, null, "x", 4, [], {}, { job: 1, by: "x" }, { job: "../../x", by: "x" }, { job }, { job: `${job}/output`, by: "x" }]) {
-    assert.equal(filmOf(node("a", { metadata: own({ console: { video } }) })), undefined, JSON.stringify(video));
+    assert.equal(videoOf(node("a", { metadata: own({ console: { video } }) })), undefined, JSON.stringify(video));
   }
-  assert.equal(filmOf(node("a", { type: "image", metadata: own(written) })), undefined);
-  assert.deepEqual(customWith(undefined, film), { console: { video: film } });
+  assert.equal(videoOf(node("a", { type: "image", metadata: own(written) })), undefined);
+  assert.deepEqual(customWith(undefined, video), { console: { video } });
 });
 
 test("nodes are found by their handles, and by the runs and jobs that filled them", () => {

@@ -1,16 +1,16 @@
-/** Pictures that the service does not give. */
+/** Images that the service does not give. */
 import { openBoard, ROOT } from "./board.ts";
 import { NOBODY, scene } from "./browser.ts";
 import { makeBoard, png, send, TOKEN } from "./service.ts";
 import { field, isLive } from "./steps.ts";
 
-scene("a picture that was refused is asked for again after a while, and at once after the next sign-in", async ({ page, expect }) => {
+scene("an image that was refused is asked for again after a while, and at once after the next sign-in", async ({ page, expect }) => {
   expect(NOBODY);
-  const { canvas, url } = await makeBoard("Refused picture", []);
+  const { canvas, url } = await makeBoard("Refused image", []);
   const { asset } = await send<{ asset: { handle: string } }>("POST", `/assets?canvasId=${canvas.handle}`, png(96, 96));
   expect(`404 GET ${ROOT}/assets/${encodeURIComponent(asset.handle)}/content`);
   const refuse = () => page.route("**/content?w=*", (route) => route.fulfill({ status: 404, json: { error: { code: "not_found", message: "There is no such asset." } } }));
-  const [refused, shown] = [page.getByText("This picture cannot be shown"), page.locator(".react-flow__node img")];
+  const [refused, shown] = [page.getByText("This image cannot be shown"), page.locator(".react-flow__node img")];
   await page.clock.install();
   await refuse();
   await openBoard(page, url);
@@ -27,7 +27,7 @@ scene("a picture that was refused is asked for again after a while, and at once 
   await page.getByRole("button", { name: "Sign out" }).click();
   await field(page).fill(TOKEN);
   await page.getByRole("button", { name: "Sign in", exact: true }).click();
-  await page.getByRole("link", { name: "Refused picture" }).first().click();
+  await page.getByRole("link", { name: "Refused image" }).first().click();
   await isLive(page);
   await shown.waitFor({ timeout: 10_000 });
 });
