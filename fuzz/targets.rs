@@ -14,7 +14,7 @@ use raster::{
     Anchor, Bounds, Channels, Color, ErrorKind, Finish, FormatChoice, HeaderReader, Output, PlanError, Resize, Size,
 };
 
-/// Larger pictures are left to the tests of limits: decoding them would leave no time for anything else.
+/// Larger images are left to the tests of limits: decoding them would leave no time for anything else.
 const PIXELS_MAX: u64 = 1 << 20;
 
 /// Header and decoder: the same header at once and byte by byte, and pixels of the size that it states, or an error.
@@ -31,10 +31,10 @@ pub fn decode(data: &[u8]) {
     if header.size().pixels() > PIXELS_MAX {
         return;
     }
-    if let Ok(picture) = raster::decode(data) {
-        assert_eq!(picture.size(), header.size());
-        let count = if picture.channels() == Channels::Rgb { 3 } else { 4 };
-        assert_eq!(picture.pixels().len() as u64, header.size().pixels() * count);
+    if let Ok(image) = raster::decode(data) {
+        assert_eq!(image.size(), header.size());
+        let count = if image.channels() == Channels::Rgb { 3 } else { 4 };
+        assert_eq!(image.pixels().len() as u64, header.size().pixels() * count);
     }
 }
 
@@ -96,14 +96,14 @@ pub fn transform(data: &[u8]) {
 fn judge(action: &str, is_good: bool, planned: Result<Size, PlanError>, made: Result<Output, raster::Error>) {
     match made {
         Ok(output) => {
-            assert!(is_good, "{action} gave a picture of a broken file");
+            assert!(is_good, "{action} gave an image of a broken file");
             assert_eq!(planned, Ok(Size::new(output.width, output.height)), "{action}");
         }
         Err(error) => assert!(!is_good || error.kind() == ErrorKind::Limit, "{action} of a good file: {error}"),
     }
 }
 
-/// A caption that fits any picture.
+/// A caption that fits any image.
 fn caption() -> Caption {
     Caption {
         text: "Aé 字".to_owned(),

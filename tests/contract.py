@@ -71,7 +71,7 @@ PNG = base64.b64decode(
 )
 # The headers that identify an upload, apart from its bytes.
 UPLOAD_HEADERS = ("Idempotency-Key", "X-Service-File-Name", "X-Canvas-File-Name")
-PICTURE = "asset:" + os.environ["CONTRACT_ASSET_ID"]
+IMAGE = "asset:" + os.environ["CONTRACT_ASSET_ID"]
 SHOP = os.environ["CONTRACT_SHOP_URL"]
 
 
@@ -96,7 +96,7 @@ def slots(body, scratch):
 
 def image(body, scratch):
     without(body, "connectionId", "size", "quality", "elements", "source")
-    body["model"], body["references"] = "sketch", [PICTURE]
+    body["model"], body["references"] = "sketch", [IMAGE]
     if "promptNodeId" in body:
         body["promptNodeId"] = scratch.node("text", {"content": "a kite"})
         without(body, "prompt")
@@ -106,7 +106,7 @@ def image(body, scratch):
 
 
 def action(body, scratch):
-    body["inputs"] = [PICTURE]
+    body["inputs"] = [IMAGE]
     body["params"] = {"width": 32}
     slots(body, scratch)
 

@@ -31,7 +31,7 @@ const GRACE: Duration = Duration::from_secs(60);
 const UPLOADS_MAX: usize = 32;
 /// Uploads received concurrently for one account.
 const UPLOADS_OF_ACCOUNT_MAX: usize = 8;
-/// Renders drawn concurrently for one account: each may hold a graph, its pictures and its document.
+/// Renders drawn concurrently for one account: each may hold a graph, its images and its document.
 const RENDERS_OF_ACCOUNT_MAX: usize = 2;
 /// Message for operators in `/readyz` and in the log while Redis is unavailable.
 const CACHE_AWAY: &str = "redis does not answer: start Redis, or correct CANVAS_REDIS_URL";
@@ -43,7 +43,7 @@ const KEY_RETRY: Duration = Duration::from_secs(1);
 pub enum Error {
     #[error(transparent)]
     Boot(#[from] BootError),
-    #[error("CANVAS_BLOB_URL: the object store cannot be opened")]
+    #[error("CANVAS_BLOB_URL: the object store cannot be decrypted")]
     Blobs(#[source] blob::Error),
     #[error("CANVAS_REDIS_URL: invalid URL")]
     Cache(#[source] cache::Error),

@@ -43,7 +43,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// What `made` holds, in bytes.
+/// Memory of the result of `made`, in bytes.
 pub fn held_by<T>(make: impl FnOnce() -> T) -> u64 {
     let before = HELD.get().0;
     let made = make();

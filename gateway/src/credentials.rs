@@ -81,7 +81,7 @@ mod tests {
                 id: Uuid::now_v7(),
                 account: &account,
                 label: "test",
-                scopes: Scopes::of(&[Scope::CanvasRead]),
+                scopes: Scopes::from_slice(&[Scope::CanvasRead]),
                 surface: Surface::Api,
                 secret_hash: b"hash",
                 expires_days: None,

@@ -130,7 +130,7 @@ mod tests {
     use super::*;
     use crate::counting::held_by;
 
-    /// What the service writes to the node of an Action's result.
+    /// The metadata that the service writes to the node of an Action's result.
     const SERVER: &str = r##"{"createdBy":{"surface":"api","token":"agent-token:01980000-0000-7000-8000-000000000000"},
         "job":{"id":"job:01980000-0000-7000-8000-000000000000","run":"run:image:01980000-0000-7000-8000-000000000000",
         "status":"succeeded","operation":"action","updatedAt":"2026-11-28T09:00:00.000Z"},

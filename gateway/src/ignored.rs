@@ -39,7 +39,7 @@ pub struct KnownParameters(HashMap<String, HashMap<String, Vec<String>>>);
 
 impl KnownParameters {
     /// The parameters that the documents list.
-    pub fn of<const N: usize>(documents: [&Value; N]) -> Self {
+    pub fn from_documents<const N: usize>(documents: [&Value; N]) -> Self {
         Self(documents.into_iter().flat_map(paths).collect())
     }
 
@@ -95,7 +95,7 @@ mod tests {
     use crate::router::documented;
 
     fn ignored(method: Method, path: &str, query: &str) -> Option<String> {
-        let known = KnownParameters::of([&documented().1]);
+        let known = KnownParameters::from_documents([&documented().1]);
         let uri = format!("{}{path}?{query}", domain::API_ROOT).parse().expect("a URI");
         let header = known.ignored(&format!("{}{path}", domain::API_ROOT), &method, &uri);
         header.map(|value| value.to_str().expect("text").to_owned())

@@ -48,7 +48,7 @@ pub fn router(contract: Router, app: &App) -> Router<App> {
 /// Credential, rate and `Accept` are checked before a byte of the body is read. The server checks the rest.
 async fn answer(_: Caller<AnyToken>, Extension(http): Extension<Http>, request: Request) -> Result {
     let (parts, body) = request.into_parts();
-    let accepted = Accepted::of(&parts.headers);
+    let accepted = Accepted::from_headers(&parts.headers);
     if accepted.quality("application", "json") == 0 {
         return Err(Problem::NotAcceptable("application/json".into()));
     }

@@ -135,7 +135,7 @@ fn shown(method: &Method) -> &str {
     method.as_str().get(..LOGGED_METHOD_MAX).unwrap_or(method.as_str())
 }
 
-/// Whether a response is a stream of server-sent events, of whichever route.
+/// Returns `true` if a response is a stream of server-sent events, of whichever route.
 fn is_event_stream(headers: &HeaderMap) -> bool {
     let media_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     media_type.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("text/event-stream")
@@ -166,7 +166,7 @@ pub async fn acceptable(request: Request, next: Next) -> Response {
 fn rejected(accept: &HeaderMap, response: &Response) -> Option<String> {
     let media_type = response.headers().get(CONTENT_TYPE).filter(|_| response.status().is_success())?.to_str().ok()?;
     let (kind, subtype) = media_type.split(';').next()?.trim().split_once('/')?;
-    Accepted::of(accept).rejects(kind, subtype).then(|| format!("{kind}/{subtype}"))
+    Accepted::from_headers(accept).rejects(kind, subtype).then(|| format!("{kind}/{subtype}"))
 }
 
 /// Adds the identity coding with the lowest weight to `Accept-Encoding`, even where the client rejects it: a write that was

@@ -1,6 +1,6 @@
-//! Preview URLs: short-lived capabilities for one picture each (docs/reference/assets.md#preview-urls).
+//! Preview URLs: short-lived capabilities for one image each (docs/reference/assets.md#preview-urls).
 //!
-//! A token is the asset's handle, its epoch and an expiry, sealed deterministically. It opens while the asset has that epoch, which
+//! A token is the asset's handle, its epoch and an expiry, encrypted deterministically. It opens while the asset has that epoch, which
 //! moves when somebody loses a right to the asset. The expiry counts from the latest five-minute mark, so
 //! that the URL of an asset stays the same for a while and browsers can cache it.
 
@@ -45,7 +45,7 @@ impl Previews {
         let period = MARK_MAX.min(self.ttl / 3).max(1);
         let now = now.timestamp();
         let expiry = now - now.rem_euclid(period) + self.ttl;
-        let token = keys.preview().seal(CONTEXT, format!("{expiry} {epoch} {asset}").as_bytes());
+        let token = keys.preview().encrypt(CONTEXT, format!("{expiry} {epoch} {asset}").as_bytes());
         Preview {
             url: format!("{}{API_ROOT}/assets/preview?token={token}", self.origin),
             expires_in_seconds: u64::try_from(expiry - now).unwrap_or(1).max(1),
@@ -54,7 +54,7 @@ impl Previews {
 
     /// The content of a token; `None` when it is malformed, tampered with or expired.
     pub fn open(&self, keys: &DerivedKeys, token: &str, now: DateTime<Utc>) -> Option<Opened> {
-        let text = String::from_utf8(keys.preview().open(CONTEXT, token)?).ok()?;
+        let text = String::from_utf8(keys.preview().decrypt(CONTEXT, token)?).ok()?;
         let (expiry, rest) = text.split_once(' ')?;
         // A token of the release before has no epoch. It was made in the first one.
         let (epoch, asset) = rest.split_once(' ').unwrap_or(("0", rest));
@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn a_token_without_an_epoch_is_of_the_first_one() {
         let (previews, keys, asset) = setting();
-        let token = keys.preview().seal(CONTEXT, format!("3900 {asset}").as_bytes());
+        let token = keys.preview().encrypt(CONTEXT, format!("3900 {asset}").as_bytes());
         assert_eq!(previews.open(&keys, &token, at(3899)), Some(Opened { asset, epoch: 0, remaining: 1 }));
     }
 

@@ -1,4 +1,4 @@
-//! What this gateway knows of the queues and their workers (docs/reference/status.md).
+//! The state of the queues and their workers, as this gateway has read it (docs/reference/status.md).
 //!
 //! **Guarantee.** The state is at most about two seconds old. It is the only one that the service shows: status, records, dry runs
 //! and metrics agree.
@@ -47,7 +47,7 @@ impl App {
         Ok(queues)
     }
 
-    /// What work waits for that was accepted at `since`. A state that cannot be read does not fail the start.
+    /// The cause of the wait of work that was accepted at `since`. A state that cannot be read does not fail the start.
     pub async fn waiting_when_accepted(&self, queue: Queue, since: Timestamp) -> Option<WaitingFor> {
         let queues = async { self.queues(&mut db::pool::acquire(&self.pool).await?).await };
         match queues.await {
@@ -59,7 +59,7 @@ impl App {
         }
     }
 
-    /// What a dry run says of the queue: only that nobody would do the work.
+    /// The state of the queue in a dry run: only that no worker would do the work.
     pub async fn waiting_if_started(&self, queue: Queue) -> Option<WaitingFor> {
         let waiting = self.waiting_when_accepted(queue, service::clock::now().into()).await;
         waiting.filter(|waiting| waiting.what == WaitCause::Worker)

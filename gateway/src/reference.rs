@@ -1,4 +1,4 @@
-//! The pictures that guide a generation, as a start names them (docs/reference/images.md#references).
+//! The images that guide a generation, as a start names them (docs/reference/images.md#references).
 
 use domain::graph::Role;
 use serde::Deserialize;
@@ -8,7 +8,7 @@ use serde::Deserialize;
 #[serde(untagged)]
 pub enum ReferenceItem {
     /// A handle or URL alone.
-    Picture(String),
+    Image(String),
     /// A handle or URL with what it is for.
     WithRole {
         /// The handle or URL.
@@ -22,7 +22,7 @@ impl ReferenceItem {
     /// The handle or URL, and the role.
     pub fn parts(&self) -> (&str, Option<Role>) {
         match self {
-            Self::Picture(handle) => (handle, None),
+            Self::Image(handle) => (handle, None),
             Self::WithRole { handle, role } => (handle, *role),
         }
     }

@@ -25,7 +25,7 @@ pub enum Rendition {
         sha256: Vec<u8>,
         media_type: String,
     },
-    /// The source picture cannot be decoded.
+    /// The source image cannot be decoded.
     Undecodable,
     /// Five attempts to make it failed.
     GivenUp,
@@ -52,7 +52,7 @@ pub async fn rendition(app: &App, source: Uuid, width: u32, owner: &AccountUid, 
             Some(changes) => changes,
             // Subscribes before the next look at Postgres, so that no change is missed.
             none => {
-                *none = Some(Changes::of(app, &channel));
+                *none = Some(Changes::subscribe(app, &channel));
                 continue;
             }
         };

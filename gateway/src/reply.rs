@@ -97,7 +97,7 @@ impl http_body::Body for Slices {
     }
 }
 
-/// Whether one of the tags of `If-None-Match` is `etag`, by weak comparison (RFC 9110, 8.8.3.2).
+/// Returns `true` if one of the tags of `If-None-Match` is `etag`, by weak comparison (RFC 9110, 8.8.3.2).
 pub fn none_match(headers: &http::HeaderMap, etag: &str) -> bool {
     let etag = opaque(etag);
     headers

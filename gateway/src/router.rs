@@ -95,7 +95,7 @@ pub fn router(app: App) -> Router {
         .and(NotForContentType::new("video/"))
         .and(NotForContentType::new("text/event-stream"));
     let cors = cors(&app.config.cors_origins);
-    let known = Arc::new(KnownParameters::of([&document, &console_document]));
+    let known = Arc::new(KnownParameters::from_documents([&document, &console_document]));
     // One stack, outermost first. A layer that is added to a router by itself costs an allocation per request.
     let around = ServiceBuilder::new()
         .layer(middleware::map_request(crate::observe::always_servable))
@@ -105,8 +105,8 @@ pub fn router(app: App) -> Router {
         .layer(middleware::from_fn(crate::observe::acceptable))
         .layer(CatchPanicLayer::custom(crate::observe::panicked))
         .layer(axum::Extension(ConsoleDocument(console_document.to_string().into())))
-        .layer(axum::Extension(openapi::digest::Served::of(&document, &app.config.public_url)))
-        .layer(axum::Extension(openapi::Document::of(document, &app.config.public_url)))
+        .layer(axum::Extension(openapi::digest::Served::from_document(&document, &app.config.public_url)))
+        .layer(axum::Extension(openapi::Document::new(document, &app.config.public_url)))
         // Each route reads its body under a limit of its own.
         .layer(DefaultBodyLimit::disable());
     let complete = |router: Router<App>| {

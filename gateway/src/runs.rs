@@ -1,4 +1,4 @@
-//! What `/runs/{runId}` and its alias `/jobs/{jobId}` share.
+//! The common part of `/runs/{runId}` and its alias `/jobs/{jobId}`.
 
 use std::time::Duration;
 
@@ -65,13 +65,13 @@ pub struct RunView {
 pub enum Detail {
     /// Everything.
     Full,
-    /// Without the review and the previews of pictures.
+    /// Without the review and the previews of images.
     Summary,
 }
 
 impl Detail {
-    /// What the query of a read asks for.
-    pub fn of(uri: &Uri) -> Result<Self> {
+    /// The query of a read.
+    pub fn from_uri(uri: &Uri) -> Result<Self> {
         let mut query = QueryReader::new(uri);
         let RunView { view } = query.read().unwrap_or_default();
         query.finish()?;
@@ -79,7 +79,7 @@ impl Detail {
     }
 }
 
-/// What a path identifies.
+/// The record that a path identifies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
     /// A job, under one of its two routes.
@@ -111,15 +111,15 @@ impl Target {
     }
 
     /// The current record, if it belongs to the account.
-    pub async fn load(self, app: &App, account: &AccountUid) -> Result<Shown> {
+    pub async fn load(self, app: &App, account: &AccountUid) -> Result<AnyRecord> {
         match self {
-            Self::Job(view, id) => Ok(Shown::Job(Box::new(load(app, account, view, id).await?))),
+            Self::Job(view, id) => Ok(AnyRecord::Job(Box::new(load(app, account, view, id).await?))),
             Self::Recipe(id) => {
                 let mut connection = app.connection().await?;
                 let run = db::recipe_runs::get(&mut connection, id, account).await?;
                 let mut run = run.ok_or_else(|| View::Run.absent())?;
                 run.waiting_for = waiting_for(app, &mut connection, run.id.0, run.status.is_terminal()).await?;
-                Ok(Shown::Recipe(Box::new(run)))
+                Ok(AnyRecord::Recipe(Box::new(run)))
             }
         }
     }
@@ -127,12 +127,12 @@ impl Target {
 
 /// A record of either kind.
 #[derive(Clone, Debug)]
-pub enum Shown {
+pub enum AnyRecord {
     Job(Box<Record>),
     Recipe(Box<RunRecord>),
 }
 
-impl Shown {
+impl AnyRecord {
     pub fn is_terminal(&self) -> bool {
         match self {
             Self::Job(record) => record.status.is_terminal(),
@@ -140,7 +140,7 @@ impl Shown {
         }
     }
 
-    /// What the work waits for, if it is neither in progress nor over.
+    /// The cause of the wait, if the work is neither in progress nor over.
     pub fn waits_for(&self) -> Option<WaitCause> {
         let waiting_for = match self {
             Self::Job(record) => &record.waiting_for,
@@ -156,9 +156,9 @@ impl Shown {
         }
     }
 
-    /// Whether status and outputs equal those of `before`; a change of them ends a wait. The progress of a video changes its
+    /// Returns `true` if status and outputs equal those of `before`; a change of them ends a wait. The progress of a video changes its
     /// record twice a second and does not count.
-    fn stands(&self, before: &Self) -> bool {
+    fn has_same_result(&self, before: &Self) -> bool {
         match (self, before) {
             (Self::Job(now), Self::Job(before)) if now.kind == JobKind::Video => {
                 VideoStatus::from(now.status) == VideoStatus::from(before.status)
@@ -169,7 +169,7 @@ impl Shown {
 
     /// The served form, for a caller with job:manage.
     pub fn json(&self, app: &App, detail: Detail) -> Result<serde_json::Value> {
-        let scopes = domain::account::Scopes::of(&[Scope::JobManage]);
+        let scopes = domain::account::Scopes::from_slice(&[Scope::JobManage]);
         let json = match self {
             Self::Job(record) => {
                 let job = document(app, scopes, record);
@@ -216,7 +216,7 @@ pub async fn read_record(
 ) -> Result {
     // A HEAD shows no result.
     let shows = *method != Method::HEAD;
-    if Accepted::of(headers).rejects("application", "json") {
+    if Accepted::from_headers(headers).rejects("application", "json") {
         // Before the wait, and before the record counts as shown.
         target.load(app, &caller.account).await?;
         return Err(Problem::NotAcceptable("application/json".into()));
@@ -254,14 +254,14 @@ async fn changed(
     target: Target,
     known: Option<&HeaderMap>,
     wait: Duration,
-) -> Result<(Shown, bool)> {
-    let mut changes = Changes::of(app, &target.channel());
+) -> Result<(AnyRecord, bool)> {
+    let mut changes = Changes::subscribe(app, &target.channel());
     let deadline = tokio::time::Instant::now() + wait;
     let before = target.load(app, account).await?;
     let mut record = before.clone();
-    let same = |record: &Shown| match known {
+    let same = |record: &AnyRecord| match known {
         Some(headers) => reply::none_match(headers, &record.tag()),
-        None => record.stands(&before),
+        None => record.has_same_result(&before),
     };
     while !record.is_terminal() && same(&record) && !app.stopping.is_cancelled() {
         if tokio::time::timeout_at(deadline, changes.next()).await.is_err() {
@@ -292,7 +292,7 @@ pub async fn note_epochs(conn: &mut db::PgConnection, record: &mut Record) -> Re
     Ok(())
 }
 
-/// What the job or run of this id waits for, unless it is over.
+/// The cause of the wait of the job or run of this id, unless it is over.
 async fn waiting_for(app: &App, conn: &mut db::Connection, id: Uuid, is_over: bool) -> Result<Option<WaitingFor>> {
     if is_over {
         return Ok(None);
@@ -329,13 +329,13 @@ fn tag(record: &Record) -> String {
     etag(record.id.0, record.version, record.credit_cost, record.webhook.as_ref())
 }
 
-fn unchanged(record: &Shown) -> Response {
+fn unchanged(record: &AnyRecord) -> Response {
     let mut response = StatusCode::NOT_MODIFIED.into_response();
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("private, no-store"));
     with_tag(response, record)
 }
 
-fn answer(app: &App, record: &Shown, detail: Detail, status: Option<StatusCode>) -> Result {
+fn answer(app: &App, record: &AnyRecord, detail: Detail, status: Option<StatusCode>) -> Result {
     let status = status.unwrap_or(if record.is_terminal() { StatusCode::OK } else { StatusCode::ACCEPTED });
     let json = record.json(app, detail)?;
     let mut response = reply::with_status(status, &json);
@@ -348,7 +348,7 @@ fn answer(app: &App, record: &Shown, detail: Detail, status: Option<StatusCode>)
     Ok(with_tag(response, record))
 }
 
-fn with_tag(mut response: Response, record: &Shown) -> Response {
+fn with_tag(mut response: Response, record: &AnyRecord) -> Response {
     if let Ok(tag) = HeaderValue::from_str(&record.tag()) {
         response.headers_mut().insert(ETAG, tag);
     }
@@ -360,12 +360,12 @@ fn with_tag(mut response: Response, record: &Shown) -> Response {
 #[serde(rename_all = "camelCase")]
 #[into_params(parameter_in = Query)]
 pub struct CancelQuery {
-    /// Whether targets that were made for the work and are still empty are deleted.
+    /// `true` if targets that were made for the work and are still empty are deleted.
     #[serde(default)]
     remove_targets: bool,
 }
 
-/// Whether the query of a cancel asks for the removal of targets.
+/// Returns `true` if the query of a cancel asks for the removal of targets.
 pub fn removes_targets(uri: &Uri) -> Result<bool> {
     let mut query = QueryReader::new(uri);
     let CancelQuery { remove_targets } = query.read().unwrap_or_default();
@@ -391,7 +391,7 @@ pub async fn cancel_record(
     let (view, id) = match target {
         Target::Recipe(id) => {
             let run = cancel_run(app, &caller.account, id, removes_targets, trace).await?;
-            return answer(app, &Shown::Recipe(Box::new(run)), Detail::Full, Some(StatusCode::OK));
+            return answer(app, &AnyRecord::Recipe(Box::new(run)), Detail::Full, Some(StatusCode::OK));
         }
         Target::Job(view, id) => (view, id),
     };
@@ -402,7 +402,7 @@ pub async fn cancel_record(
         Cancellation::Unchanged(record) | Cancellation::Canceled(record) => (record, StatusCode::OK),
         Cancellation::Requested(record) => (record, StatusCode::ACCEPTED),
     };
-    answer(app, &Shown::Job(record), Detail::Full, Some(status))
+    answer(app, &AnyRecord::Job(record), Detail::Full, Some(status))
 }
 
 /// Cancels a Recipe run immediately and notifies waiters of the run and of its jobs.

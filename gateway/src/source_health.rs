@@ -1,4 +1,4 @@
-//! The health of an Element's source pictures (docs/reference/elements.md#source-health).
+//! The health of an Element's source images (docs/reference/elements.md#source-health).
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -17,12 +17,12 @@ const AT_ONCE: usize = 16;
 /// Maximum wait for an answer of the object store; later answers count as unknown.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// For each picture whether it is stored; `None` when the object store did not answer.
+/// For each image whether it is stored; `None` when the object store did not answer.
 pub struct Sources(HashMap<AssetId, Option<bool>>);
 
 impl Sources {
-    /// Checks all pictures that `contents` of one account name, each once. Holds no database connection meanwhile.
-    pub async fn of<'a>(app: &App, owner: &AccountUid, contents: impl Iterator<Item = &'a Content>) -> Result<Self> {
+    /// Checks all images that `contents` of one account name, each once. Holds no database connection meanwhile.
+    pub async fn check<'a>(app: &App, owner: &AccountUid, contents: impl Iterator<Item = &'a Content>) -> Result<Self> {
         let named: HashSet<&AssetId> = contents.flat_map(|content| &content.sources).collect();
         if named.is_empty() {
             return Ok(Self(HashMap::new()));
@@ -39,7 +39,7 @@ impl Sources {
             .buffer_unordered(AT_ONCE)
             .collect()
             .await;
-        // A picture without a row is missing, whatever the store holds.
+        // An image without a row is missing, whatever the store holds.
         let state = |id: AssetId| (blobs.get(&id).map_or(Some(false), |key| answers[key]), id);
         Ok(Self(named.into_iter().map(state).map(|(state, id)| (id, state)).collect()))
     }
@@ -58,7 +58,7 @@ impl Sources {
 }
 
 fn unanswered(error: &blob::Error) {
-    tracing::warn!(error = service::chain(error), "the object store could not check whether a picture exists");
+    tracing::warn!(error = service::chain(error), "the object store could not check whether an image exists");
 }
 
 #[cfg(test)]
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn one_missing_picture_outweighs_what_is_not_known() {
+    fn one_missing_image_outweighs_what_is_not_known() {
         let sources =
             Sources(HashMap::from([(id("there"), Some(true)), (id("gone"), Some(false)), (id("dark"), None)]));
         for (named, status, unavailable) in [

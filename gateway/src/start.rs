@@ -66,7 +66,7 @@ macro_rules! start_request {
 pub(crate) use start_request;
 
 impl App {
-    /// What starts of work need of this process.
+    /// Settings of this process that starts of work need.
     pub fn job_settings(&self) -> JobSettings<'_> {
         JobSettings {
             active_jobs: self.config.active_jobs,

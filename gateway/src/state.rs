@@ -30,7 +30,7 @@ pub struct App(Arc<Shared>);
 pub struct Shared {
     /// The validated configuration.
     pub config: Config,
-    /// What happens to the private metadata of uploads that do not say it.
+    /// Treatment of private metadata of uploads that do not name one.
     pub upload_metadata: UploadMetadata,
     /// The connection pool of Postgres.
     pub pool: PgPool,
@@ -58,7 +58,7 @@ pub struct Shared {
     pub reviews: app::job::Reviews,
     /// Makes and opens preview URLs.
     pub previews: Previews,
-    /// What event streams and long polls of canvases follow.
+    /// Subscriptions of event streams and long polls of canvases.
     pub live: Live,
     /// Counts open long polls and streams.
     pub waits: Waits,

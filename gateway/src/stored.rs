@@ -27,7 +27,7 @@ pub struct Selection<'a> {
 
 impl<'a> Selection<'a> {
     /// Reads the headers of a request; the violations are headers that were sent more than once.
-    pub fn of(method: &Method, headers: &'a HeaderMap) -> Result<Self, Vec<Violation>> {
+    pub fn from_headers(method: &Method, headers: &'a HeaderMap) -> Result<Self, Vec<Violation>> {
         match (single(headers, &RANGE), single(headers, &IF_RANGE)) {
             (Ok(range), Ok(if_range)) => {
                 Ok(Self { headers, range: range.filter(|_| *method != Method::HEAD), if_range })
@@ -92,7 +92,7 @@ pub fn set(headers: &mut HeaderMap, name: HeaderName, value: &str) -> Result<()>
     Ok(())
 }
 
-/// What a `Range` header asks for.
+/// The request of a `Range` header.
 #[derive(Debug, PartialEq)]
 enum Asked {
     /// The whole blob: no single range of bytes, and other ranges may be ignored (RFC 9110, 14.2).

@@ -4,12 +4,12 @@
 //! It processes tasks of four queues (`taskqueue`):
 //!
 //! - `image`: Image Actions, which are jobs of an account ([`jobs`] runs them, [`actions`] computes
-//!   them), and renditions, which are smaller copies of pictures.
-//! - `import`: imports of pictures from the network ([`gallery`] selects those of a page).
-//! - `generation`: image jobs whose pictures a model makes ([`jobs::generation`]). They mostly
+//!   them), and renditions, which are smaller copies of images.
+//! - `import`: imports of images from the network ([`gallery`] selects those of a page).
+//! - `generation`: image jobs whose images a model makes ([`jobs::generation`]). They mostly
 //!   wait, so this queue has a separate runner with many slots, and neither delays the other.
 //! - `recipe`: the steps of Recipe runs ([`jobs::recipe`]), whose texts may come from a provider
-//!   and whose pictures are image jobs.
+//!   and whose images are image jobs.
 //!
 //! The code shared with the video-worker is in `shared/worker`.
 //!
@@ -54,7 +54,7 @@ pub fn main() -> ExitCode {
     taskqueue::main(
         NAME,
         Part::ImageWorker,
-        "carries out Image Actions and image generation and makes smaller copies of pictures",
+        "carries out Image Actions and image generation and makes smaller copies of images",
         run,
     )
 }

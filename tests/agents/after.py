@@ -1,7 +1,7 @@
 """The tasks with starts that bring their own targets, layout operations, lenient writes and short views."""
 
 from client import Events, key
-from pictures import PHOTOS
+from images import PHOTOS
 from common import BOARD, CANCELED, CAPTION, RECIPE, SIZES, image_port, nodes_in, revision_in
 
 
@@ -38,7 +38,7 @@ class Agent:
         ]
         applied = self.apply(self.canvas, canvas["revision"], operations)
         self.revision = applied["canvas"]["revision"]
-        self.pictures = ["node:" + applied["resolvedIds"][name] for name in names]
+        self.images = ["node:" + applied["resolvedIds"][name] for name in names]
         return titles
 
     def formats(self):
@@ -46,15 +46,15 @@ class Agent:
         for title, (width, height) in SIZES.items():
             started = self.start(
                 "/actions/resize/runs",
-                inputs=[self.pictures[0]],
+                inputs=[self.images[0]],
                 params={"width": width, "height": height, "fit": "cover"},
-                place={"near": self.pictures[0], "title": title},
+                place={"near": self.images[0], "title": title},
             )
             runs.append(started["run"])
             [targets[title]] = started["targets"]
             since = started["canvasRevision"]
         self.events.wait(*runs)
-        # A revision in which the new pictures are what they are.
+        # A revision in which the new images are what they are.
         self.revision = self.client.get(f"/canvases/{self.canvas}/changes?since={since}")["revision"]
         runs = []
         for title, node in targets.items():
@@ -68,7 +68,7 @@ class Agent:
         entries = self.client.get("/recipes?view=summary")["recipes"]
         chosen = next(entry["key"] for entry in entries if entry["name"] == RECIPE)
         port = image_port(self.client.get(f"/recipes/{chosen}")["recipe"])
-        near = self.pictures[1]
+        near = self.images[1]
         run = self.start(f"/recipes/{chosen}/runs", inputs={port: near}, near=near)["run"]
         self.events.wait(run)
         return run
@@ -80,7 +80,7 @@ class Agent:
         self.apply(canvas, revision, [{"type": "node.update"} | patch for patch in patches])
 
     def variations(self):
-        source = self.pictures[1]
+        source = self.images[1]
         vary = {"model": "sketch", "source": source}
         place = {"near": source, "title": "Variation"}
         # The second run waits behind the first, so it is still to be done when it is canceled.
@@ -89,7 +89,7 @@ class Agent:
         unwanted = started["run"]
         self.client.call("DELETE", f"/runs/{unwanted}?removeTargets=true")
         self.events.wait(wanted)
-        # It can have ended before its cancel arrived. Then its pictures go, which is not counted: the limits are those of a cancel in time.
+        # It can have ended before its cancel arrived. Then its images go, which is not counted: the limits are those of a cancel in time.
         if self.events.wait(unwanted, statuses=CANCELED) == ["succeeded"]:
             aside = self.client.uncounted()
             revision = aside.get(f"/canvases/{self.canvas}/changes?since={started['canvasRevision']}")["revision"]

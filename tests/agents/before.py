@@ -1,7 +1,7 @@
 """The tasks with separate uploads, creates and moves, scratch nodes and strict revisions."""
 
 from client import Refused, key
-from pictures import PHOTOS
+from images import PHOTOS
 from common import BOARD, CAPTION, NODE, RECIPE, SIZES, image_port, nodes_in, revision_in
 
 GAP = 40
@@ -55,7 +55,7 @@ class Agent:
         outline = self.client.get(f"/canvases/{self.canvas}/outline")
         self.revision = revision_in(outline)
         frames = [(node, int(width), int(height)) for _, node, _, _, width, height in NODE.findall(outline)]
-        self.pictures = [f"node:{node}" for node, _, _ in frames]
+        self.images = [f"node:{node}" for node, _, _ in frames]
         across = sum(width + GAP for _, width, _ in frames) + GAP
         down = max(height for _, _, height in frames) + 4 * GAP
         section = {"type": "sticky", "title": BOARD, "position": {"x": 0, "y": 0}, "width": across, "height": down}
@@ -76,7 +76,7 @@ class Agent:
         runs = []
         for node, (width, height) in zip(scratch, SIZES.values()):
             params = {"width": width, "height": height, "fit": "cover"}
-            started = self.start("/actions/resize/runs", targetNodeId=node, inputs=[self.pictures[0]], params=params)
+            started = self.start("/actions/resize/runs", targetNodeId=node, inputs=[self.images[0]], params=params)
             runs.append(started["run"])
         self.wait(runs)
         runs = []
@@ -95,7 +95,7 @@ class Agent:
 
     def recipe(self):
         recipe = next(it for it in self.client.get("/recipes")["recipes"] if it["name"] == RECIPE)
-        inputs = {image_port(recipe): self.pictures[1]}
+        inputs = {image_port(recipe): self.images[1]}
         run = self.start(f"/recipes/{recipe['id']}/runs", inputs=inputs)["run"]
         self.wait([run])
         return run
@@ -109,7 +109,7 @@ class Agent:
         self.canvas, self.revision = own
 
     def variations(self):
-        vary = {"model": "sketch", "source": self.pictures[1]}
+        vary = {"model": "sketch", "source": self.images[1]}
         targets = self.slots(["Variation"] * 3, 2000, 2000)
         self.wait([self.start("/images/variations", **vary, targetNodeIds=targets)["run"]])
         targets = self.slots(["Variation"] * 4, 2000, 3000)

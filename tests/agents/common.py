@@ -17,7 +17,7 @@ def revision_in(outline):
 
 
 def nodes_in(outline):
-    """The pictures and the texts of an outline, by id."""
+    """The images and the texts of an outline, by id."""
     kinds = {"image": [], "text": []}
     for kind, node, *_ in NODE.findall(outline):
         kinds[kind].append(node)

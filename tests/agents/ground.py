@@ -10,7 +10,7 @@ import urllib.request
 
 from client import Client
 from mcp import Tools
-from pictures import png
+from images import png
 
 GATEWAY = os.environ["CANVAS_GATEWAY"]
 SERVICE = json.loads(os.environ["CANVAS_SERVICE"])
@@ -45,8 +45,8 @@ class Account:
     def runs(self):
         return self.owner.get("/runs?limit=100")["runs"]
 
-    def picture(self, name, width=480, height=320, tone=40, canvas=None):
-        """Stores a picture and returns its asset."""
+    def image(self, name, width=480, height=320, tone=40, canvas=None):
+        """Stores an image and returns its asset."""
         where = f"?canvasId={canvas}" if canvas else ""
         return self.owner.call("POST", f"/assets{where}", file=(name, png(width, height, tone)))["asset"]
 

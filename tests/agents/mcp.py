@@ -12,7 +12,7 @@ VERSION = "2026-07-28"
 
 
 class Tools:
-    """The tools of a service, for a token. `result` is what a model gets: texts and pictures, no more."""
+    """The tools of a service, for a token. `result` is what a model gets: texts and images, no more."""
 
     def __init__(self, base_url, token, version=VERSION):
         self.host, self.token, self.version = urllib.parse.urlsplit(base_url).netloc, token, version
@@ -72,7 +72,7 @@ class Tools:
         return result["tools"]
 
     def call(self, tool, /, **arguments):
-        """Calls a tool. Returns whether it failed, its text as JSON where it is that, and its pictures."""
+        """Calls a tool. Returns whether it failed, its text as JSON where it is that, and its images."""
         self.calls += 1
         if self.meanwhile:
             self.meanwhile(tool)

@@ -12,16 +12,16 @@ ENDING = (
     ' {"done": whether all of the task is done, "canvas": the handle of the canvas, "report": what you have done, what is missing and why}.'
 )
 GOALS = {
-    "moodboard": "On the canvas {0}, put the six pictures whose names begin with mood into one Section, as a moodboard.",
-    "product_shots": "Make a JPEG of 1080 x 1350 pixels of each of the three pictures on the canvas {0}, connected to its source.",
+    "moodboard": "On the canvas {0}, put the six images whose names begin with mood into one Section, as a moodboard.",
+    "product_shots": "Make a JPEG of 1080 x 1350 pixels of each of the three images on the canvas {0}, connected to its source.",
     "rename": "On the canvas {0}, rename the 20 notes note 0 to note 19 to final 0 to final 19, and group the first ten and the last ten in "
     "a Section each. Others work there as well: what they change meanwhile stays.",
-    "hero": "On the canvas {0}, put an empty image node named Hero between the two pictures. Nothing may overlap, and nothing else may move.",
+    "hero": "On the canvas {0}, put an empty image node named Hero between the two images. Nothing may overlap, and nothing else may move.",
     "variations": "On the canvas {0}, make 4 variations of the product with the model sketch, keeping its identity, in one go.",
     "partial": "On the canvas {0}, run {1} with the inputs {2}. Report the keys of the outputs that are kept, then a semicolon, then those "
     "that are refused, then 'charged' and the credits. Do not spend more without a person.",
     "recipe": "On the canvas {0}, run {1} with what is on the canvas. Report the text that it makes, word for word.",
-    "within_budget": "On the canvas {0}, generate {1} pictures of a harbor with the model sketch, as far as the credit goes, in at most two "
+    "within_budget": "On the canvas {0}, generate {1} images of a harbor with the model sketch, as far as the credit goes, in at most two "
     "starts. Report how many are missing, as in '1 are missing'.",
     "summarize": "Summarize the notes on the canvas {0} with their titles, and report which scope a token would need to change it.",
     "hand_over": "You take over unfinished work. Find the run that is or was under way, see it to its end, and bring its canvas into order.",

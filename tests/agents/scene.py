@@ -3,7 +3,7 @@
 import threading
 
 from client import Refused, key
-from pictures import PHOTOS
+from images import PHOTOS
 
 
 def apply(client, canvas, operations, **members):
@@ -37,15 +37,15 @@ def busy_board(client):
 
 
 def messy_board(client):
-    """A canvas of pictures and texts that lie on each other, and the ids of both."""
+    """A canvas of images and texts that lie on each other, and the ids of both."""
     assets = [client.post("/assets", file=photo)["asset"]["handle"] for photo in PHOTOS]
     spots = [(90 * (at % 5), 70 * (at // 5)) for at in range(19)]
-    pictures = [
-        {"type": "image", "title": f"picture {at}", "asset": assets[at % 3], "position": {"x": x, "y": y}}
+    images = [
+        {"type": "image", "title": f"image {at}", "asset": assets[at % 3], "position": {"x": x, "y": y}}
         for at, (x, y) in enumerate(spots[:9])
     ]
     texts = [text(f"note {at}", x, y) for at, (x, y) in enumerate(spots[9:])]
-    canvas, ids = board(client, "Messy", pictures + texts)
+    canvas, ids = board(client, "Messy", images + texts)
     return canvas, (ids[:9], ids[9:])
 
 

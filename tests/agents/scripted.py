@@ -42,12 +42,12 @@ class Agent:
         return found, revision
 
     def moodboard(self, canvas):
-        pictures = self.tools.ok("find", kind="asset", query="mood")["items"]
+        images = self.tools.ok("find", kind="asset", query="mood")["items"]
         _, revision = self.nodes(canvas, "image")
-        names = [f"p{at}" for at in range(len(pictures))]
+        names = [f"p{at}" for at in range(len(images))]
         operations = [
             {"type": "node.create", "clientId": name, "node": {"type": "image", "asset": it["handle"], "title": it["name"]}}
-            for name, it in zip(names, pictures)
+            for name, it in zip(names, images)
         ]
         operations.append({"type": "section.create", "clientId": "board", "title": "Moodboard", "nodeIds": names})
         operations.append({"type": "layout.arrange", "sectionId": "board", "layout": "grid", "columns": 3})
@@ -89,9 +89,9 @@ class Agent:
         self.claim(canvas)
 
     def hero(self, canvas):
-        """Between the two pictures."""
-        pictures, revision = self.nodes(canvas, "image")
-        told = self.tools.ok("canvas_read", canvas=canvas, nodes=[node for node, _ in pictures])
+        """Between the two images."""
+        images, revision = self.nodes(canvas, "image")
+        told = self.tools.ok("canvas_read", canvas=canvas, nodes=[node for node, _ in images])
         left, right = sorted(told["nodes"], key=lambda node: node["position"]["x"])
         position = {"x": (left["position"]["x"] + left["width"] + right["position"]["x"]) / 2 - 160, "y": left["position"]["y"]}
         node = {"type": "image", "title": "Hero", "position": position}
@@ -124,12 +124,12 @@ class Agent:
         self.done = False
 
     def recipe(self, canvas, recipe):
-        pictures, revision = self.nodes(canvas, "image")
+        images, revision = self.nodes(canvas, "image")
         told = self.tools.fails("recipe_run", canvas=canvas, revision=revision, recipe=recipe, inputs={})
         arguments = told["next"][0]["arguments"]
         for port in told["error"]["details"]["ports"]:
             if not port["mayBeLeftOut"]:
-                arguments["inputs"][port["key"]] = f"node:{pictures[0][0]}" if port["type"] == "image" else "A quiet harbor"
+                arguments["inputs"][port["key"]] = f"node:{images[0][0]}" if port["type"] == "image" else "A quiet harbor"
         made = self.tools.ok("recipe_run", **arguments)
         while made["status"] not in ("succeeded", "canceled"):
             made = self.tools.ok("run_wait", runs=[made["run"]])["runs"][0]
@@ -152,7 +152,7 @@ class Agent:
                     break
                 told = self.tools.ok("image_generate", **fitting[0]["arguments"])
             made, starts, revision = made + len(told["outputs"]), starts + 1, told["revision"]
-        self.report += f" {made} of {wanted} pictures are made; {wanted - made} are missing."
+        self.report += f" {made} of {wanted} images are made; {wanted - made} are missing."
         self.done = made == wanted
 
     def summarize(self, canvas):

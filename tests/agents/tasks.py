@@ -26,8 +26,8 @@ def moodboard():
     account = Account()
     names = [f"mood {at}.png" for at in range(6)]
     for at, name in enumerate(names):
-        account.picture(name, 300 + 40 * at, 420 - 30 * at, 40 * at)
-    account.picture("other.png")
+        account.image(name, 300 + 40 * at, 420 - 30 * at, 40 * at)
+    account.image("other.png")
     agent, canvas, ids = agent_on(account, "Half full", notes(10))
     agent.moodboard(handle(account, canvas))
     state = graph(account.owner, canvas)
@@ -41,7 +41,7 @@ def moodboard():
 def product_shots():
     account = Account()
     canvas, _ = board(account.owner, "Products", [])
-    sources = [account.picture(f"shot {at}.png", 480, 320, 60 * at, canvas)["node"] for at in range(2)]
+    sources = [account.image(f"shot {at}.png", 480, 320, 60 * at, canvas)["node"] for at in range(2)]
     turned = turned_jpeg(account, canvas, sources[0])
     for node in [node["id"] for node in graph(account.owner, canvas)["nodes"] if node["handle"] not in sources]:
         apply(account.owner, canvas, [{"type": "node.delete", "nodeId": node}])
@@ -87,9 +87,9 @@ def rename():
 
 def hero():
     account = Account()
-    pictures = [{"type": "image", "title": name, "position": {"x": x, "y": 0}} for name, x in (("left", 0), ("right", 1000))]
+    images = [{"type": "image", "title": name, "position": {"x": x, "y": 0}} for name, x in (("left", 0), ("right", 1000))]
     taken = text("taken", 480, 60)
-    agent, canvas, ids = agent_on(account, "Pair", pictures + [taken])
+    agent, canvas, ids = agent_on(account, "Pair", images + [taken])
     before = graph(account.owner, canvas)["nodes"]
     agent.hero(handle(account, canvas))
     after = {node["id"]: node for node in graph(account.owner, canvas)["nodes"]}
@@ -103,7 +103,7 @@ def hero():
 def variations():
     account = Account(credit=100)
     agent, canvas, _ = agent_on(account, "Product", [])
-    product = account.picture("boot.png", canvas=canvas)["node"]
+    product = account.image("boot.png", canvas=canvas)["node"]
     agent.tools.lost = "image_generate"
     agent.variations(handle(account, canvas))
     [run] = account.runs()
@@ -117,7 +117,7 @@ def partial():
     """Two of four outputs are refused by the provider."""
     account = Existing()
     agent, canvas, _ = agent_on(account, "Four", [])
-    account.picture("boot.png", canvas=canvas)
+    account.image("boot.png", canvas=canvas)
     outputs = [
         {"key": f"view-{at}", "label": f"View {at}", "type": "image", "inputKeys": ["topic"],
          "prompt": "{{topic}} " + ("[[sim:content]]" if at % 2 else f"view {at}")}
@@ -145,7 +145,7 @@ def partial():
 def recipe():
     account = Account(credit=200)
     agent, canvas, _ = agent_on(account, "Hero shot", [])
-    account.picture("pack.png", canvas=canvas)
+    account.image("pack.png", canvas=canvas)
     agent.recipe(handle(account, canvas), "recipe:product-hero-shot")
     [run] = account.runs()
     record = account.owner.get(f"/runs/{run['handle']}")
@@ -159,9 +159,9 @@ def within_budget():
     account = Account(credit=4 * price)
     agent, canvas, _ = agent_on(account, "Six", [])
     agent.within_budget(handle(account, canvas), 6)
-    pictures = [node for node in graph(account.owner, canvas)["nodes"] if node.get("asset")]
+    images = [node for node in graph(account.owner, canvas)["nodes"] if node.get("asset")]
     starts = [name for name, _, failed, _ in agent.tools.transcript if name == "image_generate" and not failed]
-    assert len(pictures) == 4 and account.spent() == 4 * price and len(starts) <= 2, agent.tools.transcript
+    assert len(images) == 4 and account.spent() == 4 * price and len(starts) <= 2, agent.tools.transcript
     assert agent.done is False and "2 are missing" in agent.report, agent.report
     return account, agent, canvas
 

@@ -10,7 +10,7 @@ mod targets;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::{Duration, Instant};
 
-use e2e::pictures;
+use e2e::images;
 
 /// The signature of a PNG file.
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
@@ -108,12 +108,12 @@ fn decoding_webp() {
 
 #[test]
 fn decoding_gif() {
-    drive(targets::decode, &[pictures::gif()]);
+    drive(targets::decode, &[images::gif()]);
 }
 
 #[test]
 fn transforming_every_format() {
-    drive(targets::transform, &[seeds::pngs(), seeds::jpegs(), seeds::webps(), vec![pictures::gif()]].concat());
+    drive(targets::transform, &[seeds::pngs(), seeds::jpegs(), seeds::webps(), vec![images::gif()]].concat());
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use e2e::pictures;
+use e2e::images;
 use flate2::write::ZlibEncoder;
 use moxcms::ColorProfile;
 use turbojpeg::{Colorspace, Compressor, Image, PixelFormat, Subsamp};
@@ -10,9 +10,9 @@ use turbojpeg::{Colorspace, Compressor, Image, PixelFormat, Subsamp};
 pub fn pngs() -> Vec<Vec<u8>> {
     let profile = [b"p\0\0".to_vec(), deflated(&profile())].concat();
     vec![
-        pictures::png(23, 17),
-        pictures::transparent_png(16, 9),
-        pictures::plain_png(40, 30, [9, 8, 7]),
+        images::png(23, 17),
+        images::transparent_png(16, 9),
+        images::plain_png(40, 30, [9, 8, 7]),
         // A palette of three colors with two bits for each pixel. The first color is half transparent.
         png((5, 2), (2, 3), &[(b"PLTE", vec![9, 8, 7, 60, 50, 40, 200, 210, 220]), (b"tRNS", vec![128])], |row| {
             [[0b0001_1000, 0b0100_0000], [0b1001_0010, 0]][row].to_vec()
@@ -29,11 +29,11 @@ pub fn pngs() -> Vec<Vec<u8>> {
 }
 
 pub fn jpegs() -> Vec<Vec<u8>> {
-    let plain = pictures::jpeg(24, 19);
+    let plain = images::jpeg(24, 19);
     let profile = [b"ICC_PROFILE\0\x01\x01".to_vec(), profile()].concat();
     vec![
-        pictures::jpeg(70, 50),
-        pictures::turned_jpeg(40, 60, 6),
+        images::jpeg(70, 50),
+        images::turned_jpeg(40, 60, 6),
         jpeg(PixelFormat::RGB, |_| ()),
         jpeg(PixelFormat::RGB, |compressor| compressor.set_progressive(true).expect("is known")),
         jpeg(PixelFormat::RGB, |compressor| compressor.set_subsamp(Subsamp::Gray).expect("is known")),
@@ -44,7 +44,7 @@ pub fn jpegs() -> Vec<Vec<u8>> {
 }
 
 pub fn webps() -> Vec<Vec<u8>> {
-    let lossy = |width, height| pictures::webp(width, height)[12..].to_vec();
+    let lossy = |width, height| images::webp(width, height)[12..].to_vec();
     let lossless = riff_chunk(b"VP8L", &vp8l());
     // A frame of 9 × 6 pixels at column 2 of row 4, and a second frame that is never displayed.
     let frame = |image: Vec<u8>| {
@@ -52,7 +52,7 @@ pub fn webps() -> Vec<Vec<u8>> {
     };
     let animated = |first| vec![vp8x(2, 16, 12), riff_chunk(b"ANIM", &[0; 6]), frame(first), frame(lossy(9, 6))];
     vec![
-        pictures::webp(33, 21),
+        images::webp(33, 21),
         riff(std::slice::from_ref(&lossless)),
         riff(&animated(lossy(9, 6))),
         riff(&animated(lossless)),

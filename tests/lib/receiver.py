@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""An HTTPS server for a test: a product page with two pictures, and a receiver of webhooks.
+"""An HTTPS server for a test: a product page with two images, and a receiver of webhooks.
 
     tests/lib/receiver.py HOST:PORT CERTIFICATE KEY PHOTO FILE
 
-GET /product is the page, GET /1.jpg and so on the picture in PHOTO. A POST is answered with 204 and adds a line to FILE: the handle of the
+GET /product is the page, GET /1.jpg and so on the image in PHOTO. A POST is answered with 204 and adds a line to FILE: the handle of the
 run, and "signed" if the signature is that of the secret in $WEBHOOK_SECRET, otherwise "unsigned".
 """
 

@@ -65,7 +65,7 @@ async function fails(host: Host, name: string, args: object, code: string): Prom
 /** A request that has to be refused by the protocol, with this code. */
 const refused = (request: Promise<unknown>, code: number) => assert.rejects(request, (error: { code?: unknown }) => error.code === code);
 
-const picture = (parts: Part[]) => parts.find(({ type }) => type === "image");
+const image = (parts: Part[]) => parts.find(({ type }) => type === "image");
 
 /** A new canvas with a text on it. */
 async function page(host: Host): Promise<{ canvas: string; revision: string; node: string }> {
@@ -75,7 +75,7 @@ async function page(host: Host): Promise<{ canvas: string; revision: string; nod
   return { canvas, revision: edited["revision"], node: (edited["created"] as Value)["text"] } as Awaited<ReturnType<typeof page>>;
 }
 
-/** A new canvas with a picture on it. */
+/** A new canvas with an image on it. */
 async function board(host: Host): Promise<{ canvas: string; revision: string; node: string; asset: string }> {
   const { canvas } = await ok(host, "canvas_create", { title: `Board ${randomUUID()}` });
   const data = Buffer.from(png(320, 240)).toString("base64");
@@ -267,13 +267,13 @@ function furtherCases(kind: Kind): void {
     assert.equal(typeof (edited["created"] as Value)["note"], "string");
     assert.match(String((await call("canvas_read", { canvas }))["outline"]), /say \\"done\\"/);
     assert.equal((await call("canvas_review", { canvas }))["doneClaimAllowed"], true);
-    assert(picture((await call("canvas_view", { canvas, width: 256 })).content)?.data?.startsWith("iVBOR"));
+    assert(image((await call("canvas_view", { canvas, width: 256 })).content)?.data?.startsWith("iVBOR"));
     assert.equal(((await call("find", { kind: "canvas", query: title }))["items"] as Value[])[0]?.["handle"], canvas);
     assert.equal((await call("describe", { handle: stored["asset"] }))["kind"], "asset");
     assert.equal((await call("import_url", { canvas, url: `${SHOP_URL}/boots.png`, as: "image" }))["status"], "succeeded");
     const revision = await newest(host, String(canvas));
     const acted = await call("action_run", { canvas, revision, action: "resize", inputs: [stored["node"]], params: { width: 100 } });
-    assert(acted["status"] === "succeeded" && picture(acted.content) && acted.content.some(({ type }) => type === "resource_link"));
+    assert(acted["status"] === "succeeded" && image(acted.content) && acted.content.some(({ type }) => type === "resource_link"));
     const made = await call("image_generate", { canvas, revision, mode: "generate", model: MODEL, prompt: "a harbor", count: 2, wait: 0 });
     const waited = await call("run_wait", { runs: [made["run"]] });
     assert.equal((waited["runs"] as Value[])[0]?.["status"], "succeeded");

@@ -24,23 +24,23 @@ def checks(url):
         client = fal_client.SyncClient(key=key, default_timeout=TIMEOUT)
         return client.submit(endpoint, {"prompt": prompt, **more}).get()
 
-    def picture(*arguments, **more):
+    def image(*arguments, **more):
         is_png(fetch(run(*arguments, **more)["images"][0]["url"]))
 
-    def film(*arguments, **more):
+    def video(*arguments, **more):
         is_mp4(fetch(run(*arguments, **more)["video"]["url"]))
 
     def flagged(*arguments, **more):
         refused(errors, lambda: run(FORBIDDEN, *arguments, **more), "content_policy_violation")
 
-    pictures = dict(image_urls=[DATA_URL])
-    yield makes("image.generate", lambda: picture("a kite", image_size="landscape_16_9"))
+    images = dict(image_urls=[DATA_URL])
+    yield makes("image.generate", lambda: image("a kite", image_size="landscape_16_9"))
     yield fails("image.generate", "content", flagged)
-    yield makes("image.edit", lambda: picture("two kites", EDITING, **pictures))
-    yield fails("image.edit", "content", lambda: flagged(EDITING, **pictures))
-    yield makes("image.variations", lambda: picture(VARY, VARYING, **pictures))
-    yield fails("image.variations", "content", lambda: flagged(VARYING, **pictures))
-    yield fails("image.variations", "no picture", lambda: refused(errors, lambda: run(VARY, VARYING), "image_urls"))
+    yield makes("image.edit", lambda: image("two kites", EDITING, **images))
+    yield fails("image.edit", "content", lambda: flagged(EDITING, **images))
+    yield makes("image.variations", lambda: image(VARY, VARYING, **images))
+    yield fails("image.variations", "content", lambda: flagged(VARYING, **images))
+    yield fails("image.variations", "no image", lambda: refused(errors, lambda: run(VARY, VARYING), "image_urls"))
     one, two = dict(image_url=DATA_URL), dict(first_frame_url=DATA_URL, last_frame_url=DATA_URL)
     for capability, endpoint, more in (
         ("video.generate", VEO, {"duration": "8s"}),
@@ -48,10 +48,10 @@ def checks(url):
         ("video.generate.fromFrames", f"{VEO}/first-last-frame-to-video", two),
         ("video.generate.fromReferences", f"{VEO}/reference-to-video", {"image_urls": [DATA_URL] * 3}),
     ):
-        yield makes(capability, lambda endpoint=endpoint, more=more: film("a kite", endpoint, **more))
+        yield makes(capability, lambda endpoint=endpoint, more=more: video("a kite", endpoint, **more))
         yield fails(capability, "content", lambda endpoint=endpoint, more=more: flagged(endpoint, **more))
     ends = dict(start_image_url=DATA_URL, end_image_url=DATA_URL)
-    yield makes("video.generate.fromFrames", lambda: film("a kite", KLING, **ends), "of another model's names")
+    yield makes("video.generate.fromFrames", lambda: video("a kite", KLING, **ends), "of another model's names")
 
     out = "Exhausted balance"
     yield also("out of credit", lambda: refused(errors, lambda: run("[[sim:out-of-credit]]"), out))

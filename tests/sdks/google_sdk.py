@@ -24,7 +24,7 @@ def checks(url):
         )
         return client.models.generate_content(model=IMAGE, contents=contents, config=config)
 
-    def picture(answer):
+    def image_of(answer):
         parts = answer.candidates[0].content.parts
         return next(part.inline_data.data for part in parts if part.inline_data and not part.thought)
 
@@ -33,11 +33,11 @@ def checks(url):
         assert answer.prompt_feedback.block_reason.name == "PROHIBITED_CONTENT" and not answer.candidates
 
     image = types.Part.from_bytes(data=PNG, mime_type="image/png")
-    yield makes("image.generate", lambda: is_png(picture(generate("a kite"))))
+    yield makes("image.generate", lambda: is_png(image_of(generate("a kite"))))
     yield fails("image.generate", "content", lambda: blocked(FORBIDDEN))
-    yield makes("image.edit", lambda: is_png(picture(generate(["two kites", image, image]))))
+    yield makes("image.edit", lambda: is_png(image_of(generate(["two kites", image, image]))))
     yield fails("image.edit", "content", lambda: blocked([FORBIDDEN, image]))
-    yield makes("image.variations", lambda: is_png(picture(generate([VARY, image]))))
+    yield makes("image.variations", lambda: is_png(image_of(generate([VARY, image]))))
     yield fails("image.variations", "content", lambda: blocked([f"{VARY} {FORBIDDEN}", image]))
 
     def write(contents):
@@ -49,10 +49,10 @@ def checks(url):
 
     asked = "three names for a kite"
     yield makes("text", lambda: is_written(write(asked).text, asked))
-    yield makes("text", lambda: is_written(write([asked, image]).text, asked), "of a picture")
+    yield makes("text", lambda: is_written(write([asked, image]).text, asked), "of an image")
     yield fails("text", "content, as an answer", lambda: ended(FORBIDDEN, "SAFETY"))
     yield fails("text", "no room for a word", lambda: ended("[[sim:expired-url]]", "MAX_TOKENS"))
-    yield from films(client)
+    yield from videos(client)
 
     yield also(
         "rate limited", lambda: refused(errors.APIError, lambda: generate("[[sim:rate-limited]]"), "RESOURCE_EXHAUSTED")
@@ -62,47 +62,47 @@ def checks(url):
     )
 
 
-def films(client):
+def videos(client):
     """Videos: generated in the background, polled, and downloaded with the key."""
 
-    def start(task, prompt, pictures):
+    def start(task, prompt, images):
         frame = {"type": "image", "data": base64.b64encode(PNG).decode(), "mime_type": "image/png"}
         return client.interactions.create(
             model=VIDEO,
             background=True,
             store=True,
-            input=[frame] * pictures + [{"type": "text", "text": prompt}],
+            input=[frame] * images + [{"type": "text", "text": prompt}],
             generation_config={"video_config": {"task": task}},
             response_format={"type": "video", "aspect_ratio": "16:9", "duration": "8s", "delivery": "uri"},
         )
 
-    def film(task, prompt, pictures):
-        made = start(task, prompt, pictures)
+    def finished(task, prompt, images):
+        made = start(task, prompt, images)
         for _ in range(10):
             if made.status not in ("in_progress", "requires_action"):
                 return made
             made = client.interactions.get(made.id)
         raise AssertionError("the interaction does not end")
 
-    def made(task, pictures):
-        done = film(task, "a kite", pictures)
+    def made(task, images):
+        done = finished(task, "a kite", images)
         assert done.status == "completed", done
         is_mp4(client.files.download(file=done.output_video.uri))
 
-    def failed(task, pictures, prompt=FORBIDDEN, words="safety"):
-        done = film(task, prompt, pictures)
+    def failed(task, images, prompt=FORBIDDEN, words="safety"):
+        done = finished(task, prompt, images)
         # The error is reported for the interaction, or for the step of the model's output.
         told = done.errors or [step.error for step in done.steps if step.type == "model_output"]
         assert done.status == "failed" and words in told[0].message, done
 
-    for capability, task, pictures in (
+    for capability, task, images in (
         ("video.generate", "text_to_video", 0),
         ("video.generate.fromImage", "image_to_video", 1),
         ("video.generate.fromFrames", "image_to_video", 2),
         ("video.generate.fromReferences", "reference_to_video", 3),
     ):
-        yield makes(capability, lambda task=task, pictures=pictures: made(task, pictures))
-        yield fails(capability, "content", lambda task=task, pictures=pictures: failed(task, pictures))
+        yield makes(capability, lambda task=task, images=images: made(task, images))
+        yield fails(capability, "content", lambda task=task, images=images: failed(task, images))
     yield fails("video.generate", "the work", lambda: failed("text_to_video", 0, "[[sim:work-fails]]", "model failed"))
 
     def cancel():

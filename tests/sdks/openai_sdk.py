@@ -17,25 +17,25 @@ def checks(url):
     def generate(prompt, **more):
         return client.images.generate(model=IMAGE, prompt=prompt, **more)
 
-    def edit(prompt, pictures=2):
-        files = [(f"{number}.png", io.BytesIO(PNG), "image/png") for number in range(pictures)]
+    def edit(prompt, images=2):
+        files = [(f"{number}.png", io.BytesIO(PNG), "image/png") for number in range(images)]
         return client.images.edit(model=IMAGE, image=files, prompt=prompt)
 
     def write(content, **more):
         messages = [{"role": "user", "content": content}]
         return client.chat.completions.create(model=TEXT, messages=messages, **more).choices[0]
 
-    def picture(answer):
+    def image_of(answer):
         return base64.b64decode(answer.data[0].b64_json)
 
     content = "moderation_blocked"
-    yield makes("image.generate", lambda: is_png(picture(generate("a kite", size="1536x1024"))))
+    yield makes("image.generate", lambda: is_png(image_of(generate("a kite", size="1536x1024"))))
     yield fails(
         "image.generate", "content", lambda: refused(openai.BadRequestError, lambda: generate(FORBIDDEN), content)
     )
-    yield makes("image.edit", lambda: is_png(picture(edit("two kites"))))
+    yield makes("image.edit", lambda: is_png(image_of(edit("two kites"))))
     yield fails("image.edit", "content", lambda: refused(openai.BadRequestError, lambda: edit(FORBIDDEN), content))
-    yield makes("image.variations", lambda: is_png(picture(edit(VARY, 1))))
+    yield makes("image.variations", lambda: is_png(image_of(edit(VARY, 1))))
     yield fails(
         "image.variations",
         "content",
@@ -50,7 +50,7 @@ def checks(url):
     asked = "three names for a kite"
     yield makes("text", lambda: is_written(write(asked, max_completion_tokens=512).message.content, asked))
     parts = [{"type": "text", "text": asked}, {"type": "image_url", "image_url": {"url": DATA_URL}}]
-    yield makes("text", lambda: is_written(write(parts).message.content, asked), "of a picture")
+    yield makes("text", lambda: is_written(write(parts).message.content, asked), "of an image")
 
     def declined():
         message = write(FORBIDDEN).message

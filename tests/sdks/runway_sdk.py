@@ -21,7 +21,7 @@ def checks(url):
     def paint(prompt, model=IMAGE, **more):
         return finish(client.text_to_image.create(model=model, prompt_text=prompt, ratio="1920:1080", **more))
 
-    def film(prompt):
+    def video(prompt):
         create = client.text_to_video.create
         return finish(create(model="gen4.5", prompt_text=prompt, ratio="1280:720", duration=5))
 
@@ -56,11 +56,11 @@ def checks(url):
     yield fails("image.variations", "content", lambda: failed(paint(FORBIDDEN, reference_images=references)))
     yield fails(
         "image.variations",
-        "no picture",
+        "no image",
         lambda: refused(runwayml.BadRequestError, lambda: paint(VARY, EDITING), "referenceImages"),
     )
     for capability, make in (
-        ("video.generate", film),
+        ("video.generate", video),
         ("video.generate.fromImage", first),
         ("video.generate.fromFrames", both),
         ("video.generate.fromReferences", follow),

@@ -1,7 +1,7 @@
 //! Media types that a client rejects (docs/reference/conventions.md#media-type-negotiation).
 
 use e2e::api::{key, text};
-use e2e::{Call, Client, Stack, pictures};
+use e2e::{Call, Client, Stack, images};
 use reqwest::Method;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -61,7 +61,7 @@ async fn a_write_is_406_after_its_resource_and_its_replay_and_before_its_state()
     rejecting(user.send(&path, &batch)).await.expect_error(406, "request_failed", &[]);
     user.send(&path, &batch).await.expect_error(409, "conflict", &[]);
     // A start as well, with its dry run.
-    let (input, target) = (user.upload("image/png", pictures::png(2, 2)).await, user.slot(id).await);
+    let (input, target) = (user.upload("image/png", images::png(2, 2)).await, user.slot(id).await);
     let mut start = user.resize_request(id, &target, text(&input, "/handle")).await;
     let run = "/actions/resize/runs";
     rejecting(user.send(run, &start)).await.expect_error(406, "request_failed", &[]);
@@ -85,8 +85,8 @@ async fn a_write_that_is_406_changes_nothing() {
     let named = json!({ "name": "Mine" });
     let collection = user.send("/element-collections", &named).await.expect(201).json();
     let collection = format!("/element-collections/{}", text(&collection, "/collection/id"));
-    let picture = user.upload("image/png", pictures::png(2, 2)).await;
-    let element = json!({ "name": "One", "type": "environment", "sourceAssetIds": [text(&picture, "/id")] });
+    let image = user.upload("image/png", images::png(2, 2)).await;
+    let element = json!({ "name": "One", "type": "environment", "sourceAssetIds": [text(&image, "/id")] });
     let made = user.send("/elements", &element).await.expect(201).json();
     let made = format!("/elements/{}", text(&made, "/element/id"));
     let before = belongings(&user).await;
@@ -97,7 +97,7 @@ async fn a_write_that_is_406_changes_nothing() {
     rejected(Method::POST, "/element-collections", &named).await;
     rejected(Method::PATCH, &collection, &json!({ "name": "Other" })).await;
     rejected(Method::DELETE, &collection, &json!({ "confirm": true })).await;
-    let upload = user.post("/assets").header("accept", "*/*;q=0").body("image/png", pictures::png(3, 3));
+    let upload = user.post("/assets").header("accept", "*/*;q=0").body("image/png", images::png(3, 3));
     upload.await.expect_error(406, "request_failed", &[]);
     assert_eq!(belongings(&user).await, before);
     for (method, path) in [(Method::PATCH, "/elements/absent"), (Method::DELETE, "/element-collections/absent")] {

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use e2e::api::{key, text};
 use e2e::contract::{self, Access, Endpoint};
-use e2e::{Client, Reply, Stack, User, pictures};
+use e2e::{Client, Reply, Stack, User, images};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -50,12 +50,12 @@ fn concrete(path: &str) -> String {
     path
 }
 
-/// Calls a route. The body `"png"` stands for the bytes of a picture.
+/// Calls a route. The body `"png"` stands for the bytes of an image.
 pub(super) async fn call(client: &Client, endpoint: &Endpoint, path: &str, body: Option<&Value>) -> Reply {
     let method = Method::from_bytes(endpoint.method.as_bytes()).expect("a method");
     let call = client.call(method, path);
     match body {
-        Some(Value::String(png)) if png == "png" => call.body("image/png", pictures::png(2, 2)).await,
+        Some(Value::String(png)) if png == "png" => call.body("image/png", images::png(2, 2)).await,
         Some(body) => call.body("application/json", body.to_string()).await,
         None => call.await,
     }
@@ -156,7 +156,7 @@ pub(super) fn addressed(endpoint: &Endpoint, canvas: &str, revision: &str) -> Op
     })
 }
 
-/// Whether a request built by [`addressed`] writes to the canvas. A video start does not.
+/// Returns `true` if a request built by [`addressed`] writes to the canvas. A video start does not.
 fn writes(endpoint: &Endpoint) -> bool {
     endpoint.method != "GET" && endpoint.path != "/videos/generate"
 }
@@ -198,7 +198,7 @@ async fn scopes_that_a_request_calls_for_are_needed_too() {
     assert_eq!(owner.canvas(text(&canvas, "/id")).await, canvas, "nothing was written");
     // A request that does not need the scope succeeds without it.
     let user = stack.user_of(&account, &without(&["canvas:write"])).await;
-    user.upload("image/png", pictures::png(2, 2)).await;
+    user.upload("image/png", images::png(2, 2)).await;
 }
 
 async fn member(stack: &Stack, role: &str) -> (User, User, Value) {
@@ -255,7 +255,7 @@ async fn an_editor_reads_and_writes_everything() {
         let now = owner.canvas(handle).await;
         let Some((path, mut body)) = addressed(&endpoint, handle, text(&now, "/revision")) else { continue };
         if let Some(body) = body.as_mut().filter(|_| endpoint.path.ends_with("/import")) {
-            // No worker fetches the picture. A used key is reported only to a caller that can write.
+            // No worker fetches the image. A used key is reported only to a caller that can write.
             body["idempotencyKey"] = used["idempotencyKey"].clone();
         }
         let reply = call(&editor, &endpoint, &path, body.as_ref()).await;
@@ -301,7 +301,7 @@ async fn a_stranger_holds_no_place_of_a_canvas() {
     let stack = &Stack::without_workers().await;
     let (owner, stranger) = (stack.user().await, stack.user().await);
     let canvas = text(&owner.make_canvas().await, "/id").to_owned();
-    let picture = text(&stranger.upload("image/png", pictures::png(8, 8)).await, "/handle").to_owned();
+    let image = text(&stranger.upload("image/png", images::png(8, 8)).await, "/handle").to_owned();
     let handle = format!("canvas:{}:{canvas}", owner.uid);
     // Other work of the stranger holds the row of its account.
     let mut held = stack.pool().begin().await.expect("begins");
@@ -309,7 +309,7 @@ async fn a_stranger_holds_no_place_of_a_canvas() {
     sqlx::query(lock).bind(&stranger.uid).execute(&mut *held).await.expect("locks");
     let start = json!({
         "canvasId": handle, "baseRevision": "r", "idempotencyKey": key(), "targetNodeId": "node:absent",
-        "inputs": [picture], "params": {"width": 32},
+        "inputs": [image], "params": {"width": 32},
     });
     stranger.send("/actions/resize/runs", &start).await.expect_error(404, "not_found", &[]);
     owner.apply(&canvas, json!([{"type": "canvas.update", "title": "Mine"}])).await;

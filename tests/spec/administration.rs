@@ -264,7 +264,7 @@ async fn keys_are_counted_and_rewrapped() {
     let stack = &Stack::builder().start().await;
     let status = stack.admin(&["admin", "keys", "status"]).await.expect_success();
     assert_eq!(text(&status, "/primary"), "e2e");
-    // The installation key itself is sealed under the key ring.
+    // The installation key itself is encrypted under the key ring.
     assert!(status["sealed"]["e2e"].as_i64() >= Some(1), "{status}");
     let rewrapped = stack.admin(&["admin", "keys", "rewrap"]).await.expect_success();
     assert_eq!(rewrapped, status, "everything hung on the first key already");
@@ -278,7 +278,7 @@ async fn the_installation_key_moves_to_a_ring_of_its_own() {
     let create = ["admin", "token", "create", "--account", &account.uid, "--label", "t", "--scopes", "canvas:read"];
     let before = stack.admin(&["admin", "keys", "status"]).await.expect_success();
     let count = before["sealed"]["e2e"].as_i64().expect("a count");
-    // The master keys open it until it is sealed under its own ring.
+    // The master keys open it until it is encrypted under its own ring.
     stack.admin_in(&create, "", &OWN).await.expect_success();
     let moved = stack.admin_in(&["admin", "keys", "rewrap"], "", &OWN).await.expect_success();
     assert_eq!(moved["sealed"]["own"], 1);

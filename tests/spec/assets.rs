@@ -1,7 +1,7 @@
 //! Assets and uploads (docs/reference/assets.md).
 
 use e2e::api::{key, text};
-use e2e::{Stack, pictures};
+use e2e::{Stack, images};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -12,17 +12,17 @@ async fn each_format_is_stored_as_it_came() {
     let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     for (media_type, bytes, extension) in [
-        ("image/png", pictures::png(6, 4), "png"),
-        ("image/png", pictures::transparent_png(6, 4), "png"),
-        ("image/jpeg", pictures::jpeg(6, 4), "jpg"),
-        ("image/webp", pictures::webp(6, 4), "webp"),
-        ("image/gif", pictures::gif(), "gif"),
+        ("image/png", images::png(6, 4), "png"),
+        ("image/png", images::transparent_png(6, 4), "png"),
+        ("image/jpeg", images::jpeg(6, 4), "jpg"),
+        ("image/webp", images::webp(6, 4), "webp"),
+        ("image/gif", images::gif(), "gif"),
     ] {
         for declared in [media_type, "application/octet-stream"] {
             let reply = user.post("/assets").body(declared, bytes.clone()).await.expect(201);
             let (location, asset) =
                 (reply.header("location").expect("a location").to_owned(), reply.json()["asset"].clone());
-            let (id, (width, height)) = (text(&asset, "/id"), pictures::size(&bytes));
+            let (id, (width, height)) = (text(&asset, "/id"), images::size(&bytes));
             assert_eq!(text(&asset, "/handle"), format!("asset:{}:{id}", user.uid));
             assert_eq!((&asset["ownerUid"], &asset["kind"]), (&json!(user.uid), &json!("image")));
             assert_eq!(
@@ -48,9 +48,9 @@ async fn another_name_of_a_type_is_that_type() {
     let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     for declared in ["image/jpg", "image/pjpeg", "Image/JPG; charset=binary"] {
-        let reply = user.post("/assets").body(declared, pictures::jpeg(6, 4)).await.expect(201);
+        let reply = user.post("/assets").body(declared, images::jpeg(6, 4)).await.expect(201);
         assert_eq!(reply.json()["asset"]["mimeType"], "image/jpeg", "{declared}");
-        user.post("/assets").body(declared, pictures::png(4, 4)).await.expect_error(415, "unsupported_media_type", &[]);
+        user.post("/assets").body(declared, images::png(4, 4)).await.expect_error(415, "unsupported_media_type", &[]);
     }
 }
 
@@ -59,39 +59,39 @@ async fn a_type_that_disagrees_with_the_bytes_is_415() {
     let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     for (declared, bytes) in [
-        ("image/png", pictures::jpeg(4, 4)),
-        ("image/jpeg", pictures::png(4, 4)),
-        ("image/gif", pictures::webp(4, 4)),
-        ("image/webp", pictures::gif()),
+        ("image/png", images::jpeg(4, 4)),
+        ("image/jpeg", images::png(4, 4)),
+        ("image/gif", images::webp(4, 4)),
+        ("image/webp", images::gif()),
         ("image/png", b"not a picture at all".to_vec()),
         ("application/octet-stream", b"not a picture at all".to_vec()),
         ("application/octet-stream", b"BM\x1a\0\0\0\0\0\0\0".to_vec()),
         ("application/octet-stream", b"<svg xmlns='http://www.w3.org/2000/svg'/>".to_vec()),
         ("application/octet-stream", vec![0]),
-        ("text/plain", pictures::png(4, 4)),
-        ("image/svg+xml", pictures::png(4, 4)),
+        ("text/plain", images::png(4, 4)),
+        ("image/svg+xml", images::png(4, 4)),
         ("application/json", b"{}".to_vec()),
     ] {
         user.post("/assets").body(declared, bytes).await.expect_error(415, "unsupported_media_type", &[]);
     }
-    user.post("/assets").untyped(pictures::png(4, 4)).await.expect_error(415, "unsupported_media_type", &[]);
-    user.post("/assets").body("image/png; charset=binary", pictures::png(4, 4)).await.expect(201);
+    user.post("/assets").untyped(images::png(4, 4)).await.expect_error(415, "unsupported_media_type", &[]);
+    user.post("/assets").body("image/png; charset=binary", images::png(4, 4)).await.expect(201);
 }
 
 #[tokio::test]
 async fn a_header_that_cannot_be_parsed_is_422() {
     let stack = &Stack::without_workers().await;
     let user = stack.user().await;
-    let mut flipped = pictures::png(4, 4);
+    let mut flipped = images::png(4, 4);
     // The checksum of the PNG header becomes invalid.
     flipped[20] ^= 1;
     for (media_type, bytes) in [
-        ("image/png", pictures::png(4, 4)[..20].to_vec()),
+        ("image/png", images::png(4, 4)[..20].to_vec()),
         ("image/png", flipped),
-        ("image/jpeg", pictures::jpeg(4, 4)[..20].to_vec()),
-        ("image/webp", pictures::webp(4, 4)[..16].to_vec()),
+        ("image/jpeg", images::jpeg(4, 4)[..20].to_vec()),
+        ("image/webp", images::webp(4, 4)[..16].to_vec()),
         ("image/gif", b"GIF89a\x01".to_vec()),
-        ("application/octet-stream", pictures::png(4, 4)[..8].to_vec()),
+        ("application/octet-stream", images::png(4, 4)[..8].to_vec()),
     ] {
         let refused = user.post("/assets").body(media_type, bytes).await.expect(422);
         assert_eq!(refused.json()["error"]["code"], "unprocessable_entity", "{media_type}");
@@ -99,7 +99,7 @@ async fn a_header_that_cannot_be_parsed_is_422() {
 }
 
 #[tokio::test]
-async fn pictures_have_at_most_100_megapixels_and_30000_a_side() {
+async fn images_have_at_most_100_megapixels_and_30000_a_side() {
     let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     for (width, height, status) in [
@@ -112,7 +112,7 @@ async fn pictures_have_at_most_100_megapixels_and_30000_a_side() {
         (u32::MAX, u32::MAX, 422),
         (0, 5, 422),
     ] {
-        let reply = user.post("/assets").body("image/png", pictures::broken_png(width, height)).await;
+        let reply = user.post("/assets").body("image/png", images::broken_png(width, height)).await;
         assert_eq!(reply.status, status, "{width} × {height}: {reply}");
     }
 }
@@ -134,7 +134,7 @@ async fn an_empty_upload_is_400() {
 async fn an_upload_has_at_most_50_mebibytes() {
     let stack = &Stack::without_workers().await;
     let user = stack.user().await;
-    let mut bytes = pictures::broken_png(8, 8);
+    let mut bytes = images::broken_png(8, 8);
     bytes.resize(UPLOAD_MAX, 0);
     let stored = user.post("/assets").body("image/png", bytes.clone()).await.expect(201).json();
     assert_eq!(stored["asset"]["bytes"], UPLOAD_MAX);
@@ -155,8 +155,8 @@ async fn a_refused_upload_leaves_nothing() {
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let path = format!("/assets?canvasId={}", text(&canvas, "/id"));
-    user.post(&path).body("image/png", pictures::jpeg(4, 4)).await.expect(415);
-    user.post(&path).body("image/png", pictures::png(4, 4)[..30].to_vec()).await.expect(422);
+    user.post(&path).body("image/png", images::jpeg(4, 4)).await.expect(415);
+    user.post(&path).body("image/png", images::png(4, 4)[..30].to_vec()).await.expect(422);
     user.post(&path).body("image/png", "").await.expect(400);
     assert_eq!(user.canvas(text(&canvas, "/id")).await, canvas);
     assert_eq!(user.get(&path).await.ok()["assets"], json!([]));
@@ -168,7 +168,7 @@ async fn file_names_are_decoded_and_cleaned() {
     let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let upload = async |header: &str, name: &str| {
-        user.post("/assets").header(header, name).body("image/png", pictures::png(2, 2)).await
+        user.post("/assets").header(header, name).body("image/png", images::png(2, 2)).await
     };
     let longest = "n".repeat(255);
     let decoded = "%C3%BC".repeat(255);
@@ -221,7 +221,7 @@ async fn an_upload_into_a_canvas_places_a_node_beside_the_content() {
         .clone();
     let mut revision = text(&before, "/revision").to_owned();
     for _ in 0..3 {
-        let asset = user.upload_into(id, "image/png", pictures::png(40, 30)).await;
+        let asset = user.upload_into(id, "image/png", images::png(40, 30)).await;
         let read = user.get(&format!("/canvases/{id}")).await.ok();
         assert_ne!(read["canvas"]["revision"], revision.as_str(), "a new revision");
         revision = text(&read, "/canvas/revision").to_owned();
@@ -261,11 +261,7 @@ async fn an_upload_into_a_canvas_places_a_node_beside_the_content() {
     let listed = user.get(&format!("/assets?canvasId={id}")).await.ok()["assets"].clone();
     let nodes: Vec<_> = listed.as_array().expect("a list").iter().map(|asset| asset.get("node").is_some()).collect();
     assert_eq!(nodes.iter().filter(|shown| **shown).count(), 2, "{listed}");
-    user.post("/assets?canvasId=absent").body("image/png", pictures::png(2, 2)).await.expect_error(
-        404,
-        "not_found",
-        &[],
-    );
+    user.post("/assets?canvasId=absent").body("image/png", images::png(2, 2)).await.expect_error(404, "not_found", &[]);
 }
 
 #[tokio::test]
@@ -276,8 +272,8 @@ async fn own_assets_and_those_of_a_canvas_are_listed_apart() {
     let (id, handle) = (text(&canvas, "/id"), text(&canvas, "/handle"));
     let (mut own, mut placed) = (Vec::new(), Vec::new());
     for _ in 0..3 {
-        own.insert(0, text(&user.upload("image/png", pictures::png(2, 2)).await, "/handle").to_owned());
-        placed.insert(0, text(&user.upload_into(id, "image/png", pictures::png(2, 2)).await, "/handle").to_owned());
+        own.insert(0, text(&user.upload("image/png", images::png(2, 2)).await, "/handle").to_owned());
+        placed.insert(0, text(&user.upload_into(id, "image/png", images::png(2, 2)).await, "/handle").to_owned());
     }
     let list = async |who: &e2e::User, path: &str| {
         let listed = who.get(path).await.ok();
@@ -306,11 +302,11 @@ async fn a_walk_meets_every_asset_that_was_there() {
     let user = stack.user().await;
     let mut there = std::collections::BTreeSet::new();
     for _ in 0..9 {
-        there.insert(text(&user.upload("image/png", pictures::png(2, 2)).await, "/handle").to_owned());
+        there.insert(text(&user.upload("image/png", images::png(2, 2)).await, "/handle").to_owned());
     }
     let writing = async {
         for _ in 0..10 {
-            user.upload("image/png", pictures::png(2, 2)).await;
+            user.upload("image/png", images::png(2, 2)).await;
         }
     };
     let walking = async {
@@ -337,7 +333,7 @@ async fn a_walk_meets_every_asset_that_was_there() {
 async fn an_asset_is_read_by_every_form_of_its_id() {
     let stack = &Stack::without_workers().await;
     let user = stack.user().await;
-    let asset = user.upload("image/png", pictures::png(2, 2)).await;
+    let asset = user.upload("image/png", images::png(2, 2)).await;
     let (id, uid) = (text(&asset, "/id"), &user.uid);
     for path in [
         id.to_owned(),
@@ -358,7 +354,7 @@ async fn an_asset_is_read_by_every_form_of_its_id() {
 async fn equal_bytes_are_kept_once() {
     let stack = &Stack::without_workers().await;
     let (user, other) = (stack.user().await, stack.user().await);
-    let bytes = pictures::png(7, 7);
+    let bytes = images::png(7, 7);
     let (one, two) = (user.upload("image/png", bytes.clone()).await, user.upload("image/png", bytes.clone()).await);
     let three = other.upload("image/png", bytes.clone()).await;
     assert_ne!(one["id"], two["id"], "each upload is an asset of its own");
@@ -382,7 +378,7 @@ async fn an_idempotency_key_replays_an_upload() {
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let path = format!("/assets?canvasId={}", text(&canvas, "/id"));
-    let (bytes, name) = (pictures::png(5, 5), key());
+    let (bytes, name) = (images::png(5, 5), key());
     let upload = async |path: &str, name: &str, bytes: Vec<u8>| {
         user.post(path).header("idempotency-key", name).body("image/png", bytes).await
     };
@@ -392,7 +388,7 @@ async fn an_idempotency_key_replays_an_upload() {
     assert_eq!((&replay["replayed"], &replay["asset"]["id"]), (&json!(true), &first["asset"]["id"]));
     assert_eq!(replay["asset"]["node"], first["asset"]["node"]);
     assert_eq!(user.canvas(text(&canvas, "/id")).await, read, "the replay changed nothing");
-    upload(&path, &name, pictures::png(5, 5)).await.expect_error(409, "conflict", &[]);
+    upload(&path, &name, images::png(5, 5)).await.expect_error(409, "conflict", &[]);
     upload("/assets", &name, bytes.clone()).await.expect_error(409, "conflict", &[]);
     for bad in ["1234567".to_owned(), "k".repeat(201)] {
         let refused = upload("/assets", &bad, bytes.clone()).await.expect(400);

@@ -3,7 +3,7 @@
 
 use e2e::api::{key, text};
 use e2e::contract::{self, Endpoint};
-use e2e::{Stack, User, pictures};
+use e2e::{Stack, User, images};
 use serde_json::{Value, json};
 
 use super::access::{addressed, call};
@@ -21,11 +21,11 @@ struct Belongings {
 }
 
 impl Belongings {
-    async fn of(stack: &Stack) -> Self {
+    async fn new(stack: &Stack) -> Self {
         let owner = stack.user().await;
         let canvas = owner.make_canvas().await;
         let id = text(&canvas, "/id");
-        let asset = owner.upload("image/png", pictures::png(2, 2)).await;
+        let asset = owner.upload("image/png", images::png(2, 2)).await;
         let job = owner.start_resize(id, json!({})).await;
         let element = json!({"name": "n", "type": "style", "sourceAssetIds": [], "guidelines": "g"});
         let element = owner.send("/elements", &element).await.expect(201).json();
@@ -80,7 +80,7 @@ fn is_campaign(endpoint: &Endpoint) -> bool {
 #[tokio::test]
 async fn every_route_that_names_something_has_its_row() {
     let stack = &Stack::without_workers().await;
-    let belongings = Belongings::of(stack).await;
+    let belongings = Belongings::new(stack).await;
     for endpoint in contract::built().filter(|endpoint| endpoint.path.contains('{') && !is_campaign(endpoint)) {
         let of_canvas = addressed(&endpoint, "c", "r").is_some();
         let of_account = belongings.addressed(&endpoint, &belongings.canvas).is_some();
@@ -93,7 +93,7 @@ async fn every_route_that_names_something_has_its_row() {
 #[tokio::test]
 async fn what_belongs_to_an_account_is_404_to_all_others() {
     let stack = &Stack::without_workers().await;
-    let belongings = Belongings::of(stack).await;
+    let belongings = Belongings::new(stack).await;
     let (owner, canvas) = (&belongings.owner, text(&belongings.canvas, "/id"));
     let before = owner.canvas(canvas).await;
     let mut others = Vec::new();
@@ -114,7 +114,7 @@ async fn what_belongs_to_an_account_is_404_to_all_others() {
         }
     }
     assert_eq!(owner.canvas(canvas).await, before, "nothing was changed");
-    // The owner can read them. Event streams are excluded because they do not end, and a picture is not a video.
+    // The owner can read them. Event streams are excluded because they do not end, and an image is not a video.
     for endpoint in contract::built().filter(|endpoint| endpoint.method == "GET" && !is_campaign(endpoint)) {
         let Some((path, _)) = belongings.addressed(&endpoint, &before) else { continue };
         if !path.ends_with("/events") && !path.ends_with("/output") {
@@ -136,7 +136,7 @@ async fn an_asset_of_a_canvas_is_read_by_its_members_alone() {
         stack.share(&owner, id, &member.uid, role).await;
         members.push((role, member));
     }
-    let stored = owner.upload_into(id, "image/png", pictures::png(2, 2)).await;
+    let stored = owner.upload_into(id, "image/png", images::png(2, 2)).await;
     let names = |asset: &Value| {
         let (id, handle) = (text(asset, "/id"), text(asset, "/handle"));
         let by_owner = format!("?ownerUid={}", owner.uid);

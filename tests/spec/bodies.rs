@@ -1,7 +1,7 @@
 //! JSON bodies of requests (docs/reference/conventions.md#json-bodies).
 
 use e2e::api::{key, text};
-use e2e::{Stack, pictures};
+use e2e::{Stack, images};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -88,7 +88,7 @@ async fn a_nul_is_refused_wherever_it_stands() {
     user.get("/canvases/a%00b").await.expect(400);
     let upload = user.post("/assets").header("x-service-file-name", "a%00b.png");
     // Control characters are removed from file names (docs/reference/assets.md#file-names).
-    let asset = upload.body("image/png", pictures::png(2, 2)).await.expect(201).json();
+    let asset = upload.body("image/png", images::png(2, 2)).await.expect(201).json();
     assert_eq!(asset["asset"]["name"], "ab.png");
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use e2e::api::{key, text};
-use e2e::{Builder, Chance, Load, PATIENCE, Part, Plan, SETTLING, Stack, User, checker, pictures};
+use e2e::{Builder, Chance, Load, PATIENCE, Part, Plan, SETTLING, Stack, User, checker, images};
 use serde_json::{Value, json};
 use testkit::providers::{SIMULATOR_KEY, Simulator, Vendor};
 use testkit::{Answer, Proxy, S3, wait_for};
@@ -28,7 +28,7 @@ struct Bucket {
 }
 
 impl Bucket {
-    async fn of(builder: Builder) -> Self {
+    async fn new(builder: Builder) -> Self {
         Self::on(S3::start().await, builder).await
     }
 
@@ -75,9 +75,9 @@ fn object(key: Uuid) -> String {
 
 /// A file of this size that begins as a PNG.
 fn sized(bytes: usize) -> Vec<u8> {
-    let mut picture = pictures::png(8, 8);
-    picture.resize(bytes, 0);
-    picture
+    let mut image = images::png(8, 8);
+    image.resize(bytes, 0);
+    image
 }
 
 async fn upload(user: &User, bytes: Vec<u8>) -> e2e::Reply {
@@ -91,7 +91,7 @@ async fn made(user: &User, job: &Value) -> Value {
     end
 }
 
-async fn film(user: &User) -> Value {
+async fn video(user: &User) -> Value {
     let request = json!({
         "model": "animatic", "prompt": "a kite over the sea", "durationSeconds": 1, "resolution": "480p",
         "idempotencyKey": key(),
@@ -109,8 +109,8 @@ async fn sketch(user: &User, canvas: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn pictures_live_in_a_bucket_from_upload_to_preview() {
-    let bucket = Bucket::of(Stack::builder().image_workers(1)).await;
+async fn images_live_in_a_bucket_from_upload_to_preview() {
+    let bucket = Bucket::new(Stack::builder().image_workers(1)).await;
     let stack = &bucket.stack;
     let user = stack.user().await;
     let canvas = text(&user.make_canvas().await, "/id").to_owned();
@@ -123,9 +123,9 @@ async fn pictures_live_in_a_bucket_from_upload_to_preview() {
     let record = made(&user, &user.start_resize(&canvas, json!({})).await).await;
     let preview = text(&record, "/images/0/previewUrl");
     let shown = stack.anonymous().get(preview).await.expect(200);
-    assert_eq!(pictures::size(&shown.body), (32, 24));
+    assert_eq!(images::size(&shown.body), (32, 24));
     let rendition = stack.anonymous().get(&format!("{preview}&w=64")).await.expect(200);
-    assert_eq!(pictures::size(&rendition.body), (32, 24), "never enlarged");
+    assert_eq!(images::size(&rendition.body), (32, 24), "never enlarged");
     assert!(bucket.objects().await.len() >= 3);
     assert_eq!(bucket.objects().await, bucket.stored().await);
 
@@ -144,23 +144,23 @@ async fn pictures_live_in_a_bucket_from_upload_to_preview() {
 async fn everything_that_is_made_lies_in_a_bucket_until_nobody_refers_to_it() {
     let builder = Stack::builder().image_workers(1).video_workers(1).receivers(1);
     let builder = builder.env("CANVAS_SWEEP_SECONDS", 0.2).env("CANVAS_LEASE_SECONDS", 5);
-    let bucket = Bucket::of(builder).await;
+    let bucket = Bucket::new(builder).await;
     let (stack, shop) = (&bucket.stack, bucket.stack.take_receiver());
     let user = stack.user().await;
     stack.grant(&user.uid, 100).await;
     let canvas = text(&user.make_canvas().await, "/id").to_owned();
 
-    // Uploads, imports, generated pictures and videos.
-    let uploaded = user.upload_into(&canvas, "image/png", pictures::png(600, 400)).await;
-    let brought = pictures::png(500, 300);
+    // Uploads, imports, generated images and videos.
+    let uploaded = user.upload_into(&canvas, "image/png", images::png(600, 400)).await;
+    let brought = images::png(500, 300);
     shop.answer(Answer::status(200).header("content-type", "image/png").body(brought.clone()));
     let import = json!({"canvasId": canvas, "imageUrl": shop.url("/shoe.png"), "idempotencyKey": key()});
     let import = user.send("/images/import", &import).await.ok();
     assert!(stack.anonymous().get(text(&import, "/image/previewUrl")).await.expect(200).body == brought);
     let drawn = sketch(&user, &canvas).await;
     stack.anonymous().get(text(&drawn, "/images/0/previewUrl")).await.expect(200);
-    let filmed = film(&user).await;
-    let output = text(&filmed, "/video/downloadUrl");
+    let made_video = video(&user).await;
+    let output = text(&made_video, "/video/downloadUrl");
     let whole = user.get(output).await.expect(200).body;
     assert_eq!(&whole[4..8], b"ftyp");
     let size = whole.len();
@@ -173,13 +173,13 @@ async fn everything_that_is_made_lies_in_a_bucket_until_nobody_refers_to_it() {
     user.get(output).header("range", &format!("bytes={size}-")).await.expect(416);
     // Renditions and renders of them.
     let narrow = stack.anonymous().get(&format!("{}&w=128", text(&uploaded, "/previewUrl"))).await.expect(200);
-    assert_eq!(pictures::size(&narrow.body).0, 128);
-    let render = wait_for("a render with every picture", PATIENCE, async || {
+    assert_eq!(images::size(&narrow.body).0, 128);
+    let render = wait_for("a render with every image", PATIENCE, async || {
         let render = user.get(&format!("/canvases/{canvas}/render")).header("accept", "image/png").await.expect(200);
         render.header("etag").is_some().then_some(render)
     })
     .await;
-    assert!(pictures::size(&render.body).0 > 0);
+    assert!(images::size(&render.body).0 > 0);
     checker::settled(stack, SETTLING).await;
     assert_eq!(bucket.objects().await, bucket.stored().await, "each blob is an object, and there is no other");
 
@@ -229,7 +229,7 @@ async fn everything_that_is_made_lies_in_a_bucket_until_nobody_refers_to_it() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_part_that_the_bucket_does_not_take_costs_the_upload_and_delays_the_video() {
-    let bucket = Bucket::of(Stack::builder().video_workers(1)).await;
+    let bucket = Bucket::new(Stack::builder().video_workers(1)).await;
     let stack = &bucket.stack;
     let user = stack.user().await;
     let simulator = Simulator::start(Vendor::Fal).await;
@@ -256,8 +256,8 @@ async fn a_part_that_the_bucket_does_not_take_costs_the_upload_and_delays_the_vi
     assert_eq!(stack.count("SELECT count(*) FROM assets").await, 0);
     bucket.network.resume();
     let end = made(&user, &job).await;
-    let film = user.get(text(&end, "/video/downloadUrl")).await.expect(200);
-    assert_eq!((film.body.len() >= IN_PARTS, &film.body[4..8]), (true, &b"ftyp"[..]));
+    let video = user.get(text(&end, "/video/downloadUrl")).await.expect(200);
+    assert_eq!((video.body.len() >= IN_PARTS, &video.body[4..8]), (true, &b"ftyp"[..]));
     upload(&user, sized(IN_PARTS)).await.expect(201);
     assert_eq!(bucket.objects().await, bucket.stored().await);
     assert_eq!(simulator.submits().len(), 1, "the finished video was downloaded again, not submitted again");
@@ -291,5 +291,5 @@ async fn work_survives_the_death_of_the_buckets_server() {
     load.assert_untroubled();
     assert!(bucket.objects().await.is_superset(&bucket.stored().await), "every stored blob is an object");
     let shown = "SELECT count(*) FROM assets WHERE canvas_key IS NOT NULL";
-    assert_eq!(bucket.stack.count(shown).await, 40, "each job shows its picture");
+    assert_eq!(bucket.stack.count(shown).await, 40, "each job shows its image");
 }

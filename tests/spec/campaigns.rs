@@ -200,7 +200,7 @@ async fn a_canceled_shot_takes_its_empty_node_along() {
 }
 
 #[tokio::test]
-async fn a_campaign_succeeds_when_every_shot_shows_its_picture() {
+async fn a_campaign_succeeds_when_every_shot_shows_its_image() {
     let stack = &Stack::builder().env("CANVAS_LEGACY_CAMPAIGNS", 1).image_workers(1).start().await;
     let user = rich(stack).await;
     let canvas = text(&user.make_canvas().await, "/id").to_owned();

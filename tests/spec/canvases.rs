@@ -1,7 +1,7 @@
 //! Canvases (docs/reference/canvases.md).
 
 use e2e::api::{key, text};
-use e2e::{Stack, User, pictures};
+use e2e::{Stack, User, images};
 use serde_json::{Value, json};
 
 #[tokio::test]
@@ -284,7 +284,7 @@ async fn a_stranger_sees_nothing_of_a_canvas() {
     let (owner, stranger) = (stack.user().await, stack.user().await);
     let canvas = owner.make_canvas().await;
     let (id, handle) = (text(&canvas, "/id"), text(&canvas, "/handle"));
-    let asset = owner.upload_into(id, "image/png", pictures::png(2, 2)).await;
+    let asset = owner.upload_into(id, "image/png", images::png(2, 2)).await;
     for path in [
         format!("/canvases/{handle}"),
         format!("/canvases/{id}"),
@@ -297,7 +297,7 @@ async fn a_stranger_sees_nothing_of_a_canvas() {
     }
     let operations = json!([{"type": "node.create", "node": {"type": "text"}}]);
     stranger.batch(handle, text(&canvas, "/revision"), operations).await.expect_error(404, "not_found", &[]);
-    let upload = stranger.post(&format!("/assets?canvasId={handle}")).body("image/png", pictures::png(2, 2)).await;
+    let upload = stranger.post(&format!("/assets?canvasId={handle}")).body("image/png", images::png(2, 2)).await;
     upload.expect_error(404, "not_found", &[]);
     let run = json!({"canvasId": handle, "baseRevision": "r", "idempotencyKey": key(), "targetNodeId": "t",
         "inputs": ["node:n"], "params": {"width": 1}});
@@ -319,7 +319,7 @@ async fn a_viewer_reads_and_never_writes() {
     viewer.batch(handle, revision, operations.clone()).await.expect_error(403, "forbidden", &[]);
     // A stale revision does not hide the missing role, because the role is checked before the state.
     viewer.batch(handle, "stale", operations).await.expect_error(403, "forbidden", &[]);
-    let upload = viewer.post(&format!("/assets?canvasId={handle}")).body("image/png", pictures::png(2, 2)).await;
+    let upload = viewer.post(&format!("/assets?canvasId={handle}")).body("image/png", images::png(2, 2)).await;
     upload.expect_error(403, "forbidden", &[]);
     let run = json!({"canvasId": handle, "baseRevision": revision, "idempotencyKey": key(), "targetNodeId": "t",
         "inputs": ["node:n"], "params": {"width": 1}});
@@ -334,7 +334,7 @@ async fn an_editor_writes_and_what_it_makes_belongs_to_the_owner() {
     let (owner, editor, canvas) = shared(stack, "editor").await;
     let (id, handle) = (text(&canvas, "/id"), text(&canvas, "/handle"));
     editor.apply(handle, json!([{"type": "node.create", "node": {"type": "text"}}])).await;
-    let asset = editor.upload_into(handle, "image/png", pictures::png(2, 2)).await;
+    let asset = editor.upload_into(handle, "image/png", images::png(2, 2)).await;
     assert_eq!(asset["ownerUid"], owner.uid.as_str());
     assert!(text(&asset, "/handle").starts_with(&format!("asset:{}:", owner.uid)));
     for who in [&owner, &editor] {
@@ -368,12 +368,12 @@ async fn a_role_that_is_withdrawn_ends_access_at_once() {
 }
 
 #[tokio::test]
-async fn a_node_is_read_with_its_connections_and_picture() {
+async fn a_node_is_read_with_its_connections_and_image() {
     let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
-    let asset = user.upload_into(id, "image/png", pictures::png(20, 10)).await;
+    let asset = user.upload_into(id, "image/png", images::png(20, 10)).await;
     let image = text(&asset, "/node").strip_prefix("node:").expect("a node handle").to_owned();
     let applied = user
         .apply(id, json!([

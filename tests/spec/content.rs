@@ -1,12 +1,12 @@
-//! The picture of an asset by its handle (docs/reference/assets.md#content).
+//! The image of an asset by its handle (docs/reference/assets.md#content).
 
 use e2e::api::text;
-use e2e::{Stack, User, pictures};
+use e2e::{Stack, User, images};
 use reqwest::Method;
 use serde_json::Value;
 
 async fn uploaded(user: &User) -> (Value, Vec<u8>) {
-    let bytes = pictures::png(600, 300);
+    let bytes = images::png(600, 300);
     (user.upload("image/png", bytes.clone()).await, bytes)
 }
 
@@ -35,7 +35,7 @@ async fn the_stored_bytes_are_served_with_their_safeguards() {
     assert!(reply.header("vary").is_some_and(|vary| vary.contains("Authorization")), "{reply}");
     let preview = stack.anonymous().get(text(&asset, "/previewUrl")).await.expect(200);
     assert_eq!(reply.header("etag"), preview.header("etag"));
-    for (media_type, bytes) in [("image/jpeg", pictures::jpeg(20, 10)), ("image/webp", pictures::webp(20, 10))] {
+    for (media_type, bytes) in [("image/jpeg", images::jpeg(20, 10)), ("image/webp", images::webp(20, 10))] {
         let asset = user.upload(media_type, bytes.clone()).await;
         let reply = user.get(&content(&asset)).await.expect(200);
         assert_eq!((reply.header("content-type"), &*reply.body), (Some(media_type), &*bytes));
@@ -108,7 +108,7 @@ async fn renditions_have_the_widths_of_previews() {
         [(64, (64, 32)), (128, (128, 64)), (256, (256, 128)), (512, (512, 256)), (1024, (600, 300)), (2048, (600, 300))]
     {
         let reply = user.get(&format!("{path}?w={width}")).await.expect(200);
-        assert_eq!((reply.header("content-type"), pictures::size(&reply.body)), (Some("image/jpeg"), size), "{width}");
+        assert_eq!((reply.header("content-type"), images::size(&reply.body)), (Some("image/jpeg"), size), "{width}");
         tags.insert(reply.header("etag").expect("a tag").to_owned());
     }
     assert!(tags.len() >= 4, "each file has its tag");
@@ -120,10 +120,10 @@ async fn renditions_have_the_widths_of_previews() {
 }
 
 #[tokio::test]
-async fn a_broken_picture_is_served_and_has_no_rendition() {
+async fn a_broken_image_is_served_and_has_no_rendition() {
     let stack = &Stack::with_workers().await;
     let user = stack.user().await;
-    let bytes = pictures::broken_png(50, 50);
+    let bytes = images::broken_png(50, 50);
     let asset = user.upload("image/png", bytes.clone()).await;
     let refused = user.get(&format!("{}?w=64", content(&asset))).await;
     refused.expect_error(422, "unprocessable_entity", &["w"]);
@@ -135,7 +135,7 @@ async fn members_of_the_canvas_may_read_and_nobody_else() {
     let stack = &Stack::with_workers().await;
     let (owner, stranger) = (stack.user().await, stack.user().await);
     let canvas = owner.make_canvas().await;
-    let stored = owner.upload_into(text(&canvas, "/id"), "image/png", pictures::png(4, 4)).await;
+    let stored = owner.upload_into(text(&canvas, "/id"), "image/png", images::png(4, 4)).await;
     let (own, _) = uploaded(&owner).await;
     for role in ["editor", "viewer"] {
         let member = stack.user_with("asset:read").await;
@@ -166,7 +166,7 @@ async fn a_tag_is_equal_for_one_account_and_tells_nothing_of_others() {
         }
         tags
     };
-    let bytes = pictures::png(600, 300);
+    let bytes = images::png(600, 300);
     let upload = async |user: &User| user.upload("image/png", bytes.clone()).await;
     let (first, again) = (upload(&one).await, upload(&one).await);
     let of_one = tags(&one, &first).await;
@@ -185,7 +185,7 @@ async fn a_tag_is_equal_for_one_account_and_tells_nothing_of_others() {
 #[tokio::test]
 async fn a_first_upload_is_answered_alike_whether_another_account_has_the_bytes() {
     let stack = &Stack::with_workers().await;
-    let bytes = pictures::png(37, 41);
+    let bytes = images::png(37, 41);
     let mut shapes = Vec::new();
     for _ in 0..2 {
         let user = stack.user().await;

@@ -1,7 +1,7 @@
 //! Conventions of the API (docs/reference/conventions.md).
 
 use e2e::api::{key, text};
-use e2e::{Stack, pictures};
+use e2e::{Stack, images};
 use reqwest::Method;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -149,7 +149,7 @@ async fn an_owner_in_a_handle_that_differs_from_owner_uid_is_400() {
     user.get(&format!("/assets/asset:{uid}:a?ownerUid=other")).await.expect(400);
     user.get(&format!("/assets?canvasId={handle}&ownerUid=other")).await.expect(400);
     user.post(&format!("/assets?canvasId={handle}&ownerUid=other"))
-        .body("image/png", pictures::png(2, 2))
+        .body("image/png", images::png(2, 2))
         .await
         .expect(400);
 }
@@ -199,7 +199,7 @@ async fn unknown_query_parameters_are_ignored_and_named_and_known_ones_validated
     let canvas = user.make_canvas().await;
     let named = user.get("/canvases?colour=red&limit=5&a%2Cb").await.expect(200);
     assert_eq!(named.header("x-canvas-ignored"), Some("colour, a%2Cb"));
-    let upload = user.post("/assets?name=x.jpg").body("image/png", pictures::png(2, 2)).await.expect(201);
+    let upload = user.post("/assets?name=x.jpg").body("image/png", images::png(2, 2)).await.expect(201);
     assert_eq!(upload.header("x-canvas-ignored"), Some("name"));
     // The same holds for failures and for responses without a body.
     let refused = user.get("/canvases/absent?deep=true").await.expect(404);
@@ -222,13 +222,13 @@ async fn a_header_that_is_read_once_is_sent_once() {
     let stack = &stack().await;
     let user = stack.user().await;
     for name in ["Idempotency-Key", "X-Service-File-Name", "X-Canvas-File-Name"] {
-        let upload = user.post("/assets").body("image/png", pictures::png(2, 2));
+        let upload = user.post("/assets").body("image/png", images::png(2, 2));
         let twice = upload.header(name, "key-of-the-upload").header(name, "key-of-the-upload");
         twice.await.expect_error(400, "input_validation_error", &[name]);
     }
-    let both = user.post("/assets").body("image/png", pictures::png(2, 2)).header("x-canvas-file-name", "old.png");
+    let both = user.post("/assets").body("image/png", images::png(2, 2)).header("x-canvas-file-name", "old.png");
     assert_eq!(both.header("x-service-file-name", "new.png").await.expect(201).json()["asset"]["name"], "new.png");
-    let typed = user.post("/assets").body("image/png", pictures::png(2, 2)).header("content-type", "image/png");
+    let typed = user.post("/assets").body("image/png", images::png(2, 2)).header("content-type", "image/png");
     typed.await.expect_error(400, "input_validation_error", &["Content-Type"]);
     let typed = user.post("/canvases").body("application/json", "{}").header("content-type", "application/json");
     typed.await.expect_error(400, "input_validation_error", &["Content-Type"]);
@@ -274,11 +274,11 @@ async fn a_cursor_is_good_for_its_own_list_alone() {
     for who in [&user, &other] {
         for _ in 0..2 {
             who.make_canvas().await;
-            who.upload("image/png", pictures::png(2, 2)).await;
+            who.upload("image/png", images::png(2, 2)).await;
         }
     }
     for _ in 0..2 {
-        user.upload_into(text(&canvas, "/id"), "image/png", pictures::png(2, 2)).await;
+        user.upload_into(text(&canvas, "/id"), "image/png", images::png(2, 2)).await;
     }
     let page = user.get("/canvases?limit=1").await.ok();
     assert_eq!(page["page"]["hasMore"], true);
@@ -337,7 +337,7 @@ async fn a_list_can_be_walked_with_changing_limits() {
 }
 
 #[tokio::test]
-async fn long_answers_are_compressed_and_pictures_never() {
+async fn long_answers_are_compressed_and_images_never() {
     let stack = &stack().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
@@ -368,9 +368,9 @@ async fn long_answers_are_compressed_and_pictures_never() {
     assert_eq!(short.header("content-encoding"), None, "at most 1 KiB");
     let plain = user.get(&path).await.expect(200);
     assert_eq!(plain.header("content-encoding"), None, "no coding was accepted");
-    let asset = user.upload("image/png", pictures::png(200, 200)).await;
-    let picture = stack.anonymous().get(text(&asset, "/previewUrl")).header("accept-encoding", "gzip, br, zstd").await;
-    assert_eq!(picture.expect(200).header("content-encoding"), None);
+    let asset = user.upload("image/png", images::png(200, 200)).await;
+    let image = stack.anonymous().get(text(&asset, "/previewUrl")).header("accept-encoding", "gzip, br, zstd").await;
+    assert_eq!(image.expect(200).header("content-encoding"), None);
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use e2e::api::text;
-use e2e::{Client, Reply, Stack, User, pictures};
+use e2e::{Client, Reply, Stack, User, images};
 use futures_util::future::join_all;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -27,15 +27,15 @@ async fn collection(user: &Client, name: &str) -> String {
     text(&made, "/collection/id").to_owned()
 }
 
-async fn picture(user: &User) -> String {
-    text(&user.upload("image/png", pictures::png(4, 4)).await, "/id").to_owned()
+async fn image(user: &User) -> String {
+    text(&user.upload("image/png", images::png(4, 4)).await, "/id").to_owned()
 }
 
 #[tokio::test]
 async fn an_element_is_created_in_version_1() {
     let stack = &Stack::without_workers().await;
     let user = stack.user().await;
-    let (source, group) = (picture(&user).await, collection(&user, "Heroes").await);
+    let (source, group) = (image(&user).await, collection(&user, "Heroes").await);
     for kind in TYPES {
         let body = json!({"name": "Mara", "type": kind, "sourceAssetIds": [source], "guidelines": "Red coat.",
             "collectionIds": [group]});
@@ -70,7 +70,7 @@ async fn names_guidelines_and_lists_have_their_limits() {
     };
     let (mut sources, mut groups) = (Vec::new(), Vec::new());
     for index in 0..9 {
-        sources.push(picture(&user).await);
+        sources.push(image(&user).await);
         groups.push(collection(&user, &index.to_string()).await);
     }
     for index in 9..25 {
@@ -116,10 +116,10 @@ async fn names_guidelines_and_lists_have_their_limits() {
 }
 
 #[tokio::test]
-async fn an_element_needs_pictures_or_guidelines() {
+async fn an_element_needs_images_or_guidelines() {
     let stack = &Stack::without_workers().await;
     let user = stack.user().await;
-    let source = picture(&user).await;
+    let source = image(&user).await;
     let body = |sources: Value, guidelines: Option<&str>| {
         let mut body = json!({"name": "n", "type": "style", "sourceAssetIds": sources});
         if let Some(guidelines) = guidelines {
@@ -145,11 +145,11 @@ async fn an_element_needs_pictures_or_guidelines() {
 async fn ids_in_a_body_are_plain_known_and_given_once() {
     let stack = &Stack::without_workers().await;
     let (user, other) = (stack.user().await, stack.user().await);
-    let (own, foreign) = (picture(&user).await, picture(&other).await);
+    let (own, foreign) = (image(&user).await, image(&other).await);
     let (group, theirs) = (collection(&user, "c").await, collection(&other, "c").await);
-    // A picture in one of the account's canvases counts as the account's.
+    // An image in one of the account's canvases counts as the account's.
     let canvas = user.make_canvas().await;
-    let placed = user.upload_into(text(&canvas, "/id"), "image/png", pictures::png(4, 4)).await;
+    let placed = user.upload_into(text(&canvas, "/id"), "image/png", images::png(4, 4)).await;
     let body = |sources: Value, groups: Value| json!({"name": "n", "type": "style", "guidelines": "g", "sourceAssetIds": sources, "collectionIds": groups});
     make(&user, &body(json!([own, placed["id"]]), json!([group]))).await;
     for (sources, groups, fields) in [
@@ -187,7 +187,7 @@ async fn ids_in_a_body_are_plain_known_and_given_once() {
 async fn an_update_appends_a_version_that_replaces_the_content_whole() {
     let stack = &Stack::without_workers().await;
     let user = stack.user().await;
-    let (source, group) = (picture(&user).await, collection(&user, "c").await);
+    let (source, group) = (image(&user).await, collection(&user, "c").await);
     let first = make(
         &user,
         &json!({"name": "One", "type": "character", "sourceAssetIds": [source], "guidelines": "g",
@@ -298,7 +298,7 @@ async fn collections_are_set_without_a_new_version() {
 async fn a_version_is_read_exactly_and_never_upgraded() {
     let stack = &Stack::without_workers().await;
     let user = stack.user().await;
-    let source = picture(&user).await;
+    let source = image(&user).await;
     let first = make(&user, &json!({"name": "One", "type": "style", "sourceAssetIds": [source]})).await;
     let id = text(&first, "/id");
     patch(&user, id, json!({"operation": "update", "element": wanted("Two")})).await.ok();
@@ -415,7 +415,7 @@ pub async fn lose(stack: &Stack, asset: &str) {
 async fn source_health_tells_what_the_store_has() {
     let stack = &Stack::without_workers().await;
     let user = stack.user().await;
-    let (kept, lost) = (picture(&user).await, picture(&user).await);
+    let (kept, lost) = (image(&user).await, image(&user).await);
     let sources = |ids: &[&String]| json!({"name": "n", "type": "style", "sourceAssetIds": ids});
     let whole = make(&user, &sources(&[&kept])).await;
     let torn = make(&user, &sources(&[&lost, &kept])).await;
@@ -436,16 +436,16 @@ async fn source_health_tells_what_the_store_has() {
 async fn source_health_is_unknown_while_the_store_cannot_be_asked() {
     let stack = &Stack::builder().start().await;
     let user = stack.user().await;
-    let source = picture(&user).await;
+    let source = image(&user).await;
     let pictured = make(&user, &json!({"name": "n", "type": "style", "sourceAssetIds": [source]})).await;
-    let written = make(&user, &wanted("without pictures")).await;
+    let written = make(&user, &wanted("without images")).await;
     let aside = stack.blobs().with_extension("aside");
     std::fs::rename(stack.blobs(), &aside).expect("moves the store away");
     let health = async |element: &Value| {
         user.get(&format!("/elements/{}", text(element, "/id"))).await.ok()["element"]["sourceHealth"].clone()
     };
     assert_eq!(health(&pictured).await, json!({"status": "unknown", "unavailableSourceAssetIds": []}));
-    assert_eq!(health(&written).await, written["sourceHealth"], "no picture to check");
+    assert_eq!(health(&written).await, written["sourceHealth"], "no image to check");
     std::fs::rename(&aside, stack.blobs()).expect("moves the store back");
     assert_eq!(health(&pictured).await, pictured["sourceHealth"]);
 }

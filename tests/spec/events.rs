@@ -174,7 +174,7 @@ async fn every_way_to_change_a_canvas_is_announced() {
         followed.revision(revision.as_str().expect("a revision")).await;
         assert!(start.elapsed() < AT_ONCE, "{what}: {:?}", start.elapsed());
     };
-    let asset = user.upload_into(id, "image/png", e2e::pictures::png(16, 12)).await;
+    let asset = user.upload_into(id, "image/png", e2e::images::png(16, 12)).await;
     told("upload").await;
     let now = async || user.canvas(id).await["revision"].clone();
     let fork = json!({"canvasId": id, "baseRevision": now().await, "idempotencyKey": e2e::api::key()});
@@ -405,7 +405,7 @@ async fn a_recipe_run_is_one_run() {
     let user = stack.user().await;
     stack.grant(&user.uid, 1000).await;
     let id = text(&user.make_canvas().await, "/id").to_owned();
-    let asset = user.upload("image/png", e2e::pictures::png(64, 48)).await;
+    let asset = user.upload("image/png", e2e::images::png(64, 48)).await;
     let mut followed = Followed::open(&user, &format!("runs=mine&canvas={id}")).await;
     let request = json!({"canvasId": id, "baseRevision": user.canvas(&id).await["revision"],
         "idempotencyKey": e2e::api::key(), "inputs": {"product": asset["handle"], "offer": "Chairs."}});

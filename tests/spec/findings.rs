@@ -1,7 +1,7 @@
 //! Dry runs, findings and reviews (docs/reference/findings.md, docs/reference/operations.md#dry-runs).
 
 use e2e::api::{key, text, trial};
-use e2e::{Stack, User, pictures};
+use e2e::{Stack, User, images};
 use serde_json::{Value, json};
 
 fn node(name: &str, kind: &str, x: i64, y: i64) -> Value {
@@ -309,7 +309,7 @@ async fn a_deletion_is_destructive_and_names_detached_assets() {
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
-    let asset = user.upload_into(id, "image/png", pictures::png(9, 7)).await;
+    let asset = user.upload_into(id, "image/png", images::png(9, 7)).await;
     let shown = text(&asset, "/node");
     let copied = user
         .apply(
@@ -367,13 +367,13 @@ async fn what_a_render_shows_badly_is_advice() {
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
-    let asset = user.upload_into(id, "image/png", pictures::png(100, 20)).await;
+    let asset = user.upload_into(id, "image/png", images::png(100, 20)).await;
     let target = user.slot(id).await;
     let mut request = user.resize_request(id, &target, text(&asset, "/node")).await;
     request["params"] = json!({"width": 151});
     let done = user.finished(&user.send("/actions/resize/runs", &request).await.expect(202).json()).await;
     assert_eq!(done["completionReview"]["advisoryFindingCodes"], json!(["upscaled_output"]));
-    // A card of 320 by 100 with a title holds a picture of 320 by 72, and crops one of 5:1.
+    // A card of 320 by 100 with a title holds an image of 320 by 72, and crops one of 5:1.
     let wall = |x: i64, y: i64, width: u32, height: u32| json!({"type": "node.create", "node": {"type": "image", "position": {"x": 9000 + x, "y": y}, "width": width, "height": height}});
     let worse = json!([
         {"type": "node.update", "nodeId": asset["node"], "patch": {"width": 320, "height": 100}},
@@ -406,7 +406,7 @@ async fn a_job_leaves_its_review_and_lineage() {
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
-    let asset = user.upload_into(id, "image/png", pictures::png(100, 20)).await;
+    let asset = user.upload_into(id, "image/png", images::png(100, 20)).await;
     let target = user.slot(id).await;
     let request = user.resize_request(id, &target, text(&asset, "/node")).await;
     let job = user.send("/actions/resize/runs", &request).await.expect(202).json();
@@ -434,7 +434,7 @@ async fn a_products_own_pixels_pass_and_failures_block_delivery() {
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
-    let product = user.upload_into(id, "image/png", pictures::png(50, 40)).await;
+    let product = user.upload_into(id, "image/png", images::png(50, 40)).await;
     let target = user.slot(id).await;
     let request = user.resize_request(id, &target, text(&product, "/node")).await;
     let done = user.finished(&user.send("/actions/resize/runs", &request).await.expect(202).json()).await;
@@ -444,8 +444,8 @@ async fn a_products_own_pixels_pass_and_failures_block_delivery() {
     let fidelity = validation(&user, &canvas, connect).await["completionReview"]["productFidelity"].clone();
     assert_eq!((&fidelity["status"], &fidelity["reviewedOutputCount"]), (&json!("passed"), &json!(1)));
     assert_eq!(fidelity["reasons"][0]["nodeHandle"], format!("node:{target}"));
-    // A picture that is broken after its header can be stored. The job that decodes it fails.
-    let broken = user.upload("image/png", pictures::broken_png(300, 200)).await;
+    // An image that is broken after its header can be stored. The job that decodes it fails.
+    let broken = user.upload("image/png", images::broken_png(300, 200)).await;
     let request = user.resize_request(id, &shot, text(&broken, "/handle")).await;
     let failed = user.finished(&user.send("/actions/resize/runs", &request).await.expect(202).json()).await;
     assert_eq!(failed["status"], "failed");

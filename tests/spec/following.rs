@@ -336,7 +336,7 @@ async fn a_conflict_leads_to_the_changes() {
     let changes = user.get(text(&details, "/changesUrl")).await.ok();
     assert_eq!((&changes["since"], &changes["complete"]), (&json!(odd), &json!(false)));
     // The start of an Action has the same conflict.
-    let asset = user.upload("image/png", e2e::pictures::png(4, 4)).await;
+    let asset = user.upload("image/png", e2e::images::png(4, 4)).await;
     let slot = user.slot(id).await;
     let mut run = user.resize_request(id, &slot, text(&asset, "/handle")).await;
     run["baseRevision"] = json!(first);
@@ -350,13 +350,13 @@ async fn an_outline_is_a_text_with_handles() {
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
-    let asset = user.upload_into(id, "image/png", e2e::pictures::png(4, 4)).await;
-    let picture = text(&asset, "/node");
+    let asset = user.upload_into(id, "image/png", e2e::images::png(4, 4)).await;
+    let image = text(&asset, "/node");
     let made = user
         .apply(id, json!([
             {"type": "node.create", "clientId": "s", "node": {"type": "sticky", "title": "References", "width": 2000, "height": 2000, "position": {"x": 5000, "y": 0}, "metadata": {"section": true}}},
             {"type": "node.create", "clientId": "t", "node": {"type": "text", "title": "No\ntrick\n  image node:x", "position": {"x": 5100, "y": 100}, "metadata": {"content": "Hello", "sectionId": "s"}}},
-            {"type": "connection.create", "clientId": "c", "fromNodeId": picture, "toNodeId": "t", "purpose": "reference", "role": "style"},
+            {"type": "connection.create", "clientId": "c", "fromNodeId": image, "toNodeId": "t", "purpose": "reference", "role": "style"},
         ]))
         .await;
     let [s, t] = ["s", "t"].map(|name| text(&made["resolvedIds"], &format!("/{name}")).to_owned());
@@ -370,7 +370,7 @@ async fn an_outline_is_a_text_with_handles() {
     assert!(lines[1].starts_with(&format!("  #1 section {s} \"References\"")), "{outline}");
     assert!(lines[2].starts_with(&format!("    #2 text {t} ")) && lines[2].ends_with(": \"Hello\""), "{outline}");
     let id = |handle: &str| handle.rsplit(':').next().unwrap_or_default().to_owned();
-    assert!(lines[3].starts_with(&format!("  #3 image {} ", id(picture))), "{outline}");
+    assert!(lines[3].starts_with(&format!("  #3 image {} ", id(image))), "{outline}");
     assert!(lines[3].ends_with(&format!(" shows {}", id(text(&asset, "/handle")))), "{outline}");
     assert_eq!(lines[4], "    -> #2 reference as style");
     assert_eq!(outline.matches(&user.uid).count(), 1, "{outline}");

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use e2e::api::{key, text};
-use e2e::{API_ROOT, Chance, Part, Stack, pictures};
+use e2e::{API_ROOT, Chance, Part, Stack, images};
 use futures_util::future::join_all;
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -76,7 +76,7 @@ impl Request {
 async fn good(user: &e2e::User) -> Vec<Request> {
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
-    let asset = user.upload_into(id, "image/png", pictures::png(16, 16)).await;
+    let asset = user.upload_into(id, "image/png", images::png(16, 16)).await;
     let start = json!({"canvasId": id, "baseRevision": canvas["revision"], "idempotencyKey": key()});
     let with = |more: Value| {
         let mut body = start.clone();
@@ -155,7 +155,7 @@ async fn good(user: &e2e::User) -> Vec<Request> {
                 ("content-type".into(), "image/png".into()),
                 ("x-service-file-name".into(), "a%20b.png".into()),
             ],
-            body: pictures::png(8, 8),
+            body: images::png(8, 8),
             ..Request::plain("POST", &format!("/assets?canvasId={id}"))
         },
     ]);

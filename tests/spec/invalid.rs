@@ -2,7 +2,7 @@
 //! or, where the shape is right, of its rules (docs/reference/conventions.md#all-violations-at-once).
 
 use e2e::api::{key, placed, text};
-use e2e::{Stack, pictures};
+use e2e::{Stack, images};
 use serde_json::{Value, json};
 
 /// A webhook with a URL that is not public and a secret that is too short.
@@ -235,7 +235,7 @@ async fn a_path_and_a_query_are_judged_together() {
         ("canvasId=canvas:me:c&ownerUid=you", &["ownerUid"]),
     ] {
         let upload = user.post(&format!("/assets?{canvas}")).header("x-service-file-name", "%zz");
-        let upload = upload.header("idempotency-key", "short").body("image/png", pictures::png(2, 2));
+        let upload = upload.header("idempotency-key", "short").body("image/png", images::png(2, 2));
         let fields = [named, &["X-Service-File-Name", "Idempotency-Key"]].concat();
         upload.await.expect_error(400, "input_validation_error", &fields);
     }

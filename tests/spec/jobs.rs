@@ -3,11 +3,11 @@
 use std::time::{Duration, Instant};
 
 use e2e::api::text;
-use e2e::{Account, Client, Stack, User, pictures};
+use e2e::{Account, Client, Stack, User, images};
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 
-/// A canvas of `user`'s with a job that a resize of a new picture made.
+/// A canvas of `user`'s with a job that a resize of a new image made.
 async fn started(user: &User) -> (String, Value) {
     let canvas = text(&user.make_canvas().await, "/id").to_owned();
     let job = user.start_resize(&canvas, json!({})).await;
@@ -221,7 +221,7 @@ async fn a_job_that_nobody_took_is_canceled_at_once() {
     let user = stack.user().await;
     let canvas = text(&user.make_canvas().await, "/id").to_owned();
     let target = user.slot(&canvas).await;
-    let asset = user.upload("image/png", pictures::png(8, 8)).await;
+    let asset = user.upload("image/png", images::png(8, 8)).await;
     let request = user.resize_request(&canvas, &target, text(&asset, "/handle")).await;
     let job = user.send("/actions/resize/runs", &request).await.expect(202).json();
     let canceled = user.delete(text(&job, "/pollUrl")).await.ok();

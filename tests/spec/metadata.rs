@@ -1,4 +1,4 @@
-//! What clients can write on a node: metadata, text and Sections (docs/reference/canvases.md#metadata).
+//! Writes of clients on a node: metadata, text and Sections (docs/reference/canvases.md#metadata).
 
 use e2e::Stack;
 use e2e::api::{placed, text};

@@ -330,7 +330,7 @@ async fn keys_of_connections_are_counted_and_rewrapped() {
     let rewrap = ["admin", "keys", "rewrap"];
     let moved = stack.admin_in(&rewrap, "", &[("CANVAS_MASTER_KEYS", &turned)]).await.expect_success();
     assert_eq!(moved, json!({"primary": "new", "sealed": {"new": count}}));
-    // Nothing is sealed under the old key anymore.
+    // Nothing is encrypted under the old key anymore.
     stack.admin_in(&rewrap, "", &alone).await.expect_success();
     let lost = stack.admin(&rewrap).await.expect_refusal();
     assert!(lost.contains("CANVAS_MASTER_KEYS") || lost.contains("ring"), "{lost}");

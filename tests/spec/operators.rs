@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use e2e::api::{key, text};
-use e2e::{Stack, User, pictures};
+use e2e::{Stack, User, images};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -147,7 +147,7 @@ async fn an_asset_is_purged() {
     let stack = &Stack::builder().shared().await;
     let user = stack.user().await;
     let canvas = canvas_of(&user).await;
-    let asset = user.upload_into(&canvas, "image/png", pictures::png(40, 30)).await;
+    let asset = user.upload_into(&canvas, "image/png", images::png(40, 30)).await;
     let handle = text(&asset, "/handle");
     let purge = ["admin", "asset", "purge", "--asset", handle, "--yes"];
     let purged = stack.admin(&purge).await.expect_success();
@@ -169,8 +169,8 @@ async fn a_canvas_is_purged_with_what_is_stored_in_it() {
     let (user, member) = (stack.user().await, stack.user().await);
     let (canvas, kept) = (canvas_of(&user).await, canvas_of(&user).await);
     stack.share(&user, &canvas, &member.uid, "editor").await;
-    let stored = user.upload_into(&canvas, "image/png", pictures::png(40, 30)).await;
-    let own = user.upload("image/png", pictures::png(40, 31)).await;
+    let stored = user.upload_into(&canvas, "image/png", images::png(40, 30)).await;
+    let own = user.upload("image/png", images::png(40, 31)).await;
     let handle = format!("canvas:{}:{canvas}", user.uid);
     let purged = purge_canvas(stack, &handle, &[]).await.expect_success();
     assert_eq!(purged, json!({"canvas": handle, "purged": true, "nodes": 1, "assets": 1}));
@@ -212,9 +212,9 @@ async fn an_account_is_purged_with_everything_of_its_own() {
     stack.connect(&user.uid, "fal", "mine").await;
     let (canvas, theirs) = (canvas_of(&user).await, canvas_of(&other).await);
     stack.share(&other, &theirs, &user.uid, "editor").await;
-    user.upload_into(&canvas, "image/png", pictures::png(40, 30)).await;
-    let asset = user.upload("image/png", pictures::png(40, 31)).await;
-    let given = user.upload_into(&format!("canvas:{}:{theirs}", other.uid), "image/png", pictures::png(40, 32)).await;
+    user.upload_into(&canvas, "image/png", images::png(40, 30)).await;
+    let asset = user.upload("image/png", images::png(40, 31)).await;
+    let given = user.upload_into(&format!("canvas:{}:{theirs}", other.uid), "image/png", images::png(40, 32)).await;
     let element = json!({"name": "n", "type": "style", "sourceAssetIds": [asset["id"]]});
     user.send("/elements", &element).await.expect(201);
     user.send("/element-collections", &json!({"name": "c"})).await.expect(201);
@@ -264,22 +264,22 @@ async fn an_account_is_purged_with_everything_of_its_own() {
 }
 
 #[tokio::test]
-async fn the_purge_of_an_account_changes_the_canvases_of_others_that_show_its_pictures() {
+async fn the_purge_of_an_account_changes_the_canvases_of_others_that_show_its_images() {
     let stack = &Stack::builder().shared().await;
     let (user, other) = (stack.user().await, stack.user().await);
     let (canvas, theirs) = (canvas_of(&user).await, canvas_of(&other).await);
     stack.share(&user, &canvas, &other.uid, "viewer").await;
-    let picture = user.upload_into(&canvas, "image/png", pictures::png(40, 30)).await;
+    let image = user.upload_into(&canvas, "image/png", images::png(40, 30)).await;
     let workflow = json!({
         "name": "n", "category": "Content Package", "tags": [], "idempotencyKey": key(),
-        "inputs": [{"key": "pack", "label": "l", "type": "image", "value": picture["handle"], "useAsDefault": false}],
+        "inputs": [{"key": "pack", "label": "l", "type": "image", "value": image["handle"], "useAsDefault": false}],
         "outputs": [{"key": "o", "label": "l", "type": "text", "prompt": "{{pack}}", "inputKeys": ["pack"]}],
     });
     other.send(&format!("/canvases/{theirs}/workflows"), &workflow).await.expect(201);
     let before = other.canvas(&theirs).await;
     purge_account(stack, &user.uid, &[]).await.expect_success();
     let after = other.canvas(&theirs).await;
-    assert_ne!(after["revision"], before["revision"], "a drawing of the former revision shows the picture");
+    assert_ne!(after["revision"], before["revision"], "a drawing of the former revision shows the image");
     assert_eq!(after["nodes"], before["nodes"]);
 }
 

@@ -1,7 +1,7 @@
 //! Origins: what uploads claim, what outputs are made of, and the marks in files (docs/reference/assets.md#origin).
 
 use e2e::api::{key, text};
-use e2e::{Stack, User, pictures};
+use e2e::{Stack, User, images};
 use serde_json::{Value, json};
 
 const IPTC: &str = "http://cv.iptc.org/newscodes/digitalsourcetype/";
@@ -25,13 +25,13 @@ fn packet(property: &str) -> Vec<u8> {
 fn jpeg(property: &str) -> Vec<u8> {
     let data = [b"http://ns.adobe.com/xap/1.0/\0", &packet(property)[..]].concat();
     let length = u16::try_from(data.len() + 2).expect("fits").to_be_bytes();
-    let plain = pictures::jpeg(64, 48);
+    let plain = images::jpeg(64, 48);
     [&plain[..2], &[0xff, 0xe1], &length, &data, &plain[2..]].concat()
 }
 
 /// A WebP with this property in its metadata, in its last chunk (RFC 9649, 2.7).
 fn webp(property: &str) -> Vec<u8> {
-    let (plain, packet) = (pictures::webp(64, 48), packet(property));
+    let (plain, packet) = (images::webp(64, 48), packet(property));
     let chunk = |name: &[u8; 4], data: &[u8]| {
         [&name[..], &(data.len() as u32).to_le_bytes(), data, &vec![0; data.len() % 2]].concat()
     };
@@ -95,7 +95,7 @@ async fn an_upload_has_the_origin_that_its_metadata_claim() {
         ("image/webp", webp(&of("digitalCapture")), (Some("digitalCapture"), claim, "unknown")),
         ("image/jpeg", jpeg(&of("madeUp")), (None, None, "unknown")),
         ("image/jpeg", jpeg(">"), (None, None, "unknown")),
-        ("image/png", pictures::png(64, 48), (None, None, "unknown")),
+        ("image/png", images::png(64, 48), (None, None, "unknown")),
     ] {
         let asset = user.upload(media_type, file.clone()).await;
         assert_eq!(origin(&asset), expected, "{asset}");
@@ -117,7 +117,7 @@ async fn assets_are_listed_by_whether_ai_made_them() {
         };
         let yes = upload(jpeg(&of(YES))).await;
         let partly = upload(jpeg(&of(PARTLY))).await;
-        let unknown = [upload(pictures::jpeg(6, 4)).await, upload(jpeg(&of("print"))).await];
+        let unknown = [upload(images::jpeg(6, 4)).await, upload(jpeg(&of("print"))).await];
         let listed = async |wanted: &str| {
             let list = user.get(&format!("/assets?aiGenerated={wanted}{place}")).await.ok();
             let assets = list["assets"].as_array().expect("a list").clone();
@@ -169,7 +169,7 @@ async fn what_was_made_with_ai_stays_so_through_actions() {
     assert_eq!(mark(&content(&user, text(&photo, "/handle")).await), None);
 }
 
-/// A picture of the embedded runtime.
+/// An image of the embedded runtime.
 async fn sketch(user: &User, canvas: &str) -> Value {
     let target = user.slot(canvas).await;
     let request = json!({
@@ -197,7 +197,7 @@ async fn an_output_that_is_uploaded_again_is_known() {
     assert_eq!(origin(&other.upload("image/png", file).await), (term, Some("metadata"), "unknown"));
 }
 
-/// The render of a canvas in a form, once every picture is in it.
+/// The render of a canvas in a form, once every image is in it.
 async fn render(user: &User, canvas: &str, form: &str) -> Vec<u8> {
     let path = format!("/canvases/{canvas}/render");
     let drawn = testkit::wait_for("a complete render", std::time::Duration::from_secs(30), async || {
@@ -208,7 +208,7 @@ async fn render(user: &User, canvas: &str, form: &str) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn a_render_says_that_a_picture_in_it_was_made_with_ai() {
+async fn a_render_says_that_an_image_in_it_was_made_with_ai() {
     let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let canvas = text(&user.make_canvas().await, "/handle").to_owned();

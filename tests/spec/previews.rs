@@ -1,13 +1,13 @@
 //! Previews and renditions (docs/reference/assets.md#preview-urls).
 
 use e2e::api::text;
-use e2e::{Part, Reply, Stack, pictures};
+use e2e::{Part, Reply, Stack, images};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-/// Uploads a picture and returns its preview URL and its bytes.
+/// Uploads an image and returns its preview URL and its bytes.
 async fn uploaded(stack: &Stack) -> (String, Vec<u8>) {
-    let bytes = pictures::png(600, 300);
+    let bytes = images::png(600, 300);
     let asset = stack.user().await.upload("image/png", bytes.clone()).await;
     (text(&asset, "/previewUrl").to_owned(), bytes)
 }
@@ -70,7 +70,7 @@ async fn a_missing_token_is_400_and_a_wrong_one_401() {
 #[tokio::test]
 async fn an_asset_that_is_gone_is_404() {
     let stack = &Stack::with_workers().await;
-    let asset = stack.user().await.upload("image/png", pictures::png(3, 3)).await;
+    let asset = stack.user().await.upload("image/png", images::png(3, 3)).await;
     sqlx::query("DELETE FROM assets WHERE id = $1")
         .bind(text(&asset, "/id"))
         .execute(stack.pool())
@@ -83,7 +83,7 @@ async fn an_asset_that_is_gone_is_404() {
 async fn a_url_stays_the_same_for_a_while() {
     let stack = &Stack::with_workers().await;
     let user = stack.user().await;
-    let asset = user.upload("image/png", pictures::png(3, 3)).await;
+    let asset = user.upload("image/png", images::png(3, 3)).await;
     let path = format!("/assets/{}", text(&asset, "/id"));
     // The URL may change once between two reads, at a five-minute boundary, but not twice.
     let mut seen = vec![text(&asset, "/previewUrl").to_owned()];
@@ -157,21 +157,21 @@ async fn renditions_are_no_wider_than_asked_and_never_enlarged() {
         let url = format!("{}&w={width}", text(asset, "/previewUrl"));
         let reply = stack.anonymous().get(&url).await.expect(200);
         let kind = reply.header("content-type").expect("a type").to_owned();
-        (kind, pictures::size(&reply.body))
+        (kind, images::size(&reply.body))
     };
-    let opaque = user.upload("image/png", pictures::png(600, 300)).await;
+    let opaque = user.upload("image/png", images::png(600, 300)).await;
     for (width, size) in
         [(64, (64, 32)), (128, (128, 64)), (256, (256, 128)), (512, (512, 256)), (1024, (600, 300)), (2048, (600, 300))]
     {
         assert_eq!(preview(&opaque, width).await, ("image/jpeg".to_owned(), size));
         assert_eq!(preview(&opaque, width).await.1, size, "made once and kept");
     }
-    let transparent = user.upload("image/png", pictures::transparent_png(600, 300)).await;
+    let transparent = user.upload("image/png", images::transparent_png(600, 300)).await;
     assert_eq!(preview(&transparent, 64).await, ("image/png".to_owned(), (64, 32)));
-    let small = user.upload("image/jpeg", pictures::jpeg(20, 10)).await;
+    let small = user.upload("image/jpeg", images::jpeg(20, 10)).await;
     assert_eq!(preview(&small, 64).await, ("image/jpeg".to_owned(), (20, 10)));
     // The rendition of 512 pixels is created without a request for it.
-    let asset = user.upload("image/webp", pictures::webp(700, 70)).await;
+    let asset = user.upload("image/webp", images::webp(700, 70)).await;
     testkit::wait_for("the rendition of 512", e2e::PATIENCE, async || {
         let made: i64 = sqlx::query_scalar(
             "SELECT count(*) FROM renditions JOIN assets ON source_key = assets.blob_key
@@ -192,7 +192,7 @@ async fn the_result_of_an_action_has_its_preview_when_its_job_ends() {
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let canvas = text(&canvas, "/id");
-    let photo = user.upload("image/png", pictures::png(900, 600)).await;
+    let photo = user.upload("image/png", images::png(900, 600)).await;
     for (width, preview) in [(800, (512, 341)), (30, (30, 20))] {
         let target = user.slot(canvas).await;
         let mut request = user.resize_request(canvas, &target, text(&photo, "/handle")).await;
@@ -210,7 +210,7 @@ async fn the_result_of_an_action_has_its_preview_when_its_job_ends() {
         .expect("counts");
         assert_eq!(ready, 1, "{ended}");
         let content = user.get(&format!("/assets/{asset}/content?w=512")).await.expect(200);
-        assert_eq!(pictures::size(&content.body), preview);
+        assert_eq!(images::size(&content.body), preview);
     }
 }
 
@@ -225,10 +225,10 @@ async fn an_invalid_width_is_400() {
 }
 
 #[tokio::test]
-async fn a_broken_picture_has_no_rendition() {
+async fn a_broken_image_has_no_rendition() {
     let stack = &Stack::with_workers().await;
     let user = stack.user().await;
-    for bytes in [pictures::broken_png(50, 50), pictures::jpeg(50, 50)[..300].to_vec()] {
+    for bytes in [images::broken_png(50, 50), images::jpeg(50, 50)[..300].to_vec()] {
         let asset = user.upload("application/octet-stream", bytes.clone()).await;
         let url = text(&asset, "/previewUrl");
         let refused = stack.anonymous().get(&format!("{url}&w=64")).await.expect(422);
@@ -261,7 +261,7 @@ async fn a_token_expires() {
 }
 
 #[tokio::test]
-async fn a_rendition_that_nobody_makes_is_503_and_the_picture_itself_is_served() {
+async fn a_rendition_that_nobody_makes_is_503_and_the_image_itself_is_served() {
     let stack = &Stack::without_workers().await;
     let (url, bytes) = uploaded(stack).await;
     let late = stack.anonymous().get(&format!("{url}&w=64")).await;
@@ -277,12 +277,12 @@ async fn previews_end_when_a_share_is_withdrawn_or_narrowed() {
     let canvas = owner.make_canvas().await;
     let id = text(&canvas, "/id");
     let handle = text(&canvas, "/handle");
-    let stored = owner.upload_into(id, "image/png", pictures::png(4, 4)).await;
-    // Two pictures that the canvas only shows, one of them in a node that is deleted, and one that it does not show.
+    let stored = owner.upload_into(id, "image/png", images::png(4, 4)).await;
+    // Two images that the canvas only shows, one of them in a node that is deleted, and one that it does not show.
     let (shown, gone, other) = (
-        owner.upload("image/png", pictures::png(5, 5)).await,
-        owner.upload("image/png", pictures::png(6, 6)).await,
-        owner.upload("image/png", pictures::png(7, 7)).await,
+        owner.upload("image/png", images::png(5, 5)).await,
+        owner.upload("image/png", images::png(6, 6)).await,
+        owner.upload("image/png", images::png(7, 7)).await,
     );
     let mut nodes = Vec::new();
     for (asset, y) in [(&shown, 2000), (&gone, 4000)] {
@@ -326,8 +326,8 @@ async fn previews_end_when_the_owner_is_disabled() {
     let stack = &Stack::with_workers().await;
     let owner = stack.user().await;
     let canvas = owner.make_canvas().await;
-    let own = owner.upload("image/png", pictures::png(4, 4)).await;
-    let stored = owner.upload_into(text(&canvas, "/id"), "image/png", pictures::png(5, 5)).await;
+    let own = owner.upload("image/png", images::png(4, 4)).await;
+    let stored = owner.upload_into(text(&canvas, "/id"), "image/png", images::png(5, 5)).await;
     let (elsewhere, _) = uploaded(stack).await;
     for command in ["disable", "enable"] {
         stack.admin(&["admin", "account", command, "--account", &owner.uid]).await.expect_success();

@@ -1,7 +1,7 @@
-//! Private metadata of pictures (docs/reference/assets.md#private-metadata).
+//! Private metadata of images (docs/reference/assets.md#private-metadata).
 
 use e2e::api::{key, text};
-use e2e::pictures::{self, PLACE, photo_with_place};
+use e2e::images::{self, PLACE, photo_with_place};
 use e2e::{Stack, User};
 use serde_json::{Value, json};
 use testkit::Answer;
@@ -32,13 +32,13 @@ async fn a_photograph_is_served_without_its_place_and_its_owner_gets_the_origina
     assert!(!holds_place(&served.body));
     assert_eq!(asset["bytes"], served.body.len());
     assert!(served.body.windows(11).any(|window| window == b"Author-4419"));
-    let (_, picture) = photo.split_at(photo.len() - pictures_tail(&photo));
-    assert!(served.body.ends_with(picture), "the same coded picture");
+    let (_, image) = photo.split_at(photo.len() - images_tail(&photo));
+    assert!(served.body.ends_with(image), "the same coded image");
     let preview = stack.anonymous().get(text(&asset, "/previewUrl")).await.expect(200);
     assert_eq!(preview.body, served.body);
     let rendition = content(&user, &asset, "?w=64").await.expect(200);
     assert!(!holds_place(&rendition.body));
-    assert_eq!(pictures::size(&rendition.body), (40, 60));
+    assert_eq!(images::size(&rendition.body), (40, 60));
 
     let original = content(&user, &asset, "?original=true").await.expect(200);
     assert_eq!(original.body, photo, "byte for byte");
@@ -50,7 +50,7 @@ async fn a_photograph_is_served_without_its_place_and_its_owner_gets_the_origina
 }
 
 /// The length of a JPEG from its first quantization table.
-fn pictures_tail(jpeg: &[u8]) -> usize {
+fn images_tail(jpeg: &[u8]) -> usize {
     jpeg.len() - jpeg.windows(2).position(|window| window == [0xff, 0xdb]).expect("a table")
 }
 
@@ -76,7 +76,7 @@ async fn the_original_is_for_the_owner_alone() {
         content(user, &asset, "?original=true").await.expect_error(404, "not_found", &[]);
     }
     content(&other, &asset, "?original=true").await.expect_error(404, "not_found", &[]);
-    let plain = owner.upload("image/jpeg", pictures::jpeg(6, 4)).await;
+    let plain = owner.upload("image/jpeg", images::jpeg(6, 4)).await;
     assert!(plain.get("original").is_none() && plain.get("metadataRemoved").is_none(), "{plain}");
     content(&owner, &plain, "?original=true").await.expect_error(404, "not_found", &[]);
 }
@@ -187,7 +187,7 @@ async fn a_file_that_is_cut_off_is_stored_without_what_was_read() {
     let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let photo = photo_with_place(60, 40);
-    // Within the picture, and one byte before the end of the image.
+    // Within the image, and one byte before the end of the image.
     for length in [photo.len() - 40, photo.len() - 1] {
         let asset = user.upload("image/jpeg", photo[..length].to_vec()).await;
         assert_eq!(asset["metadataRemoved"], json!(["location"]));
@@ -210,7 +210,7 @@ async fn results_of_actions_carry_nothing_of_their_inputs() {
     let shown = user.canvas(&canvas).await["nodes"][0]["asset"].as_str().expect("an asset").to_owned();
     let made = user.get(&format!("/assets/{shown}/content")).await.expect(200).body;
     assert!(!holds_place(&made) && !made.windows(6).any(|window| window == b"Author"));
-    assert_eq!(pictures::size(&made), (32, 48), "turned");
+    assert_eq!(images::size(&made), (32, 48), "turned");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -4,7 +4,7 @@
 
 use domain::model::ProviderKind;
 use e2e::api::{key, text};
-use e2e::{Reply, Stack, User, pictures};
+use e2e::{Reply, Stack, User, images};
 use futures_util::stream::{self, StreamExt};
 use serde_json::{Value, json};
 
@@ -13,12 +13,12 @@ const PROMPT_MAX: usize = 8000;
 /// The number of models that are tested concurrently.
 const AT_ONCE: usize = 4;
 
-/// An account with enough credit for every start of this test, and a picture of its own.
+/// An account with enough credit for every start of this test, and an image of its own.
 async fn payer(stack: &Stack) -> (User, String) {
     let user = stack.user().await;
     stack.grant(&user.uid, 10_000).await;
-    let picture = text(&user.upload("image/png", pictures::png(8, 8)).await, "/handle").to_owned();
-    (user, picture)
+    let image = text(&user.upload("image/png", images::png(8, 8)).await, "/handle").to_owned();
+    (user, image)
 }
 
 /// Every model of these providers that the account can use.
@@ -29,19 +29,19 @@ async fn models(user: &User, query: &str) -> Vec<Value> {
 }
 
 /// Starts the first capability of a model with this prompt.
-async fn ask(user: &User, picture: &str, model: &Value, prompt: &str) -> Reply {
+async fn ask(user: &User, image: &str, model: &Value, prompt: &str) -> Reply {
     let more = match text(model, "/capabilities/0") {
         "video.generate" => json!({}),
-        "video.generate.fromImage" => json!({"firstFrame": picture}),
-        "video.generate.fromFrames" => json!({"firstFrame": picture, "lastFrame": picture}),
-        "video.generate.fromReferences" => json!({"references": [picture]}),
-        capability => return paint(user, picture, model, capability, prompt).await,
+        "video.generate.fromImage" => json!({"firstFrame": image}),
+        "video.generate.fromFrames" => json!({"firstFrame": image, "lastFrame": image}),
+        "video.generate.fromReferences" => json!({"references": [image]}),
+        capability => return paint(user, image, model, capability, prompt).await,
     };
     let request = json!({"model": model["handle"], "prompt": prompt, "idempotencyKey": key()});
     user.send("/videos/generate", &merged(request, more)).await
 }
 
-async fn paint(user: &User, picture: &str, model: &Value, capability: &str, prompt: &str) -> Reply {
+async fn paint(user: &User, image: &str, model: &Value, capability: &str, prompt: &str) -> Reply {
     let canvas = text(&user.make_canvas().await, "/id").to_owned();
     let target = user.slot(&canvas).await;
     let request = json!({
@@ -50,7 +50,7 @@ async fn paint(user: &User, picture: &str, model: &Value, capability: &str, prom
     });
     match capability {
         "image.generate" => user.send("/images/generate", &request).await,
-        _ => user.send("/images/edit", &merged(request, json!({"source": picture}))).await,
+        _ => user.send("/images/edit", &merged(request, json!({"source": image}))).await,
     }
 }
 
@@ -70,7 +70,7 @@ fn prompt_bound(model: &Value) -> (usize, String) {
 #[tokio::test]
 async fn every_model_takes_prompts_as_long_as_it_says() {
     let stack = &Stack::without_workers().await;
-    let (user, picture) = payer(stack).await;
+    let (user, image) = payer(stack).await;
     for provider in ProviderKind::third_parties().map(ProviderKind::as_str) {
         stack.connect(&user.uid, provider, provider).await;
     }
@@ -81,12 +81,12 @@ async fn every_model_takes_prompts_as_long_as_it_says() {
         "models with bounds of their own, and others: {short} of {}",
         models.len()
     );
-    let (user, picture) = (&user, picture.as_str());
+    let (user, image) = (&user, image.as_str());
     let asked = models.iter().map(|model| async move {
         let ((most, description), name) = (prompt_bound(model), text(model, "/modelId"));
-        let job = ask(user, picture, model, &"p".repeat(most)).await;
+        let job = ask(user, image, model, &"p".repeat(most)).await;
         assert_eq!(job.status, 202, "{name} at {most}: {job}");
-        let over = ask(user, picture, model, &"p".repeat(most + 1)).await;
+        let over = ask(user, image, model, &"p".repeat(most + 1)).await;
         if most == PROMPT_MAX {
             over.expect_error(400, "input_validation_error", &["prompt"]);
             return;
@@ -98,23 +98,23 @@ async fn every_model_takes_prompts_as_long_as_it_says() {
         assert!(description.contains(&limit), "{name}: {description}");
         // A character outside the basic multilingual plane counts as two.
         let half = "🪁".repeat(most / 2);
-        assert_eq!(ask(user, picture, model, &half).await.status, 202, "{name}");
-        let over = ask(user, picture, model, &format!("{half}pp")).await;
+        assert_eq!(ask(user, image, model, &half).await.status, 202, "{name}");
+        let over = ask(user, image, model, &format!("{half}pp")).await;
         over.expect_error(422, "unprocessable_entity", &["prompt"]);
     });
     stream::iter(asked).buffer_unordered(AT_ONCE).collect::<Vec<_>>().await;
 }
 
 async fn managed_models_take_every_prompt(stack: &Stack) {
-    let (user, picture) = payer(stack).await;
+    let (user, image) = payer(stack).await;
     let models = models(&user, "&provider=managed").await;
     assert!(!models.is_empty());
     for model in &models {
         let name = text(model, "/modelId");
         for letter in ["p", "🪁"] {
-            let job = ask(&user, &picture, model, &letter.repeat(PROMPT_MAX)).await;
+            let job = ask(&user, &image, model, &letter.repeat(PROMPT_MAX)).await;
             assert_eq!(job.status, 202, "{name}: {job}");
-            let over = ask(&user, &picture, model, &letter.repeat(PROMPT_MAX + 1)).await;
+            let over = ask(&user, &image, model, &letter.repeat(PROMPT_MAX + 1)).await;
             over.expect_error(400, "input_validation_error", &["prompt"]);
         }
     }

@@ -3,7 +3,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use e2e::api::{text, unique};
-use e2e::{PATIENCE, Part, Reply, Stack, User, pictures};
+use e2e::{PATIENCE, Part, Reply, Stack, User, images};
 use roxmltree::Document;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -21,7 +21,7 @@ async fn svg(user: &User, canvas: &str) -> String {
     String::from_utf8(reply.body.to_vec()).expect("UTF-8")
 }
 
-/// Polls the render until it has every picture, that is, until it has an `ETag`.
+/// Polls the render until it has every image, that is, until it has an `ETag`.
 async fn complete(user: &User, canvas: &str) -> Reply {
     testkit::wait_for("a complete render", PATIENCE, async || {
         let reply = user.get(&format!("/canvases/{canvas}/render")).await.expect(200);
@@ -201,13 +201,13 @@ async fn a_viewer_may_render_and_a_stranger_sees_nothing() {
     read_only.get(&path).await.expect(200);
 }
 
-/// The embedded pictures of a document.
+/// The embedded images of a document.
 fn embedded(document: &str) -> Vec<(String, Vec<u8>)> {
     let parsed = Document::parse(document).expect("well-formed");
     let images = parsed.descendants().filter(|node| node.has_tag_name(("http://www.w3.org/2000/svg", "image")));
     images
         .map(|image| {
-            let href = image.attribute(("http://www.w3.org/1999/xlink", "href")).expect("a picture");
+            let href = image.attribute(("http://www.w3.org/1999/xlink", "href")).expect("an image");
             let (kind, data) = href.strip_prefix("data:").and_then(|uri| uri.split_once(";base64,")).expect("data");
             (kind.to_owned(), STANDARD.decode(data).expect("base64"))
         })
@@ -215,23 +215,23 @@ fn embedded(document: &str) -> Vec<(String, Vec<u8>)> {
 }
 
 #[tokio::test]
-async fn a_picture_is_embedded_no_larger_than_512() {
+async fn an_image_is_embedded_no_larger_than_512() {
     let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
-    for picture in [
-        pictures::png(900, 600),
-        pictures::png(500, 900),
-        pictures::png(100, 1000),
-        pictures::png(2, 1024),
-        pictures::transparent_png(700, 700),
+    for image in [
+        images::png(900, 600),
+        images::png(500, 900),
+        images::png(100, 1000),
+        images::png(2, 1024),
+        images::transparent_png(700, 700),
     ] {
-        user.upload_into(id, "image/png", picture).await;
+        user.upload_into(id, "image/png", image).await;
     }
     let reply = complete(&user, id).await;
     let document = String::from_utf8(reply.body.to_vec()).expect("UTF-8");
-    let found: Vec<_> = embedded(&document).into_iter().map(|(kind, file)| (kind, pictures::size(&file))).collect();
+    let found: Vec<_> = embedded(&document).into_iter().map(|(kind, file)| (kind, images::size(&file))).collect();
     let jpeg = |width, height| ("image/jpeg".to_owned(), (width, height));
     let opaque = [jpeg(512, 341), jpeg(256, 461), jpeg(32, 320), jpeg(1, 512)];
     assert_eq!(found, [&opaque[..], &[("image/png".to_owned(), (512, 512))]].concat());
@@ -240,35 +240,35 @@ async fn a_picture_is_embedded_no_larger_than_512() {
 }
 
 #[tokio::test]
-async fn a_picture_that_no_thumbnail_holds_is_a_placeholder_and_the_render_has_an_etag() {
+async fn an_image_that_no_thumbnail_holds_is_a_placeholder_and_the_render_has_an_etag() {
     let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
-    let strip = user.upload_into(id, "image/png", pictures::png(1, 513)).await;
+    let strip = user.upload_into(id, "image/png", images::png(1, 513)).await;
     // The frame itself is now a narrow strip in which no label fits.
     let wider = json!({"type": "node.update", "nodeId": strip["node"], "patch": {"width": 320, "height": 320}});
     user.apply(id, json!([wider])).await;
-    user.upload_into(id, "image/png", pictures::png(40, 40)).await;
+    user.upload_into(id, "image/png", images::png(40, 40)).await;
     let reply = complete(&user, id).await;
     let document = String::from_utf8(reply.body.to_vec()).expect("UTF-8");
-    assert_eq!(embedded(&document).len(), 1, "only the other picture");
-    assert!(document.contains("Picture not shown"), "{document}");
+    assert_eq!(embedded(&document).len(), 1, "only the other image");
+    assert!(document.contains("Image not shown"), "{document}");
     let tag = reply.header("etag").expect("a tag").to_owned();
     user.get(&format!("/canvases/{id}/render")).header("if-none-match", &tag).await.expect(304);
 }
 
 #[tokio::test]
-async fn a_broken_picture_is_a_placeholder_and_the_render_has_no_etag() {
+async fn a_broken_image_is_a_placeholder_and_the_render_has_no_etag() {
     let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
-    user.upload_into(id, "image/png", pictures::broken_png(60, 60)).await;
-    let shown = testkit::wait_for("the picture to be marked as unreadable", PATIENCE, async || {
+    user.upload_into(id, "image/png", images::broken_png(60, 60)).await;
+    let shown = testkit::wait_for("the image to be marked as unreadable", PATIENCE, async || {
         let reply = user.get(&format!("/canvases/{id}/render")).await.expect(200);
         assert_eq!(reply.header("etag"), None);
-        String::from_utf8_lossy(&reply.body).contains("Picture cannot be read").then_some(reply)
+        String::from_utf8_lossy(&reply.body).contains("Image cannot be read").then_some(reply)
     })
     .await;
     let revision = text(&user.canvas(id).await, "/revision").to_owned();
@@ -316,14 +316,14 @@ async fn a_png_shows_the_canvas_within_2048_pixels() {
     let place = |x: i32| json!({"type": "sticky", "position": {"x": x, "y": 0}, "width": 200, "height": 160, "metadata": {"color": "#ff0000"}});
     user.apply(id, json!([create("a", place(0))])).await;
     let small = rendered(&user, &canvas, "image/png").await.expect(200);
-    assert_eq!(pictures::size(&small.body), (560, 480), "twice its 280 by 240 units");
-    let picture = raster::decode(&small.body).expect("a picture");
-    let middle = (240 * picture.width() as usize + 280) * picture.channels().count();
-    assert_eq!(&picture.pixels()[middle..middle + 3], &[255, 0, 0], "the note's color");
-    assert!(raster::probe(&small.body).expect("a picture").format == raster::Format::Png);
+    assert_eq!(images::size(&small.body), (560, 480), "twice its 280 by 240 units");
+    let image = raster::decode(&small.body).expect("an image");
+    let middle = (240 * image.width() as usize + 280) * image.channels().count();
+    assert_eq!(&image.pixels()[middle..middle + 3], &[255, 0, 0], "the note's color");
+    assert!(raster::probe(&small.body).expect("an image").format == raster::Format::Png);
     user.apply(id, json!([create("b", place(9_760))])).await;
     let large = rendered(&user, &canvas, "image/png").await.expect(200);
-    assert_eq!(pictures::size(&large.body), (2048, 49));
+    assert_eq!(images::size(&large.body), (2048, 49));
     assert!(large.header("content-length").is_some());
 }
 
@@ -353,12 +353,12 @@ async fn equal_pngs_are_made_once() {
 }
 
 #[tokio::test]
-async fn a_picture_without_its_rendition_is_a_placeholder_and_the_render_has_no_etag() {
+async fn an_image_without_its_rendition_is_a_placeholder_and_the_render_has_no_etag() {
     let stack = &Stack::builder().start().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
-    user.upload_into(id, "image/png", pictures::png(60, 60)).await;
+    user.upload_into(id, "image/png", images::png(60, 60)).await;
     let path = format!("/canvases/{id}/render");
     let reply = user.get(&path).await.expect(200);
     assert_eq!(reply.header("etag"), None);
@@ -555,17 +555,17 @@ async fn a_png_has_the_width_that_was_asked_for() {
     let section = format!("section={}", text(&ids["frame"], ""));
     for (width, size) in [(256, (256, 92)), (780, (780, 280)), (2048, (2048, 735))] {
         let png = render(&user, &canvas, &format!("{section}&width={width}"), "image/png").await.expect(200);
-        assert_eq!(pictures::size(&png.body), size);
+        assert_eq!(images::size(&png.body), size);
     }
     let natural = render(&user, &canvas, &section, "image/png").await.expect(200);
-    assert_eq!(pictures::size(&natural.body), (1560, 560), "two pixels a unit");
+    assert_eq!(images::size(&natural.body), (1560, 560), "two pixels a unit");
     let svg = async |query: &str| svg_of(&user, &canvas, query).await;
     assert_eq!(svg(&format!("{section}&width=256")).await, svg(&section).await, "an SVG has no width");
     let high = json!({"type": "node.update", "nodeId": ids["outside"], "patch": {"width": 40, "height": 1000}});
     user.apply(&canvas, json!([high])).await;
     let query = format!("nodes={}&width=2048", text(&ids["outside"], ""));
     let high = render(&user, &canvas, &query, "image/png").await.expect(200);
-    assert_eq!(pictures::size(&high.body), (228, 2048), "no higher than 2048");
+    assert_eq!(images::size(&high.body), (228, 2048), "no higher than 2048");
 }
 
 #[tokio::test]
@@ -648,12 +648,12 @@ async fn labels_are_drawn_and_listed() {
 }
 
 #[tokio::test]
-async fn labels_stand_at_the_corners_of_their_nodes_on_any_picture() {
+async fn labels_stand_at_the_corners_of_their_nodes_on_any_image() {
     let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let canvas = text(&user.make_canvas().await, "/id").to_owned();
-    for picture in [pictures::scene(320, 240, 1), pictures::transparent_png(300, 300)] {
-        user.upload_into(&canvas, "image/png", picture).await;
+    for image in [images::scene(320, 240, 1), images::transparent_png(300, 300)] {
+        user.upload_into(&canvas, "image/png", image).await;
     }
     let nodes = user.canvas(&canvas).await["nodes"].clone();
     let png = testkit::wait_for("a complete render", e2e::PATIENCE, async || {
@@ -661,8 +661,8 @@ async fn labels_stand_at_the_corners_of_their_nodes_on_any_picture() {
         reply.header("etag").is_some().then_some(reply)
     })
     .await;
-    let picture = raster::decode(&png.body).expect("a picture");
-    let (width, count) = (picture.width() as usize, picture.channels().count());
+    let image = raster::decode(&png.body).expect("an image");
+    let (width, count) = (image.width() as usize, image.channels().count());
     for node in nodes.as_array().expect("nodes") {
         // A label extends beyond the corner and onto the node: dark around it, at two pixels a unit.
         let origin = &nodes[0]["position"];
@@ -672,7 +672,7 @@ async fn labels_stand_at_the_corners_of_their_nodes_on_any_picture() {
                 (2.0 * (side(&node["position"]) - side(origin) + 40.0 + d)) as usize
             };
             let start = (at("y", dy) * width + at("x", dx)) * count;
-            [0, 1, 2].map(|channel| picture.pixels()[start + channel])
+            [0, 1, 2].map(|channel| image.pixels()[start + channel])
         };
         let dark = |pixel: [u8; 3]| pixel.iter().all(|channel| *channel < 80);
         assert!(dark(pixel(-5.0, -5.0)) && dark(pixel(8.0, 8.0)), "{:?} {:?}", pixel(-5.0, -5.0), pixel(8.0, 8.0));
@@ -692,11 +692,11 @@ async fn a_mapping_has_at_most_8_kibibytes() {
     for (index, id) in ids[..count].iter().enumerate() {
         assert_eq!(mapping[(index + 1).to_string()], format!("node:{id}"));
     }
-    // The document has all numbers, with the ids. A part of a picture shows the others.
+    // The document has all numbers, with the ids. A part of an image shows the others.
     let document = String::from_utf8(reply.body.to_vec()).expect("UTF-8");
     assert_eq!(document.matches("data-label=").count(), 200);
-    let picture = render(&user, &canvas, "labels=true", "image/png").await.expect(200);
-    assert_eq!(self::mapping(&picture), mapping);
+    let image = render(&user, &canvas, "labels=true", "image/png").await.expect(200);
+    assert_eq!(self::mapping(&image), mapping);
     let rest = format!("nodes={}&labels=true", ids[count..].join(","));
     let rest = render(&user, &canvas, &rest, "image/svg+xml").await.expect(200);
     assert_eq!(self::mapping(&rest).as_object().map(serde_json::Map::len), Some(200 - count));

@@ -1,7 +1,7 @@
 //! Retention of job records and keys (docs/reference/jobs.md#retention, docs/reference/conventions.md#key-retention).
 
 use e2e::api::text;
-use e2e::{Stack, User, pictures};
+use e2e::{Stack, User, images};
 use serde_json::{Value, json};
 use testkit::wait_for;
 
@@ -65,11 +65,11 @@ async fn pass(stack: &Stack, job: &Value, seconds: u32) {
     .await;
 }
 
-/// A request to resize this picture on a new canvas, and its job.
-async fn resize(user: &User, picture: Vec<u8>) -> (Value, Value) {
+/// A request to resize this image on a new canvas, and its job.
+async fn resize(user: &User, image: Vec<u8>) -> (Value, Value) {
     let canvas = text(&user.make_canvas().await, "/id").to_owned();
     let target = user.slot(&canvas).await;
-    let asset = user.upload("image/png", picture).await;
+    let asset = user.upload("image/png", image).await;
     let request = user.resize_request(&canvas, &target, text(&asset, "/handle")).await;
     let job = user.send("/actions/resize/runs", &request).await.expect(202).json();
     (request, job)
@@ -88,7 +88,7 @@ async fn stored(stack: &Stack, job: &Value) -> String {
 async fn a_success_whose_time_is_over_reads_expired_and_then_404_before_any_sweep() {
     let stack = &unswept().await;
     let user = stack.user().await;
-    let (request, job) = resize(&user, pictures::png(64, 48)).await;
+    let (request, job) = resize(&user, images::png(64, 48)).await;
     let path = text(&job, "/pollUrl");
     pass(stack, &job, UNREAD).await;
     let expired = user.get(path).await.ok();
@@ -118,7 +118,7 @@ async fn a_success_whose_time_is_over_reads_expired_and_then_404_before_any_swee
 async fn a_failure_whose_time_is_over_is_404_before_any_sweep() {
     let stack = &unswept().await;
     let user = stack.user().await;
-    let (request, job) = resize(&user, pictures::broken_png(64, 48)).await;
+    let (request, job) = resize(&user, images::broken_png(64, 48)).await;
     let path = text(&job, "/pollUrl");
     assert_eq!(user.finished(&job).await["status"], "failed");
     pass(stack, &job, FAILED).await;
@@ -167,7 +167,7 @@ async fn gone(user: &User, path: &str) {
 async fn a_read_success_expires_and_leaves_a_tombstone_then_nothing() {
     let stack = &swept().await;
     let user = stack.user().await;
-    let (request, job) = resize(&user, pictures::png(64, 48)).await;
+    let (request, job) = resize(&user, images::png(64, 48)).await;
     let path = text(&job, "/pollUrl");
     let done = user.finished(&job).await;
     assert_eq!(done["status"], "succeeded");
@@ -199,7 +199,7 @@ async fn a_read_success_expires_and_leaves_a_tombstone_then_nothing() {
 async fn a_failed_and_a_canceled_job_are_forgotten() {
     let stack = &swept().await;
     let user = stack.user().await;
-    let (request, job) = resize(&user, pictures::broken_png(64, 48)).await;
+    let (request, job) = resize(&user, images::broken_png(64, 48)).await;
     gone(&user, text(&job, "/pollUrl")).await;
     let replay = user.send("/actions/resize/runs", &request).await.expect(202).json();
     assert_eq!((&replay["id"], &replay["status"]), (&job["id"], &json!("failed")));

@@ -1,7 +1,7 @@
 //! The list of runs and jobs (docs/reference/jobs.md#list-runs).
 
 use e2e::api::{key, text};
-use e2e::{Client, Stack, User, pictures};
+use e2e::{Client, Stack, User, images};
 use serde_json::{Value, json};
 
 async fn listed(user: &Client, query: &str) -> Vec<Value> {
@@ -35,13 +35,13 @@ async fn generate(user: &User, canvas: &str, count: usize) -> Value {
     user.send("/images/generate", &request).await.expect(202).json()
 }
 
-async fn film(user: &User) -> Value {
+async fn video(user: &User) -> Value {
     let request = json!({"model": "animatic", "prompt": "a kite over the sea", "idempotencyKey": key()});
     user.send("/videos/generate", &request).await.expect(202).json()
 }
 
 async fn recipe(user: &User, canvas: &str) -> Value {
-    let product = user.upload("image/png", pictures::png(8, 8)).await;
+    let product = user.upload("image/png", images::png(8, 8)).await;
     let revision = user.canvas(canvas).await["revision"].clone();
     let inputs = json!({"product": product["handle"], "offer": "a kite"});
     let request = json!({"canvasId": canvas, "baseRevision": revision, "idempotencyKey": key(), "inputs": inputs});
@@ -58,7 +58,7 @@ async fn every_kind_of_work_is_listed_newest_first_as_its_record_shows_it() {
     let started = [
         resize(&user).await,
         generate(&user, id, 2).await,
-        film(&user).await,
+        video(&user).await,
         recipe(&user, text(&user.make_canvas().await, "/id")).await,
     ];
     let mut records = Vec::new();
@@ -107,7 +107,7 @@ async fn a_failed_output_is_counted() {
     let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let canvas = text(&user.make_canvas().await, "/id").to_owned();
-    let broken = user.upload("image/png", pictures::broken_png(20, 20)).await;
+    let broken = user.upload("image/png", images::broken_png(20, 20)).await;
     let target = user.slot(&canvas).await;
     let request = user.resize_request(&canvas, &target, text(&broken, "/handle")).await;
     let job = user.send("/actions/resize/runs", &request).await.expect(202).json();
@@ -158,7 +158,7 @@ async fn a_list_is_filtered_by_kind_status_and_canvas() {
     let user = payer(stack).await;
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
-    let (action, image, video) = (resize(&user).await, generate(&user, id, 1).await, film(&user).await);
+    let (action, image, video) = (resize(&user).await, generate(&user, id, 1).await, video(&user).await);
     let run = recipe(&user, text(&user.make_canvas().await, "/id")).await;
     let canceled = generate(&user, id, 1).await;
     user.delete(text(&canceled, "/pollUrl")).await.expect(200);
@@ -220,7 +220,7 @@ async fn a_list_is_walked_by_cursor() {
     let canvas = text(&user.make_canvas().await, "/id").to_owned();
     for _ in 0..2 {
         resize(&user).await;
-        film(&user).await;
+        video(&user).await;
     }
     recipe(&user, &canvas).await;
     let whole = handles(&user, "").await;
@@ -232,7 +232,7 @@ async fn a_list_is_walked_by_cursor() {
         assert_eq!(page["page"]["limit"], 2);
         walked.extend(page["runs"].as_array().expect("a list").iter().map(|run| text(run, "/handle").to_owned()));
         // What is started in the meantime does not shift the pages.
-        film(&user).await;
+        video(&user).await;
         match page["page"]["nextCursor"].as_str() {
             Some(next) => cursor = format!("&cursor={next}"),
             None => break,

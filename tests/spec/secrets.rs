@@ -136,7 +136,7 @@ struct Client<'a> {
 }
 
 impl<'a> Client<'a> {
-    async fn of(stack: &Stack, transcript: &'a Transcript) -> Self {
+    async fn new(stack: &Stack, transcript: &'a Transcript) -> Self {
         let user = stack.user().await;
         stack.grant(&user.uid, 1000).await;
         // The id before the dot is not secret.
@@ -150,8 +150,8 @@ impl<'a> Client<'a> {
         self.transcript.reply(models).ok()["models"][0]["handle"].clone()
     }
 
-    /// Starts a picture on a new canvas, which no other job changes.
-    async fn picture(&self, provider: &str, more: Value) -> Value {
+    /// Starts an image on a new canvas, which no other job changes.
+    async fn image(&self, provider: &str, more: Value) -> Value {
         let canvas = text(&self.user.make_canvas().await, "/id").to_owned();
         let (target, model) = (self.user.slot(&canvas).await, self.model(provider, "image.generate").await);
         let mut request = json!({
@@ -212,9 +212,9 @@ impl<'a> Client<'a> {
     }
 }
 
-/// Pictures, videos and texts by providers that quote the credential.
+/// Images, videos and texts by providers that quote the credential.
 async fn quoted(stack: &Stack, transcript: &Transcript, parrot: &Parrot, manner: Manner) {
-    let client = Client::of(stack, transcript).await;
+    let client = Client::new(stack, transcript).await;
     let providers: Vec<&str> = ProviderKind::third_parties().map(ProviderKind::as_str).collect();
     for provider in providers.iter().copied() {
         stack.connect_to(&client.user.uid, provider, &parrot.url(manner, provider), &transcript.secret("sk-")).await;
@@ -224,7 +224,7 @@ async fn quoted(stack: &Stack, transcript: &Transcript, parrot: &Parrot, manner:
     let mut jobs = Vec::new();
     let managed = (manner == Manner::Refuses).then_some("managed");
     for provider in providers.iter().copied().filter(is_asked).chain(managed) {
-        jobs.push((provider, client.picture(provider, json!({})).await));
+        jobs.push((provider, client.image(provider, json!({})).await));
         if provider != "managed" && !client.model(provider, "video.generate").await.is_null() {
             jobs.push((provider, client.video(provider).await));
         }
@@ -243,9 +243,9 @@ async fn quoted(stack: &Stack, transcript: &Transcript, parrot: &Parrot, manner:
     client.look_around().await;
 }
 
-/// Successful work: pictures with a webhook, a video and a text.
+/// Successful work: images with a webhook, a video and a text.
 async fn succeeding(stack: &Stack, transcript: &Transcript, receiver: &Receiver) {
-    let (client, secret) = (Client::of(stack, transcript).await, transcript.secret("whsec-"));
+    let (client, secret) = (Client::new(stack, transcript).await, transcript.secret("whsec-"));
     let simulators = [(Vendor::OpenAi, "openai"), (Vendor::Replicate, "replicate")];
     let mut running = Vec::new();
     for (vendor, provider) in simulators {
@@ -255,7 +255,7 @@ async fn succeeding(stack: &Stack, transcript: &Transcript, receiver: &Receiver)
     }
     let webhook = json!({"webhook": {"url": receiver.url("/hook?capability=whisper"), "secret": secret}});
     let jobs =
-        [client.picture("openai", webhook).await, client.video("replicate").await, client.writing("gpt-6-luna").await];
+        [client.image("openai", webhook).await, client.video("replicate").await, client.writing("gpt-6-luna").await];
     for job in &jobs {
         let ended = client.ended(job, HANG_PATIENCE).await;
         assert_eq!(ended["status"], "succeeded", "{ended}");
@@ -269,17 +269,17 @@ async fn succeeding(stack: &Stack, transcript: &Transcript, receiver: &Receiver)
 
 /// A provider that never responds.
 async fn hanging(stack: &Stack, transcript: &Transcript) {
-    let (client, simulator) = (Client::of(stack, transcript).await, Simulator::start(Vendor::Fal).await);
+    let (client, simulator) = (Client::new(stack, transcript).await, Simulator::start(Vendor::Fal).await);
     simulator.misbehave(FailureMode::Hang);
     stack.connect_to(&client.user.uid, "fal", simulator.url(), SIMULATOR_KEY).await;
-    let job = client.picture("fal", json!({})).await;
+    let job = client.image("fal", json!({})).await;
     let ended = client.ended(&job, HANG_PATIENCE).await;
     assert_eq!(ended["failure"]["code"], "provider_timeout", "{ended}");
 }
 
 /// Rejected requests with credentials in unexpected places.
 async fn refused(stack: &Stack, transcript: &Transcript) {
-    let client = Client::of(stack, transcript).await;
+    let client = Client::new(stack, transcript).await;
     let (wrong, token) = (transcript.secret("not-"), &client.user.token);
     let forged = stack.anonymous().with_token(&format!("{}.{wrong}", token.split_once('.').expect("a dot").0));
     transcript.reply(forged.get("/auth/status").await.expect(401));

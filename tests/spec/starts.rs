@@ -2,7 +2,7 @@
 //! (docs/reference/conventions.md#stale-revisions). No worker runs.
 
 use e2e::api::{key, text};
-use e2e::{Reply, Stack, User, pictures};
+use e2e::{Reply, Stack, User, images};
 use serde_json::{Value, json};
 
 use crate::campaigns::legacy;
@@ -10,11 +10,11 @@ use crate::campaigns::legacy;
 /// The largest cap.
 const CAP_MAX: i64 = 9_007_199_254_740_991;
 
-/// An account with credits, a canvas and a picture.
+/// An account with credits, a canvas and an image.
 struct Setting {
     user: User,
     canvas: String,
-    picture: String,
+    image: String,
 }
 
 /// A start that is valid now: its path, and its body without a key.
@@ -41,14 +41,14 @@ impl Start {
 }
 
 impl Setting {
-    async fn of(stack: &Stack, credits: i64) -> Self {
+    async fn new(stack: &Stack, credits: i64) -> Self {
         let user = stack.user().await;
         if credits > 0 {
             stack.grant(&user.uid, credits).await;
         }
         let canvas = text(&user.make_canvas().await, "/id").to_owned();
-        let picture = text(&user.upload("image/png", pictures::png(8, 8)).await, "/handle").to_owned();
-        Self { user, canvas, picture }
+        let image = text(&user.upload("image/png", images::png(8, 8)).await, "/handle").to_owned();
+        Self { user, canvas, image }
     }
 
     /// Every kind of start, for new targets and the present revision.
@@ -77,26 +77,26 @@ impl Setting {
                 "/images/edit",
                 1,
                 json!([node(2)]),
-                on(json!({"targetNodeId": slots[2], "prompt": "A chair", "source": self.picture, "model": "sketch"})),
+                on(json!({"targetNodeId": slots[2], "prompt": "A chair", "source": self.image, "model": "sketch"})),
             ),
             start(
                 "/images/variations",
                 1,
                 json!([node(3)]),
-                on(json!({"targetNodeId": slots[3], "references": [self.picture]})),
+                on(json!({"targetNodeId": slots[3], "references": [self.image]})),
             ),
             start("/videos/generate", 1, json!([]), json!({"model": "animatic", "prompt": "A kite"})),
             start(
                 "/recipes/ad-copy-and-banner/runs",
                 1,
                 json!([]),
-                on(json!({"inputs": {"product": self.picture, "offer": "Chairs"}})),
+                on(json!({"inputs": {"product": self.image, "offer": "Chairs"}})),
             ),
             start(
                 "/actions/resize/runs",
                 0,
                 json!([node(4)]),
-                on(json!({"targetNodeId": slots[4], "inputs": [self.picture], "params": {"width": 4}})),
+                on(json!({"targetNodeId": slots[4], "inputs": [self.image], "params": {"width": 4}})),
             ),
             start("/campaigns/start", 2, json!([]), on(json!({"plan": {"brief": "Boots", "shots": shots}}))),
         ]
@@ -129,7 +129,7 @@ impl Setting {
 #[tokio::test]
 async fn a_dry_run_quotes_what_the_start_then_does() {
     let stack = &legacy().await;
-    let setting = Setting::of(stack, 100).await;
+    let setting = Setting::new(stack, 100).await;
     for path in setting.starts().await.into_iter().map(|start| start.path) {
         let start = setting.start(path).await;
         let quote = setting.quote(&start).await;
@@ -169,7 +169,7 @@ fn timeless(mut quote: Value) -> Value {
 #[tokio::test]
 async fn a_dry_run_writes_nothing_and_waits_for_nobody() {
     let stack = &legacy().await;
-    let setting = Setting::of(stack, 100).await;
+    let setting = Setting::new(stack, 100).await;
     let starts = setting.starts().await;
     let before = setting.state(stack).await;
     // Whoever writes to the account or the canvas has locked its row.
@@ -192,7 +192,7 @@ async fn a_dry_run_writes_nothing_and_waits_for_nobody() {
 #[tokio::test]
 async fn a_dry_run_needs_no_key_and_ignores_one() {
     let stack = &legacy().await;
-    let setting = Setting::of(stack, 100).await;
+    let setting = Setting::new(stack, 100).await;
     for path in setting.starts().await.into_iter().map(|start| start.path) {
         let start = setting.start(path).await;
         let quote = setting.quote(&start).await;
@@ -215,7 +215,7 @@ async fn a_dry_run_needs_no_key_and_ignores_one() {
 #[tokio::test]
 async fn a_dry_run_is_refused_as_the_start_is() {
     let stack = &legacy().await;
-    let setting = Setting::of(stack, 100).await;
+    let setting = Setting::new(stack, 100).await;
     let stale = setting.user.canvas(&setting.canvas).await["revision"].clone();
     let starts = setting.starts().await;
     let target = |start: &Start, node: &str| match start.body.get("targetNodeId") {
@@ -255,7 +255,7 @@ async fn a_dry_run_is_refused_as_the_start_is() {
     }
     // A node that other work fills.
     let taken = setting.user.slot(&setting.canvas).await;
-    let request = setting.user.resize_request(&setting.canvas, &taken, &setting.picture).await;
+    let request = setting.user.resize_request(&setting.canvas, &taken, &setting.image).await;
     setting.user.send("/actions/resize/runs", &request).await.expect(202);
     for start in setting.starts().await.iter().filter(|start| start.targets != json!([])) {
         let mut more = target(start, &taken);
@@ -267,7 +267,7 @@ async fn a_dry_run_is_refused_as_the_start_is() {
 #[tokio::test]
 async fn a_dry_run_needs_the_scopes_and_the_role_of_the_start() {
     let stack = &legacy().await;
-    let setting = Setting::of(stack, 100).await;
+    let setting = Setting::new(stack, 100).await;
     let reader = stack.user_of(&account(&setting.user), "canvas:read,asset:read").await;
     let (viewer, stranger) = (stack.user().await, stack.user().await);
     stack.grant(&viewer.uid, 10).await;
@@ -292,7 +292,7 @@ fn account(user: &User) -> e2e::Account {
 #[tokio::test]
 async fn a_price_over_the_cap_is_402_and_reserves_nothing() {
     let stack = &legacy().await;
-    let setting = Setting::of(stack, 100).await;
+    let setting = Setting::new(stack, 100).await;
     for path in setting.starts().await.into_iter().map(|start| start.path) {
         let start = setting.start(path).await;
         let before = setting.state(stack).await;
@@ -323,7 +323,7 @@ async fn a_price_over_the_cap_is_402_and_reserves_nothing() {
 #[tokio::test]
 async fn a_price_over_the_balance_is_402_and_named() {
     let stack = &legacy().await;
-    let (poor, free) = (Setting::of(stack, 1).await, Setting::of(stack, 0).await);
+    let (poor, free) = (Setting::new(stack, 1).await, Setting::new(stack, 0).await);
     for path in ["/images/generate", "/campaigns/start"] {
         let start = poor.start(path).await;
         let before = poor.state(stack).await;
@@ -346,7 +346,7 @@ async fn a_price_over_the_balance_is_402_and_named() {
 #[tokio::test]
 async fn a_quote_names_nodes_that_exist() {
     let stack = &legacy().await;
-    let setting = Setting::of(stack, 10).await;
+    let setting = Setting::new(stack, 10).await;
     let run = setting.start("/recipes/ad-copy-and-banner/runs").await;
     let fork = run.with(json!({"idempotencyKey": key(), "inputs": null}));
     let fork = setting.user.send("/recipes/ad-copy-and-banner/fork", &fork).await.expect(201).json();
@@ -368,7 +368,7 @@ async fn a_quote_names_nodes_that_exist() {
 #[tokio::test]
 async fn a_cap_is_a_whole_number_from_0() {
     let stack = &legacy().await;
-    let setting = Setting::of(stack, 10).await;
+    let setting = Setting::new(stack, 10).await;
     for start in setting.starts().await {
         for wrong in [json!(-1), json!(1.5), json!(CAP_MAX + 1), json!("1"), json!([1]), Value::Bool(true)] {
             let mut body = start.with(json!({"idempotencyKey": key()}));
@@ -393,7 +393,7 @@ async fn a_cap_is_a_whole_number_from_0() {
 #[tokio::test]
 async fn what_is_no_start_needs_no_key_only_if_it_says_so() {
     let stack = &legacy().await;
-    let setting = Setting::of(stack, 10).await;
+    let setting = Setting::new(stack, 10).await;
     for start in setting.starts().await {
         let refuse = async |more: Value, fields: &[&str]| {
             let reply = setting.user.send(start.path, &start.with(more)).await;
@@ -411,7 +411,7 @@ async fn what_is_no_start_needs_no_key_only_if_it_says_so() {
 #[tokio::test]
 async fn a_cap_belongs_to_the_request_of_a_key() {
     let stack = &legacy().await;
-    let setting = Setting::of(stack, 100).await;
+    let setting = Setting::new(stack, 100).await;
     for path in setting.starts().await.into_iter().map(|start| start.path) {
         let start = setting.start(path).await;
         let key = key();
@@ -436,7 +436,7 @@ async fn a_cap_belongs_to_the_request_of_a_key() {
 #[tokio::test]
 async fn a_dry_run_counts_as_the_job_that_it_would_start() {
     let stack = &Stack::builder().env("CANVAS_ACTIVE_JOBS", 1).start().await;
-    let setting = Setting::of(stack, 10).await;
+    let setting = Setting::new(stack, 10).await;
     let start = setting.start("/images/generate").await;
     setting.quote(&start).await;
     setting
@@ -477,7 +477,7 @@ async fn conflicts(setting: &Setting, path: &str, body: &Value, nodes: &[&str]) 
 #[tokio::test]
 async fn every_start_accepts_a_stale_base_when_nothing_that_it_uses_changed() {
     let stack = &legacy().await;
-    let setting = Setting::of(stack, 100).await;
+    let setting = Setting::new(stack, 100).await;
     let mut starts: Vec<(String, Value, u16)> = Vec::new();
     for start in setting.starts().await.into_iter().filter(|start| start.path != "/videos/generate") {
         starts.push((start.path.to_owned(), start.with(json!({"idempotencyKey": key()})), 202));
@@ -507,12 +507,12 @@ async fn every_start_accepts_a_stale_base_when_nothing_that_it_uses_changed() {
 #[tokio::test]
 async fn a_start_whose_target_was_taken_since_is_a_conflict() {
     let stack = &legacy().await;
-    let setting = Setting::of(stack, 100).await;
+    let setting = Setting::new(stack, 100).await;
     let (user, canvas) = (&setting.user, setting.canvas.as_str());
     let target = user.slot(canvas).await;
     let base = revision(&setting).await;
     let action = json!({"canvasId": canvas, "baseRevision": base, "idempotencyKey": key(), "targetNodeId": target,
-        "inputs": [setting.picture], "params": {"width": 4}});
+        "inputs": [setting.image], "params": {"width": 4}});
     send(&setting, "handling=lenient", "/actions/resize/runs", &action).await.expect(202);
     let image = json!({"canvasId": canvas, "baseRevision": base, "idempotencyKey": key(), "prompt": "A chair"});
     let mut one = image.clone();
@@ -531,29 +531,29 @@ async fn a_start_whose_target_was_taken_since_is_a_conflict() {
 #[tokio::test]
 async fn a_start_conflicts_with_a_change_of_what_it_uses() {
     let stack = &legacy().await;
-    let setting = Setting::of(stack, 100).await;
+    let setting = Setting::new(stack, 100).await;
     let (user, canvas) = (&setting.user, setting.canvas.as_str());
-    user.upload_into(canvas, "image/png", pictures::png(8, 8)).await;
-    let picture = text(&user.canvas(canvas).await, "/nodes/0/id").to_owned();
+    user.upload_into(canvas, "image/png", images::png(8, 8)).await;
+    let image = text(&user.canvas(canvas).await, "/nodes/0/id").to_owned();
     let prompt =
         json!([{"type": "node.create", "clientId": "p", "node": {"type": "text", "metadata": {"content": "A chair"}}}]);
     let prompt = text(&user.apply(canvas, prompt).await, "/resolvedIds/p").to_owned();
-    let handle = format!("node:{picture}");
+    let handle = format!("node:{image}");
     let retitle = |node: &str| json!({"type": "node.update", "nodeId": node, "patch": {"title": key()}});
-    let link = |to: &str| json!({"type": "connection.create", "clientId": "l", "fromNodeId": picture, "toNodeId": to, "purpose": "reference"});
+    let link = |to: &str| json!({"type": "connection.create", "clientId": "l", "fromNodeId": image, "toNodeId": to, "purpose": "reference"});
     for (path, uses, changed) in [
-        ("/actions/resize/runs", json!({"inputs": [handle], "params": {"width": 4}}), Some(&picture)),
-        ("/actions/resize/runs", json!({"inputs": [setting.picture], "params": {"width": 4}}), None),
+        ("/actions/resize/runs", json!({"inputs": [handle], "params": {"width": 4}}), Some(&image)),
+        ("/actions/resize/runs", json!({"inputs": [setting.image], "params": {"width": 4}}), None),
         ("/images/generate", json!({"promptNodeId": prompt}), Some(&prompt)),
-        ("/images/generate", json!({"prompt": "A chair", "references": [handle]}), Some(&picture)),
-        ("/images/edit", json!({"prompt": "A chair", "source": handle}), Some(&picture)),
-        ("/images/variations", json!({"references": [{"handle": handle}]}), Some(&picture)),
-        ("/images/variations", json!({"references": [setting.picture]}), None),
+        ("/images/generate", json!({"prompt": "A chair", "references": [handle]}), Some(&image)),
+        ("/images/edit", json!({"prompt": "A chair", "source": handle}), Some(&image)),
+        ("/images/variations", json!({"references": [{"handle": handle}]}), Some(&image)),
+        ("/images/variations", json!({"references": [setting.image]}), None),
     ] {
         let target = user.slot(canvas).await;
         let mut body = json!({"canvasId": canvas, "baseRevision": revision(&setting).await, "idempotencyKey": key(), "targetNodeId": target});
         body.as_object_mut().expect("an object").extend(uses.as_object().expect("an object").clone());
-        user.apply(canvas, json!([retitle(&picture), retitle(&prompt)])).await;
+        user.apply(canvas, json!([retitle(&image), retitle(&prompt)])).await;
         match changed {
             Some(node) => conflicts(&setting, path, &body, &[node]).await,
             None => drop(send(&setting, "handling=lenient", path, &body).await.expect(202)),
@@ -576,7 +576,7 @@ async fn a_start_conflicts_with_a_change_of_what_it_uses() {
         let mut body = json!({"canvasId": canvas, "baseRevision": revision(&setting).await, "idempotencyKey": key(),
             "targetNodeId": target, "prompt": "A chair"});
         if names_references {
-            body["references"] = json!([setting.picture]);
+            body["references"] = json!([setting.image]);
         }
         let other = user.slot(canvas).await;
         body["baseRevision"] = revision(&setting).await;
@@ -588,7 +588,7 @@ async fn a_start_conflicts_with_a_change_of_what_it_uses() {
             ("unlink", _) => {
                 (json!({"type": "connection.delete", "connectionId": made["resolvedIds"]["l"]}), vec![target.as_str()])
             }
-            ("source", _) => (retitle(&picture), vec![picture.as_str()]),
+            ("source", _) => (retitle(&image), vec![image.as_str()]),
             _ => (link(&other), vec![]),
         };
         user.apply(canvas, json!([operation])).await;
@@ -602,7 +602,7 @@ async fn a_start_conflicts_with_a_change_of_what_it_uses() {
 #[tokio::test]
 async fn a_run_conflicts_with_a_change_of_its_instance() {
     let stack = &legacy().await;
-    let setting = Setting::of(stack, 100).await;
+    let setting = Setting::new(stack, 100).await;
     let (user, canvas) = (&setting.user, setting.canvas.as_str());
     let source =
         json!([{"type": "node.create", "clientId": "t", "node": {"type": "text", "metadata": {"content": "Chairs"}}}]);
@@ -622,15 +622,15 @@ async fn a_run_conflicts_with_a_change_of_its_instance() {
     let link = user.apply(canvas, json!([link])).await["resolvedIds"]["l"].clone();
     let retitle = |node: &str| json!({"type": "node.update", "nodeId": node, "patch": {"title": key()}});
     let path = format!("{RECIPE}/runs");
-    let inputs = |offer: Value| json!({"product": setting.picture, "offer": offer});
+    let inputs = |offer: Value| json!({"product": setting.image, "offer": offer});
     for (change, uses, named) in [
         (retitle(&instance), json!({"instanceNodeId": instance, "inputs": inputs(json!("Chairs"))}), vec![&instance]),
         (retitle(&offer), json!({"instanceNodeId": instance, "inputs": inputs(json!("Chairs"))}), vec![&offer]),
         (retitle(&output), json!({"instanceNodeId": instance, "inputs": inputs(json!("Chairs"))}), vec![&output]),
-        (retitle(&source), json!({"instanceNodeId": instance, "inputs": {"product": setting.picture}}), vec![&source]),
+        (retitle(&source), json!({"instanceNodeId": instance, "inputs": {"product": setting.image}}), vec![&source]),
         (
             json!({"type": "connection.update", "connectionId": link, "purpose": "list"}),
-            json!({"instanceNodeId": instance, "inputs": {"product": setting.picture}}),
+            json!({"instanceNodeId": instance, "inputs": {"product": setting.image}}),
             vec![&offer, &source],
         ),
         (retitle(&source), json!({"inputs": inputs(json!(format!("node:{source}")))}), vec![&source]),

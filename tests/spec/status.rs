@@ -168,7 +168,7 @@ async fn commands_say_it(shell: &Shell, job: &str) {
 }
 
 async fn tools_say_it(user: &User, job: &str) {
-    let tools = Tools::of(user, STATELESS).await;
+    let tools = Tools::new(user, STATELESS).await;
     let is_said = |text: &str| {
         text.starts_with("no worker of the queue video has been seen for ")
             && text.contains("Never start it again")

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use e2e::api::{key, text};
-use e2e::{PATIENCE, Part, Stack, User, pictures};
+use e2e::{PATIENCE, Part, Stack, User, images};
 use serde_json::json;
 use testkit::providers::{SIMULATOR_KEY, Simulator, Vendor};
 use testkit::wait_for;
@@ -24,12 +24,12 @@ async fn quota(stack: &Stack, uid: &str, bytes: Option<&str>) -> (i64, Option<i6
     (account["storedBytes"].as_i64().expect("a number"), account["maxBytes"].as_i64())
 }
 
-/// A picture of exactly this many bytes.
+/// An image of exactly this many bytes.
 fn sized(bytes: usize) -> Vec<u8> {
-    let mut picture = pictures::png(8, 8);
-    assert!(picture.len() <= bytes, "the smallest picture has {} bytes", picture.len());
-    picture.resize(bytes, 0);
-    picture
+    let mut image = images::png(8, 8);
+    assert!(image.len() <= bytes, "the smallest image has {} bytes", image.len());
+    image.resize(bytes, 0);
+    image
 }
 
 async fn upload(user: &User, bytes: usize) -> e2e::Reply {
@@ -94,7 +94,7 @@ async fn a_result_beyond_the_quota_fails_its_job() {
     let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let canvas = text(&user.make_canvas().await, "/id").to_owned();
-    let asset = user.upload("image/png", pictures::png(640, 480)).await;
+    let asset = user.upload("image/png", images::png(640, 480)).await;
     let (stored, _) = quota(stack, &user.uid, None).await;
     quota(stack, &user.uid, Some(&(stored + 1).to_string())).await;
     let target = user.slot(&canvas).await;
@@ -221,7 +221,7 @@ async fn a_full_disk_delays_results_or_fails_them_and_stores_no_half() {
         let target = user.slot(&canvas).await;
         let request = json!({
             "canvasId": canvas, "baseRevision": user.canvas(&canvas).await["revision"], "targetNodeId": target,
-            // A different picture each time, because equal contents are stored once.
+            // A different image each time, because equal contents are stored once.
             "model": "sketch", "prompt": key(), "idempotencyKey": key(),
         });
         user.send("/images/generate", &request).await.expect(202).json()
@@ -231,7 +231,7 @@ async fn a_full_disk_delays_results_or_fails_them_and_stores_no_half() {
     let paid = balance().await;
 
     let target = user.slot(&canvas).await;
-    let asset = user.upload("image/png", pictures::png(640, 480)).await;
+    let asset = user.upload("image/png", images::png(640, 480)).await;
     // Every process has its own disk. The worker gets a copy of the input on its disk.
     for blob in files(&of_gateway).keys() {
         let beside = format!("blobs/{}", &blob[30..]);
@@ -247,7 +247,7 @@ async fn a_full_disk_delays_results_or_fails_them_and_stores_no_half() {
     let message = text(&report, "/components/object store writes/message");
     assert!(message.contains("No space left on device"), "{report}");
     // The worker retries for 26 s and then gives up.
-    let failed = wait_for("the picture to fail", 3 * PATIENCE, async || {
+    let failed = wait_for("the image to fail", 3 * PATIENCE, async || {
         let record = user.get(text(&drawn, "/pollUrl")).await.json();
         (record["status"] == "failed").then_some(record)
     })
@@ -256,7 +256,7 @@ async fn a_full_disk_delays_results_or_fails_them_and_stores_no_half() {
     assert_eq!(
         (&failed["creditCost"], balance().await),
         (&json!(0), paid.clone()),
-        "a picture that is not shown is not charged"
+        "an image that is not shown is not charged"
     );
     let waiting = user.get(text(&resized, "/pollUrl")).await.expect(202).json();
     assert!(matches!(text(&waiting, "/status"), "running" | "finalizing"), "it waits for space: {waiting}");

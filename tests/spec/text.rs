@@ -1,13 +1,13 @@
 //! The Action `add-text-to-image` (docs/reference/actions.md#add-text-to-image).
 
 use e2e::api::{key, text};
-use e2e::{Stack, User, pictures};
-use raster::{Color, Picture};
+use e2e::{Stack, User, images};
+use raster::{Bitmap, Color};
 use serde_json::{Value, json};
 
 const RUNS: &str = "/actions/add-text-to-image/runs";
 
-/// Starts the Action on a picture and returns the response.
+/// Starts the Action on an image and returns the response.
 async fn start(user: &User, canvas: &str, asset: &str, params: Value) -> e2e::Reply {
     let target = user.slot(canvas).await;
     let now = user.canvas(canvas).await;
@@ -18,8 +18,8 @@ async fn start(user: &User, canvas: &str, asset: &str, params: Value) -> e2e::Re
     user.send(RUNS, &request).await
 }
 
-/// Runs the Action on a picture and returns its result.
-async fn made(stack: &Stack, user: &User, bytes: Vec<u8>, params: Value) -> (String, Picture) {
+/// Runs the Action on an image and returns its result.
+async fn made(stack: &Stack, user: &User, bytes: Vec<u8>, params: Value) -> (String, Bitmap) {
     let canvas = user.make_canvas().await;
     let asset = user.upload("application/octet-stream", bytes).await;
     let job = start(user, text(&canvas, "/id"), text(&asset, "/handle"), params.clone()).await.expect(202).json();
@@ -29,12 +29,12 @@ async fn made(stack: &Stack, user: &User, bytes: Vec<u8>, params: Value) -> (Str
     (text(&done, "/images/0/mediaType").to_owned(), pixels(&file.body))
 }
 
-fn pixels(bytes: &[u8]) -> Picture {
-    raster::decode(bytes).expect("a whole picture")
+fn pixels(bytes: &[u8]) -> Bitmap {
+    raster::decode(bytes).expect("a whole image")
 }
 
-/// Columns and rows of every pixel in which two pictures of one size differ.
-fn changed(before: &Picture, after: &Picture) -> Vec<(u32, u32)> {
+/// Columns and rows of every pixel in which two images of one size differ.
+fn changed(before: &Bitmap, after: &Bitmap) -> Vec<(u32, u32)> {
     assert_eq!(before.size(), after.size());
     let places = (0..before.height()).flat_map(|y| (0..before.width()).map(move |x| (x, y)));
     places.filter(|(x, y)| before.pixel(*x, *y) != after.pixel(*x, *y)).collect()
@@ -46,7 +46,7 @@ async fn every_parameter_of_text_is_held_to_its_bounds() {
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let canvas = text(&canvas, "/id");
-    let asset = user.upload("image/png", pictures::png(64, 48)).await;
+    let asset = user.upload("image/png", images::png(64, 48)).await;
     let asset = text(&asset, "/handle");
     let judge = async |id: &str, value: Value, good: bool| {
         let mut params = json!({"text": "x"});
@@ -112,7 +112,7 @@ async fn every_parameter_of_text_is_held_to_its_bounds() {
 async fn text_is_written_where_it_is_asked_for() {
     let stack = &Stack::with_workers().await;
     let user = stack.user().await;
-    let source = pictures::png(200, 160);
+    let source = images::png(200, 160);
     let before = pixels(&source);
     for (params, columns, rows) in [
         (json!({"text": "Hi"}), 50..150, 130..160),
@@ -143,7 +143,7 @@ async fn text_is_written_where_it_is_asked_for() {
 async fn every_script_is_written_and_leaves_a_mark() {
     let stack = &Stack::with_workers().await;
     let user = stack.user().await;
-    let source = pictures::png(300, 100);
+    let source = images::png(300, 100);
     let before = pixels(&source);
     for written in [
         "office e\u{301}",
@@ -163,10 +163,10 @@ async fn every_script_is_written_and_leaves_a_mark() {
 }
 
 #[tokio::test]
-async fn hostile_text_ends_in_a_picture() {
+async fn hostile_text_ends_in_an_image() {
     let stack = &Stack::with_workers().await;
     let user = stack.user().await;
-    let source = pictures::jpeg(400, 300);
+    let source = images::jpeg(400, 300);
     for hostile in [
         format!("a{}", "\u{301}".repeat(499)),
         "\u{202e}\u{2066}".repeat(250),
@@ -182,14 +182,14 @@ async fn hostile_text_ends_in_a_picture() {
 }
 
 #[tokio::test]
-async fn text_on_a_transparent_picture_as_jpeg_is_flattened_on_white() {
+async fn text_on_a_transparent_image_as_jpeg_is_flattened_on_white() {
     let stack = &Stack::with_workers().await;
     let user = stack.user().await;
-    let source = pictures::transparent_png(64, 48);
+    let source = images::transparent_png(64, 48);
     let params = json!({"text": "x", "format": "jpeg", "quality": 100, "background": "#000000"});
     let (media_type, after) = made(stack, &user, source.clone(), params).await;
     assert_eq!(media_type, "image/jpeg");
-    // The box is at the bottom. Only the picture above it is compared.
+    // The box is at the bottom. Only the image above it is compared.
     let wanted = pixels(&source).flattened(Color::WHITE);
     let above = wanted.stride() * 24;
     let differences = wanted.pixels()[..above].iter().zip(after.pixels()).map(|(a, b)| u64::from(a.abs_diff(*b)));
@@ -200,11 +200,11 @@ async fn text_on_a_transparent_picture_as_jpeg_is_flattened_on_white() {
 }
 
 #[tokio::test]
-async fn a_picture_larger_than_a_result_may_be_is_refused_at_once() {
+async fn an_image_larger_than_a_result_may_be_is_refused_at_once() {
     let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
-    let long = user.upload("image/png", pictures::broken_png(16_385, 1)).await;
+    let long = user.upload("image/png", images::broken_png(16_385, 1)).await;
     let reply = start(&user, text(&canvas, "/id"), text(&long, "/handle"), json!({"text": "x"})).await;
     reply.expect_error(422, "unprocessable_entity", &["inputs[0]"]);
 }

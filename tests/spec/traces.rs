@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use e2e::api::text;
 use e2e::collector::{Collector, Exported, SpanKind};
-use e2e::{Builder, Kind, PATIENCE, Part, Stack, User, pictures};
+use e2e::{Builder, Kind, PATIENCE, Part, Stack, User, images};
 use serde_json::{Value, json};
 use testkit::{Receiver, wait_for};
 use tokio::net::TcpListener;
@@ -29,7 +29,7 @@ fn traced(endpoint: &str) -> Builder {
 async fn resize(user: &User, receiver: &Receiver, trace: &str, flags: &str) -> Value {
     let canvas = text(&user.make_canvas().await, "/id").to_owned();
     let target = user.slot(&canvas).await;
-    let asset = user.upload("image/png", pictures::png(9, 9)).await;
+    let asset = user.upload("image/png", images::png(9, 9)).await;
     let mut request = user.resize_request(&canvas, &target, text(&asset, "/handle")).await;
     request["webhook"] = json!({"url": receiver.url("/"), "secret": SECRET});
     let traceparent = format!("00-{trace}-{CALLER}-{flags}");
@@ -116,7 +116,7 @@ async fn neither_secrets_nor_what_the_caller_did_not_sample_are_exported() {
     let (user, receiver, unsampled) = (stack.user().await, stack.take_receiver(), new_trace());
     let job = resize(&user, &receiver, &unsampled, "00").await;
     user.until(&job, |record| record["webhook"]["status"] == "delivered").await;
-    let asset = user.upload("image/png", pictures::png(9, 9)).await;
+    let asset = user.upload("image/png", images::png(9, 9)).await;
     let preview = text(&asset, "/previewUrl");
     stack.anonymous().get(preview).await.expect(200);
     user.get("/canvases?limit=7&marked=query").await;

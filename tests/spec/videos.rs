@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use e2e::api::{key, text};
-use e2e::{Stack, User, pictures};
+use e2e::{Stack, User, images};
 use serde_json::{Value, json};
 use testkit::Answer;
 use testkit::providers::{SIMULATOR_KEY, Simulator, Vendor};
@@ -72,7 +72,7 @@ async fn an_accepted_video_is_a_job_and_no_run() {
 async fn a_start_is_replayed_and_a_key_used_once() {
     let stack = &Stack::without_workers().await;
     let user = payer(stack, 5).await;
-    let asset = user.upload("image/png", pictures::png(8, 8)).await;
+    let asset = user.upload("image/png", images::png(8, 8)).await;
     let body = wanted(json!({"firstFrame": text(&asset, "/handle")}));
     let first = user.send("/videos/generate", &body).await.expect(202).json();
     // The same asset in another spelling makes the same request.
@@ -154,14 +154,14 @@ async fn what_the_model_does_not_offer_is_422() {
 }
 
 #[tokio::test]
-async fn pictures_must_be_readable_and_the_canvas_visible() {
+async fn images_must_be_readable_and_the_canvas_visible() {
     let stack = &Stack::without_workers().await;
     let (user, stranger) = (payer(stack, 5).await, stack.user().await);
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
-    let shown = user.upload_into(id, "image/png", pictures::png(8, 8)).await;
+    let shown = user.upload_into(id, "image/png", images::png(8, 8)).await;
     let empty = user.slot(id).await;
-    let theirs = stranger.upload("image/png", pictures::png(8, 8)).await;
+    let theirs = stranger.upload("image/png", images::png(8, 8)).await;
     let on_canvas = |more: Value| {
         let mut body = json!({"canvasId": id});
         body.as_object_mut().expect("an object").extend(more.as_object().cloned().expect("an object"));
@@ -184,12 +184,12 @@ async fn pictures_must_be_readable_and_the_canvas_visible() {
 }
 
 #[tokio::test]
-async fn a_frame_is_a_picture_and_nothing_else() {
+async fn a_frame_is_an_image_and_nothing_else() {
     let stack = &Stack::without_workers().await;
     let user = payer(stack, 5).await;
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
-    let shown = user.upload_into(id, "image/png", pictures::png(8, 8)).await;
+    let shown = user.upload_into(id, "image/png", images::png(8, 8)).await;
     let create = |kind: &str| {
         let metadata = if kind == "video" { json!({}) } else { json!({"content": "https://example.com/a.png"}) };
         json!({"type": "node.create", "clientId": kind, "node": {"type": kind, "metadata": metadata}})
@@ -232,7 +232,7 @@ async fn a_viewer_may_start_and_nothing_is_written() {
     let stack = &Stack::without_workers().await;
     let (owner, viewer) = (stack.user().await, payer(stack, 1).await);
     let canvas = owner.make_canvas().await;
-    let shown = owner.upload_into(text(&canvas, "/id"), "image/png", pictures::png(8, 8)).await;
+    let shown = owner.upload_into(text(&canvas, "/id"), "image/png", images::png(8, 8)).await;
     let before = owner.get(&format!("/canvases/{}", text(&canvas, "/id"))).await.ok();
     stack.share(&owner, text(&canvas, "/id"), &viewer.uid, "viewer").await;
     start(&viewer, json!({"canvasId": canvas["handle"], "firstFrame": shown["node"]})).await;
@@ -276,13 +276,13 @@ async fn an_output_is_there_when_the_video_is() {
     let job = start(&user, json!({})).await;
     let path = format!("{}/output", text(&job, "/pollUrl"));
     user.get(&path).await.expect_error(409, "conflict", &[]);
-    let film = b"\0\0\0\x18ftypisom a film of thirty-six bytes".to_vec();
-    finish(stack, text(&job, "/rawId"), &film).await;
+    let video = b"\0\0\0\x18ftypisom a film of thirty-six bytes".to_vec();
+    finish(stack, text(&job, "/rawId"), &video).await;
     let done = user.get(text(&job, "/pollUrl")).await.ok();
     assert_eq!((&done["status"], &done["progress"]), (&json!("succeeded"), &json!(100.0)));
     assert_eq!(done["video"]["downloadUrl"], path);
     let whole = user.get(&path).await.expect(200);
-    assert_eq!((whole.header("content-type"), &whole.body[..]), (Some("video/mp4"), &film[..]));
+    assert_eq!((whole.header("content-type"), &whole.body[..]), (Some("video/mp4"), &video[..]));
     assert!(whole.header("content-disposition").is_some_and(|it| it.starts_with("attachment")));
     assert_eq!(whole.header("cache-control"), Some("private, no-store"));
     let tag = whole.header("etag").expect("a tag").to_owned();
@@ -290,14 +290,14 @@ async fn an_output_is_there_when_the_video_is() {
     let part = user.get(&path).header("range", "bytes=4-7").await.expect(206);
     assert_eq!(
         (part.header("content-range"), &part.body[..]),
-        (Some(&*format!("bytes 4-7/{}", film.len())), &b"ftyp"[..])
+        (Some(&*format!("bytes 4-7/{}", video.len())), &b"ftyp"[..])
     );
     user.get(&path).header("range", "bytes=99-").await.expect(416);
     let twice = user.get(&path).header("range", "bytes=4-7").header("range", "bytes=4-7");
     twice.await.expect_error(400, "input_validation_error", &["Range"]);
     for range in ["bytes=4-7", "bytes=99-"] {
         let head = user.call(reqwest::Method::HEAD, &path).header("range", range).await.expect(200);
-        let length = film.len().to_string();
+        let length = video.len().to_string();
         assert_eq!((head.header("content-length"), head.header("content-range")), (Some(length.as_str()), None));
     }
     user.get("/jobs/0198c5a0-0000-7000-8000-000000000001/output").await.expect_error(404, "not_found", &[]);
@@ -308,17 +308,17 @@ async fn an_output_is_there_when_the_video_is() {
 }
 
 /// Completes a video job with this file, as its worker would.
-async fn finish(stack: &Stack, id: &str, film: &[u8]) {
+async fn finish(stack: &Stack, id: &str, video: &[u8]) {
     let key = uuid::Uuid::now_v7();
     let name = key.simple().to_string();
     let directory = stack.blobs().join("blobs").join(&name[30..]);
     std::fs::create_dir_all(&directory).expect("makes a directory");
-    std::fs::write(directory.join(name), film).expect("writes a film");
+    std::fs::write(directory.join(name), video).expect("writes a video");
     let sha256 = [1_u8; 32];
     sqlx::query("INSERT INTO blobs (key, state, sha256, bytes) VALUES ($1, 'stored', $2, $3)")
         .bind(key)
         .bind(&sha256[..])
-        .bind(i64::try_from(film.len()).expect("small"))
+        .bind(i64::try_from(video.len()).expect("small"))
         .execute(stack.pool())
         .await
         .expect("stores a blob");
@@ -329,7 +329,7 @@ async fn finish(stack: &Stack, id: &str, film: &[u8]) {
     )
     .bind(uuid::Uuid::parse_str(id).expect("a UUID"))
     .bind(key)
-    .bind(json!({"video": {"blobKey": key, "bytes": film.len()}}))
+    .bind(json!({"video": {"blobKey": key, "bytes": video.len()}}))
     .execute(stack.pool())
     .await
     .expect("ends a job");
@@ -386,13 +386,13 @@ async fn a_video_moves_from_one_node_to_another() {
     let user = payer(stack, 1).await;
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
-    let first = user.upload_into(id, "image/png", pictures::png(64, 36)).await;
-    let last = user.upload_into(id, "image/png", pictures::png(36, 64)).await;
+    let first = user.upload_into(id, "image/png", images::png(64, 36)).await;
+    let last = user.upload_into(id, "image/png", images::png(36, 64)).await;
     let frames = json!({"canvasId": id, "firstFrame": first["node"], "lastFrame": last["node"]});
     let job = user.finished(&start(&user, short(frames)).await).await;
     assert_eq!(job["status"], "succeeded", "{job}");
-    let film = user.get(text(&job, "/video/downloadUrl")).await.expect(200);
-    assert_eq!(&film.body[4..8], b"ftyp");
+    let video = user.get(text(&job, "/video/downloadUrl")).await.expect(200);
+    assert_eq!(&video.body[4..8], b"ftyp");
 }
 
 #[tokio::test]
@@ -412,14 +412,12 @@ async fn a_video_in_the_making_is_canceled_and_paid_back() {
 }
 
 #[tokio::test]
-async fn pictures_are_brought_from_where_they_are() {
+async fn images_are_brought_from_where_they_are() {
     let stack = &Stack::with_workers().await;
     let (user, host) = (payer(stack, 2).await, stack.take_receiver());
     host.answer_with(|request| match request.path.as_str() {
         "/first.png" => Answer::status(302).header("location", "/moved.png"),
-        "/moved.png" | "/last.png" => {
-            Answer::status(200).header("content-type", "image/png").body(pictures::png(64, 36))
-        }
+        "/moved.png" | "/last.png" => Answer::status(200).header("content-type", "image/png").body(images::png(64, 36)),
         _ => Answer::status(404),
     });
     let asked = json!({"firstFrame": host.url("/first.png"), "lastFrame": host.url("/last.png")});
@@ -486,11 +484,11 @@ async fn a_canceled_video_that_the_provider_finishes_anyway_stays_canceled() {
 }
 
 #[tokio::test]
-async fn a_picture_that_cannot_be_fetched_fails_the_video() {
+async fn an_image_that_cannot_be_fetched_fails_the_video() {
     let stack = &Stack::with_workers().await;
     let user = payer(stack, 1).await;
-    let picture = json!({"firstFrame": "https://nowhere.invalid/a.png"});
-    let job = user.finished(&start(&user, short(picture)).await).await;
+    let image = json!({"firstFrame": "https://nowhere.invalid/a.png"});
+    let job = user.finished(&start(&user, short(image)).await).await;
     assert_eq!((&job["status"], &job["failure"]["code"]), (&json!("failed"), &json!("video_generation_failed")));
     assert!(text(&job, "/failure/message").contains("https://nowhere.invalid/a.png"), "{job}");
     assert_eq!((&job["creditCost"], balance(&user).await), (&json!(0), json!(1)));

@@ -66,7 +66,7 @@ async fn a_short_run_has_no_review_and_no_previews() {
         let (short, mut full) = both(&user, &path).await;
         let run = full.as_object_mut().expect("a run");
         run.remove("completionReview").expect("a review in full");
-        let image = full["images"][0].as_object_mut().expect("a picture");
+        let image = full["images"][0].as_object_mut().expect("an image");
         assert!(image.remove("previewUrl").is_some() && image.remove("markdown").is_some());
         assert_eq!(short, full);
         let tag = user.get(&format!("{path}?view=summary")).await.expect(200);

@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use e2e::api::text;
-use e2e::{Part, Stack, User, pictures};
+use e2e::{Part, Stack, User, images};
 use serde_json::{Value, json};
 use testkit::{Answer, Received, Receiver};
 
 const SECRET: &str = "a secret of the caller's own, long enough";
 
-/// Starts a resize of a new picture of `user` with a webhook to `receiver`.
+/// Starts a resize of a new image of `user` with a webhook to `receiver`.
 async fn start(user: &User, receiver: &Receiver) -> Value {
     let canvas = text(&user.make_canvas().await, "/id").to_owned();
     user.start_resize(&canvas, json!({"webhook": {"url": receiver.url("/hook?q=1"), "secret": SECRET}})).await
@@ -99,7 +99,7 @@ async fn a_failure_and_a_cancel_are_announced() {
     let (user, receiver) = (stack.user().await, stack.take_receiver());
     let canvas = text(&user.make_canvas().await, "/id").to_owned();
     let target = user.slot(&canvas).await;
-    let asset = user.upload("image/png", pictures::broken_png(9, 9)).await;
+    let asset = user.upload("image/png", images::broken_png(9, 9)).await;
     let mut request = user.resize_request(&canvas, &target, text(&asset, "/handle")).await;
     request["webhook"] = json!({"url": receiver.url("/"), "secret": SECRET});
     let job = user.send("/actions/resize/runs", &request).await.expect(202).json();
@@ -249,7 +249,7 @@ async fn neither_url_nor_secret_is_ever_shown_or_kept_in_the_clear() {
     .fetch_one(stack.pool())
     .await
     .expect("looks");
-    assert_eq!(kept, 0, "sealed at rest");
+    assert_eq!(kept, 0, "encrypted at rest");
 }
 
 #[tokio::test]
@@ -357,7 +357,7 @@ async fn the_trace_of_the_request_reaches_the_receiver() {
     let (user, receiver) = (stack.user().await, stack.take_receiver());
     let canvas = text(&user.make_canvas().await, "/id").to_owned();
     let target = user.slot(&canvas).await;
-    let asset = user.upload("image/png", pictures::png(9, 9)).await;
+    let asset = user.upload("image/png", images::png(9, 9)).await;
     let mut request = user.resize_request(&canvas, &target, text(&asset, "/handle")).await;
     request["webhook"] = json!({"url": receiver.url("/"), "secret": SECRET});
     let trace = uuid::Uuid::new_v4().simple().to_string();

@@ -123,7 +123,7 @@ fn schema(content: &'static Value) -> Option<&'static str> {
     content["schema"]["$ref"].as_str()?.rsplit('/').next()
 }
 
-/// Whether a path fits a template.
+/// Returns `true` if a path fits a template.
 fn matches(template: &str, path: &str) -> bool {
     let (names, parts): (Vec<_>, Vec<_>) = (template.split('/').collect(), path.split('/').collect());
     names.len() == parts.len() && names.iter().zip(parts).all(|(name, part)| name.starts_with('{') || *name == part)

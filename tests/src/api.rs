@@ -13,7 +13,7 @@ pub fn key() -> String {
     Uuid::new_v4().to_string()
 }
 
-/// A number that no other test gets, for pictures that must differ: they share stacks.
+/// A number that no other test gets, for images that must differ: they share stacks.
 pub fn unique() -> u64 {
     static NEXT: LazyLock<AtomicU64> = LazyLock::new(|| AtomicU64::new(Uuid::new_v4().as_u64_pair().0));
     NEXT.fetch_add(1, Ordering::Relaxed)
@@ -76,12 +76,12 @@ impl Client {
         text(&made, "/resolvedIds/slot").to_owned()
     }
 
-    /// Uploads a picture outside any canvas and returns the asset.
+    /// Uploads an image outside any canvas and returns the asset.
     pub async fn upload(&self, media_type: &str, bytes: Vec<u8>) -> Value {
         self.post("/assets").body(media_type, bytes).await.expect(201).json()["asset"].clone()
     }
 
-    /// Uploads a picture into a canvas and returns the asset.
+    /// Uploads an image into a canvas and returns the asset.
     pub async fn upload_into(&self, canvas: &str, media_type: &str, bytes: Vec<u8>) -> Value {
         let path = format!("/assets?canvasId={canvas}");
         self.post(&path).body(media_type, bytes).await.expect(201).json()["asset"].clone()
@@ -96,9 +96,9 @@ impl Client {
         })
     }
 
-    /// Starts a resize of a new picture into a new node of `canvas`; `more` is merged into the request. Returns the job.
+    /// Starts a resize of a new image into a new node of `canvas`; `more` is merged into the request. Returns the job.
     pub async fn start_resize(&self, canvas: &str, more: Value) -> Value {
-        let asset = self.upload("image/png", crate::pictures::png(64, 48)).await;
+        let asset = self.upload("image/png", crate::images::png(64, 48)).await;
         let target = self.slot(canvas).await;
         let mut request = self.resize_request(canvas, &target, text(&asset, "/handle")).await;
         for (name, value) in more.as_object().expect("an object") {

@@ -33,7 +33,7 @@ impl Stack {
             insert_jobs(&mut transaction, jobs, &user).await;
             for job_id in jobs {
                 let (id, event_id) = (Uuid::now_v7(), Uuid::now_v7());
-                let sealed_secret = keys.seal(&deliveries::handle(id), SECRET.as_bytes());
+                let sealed_secret = keys.encrypt(&deliveries::handle(id), SECRET.as_bytes());
                 let new = NewDelivery { id, account: &account, job_id: *job_id, url, sealed_secret: &sealed_secret };
                 deliveries::insert(&mut transaction, &new).await.expect("makes a delivery");
                 let mut body = event_id.to_string().into_bytes();

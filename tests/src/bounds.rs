@@ -34,7 +34,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("app", &["domain", "db", "canvas", "service"]),
     // What the media workers share.
     ("worker", &["domain", "app", "db", "taskqueue", "blob", "cache", "providers", "raster", "egress", "service"]),
-    // Processes, which do not import each other. The gateway uses `raster` for headers and metadata of pictures only, never for
+    // Processes, which do not import each other. The gateway uses `raster` for headers and metadata of images only, never for
     // pixels.
     (
         "gateway",

@@ -41,7 +41,7 @@ pub struct Exported {
     pub parent: String,
     /// The duration in nanoseconds.
     pub nanoseconds: u64,
-    /// Whether the span's status is an error.
+    /// `true` if the span's status is an error.
     pub failed: bool,
     /// The attributes, with their values as texts.
     pub attributes: BTreeMap<String, String>,

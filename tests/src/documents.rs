@@ -46,7 +46,7 @@ impl Repository {
                 if kind.is_dir() {
                     directories.push(entry.path());
                 } else if kind.is_file()
-                    // Fonts, pictures and other binary files.
+                    // Fonts, images and other binary files.
                     && let Ok(text) = fs::read_to_string(entry.path())
                 {
                     let path = entry.path().strip_prefix(&root).expect("below the root").display().to_string();
@@ -149,7 +149,7 @@ fn slug(heading: &str) -> String {
     kept.map(|char| if char == ' ' { '-' } else { char }).collect()
 }
 
-/// The link targets in a line of Markdown: of inline links and pictures, definitions of references, and attributes of HTML.
+/// The link targets in a line of Markdown: of inline links and images, definitions of references, and attributes of HTML.
 fn links(line: &str) -> Vec<String> {
     let line = without_code(line);
     let mut targets = Vec::new();
@@ -194,7 +194,7 @@ fn mentions(line: &str) -> Vec<(String, Option<String>)> {
     found
 }
 
-/// Whether a line of code has a message that begins with the number of a section, such as `"4.2: …"`, or ends with one, such as
+/// Returns `true` if a line of code has a message that begins with the number of a section, such as `"4.2: …"`, or ends with one, such as
 /// `… (4.2)"`.
 fn cites_a_section(line: &str) -> bool {
     let is_section = |text: &str| {

@@ -15,7 +15,7 @@ use uuid::Uuid;
 use crate::api::text;
 use crate::seed::Chance;
 use crate::work::{StartParams, Work};
-use crate::{Kind, PATIENCE, Stack, User, pictures};
+use crate::{Kind, PATIENCE, Stack, User, images};
 
 /// The secret of every webhook of a load.
 pub const SECRET: &str = "the secret of every webhook of a load";
@@ -59,7 +59,7 @@ pub struct Load<'a> {
     chance: Chance,
     /// The kinds of work that are started in rotation.
     works: &'static [Work],
-    /// The simulator of the provider that makes pictures.
+    /// The simulator of the provider that makes images.
     simulator: Option<Simulator>,
     receiver: Receiver,
     clients: Vec<Starter>,
@@ -90,13 +90,13 @@ struct Canvas {
 impl<'a> Load<'a> {
     /// A load of Actions. Creates accounts, canvases, targets and inputs, and takes a receiver of the stack.
     pub async fn prepare(stack: &'a Stack, chance: &Chance, plan: Plan) -> Self {
-        Self::of(stack, chance, plan, &[Work::Resize]).await
+        Self::new(stack, chance, plan, &[Work::Resize]).await
     }
 
     /// A load of these kinds of work in rotation. Videos require a stack with a video-worker and without a self-hosted server.
-    pub async fn of(stack: &'a Stack, chance: &Chance, plan: Plan, works: &'static [Work]) -> Self {
+    pub async fn new(stack: &'a Stack, chance: &Chance, plan: Plan, works: &'static [Work]) -> Self {
         // The only provider whose runs can be looked up, so an unknown outcome of a submit can be resolved.
-        let simulator = match works.contains(&Work::Picture) {
+        let simulator = match works.contains(&Work::Image) {
             true => Some(Simulator::start(Vendor::Replicate).await),
             false => None,
         };
@@ -165,7 +165,7 @@ impl<'a> Load<'a> {
         &self.receiver
     }
 
-    /// The provider's simulator, if the load includes pictures.
+    /// The provider's simulator, if the load includes images.
     pub fn simulator(&self) -> Option<&Simulator> {
         self.simulator.as_ref()
     }
@@ -271,7 +271,7 @@ impl<'a> Load<'a> {
 impl Starter {
     async fn make(stack: &Stack, number: usize, jobs: usize) -> Self {
         let user = stack.user().await;
-        let asset = user.upload("image/png", pictures::png(64, 48)).await;
+        let asset = user.upload("image/png", images::png(64, 48)).await;
         let mut canvases = Vec::with_capacity(jobs.div_ceil(OPERATIONS_MAX));
         for batch in (0..jobs).collect::<Vec<_>>().chunks(OPERATIONS_MAX) {
             let id = text(&user.make_canvas().await, "/id").to_owned();

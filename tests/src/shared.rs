@@ -183,7 +183,7 @@ fn run() -> String {
     format!("{PREFIX}{process}-{start}")
 }
 
-/// Whether the process that this directory of a run names still runs.
+/// Returns `true` if the process that this directory of a run names still runs.
 fn is_alive(directory: &Path) -> bool {
     let name = directory.file_name().and_then(|name| name.to_str()).expect("the name of a run");
     let (process, start) = name.strip_prefix(PREFIX).and_then(|rest| rest.split_once('-')).expect("the name of a run");

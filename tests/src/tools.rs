@@ -16,7 +16,7 @@ pub const WITH_HANDSHAKE: &str = "2025-11-25";
 /// The result of a call of a tool.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolResult {
-    /// Whether it is an error.
+    /// `true` if it is an error.
     pub failed: bool,
     /// The value of a success, or the text of an error as JSON.
     pub value: Value,
@@ -41,8 +41,8 @@ impl ToolResult {
         self.value
     }
 
-    /// The bytes of the pictures.
-    pub fn pictures(&self) -> Vec<Vec<u8>> {
+    /// The bytes of the images.
+    pub fn images(&self) -> Vec<Vec<u8>> {
         let images = self.content.iter().filter(|part| part["type"] == "image");
         images.map(|image| STANDARD.decode(image["data"].as_str().expect("data")).expect("base64")).collect()
     }
@@ -90,7 +90,7 @@ pub struct Tools {
 
 impl Tools {
     /// The tools for a token.
-    pub async fn of(client: &Client, version: &'static str) -> Self {
+    pub async fn new(client: &Client, version: &'static str) -> Self {
         let list = client.mcp_result(version, "tools/list", json!({})).await;
         let tools = list["tools"].as_array().expect("a list");
         let outputs = tools.iter().map(|tool| (tool["name"].to_string(), tool["outputSchema"].clone())).collect();

@@ -2,16 +2,16 @@
 
 use serde_json::{Value, json};
 
-/// The Recipe of a load: a text and a picture that depends on it, both made by the embedded runtime for credit.
+/// The Recipe of a load: a text and an image that depends on it, both made by the embedded runtime for credit.
 const RECIPE: &str = "ad-copy-and-banner";
 
 /// A kind of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Work {
-    /// An Action that resizes a picture.
+    /// An Action that resizes an image.
     Resize,
-    /// A picture of a provider, whose simulator counts the submits.
-    Picture,
+    /// An image of a provider, whose simulator counts the submits.
+    Image,
     /// A Recipe run.
     Recipe,
     /// A video of the embedded runtime. It has no webhook.
@@ -24,7 +24,7 @@ pub(crate) struct StartParams<'a> {
     pub(crate) revision: &'a str,
     /// An empty node that only this start uses.
     pub(crate) target: &'a str,
-    /// The handle of a picture.
+    /// The handle of an image.
     pub(crate) input: &'a str,
     /// The width in pixels, for a resize.
     pub(crate) width: usize,
@@ -36,7 +36,7 @@ pub(crate) struct StartParams<'a> {
 impl Work {
     /// The rotation of a mixed load. Work that needs much processor time is rare, so that many jobs run.
     pub const MIXED: &[Self] = {
-        use Work::{Picture as P, Recipe as C, Resize as R, Video as V};
+        use Work::{Image as P, Recipe as C, Resize as R, Video as V};
         &[R, P, R, R, R, R, C, R, R, R, P, R, R, V, R, R, P, R, R, R]
     };
 
@@ -44,13 +44,13 @@ impl Work {
     pub(crate) fn path(self) -> String {
         match self {
             Self::Resize => "/actions/resize/runs".to_owned(),
-            Self::Picture => "/images/generate".to_owned(),
+            Self::Image => "/images/generate".to_owned(),
             Self::Recipe => format!("/recipes/{RECIPE}/runs"),
             Self::Video => "/videos/generate".to_owned(),
         }
     }
 
-    /// Whether it has a webhook. Recipe, image and Action starts can have one (docs/reference/webhooks.md#webhook-input).
+    /// Returns `true` if it has a webhook. Recipe, image and Action starts can have one (docs/reference/webhooks.md#webhook-input).
     pub fn has_webhook(self) -> bool {
         self != Self::Video
     }
@@ -61,7 +61,7 @@ impl Work {
             Self::Resize => {
                 json!({"targetNodeId": params.target, "inputs": [params.input], "params": {"width": params.width}})
             }
-            Self::Picture => json!({
+            Self::Image => json!({
                 "targetNodeId": params.target, "model": "black-forest-labs/flux-schnell", "prompt": "a kite",
                 "connectionId": params.connection,
             }),
@@ -89,7 +89,7 @@ impl Work {
     pub(crate) fn may_fail_with(self) -> &'static [&'static str] {
         match self {
             Self::Resize => &[],
-            Self::Picture => &["provider_timeout"],
+            Self::Image => &["provider_timeout"],
             Self::Recipe => &["recipe_step_failed", "runtime_failed"],
             Self::Video => &["runtime_failed"],
         }

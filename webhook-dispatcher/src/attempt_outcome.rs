@@ -1,10 +1,10 @@
-//! What a response, or its absence, means for a delivery (docs/reference/webhooks.md#outcome-of-an-attempt).
+//! The outcome of an attempt for its delivery, by the response or its absence (docs/reference/webhooks.md#outcome-of-an-attempt).
 
 use domain::webhook::DeliveryError;
 use egress::SendError;
 use http::StatusCode;
 
-/// What an attempt means for its delivery.
+/// The effect of an attempt on its delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AttemptOutcome {
     /// The receiver acknowledged the event.
@@ -17,7 +17,7 @@ pub enum AttemptOutcome {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AttemptResult {
-    /// What it means for the delivery.
+    /// The effect on the delivery.
     pub outcome: AttemptOutcome,
     /// The status code of the response, if it is a valid HTTP status (100 to 599).
     pub status: Option<u16>,

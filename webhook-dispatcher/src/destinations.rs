@@ -66,7 +66,7 @@ pub struct ClaimedDelivery {
     counted: Arc<Semaphore>,
     sending: Arc<Semaphore>,
     lowered: Arc<Notify>,
-    /// Whether it is part of the number of claimed deliveries.
+    /// `true` if it is part of the number of claimed deliveries.
     is_claimed: bool,
 }
 

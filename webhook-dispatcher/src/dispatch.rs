@@ -12,7 +12,7 @@
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use db::deliveries::attempts::{Attempt, AttemptRecord, Begun, LeasedDelivery, Next};
+use db::deliveries::attempts::{Attempt, AttemptRecord, BeginResult, LeasedDelivery, Next};
 use db::{PgPool, deliveries, tasks};
 use domain::webhook::DeliveryError;
 use egress::{Client, Outbound};
@@ -75,7 +75,7 @@ impl Dispatcher {
     /// Sends one attempt and evaluates the status of the response, which acknowledges, redirects or
     /// rejects the event. An error while reading the body changes nothing.
     async fn send(&self, delivery: &str, traceparent: &str, attempt: Attempt) -> AttemptResult {
-        let secret = match self.keys.open(delivery, &attempt.sealed_secret) {
+        let secret = match self.keys.decrypt(delivery, &attempt.sealed_secret) {
             Ok(secret) => secret,
             Err(error) => {
                 tracing::warn!(delivery.id = delivery, error = %error, "cannot open the secret of delivery {delivery}");
@@ -223,7 +223,7 @@ impl Handler for Dispatcher {
         let mut claimed = self.destinations.add(&task.fairness_key);
         let Some(mut permit) = claimed.permit().await else { return Ok(Decision::Release) };
         match self.journal.begin(leased).await? {
-            Begun::Attempt(attempt) => {
+            BeginResult::Attempt(attempt) => {
                 taskqueue::failpoint!("delivery.begun");
                 claimed.wait_to_send(&mut permit).await;
                 if !lease.check() {
@@ -231,12 +231,12 @@ impl Handler for Dispatcher {
                 }
                 self.attempt(task, leased, *attempt, &claimed, permit).await
             }
-            Begun::Spent => self.give_up(leased, "the result of its last attempt is unknown").await,
-            Begun::Gone => {
+            BeginResult::Spent => self.give_up(leased, "the result of its last attempt is unknown").await,
+            BeginResult::Gone => {
                 let settled = tasks::settle(&mut *self.pool.acquire().await?, task.id, leased.lease_token).await?;
                 Ok(if settled { Decision::Done } else { Decision::Stale })
             }
-            Begun::LeaseLost => Ok(Decision::Stale),
+            BeginResult::LeaseLost => Ok(Decision::Stale),
         }
     }
 

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use db::PgPool;
-use db::deliveries::attempts::{self, AttemptRecord, Begun, LeasedDelivery};
+use db::deliveries::attempts::{self, AttemptRecord, BeginResult, LeasedDelivery};
 use taskqueue::{BatchError, Batcher};
 
 /// Delays in milliseconds between tries to record a result. Their sum is longer than a restart of
@@ -18,7 +18,7 @@ const BEGIN_PAUSES: [u64; 4] = [50, 200, 800, 1600];
 /// A handle for recording attempts.
 #[derive(Debug)]
 pub struct Journal {
-    begins: Batcher<LeasedDelivery, Begun>,
+    begins: Batcher<LeasedDelivery, BeginResult>,
     records: Batcher<AttemptRecord, bool>,
 }
 
@@ -52,7 +52,7 @@ impl Journal {
     ///
     /// If the database stays unavailable. Then the attempt must not be sent, although it may have
     /// been counted.
-    pub async fn begin(&self, leased: LeasedDelivery) -> Result<Begun, BatchError> {
+    pub async fn begin(&self, leased: LeasedDelivery) -> Result<BeginResult, BatchError> {
         retry_during_outage(&self.begins, &BEGIN_PAUSES, leased).await
     }
 

@@ -27,7 +27,7 @@ const STANDARD_SIGNATURE: HeaderName = HeaderName::from_static(standard::SIGNATU
 /// W3C Trace Context, section 3.2.
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
-/// What a secret of Standard Webhooks begins with; its key in base64 follows.
+/// Prefix of a secret of Standard Webhooks; its key in base64 follows.
 const SECRET_PREFIX: &[u8] = b"whsec_";
 /// Reads that key, also without padding.
 const SECRET_KEY: GeneralPurpose = GeneralPurpose::new(

@@ -28,7 +28,7 @@ impl Announcer {
         self.announce(&[channel::canvas(canvas)]).await;
     }
 
-    /// What can be followed on `channels` has changed.
+    /// Announces a change on `channels`.
     pub(super) async fn announce(&self, channels: &[String]) {
         self.0.settled().await;
         self.0.notify(channels).await;

@@ -1,4 +1,4 @@
-//! `canvas-gateway admin keys`: reports which key seals what, and reseals everything under the first key of its ring.
+//! `canvas-gateway admin keys`: reports which key encrypts what, and re-encrypts everything under the first key of its ring.
 
 use clap::Subcommand;
 use serde_json::json;
@@ -8,13 +8,13 @@ use uuid::Uuid;
 use super::{CommandError, Context, Result};
 use crate::installation;
 
-/// Secrets that one statement loads and reseals.
+/// Secrets that one statement loads and re-encrypts.
 const BATCH: i64 = 500;
 
 /// The subcommands of `admin keys`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Count the secrets sealed under each key.
+    /// Count the secrets encrypted under each key.
     Status,
     /// Reseal every secret under the first key of its ring.
     Rewrap,
@@ -40,19 +40,19 @@ async fn status(context: &mut Context) -> Result {
     Ok(json!({ "primary": context.ring.primary(), "sealed": sealed }))
 }
 
-/// Reseals all secrets. Each is replaced only if it is unchanged since it was read, so that concurrent rewraps and deliveries are
+/// Re-encrypts all secrets. Each is replaced only if it is unchanged since it was read, so that concurrent rewraps and deliveries are
 /// safe.
 async fn rewrap(context: &mut Context) -> Result<()> {
     installation::rewrap(&mut context.connection, &context.config.installation_keys()).await?;
     match rewrap_deliveries(context).await? + rewrap_connections(context).await? {
         0 => Ok(()),
         lost => Err(CommandError::rule(format!(
-            "{lost} secrets are sealed under keys that the ring does not hold; all others were resealed"
+            "{lost} secrets are encrypted under keys that the ring does not hold; all others were re-encrypted"
         ))),
     }
 }
 
-/// Reseals the secrets of webhooks. Returns how many cannot be opened.
+/// Re-encrypts the secrets of webhooks. Returns how many cannot be decrypted.
 async fn rewrap_deliveries(context: &mut Context) -> Result<u64> {
     let Context { connection, ring, .. } = context;
     let (mut after, mut lost) = (Uuid::nil(), 0);
@@ -63,7 +63,7 @@ async fn rewrap_deliveries(context: &mut Context) -> Result<u64> {
         for secret in secrets {
             match anew(ring, &db::deliveries::handle(secret.id), &secret.sealed) {
                 Some(anew) => {
-                    db::deliveries::store_resealed(connection, secret.id, &secret.sealed, &anew).await?;
+                    db::deliveries::store_reencrypted(connection, secret.id, &secret.sealed, &anew).await?;
                 }
                 None => lost += 1,
             }
@@ -71,7 +71,7 @@ async fn rewrap_deliveries(context: &mut Context) -> Result<u64> {
     }
 }
 
-/// Reseals the API keys of connections. Returns how many cannot be opened.
+/// Re-encrypts the API keys of connections. Returns how many cannot be decrypted.
 async fn rewrap_connections(context: &mut Context) -> Result<u64> {
     let Context { connection, ring, .. } = context;
     let (mut after, mut lost) = (Uuid::nil(), 0);
@@ -82,7 +82,7 @@ async fn rewrap_connections(context: &mut Context) -> Result<u64> {
         for key in keys {
             match anew(ring, &db::connections::context(key.id), &key.sealed) {
                 Some(anew) => {
-                    db::connections::store_resealed(connection, key.id, &key.sealed, &anew).await?;
+                    db::connections::store_reencrypted(connection, key.id, &key.sealed, &anew).await?;
                 }
                 None => lost += 1,
             }
@@ -90,7 +90,7 @@ async fn rewrap_connections(context: &mut Context) -> Result<u64> {
     }
 }
 
-/// A secret resealed under the first key of the ring; `None` when it cannot be opened.
+/// A secret re-encrypted under the first key of the ring; `None` when it cannot be decrypted.
 fn anew(ring: &KeyRing, place: &str, sealed: &str) -> Option<String> {
-    ring.open(place, sealed).ok().map(|plain| ring.seal(place, &plain))
+    ring.decrypt(place, sealed).ok().map(|plain| ring.encrypt(place, &plain))
 }

@@ -60,7 +60,7 @@ pub enum Admin {
     /// Publish Recipes in the catalog.
     #[command(subcommand)]
     Recipe(recipe::Command),
-    /// Inspect and change the keys that seal secrets at rest.
+    /// Inspect and change the keys that encrypt secrets at rest.
     #[command(subcommand)]
     Keys(keys::Command),
     /// List and replay webhook deliveries.

@@ -76,7 +76,7 @@ fn parse(label: &str, scopes: &str, expires_days: Option<&str>, surface: &str) -
 
 fn parse_scopes(text: &str) -> Result<Scopes> {
     if text == "all" {
-        return Ok(Scopes::of(Scope::ALL));
+        return Ok(Scopes::from_slice(Scope::ALL));
     }
     text.split(',')
         .map(|name| name.trim().parse().map_err(|_| CommandError::rule(format!("{name:?} is not a scope"))))

@@ -82,13 +82,13 @@ pub fn check_origin(parts: &Parts, public_url: &str) -> Result<()> {
     Err(Problem::Forbidden(format!("the console accepts writes from its own pages alone: {why}")))
 }
 
-/// Whether a request names another account than that of its session: its page serves that account, and another tab has signed the
+/// Returns `true` if a request names another account than that of its session: its page serves that account, and another tab has signed the
 /// browser in to this one since. A request without the header names none (docs/reference/console.md#account-of-a-page).
 pub fn names_another(headers: &HeaderMap, account: &AccountUid) -> bool {
     headers.get_all(ACCOUNT).iter().any(|named| named != account.as_str())
 }
 
-/// Whether browsers keep a `Secure` cookie of `public_url`: over HTTPS, and on a loopback address.
+/// Returns `true` if browsers keep a `Secure` cookie of `public_url`: over HTTPS, and on a loopback address.
 pub fn keeps_cookies(public_url: &str) -> bool {
     Url::parse(public_url).is_ok_and(|url| {
         url.scheme() == "https"

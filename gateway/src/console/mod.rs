@@ -49,7 +49,7 @@ pub fn enter(mut request: Request) -> Request {
     request
 }
 
-/// Whether a request is one to the console, in which the cookie is the credential.
+/// Returns `true` if a request is one to the console, in which the cookie is the credential.
 pub fn contains(parts: &Parts) -> bool {
     parts.extensions.get::<InConsole>().is_some()
 }

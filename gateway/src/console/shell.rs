@@ -61,7 +61,7 @@ async fn page(headers: HeaderMap) -> Response {
 pub async fn unknown(method: Method, uri: Uri, headers: HeaderMap) -> Response {
     let is_page = method == Method::GET
         && ["/api", super::ROOT].iter().all(|root| !uri.path().starts_with(root))
-        && Accepted::of(&headers).prefers_html();
+        && Accepted::from_headers(&headers).prefers_html();
     match Files::get("index.html").filter(|_| is_page) {
         Some(page) => {
             let unkept = [(CACHE_CONTROL, HeaderValue::from_static("no-store"))];

@@ -64,7 +64,7 @@ async fn viewer(headers: HeaderMap) -> Response {
     response
 }
 
-/// Whether an element of `Accept-Encoding` accepts gzip. A client that accepts it only by `*` gets the plain script.
+/// Returns `true` if an element of `Accept-Encoding` accepts gzip. A client that accepts it only by `*` gets the plain script.
 fn is_gzip(coding: &str) -> bool {
     let (name, weight) = coding.split_once(';').unwrap_or((coding, ""));
     let rejected = weight.trim().to_ascii_lowercase().strip_prefix("q=").is_some_and(|q| q.parse() == Ok(0.0));

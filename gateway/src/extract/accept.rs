@@ -11,7 +11,7 @@ pub struct Accepted<'a> {
 
 impl<'a> Accepted<'a> {
     /// Reads the headers; ranges of malformed form are left out.
-    pub fn of(headers: &'a HeaderMap) -> Self {
+    pub fn from_headers(headers: &'a HeaderMap) -> Self {
         let values = || headers.get_all(ACCEPT).iter().filter(|value| !value.as_bytes().trim_ascii().is_empty());
         let texts = values().filter_map(|value| value.to_str().ok());
         let ranges = values().next().map(|_| texts.flat_map(|text| text.split(',')).filter_map(Range::parse).collect());
@@ -26,12 +26,13 @@ impl<'a> Accepted<'a> {
         }
     }
 
-    /// Whether the client would rather have HTML than JSON, as a browser does that navigates.
+    /// Returns `true` if the client would rather have HTML than JSON, as a browser does that navigates.
     pub fn prefers_html(&self) -> bool {
         self.quality("text", "html") > self.quality("application", "json")
     }
 
-    /// Whether the client rejects the media type by `q=0`. A type that it merely leaves out is not rejected, and neither is one of
+    /// Returns `true` if the client rejects the media type by `q=0`. A type that it merely leaves out is not rejected, and
+    /// neither is one of
     /// which it rejects a variant.
     pub fn rejects(&self, kind: &str, subtype: &str) -> bool {
         let range = self.ranges.as_ref().and_then(|ranges| best(ranges, kind, subtype));
@@ -59,7 +60,7 @@ struct Range<'a> {
     subtype: &'a str,
     /// Quality in thousandths.
     quality: u16,
-    /// Whether it has parameters, such as `version=1`. Such a range is about one variant of the media type.
+    /// `true` if it has parameters, such as `version=1`. Such a range is about one variant of the media type.
     is_variant: bool,
 }
 
@@ -108,7 +109,7 @@ mod tests {
 
     #[test]
     fn a_type_is_rejected_by_the_most_specific_range_alone() {
-        let rejects = |values: &[&str]| Accepted::of(&headers(values)).rejects("application", "json");
+        let rejects = |values: &[&str]| Accepted::from_headers(&headers(values)).rejects("application", "json");
         for rejected in [
             &["application/json;q=0"][..],
             &["application/json;q=0, */*"],
@@ -131,7 +132,7 @@ mod tests {
 
     #[test]
     fn a_type_that_no_range_matches_has_no_quality() {
-        let quality = |values: &[&str]| Accepted::of(&headers(values)).quality("text", "event-stream");
+        let quality = |values: &[&str]| Accepted::from_headers(&headers(values)).quality("text", "event-stream");
         assert_eq!(quality(&[]), 1000);
         assert_eq!(quality(&[" "]), 1000);
         assert_eq!(quality(&["text/*;q=0.5, */*"]), 500);

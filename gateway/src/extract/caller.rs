@@ -28,9 +28,9 @@ pub struct Principal(pub AccountUid);
 /// The scopes that a route requires.
 pub trait Grant: Send + Sync + 'static {
     /// All of these scopes.
-    const ALL: Scopes = Scopes::of(&[]);
+    const ALL: Scopes = Scopes::from_slice(&[]);
     /// At least one of these scopes, unless empty.
-    const ANY: Scopes = Scopes::of(&[]);
+    const ANY: Scopes = Scopes::from_slice(&[]);
 }
 
 macro_rules! grants {
@@ -38,7 +38,7 @@ macro_rules! grants {
         $(#[$doc])*
         pub struct $name;
         impl Grant for $name {
-            $(const $kind: Scopes = Scopes::of(&[$(Scope::$scope),+]);)*
+            $(const $kind: Scopes = Scopes::from_slice(&[$(Scope::$scope),+]);)*
         }
     )+};
 }
@@ -82,7 +82,7 @@ grants! {
 pub struct Caller<G> {
     /// The token, its session and its account.
     pub credential: Credential,
-    /// Whether the client rejects JSON, in which the result of every write is served.
+    /// `true` if the client rejects JSON, in which the result of every write is served.
     rejects_json: bool,
     grant: PhantomData<G>,
 }
@@ -97,7 +97,7 @@ impl<G> std::ops::Deref for Caller<G> {
 impl<G> Caller<G> {
     /// Rejects a caller without `scopes`, for scopes that depend on the body.
     pub fn require(&self, scopes: &[Scope]) -> Result<()> {
-        require(self.credential.scopes, Scopes::of(scopes), Scopes::of(&[]))
+        require(self.credential.scopes, Scopes::from_slice(scopes), Scopes::from_slice(&[]))
     }
 
     /// Rejects a write whose result the client rejects. It follows the check of what the write addresses.
@@ -165,7 +165,7 @@ pub(super) async fn admit<G: Grant>(
         record_use(app, credential.token);
     }
     // The response to a read is checked against `Accept` once its type is known.
-    let rejects_json = !parts.method.is_safe() && Accepted::of(&parts.headers).rejects("application", "json");
+    let rejects_json = !parts.method.is_safe() && Accepted::from_headers(&parts.headers).rejects("application", "json");
     let caller = Caller { credential, rejects_json, grant: PhantomData };
     if console::contains(parts) {
         caller.require_acceptable()?;
@@ -300,7 +300,7 @@ mod tests {
 
     #[test]
     fn missing_scopes_are_named() {
-        let granted = Scopes::of(&[Scope::CanvasRead, Scope::AssetRead]);
+        let granted = Scopes::from_slice(&[Scope::CanvasRead, Scope::AssetRead]);
         assert!(require(granted, ReadCanvas::ALL, ReadCanvas::ANY).is_ok());
         let refused = |all, any| match require(granted, all, any) {
             Err(Problem::Forbidden(message)) => message,
@@ -311,7 +311,7 @@ mod tests {
             refused(UploadAsset::ALL, UploadAsset::ANY),
             "the token lacks one of image:generate, video:generate"
         );
-        let all = Scopes::of(&[Scope::CanvasWrite, Scope::JobManage]);
+        let all = Scopes::from_slice(&[Scope::CanvasWrite, Scope::JobManage]);
         let message = "the token lacks canvas:write, job:manage, one of image:generate, video:generate";
         assert_eq!(refused(all, UploadAsset::ANY), message, "all at once");
     }

@@ -29,7 +29,7 @@ fn digest(path_template: &str, resource: &str, body: &Value) -> [u8; 32] {
     Sha256::digest(canonical_request("POST", path_template, resource, body)).into()
 }
 
-/// Whether a text has the characters and the length of a key.
+/// Returns `true` if a text has the characters and the length of a key.
 pub fn is_key(text: &str) -> bool {
     (IDEMPOTENCY_KEY_MIN..=IDEMPOTENCY_KEY_MAX).contains(&text.chars().count())
 }

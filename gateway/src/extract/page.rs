@@ -71,7 +71,8 @@ pub fn page_request<P: DeserializeOwned, const MAX: u32>(
 ) -> PageRequest<P> {
     let PageQuery::<MAX> { limit, cursor } = query.read().unwrap_or_default();
     let after = cursor.and_then(|cursor| {
-        let position = app.keys.cursor().open(&scope.0, &cursor).and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let position =
+            app.keys.cursor().decrypt(&scope.0, &cursor).and_then(|bytes| serde_json::from_slice(&bytes).ok());
         if position.is_none() {
             query.refuse("cursor", "is invalid or belongs to a different list");
         }
@@ -92,7 +93,7 @@ pub fn page<T, P: Serialize>(
     items.truncate(limit as usize);
     let next_cursor = items.last().filter(|_| has_more).map(|last| {
         let position = serde_json::to_vec(&position(last)).expect("a position serializes");
-        app.keys.cursor().seal(&scope.0, &position)
+        app.keys.cursor().encrypt(&scope.0, &position)
     });
     Page { limit, has_more, next_cursor }
 }

@@ -18,13 +18,13 @@ pub fn values<'a>(headers: &'a HeaderMap, name: &'a str) -> impl Iterator<Item =
         })
 }
 
-/// Whether the response to a write may omit what the client knows already: `return=minimal`
+/// Returns `true` if the response to a write may omit what the client knows already: `return=minimal`
 /// (docs/reference/conventions.md#minimal-responses).
 pub fn minimal(headers: &HeaderMap) -> bool {
     is_preferred(headers, "return", "minimal")
 }
 
-/// Whether a write may be based on an earlier revision where nothing that it reads or writes changed since: `handling=lenient`
+/// Returns `true` if a write may be based on an earlier revision where nothing that it reads or writes changed since: `handling=lenient`
 /// (docs/reference/conventions.md#stale-revisions).
 pub fn lenient(headers: &HeaderMap) -> bool {
     is_preferred(headers, "handling", "lenient")

@@ -131,7 +131,7 @@ impl<'a> QueryReader<'a> {
         Ok(Some(value))
     }
 
-    /// Whether the parameter was sent.
+    /// Returns `true` if the parameter was sent.
     pub fn has(&self, name: &str) -> bool {
         self.values(name).next().is_some()
     }

@@ -1,4 +1,4 @@
-//! What event streams and long polls of canvases follow: revisions, participants, runs of an account.
+//! Subscriptions of event streams and long polls of canvases: revisions, participants, runs of an account.
 
 mod feed;
 mod presence;

@@ -185,7 +185,7 @@ mod tests {
             is_narrow: false,
             token: Uuid::now_v7(),
             label: label.into(),
-            scopes: Scopes::of(&[]),
+            scopes: Scopes::from_slice(&[]),
             surface: Surface::Api,
             secret_hash: Vec::new(),
             valid: true,

@@ -1,4 +1,4 @@
-//! Whether a model can do what a request asks, checked before acceptance (docs/reference/images.md#model-selection).
+//! The check before acceptance that a model can do what a request asks (docs/reference/images.md#model-selection).
 
 use domain::Violation;
 use domain::graph::Role;
@@ -6,7 +6,7 @@ use domain::limits::IMAGE_REFERENCES_MAX;
 use domain::model::Capability;
 use providers::Entry;
 
-/// What a request asks of a model.
+/// The demands of a request on a model.
 pub struct Asked<'a> {
     /// Capability that the request needs.
     pub capability: Capability,
@@ -14,7 +14,7 @@ pub struct Asked<'a> {
     pub prompt: &'a str,
     /// Field that the prompt came from.
     pub prompt_field: &'a str,
-    /// Roles of the pictures that are sent, one entry for each picture.
+    /// Roles of the images that are sent, one entry for each image.
     pub roles: &'a [Option<Role>],
     /// Size as requested.
     pub size: Option<&'a str>,
@@ -34,10 +34,10 @@ pub fn violations(model: &Entry, asked: &Asked<'_>) -> Vec<Violation> {
     }
     let least = usize::from(asked.capability != Capability::ImageGenerate).max(model.references_min());
     let (given, most) = (asked.roles.len(), model.references_max());
-    // Other checks report an edit without pictures, and more pictures than any request may send.
+    // Other checks report an edit without images, and more images than any request may send.
     let is_reported = given == 0 && asked.capability != Capability::ImageGenerate || given > IMAGE_REFERENCES_MAX;
     if !is_reported && !(least..=most).contains(&given) {
-        refuse("references", format!("{} takes {least} to {most} pictures, and would get {given}", model.name));
+        refuse("references", format!("{} takes {least} to {most} images, and would get {given}", model.name));
     }
     let sent = providers::instruction(asked.capability, asked.prompt, asked.roles.iter().copied());
     let length = sent.encode_utf16().count();
@@ -52,7 +52,7 @@ pub fn violations(model: &Entry, asked: &Asked<'_>) -> Vec<Violation> {
 }
 
 /// Width and height of what `model` makes, in any unit, where the request and the catalog determine them.
-pub fn picture_size(model: &Entry, asked: &Asked<'_>) -> Option<(f64, f64)> {
+pub fn image_size(model: &Entry, asked: &Asked<'_>) -> Option<(f64, f64)> {
     let follows_reference = model.wire.size_from_reference && !asked.roles.is_empty();
     let default = || model.sizes.first().filter(|_| !follows_reference).map(String::as_str);
     let (width, height) = asked.size.or_else(default)?.split_once(['x', ':'])?;
@@ -99,10 +99,10 @@ mod tests {
     }
 
     #[test]
-    fn the_size_of_a_picture_is_that_of_the_request_or_the_first_of_the_model() {
+    fn the_size_of_an_image_is_that_of_the_request_or_the_first_of_the_model() {
         let size = |model: &Entry, size: Option<&str>, roles: &[Option<Role>]| {
             let capability = Capability::ImageGenerate;
-            picture_size(model, &Asked { capability, prompt: "p", prompt_field: "prompt", roles, size, quality: None })
+            image_size(model, &Asked { capability, prompt: "p", prompt_field: "prompt", roles, size, quality: None })
         };
         assert_eq!(size(&model(), Some("1536x1024"), &[]), Some((1536.0, 1024.0)));
         assert_eq!(size(&model(), Some("16:9"), &[None]), Some((16.0, 9.0)));
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn pictures_are_as_many_as_the_model_takes() {
+    fn images_are_as_many_as_the_model_takes() {
         let (most, over) = ([None; IMAGE_REFERENCES_MAX], [None; IMAGE_REFERENCES_MAX + 1]);
         for (roles, refused) in
             [(&[][..], false), (&[None; 2], false), (&[None; 3], true), (&most, true), (&over, false)]

@@ -62,7 +62,7 @@ pub struct ModelPosition {
 }
 
 impl Runnable {
-    /// What a job records of the model.
+    /// The record of the model in a job.
     pub fn chosen(&self) -> ChosenModel {
         ChosenModel {
             key: self.key.clone(),
@@ -101,7 +101,7 @@ impl Runnable {
         })
     }
 
-    /// Whether a caller with `scopes` may run the model; always false for text models, which are not listed.
+    /// Returns `true` if a caller with `scopes` may run the model; always false for text models, which are not listed.
     pub fn is_for(&self, scopes: Scopes) -> bool {
         match self.entry.model_type() {
             Some(ModelType::Image) => scopes.contains(Scope::ImageGenerate),
@@ -110,12 +110,12 @@ impl Runnable {
         }
     }
 
-    /// Whether `name` in a request means this model: its handle, or the provider's id.
+    /// Returns `true` if `name` in a request means this model: its handle, or the provider's id.
     pub fn is_named(&self, name: &str) -> bool {
         name.strip_prefix("model:").map_or_else(|| self.entry.id == name, |key| self.has_key(key))
     }
 
-    /// Whether `key` is the model's key, compared in constant time.
+    /// Returns `true` if `key` is the model's key, compared in constant time.
     pub fn has_key(&self, key: &str) -> bool {
         self.key.as_bytes().ct_eq(key.as_bytes()).into()
     }

@@ -21,7 +21,7 @@ pub fn choose(
     choice: &Choice,
 ) -> Result<Vec<Step>, Vec<Violation>> {
     let (mut steps, mut refused) = (Vec::new(), Vec::new());
-    let makes_pictures = outputs.iter().any(|output| output.kind == OutputKind::Image);
+    let makes_images = outputs.iter().any(|output| output.kind == OutputKind::Image);
     let pictured = inputs.iter().filter(|input| matches!(input.held, PortValue::Asset(_)));
     let given: Vec<&str> = pictured.map(|input| &*input.key).collect();
     for (output, node) in outputs.iter().zip(nodes) {
@@ -31,10 +31,10 @@ pub fn choose(
             false => None,
         };
         let (size, quality) = (of_images(&output.size, &choice.size), of_images(&output.quality, &choice.quality));
-        let chosen = choice.model.as_deref().filter(|_| is_image == makes_pictures);
+        let chosen = choice.model.as_deref().filter(|_| is_image == makes_images);
         let model = chosen.or(output.model.as_deref());
         let model = match is_image {
-            true => picture(models, model, size.as_deref(), quality.as_deref(), pictures(output, outputs, &given)),
+            true => image(models, model, size.as_deref(), quality.as_deref(), images(output, outputs, &given)),
             false => text(models, model).map_err(|violation| vec![violation]),
         };
         match model {
@@ -59,26 +59,26 @@ pub fn choose(
     if refused.is_empty() { Ok(steps) } else { Err(refused) }
 }
 
-/// The models that make the outputs of a Recipe in a run that names none, from texts where an input takes a text or a picture.
+/// The models that make the outputs of a Recipe in a run that names none, from texts where an input takes a text or an image.
 /// `None` where the caller has no model that can.
 pub fn of_recipe(models: &[Runnable], Definition { inputs, outputs, .. }: &Definition) -> Vec<Option<ChosenModel>> {
-    let is_picture = |input: &Input| match &input.default {
+    let is_image = |input: &Input| match &input.default {
         Some(default) => matches!(default, PortValue::Asset(_)),
         None => input.kind == InputKind::Image,
     };
-    let given: Vec<&str> = inputs.iter().filter(|input| is_picture(input)).map(|input| &*input.key).collect();
+    let given: Vec<&str> = inputs.iter().filter(|input| is_image(input)).map(|input| &*input.key).collect();
     let model = |output: &Output| {
         let model = output.model.as_deref();
         let (size, quality) = (output.size.as_deref(), output.quality.as_deref());
         match output.kind {
-            OutputKind::Image => picture(models, model, size, quality, pictures(output, outputs, &given)).ok(),
+            OutputKind::Image => image(models, model, size, quality, images(output, outputs, &given)).ok(),
             OutputKind::Text => text(models, model).ok(),
         }
     };
     outputs.iter().map(|output| model(output).map(Runnable::chosen)).collect()
 }
 
-/// Violations of the models that outputs name: each must be able to make the kind of the output. Whether it takes enough pictures
+/// Violations of the models that outputs name: each must be able to make the kind of the output. Whether it takes enough images
 /// depends on the run and is checked there.
 pub fn unfit_models(models: &[Runnable], outputs: &[NewOutput]) -> Vec<Violation> {
     let makes = |it: &Runnable, kind: OutputKind| match kind {
@@ -97,31 +97,31 @@ pub fn unfit_models(models: &[Runnable], outputs: &[NewOutput]) -> Vec<Violation
     outputs.iter().enumerate().filter(|(_, output)| unfit(output)).map(|(at, _)| reported(at)).collect()
 }
 
-/// The number of pictures that a step uses; `given` are the keys of the inputs that hold one.
-fn pictures(output: &Output, outputs: &[Output], given: &[&str]) -> usize {
-    let is_picture = |key: &&String| {
+/// The number of images that a step uses; `given` are the keys of the inputs that hold one.
+fn images(output: &Output, outputs: &[Output], given: &[&str]) -> usize {
+    let is_image = |key: &&String| {
         given.contains(&key.as_str())
             || outputs.iter().any(|earlier| earlier.key == **key && earlier.kind == OutputKind::Image)
     };
-    output.input_keys.iter().filter(is_picture).count()
+    output.input_keys.iter().filter(is_image).count()
 }
 
-/// The capability that a step needs for this number of pictures.
-fn capability(pictures: usize) -> Capability {
-    if pictures == 0 { Capability::ImageGenerate } else { Capability::ImageEdit }
+/// The capability that a step needs for this number of images.
+fn capability(images: usize) -> Capability {
+    if images == 0 { Capability::ImageGenerate } else { Capability::ImageEdit }
 }
 
-fn picture<'a>(
+fn image<'a>(
     models: &'a [Runnable],
     model: Option<&str>,
     size: Option<&str>,
     quality: Option<&str>,
-    pictures: usize,
+    images: usize,
 ) -> Result<&'a Runnable, Vec<Violation>> {
-    let capability = capability(pictures);
+    let capability = capability(images);
     let model = choose_model(models, model, None, capability).map_err(|violation| vec![violation])?;
     // The prompt is known later and is cut to the maximum length then.
-    let roles = vec![None; pictures];
+    let roles = vec![None; images];
     let asked = Asked { capability, prompt: "", prompt_field: "prompt", roles: &roles, size, quality };
     let violations = fit::violations(&model.entry, &asked);
     let of_inputs = |it: Violation| if it.field == "references" { Violation::new("inputs", it.message) } else { it };
@@ -164,7 +164,7 @@ mod tests {
     /// An output that is made from one input or output.
     fn output_from(key: &str, from: &str, kind: &str, model: Option<&str>) -> Output {
         let new = json!({"key": key, "label": key, "type": kind, "prompt": "p", "inputKeys": [from], "model": model});
-        Output::of(serde_json::from_value(new).expect("an output"), key.into())
+        Output::from_new(serde_json::from_value(new).expect("an output"), key.into())
     }
 
     /// The models of the steps, or the fields of the violations.
@@ -204,26 +204,26 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_names_a_model_that_makes_pictures() {
+    fn an_image_names_a_model_that_makes_images() {
         let models = models(Some(ProviderKind::OpenAi));
-        let of_picture = |model: Option<&str>| chosen(&models, &[output("image", model)], &NONE);
-        assert_eq!(of_picture(Some("sketch")), Ok(vec!["sketch".into()]));
-        assert_eq!(of_picture(Some("gpt-image-2")), Ok(vec!["gpt-image-2".into()]));
+        let of_image = |model: Option<&str>| chosen(&models, &[output("image", model)], &NONE);
+        assert_eq!(of_image(Some("sketch")), Ok(vec!["sketch".into()]));
+        assert_eq!(of_image(Some("gpt-image-2")), Ok(vec!["gpt-image-2".into()]));
         let handle = |id: &str| {
             let found = models.iter().find(|it| it.entry.id == id).expect("is there");
             format!("model:{}", found.key)
         };
-        assert_eq!(of_picture(Some(&handle("sketch"))), Ok(vec!["sketch".into()]));
+        assert_eq!(of_image(Some(&handle("sketch"))), Ok(vec!["sketch".into()]));
         let texts = ["outline", "gpt-5.6-luna", &handle("outline"), &handle("gpt-5.6-luna")];
         let videos = ["animatic", &handle("animatic")];
         let unknown = ["flux-2-pro", "absent", "model:absent-key", ""];
         for strange in texts.into_iter().chain(videos).chain(unknown) {
-            assert_eq!(of_picture(Some(strange)), Err(vec!["model".into()]), "{strange}");
+            assert_eq!(of_image(Some(strange)), Err(vec!["model".into()]), "{strange}");
         }
     }
 
     #[test]
-    fn a_picture_made_from_another_names_a_model_that_takes_pictures() {
+    fn an_image_made_from_another_names_a_model_that_takes_images() {
         let models = models(Some(ProviderKind::Fal));
         let chain = |first, second| {
             let outputs = [
@@ -234,7 +234,7 @@ mod tests {
         };
         let (makes, takes) = ("fal-ai/flux/schnell", "fal-ai/flux-2-pro");
         assert_eq!(chain(makes, takes), Ok(vec![makes.into(), takes.into()]));
-        assert_eq!(chain(takes, makes), Err(vec!["model".into()]), "it makes pictures from text only");
+        assert_eq!(chain(takes, makes), Err(vec!["model".into()]), "it makes images from text only");
     }
 
     #[test]
@@ -242,7 +242,7 @@ mod tests {
         let input = |key: &str, kind: &str, written: bool| {
             let new =
                 json!({"key": key, "label": key, "type": kind, "useAsDefault": false, "writtenReference": written});
-            Input::of(serde_json::from_value(new).expect("an input"), key.into(), None)
+            Input::from_new(serde_json::from_value(new).expect("an input"), key.into(), None)
         };
         let definition = |inputs: Vec<Input>| Definition {
             name: "Kites".into(),
@@ -265,7 +265,7 @@ mod tests {
         let first = model(false, 0, "fal-ai/flux-2-pro");
         assert_eq!(shown(fal, text())[..2], [written.clone(), first.clone()]);
         let edit = shown(fal, vec![input("a", "image", false)]);
-        assert_eq!(edit[..2], [written, first], "it is made from a picture");
+        assert_eq!(edit[..2], [written, first], "it is made from an image");
         let default = |held| vec![Input { default: Some(held), ..input("a", "text", true) }];
         let asset = "asset:me:a".to_owned().try_into().expect("a handle");
         assert_eq!(shown(fal, default(PortValue::Asset(asset))), edit);
@@ -283,11 +283,11 @@ mod tests {
     }
 
     #[test]
-    fn the_model_of_a_run_is_for_its_pictures_or_for_its_texts_where_there_are_none() {
+    fn the_model_of_a_run_is_for_its_images_or_for_its_texts_where_there_are_none() {
         let models = models(Some(ProviderKind::OpenAi));
         let with = |model: &str| Choice { model: Some(model.into()), ..NONE };
-        let (text, picture) = (output("text", Some("outline")), output("image", None));
-        let both = [text.clone(), picture];
+        let (text, image) = (output("text", Some("outline")), output("image", None));
+        let both = [text.clone(), image];
         assert_eq!(chosen(&models, &both, &with("sketch")), Ok(vec!["outline".into(), "sketch".into()]));
         assert_eq!(chosen(&models, &both, &with("gpt-5.6-luna")), Err(vec!["model".into()]));
         assert_eq!(

@@ -115,11 +115,11 @@ fn what_names_no_model_is_reported_by_its_field() {
 #[test]
 fn text_models_have_no_document_and_are_for_nobody() {
     let models = models();
-    let all = Scopes::of(Scope::ALL);
+    let all = Scopes::from_slice(Scope::ALL);
     let outline = models.iter().find(|it| it.entry.id == "outline").expect("is there");
     assert!(outline.document().is_none() && !outline.is_for(all));
-    let image = Scopes::of(&[Scope::ImageGenerate]);
-    let video = Scopes::of(&[Scope::VideoGenerate]);
+    let image = Scopes::from_slice(&[Scope::ImageGenerate]);
+    let video = Scopes::from_slice(&[Scope::VideoGenerate]);
     let sketch = models.iter().find(|it| it.entry.id == "sketch").expect("is there");
     assert!(sketch.is_for(image) && !sketch.is_for(video));
     let animatic = models.iter().find(|it| it.entry.id == "animatic").expect("is there");

@@ -41,7 +41,7 @@ use utoipa::{PartialSchema, ToSchema};
 
 pub use self::examples::Recorded;
 pub use self::shapes::join_inlined;
-use crate::routes::assets::picture::RenditionWidth;
+use crate::routes::assets::image::RenditionWidth;
 
 /// Tags with their descriptions, in the order in which a reader meets them.
 const TAGS: [(&str, &str); 16] = [
@@ -50,10 +50,10 @@ const TAGS: [(&str, &str); 16] = [
         "Canvases",
         "A canvas is one graph of nodes and connections under a single revision. Read it, and change it in batches.",
     ),
-    ("Assets", "Stored pictures: uploads, imports and results."),
+    ("Assets", "Stored images: uploads, imports and results."),
     ("Elements", "Reusable visual references with immutable versions, and collections of them."),
-    ("Image Actions", "Deterministic transformations of pictures. They cost no credit."),
-    ("Images", "Generation, edits and variations by a model, which can cost credit, and the import of one picture."),
+    ("Image Actions", "Deterministic transformations of images. They cost no credit."),
+    ("Images", "Generation, edits and variations by a model, which can cost credit, and the import of one image."),
     ("Videos", "Generation of videos. It can cost credit."),
     ("Models and providers", "The models that the caller can run, and its saved connections to providers."),
     ("Runs", "Image, Action and Recipe work by run id: read, wait, follow, cancel."),
@@ -274,7 +274,7 @@ pub struct Document(Bytes);
 
 impl Document {
     /// Serializes `document` for an installation that is reached at `public_url`, with a sample call of each operation.
-    pub fn of(mut document: Value, public_url: &str) -> Self {
+    pub fn new(mut document: Value, public_url: &str) -> Self {
         document["servers"][0]["url"] = public_url.into();
         samples::add(&mut document);
         Self(Bytes::from(serde_json::to_vec(&Ordered(&document)).expect("a document serializes")))

@@ -49,7 +49,7 @@ fn command(url: &str, method: &str, operation: &Map<String, Value>, components: 
         lines.push(format!("-d '{body}'"));
     } else if content.is_some() {
         lines.push("-H 'Content-Type: image/png'".to_owned());
-        lines.push("--data-binary @picture.png".to_owned());
+        lines.push("--data-binary @image.png".to_owned());
     }
     lines.join(" \\\n  ")
 }

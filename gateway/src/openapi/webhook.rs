@@ -11,7 +11,7 @@ use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{HttpMethod, OpenApi, PathItem, PathsBuilder, Ref, Required, ResponseBuilder};
 use utoipa::{PartialSchema, ToSchema};
 
-/// What follows an answer that asks for another attempt.
+/// The effect of an answer that asks for another attempt.
 const RETRIED: &str = "The event is sent again, after 10 seconds, 1 minute and 5 minutes.";
 
 /// Adds the request and the types of what it carries.

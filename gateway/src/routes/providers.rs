@@ -25,7 +25,7 @@ struct ConnectionPosition {
 }
 
 impl ConnectionPosition {
-    fn of(connection: &Connection) -> Self {
+    fn after(connection: &Connection) -> Self {
         Self { saved_at: connection.created_at, id: connection.id }
     }
 }
@@ -47,8 +47,9 @@ pub async fn list(State(app): State<App>, caller: Caller<Generate>, OriginalUri(
     query.finish()?;
     // Operators create connections one by one, so that an account has few.
     let mut found = db::connections::list(&mut *app.connection().await?, &caller.account).await?;
-    found.retain(|connection| request.after.as_ref().is_none_or(|after| ConnectionPosition::of(connection) > *after));
-    let page = page(&app, &scope, request.limit, &mut found, ConnectionPosition::of);
+    found
+        .retain(|connection| request.after.as_ref().is_none_or(|after| ConnectionPosition::after(connection) > *after));
+    let page = page(&app, &scope, request.limit, &mut found, ConnectionPosition::after);
     let connections = found.iter().map(|connection| saved(&app.models, connection)).collect();
     Ok(reply::ok(&ConnectionList { connections, page }))
 }

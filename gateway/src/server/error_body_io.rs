@@ -63,7 +63,7 @@ impl<S> ErrorBodyIo<S> {
     }
 }
 
-/// Whether the bytes are a complete 4xx response without a body and without a request id.
+/// Returns `true` if the bytes are a complete 4xx response without a body and without a request id.
 fn is_bare_refusal(bytes: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(bytes) else { return false };
     let Some(head) = text.strip_prefix("HTTP/1.1 4").and_then(|head| head.strip_suffix("\r\n\r\n")) else {
@@ -169,7 +169,7 @@ mod tests {
     const BARE: &[u8] =
         b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\ndate: today\r\n\r\n";
 
-    /// What the peer receives of `written`, with or without a request being handled.
+    /// The bytes of `written` that the peer receives, with or without a request being handled.
     async fn arrives(written: &[u8], in_request: bool) -> String {
         let (mut peer, ours) = duplex(4096);
         let phase = Phase::default();

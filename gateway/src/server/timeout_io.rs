@@ -66,12 +66,12 @@ impl Phase {
         self.0.begun.cancelled().await;
     }
 
-    /// Whether a request is being handled.
+    /// Returns `true` if a request is being handled.
     pub(super) fn in_request(&self) -> bool {
         self.0.in_request.load(Ordering::Acquire)
     }
 
-    /// Whether the deadline of the response has passed.
+    /// Returns `true` if the deadline of the response has passed.
     fn is_overdue(&self) -> bool {
         let due = self.0.due.load(Ordering::Acquire);
         due != 0 && self.0.since.elapsed().as_millis() >= u128::from(due)

@@ -17,7 +17,7 @@ use uuid::Uuid;
 use crate::problem::{Problem, Result};
 use crate::state::App;
 
-/// Whether a token is valid at this moment.
+/// Returns `true` if a token is valid at this moment.
 ///
 /// # Errors
 ///

@@ -27,7 +27,7 @@ pub struct Changes<'a> {
 
 impl<'a> Changes<'a> {
     /// Subscribes to `channel`.
-    pub fn of(app: &'a App, channel: &str) -> Self {
+    pub fn subscribe(app: &'a App, channel: &str) -> Self {
         Self { app, watch: app.cache.subscribe(channel) }
     }
 

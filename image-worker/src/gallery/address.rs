@@ -1,12 +1,12 @@
-//! Addresses of pictures, resolved.
+//! Addresses of images, resolved.
 
 use url::Url;
 
 /// Maximum length of an address in bytes, as of the URLs in requests. Without it, a page with one long base address or link, which
-/// many pictures share, takes far more memory than its size.
+/// many images share, takes far more memory than its size.
 pub const BYTES_MAX: usize = 4096;
 
-/// Resolves `text` against `base`. Plain http becomes https, as browsers do with pictures of a secure page. `None` when the
+/// Resolves `text` against `base`. Plain http becomes https, as browsers do with images of a secure page. `None` when the
 /// text is not a network address (`data:`, `blob:`, a template), or is longer than [`BYTES_MAX`].
 pub fn resolve(base: &Url, text: &str) -> Option<Url> {
     if text.len() > BYTES_MAX {

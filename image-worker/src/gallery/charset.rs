@@ -8,7 +8,8 @@ use super::tree::essence;
 /// How far to look for a page's own declaration: twice the standard's 1024, for pages that begin with a comment.
 const PRESCAN_BYTES: usize = 2048;
 
-/// Whether a media type is that of markup; without one, the first bytes decide. Of several in one header, the first that is markup
+/// Returns `true` if a media type is that of markup; without one, the first bytes decide. Of several in one header, the first
+/// that is markup
 /// counts.
 pub fn is_markup(content_type: Option<&str>, bytes: &[u8]) -> bool {
     let types = content_type.unwrap_or_default();
@@ -42,7 +43,7 @@ pub fn text(content_type: Option<&str>, bytes: &[u8]) -> String {
     detector.guess(None, Utf8Detection::Allow).decode(bytes).0.into_owned()
 }
 
-/// Whether bytes without a byte order mark can have an encoding: markup in UTF-16 has a zero in every other byte.
+/// Returns `true` if bytes without a byte order mark can have an encoding: markup in UTF-16 has a zero in every other byte.
 fn is_plausible(encoding: &'static Encoding, bytes: &[u8]) -> bool {
     (encoding != UTF_16LE && encoding != UTF_16BE) || bytes.iter().take(PRESCAN_BYTES).any(|byte| *byte == 0)
 }

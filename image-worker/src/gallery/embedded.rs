@@ -1,6 +1,6 @@
 //! Product data that shop systems embed in their pages for their own scripts.
 //!
-//! There is no standard, but there are few variants. A product is an object with a name, pictures,
+//! There is no standard, but there are few variants. A product is an object with a name, images,
 //! and a field that indicates a sale. Its location differs (Shopify: a separate script; Next.js and
 //! similar: deep in the page state), so it is recognized by its fields. WooCommerce's variations
 //! and Magento's galleries have specific formats.
@@ -34,7 +34,7 @@ const STATES: [&str; 10] = [
     "productData",
 ];
 
-/// Fields that hold pictures, the fuller lists first.
+/// Fields that hold images, the fuller lists first.
 const IMAGE_MEMBERS: [&str; 14] = [
     "images",
     "media",
@@ -52,7 +52,7 @@ const IMAGE_MEMBERS: [&str; 14] = [
     "mainImage",
 ];
 
-/// Fields of a picture that hold its address, the larger sizes first.
+/// Fields of an image that hold its address, the larger sizes first.
 const ADDRESS_MEMBERS: [&str; 19] = [
     "full_src",
     "fullUrl",
@@ -78,7 +78,7 @@ const ADDRESS_MEMBERS: [&str; 19] = [
 /// Fields that hold variants.
 const VARIANT_MEMBERS: [&str; 4] = ["variants", "variations", "skus", "productVariants"];
 
-/// Fields that distinguish a product from an article, which also has a name and pictures.
+/// Fields that distinguish a product from an article, which also has a name and images.
 const SALE_MEMBERS: [&str; 14] = [
     "variants",
     "variations",
@@ -210,11 +210,11 @@ fn is_product(object: &Object) -> bool {
 
 fn product_of(object: &Object) -> Product {
     let mut images = Images::default();
-    images.add(pictures(object));
+    images.add(image_addresses(object));
     let names = option_names(object);
     let variants = VARIANT_MEMBERS.iter().find_map(|member| object.get(*member)).map(unwrapped).unwrap_or_default();
     let variants: Vec<&Object> = variants.into_iter().filter_map(Value::as_object).take(VARIANTS_MAX).collect();
-    let shared = Shared::of(object, &variants);
+    let shared = Shared::new(object, &variants);
     let variants = bounded(variants.iter().map(|variant| variant_of(variant, &names, &shared)));
     Product { images: images.list, variants }
 }
@@ -226,7 +226,7 @@ fn option_names(product: &Object) -> Vec<String> {
     names.take(OPTIONS_MAX).collect()
 }
 
-/// The pictures of a product by the ids that tie them to variants, each with its position.
+/// The images of a product by the ids that tie them to variants, each with its position.
 #[derive(Default)]
 struct Shared<'a> {
     by_id: HashMap<&'a Value, Vec<(usize, &'a str)>>,
@@ -234,7 +234,7 @@ struct Shared<'a> {
 }
 
 impl<'a> Shared<'a> {
-    fn of(product: &'a Object, variants: &[&'a Object]) -> Self {
+    fn new(product: &'a Object, variants: &[&'a Object]) -> Self {
         let mut by_id: HashMap<_, Vec<_>> = HashMap::new();
         // No other ids, of which there may be far more.
         let ids = variants.iter().filter_map(|variant| variant.get("id"));
@@ -256,7 +256,7 @@ impl<'a> Shared<'a> {
         Self { by_id, by_variant }
     }
 
-    /// The pictures with an id, and those that name a variant, in order.
+    /// The images with an id, and those that name a variant, in order.
     fn tied(&self, id: Option<&'a Value>, variant: Option<&'a Value>) -> impl Iterator<Item = &'a str> + use<'a> {
         let named = id.and_then(|id| self.by_id.get(id));
         let naming = variant.and_then(|id| self.by_variant.get(id));
@@ -271,7 +271,7 @@ fn variant_of<'a>(variant: &'a Object, options: &[String], shared: &Shared<'a>) 
     let inner = variant.get("product").and_then(Value::as_object);
     let mut attributes = attributes(variant, options);
     let mut images = Images::default();
-    images.add([Some(variant), inner].into_iter().flatten().flat_map(pictures));
+    images.add([Some(variant), inner].into_iter().flatten().flat_map(image_addresses));
     if let Some(inner) = inner {
         attributes.extend(self::attributes(inner, &[]));
     }
@@ -329,7 +329,7 @@ fn bare(name: &str) -> String {
     name.strip_prefix("pa_").unwrap_or(name).to_owned()
 }
 
-/// Magento's swatches: attributes with options that name products, and pictures by product.
+/// Magento's swatches: attributes with options that name products, and images by product.
 fn swatches(config: &Object) -> Vec<Variant> {
     let Some(images) = config.get("images").and_then(Value::as_object) else { return Vec::new() };
     let attributes = config.get("attributes").and_then(Value::as_object).into_iter().flat_map(Map::values);
@@ -348,9 +348,9 @@ fn swatches(config: &Object) -> Vec<Variant> {
             }
         }
     }
-    bounded(images.iter().map(|(product, pictures)| {
+    bounded(images.iter().map(|(product, listed)| {
         let mut images = Images::default();
-        images.add(addresses(pictures));
+        images.add(addresses(listed));
         let mut attributes = vec![("id".to_owned(), product.clone())];
         for (attribute, option) in chosen.get(product.as_str()).into_iter().flatten() {
             let Some(value) = option.get("label").and_then(scalar) else { continue };
@@ -361,17 +361,17 @@ fn swatches(config: &Object) -> Vec<Variant> {
     }))
 }
 
-/// The addresses of the pictures of an object.
-fn pictures(object: &Object) -> impl Iterator<Item = &str> {
+/// The addresses of the images of an object.
+fn image_addresses(object: &Object) -> impl Iterator<Item = &str> {
     IMAGE_MEMBERS.iter().filter_map(move |member| object.get(*member)).flat_map(addresses)
 }
 
-/// The addresses of a picture or a list of pictures.
+/// The addresses of an image or a list of images.
 fn addresses(value: &Value) -> impl Iterator<Item = &str> {
     unwrapped(value).into_iter().filter_map(address)
 }
 
-/// The address of a picture: a string, or a field of an object that is not a video or a 3D model.
+/// The address of an image: a string, or a field of an object that is not a video or a 3D model.
 fn address(value: &Value) -> Option<&str> {
     match value {
         Value::String(text) => looks_like_address(text).then_some(text),

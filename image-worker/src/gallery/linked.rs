@@ -18,7 +18,7 @@ type Entity = Map<String, Value>;
 /// Fields of a variant that are handled elsewhere or are no attributes.
 const NO_ATTRIBUTES: [&str; 4] = ["description", "url", "image", "inProductGroupWithID"];
 
-/// The product of a page, from its JSON-LD: a group with its variants, or the first product that has pictures.
+/// The product of a page, from its JSON-LD: a group with its variants, or the first product that has images.
 pub fn product(texts: &[String]) -> Product {
     let mut left = json::WEIGHT_MAX;
     let documents: Vec<Value> = texts.iter().flat_map(|text| json::values(text, &mut left)).collect();
@@ -117,7 +117,7 @@ impl<'a> Graph<'a> {
         images.list
     }
 
-    /// Adds the addresses of a picture: a text, or what the fields of an object hold.
+    /// Adds the addresses of an image: a text, or what the fields of an object hold.
     fn addresses(&self, value: &'a Value, depth: usize, images: &mut Images) {
         if let Value::String(address) = value {
             images.add([address]);
@@ -161,7 +161,7 @@ fn bare(kind: &str) -> &str {
     kind.rsplit(['/', ':', '#']).next().unwrap_or_default()
 }
 
-/// Whether a type is that of products, in any case.
+/// Returns `true` if a type is that of products, in any case.
 pub fn is_kind_of_product(kind: &str) -> bool {
     PRODUCTS.iter().any(|product| bare(kind).eq_ignore_ascii_case(product))
 }

@@ -1,14 +1,14 @@
-//! Gallery discovery: selects the pictures of a page that show its product
+//! Gallery discovery: selects the images of a page that show its product
 //! (docs/reference/imports.md#gallery-discovery).
 //!
 //! A pure function of a page's text and address.
 //!
-//! - **Order.** Pictures are ordered by source: JSON-LD, microdata, embedded product data, Open
-//!   Graph, then the pictures in the body. If the body has a recognizable gallery, only the pictures
+//! - **Order.** Images are ordered by source: JSON-LD, microdata, embedded product data, Open
+//!   Graph, then the images in the body. If the body has a recognizable gallery, only the images
 //!   of the gallery are used. What the data names is used whatever it is called.
 //! - **Duplicates.** The files of one element are one candidate, the largest first; so are elements
-//!   that name the same file. Which other candidates are one picture, only their files can tell.
-//! - **Variants.** Only the page's own data assigns pictures to variants; nothing is guessed.
+//!   that name the same file. Which other candidates are one image, only their files can tell.
+//! - **Variants.** Only the page's own data assigns images to variants; nothing is guessed.
 
 mod address;
 mod charset;
@@ -26,15 +26,15 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use domain::import::{Evidence, ReviewReason, SkipReason};
 use url::Url;
 
-use page::{Finds, Picture, Region};
+use page::{Finds, PageImage, Region};
 use product::{ADDRESSES_MAX, Product, Variant};
 
 pub use charset::{is_markup, text};
 
-/// Files of one picture that are tried before that of `src`, the largest first.
+/// Files of one image that are tried before that of `src`, the largest first.
 const FILES_MAX: usize = 3;
 
-/// Maximum number of files that are kept per picture.
+/// Maximum number of files that are kept per image.
 const FILES_KEPT: usize = 16;
 
 /// The memory of an address besides its text, in bytes.
@@ -44,7 +44,7 @@ const ADDRESS_BYTES: usize = 2 * size_of::<Url>();
 /// becomes as long as the page's own address.
 const BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Maximum memory of what is kept of a page whatever its size, in bytes: pictures, variants and
+/// Maximum memory of what is kept of a page whatever its size, in bytes: images, variants and
 /// addresses.
 const KEPT_BYTES_MAX: u64 = 40 * 1024 * 1024;
 
@@ -54,10 +54,10 @@ pub fn memory_bytes(page_bytes: usize) -> u64 {
     16 * page_bytes as u64 + json::WEIGHT_MAX + KEPT_BYTES_MAX
 }
 
-/// The pictures and variants of a page.
+/// The images and variants of a page.
 #[derive(Debug, Default)]
 pub struct Gallery {
-    /// Every picture that the page names, those of its product first.
+    /// Every image that the page names, those of its product first.
     candidates: Vec<Candidate>,
     /// The candidates by their files.
     by_url: HashMap<Url, usize>,
@@ -68,46 +68,46 @@ pub struct Gallery {
     embedded: Product,
 }
 
-/// A picture with its files of different sizes.
+/// An image with its files of different sizes.
 #[derive(Debug, Default)]
 struct Candidate {
     /// The files, the largest first.
     files: Vec<Url>,
-    /// The file that is tried last. Until a script loads the picture, it is a placeholder that many pictures may share.
+    /// The file that is tried last. Until a script loads the image, it is a placeholder that many images may share.
     src: Option<Url>,
     /// Why it is not used; `None` when it shows the product.
     skip: Option<SkipReason>,
 }
 
-/// How many pictures were skipped, by reason.
+/// How many images were skipped, by reason.
 pub type Skips = BTreeMap<SkipReason, usize>;
 
-/// The pictures to fetch.
+/// The images to fetch.
 #[derive(Debug, PartialEq)]
 pub struct Choice {
-    /// For each picture its files, the largest first.
-    pub pictures: Vec<Vec<Url>>,
-    /// How the pictures were assigned to the requested variant.
+    /// For each image its files, the largest first.
+    pub images: Vec<Vec<Url>>,
+    /// How the images were assigned to the requested variant.
     pub evidence: Evidence,
-    /// The other pictures of the page.
+    /// The other images of the page.
     pub skipped: Skips,
 }
 
 /// Why nothing is fetched, and a review is needed instead.
 #[derive(Debug, PartialEq)]
 pub struct ReviewNeeded {
-    /// What a person must decide or check.
+    /// The decision or check that a person must make.
     pub reason: ReviewReason,
-    /// What the page says about variants.
+    /// The variants of the page.
     pub evidence: Evidence,
-    /// The pictures of the page.
+    /// The images of the page.
     pub skipped: Skips,
 }
 
 impl Gallery {
     /// Reads a page that was fetched from `url`.
-    pub fn read(html: &str, url: &Url) -> Self {
-        let finds = Finds::read(html);
+    pub fn parse(html: &str, url: &Url) -> Self {
+        let finds = Finds::parse(html);
         let base = finds.base.as_deref().filter(|href| href.len() <= address::BYTES_MAX);
         let base = base.and_then(|href| url.join(href.trim()).ok()).unwrap_or_else(|| url.clone());
         let mut gallery = Self { base: Some(base), ..Self::default() };
@@ -121,22 +121,22 @@ impl Gallery {
             gallery.add(&[image], None, None);
         }
         let has_data = !gallery.candidates.is_empty();
-        let may_show = |picture: &&Picture| {
-            let is_possible = match picture.region {
+        let may_show = |candidate: &&PageImage| {
+            let is_possible = match candidate.region {
                 Region::Gallery | Region::AsideGallery | Region::Text => true,
                 Region::AsideFrame => !has_data,
                 Region::Aside => false,
             };
-            is_possible && !gallery.is_icon(picture)
+            is_possible && !gallery.is_icon(candidate)
         };
-        let best = finds.pictures.iter().filter(may_show).map(|picture| picture.region).min();
-        for picture in &finds.pictures {
-            let skip = if gallery.is_icon(picture) {
+        let best = finds.images.iter().filter(may_show).map(|candidate| candidate.region).min();
+        for candidate in &finds.images {
+            let skip = if gallery.is_icon(candidate) {
                 Some(SkipReason::Icon)
             } else {
-                Some(SkipReason::OutsideGallery).filter(|_| Some(picture.region) != best)
+                Some(SkipReason::OutsideGallery).filter(|_| Some(candidate.region) != best)
             };
-            gallery.add(&picture.files, picture.src.as_ref(), skip);
+            gallery.add(&candidate.files, candidate.src.as_ref(), skip);
         }
         if gallery.candidates.iter().all(|candidate| candidate.skip.is_some()) {
             for image in finds.last_resorts {
@@ -146,12 +146,12 @@ impl Gallery {
         Self { linked, embedded, ..gallery }
     }
 
-    /// The number of pictures that the page names.
+    /// The number of images that the page names.
     pub fn discovered(&self) -> usize {
         self.candidates.len()
     }
 
-    /// The pictures to fetch for `selector`.
+    /// The images to fetch for `selector`.
     ///
     /// # Errors
     ///
@@ -172,13 +172,13 @@ impl Gallery {
             ([], Some(_)) => Err(review(ReviewReason::VariantEvidenceUnavailable, Evidence::Unavailable)),
             ([], None) => Err(review(ReviewReason::NoGalleryImagesDiscovered, evidence)),
             _ => {
-                let pictures = indexes.iter().map(|index| self.candidates[*index].files_to_try()).collect();
-                Ok(Choice { pictures, evidence, skipped: self.skips(&indexes) })
+                let images = indexes.iter().map(|index| self.candidates[*index].files_to_try()).collect();
+                Ok(Choice { images, evidence, skipped: self.skips(&indexes) })
             }
         }
     }
 
-    /// The pictures that are not chosen, by reason.
+    /// The images that are not chosen, by reason.
     fn skips(&self, chosen: &[usize]) -> Skips {
         let chosen: BTreeSet<usize> = chosen.iter().copied().collect();
         let mut skips = Skips::new();
@@ -205,7 +205,7 @@ impl Gallery {
         Vec::new()
     }
 
-    /// Whether the page shows several variants in different pictures.
+    /// Returns `true` if the page shows several variants in different images.
     fn has_choice(&self) -> bool {
         [&self.linked, &self.embedded].into_iter().any(|product| {
             let shown: BTreeSet<BTreeSet<usize>> = product
@@ -227,18 +227,18 @@ impl Gallery {
         address::resolve(self.base.as_ref()?, text)
     }
 
-    /// Whether a picture in the body is an icon, a logo or a placeholder, judging by its declared size or the name of its first
+    /// Returns `true` if an image in the body is an icon, a logo or a placeholder, judging by its declared size or the name of its first
     /// file. Names in a gallery are those of the product.
-    fn is_icon(&self, picture: &Picture) -> bool {
+    fn is_icon(&self, image: &PageImage) -> bool {
         let has_icon_name = || {
-            let first = picture.files.iter().chain(&picture.src).find_map(|file| self.resolve(file));
+            let first = image.files.iter().chain(&image.src).find_map(|file| self.resolve(file));
             first.is_some_and(|first| rules::is_icon(first.path()))
         };
-        let is_in_gallery = matches!(picture.region, Region::Gallery | Region::AsideGallery);
-        picture.is_tiny || !is_in_gallery && has_icon_name()
+        let is_in_gallery = matches!(image.region, Region::Gallery | Region::AsideGallery);
+        image.is_tiny || !is_in_gallery && has_icon_name()
     }
 
-    /// Adds a picture by its files, the largest first, and that of `src`. If one of the files is already known, the picture is
+    /// Adds an image by its files, the largest first, and that of `src`. If one of the files is already known, the image is
     /// merged into that candidate.
     fn add(&mut self, files: &[String], src: Option<&String>, skip: Option<SkipReason>) {
         if self.bytes >= BYTES_MAX {

@@ -1,4 +1,4 @@
-//! What the tree of a page says about pictures: its base address, its data, and the pictures in its body with their region.
+//! The images in the tree of a page: its base address, its data, and the images in its body with their region.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,14 +9,14 @@ use super::rules::{self, Meaning};
 use super::srcset;
 use super::tree::{Element, Page, essence};
 
-/// Maximum number of pictures, and of files of a picture. Each takes many times the memory of its text.
-const PICTURES_MAX: usize = 4000;
+/// Maximum number of images, and of files of an image. Each takes many times the memory of its text.
+const IMAGES_MAX: usize = 4000;
 const FILES_MAX: usize = 64;
 
 /// Attributes with JSON: WooCommerce's variations, PrestaShop's product.
 const DATA_ATTRIBUTES: [&str; 3] = ["data-product_variations", "data-product", "data-product-json"];
 
-/// What was found in a page.
+/// Data that was found in a page.
 #[derive(Debug, Default)]
 pub struct Finds {
     /// Value of its `<base href>`.
@@ -27,30 +27,30 @@ pub struct Finds {
     pub data: Vec<String>,
     /// Texts of scripts that are programs.
     pub programs: Vec<String>,
-    /// The addresses of pictures in the microdata of its product.
+    /// The addresses of images in the microdata of its product.
     pub microdata: Vec<String>,
-    /// The addresses of Open Graph pictures.
+    /// The addresses of Open Graph images.
     pub open_graph: Vec<String>,
-    /// Pictures in the body.
-    pub pictures: Vec<Picture>,
-    /// The addresses that count when nothing else is found: backgrounds in a gallery, the picture of a card.
+    /// Images in the body.
+    pub images: Vec<PageImage>,
+    /// The addresses that count when nothing else is found: backgrounds in a gallery, the image of a card.
     pub last_resorts: Vec<String>,
 }
 
-/// A picture in a page, with one or more files.
+/// An image in a page, with one or more files.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Picture {
+pub struct PageImage {
     /// Addresses of its files, the largest first, without that of `src`.
     pub files: Vec<String>,
     /// The address that is tried last.
     pub src: Option<String>,
     /// Location on the page.
     pub region: Region,
-    /// Whether the page shows it as small as an icon.
+    /// `true` if the page shows it as small as an icon.
     pub is_tiny: bool,
 }
 
-/// Location of a picture, the most probable one of the product first.
+/// Location of an image, the most probable one of the product first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Region {
     /// In a product gallery, or in a frame in the main content.
@@ -81,7 +81,7 @@ impl Region {
         }
     }
 
-    /// Whether it is part of the main content.
+    /// Returns `true` if it is part of the main content.
     pub fn is_main(self) -> bool {
         matches!(self, Self::Gallery | Self::Text)
     }
@@ -89,8 +89,8 @@ impl Region {
 
 impl Finds {
     /// Reads the markup of a page.
-    pub fn read(html: &str) -> Self {
-        let page = Page::read(html);
+    pub fn parse(html: &str) -> Self {
+        let page = Page::parse(html);
         let mut finds = Self::default();
         for script in page.scripts {
             let place = match &*script.kind {
@@ -102,7 +102,7 @@ impl Finds {
         }
         let root = page.tree.root();
         let mut walk =
-            Walk { finds, wrappers: wrappers(root), open: Vec::new(), pictures: HashSet::new(), items: 0, item: None };
+            Walk { finds, wrappers: wrappers(root), open: Vec::new(), images: HashSet::new(), items: 0, item: None };
         for edge in root.traverse() {
             match edge {
                 Edge::Open(node) => walk.enter(node),
@@ -120,7 +120,7 @@ impl Finds {
 struct Open<'a> {
     region: Region,
     in_section: bool,
-    /// Target of a link that leads to a picture file.
+    /// Target of a link that leads to an image file.
     link: Option<&'a str>,
     /// The `picture` around.
     picture: Option<NodeRef<'a, Element>>,
@@ -132,7 +132,7 @@ struct Open<'a> {
 enum Scope {
     /// A product, by its number. 0 stands for properties outside of items.
     Product(usize),
-    /// A picture of a product.
+    /// An image of a product.
     ImageOf(usize),
     Other,
 }
@@ -142,10 +142,10 @@ struct Walk<'a> {
     wrappers: HashMap<NodeId, Wrapper>,
     open: Vec<Open<'a>>,
     /// The `picture` elements whose sources are used.
-    pictures: HashSet<NodeId>,
+    images: HashSet<NodeId>,
     /// Number of products in the microdata so far.
     items: usize,
-    /// The first product with a picture. Those of others are of other products.
+    /// The first product with an image. Those of others are of other products.
     item: Option<usize>,
 }
 
@@ -154,7 +154,7 @@ struct Walk<'a> {
 enum Wrapper {
     /// It holds the main content.
     Page,
-    /// It holds everything, but nothing says that this is a page: its pictures are used if there are no others.
+    /// It holds everything, but nothing says that this is a page: its images are used if there are no others.
     All,
 }
 
@@ -173,18 +173,18 @@ fn wrappers(root: NodeRef<'_, Element>) -> HashMap<NodeId, Wrapper> {
         }
         has_content |= element.name() == "h1" || meaning(element) == Some(Meaning::Gallery);
     }
-    let has_no_picture =
+    let has_no_image =
         |node: &NodeRef<'_, Element>| matches!(node.value().name(), "link" | "meta" | "base" | "template");
     let mut outer = root.descendants().find(|node| node.value().name() == "body");
     while let Some(node) = outer {
         wrappers.entry(node.id()).or_insert(if has_content { Wrapper::Page } else { Wrapper::All });
-        let mut inner = node.children().filter(|child| !has_no_picture(child));
+        let mut inner = node.children().filter(|child| !has_no_image(child));
         outer = inner.next().filter(|_| inner.next().is_none());
     }
     wrappers
 }
 
-/// What the names of an element say about the pictures in it.
+/// The meaning of the names of an element for the images in it.
 fn meaning(element: &Element) -> Option<Meaning> {
     if rules::UNNAMED.contains(&element.name()) {
         return None;
@@ -218,18 +218,18 @@ impl<'a> Walk<'a> {
             }
             "meta" => self.meta(element),
             "link" => {
-                let is_picture = words(element, "rel").any(|rel| rel.eq_ignore_ascii_case("image_src"));
-                self.finds.last_resorts.extend(element.get("href").filter(|_| is_picture).map(str::to_owned));
+                let names_image = words(element, "rel").any(|rel| rel.eq_ignore_ascii_case("image_src"));
+                self.finds.last_resorts.extend(element.get("href").filter(|_| names_image).map(str::to_owned));
             }
             "a" => {
-                open.link = element.get("href").filter(|href| rules::is_picture_file(href) && holds_one_picture(node));
+                open.link = element.get("href").filter(|href| rules::is_image_file(href) && holds_one_image(node));
             }
             "picture" => open.picture = Some(node),
             _ => {}
         }
         let is_image_of_product = self.microdata(element, &mut open);
         if is_image(element) {
-            self.picture(element, if is_image_of_product { Region::Gallery } else { open.region }, open);
+            self.read_image(element, if is_image_of_product { Region::Gallery } else { open.region }, open);
         } else if open.region == Region::Gallery {
             self.backgrounds(element);
         }
@@ -250,7 +250,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Reads the microdata of an element (WHATWG HTML, 5.2); returns whether it is a picture of the product.
+    /// Reads the microdata of an element (WHATWG HTML, 5.2); returns whether it is an image of the product.
     fn microdata(&mut self, element: &Element, open: &mut Open<'a>) -> bool {
         let names = |wanted: &[&str]| words(element, "itemprop").any(|name| wanted.contains(&name));
         let around = open.scope;
@@ -285,12 +285,12 @@ impl<'a> Walk<'a> {
         true
     }
 
-    fn picture(&mut self, element: &'a Element, region: Region, open: Open<'a>) {
+    fn read_image(&mut self, element: &'a Element, region: Region, open: Open<'a>) {
         let file = |name: &str| element.get(name).filter(|value| is_file(value)).map(str::to_owned);
         let zoom = rules::ZOOM.iter().filter_map(|name| file(name));
         let link = open.link.filter(|_| region != Region::Aside).map(str::to_owned);
         // Of the first `img` only, as in the standard: else many would share many sources.
-        let picture = open.picture.filter(|picture| self.pictures.insert(picture.id()));
+        let picture = open.picture.filter(|picture| self.images.insert(picture.id()));
         let sources = picture.into_iter().flat_map(|picture| picture.children()).map(|node| node.value());
         let sources = sources.filter(|source| source.name() == "source" && is_supported(source));
         let mut candidates: Vec<(String, u32)> = sources.chain([element]).flat_map(sets).collect();
@@ -299,7 +299,7 @@ impl<'a> Walk<'a> {
         let is_other = |name: &str| {
             rules::names_a_file(name) && ![&rules::ZOOM[..], &rules::LAZY].iter().any(|known| known.contains(&name))
         };
-        let other = element.attributes().filter(|(name, value)| is_other(name) && rules::is_picture_file(value));
+        let other = element.attributes().filter(|(name, value)| is_other(name) && rules::is_image_file(value));
         let files = zoom
             .chain(link)
             .chain(candidates.into_iter().map(|(file, _)| file))
@@ -310,20 +310,20 @@ impl<'a> Walk<'a> {
             .collect::<Vec<_>>();
         let src = element.get("src").filter(|src| !src.trim().is_empty() && !src.starts_with("data:"));
         let src = src.filter(|src| !src.contains("{width}")).map(str::to_owned);
-        if (!files.is_empty() || src.is_some()) && self.finds.pictures.len() < PICTURES_MAX {
+        if (!files.is_empty() || src.is_some()) && self.finds.images.len() < IMAGES_MAX {
             let is_tiny = files.is_empty() && is_tiny(element);
-            self.finds.pictures.push(Picture { files, src, region, is_tiny });
+            self.finds.images.push(PageImage { files, src, region, is_tiny });
         }
     }
 
-    /// The pictures of an element of a gallery that is no picture itself.
+    /// The images of an element of a gallery that is no image itself.
     fn backgrounds(&mut self, element: &Element) {
         let of_style = element.get("style").and_then(background);
         let of_data = element
             .attributes()
-            .filter(|(name, value)| rules::names_a_file(name) && rules::is_picture_file(value) && is_file(value));
+            .filter(|(name, value)| rules::names_a_file(name) && rules::is_image_file(value) && is_file(value));
         let found = of_style.into_iter().chain(of_data.map(|(_, value)| value));
-        let room = PICTURES_MAX.saturating_sub(self.finds.last_resorts.len());
+        let room = IMAGES_MAX.saturating_sub(self.finds.last_resorts.len());
         self.finds.last_resorts.extend(found.take(room).map(str::to_owned));
     }
 }
@@ -332,8 +332,8 @@ fn is_image(element: &Element) -> bool {
     matches!(element.name(), "img" | "amp-img")
 }
 
-/// Whether the `img` elements in a link show one file: it may be there a second time for clients without scripts.
-fn holds_one_picture(link: NodeRef<'_, Element>) -> bool {
+/// Returns `true` if the `img` elements in a link show one file: it may be there a second time for clients without scripts.
+fn holds_one_image(link: NodeRef<'_, Element>) -> bool {
     let shown = |element: &'_ Element| {
         let file = rules::LAZY.iter().chain(&["src"]).filter_map(|name| element.get(name)).find(|value| is_file(value));
         file.map(str::to_owned)
@@ -347,18 +347,18 @@ fn words<'a>(element: &'a Element, attribute: &str) -> impl Iterator<Item = &'a 
     element.get(attribute).unwrap_or_default().split_ascii_whitespace()
 }
 
-/// Whether an item is a product (schema.org).
+/// Returns `true` if an item is a product (schema.org).
 fn is_product(element: &Element) -> bool {
     words(element, "itemtype").any(super::linked::is_kind_of_product)
 }
 
-/// Whether a value may be the address of a file.
+/// Returns `true` if a value may be the address of a file.
 fn is_file(value: &str) -> bool {
     let value = value.trim();
-    !value.starts_with("data:") && (value.contains('/') || rules::is_picture_file(value))
+    !value.starts_with("data:") && (value.contains('/') || rules::is_image_file(value))
 }
 
-/// Whether the files of a `<source>` can be imported.
+/// Returns `true` if the files of a `<source>` can be imported.
 fn is_supported(source: &Element) -> bool {
     let kind = essence(source.get("type").unwrap_or_default());
     kind.is_empty() || rules::TYPES.contains(&&*kind)
@@ -396,7 +396,7 @@ fn sets(element: &Element) -> Vec<(String, u32)> {
 
 type Sizes = HashMap<String, [u32; 2]>;
 
-/// Whether both declared sides are those of an icon or a tracking pixel.
+/// Returns `true` if both declared sides are those of an icon or a tracking pixel.
 fn is_tiny(element: &Element) -> bool {
     let side = |name: &str| element.get(name).and_then(|text| text.trim_end_matches("px").trim().parse::<f64>().ok());
     matches!((side("width"), side("height")), (Some(width), Some(height)) if width.max(height) < 64.0)

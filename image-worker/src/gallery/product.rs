@@ -23,7 +23,7 @@ const VARIANTS_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Product {
-    /// Addresses of its pictures, in order, as written.
+    /// Addresses of its images, in order, as written.
     pub images: Vec<String>,
     pub variants: Vec<Variant>,
 }
@@ -32,12 +32,12 @@ pub struct Product {
 pub struct Variant {
     /// Distinguishing attributes: names and values, as written.
     pub attributes: Vec<(String, String)>,
-    /// Addresses of its own pictures, as written.
+    /// Addresses of its own images, as written.
     pub images: Vec<String>,
 }
 
 impl Variant {
-    /// Whether the selector `key=value` selects the variant: one of its attributes has exactly this name and value, as the page
+    /// Returns `true` if the selector `key=value` selects the variant: one of its attributes has exactly this name and value, as the page
     /// writes them. Nothing is inferred (docs/reference/imports.md#variant-selector).
     pub fn is_selected(&self, selector: &str) -> bool {
         self.attributes.iter().any(|(name, value)| {
@@ -62,7 +62,7 @@ pub fn bounded(variants: impl Iterator<Item = Variant>) -> Vec<Variant> {
     within.collect()
 }
 
-/// Collects addresses of pictures in order, each once, until there are [`ADDRESSES_MAX`].
+/// Collects addresses of images in order, each once, until there are [`ADDRESSES_MAX`].
 #[derive(Debug, Default)]
 pub struct Images {
     /// The addresses, as written.

@@ -3,7 +3,7 @@
 //! Names of classes, ids and the like are compared whole, in lower case and without `-` and `_`:
 //! `up-sells`, `upSells` and `up_sells` are one word, and `has-sticky-footer` is none.
 
-/// What the name of an element says about the pictures in it.
+/// The meaning of the name of an element for the images in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Meaning {
     /// The gallery of a product.
@@ -14,7 +14,7 @@ pub enum Meaning {
     Beside,
     /// Head or foot of the page; of an article or a section, if it is in one.
     Landmark,
-    /// A frame for pictures, which shops use for galleries and for other products: a carousel, or the picture of one product.
+    /// A frame for images, which shops use for galleries and for other products: a carousel, or the image of one product.
     Frame,
 }
 
@@ -226,8 +226,8 @@ pub const NAMING: [&str; 10] = [
 ];
 pub const UNNAMED: [&str; 4] = ["html", "head", "body", "main"];
 
-/// Words in an address that occur only in pictures that do not show a product. They count in the text of a page only, where nothing
-/// else says what a picture shows.
+/// Words in an address that occur only in images that do not show a product. They count in the text of a page only, where nothing
+/// else says what an image shows.
 const ICONS: [&str; 14] = [
     "sprite",
     "sprites",
@@ -245,7 +245,7 @@ const ICONS: [&str; 14] = [
     "logos",
 ];
 
-/// `data-*` attributes with the largest file of a picture, for a magnifier; then those with its address until a script copies it
+/// `data-*` attributes with the largest file of an image, for a magnifier; then those with its address until a script copies it
 /// to `src`. They name a file also without the extension of one.
 pub const ZOOM: [&str; 10] = [
     "data-large_image",
@@ -262,10 +262,10 @@ pub const ZOOM: [&str; 10] = [
 pub const LAZY: [&str; 6] =
     ["data-src", "data-lazy-src", "data-lazy", "data-original", "data-flickity-lazyload", "data-src-retina"];
 
-/// Attributes that hold the candidates of a picture until a script copies them to `srcset`.
+/// Attributes that hold the candidates of an image until a script copies them to `srcset`.
 pub const SETS: [&str; 5] = ["srcset", "data-srcset", "data-lazy-srcset", "data-original-set", "data-src-set"];
 
-/// Words in the name of a `data-*` attribute that names a smaller file, or another picture.
+/// Words in the name of a `data-*` attribute that names a smaller file, or another image.
 const OTHER_FILES: [&str; 17] = [
     "alt",
     "back",
@@ -312,19 +312,19 @@ fn of_name(name: &str) -> Option<Meaning> {
     (name.len() <= 100).then(|| of(name).or_else(block)).flatten()
 }
 
-/// Whether one of these words says that a file is an icon, a logo or a placeholder.
+/// Returns `true` if one of these words says that a file is an icon, a logo or a placeholder.
 pub fn is_icon(path: &str) -> bool {
     path.to_ascii_lowercase().split(|c: char| !c.is_ascii_alphanumeric()).any(|word| ICONS.contains(&word))
 }
 
-/// Whether a `data-*` attribute names a file of its element if its value is one.
+/// Returns `true` if a `data-*` attribute names a file of its element if its value is one.
 pub fn names_a_file(attribute: &str) -> bool {
     attribute.starts_with("data-")
         && !attribute.split(['-', '_']).any(|word| OTHER_FILES.iter().any(|other| word.starts_with(other)))
 }
 
-/// Whether an address leads to a picture, judging by the end of its path.
-pub fn is_picture_file(address: &str) -> bool {
+/// Returns `true` if an address leads to an image, judging by the end of its path.
+pub fn is_image_file(address: &str) -> bool {
     let path = address.split(['?', '#']).next().unwrap_or_default().trim().to_ascii_lowercase();
     path.len() <= super::address::BYTES_MAX && EXTENSIONS.iter().any(|end| path.ends_with(end))
 }

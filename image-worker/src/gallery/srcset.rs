@@ -45,7 +45,7 @@ fn size(descriptors: &str) -> u32 {
 mod tests {
     use super::*;
 
-    fn read(set: &str) -> Vec<(String, u32)> {
+    fn parse(set: &str) -> Vec<(String, u32)> {
         candidates(set)
     }
 
@@ -55,24 +55,27 @@ mod tests {
 
     #[test]
     fn widths_and_densities_are_read() {
-        assert_eq!(read("a.jpg 400w, b.jpg 800w"), expect(&[("a.jpg", 400), ("b.jpg", 800)]));
-        assert_eq!(read("a.jpg, b.jpg 1.5x,\n c.jpg 2x"), expect(&[("a.jpg", 1000), ("b.jpg", 1500), ("c.jpg", 2000)]));
-        assert_eq!(read("a.jpg 400w 300h"), expect(&[("a.jpg", 400)]));
+        assert_eq!(parse("a.jpg 400w, b.jpg 800w"), expect(&[("a.jpg", 400), ("b.jpg", 800)]));
+        assert_eq!(
+            parse("a.jpg, b.jpg 1.5x,\n c.jpg 2x"),
+            expect(&[("a.jpg", 1000), ("b.jpg", 1500), ("c.jpg", 2000)])
+        );
+        assert_eq!(parse("a.jpg 400w 300h"), expect(&[("a.jpg", 400)]));
     }
 
     #[test]
     fn commas_within_an_address_are_its_own() {
         assert_eq!(
-            read("/w_400,h_300/a.jpg 400w,/w_800,h_600/a.jpg 800w"),
+            parse("/w_400,h_300/a.jpg 400w,/w_800,h_600/a.jpg 800w"),
             expect(&[("/w_400,h_300/a.jpg", 400), ("/w_800,h_600/a.jpg", 800)])
         );
-        assert_eq!(read("a.jpg,"), expect(&[("a.jpg", 1000)]));
+        assert_eq!(parse("a.jpg,"), expect(&[("a.jpg", 1000)]));
     }
 
     #[test]
     fn nonsense_is_survived() {
         for nonsense in ["", " , ,, ", "a.jpg xw, ,b.jpg -1w", "a.jpg 1e99w", "a.jpg NaNx"] {
-            assert!(read(nonsense).len() <= 2, "{nonsense}");
+            assert!(parse(nonsense).len() <= 2, "{nonsense}");
         }
     }
 }

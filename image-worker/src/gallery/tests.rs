@@ -1,6 +1,6 @@
 //! Tests of gallery discovery with pages like those of common shop systems.
 //!
-//! Each file of `corpus` begins with a comment that says what must come of it, without selector: `+` a picture by the file that is
+//! Each file of `corpus` begins with a comment that says what must come of it, without selector: `+` an image by the file that is
 //! tried first, `-` how many were skipped for a reason (when it is said of any), `!` why a review is needed.
 
 use super::*;
@@ -10,16 +10,16 @@ const PAGE: &str = "https://shop.example/products/item?ref=1";
 
 macro_rules! page {
     ($name:literal) => {
-        Gallery::read(include_str!(concat!("corpus/", $name, ".html")), &Url::parse(PAGE).expect("a URL"))
+        Gallery::parse(include_str!(concat!("corpus/", $name, ".html")), &Url::parse(PAGE).expect("a URL"))
     };
 }
 
-/// The file of each chosen picture that is tried first, without the page's own origin.
+/// The file of each chosen image that is tried first, without the page's own origin.
 fn chosen(gallery: &Gallery, selector: Option<&str>) -> Vec<String> {
     let choice = gallery.choose(selector).unwrap_or_else(|refusal| panic!("{refusal:?}"));
     let expected = if selector.is_some() { Evidence::Exact } else { Evidence::NotRequested };
     assert_eq!(choice.evidence, expected);
-    choice.pictures.iter().map(|files| files[0].as_str().replace("https://shop.example", "")).collect()
+    choice.images.iter().map(|files| files[0].as_str().replace("https://shop.example", "")).collect()
 }
 
 fn refused(gallery: &Gallery, selector: Option<&str>) -> (ReviewReason, Evidence) {
@@ -43,12 +43,12 @@ fn the_pages_of_the_corpus_give_what_they_must() {
         let expected: [Vec<String>; 3] = [said("+ "), said("- "), said("! ")];
         assert!(!expected.concat().is_empty(), "{}", path.display());
         let listed = |skipped: &Skips| skipped.iter().map(|(reason, count)| format!("{reason} {count}")).collect();
-        let gallery = Gallery::read(&html, &shop());
+        let gallery = Gallery::parse(&html, &shop());
         let (found, skipped, review) = match gallery.choose(None) {
             Ok(choice) => {
                 let first =
                     |files: &Vec<Url>| files[0].as_str().replace("https://shop.example", "").replace("https:", "");
-                (choice.pictures.iter().map(first).collect(), listed(&choice.skipped), Vec::new())
+                (choice.images.iter().map(first).collect(), listed(&choice.skipped), Vec::new())
             }
             Err(needed) => (Vec::new(), Vec::new(), vec![needed.reason.to_string()]),
         };
@@ -63,7 +63,7 @@ fn the_pages_of_the_corpus_give_what_they_must() {
 }
 
 #[test]
-fn variants_of_a_linked_group_are_tied_to_their_pictures() {
+fn variants_of_a_linked_group_are_tied_to_their_images() {
     let page = page!("linked_group");
     assert_eq!(refused(&page, None), SELECTION);
     for selector in ["color=Red", "sku=TJ-R-L", "size=L", "size=M"] {
@@ -79,11 +79,11 @@ fn variants_of_a_linked_group_are_tied_to_their_pictures() {
 }
 
 #[test]
-fn a_linked_product_gives_its_own_pictures_and_not_its_relations() {
+fn a_linked_product_gives_its_own_images_and_not_its_relations() {
     let page = page!("linked_product");
-    let pictures = ["/media/mug-1.png", "/products/media/mug-2.png"];
-    assert_eq!(chosen(&page, None), pictures);
-    assert_eq!(chosen(&page, Some("color=White")), pictures);
+    let images = ["/media/mug-1.png", "/products/media/mug-2.png"];
+    assert_eq!(chosen(&page, None), images);
+    assert_eq!(chosen(&page, Some("color=White")), images);
     assert_eq!(refused(&page, Some("color=Black")), UNTIED);
 }
 
@@ -95,12 +95,12 @@ fn an_embedded_product_with_options_is_read_as_shopify_writes_it() {
     for selector in ["Color=Black", "sku=T-B-M", "Size=M", "id=12"] {
         assert_eq!(chosen(&page, Some(selector)), [at("tee-black.jpg")], "{selector}");
     }
-    assert_eq!(chosen(&page, Some("Color=White")), [at("tee-white.jpg")], "tied by the picture's list of variants");
+    assert_eq!(chosen(&page, Some("Color=White")), [at("tee-white.jpg")], "tied by the image's list of variants");
     for selector in ["Size=XL", "color=Black"] {
         assert_eq!(refused(&page, Some(selector)), UNTIED, "{selector}");
     }
-    // Black and white, each also in Open Graph or in the gallery by another address, and the logo; the still of a video is not a
-    // picture of the product.
+    // Black and white, each also in Open Graph or in the gallery by another address, and the logo; the still of a video is not an
+    // image of the product.
     assert_eq!(page.discovered(), 6);
 }
 
@@ -132,12 +132,12 @@ fn the_product_of_an_applications_state_is_found() {
 }
 
 #[test]
-fn a_page_without_pictures_has_none() {
+fn a_page_without_images_has_none() {
     let nothing = (ReviewReason::NoGalleryImagesDiscovered, Evidence::NotRequested);
     assert_eq!(refused(&page!("nothing"), None), nothing);
     assert_eq!(refused(&page!("nothing"), Some("color=Red")), UNTIED);
     for html in ["", "<", "<!--", "<script>", "<img>", "<img src='data:image/png;base64,AA'>", "plain text", "\0"] {
-        assert_eq!(refused(&Gallery::read(html, &Url::parse(PAGE).expect("a URL")), None), nothing, "{html:?}");
+        assert_eq!(refused(&Gallery::parse(html, &Url::parse(PAGE).expect("a URL")), None), nothing, "{html:?}");
     }
 }
 
@@ -155,7 +155,7 @@ fn hostile_markup_is_read_in_time_and_without_a_stack() {
             page.push_str(&part);
         }
         let began = std::time::Instant::now();
-        assert_eq!(chosen(&Gallery::read(&page, &shop()), None), ["/a.png"], "{}", part(0));
+        assert_eq!(chosen(&Gallery::parse(&page, &shop()), None), ["/a.png"], "{}", part(0));
         assert!(began.elapsed().as_secs() < 10, "{}: {:?}", part(0), began.elapsed());
     };
     for part in [
@@ -189,20 +189,20 @@ fn hostile_markup_is_read_in_time_and_without_a_stack() {
 }
 
 #[test]
-fn deep_markup_keeps_its_pictures_and_what_follows() {
+fn deep_markup_keeps_its_images_and_what_follows() {
     let deep =
         "<div>".repeat(200_000) + "<img src=/a.png>" + &"</div>".repeat(200_000) + "<footer><img src=/b.png></footer>";
-    let gallery = Gallery::read(&deep, &shop());
+    let gallery = Gallery::parse(&deep, &shop());
     assert_eq!((chosen(&gallery, None), gallery.discovered()), (vec!["/a.png".to_owned()], 2));
 }
 
 #[test]
-fn nested_json_and_many_pictures_are_read_up_to_their_limits() {
+fn nested_json_and_many_images_are_read_up_to_their_limits() {
     let json = "[".repeat(100_000);
     let nested = format!("<script type='application/ld+json'>{json}</script><img src=/a.png>");
-    assert_eq!(chosen(&Gallery::read(&nested, &shop()), None), ["/a.png"]);
+    assert_eq!(chosen(&Gallery::parse(&nested, &shop()), None), ["/a.png"]);
     let many: String = (0..10_000).map(|n| format!("<img src=/a{n}.png></i>")).collect();
-    assert_eq!(Gallery::read(&many, &shop()).discovered(), ADDRESSES_MAX);
+    assert_eq!(Gallery::parse(&many, &shop()).discovered(), ADDRESSES_MAX);
 }
 
 #[test]
@@ -210,11 +210,11 @@ fn elements_are_read_up_to_their_limit() {
     // `html`, `head` and `body` are elements of every page.
     for (before, found) in [(tree::ELEMENTS_MAX - 4, 1), (tree::ELEMENTS_MAX - 3, 0)] {
         let page = "<br>".repeat(before) + "<img src=/a.png>";
-        assert_eq!(Gallery::read(&page, &shop()).discovered(), found, "{before}");
+        assert_eq!(Gallery::parse(&page, &shop()).discovered(), found, "{before}");
     }
     for (before, found) in [(tree::TAGS_MAX - 1, 1), (tree::TAGS_MAX, 0)] {
         let page = "</i>".repeat(before) + "<img src=/a.png>";
-        assert_eq!(Gallery::read(&page, &shop()).discovered(), found, "{before}");
+        assert_eq!(Gallery::parse(&page, &shop()).discovered(), found, "{before}");
     }
 }
 
@@ -243,12 +243,12 @@ fn json_that_takes_too_much_memory_is_ignored_and_the_rest_of_the_page_is_read()
         numbered(120_000, |_| r#"{"":0}"#.into())
     );
     for page in pages(&json) {
-        assert_eq!(chosen(&Gallery::read(&(page + "<img src=/a.png>"), &shop()), None), ["/a.png"]);
+        assert_eq!(chosen(&Gallery::parse(&(page + "<img src=/a.png>"), &shop()), None), ["/a.png"]);
     }
     // With fewer objects it is read.
     let json = json.replacen(&r#"{"":0},"#.repeat(50_000), "", 1);
     for page in pages(&json) {
-        let gallery = Gallery::read(&(page + "<img src=/a.png>"), &shop());
+        let gallery = Gallery::parse(&(page + "<img src=/a.png>"), &shop());
         assert_eq!(chosen(&gallery, None), ["/b.png", "/a.png"]);
     }
 }
@@ -261,40 +261,40 @@ fn documents_of_linked_data_share_their_memory() {
             r#"<script type="application/ld+json">{{"@type":"Product","image":"/{name}.png","a":[{heavy}]}}</script>"#
         )
     };
-    let read = |pages: &[String]| chosen(&Gallery::read(&pages.concat(), &shop()), None);
-    // The first product with pictures counts.
+    let read = |pages: &[String]| chosen(&Gallery::parse(&pages.concat(), &shop()), None);
+    // The first product with images counts.
     let (one, other) = (product("one", 60_000), product("other", 60_000));
     assert_eq!(read(&[one.clone(), other.clone()]), ["/one.png"]);
     let without = one.replace(r#""image":"/one.png","#, "");
     assert_eq!(
-        refused(&Gallery::read(&(without.clone() + &other), &shop()), None).0,
+        refused(&Gallery::parse(&(without.clone() + &other), &shop()), None).0,
         ReviewReason::NoGalleryImagesDiscovered
     );
     assert_eq!(read(&[without, product("light", 1)]), ["/light.png"]);
 }
 
 #[test]
-fn many_pictures_and_variants_are_read_up_to_their_limits() {
+fn many_images_and_variants_are_read_up_to_their_limits() {
     let images = numbered(60_000, |n| format!(r#""/{n}.png""#));
     for page in pages(&format!(r#"{{"@type":"Product","name":"x","price":1,"images":[{images}]}}"#)) {
-        assert_eq!(Gallery::read(&page, &shop()).discovered(), ADDRESSES_MAX);
+        assert_eq!(Gallery::parse(&page, &shop()).discovered(), ADDRESSES_MAX);
     }
     let group = |count: usize| {
         let variants = numbered(count, |n| format!(r#"{{"@type":"Product","sku":"{n}","image":"/{n}.png"}}"#));
         format!(r#"<script type="application/ld+json">{{"@type":"ProductGroup","hasVariant":[{variants}]}}</script>"#)
     };
-    let gallery = Gallery::read(&group(10_000), &shop());
+    let gallery = Gallery::parse(&group(10_000), &shop());
     assert_eq!(gallery.linked.variants.len(), VARIANTS_MAX);
     assert_eq!(chosen(&gallery, Some("sku=999")), ["/999.png"]);
     assert_eq!(refused(&gallery, Some("sku=1000")), UNTIED);
 }
 
 #[test]
-fn pictures_that_all_variants_share_are_copied_up_to_a_size() {
+fn images_that_all_variants_share_are_copied_up_to_a_size() {
     let images = numbered(10_000, |n| format!(r#"{{"id":1,"src":"/{n}-{}.png"}}"#, "x".repeat(100)));
     let variants = numbered(10_000, |n| format!(r#"{{"id":{n},"image_id":1}}"#));
     let product = format!(r#"{{"name":"x","images":[{images}],"variants":[{variants}]}}"#);
-    let gallery = Gallery::read(&format!("<script type='application/json'>{product}</script>"), &shop());
+    let gallery = Gallery::parse(&format!("<script type='application/json'>{product}</script>"), &shop());
     let variants = &gallery.embedded.variants;
     assert!(variants.iter().all(|variant| variant.images.len() == ADDRESSES_MAX));
     assert!((2..100).contains(&variants.len()), "{}", variants.len());
@@ -302,12 +302,12 @@ fn pictures_that_all_variants_share_are_copied_up_to_a_size() {
 }
 
 #[test]
-fn variants_and_pictures_that_name_each_other_are_tied_in_the_order_of_the_pictures() {
+fn variants_and_images_that_name_each_other_are_tied_in_the_order_of_the_images() {
     let product = r#"{"name":"x","images":[
         {"id":7,"src":"/7.png","variant_ids":[2]}, {"id":8,"src":"/8.png","variant_ids":[1, 1]},
         {"id":9,"src":"/9.png","variant_ids":[1, 3]}, {"id":null,"src":"/null.png"}
     ], "variants":[{"id":1,"image_id":7},{"id":2,"image_id":null},{"id":4,"image_id":9}]}"#;
-    let gallery = Gallery::read(&format!("<script type='application/json'>{product}</script>"), &shop());
+    let gallery = Gallery::parse(&format!("<script type='application/json'>{product}</script>"), &shop());
     assert_eq!(chosen(&gallery, Some("id=1")), ["/7.png", "/8.png", "/9.png"]);
     assert_eq!(chosen(&gallery, Some("id=2")), ["/7.png"]);
     assert_eq!(chosen(&gallery, Some("id=4")), ["/9.png"]);
@@ -319,7 +319,7 @@ fn many_swatches_are_read_up_to_their_limit() {
     let options = numbered(5000, |n| format!(r#"{{"label":"l{n}","products":["{n:04}","0001"]}}"#));
     let config = format!(r#"{{"attributes":{{"1":{{"code":"color","options":[{options}]}}}},"images":{{{images}}}}}"#);
     let page = format!(r#"<script type="text/x-magento-init">{{"jsonConfig":{config}}}</script>"#);
-    let gallery = Gallery::read(&page, &shop());
+    let gallery = Gallery::parse(&page, &shop());
     assert_eq!(gallery.embedded.variants.len(), VARIANTS_MAX);
     assert_eq!(chosen(&gallery, Some("color=l999")), ["/0999.png"]);
     assert_eq!(chosen(&gallery, Some("color=l0")), ["/0000.png", "/0001.png"], "the first option that names it");
@@ -334,10 +334,10 @@ fn long_addresses_and_long_lists_of_files_are_ignored() {
         (format!("<div class=gallery><a href=/{long}.png><img src=/a.png></a></div>"), "/a.png"),
         (format!("<img srcset='/{long}.png 2x, /a.png'>"), "/a.png"),
     ] {
-        assert_eq!(chosen(&Gallery::read(&page, &shop()), None), [expected]);
+        assert_eq!(chosen(&Gallery::parse(&page, &shop()), None), [expected]);
     }
     let files: String = (0..100_000).map(|n| format!("/{n}.png, ")).collect();
-    let gallery = Gallery::read(&format!("<img srcset='{files}'>"), &shop());
+    let gallery = Gallery::parse(&format!("<img srcset='{files}'>"), &shop());
     assert_eq!(gallery.candidates[0].files.len(), FILES_KEPT);
     assert!(gallery.by_url.len() < 100, "{}", gallery.by_url.len());
 }
@@ -355,7 +355,7 @@ fn a_source_counts_however_its_type_is_written() {
             "<div class='product-gallery'><picture><source type='{kind}' srcset='/media/first.jpg 1600w'>\
              <img src='/media/second.jpg'></picture></div>"
         );
-        let page = Gallery::read(&html, &Url::parse(PAGE).expect("a URL"));
+        let page = Gallery::parse(&html, &Url::parse(PAGE).expect("a URL"));
         assert_eq!(chosen(&page, None), [first], "{kind}");
     }
 }

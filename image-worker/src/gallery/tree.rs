@@ -96,7 +96,7 @@ impl Element {
 
 impl Page {
     /// Builds the tree of a page.
-    pub fn read(html: &str) -> Self {
+    pub fn parse(html: &str) -> Self {
         let options = TreeBuilderOpts { scripting_enabled: false, drop_doctype: true, ..TreeBuilderOpts::default() };
         let mut reader = Reader {
             builder: TreeBuilder::new(Sink::new(), options),
@@ -162,7 +162,7 @@ impl Reader {
         self.end_raw(raw, in_noscript);
     }
 
-    /// Uses the text of an element. The content for clients without scripts often holds the real picture; it is read once, without
+    /// Uses the text of an element. The content for clients without scripts often holds the real image; it is read once, without
     /// recursion.
     fn end_raw(&mut self, raw: Option<Raw>, in_noscript: bool) {
         match raw {

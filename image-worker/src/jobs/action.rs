@@ -31,10 +31,10 @@ use worker::marks::marked;
 use worker::{Error, Interrupt, Reservation, Worker, account_of, decision};
 
 use super::ExecutionError;
-use super::steps::{Begun, Steps};
+use super::steps::{StartedAction, Steps};
 
 /// The result of an Action.
-struct Made {
+struct ActionOutput {
     content: Content,
     format: Format,
     /// Its rendition; `None` if it could not be made, which is left to the rendition's own task.
@@ -48,7 +48,7 @@ struct Made {
 
 /// Runs the Action of a task.
 pub(super) async fn run(worker: &Worker, steps: &Steps, task: &Task, lease: &Lease) -> Result<Decision, Error> {
-    let Some(Begun { job, assets }) = begin(worker, steps, JobId(task.id), lease).await? else {
+    let Some(StartedAction { job, assets }) = begin(worker, steps, JobId(task.id), lease).await? else {
         return worker.settle(task, lease).await;
     };
     let Request::Action(request) = &job.request else { return Err(Error::WrongQueue(task.kind)) };
@@ -78,7 +78,7 @@ pub(super) async fn run(worker: &Worker, steps: &Steps, task: &Task, lease: &Lea
 
 /// Marks the job as running and notifies waiters. `None` if the job is missing or terminal, or if the lease is lost, which settling
 /// the task will detect.
-async fn begin(worker: &Worker, steps: &Steps, id: JobId, lease: &Lease) -> Result<Option<Begun>, Error> {
+async fn begin(worker: &Worker, steps: &Steps, id: JobId, lease: &Lease) -> Result<Option<StartedAction>, Error> {
     let Some(begun) = steps.begin(worker, id, lease).await? else { return Ok(None) };
     worker.announce(&begun.job.account, id, None).await;
     Ok((!begun.job.status.is_terminal()).then_some(begun))
@@ -91,7 +91,7 @@ async fn make(
     request: &ActionRequest,
     assets: Vec<Option<AssetRecord>>,
     lease: &Lease,
-) -> Result<Made, Interrupt> {
+) -> Result<ActionOutput, Interrupt> {
     if job.status == JobStatus::Canceling || lease.is_cancel_requested() {
         return Err(Interrupt::Canceled);
     }
@@ -110,7 +110,7 @@ async fn make(
             let output = prepared.run(&files)?;
             let packet = files.first().and_then(|first| marks.packet(origin, first));
             drop(files);
-            let content = |bytes| Content::of(marked(bytes, packet.as_deref()));
+            let content = |bytes| Content::new(marked(bytes, packet.as_deref()));
             // Made while the memory for pixels is held, which spares a task of its own.
             let preview = raster::rendition(&output.bytes, RENDITION_EAGER).ok();
             let preview = preview.map(|preview| (Format::from(preview.format), content(preview.bytes)));
@@ -133,7 +133,7 @@ async fn make(
         run: Some(job.id.into()),
         ..Provenance::new(ProvenanceKind::Action)
     };
-    Ok(Made {
+    Ok(ActionOutput {
         content,
         format,
         preview,
@@ -176,7 +176,7 @@ pub(super) fn source(asset: &AssetRecord) -> Source {
     Source::stored(&asset.mime_type, (asset.width, asset.height), asset.bytes)
 }
 
-/// Evaluates the outcome of the engine. A panic was caused by these pictures and would repeat, so
+/// Evaluates the outcome of the engine. A panic was caused by these images and would repeat, so
 /// the job fails and the process continues.
 fn computed<T>(outcome: Result<Result<T, raster::Error>, Panicked>) -> Result<T, Interrupt> {
     match outcome {
@@ -184,17 +184,17 @@ fn computed<T>(outcome: Result<Result<T, raster::Error>, Panicked>) -> Result<T,
         Err(panicked) => {
             tracing::error!(
                 error = &panicked as &dyn std::error::Error,
-                "the engine panicked while processing a picture"
+                "the engine panicked while processing an image"
             );
-            Err(Interrupt::from(invalid("a picture could not be processed".into())))
+            Err(Interrupt::from(invalid("an image could not be processed".into())))
         }
     }
 }
 
-/// A failure of the engine: caused by the picture, with a message for its owner, or internal.
+/// A failure of the engine: caused by the image, with a message for its owner, or internal.
 fn refusal(error: raster::Error) -> Interrupt {
     match error.kind() {
-        ErrorKind::Picture | ErrorKind::Limit => Interrupt::from(invalid(error.to_string())),
+        ErrorKind::Image | ErrorKind::Limit => Interrupt::from(invalid(error.to_string())),
         ErrorKind::Internal => Interrupt::Error(Error::Raster(error)),
     }
 }
@@ -210,7 +210,13 @@ struct Stored {
 }
 
 /// Stores the result and its preview, unless the store already has the same content.
-async fn keep(worker: &Worker, steps: &Steps, task: &Task, lease: &Lease, made: &Made) -> Result<Stored, Interrupt> {
+async fn keep(
+    worker: &Worker,
+    steps: &Steps,
+    task: &Task,
+    lease: &Lease,
+    made: &ActionOutput,
+) -> Result<Stored, Interrupt> {
     let id = JobId(task.id);
     if lease.is_cancel_requested() {
         return Err(Interrupt::Canceled);
@@ -242,7 +248,7 @@ async fn keep(worker: &Worker, steps: &Steps, task: &Task, lease: &Lease, made: 
     Ok(Stored { blob_key: keys[0], preview_key: keys.get(1).copied() })
 }
 
-fn placement(request: &ActionRequest, made: &Made, stored: Stored) -> Placement {
+fn placement(request: &ActionRequest, made: &ActionOutput, stored: Stored) -> Placement {
     let preview = made.preview.as_ref().zip(stored.preview_key).map(|((format, content), blob_key)| Preview {
         mime_type: format.media_type().to_owned(),
         bytes: content.bytes.len() as u64,
@@ -298,7 +304,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_panic_of_the_engine_is_the_pictures_failure() {
+    async fn a_panic_of_the_engine_is_the_images_failure() {
         let pixels = worker::Pixels::new(1, 1 << 20);
         let outcome = pixels.run(1, || -> Result<(), raster::Error> { panic!("an index out of bounds") }).await;
         let Err(Interrupt::Failed { failure, .. }) = computed(outcome) else { panic!("fails the job") };

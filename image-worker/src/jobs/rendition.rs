@@ -1,8 +1,8 @@
-//! A rendition: a smaller copy of a picture, made once and shared by all assets with the same bytes
+//! A rendition: a smaller copy of an image, made once and shared by all assets with the same bytes
 //! (docs/reference/assets.md#renditions). The PNG of a render is a rendition too; its source is an
 //! SVG document that the gateway drew (docs/reference/canvases.md#render-formats).
 //!
-//! Failures affect only the copy. A picture that cannot be decoded is recorded as such, and a
+//! Failures affect only the copy. An image that cannot be decoded is recorded as such, and a
 //! rendition that failed five times is abandoned. Waiters are notified in both cases.
 //!
 //! **Memory.** A source is loaded once there is memory for its file, its pixels and the copy. Its
@@ -10,7 +10,7 @@
 //! hold nothing.
 
 use bytes::Bytes;
-use db::renditions::{Rendition, Result as Made};
+use db::renditions::{Rendition, Result as RenditionResult};
 use domain::message::TaskKind;
 use futures_util::TryStreamExt;
 use raster::{ErrorKind, Format, Header, HeaderReader, Progress};
@@ -30,14 +30,14 @@ const HEAD_BYTES: u64 = 64 * 1024;
 pub(super) async fn run(worker: &Worker, task: &Task, lease: &Lease) -> Result<Decision, Error> {
     let Some(rendition) = load(worker, task).await? else { return worker.settle(task, lease).await };
     let Some((format, content)) = compute(worker, &rendition).await? else {
-        let finished = finish(worker, task, lease, &rendition, &Made::Undecodable).await?;
+        let finished = finish(worker, task, lease, &rendition, &RenditionResult::Undecodable).await?;
         return finished.ok_or(Error::BlobGone);
     };
     for _ in 0..PUTS_MAX {
         if !lease.check() {
             return Ok(Decision::Stale);
         }
-        let made = Made::Ready {
+        let made = RenditionResult::Ready {
             blob_key: worker.put(&content).await?,
             sha256: content.sha256,
             // A length in memory is below 2^63.
@@ -54,7 +54,7 @@ pub(super) async fn run(worker: &Worker, task: &Task, lease: &Lease) -> Result<D
 /// Abandons the rendition of a task that failed too often.
 pub(super) async fn exhausted(worker: &Worker, task: &Task, lease: &Lease) -> Result<Decision, Error> {
     let Some(rendition) = load(worker, task).await? else { return worker.settle(task, lease).await };
-    let finished = finish(worker, task, lease, &rendition, &Made::GivenUp).await?;
+    let finished = finish(worker, task, lease, &rendition, &RenditionResult::GivenUp).await?;
     finished.ok_or(Error::BlobGone)
 }
 
@@ -74,7 +74,7 @@ struct Source {
 /// Kind of a source.
 #[derive(Debug)]
 enum Kind {
-    Picture(Header),
+    Image(Header),
     Document,
 }
 
@@ -83,13 +83,13 @@ impl Source {
     /// file.
     fn memory_bytes(&self, width: u32) -> u64 {
         match &self.kind {
-            Kind::Picture(header) => self.bytes + raster::rendition_bytes(header, width),
+            Kind::Image(header) => self.bytes + raster::rendition_bytes(header, width),
             Kind::Document => self.bytes + raster::document::rasterize_bytes(self.bytes, width),
         }
     }
 }
 
-/// What the first bytes of a source say; `None` when it is missing or not a picture.
+/// What the first bytes of a source say; `None` when it is missing or not an image.
 async fn examine(worker: &Worker, key: Uuid) -> Result<Option<Source>, Error> {
     let Some(head) = worker.part(key, 0..HEAD_BYTES).await? else { return Ok(None) };
     let (bytes, read) = (head.size, head.range.end);
@@ -109,7 +109,7 @@ async fn examine(worker: &Worker, key: Uuid) -> Result<Option<Source>, Error> {
             progress = reader.push(&piece);
         }
     }
-    Ok(reader.finish().ok().map(|header| Source { kind: Kind::Picture(header), bytes }))
+    Ok(reader.finish().ok().map(|header| Source { kind: Kind::Image(header), bytes }))
 }
 
 /// Makes the copy; `None` when the source is missing or cannot be decoded.
@@ -120,7 +120,7 @@ async fn compute(worker: &Worker, rendition: &Rendition) -> Result<Option<(Forma
     let memory = worker.pixels.reserve(source.memory_bytes(width)).await;
     let Some(file) = worker.get(source_key).await? else { return Ok(None) };
     let marks = worker.marks;
-    let made = |output: raster::Output| (Format::from(output.format), Content::of(output.bytes));
+    let made = |output: raster::Output| (Format::from(output.format), Content::new(output.bytes));
     match source.kind {
         // A document that cannot be rasterized is an internal error, so it is retried and finally
         // abandoned.
@@ -128,7 +128,7 @@ async fn compute(worker: &Worker, rendition: &Rendition) -> Result<Option<(Forma
             let computing = memory.run(move || raster::document::rasterize(&file, width).map(made));
             Ok(Some(computing.await?.map_err(ExecutionError::Document)?))
         }
-        Kind::Picture(_) => {
+        Kind::Image(_) => {
             let computing = memory.run(move || {
                 let mut output = raster::rendition(&file, width)?;
                 output.bytes = marked(output.bytes, marks.packet(origin, &file).as_deref());
@@ -150,7 +150,7 @@ async fn finish(
     task: &Task,
     lease: &Lease,
     rendition: &Rendition,
-    made: &Made,
+    made: &RenditionResult,
 ) -> Result<Option<Decision>, Error> {
     let mut transaction = db::pool::begin(&worker.pool).await?;
     if !db::tasks::settle(&mut transaction, task.id, lease.token()).await? {
@@ -163,33 +163,33 @@ async fn finish(
     let Rendition { source_key, width, .. } = rendition;
     worker.cache.notify([format!("{}:{source_key}:{width}", TaskKind::Rendition)]).await;
     Ok(Some(match made {
-        Made::Ready { .. } | Made::Undecodable => Decision::Done,
-        Made::GivenUp => Decision::Fail { code: "given_up" },
+        RenditionResult::Ready { .. } | RenditionResult::Undecodable => Decision::Done,
+        RenditionResult::GivenUp => Decision::Fail { code: "given_up" },
     }))
 }
 
 #[cfg(test)]
 mod tests {
-    use raster::{Channels, Color, Encoding, OutputFormat, Picture, Size};
+    use raster::{Bitmap, Channels, Color, Encoding, OutputFormat, Size};
 
     use super::*;
 
     fn source(width: u32, height: u32) -> Source {
         let pixels = vec![7; width as usize * height as usize * 3];
-        let picture = Picture::new(Size::new(width, height), Channels::Rgb, pixels).expect("as many as fit");
+        let image = Bitmap::new(Size::new(width, height), Channels::Rgb, pixels).expect("as many as fit");
         let encoding = Encoding { format: OutputFormat::Jpeg, quality: 85, flatten: Color::WHITE };
-        let file = raster::encode(&picture, &encoding).expect("encodes");
-        let header = raster::probe(&file).expect("is a picture");
-        Source { kind: Kind::Picture(header), bytes: file.len() as u64 }
+        let file = raster::encode(&image, &encoding).expect("encodes");
+        let header = raster::probe(&file).expect("is an image");
+        Source { kind: Kind::Image(header), bytes: file.len() as u64 }
     }
 
     #[test]
     fn memory_is_that_of_the_file_some_of_its_rows_and_the_copy() {
-        let picture = source(400, 300);
+        let image = source(400, 300);
         let (window, crossed, copy) = (400 * (4 * 22 + 18), 400 * 75, 100 * 75);
-        // The rows of the source that sixteen rows of the copy depend on, the picture between the passes, the copy, and its file.
-        assert_eq!(picture.memory_bytes(100), picture.bytes + 4 * window + 4 * crossed + (4 + 8) * copy);
-        assert_eq!(picture.memory_bytes(400), picture.memory_bytes(2048), "a copy is never larger than its picture");
+        // The rows of the source that sixteen rows of the copy depend on, the image between the passes, the copy, and its file.
+        assert_eq!(image.memory_bytes(100), image.bytes + 4 * window + 4 * crossed + (4 + 8) * copy);
+        assert_eq!(image.memory_bytes(400), image.memory_bytes(2048), "a copy is never larger than its image");
     }
 
     #[test]

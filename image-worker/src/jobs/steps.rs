@@ -24,7 +24,7 @@ const PAUSE: Duration = Duration::from_millis(25);
 
 /// An Action whose run has begun.
 #[derive(Clone, Debug)]
-pub(super) struct Begun {
+pub(super) struct StartedAction {
     pub(super) job: Record,
     /// The stored assets of its inputs; `None` where there is none anymore.
     pub(super) assets: Vec<Option<AssetRecord>>,
@@ -46,7 +46,7 @@ pub(super) struct Steps(Arc<Batchers>);
 
 #[derive(Debug)]
 struct Batchers {
-    begins: Batcher<(JobId, Uuid), Option<Begun>>,
+    begins: Batcher<(JobId, Uuid), Option<StartedAction>>,
     stages: Batcher<ResultFiles, StagedResult>,
     ends: Batcher<Ending, CompletionResult>,
 }
@@ -82,9 +82,14 @@ impl Steps {
     /// # Errors
     ///
     /// If the database fails.
-    pub(super) async fn begin(&self, worker: &Worker, id: JobId, lease: &Lease) -> Result<Option<Begun>, Error> {
+    pub(super) async fn begin(
+        &self,
+        worker: &Worker,
+        id: JobId,
+        lease: &Lease,
+    ) -> Result<Option<StartedAction>, Error> {
         let leased = (id, lease.token());
-        match together(&self.0.begins, leased).await {
+        match apply_in_batch(&self.0.begins, leased).await {
             Some(begun) => Ok(begun),
             None => Ok(begin(&mut *worker.connection().await?, &[leased]).await?.pop().flatten()),
         }
@@ -96,7 +101,7 @@ impl Steps {
     ///
     /// If the database fails.
     pub(super) async fn stage(&self, worker: &Worker, files: ResultFiles) -> Result<StagedResult, Error> {
-        match together(&self.0.stages, files.clone()).await {
+        match apply_in_batch(&self.0.stages, files.clone()).await {
             Some(staged) => Ok(staged),
             None => Ok(db::jobs::stage_results(&mut *worker.connection().await?, &[files]).await?.remove(0)),
         }
@@ -116,7 +121,7 @@ impl Steps {
     ) -> Result<CompletionResult, Error> {
         let (id, lease_token, traceparent) = (JobId(task.id), lease.token(), task.trace.to_string());
         let ending = Ending { id, lease_token, completion: completion.clone(), traceparent };
-        match together(&self.0.ends, ending).await {
+        match apply_in_batch(&self.0.ends, ending).await {
             // The review of a large canvas takes longer than others should wait.
             None | Some(CompletionResult::ReviewNeeded) => worker.complete(task, lease, &completion).await,
             Some(completed) => {
@@ -141,14 +146,14 @@ fn pause_during(backlog: Duration) -> Duration {
 }
 
 /// Applies an item together with others. `None`: it has to be applied by itself. Whether it was applied may be unknown.
-async fn together<I: Send + 'static, O: Send + 'static>(batcher: &Batcher<I, O>, item: I) -> Option<O> {
+async fn apply_in_batch<I: Send + 'static, O: Send + 'static>(batcher: &Batcher<I, O>, item: I) -> Option<O> {
     batcher.apply(item).await.map(Some).unwrap_or_else(|error| {
         tracing::warn!(error = chain(&error), "a step of several Actions failed and is repeated for each");
         None
     })
 }
 
-async fn begin(conn: &mut db::PgConnection, leased: &[(JobId, Uuid)]) -> db::Result<Vec<Option<Begun>>> {
+async fn begin(conn: &mut db::PgConnection, leased: &[(JobId, Uuid)]) -> db::Result<Vec<Option<StartedAction>>> {
     let jobs = db::jobs::begin(conn, leased).await?;
     let inputs = |job: &Record| match &job.request {
         Request::Action(request) => request.inputs.iter().map(|input| input.asset.clone()).collect(),
@@ -158,7 +163,7 @@ async fn begin(conn: &mut db::PgConnection, leased: &[(JobId, Uuid)]) -> db::Res
     let assets: HashMap<_, _> = db::assets::get_all(conn, &named).await?;
     let begun = |job: Record| {
         let assets = inputs(&job).iter().map(|asset| assets.get(asset).cloned()).collect();
-        Begun { job, assets }
+        StartedAction { job, assets }
     };
     Ok(jobs.into_iter().map(|job| job.map(begun)).collect())
 }

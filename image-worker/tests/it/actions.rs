@@ -104,7 +104,7 @@ async fn a_resize_becomes_an_asset_in_its_node() {
     let stored = harness.asset(&output.asset).await.expect("is stored");
     assert_eq!((stored.name.as_str(), stored.canvas_key), ("green-resize.png", Some(harness.canvas.key)));
     let bytes = harness.store.get(BlobKey(stored.blob_key), 1 << 20).await.expect("is in the store");
-    let header = raster::probe(&bytes).expect("is a picture");
+    let header = raster::probe(&bytes).expect("is an image");
     assert_eq!((header.width, header.height, bytes.len() as i64), (10, 5, stored.bytes));
 
     let node = harness.node(&node).await.expect("is there");
@@ -141,7 +141,7 @@ async fn a_job_ends_on_a_large_canvas_that_others_write_to_all_the_time() {
 }
 
 #[tokio::test]
-async fn a_broken_picture_is_the_owners_to_mend() {
+async fn a_broken_image_is_the_owners_to_mend() {
     let harness = Harness::new().await;
     let broken = png(40, 20).slice(..60);
     let input = harness.upload("in", "broken.png", broken).await;

@@ -1,4 +1,4 @@
-//! Test fixture: a database, an object store and a worker, and an account with a canvas, pictures
+//! Test fixture: a database, an object store and a worker, and an account with a canvas, images
 //! and Actions.
 
 use app::target::{self, Work};
@@ -22,7 +22,7 @@ use domain::job::{ActionRequest, Input, JobOperation, JobStatus, Record, Request
 use domain::message::Queue;
 use image_worker::jobs::Tasks;
 use image_worker::sweep::Sweeper;
-use raster::{Channels, Color, Encoding, OutputFormat, Picture, Size};
+use raster::{Bitmap, Channels, Color, Encoding, OutputFormat, Size};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use taskqueue::{Handler, Runner, RunnerOptions, Waker};
@@ -102,9 +102,9 @@ pub async fn put(conn: &mut db::PgConnection, canvas_key: i64, nodes: impl IntoI
 /// A PNG of one color.
 pub fn png(width: u32, height: u32) -> Bytes {
     let pixels = [10, 200, 30].repeat((width * height) as usize);
-    let picture = Picture::new(Size::new(width, height), Channels::Rgb, pixels).expect("as many as fit");
+    let image = Bitmap::new(Size::new(width, height), Channels::Rgb, pixels).expect("as many as fit");
     let encoding = Encoding { format: OutputFormat::Png, quality: 85, flatten: Color::WHITE };
-    raster::encode(&picture, &encoding).expect("encodes").into()
+    raster::encode(&image, &encoding).expect("encodes").into()
 }
 
 impl Harness {

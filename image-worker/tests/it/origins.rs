@@ -14,7 +14,7 @@ use worker::marks::OriginMarks;
 
 use crate::harness::{Harness, png};
 
-/// A picture whose metadata claim this origin.
+/// An image whose metadata claim this origin.
 fn claiming(term: DigitalSourceType) -> Bytes {
     insert_xmp(png(40, 20).into(), packet(&term.uri(), Some("urn:c2pa:of-the-input")).as_bytes()).into()
 }
@@ -100,7 +100,7 @@ async fn without_marks_files_are_as_before_and_records_are_not() {
 }
 
 #[tokio::test]
-async fn a_rendition_carries_the_origin_of_its_picture() {
+async fn a_rendition_carries_the_origin_of_its_image() {
     let harness = Harness::new().await;
     let _worker = harness.work();
     let ai = DigitalSourceType::CompositeWithTrainedAlgorithmicMedia;

@@ -43,12 +43,12 @@ async fn start(fixture: &GenerationFixture, brief: &str) -> RunId {
     start_from(fixture, PortValue::Text(brief.into())).await
 }
 
-/// Like [`start`], with a brief that may be a picture.
+/// Like [`start`], with a brief that may be an image.
 async fn start_from(fixture: &GenerationFixture, brief: PortValue) -> RunId {
     start_with(fixture, brief, OutputKind::Text).await
 }
 
-/// Like [`start_from`], with a first output that may be a picture, which costs nothing.
+/// Like [`start_from`], with a first output that may be an image, which costs nothing.
 async fn start_with(fixture: &GenerationFixture, brief: PortValue, first: OutputKind) -> RunId {
     let of_kind = |kind| if kind == OutputKind::Image { image_node() } else { text_node() };
     let mut nodes = [of_kind(first), text_node(), text_node()];
@@ -188,22 +188,22 @@ async fn a_refused_text_cancels_what_is_made_from_it_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_picture_goes_along_to_a_model_that_takes_it_and_is_named_to_one_that_does_not() {
-    for (vendor, pictures) in [(Vendor::OpenAi, 1), (Vendor::Google, 1), (Vendor::Compatible, 0)] {
+async fn an_image_goes_along_to_a_model_that_takes_it_and_is_named_to_one_that_does_not() {
+    for (vendor, images) in [(Vendor::OpenAi, 1), (Vendor::Google, 1), (Vendor::Compatible, 0)] {
         let fixture = GenerationFixture::new(vendor).await;
         let _running = work(&fixture);
         let id = start_from(&fixture, PortValue::Asset(fixture.reference.clone())).await;
         let run = ended(&fixture, id).await;
         assert_eq!(run.status, RunStatus::Succeeded, "{vendor:?}: {:?}", run.failure);
         let submits = fixture.simulator.submits();
-        let went: Vec<_> = submits.iter().map(|submit| (submit.prompt.as_str(), submit.pictures)).collect();
+        let went: Vec<_> = submits.iter().map(|submit| (submit.prompt.as_str(), submit.images)).collect();
         let copy = format!("Write of {}", written("Write of Brief"));
-        assert_eq!(went, [("Write of Brief", pictures), (&copy, 0), ("Write of Brief", pictures)], "{vendor:?}");
+        assert_eq!(went, [("Write of Brief", images), (&copy, 0), ("Write of Brief", images)], "{vendor:?}");
     }
 }
 
 #[tokio::test]
-async fn a_picture_is_brought_into_form_once_there_is_a_place_for_the_call_and_not_before() {
+async fn an_image_is_brought_into_form_once_there_is_a_place_for_the_call_and_not_before() {
     let mut fixture = GenerationFixture::new(Vendor::OpenAi).await;
     fixture.refer_to_a_gif().await;
     let busy = fixture.keep_busy().await;
@@ -214,11 +214,11 @@ async fn a_picture_is_brought_into_form_once_there_is_a_place_for_the_call_and_n
     fixture.until_parked(Queue::Recipe).await;
     drop((busy, pixels));
     let run = ended(&fixture, id).await;
-    assert_eq!((run.status, fixture.simulator.submits()[0].pictures), (RunStatus::Succeeded, 1));
+    assert_eq!((run.status, fixture.simulator.submits()[0].images), (RunStatus::Succeeded, 1));
 }
 
 #[tokio::test]
-async fn a_picture_that_is_gone_fails_its_steps_before_anybody_is_asked() {
+async fn an_image_that_is_gone_fails_its_steps_before_anybody_is_asked() {
     let fixture = GenerationFixture::new(Vendor::OpenAi).await;
     let _running = work(&fixture);
     let mut gone = fixture.reference.clone();
@@ -378,9 +378,9 @@ async fn that_a_run_is_taken_up_and_that_a_text_is_being_written_is_announced() 
     assert_eq!((run.status, run.outputs[0].status), (RunStatus::Running, UnderWay));
 }
 
-/// The record of a picture's job may expire 15 minutes after it was read, and the run may continue later than that.
+/// The record of an image's job may expire 15 minutes after it was read, and the run may continue later than that.
 #[tokio::test]
-async fn a_picture_whose_job_has_expired_counts_as_made() {
+async fn an_image_whose_job_has_expired_counts_as_made() {
     let fixture = GenerationFixture::embedded().await;
     let ordering = work(&fixture);
     let id = start_with(&fixture, PortValue::Text(BRIEF.into()), OutputKind::Image).await;
@@ -390,7 +390,7 @@ async fn a_picture_whose_job_has_expired_counts_as_made() {
         let run = run(&fixture, id).await;
         run.outputs[0].job.filter(|_| stats.scheduled == 1)
     };
-    let job = wait_for("the run to wait for its picture", DEADLINE, scheduled).await;
+    let job = wait_for("the run to wait for its image", DEADLINE, scheduled).await;
     drop(ordering);
     let drawing = fixture.work();
     let made = harness.ended(job).await;

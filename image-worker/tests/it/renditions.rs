@@ -2,7 +2,7 @@ use blob::BlobKey;
 use bytes::Bytes;
 use db::renditions::{Rendition, RenditionState};
 use domain::message::ReadyTasks;
-use raster::{Channels, Color, Encoding, OutputFormat, Picture, Size};
+use raster::{Bitmap, Channels, Color, Encoding, OutputFormat, Size};
 use serde_json::json;
 use testkit::wait_for;
 use uuid::Uuid;
@@ -45,7 +45,7 @@ async fn a_rendition_is_made_and_stored() {
     };
     assert_eq!(mime_type, "image/jpeg");
     let file = harness.store.get(BlobKey(blob_key), 1 << 20).await.expect("is in the store");
-    let header = raster::probe(&file).expect("is a picture");
+    let header = raster::probe(&file).expect("is an image");
     assert_eq!((header.width, header.height), (64, 32));
 }
 
@@ -61,12 +61,12 @@ async fn a_render_is_rasterised() {
     };
     assert_eq!(mime_type, "image/png");
     let file = harness.store.get(BlobKey(blob_key), 1 << 20).await.expect("is in the store");
-    let header = raster::probe(&file).expect("is a picture");
+    let header = raster::probe(&file).expect("is an image");
     assert_eq!((header.width, header.height), (600, 300));
 }
 
 #[tokio::test]
-async fn a_picture_that_cannot_be_read_is_noted_as_such() {
+async fn an_image_that_cannot_be_read_is_noted_as_such() {
     let harness = Harness::new().await;
     let source = harness.source(png(400, 200).slice(..60)).await;
     harness.ask(source, 64).await;
@@ -75,7 +75,7 @@ async fn a_picture_that_cannot_be_read_is_noted_as_such() {
 }
 
 #[tokio::test]
-async fn a_picture_is_loaded_when_there_is_memory_for_it() {
+async fn an_image_is_loaded_when_there_is_memory_for_it() {
     let harness = Harness::new().await;
     let file = png(1200, 900);
     let source = harness.source(file.clone()).await;
@@ -95,9 +95,9 @@ async fn a_picture_is_loaded_when_there_is_memory_for_it() {
 async fn a_header_behind_long_metadata_is_found() {
     let harness = Harness::new().await;
     let pixels = [10, 200, 30].repeat(400 * 200);
-    let picture = Picture::new(Size::new(400, 200), Channels::Rgb, pixels).expect("as many as fit");
+    let image = Bitmap::new(Size::new(400, 200), Channels::Rgb, pixels).expect("as many as fit");
     let encoding = Encoding { format: OutputFormat::Jpeg, quality: 85, flatten: Color::WHITE };
-    let mut file = raster::encode(&picture, &encoding).expect("encodes");
+    let mut file = raster::encode(&image, &encoding).expect("encodes");
     // Application segments, right after the start marker.
     let segment = [&[0xff, 0xe2, 0xff, 0xff][..], &[0; 0xffff - 2]].concat();
     file.splice(2..2, segment.repeat(3));

@@ -1,4 +1,4 @@
-//! `add-text-to-image`: writes text onto a picture (`docs/reference/actions.md#add-text-to-image`).
+//! `add-text-to-image`: writes text onto an image (`docs/reference/actions.md#add-text-to-image`).
 
 use bytes::Bytes;
 use domain::action::{ActionSlug, Parameter, ParameterType};
@@ -19,11 +19,11 @@ pub(crate) fn action() -> DefinedAction {
     Definition {
         slug: ActionSlug::AddTextToImage,
         title: "Add text to image",
-        summary: "Write text onto a picture, in any script, with an outline and a background if wanted.",
+        summary: "Write text onto an image, in any script, with an outline and a background if wanted.",
         cost: Cost::MIX,
         effect: Effect::Annotates,
-        inputs: image("The picture to write on, whose size the result has."),
-        output: "The picture with the text on it.",
+        inputs: image("The image to write on, whose size the result has."),
+        output: "The image with the text on it.",
         parameters: [
             Parameter {
                 description: "The text to write. A line break begins a new line.".into(),
@@ -43,7 +43,7 @@ pub(crate) fn action() -> DefinedAction {
                 ..select("weight", "Weight", "bold", &[("regular", "Regular"), ("bold", "Bold")])
             },
             Parameter {
-                description: "Size of the letters, in percent of the picture's height.".into(),
+                description: "Size of the letters, in percent of the image's height.".into(),
                 ..number("size", "Size", (0.5, 50.0), 6.0)
             },
             Parameter { description: "Color of the letters.".into(), ..color("color", "Color", "#ffffff") },
@@ -52,7 +52,7 @@ pub(crate) fn action() -> DefinedAction {
                 ..select("align", "Align", "center", &[("left", "Left"), ("center", "Center"), ("right", "Right")])
             },
             Parameter {
-                description: "Greatest width of the box with its padding, in percent of the picture's width.".into(),
+                description: "Greatest width of the box with its padding, in percent of the image's width.".into(),
                 ..number("maxWidth", "Greatest width", (10.0, 100.0), 90.0)
             },
             Parameter {
@@ -139,8 +139,8 @@ impl From<Params> for AddTextToImage {
 
 impl Run for AddTextToImage {
     fn plan(&self, sources: &[Size]) -> Result<Size, Refusal> {
-        // The result has the size of the picture.
-        raster::resize::check_output(sources[0]).map_err(Refusal::of("inputs[0]"))?;
+        // The result has the size of the image.
+        raster::resize::check_output(sources[0]).map_err(Refusal::for_field("inputs[0]"))?;
         Ok(sources[0])
     }
 

@@ -1,4 +1,4 @@
-//! `change-aspect-ratio`: crops or pads a picture to a ratio (`docs/reference/actions.md#change-aspect-ratio`).
+//! `change-aspect-ratio`: crops or pads an image to a ratio (`docs/reference/actions.md#change-aspect-ratio`).
 
 use std::str::FromStr;
 
@@ -26,11 +26,11 @@ pub(crate) fn action() -> DefinedAction {
     Definition {
         slug: ActionSlug::ChangeAspectRatio,
         title: "Change aspect ratio",
-        summary: "Bring a picture into a ratio of width to height by cropping or padding it.",
+        summary: "Bring an image into a ratio of width to height by cropping or padding it.",
         cost: Cost::COPY,
         effect: Effect::Adjusts,
-        inputs: image("The picture to bring into the ratio."),
-        output: "The picture in the requested ratio.",
+        inputs: image("The image to bring into the ratio."),
+        output: "The image in the requested ratio.",
         parameters: [
             Parameter {
                 description:
@@ -45,12 +45,12 @@ pub(crate) fn action() -> DefinedAction {
                 ..plain("ratio", "Ratio", ParameterType::Text)
             },
             Parameter {
-                description: "Whether the picture is cropped to the ratio or padded to it.".into(),
+                description: "Whether the image is cropped to the ratio or padded to it.".into(),
                 ..select(
                     "mode",
                     "Mode",
                     "crop",
-                    &[("crop", "Crop"), ("pad", "Pad with the background"), ("blur", "Pad with the picture, blurred")],
+                    &[("crop", "Crop"), ("pad", "Pad with the background"), ("blur", "Pad with the image, blurred")],
                 )
             },
             anchor("center"),
@@ -129,7 +129,7 @@ impl ChangeAspectRatio {
 
 impl Run for ChangeAspectRatio {
     fn plan(&self, sources: &[Size]) -> Result<Size, Refusal> {
-        let plan = ratio::plan(sources[0], &self.params()).map_err(Refusal::of("params.ratio"))?;
+        let plan = ratio::plan(sources[0], &self.params()).map_err(Refusal::for_field("params.ratio"))?;
         Ok(plan.output)
     }
 

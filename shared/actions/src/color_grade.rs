@@ -1,4 +1,4 @@
-//! `color-grade`: changes the colors of a picture (`docs/reference/actions.md#color-grade`).
+//! `color-grade`: changes the colors of an image (`docs/reference/actions.md#color-grade`).
 
 use bytes::Bytes;
 use domain::action::{ActionSlug, Parameter};
@@ -20,11 +20,11 @@ pub(crate) fn action() -> DefinedAction {
     Definition {
         slug: ActionSlug::ColorGrade,
         title: "Color grade",
-        summary: "Change exposure, contrast, saturation and other color properties of a picture, or apply a preset look.",
+        summary: "Change exposure, contrast, saturation and other color properties of an image, or apply a preset look.",
         cost: Cost::MIX,
         effect: Effect::Adjusts,
-        inputs: image("The picture to grade."),
-        output: "The graded picture.",
+        inputs: image("The image to grade."),
+        output: "The graded image.",
         parameters: [
             Parameter {
                 description: "In stops (EV); each stop doubles the light.".into(),
@@ -93,7 +93,7 @@ struct Params {
 
 impl Run for ColorGrade {
     fn plan(&self, sources: &[Size]) -> Result<Size, Refusal> {
-        grade::plan(sources[0]).map_err(Refusal::of("inputs[0]"))
+        grade::plan(sources[0]).map_err(Refusal::for_field("inputs[0]"))
     }
 
     fn memory_bytes(&self, sources: &[Header], output: Size, finish: Finish) -> u64 {

@@ -13,7 +13,7 @@ const READ_MS: u64 = 12;
 /// Encoding a PNG, in milliseconds for each megapixel.
 const WRITE_MS: u64 = 50;
 
-/// Picture size of the estimates in the list of Actions: twelve megapixels, the size of a telephone camera's picture.
+/// Image size of the estimates in the list of Actions: twelve megapixels, the size of a telephone camera's image.
 const TYPICAL_PIXELS: u64 = 12_000_000;
 
 /// Cost of an Action without decoding and encoding, in milliseconds for each megapixel of its result.

@@ -1,4 +1,4 @@
-//! `crop`: cuts a rectangle out of a picture (`docs/reference/actions.md#crop`).
+//! `crop`: cuts a rectangle out of an image (`docs/reference/actions.md#crop`).
 
 use bytes::Bytes;
 use domain::Violation;
@@ -15,16 +15,16 @@ use crate::stored::parsed;
 use crate::{DefinedAction, Refusal, Run, held_as_a_whole};
 
 pub(crate) fn action() -> DefinedAction {
-    // The picture limits sides and positions. A rectangle outside of it is rejected with 422.
+    // The image limits sides and positions. A rectangle outside of it is rejected with 422.
     let side =
         |id, title| Parameter { required: true, min: Some(1.0), description: "In pixels.".into(), ..whole(id, title) };
     Definition {
         slug: ActionSlug::Crop,
         title: "Crop",
-        summary: "Cut a rectangle out of a picture.",
+        summary: "Cut a rectangle out of an image.",
         cost: Cost::COPY,
         effect: Effect::Adjusts,
-        inputs: image("The picture to cut from."),
+        inputs: image("The image to cut from."),
         output: "The rectangle.",
         parameters: [
             side("width", "Width"),
@@ -39,12 +39,12 @@ pub(crate) fn action() -> DefinedAction {
                 ..anchor("center")
             },
         ],
-        check: together,
+        check: check_position,
     }
     .build::<Crop>()
 }
 
-fn together(params: &Map<String, Value>) -> Vec<Violation> {
+fn check_position(params: &Map<String, Value>) -> Vec<Violation> {
     match (params.contains_key("x"), params.contains_key("y")) {
         (true, false) => vec![Violation::new("params.y", "is required together with x")],
         (false, true) => vec![Violation::new("params.x", "is required together with y")],
@@ -72,9 +72,9 @@ impl Crop {
         crop::Crop { width: self.width, height: self.height, place }
     }
 
-    /// The parameter that does not fit the picture.
-    fn fault(&self, picture: Size) -> &'static str {
-        let (width, height) = (i64::from(picture.width), i64::from(picture.height));
+    /// The parameter that does not fit the image.
+    fn fault(&self, image: Size) -> &'static str {
+        let (width, height) = (i64::from(image.width), i64::from(image.height));
         let beyond =
             |at: Option<i64>, length: i64, of: i64| at.is_some_and(|at| at < 0 || at > of.saturating_sub(length));
         match () {
@@ -89,7 +89,7 @@ impl Crop {
 
 impl Run for Crop {
     fn plan(&self, sources: &[Size]) -> Result<Size, Refusal> {
-        let rect = crop::plan(sources[0], &self.params()).map_err(Refusal::of(self.fault(sources[0])))?;
+        let rect = crop::plan(sources[0], &self.params()).map_err(Refusal::for_field(self.fault(sources[0])))?;
         Ok(rect.size)
     }
 

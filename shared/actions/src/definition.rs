@@ -32,7 +32,7 @@ pub struct DefinedAction {
     pub(crate) check: Check,
     /// Processing cost without decoding and encoding.
     cost: Cost,
-    /// What it does to the origin of its inputs.
+    /// Effect on the origin of its inputs.
     effect: Effect,
     /// Parses normalized parameters.
     pub(crate) parse: Parse,
@@ -51,7 +51,7 @@ impl DefinedAction {
         self.action.clone()
     }
 
-    /// What it does to the origin of its inputs.
+    /// Effect on the origin of its inputs.
     pub fn effect(&self) -> Effect {
         self.effect
     }
@@ -126,7 +126,7 @@ pub(super) fn plain(id: &'static str, title: &'static str, kind: ParameterType) 
 
 pub(super) fn anchor(default: &str) -> Parameter {
     Parameter {
-        description: "The part of the picture that is kept when it is cut, or the position of the picture when there is space around it.".into(),
+        description: "The part of the image that is kept when it is cut, or the position of the image when there is space around it.".into(),
         ..select(
             "anchor",
             "Anchor",

@@ -42,7 +42,7 @@ use stored::Stored;
 /// Bytes per pixel of a result (RGBA).
 const PIXEL_BYTES: u64 = 4;
 
-/// Upper bound of the memory that an Action needs in addition to the pictures, whatever their size: the
+/// Upper bound of the memory that an Action needs in addition to the images, whatever their size: the
 /// state of the codecs.
 const FIXED_BYTES: u64 = 2 << 20;
 
@@ -85,7 +85,7 @@ pub enum NotUnderstood {
     Inputs(usize),
 }
 
-/// What is known about an input before its bytes are loaded.
+/// Facts about an input before its bytes are loaded.
 #[derive(Clone, Copy, Debug)]
 pub struct Source {
     /// The format of the stored file.
@@ -125,7 +125,7 @@ struct Refusal {
 }
 
 impl Refusal {
-    fn of(field: &'static str) -> impl Fn(PlanError) -> Self {
+    fn for_field(field: &'static str) -> impl Fn(PlanError) -> Self {
         move |error| Self { field, error }
     }
 }
@@ -145,7 +145,7 @@ trait Run: Debug + Send + Sync {
     fn run(&self, files: &[Bytes], finish: Finish) -> Result<Output, raster::Error>;
 }
 
-/// The memory for an Action that holds all pictures as a whole: for every input its pixels and a
+/// The memory for an Action that holds all images as a whole: for every input its pixels and a
 /// working copy, the result, and its encoder.
 fn held_as_a_whole(sources: &[Header], output: Size) -> u64 {
     sources.iter().fold(2 * PIXEL_BYTES * output.pixels(), |sum, source| {
@@ -153,7 +153,7 @@ fn held_as_a_whole(sources: &[Header], output: Size) -> u64 {
     })
 }
 
-/// What is known of a run before its work.
+/// Facts about a run before its work.
 #[derive(Clone, Copy, Debug)]
 pub struct Estimate {
     /// Estimated duration in seconds.
@@ -195,7 +195,7 @@ impl Prepared {
     ///
     /// # Errors
     ///
-    /// What is wrong with the sizes of the inputs or of the result, by the member of the request.
+    /// Violation of the limits by the sizes of the inputs or of the result, with the member of the request.
     pub fn estimate(&self) -> Result<Estimate, Violation> {
         let sizes: Vec<Size> = self.inputs.iter().map(|input| input.size).collect();
         let output = self.stored.params.plan(&sizes);

@@ -1,4 +1,4 @@
-//! `overlay-image`: places a picture on another one (`docs/reference/actions.md#overlay-image`).
+//! `overlay-image`: places an image on another one (`docs/reference/actions.md#overlay-image`).
 
 use bytes::Bytes;
 use domain::action::{ActionInput, ActionSlug, Parameter};
@@ -16,24 +16,24 @@ pub(crate) fn action() -> DefinedAction {
     Definition {
         slug: ActionSlug::OverlayImage,
         title: "Overlay image",
-        summary: "Lay one picture over another one, such as a logo or a watermark.",
+        summary: "Lay one image over another one, such as a logo or a watermark.",
         cost: Cost::MIX,
         effect: Effect::Composes,
         inputs: vec![
             ActionInput {
                 id: "image".into(),
                 title: "Image".into(),
-                description: "The picture below, whose size the result has.".into(),
+                description: "The image below, whose size the result has.".into(),
             },
-            ActionInput { id: "overlay".into(), title: "Overlay".into(), description: "The picture on top.".into() },
+            ActionInput { id: "overlay".into(), title: "Overlay".into(), description: "The image on top.".into() },
         ],
-        output: "The picture with the overlay on it.",
+        output: "The image with the overlay on it.",
         parameters: [
             Parameter { description: "Position of the overlay.".into(), ..anchor("bottom-right") },
             offset("offsetX", "Offset to the right"),
             offset("offsetY", "Offset down"),
             Parameter {
-                description: "Width of the overlay, in percent of the picture's width.".into(),
+                description: "Width of the overlay, in percent of the image's width.".into(),
                 ..number("scale", "Scale", (0.1, 400.0), 25.0)
             },
             Parameter {
@@ -90,12 +90,12 @@ impl OverlayImage {
 
 impl Run for OverlayImage {
     fn plan(&self, sources: &[Size]) -> Result<Size, Refusal> {
-        overlay::plan(sources[0]).map_err(Refusal::of("inputs[0]"))
+        overlay::plan(sources[0]).map_err(Refusal::for_field("inputs[0]"))
     }
 
     fn memory_bytes(&self, sources: &[Header], output: Size, finish: Finish) -> u64 {
-        // The layer is at most as large as the picture below it. One that is turned by other than right angles is scaled as
-        // a whole before it is clipped: the result and the picture between the passes of the convolution.
+        // The layer is at most as large as the image below it. One that is turned by other than right angles is scaled as
+        // a whole before it is clipped: the result and the image between the passes of the convolution.
         let turned = if self.rotate % 90.0 == 0.0 { 0 } else { 2 * PIXEL_BYTES * sources[1].size().pixels() };
         let layer = || held_as_a_whole(&sources[1..], output);
         let streamed = finish.stream_bytes(&sources[0], output).map(|bytes| bytes + layer());

@@ -100,7 +100,7 @@ fn the_catalogue_is_well_formed() {
 #[test]
 fn estimates_grow_with_the_pixels_and_are_at_least_a_second() {
     for action in all() {
-        assert_eq!(action.estimated_seconds, 1, "{}: a picture of twelve megapixels", action.slug);
+        assert_eq!(action.estimated_seconds, 1, "{}: an image of twelve megapixels", action.slug);
         assert_eq!((action.seconds_for(0, 0), action.seconds_for(1, 1)), (1, 1));
         // The largest possible result, from an input of equal size.
         let largest = action.seconds_for(100_000_000, 100_000_000);

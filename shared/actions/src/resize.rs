@@ -1,4 +1,4 @@
-//! `resize`: scales a picture to a width, a height or a box (`docs/reference/actions.md#resize`).
+//! `resize`: scales an image to a width, a height or a box (`docs/reference/actions.md#resize`).
 
 use bytes::Bytes;
 use domain::Violation;
@@ -15,22 +15,22 @@ use crate::{DefinedAction, Refusal, Run, held_as_a_whole};
 
 pub(crate) fn action() -> DefinedAction {
     let side = |id, title| Parameter {
-        description: "In pixels. When omitted, it follows from the other side and the picture's ratio.".into(),
+        description: "In pixels. When omitted, it follows from the other side and the image's ratio.".into(),
         ..integer(id, title, 1, OUTPUT_SIDE_MAX)
     };
     Definition {
         slug: ActionSlug::Resize,
         title: "Resize",
-        summary: "Scale a picture to a width, a height, or a box.",
+        summary: "Scale an image to a width, a height, or a box.",
         cost: Cost::RESAMPLE,
         effect: Effect::Adjusts,
-        inputs: image("The picture to scale."),
-        output: "The scaled picture.",
+        inputs: image("The image to scale."),
+        output: "The scaled image.",
         parameters: [
             side("width", "Width"),
             side("height", "Height"),
             Parameter {
-                description: "How the picture is fitted to the requested box.".into(),
+                description: "How the image is fitted to the requested box.".into(),
                 ..select(
                     "fit",
                     "Fit",
@@ -46,7 +46,7 @@ pub(crate) fn action() -> DefinedAction {
             },
             anchor("center"),
             Parameter {
-                description: "Color of the area that the picture does not cover.".into(),
+                description: "Color of the area that the image does not cover.".into(),
                 ..color("background", "Background", "#00000000")
             },
             Parameter {
@@ -67,7 +67,7 @@ pub(crate) fn action() -> DefinedAction {
 #[serde(try_from = "Params")]
 struct Resize {
     params: raster::Resize,
-    /// Whether the width is requested, which is named when the result is too large.
+    /// `true` if the width is requested, which is named when the result is too large.
     has_width: bool,
 }
 
@@ -99,7 +99,7 @@ impl TryFrom<Params> for Resize {
 impl Run for Resize {
     fn plan(&self, sources: &[Size]) -> Result<Size, Refusal> {
         let field = if self.has_width { "params.width" } else { "params.height" };
-        let plan = raster::resize::plan(sources[0], &self.params).map_err(Refusal::of(field))?;
+        let plan = raster::resize::plan(sources[0], &self.params).map_err(Refusal::for_field(field))?;
         Ok(plan.output())
     }
 

@@ -1,4 +1,4 @@
-//! `rotate`: mirrors and rotates a picture (`docs/reference/actions.md#rotate`).
+//! `rotate`: mirrors and rotates an image (`docs/reference/actions.md#rotate`).
 
 use bytes::Bytes;
 use domain::action::{ActionSlug, Parameter, ParameterType};
@@ -15,11 +15,11 @@ pub(crate) fn action() -> DefinedAction {
     Definition {
         slug: ActionSlug::Rotate,
         title: "Rotate",
-        summary: "Turn a picture by any angle, or mirror it.",
+        summary: "Turn an image by any angle, or mirror it.",
         cost: Cost::RESAMPLE,
         effect: Effect::Adjusts,
-        inputs: image("The picture to turn."),
-        output: "The turned picture.",
+        inputs: image("The image to turn."),
+        output: "The turned image.",
         parameters: [
             Parameter {
                 description: "Angle in degrees clockwise. Multiples of 90 are lossless.".into(),
@@ -29,12 +29,12 @@ pub(crate) fn action() -> DefinedAction {
                 ..plain("degrees", "Degrees", ParameterType::Number)
             },
             Parameter {
-                description: "Whether the result grows to hold the whole turned picture or keeps the picture's size."
+                description: "Whether the result grows to hold the whole turned image or keeps the image's size."
                     .into(),
                 ..select("expand", "Expand", "yes", &[("yes", "Yes"), ("no", "No")])
             },
             Parameter {
-                description: "Mirrors the picture before it is turned.".into(),
+                description: "Mirrors the image before it is turned.".into(),
                 ..select(
                     "flip",
                     "Flip",
@@ -43,7 +43,7 @@ pub(crate) fn action() -> DefinedAction {
                 )
             },
             Parameter {
-                description: "Color of the area that the turned picture does not cover.".into(),
+                description: "Color of the area that the turned image does not cover.".into(),
                 ..color("background", "Background", "#00000000")
             },
         ],
@@ -71,7 +71,7 @@ struct Params {
 impl Run for Rotate {
     fn plan(&self, sources: &[Size]) -> Result<Size, Refusal> {
         let field = if self.0.expand { "params.degrees" } else { "inputs[0]" };
-        rotate::plan(sources[0], &self.0).map_err(Refusal::of(field))
+        rotate::plan(sources[0], &self.0).map_err(Refusal::for_field(field))
     }
 
     fn run(&self, files: &[Bytes], finish: Finish) -> Result<Output, raster::Error> {

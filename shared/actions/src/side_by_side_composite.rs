@@ -1,4 +1,4 @@
-//! `side-by-side-composite`: combines two pictures in one (`docs/reference/actions.md#side-by-side-composite`).
+//! `side-by-side-composite`: combines two images in one (`docs/reference/actions.md#side-by-side-composite`).
 
 use bytes::Bytes;
 use domain::action::{ActionInput, ActionSlug, Parameter};
@@ -16,17 +16,17 @@ pub(crate) fn action() -> DefinedAction {
     Definition {
         slug: ActionSlug::SideBySideComposite,
         title: "Side by side",
-        summary: "Put two pictures beside or above each other.",
+        summary: "Put two images beside or above each other.",
         cost: Cost::COPY,
         effect: Effect::Composes,
         inputs: vec![
-            ActionInput { id: "first".into(), title: "First".into(), description: "The picture on the left, or on top.".into() },
-            ActionInput { id: "second".into(), title: "Second".into(), description: "The picture on the right, or below.".into() },
+            ActionInput { id: "first".into(), title: "First".into(), description: "The image on the left, or on top.".into() },
+            ActionInput { id: "second".into(), title: "Second".into(), description: "The image on the right, or below.".into() },
         ],
-        output: "Both pictures in one.",
+        output: "Both images in one.",
         parameters: [
             Parameter {
-                description: "Whether the pictures stand side by side or one above the other.".into(),
+                description: "Whether the images stand side by side or one above the other.".into(),
                 ..select(
                     "direction",
                     "Direction",
@@ -35,20 +35,20 @@ pub(crate) fn action() -> DefinedAction {
                 )
             },
             Parameter {
-                description: "Pixels between the pictures.".into(),
+                description: "Pixels between the images.".into(),
                 default: Some(json!(0)),
                 ..integer("gap", "Gap", 0, 1024)
             },
             Parameter {
-                description: "Whether the larger picture is scaled down to the other's height (side by side) or width (one above the other).".into(),
+                description: "Whether the larger image is scaled down to the other's height (side by side) or width (one above the other).".into(),
                 ..select("scale", "Scale", "match", &[("match", "Match"), ("none", "None")])
             },
             Parameter {
-                description: "Position of the smaller picture across the direction.".into(),
+                description: "Position of the smaller image across the direction.".into(),
                 ..select("align", "Align", "center", &[("start", "Start"), ("center", "Center"), ("end", "End")])
             },
             Parameter {
-                description: "Color of the area that neither picture covers.".into(),
+                description: "Color of the area that neither image covers.".into(),
                 ..color("background", "Background", "#ffffff")
             },
         ],
@@ -84,7 +84,8 @@ impl SideBySide {
 
 impl Run for SideBySide {
     fn plan(&self, sources: &[Size]) -> Result<Size, Refusal> {
-        let plan = side_by_side::plan([sources[0], sources[1]], &self.params()).map_err(Refusal::of("inputs"))?;
+        let plan =
+            side_by_side::plan([sources[0], sources[1]], &self.params()).map_err(Refusal::for_field("inputs"))?;
         Ok(plan.output)
     }
 

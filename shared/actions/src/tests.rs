@@ -1,4 +1,4 @@
-use raster::{Channels, Color, Encoding, OutputFormat, Picture};
+use raster::{Bitmap, Channels, Color, Encoding, OutputFormat};
 use serde_json::json;
 
 use super::*;
@@ -119,7 +119,7 @@ fn an_overlay_that_is_turned_is_scaled_as_a_whole() {
     assert_eq!(of(90), of(0));
 }
 
-/// Parameters that visibly change the picture.
+/// Parameters that visibly change the image.
 fn params_with_effect(slug: &str) -> Value {
     match slug {
         "resize" => json!({"width": 77, "height": 90, "fit": "contain", "background": "#80ff00"}),
@@ -145,14 +145,14 @@ fn waves(format: OutputFormat, channels: Channels) -> (Source, Bytes) {
     };
     let pixels = (0..size.height)
         .flat_map(|y| (0..size.width).flat_map(move |x| (0..channels.count()).map(move |c| wave(x, y, c))));
-    let picture = Picture::new(size, channels, pixels.collect()).expect("as many as fit");
-    let file = raster::encode(&picture, &Encoding { format, quality: 90, flatten: Color::WHITE }).expect("encodes");
+    let image = Bitmap::new(size, channels, pixels.collect()).expect("as many as fit");
+    let file = raster::encode(&image, &Encoding { format, quality: 90, flatten: Color::WHITE }).expect("encodes");
     (Source { format: format.into(), size, file_bytes: file.len() as u64 }, file.into())
 }
 
 #[test]
 fn every_action_gives_the_same_bytes_on_however_many_threads() {
-    // JPEG to JPEG is processed row by row, pictures with alpha as a whole.
+    // JPEG to JPEG is processed row by row, images with alpha as a whole.
     for (source, file) in [waves(OutputFormat::Jpeg, Channels::Rgb), waves(OutputFormat::Png, Channels::Rgba)] {
         for action in all() {
             let params =

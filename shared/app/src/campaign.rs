@@ -52,7 +52,7 @@ pub struct StartCampaign<'a, M> {
     /// Id of the campaign, if it is accepted.
     pub id: Uuid,
     pub campaign: Campaign,
-    /// What the idempotency key is bound to.
+    /// Fingerprint that the idempotency key is bound to.
     pub fingerprint: Fingerprint,
     /// W3C trace context of the request.
     pub traceparent: String,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use ::canvas::graph::{Picture, Sources};
+use ::canvas::graph::{AssetImage, Sources};
 use ::canvas::{Applied, Batch, Footprint, Graph, Options, Refused, Touched};
 use db::canvases::{Change, Guard, NewActivity};
 use db::idempotency::NewKey;
@@ -32,9 +32,9 @@ pub struct ChangedCanvas {
     pub resolved_ids: BTreeMap<String, String>,
     /// Changed and deleted ids.
     pub changes: Changes,
-    /// Whether an earlier, equal request made the change.
+    /// `true` if an earlier, equal request made the change.
     pub replayed: bool,
-    /// Whether the change was accepted although its base revision was stale.
+    /// `true` if the change was accepted although its base revision was stale.
     pub lenient: bool,
 }
 
@@ -60,14 +60,14 @@ pub struct ApplyBatch<'a> {
     pub actor: Actor,
     /// The checked operations.
     pub batch: &'a Batch,
-    /// Whether findings of severity error, and active jobs of deleted nodes, do not block the batch.
+    /// `true` if findings of severity error, and active jobs of deleted nodes, do not block the batch.
     pub force: bool,
     /// Graphs of the process.
     pub graphs: &'a Graphs,
 }
 
 impl ApplyBatch<'_> {
-    /// Applies the batch to a graph that has the pictures it needs. Reads and writes nothing else, so that it decides the same with and
+    /// Applies the batch to a graph that has the images it needs. Reads and writes nothing else, so that it decides the same with and
     /// without a lock.
     fn decide(&self, graph: &mut Graph) -> std::result::Result<Applied, Refusal> {
         let options = Options { agent: self.actor.surface.is_agent(), force: self.force };
@@ -125,7 +125,7 @@ impl Command for ApplyBatch<'_> {
         }
         let is_enough = |graph: &Graph| self.batch.depends_on_graph_alone(graph);
         let Some(mut graph) = self.graphs.take_at(self.canvas_key, &base.revision, is_enough) else { return Ok(None) };
-        graph.set_pictures(HashMap::new(), HashMap::new());
+        graph.set_images(HashMap::new(), HashMap::new());
         let applied = match self.decide(&mut graph) {
             Ok(applied) => applied,
             Err(Refusal::Rules(_)) => {
@@ -161,9 +161,9 @@ impl Command for ApplyBatch<'_> {
         if !named.is_empty() {
             db::assets::hold(conn, named.iter()).await?;
         }
-        read_pictures(conn, &canvas.record, self.target.account, self.batch, &mut graph).await?;
+        read_images(conn, &canvas.record, self.target.account, self.batch, &mut graph).await?;
         if canvas.stale_base.is_some() {
-            canvas.admit(&Footprint::of(self.batch, &graph))?;
+            canvas.admit(&Footprint::from_batch(self.batch, &graph))?;
         }
         let applied = match self.decide(&mut graph) {
             Ok(applied) => applied,
@@ -197,7 +197,7 @@ impl ChangedCanvas {
         Self { record, role, graph: Arc::new(graph), resolved_ids, changes, replayed: false, lenient: false }
     }
 
-    /// What a replay of the write returns besides the present state.
+    /// The stored part of the reply to a replay; the rest is the present state.
     pub fn outcome(&self) -> StoredOutcome {
         StoredOutcome::Operations { resolved_ids: self.resolved_ids.clone(), changes: self.changes.clone() }
     }
@@ -242,8 +242,8 @@ pub async fn load_for_restore(conn: &mut PgConnection, record: &CanvasRecord, ba
     Ok(Some(Graph::with_sources(record.title.clone(), record.graph_bytes, nodes, connections, sources)))
 }
 
-/// Reads the pictures that a batch of the account needs into the graph that it will be applied to.
-pub async fn read_pictures(
+/// Reads the images that a batch of the account needs into the graph that it will be applied to.
+pub async fn read_images(
     conn: &mut PgConnection,
     record: &CanvasRecord,
     account: &AccountUid,
@@ -258,20 +258,20 @@ pub async fn read_pictures(
         // A member of a shared canvas brings in nothing of the owner's that is not in the canvas.
         let owner = Some(account).filter(|account| **account == record.handle.owner);
         let found = db::assets::placeable(conn, record.key, owner, named.values()).await?;
-        let picture = |(named, asset): (AssetRef, AssetHandle)| {
+        let image = |(named, asset): (AssetRef, AssetHandle)| {
             let size = found.get(&asset).map(|(width, height)| (f64::from(*width), f64::from(*height)))?;
-            Some((named, Picture { asset, size }))
+            Some((named, AssetImage { asset, size }))
         };
-        assets = named.into_iter().filter_map(picture).collect();
-        sizes = assets.values().map(|picture: &Picture| (picture.asset.clone(), picture.size)).collect();
+        assets = named.into_iter().filter_map(image).collect();
+        sizes = assets.values().map(|image: &AssetImage| (image.asset.clone(), image.size)).collect();
     }
-    let sizing = batch.sizing_pictures(graph);
+    let sizing = batch.sizing_images(graph);
     if !sizing.is_empty() {
         // What the canvas shows is stored in it or belongs to its owner.
         let found = db::assets::placeable(conn, record.key, Some(&record.handle.owner), sizing.into_iter()).await?;
         sizes.extend(found.into_iter().map(|(asset, (width, height))| (asset, (width.into(), height.into()))));
     }
-    graph.set_pictures(assets, sizes);
+    graph.set_images(assets, sizes);
     Ok(())
 }
 
@@ -281,7 +281,7 @@ pub async fn stored_assets(conn: &mut PgConnection, graph: &Graph) -> Result<Sto
     Ok(db::assets::origins(conn, &named).await?)
 }
 
-/// What the activity entry of a write says besides the nodes that changed.
+/// The activity entry of a write, without the nodes that changed.
 pub struct CanvasEvent<'a> {
     /// Type of the entry.
     pub kind: ActivityType,

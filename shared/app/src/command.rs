@@ -45,9 +45,9 @@ pub struct KnownOutcome {
 
 /// A write that an idempotency key makes repeatable.
 pub trait Command: Sync {
-    /// What the command addresses besides a canvas, such as a Recipe.
+    /// The object besides a canvas that the command addresses, such as a Recipe.
     type Subject: Send;
-    /// What the caller gets.
+    /// The reply to the caller.
     type Reply: Send;
 
     /// The account that the command acts for.
@@ -169,7 +169,7 @@ async fn attempt<C: Command>(pool: &PgPool, command: &C) -> Result<(C::Reply, bo
     Ok((reply, true))
 }
 
-/// What the state of a command's key calls for.
+/// The next step, given the state of a command's key.
 enum KeyOutcome {
     /// The key is new: the command executes. Its canvas may be locked already.
     Execute(Option<LockedCanvas>),
@@ -211,7 +211,7 @@ pub enum Locks {
 #[derive(Clone, Debug)]
 pub struct Base {
     pub revision: String,
-    /// Whether an earlier revision than the present one is accepted when nothing that the request reads or writes changed since
+    /// `true` if an earlier revision than the present one is accepted when nothing that the request reads or writes changed since
     /// (docs/reference/conventions.md#stale-revisions).
     pub lenient: bool,
 }

@@ -58,8 +58,8 @@ pub async fn save(
         masked_key: &masked_key,
     };
     db::accounts::lock(conn, account).await?;
-    let seal = |context: &str| ring.seal(context, new.key.expose().as_bytes());
-    let saved = connections::save(conn, &connection, seal).await?;
+    let encrypt = |context: &str| ring.encrypt(context, new.key.expose().as_bytes());
+    let saved = connections::save(conn, &connection, encrypt).await?;
     if saved.is_new && connections::count(conn, account).await? > CONNECTIONS_MAX {
         return Err(Error::Conflict("the account already has 100 saved connections; delete one first"));
     }

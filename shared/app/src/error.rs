@@ -65,7 +65,7 @@ impl Error {
         Self::Unprocessable(vec![Violation::new(field, message)])
     }
 
-    /// Whether the same transaction may succeed when it is run again: the database resolved a deadlock against it.
+    /// Returns `true` if the same transaction may succeed when it is run again: the database resolved a deadlock against it.
     pub fn is_transient(&self) -> bool {
         matches!(self, Self::Database(error) if error.is_transient())
     }

@@ -53,7 +53,7 @@ impl Weighter<i64, Kept> for ByBytes {
     }
 }
 
-/// Whether a graph of this serialized size is kept.
+/// Returns `true` if a graph of this serialized size is kept.
 pub fn is_kept(graph_bytes: i64) -> bool {
     graph_bytes <= LARGEST_BYTES
 }

@@ -12,7 +12,7 @@ use crate::recipe::Choice;
 
 /// Chooses models for commands. The rules are those of docs/reference/models.md#model-order.
 pub trait Models: Sync {
-    /// The account's first model that makes pictures of prompts, and the estimated duration of a job with it, in seconds; 422 when it
+    /// The account's first model that makes images of prompts, and the estimated duration of a job with it, in seconds; 422 when it
     /// does not take one of the prompts.
     fn first(
         &self,

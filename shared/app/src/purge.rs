@@ -7,10 +7,10 @@ use domain::id::{AccountUid, AssetHandle, CanvasHandle};
 
 use crate::{Error, Result};
 
-/// What became of the deletion of a canvas.
+/// The result of the deletion of a canvas.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CanvasPurge {
-    /// The canvas was deleted. The other canvases showed pictures of it, and have a new revision: the caller announces it.
+    /// The canvas was deleted. The other canvases showed images of it, and have a new revision: the caller announces it.
     Done(PurgedCanvas, Vec<CanvasHandle>),
     /// Work is active on the canvas with this key, and nothing was deleted.
     Active(i64),
@@ -73,7 +73,7 @@ pub async fn forget_actor(conn: &mut PgConnection, account: &AccountUid) -> Resu
     revise(conn, named).await
 }
 
-/// Gives each canvas the next revision whose pictures or activity were deleted, so that nothing that was made of the former one is
+/// Gives each canvas the next revision whose images or activity were deleted, so that nothing that was made of the former one is
 /// served.
 async fn revise(conn: &mut PgConnection, shown: Vec<purge::Showing>) -> Result<Vec<CanvasHandle>> {
     let mut canvases = Vec::with_capacity(shown.len());

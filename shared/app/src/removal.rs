@@ -72,14 +72,14 @@ impl Removal {
         Ok(())
     }
 
-    /// What the activity of a removal on its own says.
+    /// The summary of the activity entry of a removal on its own.
     pub fn summary(&self) -> String {
         let count = self.nodes.len();
         format!("removed {count} empty target{}", if count == 1 { "" } else { "s" })
     }
 }
 
-/// Whether the node shows neither a picture nor a text.
+/// Returns `true` if the node shows neither an image nor a text.
 fn is_empty(node: &Node) -> bool {
     match node.kind {
         NodeType::Image => node.asset.is_none(),

@@ -1,4 +1,4 @@
-//! What all starts of work share: key, price, and dry run (docs/reference/jobs.md#spending-cap).
+//! The common part of all starts of work: key, price, and dry run (docs/reference/jobs.md#spending-cap).
 //!
 //! **Guarantee.** No start costs more than its request allows. A dry run is refused for the same reasons as the start, and writes
 //! nothing.
@@ -25,7 +25,7 @@ pub struct Terms {
 }
 
 impl Terms {
-    /// Whether the start is only checked.
+    /// Returns `true` if the start is only checked.
     pub fn is_dry_run(&self) -> bool {
         self.key.is_none()
     }
@@ -102,7 +102,7 @@ pub trait Start: Command {
     /// The queue that the work waits in.
     fn queue(&self, plan: &Self::Plan) -> Queue;
 
-    /// Whether the start was checked although its base revision is stale.
+    /// Returns `true` if the start was checked although its base revision is stale.
     fn is_lenient(&self, _: &Self::Plan) -> bool {
         false
     }

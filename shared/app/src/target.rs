@@ -109,7 +109,7 @@ pub struct MadeImage {
 }
 
 /// Makes a node show what a job made. The previous asset moves to the node's history, with the run that replaced it. A node of the
-/// default size takes on the ratio of the picture, so that the picture is shown whole.
+/// default size takes on the ratio of the image, so that the image is shown whole.
 pub fn fill(node: &mut Node, job: JobId, MadeImage { asset, size, mut provenance, at }: MadeImage) {
     if (node.width, node.height) == node.kind.default_size() {
         (node.width, node.height) = fitted_to_slot(size, &node.title);
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_of_the_default_size_shows_the_whole_picture_and_another_keeps_its_size() {
+    fn a_node_of_the_default_size_shows_the_whole_image_and_another_keeps_its_size() {
         let mut slot = node();
         fill(&mut slot, JobId::generate(), made("a"));
         assert_eq!((slot.width, slot.height), (320.0, 208.0));

@@ -11,12 +11,12 @@ use uuid::Uuid;
 
 use crate::{Error, Result};
 
-/// What a new token is to be.
+/// A token to create.
 #[derive(Clone, Debug)]
 pub struct NewToken {
     /// Label under which its activity is recorded.
     pub label: String,
-    /// What it may do.
+    /// The scopes that it grants.
     pub scopes: Scopes,
     /// Kind of client that will use it.
     pub surface: Surface,
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     fn fields(label: &str, scopes: &[Scope], expires_days: Option<u32>) -> Vec<String> {
-        let scopes = Scopes::of(scopes);
+        let scopes = Scopes::from_slice(scopes);
         let new = NewToken { label: label.to_owned(), scopes, surface: Surface::Api, expires_days };
         new.violations().into_iter().map(|violation| violation.field).collect()
     }

@@ -26,8 +26,8 @@ use crate::{Error, Result};
 /// The violation of an upload that would exceed the owner's quota: like a full canvas, a 422 by stored state.
 pub const OVER_QUOTA: &str = "the storage quota of the asset's owner would be exceeded";
 
-/// A stored picture that nothing refers to yet.
-pub struct StoredPicture {
+/// A stored image that nothing refers to yet.
+pub struct StoredImage {
     /// The file under the key of a staged blob.
     pub file: PutFile,
     pub media_type: &'static str,
@@ -35,22 +35,22 @@ pub struct StoredPicture {
     pub width: u32,
     /// Height in pixels.
     pub height: u32,
-    /// What its metadata say about its origin.
+    /// The origin that its metadata state.
     pub origin: Option<Origin>,
-    /// What was removed from the file.
+    /// The classes of metadata that were removed from the file.
     pub metadata_removed: Vec<MetadataClass>,
     /// The file as it came, of the same media type, if it is kept for its private metadata.
     pub original: Option<PutFile>,
 }
 
-/// Makes an asset of a stored picture.
+/// Makes an asset of a stored image.
 pub struct UploadAsset<'a> {
     /// Who uploads it.
     pub caller: &'a Credential,
     /// Canvas that the asset belongs to and that gets a node.
     pub canvas: Option<&'a CanvasHandle>,
     pub name: String,
-    pub picture: StoredPicture,
+    pub image: StoredImage,
     pub key: Option<Key<'a>>,
     /// Storage quota of accounts without one of their own, in bytes.
     pub storage_max: i64,
@@ -96,7 +96,7 @@ impl Command for UploadAsset<'_> {
             None => None,
             Some(target) => Some(target.lock_checked(conn, locked, &Footprint::default()).await?.record),
         };
-        let StoredPicture { file, media_type, width, height, origin, metadata_removed, original } = &self.picture;
+        let StoredImage { file, media_type, width, height, origin, metadata_removed, original } = &self.image;
         let owner = canvas.as_ref().map_or(account, |canvas| &canvas.handle.owner);
         let bytes = file.bytes.saturating_add(original.map_or(0, |original| original.bytes));
         if !db::storage::hold(conn, owner, self.storage_max).await?.admits(bytes) {
@@ -197,7 +197,7 @@ impl UploadAsset<'_> {
             activity: Some(NewActivity {
                 kind: ActivityType::AssetUploaded,
                 actor: &self.caller.actor(),
-                summary: "uploaded a picture".into(),
+                summary: "uploaded an image".into(),
                 nodes: std::slice::from_ref(&node.id),
             }),
             ..Change::new(&revision)

@@ -108,7 +108,7 @@ impl Store {
         }
     }
 
-    /// Whether an object with this key exists.
+    /// Returns `true` if an object with this key exists.
     ///
     /// # Errors
     ///

@@ -11,7 +11,7 @@ use crate::{BlobKey, Error, Result, Store};
 /// guide, Multipart upload limits), and small enough for many uploads at once.
 const PART: usize = 8 * 1024 * 1024;
 
-/// What a [`Writer`] wrote.
+/// The result of a [`Writer`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Written {
     /// The SHA-256 hash of the bytes.

@@ -44,7 +44,7 @@ impl Link {
         Ok(Self { connection, channel })
     }
 
-    /// Whether connection and channel are open.
+    /// Returns `true` if connection and channel are open.
     pub(crate) fn is_up(&self) -> bool {
         self.connection.status().connected() && self.channel.status().connected()
     }

@@ -74,7 +74,7 @@ impl Cache {
         client(url).map(drop)
     }
 
-    /// Whether commands reach Redis at the moment. For reports only.
+    /// Returns `true` if commands reach Redis at the moment. For reports only.
     pub fn is_up(&self) -> bool {
         self.inner.link.is_up()
     }
@@ -92,7 +92,7 @@ impl Cache {
         self.decide("rate_limit", key, quota, 1).await
     }
 
-    /// What [`rate_limit`](Self::rate_limit) would return, without counting a request: for limits that count only failures.
+    /// The result of [`rate_limit`](Self::rate_limit) without counting a request: for limits that count only failures.
     pub async fn peek(&self, key: &str, quota: Quota) -> Option<RateDecision> {
         self.decide("peek", key, quota, 0).await
     }

@@ -1,12 +1,12 @@
-//! Draws a board with every kind of content, for visual inspection: `cargo run -p canvas-canvas --example board [picture.jpg…]
+//! Draws a board with every kind of content, for visual inspection: `cargo run -p canvas-canvas --example board [image.jpg…]
 //! > board.svg`.
 //!
-//! Pictures given as arguments fill the image nodes in turn. Without arguments the placeholders of missing pictures are
+//! Images given as arguments fill the image nodes in turn. Without arguments the placeholders of missing images are
 //! drawn.
 
 use std::collections::HashMap;
 
-use canvas::svg::{Drawing, Picture, Style};
+use canvas::svg::{Drawing, EmbeddedImage, Style};
 use domain::graph::{Connection, Node, NodeType, Position, Purpose, Role};
 use domain::id::{AccountUid, AssetHandle, AssetId, ConnectionId, NodeId};
 use domain::stored::Stored;
@@ -65,7 +65,7 @@ fn nodes() -> Vec<Node> {
             "Creative brief",
             [40.0, 90.0, 340.0, 300.0],
             json!({"content":
-            "Launch film for the Aurora lamp.\n\nWarm, quiet, Nordic. One hero still, two variations, then an eight second film that moves from dawn to dusk. No people, no text in the picture.", }),
+            "Launch video for the Aurora lamp.\n\nWarm, quiet, Nordic. One hero still, two variations, then an eight second video that moves from dawn to dusk. No people, no text in the image.", }),
         ),
         node("hint", Sticky, "", [420.0, 90.0, 170.0, 170.0], json!({"content": "Keep the brass visible!"})),
         node(
@@ -108,7 +108,7 @@ fn nodes() -> Vec<Node> {
         node("empty", Image, "Image", [1800.0, 660.0, 260.0, 200.0], json!({})),
         filled(node("missing", Image, "Just uploaded", [960.0, 520.0, 480.0, 340.0], json!({}))),
         node(
-            "film",
+            "video",
             Video,
             "Dawn to dusk",
             [960.0, 1090.0, 620.0, 360.0],
@@ -214,9 +214,9 @@ fn connections() -> Vec<Connection> {
         connection("hero", "redo", Purpose::Flow, None),
         connection("hero", "running", Purpose::Flow, None),
         connection("redo", "queued", Purpose::Reference, None),
-        connection("missing", "film", Purpose::FirstFrame, None),
-        connection("canceled", "film", Purpose::LastFrame, None),
-        connection("film", "clip", Purpose::Flow, None),
+        connection("missing", "video", Purpose::FirstFrame, None),
+        connection("canceled", "video", Purpose::LastFrame, None),
+        connection("video", "clip", Purpose::Flow, None),
         connection("hint", "dark", Purpose::Flow, None),
     ]
 }
@@ -229,9 +229,9 @@ fn main() -> std::io::Result<()> {
         drawing.slots().filter(|id| id.as_str() != "missing").cloned().zip(0..).collect();
     let document = drawing.finish(|id| match shown.get(id).filter(|_| !files.is_empty()) {
         Some(index) => {
-            Picture::Ready { media_type: "image/jpeg", bytes: &files[index % files.len()], ratio: 4.0 / 3.0 }
+            EmbeddedImage::Ready { media_type: "image/jpeg", bytes: &files[index % files.len()], ratio: 4.0 / 3.0 }
         }
-        None => Picture::Pending,
+        None => EmbeddedImage::Pending,
     });
     print!("{document}");
     Ok(())

@@ -3,7 +3,7 @@
 
 use canvas::instance::{self, Filling, Ids, Instance};
 use canvas::placement::Location;
-use canvas::svg::{Drawing, Picture, Style};
+use canvas::svg::{Drawing, EmbeddedImage, Style};
 use canvas::{Graph, Options};
 use domain::id::RecipeId;
 use domain::recipe::Version;
@@ -28,6 +28,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut graph = Graph::new(definition.name.clone(), 0, vec![], vec![]);
     instance::place(&mut graph, &instance, Options { agent: true, force: false })?;
     let (nodes, connections) = graph.into_parts();
-    print!("{}", Drawing::new(&definition.name, &nodes, &connections, Style::default()).finish(|_| Picture::Pending));
+    print!(
+        "{}",
+        Drawing::new(&definition.name, &nodes, &connections, Style::default()).finish(|_| EmbeddedImage::Pending)
+    );
     Ok(())
 }

@@ -32,7 +32,7 @@ pub(crate) fn object(value: Value) -> Map<String, Value> {
     }
 }
 
-/// What a client wrote, as it is stored.
+/// Metadata of a client as it is stored.
 pub(crate) fn written(value: Value) -> Stored<WritableMetadata> {
     Stored::from_stored(value.to_string()).expect("an object")
 }
@@ -42,7 +42,7 @@ pub(crate) fn members(metadata: &Stored<WritableMetadata>) -> Map<String, Value>
     serde_json::from_str(&metadata.text()).expect("an object")
 }
 
-/// What the service wrote, as it is stored.
+/// Server metadata as it is stored.
 pub(crate) fn server(value: Value) -> Stored<ServerMetadata> {
     Stored::from_stored(value.to_string()).expect("an object")
 }

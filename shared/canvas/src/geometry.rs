@@ -1,33 +1,33 @@
-//! What a node shows where: the geometry that renders draw by, and that the service sizes nodes by.
+//! The geometry of nodes that renders draw by, and that the service sizes nodes by.
 
 use domain::graph::Node;
 
-/// Height of the title strip below a picture, in canvas units.
+/// Height of the title strip below an image, in canvas units.
 pub(crate) const CAPTION: f64 = 28.0;
 /// Least distance from a Section's top edge to its first row, in canvas units.
 pub(crate) const HEAD: f64 = 96.0;
 /// Font sizes of a Section's title without `metadata.fontSize`, by the size of the Section.
 const TITLE_SIZES: (f64, f64) = (16.0, 44.0);
-/// Longer side of a picture in a node that is sized for it, in canvas units: that of a new image node.
-const PICTURE_SIDE: f64 = 320.0;
-/// Greatest quotient of the ratios of a picture and its area at which the picture is stretched into the area. Sizes are
+/// Longer side of an image in a node that is sized for it, in canvas units: that of a new image node.
+const IMAGE_SIDE: f64 = 320.0;
+/// Greatest quotient of the ratios of an image and its area at which the image is stretched into the area. Sizes are
 /// whole units, which changes the ratio of an area above a caption by less.
 const STRETCH_RATIO_MAX: f64 = 1.01;
-/// Greatest quotient of the ratios at which a picture above a caption fills its area and loses an edge. It equals the
-/// difference that the caption makes in a node with the ratio of its picture, up to 16:9.
+/// Greatest quotient of the ratios at which an image above a caption fills its area and loses an edge. It equals the
+/// difference that the caption makes in a node with the ratio of its image, up to 16:9.
 const FILL_RATIO_MAX: f64 = 1.2;
 
-/// Whether an image or video node of this size shows its title in a strip at the bottom.
+/// Returns `true` if an image or video node of this size shows its title in a strip at the bottom.
 pub(crate) fn has_caption(title: &str, (width, height): (f64, f64)) -> bool {
     !title.trim().is_empty() && height >= 3.0 * CAPTION && width >= 2.0 * CAPTION
 }
 
-/// Height of the area that a node of this size has for its picture.
-pub(crate) fn picture_height(title: &str, size: (f64, f64)) -> f64 {
+/// Height of the area that a node of this size has for its image.
+pub(crate) fn image_height(title: &str, size: (f64, f64)) -> f64 {
     if has_caption(title, size) { size.1 - CAPTION } else { size.1 }
 }
 
-/// How a picture is fitted into its area.
+/// How an image is fitted into its area.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fit {
     /// Stretched, by less than anyone can see.
@@ -39,9 +39,9 @@ pub(crate) enum Fit {
 }
 
 impl Fit {
-    /// The fit of a picture in a node with this title and size; `ratio` is its width over its height.
-    pub(crate) fn of(title: &str, size: (f64, f64), ratio: f64) -> Self {
-        let quotient = ratio * picture_height(title, size) / size.0;
+    /// The fit of an image in a node with this title and size; `ratio` is its width over its height.
+    pub(crate) fn new(title: &str, size: (f64, f64), ratio: f64) -> Self {
+        let quotient = ratio * image_height(title, size) / size.0;
         match quotient.max(1.0 / quotient) {
             off if off <= STRETCH_RATIO_MAX => Self::Stretched,
             off if off <= FILL_RATIO_MAX && has_caption(title, size) => Self::Cropped,
@@ -50,29 +50,29 @@ impl Fit {
     }
 }
 
-/// The height at which an image node of this width and title shows a picture whole. `picture` is the picture's width and
+/// The height at which an image node of this width and title shows an image whole. `image` is the image's width and
 /// height in pixels.
-pub fn height_for(picture: (f64, f64), title: &str, width: f64) -> f64 {
-    let height = (width * picture.1 / picture.0).round().max(1.0);
+pub fn height_for(image: (f64, f64), title: &str, width: f64) -> f64 {
+    let height = (width * image.1 / image.0).round().max(1.0);
     let captioned = height + CAPTION;
     if has_caption(title, (width, captioned)) { captioned } else { height }
 }
 
-/// The size of the node that shows a picture whole: the picture's longer side is 320 units.
-pub fn fitted(picture: (f64, f64), title: &str) -> (f64, f64) {
-    sized(picture, title, PICTURE_SIDE)
+/// The size of the node that shows an image whole: the image's longer side is 320 units.
+pub fn fitted(image: (f64, f64), title: &str) -> (f64, f64) {
+    sized(image, title, IMAGE_SIDE)
 }
 
-/// The size that an empty image node of the default size takes on with its picture. It shows the picture whole and is
+/// The size that an empty image node of the default size takes on with its image. It shows the image whole and is
 /// nowhere larger, so that it covers nothing new.
-pub fn fitted_to_slot(picture: (f64, f64), title: &str) -> (f64, f64) {
-    fitted_within(picture, title, PICTURE_SIDE)
+pub fn fitted_to_slot(image: (f64, f64), title: &str) -> (f64, f64) {
+    fitted_within(image, title, IMAGE_SIDE)
 }
 
-/// The size of the node that shows a picture whole and is nowhere larger than `side`.
-pub(crate) fn fitted_within(picture: (f64, f64), title: &str, side: f64) -> (f64, f64) {
-    let (width, height) = sized(picture, title, side);
-    if height <= side { (width, height) } else { sized(picture, title, side - CAPTION) }
+/// The size of the node that shows an image whole and is nowhere larger than `side`.
+pub(crate) fn fitted_within(image: (f64, f64), title: &str, side: f64) -> (f64, f64) {
+    let (width, height) = sized(image, title, side);
+    if height <= side { (width, height) } else { sized(image, title, side - CAPTION) }
 }
 
 fn sized((width, height): (f64, f64), title: &str, side: f64) -> (f64, f64) {
@@ -128,7 +128,7 @@ mod tests {
     use crate::fixture::{section, written};
 
     #[test]
-    fn a_node_is_sized_for_its_picture_and_its_caption() {
+    fn a_node_is_sized_for_its_image_and_its_caption() {
         assert_eq!(fitted((600.0, 400.0), "Lamp"), (320.0, 213.0 + CAPTION));
         assert_eq!(fitted((600.0, 400.0), " "), (320.0, 213.0));
         assert_eq!(fitted((400.0, 800.0), "Lamp"), (160.0, 320.0 + CAPTION));
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_caption_begins_at_56_units_of_width_and_of_picture() {
+    fn a_caption_begins_at_56_units_of_width_and_of_image() {
         assert_eq!(height_for((100.0, 100.0), "Lamp", 55.0), 55.0);
         assert_eq!(height_for((100.0, 100.0), "Lamp", 56.0), 84.0);
         assert_eq!(height_for((200.0, 100.0), "Lamp", 110.0), 55.0);
@@ -165,26 +165,26 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_picture_of_any_ratio_is_shown_whole(
+        fn an_image_of_any_ratio_is_shown_whole(
             width in 1..=30_000_u32,
             height in 1..=30_000_u32,
             title in select(vec!["Lamp", "", "  "]),
             at in 1.0..2000.0,
         ) {
-            let picture = (f64::from(width), f64::from(height));
-            let followed = (at, height_for(picture, title, at));
-            let small = fitted_within(picture, title, 240.0);
+            let image = (f64::from(width), f64::from(height));
+            let followed = (at, height_for(image, title, at));
+            let small = fitted_within(image, title, 240.0);
             prop_assert!(small.0 <= 240.0 && small.1 <= 240.0);
-            for size in [fitted(picture, title), fitted_to_slot(picture, title), small, followed] {
-                prop_assert_ne!(Fit::of(title, size, picture.0 / picture.1), Fit::Cropped, "{:?}", size);
+            for size in [fitted(image, title), fitted_to_slot(image, title), small, followed] {
+                prop_assert_ne!(Fit::new(title, size, image.0 / image.1), Fit::Cropped, "{:?}", size);
                 prop_assert!(size.0 >= 1.0 && size.1 >= 1.0);
             }
-            let slot = fitted_to_slot(picture, title);
+            let slot = fitted_to_slot(image, title);
             prop_assert!(slot.0 <= 320.0 && slot.1 <= 320.0, "{:?}", slot);
-            // The caption takes no more than its own height from the picture.
+            // The caption takes no more than its own height from the image.
             if followed.1 <= NODE_SIDE_MAX && followed.1 >= 200.0 {
-                let area = picture_height(title, followed);
-                prop_assert!((area - at * picture.1 / picture.0).abs() <= 0.5, "{:?}", followed);
+                let area = image_height(title, followed);
+                prop_assert!((area - at * image.1 / image.0).abs() <= 0.5, "{:?}", followed);
             }
         }
     }

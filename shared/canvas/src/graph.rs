@@ -35,22 +35,22 @@ pub struct Graph {
     pub(crate) sources: Sources,
 }
 
-/// What operations can bring onto a canvas besides what they contain.
+/// Stored objects that operations can bring onto a canvas besides what they contain.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
     /// Deleted nodes that may be restored, in order of creation.
     pub nodes: Vec<DeletedNode>,
     /// Deleted connections that may be restored, in order of creation.
     pub connections: Vec<DeletedConnection>,
-    /// Pictures that new nodes may show, as the request names them.
-    pub assets: HashMap<AssetRef, Picture>,
-    /// Width and height of the pictures that nodes take their height from, in pixels.
+    /// Images that new nodes may show, as the request names them.
+    pub assets: HashMap<AssetRef, AssetImage>,
+    /// Width and height of the images that nodes take their height from, in pixels.
     pub sizes: HashMap<AssetHandle, (f64, f64)>,
 }
 
-/// A picture that a new node may show.
+/// An image that a new node may show.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Picture {
+pub struct AssetImage {
     pub asset: AssetHandle,
     /// Width and height in pixels.
     pub size: (f64, f64),
@@ -127,9 +127,9 @@ impl Graph {
         graph
     }
 
-    /// Sets the pictures that the next batch needs: those that its new nodes show, as it names them, and the sizes of those
+    /// Sets the images that the next batch needs: those that its new nodes show, as it names them, and the sizes of those
     /// that nodes take their height from.
-    pub fn set_pictures(&mut self, assets: HashMap<AssetRef, Picture>, sizes: HashMap<AssetHandle, (f64, f64)>) {
+    pub fn set_images(&mut self, assets: HashMap<AssetRef, AssetImage>, sizes: HashMap<AssetHandle, (f64, f64)>) {
         self.sources.assets = assets;
         self.sources.sizes = sizes;
     }
@@ -140,7 +140,7 @@ impl Graph {
         self.node(id).or_else(deleted)
     }
 
-    /// Whether further batches may be applied to the graph. Otherwise it has empty slots of deleted items, or more that were
+    /// Returns `true` if further batches may be applied to the graph. Otherwise it has empty slots of deleted items, or more that were
     /// emptied than are in use, and is to be made anew.
     pub fn is_dense(&self) -> bool {
         let is_dense = |end: usize, len: usize| end <= 2 * len + SPARSE_MAX;
@@ -289,7 +289,7 @@ impl Graph {
         self.ends.contains(&ends)
     }
 
-    /// Whether the video in slot `video` already has a frame of this purpose.
+    /// Returns `true` if the video in slot `video` already has a frame of this purpose.
     pub(crate) fn has_frame(&self, video: usize, purpose: Purpose) -> bool {
         self.frames.contains(&(video, purpose))
     }
@@ -307,7 +307,7 @@ impl Graph {
     pub(crate) fn set_node(&mut self, slot: usize, node: Option<Node>) -> Option<Node> {
         let old = self.nodes.set(slot, node);
         if let Some(index) = &mut self.index {
-            index.replace(slot, old.as_ref().map(Frame::of), self.nodes.get(slot).map(Frame::of));
+            index.replace(slot, old.as_ref().map(Frame::from_node), self.nodes.get(slot).map(Frame::from_node));
         }
         if let Some(section) = old.as_ref().and_then(Node::section_id)
             && let Some(members) = self.members.get_mut(section)

@@ -80,12 +80,12 @@ impl MetadataPatch {
         self.set.is_empty() && self.removed.is_empty() && self.home == Home::Keep
     }
 
-    /// Whether it contains `section: true`.
+    /// Returns `true` if it contains `section: true`.
     pub(crate) fn makes_section(&self) -> bool {
         self.set.contains_key("section")
     }
 
-    /// Whether it contains `section: null`.
+    /// Returns `true` if it contains `section: null`.
     pub(crate) fn unmakes_section(&self) -> bool {
         self.removes("section")
     }
@@ -127,7 +127,7 @@ impl MetadataPatch {
     }
 }
 
-/// Whether a node's client-written metadata is within its size limit.
+/// Returns `true` if a node's client-written metadata is within its size limit.
 pub(crate) fn fits(metadata: &Stored<WritableMetadata>) -> bool {
     metadata.text().len() <= METADATA_BYTES_MAX
 }
@@ -177,7 +177,7 @@ fn text(value: Value, max: usize) -> Result<Entry, String> {
     }
 }
 
-/// Whether `text` has at most `max` characters and no U+0000, which PostgreSQL cannot store.
+/// Returns `true` if `text` has at most `max` characters and no U+0000, which PostgreSQL cannot store.
 pub(crate) fn is_text(text: &str, max: usize) -> bool {
     !text.contains('\0') && (text.len() <= max || text.chars().count() <= max)
 }

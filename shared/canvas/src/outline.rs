@@ -244,7 +244,7 @@ mod tests {
         for status in ["failed", "canceled"] {
             assert!(ended(image("a"), status).ends_with(&format!(" 320x320 {status} (delete, or run again)\n")));
             let shown = Node { asset: Some(asset("p")), ..image("a") };
-            assert!(ended(shown, status).ends_with(" shows p\n"), "shows an earlier picture");
+            assert!(ended(shown, status).ends_with(" shows p\n"), "shows an earlier image");
         }
         assert!(ended(image("a"), "succeeded").ends_with(" 320x320\n"));
     }
@@ -252,7 +252,7 @@ mod tests {
     #[test]
     fn a_node_takes_less_than_forty_tokens() {
         let uuid = |number: u128| uuid::Uuid::from_u128(0x0198_c5a2_11aa_7e0b_9d3c_5a8f_0000_0000 + number).to_string();
-        // Half pictures, two fifths texts that are longer than their excerpts, Sections; one connection from each.
+        // Half images, two fifths texts that are longer than their excerpts, Sections; one connection from each.
         let nodes = (0..200_u32).map(|index| {
             let id = uuid(index.into());
             let mut node = match index % 10 {

@@ -1,11 +1,11 @@
-//! Layout of the Section with the pictures of a product import (`docs/reference/imports.md#import-product-references`).
+//! Layout of the Section with the images of a product import (`docs/reference/imports.md#import-product-references`).
 
 use crate::geometry::HEAD;
 use crate::placement::{Frame, GAP, free_spot};
 use domain::graph::Position;
 use domain::limits::COORDINATE_MAX;
 
-/// Width of a cell, in canvas units: the greatest of a node that is sized for a picture.
+/// Width of a cell, in canvas units: the greatest of a node that is sized for an image.
 const CELL: f64 = 320.0;
 /// Most columns: a pack of twelve has three rows of four.
 const COLUMNS_MAX: usize = 4;
@@ -15,7 +15,7 @@ const COLUMNS_MAX: usize = 4;
 pub struct Pack {
     /// Frame of the Section; it contains all places.
     pub section: Frame,
-    /// Frame of each picture, in order.
+    /// Frame of each image, in order.
     pub places: Vec<Frame>,
 }
 
@@ -76,7 +76,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_two_pictures_overlap_and_all_stand_in_the_section(
+        fn no_two_images_overlap_and_all_stand_in_the_section(
             sizes in prop::collection::vec((1.0..=320.0, 1.0..=348.0), 1..=12),
             x in -COORDINATE_MAX..=COORDINATE_MAX,
             y in -COORDINATE_MAX..=COORDINATE_MAX,

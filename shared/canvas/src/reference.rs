@@ -8,7 +8,7 @@ use domain::id::MalformedId;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Ref<Id> {
     pub(crate) id: Id,
-    /// Whether it was written as a handle, which never names a `clientId`.
+    /// `true` if it was written as a handle, which never names a `clientId`.
     pub(crate) is_handle: bool,
 }
 

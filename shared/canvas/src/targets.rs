@@ -207,7 +207,7 @@ mod tests {
         let mut graph = graph(vec![frame, at(image("a"), 40.0, 96.0)], Vec::new());
         let (ids, applied) = add(&mut graph, &place(None, Some("s"), 3), (320.0, 320.0), &[], AGENT).expect("added");
         assert_eq!(positions(&graph, &ids), [(400.0, 96.0), (40.0, 456.0), (400.0, 456.0)]);
-        let grown = graph.node(&id("s")).map(Frame::of);
+        let grown = graph.node(&id("s")).map(Frame::from_node);
         assert_eq!(grown, Some(Frame { left: 0.0, top: 0.0, right: 760.0, bottom: 816.0 }));
         assert!(ids.iter().all(|target| graph.node(target).and_then(Node::section_id) == Some("s")));
         assert_eq!((applied.nodes_delta, applied.changes.changed_node_ids.len()), (3, 4));

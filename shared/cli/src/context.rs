@@ -1,4 +1,4 @@
-//! What the commands work with.
+//! The context of the commands.
 
 use std::io::{self, Stdin, stdin};
 use std::sync::Mutex;
@@ -14,17 +14,17 @@ use crate::failure::{Failure, Outcome, no_token, not_found, usage};
 use crate::output::Output;
 use crate::profile::Configuration;
 
-/// What the commands work with.
+/// The context of the commands.
 pub struct Context {
     pub client: Client,
     /// Address of the service.
     pub origin: String,
     pub output: Output,
-    /// What to say when the command is interrupted.
+    /// The message when the command is interrupted.
     pub interrupt_message: Mutex<Option<String>>,
 }
 
-/// What the requests are made through; the service logs it.
+/// Name of the client of the requests; the service logs it.
 const SURFACE: HeaderName = HeaderName::from_static("x-service-agent-surface");
 
 /// An object, which a request consists of.
@@ -86,7 +86,7 @@ impl Context {
         self.client.clone().with_header(SURFACE, HeaderValue::from_static("tool"))
     }
 
-    /// What to say when the command is interrupted from now on.
+    /// Sets the message for an interrupt from now on.
     pub fn on_interruption(&self, text: Option<String>) {
         if let Ok(mut message) = self.interrupt_message.lock() {
             *message = text;
@@ -142,7 +142,7 @@ pub async fn text_or_stdin(argument: &str) -> Outcome<String> {
     }
 }
 
-/// What `read` reads from standard input. It has a thread of its own, so that an interrupt is noticed while nothing is typed.
+/// The result of `read` on standard input. It has a thread of its own, so that an interrupt is noticed while nothing is typed.
 pub async fn typed<T: Send + 'static>(read: impl FnOnce(Stdin) -> io::Result<T> + Send + 'static) -> Outcome<T> {
     #[expect(clippy::disallowed_methods, reason = "a command reads its input once: there is nothing to bound")]
     let reading = tokio::task::spawn_blocking(|| read(stdin()));

@@ -27,7 +27,7 @@ pub struct Entry {
     path: PathBuf,
     /// The body of its request.
     pub body: Map<String, Value>,
-    /// Whether an earlier command wrote it.
+    /// `true` if an earlier command wrote it.
     pub is_resumed: bool,
 }
 
@@ -67,7 +67,7 @@ pub fn find(name: &str) -> Outcome<Option<Entry>> {
     }
 }
 
-/// Whether a file is older than [`AGE_MAX`].
+/// Returns `true` if a file is older than [`AGE_MAX`].
 fn is_old(path: &Path) -> bool {
     let age = fs::metadata(path).and_then(|it| it.modified()).ok().and_then(|at| at.elapsed().ok());
     age.is_some_and(|age| age > AGE_MAX)

@@ -19,7 +19,7 @@ use failure::{Failure, Outcome, both, file, usage};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
-    let (outcome, as_json) = match Arguments::read() {
+    let (outcome, as_json) = match Arguments::from_env() {
         Ok(arguments) => {
             let as_json = arguments.global.json;
             (run(arguments).await, as_json)
@@ -43,7 +43,7 @@ async fn main() {
     std::process::exit(status.into())
 }
 
-/// Whether `--json` is among the arguments as they were typed, for when they are not understood.
+/// Returns `true` if `--json` is among the arguments as they were typed, for when they are not understood.
 fn is_json_typed() -> bool {
     std::env::args_os().any(|it| it == "--json")
 }

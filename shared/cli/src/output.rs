@@ -131,7 +131,7 @@ pub fn written() -> Outcome {
     UNWRITTEN.get().map_or(Ok(()), |message| Err(Failure::Unwritten(message.clone())))
 }
 
-/// Whether standard output takes nothing more, so that a command that only prints can stop.
+/// Returns `true` if standard output takes nothing more, so that a command that only prints can stop.
 pub fn is_unread() -> bool {
     IS_UNREAD.load(Ordering::Relaxed)
 }

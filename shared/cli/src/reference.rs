@@ -34,7 +34,7 @@ fn shown(arg: &Arg) -> String {
     }
 }
 
-/// Whether an argument asks for help or for the program's version.
+/// Returns `true` if an argument asks for help or for the program's version.
 fn is_about_itself(arg: &Arg) -> bool {
     use ArgAction::{Help, HelpLong, HelpShort, Version};
     matches!(arg.get_action(), Help | HelpLong | HelpShort | Version)

@@ -10,7 +10,7 @@ use base64::prelude::BASE64_STANDARD;
 use crate::context::typed;
 use crate::failure::{Outcome, usage};
 
-/// How a terminal shows pictures.
+/// How a terminal shows images.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Graphics {
     /// The graphics protocol of kitty, which Ghostty, WezTerm and Konsole have, too.
@@ -19,11 +19,11 @@ pub enum Graphics {
     Iterm,
 }
 
-/// Bytes of a part of a picture in kitty's protocol.
+/// Bytes of a part of an image in kitty's protocol.
 const PART_BYTES: usize = 4096;
 
 impl Graphics {
-    /// What the terminal of this process says of itself. Within a multiplexer, which would swallow pictures: nothing.
+    /// What the terminal of this process says of itself. Within a multiplexer, which would swallow images: nothing.
     pub fn of_environment() -> Option<Self> {
         let has = |name: &str| env::var_os(name).is_some();
         let term = env::var("TERM").unwrap_or_default();
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_picture_is_sent_whole_in_parts_that_say_whether_more_follow() {
+    fn an_image_is_sent_whole_in_parts_that_say_whether_more_follow() {
         let png = vec![7; 8000];
         let shown = Graphics::Kitty.show(&png);
         let parts: Vec<&str> = shown.trim_end().split("\x1b\\").filter(|part| !part.is_empty()).collect();

@@ -1,4 +1,4 @@
-//! What the operations answer: types of `domain`, which read every member that they know and ignore others.
+//! The answers of operations: types of `domain`, which read every member that they know and ignore others.
 
 pub use domain::account::AuthStatus;
 pub use domain::action::{ActionPage, ActionRead};
@@ -29,7 +29,7 @@ pub enum Started<T> {
     Quote(StartQuote),
 }
 
-/// A file or picture: its bytes are the body of the answer ([`Call::read`](crate::Call::read)).
+/// A file or image: its bytes are the body of the answer ([`Call::read`](crate::Call::read)).
 #[derive(Clone, Copy, Debug)]
 pub enum File {}
 

@@ -214,7 +214,7 @@ impl<T> Call<T> {
         }
         let (head, body) = answer.into_parts();
         let body = collect(body).await?;
-        Err(Problem::read(status, &head.headers, &body))
+        Err(Problem::from_response(status, &head.headers, &body))
     }
 }
 

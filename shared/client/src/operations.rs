@@ -34,9 +34,9 @@ operations! {
     run_action, "runAction", POST "/actions/{actionKey}/runs", action => Started<ImageJob>;
     /// Assets of the account, or of a canvas. Query: `canvasId`, `limit`, `cursor`.
     list_assets, "listAssets", GET "/assets" => AssetList;
-    /// Stores a picture. Query: `canvasId`. Takes its key as a header ([`Call::key`]).
+    /// Stores an image. Query: `canvasId`. Takes its key as a header ([`Call::key`]).
     upload_asset, "uploadAsset", POST "/assets" => AssetRead;
-    /// A picture by its preview token. Query: `token`, `w`.
+    /// An image by its preview token. Query: `token`, `w`.
     get_asset_preview, "getAssetPreview", GET "/assets/preview" => File;
     /// An asset.
     get_asset, "getAsset", GET "/assets/{assetId}", asset => AssetRead;
@@ -62,7 +62,7 @@ operations! {
     create_canvas, "createCanvas", POST "/canvases" => CanvasRead;
     /// A canvas with all nodes and connections.
     get_canvas, "getCanvas", GET "/canvases/{canvasId}", canvas => CanvasRead;
-    /// What changed since a revision. Query: `since`, `include`. Preference: `wait=N`.
+    /// The changes since a revision. Query: `since`, `include`. Preference: `wait=N`.
     get_canvas_changes, "getCanvasChanges", GET "/canvases/{canvasId}/changes", canvas => CanvasChanges;
     /// A node.
     get_node, "getNode", GET "/canvases/{canvasId}/nodes/{nodeId}", canvas, node => NodeRead;
@@ -70,7 +70,7 @@ operations! {
     apply_operations, "applyOperations", POST "/canvases/{canvasId}/operations", canvas => OperationsAnswer;
     /// A canvas as text for a model.
     get_canvas_outline, "getCanvasOutline", GET "/canvases/{canvasId}/outline", canvas => Text;
-    /// A canvas as a picture. Query: `section`, `nodes`, `width`, `labels`.
+    /// A canvas as an image. Query: `section`, `nodes`, `width`, `labels`.
     render_canvas, "renderCanvas", GET "/canvases/{canvasId}/render", canvas => File;
     /// The findings of a canvas, and whether it may be called done.
     review_canvas, "reviewCanvas", GET "/canvases/{canvasId}/review", canvas => CanvasReview;
@@ -98,19 +98,19 @@ operations! {
     list_element_versions, "listElementVersions", GET "/elements/{elementId}/versions", element => VersionList;
     /// Streams the present state of canvases and runs ([`Client::follow`]). Query: `canvas`, `runs`.
     follow_events, "followEvents", GET "/events" => EventStream;
-    /// Starts an edit of pictures.
+    /// Starts an edit of images.
     edit_images, "editImages", POST "/images/edit" => Started<ImageJob>;
-    /// Starts a generation of pictures.
+    /// Starts a generation of images.
     generate_images, "generateImages", POST "/images/generate" => Started<ImageJob>;
-    /// Imports a picture from a URL.
+    /// Imports an image from a URL.
     import_image, "importImage", POST "/images/import" => ImageImport;
-    /// Starts variations of a picture.
+    /// Starts variations of an image.
     vary_images, "varyImages", POST "/images/variations" => Started<ImageJob>;
     /// Cancels a job. Query: `removeTargets`.
     cancel_job, "cancelJob", DELETE "/jobs/{jobId}", job => JobDocument;
     /// A job. Query: `view`. Preference: `wait=N`.
     get_job, "getJob", GET "/jobs/{jobId}", job => JobDocument;
-    /// The film of a video job.
+    /// The file of a video job.
     get_job_output, "getJobOutput", GET "/jobs/{jobId}/output", job => File;
     /// Models. Query: `q`, `provider`, `capability`, `view`, `limit`, `cursor`.
     list_models, "listModels", GET "/models" => ModelPage;
@@ -118,7 +118,7 @@ operations! {
     get_model, "getModel", GET "/models/{modelKey}", model => ModelRead;
     /// The contract document.
     get_contract, "getContract", GET "/openapi.json" => Value;
-    /// Imports the pictures of a product page.
+    /// Imports the images of a product page.
     import_product_references, "importProductReferences", POST "/product-references/import" => ProductImport;
     /// The account's connections to providers. Query: `limit`, `cursor`.
     list_providers, "listProviders", GET "/providers" => ConnectionList;

@@ -29,7 +29,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// What the service said.
+    /// The message of the service.
     pub fn problem(&self) -> Option<&Problem> {
         match self {
             Error::Refused(problem) => Some(problem),
@@ -37,7 +37,7 @@ impl Error {
         }
     }
 
-    /// Whether the same request may succeed later: 429, a failure of the service, or no answer.
+    /// Returns `true` if the same request may succeed later: 429, a failure of the service, or no answer.
     pub fn is_temporary(&self) -> bool {
         match self {
             Error::Refused(problem) => {
@@ -73,7 +73,7 @@ pub struct Problem {
 
 impl Problem {
     /// Reads the envelope of a failing answer. An answer without one did not come from the service, but from something before it.
-    pub(crate) fn read(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Error {
+    pub(crate) fn from_response(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Error {
         #[derive(Deserialize)]
         struct Envelope {
             error: Inner,

@@ -33,7 +33,7 @@ mod tests {
         if let Some(seconds) = retry_after {
             headers.insert(http::header::RETRY_AFTER, seconds.into());
         }
-        Problem::read(http::StatusCode::from_u16(status).expect("a status"), &headers, b"{}")
+        Problem::from_response(http::StatusCode::from_u16(status).expect("a status"), &headers, b"{}")
     }
 
     #[test]

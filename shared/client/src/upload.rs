@@ -1,6 +1,6 @@
-//! Pictures that are stored.
+//! Images that are stored.
 
-/// The media type of a picture by its first bytes; `None` for what the service does not store
+/// The media type of an image by its first bytes; `None` for what the service does not store
 /// (docs/reference/assets.md#upload).
 pub fn media_type(bytes: &[u8]) -> Option<&'static str> {
     match bytes {
@@ -17,7 +17,7 @@ mod tests {
     use super::media_type;
 
     #[test]
-    fn pictures_are_known_by_their_first_bytes() {
+    fn images_are_known_by_their_first_bytes() {
         assert_eq!(media_type(b"\x89PNG\r\n\x1a\n"), Some("image/png"));
         assert_eq!(media_type(b"\xff\xd8\xff\xe0"), Some("image/jpeg"));
         assert_eq!(media_type(b"GIF89a"), Some("image/gif"));

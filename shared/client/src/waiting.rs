@@ -1,4 +1,4 @@
-//! What work waits for, in words (docs/reference/status.md).
+//! Causes of waits, in words (docs/reference/status.md).
 
 use std::fmt;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use domain::Timestamp;
 use domain::message::Queue;
 use domain::queue::{QueueState, QueueStatus, WaitCause, WaitingFor};
 
-/// What work waits for. It is displayed as the end of a sentence that begins with "waiting:".
+/// The cause of a wait. It is displayed as the end of a sentence that begins with "waiting:".
 #[derive(Clone, Debug, PartialEq)]
 pub struct Waiting {
     /// As the record says it.
@@ -19,17 +19,17 @@ pub struct Waiting {
 }
 
 impl Waiting {
-    /// What work of a queue waits for, as it was read at `at` by the clock of the service ([`Answer::time`](crate::Answer::time)).
+    /// The cause of the wait of work of a queue, read at `at` by the clock of the service ([`Answer::time`](crate::Answer::time)).
     pub fn new(why: Option<&WaitingFor>, queue: Option<Queue>, at: Timestamp) -> Option<Self> {
         Some(Self { why: why?.clone(), queue, at })
     }
 
-    /// Whether nobody is there to do the work.
+    /// Returns `true` if nobody is there to do the work.
     pub fn is_for_worker(&self) -> bool {
         self.why.what == WaitCause::Worker
     }
 
-    /// Whether another record says the same, apart from how long it has been so.
+    /// Returns `true` if another record says the same, apart from how long it has been so.
     pub fn is_as(&self, other: &Self) -> bool {
         (self.why.what, self.why.retry_at) == (other.why.what, other.why.retry_at)
     }
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recipe_run_waits_in_the_queue_of_the_picture_that_is_made() {
+    fn a_recipe_run_waits_in_the_queue_of_the_image_that_is_made() {
         let waits = json!({"what": "worker", "since": "2026-01-01T12:00:00.000Z"});
         let run =
             |outputs: Value| words(json!({"kind": "recipe", "waitingFor": waits, "outputs": outputs})).expect("waits");

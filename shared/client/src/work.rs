@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::Waiting;
 
-/// Whether work with this status has ended (docs/reference/jobs.md#states).
+/// Returns `true` if work with this status has ended (docs/reference/jobs.md#states).
 pub fn is_over(status: &str) -> bool {
     status.parse().is_ok_and(JobStatus::is_terminal)
 }
@@ -33,13 +33,13 @@ pub struct WorkRecord {
     pub canvas_revision: Option<String>,
     pub credit_cost: i64,
     pub stand_in: bool,
-    /// Whether this is the response to an earlier equal request.
+    /// `true` if this is the response to an earlier equal request.
     pub replayed: bool,
     /// Of a video, in percent.
     pub progress: Option<f64>,
     /// Handles of the nodes that receive results.
     pub targets: Vec<String>,
-    /// Stored pictures of an image or Action job.
+    /// Stored images of an image or Action job.
     pub images: Vec<JobImage>,
     /// Outputs of a Recipe run.
     pub outputs: Vec<WorkOutput>,
@@ -94,12 +94,12 @@ impl WorkRecord {
         self.canvas_handle.as_ref().or(self.canvas_id.as_ref())
     }
 
-    /// Whether the work has ended.
+    /// Returns `true` if the work has ended.
     pub fn is_over(&self) -> bool {
         is_over(&self.status)
     }
 
-    /// Whether the work has this status.
+    /// Returns `true` if the work has this status.
     pub fn is(&self, status: JobStatus) -> bool {
         self.status == status.as_str()
     }
@@ -117,7 +117,7 @@ impl WorkRecord {
         Waiting::new(self.waiting_for.as_ref(), self.queue(), at)
     }
 
-    /// The queue in which the work waits. The picture of a Recipe run that is being made is a generation.
+    /// The queue in which the work waits. The image of a Recipe run that is being made is a generation.
     fn queue(&self) -> Option<Queue> {
         Some(match self.kind.parse().ok()? {
             RunKind::Action => Queue::Image,
@@ -132,7 +132,7 @@ impl WorkRecord {
 }
 
 impl WorkOutput {
-    /// Whether the output has this status.
+    /// Returns `true` if the output has this status.
     pub fn is(&self, status: OutputStatus) -> bool {
         self.status == status.as_str()
     }

@@ -18,9 +18,9 @@ use crate::error::known;
 pub struct Credential {
     /// Id of the token.
     pub token: Uuid,
-    /// What the token is a credential of.
+    /// Kind of client that the token is a credential of.
     pub kind: TokenKind,
-    /// Whether the token is a session that another token signed in. It has that token's scopes and ends with it.
+    /// `true` if the token is a session that another token signed in. It has that token's scopes and ends with it.
     pub is_narrow: bool,
     /// Label of the token.
     pub label: String,
@@ -30,10 +30,10 @@ pub struct Credential {
     pub surface: Surface,
     /// Keyed hash of the token's secret.
     pub secret_hash: Vec<u8>,
-    /// Whether the token is neither expired, idle nor revoked, its session is active and its account is enabled, by the
+    /// `true` if the token is neither expired, idle nor revoked, its session is active and its account is enabled, by the
     /// database clock at the time of this statement. A narrow session also needs the token that signed it in.
     pub valid: bool,
-    /// Whether `lastUsedAt` is more than a minute old.
+    /// `true` if `lastUsedAt` is more than a minute old.
     pub use_unrecorded: bool,
     /// When the token expires.
     pub expires_at: Option<Timestamp>,
@@ -57,7 +57,7 @@ impl Credential {
 /// A credential, and the canvas of the request's path with the account's role on it.
 pub type Authenticated = (Credential, Option<(CanvasRecord, AccessRole)>);
 
-/// What a request presents for authentication.
+/// The credential of a request.
 #[derive(Clone, Debug)]
 pub struct Question {
     /// Id of the token in the Authorization header.
@@ -233,7 +233,7 @@ pub struct Account {
     pub display_name: String,
     /// Credit balance of the account.
     pub credit_balance: i64,
-    /// Whether the account is enabled. Tokens of a disabled account are rejected.
+    /// `true` if the account is enabled. Tokens of a disabled account are rejected.
     pub enabled: bool,
 }
 

@@ -1,7 +1,7 @@
 //! Legacy campaigns (docs/reference/campaigns.md). Deprecated.
 //!
 //! The status of a shot is the status of its job. When the job's record has been removed, the status comes from the shot's
-//! node, which keeps the job's last status and the picture for as long as the node exists.
+//! node, which keeps the job's last status and the image for as long as the node exists.
 
 use chrono::{DateTime, Utc};
 use domain::campaign::{Campaign, CampaignStatus, Shot, ShotDecision};
@@ -42,7 +42,7 @@ impl CampaignRow {
     fn shot(&self) -> Result<Shot> {
         let of_job = self.status.as_deref().map(|status| known("jobs.status", status)).transpose()?;
         let last = self.last_status.as_deref().map(|status| known("nodes.server", status)).transpose()?;
-        // Record and node were both deleted, so there is no picture to show, whatever the status was.
+        // Record and node were both deleted, so there is no image to show, whatever the status was.
         let status: JobStatus = of_job.or(last).unwrap_or(JobStatus::Canceled);
         let status = CampaignStatus::of_job(status);
         let shown = self
@@ -136,7 +136,7 @@ pub struct NewCampaign<'a> {
     pub id: Uuid,
     /// The account that starts it.
     pub account: &'a AccountUid,
-    /// Key of the canvas that gets the pictures.
+    /// Key of the canvas that gets the images.
     pub canvas_key: i64,
     /// Title of the campaign.
     pub title: &'a str,

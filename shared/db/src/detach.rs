@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 pub(crate) struct DetachOnDrop<F: Future<Output: Send> + Send + 'static>(Option<Pin<Box<F>>>);
 
 impl<F: Future<Output: Send> + Send + 'static> DetachOnDrop<F> {
-    pub(crate) fn of(future: F) -> Self {
+    pub(crate) fn new(future: F) -> Self {
         Self(Some(Box::pin(future)))
     }
 }

@@ -47,7 +47,7 @@ impl Error {
         }
     }
 
-    /// Whether Postgres was unreachable or unable to execute statements, as opposed to rejecting one.
+    /// Returns `true` if Postgres was unreachable or unable to execute statements, as opposed to rejecting one.
     pub fn is_outage(&self) -> bool {
         match self {
             Error::Timeout => true,
@@ -85,12 +85,12 @@ impl Error {
         }
     }
 
-    /// Whether a table does not exist: the database has not been migrated.
+    /// Returns `true` if a table does not exist: the database has not been migrated.
     pub fn is_undefined_table(&self) -> bool {
         self.code().as_deref() == Some("42P01")
     }
 
-    /// Whether the connection was lost, as all connections are after a restart of the server. The statement may have taken
+    /// Returns `true` if the connection was lost, as all connections are after a restart of the server. The statement may have taken
     /// effect; on another connection it may well succeed.
     pub fn is_connection_lost(&self) -> bool {
         match self {
@@ -101,17 +101,17 @@ impl Error {
         }
     }
 
-    /// Whether a stored value cannot be read. A retry gets the same result.
+    /// Returns `true` if a stored value cannot be read. A retry gets the same result.
     pub fn is_unreadable(&self) -> bool {
         matches!(self, Error::Unreadable { .. } | Error::Sql(sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_)))
     }
 
-    /// Whether the statement cast a text to a type whose form it does not have.
+    /// Returns `true` if the statement cast a text to a type whose form it does not have.
     pub(crate) fn is_failed_cast(&self) -> bool {
         self.code().as_deref() == Some("22P02")
     }
 
-    /// Whether the transaction can simply be repeated: a deadlock or a serialization failure.
+    /// Returns `true` if the transaction can simply be repeated: a deadlock or a serialization failure.
     pub fn is_transient(&self) -> bool {
         matches!(self.code().as_deref(), Some("40P01" | "40001"))
     }

@@ -58,7 +58,7 @@ pub struct NewKey<'a> {
     pub account: &'a AccountUid,
     /// The key, unique within the account.
     pub text: &'a str,
-    /// What the key is bound to.
+    /// Fingerprint that the key is bound to.
     pub fingerprint: &'a Fingerprint,
     /// The outcome, where it is known before the work is done, because it is an id.
     pub outcome: Option<&'a StoredOutcome>,

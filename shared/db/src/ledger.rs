@@ -54,7 +54,7 @@ pub async fn reserve(conn: &mut PgConnection, account: &AccountUid, job: JobId, 
     Ok(reserved.rows_affected() == 1)
 }
 
-/// Whether the balance covers `amount` credits now. An amount of 0 is always covered, as in [`reserve`].
+/// Returns `true` if the balance covers `amount` credits now. An amount of 0 is always covered, as in [`reserve`].
 #[instrument(skip_all, name = "db.ledger.covers")]
 pub async fn covers(conn: &mut PgConnection, account: &AccountUid, amount: i64) -> Result<bool> {
     let covered = sqlx::query_scalar!(
@@ -113,7 +113,7 @@ pub struct LedgerEntry {
     pub reason: LedgerReason,
     /// The job or Recipe run that the entry belongs to; `None` for a grant.
     pub work: Option<Uuid>,
-    /// Whether a job with this id has a record.
+    /// `true` if a job with this id has a record.
     pub is_job: bool,
     /// The Recipe run that the entry belongs to, itself or through the job, if it has a record.
     pub run: Option<RunId>,

@@ -173,7 +173,7 @@ pub fn schema_version() -> i64 {
     MIGRATIONS.iter().map(|migration| migration.version).max().unwrap_or_default()
 }
 
-/// Whether every migration of this build has been applied. Until then its statements cannot work, and the process waits.
+/// Returns `true` if every migration of this build has been applied. Until then its statements cannot work, and the process waits.
 pub async fn is_migrated(pool: &PgPool) -> Result<bool> {
     let applied = pool.acquire().await?.list_applied_migrations(&MIGRATIONS.table_name).await;
     let applied = match applied.map_err(Error::from) {
@@ -203,14 +203,14 @@ pub async fn acquire(pool: &PgPool) -> Result<Connection> {
 /// Begins a transaction. A caller that is dropped before it has begun leaves no open transaction on the connection.
 pub async fn begin(pool: &PgPool) -> Result<Transaction> {
     let pool = pool.clone();
-    Ok(DetachOnDrop::of(async move { pool.begin().await }).await?)
+    Ok(DetachOnDrop::new(async move { pool.begin().await }).await?)
 }
 
 /// [`begin`] for a transaction that waits for a lock no longer than a moment, because what waits for it is many.
 pub async fn begin_briefly(pool: &PgPool) -> Result<Transaction> {
     let pool = pool.clone();
     let beginning = async move { pool.begin_with("BEGIN; SET LOCAL lock_timeout = '200ms'").await };
-    Ok(DetachOnDrop::of(beginning).await?)
+    Ok(DetachOnDrop::new(beginning).await?)
 }
 
 pub async fn commit(transaction: sqlx::Transaction<'_, sqlx::Postgres>) -> Result<()> {
@@ -221,7 +221,7 @@ pub async fn commit(transaction: sqlx::Transaction<'_, sqlx::Postgres>) -> Resul
 pub async fn snapshot(pool: &PgPool) -> Result<Transaction> {
     let pool = pool.clone();
     let beginning = async move { pool.begin_with("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY").await };
-    Ok(DetachOnDrop::of(beginning).await?)
+    Ok(DetachOnDrop::new(beginning).await?)
 }
 
 /// Begins a transaction on a connection that the caller holds until the transaction ends: for work that is not canceled midway.

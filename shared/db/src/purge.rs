@@ -17,7 +17,7 @@ use crate::Result;
 pub struct Active {
     /// Id of the job or Recipe run.
     pub id: Uuid,
-    /// Whether it is a Recipe run, whose jobs belong to it.
+    /// `true` if it is a Recipe run, whose jobs belong to it.
     pub is_recipe: bool,
     /// The account that started it.
     pub account: AccountUid,
@@ -68,7 +68,7 @@ pub async fn lock_canvas(conn: &mut PgConnection, canvas: &CanvasHandle) -> Resu
     Ok(key.fetch_optional(conn).await?)
 }
 
-/// What was removed with a canvas.
+/// Records that were removed with a canvas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PurgedCanvas {
     /// Number of its nodes.
@@ -112,7 +112,7 @@ pub async fn asset(conn: &mut PgConnection, handle: &AssetHandle) -> Result<Opti
     Ok(bytes.fetch_optional(conn).await?)
 }
 
-/// What a removal deletes.
+/// The records that a removal deletes.
 #[derive(Clone, Copy, Debug)]
 pub enum Removed<'a> {
     Asset(&'a AssetHandle),
@@ -202,7 +202,7 @@ pub async fn forget_actor(conn: &mut PgConnection, account: &AccountUid) -> Resu
     Ok(keys.into_iter().map(|key| (key, Vec::new())).collect())
 }
 
-/// What was removed with an account, apart from its canvases.
+/// Records that were removed with an account, apart from its canvases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PurgedAccount {
     /// Number of its tokens.

@@ -16,7 +16,7 @@ use uuid::Uuid;
 use crate::Result;
 use crate::error::known;
 
-/// What a list is restricted to.
+/// The filter of a list.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Filter {
     pub kind: Option<RunKind>,

@@ -44,7 +44,7 @@ pub struct Link {
     pub account: AccountUid,
     /// Keyed hash of the link's secret.
     pub secret_hash: Vec<u8>,
-    /// Whether it can still be redeemed: not used, not expired, and the account is enabled.
+    /// `true` if it can still be redeemed: not used, not expired, and the account is enabled.
     pub valid: bool,
 }
 
@@ -146,7 +146,7 @@ pub struct Session {
     pub id: Uuid,
     /// Its label.
     pub label: String,
-    /// Whether a token signed it in.
+    /// `true` if a token signed it in.
     pub is_narrow: bool,
     /// The browser, as it names itself.
     pub client: Option<String>,

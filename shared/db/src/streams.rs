@@ -64,7 +64,7 @@ pub struct RunState {
 }
 
 impl RunState {
-    /// Whether the work is over.
+    /// Returns `true` if the work is over.
     pub fn is_over(&self) -> bool {
         self.event.status.is_terminal()
     }

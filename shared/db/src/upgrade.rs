@@ -1,4 +1,4 @@
-//! Whether processes of the previous release can work on the new schema, as they do during a rolling upgrade
+//! Test that processes of the previous release can work on the new schema, as they do during a rolling upgrade
 //! (shared/db/migrations/README.md).
 //!
 //! Compares the catalog before and after: what existed must be unchanged, and what is new must require nothing of a statement
@@ -46,7 +46,7 @@ struct Column {
     table: String,
     column: String,
     kind: String,
-    /// Whether a row without it is rejected.
+    /// `true` if a row without it is rejected.
     is_asked_for: bool,
     is_not_null: bool,
 }
@@ -69,7 +69,7 @@ struct Schema {
 }
 
 impl Schema {
-    async fn of(pool: &PgPool) -> Self {
+    async fn load(pool: &PgPool) -> Self {
         let columns: Vec<Column> = sqlx::query_as(
             r#"SELECT c.relname AS "table", a.attname AS "column", format_type(a.atttypid, a.atttypmod) AS kind,
                       a.attnotnull AND NOT a.atthasdef AND a.attidentity = '' AS is_asked_for, a.attnotnull AS is_not_null
@@ -244,7 +244,7 @@ fn an_index_on_a_table_that_was_there_may_be_made_beforehand() {
 #[tokio::test]
 async fn the_release_before_works_on_the_new_schema() {
     let (released, new) = tokio::join!(TestDatabase::migrated_to(RELEASED), TestDatabase::new());
-    let (released, new) = (Schema::of(released.pool()).await, Schema::of(new.pool()).await.under_old_names());
+    let (released, new) = (Schema::load(released.pool()).await, Schema::load(new.pool()).await.under_old_names());
     assert!(released.columns.len() > 100 && released.rules.len() > 50 && !released.triggers.is_empty());
     assert_eq!(released.broken_by(&new), [""; 0]);
 }
@@ -300,9 +300,9 @@ async fn what_would_break_a_running_process_is_found() {
         ("CREATE INDEX tokens_label ON tokens (label)", true),
         ("ALTER TABLE tokens ALTER COLUMN label DROP NOT NULL", true),
     ] {
-        let before = Schema::of(database.pool()).await;
+        let before = Schema::load(database.pool()).await;
         sqlx::raw_sql(change).execute(database.pool()).await.unwrap_or_else(|error| panic!("{change}: {error}"));
-        let broken = before.broken_by(&Schema::of(database.pool()).await);
+        let broken = before.broken_by(&Schema::load(database.pool()).await);
         assert_eq!(broken.is_empty(), harmless, "{change}: {broken:?}");
     }
 }

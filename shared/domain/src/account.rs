@@ -60,7 +60,7 @@ pub struct Scopes(u8);
 
 impl Scopes {
     /// The set of `scopes`.
-    pub const fn of(scopes: &[Scope]) -> Self {
+    pub const fn from_slice(scopes: &[Scope]) -> Self {
         let mut bits = 0;
         let mut index = 0;
         while index < scopes.len() {
@@ -70,7 +70,7 @@ impl Scopes {
         Self(bits)
     }
 
-    /// Whether `scope` is in the set.
+    /// Returns `true` if `scope` is in the set.
     pub const fn contains(self, scope: Scope) -> bool {
         self.0 & (1 << scope as u8) != 0
     }
@@ -80,7 +80,7 @@ impl Scopes {
         Scopes(wanted.0 & !self.0)
     }
 
-    /// Whether nothing is in the set.
+    /// Returns `true` if nothing is in the set.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
@@ -126,13 +126,13 @@ impl Default for Surface {
 }
 
 impl Surface {
-    /// Whether the nodes that it creates are owned by an agent.
+    /// Returns `true` if the nodes that it creates are owned by an agent.
     pub const fn is_agent(self) -> bool {
         !matches!(self, Surface::Browser)
     }
 }
 
-/// What a token is a credential of.
+/// The kind of client that a token is a credential of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenKind {
     /// A program or agent. Presented as a bearer token.
@@ -167,7 +167,7 @@ named! {
     }
 }
 
-/// Whether a text has the form of an email address: two non-empty parts around one `@`, without white space. Only sending mail
+/// Returns `true` if a text has the form of an email address: two non-empty parts around one `@`, without white space. Only sending mail
 /// could verify more.
 pub fn is_email(text: &str) -> bool {
     let parts = text.split_once('@');
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn scopes_require_their_documented_dependencies() {
-        let lacking = |scopes: &[Scope]| Scopes::of(scopes).lacking_dependency();
+        let lacking = |scopes: &[Scope]| Scopes::from_slice(scopes).lacking_dependency();
         assert_eq!(lacking(&[Scope::CanvasWrite]), Some((Scope::CanvasWrite, Scope::CanvasRead)));
         assert_eq!(lacking(&[Scope::ElementWrite]), Some((Scope::ElementWrite, Scope::ElementRead)));
         assert_eq!(
@@ -255,7 +255,8 @@ mod tests {
 
     #[test]
     fn missing_scopes_are_named_in_table_order() {
-        let missing = Scopes::of(&[Scope::CanvasRead]).missing(Scopes::of(&[Scope::JobManage, Scope::CanvasWrite]));
+        let missing = Scopes::from_slice(&[Scope::CanvasRead])
+            .missing(Scopes::from_slice(&[Scope::JobManage, Scope::CanvasWrite]));
         assert_eq!(missing.iter().collect::<Vec<_>>(), [Scope::CanvasWrite, Scope::JobManage]);
     }
 }

@@ -19,21 +19,21 @@ pub const ACTION_VERSION: &str = "1.0.0";
 named! {
     /// Slug of an Action.
     ActionSlug {
-        /// Scales a picture.
+        /// Scales an image.
         Resize = "resize",
-        /// Cuts a rectangle out of a picture.
+        /// Cuts a rectangle out of an image.
         Crop = "crop",
-        /// Brings a picture into a ratio.
+        /// Brings an image into a ratio.
         ChangeAspectRatio = "change-aspect-ratio",
-        /// Puts two pictures beside or above each other.
+        /// Puts two images beside or above each other.
         SideBySideComposite = "side-by-side-composite",
-        /// Writes text onto a picture.
+        /// Writes text onto an image.
         AddTextToImage = "add-text-to-image",
-        /// Lays a picture over another one.
+        /// Lays an image over another one.
         OverlayImage = "overlay-image",
-        /// Changes the colors of a picture.
+        /// Changes the colors of an image.
         ColorGrade = "color-grade",
-        /// Turns or mirrors a picture.
+        /// Turns or mirrors an image.
         Rotate = "rotate",
     }
 }
@@ -78,7 +78,7 @@ named! {
     }
 }
 
-/// A picture that an Action reads.
+/// An image that an Action reads.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ActionInput {
     /// Name of the input.
@@ -136,9 +136,9 @@ pub struct Parameter {
     /// Type of the value.
     #[serde(rename = "type")]
     pub kind: ParameterType,
-    /// Whether the request must contain it.
+    /// `true` if the request must contain it.
     pub required: bool,
-    /// Whether a number must be whole.
+    /// `true` if a number must be whole.
     pub integer: Option<bool>,
     /// Least number.
     pub min: Option<f64>,
@@ -176,10 +176,10 @@ pub struct Action {
     /// Summary for people.
     #[schema(min_length = 1)]
     pub summary: Cow<'static, str>,
-    /// Estimated seconds for pictures of twelve megapixels. Guidance.
+    /// Estimated seconds for images of twelve megapixels. Guidance.
     #[schema(minimum = 1)]
     pub estimated_seconds: i32,
-    /// Pictures that the Action reads, in order.
+    /// Images that the Action reads, in order.
     #[schema(min_items = 1, max_items = 2)]
     pub inputs: Vec<ActionInput>,
     /// Result of the Action.

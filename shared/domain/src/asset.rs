@@ -1,4 +1,4 @@
-//! Assets: stored pictures.
+//! Assets: stored images.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -13,11 +13,11 @@ use crate::origin::{AiGenerated, DigitalSourceType, Origin, OriginFrom};
 use crate::page::Page;
 
 /// Widths of the renditions that renders embed, in pixels, in order of preference. Up to [`RENDITION_EAGER`] they are
-/// those of previews, so that both share most renditions; smaller widths serve pictures that are very high.
+/// those of previews, so that both share most renditions; smaller widths serve images that are very high.
 const THUMBNAIL_WIDTHS: [u32; 10] = [RENDITION_EAGER, 256, 128, 64, 32, 16, 8, 4, 2, 1];
 
 named! {
-    /// Media type of a stored picture.
+    /// Media type of a stored image.
     ImageMediaType {
         /// PNG.
         Png = "image/png",
@@ -33,7 +33,7 @@ named! {
 named! {
     /// Kind of an asset.
     AssetKind {
-        /// A picture.
+        /// An image.
         Image = "image",
         /// A prompt. This service stores none: prompts are texts of nodes.
         Prompt = "prompt",
@@ -41,7 +41,7 @@ named! {
 }
 
 named! {
-    /// What happens to the private metadata of a picture when it is stored.
+    /// The treatment of private metadata of an image when it is stored.
     UploadMetadata {
         /// It is removed, and the file as it came is kept for the owner. In a canvas of another account: as `strip`.
         Auto = "auto",
@@ -53,17 +53,17 @@ named! {
 }
 
 named! {
-    /// Class of metadata that was removed from a picture.
+    /// Class of metadata that was removed from an image.
     MetadataClass {
         /// Where it was taken.
         Location = "location",
-        /// What took it.
+        /// The device that took it.
         Device = "device",
         /// Who is in it, who owns the camera, and how to reach its author.
         Person = "person",
-        /// Smaller copies of the picture.
+        /// Smaller copies of the image.
         Thumbnail = "thumbnail",
-        /// What follows the picture in the file.
+        /// Bytes after the image in the file.
         Trailer = "trailer",
         /// Comments, and the inputs of a generator.
         Text = "text",
@@ -116,11 +116,11 @@ pub struct AssetRecord {
     pub bytes: i64,
     /// Key of the file in the object store.
     pub blob_key: Uuid,
-    /// What a preview token of it is bound to. It grows when somebody loses a right to the asset.
+    /// The epoch that its preview tokens are bound to. It grows when an account loses a right to the asset.
     pub preview_epoch: i64,
-    /// Where the picture comes from, if that is known.
+    /// Where the image comes from, if that is known.
     pub origin: Option<Origin>,
-    /// What was removed from the file before it was stored.
+    /// The classes of metadata that were removed from the file before it was stored.
     pub metadata_removed: Vec<MetadataClass>,
     /// The file as it came, for the owner alone.
     pub original: Option<OriginalFile>,
@@ -130,9 +130,9 @@ pub struct AssetRecord {
     pub updated_at: Timestamp,
 }
 
-/// Width of the rendition that renders embed of a picture of this size, in pixels: the largest width for which neither
+/// Width of the rendition that renders embed of an image of this size, in pixels: the largest width for which neither
 /// side exceeds [`RENDITION_EAGER`]. `None` when even a column of single pixels is higher; renders then show no
-/// picture.
+/// image.
 pub fn thumbnail_width(width: i32, height: i32) -> Option<u32> {
     let fits = |rendition: u32| {
         let (width, height) = (i64::from(width.max(1)), i64::from(height));
@@ -143,7 +143,7 @@ pub fn thumbnail_width(width: i32, height: i32) -> Option<u32> {
     THUMBNAIL_WIDTHS.into_iter().find(|width| fits(*width))
 }
 
-/// Short-lived URL of a picture.
+/// Short-lived URL of an image.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Preview {
     /// Absolute URL.
@@ -193,7 +193,7 @@ pub struct Asset {
     /// Size of the stored file, in bytes.
     #[schema(minimum = 0)]
     pub bytes: i64,
-    /// Short-lived URL of the picture. Anyone who has it can read the picture; do not store it.
+    /// Short-lived URL of the image. Anyone who has it can read the image; do not store it.
     #[schema(format = Uri)]
     pub preview_url: String,
     /// Remaining lifetime of `previewUrl`, in seconds.
@@ -202,13 +202,13 @@ pub struct Asset {
     /// Handle of the node in which the upload was placed.
     #[schema(value_type = Option<NodeHandle>)]
     pub node: Option<String>,
-    /// Where the picture comes from, as a term of the IPTC vocabulary for digital source types. Absent when it is not known.
+    /// Where the image comes from, as a term of the IPTC vocabulary for digital source types. Absent when it is not known.
     #[serde(default, deserialize_with = "known::or_default")]
     pub origin: Option<DigitalSourceType>,
     /// Who says so. Metadata can be written by anybody: of what they say, only that AI was used counts in `aiGenerated`.
     #[serde(default, deserialize_with = "known::or_default")]
     pub origin_from: Option<OriginFrom>,
-    /// Whether the picture was made with AI.
+    /// Use of AI in the image.
     #[serde(default, deserialize_with = "known::or_default")]
     #[schema(required = true)]
     pub ai_generated: AiGenerated,
@@ -225,7 +225,7 @@ pub struct Asset {
 pub struct AssetRead {
     /// The asset, with a new preview URL.
     pub asset: Asset,
-    /// Whether the response repeats that of an earlier, equal upload.
+    /// `true` if the response repeats that of an earlier, equal upload.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replayed: Option<bool>,
 }
@@ -269,7 +269,7 @@ impl AssetRecord {
             node: self.node.map(|node| node.handle()),
             origin: self.origin.map(|origin| origin.term),
             origin_from: self.origin.map(|origin| origin.from),
-            ai_generated: AiGenerated::of(self.origin),
+            ai_generated: AiGenerated::from_origin(self.origin),
             metadata_removed: self.metadata_removed.into_iter().map(Into::into).collect(),
             original: original.map(|OriginalFile { mime_type, bytes, reason, .. }| Original {
                 mime_type,
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_that_no_width_makes_short_enough_has_no_thumbnail() {
+    fn an_image_that_no_width_makes_short_enough_has_no_thumbnail() {
         for (width, height) in [(1, 513), (1, 30_000), (58, 30_000)] {
             assert_eq!(thumbnail_width(width, height), None, "{width} × {height}");
         }

@@ -15,11 +15,11 @@ named! {
     CampaignStatus {
         /// No worker has started any of the work.
         Queued = "queued",
-        /// At least one picture is unfinished.
+        /// At least one image is unfinished.
         Running = "running",
-        /// Every picture is stored.
+        /// Every image is stored.
         Succeeded = "succeeded",
-        /// It ended without all of its pictures.
+        /// It ended without all of its images.
         Failed = "failed",
         /// It was canceled.
         Canceled = "canceled",
@@ -67,7 +67,7 @@ named! {
 pub struct Campaign {
     /// Id of the campaign.
     pub id: Uuid,
-    /// The canvas of its pictures.
+    /// The canvas of its images.
     pub canvas: CanvasHandle,
     /// Title. User-authored.
     pub title: String,
@@ -81,20 +81,20 @@ pub struct Campaign {
     pub updated_at: Timestamp,
 }
 
-/// A shot of a campaign: one picture.
+/// A shot of a campaign: one image.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shot {
     /// Id, unique in the campaign.
     pub id: String,
-    /// Prompt of the picture.
+    /// Prompt of the image.
     pub prompt: String,
     /// The job that makes it.
     pub job: JobId,
-    /// The node that receives the picture.
+    /// The node that receives the image.
     pub node: NodeId,
     /// Status of the shot.
     pub status: CampaignStatus,
-    /// The stored picture.
+    /// The stored image.
     pub asset: Option<AssetHandle>,
     /// Decision of a person.
     pub decision: Option<ShotDecision>,
@@ -125,22 +125,22 @@ pub struct CampaignRun {
     pub updated_at: Timestamp,
 }
 
-/// A shot of a campaign: one picture.
+/// A shot of a campaign: one image.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CampaignShot {
     /// Id of the shot, unique in the campaign.
     pub id: String,
-    /// Prompt of the picture. User-authored.
+    /// Prompt of the image. User-authored.
     #[schema(max_length = 8000)]
     pub prompt: String,
     /// Status of the shot.
     pub status: CampaignStatus,
-    /// Handle of the job that makes the picture.
+    /// Handle of the job that makes the image.
     #[schema(value_type = RunHandle, required = false)]
     pub run_handle: String,
-    /// Handle of the stored picture.
+    /// Handle of the stored image.
     pub asset_id: Option<AssetHandle>,
     /// Decision of a person.
     pub decision: Option<ShotDecision>,
@@ -151,7 +151,7 @@ pub struct CampaignShot {
 pub struct CampaignRead {
     /// The campaign with its current status.
     pub run: CampaignRun,
-    /// Whether the response repeats that of an earlier, equal request; only in responses to a start.
+    /// `true` if the response repeats that of an earlier, equal request; only in responses to a start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replayed: Option<bool>,
 }
@@ -182,7 +182,7 @@ pub struct CampaignPlan {
     pub shots: Vec<PlannedShot>,
 }
 
-/// A planned shot: one picture.
+/// A planned shot: one image.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlannedShot {

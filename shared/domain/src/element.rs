@@ -36,7 +36,7 @@ named! {
 }
 
 impl ElementType {
-    /// Role of the Element's pictures as references of a generation.
+    /// Role of the Element's images as references of a generation.
     pub const fn reference_role(self) -> Role {
         match self {
             ElementType::Character | ElementType::Product => Role::Identity,
@@ -57,7 +57,7 @@ named! {
 }
 
 named! {
-    /// Whether the pictures of an Element are stored.
+    /// State of the images of an Element.
     SourceStatus {
         /// All are stored.
         Available = "available",
@@ -68,13 +68,13 @@ named! {
     }
 }
 
-/// Whether the pictures of an Element are stored, and which are missing.
+/// State of the images of an Element, with those that are missing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SourceHealth {
-    /// Status of all pictures together.
+    /// Status of all images together.
     pub status: SourceStatus,
-    /// Plain ids of the missing pictures.
+    /// Plain ids of the missing images.
     #[schema(max_items = 8)]
     pub unavailable_source_asset_ids: Vec<AssetId>,
 }
@@ -164,13 +164,13 @@ pub struct Element {
     #[serde(rename = "type")]
     #[schema(value_type = ElementType)]
     pub kind: Name<ElementType>,
-    /// Plain ids of the Element's pictures.
+    /// Plain ids of the Element's images.
     #[schema(max_items = 8)]
     pub source_asset_ids: Vec<AssetId>,
     /// Plain ids of the Element's collections.
     #[schema(max_items = 24)]
     pub collection_ids: Vec<ElementCollectionId>,
-    /// Guidelines for the use of the pictures. User-authored.
+    /// Guidelines for the use of the images. User-authored.
     #[schema(max_length = 2000)]
     pub guidelines: Option<String>,
     /// Uid of the account that owns the Element.
@@ -189,7 +189,7 @@ pub struct Element {
     /// Always 1. Absent in lists.
     #[schema(value_type = Option<One>, inline)]
     pub schema_version: Option<u32>,
-    /// Whether the Element's pictures are stored.
+    /// State of the Element's images.
     pub source_health: SourceHealth,
 }
 
@@ -215,10 +215,10 @@ pub struct ElementVersion {
     /// Type of the Element in this version.
     #[schema(value_type = ElementType)]
     pub element_type: Name<ElementType>,
-    /// Plain ids of the pictures.
+    /// Plain ids of the images.
     #[schema(max_items = 8)]
     pub source_asset_ids: Vec<AssetId>,
-    /// Guidelines for the use of the pictures. User-authored.
+    /// Guidelines for the use of the images. User-authored.
     #[schema(max_length = 2000)]
     pub guidelines: Option<String>,
     /// Uid of the account that owns the Element.
@@ -231,7 +231,7 @@ pub struct ElementVersion {
     /// Always 1. Absent in lists.
     #[schema(value_type = Option<One>, inline)]
     pub schema_version: Option<u32>,
-    /// Whether the version's pictures are stored.
+    /// State of the version's images.
     pub source_health: SourceHealth,
 }
 
@@ -327,7 +327,7 @@ pub struct CollectionDeleted {
     pub collection: ElementCollection,
 }
 
-/// Whether a record is served in a list or alone. Only a record that is served alone has a `schemaVersion`.
+/// The form in which a record is served: in a list or alone. Only a record that is served alone has a `schemaVersion`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Listed {
     /// Entry of a list.

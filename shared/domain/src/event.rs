@@ -119,7 +119,7 @@ pub struct EventRecipeRun {
     /// Why the run failed or was canceled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<RunFailure>,
-    /// Whether the embedded runtime makes outputs of the run: they stand in for those of a model.
+    /// `true` if the embedded runtime makes outputs of the run: they stand in for those of a model.
     pub stand_in: bool,
 }
 
@@ -133,10 +133,10 @@ pub struct EventOutput {
     pub status: OutputStatus,
     /// Plain id of its node.
     pub node_id: NodeId,
-    /// Handle of the stored picture.
+    /// Handle of the stored image.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub asset_id: Option<AssetHandle>,
-    /// Whether the embedded runtime makes the output: it stands in for that of a model.
+    /// `true` if the embedded runtime makes the output: it stands in for that of a model.
     pub stand_in: bool,
 }
 

@@ -113,7 +113,7 @@ pub(crate) fn enumeration(description: &str, values: &[(&str, &str, &str)]) -> R
 named! {
     /// Type of a node.
     NodeType {
-        /// A picture, or an empty slot for one.
+        /// An image, or an empty slot for one.
         Image = "image",
         /// A video.
         Video = "video",
@@ -135,7 +135,7 @@ impl NodeType {
         }
     }
 
-    /// Whether clients may write `metadata.content`.
+    /// Returns `true` if clients may write `metadata.content`.
     pub const fn holds_text(self) -> bool {
         matches!(self, NodeType::Text | NodeType::Sticky)
     }
@@ -158,7 +158,7 @@ named! {
 }
 
 impl Purpose {
-    /// Whether it connects an image to a video. A video has at most one connection of each of these purposes.
+    /// Returns `true` if it connects an image to a video. A video has at most one connection of each of these purposes.
     pub const fn is_frame(self) -> bool {
         matches!(self, Purpose::FirstFrame | Purpose::LastFrame)
     }
@@ -171,7 +171,7 @@ named! {
         Identity = "identity",
         /// How it is built.
         Construction = "construction",
-        /// What it is made of.
+        /// The material that it is made of.
         Texture = "texture",
         /// How it sits.
         Fit = "fit",
@@ -181,7 +181,7 @@ named! {
 }
 
 impl Role {
-    /// Whether the picture shows a product that outputs must match (`docs/reference/canvases.md#reference-roles`).
+    /// Returns `true` if the image shows a product that outputs must match (`docs/reference/canvases.md#reference-roles`).
     pub const fn is_product(self) -> bool {
         matches!(self, Role::Identity | Role::Construction | Role::Texture | Role::Fit)
     }
@@ -214,7 +214,7 @@ pub struct Node {
     pub width: f64,
     /// Height, 1 to 100000 canvas units.
     pub height: f64,
-    /// Whether an agent created it.
+    /// `true` if an agent created it.
     pub agent_owned: bool,
     /// Keys that clients wrote (`docs/reference/canvases.md#writable-metadata-keys`).
     pub metadata: Stored<WritableMetadata>,
@@ -228,7 +228,7 @@ pub struct Node {
 }
 
 impl Node {
-    /// Whether it is a Section: a titled frame for other nodes.
+    /// Returns `true` if it is a Section: a titled frame for other nodes.
     pub fn is_section(&self) -> bool {
         self.kind == NodeType::Sticky
             && self.metadata.part("section", |metadata| metadata.section.as_ref()) == Some(&true)
@@ -267,12 +267,12 @@ impl Node {
         Some(job.id.as_ref().map_or(job.run.as_str(), JobHandle::as_str))
     }
 
-    /// Whether a job or Recipe made what it shows.
+    /// Returns `true` if a job or Recipe made what it shows.
     pub fn is_made(&self) -> bool {
         self.provenance().is_some_and(Provenance::is_made)
     }
 
-    /// The sources of its picture, as its provenance lists them.
+    /// The sources of its image, as its provenance lists them.
     pub fn sources(&self) -> impl Iterator<Item = Source> {
         let references = self.provenance().into_iter().flat_map(|provenance| &provenance.references);
         references.filter_map(|ReferenceInput { handle, role }| {
@@ -302,16 +302,16 @@ impl Node {
 /// A source of an output.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Source {
-    /// The picture.
+    /// The image.
     pub named: Named,
     /// Its role as a reference.
     pub role: Option<Role>,
 }
 
-/// A picture as requests and provenance name it. Displays as the full handle.
+/// An image as requests and provenance name it. Displays as the full handle.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Named {
-    /// The picture that a node of the canvas shows.
+    /// The image that a node of the canvas shows.
     Node(NodeId),
     Asset(AssetHandle),
 }
@@ -415,7 +415,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_picture_is_named_by_a_handle_and_never_by_a_plain_id() {
+    fn an_image_is_named_by_a_handle_and_never_by_a_plain_id() {
         let caller = AccountUid::from_stored("me".into());
         for (text, full) in [("node:n", "node:n"), ("asset:a", "asset:me:a"), ("asset:you:a", "asset:you:a")] {
             assert_eq!(Named::parse(text, &caller).map(|named| named.to_string()).as_deref(), Some(full));

@@ -23,7 +23,7 @@ pub struct MalformedId {
     expected: &'static str,
 }
 
-/// Whether `text` matches `^[A-Za-z0-9_-]{1,180}$`.
+/// Returns `true` if `text` matches `^[A-Za-z0-9_-]{1,180}$`.
 pub fn is_plain_id(text: &str) -> bool {
     (1..=PLAIN_ID_MAX).contains(&text.len())
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
@@ -308,7 +308,7 @@ forms! {
     /// `event:<uuid>`.
     EventId, "^event:[0-9a-f-]{36}$";
     /// A node or an asset: `node:<id>`, `asset:<id>` or `asset:<ownerUid>:<id>`.
-    PictureHandle, "^(node:|asset:([A-Za-z0-9_-]{1,180}:)?)[A-Za-z0-9_-]{1,180}$";
+    ImageHandle, "^(node:|asset:([A-Za-z0-9_-]{1,180}:)?)[A-Za-z0-9_-]{1,180}$";
     /// `asset:<id>` or `asset:<ownerUid>:<id>`.
     AssetReference, "^asset:([A-Za-z0-9_-]{1,180}:)?[A-Za-z0-9_-]{1,180}$";
     /// A path on this server.
@@ -344,10 +344,10 @@ pub struct IdempotencyKey(pub String);
 #[schema(max_length = 650)]
 pub struct ModelReference(pub String);
 
-/// A node handle, an asset handle, or the public HTTPS URL of a picture.
+/// A node handle, an asset handle, or the public HTTPS URL of an image.
 #[derive(ToSchema)]
 #[schema(max_length = 2048)]
-pub struct PictureSource(pub String);
+pub struct ImageSource(pub String);
 
 impl From<JobId> for JobHandle {
     fn from(id: JobId) -> Self {

@@ -18,14 +18,14 @@ pub enum StoredOutcome {
     Operations {
         /// Created id for each `clientId`.
         resolved_ids: BTreeMap<String, String>,
-        /// What the batch changed.
+        /// The changes of the batch.
         changes: Changes,
     },
     /// A private workflow: what its batch changed, and the workflow as it was served.
     Workflow {
         /// Created id for each `clientId`.
         resolved_ids: BTreeMap<String, String>,
-        /// What the batch changed.
+        /// The changes of the batch.
         changes: Changes,
         /// The workflow's part of the response.
         workflow: Value,
@@ -68,7 +68,7 @@ pub struct Fingerprint {
 }
 
 impl Fingerprint {
-    /// Whether a key with this stored digest was taken by an equal request.
+    /// Returns `true` if a key with this stored digest was taken by an equal request.
     pub fn matches(&self, stored: &[u8]) -> bool {
         stored == self.canonical || stored == self.as_sent
     }

@@ -1,4 +1,4 @@
-//! Imports: one public picture, or the gallery of a product page, brought onto a canvas. Rules:
+//! Imports: one public image, or the gallery of a product page, brought onto a canvas. Rules:
 //! `docs/reference/imports.md`.
 
 use serde::{Deserialize, Serialize};
@@ -10,13 +10,13 @@ use crate::graph::named;
 use crate::id::{AssetHandle, AssetId, CanvasHandle, NodeHandle, NodeId};
 use crate::known::{self, Name};
 
-/// What to import. The form of the URL has passed the egress guard.
+/// The source of an import. The form of the URL has passed the egress guard.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Request {
-    /// Imports one picture into one node.
+    /// Imports one image into one node.
     Image {
-        /// URL of the picture.
+        /// URL of the image.
         url: String,
         /// Title of the node; defaults to the file name.
         title: Option<String>,
@@ -50,7 +50,7 @@ impl Request {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum ImportOutcome {
-    /// Pictures were imported.
+    /// Images were imported.
     Imported(Imported),
     /// A person must decide; nothing was imported.
     Review(Review),
@@ -58,18 +58,18 @@ pub enum ImportOutcome {
     Failed(Failure),
 }
 
-/// Imported pictures.
+/// Imported images.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Imported {
     /// The revision that the import created.
     pub revision: String,
-    /// Pictures in the order of the page; exactly one for an image import.
+    /// Images in the order of the page; exactly one for an image import.
     pub images: Vec<Image>,
-    /// What a product import reports in addition.
+    /// Additional members of the report of a product import.
     pub pack: Option<Pack>,
 }
 
-/// An imported picture.
+/// An imported image.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Image {
     /// Plain id of its asset; the owner is the canvas's.
@@ -90,7 +90,7 @@ pub struct Image {
     pub source_url: String,
 }
 
-/// A Section with the pictures of one product.
+/// A Section with the images of one product.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Pack {
     /// Node of the Section.
@@ -98,9 +98,9 @@ pub struct Pack {
     /// Title of the Section.
     pub title: String,
     pub page: ProductPage,
-    /// The variant that the pictures show.
+    /// The variant that the images show.
     pub variant: Variant,
-    /// How the pictures were found.
+    /// How the images were found.
     pub discovery: Discovery,
 }
 
@@ -109,36 +109,36 @@ pub struct Pack {
 pub struct Review {
     pub reason: ReviewReason,
     pub page: ProductPage,
-    /// What is known about variants.
+    /// Evidence about variants.
     pub variant: Variant,
     /// What was found.
     pub discovery: Discovery,
 }
 
 named! {
-    /// What a person must decide or check.
+    /// The decision or check that a person must make.
     ReviewReason {
-        /// Nothing on the page connects the selector with pictures.
+        /// Nothing on the page connects the selector with images.
         VariantEvidenceUnavailable = "variant_evidence_unavailable",
-        /// The page shows several variants in different pictures, and no selector was sent.
+        /// The page shows several variants in different images, and no selector was sent.
         VariantSelectionRequired = "variant_selection_required",
-        /// The page names no product picture.
+        /// The page names no product image.
         NoGalleryImagesDiscovered = "no_gallery_images_discovered",
-        /// None of the named pictures can be used.
+        /// None of the named images can be used.
         NoSupportedRasterImages = "no_supported_raster_images",
     }
 }
 
 named! {
-    /// How the pictures relate to the variant.
+    /// How the images relate to the variant.
     Evidence {
         /// The page's own data connects them.
         Exact = "exact",
-        /// No variant was requested, and the page has one set of pictures.
+        /// No variant was requested, and the page has one set of images.
         NotRequested = "not_requested",
         /// The request must select a variant.
         SelectionRequired = "selection_required",
-        /// Nothing connects the requested variant with a picture.
+        /// Nothing connects the requested variant with an image.
         Unavailable = "unavailable",
     }
 }
@@ -158,46 +158,46 @@ pub struct ProductPage {
 /// A variant of a product.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Variant {
-    /// How the pictures relate to the variant.
+    /// How the images relate to the variant.
     pub evidence: Evidence,
     /// Selector as requested, `key=value`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selector: Option<String>,
 }
 
-/// How the pictures of a page were found. Every discovered picture was either imported or skipped. Pictures beyond the
+/// How the images of a page were found. Every discovered image was either imported or skipped. Images beyond the
 /// limit of one import count as skipped and set `limited`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Discovery {
-    /// Number of pictures that the page names. Their files decide which are the same.
+    /// Number of images that the page names. Their files decide which are the same.
     #[schema(minimum = 0)]
     pub discovered_candidate_count: usize,
-    /// Number of discovered pictures that were not imported.
+    /// Number of discovered images that were not imported.
     #[schema(minimum = 0)]
     pub skipped_image_count: usize,
     /// Why they were not imported; the counts add up to `skippedImageCount`.
     #[serde(default)]
     #[schema(required = true)]
     pub skipped: Vec<Skipped>,
-    /// Whether more than 12 pictures remained or a budget ended the search.
+    /// `true` if more than 12 images remained or a budget ended the search.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[schema(required = false)]
     pub limited: bool,
 }
 
-/// Pictures that were not imported for one reason.
+/// Images that were not imported for one reason.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Skipped {
     /// Why they were not imported.
     pub reason: SkipReason,
-    /// Number of pictures.
+    /// Number of images.
     #[schema(minimum = 1)]
     pub count: usize,
 }
 
 named! {
-    /// Why a discovered picture was not imported.
+    /// Why a discovered image was not imported.
     SkipReason {
         /// It is outside of the gallery: in a header, among other products, or in the text of a page with a gallery.
         OutsideGallery = "outside_gallery",
@@ -207,18 +207,18 @@ named! {
         Variant = "variant",
         /// A side has less than 200 pixels.
         TooSmall = "too_small",
-        /// It is the same as another picture, in this or a smaller size.
+        /// It is the same as another image, in this or a smaller size.
         Duplicate = "duplicate",
         /// No file is a PNG, JPEG, WebP or GIF within the limits that can be decoded.
         Unusable = "unusable",
         /// No file could be fetched.
         Unreachable = "unreachable",
-        /// The limit of pictures, candidates or time was reached first.
+        /// The limit of images, candidates or time was reached first.
         Limit = "limit",
     }
 }
 
-/// An imported picture.
+/// An imported image.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ImportedImage {
@@ -242,7 +242,7 @@ pub struct ImportedImage {
     /// URL that the bytes came from, after redirects.
     #[schema(format = Uri)]
     pub source_image_url: String,
-    /// Preview URL, a short-lived capability for this picture; do not store it.
+    /// Preview URL, a short-lived capability for this image; do not store it.
     #[schema(format = Uri)]
     pub preview_url: String,
     /// Markdown image link.
@@ -260,9 +260,9 @@ pub struct ImageImport {
     /// URL of the canvas for people.
     #[schema(format = Uri)]
     pub canvas_url: String,
-    /// Whether the response repeats that of an earlier, equal request.
+    /// `true` if the response repeats that of an earlier, equal request.
     pub replayed: bool,
-    /// The imported picture.
+    /// The imported image.
     pub image: ImportedImage,
 }
 
@@ -276,11 +276,11 @@ pub enum ProductImport {
     ReviewRequired(ImportReview),
 }
 
-/// An imported pack of pictures.
+/// An imported pack of images.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ImportedPack {
-    /// Whether the response repeats that of an earlier, equal request.
+    /// `true` if the response repeats that of an earlier, equal request.
     pub replayed: bool,
     /// Handle of the canvas.
     pub canvas_id: CanvasHandle,
@@ -291,14 +291,14 @@ pub struct ImportedPack {
     pub canvas_url: String,
     /// The product page.
     pub page: ProductPage,
-    /// The variant that the pictures show.
+    /// The variant that the images show.
     pub variant: Variant,
-    /// The Section that holds the pictures.
+    /// The Section that holds the images.
     pub pack: PackSection,
-    /// Imported pictures, in the order of the page.
+    /// Imported images, in the order of the page.
     #[schema(min_items = 1, max_items = 12)]
     pub images: Vec<ImportedImage>,
-    /// How the pictures were found.
+    /// How the images were found.
     #[serde(deserialize_with = "known::or_default")]
     pub discovery: Discovery,
 }
@@ -311,7 +311,7 @@ pub struct PackSection {
     pub section_id: NodeId,
     /// Title of the Section.
     pub title: String,
-    /// Number of pictures in the Section.
+    /// Number of images in the Section.
     #[schema(minimum = 1, maximum = 12)]
     pub image_count: usize,
 }
@@ -330,9 +330,9 @@ pub struct ImportReview {
     pub canvas_id: CanvasHandle,
     /// The product page.
     pub page: ProductPage,
-    /// What the page says about variants.
+    /// The variants of the page.
     pub variant: Variant,
-    /// What was found on the page.
+    /// The images that were found on the page.
     #[serde(deserialize_with = "known::or_default")]
     pub discovery: Discovery,
 }
@@ -365,7 +365,7 @@ named! {
 }
 
 impl ImportOutcome {
-    /// Whether the outcome keeps its idempotency key. Any other outcome releases the key once a client has received it.
+    /// Returns `true` if the outcome keeps its idempotency key. Any other outcome releases the key once a client has received it.
     pub const fn is_success(&self) -> bool {
         matches!(self, Self::Imported(_))
     }

@@ -109,19 +109,19 @@ pub const RENDITION_EAGER: u32 = 512;
 pub const RENDER_SIDE_MAX: u32 = 2048;
 /// Nodes that a render of a part of a canvas can name.
 pub const RENDER_NODES_MAX: usize = 200;
-/// References of an image request, including its source and the pictures of its Elements.
+/// References of an image request, including its source and the images of its Elements.
 pub const IMAGE_REFERENCES_MAX: usize = 16;
 /// References of a video request.
 pub const VIDEO_REFERENCES_MAX: usize = 9;
 /// A frame or reference of a video request as it is written, in characters.
-pub const VIDEO_PICTURE_MAX: usize = 2048;
-/// Pictures that one product import stores.
+pub const VIDEO_IMAGE_MAX: usize = 2048;
+/// Images that one product import stores.
 pub const PACK_IMAGES_MAX: usize = 12;
-/// Pictures of a product page that one import examines.
+/// Images of a product page that one import examines.
 pub const PACK_CANDIDATES_MAX: usize = 200;
 /// HTML that is read of a product page, in bytes.
 pub const PAGE_BYTES_MAX: usize = 5 * 1024 * 1024;
-/// Least length of the shorter side of an imported product picture, in pixels.
+/// Least length of the shorter side of an imported product image, in pixels.
 pub const PACK_SIDE_MIN: u32 = 200;
 /// Inputs of a Recipe, and entries in the `inputs` of a run.
 pub const RECIPE_INPUTS_MAX: usize = 16;

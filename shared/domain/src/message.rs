@@ -43,9 +43,9 @@ named! {
         Video = "video",
         /// The steps of a Recipe run: a run.
         Recipe = "recipe",
-        /// A smaller copy of a picture: a rendition.
+        /// A smaller copy of an image: a rendition.
         Rendition = "rendition",
-        /// A picture or the gallery of a page from a public URL: an import.
+        /// An image or the gallery of a page from a public URL: an import.
         Import = "import",
         /// A webhook delivery.
         Delivery = "delivery",

@@ -69,7 +69,7 @@ pub struct WritableMetadata {
     /// Model.
     #[schema(max_length = 650)]
     pub model: Option<String>,
-    /// What results must not show.
+    /// Description of what results must not show.
     #[schema(max_length = 8000)]
     pub negative_prompt: Option<String>,
     /// Prompt.
@@ -78,7 +78,7 @@ pub struct WritableMetadata {
     /// Quality of results.
     #[schema(max_length = 80)]
     pub quality: Option<String>,
-    /// Whether the node is a Section, a titled frame for other nodes. Only on `sticky` nodes.
+    /// `true` if the node is a Section, a titled frame for other nodes. Only on `sticky` nodes.
     pub section: Option<bool>,
     /// Section that the node belongs to: id, handle or `clientId`. Not on a Section.
     #[schema(value_type = Option<String>, pattern = "^(node:)?[A-Za-z0-9_-]{1,180}$")]
@@ -106,7 +106,7 @@ impl Document for WritableMetadata {
     }
 }
 
-/// What the service writes to a node.
+/// The metadata of a node that the service writes.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ServerMetadata {
@@ -125,7 +125,7 @@ pub struct ServerMetadata {
     pub provenance: Option<Box<Provenance>>,
     /// The node's part in a Recipe. Written by the service.
     pub recipe: Option<Box<NodeRecipe>>,
-    /// Where an import found the pictures. Written by the service.
+    /// Where an import found the images. Written by the service.
     pub source: Option<Box<NodeSource>>,
 }
 
@@ -191,7 +191,7 @@ pub struct Provenance {
     pub provider: Option<ProviderKind>,
     /// Quality that was requested.
     pub quality: Option<String>,
-    /// Pictures that the work read.
+    /// Images that the work read.
     #[serde(default)]
     #[schema(required)]
     pub references: Vec<ReferenceInput>,
@@ -199,7 +199,7 @@ pub struct Provenance {
     pub run: Option<RunHandle>,
     /// Size that was requested.
     pub size: Option<String>,
-    /// URL that an import fetched the picture from.
+    /// URL that an import fetched the image from.
     #[schema(format = Uri)]
     pub source_url: Option<String>,
     /// `true` if the embedded runtime made the content: it stands in for that of a model.
@@ -230,12 +230,12 @@ impl Provenance {
         }
     }
 
-    /// Whether a job or Recipe made the content.
+    /// Returns `true` if a job or Recipe made the content.
     pub fn is_made(&self) -> bool {
         matches!(self.kind, ProvenanceKind::Generated | ProvenanceKind::Action | ProvenanceKind::Recipe)
     }
 
-    /// Whether the embedded runtime made the content. The mark counts for good; what was made before there was one has none.
+    /// Returns `true` if the embedded runtime made the content. The mark counts for good; what was made before there was one has none.
     pub fn is_stand_in(&self) -> bool {
         let of_model = |(provider, model)| is_stand_in(provider, model);
         self.stand_in == Some(true) || self.provider.zip(self.model.as_deref()).is_some_and(of_model)
@@ -273,7 +273,7 @@ pub struct HistoryEntry {
     pub run: RunHandle,
 }
 
-/// Where an import found a picture, or the pictures of a Section.
+/// Where an import found an image, or the images of a Section.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -281,7 +281,7 @@ pub struct NodeSource {
     #[serde(flatten)]
     #[schema(ignore)]
     pub others: Map<String, Value>,
-    /// URL of the picture. On image nodes.
+    /// URL of the image. On image nodes.
     #[schema(format = Uri)]
     pub image_url: Option<String>,
     /// URL of the product page as requested.
@@ -290,7 +290,7 @@ pub struct NodeSource {
     /// URL of the page after redirects. On the Section.
     #[schema(format = Uri)]
     pub resolved_url: Option<String>,
-    /// The variant that the pictures show. On the Section.
+    /// The variant that the images show. On the Section.
     pub variant: Option<Variant>,
 }
 

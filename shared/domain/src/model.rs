@@ -40,7 +40,7 @@ part! {
 /// Ids of the managed models that the embedded runtime runs. Their outputs stand in for those of a model.
 pub const STAND_INS: [&str; 3] = ["sketch", "outline", "animatic"];
 
-/// Whether the embedded runtime runs this model of this provider.
+/// Returns `true` if the embedded runtime runs this model of this provider.
 pub fn is_stand_in(provider: ProviderKind, id: &str) -> bool {
     provider == ProviderKind::Managed && STAND_INS.contains(&id)
 }
@@ -66,7 +66,7 @@ impl ProviderKind {
     }
 }
 
-/// Whether `text` has the form of a model's opaque key, `^[A-Za-z0-9_-]{8,600}$`.
+/// Returns `true` if `text` has the form of a model's opaque key, `^[A-Za-z0-9_-]{8,600}$`.
 pub fn is_model_key(text: &str) -> bool {
     (8..=600).contains(&text.len())
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
@@ -93,7 +93,7 @@ named! {
 }
 
 impl Capability {
-    /// Whether the output is a video; otherwise it is an image.
+    /// Returns `true` if the output is a video; otherwise it is an image.
     pub const fn is_video(self) -> bool {
         !matches!(self, Capability::ImageGenerate | Capability::ImageEdit | Capability::ImageVariations)
     }
@@ -160,7 +160,7 @@ pub struct ModelParameter {
     /// Type of the value.
     #[serde(rename = "type")]
     pub kind: ModelParameterType,
-    /// Whether the request must contain it.
+    /// `true` if the request must contain it.
     pub required: bool,
     /// Least number, or fewest entries of a list.
     pub min: Option<f64>,
@@ -174,7 +174,7 @@ pub struct ModelParameter {
 }
 
 impl ModelParameter {
-    /// Whether `value` is among the options. Any value is when there are no options.
+    /// Returns `true` if `value` is among the options. Any value is when there are no options.
     pub fn offers(&self, value: &Value) -> bool {
         self.options.is_empty() || self.options.iter().any(|option| option.value == *value)
     }
@@ -218,11 +218,11 @@ pub struct Model {
     /// Estimated duration in seconds. Guidance.
     #[schema(minimum = 1)]
     pub estimated_seconds: u32,
-    /// Whether the provider calls it experimental.
+    /// `true` if the provider calls it experimental.
     pub beta: bool,
     /// Credits for each output; 0 with a saved connection.
     pub credit_cost: i64,
-    /// Whether the embedded runtime runs it: its outputs stand in for those of a model.
+    /// `true` if the embedded runtime runs it: its outputs stand in for those of a model.
     pub stand_in: bool,
 }
 
@@ -318,8 +318,8 @@ mod tests {
     }
 
     #[test]
-    fn three_capabilities_make_pictures() {
-        let pictures: Vec<_> = Capability::ALL.iter().filter(|it| !it.is_video()).map(|it| it.as_str()).collect();
-        assert_eq!(pictures, ["image.generate", "image.edit", "image.variations"]);
+    fn three_capabilities_make_images() {
+        let images: Vec<_> = Capability::ALL.iter().filter(|it| !it.is_video()).map(|it| it.as_str()).collect();
+        assert_eq!(images, ["image.generate", "image.edit", "image.variations"]);
     }
 }

@@ -70,7 +70,7 @@ pub enum Operation {
         node_id: String,
         /// New position.
         position: Position,
-        /// Whether the members of a Section move with it. Default: `false`.
+        /// `true` if the members of a Section move with it. Default: `false`.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         with_members: bool,
     },
@@ -272,14 +272,14 @@ pub struct NewNode {
     /// the content.
     pub position: Option<Position>,
     /// Width in canvas units. Default: 320 (image, text), 480 (video) or 240 (sticky); with `asset` and neither side, the
-    /// longer side of the picture is 320.
+    /// longer side of the image is 320.
     #[schema(minimum = 1, maximum = 100_000)]
     pub width: Option<f64>,
     /// Height in canvas units. Default: 320 (image), 270 (video), 160 (text) or 240 (sticky); with `asset`, the height at
-    /// which the whole picture is shown.
+    /// which the whole image is shown.
     #[schema(minimum = 1, maximum = 100_000)]
     pub height: Option<f64>,
-    /// Picture that an image node shows: handle of an asset that is stored in this canvas. The canvas's owner may also name
+    /// Image that an image node shows: handle of an asset that is stored in this canvas. The canvas's owner may also name
     /// any other of the owner's assets.
     #[schema(value_type = Option<AssetReference>)]
     pub asset: Option<String>,
@@ -297,7 +297,7 @@ pub struct NodePatch {
     /// New title.
     #[schema(max_length = 160)]
     pub title: Option<String>,
-    /// New width in canvas units. Without `height`, that of an image node with a picture follows, so that the whole picture
+    /// New width in canvas units. Without `height`, that of an image node with an image follows, so that the whole image
     /// is shown.
     #[schema(minimum = 1, maximum = 100_000)]
     pub width: Option<f64>,

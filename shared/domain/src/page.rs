@@ -13,7 +13,7 @@ pub struct Page {
     /// Maximum number of items of this page.
     #[schema(minimum = 1)]
     pub limit: u32,
-    /// Whether more items follow.
+    /// `true` if more items follow.
     pub has_more: bool,
     /// Cursor of the next page, valid with unchanged filters.
     #[schema(max_length = 8192, required = true)]
@@ -27,7 +27,7 @@ pub struct CatalogEntry {
     pub key: String,
     /// Name for people.
     pub name: String,
-    /// What it is or makes, in one line.
+    /// Summary in one line.
     pub summary: String,
 }
 

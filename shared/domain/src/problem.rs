@@ -11,11 +11,11 @@ use crate::review::{CompletionReview, Finding};
 /// The envelope of every failing response.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ErrorEnvelope {
-    /// What failed.
+    /// The error.
     pub error: ErrorBody,
 }
 
-/// What failed.
+/// The error.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ErrorBody {
     /// Stable. Clients branch on it.

@@ -1,4 +1,4 @@
-//! What the service shows of its queues and of work that waits. Rules: `docs/reference/status.md`.
+//! The served state of queues and of work that waits. Rules: `docs/reference/status.md`.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ named! {
 
 impl QueueState {
     /// The state of `queue`, of which `workers` workers are seen and whose oldest ready task has waited for `oldest`.
-    pub fn of(queue: Queue, workers: u32, oldest: Duration) -> Self {
+    pub fn new(queue: Queue, workers: u32, oldest: Duration) -> Self {
         if workers == 0 {
             Self::Silent
         } else if oldest >= slow_after(queue) {
@@ -69,7 +69,7 @@ pub struct ServiceStatus {
 }
 
 named! {
-    /// What work waits for.
+    /// The cause of a wait.
     WaitCause {
         /// A worker: none that could do the work was seen lately.
         Worker = "worker",
@@ -89,7 +89,7 @@ named! {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WaitingFor {
-    /// What the work waits for.
+    /// The cause of the wait.
     pub what: WaitCause,
     /// Since when.
     pub since: Timestamp,
@@ -107,10 +107,10 @@ mod tests {
     fn a_queue_without_workers_is_silent_and_one_whose_work_waits_too_long_is_slow() {
         for queue in Queue::ALL {
             let limit = slow_after(*queue);
-            assert_eq!(QueueState::of(*queue, 0, Duration::ZERO), QueueState::Silent, "{queue}");
-            assert_eq!(QueueState::of(*queue, 0, limit), QueueState::Silent, "{queue}");
-            assert_eq!(QueueState::of(*queue, 1, limit - Duration::from_millis(1)), QueueState::Ok, "{queue}");
-            assert_eq!(QueueState::of(*queue, 1, limit), QueueState::Slow, "{queue}");
+            assert_eq!(QueueState::new(*queue, 0, Duration::ZERO), QueueState::Silent, "{queue}");
+            assert_eq!(QueueState::new(*queue, 0, limit), QueueState::Silent, "{queue}");
+            assert_eq!(QueueState::new(*queue, 1, limit - Duration::from_millis(1)), QueueState::Ok, "{queue}");
+            assert_eq!(QueueState::new(*queue, 1, limit), QueueState::Slow, "{queue}");
         }
     }
 }

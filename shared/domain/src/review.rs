@@ -30,7 +30,7 @@ named! {
         StandInOutput = "stand_in_output",
         /// A connection passes behind the card of another node.
         LineCrossesNode = "line_crosses_node",
-        /// A card cuts off the edges of its picture.
+        /// A card cuts off the edges of its image.
         PictureCropped = "picture_cropped",
         /// A card is too small for its text.
         TextTruncated = "text_truncated",
@@ -42,11 +42,11 @@ named! {
 /// The three questions that findings answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
-    /// Whether frames cover each other.
+    /// Overlap of frames.
     Overlap,
-    /// Whether members lie within their Sections.
+    /// Members that extend beyond their Sections.
     Containment,
-    /// Whether the sources of references exist.
+    /// Existence of the sources of references.
     ReferenceLineage,
 }
 
@@ -142,14 +142,14 @@ pub struct Validation {
     /// Findings: errors first, then warnings; within a severity, findings on what the batch touched come first.
     #[schema(max_items = 200)]
     pub findings: Vec<Finding>,
-    /// Whether there are more findings than are listed.
+    /// `true` if there are more findings than are listed.
     pub truncated: bool,
     /// Review of the canvas.
     pub completion_review: CompletionReview,
 }
 
 impl Validation {
-    /// Whether a write without `force` is rejected.
+    /// Returns `true` if a write without `force` is rejected.
     pub fn is_blocked(&self) -> bool {
         self.status == ValidationStatus::Blocked
     }
@@ -180,7 +180,7 @@ named! {
 }
 
 named! {
-    /// Whether outputs show the product that they were made from.
+    /// Result of the comparison of outputs with the product that they were made from.
     FidelityStatus {
         /// No output refers to a product.
         NotApplicable = "not-applicable",
@@ -192,7 +192,7 @@ named! {
 }
 
 named! {
-    /// Whether every output is stored and shown.
+    /// State of the delivery of outputs.
     DeliveryClearance {
         /// Every output is stored and shown.
         Clear = "clear",
@@ -201,27 +201,27 @@ named! {
     }
 }
 
-/// Whether the work on a canvas can be called done.
+/// Review of the work on a canvas: the conditions for calling it done.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CompletionReview {
     /// Status of the review.
     pub status: ReviewStatus,
-    /// Whether a client may claim that the work is done.
+    /// `true` if a client may claim that the work is done.
     pub done_claim_allowed: bool,
     /// Next step, for agents and people.
     pub instruction: String,
     /// Outputs of the canvas.
     pub outputs: Outputs,
-    /// Whether frames cover each other.
+    /// Overlap of frames.
     pub overlap: GroupReview,
-    /// Whether members lie within their Sections.
+    /// Members that extend beyond their Sections.
     pub containment: GroupReview,
-    /// Whether the sources of references exist.
+    /// Existence of the sources of references.
     pub reference_lineage: GroupReview,
-    /// Whether outputs show the product that they were made from.
+    /// Result of the comparison of outputs with the product that they were made from.
     pub product_fidelity: ProductFidelity,
-    /// Whether every output is stored and shown.
+    /// State of the delivery of outputs.
     pub delivery: DeliveryReview,
     /// Codes of the errors, each once.
     #[schema(value_type = Vec<FindingCode>)]
@@ -269,7 +269,7 @@ pub struct GroupReview {
     pub connection_handles: Vec<String>,
 }
 
-/// A conservative signal derived from provenance. The pictures themselves are not compared.
+/// A conservative signal derived from provenance. The images themselves are not compared.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ProductFidelity {
@@ -300,7 +300,7 @@ pub struct FidelityReason {
     pub reason: String,
 }
 
-/// Whether every output is stored and shown.
+/// State of the delivery of outputs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeliveryReview {
@@ -320,7 +320,7 @@ pub struct DeliveryReview {
     pub non_durable_output_handles: Vec<String>,
 }
 
-/// What a batch would do. Ids of created records are provisional.
+/// The changes that a batch would make. Ids of created records are provisional.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Proposal {
@@ -332,16 +332,16 @@ pub struct Proposal {
     pub provisional: bool,
     /// Provisional id for each `clientId`.
     pub resolved_ids: BTreeMap<String, String>,
-    /// What would change.
+    /// The changes.
     #[serde(flatten)]
     pub changes: Changes,
 }
 
-/// What a batch would delete.
+/// The records that a batch would delete.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DestructiveImpact {
-    /// Whether the batch deletes anything.
+    /// `true` if the batch deletes anything.
     pub destructive: bool,
     /// Plain ids of nodes that the batch would delete.
     pub deleted_node_ids: Vec<crate::id::NodeId>,
@@ -357,9 +357,9 @@ pub struct DestructiveImpact {
 pub struct DryRun {
     /// The canvas as it is; nothing was written.
     pub canvas: CanvasSummary,
-    /// What the batch would do.
+    /// The changes that the batch would make.
     pub proposal: Proposal,
-    /// What the batch would delete.
+    /// The records that the batch would delete.
     pub destructive_impact: DestructiveImpact,
     /// Findings that the batch would leave.
     pub validation: Validation,
@@ -380,7 +380,7 @@ pub enum Origin {
     /// It was uploaded or imported.
     Brought,
     /// A job made it.
-    Made,
+    Job,
 }
 
 /// An output of a job or Recipe run whose node was deleted before its end.
@@ -392,7 +392,7 @@ pub struct DetachedOutput {
     pub asset: Option<AssetHandle>,
 }
 
-/// What a review needs to know about a stored asset.
+/// The fields of a stored asset that a review needs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StoredAsset {
     /// Where it comes from.

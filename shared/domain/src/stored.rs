@@ -78,7 +78,7 @@ impl<T: Document> Stored<T> {
     }
 }
 
-/// Whether the text contains `key` in quotes: as a key at any level, or as a value. Keys contain no characters that JSON
+/// Returns `true` if the text contains `key` in quotes: as a key at any level, or as a value. Keys contain no characters that JSON
 /// escapes.
 fn mentions(text: &str, key: &str) -> bool {
     text.match_indices(key).any(|(at, _)| text[..at].ends_with('"') && text[at + key.len()..].starts_with('"'))

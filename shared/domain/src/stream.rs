@@ -1,4 +1,4 @@
-//! What `GET /events` sends. Rules: `docs/reference/events.md`.
+//! The messages of `GET /events`. Rules: `docs/reference/events.md`.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 pub struct Violation {
     /// Path of the field, such as `operations[3].node.width`, `params.height` or `webhook.url`.
     pub field: String,
-    /// What the field must be. For people.
+    /// The requirement that the field violates, for people.
     pub message: String,
 }
 

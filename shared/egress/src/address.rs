@@ -48,7 +48,7 @@ const V6_NOT_PUBLIC: [IpNet; 4] = [
     v6(0x3fff, 0, 20),      // documentation (RFC 9637)
 ];
 
-/// Whether `address` is on the public internet. An IPv4-mapped IPv6 address is checked as the IPv4 address that the kernel
+/// Returns `true` if `address` is on the public internet. An IPv4-mapped IPv6 address is checked as the IPv4 address that the kernel
 /// would connect to.
 pub(crate) fn is_public(address: IpAddr) -> bool {
     let address = address.to_canonical();

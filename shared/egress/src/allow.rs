@@ -48,13 +48,13 @@ impl AllowList {
         Ok(list)
     }
 
-    /// Whether a CIDR contains `address`. An IPv4-mapped address is compared as the IPv4 address that it stands for.
+    /// Returns `true` if a CIDR contains `address`. An IPv4-mapped address is compared as the IPv4 address that it stands for.
     pub(crate) fn admits_address(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         self.blocks.iter().any(|block| block.contains(&address))
     }
 
-    /// Whether a `host:port` equals that of `url`.
+    /// Returns `true` if a `host:port` equals that of `url`.
     pub(crate) fn admits_target(&self, url: &Url) -> bool {
         let (Some(host), Some(port)) = (url.host(), url.port_or_known_default()) else {
             return false;

@@ -40,7 +40,7 @@ pub struct Downloaded {
     pub content_type: Option<String>,
     /// The bytes, at most as many as wanted.
     pub bytes: Bytes,
-    /// Whether the file was longer.
+    /// `true` if the file was longer.
     pub truncated: bool,
 }
 

@@ -59,7 +59,7 @@ pub enum SendError {
 }
 
 impl SendError {
-    /// Whether it is certain that not a single byte of the request was sent, so that a retry cannot repeat an effect. A timeout
+    /// Returns `true` if it is certain that not a single byte of the request was sent, so that a retry cannot repeat an effect. A timeout
     /// proves nothing.
     #[cfg(test)]
     pub(crate) fn is_before_send(&self) -> bool {
@@ -93,7 +93,7 @@ fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn
     std::iter::successors(Some(error), |&error| error.source())
 }
 
-/// Whether a cause of a failed connect is in the TLS handshake. The TLS layer reports an `io::Error` that contains another one,
+/// Returns `true` if a cause of a failed connect is in the TLS handshake. The TLS layer reports an `io::Error` that contains another one,
 /// either the library's own or the socket's during the handshake; a failed TCP connect never does. `source()` would skip the
 /// contained error, hence `get_ref()`.
 fn is_tls(cause: &(dyn Error + 'static)) -> bool {

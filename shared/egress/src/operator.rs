@@ -19,7 +19,7 @@ impl OperatorHost {
     /// The host of `base`; `None` if `base` is not a well-formed http or https URL without
     /// credentials and fragment.
     #[must_use]
-    pub fn of(base: &Url) -> Option<Self> {
+    pub fn from_url(base: &Url) -> Option<Self> {
         well_formed(base.as_str(), &SCHEMES).ok()?.host().map(|host| Self(host.to_owned()))
     }
 
@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     fn host(base: &str) -> Option<OperatorHost> {
-        OperatorHost::of(&Url::parse(base).unwrap())
+        OperatorHost::from_url(&Url::parse(base).unwrap())
     }
 
     #[test]

@@ -210,7 +210,7 @@ mod tests {
         }
     }
 
-    /// Whether a lookup on behalf of an account is answered before its caller gives up.
+    /// Returns `true` if a lookup on behalf of an account is answered before its caller gives up.
     async fn answered(lookup: &LimitedLookup<Hanging>, account: &str, name: String) -> bool {
         on_behalf_of(account, async { timeout(SOON, lookup.lookup(name)).await.is_ok() }).await
     }

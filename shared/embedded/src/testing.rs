@@ -1,16 +1,16 @@
-//! Pictures and files for tests.
+//! Images and files for tests.
 
-use raster::{Channels, Color, Encoding, OutputFormat, Picture, Size, encode};
+use raster::{Bitmap, Channels, Color, Encoding, OutputFormat, Size, encode};
 
-/// A picture whose pixels are computed by a function.
-pub fn drawn(width: u32, height: u32, channels: Channels, pixel: impl Fn(u32, u32) -> [u8; 4]) -> Picture {
+/// An image whose pixels are computed by a function.
+pub fn drawn(width: u32, height: u32, channels: Channels, pixel: impl Fn(u32, u32) -> [u8; 4]) -> Bitmap {
     let places = (0..height).flat_map(|y| (0..width).map(move |x| (x, y)));
     let pixels = places.flat_map(|(x, y)| pixel(x, y).into_iter().take(channels.count())).collect();
-    Picture::new(Size::new(width, height), channels, pixels).unwrap()
+    Bitmap::new(Size::new(width, height), channels, pixels).unwrap()
 }
 
 /// Smooth waves with some texture, similar to a photo.
-pub fn photo(width: u32, height: u32) -> Picture {
+pub fn photo(width: u32, height: u32) -> Bitmap {
     drawn(width, height, Channels::Rgb, |x, y| {
         let (x, y) = (f64::from(x), f64::from(y));
         let wave = |a: f64, b: f64, c: f64| {
@@ -21,7 +21,7 @@ pub fn photo(width: u32, height: u32) -> Picture {
 }
 
 /// Four quarters in red, green, blue and white.
-pub fn quarters(width: u32, height: u32) -> Picture {
+pub fn quarters(width: u32, height: u32) -> Bitmap {
     drawn(width, height, Channels::Rgb, |x, y| match (x < width / 2, y < height / 2) {
         (true, true) => [255, 0, 0, 255],
         (false, true) => [0, 255, 0, 255],
@@ -30,6 +30,6 @@ pub fn quarters(width: u32, height: u32) -> Picture {
     })
 }
 
-pub fn png(picture: &Picture) -> Vec<u8> {
-    encode(picture, &Encoding { format: OutputFormat::Png, quality: 100, flatten: Color::WHITE }).unwrap()
+pub fn png(image: &Bitmap) -> Vec<u8> {
+    encode(image, &Encoding { format: OutputFormat::Png, quality: 100, flatten: Color::WHITE }).unwrap()
 }

@@ -2,7 +2,7 @@
 //! `cargo run --release -p jpeg --example compare`.
 //!
 //! Prints the best time of nine runs that alternate between the encoders, and the size of the file, for a computed
-//! picture of 12 megapixels.
+//! image of 12 megapixels.
 
 use std::error::Error;
 use std::time::{Duration, Instant};

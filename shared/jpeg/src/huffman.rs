@@ -24,7 +24,7 @@ pub(crate) struct Code {
 impl Table {
     /// The table with the shortest output for symbols with these frequencies, of which at least one
     /// must not be zero.
-    pub(crate) fn of(counts: &[u32]) -> Self {
+    pub(crate) fn from_counts(counts: &[u32]) -> Self {
         let mut symbols: Vec<(u8, usize)> = Vec::new();
         let mut numbers = lengths(counts);
         limit(&mut numbers.1);

@@ -1,5 +1,5 @@
 //! A baseline JPEG encoder (ITU-T T.81) with 4:2:0 subsampling and optimized Huffman tables that
-//! takes the picture row by row. `README.md` has its measurements and limits.
+//! takes the image row by row. `README.md` has its measurements and limits.
 //!
 //! **Guarantee.** The output corresponds to that of libjpeg-turbo with `optimize_coding` at the
 //! same quality, within the rounding of its transform: the same quantization, the same method for
@@ -11,10 +11,10 @@
 //! (`symbols`). After the last row, the symbols are counted, the tables are built (`huffman`), and
 //! the symbols are written as bits.
 //!
-//! **Reason.** Optimized tables require the whole picture before the first bit is written. For
+//! **Reason.** Optimized tables require the whole image before the first bit is written. For
 //! that, libjpeg keeps all coefficients, three bytes per pixel, and reads them twice more. The
 //! symbols take a few tenths of a byte per pixel, and the steps before them work within the cache
-//! and never hold the picture (`docs/adr/0009-own-jpeg-encoder.md`).
+//! and never hold the image (`docs/adr/0009-own-jpeg-encoder.md`).
 
 mod blocks;
 mod huffman;

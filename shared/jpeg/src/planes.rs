@@ -11,7 +11,7 @@ const BLOCK: usize = 64;
 /// repeated.
 pub(crate) struct Band {
     width: usize,
-    /// The number of rows that belong to the picture.
+    /// The number of rows that belong to the image.
     rows: usize,
     /// The number of luma columns, a multiple of [`BLOCK`].
     pub(crate) stride: usize,
@@ -32,7 +32,7 @@ impl Band {
         self.width.div_ceil(16)
     }
 
-    /// Whether the luma block at this column and row contains any part of the picture.
+    /// Returns `true` if the luma block at this column and row contains any part of the image.
     pub(crate) fn has_block(&self, column: usize, row: usize) -> bool {
         column < self.width && row < self.rows
     }

@@ -88,7 +88,7 @@ impl Symbols {
         }
     }
 
-    /// Adds the block with the shortest code, for a block outside of the picture.
+    /// Adds the block with the shortest code, for a block outside of the image.
     pub(crate) fn repeat(&mut self, class: Class, component: usize) {
         let mut block = [[0; 8]; 8];
         block[0][0] = self.constants[component];
@@ -102,7 +102,7 @@ impl Symbols {
             let mut counts = counts[table];
             // Ensures that no table is empty.
             counts[0] = counts[0].max(1);
-            Table::of(&counts)
+            Table::from_counts(&counts)
         })
     }
 

@@ -23,7 +23,7 @@ pub enum Class {
     RateLimited,
     /// The provider's content rules forbid the prompt, a reference or the result.
     Content,
-    /// The provider cannot do what was requested: a value, a picture, or a retired model.
+    /// The provider cannot do what was requested: a value, an image, or a retired model.
     Invalid,
     /// The answer did not arrive, or did not arrive in time.
     Timeout,
@@ -73,7 +73,7 @@ pub struct CallError {
     pub status: Option<u16>,
     /// The delay that the provider requests before a retry.
     pub retry_after: Option<Duration>,
-    /// Whether the work may have been started, so that it must not be submitted again.
+    /// `true` if the work may have been started, so that it must not be submitted again.
     pub maybe_accepted: bool,
 }
 
@@ -96,7 +96,7 @@ impl CallError {
         Self { detail: cut(&detail, DETAIL_MAX), ..self }
     }
 
-    /// Whether an equal request may succeed later.
+    /// Returns `true` if an equal request may succeed later.
     pub fn is_retryable(&self) -> bool {
         self.class.code().is_retryable()
     }

@@ -16,24 +16,24 @@ pub enum Idempotency {
 /// Features of a provider's protocol beyond submit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProtocolCapabilities {
-    /// Whether a submit may be repeated.
+    /// Idempotency of a submit.
     pub idempotency: Idempotency,
-    /// Whether a run can be found again after the answer to its submit was lost
+    /// `true` if a run can be found again after the answer to its submit was lost
     /// ([`Provider::find`](crate::Provider::find)).
     pub finds: bool,
-    /// Whether started work can be canceled.
+    /// `true` if started work can be canceled.
     pub cancels: bool,
-    /// Whether the provider offers a callback at the end. No adapter uses one: polling is needed in any case, and a
+    /// `true` if the provider offers a callback at the end. No adapter uses one: polling is needed in any case, and a
     /// self-hosted service often has no public address.
     pub calls_back: bool,
-    /// Whether the answer to a submit can be a run to poll.
+    /// `true` if the answer to a submit can be a run to poll.
     pub queues: bool,
-    /// Whether the answer to a submit can be the result itself, so that it takes as long as the
+    /// `true` if the answer to a submit can be the result itself, so that it takes as long as the
     /// work.
     pub inline: bool,
     /// The maximum size of a reference in bytes. The caller must reduce larger ones; they are
     /// rejected here.
-    pub picture_bytes_max: usize,
+    pub image_bytes_max: usize,
     /// The recommended interval from submit to poll and between polls.
     pub poll_every: Duration,
 }

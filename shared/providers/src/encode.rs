@@ -11,18 +11,18 @@ use url::Url;
 
 use crate::call_error::{CallError, Class};
 use crate::catalogue::{DurationForm, ReferenceField, ReferenceForm, SizeForm, parse_box};
-use crate::order::{Order, Picture, Shape};
+use crate::order::{Order, OrderImage, Shape};
 use crate::protocol::Request;
 
-/// Encodes the picture in base64 without a prefix.
-pub(crate) fn base64(picture: &Picture) -> String {
-    STANDARD.encode(&picture.bytes)
+/// Encodes the image in base64 without a prefix.
+pub(crate) fn base64(image: &OrderImage) -> String {
+    STANDARD.encode(&image.bytes)
 }
 
-/// Encodes the picture as a `data:` URL.
-pub(crate) fn data_url(picture: &Picture) -> String {
-    let mut url = format!("data:{};base64,", picture.media_type);
-    STANDARD.encode_string(&picture.bytes, &mut url);
+/// Encodes the image as a `data:` URL.
+pub(crate) fn data_url(image: &OrderImage) -> String {
+    let mut url = format!("data:{};base64,", image.media_type);
+    STANDARD.encode_string(&image.bytes, &mut url);
     url
 }
 
@@ -44,7 +44,7 @@ pub(crate) fn decode(text: &str) -> Option<Bytes> {
     decoded.ok().filter(|bytes| !bytes.is_empty()).map(Bytes::from)
 }
 
-/// Whether a text is a `data:` URL.
+/// Returns `true` if a text is a `data:` URL.
 pub(crate) fn is_data_url(text: &str) -> bool {
     text.get(.."data:".len()).is_some_and(|scheme| scheme.eq_ignore_ascii_case("data:"))
 }
@@ -73,7 +73,7 @@ fn normalized(encoded: &str) -> Vec<u8> {
     normalized
 }
 
-/// The fields of an order under the names that the model uses, without its pictures.
+/// The fields of an order under the names that the model uses, without its images.
 pub(crate) fn fields(order: &Order) -> Result<Map<String, Value>, CallError> {
     let wire = &order.model.wire;
     let mut fields = wire.fixed.clone();
@@ -124,10 +124,10 @@ fn size(order: &Order) -> Option<&str> {
     order.size().filter(|_| !from_reference)
 }
 
-/// The fields of an order including its pictures and frames, each written by `picture`.
-pub(crate) fn fields_with_pictures(
+/// The fields of an order including its images and frames, each written by `image`.
+pub(crate) fn fields_with_images(
     order: &Order,
-    picture: fn(&Picture) -> String,
+    image: fn(&OrderImage) -> String,
 ) -> Result<Map<String, Value>, CallError> {
     let mut fields = fields(order)?;
     let wire = &order.model.wire;
@@ -136,37 +136,37 @@ pub(crate) fn fields_with_pictures(
         if let Some(frame) = frame {
             let field =
                 field.as_ref().ok_or_else(|| CallError::new(Class::Invalid, "the model has no field for frames"))?;
-            fields.insert(field.clone(), picture(frame).into());
+            fields.insert(field.clone(), image(frame).into());
         }
     }
     if order.references.is_empty() {
         return Ok(fields);
     }
     let takes = references_field(order)?;
-    let mut pictures = order.references.iter().map(picture);
+    let mut images = order.references.iter().map(image);
     match takes.form {
         ReferenceForm::List => {
-            fields.insert(takes.field.clone(), pictures.collect());
+            fields.insert(takes.field.clone(), images.collect());
         }
         ReferenceForm::Single => {
-            fields.insert(takes.field.clone(), pictures.next().into());
+            fields.insert(takes.field.clone(), images.next().into());
         }
-        ReferenceForm::Numbered => fields.extend(pictures.enumerate().map(|(index, picture)| match index {
-            0 => (takes.field.clone(), picture.into()),
-            _ => (format!("{}_{}", takes.field, index + 1), picture.into()),
+        ReferenceForm::Numbered => fields.extend(images.enumerate().map(|(index, image)| match index {
+            0 => (takes.field.clone(), image.into()),
+            _ => (format!("{}_{}", takes.field, index + 1), image.into()),
         })),
     }
     Ok(fields)
 }
 
-/// The field for the pictures of an order.
+/// The field for the images of an order.
 pub(crate) fn references_field(order: &Order) -> Result<&ReferenceField, CallError> {
     let takes = order.model.wire.references.as_ref();
-    takes.ok_or_else(|| CallError::new(Class::Invalid, "the model has no field for pictures"))
+    takes.ok_or_else(|| CallError::new(Class::Invalid, "the model has no field for images"))
 }
 
 /// The endpoint of an order. In order of precedence: the endpoint of its capability, the endpoint
-/// for pictures if it has some, the endpoint of the model, the id of the model.
+/// for images if it has some, the endpoint of the model, the id of the model.
 pub(crate) fn endpoint(order: &Order) -> &str {
     let wire = &order.model.wire;
     let edit = wire.edit_endpoint.as_ref().filter(|_| !order.references.is_empty());
@@ -177,8 +177,8 @@ pub(crate) fn endpoint(order: &Order) -> &str {
 pub(crate) enum Part<'a> {
     /// A text field.
     Text(&'a str, &'a str),
-    /// A picture file.
-    File(&'a str, &'a Picture),
+    /// An image file.
+    File(&'a str, &'a OrderImage),
 }
 
 /// Builds a `multipart/form-data` POST request (RFC 7578). Field names are constants and need no
@@ -192,14 +192,14 @@ pub(crate) fn multipart(url: Url, parts: &[Part<'_>]) -> Request {
             Part::Text(name, value) => {
                 body.extend_from_slice(format!("name=\"{name}\"\r\n\r\n{value}").as_bytes());
             }
-            Part::File(name, picture) => {
-                let extension = picture.media_type.trim_start_matches("image/");
+            Part::File(name, image) => {
+                let extension = image.media_type.trim_start_matches("image/");
                 let head = format!(
                     "name=\"{name}\"; filename=\"image.{extension}\"\r\nContent-Type: {}\r\n\r\n",
-                    picture.media_type
+                    image.media_type
                 );
                 body.extend_from_slice(head.as_bytes());
-                body.extend_from_slice(&picture.bytes);
+                body.extend_from_slice(&image.bytes);
             }
         }
         body.extend_from_slice(b"\r\n");
@@ -217,7 +217,7 @@ fn boundary(parts: &[Part<'_>]) -> String {
         parts.iter().any(|part| {
             let content = match part {
                 Part::Text(_, value) => value.as_bytes(),
-                Part::File(_, picture) => &picture.bytes,
+                Part::File(_, image) => &image.bytes,
             };
             content.windows(boundary.len()).any(|window| window == boundary.as_bytes())
         })
@@ -257,12 +257,12 @@ mod tests {
 
     #[test]
     fn a_boundary_never_occurs_in_a_part() {
-        let picture = Picture {
+        let image = OrderImage {
             bytes: Bytes::from_static(b"..canvas-service-boundary-0.."),
             media_type: "image/png",
             role: None,
         };
-        let parts = [Part::Text("a", "canvas-service-boundary-1"), Part::File("image", &picture)];
+        let parts = [Part::Text("a", "canvas-service-boundary-1"), Part::File("image", &image)];
         let request = multipart("http://host/".parse().unwrap(), &parts);
         assert_eq!(request.headers["content-type"], "multipart/form-data; boundary=canvas-service-boundary-2");
         let body = String::from_utf8(request.body.to_vec()).unwrap();

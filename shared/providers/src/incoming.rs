@@ -26,7 +26,7 @@ pub struct Incoming {
 
 impl Incoming {
     /// A result that is contained in an answer.
-    pub(crate) fn of(media: Media, bytes: Bytes) -> Result<Self, CallError> {
+    pub(crate) fn new(media: Media, bytes: Bytes) -> Result<Self, CallError> {
         Self { media_type: "", first: None, body: None, room: bytes_max(media) }.begun(media, bytes)
     }
 
@@ -96,12 +96,12 @@ impl Incoming {
     }
 }
 
-/// The maximum size of a result in bytes. The limit of a picture is that of an upload, because it
+/// The maximum size of a result in bytes. The limit of an image is that of an upload, because it
 /// is held in memory as a whole. That of a video is more than a minute at the highest bit rates in
 /// use.
 pub(crate) fn bytes_max(media: Media) -> u64 {
     match media {
-        Media::Picture => domain::limits::UPLOAD_MAX,
+        Media::Image => domain::limits::UPLOAD_MAX,
         Media::Video => 512 * 1024 * 1024,
     }
 }
@@ -115,21 +115,21 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_picture_may_be_as_large_as_an_upload_and_no_larger() {
-        let picture = |bytes: u64| {
+    async fn an_image_may_be_as_large_as_an_upload_and_no_larger() {
+        let image = |bytes: u64| {
             let mut file = vec![0; usize::try_from(bytes).expect("fits")];
             file[..8].copy_from_slice(b"\x89PNG\r\n\x1a\n");
-            Incoming::of(Media::Picture, file.into())
+            Incoming::new(Media::Image, file.into())
         };
-        let largest = picture(domain::limits::UPLOAD_MAX).expect("is taken").whole().await.expect("is whole");
+        let largest = image(domain::limits::UPLOAD_MAX).expect("is taken").whole().await.expect("is whole");
         assert_eq!((largest.bytes.len() as u64, largest.media_type), (domain::limits::UPLOAD_MAX, "image/png"));
-        assert!(picture(domain::limits::UPLOAD_MAX + 1).is_err());
+        assert!(image(domain::limits::UPLOAD_MAX + 1).is_err());
     }
 
     #[test]
     fn what_begins_otherwise_is_not_what_was_ordered() {
         for bytes in [&b"<!doctype html>"[..], b"", b"\x89PN"] {
-            assert!(Incoming::of(Media::Picture, Bytes::from_static(bytes)).is_err());
+            assert!(Incoming::new(Media::Image, Bytes::from_static(bytes)).is_err());
         }
     }
 }

@@ -14,9 +14,9 @@ use crate::catalogue::Entry;
 pub const VARIATION_PROMPT: &str =
     "Make a new variation of this image: keep its subject, style and mood, and vary composition and details.";
 
-/// A picture that is sent with an order.
+/// An image that is sent with an order.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Picture {
+pub struct OrderImage {
     /// The content of the file.
     pub bytes: Bytes,
     /// `image/png`, `image/jpeg` or `image/webp`, which every provider reads.
@@ -28,7 +28,7 @@ pub struct Picture {
 /// The kind of output, with its options.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Shape {
-    /// A picture.
+    /// An image.
     Image {
         /// A size that the model offers.
         size: Option<String>,
@@ -36,16 +36,16 @@ pub enum Shape {
         quality: Option<String>,
     },
     Video {
-        first_frame: Option<Picture>,
+        first_frame: Option<OrderImage>,
         /// The last frame; only together with a first frame.
-        last_frame: Option<Picture>,
+        last_frame: Option<OrderImage>,
         /// A duration that the model offers.
         duration_seconds: Option<u32>,
         /// An aspect ratio that the model offers.
         aspect_ratio: Option<String>,
         /// A resolution that the model offers.
         resolution: Option<String>,
-        /// Whether the video has sound; only for models that can omit it.
+        /// `true` if the video has sound; only for models that can omit it.
         generate_audio: Option<bool>,
     },
 }
@@ -59,8 +59,8 @@ pub struct Order {
     pub capability: Capability,
     /// The prompt, which may be empty in a variation.
     pub prompt: String,
-    /// The reference pictures; at least one in an edit or a variation.
-    pub references: Vec<Picture>,
+    /// The reference images; at least one in an edit or a variation.
+    pub references: Vec<OrderImage>,
     /// The kind of output, which must match the capability.
     pub shape: Shape,
     /// The key of this output: 1 to 200 characters of visible ASCII, the same in every attempt at
@@ -73,8 +73,8 @@ pub struct Order {
 /// The kind of output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Media {
-    /// A picture: PNG, JPEG, WebP or GIF.
-    Picture,
+    /// An image: PNG, JPEG, WebP or GIF.
+    Image,
     /// A video: MP4 or WebM.
     Video,
 }
@@ -82,7 +82,7 @@ pub enum Media {
 impl Order {
     /// The kind of output of the order.
     pub fn media(&self) -> Media {
-        if self.capability.is_video() { Media::Video } else { Media::Picture }
+        if self.capability.is_video() { Media::Video } else { Media::Image }
     }
 
     pub(crate) fn size(&self) -> Option<&str> {
@@ -100,7 +100,7 @@ impl Order {
     }
 
     /// The first and the last frame of a video.
-    pub(crate) fn frames(&self) -> (Option<&Picture>, Option<&Picture>) {
+    pub(crate) fn frames(&self) -> (Option<&OrderImage>, Option<&OrderImage>) {
         match &self.shape {
             Shape::Image { .. } => (None, None),
             Shape::Video { first_frame, last_frame, .. } => (first_frame.as_ref(), last_frame.as_ref()),
@@ -109,7 +109,7 @@ impl Order {
 
     /// The prompt that is sent. See [`instruction`].
     pub fn instruction(&self) -> String {
-        instruction(self.capability, &self.prompt, self.references.iter().map(|picture| picture.role))
+        instruction(self.capability, &self.prompt, self.references.iter().map(|image| image.role))
     }
 
     /// A seed derived from the idempotency key, for models that have such a parameter. It is the
@@ -124,7 +124,7 @@ impl Order {
     }
 
     /// Checks the order against the model's catalog entry before anything is sent.
-    pub(crate) fn check(&self, picture_bytes_max: usize) -> Result<(), CallError> {
+    pub(crate) fn check(&self, image_bytes_max: usize) -> Result<(), CallError> {
         let model = &self.model;
         let refuse = |what: String| Err(CallError::new(Class::Invalid, what));
         if !model.capabilities.contains(&self.capability) {
@@ -139,13 +139,13 @@ impl Order {
         if (first.is_some(), last.is_some()) != frames {
             return refuse(format!("{} takes other frames", self.capability));
         }
-        let pictures = matches!(
+        let images = matches!(
             self.capability,
             Capability::ImageEdit | Capability::ImageVariations | Capability::VideoFromReferences
         );
-        let (least, most) = match self.capability.is_video() && !pictures {
+        let (least, most) = match self.capability.is_video() && !images {
             true => (0, 0),
-            false => (usize::from(pictures).max(model.references_min()), model.references_max()),
+            false => (usize::from(images).max(model.references_min()), model.references_max()),
         };
         if !(least..=most).contains(&self.references.len()) {
             return refuse(format!("{} takes {least} to {most} references", model.id));
@@ -154,8 +154,8 @@ impl Order {
             return refuse(format!("{} does not offer this {what}", model.id));
         }
         let mut all = self.references.iter().chain(first).chain(last);
-        if all.any(|picture| picture.bytes.len() > picture_bytes_max) {
-            return refuse(format!("a reference has more than {picture_bytes_max} bytes"));
+        if all.any(|image| image.bytes.len() > image_bytes_max) {
+            return refuse(format!("a reference has more than {image_bytes_max} bytes"));
         }
         if self.instruction().encode_utf16().count() > model.prompt_max {
             return refuse(format!("{} takes prompts of at most {} UTF-16 code units", model.id, model.prompt_max));
@@ -183,7 +183,7 @@ impl Order {
 
 /// The prompt that is sent: the requested prompt and, in words, the purpose of each reference with
 /// a role, because providers have no roles. It is not a method of [`Order`], so that a caller
-/// without the pictures can check it against a model's [`Entry::prompt_max`].
+/// without the images can check it against a model's [`Entry::prompt_max`].
 pub fn instruction(capability: Capability, prompt: &str, roles: impl Iterator<Item = Option<Role>>) -> String {
     let prompt = match prompt.trim() {
         "" if capability == Capability::ImageVariations => VARIATION_PROMPT,

@@ -102,10 +102,10 @@ pub(crate) const TELLING: usize = 12;
 /// Detects the media type of a result by its first bytes: PNG, JPEG, WebP or GIF; MP4 or WebM.
 pub(crate) fn recognize(media: Media, first: &[u8]) -> Option<&'static str> {
     Some(match (media, first) {
-        (Media::Picture, [0x89, b'P', b'N', b'G', 0x0d, 0x0a, 0x1a, 0x0a, ..]) => "image/png",
-        (Media::Picture, [0xff, 0xd8, 0xff, ..]) => "image/jpeg",
-        (Media::Picture, [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..]) => "image/webp",
-        (Media::Picture, [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..]) => "image/gif",
+        (Media::Image, [0x89, b'P', b'N', b'G', 0x0d, 0x0a, 0x1a, 0x0a, ..]) => "image/png",
+        (Media::Image, [0xff, 0xd8, 0xff, ..]) => "image/jpeg",
+        (Media::Image, [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..]) => "image/webp",
+        (Media::Image, [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..]) => "image/gif",
         (Media::Video, [_, _, _, _, b'f', b't', b'y', b'p', ..]) => "video/mp4",
         (Media::Video, [0x1a, 0x45, 0xdf, 0xa3, ..]) => "video/webm",
         _ => return None,

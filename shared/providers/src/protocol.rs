@@ -25,7 +25,7 @@ pub(crate) trait Protocol: Send + Sync {
     /// The provider's own base URL, including the version, without a trailing slash.
     fn base(&self) -> &'static str;
 
-    /// Whether the provider documents the path of [`base`](Protocol::base) as part of its routes. It is then appended
+    /// Returns `true` if the provider documents the path of [`base`](Protocol::base) as part of its routes. It is then appended
     /// to another base URL, unless that ends with it.
     fn has_version_in_routes(&self) -> bool {
         false
@@ -37,9 +37,9 @@ pub(crate) trait Protocol: Send + Sync {
         &[]
     }
 
-    /// Whether the protocol supports this kind of output. Every protocol supports pictures.
+    /// Returns `true` if the protocol supports this kind of output. Every protocol supports images.
     fn makes(&self, media: Media) -> bool {
-        media == Media::Picture
+        media == Media::Image
     }
 
     /// The protocol's capabilities for orders of `media`.
@@ -52,13 +52,13 @@ pub(crate) trait Protocol: Send + Sync {
         }
     }
 
-    /// Whether results can be served by the provider's own API, which requires the key. Otherwise
+    /// Returns `true` if results can be served by the provider's own API, which requires the key. Otherwise
     /// their URLs are signed, and the key is not sent, whatever host they name.
     fn serves_results(&self) -> bool {
         true
     }
 
-    /// The calls that upload pictures before the submit. They are free of charge, so a call whose
+    /// The calls that upload images before the submit. They are free of charge, so a call whose
     /// answer is lost may be repeated.
     fn uploads(&self, _site: &Site, _order: &Order) -> Result<Vec<Request>, CallError> {
         Ok(Vec::new())
@@ -75,7 +75,7 @@ pub(crate) trait Protocol: Send + Sync {
     /// Interprets the successful answer to a submit. [`CallError::maybe_accepted`] applies to an error.
     fn submitted(&self, site: &Site, order: &Order, answer: &Answer) -> Result<Accepted, CallError>;
 
-    /// Whether the protocol supports texts.
+    /// Returns `true` if the protocol supports texts.
     fn writes(&self) -> bool {
         false
     }
@@ -196,12 +196,12 @@ impl Site {
         url.and_then(|url| self.join(url)).filter(|url| self.trusts(url)).unwrap_or(own)
     }
 
-    /// Whether the URL has the base's origin.
+    /// Returns `true` if the URL has the base's origin.
     pub(crate) fn is_at_home(&self, url: &Url) -> bool {
         url.origin() == self.base.origin()
     }
 
-    /// Whether the key may be sent to a URL: to the base's origin and, if that is in the provider's
+    /// Returns `true` if the key may be sent to a URL: to the base's origin and, if that is in the provider's
     /// own domain, also to that domain over HTTPS.
     pub(crate) fn trusts(&self, url: &Url) -> bool {
         let within = |url: &Url, domain: &str| {

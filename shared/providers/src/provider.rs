@@ -19,7 +19,7 @@ use crate::protocol::{Accepted, Answer, Progress, Protocol, Request, Site};
 use crate::protocols::{self, ManagedProtocol};
 use crate::text::TextOrder;
 
-/// The maximum size of an answer that contains a result in base64: a picture as large as an upload
+/// The maximum size of an answer that contains a result in base64: an image as large as an upload
 /// may be, and the rest of the answer.
 const ANSWER_MAX: usize = domain::limits::UPLOAD_MAX as usize / 3 * 4 + 1024 * 1024;
 
@@ -94,7 +94,7 @@ pub enum ProviderError {
 /// fragment.
 pub fn base_url(text: &str) -> Result<Url, ProviderError> {
     let url = Url::parse(text).map_err(|_| ProviderError::Base)?;
-    OperatorHost::of(&url).map(|_| url).ok_or(ProviderError::Base)
+    OperatorHost::from_url(&url).map(|_| url).ok_or(ProviderError::Base)
 }
 
 /// The request that submits an order, made by [`Provider::prepare`]. It is sent once.
@@ -124,12 +124,12 @@ impl Provider {
         if kind != ProviderKind::Managed && key.is_none() {
             return Err(ProviderError::NoKey);
         }
-        let protocol = protocols::of(kind, managed);
+        let protocol = protocols::for_kind(kind, managed);
         let own = Url::parse(protocol.base()).map_err(|_| ProviderError::Base)?;
         let (base, operator) = match base {
             None => (own, None),
             Some(mut base) => {
-                let operator = OperatorHost::of(&base).ok_or(ProviderError::Base)?;
+                let operator = OperatorHost::from_url(&base).ok_or(ProviderError::Base)?;
                 let path = base.path().trim_end_matches('/').to_owned();
                 if path.is_empty() || protocol.has_version_in_routes() && !path.ends_with(own.path()) {
                     base.set_path(&format!("{path}{}", own.path()));
@@ -145,7 +145,7 @@ impl Provider {
         self.protocol.capabilities(media)
     }
 
-    /// Prepares the submit of an order: checks it and uploads its pictures, if the protocol requires
+    /// Prepares the submit of an order: checks it and uploads its images, if the protocol requires
     /// that. No work is started, so the future may be dropped, and the call repeated. An order that
     /// the model does not support is rejected before anything is sent.
     ///
@@ -162,7 +162,7 @@ impl Provider {
         if !self.protocol.makes(media) {
             return Err(CallError::new(Class::Invalid, "its protocol has no videos"));
         }
-        order.check(self.capabilities(media).picture_bytes_max)?;
+        order.check(self.capabilities(media).image_bytes_max)?;
         let mut uploads = Vec::new();
         for upload in self.protocol.uploads(&self.site, order)? {
             let answer = self.call(upload, self.deadlines.download).await?;
@@ -204,7 +204,7 @@ impl Provider {
     /// If there is no text. [`CallError::maybe_accepted`] says whether a text may have been written and
     /// charged, so that it must not be requested again.
     pub async fn write(&self, order: &TextOrder) -> Result<String, CallError> {
-        order.check(self.capabilities(Media::Picture).picture_bytes_max)?;
+        order.check(self.capabilities(Media::Image).image_bytes_max)?;
         let request = keyed(self.protocol.write(&self.site, order)?, &order.idempotency_key)?;
         let answer = self.call_for(request, self.deadlines.text, TEXT_ANSWER_MAX).await?;
         let text = self.protocol.written(&answer).map_err(|call_error| self.shown(call_error))?;
@@ -302,7 +302,7 @@ impl Provider {
     /// Those of [`fetch`](Self::fetch).
     pub async fn open(&self, media: Media, output: &Output) -> Result<Incoming, CallError> {
         match output {
-            Output::Inline(bytes) => Incoming::of(media, bytes.clone()),
+            Output::Inline(bytes) => Incoming::new(media, bytes.clone()),
             Output::Remote(url) => {
                 let opened = self.download(media, url.clone()).await;
                 let body = opened.map_err(|call_error| CallError { maybe_accepted: false, ..call_error })?;
@@ -313,7 +313,7 @@ impl Provider {
 
     async fn download(&self, media: Media, mut url: Url) -> Result<Body, CallError> {
         let deadline = match media {
-            Media::Picture => self.deadlines.download,
+            Media::Image => self.deadlines.download,
             Media::Video => self.deadlines.download * VIDEO_PATIENCE,
         };
         for _ in 0..=REDIRECTS_MAX {

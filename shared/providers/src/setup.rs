@@ -120,9 +120,9 @@ impl Setup {
     ///
     /// A managed model runs on the runtime that it is written for: the embedded runtime, or the
     /// server that replaces it. The text models of the embedded runtime remain available in
-    /// addition to a server, because servers for pictures usually do not write texts.
+    /// addition to a server, because servers for images usually do not write texts.
     pub fn models(&self, provider: ProviderKind) -> impl Iterator<Item = &Arc<Entry>> {
-        self.catalogue.of(provider).filter(|entry| self.runs(entry))
+        self.catalogue.for_provider(provider).filter(|entry| self.runs(entry))
     }
 
     fn runs(&self, entry: &Entry) -> bool {
@@ -132,10 +132,10 @@ impl Setup {
             (ProviderKind::Managed, None) => return is_embedded,
             (ProviderKind::Managed, Some(_)) if is_embedded => return entry.kind == EntryType::Text,
             (ProviderKind::Managed, Some(protocol)) if entry.runtime != protocol.runtime() => return false,
-            (provider, protocol) => protocols::of(provider, protocol.unwrap_or_default()),
+            (provider, protocol) => protocols::for_kind(provider, protocol.unwrap_or_default()),
         };
         match entry.kind {
-            EntryType::Image => protocol.makes(Media::Picture),
+            EntryType::Image => protocol.makes(Media::Image),
             EntryType::Video => protocol.makes(Media::Video),
             EntryType::Text => protocol.writes(),
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::call_error::{CallError, Class};
 use crate::catalogue::{Entry, EntryType};
-use crate::order::Picture;
+use crate::order::OrderImage;
 
 /// A text to be written by one model. It is separate from [`Order`](crate::Order): a text has
 /// neither a capability nor a shape, and its answer is always the result itself.
@@ -14,8 +14,8 @@ pub struct TextOrder {
     /// The prompt, sent unchanged as the only message; at most [`Entry::prompt_max`] UTF-16 code
     /// units.
     pub prompt: String,
-    /// Pictures in the same message; at most as many as the model accepts.
-    pub pictures: Vec<Picture>,
+    /// Images in the same message; at most as many as the model accepts.
+    pub images: Vec<OrderImage>,
     /// The key of this text: 1 to 200 characters of visible ASCII, the same in every attempt at the
     /// text and different in every other order. No protocol honors it for texts.
     pub idempotency_key: String,
@@ -23,7 +23,7 @@ pub struct TextOrder {
 
 impl TextOrder {
     /// Checks the order against the model's catalog entry before anything is sent.
-    pub(crate) fn check(&self, picture_bytes_max: usize) -> Result<(), CallError> {
+    pub(crate) fn check(&self, image_bytes_max: usize) -> Result<(), CallError> {
         let model = &self.model;
         if model.kind != EntryType::Text {
             return Err(CallError::new(Class::Invalid, format!("{} writes no texts", model.id)));
@@ -32,12 +32,12 @@ impl TextOrder {
             let limit = format!("{} takes prompts of at most {} UTF-16 code units", model.id, model.prompt_max);
             return Err(CallError::new(Class::Invalid, limit));
         }
-        if self.pictures.len() > model.references_max() {
-            let limit = format!("{} takes at most {} pictures", model.id, model.references_max());
+        if self.images.len() > model.references_max() {
+            let limit = format!("{} takes at most {} images", model.id, model.references_max());
             return Err(CallError::new(Class::Invalid, limit));
         }
-        if self.pictures.iter().any(|picture| picture.bytes.len() > picture_bytes_max) {
-            return Err(CallError::new(Class::Invalid, format!("a picture has more than {picture_bytes_max} bytes")));
+        if self.images.iter().any(|image| image.bytes.len() > image_bytes_max) {
+            return Err(CallError::new(Class::Invalid, format!("an image has more than {image_bytes_max} bytes")));
         }
         Ok(())
     }

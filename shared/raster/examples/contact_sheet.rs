@@ -1,4 +1,4 @@
-//! Draws a sheet with pictures before and after each Image Action, made by the Actions themselves:
+//! Draws a sheet with images before and after each Image Action, made by the Actions themselves:
 //! `deploy/local/demo actions`.
 //!
 //! Usage: `contact_sheet PHOTO OUT`. There is one row per Action, in the order of
@@ -18,7 +18,7 @@ use raster::{Anchor, Bounds, Color, Finish, Fit, FormatChoice, Output, Resize};
 type File = Vec<u8>;
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
-/// Width and height of a picture on the sheet.
+/// Width and height of an image on the sheet.
 const CELL: (u32, u32) = (320, 240);
 const PAPER: Color = Color { r: 244, g: 242, b: 238, a: 255 };
 const PNG: Finish = Finish { choice: FormatChoice::Png, quality: 90 };
@@ -145,7 +145,7 @@ fn rows(photo: &File) -> Result<Vec<(&'static str, [File; 3])>> {
     ])
 }
 
-/// White text of a uniform size at the bottom of the picture.
+/// White text of a uniform size at the bottom of the image.
 fn caption(text: &str) -> Caption {
     Caption {
         text: text.to_owned(),
@@ -165,7 +165,7 @@ fn caption(text: &str) -> Caption {
     }
 }
 
-/// A picture to overlay: the center of the photograph, rotated by 45 degrees, on a transparent
+/// An image to overlay: the center of the photograph, rotated by 45 degrees, on a transparent
 /// background.
 fn logo(photo: &File) -> Result<File> {
     let square = Crop { width: 300, height: 300, place: CropPosition::Anchored(Anchor::Center) };
@@ -174,19 +174,19 @@ fn logo(photo: &File) -> Result<File> {
     file(raster::rotate::transform(&square, &turn, PNG))
 }
 
-/// A picture in a cell with a margin.
-fn cell(picture: &File) -> Result<File> {
-    let shown = boxed(picture, CELL.0 - 16, CELL.1 - 16)?;
+/// An image in a cell with a margin.
+fn cell(image: &File) -> Result<File> {
+    let shown = boxed(image, CELL.0 - 16, CELL.1 - 16)?;
     boxed(&shown, CELL.0, CELL.1)
 }
 
-/// A picture centered on a box of the paper color, never enlarged.
-fn boxed(picture: &File, width: u32, height: u32) -> Result<File> {
+/// An image centered on a box of the paper color, never enlarged.
+fn boxed(image: &File, width: u32, height: u32) -> Result<File> {
     let bounds = Bounds::new(Some(width), Some(height)).ok_or("not zero")?;
     let resize = Resize { fit: Fit::Contain, background: PAPER, enlarge: false, ..Resize::new(bounds) };
-    // Transparent pictures are drawn onto the paper color first, because the JPEG would otherwise
+    // Transparent images are drawn onto the paper color first, because the JPEG would otherwise
     // be flattened on white.
-    let boxed = file(raster::transform_resize(picture, &resize, PNG.choice, PNG.quality))?;
+    let boxed = file(raster::transform_resize(image, &resize, PNG.choice, PNG.quality))?;
     let paper = Overlay {
         anchor: Anchor::Center,
         offset: (0, 0),
@@ -198,18 +198,18 @@ fn boxed(picture: &File, width: u32, height: u32) -> Result<File> {
     file(raster::overlay::transform(&blank(width, height)?, &boxed, &paper, PNG))
 }
 
-/// A box of the paper color without a picture.
+/// A box of the paper color without an image.
 fn blank(width: u32, height: u32) -> Result<File> {
     let pixels = PAPER.rgb().repeat(width as usize * height as usize);
-    let picture = raster::Picture::new(raster::Size::new(width, height), raster::Channels::Rgb, pixels);
+    let image = raster::Bitmap::new(raster::Size::new(width, height), raster::Channels::Rgb, pixels);
     let encoding = raster::Encoding { format: raster::OutputFormat::Png, quality: 90, flatten: PAPER };
-    Ok(raster::encode(&picture.ok_or("as many as fit")?, &encoding)?)
+    Ok(raster::encode(&image.ok_or("as many as fit")?, &encoding)?)
 }
 
-fn within(picture: &File, side: u32) -> Result<File> {
+fn within(image: &File, side: u32) -> Result<File> {
     let bounds = Bounds::new(Some(side), Some(side)).ok_or("not zero")?;
     let resize = Resize { enlarge: false, ..Resize::new(bounds) };
-    file(raster::transform_resize(picture, &resize, PNG.choice, PNG.quality))
+    file(raster::transform_resize(image, &resize, PNG.choice, PNG.quality))
 }
 
 fn joined(first: &File, second: &File, direction: Direction) -> Result<File> {

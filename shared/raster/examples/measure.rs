@@ -1,7 +1,7 @@
 //! Measures the time of codec settings and of two complete jobs, to choose settings: `cargo run
 //! --release -p canvas-raster --example measure`.
 //!
-//! Prints milliseconds (best of five) and bytes, for a photo-like and a flat picture. Settings that
+//! Prints milliseconds (best of five) and bytes, for a photo-like and a flat image. Settings that
 //! were chosen by these measurements refer to this example where they are defined (`encode`,
 //! `decode::jpeg`).
 
@@ -10,20 +10,20 @@ mod subjects;
 use std::time::{Duration, Instant};
 
 use raster::text::{Align, Caption, Family, Weight};
-use raster::{Anchor, Bounds, Color, Encoding, Finish, FormatChoice, OutputFormat, Picture, Resize};
+use raster::{Anchor, Bitmap, Bounds, Color, Encoding, Finish, FormatChoice, OutputFormat, Resize};
 
 use subjects::{flat, photo};
 
 fn main() {
     for side in [512, 2048] {
-        for (name, picture) in [("photo", photo(side, side)), ("flat", flat(side, side))] {
+        for (name, image) in [("photo", photo(side, side)), ("flat", flat(side, side))] {
             for level in [1, 2, 3, 4, 6] {
-                report(&format!("png {name} {side} level {level}"), || png(&picture, level));
+                report(&format!("png {name} {side} level {level}"), || png(&image, level));
             }
             for format in [OutputFormat::Png, OutputFormat::Jpeg, OutputFormat::Webp] {
                 let encoding = Encoding { format, quality: 85, flatten: Color::WHITE };
                 report(&format!("encode {name} {side} {format:?}"), || {
-                    raster::encode(&picture, &encoding).unwrap_or_default()
+                    raster::encode(&image, &encoding).unwrap_or_default()
                 });
             }
         }
@@ -48,7 +48,7 @@ fn main() {
     report("12 MP JPEG decoded and encoded", || {
         let decoded = raster::decode(&jpeg);
         let encoding = Encoding { format: OutputFormat::Jpeg, quality: 85, flatten: Color::WHITE };
-        decoded.ok().and_then(|picture| raster::encode(&picture, &encoding).ok()).unwrap_or_default()
+        decoded.ok().and_then(|image| raster::encode(&image, &encoding).ok()).unwrap_or_default()
     });
     report("12 MP JPEG rendition 512", || raster::rendition(&jpeg, 512).map(|output| output.bytes).unwrap_or_default());
 }
@@ -85,14 +85,14 @@ fn report(name: &str, job: impl Fn() -> Vec<u8>) {
     println!("{name:40} {:8.1} ms {bytes:10} bytes", best.as_secs_f64() * 1e3);
 }
 
-fn png(picture: &Picture, level: u8) -> Vec<u8> {
+fn png(image: &Bitmap, level: u8) -> Vec<u8> {
     let mut bytes = Vec::new();
-    let mut encoder = png::Encoder::new(&mut bytes, picture.width(), picture.height());
+    let mut encoder = png::Encoder::new(&mut bytes, image.width(), image.height());
     encoder.set_color(png::ColorType::Rgb);
     encoder.set_deflate_compression(png::DeflateCompression::Level(level));
     encoder.set_filter(png::Filter::Adaptive);
     let written = encoder.write_header().and_then(|mut writer| {
-        writer.write_image_data(picture.pixels())?;
+        writer.write_image_data(image.pixels())?;
         writer.finish()
     });
     written.map(|()| bytes).unwrap_or_default()

@@ -23,7 +23,7 @@ impl Color {
     /// Transparent black (`#00000000`), the default background of `resize`.
     pub const TRANSPARENT: Self = Self { r: 0, g: 0, b: 0, a: 0 };
 
-    /// Whether alpha is 255.
+    /// Returns `true` if alpha is 255.
     pub fn is_opaque(self) -> bool {
         self.a == 255
     }

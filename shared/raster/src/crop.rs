@@ -1,4 +1,4 @@
-//! The Action `crop`: a rectangle of the picture as displayed, unchanged (`docs/reference/actions.md#crop`).
+//! The Action `crop`: a rectangle of the image as displayed, unchanged (`docs/reference/actions.md#crop`).
 
 use crate::color::Color;
 use crate::decode::{DecodeError, decode_part};
@@ -21,7 +21,7 @@ pub enum CropPosition {
     Anchored(Anchor),
 }
 
-/// The parameters of the Action `crop`, as requested. [`plan`] checks that they fit the picture.
+/// The parameters of the Action `crop`, as requested. [`plan`] checks that they fit the image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Crop {
     /// Columns of the rectangle.
@@ -32,20 +32,20 @@ pub struct Crop {
     pub place: CropPosition,
 }
 
-/// The rectangle in a picture with the displayed size `source`.
+/// The rectangle in an image with the displayed size `source`.
 ///
 /// # Errors
-/// `OutOfPicture` when a part of it lies outside, and the limits of results.
+/// `OutOfBounds` when a part of it lies outside, and the limits of results.
 pub fn plan(source: Size, crop: &Crop) -> Result<Rect, PlanError> {
     let side = |length: i64, of: u32| {
-        u32::try_from(length).ok().filter(|length| (1..=of).contains(length)).ok_or(PlanError::OutOfPicture)
+        u32::try_from(length).ok().filter(|length| (1..=of).contains(length)).ok_or(PlanError::OutOfBounds)
     };
     let size = Size::new(side(crop.width, source.width)?, side(crop.height, source.height)?);
     let (x, y) = match crop.place {
         CropPosition::Anchored(anchor) => anchor.place(size, source),
         CropPosition::At { x, y } => {
             let start = |at: i64, length: u32, of: u32| {
-                u32::try_from(at).ok().filter(|at| *at <= of - length).ok_or(PlanError::OutOfPicture)
+                u32::try_from(at).ok().filter(|at| *at <= of - length).ok_or(PlanError::OutOfBounds)
             };
             (start(x, size.width, source.width)?, start(y, size.height, source.height)?)
         }
@@ -58,7 +58,7 @@ pub fn plan(source: Size, crop: &Crop) -> Result<Rect, PlanError> {
 ///
 /// # Errors
 ///
-/// Any [`Error`]. A rectangle beyond the picture is rejected before anything is decoded.
+/// Any [`Error`]. A rectangle beyond the image is rejected before anything is decoded.
 pub fn transform(bytes: &[u8], crop: &Crop, finish: Finish) -> Result<Output, Error> {
     let header = probe(bytes).map_err(DecodeError::from)?;
     let rect = plan(header.size(), crop)?;
@@ -73,10 +73,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::bitmap::{Bitmap, Channels};
     use crate::decode::decode;
     use crate::format::{FormatChoice, OutputFormat};
     use crate::orientation::Orientation;
-    use crate::picture::{Channels, Picture};
     use crate::pipeline::ErrorKind;
     use crate::testing::*;
 
@@ -86,7 +86,7 @@ mod tests {
         Crop { width, height, place: CropPosition::At { x, y } }
     }
 
-    fn whole(bytes: &[u8]) -> Picture {
+    fn whole(bytes: &[u8]) -> Bitmap {
         decode(bytes).unwrap()
     }
 
@@ -111,7 +111,7 @@ mod tests {
             at(i64::MIN, 1, i64::MIN, 0),
             Crop { width: 31, height: 1, place: CropPosition::Anchored(Anchor::Center) },
         ] {
-            assert_eq!(plan(source, &crop), Err(PlanError::OutOfPicture), "{crop:?}");
+            assert_eq!(plan(source, &crop), Err(PlanError::OutOfBounds), "{crop:?}");
         }
         let anchored =
             |anchor| plan(source, &Crop { width: 9, height: 9, place: CropPosition::Anchored(anchor) }).unwrap();
@@ -148,7 +148,7 @@ mod tests {
         let mut file = jpeg(&photo(400, 400), &Jpeg::default());
         file.truncate(file.len() * 9 / 10);
         let error = transform(&file, &at(10, 10, 0, 0), PNG).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Picture);
+        assert_eq!(error.kind(), ErrorKind::Image);
         // The segments are complete, but the last quarter of the data is missing.
         let mut file = jpeg(&photo(400, 400), &Jpeg::default());
         let end = file.len() - 2;
@@ -156,12 +156,12 @@ mod tests {
         assert!(decode(&file).is_err());
         for crop in [at(10, 10, 0, 0), at(400, 10, 0, 0), at(10, 400, 0, 0)] {
             let error = transform(&file, &crop, PNG).unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::Picture, "{crop:?}");
+            assert_eq!(error.kind(), ErrorKind::Image, "{crop:?}");
         }
         let error = transform(&file, &at(10, 10, 391, 0), PNG).unwrap_err();
         assert_eq!(
             (error.kind(), error.to_string().as_str()),
-            (ErrorKind::Limit, "the rectangle extends beyond the picture")
+            (ErrorKind::Limit, "the rectangle extends beyond the image")
         );
     }
 

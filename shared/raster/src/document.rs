@@ -2,7 +2,7 @@
 //! (`docs/reference/canvases.md#render`).
 //!
 //! **Guarantee.** Only the document's own bytes and the bundled fonts are read: no files, no
-//! network, no system fonts. Embedded pictures are PNG or JPEG data; anything else is not drawn.
+//! network, no system fonts. Embedded images are PNG or JPEG data; anything else is not drawn.
 //! The memory required is that of the document plus several times four bytes per pixel of the
 //! result.
 
@@ -14,11 +14,11 @@ use resvg::usvg::{self, FontResolver, ImageHrefResolver, ImageKind, Options, Tre
 use skrifa::{FontRef, MetadataProvider};
 use unicode_segmentation::UnicodeSegmentation;
 
+use crate::bitmap::{Bitmap, Channels};
 use crate::color::Color;
 use crate::encode::{EncodeError, Encoding, encode};
 use crate::format::OutputFormat;
 use crate::geometry::Size;
-use crate::picture::{Channels, Picture};
 use crate::pipeline::Output;
 use crate::text;
 use crate::xmp::insert_xmp;
@@ -62,7 +62,7 @@ pub enum DocumentError {
     Encode(#[from] EncodeError),
 }
 
-/// Whether bytes are a document rather than a picture. No picture format begins like this.
+/// Returns `true` if bytes are a document rather than an image. No image format begins like this.
 pub fn is_document(bytes: &[u8]) -> bool {
     bytes.starts_with(b"<?xml ") || bytes.starts_with(b"<svg")
 }
@@ -96,9 +96,9 @@ pub fn rasterize(document: &[u8], longest_side: u32) -> Result<Output, DocumentE
     resvg::render(&tree, stretch, &mut pixmap.as_mut());
     // The background is opaque, so every pixel is premultiplied by 1.
     let pixels = pixmap.data().chunks_exact(4).flat_map(|pixel| [pixel[0], pixel[1], pixel[2]]).collect();
-    let picture = Picture::made(size, Channels::Rgb, pixels);
+    let image = Bitmap::made(size, Channels::Rgb, pixels);
     let encoding = Encoding { format: OutputFormat::Png, quality: 100, flatten: Color::WHITE };
-    let bytes = encode(&picture, &encoding)?;
+    let bytes = encode(&image, &encoding)?;
     let bytes = match metadata(&document) {
         Some(packet) => insert_xmp(bytes, packet.as_bytes()),
         None => bytes,
@@ -235,10 +235,10 @@ mod tests {
     /// The center pixel of a rasterized document.
     fn middle(body: &str) -> [u8; 3] {
         let output = rasterize(document(20.0, 20.0, body).as_bytes(), 2048).expect("rasterizes");
-        let picture = decode(&output.bytes).expect("is a picture");
-        let (width, count) = (picture.width() as usize, picture.channels().count());
-        let at = (picture.height() as usize / 2 * width + width / 2) * count;
-        [0, 1, 2].map(|channel| picture.pixels()[at + channel])
+        let image = decode(&output.bytes).expect("is an image");
+        let (width, count) = (image.width() as usize, image.channels().count());
+        let at = (image.height() as usize / 2 * width + width / 2) * count;
+        [0, 1, 2].map(|channel| image.pixels()[at + channel])
     }
 
     #[test]
@@ -307,13 +307,13 @@ mod tests {
         let rendered = |text: &str| {
             let body = format!("<text x=\"-9\" y=\"0\" font-size=\"4\"><tspan>{text}</tspan></text>");
             let output = rasterize(document(40.0, 20.0, &body).as_bytes(), 2048).expect("rasterizes");
-            decode(&output.bytes).expect("is a picture")
+            decode(&output.bytes).expect("is an image")
         };
         // The part to the left of the arrow, at two pixels per unit. The font with symbols has
         // letters of the same width but other curves; in the monospaced font they are much wider.
         let letters =
             |text: &str| rendered(text).cropped(crate::geometry::Rect { x: 0, y: 0, size: Size::new(17, 40) });
-        let ink = |picture: &Picture| picture.pixels().iter().map(|sample| u32::from(255 - sample)).sum::<u32>();
+        let ink = |image: &Bitmap| image.pixels().iter().map(|sample| u32::from(255 - sample)).sum::<u32>();
         let plain = letters("Will");
         for arrow in ["←", "→", "⇒"] {
             let line = format!("Will {arrow}");
@@ -328,30 +328,30 @@ mod tests {
     fn emoji_are_in_colour_beside_other_scripts() {
         let body = "<text x=\"-9\" y=\"2\" font-size=\"6\">ห😀हि</text>";
         let output = rasterize(document(20.0, 20.0, body).as_bytes(), 2048).expect("rasterizes");
-        let picture = decode(&output.bytes).expect("is a picture");
+        let image = decode(&output.bytes).expect("is an image");
         let yellow = |pixel: &&[u8]| pixel[0] > 200 && pixel[1] > 150 && pixel[2] < 120;
-        assert!(picture.pixels().chunks_exact(picture.channels().count()).filter(yellow).count() > 20);
+        assert!(image.pixels().chunks_exact(image.channels().count()).filter(yellow).count() > 20);
     }
 
     #[test]
     fn nothing_outside_of_the_document_is_looked_at() {
-        let picture = |href: &str| {
+        let image = |href: &str| {
             middle(&format!("<image x=\"-10\" y=\"-10\" width=\"20\" height=\"20\" xlink:href=\"{href}\"/>"))
         };
         let dir = std::env::temp_dir().join(format!("raster-document-{}", std::process::id()));
         std::fs::create_dir_all(&dir).expect("makes a directory");
         let path = dir.join("black.png");
-        let black = Picture::made(Size::new(4, 4), Channels::Rgb, vec![0; 48]);
+        let black = Bitmap::made(Size::new(4, 4), Channels::Rgb, vec![0; 48]);
         let encoding = Encoding { format: OutputFormat::Png, quality: 100, flatten: Color::WHITE };
         let png = encode(&black, &encoding).expect("encodes");
         std::fs::write(&path, &png).expect("writes");
-        assert_eq!(picture(path.to_str().expect("UTF-8")), [255, 255, 255]);
+        assert_eq!(image(path.to_str().expect("UTF-8")), [255, 255, 255]);
         std::fs::remove_dir_all(&dir).expect("removes");
-        assert_eq!(picture("http://127.0.0.1:9/x.png"), [255, 255, 255]);
+        assert_eq!(image("http://127.0.0.1:9/x.png"), [255, 255, 255]);
         let nested = "data:image/svg+xml,&lt;svg xmlns='http://www.w3.org/2000/svg' width='9' height='9'>\
                       &lt;rect width='9' height='9'/>&lt;/svg>";
-        assert_eq!(picture(nested), [255, 255, 255], "no document within the document");
-        assert_eq!(picture(&format!("data:image/png,{}", percent(&png))), [0, 0, 0], "its own data is drawn");
+        assert_eq!(image(nested), [255, 255, 255], "no document within the document");
+        assert_eq!(image(&format!("data:image/png,{}", percent(&png))), [0, 0, 0], "its own data is drawn");
     }
 
     fn percent(bytes: &[u8]) -> String {

@@ -2,7 +2,7 @@
 //!
 //! **Guarantee.** All functions are pure: they convert bytes and parameters to bytes, without I/O,
 //! clock or threads, and give equal output for equal input
-//! (`docs/reference/actions.md#determinism`). Foreign bytes never cause a panic, a partial picture,
+//! (`docs/reference/actions.md#determinism`). Foreign bytes never cause a panic, a partial image,
 //! or an allocation that the header did not declare within the limits.
 //!
 //! **Mechanism.** [`header`] reads sizes from untrusted bytes with bounded memory. [`mod@decode`]
@@ -13,7 +13,7 @@
 //! if the result allows it, and transformed to its displayed orientation after it was reduced.
 //!
 //! **Reason.** The gateway needs sizes and error messages without decoding foreign pixels; the
-//! image-worker needs the pixels. Both must agree on the exact size of a picture, so both use this
+//! image-worker needs the pixels. Both must agree on the exact size of an image, so both use this
 //! crate.
 
 pub mod crop;
@@ -33,15 +33,16 @@ pub mod side_by_side;
 pub mod text;
 pub mod xmp;
 
+mod bitmap;
 mod color;
 mod format;
 mod geometry;
 mod orientation;
-mod picture;
 mod pipeline;
 mod sample;
 mod wide;
 
+pub use bitmap::{Bitmap, Channels};
 pub use color::Color;
 pub use decode::{DecodeError, decode};
 pub use encode::{EncodeError, Encoding, encode};
@@ -49,7 +50,6 @@ pub use format::{Format, FormatChoice, OutputFormat};
 pub use geometry::{Anchor, ParseError, Rect, Size};
 pub use header::{Header, HeaderError, HeaderReader, Progress, probe};
 pub use orientation::Orientation;
-pub use picture::{Channels, Picture};
 pub use pipeline::{Error, ErrorKind, Finish, Output, rendition, rendition_bytes, transform_resize};
 pub use resize::{Bounds, Fit, PlanError, Resize, decode_resized, resize};
 

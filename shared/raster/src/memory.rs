@@ -1,9 +1,9 @@
-//! How the process keeps memory between pictures.
+//! How the process keeps memory between images.
 
 /// Makes the allocator of glibc keep up to 64 MiB of freed memory for each thread, and take blocks below 32 MiB from it.
 ///
 /// By default, it starts with 128 KiB and raises both limits to these values while blocks of up to 32 MiB are freed
-/// (`mallopt(3)`, `M_MMAP_THRESHOLD`). Until then, the kernel has to clear every page again for each picture. That takes a fifth
+/// (`mallopt(3)`, `M_MMAP_THRESHOLD`). Until then, the kernel has to clear every page again for each image. That takes a fifth
 /// of the time of a 12 MP progressive JPEG, whose coefficients are 36 MB. The limits are set at the start of a process, so that
 /// the speed of a job does not depend on those before it.
 pub fn keep_freed() {
@@ -31,14 +31,14 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_gets_the_pages_of_the_one_before() {
+    fn an_image_gets_the_pages_of_the_one_before() {
         keep_freed();
-        let faults_of_a_picture = || {
+        let faults_of_an_image = || {
             let before = faults();
             drop(std::hint::black_box([vec![1_u8; 24 << 20], vec![1; 6 << 20], vec![1; 6 << 20]]));
             faults() - before
         };
-        let run = move || (faults_of_a_picture(), faults_of_a_picture());
+        let run = move || (faults_of_an_image(), faults_of_an_image());
         let (first, second) = std::thread::spawn(run).join().expect("the thread ends");
         assert!(first > 8000, "36 MiB have 9216 pages, {first} were new");
         assert!(second < 100, "{second} pages were new");

@@ -1,12 +1,12 @@
-//! EXIF orientation: how a stored picture must be transformed for display.
+//! EXIF orientation: how a stored image must be transformed for display.
 //!
 //! Sources: Exif 2.32, 4.6.4, tag 0x0112 (the meaning of the eight values); 4.6.2 and TIFF 6.0,
 //! section 2 (the structure that contains it).
 
+use crate::bitmap::Bitmap;
 use crate::geometry::{Rect, Size};
-use crate::picture::Picture;
 
-/// One of the eight orientations in which a picture can be stored, with the value of the EXIF tag.
+/// One of the eight orientations in which an image can be stored, with the value of the EXIF tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Orientation {
     /// 1: stored as displayed.
@@ -87,22 +87,22 @@ impl Orientation {
         None
     }
 
-    /// Whether width and height are swapped.
+    /// Returns `true` if width and height are swapped.
     pub fn swaps_sides(self) -> bool {
         matches!(self, Self::Transposed | Self::Rotate90 | Self::Transversed | Self::Rotate270)
     }
 
-    /// Whether the first displayed column (or row, if sides are swapped) is the last stored one.
+    /// Returns `true` if the first displayed column (or row, if sides are swapped) is the last stored one.
     fn flips_columns(self) -> bool {
         matches!(self, Self::FlippedHorizontally | Self::Rotated180 | Self::Transversed | Self::Rotate270)
     }
 
-    /// Whether the first displayed row (or column, if sides are swapped) is the last stored one.
+    /// Returns `true` if the first displayed row (or column, if sides are swapped) is the last stored one.
     fn flips_rows(self) -> bool {
         matches!(self, Self::Rotated180 | Self::FlippedVertically | Self::Rotate90 | Self::Transversed)
     }
 
-    /// The displayed size of a picture with this stored size. The reverse mapping is the same,
+    /// The displayed size of an image with this stored size. The reverse mapping is the same,
     /// because the swap is its own inverse.
     pub fn apply_to_size(self, size: Size) -> Size {
         if self.swaps_sides() { size.transposed() } else { size }
@@ -128,7 +128,7 @@ impl Orientation {
         }
     }
 
-    /// The position in a stored picture of size `stored` of a rectangle of the displayed picture.
+    /// The position in a stored image of size `stored` of a rectangle of the displayed image.
     pub(crate) fn rect_in_stored(self, displayed: Rect, stored: Size) -> Rect {
         let mut rect = displayed;
         if self.swaps_sides() {
@@ -143,18 +143,18 @@ impl Orientation {
         rect
     }
 
-    /// Transforms a stored picture to its displayed form. Pixels are moved but not changed.
-    pub fn apply(self, picture: Picture) -> Picture {
+    /// Transforms a stored image to its displayed form. Pixels are moved but not changed.
+    pub fn apply(self, image: Bitmap) -> Bitmap {
         if self == Self::Normal {
-            return picture;
+            return image;
         }
-        let size = self.apply_to_size(picture.size());
-        let channels = picture.channels();
+        let size = self.apply_to_size(image.size());
+        let channels = image.channels();
         let pixels = match channels {
-            crate::picture::Channels::Rgb => self.turn::<3>(picture.pixels(), picture.size()),
-            crate::picture::Channels::Rgba => self.turn::<4>(picture.pixels(), picture.size()),
+            crate::bitmap::Channels::Rgb => self.turn::<3>(image.pixels(), image.size()),
+            crate::bitmap::Channels::Rgba => self.turn::<4>(image.pixels(), image.size()),
         };
-        Picture::made(size, channels, pixels)
+        Bitmap::made(size, channels, pixels)
     }
 
     fn turn<const N: usize>(self, stored: &[u8], size: Size) -> Vec<u8> {
@@ -163,14 +163,14 @@ impl Orientation {
         turned
     }
 
-    /// Copies rows of a stored picture without alpha, from row `first` onwards, to their displayed
+    /// Copies rows of a stored image without alpha, from row `first` onwards, to their displayed
     /// position in `turned`.
     pub(crate) fn place_rows(self, rows: &[u8], first: u32, stored: Size, turned: &mut [u8]) {
         self.place::<3>(rows, first as usize, stored, turned);
     }
 
     fn place<const N: usize>(self, rows: &[u8], first: usize, stored: Size, turned: &mut [u8]) {
-        // For a transposed picture, squares of this size are copied at once, so that source and
+        // For a transposed image, squares of this size are copied at once, so that source and
         // destination stay in the cache.
         const TILE: usize = 64;
         let (width, height) = (stored.width as usize, stored.height as usize);
@@ -218,32 +218,32 @@ impl Orientation {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::picture::Channels;
+    use crate::bitmap::Channels;
     use crate::testing::exif_block;
 
-    /// A picture of three columns and two rows whose red values number the pixels:
+    /// An image of three columns and two rows whose red values number the pixels:
     ///
     /// ```text
     /// 1 2 3
     /// 4 5 6
     /// ```
-    fn numbered(channels: Channels) -> Picture {
+    fn numbered(channels: Channels) -> Bitmap {
         let mut pixels = Vec::new();
         for number in 1..=6 {
             pixels.extend(&[number, 0, 0, 255][..channels.count()]);
         }
-        Picture::new(Size::new(3, 2), channels, pixels).unwrap()
+        Bitmap::new(Size::new(3, 2), channels, pixels).unwrap()
     }
 
-    fn numbers(picture: &Picture) -> Vec<Vec<u8>> {
-        let rows = picture.pixels().chunks_exact(picture.stride());
-        rows.map(|row| row.iter().step_by(picture.channels().count()).copied().collect()).collect()
+    fn numbers(image: &Bitmap) -> Vec<Vec<u8>> {
+        let rows = image.pixels().chunks_exact(image.stride());
+        rows.map(|row| row.iter().step_by(image.channels().count()).copied().collect()).collect()
     }
 
     #[test]
-    fn all_eight_values_turn_the_picture_as_exif_says() {
+    fn all_eight_values_turn_the_image_as_exif_says() {
         // The orientation is defined as "row 0 is the visual …, column 0 is the visual …" of the
-        // stored picture.
+        // stored image.
         let expected: [(u32, Vec<Vec<u8>>); 8] = [
             (1, vec![vec![1, 2, 3], vec![4, 5, 6]]),
             (2, vec![vec![3, 2, 1], vec![6, 5, 4]]),
@@ -275,22 +275,22 @@ mod tests {
     }
 
     #[test]
-    fn pictures_larger_than_a_tile_are_turned_whole() {
+    fn images_larger_than_a_tile_are_turned_whole() {
         let size = Size::new(70, 45);
         let pixels: Vec<u8> = (0..size.pixels()).flat_map(|n| [(n % 251) as u8, (n / 251) as u8, 7]).collect();
-        let picture = Picture::new(size, Channels::Rgb, pixels).unwrap();
-        let turned = Orientation::Rotate90.apply(picture.clone());
+        let image = Bitmap::new(size, Channels::Rgb, pixels).unwrap();
+        let turned = Orientation::Rotate90.apply(image.clone());
         assert_eq!(turned.size(), Size::new(45, 70));
         for y in 0..70 {
             for x in 0..45 {
-                assert_eq!(turned.pixel(x, y), picture.pixel(y, 44 - x));
+                assert_eq!(turned.pixel(x, y), image.pixel(y, 44 - x));
             }
         }
-        assert_eq!(Orientation::Rotate270.apply(turned), picture);
+        assert_eq!(Orientation::Rotate270.apply(turned), image);
     }
 
     #[test]
-    fn a_displayed_rectangle_is_found_in_the_stored_picture() {
+    fn a_displayed_rectangle_is_found_in_the_stored_image() {
         for value in 1..=8 {
             let orientation = Orientation::from_exif(value).unwrap();
             let stored = numbered(Channels::Rgb);

@@ -3,24 +3,24 @@
 //!
 //! **Formulas.** With the ratio in whole hundredths, `crop` keeps the largest rectangle, rounded
 //! down and at least 1 in each direction. `pad` and `blur` make the smallest rectangle that
-//! contains the picture, rounded up. The picture itself is not scaled.
+//! contains the image, rounded up. The image itself is not scaled.
 //!
-//! **Blur.** The padding is filled with the picture itself, scaled to cover the result, cropped
+//! **Blur.** The padding is filled with the image itself, scaled to cover the result, cropped
 //! evenly, and blurred by three passes of a box filter, which approximate a Gaussian (W3C Filter
 //! Effects, `feGaussianBlur`). The blur is computed at a small size, where a wide blur is cheap,
-//! and scaled up: a picture this soft has no detail to lose.
+//! and scaled up: an image this soft has no detail to lose.
 
 use std::str::FromStr;
 
+use crate::bitmap::{Bitmap, Channels};
 use crate::color::Color;
 use crate::decode::{DecodeError, decode, decode_part};
 use crate::geometry::{Anchor, ParseError, Rect, Size};
 use crate::header::probe;
-use crate::picture::{Channels, Picture};
 use crate::pipeline::{Error, Finish, Output};
 use crate::resize::{Bounds, Fit, PlanError, Resize, check_output, resize, stretched};
 
-/// The longer side of the picture to blur.
+/// The longer side of the image to blur.
 const BLUR_SIDE: u32 = 128;
 
 /// The radius of a pass in pixels of that size. Three passes have a standard deviation of `sqrt(3 ·
@@ -34,7 +34,7 @@ pub enum Mode {
     Crop,
     /// By padding with the background.
     Pad,
-    /// By padding with the blurred picture.
+    /// By padding with the blurred image.
     Blur,
 }
 
@@ -58,22 +58,22 @@ pub struct ChangeRatio {
     pub ratio: (u32, u32),
     /// How the ratio is reached.
     pub mode: Mode,
-    /// The part that is kept, or the position of the picture.
+    /// The part that is kept, or the position of the image.
     pub anchor: Anchor,
     /// Color of the padding of `pad`.
     pub background: Color,
 }
 
-/// Layout for a picture of a certain size.
+/// Layout for an image of a certain size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plan {
     /// Size of the result.
     pub output: Size,
-    /// Left and top edge: of the kept part in the picture, or of the picture in the result.
+    /// Left and top edge: of the kept part in the image, or of the image in the result.
     pub offset: (u32, u32),
 }
 
-/// The layout for a picture with the displayed size `source`.
+/// The layout for an image with the displayed size `source`.
 ///
 /// # Errors
 /// The limits of results.
@@ -113,43 +113,43 @@ pub fn transform(bytes: &[u8], change: &ChangeRatio, finish: Finish) -> Result<O
     {
         return finish.stream(bands, |_, _| ());
     }
-    let picture = match change.mode {
+    let image = match change.mode {
         Mode::Crop => decode_part(bytes, part)?,
         Mode::Pad | Mode::Blur => {
-            let picture = decode(bytes)?;
-            if plan.output == picture.size() {
-                picture
+            let image = decode(bytes)?;
+            if plan.output == image.size() {
+                image
             } else if change.mode == Mode::Pad {
-                padded(picture, &plan, change.background)
+                padded(image, &plan, change.background)
             } else {
-                let mut result = blurred(&picture, plan.output);
-                result.paste(&picture, x, y);
+                let mut result = blurred(&image, plan.output);
+                result.paste(&image, x, y);
                 result
             }
         }
     };
-    finish.write(&picture, header.format, change.background)
+    finish.write(&image, header.format, change.background)
 }
 
-fn padded(picture: Picture, plan: &Plan, background: Color) -> Picture {
-    let (picture, channels) = match picture.channels() {
-        Channels::Rgb if background.is_opaque() => (picture, Channels::Rgb),
-        _ => (picture.into_rgba(), Channels::Rgba),
+fn padded(image: Bitmap, plan: &Plan, background: Color) -> Bitmap {
+    let (image, channels) = match image.channels() {
+        Channels::Rgb if background.is_opaque() => (image, Channels::Rgb),
+        _ => (image.into_rgba(), Channels::Rgba),
     };
-    let mut canvas = Picture::filled(plan.output, channels, background);
-    canvas.paste(&picture, plan.offset.0, plan.offset.1);
+    let mut canvas = Bitmap::filled(plan.output, channels, background);
+    canvas.paste(&image, plan.offset.0, plan.offset.1);
     canvas
 }
 
-/// Scales a picture to cover `size` and blurs it.
-fn blurred(picture: &Picture, size: Size) -> Picture {
+/// Scales an image to cover `size` and blurs it.
+fn blurred(image: &Bitmap, size: Size) -> Bitmap {
     let longer = size.width.max(size.height);
     let scaled = |side: u32| if longer <= BLUR_SIDE { side } else { (side * BLUR_SIDE / longer).max(1) };
     let small = Size::new(scaled(size.width), scaled(size.height));
     let bounds = Bounds::new(Some(small.width), Some(small.height)).expect("neither side is zero");
     let cover = Resize { fit: Fit::Cover, ..Resize::new(bounds) };
     // The small size is no larger than the result, whose limits were checked.
-    let mut small = resize(picture, &cover).expect("within the limits");
+    let mut small = resize(image, &cover).expect("within the limits");
     for _ in 0..3 {
         small = box_blurred_rows(&box_blurred_rows(&small));
     }
@@ -158,11 +158,11 @@ fn blurred(picture: &Picture, size: Size) -> Picture {
 
 /// Replaces each pixel by the mean of its neighbors in the row, with repeated edges and weighted by
 /// alpha. The result is transposed, so that two calls blur in both directions.
-fn box_blurred_rows(picture: &Picture) -> Picture {
-    let (width, height) = (picture.width() as usize, picture.height() as usize);
-    let count = picture.channels().count();
-    let mut pixels = vec![0; picture.pixels().len()];
-    for (y, row) in picture.pixels().chunks_exact(width * count).enumerate() {
+fn box_blurred_rows(image: &Bitmap) -> Bitmap {
+    let (width, height) = (image.width() as usize, image.height() as usize);
+    let count = image.channels().count();
+    let mut pixels = vec![0; image.pixels().len()];
+    for (y, row) in image.pixels().chunks_exact(width * count).enumerate() {
         for x in 0..width {
             let mut sums = [0u32; 3];
             let (mut weight, mut alphas, mut taps) = (0, 0, 0);
@@ -185,7 +185,7 @@ fn box_blurred_rows(picture: &Picture) -> Picture {
             }
         }
     }
-    Picture::made(picture.size().transposed(), picture.channels(), pixels)
+    Bitmap::made(image.size().transposed(), image.channels(), pixels)
 }
 
 #[cfg(test)]
@@ -208,7 +208,7 @@ mod tests {
         (plan.output.width, plan.output.height)
     }
 
-    fn read(bytes: &[u8]) -> Picture {
+    fn read(bytes: &[u8]) -> Bitmap {
         decode(bytes).unwrap()
     }
 
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn no_pixel_of_the_picture_is_changed() {
+    fn no_pixel_of_the_image_is_changed() {
         let source = photo(90, 60);
         let file = written(&source, OutputFormat::Png, 85);
         for anchor in Anchor::ALL {
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn the_room_is_background_or_the_blurred_picture() {
+    fn the_room_is_background_or_the_blurred_image() {
         let file = written(&quarters(90, 60), OutputFormat::Png, 85);
         let red = Color { r: 255, g: 0, b: 0, a: 255 };
         let pad = ChangeRatio { background: red, ..change((1, 1), Mode::Pad) };
@@ -272,7 +272,7 @@ mod tests {
 
     #[test]
     fn a_blur_of_one_colour_is_that_colour_and_lends_none_of_what_is_transparent() {
-        let grey = Picture::filled(Size::new(300, 40), Channels::Rgb, Color { r: 90, g: 91, b: 92, a: 255 });
+        let grey = Bitmap::filled(Size::new(300, 40), Channels::Rgb, Color { r: 90, g: 91, b: 92, a: 255 });
         let blurred = blurred(&grey, Size::new(300, 600));
         assert!(blurred.pixels().chunks_exact(3).all(|pixel| pixel == [90, 91, 92]));
         let half = drawn(40, 40, Channels::Rgba, |x, _| if x < 20 { [200, 0, 0, 255] } else { [0, 255, 0, 0] });

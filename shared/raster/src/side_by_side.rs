@@ -1,24 +1,24 @@
-//! The Action `side-by-side-composite`: two pictures in one
+//! The Action `side-by-side-composite`: two images in one
 //! (`docs/reference/actions.md#side-by-side-composite`).
 //!
-//! **Formulas.** The cross size is the height for pictures next to each other, and the width for
-//! pictures above each other. With `match`, the picture with the larger cross size is scaled down
+//! **Formulas.** The cross size is the height for images next to each other, and the width for
+//! images above each other. With `match`, the image with the larger cross size is scaled down
 //! to the other's. Its other side keeps the aspect ratio, rounded half up and at least 1. The
 //! length of the result is the sum of both lengths and the gap; its cross size is the larger of the
 //! two.
 
 use std::str::FromStr;
 
+use crate::bitmap::{Bitmap, Channels};
 use crate::color::Color;
 use crate::decode::{BAND, Bands, DecodeError};
 use crate::encode::jpeg_encoder;
 use crate::geometry::{ParseError, Rect, Size};
 use crate::header::{Header, probe};
-use crate::picture::{Channels, Picture};
 use crate::pipeline::{Error, Finish, Output};
 use crate::resize::{self, PlanError, check_output, decode_resized, rounded_ratio};
 
-/// Arrangement of the pictures.
+/// Arrangement of the images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// The second to the right of the first.
@@ -39,7 +39,7 @@ impl FromStr for Direction {
     }
 }
 
-/// Position of the picture with the smaller cross size.
+/// Position of the image with the smaller cross size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Align {
     /// At the top or left.
@@ -66,28 +66,28 @@ impl FromStr for Align {
 /// The parameters of the Action `side-by-side-composite`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SideBySideOptions {
-    /// Arrangement of the pictures.
+    /// Arrangement of the images.
     pub direction: Direction,
-    /// Pixels between the pictures.
+    /// Pixels between the images.
     pub gap: u32,
-    /// Whether the picture with the larger cross size is scaled down to the other.
+    /// `true` if the image with the larger cross size is scaled down to the other.
     pub matches: bool,
-    /// Position of the smaller picture.
+    /// Position of the smaller image.
     pub align: Align,
-    /// Color of the area that neither picture covers.
+    /// Color of the area that neither image covers.
     pub background: Color,
 }
 
-/// Layout of two pictures of certain sizes.
+/// Layout of two images of certain sizes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plan {
     /// Size of the result.
     pub output: Size,
-    /// Rectangle of each picture in the result, after scaling.
+    /// Rectangle of each image in the result, after scaling.
     pub places: [Rect; 2],
 }
 
-/// The layout of two pictures with these displayed sizes.
+/// The layout of two images with these displayed sizes.
 ///
 /// # Errors
 /// The limits of results.
@@ -95,7 +95,7 @@ pub fn plan(sources: [Size; 2], options: &SideBySideOptions) -> Result<Plan, Pla
     if sources.iter().any(|source| source.pixels() == 0) {
         return Err(PlanError::EmptySource);
     }
-    // Computed for pictures next to each other. Pictures above each other are computed likewise,
+    // Computed for images next to each other. Images above each other are computed likewise,
     // transposed.
     let turned = |size: Size| if options.direction == Direction::Vertical { size.transposed() } else { size };
     let [first, second] = sources.map(turned);
@@ -123,11 +123,11 @@ pub fn plan(sources: [Size; 2], options: &SideBySideOptions) -> Result<Plan, Pla
     Ok(Plan { output: turned(output), places })
 }
 
-/// Runs the Action. The format `auto` follows the first picture.
+/// Runs the Action. The format `auto` follows the first image.
 ///
 /// # Errors
 ///
-/// Any [`Error`]. A result above the limits is rejected before either picture is decoded.
+/// Any [`Error`]. A result above the limits is rejected before either image is decoded.
 pub fn transform(first: &[u8], second: &[u8], options: &SideBySideOptions, finish: Finish) -> Result<Output, Error> {
     let headers = [probe(first).map_err(DecodeError::from)?, probe(second).map_err(DecodeError::from)?];
     let plan = plan(headers.map(|header| header.size()), options)?;
@@ -135,46 +135,46 @@ pub fn transform(first: &[u8], second: &[u8], options: &SideBySideOptions, finis
         return Ok(output);
     }
     let scaled = |file, place: Rect| decode_resized(file, &resize::Plan::whole(place.size), Color::TRANSPARENT);
-    let pictures = [scaled(first, plan.places[0])?, scaled(second, plan.places[1])?];
+    let images = [scaled(first, plan.places[0])?, scaled(second, plan.places[1])?];
     let covered: u64 = plan.places.iter().map(|place| place.size.pixels()).sum();
     let is_opaque =
-        pictures.iter().all(Picture::is_opaque) && (options.background.is_opaque() || covered == plan.output.pixels());
+        images.iter().all(Bitmap::is_opaque) && (options.background.is_opaque() || covered == plan.output.pixels());
     let channels = if is_opaque { Channels::Rgb } else { Channels::Rgba };
-    let mut canvas = Picture::filled(plan.output, channels, options.background);
-    for (picture, place) in pictures.into_iter().zip(plan.places) {
-        let picture = match channels {
-            Channels::Rgb => picture.into_rgb(),
-            Channels::Rgba => picture.into_rgba(),
+    let mut canvas = Bitmap::filled(plan.output, channels, options.background);
+    for (image, place) in images.into_iter().zip(plan.places) {
+        let image = match channels {
+            Channels::Rgb => image.into_rgb(),
+            Channels::Rgba => image.into_rgba(),
         };
-        canvas.paste(&picture, place.x, place.y);
+        canvas.paste(&image, place.x, place.y);
     }
     finish.write(&canvas, headers[0].format, options.background)
 }
 
-/// The source of the rows of a picture.
+/// The source of the rows of an image.
 enum Rows<'a> {
     /// A file that is decoded in bands.
     Bands(Bands<'a>),
-    /// A picture in memory, because it had to be scaled, and the number of rows that were already
+    /// An image in memory, because it had to be scaled, and the number of rows that were already
     /// read.
-    Buffered(Picture, u32),
+    Buffered(Bitmap, u32),
 }
 
 impl Rows<'_> {
     /// The next `count` rows, which must exist.
-    fn next(&mut self, count: u32, buffer: Vec<u8>) -> Result<Option<Picture>, DecodeError> {
+    fn next(&mut self, count: u32, buffer: Vec<u8>) -> Result<Option<Bitmap>, DecodeError> {
         match self {
             Self::Bands(bands) => bands.next(count, buffer),
-            Self::Buffered(picture, taken) => {
-                let rect = Rect { x: 0, y: *taken, size: Size::new(picture.width(), count) };
+            Self::Buffered(image, taken) => {
+                let rect = Rect { x: 0, y: *taken, size: Size::new(image.width(), count) };
                 *taken += count;
-                Ok(Some(picture.cropped(rect)))
+                Ok(Some(image.cropped(rect)))
             }
         }
     }
 }
 
-/// Writes the result row by row while its pictures are decoded. This is possible for two upright
+/// Writes the result row by row while its images are decoded. This is possible for two upright
 /// JPEGs if the result is a JPEG and nothing is transparent.
 fn stream(
     files: [&[u8]; 2],
@@ -189,7 +189,7 @@ fn stream(
     }
     let mut parts = Vec::new();
     for ((file, header), place) in files.into_iter().zip(headers).zip(plan.places) {
-        // Format `auto` follows the first picture.
+        // Format `auto` follows the first image.
         let Some(bands) = finish.bands(file, header, Rect { x: 0, y: 0, size: header.size() })? else {
             return Ok(None);
         };
@@ -206,7 +206,7 @@ fn stream(
     let mut encoder = jpeg_encoder(plan.output, Channels::Rgb, finish.quality);
     for first in (0..height).step_by(BAND as usize) {
         let last = height.min(first + BAND);
-        let mut band = Picture::filled(Size::new(width, last - first), Channels::Rgb, background);
+        let mut band = Bitmap::filled(Size::new(width, last - first), Channels::Rgb, background);
         for (rows, place, buffer) in &mut parts {
             let (from, to) = (first.max(place.y), last.min(place.y + place.size.height));
             if from < to
@@ -241,12 +241,12 @@ mod tests {
         SideBySideOptions { direction, gap: 0, matches, align: Align::Center, background: Color::WHITE }
     }
 
-    fn read(bytes: &[u8]) -> Picture {
+    fn read(bytes: &[u8]) -> Bitmap {
         decode(bytes).unwrap()
     }
 
-    fn png(picture: &Picture) -> Vec<u8> {
-        written(picture, OutputFormat::Png, 85)
+    fn png(image: &Bitmap) -> Vec<u8> {
+        written(image, OutputFormat::Png, 85)
     }
 
     #[test]
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn pictures_of_one_size_are_copied_pixel_for_pixel() {
+    fn images_of_one_size_are_copied_pixel_for_pixel() {
         let (first, second) = (photo(40, 30), quarters(50, 30));
         let blue = Color { r: 0, g: 0, b: 255, a: 255 };
         let across = SideBySideOptions { gap: 3, background: blue, ..options(Direction::Horizontal, true) };
@@ -338,7 +338,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn pictures_never_overlap_and_the_result_is_no_larger_than_they_need(
+        fn images_never_overlap_and_the_result_is_no_larger_than_they_need(
             first in (1u32..3000, 1u32..3000),
             second in (1u32..3000, 1u32..3000),
             gap in 0u32..=1024,

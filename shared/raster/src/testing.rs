@@ -1,12 +1,12 @@
-//! Pictures and files for tests. Files that no encoder can produce are assembled from bytes.
+//! Images and files for tests. Files that no encoder can produce are assembled from bytes.
 
 use std::io::Write;
 
+use crate::bitmap::{Bitmap, Channels};
 use crate::color::Color;
 use crate::encode::{Encoding, encode};
 use crate::format::OutputFormat;
 use crate::geometry::Size;
-use crate::picture::{Channels, Picture};
 
 /// A TIFF structure whose only entry is the orientation.
 pub fn exif_block(orientation: u16, little: bool) -> Vec<u8> {
@@ -24,19 +24,19 @@ pub fn exif_block(orientation: u16, little: bool) -> Vec<u8> {
     block
 }
 
-/// A picture whose pixels are computed by a function.
-pub fn drawn(width: u32, height: u32, channels: Channels, pixel: impl Fn(u32, u32) -> [u8; 4]) -> Picture {
+/// An image whose pixels are computed by a function.
+pub fn drawn(width: u32, height: u32, channels: Channels, pixel: impl Fn(u32, u32) -> [u8; 4]) -> Bitmap {
     let mut pixels = Vec::new();
     for y in 0..height {
         for x in 0..width {
             pixels.extend(&pixel(x, y)[..channels.count()]);
         }
     }
-    Picture::new(Size::new(width, height), channels, pixels).unwrap()
+    Bitmap::new(Size::new(width, height), channels, pixels).unwrap()
 }
 
 /// Smooth waves with some texture, similar to a photo.
-pub fn photo(width: u32, height: u32) -> Picture {
+pub fn photo(width: u32, height: u32) -> Bitmap {
     drawn(width, height, Channels::Rgb, |x, y| {
         let (x, y) = (f64::from(x), f64::from(y));
         let wave = |a: f64, b: f64, c: f64| {
@@ -48,7 +48,7 @@ pub fn photo(width: u32, height: u32) -> Picture {
 
 /// Four quarters in red, green, blue and white. They distinguish all eight orientations even after
 /// lossy compression.
-pub fn quarters(width: u32, height: u32) -> Picture {
+pub fn quarters(width: u32, height: u32) -> Bitmap {
     drawn(width, height, Channels::Rgb, |x, y| match (x < width / 2, y < height / 2) {
         (true, true) => [255, 0, 0, 255],
         (false, true) => [0, 255, 0, 255],
@@ -57,8 +57,8 @@ pub fn quarters(width: u32, height: u32) -> Picture {
     })
 }
 
-pub fn written(picture: &Picture, format: OutputFormat, quality: u8) -> Vec<u8> {
-    encode(picture, &Encoding { format, quality, flatten: Color::WHITE }).unwrap()
+pub fn written(image: &Bitmap, format: OutputFormat, quality: u8) -> Vec<u8> {
+    encode(image, &Encoding { format, quality, flatten: Color::WHITE }).unwrap()
 }
 
 /// Options of a JPEG test file.
@@ -74,16 +74,16 @@ impl Default for Jpeg {
     }
 }
 
-pub fn jpeg(picture: &Picture, options: &Jpeg) -> Vec<u8> {
+pub fn jpeg(bitmap: &Bitmap, options: &Jpeg) -> Vec<u8> {
     let mut compressor = turbojpeg::Compressor::new().unwrap();
     compressor.set_quality(options.quality).unwrap();
     compressor.set_progressive(options.progressive).unwrap();
     compressor.set_subsamp(options.subsamp).unwrap();
     let image = turbojpeg::Image {
-        pixels: picture.pixels(),
-        width: picture.width() as usize,
-        pitch: picture.stride(),
-        height: picture.height() as usize,
+        pixels: bitmap.pixels(),
+        width: bitmap.width() as usize,
+        pitch: bitmap.stride(),
+        height: bitmap.height() as usize,
         format: turbojpeg::PixelFormat::RGB,
     };
     compressor.compress_to_vec(image).unwrap()
@@ -102,8 +102,8 @@ pub fn cmyk_jpeg(width: usize, height: usize, inks: [u8; 4], colorspace: turbojp
 
 /// The JPEG of a gray block, and the positions of its frame header and its scan header.
 fn one_block(grey: u8) -> (Vec<u8>, usize, usize) {
-    let picture = drawn(8, 8, Channels::Rgb, |_, _| [grey; 4]);
-    let file = jpeg(&picture, &Jpeg { subsamp: turbojpeg::Subsamp::Gray, ..Jpeg::default() });
+    let image = drawn(8, 8, Channels::Rgb, |_, _| [grey; 4]);
+    let file = jpeg(&image, &Jpeg { subsamp: turbojpeg::Subsamp::Gray, ..Jpeg::default() });
     let of = |code| file.windows(2).position(|pair| pair == [0xff, code]).unwrap();
     let (frame, scan) = (of(0xc0), of(0xda));
     (file, frame, scan)
@@ -167,14 +167,14 @@ pub fn iccp(profile: &[u8]) -> Vec<u8> {
     png_chunk(b"iCCP", &deflated.finish().unwrap())
 }
 
-/// A PNG of an RGB or RGBA picture without filters, with further chunks before the image data.
-pub fn png_with(picture: &Picture, chunks: &[Vec<u8>]) -> Vec<u8> {
-    let color = match picture.channels() {
+/// A PNG of an RGB or RGBA image without filters, with further chunks before the image data.
+pub fn png_with(image: &Bitmap, chunks: &[Vec<u8>]) -> Vec<u8> {
+    let color = match image.channels() {
         Channels::Rgb => 2,
         Channels::Rgba => 6,
     };
-    let rows: Vec<u8> = picture.pixels().chunks_exact(picture.stride()).flat_map(|row| [&[0], row].concat()).collect();
-    png_file(ihdr(picture.width(), picture.height(), 8, color, false), chunks, &rows)
+    let rows: Vec<u8> = image.pixels().chunks_exact(image.stride()).flat_map(|row| [&[0], row].concat()).collect();
+    png_file(ihdr(image.width(), image.height(), 8, color, false), chunks, &rows)
 }
 
 pub fn riff_chunk(name: &[u8; 4], data: &[u8]) -> Vec<u8> {

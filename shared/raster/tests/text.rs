@@ -1,13 +1,13 @@
-//! Compares rendered text with stored pictures that were inspected, one for each script.
+//! Compares rendered text with stored images that were inspected, one for each script.
 //!
-//! `UPDATE_GOLDEN=1 cargo test -p canvas-raster --test text` rewrites the pictures. Inspect each changed
+//! `UPDATE_GOLDEN=1 cargo test -p canvas-raster --test text` rewrites the images. Inspect each changed
 //! one before you commit it. They apply to one architecture, because another one may round
 //! differently.
 
 use std::path::PathBuf;
 
 use raster::text::{Align, Family, Ink, Stroke, Style, Weight, fill_rect, layout};
-use raster::{Channels, Color, Encoding, OutputFormat, Picture, Size, decode, encode};
+use raster::{Bitmap, Channels, Color, Encoding, OutputFormat, Size, decode, encode};
 
 const PAPER: Color = Color { r: 250, g: 246, b: 236, a: 255 };
 const INK: Color = Color { r: 30, g: 34, b: 60, a: 255 };
@@ -19,33 +19,33 @@ fn style(family: Family, weight: Weight) -> Style {
 }
 
 /// Text on a plain background with a margin.
-fn drawn(text: &str, style: &Style, max_width: Option<f64>, ink: &Ink) -> Picture {
+fn drawn(text: &str, style: &Style, max_width: Option<f64>, ink: &Ink) -> Bitmap {
     let set = layout(text, style, max_width);
     let side = |length: f64| (length + 2.0 * MARGIN).ceil() as u32;
     let size = Size::new(side(set.width()), side(set.height()));
     let paper = PAPER.rgb().repeat(size.pixels() as usize);
-    let mut picture = Picture::new(size, Channels::Rgb, paper).expect("a pixel a place");
-    set.draw(&mut picture, MARGIN, MARGIN, ink);
-    picture
+    let mut image = Bitmap::new(size, Channels::Rgb, paper).expect("a pixel a place");
+    set.draw(&mut image, MARGIN, MARGIN, ink);
+    image
 }
 
 fn plain() -> Ink {
     Ink { color: INK, stroke: None }
 }
 
-/// Compares with the stored picture `name`, or stores it.
-fn assert_golden(name: &str, picture: &Picture) {
+/// Compares with the stored image `name`, or stores it.
+fn assert_golden(name: &str, image: &Bitmap) {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(format!("{name}.png"));
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         let encoding = Encoding { format: OutputFormat::Png, quality: 100, flatten: Color::WHITE };
-        std::fs::write(&path, encode(picture, &encoding).expect("encodes")).expect("is written");
+        std::fs::write(&path, encode(image, &encoding).expect("encodes")).expect("is written");
         return;
     }
     let stored = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let stored = decode(&stored).expect("is whole");
-    assert_eq!(stored.size(), picture.size(), "{name}");
-    let different = stored.pixels().iter().zip(picture.pixels()).filter(|(stored, now)| stored != now).count();
-    assert_eq!(different, 0, "samples of {name} differ from the stored picture");
+    assert_eq!(stored.size(), image.size(), "{name}");
+    let different = stored.pixels().iter().zip(image.pixels()).filter(|(stored, now)| stored != now).count();
+    assert_eq!(different, 0, "samples of {name} differ from the stored image");
 }
 
 fn assert_script(name: &str, text: &str) {
@@ -122,12 +122,12 @@ fn stroke_under_half_transparent_letters() {
 }
 
 #[test]
-fn letters_of_half_a_pixel_and_of_a_whole_picture() {
+fn letters_of_half_a_pixel_and_of_a_whole_image() {
     let tiny = Style { size: 7.5, ..style(Family::Sans, Weight::Regular) };
     assert_golden("tiny", &drawn("Small print is legible too: 0123456789", &tiny, None, &plain()));
-    let mut picture = Picture::new(Size::new(96, 96), Channels::Rgba, vec![0; 96 * 96 * 4]).expect("a pixel a place");
-    fill_rect(&mut picture, 8, 8, 80, 80, Color { r: 20, g: 120, b: 200, a: 90 });
+    let mut image = Bitmap::new(Size::new(96, 96), Channels::Rgba, vec![0; 96 * 96 * 4]).expect("a pixel a place");
+    fill_rect(&mut image, 8, 8, 80, 80, Color { r: 20, g: 120, b: 200, a: 90 });
     let large = Style { size: 200.0, ..style(Family::Serif, Weight::Bold) };
-    layout("&", &large, None).draw(&mut picture, -40.0, -70.0, &Ink { color: Color { a: 220, ..INK }, stroke: None });
-    assert_golden("large", &picture);
+    layout("&", &large, None).draw(&mut image, -40.0, -70.0, &Ink { color: Color { a: 220, ..INK }, stroke: None });
+    assert_golden("large", &image);
 }

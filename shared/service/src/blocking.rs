@@ -6,7 +6,7 @@
 //! would let the pool exceed its limit. A panic ends only its own closure.
 //!
 //! The pool has threads of its own and not those of the runtime, which takes turns among dozens of
-//! them. The allocator keeps memory for each thread, so a picture gets the pages that the one before
+//! them. The allocator keeps memory for each thread, so an image gets the pages that the one before
 //! has used; on a thread that has not run for a while, the kernel has to clear new ones.
 
 use std::any::Any;
@@ -35,7 +35,7 @@ type Work = Box<dyn FnOnce() + Send>;
 struct InLine<'a>(&'a AtomicUsize);
 
 impl<'a> InLine<'a> {
-    fn of(waiting: &'a AtomicUsize) -> Self {
+    fn enter(waiting: &'a AtomicUsize) -> Self {
         waiting.fetch_add(1, Ordering::Relaxed);
         Self(waiting)
     }
@@ -93,7 +93,7 @@ impl Blocking {
     ///
     /// [`Panicked`] if `work` panics.
     pub async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Panicked> {
-        let line = InLine::of(&self.waiting);
+        let line = InLine::enter(&self.waiting);
         let place = Arc::clone(&self.places)
             .acquire_owned()
             .await

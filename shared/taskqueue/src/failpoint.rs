@@ -69,7 +69,7 @@ pub fn arm(list: &str) -> Result<(), InvalidFailpoint> {
     Ok(())
 }
 
-/// Whether any failpoint is armed.
+/// Returns `true` if any failpoint is armed.
 pub fn armed() -> bool {
     ARMED.get().is_some()
 }
@@ -177,7 +177,7 @@ async fn hold(path: &Path) {
     }
 }
 
-/// Whether the path still refers to this file.
+/// Returns `true` if the path still refers to this file.
 fn is_at(file: &File, path: &Path) -> bool {
     match (file.metadata(), std::fs::metadata(path)) {
         (Ok(held), Ok(named)) => (held.dev(), held.ino()) == (named.dev(), named.ino()),

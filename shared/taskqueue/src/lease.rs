@@ -45,14 +45,14 @@ impl Lease {
         self.0.token
     }
 
-    /// Whether a new side effect may be started. `false` if the lease is lost, and after two missed
+    /// Returns `true` if a new side effect may be started. `false` if the lease is lost, and after two missed
     /// heartbeats, because the lease may then be lost without our knowledge.
     #[must_use]
     pub fn check(&self) -> bool {
         !self.0.lost.is_cancelled() && self.0.renewed_at().elapsed() < self.0.trusted_for
     }
 
-    /// Whether cancellation of the task was requested.
+    /// Returns `true` if cancellation of the task was requested.
     pub fn is_cancel_requested(&self) -> bool {
         self.0.cancelled.is_cancelled()
     }

@@ -23,7 +23,7 @@ pub struct Task {
     pub tenant: Option<String>,
     /// The number of claims, including this one, since the last run that went as planned; from 1.
     pub claims: i32,
-    /// Whether it may have killed its workers (docs/reliability.md#quarantine).
+    /// `true` if it may have killed its workers (docs/reliability.md#quarantine).
     pub is_quarantined: bool,
     /// The trace context of the work that enqueued it, if known.
     pub traceparent: Option<String>,

@@ -1,4 +1,4 @@
-//! What a tool answers when it has done its work.
+//! Answers of tools.
 
 use rmcp::model::{CallToolResult, ContentBlock, Resource};
 use schemars::JsonSchema;
@@ -8,18 +8,18 @@ use serde_json::{Value, json};
 /// The longest text of a result, in bytes: more would crowd out what else a model has to keep in mind.
 pub const TEXT_MAX: usize = 32 * 1024;
 
-/// A picture of a result.
-pub struct Picture {
+/// An image of a result.
+pub struct AnswerImage {
     /// Its bytes, in base64.
     pub data: String,
     pub media_type: String,
 }
 
-/// A successful result: a value for programs, and a text with pictures for the model.
+/// A successful result: a value for programs, and a text with images for the model.
 pub struct Answer<T> {
     pub output: T,
     text: Option<String>,
-    pictures: Vec<Picture>,
+    images: Vec<AnswerImage>,
     links: Vec<Resource>,
 }
 
@@ -30,7 +30,7 @@ pub struct Next {
     pub tool: &'static str,
     /// Its arguments.
     pub arguments: Value,
-    /// What it is good for.
+    /// Purpose.
     pub why: String,
 }
 
@@ -52,7 +52,7 @@ impl Next {
 
 impl<T> Answer<T> {
     pub fn new(output: T) -> Self {
-        Self { output, text: None, pictures: Vec::new(), links: Vec::new() }
+        Self { output, text: None, images: Vec::new(), links: Vec::new() }
     }
 
     /// The text, where it is not the output as JSON.
@@ -61,12 +61,12 @@ impl<T> Answer<T> {
         self
     }
 
-    pub fn with_picture(mut self, picture: Picture) -> Self {
-        self.pictures.push(picture);
+    pub fn with_image(mut self, image: AnswerImage) -> Self {
+        self.images.push(image);
         self
     }
 
-    /// Links to an asset, or to a canvas as a picture, as a resource that a host can read.
+    /// Links to an asset, or to a canvas as an image, as a resource that a host can read.
     pub fn with_link(mut self, handle: &str) -> Self {
         if let Some(uri) = asset_uri(handle).or_else(|| canvas_uri(handle)) {
             self.links.push(Resource::new(uri, handle));
@@ -75,7 +75,7 @@ impl<T> Answer<T> {
     }
 }
 
-/// The address of a canvas, seen as a picture, as a resource: of `canvas:<owner>:<id>`.
+/// The address of a canvas, seen as an image, as a resource: of `canvas:<owner>:<id>`.
 pub fn canvas_uri(handle: &str) -> Option<String> {
     let (owner, id) = handle.strip_prefix("canvas:")?.split_once(':')?;
     Some(format!("canvas://{owner}/{id}/render.png"))
@@ -93,7 +93,7 @@ impl<T: Serialize> Answer<T> {
         let output = serde_json::to_value(&self.output).unwrap_or_default();
         let text = self.text.unwrap_or_else(|| output.to_string());
         let mut content = vec![ContentBlock::text(cut(text, "ask for less"))];
-        content.extend(self.pictures.into_iter().map(|it| ContentBlock::image(it.data, it.media_type)));
+        content.extend(self.images.into_iter().map(|it| ContentBlock::image(it.data, it.media_type)));
         content.extend(self.links.into_iter().map(ContentBlock::ResourceLink));
         let mut result = CallToolResult::success(content);
         result.structured_content = Some(output);

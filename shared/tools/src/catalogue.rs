@@ -18,7 +18,7 @@ use crate::tools;
 pub struct Entry {
     /// The definition that hosts get.
     pub definition: rmcp::model::Tool,
-    /// Whether a repeated call has no further effect.
+    /// `true` if a repeated call has no further effect.
     pub repeats: bool,
     scopes: &'static [Scope],
     any_scope: &'static [Scope],
@@ -28,7 +28,7 @@ pub struct Entry {
 
 impl Entry {
     /// `local`: the caller may name files of this machine.
-    fn of<T: Tool>(local: bool) -> Self {
+    fn new<T: Tool>(local: bool) -> Self {
         let mut input = schema::of_arguments::<T::Arguments>();
         if !local && let Some(Value::Object(properties)) = input.get_mut("properties") {
             properties.remove("path");
@@ -58,7 +58,7 @@ impl Entry {
         }
     }
 
-    /// Whether a token with these scopes is offered the tool.
+    /// Returns `true` if a token with these scopes is offered the tool.
     pub fn is_for(&self, scopes: &[Scope]) -> bool {
         self.scopes.iter().all(|scope| scopes.contains(scope))
             && (self.any_scope.is_empty() || self.any_scope.iter().any(|scope| scopes.contains(scope)))
@@ -72,7 +72,7 @@ impl Entry {
         if !violations.is_empty() {
             return Err(Failure::invalid(violations));
         }
-        // A picture is no part of the key of a call, nor of the call that an answer proposes.
+        // An image is no part of the key of a call, nor of the call that an answer proposes.
         let kept = given.as_object().into_iter().flatten().filter(|(name, _)| *name != "data");
         call.arguments = kept.map(|(name, value)| (name.clone(), value.clone())).collect();
         (self.run)(call, given).await
@@ -96,25 +96,25 @@ pub fn all(local: bool) -> &'static [Entry] {
 
 fn entries(local: bool) -> Vec<Entry> {
     vec![
-        Entry::of::<tools::status::Status>(local),
-        Entry::of::<tools::find::Find>(local),
-        Entry::of::<tools::describe::Describe>(local),
-        Entry::of::<tools::canvas_create::CanvasCreate>(local),
-        Entry::of::<tools::canvas_read::CanvasRead>(local),
-        Entry::of::<tools::canvas_view::CanvasView>(local),
-        Entry::of::<tools::canvas_edit::CanvasEdit>(local),
-        Entry::of::<tools::canvas_review::CanvasReview>(local),
-        Entry::of::<tools::asset_upload::AssetUpload>(local),
-        Entry::of::<tools::import_url::ImportUrl>(local),
-        Entry::of::<tools::action_run::ActionRun>(local),
-        Entry::of::<tools::image_generate::ImageGenerate>(local),
-        Entry::of::<tools::video_generate::VideoGenerate>(local),
-        Entry::of::<tools::recipe_run::RecipeRun>(local),
-        Entry::of::<tools::workflow_create::WorkflowCreate>(local),
-        Entry::of::<tools::run_wait::RunWait>(local),
-        Entry::of::<tools::run_cancel::RunCancel>(local),
-        Entry::of::<tools::element_save::ElementSave>(local),
-        Entry::of::<tools::element_manage::ElementManage>(local),
+        Entry::new::<tools::status::Status>(local),
+        Entry::new::<tools::find::Find>(local),
+        Entry::new::<tools::describe::Describe>(local),
+        Entry::new::<tools::canvas_create::CanvasCreate>(local),
+        Entry::new::<tools::canvas_read::CanvasRead>(local),
+        Entry::new::<tools::canvas_view::CanvasView>(local),
+        Entry::new::<tools::canvas_edit::CanvasEdit>(local),
+        Entry::new::<tools::canvas_review::CanvasReview>(local),
+        Entry::new::<tools::asset_upload::AssetUpload>(local),
+        Entry::new::<tools::import_url::ImportUrl>(local),
+        Entry::new::<tools::action_run::ActionRun>(local),
+        Entry::new::<tools::image_generate::ImageGenerate>(local),
+        Entry::new::<tools::video_generate::VideoGenerate>(local),
+        Entry::new::<tools::recipe_run::RecipeRun>(local),
+        Entry::new::<tools::workflow_create::WorkflowCreate>(local),
+        Entry::new::<tools::run_wait::RunWait>(local),
+        Entry::new::<tools::run_cancel::RunCancel>(local),
+        Entry::new::<tools::element_save::ElementSave>(local),
+        Entry::new::<tools::element_manage::ElementManage>(local),
     ]
 }
 

@@ -97,7 +97,7 @@ impl Failure {
         self
     }
 
-    /// Whether a field of the request, or one below it, is wrong.
+    /// Returns `true` if a field of the request, or one below it, is wrong.
     pub fn concerns(&self, field: &str) -> bool {
         self.fields
             .iter()

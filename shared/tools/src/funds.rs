@@ -12,7 +12,7 @@ use crate::failure::Failure;
 const MODELS_MAX: usize = 10;
 
 /// Adds the balance to a refusal for its price, and what would fit: models with all of these capabilities, and the number of outputs of
-/// each that can be paid. Where `outputs` pictures or videos, which the call would make, can be fewer or cheaper, the call that fits.
+/// each that can be paid. Where `outputs` images or videos, which the call would make, can be fewer or cheaper, the call that fits.
 pub async fn add_affordable_models(
     failure: Failure,
     call: &Call,

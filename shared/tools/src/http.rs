@@ -113,7 +113,7 @@ impl Http {
     }
 }
 
-/// Whether the content is of this media type.
+/// Returns `true` if the content is of this media type.
 fn is_of(headers: &HeaderMap, media_type: &str) -> bool {
     let declared = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     declared.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case(media_type)

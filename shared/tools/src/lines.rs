@@ -218,7 +218,7 @@ mod tests {
     use super::*;
     use crate::server::tests::server;
 
-    /// What the server writes, by lines, when it reads this to the end.
+    /// The lines that the server writes when it reads this to the end.
     async fn output(input: impl Into<Vec<u8>>) -> Vec<Value> {
         let (mut read, written) = tokio::io::simplex(64 * 1024);
         let lines = Lines::new(io::Cursor::new(input.into()), written);

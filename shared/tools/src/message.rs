@@ -3,12 +3,12 @@
 use rmcp::model::ErrorCode;
 use serde_json::{Value, json};
 
-/// The longest message, in bytes: a picture of 8 MiB in base64, and what stands around it.
+/// The longest message, in bytes: an image of 8 MiB in base64, and what stands around it.
 pub const MESSAGE_MAX: usize = 12 * 1024 * 1024;
 /// Most messages in a batch.
 pub const BATCH_MAX: usize = 50;
 
-/// What arrived in one piece.
+/// A message or a batch of messages.
 #[derive(Debug, PartialEq)]
 pub enum Incoming {
     One(Value),

@@ -1,4 +1,4 @@
-//! Pictures that work takes, and where its results go.
+//! Images that work takes, and where its results go.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,7 +20,7 @@ pub struct Place {
 
 impl Place {
     /// The place for `count` nodes. Without any hint they go beside `source`, if that is a node.
-    pub fn of(given: Option<Place>, source: Option<&str>, count: Option<u32>) -> Value {
+    pub fn resolve(given: Option<Place>, source: Option<&str>, count: Option<u32>) -> Value {
         let mut place = given.unwrap_or_default();
         let is_open = place.near.is_none() && place.section_id.is_none() && place.x.is_none() && place.y.is_none();
         if is_open {
@@ -34,8 +34,8 @@ impl Place {
     }
 }
 
-/// The handle of a picture. A plain id, as an outline has it, is that of a node.
-pub fn picture(given: &str) -> String {
+/// The handle of an image. A plain id, as an outline has it, is that of a node.
+pub fn image(given: &str) -> String {
     match given.contains(':') {
         true => given.to_owned(),
         false => format!("node:{given}"),
@@ -48,10 +48,10 @@ mod tests {
 
     #[test]
     fn results_go_beside_their_source_unless_a_place_is_given() {
-        assert_eq!(Place::of(None, Some("node:a"), Some(2)), json!({"near": "node:a", "count": 2}));
-        assert_eq!(Place::of(None, Some("asset:me:a"), None), json!({}));
+        assert_eq!(Place::resolve(None, Some("node:a"), Some(2)), json!({"near": "node:a", "count": 2}));
+        assert_eq!(Place::resolve(None, Some("asset:me:a"), None), json!({}));
         let given = Place { section_id: Some("s".into()), title: Some("Shot".into()), ..Place::default() };
-        assert_eq!(Place::of(Some(given), Some("node:a"), None), json!({"sectionId": "s", "title": "Shot"}));
-        assert_eq!((picture("n1"), picture("asset:me:a")), ("node:n1".into(), "asset:me:a".into()));
+        assert_eq!(Place::resolve(Some(given), Some("node:a"), None), json!({"sectionId": "s", "title": "Shot"}));
+        assert_eq!((image("n1"), image("asset:me:a")), ("node:n1".into(), "asset:me:a".into()));
     }
 }

@@ -7,7 +7,7 @@ struct Task {
     name: &'static str,
     title: &'static str,
     about: &'static str,
-    /// What the caller says about it, if anything.
+    /// A remark of the caller, if any.
     wish: Option<&'static str>,
     steps: &'static str,
 }
@@ -16,26 +16,26 @@ const TASKS: [Task; 5] = [
     Task {
         name: "moodboard",
         title: "Moodboard",
-        about: "Arrange pictures as a moodboard in a Section",
+        about: "Arrange images as a moodboard in a Section",
         wish: Some("What the moodboard is for"),
-        steps: "Find or upload the pictures. Put them on the canvas with node.create and asset, then section.create with their ids \
+        steps: "Find or upload the images. Put them on the canvas with node.create and asset, then section.create with their ids \
                 and layout.arrange as a grid, in one canvas_edit. Look at it with canvas_view.",
     },
     Task {
         name: "product_shots",
         title: "Product shots",
-        about: "Make formats of product pictures",
+        about: "Make formats of product images",
         wish: Some("Formats and texts"),
-        steps: "Import or find the product pictures. Use action_run (crop, resize, change-aspect-ratio, add-text-to-image) for \
+        steps: "Import or find the product images. Use action_run (crop, resize, change-aspect-ratio, add-text-to-image) for \
                 exact formats: they cost nothing and keep the product's pixels. Generate only what Actions cannot do, with the \
                 product as a reference of role identity.",
     },
     Task {
         name: "storyboard",
         title: "Storyboard",
-        about: "Tell a story in a row of pictures",
+        about: "Tell a story in a row of images",
         wish: Some("The story"),
-        steps: "Write one text node for each shot, in a Section, as a row. Generate one picture for each, with the same references, \
+        steps: "Write one text node for each shot, in a Section, as a row. Generate one image for each, with the same references, \
                 placed near its text. Say the price before you start.",
     },
     Task {

@@ -1,4 +1,4 @@
-//! What a host can read by address.
+//! Resources that a host can read by address.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -13,9 +13,9 @@ use crate::answer::cut;
 
 /// Canvases that are listed, the latest first.
 const CANVASES: usize = 25;
-const PICTURE_WIDTH: u32 = 1024;
+const IMAGE_WIDTH: u32 = 1024;
 
-/// What an address names.
+/// The resource of an address.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Address {
     Outline(String),
@@ -61,7 +61,7 @@ impl Address {
         let json = |value: &Value| {
             ResourceContents::text(cut(value.to_string(), "use a tool"), uri).with_mime_type("application/json")
         };
-        let picture = |bytes: &[u8], media_type: &str| {
+        let image = |bytes: &[u8], media_type: &str| {
             ResourceContents::blob(STANDARD.encode(bytes), uri).with_mime_type(media_type.to_owned())
         };
         Ok(match self {
@@ -72,12 +72,12 @@ impl Address {
             Self::Review(canvas) => json(&client.review_canvas(canvas).await?.json()),
             Self::Run(run) => json(&client.get_run(run).query("view", "summary").await?.json()),
             Self::Render(canvas) => {
-                let request = client.render_canvas(canvas).header(ACCEPT, "image/png").query("width", PICTURE_WIDTH);
-                picture(&request.await?.body, "image/png")
+                let request = client.render_canvas(canvas).header(ACCEPT, "image/png").query("width", IMAGE_WIDTH);
+                image(&request.await?.body, "image/png")
             }
             Self::Asset(asset) => {
-                let read = client.get_asset_content(asset).query("w", PICTURE_WIDTH).await?;
-                picture(&read.body, read.header("content-type").unwrap_or("image/jpeg"))
+                let read = client.get_asset_content(asset).query("w", IMAGE_WIDTH).await?;
+                image(&read.body, read.header("content-type").unwrap_or("image/jpeg"))
             }
         })
     }
@@ -91,8 +91,8 @@ pub fn templates() -> Vec<ResourceTemplate> {
     vec![
         of("canvas://{owner}/{id}/outline", "outline", "A canvas as text", "text/plain"),
         of("canvas://{owner}/{id}/review", "review", "Findings of a canvas", "application/json"),
-        of("canvas://{owner}/{id}/render.png", "render", "A canvas as a picture", "image/png"),
-        of("canvas://asset/{owner}/{id}", "asset", "A picture", "image/jpeg"),
+        of("canvas://{owner}/{id}/render.png", "render", "A canvas as an image", "image/png"),
+        of("canvas://asset/{owner}/{id}", "asset", "An image", "image/jpeg"),
         of("canvas://run/{id}", "run", "A run", "application/json"),
     ]
 }

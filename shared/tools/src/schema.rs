@@ -89,7 +89,7 @@ fn shorten(schema: &mut Schema) {
     }
 }
 
-/// What is wrong with `arguments`; nothing when they fit.
+/// The violations of `arguments`; empty when they fit.
 pub fn violations(validator: &Validator, arguments: &Value) -> Vec<Violation> {
     let errors: Vec<_> = validator.iter_errors(arguments).take(VIOLATIONS_MAX).collect();
     violation::from_schema(&errors)

@@ -1,4 +1,4 @@
-//! What a tool is.
+//! The trait of tools.
 
 use std::future::Future;
 
@@ -14,7 +14,7 @@ use crate::failure::Failure;
 /// The result of a tool.
 pub type Result<T, E = Failure> = std::result::Result<T, E>;
 
-/// What a host may assume about a tool.
+/// Properties of a tool that a host may assume.
 #[derive(Clone, Copy)]
 pub struct Hints {
     /// It changes nothing.

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use crate::answer::{Answer, Next, Picture, present};
+use crate::answer::{Answer, AnswerImage, Next, present};
 use crate::call::Call;
 use crate::failure::{Failure, Retry};
 use crate::stale;
@@ -22,16 +22,16 @@ use crate::tool::Result;
 
 /// Seconds that a start waits for the end of its work unless the call says otherwise.
 const WAIT_SECONDS: u64 = 45;
-/// Pictures of a result, and their width: enough to see what they show.
-pub const PICTURES_MAX: usize = 4;
-const PICTURE_WIDTH: u32 = 512;
-/// The longest that a picture is waited for: renditions are made at their first use.
-const PICTURE_MAX: Duration = Duration::from_secs(5);
+/// Images of a result, and their width: enough to see what they show.
+pub const IMAGES_MAX: usize = 4;
+const IMAGE_WIDTH: u32 = 512;
+/// The longest that an image is waited for: renditions are made at their first use.
+const IMAGE_MAX: Duration = Duration::from_secs(5);
 
-/// What is said of work whose record has expired: it had succeeded.
+/// Message for work whose record has expired: it had succeeded.
 const EXPIRED: &str = "It succeeded. Its record has expired, and what it made stays on its canvas: look there.";
 
-/// What is said of work that nobody is there to do.
+/// Message for work without workers.
 const KEPT: &str = "The work is kept and goes on by itself once a worker is started. Never start it again. Tell the user, or \
                     whoever operates the service, that no worker is running.";
 
@@ -55,7 +55,7 @@ pub struct Work {
     stand_in: bool,
     replayed: bool,
     outputs: Vec<Output>,
-    /// What it waits for.
+    /// The cause of the wait.
     waiting: Option<String>,
     #[schemars(with = "Option<Value>")]
     failure: Option<WorkFailure>,
@@ -65,7 +65,7 @@ pub struct Work {
     next: Vec<Next>,
 }
 
-/// What work makes.
+/// Outputs of the work.
 #[serde_with::skip_serializing_none]
 #[derive(Debug, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -84,7 +84,7 @@ struct Output {
 
 impl Work {
     /// Work of which a record was read at `at`.
-    pub fn of(record: &WorkRecord, at: Timestamp) -> Self {
+    pub fn from_record(record: &WorkRecord, at: Timestamp) -> Self {
         let waiting = record.waiting(at);
         let is_for_worker = waiting.as_ref().is_some_and(Waiting::is_for_worker);
         let outputs = match record.kind.parse() {
@@ -125,7 +125,7 @@ impl Work {
         work
     }
 
-    /// The pictures that it has made.
+    /// The images that it has made.
     pub fn assets(&self) -> impl Iterator<Item = &String> {
         self.outputs.iter().filter_map(|output| output.asset.as_ref())
     }
@@ -147,7 +147,7 @@ impl Output {
         }
     }
 
-    /// One output for each target. Of ended work, a target without a picture has failed.
+    /// One output for each target. Of ended work, a target without an image has failed.
     fn of_job(record: &WorkRecord) -> Vec<Self> {
         let of_target = |target: &String| {
             let output = match record.images.iter().find(|image| image.node_id == *target) {
@@ -196,7 +196,7 @@ pub async fn start<T: 'static>(
     // Nothing would happen during the wait.
     let seconds = if waits_for_worker(&started.0, started.1) { 0 } else { seconds };
     let (record, at) = follow(call, started, seconds).await;
-    let mut work = Work::of(&record, at);
+    let mut work = Work::from_record(&record, at);
     if let Some((canvas, revision)) = on
         && work.revision.is_none()
     {
@@ -207,7 +207,7 @@ pub async fn start<T: 'static>(
     if record.is(JobStatus::Failed) {
         return Err(failed(work));
     }
-    Ok(with_pictures(&call.client, work).await)
+    Ok(with_images(&call.client, work).await)
 }
 
 /// Waits for the end of work, at most `seconds`, and returns its last record with the time at which it was read. Without the right to
@@ -283,29 +283,29 @@ fn failed(work: Work) -> Failure {
     failure
 }
 
-/// An answer with the pictures of work, as far as they are there.
-pub async fn with_pictures(client: &Client, work: Work) -> Answer<Work> {
-    let assets: Vec<String> = work.assets().take(PICTURES_MAX).cloned().collect();
+/// An answer with the images of work, as far as they are there.
+pub async fn with_images(client: &Client, work: Work) -> Answer<Work> {
+    let assets: Vec<String> = work.assets().take(IMAGES_MAX).cloned().collect();
     show(client, Answer::new(work), &assets).await
 }
 
-/// Adds pictures in small, and links to them. One that cannot be shown at once is linked alone.
+/// Adds images in small, and links to them. One that cannot be shown at once is linked alone.
 pub async fn show<T>(client: &Client, mut answer: Answer<T>, assets: &[String]) -> Answer<T> {
-    let reading = assets.iter().map(|asset| tokio::time::timeout(PICTURE_MAX, picture(client, asset, PICTURE_WIDTH)));
+    let reading = assets.iter().map(|asset| tokio::time::timeout(IMAGE_MAX, image(client, asset, IMAGE_WIDTH)));
     for (asset, read) in assets.iter().zip(join_all(reading).await) {
         answer = answer.with_link(asset);
-        if let Ok(Ok(picture)) = read {
-            answer = answer.with_picture(picture);
+        if let Ok(Ok(image)) = read {
+            answer = answer.with_image(image);
         }
     }
     answer
 }
 
-/// A picture, at most this wide.
-pub async fn picture(client: &Client, asset: &str, width: u32) -> client::Result<Picture> {
+/// An image, at most this wide.
+pub async fn image(client: &Client, asset: &str, width: u32) -> client::Result<AnswerImage> {
     let read = client.get_asset_content(asset).query("w", width).await?;
     let media_type = read.header("content-type").unwrap_or("image/jpeg").to_owned();
-    Ok(Picture { data: STANDARD.encode(&read.body), media_type })
+    Ok(AnswerImage { data: STANDARD.encode(&read.body), media_type })
 }
 
 #[cfg(test)]
@@ -321,7 +321,7 @@ mod tests {
     }
 
     fn work(record: &Value) -> Work {
-        Work::of(&read(record), now())
+        Work::from_record(&read(record), now())
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::marks::OriginMarks;
 use crate::{Pixels, Worker};
 
 /// How long all pixel threads may be blocked by abandoned work before the process is restarted. It
-/// is longer than the largest picture takes.
+/// is longer than the largest image takes.
 const STUCK_PATIENCE: Duration = Duration::from_secs(60);
 
 /// All pixel threads are blocked by work that does not end.

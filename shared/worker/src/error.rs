@@ -20,7 +20,7 @@ pub enum Error {
     Database(#[from] db::Error),
     #[error("the object store failed")]
     Store(#[from] blob::Error),
-    #[error("cannot encode the picture")]
+    #[error("cannot encode the image")]
     Raster(#[source] raster::Error),
     #[error("the engine failed")]
     Panicked(#[from] Panicked),
@@ -36,7 +36,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether a dependency was unavailable, as opposed to an error of the work itself.
+    /// Returns `true` if a dependency was unavailable, as opposed to an error of the work itself.
     pub fn is_outage(&self) -> bool {
         match self {
             Error::Store(_) => true,
@@ -57,7 +57,7 @@ pub enum Interrupt {
     Failed {
         /// The failure to record.
         failure: Failure,
-        /// Whether a provider may have made a result anyway.
+        /// `true` if a provider may have made a result anyway.
         orphan: bool,
     },
     /// An unexpected error; the task is retried.

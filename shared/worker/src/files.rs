@@ -16,9 +16,9 @@ use crate::{Error, Worker};
 /// one repetition is unlikely: a blob is kept for 24 h.
 pub const PUTS_MAX: usize = 3;
 
-/// Maximum size of a picture that is read: larger than any upload and than the largest output of an Action without any
+/// Maximum size of an image that is read: larger than any upload and than the largest output of an Action without any
 /// compression.
-const PICTURE_BYTES_MAX: u64 = 512 * 1024 * 1024;
+const IMAGE_BYTES_MAX: u64 = 512 * 1024 * 1024;
 
 /// A file with its hash, computed on a thread for blocking work.
 #[derive(Clone, Debug)]
@@ -31,13 +31,13 @@ pub struct Content {
 
 impl Content {
     /// Hashes `bytes`. Blocks the thread.
-    pub fn of(bytes: impl Into<Bytes>) -> Self {
+    pub fn new(bytes: impl Into<Bytes>) -> Self {
         let bytes = bytes.into();
         Self { sha256: Sha256::digest(&bytes).into(), bytes }
     }
 }
 
-/// A foreign picture as it is stored, and what was removed from it.
+/// A foreign image as it is stored, and what was removed from it.
 #[derive(Clone, Debug)]
 pub struct CleanContent {
     /// The file.
@@ -53,36 +53,36 @@ impl From<Content> for CleanContent {
 }
 
 impl CleanContent {
-    /// Removes private metadata from a picture, unless the rule is to keep it, and hashes the result. Blocks the thread.
+    /// Removes private metadata from an image, unless the rule is to keep it, and hashes the result. Blocks the thread.
     ///
     /// # Errors
     ///
     /// If its metadata is scattered over too many places.
-    pub fn of(bytes: Bytes, rule: UploadMetadata) -> Result<Self, Scattered> {
+    pub fn new(bytes: Bytes, rule: UploadMetadata) -> Result<Self, Scattered> {
         let cleaned = match rule {
             UploadMetadata::Keep => None,
             UploadMetadata::Auto | UploadMetadata::Strip => metadata::examine(&bytes)?,
         };
         Ok(match cleaned {
-            None => Content::of(bytes).into(),
+            None => Content::new(bytes).into(),
             Some(cleaned) => {
                 let metadata_removed = MetadataClass::named(cleaned.removed().map(Class::as_str));
-                Self { content: Content::of(metadata::rewrite(&bytes, cleaned)), metadata_removed }
+                Self { content: Content::new(metadata::rewrite(&bytes, cleaned)), metadata_removed }
             }
         })
     }
 }
 
 impl Worker {
-    /// Reads a whole picture; `None` if its blob was removed. If the object is missing although its
+    /// Reads a whole image; `None` if its blob was removed. If the object is missing although its
     /// blob is recorded, this is an error of the store (an unmounted directory, an incomplete
-    /// restore) and not of the picture.
+    /// restore) and not of the image.
     ///
     /// # Errors
     ///
     /// If the store or the database fails.
     pub async fn get(&self, key: Uuid) -> Result<Option<Bytes>, Error> {
-        let read = self.blobs.get(BlobKey(key), PICTURE_BYTES_MAX).await;
+        let read = self.blobs.get(BlobKey(key), IMAGE_BYTES_MAX).await;
         self.unless_gone(key, read).await
     }
 

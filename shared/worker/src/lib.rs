@@ -1,8 +1,8 @@
-//! The common part of the workers that make pictures and videos.
+//! The common part of the workers that make images and videos.
 //!
 //! - [`start`] starts a process with a [`Worker`]: files, threads and memory for pixels, outbound
 //!   HTTP, and the completion of jobs;
-//! - [`files`] are read from and written to the object store, and [`picture`]s are converted to a
+//! - [`files`] are read from and written to the object store, and [`image`]s are converted to a
 //!   form that a provider accepts;
 //! - [`Pixels`] runs pixel work within its memory budget;
 //! - [`generation`] runs a model until there is a result, without paying twice. The embedded
@@ -15,8 +15,8 @@ mod boot;
 mod error;
 pub mod files;
 pub mod generation;
+pub mod image;
 pub mod marks;
-pub mod picture;
 mod pixels;
 mod worker;
 

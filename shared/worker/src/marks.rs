@@ -1,9 +1,9 @@
-//! Origin marks: the origin of a picture or video, in its file (docs/reference/assets.md#origin-marks).
+//! Origin marks: the origin of an image or video, in its file (docs/reference/assets.md#origin-marks).
 
 use domain::origin::{DigitalSourceType, Origin};
 use raster::xmp::{self, Properties};
 
-/// Whether files are marked (`CANVAS_ORIGIN_MARKS`).
+/// Setting of origin marks (`CANVAS_ORIGIN_MARKS`).
 #[derive(Clone, Copy, Debug)]
 pub struct OriginMarks(pub bool);
 
@@ -23,7 +23,7 @@ pub fn marked(file: Vec<u8>, packet: Option<&str>) -> Vec<u8> {
     }
 }
 
-/// What the metadata of a file say about its origin.
+/// The origin that the metadata of a file state.
 pub fn claimed_origin(file: &[u8]) -> Option<Origin> {
     Origin::from_file(&Properties::of_file(file).digital_source_types)
 }

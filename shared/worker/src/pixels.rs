@@ -1,4 +1,4 @@
-//! Runs pixel work on one thread per processor, with a limit on the memory for pictures.
+//! Runs pixel work on one thread per processor, with a limit on the memory for images.
 //!
 //! **Guarantee.** The estimated memory of all running work stays within the budget
 //! (`CANVAS_IMAGE_MEMORY_MIB`, a [`ByteBudget`]).

@@ -45,7 +45,7 @@ pub struct Worker {
     pub windows: Windows,
     /// Storage quota in bytes of an account without its own; 0: no limit.
     pub storage_max: i64,
-    /// What happens to the private metadata of imports and of providers' results. Neither keeps an original.
+    /// Treatment of private metadata of imports and of providers' results. Neither keeps an original.
     pub upload_metadata: UploadMetadata,
     /// A queue whose workers were not seen for this long is silent.
     pub worker_silent: Duration,

@@ -1,6 +1,6 @@
-"""Resizes a picture on a canvas, with the client that openapi-python-client generates.
+"""Resizes an image on a canvas, with the client that openapi-python-client generates.
 
-CANVAS_BASE_URL=… CANVAS_TOKEN=… python main.py picture.png
+CANVAS_BASE_URL=… CANVAS_TOKEN=… python main.py image.png
 """
 
 import os
@@ -60,8 +60,8 @@ def main() -> None:
 
     canvas = expect(CanvasRead, create_canvas.sync(client=client, body=CreateCanvas(title="From Python"))).canvas
 
-    with pathlib.Path(sys.argv[1]).open("rb") as picture:
-        upload = upload_asset.sync(client=client, body=File(payload=picture), idempotency_key=str(uuid.uuid4()))
+    with pathlib.Path(sys.argv[1]).open("rb") as image:
+        upload = upload_asset.sync(client=client, body=File(payload=image), idempotency_key=str(uuid.uuid4()))
     asset = expect(AssetRead, upload).asset
 
     # An Action writes into an empty image node.

@@ -1,6 +1,6 @@
 //! The demo: does one of each thing that the service can do, as a client does, and leaves a canvas that shows them.
 //!
-//! It uploads a photograph, runs every Image Action on it, generates, edits and varies pictures, makes a film, runs a Recipe, imports
+//! It uploads a photograph, runs every Image Action on it, generates, edits and varies images, makes a video, runs a Recipe, imports
 //! from a web page, verifies a signed webhook, calls a tool and has the canvas drawn. The web page and the receiver of the webhook are
 //! its own, on one address with HTTPS.
 //!
@@ -31,7 +31,7 @@ use crate::error::{Error, Result, list, text};
 use crate::service::Service;
 use crate::shop::Shop;
 use crate::steps::Steps;
-use crate::work::{PROMPT, Picture};
+use crate::work::{PROMPT, SavedImage};
 
 /// Runs the demo against a running Canvas Service.
 #[derive(Parser)]
@@ -46,7 +46,7 @@ struct Arguments {
     /// The JPEG to upload.
     #[arg(long)]
     photo: PathBuf,
-    /// The directory for the pictures, the film and the canvas.
+    /// The directory for the images, the video and the canvas.
     #[arg(long)]
     out: PathBuf,
     /// The address of the receiver and the web page, `host:port`. The service must allow it.
@@ -108,16 +108,16 @@ async fn run(arguments: Arguments) -> Result<()> {
     let actions = service.json(Client::list_actions).await?;
     let section = board.section("Image Actions", 4, &[]).await?;
     let hook = json!({"url": url, "secret": secret});
-    let mut made: Vec<Picture> = Vec::new();
+    let mut made: Vec<SavedImage> = Vec::new();
     let mut first = None;
     for action in list(&actions, "/actions")? {
-        let other = made.last().map_or_else(|| photo.clone(), |picture| picture.node.clone());
+        let other = made.last().map_or_else(|| photo.clone(), |image| image.node.clone());
         // The webhook of the first one is enough.
         let hook = first.is_none().then_some(&hook);
         let step = work::action(&board, action, &section, [&photo, &other], hook, out);
-        let (record, picture) = steps.step(text(action, "/slug")?, step).await?;
+        let (record, image) = steps.step(text(action, "/slug")?, step).await?;
         first.get_or_insert(record);
-        made.push(picture);
+        made.push(image);
     }
     let first = first.ok_or_else(|| Error::Unexpected("the service has no Image Actions".into()))?;
     steps.step("webhook", received(&service, &mut inbox, text(&first, "/run")?)).await?;
@@ -126,15 +126,17 @@ async fn run(arguments: Arguments) -> Result<()> {
     if list(&models, "/models")?.iter().any(|model| model["modelId"] == "sketch") {
         generate(&mut board, &mut steps, text(&status, "/uid")?, &photo, out).await?;
     } else {
-        println!("       no generation, film and Recipe: the service does not run its own models (CANVAS_MANAGED_URL)");
+        println!(
+            "       no generation, video and Recipe: the service does not run its own models (CANVAS_MANAGED_URL)"
+        );
     }
     if !arguments.without_imports {
         board.row();
         let mut urls: Vec<String> = Vec::new();
-        for picture in made.iter().rev().take(3) {
-            urls.push(shop.show(&picture.media_type, picture.bytes.clone()));
+        for image in made.iter().rev().take(3) {
+            urls.push(shop.show(&image.media_type, image.bytes.clone()));
         }
-        steps.step("import of a picture", work::import_picture(&mut board, &urls[0])).await?;
+        steps.step("import of an image", work::import_image(&mut board, &urls[0])).await?;
         steps.step("import of a product page", work::import_product(&mut board, &shop)).await?;
     }
 
@@ -144,7 +146,7 @@ async fn run(arguments: Arguments) -> Result<()> {
     work::save(&out.join("canvas.json"), format!("{canvas:#}\n").as_bytes())?;
     let handle = text(&canvas, "/canvas/handle")?;
     steps.step("tools (MCP)", async { Ok((mcp::review(&service, handle).await?, ())) }).await?;
-    let picture = steps.step("render", work::render(&service, &id, out)).await?;
+    let image = steps.step("render", work::render(&service, &id, out)).await?;
 
     let now = service.json(Client::get_auth_status).await?;
     let balance = |status: &serde_json::Value| status["creditBalance"].as_i64().unwrap_or_default();
@@ -153,12 +155,12 @@ async fn run(arguments: Arguments) -> Result<()> {
         began.elapsed().as_secs_f64(),
         balance(&status) - balance(&now)
     );
-    println!("   The pictures and the film: {}; the canvas as a picture: {}", out.display(), picture.display());
+    println!("   The images and the video: {}; the canvas as an image: {}", out.display(), image.display());
     println!("   The canvas in the console: {}", text(&first, "/canvasUrl")?);
     Ok(())
 }
 
-/// Generates, edits and varies pictures, makes a film of them, and runs a Recipe.
+/// Generates, edits and varies images, makes a video of them, and runs a Recipe.
 async fn generate(board: &mut Board<'_>, steps: &mut Steps<'_>, uid: &str, photo: &str, out: &Path) -> Result<()> {
     board.row();
     let section = board.section("Generated, edited, varied", 4, &[]).await?;
@@ -168,7 +170,7 @@ async fn generate(board: &mut Board<'_>, steps: &mut Steps<'_>, uid: &str, photo
     let edited = steps.step("edit", work::images(board, "edit", &section, edit, out)).await?;
     let vary = json!({"source": generated[0], "size": "1536x1024", "place": {"title": "Variation", "count": 2}});
     steps.step("variations", work::images(board, "variations", &section, vary, out)).await?;
-    steps.step("film", work::film(board, uid, &generated[0], &edited[0], out)).await?;
+    steps.step("video", work::video(board, uid, &generated[0], &edited[0], out)).await?;
 
     steps.step("recipe", work::recipe(board, photo)).await?;
     Ok(())
@@ -177,6 +179,6 @@ async fn generate(board: &mut Board<'_>, steps: &mut Steps<'_>, uid: &str, photo
 /// Waits for the webhook of `run`.
 async fn received(service: &Service, inbox: &mut webhook::Inbox, run: &str) -> Result<(String, ())> {
     service.awaited.set(format_args!("the webhook of {run} (log: {})", service.log("webhook-dispatcher")));
-    let delivery = inbox.of(run).await?;
+    let delivery = inbox.delivery_of(run).await?;
     Ok((format!("signature verified, {} ({})", delivery.kind, delivery.event), ()))
 }

@@ -43,7 +43,7 @@ pub fn receiver(path: &str, secret: &str) -> (Router, Inbox) {
 
 impl Inbox {
     /// The webhook of `run` (a run handle). The service can deliver an event more than once; the first delivery is enough.
-    pub async fn of(&mut self, run: &str) -> Result<Delivery> {
+    pub async fn delivery_of(&mut self, run: &str) -> Result<Delivery> {
         while let Some(delivery) = self.deliveries.recv().await {
             let delivery = delivery?;
             if delivery.run == run {
@@ -64,7 +64,7 @@ async fn accept(State(receiver): State<Arc<Receiver>>, headers: HeaderMap, body:
     status
 }
 
-/// Whether the `v1` part of the signature header is HMAC-SHA256, under `secret`, of `<timestamp>.<body>`
+/// Returns `true` if the `v1` part of the signature header is HMAC-SHA256, under `secret`, of `<timestamp>.<body>`
 /// (docs/reference/webhooks.md#signature).
 fn is_signed(headers: &HeaderMap, body: &[u8], secret: &[u8]) -> bool {
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());

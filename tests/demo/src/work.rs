@@ -1,4 +1,4 @@
-//! Work of every kind: Image Actions, generated pictures, a film, a Recipe, imports. Each is started, followed to its end and looked at.
+//! Work of every kind: Image Actions, generated images, a video, a Recipe, imports. Each is started, followed to its end and looked at.
 
 use std::path::{Path, PathBuf};
 
@@ -16,8 +16,8 @@ use crate::shop::Shop;
 /// What is to be seen, for prompts and texts.
 pub const PROMPT: &str = "A cup of espresso on dark wood at dawn, seen from above";
 
-/// A picture that was made, and saved in a file.
-pub struct Picture {
+/// An image that was made, and saved in a file.
+pub struct SavedImage {
     pub node: String,
     pub media_type: String,
     pub bytes: Bytes,
@@ -38,7 +38,7 @@ pub async fn upload(board: &Board<'_>, photo: Bytes) -> Result<(String, String)>
     Ok((made, text(&uploaded, "/asset/node")?.to_owned()))
 }
 
-/// Runs an Action on the photograph, and on a second picture where it takes two. Returns the record and the picture.
+/// Runs an Action on the photograph, and on a second image where it takes two. Returns the record and the image.
 pub async fn action(
     board: &Board<'_>,
     action: &Value,
@@ -46,7 +46,7 @@ pub async fn action(
     inputs: [&str; 2],
     webhook: Option<&Value>,
     out: &Path,
-) -> Result<(String, (Value, Picture))> {
+) -> Result<(String, (Value, SavedImage))> {
     let slug = text(action, "/slug")?;
     let inputs = &inputs[..list(action, "/inputs")?.len().min(2)];
     let mut body = json!({
@@ -58,9 +58,9 @@ pub async fn action(
     if let Some(webhook) = webhook {
         body["webhook"] = webhook.clone();
     }
-    let (record, mut pictures) = pictures(board, body, out, slug, |client| client.run_action(slug)).await?;
-    let picture = pictures.swap_remove(0);
-    Ok((picture.about.clone(), (record, picture)))
+    let (record, mut images) = make_images(board, body, out, slug, |client| client.run_action(slug)).await?;
+    let image = images.swap_remove(0);
+    Ok((image.about.clone(), (record, image)))
 }
 
 /// Parameters that show what an Action does. One that is not known here gets the least that it needs.
@@ -91,7 +91,7 @@ fn least(parameter: &Value) -> (String, Value) {
     (parameter["id"].as_str().unwrap_or_default().to_owned(), value)
 }
 
-/// Generates pictures with the model `sketch`, as `operation` says. Returns their nodes.
+/// Generates images with the model `sketch`, as `operation` says. Returns their nodes.
 pub async fn images(
     board: &Board<'_>,
     operation: &str,
@@ -107,25 +107,25 @@ pub async fn images(
         "edit" => client.edit_images(),
         _ => client.vary_images(),
     };
-    let (_, pictures) = pictures(board, body, out, operation, call).await?;
-    let about: Vec<&str> = pictures.iter().map(|picture| picture.about.as_str()).collect();
-    Ok((about.join(", "), pictures.into_iter().map(|picture| picture.node).collect()))
+    let (_, images) = make_images(board, body, out, operation, call).await?;
+    let about: Vec<&str> = images.iter().map(|image| image.about.as_str()).collect();
+    Ok((about.join(", "), images.into_iter().map(|image| image.node).collect()))
 }
 
-/// Starts work that makes pictures, follows it, and saves the pictures as `name`. Returns the record and the pictures.
-async fn pictures(
+/// Starts work that makes images, follows it, and saves the images as `name`. Returns the record and the images.
+async fn make_images(
     board: &Board<'_>,
     body: Value,
     out: &Path,
     name: &str,
     call: impl Fn(&Client) -> Call<Started<ImageJob>>,
-) -> Result<(Value, Vec<Picture>)> {
+) -> Result<(Value, Vec<SavedImage>)> {
     let service = board.service;
     let body = board.body(body).await?;
     let started = service.json(|client| call(client).prefer("handling=lenient").json(&body)).await?;
     let run = text(&started, "/run")?;
     let record = service.finish(run, "image-worker").await?;
-    let mut pictures = Vec::new();
+    let mut images = Vec::new();
     for (number, image) in list(&record, "/images")?.iter().enumerate() {
         let asset = text(image, "/assetId")?;
         let bytes = service.send(|client| client.get_asset_content(asset)).await?.body;
@@ -142,16 +142,16 @@ async fn pictures(
         let file = format!("{name}{number}.{extension}");
         save(&out.join(&file), &bytes)?;
         let about = format!("{} x {} pixels, {file}", image["width"], image["height"]);
-        pictures.push(Picture { node: text(image, "/nodeId")?.to_owned(), media_type, bytes, about });
+        images.push(SavedImage { node: text(image, "/nodeId")?.to_owned(), media_type, bytes, about });
     }
-    match pictures.is_empty() {
-        true => Err(Error::Unexpected(format!("{run} succeeded without a picture"))),
-        false => Ok((record, pictures)),
+    match images.is_empty() {
+        true => Err(Error::Unexpected(format!("{run} succeeded without an image"))),
+        false => Ok((record, images)),
     }
 }
 
-/// Makes a film with the model `animatic` that goes from one picture to another, saves it, and shows it on the canvas.
-pub async fn film(board: &mut Board<'_>, uid: &str, first: &str, last: &str, out: &Path) -> Result<(String, ())> {
+/// Makes a video with the model `animatic` that goes from one image to another, saves it, and shows it on the canvas.
+pub async fn video(board: &mut Board<'_>, uid: &str, first: &str, last: &str, out: &Path) -> Result<(String, ())> {
     let service = board.service;
     let body = json!({
         "model": "animatic", "prompt": PROMPT, "durationSeconds": 3, "resolution": "480p", "canvasId": board.id,
@@ -160,27 +160,27 @@ pub async fn film(board: &mut Board<'_>, uid: &str, first: &str, last: &str, out
     let started = service.json(|client| client.generate_video().json(&body)).await?;
     let job = text(&started, "/id")?;
     service.finish(job, "video-worker").await?;
-    let film = service.send(|client| client.get_job_output(job)).await?.body;
+    let video = service.send(|client| client.get_job_output(job)).await?.body;
     // ISO 14496-12: a file begins with its type, and has its index in the box `moov`.
-    if film.get(4..8) != Some(b"ftyp") || !film.windows(4).any(|name| name == b"moov") {
+    if video.get(4..8) != Some(b"ftyp") || !video.windows(4).any(|name| name == b"moov") {
         return Err(Error::Unexpected(format!("the output of {job} is not an MP4")));
     }
-    save(&out.join("film.mp4"), &film)?;
-    // The console plays the film of a video node that names its job (docs/guides/console.md#make-videos).
+    save(&out.join("video.mp4"), &video)?;
+    // The console plays the video of a video node that names its job (docs/guides/console.md#make-videos).
     let made = board
         .apply(json!([
-            {"type": "node.create", "clientId": "film", "node": {"type": "video", "title": "Animatic",
+            {"type": "node.create", "clientId": "video", "node": {"type": "video", "title": "Animatic",
                 "metadata": {"prompt": PROMPT, "custom": {"console": {"video": {"job": job, "by": uid, "resolution": "480p"}}}}}},
-            {"type": "connection.create", "fromNodeId": first, "toNodeId": "film", "purpose": "first-frame"},
-            {"type": "connection.create", "fromNodeId": last, "toNodeId": "film", "purpose": "last-frame"},
+            {"type": "connection.create", "fromNodeId": first, "toNodeId": "video", "purpose": "first-frame"},
+            {"type": "connection.create", "fromNodeId": last, "toNodeId": "video", "purpose": "last-frame"},
         ]))
         .await?
         .json();
-    board.section("Film", 1, &[text(&made, "/resolvedIds/film")?.to_owned()]).await?;
-    Ok((format!("3 s, {} kB, film.mp4", film.len() / 1000), ()))
+    board.section("Video", 1, &[text(&made, "/resolvedIds/video")?.to_owned()]).await?;
+    Ok((format!("3 s, {} kB, video.mp4", video.len() / 1000), ()))
 }
 
-/// Runs a Recipe that makes texts and pictures: the first one of those that are approved.
+/// Runs a Recipe that makes texts and images: the first one of those that are approved.
 pub async fn recipe(board: &mut Board<'_>, photo: &str) -> Result<(String, ())> {
     let service = board.service;
     let recipes = service.json(|client| client.list_recipes().query("visibility", "approved")).await?;
@@ -193,7 +193,7 @@ pub async fn recipe(board: &mut Board<'_>, photo: &str) -> Result<(String, ())> 
     let recipe = list(&recipes, "/recipes")?
         .iter()
         .find(fits)
-        .ok_or_else(|| Error::Unexpected("no approved Recipe makes texts and pictures of a picture".into()))?;
+        .ok_or_else(|| Error::Unexpected("no approved Recipe makes texts and images of an image".into()))?;
     let (key, name) = (text(recipe, "/id")?, text(recipe, "/name")?);
     let section = board.section_beside(&format!("Recipe: {name}")).await?;
     let needed = list(recipe, "/inputs")?.iter().filter(|port| port["useAsPreset"] != true);
@@ -223,15 +223,15 @@ pub async fn recipe(board: &mut Board<'_>, photo: &str) -> Result<(String, ())> 
     Ok((format!("{name}: {}", outputs.join(", ")), ()))
 }
 
-/// Imports one picture of the shop.
-pub async fn import_picture(board: &mut Board<'_>, url: &str) -> Result<(String, ())> {
+/// Imports one image of the shop.
+pub async fn import_image(board: &mut Board<'_>, url: &str) -> Result<(String, ())> {
     let body = json!({"canvasId": board.id, "imageUrl": url, "title": "From a URL", "idempotencyKey": Uuid::new_v4()});
     let imported = board.service.json(|client| client.import_image().json(&body)).await?;
-    board.section("Imported picture", 1, &[text(&imported, "/image/nodeId")?.to_owned()]).await?;
+    board.section("Imported image", 1, &[text(&imported, "/image/nodeId")?.to_owned()]).await?;
     Ok((format!("{} x {} pixels", imported["image"]["width"], imported["image"]["height"]), ()))
 }
 
-/// Imports the pictures of the shop's product page.
+/// Imports the images of the shop's product page.
 pub async fn import_product(board: &mut Board<'_>, shop: &Shop) -> Result<(String, ())> {
     let body = json!({
         "canvasId": board.id, "productPageUrl": shop.page(), "title": "Imported product page", "idempotencyKey": Uuid::new_v4(),
@@ -241,10 +241,10 @@ pub async fn import_product(board: &mut Board<'_>, shop: &Shop) -> Result<(Strin
         return Err(Error::Unexpected(format!("the product page was not imported: {imported}")));
     }
     board.add(text(&imported, "/pack/sectionId")?, 3);
-    Ok((format!("{} pictures of a product page", imported["pack"]["imageCount"]), ()))
+    Ok((format!("{} images of a product page", imported["pack"]["imageCount"]), ()))
 }
 
-/// Has the canvas drawn as a PNG, with all its pictures.
+/// Has the canvas drawn as a PNG, with all its images.
 pub async fn render(service: &Service, canvas: &str, out: &Path) -> Result<(String, PathBuf)> {
     loop {
         let drawn = service

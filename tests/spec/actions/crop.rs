@@ -1,4 +1,4 @@
-use e2e::{Stack, pictures};
+use e2e::{Stack, images};
 use serde_json::json;
 
 use super::setting::{decoded, refused, run};
@@ -7,7 +7,7 @@ use super::setting::{decoded, refused, run};
 async fn crop_cuts_at_a_place_or_an_anchor() {
     let stack = &Stack::with_workers().await;
     let user = stack.user().await;
-    let file = pictures::png(64, 48);
+    let file = images::png(64, 48);
     let source = decoded(&file);
     for (params, (left, top), (width, height)) in [
         (json!({"width": 10, "height": 8, "x": 3, "y": 5}), (3, 5), (10, 8)),
@@ -19,32 +19,32 @@ async fn crop_cuts_at_a_place_or_an_anchor() {
         let made = run(stack, &user, "crop", std::slice::from_ref(&file), params.clone()).await;
         assert_eq!((made.size(), made.media_type.as_str()), ((width, height), "image/png"), "{params}");
         for (x, y) in (0..height).flat_map(|y| (0..width).map(move |x| (x, y))) {
-            assert_eq!(made.picture.pixel(x, y), source.pixel(x + left, y + top), "{params}: {x}, {y}");
+            assert_eq!(made.image.pixel(x, y), source.pixel(x + left, y + top), "{params}: {x}, {y}");
         }
     }
 }
 
 #[tokio::test]
-async fn crop_is_measured_on_the_picture_as_displayed() {
+async fn crop_is_measured_on_the_image_as_displayed() {
     let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     // Stored as 40 by 20 with a quarter turn clockwise, so displayed as 20 by 40.
-    let file = pictures::turned_jpeg(40, 20, 6);
+    let file = images::turned_jpeg(40, 20, 6);
     let source = decoded(&file);
     let params = json!({"width": 20, "height": 10, "x": 0, "y": 30, "format": "png"});
     let made = run(stack, &user, "crop", std::slice::from_ref(&file), params).await;
     assert_eq!(made.size(), (20, 10));
     for (x, y) in (0..10).flat_map(|y| (0..20).map(move |x| (x, y))) {
-        assert_eq!(made.picture.pixel(x, y), source.pixel(x, y + 30));
+        assert_eq!(made.image.pixel(x, y), source.pixel(x, y + 30));
     }
     refused(&user, "crop", &[file], json!({"width": 21, "height": 1}), &["params.width"]).await;
 }
 
 #[tokio::test]
-async fn crop_out_of_the_picture_is_refused() {
+async fn crop_out_of_the_image_is_refused() {
     let stack = &Stack::with_workers().await;
     let user = stack.user().await;
-    let file = [pictures::png(64, 48)];
+    let file = [images::png(64, 48)];
     for (params, field) in [
         (json!({"width": 65, "height": 48}), "params.width"),
         (json!({"width": 64, "height": 49}), "params.height"),

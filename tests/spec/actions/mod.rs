@@ -12,7 +12,7 @@ mod waiting;
 
 use domain::action::ActionSlug;
 use e2e::api::{key, text};
-use e2e::{Reply, Stack, pictures};
+use e2e::{Reply, Stack, images};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -99,7 +99,7 @@ async fn an_action_is_read_by_slug_and_handle() {
 async fn a_run_is_accepted_as_202_with_its_record() {
     let stack = &Stack::with_workers().await;
     let user = stack.user().await;
-    let setting = Setting::new(&user, pictures::png(64, 48)).await;
+    let setting = Setting::new(&user, images::png(64, 48)).await;
     let before = user.canvas(&setting.canvas).await;
     let reply = user.send("/actions/action:resize/runs", &setting.request(&user).await).await.expect(202);
     let job = reply.json();
@@ -137,7 +137,7 @@ async fn a_run_is_accepted_as_202_with_its_record() {
 async fn a_run_ends_in_a_durable_asset_in_its_target_node() {
     let stack = &Stack::with_workers().await;
     let user = stack.user().await;
-    let setting = Setting::new(&user, pictures::png(64, 48)).await;
+    let setting = Setting::new(&user, images::png(64, 48)).await;
     let job = user.send("/actions/resize/runs", &setting.request(&user).await).await.expect(202).json();
     let done = user.finished(&job).await;
     assert_eq!(done["status"], "succeeded", "{done}");
@@ -147,7 +147,7 @@ async fn a_run_ends_in_a_durable_asset_in_its_target_node() {
     assert_eq!(text(image, "/nodeId"), format!("node:{}", setting.target));
     let file = stack.anonymous().get(text(image, "/previewUrl")).await.expect(200);
     assert_eq!(
-        (pictures::size(&file.body), file.body.len()),
+        (images::size(&file.body), file.body.len()),
         ((32, 24), image["bytes"].as_u64().expect("a size") as usize)
     );
     assert!(text(image, "/markdown").contains(text(image, "/previewUrl")));
@@ -185,7 +185,7 @@ async fn an_input_can_be_a_node_or_an_asset_of_either_form() {
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
-    let asset = user.upload_into(id, "image/png", pictures::png(64, 48)).await;
+    let asset = user.upload_into(id, "image/png", images::png(64, 48)).await;
     let short = format!("asset:{}", text(&asset, "/id"));
     for (input, reference) in [
         (text(&asset, "/node"), text(&asset, "/node")),
@@ -206,24 +206,19 @@ async fn the_format_follows_the_input_unless_one_is_asked_for() {
     let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     for (bytes, params, media_type, size) in [
-        (pictures::jpeg(64, 48), json!({"width": 16}), "image/jpeg", (16, 12)),
-        (pictures::png(64, 48), json!({"height": 12}), "image/png", (16, 12)),
-        (pictures::webp(64, 48), json!({"width": 16, "height": 16}), "image/webp", (16, 12)),
-        (pictures::gif(), json!({"width": 3, "height": 2, "fit": "fill"}), "image/png", (3, 2)),
+        (images::jpeg(64, 48), json!({"width": 16}), "image/jpeg", (16, 12)),
+        (images::png(64, 48), json!({"height": 12}), "image/png", (16, 12)),
+        (images::webp(64, 48), json!({"width": 16, "height": 16}), "image/webp", (16, 12)),
+        (images::gif(), json!({"width": 3, "height": 2, "fit": "fill"}), "image/png", (3, 2)),
+        (images::transparent_png(64, 48), json!({"width": 16, "format": "jpeg", "quality": 1}), "image/jpeg", (16, 12)),
+        (images::jpeg(64, 48), json!({"width": 16, "height": 16, "fit": "contain"}), "image/png", (16, 16)),
         (
-            pictures::transparent_png(64, 48),
-            json!({"width": 16, "format": "jpeg", "quality": 1}),
-            "image/jpeg",
-            (16, 12),
-        ),
-        (pictures::jpeg(64, 48), json!({"width": 16, "height": 16, "fit": "contain"}), "image/png", (16, 16)),
-        (
-            pictures::jpeg(64, 48),
+            images::jpeg(64, 48),
             json!({"width": 16, "height": 16, "fit": "cover", "format": "webp"}),
             "image/webp",
             (16, 16),
         ),
-        (pictures::png(64, 48), json!({"width": 128, "enlarge": "no"}), "image/png", (64, 48)),
+        (images::png(64, 48), json!({"width": 128, "enlarge": "no"}), "image/png", (64, 48)),
     ] {
         let setting = Setting::new(&user, bytes).await;
         let mut request = setting.request(&user).await;
@@ -233,7 +228,7 @@ async fn the_format_follows_the_input_unless_one_is_asked_for() {
         let image = &done["images"][0];
         assert_eq!(image["mediaType"], media_type, "{params}: {done}");
         let file = stack.anonymous().get(text(image, "/previewUrl")).await.expect(200);
-        assert_eq!((file.header("content-type"), pictures::size(&file.body)), (Some(media_type), size), "{params}");
+        assert_eq!((file.header("content-type"), images::size(&file.body)), (Some(media_type), size), "{params}");
     }
 }
 
@@ -241,7 +236,7 @@ async fn the_format_follows_the_input_unless_one_is_asked_for() {
 async fn params_are_judged_by_the_schema_of_the_action() {
     let stack = &Stack::with_workers().await;
     let user = stack.user().await;
-    let setting = Setting::new(&user, pictures::png(64, 48)).await;
+    let setting = Setting::new(&user, images::png(64, 48)).await;
     for (params, fields) in [
         (json!({"width": 0}), &["params.width"][..]),
         (json!({"width": 16_385}), &["params.width"]),
@@ -278,7 +273,7 @@ async fn params_are_judged_by_the_schema_of_the_action() {
     let refused = user.send("/actions/color-grade/runs", &request).await;
     refused.expect_error(400, "input_validation_error", &["params"]);
     for good in ["#abc", "#A0b1C2", "#a0b1c2d3"] {
-        let setting = Setting::new(&user, pictures::png(8, 8)).await;
+        let setting = Setting::new(&user, images::png(8, 8)).await;
         let mut request = setting.request(&user).await;
         request["params"] = json!({"width": 1, "background": good, "quality": 100});
         user.send("/actions/resize/runs", &request).await.expect(202);
@@ -289,8 +284,8 @@ async fn params_are_judged_by_the_schema_of_the_action() {
 async fn inputs_are_counted_and_must_resolve() {
     let stack = &Stack::with_workers().await;
     let (user, other) = (stack.user().await, stack.user().await);
-    let setting = Setting::new(&user, pictures::png(64, 48)).await;
-    let theirs = other.upload("image/png", pictures::png(4, 4)).await;
+    let setting = Setting::new(&user, images::png(64, 48)).await;
+    let theirs = other.upload("image/png", images::png(4, 4)).await;
     let empty = format!("node:{}", user.slot(&setting.canvas).await);
     let asset = setting.asset.clone();
     let start = async |inputs: Value| {
@@ -314,8 +309,8 @@ async fn inputs_are_counted_and_must_resolve() {
 async fn a_target_must_be_a_new_empty_image_node() {
     let stack = &Stack::with_workers().await;
     let user = stack.user().await;
-    let setting = Setting::new(&user, pictures::png(64, 48)).await;
-    let shown = user.upload_into(&setting.canvas, "image/png", pictures::png(8, 8)).await;
+    let setting = Setting::new(&user, images::png(64, 48)).await;
+    let shown = user.upload_into(&setting.canvas, "image/png", images::png(8, 8)).await;
     let made = user
         .apply(&setting.canvas, json!([{"type": "node.create", "clientId": "t", "node": {"type": "text", "position": {"x": -9000, "y": 0}}}]))
         .await;
@@ -341,7 +336,7 @@ async fn a_target_must_be_a_new_empty_image_node() {
 async fn an_output_beyond_the_limits_is_refused_before_any_work() {
     let stack = &Stack::with_workers().await;
     let user = stack.user().await;
-    let setting = Setting::new(&user, pictures::png(64, 48)).await;
+    let setting = Setting::new(&user, images::png(64, 48)).await;
     let before = user.canvas(&setting.canvas).await;
     for params in [
         json!({"width": 16_384, "height": 16_384, "fit": "fill"}),
@@ -361,7 +356,7 @@ async fn an_output_beyond_the_limits_is_refused_before_any_work() {
 async fn the_canvas_and_its_revision_are_checked() {
     let stack = &Stack::with_workers().await;
     let user = stack.user().await;
-    let setting = Setting::new(&user, pictures::png(64, 48)).await;
+    let setting = Setting::new(&user, images::png(64, 48)).await;
     let with = async |field: &str, value: Value| {
         let mut request = setting.request(&user).await;
         request[field] = value;
@@ -385,7 +380,7 @@ async fn the_canvas_and_its_revision_are_checked() {
 async fn an_equal_start_is_replayed_and_starts_nothing() {
     let stack = &Stack::with_workers().await;
     let user = stack.user().await;
-    let setting = Setting::new(&user, pictures::png(64, 48)).await;
+    let setting = Setting::new(&user, images::png(64, 48)).await;
     let request = setting.request(&user).await;
     let starts = futures_util::future::join_all(
         (0..5).map(|_| async { user.send("/actions/resize/runs", &request).await.expect(202).json() }),
@@ -411,7 +406,7 @@ async fn an_equal_start_is_replayed_and_starts_nothing() {
     user.send("/actions/resize/runs", &other).await.expect_error(409, "conflict", &[]);
     assert_eq!(user.canvas(&setting.canvas).await, settled);
     // A rejected start does not consume its key.
-    let setting = Setting::new(&user, pictures::png(64, 48)).await;
+    let setting = Setting::new(&user, images::png(64, 48)).await;
     let mut request = setting.request(&user).await;
     let good = request["targetNodeId"].clone();
     request["targetNodeId"] = json!("absent");
@@ -422,14 +417,14 @@ async fn an_equal_start_is_replayed_and_starts_nothing() {
 }
 
 #[tokio::test]
-async fn a_broken_picture_fails_the_run_and_leaves_the_target_empty() {
+async fn a_broken_image_fails_the_run_and_leaves_the_target_empty() {
     let stack = &Stack::with_workers().await;
     let user = stack.user().await;
-    let jpeg = pictures::jpeg(300, 200);
-    let png = pictures::png(300, 200);
+    let jpeg = images::jpeg(300, 200);
+    let png = images::png(300, 200);
     for (what, bytes) in [
-        ("broken behind its header", pictures::broken_png(300, 200)),
-        ("claiming 100 megapixels", pictures::broken_png(10_000, 10_000)),
+        ("broken behind its header", images::broken_png(300, 200)),
+        ("claiming 100 megapixels", images::broken_png(10_000, 10_000)),
         ("a PNG cut in half", png[..png.len() / 2].to_vec()),
         ("a JPEG cut after its header", jpeg[..jpeg.len() / 3].to_vec()),
     ] {
@@ -453,7 +448,7 @@ async fn a_broken_picture_fails_the_run_and_leaves_the_target_empty() {
         let listed = user.get(&format!("/assets?canvasId={}", setting.canvas)).await.ok();
         assert_eq!(listed["assets"], json!([]));
         // A node whose job is over accepts another run.
-        let good = user.upload("image/png", pictures::png(64, 48)).await;
+        let good = user.upload("image/png", images::png(64, 48)).await;
         let again = user.resize_request(&setting.canvas, &setting.target, text(&good, "/handle")).await;
         let job = user.send("/actions/resize/runs", &again).await.expect(202).json();
         assert_eq!(user.finished(&job).await["status"], "succeeded");
@@ -467,7 +462,7 @@ async fn a_member_runs_an_action_on_a_shared_canvas() {
     let canvas = owner.make_canvas().await;
     let (id, handle) = (text(&canvas, "/id"), text(&canvas, "/handle"));
     stack.share(&owner, id, &editor.uid, "editor").await;
-    let asset = editor.upload("image/png", pictures::png(64, 48)).await;
+    let asset = editor.upload("image/png", images::png(64, 48)).await;
     let target = editor.slot(handle).await;
     let request = editor.resize_request(handle, &target, text(&asset, "/handle")).await;
     let job = editor.send("/actions/resize/runs", &request).await.expect(202).json();
@@ -482,7 +477,7 @@ async fn a_member_runs_an_action_on_a_shared_canvas() {
 async fn the_same_input_and_params_give_the_same_bytes() {
     let stack = &Stack::with_workers().await;
     let user = stack.user().await;
-    let bytes = pictures::jpeg(320, 200);
+    let bytes = images::jpeg(320, 200);
     let mut results = Vec::new();
     for _ in 0..2 {
         let setting = Setting::new(&user, bytes.clone()).await;

@@ -1,4 +1,4 @@
-use e2e::{Stack, pictures};
+use e2e::{Stack, images};
 use serde_json::json;
 
 use super::setting::{decoded, run};
@@ -9,7 +9,7 @@ const SLUG: &str = "overlay-image";
 async fn an_overlay_lies_where_it_is_anchored() {
     let stack = &Stack::with_workers().await;
     let user = stack.user().await;
-    let files = [pictures::png(80, 60), pictures::png(20, 10)];
+    let files = [images::png(80, 60), images::png(20, 10)];
     let (below, above) = (decoded(&files[0]), decoded(&files[1]));
     for (params, (left, top)) in [
         (json!({}), (60, 50)),
@@ -22,18 +22,18 @@ async fn an_overlay_lies_where_it_is_anchored() {
         for (x, y) in (0..60).flat_map(|y| (0..80).map(move |x| (x, y))) {
             let inside = (left..left + 20).contains(&x) && (top..top + 10).contains(&y);
             let expected = if inside { above.pixel(x - left, y - top) } else { below.pixel(x, y) };
-            assert_eq!(made.picture.pixel(x, y), expected, "{params}: {x}, {y}");
+            assert_eq!(made.image.pixel(x, y), expected, "{params}: {x}, {y}");
         }
     }
     let outside = run(stack, &user, SLUG, &files, json!({"offsetX": 20})).await;
-    assert_eq!(outside.picture, below);
+    assert_eq!(outside.image, below);
 }
 
 #[tokio::test]
 async fn an_overlay_is_mixed_by_opacity_and_blend() {
     let stack = &Stack::with_workers().await;
     let user = stack.user().await;
-    let files = [pictures::plain_png(40, 40, [51, 102, 204]), pictures::plain_png(40, 40, [102, 204, 51])];
+    let files = [images::plain_png(40, 40, [51, 102, 204]), images::plain_png(40, 40, [102, 204, 51])];
     for (blend, expected) in [
         ("normal", [102, 204, 51, 255]),
         ("multiply", [20, 82, 41, 255]),
@@ -55,7 +55,7 @@ async fn an_overlay_is_mixed_by_opacity_and_blend() {
 async fn an_overlay_is_turned_about_its_centre() {
     let stack = &Stack::with_workers().await;
     let user = stack.user().await;
-    let files = [pictures::plain_png(80, 80, [255; 3]), pictures::plain_png(40, 20, [255, 0, 0])];
+    let files = [images::plain_png(80, 80, [255; 3]), images::plain_png(40, 20, [255, 0, 0])];
     let made = run(stack, &user, SLUG, &files, json!({"scale": 50, "rotate": 90, "anchor": "center"})).await;
     made.shows(40, 21, [255, 0, 0, 255], 0);
     made.shows(21, 40, [255; 4], 0);

@@ -1,5 +1,5 @@
 use e2e::api::{key, text};
-use e2e::{Stack, pictures};
+use e2e::{Stack, images};
 use serde_json::{Value, json};
 
 /// Valid parameters for an Action that requires some.
@@ -20,7 +20,7 @@ async fn every_bound_of_every_parameter_is_judged() {
     let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let canvas = text(&user.make_canvas().await, "/id").to_owned();
-    let file = user.upload("image/png", pictures::png(8, 8)).await;
+    let file = user.upload("image/png", images::png(8, 8)).await;
     let revision = user.canvas(&canvas).await["revision"].clone();
     let actions = user.get("/actions").await.ok()["actions"].as_array().expect("a list").clone();
     assert!(actions.len() >= 7);
@@ -101,7 +101,7 @@ async fn two_inputs_are_counted_and_each_must_resolve() {
     let user = stack.user().await;
     let canvas = text(&user.make_canvas().await, "/id").to_owned();
     let target = user.slot(&canvas).await;
-    let asset = user.upload("image/png", pictures::png(8, 8)).await["handle"].clone();
+    let asset = user.upload("image/png", images::png(8, 8)).await["handle"].clone();
     let revision = user.canvas(&canvas).await["revision"].clone();
     let start = async |inputs: Value| {
         let request = json!({"canvasId": canvas, "baseRevision": revision, "idempotencyKey": key(),
@@ -117,6 +117,6 @@ async fn two_inputs_are_counted_and_each_must_resolve() {
     start(json!([asset, "asset:absent"])).await.expect_error(422, "unprocessable_entity", &["inputs[1]"]);
     let neither = start(json!(["asset:absent", "node:absent"])).await;
     neither.expect_error(422, "unprocessable_entity", &["inputs[0]", "inputs[1]"]);
-    // One picture can be both inputs.
+    // One image can be both inputs.
     start(json!([asset, asset])).await.expect(202);
 }

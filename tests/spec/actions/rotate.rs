@@ -1,4 +1,4 @@
-use e2e::{Stack, pictures};
+use e2e::{Stack, images};
 use serde_json::json;
 
 use super::setting::{decoded, refused, run};
@@ -7,7 +7,7 @@ use super::setting::{decoded, refused, run};
 async fn quarter_turns_are_lossless() {
     let stack = &Stack::with_workers().await;
     let user = stack.user().await;
-    let file = pictures::png(20, 12);
+    let file = images::png(20, 12);
     let source = decoded(&file);
     let at = |x: u32, y: u32| source.pixel(x, y);
     for (params, size, corner) in [
@@ -22,21 +22,21 @@ async fn quarter_turns_are_lossless() {
         (json!({"degrees": 90, "flip": "horizontal"}), (12, 20), at(19, 11)),
     ] {
         let made = run(stack, &user, "rotate", std::slice::from_ref(&file), params.clone()).await;
-        assert_eq!((made.size(), made.picture.pixel(0, 0)), (size, corner), "{params}");
-        let sorted = |picture: &raster::Picture| {
-            let mut pixels = picture.pixels().as_chunks::<3>().0.to_vec();
+        assert_eq!((made.size(), made.image.pixel(0, 0)), (size, corner), "{params}");
+        let sorted = |image: &raster::Bitmap| {
+            let mut pixels = image.pixels().as_chunks::<3>().0.to_vec();
             pixels.sort_unstable();
             pixels
         };
-        assert_eq!(sorted(&made.picture), sorted(&source), "{params}");
+        assert_eq!(sorted(&made.image), sorted(&source), "{params}");
     }
 }
 
 #[tokio::test]
-async fn any_angle_grows_the_picture_or_keeps_its_size() {
+async fn any_angle_grows_the_image_or_keeps_its_size() {
     let stack = &Stack::with_workers().await;
     let user = stack.user().await;
-    let file = [pictures::plain_png(100, 50, [200, 30, 40])];
+    let file = [images::plain_png(100, 50, [200, 30, 40])];
     let made = run(stack, &user, "rotate", &file, json!({"degrees": 30})).await;
     assert_eq!(made.size(), (112, 94));
     made.shows(56, 47, [200, 30, 40, 255], 0);
@@ -46,7 +46,7 @@ async fn any_angle_grows_the_picture_or_keeps_its_size() {
     assert_eq!(made.size(), (100, 50));
     // The rotation is clockwise, so the upper right corner is uncovered.
     made.shows(99, 0, [0, 0, 255, 255], 0);
-    let made = run(stack, &user, "rotate", &[pictures::jpeg(40, 40)], json!({"degrees": 45})).await;
+    let made = run(stack, &user, "rotate", &[images::jpeg(40, 40)], json!({"degrees": 45})).await;
     assert_eq!(made.media_type, "image/png", "the format supports alpha");
-    refused(&user, "rotate", &[pictures::broken_png(16_384, 1000)], json!({"degrees": 5}), &["params.degrees"]).await;
+    refused(&user, "rotate", &[images::broken_png(16_384, 1000)], json!({"degrees": 5}), &["params.degrees"]).await;
 }

@@ -1,11 +1,11 @@
-//! What a run needs: a canvas, an empty node and pictures.
+//! What a run needs: a canvas, an empty node and images.
 
 use e2e::api::{key, text};
 use e2e::{Reply, Stack, User};
-use raster::Picture;
+use raster::Bitmap;
 use serde_json::{Value, json};
 
-/// A canvas with an empty node, and a picture.
+/// A canvas with an empty node, and an image.
 pub struct Setting {
     pub canvas: String,
     pub target: String,
@@ -20,7 +20,7 @@ impl Setting {
         Self { canvas, target, asset: text(&asset, "/handle").to_owned() }
     }
 
-    /// A request to resize the picture into the node, for the current revision and under a new key.
+    /// A request to resize the image into the node, for the current revision and under a new key.
     pub async fn request(&self, user: &User) -> Value {
         user.resize_request(&self.canvas, &self.target, &self.asset).await
     }
@@ -32,29 +32,29 @@ impl Setting {
 }
 
 /// The result of a run.
-pub struct Made {
+pub struct ActionResult {
     /// The decoded result.
-    pub picture: Picture,
+    pub image: Bitmap,
     /// The media type with which the result is served.
     pub media_type: String,
 }
 
-impl Made {
+impl ActionResult {
     /// Width and height in pixels.
     pub fn size(&self) -> (u32, u32) {
-        (self.picture.width(), self.picture.height())
+        (self.image.width(), self.image.height())
     }
 
     /// Asserts that no channel of the pixel at `x`, `y` differs from `expected` by more than `tolerance`.
     pub fn shows(&self, x: u32, y: u32, expected: [u8; 4], tolerance: u8) {
-        let pixel = self.picture.pixel(x, y).expect("within the picture");
+        let pixel = self.image.pixel(x, y).expect("within the image");
         let near = pixel.iter().zip(expected).all(|(sample, expected)| sample.abs_diff(expected) <= tolerance);
         assert!(near, "{x}, {y}: {pixel:?}, expected {expected:?}");
     }
 }
 
 /// Decodes a whole file, with its orientation applied.
-pub fn decoded(file: &[u8]) -> Picture {
+pub fn decoded(file: &[u8]) -> Bitmap {
     raster::decode(file).expect("decodes")
 }
 
@@ -75,21 +75,21 @@ pub async fn start(user: &User, slug: &str, files: &[Vec<u8>], params: Value) ->
 }
 
 /// Runs Action `slug` and asserts that it succeeds.
-pub async fn run(stack: &Stack, user: &User, slug: &str, files: &[Vec<u8>], params: Value) -> Made {
+pub async fn run(stack: &Stack, user: &User, slug: &str, files: &[Vec<u8>], params: Value) -> ActionResult {
     let job = start(user, slug, files, params.clone()).await.expect(202).json();
     let done = user.finished(&job).await;
     assert_eq!(done["status"], "succeeded", "{slug} {params}: {done}");
-    let image = &done["images"][0];
-    let file = stack.anonymous().get(text(image, "/previewUrl")).await.expect(200);
-    let picture = decoded(&file.body);
+    let output = &done["images"][0];
+    let file = stack.anonymous().get(text(output, "/previewUrl")).await.expect(200);
+    let image = decoded(&file.body);
     assert_eq!(
-        (image["width"].as_u64(), image["height"].as_u64()),
-        (Some(picture.width().into()), Some(picture.height().into()))
+        (output["width"].as_u64(), output["height"].as_u64()),
+        (Some(image.width().into()), Some(image.height().into()))
     );
-    Made { picture, media_type: text(image, "/mediaType").to_owned() }
+    ActionResult { image, media_type: text(output, "/mediaType").to_owned() }
 }
 
-/// Asserts that the start is rejected because of the stored pictures, with exactly these `fields`.
+/// Asserts that the start is rejected because of the stored images, with exactly these `fields`.
 pub async fn refused(user: &User, slug: &str, files: &[Vec<u8>], params: Value, fields: &[&str]) {
     start(user, slug, files, params).await.expect_error(422, "unprocessable_entity", fields);
 }

@@ -2,7 +2,7 @@
 //! docs/reference/jobs.md#cap-on-active-jobs).
 
 use e2e::api::{key, text};
-use e2e::{Stack, pictures};
+use e2e::{Stack, images};
 use serde_json::json;
 
 use super::setting::Setting;
@@ -16,7 +16,7 @@ async fn few_jobs() -> Stack {
 async fn a_node_with_an_active_job_is_taken_and_kept() {
     let stack = &few_jobs().await;
     let user = stack.user().await;
-    let setting = Setting::new(&user, pictures::png(64, 48)).await;
+    let setting = Setting::new(&user, images::png(64, 48)).await;
     user.send("/actions/resize/runs", &setting.request(&user).await).await.expect(202);
     user.send("/actions/resize/runs", &setting.request(&user).await).await.expect_error(409, "conflict", &[]);
     let now = user.canvas(&setting.canvas).await;
@@ -31,7 +31,7 @@ async fn a_node_with_an_active_job_is_taken_and_kept() {
 async fn a_node_of_another_type_with_an_active_job_is_taken_first() {
     let stack = &few_jobs().await;
     let user = stack.user().await;
-    let setting = Setting::new(&user, pictures::png(64, 48)).await;
+    let setting = Setting::new(&user, images::png(64, 48)).await;
     let input = json!({"key": "a", "label": "A", "type": "text", "value": "v", "useAsDefault": true});
     let output = json!({"key": "b", "label": "B", "type": "text", "prompt": "{{a}}", "inputKeys": ["a"]});
     let workflow = json!({"name": "w", "idempotencyKey": key(), "inputs": [input], "outputs": [output]});
@@ -59,12 +59,12 @@ async fn an_account_has_a_cap_on_active_jobs() {
     let (user, other) = (stack.user().await, stack.user().await);
     let mut started = Vec::new();
     for _ in 0..3 {
-        let setting = Setting::new(&user, pictures::png(64, 48)).await;
+        let setting = Setting::new(&user, images::png(64, 48)).await;
         let request = setting.request(&user).await;
         let job = user.send("/actions/resize/runs", &request).await.expect(202).json();
         started.push((request, job));
     }
-    let setting = Setting::new(&user, pictures::png(64, 48)).await;
+    let setting = Setting::new(&user, images::png(64, 48)).await;
     let over = setting.request(&user).await;
     let refused = user.send("/actions/resize/runs", &over).await;
     assert!(refused.header("retry-after").is_some(), "{refused}");

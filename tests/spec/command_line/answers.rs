@@ -1,16 +1,16 @@
-//! What the commands do and print, and their exit statuses.
+//! Effects, output and exit statuses of the commands.
 
 use std::fs;
 
 use e2e::api::{key, text};
-use e2e::{PATIENCE, Shell, Stack, pictures};
+use e2e::{PATIENCE, Shell, Stack, images};
 use serde_json::{Value, json};
 use testkit::wait_for;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::net::unix::pipe;
 
-use super::{interrupted, nodes, person, picture, unread};
+use super::{image, interrupted, nodes, person, unread};
 
 #[tokio::test]
 async fn a_canvas_is_made_changed_shown_and_listed() {
@@ -193,11 +193,11 @@ async fn disjoint_changes_are_merged_on_request_and_others_refused() {
 }
 
 #[tokio::test]
-async fn pictures_are_uploaded_once_and_come_back_unchanged() {
+async fn images_are_uploaded_once_and_come_back_unchanged() {
     let stack = &Stack::with_workers().await;
     let (_, shell, canvas) = person(stack).await;
-    let picture = pictures::png(300, 200);
-    shell.file("ein Bild ä.png", &picture);
+    let image = images::png(300, 200);
+    shell.file("ein Bild ä.png", &image);
     let put = shell.run(&["asset", "put", "ein Bild ä.png", "--on", &canvas, "--json"]).await.json();
     assert_eq!(text(&put, "/asset/name"), "ein Bild ä.png");
     let again = shell.run(&["asset", "put", "ein Bild ä.png", "--on", &canvas, "--json"]).await.json();
@@ -207,7 +207,7 @@ async fn pictures_are_uploaded_once_and_come_back_unchanged() {
     assert_eq!(nodes(&shell, &canvas).await.len(), 2);
     let handle = text(&put, "/asset/handle");
     shell.run(&["asset", "get", handle, "-o", "back.png"]).await.expect(0);
-    assert!(fs::read(shell.home().join("back.png")).expect("a file") == picture);
+    assert!(fs::read(shell.home().join("back.png")).expect("a file") == image);
     shell.run(&["asset", "get", handle, "-o", "small.png", "--width", "64"]).await.expect(0);
     shell.run(&["asset", "get", handle, "-o", "x.png", "--width", "65"]).await.expect(3);
     assert!(!shell.home().join("x.png").exists(), "a file is complete or not there");
@@ -222,7 +222,7 @@ async fn pictures_are_uploaded_once_and_come_back_unchanged() {
     // A pipe that nobody has opened has no end.
     let read = tokio::time::timeout(PATIENCE, reader.read_to_end(&mut piped)).await;
     read.expect("it is written to").expect("reads");
-    assert!(piped == picture, "{} bytes", piped.len());
+    assert!(piped == image, "{} bytes", piped.len());
 }
 
 #[tokio::test]
@@ -233,19 +233,19 @@ async fn an_interrupted_download_leaves_nothing() {
     let shell = stack.shell(&stack.user().await).with("CANVAS_BASE_URL", &address);
     let files = || fs::read_dir(shell.home()).expect("a directory").count();
     let before = files();
-    let command = shell.start(&["asset", "get", "asset:film", "-o", "film.mp4"]);
+    let command = shell.start(&["asset", "get", "asset:video", "-o", "video.mp4"]);
     let (mut connection, _) = service.accept().await.expect("connects");
     connection.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nfilm").await.expect("answers");
-    wait_for("a part of the film", PATIENCE, async || (files() > before).then_some(())).await;
+    wait_for("a part of the video", PATIENCE, async || (files() > before).then_some(())).await;
     assert_eq!(interrupted(command).await.status.code(), Some(130));
     assert_eq!(files(), before);
 }
 
-/// Writes six pictures and `no.png`, which is none. Returns the names of the pictures.
-fn write_pictures(shell: &Shell) -> Vec<String> {
+/// Writes six images and `no.png`, which is none. Returns the names of the images.
+fn write_images(shell: &Shell) -> Vec<String> {
     let names: Vec<String> = (0..6).map(|at| format!("{at}.png")).collect();
     for (at, name) in names.iter().enumerate() {
-        shell.file(name, pictures::png(10 + at as u32, 10));
+        shell.file(name, images::png(10 + at as u32, 10));
     }
     shell.file("no.png", "text");
     names
@@ -255,7 +255,7 @@ fn write_pictures(shell: &Shell) -> Vec<String> {
 async fn several_files_are_uploaded_although_one_fails() {
     let stack = &Stack::with_workers().await;
     let (_, shell, canvas) = person(stack).await;
-    let names = write_pictures(&shell);
+    let names = write_images(&shell);
     let all: Vec<&str> = names.iter().map(String::as_str).collect();
     let put =
         shell.run(&[&["asset", "put", "no.png"], &all[..], &["--on", &canvas, "--json"]].concat()).await.expect(2);
@@ -268,7 +268,7 @@ async fn several_files_are_uploaded_although_one_fails() {
 async fn work_is_finished_although_nobody_reads_the_output() {
     let stack = &Stack::with_workers().await;
     let (_, shell, canvas) = person(stack).await;
-    let names = write_pictures(&shell);
+    let names = write_images(&shell);
     let all: Vec<&str> = names.iter().map(String::as_str).collect();
     let put = [&["asset", "put"], &all[..], &["no.png", "--on", &canvas]].concat();
     assert_eq!(unread(&shell, &put).await, Some(2), "the last file fails");
@@ -279,8 +279,8 @@ async fn work_is_finished_although_nobody_reads_the_output() {
 async fn commands_that_only_print_stop_when_nobody_reads_the_output() {
     let stack = &Stack::with_workers().await;
     let (_, shell, canvas) = person(stack).await;
-    shell.file("picture.png", pictures::png(20, 20));
-    let put = shell.run(&["asset", "put", "picture.png", "--json"]).await.json();
+    shell.file("image.png", images::png(20, 20));
+    let put = shell.run(&["asset", "put", "image.png", "--json"]).await.json();
     let asset = text(&put, "/asset/handle");
     for arguments in
         [&["watch", &canvas][..], &["list", "--all", "--json"], &["asset", "get", asset, "-o", "-"], &["man"]]
@@ -293,7 +293,7 @@ async fn commands_that_only_print_stop_when_nobody_reads_the_output() {
 async fn output_that_cannot_be_written_is_exit_status_1() {
     let stack = &Stack::with_workers().await;
     let (_, shell, canvas) = person(stack).await;
-    let names = write_pictures(&shell);
+    let names = write_images(&shell);
     let all: Vec<&str> = names.iter().map(String::as_str).collect();
     for arguments in [
         &["--json", "list"][..],
@@ -319,8 +319,8 @@ async fn output_that_cannot_be_written_is_exit_status_1() {
 async fn elements_and_collections_are_kept() {
     let stack = &Stack::with_workers().await;
     let (_, shell, _) = person(stack).await;
-    shell.file("picture.png", pictures::png(20, 20));
-    let put = shell.run(&["asset", "put", "picture.png", "--json"]).await.json();
+    shell.file("image.png", images::png(20, 20));
+    let put = shell.run(&["asset", "put", "image.png", "--json"]).await.json();
     let asset = text(&put, "/asset/handle");
     let made = shell.run(&["collection", "create", "Mugs", "--json"]).await.json();
     let collection = text(&made, "/collection/id").to_owned();
@@ -368,9 +368,9 @@ async fn elements_and_collections_are_kept() {
 async fn a_render_goes_to_a_file_or_a_pipe() {
     let stack = &Stack::with_workers().await;
     let (_, shell, canvas) = person(stack).await;
-    let node = picture(&shell, &canvas).await;
+    let node = image(&shell, &canvas).await;
     shell.run(&["view", &canvas, "-o", "board.png", "--width", "512", "--labels"]).await.expect(0);
-    let png = fs::read(shell.home().join("board.png")).expect("a picture");
+    let png = fs::read(shell.home().join("board.png")).expect("an image");
     assert!(png.starts_with(b"\x89PNG"));
     let said = shell.run(&["view", &canvas, "-o", "board.png", "--labels", "--json"]).await.json();
     assert_eq!(said["labels"]["1"], json!(node));
@@ -378,7 +378,7 @@ async fn a_render_goes_to_a_file_or_a_pipe() {
         let piped = shell.start(&[&["view", &canvas], to].concat()).wait_with_output().await.expect("ends");
         assert!(piped.stdout.starts_with(b"\x89PNG"));
     }
-    // Standard output is the picture or JSON.
+    // Standard output is the image or JSON.
     let refused = shell.run(&["view", &canvas, "-o", "-", "--json"]).await.error(2);
     assert_eq!(text(&refused, "/code"), "usage");
     assert!(!shell.home().join("-").exists());

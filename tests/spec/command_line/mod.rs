@@ -8,7 +8,7 @@ mod work;
 use std::process::Output;
 
 use e2e::api::text;
-use e2e::{PATIENCE, Shell, Stack, User, pictures};
+use e2e::{PATIENCE, Shell, Stack, User, images};
 use serde_json::Value;
 use testkit::wait_for;
 use tokio::process::{Child, Command};
@@ -28,10 +28,10 @@ async fn nodes(shell: &Shell, canvas: &str) -> Vec<Value> {
     shown["canvas"]["nodes"].as_array().expect("nodes").clone()
 }
 
-/// Uploads a picture to the canvas and returns the handle of its node.
-async fn picture(shell: &Shell, canvas: &str) -> String {
-    shell.file("picture.png", pictures::png(64, 48));
-    let put = shell.run(&["asset", "put", "picture.png", "--on", canvas, "--json"]).await.json();
+/// Uploads an image to the canvas and returns the handle of its node.
+async fn image(shell: &Shell, canvas: &str) -> String {
+    shell.file("image.png", images::png(64, 48));
+    let put = shell.run(&["asset", "put", "image.png", "--on", canvas, "--json"]).await.json();
     text(&put, "/asset/node").to_owned()
 }
 

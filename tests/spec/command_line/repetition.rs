@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use e2e::api::text;
-use e2e::{Kind, PATIENCE, Part, Shell, Stack, User, pictures};
+use e2e::{Kind, PATIENCE, Part, Shell, Stack, User, images};
 use serde_json::{Value, json};
 use testkit::wait_for;
 
@@ -124,9 +124,9 @@ async fn a_finished_command_is_a_new_one_the_next_time() {
         shell.run(&generate(&canvas)).await.expect(0);
     }
     assert_eq!(runs(&user).await.len(), 2);
-    shell.file("picture.png", pictures::png(8, 8));
+    shell.file("image.png", images::png(8, 8));
     for _ in 0..2 {
-        shell.run(&["asset", "put", "picture.png", "--on", &canvas]).await.expect(0);
+        shell.run(&["asset", "put", "image.png", "--on", &canvas]).await.expect(0);
     }
     let found = user.canvas(&canvas).await["nodes"].as_array().map_or(0, Vec::len);
     assert_eq!(found, 3, "a file is uploaded once");

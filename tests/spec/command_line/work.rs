@@ -8,13 +8,13 @@ use e2e::{PATIENCE, Shell, Stack};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
-use super::{interrupted, nodes, person, picture};
+use super::{image, interrupted, nodes, person};
 
 #[tokio::test]
 async fn an_action_runs_and_its_result_is_named() {
     let stack = &Stack::with_workers().await;
     let (_, shell, canvas) = person(stack).await;
-    let source = picture(&shell, &canvas).await;
+    let source = image(&shell, &canvas).await;
     let run = ["action", "run", "resize", &source, "--param", "width=32", "--on", &canvas];
     let done = shell.run(&[&run[..], &["--json"]].concat()).await.json();
     assert_eq!((text(&done, "/status"), &done["images"][0]["width"]), ("succeeded", &json!(32)));
@@ -73,14 +73,14 @@ async fn a_video_is_made_and_downloaded() {
     let (user, shell, _) = person(stack).await;
     let make =
         ["video", "--prompt", "a walk", "--model", "animatic", "--yes", "--seconds", "1", "--resolution", "480p"];
-    let video = [&make[..], &["-o", "film.mp4", "--quiet"]].concat();
+    let video = [&make[..], &["-o", "video.mp4", "--quiet"]].concat();
     // A command that has ended is a new one the next time, also with another cap.
     shell.run(&video).await.expect(0);
     shell.run(&video).await.expect(0);
     shell.run(&[&video[..], &["--max-credits", "90"]].concat()).await.expect(0);
     assert_eq!(user.get("/runs").await.ok()["runs"].as_array().map(Vec::len), Some(3));
-    let film = fs::read(shell.home().join("film.mp4")).expect("a film");
-    assert_eq!(&film[4..8], b"ftyp");
+    let file = fs::read(shell.home().join("video.mp4")).expect("a video");
+    assert_eq!(&file[4..8], b"ftyp");
     // Standard output is the video alone.
     let piped = [&make[..], &["-o", "-"]].concat();
     for option in ["--json", "--no-wait", "--dry-run"] {
@@ -93,13 +93,13 @@ async fn a_video_is_made_and_downloaded() {
 }
 
 #[tokio::test]
-async fn a_terminal_shows_pictures_bars_and_questions() {
+async fn a_terminal_shows_images_bars_and_questions() {
     let stack = &Stack::with_workers().await;
     let (user, shell, canvas) = person(stack).await;
     let shell = shell.with("TERM", "xterm-kitty").with("COLUMNS", "120");
     shell.run(&["node", "add", "text", "--text", "hello", "--on", &canvas]).await.expect(0);
-    let picture = shell.typed(&["view", &canvas, "--width", "256"], "").await.expect(0).stdout;
-    assert!(picture.starts_with("\u{1b}_Gf=100,a=T,m=0;iVBORw0KGgo"), "{picture:?}");
+    let image = shell.typed(&["view", &canvas, "--width", "256"], "").await.expect(0).stdout;
+    assert!(image.starts_with("\u{1b}_Gf=100,a=T,m=0;iVBORw0KGgo"), "{image:?}");
     let shell = shell.with("TERM", "xterm-256color");
     let link = shell.typed(&["view", &canvas], "").await.expect(0).stdout;
     assert!(link.contains("\u{1b}]8;;http") && link.contains("--output FILE"), "{link:?}");
@@ -118,7 +118,7 @@ async fn a_terminal_shows_pictures_bars_and_questions() {
 async fn events_are_one_line_each_and_end_with_what_is_waited_for() {
     let stack = &Stack::with_workers().await;
     let (_, shell, canvas) = person(stack).await;
-    let source = picture(&shell, &canvas).await;
+    let source = image(&shell, &canvas).await;
     let started = shell
         .run(&["action", "run", "rotate", &source, "-p", "degrees=90", "--on", &canvas, "--no-wait"])
         .await
@@ -144,7 +144,7 @@ async fn a_webhook_is_forwarded_with_the_signature_of_the_secret() {
     let stack = &Stack::with_workers().await;
     const SECRET: &str = "a secret of the receiver's own choice";
     let (_, shell, canvas) = person(stack).await;
-    let source = picture(&shell, &canvas).await;
+    let source = image(&shell, &canvas).await;
     let receiver = stack.take_receiver();
     shell.file("ca.pem", receiver.ca_pem());
     let trusted = shell.home().join("ca.pem").display().to_string();
@@ -171,7 +171,7 @@ async fn a_webhook_is_forwarded_with_the_signature_of_the_secret() {
 }
 
 async fn started(shell: &Shell, canvas: &str) -> Vec<String> {
-    let source = picture(shell, canvas).await;
+    let source = image(shell, canvas).await;
     ["action", "run", "rotate", &source, "-p", "degrees=90", "--on", canvas].map(str::to_owned).to_vec()
 }
 
@@ -179,7 +179,7 @@ async fn started(shell: &Shell, canvas: &str) -> Vec<String> {
 async fn work_that_was_canceled_is_exit_status_1() {
     let stack = &Stack::without_workers().await;
     let (_, shell, canvas) = person(stack).await;
-    let source = picture(&shell, &canvas).await;
+    let source = image(&shell, &canvas).await;
     let started = shell
         .run(&["action", "run", "rotate", &source, "-p", "degrees=90", "--on", &canvas, "--no-wait"])
         .await

@@ -1,7 +1,7 @@
 //! Credit of a person (docs/reference/console.md#credit).
 
 use e2e::api::{key, text};
-use e2e::{Stack, pictures};
+use e2e::{Stack, images};
 use serde_json::{Value, json};
 
 use super::holder::Holder;
@@ -16,14 +16,14 @@ async fn the_ledger_explains_the_balance() {
     let user = &person.user;
     let canvas = text(&user.make_canvas().await, "/id").to_owned();
     let target = user.slot(&canvas).await;
-    let picture = user.upload("image/png", pictures::png(8, 8)).await;
+    let image = user.upload("image/png", images::png(8, 8)).await;
     let revision = user.canvas(&canvas).await["revision"].clone();
     let start = json!({
         "canvasId": canvas, "baseRevision": revision, "idempotencyKey": key(), "targetNodeId": target, "prompt": "A chair",
     });
     let job = user.send("/images/generate", &start).await.expect(202).json();
     let revision = user.canvas(&canvas).await["revision"].clone();
-    let inputs = json!({"product": picture["handle"], "offer": "Chairs, a fifth off until Sunday."});
+    let inputs = json!({"product": image["handle"], "offer": "Chairs, a fifth off until Sunday."});
     let start = json!({"canvasId": canvas, "baseRevision": revision, "idempotencyKey": key(), "inputs": inputs});
     let run = user.send("/recipes/ad-copy-and-banner/runs", &start).await.expect(202).json();
     user.delete(text(&run, "/pollUrl")).await.expect(200);

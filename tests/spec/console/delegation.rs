@@ -1,7 +1,7 @@
 //! Recipe runs of a session that ends (docs/reference/console.md#sign-out).
 
 use e2e::api::{key, text};
-use e2e::{Person, Stack, pictures};
+use e2e::{Person, Stack, images};
 use serde_json::json;
 
 /// Before the second step of the run asks its model.
@@ -17,10 +17,10 @@ async fn a_run_ends_with_the_revocation_of_its_session_and_not_with_a_sign_out()
         stack.grant(&account.uid, 5).await;
         let (user, person) = (stack.user_of(&account, "all").await, stack.person(&account).await);
         let canvas = user.make_canvas().await;
-        let picture = user.upload("image/png", pictures::png(8, 8)).await;
+        let image = user.upload("image/png", images::png(8, 8)).await;
         let start = json!({
             "canvasId": canvas["id"], "baseRevision": canvas["revision"], "idempotencyKey": key(),
-            "inputs": {"product": picture["handle"], "offer": "Chairs, a fifth off until Sunday."},
+            "inputs": {"product": image["handle"], "offer": "Chairs, a fifth off until Sunday."},
         });
         let run = person.send(&Person::api("/recipes/ad-copy-and-banner/runs"), &start).await.expect(202).json();
         hold.reached().await;

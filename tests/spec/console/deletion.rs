@@ -1,7 +1,7 @@
 //! Deletion of canvases and assets (docs/reference/console.md#delete-a-canvas, docs/reference/console.md#delete-an-asset).
 
 use e2e::api::text;
-use e2e::{Reply, Stack, pictures};
+use e2e::{Reply, Stack, images};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -35,8 +35,8 @@ async fn a_canvas_is_deleted_with_what_is_stored_in_it() {
     let (owner, member) = (Holder::new(stack).await, Holder::new(stack).await);
     let canvas = owner.shared(stack, &member, "editor").await;
     let kept = text(&owner.user.make_canvas().await, "/id").to_owned();
-    let stored = owner.user.upload_into(&canvas, "image/png", pictures::png(4, 3)).await;
-    let own = owner.user.upload("image/png", pictures::png(4, 4)).await;
+    let stored = owner.user.upload_into(&canvas, "image/png", images::png(4, 3)).await;
+    let own = owner.user.upload("image/png", images::png(4, 4)).await;
     let handle = format!("canvas:{}:{canvas}", owner.user.uid);
     let deleted = owner.remove(&owner.canvas_path(&canvas), &confirmed()).await.ok();
     assert_eq!(deleted, json!({"canvas": handle, "deleted": true, "nodes": 1, "assets": 1}));
@@ -82,7 +82,7 @@ async fn only_its_owner_deletes_a_canvas() {
 async fn an_asset_that_no_node_shows_is_deleted() {
     let stack = &Stack::without_workers().await;
     let owner = Holder::new(stack).await;
-    let asset = owner.user.upload("image/png", pictures::png(4, 3)).await;
+    let asset = owner.user.upload("image/png", images::png(4, 3)).await;
     let deleted = owner.remove(&path_of(&asset), &confirmed()).await.ok();
     assert_eq!(deleted, json!({"asset": asset["handle"], "deleted": true, "bytes": asset["bytes"]}));
     owner.user.get(&format!("/assets/{}", text(&asset, "/handle"))).await.expect_error(404, "not_found", &[]);
@@ -95,7 +95,7 @@ async fn an_asset_that_a_node_shows_is_deleted_only_by_force() {
     let stack = &Stack::without_workers().await;
     let owner = Holder::new(stack).await;
     let canvas = text(&owner.user.make_canvas().await, "/id").to_owned();
-    let asset = owner.user.upload_into(&canvas, "image/png", pictures::png(4, 3)).await;
+    let asset = owner.user.upload_into(&canvas, "image/png", images::png(4, 3)).await;
     for body in [confirmed(), json!({"confirm": true, "force": false})] {
         owner.remove(&path_of(&asset), &body).await.expect_error(409, "conflict", &[]);
     }
@@ -111,19 +111,19 @@ async fn an_asset_that_a_node_shows_is_deleted_only_by_force() {
 }
 
 #[tokio::test]
-async fn a_canvas_that_shows_a_picture_of_a_deleted_one_has_a_new_revision() {
+async fn a_canvas_that_shows_an_image_of_a_deleted_one_has_a_new_revision() {
     let stack = &Stack::without_workers().await;
     let owner = Holder::new(stack).await;
     let [deleted, kept] = [owner.user.make_canvas().await, owner.user.make_canvas().await];
     let [deleted, kept] = [&deleted, &kept].map(|canvas| text(canvas, "/id").to_owned());
-    let asset = owner.user.upload_into(&deleted, "image/png", pictures::png(4, 3)).await;
+    let asset = owner.user.upload_into(&deleted, "image/png", images::png(4, 3)).await;
     let show = json!([{"type": "node.create", "node": {"type": "image", "asset": asset["handle"]}}]);
     owner.user.apply(&kept, show).await;
     let before = owner.user.canvas(&kept).await["revision"].clone();
     owner.remove(&owner.canvas_path(&deleted), &confirmed()).await.ok();
     assert_ne!(owner.user.canvas(&kept).await["revision"], before);
     // An operator's purge does the same.
-    let asset = owner.user.upload_into(&kept, "image/png", pictures::png(5, 3)).await;
+    let asset = owner.user.upload_into(&kept, "image/png", images::png(5, 3)).await;
     let before = owner.user.canvas(&kept).await["revision"].clone();
     stack.admin(&["admin", "asset", "purge", "--yes", "--asset", text(&asset, "/handle")]).await.expect_success();
     assert_ne!(owner.user.canvas(&kept).await["revision"], before);
@@ -134,7 +134,7 @@ async fn a_deleted_node_does_not_keep_its_asset() {
     let stack = &Stack::without_workers().await;
     let owner = Holder::new(stack).await;
     let canvas = text(&owner.user.make_canvas().await, "/id").to_owned();
-    let asset = owner.user.upload_into(&canvas, "image/png", pictures::png(5, 3)).await;
+    let asset = owner.user.upload_into(&canvas, "image/png", images::png(5, 3)).await;
     let node = text(&asset, "/node");
     owner.user.apply(&canvas, json!([{"type": "node.delete", "nodeId": node}])).await;
     owner.remove(&path_of(&asset), &confirmed()).await.ok();
@@ -145,7 +145,7 @@ async fn a_deleted_node_does_not_keep_its_asset() {
     let read = owner.user.get(&format!("/canvases/{canvas}/nodes/{}", text(restored, "/id"))).await.ok();
     assert!(read.get("previewUrl").is_none(), "{read}");
     owner.user.get(&format!("/assets/{}", text(&asset, "/handle"))).await.expect_error(404, "not_found", &[]);
-    // It does not count as the picture of a new node either.
+    // It does not count as the image of a new node either.
     let now = owner.user.canvas(&canvas).await;
     let copy = json!([{"type": "node.create", "node": {"type": "image", "asset": asset["handle"]}}]);
     let refused = owner.user.batch(&canvas, text(&now, "/revision"), copy).await;
@@ -159,8 +159,8 @@ async fn only_its_owner_deletes_an_asset() {
     let canvas = owner.shared(stack, &member, "editor").await;
     let handle = format!("canvas:{}:{canvas}", owner.user.uid);
     // What a member uploads to a shared canvas belongs to the owner of the canvas.
-    let shared = member.user.upload_into(&handle, "image/png", pictures::png(4, 3)).await;
-    let own = owner.user.upload("image/png", pictures::png(4, 4)).await;
+    let shared = member.user.upload_into(&handle, "image/png", images::png(4, 3)).await;
+    let own = owner.user.upload("image/png", images::png(4, 4)).await;
     let force = json!({"confirm": true, "force": true});
     member.remove(&path_of(&shared), &force).await.expect_error(403, "forbidden", &[]);
     for (person, asset) in [(&member, &own), (&stranger, &own), (&stranger, &shared)] {
@@ -177,7 +177,7 @@ async fn a_deletion_is_confirmed() {
     let stack = &Stack::without_workers().await;
     let owner = Holder::new(stack).await;
     let canvas = text(&owner.user.make_canvas().await, "/id").to_owned();
-    let asset = owner.user.upload("image/png", pictures::png(4, 3)).await;
+    let asset = owner.user.upload("image/png", images::png(4, 3)).await;
     for path in [owner.canvas_path(&canvas), path_of(&asset)] {
         for (body, field) in [
             (json!({}), "confirm"),

@@ -24,11 +24,11 @@ impl Deref for Holder {
 impl Holder {
     /// A new account whose person signed in by a link.
     pub async fn new(stack: &Stack) -> Self {
-        Self::of(stack, &stack.account().await).await
+        Self::with_account(stack, &stack.account().await).await
     }
 
     /// The holder of an account, signed in by a link.
-    pub async fn of(stack: &Stack, account: &Account) -> Self {
+    pub async fn with_account(stack: &Stack, account: &Account) -> Self {
         let (user, person) = (stack.user_of(account, "all").await, stack.person(account).await);
         Self { user, email: account.email.clone(), person }
     }

@@ -1,7 +1,7 @@
 //! Names and addresses: what others see of an account, and what a purge leaves of it (docs/reference/console.md#name).
 
 use e2e::api::{key, text};
-use e2e::{Stack, contract, pictures};
+use e2e::{Stack, contract, images};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -60,7 +60,7 @@ async fn shared(stack: &Stack) -> Shared {
     for person in [&owner, &editor] {
         person.note(&canvas).await;
     }
-    let upload = editor.user.post(&format!("/assets?canvasId={canvas}")).body("image/png", pictures::png(8, 8)).await;
+    let upload = editor.user.post(&format!("/assets?canvasId={canvas}")).body("image/png", images::png(8, 8)).await;
     let asset = text(&upload.expect(201).json(), "/asset/handle").to_owned();
     let revision = owner.user.get(&format!("/canvases/{canvas}")).await.ok()["canvas"]["revision"].clone();
     let resize = json!({"canvasId": canvas, "baseRevision": revision, "idempotencyKey": key(), "inputs": [asset],

@@ -118,7 +118,7 @@ async fn a_token_is_revoked_for_the_next_request() {
     let stack = &Stack::without_workers().await;
     let narrow = Holder::narrow(stack).await;
     let account = e2e::Account { uid: narrow.user.uid.clone(), email: narrow.email.clone() };
-    let person = Holder::of(stack, &account).await;
+    let person = Holder::with_account(stack, &account).await;
     let path = format!("/tokens/{}", narrow.user.token_id);
     narrow.user.get("/auth/status").await.ok();
     narrow.get("/session").await.ok();

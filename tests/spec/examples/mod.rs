@@ -12,7 +12,7 @@ mod places;
 mod recorder;
 
 use e2e::api::text;
-use e2e::{PATIENCE, Part, Stack, pictures};
+use e2e::{PATIENCE, Part, Stack, images};
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 use testkit::Answer;
@@ -107,7 +107,7 @@ impl Recorder {
     async fn assets(&mut self) {
         let call = self.client.post("/assets").header("x-service-file-name", "harbor.png");
         let uploaded =
-            call.header("idempotency-key", "harbor-photo").body("image/png", pictures::same_png(640, 480)).await;
+            call.header("idempotency-key", "harbor-photo").body("image/png", images::same_png(640, 480)).await;
         let bytes = json!({"image/png": "(image/png bytes)"});
         let uploaded = self.record("uploadAsset", ONLY, "/assets", bytes, uploaded.expect(201));
         self.parameter("uploadAsset", "X-Service-File-Name", "harbor.png");
@@ -117,10 +117,10 @@ impl Recorder {
         self.get("getAsset", &format!("/assets/{id}")).await;
         self.get("listAssets", "/assets?limit=1").await;
         let path = text(&self.asset, "/previewUrl").strip_prefix(PUBLIC_URL).expect("below the public URL").to_owned();
-        let picture = self.client.get(&path).await.expect(200);
-        self.record("getAssetPreview", ONLY, "/assets/preview?token=PREVIEW_TOKEN", Value::Null, picture);
-        let picture = self.client.get(&format!("/assets/{id}/content")).await.expect(200);
-        self.record("getAssetContent", ONLY, &format!("/assets/{id}/content"), Value::Null, picture);
+        let image = self.client.get(&path).await.expect(200);
+        self.record("getAssetPreview", ONLY, "/assets/preview?token=PREVIEW_TOKEN", Value::Null, image);
+        let image = self.client.get(&format!("/assets/{id}/content")).await.expect(200);
+        self.record("getAssetContent", ONLY, &format!("/assets/{id}/content"), Value::Null, image);
         let beyond = self.client.get(&path).header("range", "bytes=10000000-").await.expect(416);
         self.failure("RangeNotSatisfiable", "range", beyond);
     }
@@ -143,10 +143,10 @@ impl Recorder {
     }
 
     /// Starts a resize into an empty node of a new canvas.
-    async fn start_resize(&self, canvas: &str, picture: &Value) -> Value {
+    async fn start_resize(&self, canvas: &str, image: &Value) -> Value {
         let (revision, target) = self.target(canvas).await;
         let request = json!({"canvasId": canvas, "baseRevision": revision, "idempotencyKey": format!("resize-{canvas}"),
-            "targetNodeId": target, "inputs": [picture["handle"]], "params": {"width": 320}});
+            "targetNodeId": target, "inputs": [image["handle"]], "params": {"width": 320}});
         self.client.send("/actions/resize/runs", &request).await.expect(202).json()
     }
 
@@ -189,8 +189,7 @@ impl Recorder {
         let node = text(&started, "/targets/0").trim_start_matches("node:").to_owned();
         self.get("getNode", &format!("/canvases/harbor/nodes/{node}")).await;
         // Bytes that no worker can decode fail the work that reads them.
-        let broken =
-            self.client.post("/assets").body("image/png", pictures::broken_png(64, 48)).await.expect(201).json();
+        let broken = self.client.post("/assets").body("image/png", images::broken_png(64, 48)).await.expect(201).json();
         let started = self.start_resize("damaged", &broken["asset"]).await;
         self.client.finished(&started).await;
         let path = format!("/runs/{}", text(&started, "/run"));
@@ -317,7 +316,7 @@ impl Recorder {
                 {"key": "place", "label": "Place", "description": "Where it is.", "type": "text", "value": "A harbor",
                     "useAsDefault": true}],
             "outputs": [
-                {"key": "card", "label": "Card", "description": "The picture.", "type": "image",
+                {"key": "card", "label": "Card", "description": "The image.", "type": "image",
                     "prompt": "A postcard of {{place}}", "inputKeys": ["place"]}],
             "idempotencyKey": "postcard",
         });
@@ -334,8 +333,8 @@ impl Recorder {
         let file = |kind, body: Vec<u8>| Answer::status(200).header("content-type", kind).body(body);
         let files = [
             ("/boots", file("text/html; charset=utf-8", page.into_bytes())),
-            ("/boots.png", file("image/png", pictures::scene(320, 240, 1))),
-            ("/sole.png", file("image/png", pictures::scene(240, 320, 2))),
+            ("/boots.png", file("image/png", images::scene(320, 240, 1))),
+            ("/sole.png", file("image/png", images::scene(240, 320, 2))),
         ];
         self.receiver.answer_with(move |request| {
             let found = files.iter().find(|(path, _)| *path == request.path);
@@ -400,7 +399,7 @@ impl Recorder {
         user.start_resize(canvas, json!({})).await;
         user.start_resize(canvas, json!({})).await;
         let target = user.slot(canvas).await;
-        let asset = user.upload("image/png", pictures::png(64, 48)).await;
+        let asset = user.upload("image/png", images::png(64, 48)).await;
         let request = user.resize_request(canvas, &target, text(&asset, "/handle")).await;
         let full = user.send("/actions/resize/runs", &request).await.expect(429);
         // As many as an account may have where the operator has set no limit.
@@ -426,9 +425,9 @@ impl Recorder {
         let wrong = client.post("/canvases").body("application/json", "{").await.expect(400);
         self.failure("BadRequest", "invalidJson", wrong);
         let first = self.names.iter().find(|(_, name)| *name == "rev-0002").expect("that of the first batch").0.clone();
-        let picture = client.canvas("harbor").await["nodes"][1]["id"].clone();
+        let image = client.canvas("harbor").await["nodes"][1]["id"].clone();
         let stale = json!({"baseRevision": first, "idempotencyKey": "a-new-key",
-            "operations": [{"type": "node.update", "nodeId": picture, "patch": {"title": "Harbor"}}]});
+            "operations": [{"type": "node.update", "nodeId": image, "patch": {"title": "Harbor"}}]});
         let stale = send(stale).await.expect(409);
         self.failure("Conflict", "revision", stale);
         let reused = json!({"baseRevision": now, "idempotencyKey": "brief-and-slot",

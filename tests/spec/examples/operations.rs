@@ -14,9 +14,9 @@ impl Recorder {
             {"type": "node.create", "clientId": "brief",
                 "node": {"type": "text", "title": "Brief", "position": {"x": 0, "y": 0},
                     "metadata": {"content": "A quiet harbor at dawn."}}},
-            {"type": "node.create", "clientId": "picture",
-                "node": {"type": "image", "title": "Picture", "position": {"x": 400, "y": 0}}},
-            {"type": "connection.create", "fromNodeId": "brief", "toNodeId": "picture"},
+            {"type": "node.create", "clientId": "image",
+                "node": {"type": "image", "title": "Image", "position": {"x": 400, "y": 0}}},
+            {"type": "connection.create", "fromNodeId": "brief", "toNodeId": "image"},
         ]);
         let path = "/canvases/harbor/operations";
         let batch = json!({"baseRevision": revision, "idempotencyKey": "brief-and-slot", "operations": operations});

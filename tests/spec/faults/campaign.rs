@@ -1,4 +1,4 @@
-//! Random faults under a mixed load of Actions, pictures of a provider, Recipe runs and videos: processes are killed or stopped,
+//! Random faults under a mixed load of Actions, images of a provider, Recipe runs and videos: processes are killed or stopped,
 //! services are restarted and networks are cut. The checker runs after every round. The seed decides which fault happens when.
 //! `tests/run` runs one short round, `tests/campaign` many long ones.
 
@@ -79,7 +79,7 @@ async fn campaign(rounds: usize, round: Round) {
         println!("round {number}");
         let clients = 6;
         let pause = round.faults * u32::try_from(2 * clients).expect("few") / u32::try_from(round.jobs).expect("few");
-        let load = Load::of(&stack, &chance, Plan { jobs: round.jobs, clients, pause }, Work::MIXED).await;
+        let load = Load::new(&stack, &chance, Plan { jobs: round.jobs, clients, pause }, Work::MIXED).await;
         let faults = async {
             let (began, mut strikes) = (Instant::now(), 0);
             while began.elapsed() < round.faults {

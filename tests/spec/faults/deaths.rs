@@ -25,7 +25,7 @@ async fn dies_at_each_of(part: Part, failpoints: &[&str]) {
         loop {
             let number = loads.next().unwrap_or_else(|| panic!("{part} never reached {failpoint}"));
             let chance = chance.fork((round * LOADS_MAX + number) as u64);
-            let load = Load::of(&stack, &chance, few(16), &[Work::Resize]).await;
+            let load = Load::new(&stack, &chance, few(16), &[Work::Resize]).await;
             stack.restart_with(part, &[("CANVAS_FAILPOINTS", &format!("{failpoint}=kill"))]).await;
             let death = async {
                 let end = timeout(PATIENCE, stack.ended(part)).await.ok();
@@ -91,8 +91,8 @@ async fn a_wake_up_that_is_lost_costs_seconds() {
 async fn what_is_made_ready_is_announced() {
     // No worker looks by itself during the test: starts, the steps of Recipe runs, renditions and webhooks need their messages.
     let stack = start(mortal().video_workers(1).env("CANVAS_IDLE_CLAIM_MILLISECONDS", 3_600_000)).await;
-    let works = &[Work::Resize, Work::Picture, Work::Recipe, Work::Video];
-    let load = Load::of(&stack, &Chance::new(), few(8), works).await;
+    let works = &[Work::Resize, Work::Image, Work::Recipe, Work::Video];
+    let load = Load::new(&stack, &Chance::new(), few(8), works).await;
     load.run().await;
     checker::check(&stack, &load, SETTLING).await;
 }

@@ -20,7 +20,7 @@ const JOBS_A_CANVAS: usize = 100;
 
 /// Starts `count` jobs of one account, each into a new node, with webhooks to `receiver` if it is given.
 async fn flood(user: &User, count: usize, receiver: Option<&Receiver>) {
-    let asset = user.upload("image/png", e2e::pictures::png(64, 48)).await;
+    let asset = user.upload("image/png", e2e::images::png(64, 48)).await;
     for started in (0..count).step_by(JOBS_A_CANVAS) {
         flood_canvas(user, (count - started).min(JOBS_A_CANVAS), &asset, receiver).await;
     }

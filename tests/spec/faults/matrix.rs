@@ -25,11 +25,11 @@ const PLACES: [(Part, &str, &[Work]); 22] = [
     (Part::IMAGE_WORKER, "action.stored", &[Work::Resize]),
     (Part::IMAGE_WORKER, "job.committed", &[Work::Resize]),
     (Part::IMAGE_WORKER, "task.finished", &[Work::Resize]),
-    (Part::IMAGE_WORKER, "generation.submitting", &[Work::Picture]),
-    (Part::IMAGE_WORKER, "generation.accepted", &[Work::Picture]),
-    (Part::IMAGE_WORKER, "generation.submitted", &[Work::Picture]),
-    (Part::IMAGE_WORKER, "generation.fetched", &[Work::Picture]),
-    (Part::IMAGE_WORKER, "generation.stored", &[Work::Picture]),
+    (Part::IMAGE_WORKER, "generation.submitting", &[Work::Image]),
+    (Part::IMAGE_WORKER, "generation.accepted", &[Work::Image]),
+    (Part::IMAGE_WORKER, "generation.submitted", &[Work::Image]),
+    (Part::IMAGE_WORKER, "generation.fetched", &[Work::Image]),
+    (Part::IMAGE_WORKER, "generation.stored", &[Work::Image]),
     (Part::IMAGE_WORKER, "recipe.writing", &[Work::Recipe]),
     (Part::IMAGE_WORKER, "recipe.stepped", &[Work::Recipe]),
     (Part::VIDEO_WORKER, "generation.submitting", &[Work::Video]),
@@ -108,7 +108,7 @@ async fn every_place_survives(fault: Fault) {
     {
         let mut chance = chance.fork(number as u64);
         let plan = Plan { jobs: STARTS * strikes, clients: CLIENTS, pause: pause(works) };
-        let load = Load::of(&stack, &chance, plan, works).await;
+        let load = Load::new(&stack, &chance, plan, works).await;
         let (hold, held) = stack.make_hold(failpoint);
         stack.restart_with(part, &[("CANVAS_FAILPOINTS", &held)]).await;
         let on = Struck { stack: &stack, services: &services, part, hold, held: &held };

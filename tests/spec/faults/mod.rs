@@ -7,7 +7,6 @@
 mod campaign;
 mod deaths;
 mod events;
-mod films;
 mod isolation;
 mod matrix;
 mod order;
@@ -24,6 +23,7 @@ mod streams;
 mod submits;
 mod undo;
 mod upgrade;
+mod videos;
 
 use std::time::Duration;
 

@@ -31,7 +31,7 @@ async fn of_200_equal_starts_over_two_gateways_one_job_comes() {
     let rounds = R5_ROUNDS.now();
     for round in 0..rounds {
         let canvas = text(&user.make_canvas().await, "/id").to_owned();
-        let asset = user.upload("image/png", e2e::pictures::png(64, 48)).await;
+        let asset = user.upload("image/png", e2e::images::png(64, 48)).await;
         let target = user.slot(&canvas).await;
         let request = user.resize_request(&canvas, &target, text(&asset, "/handle")).await;
         let starts = (0..EQUAL).map(|number| {
@@ -58,7 +58,7 @@ async fn a_cancel_against_a_completion_leaves_one_end_and_one_event() {
         let (stack, receiver, chance) = (&stack, &receiver, chance.fork(racer as u64));
         async move {
             let user = stack.user().await;
-            let asset = user.upload("image/png", e2e::pictures::png(64, 48)).await;
+            let asset = user.upload("image/png", e2e::images::png(64, 48)).await;
             let rounds: Vec<usize> = (0..R6_ACTIONS.now() / RACES_AT_ONCE).collect();
             let mut ends = Vec::new();
             for (leg, rounds) in rounds.chunks(RACES_ON_A_CANVAS).enumerate() {

@@ -192,26 +192,26 @@ async fn a_rolling_restart_fails_no_request_and_loses_no_work() {
     assert_unnoticed(&stack, &load, &["released", "retry", "stale"]).await;
 }
 
-/// The same while pictures wait for a provider and Recipe runs are between two steps. Waiting work has no owner, and any worker
+/// The same while images wait for a provider and Recipe runs are between two steps. Waiting work has no owner, and any worker
 /// resumes it when it is due.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_rolling_restart_fails_no_picture_and_no_recipe_run() {
-    const WORKS: &[Work] = &[Work::Picture, Work::Picture, Work::Picture, Work::Recipe, Work::Picture, Work::Picture];
+async fn a_rolling_restart_fails_no_image_and_no_recipe_run() {
+    const WORKS: &[Work] = &[Work::Image, Work::Image, Work::Image, Work::Recipe, Work::Image, Work::Image];
     let builder = doubled().env("CANVAS_LEASE_SECONDS", LONG_LEASE);
     let (chance, stack) = (Chance::new(), start(builder).await);
     let plan = Plan { jobs: 200, clients: 6, pause: Duration::from_secs(4) };
-    let load = Load::of(&stack, &chance, plan, WORKS).await;
-    let simulator = load.simulator().expect("a provider makes the pictures");
+    let load = Load::new(&stack, &chance, plan, WORKS).await;
+    let simulator = load.simulator().expect("a provider makes the images");
     // Longer than a restart, so that some work is in progress during each one.
     simulator.take(Duration::from_secs(3));
     tokio::join!(load.run(), roll(&stack, &load, plan.jobs));
     // A slow database on a busy machine can fail a task, which is then retried. That is unrelated to the restart.
     assert_unnoticed(&stack, &load, &["released", "stale"]).await;
-    // A fault can fail a picture or a step. A restart must not.
+    // A fault can fail an image or a step. A restart must not.
     let failed = "SELECT (SELECT count(*) FROM jobs WHERE status <> 'succeeded')
                        + (SELECT count(*) FROM recipe_runs WHERE status <> 'succeeded')";
     assert_eq!(stack.count(failed).await, 0);
     let submits = simulator.submits();
     let ordered: BTreeSet<_> = submits.iter().map(|submit| &submit.idempotency_key).collect();
-    assert_eq!(ordered.len(), submits.len(), "no picture was ordered twice");
+    assert_eq!(ordered.len(), submits.len(), "no image was ordered twice");
 }

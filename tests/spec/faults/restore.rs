@@ -5,7 +5,7 @@ use std::path::Path;
 
 use e2e::api::{key, text};
 use e2e::load::SECRET;
-use e2e::{PATIENCE, Part, SETTLING, Stack, checker, pictures};
+use e2e::{PATIENCE, Part, SETTLING, Stack, checker, images};
 use futures_util::future::join_all;
 use serde_json::json;
 use testkit::providers::{SIMULATOR_KEY, Simulator, Vendor};
@@ -43,7 +43,7 @@ async fn what_was_under_way_at_a_backup_is_repeated_once_after_the_restore() {
     let (user, receiver) = (stack.user().await, stack.take_receiver());
     let connection = stack.connect_to(&user.uid, "replicate", simulator.url(), SIMULATOR_KEY).await;
     let canvas = text(&user.make_canvas().await, "/id").to_owned();
-    let asset = user.upload("image/png", pictures::png(64, 48)).await;
+    let asset = user.upload("image/png", images::png(64, 48)).await;
     let webhook = |path: &str| json!({"url": receiver.url(path), "secret": SECRET});
     let resize = async |path: &str| {
         let target = user.slot(&canvas).await;

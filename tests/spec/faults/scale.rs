@@ -23,7 +23,7 @@ impl<T: Copy> Scale<T> {
     }
 }
 
-/// Whether the full figures are measured. Some are judged only then, because other tests on the same machine would distort
+/// Returns `true` if the full figures are measured. Some are judged only then, because other tests on the same machine would distort
 /// latencies such as a p99.
 pub(super) fn is_full() -> bool {
     match std::env::var("FAULT_SCALE").as_deref() {

@@ -58,7 +58,7 @@ async fn machines_two_minutes_apart_do_all_work_once() {
     load.assert_untroubled();
 
     // A preview URL of one gateway is valid at the other. The difference only moves its expiry.
-    let asset = user.upload("image/png", e2e::pictures::png(8, 8)).await;
+    let asset = user.upload("image/png", e2e::images::png(8, 8)).await;
     for gateway in [0, 1] {
         let made = user.at(&stack, gateway).get(&format!("/assets/{}", text(&asset, "/id"))).await.ok();
         let path = text(&made, "/asset/previewUrl").strip_prefix(&stack.origin(0)).expect("the public address");

@@ -2,29 +2,29 @@
 //! docs/reference/recipes.md#steps).
 
 use e2e::api::{key, text};
-use e2e::{Part, SETTLING, Stack, User, checker, pictures};
+use e2e::{Part, SETTLING, Stack, User, checker, images};
 use serde_json::{Value, json};
 use testkit::providers::{SIMULATOR_KEY, Simulator, Vendor, written};
 
 use super::{mortal, start};
 
-/// Makes a text and then a picture from it.
+/// Makes a text and then an image from it.
 const RECIPE: &str = "ad-copy-and-banner";
 
-/// During the step of the text, between the two steps, during the step of the picture, and after its result is committed.
+/// During the step of the text, between the two steps, during the step of the image, and after its result is committed.
 const FAILPOINTS: [&str; 5] =
     ["recipe.writing", "recipe.stepped", "generation.submitting", "generation.stored", "job.committed"];
 
-/// The progress events of a run before it ends: text made, picture started, picture made.
+/// The progress events of a run before it ends: text made, image started, image made.
 const STEPS: usize = 3;
 
 /// Starts a run on a canvas of its own.
 async fn run(user: &User) -> Value {
     let canvas = user.make_canvas().await;
-    let picture = user.upload("image/png", pictures::png(8, 8)).await;
+    let image = user.upload("image/png", images::png(8, 8)).await;
     let request = json!({
         "canvasId": canvas["id"], "baseRevision": canvas["revision"], "idempotencyKey": key(),
-        "inputs": {"product": picture["handle"], "offer": "Chairs, a fifth off until Sunday."},
+        "inputs": {"product": image["handle"], "offer": "Chairs, a fifth off until Sunday."},
     });
     user.send(&format!("/recipes/{RECIPE}/runs"), &request).await.expect(202).json()
 }
@@ -35,8 +35,8 @@ async fn judge(stack: &Stack, user: &User, run: &Value, what: &str) {
     assert_eq!((&end["status"], &end["creditCost"]), (&json!("succeeded"), &run["creditCost"]), "{what}: {end}");
     assert!(end["outputs"].as_array().expect("outputs").iter().all(|output| output["status"] == "succeeded"));
     let children = stack.count("SELECT count(*) FROM jobs WHERE recipe_run IS NOT NULL").await;
-    let pictures = stack.count("SELECT count(*) FROM recipe_runs").await;
-    assert_eq!(children, pictures, "{what}: one job for the picture of each run");
+    let images = stack.count("SELECT count(*) FROM recipe_runs").await;
+    assert_eq!(children, images, "{what}: one job for the image of each run");
     checker::settled(stack, SETTLING).await;
     assert_eq!(checker::invariants(stack).await, [""; 0], "{what}");
 }

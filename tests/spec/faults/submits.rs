@@ -51,24 +51,25 @@ struct Kind {
     vendor: Vendor,
     /// The name in connections. `None` for the operator's own server.
     provider: Option<&'static str>,
-    picture: (&'static str, Way),
+    image: (&'static str, Way),
     video: Option<(&'static str, Way)>,
 }
 
 impl Kind {
-    const fn saved(vendor: Vendor, picture: (&'static str, Way)) -> Self {
-        Self { vendor, provider: Some(vendor.name()), picture, video: None }
+    const fn saved(vendor: Vendor, image: (&'static str, Way)) -> Self {
+        Self { vendor, provider: Some(vendor.name()), image, video: None }
     }
 
-    const fn own(vendor: Vendor, picture: (&'static str, Way)) -> Self {
-        Self { vendor, provider: None, picture, video: None }
+    const fn own(vendor: Vendor, image: (&'static str, Way)) -> Self {
+        Self { vendor, provider: None, image, video: None }
     }
 
-    const fn filming(self, model: &'static str, way: Way) -> Self {
+    const fn making_video(self, model: &'static str, way: Way) -> Self {
         Self { video: Some((model, way)), ..self }
     }
 
-    /// Whether its workers die at this failpoint. At small size, one kind for each way dies at every failpoint and the others only
+    /// Returns `true` if its workers die at this failpoint. At small size, one kind for each way dies at every failpoint and
+    /// the others only
     /// at the decisive one. At full size, every kind dies at every failpoint.
     fn dies_at(&self, failpoint: &str) -> bool {
         let is_example = matches!(self.vendor, Vendor::Compatible | Vendor::Comfy | Vendor::Fal | Vendor::Replicate);
@@ -76,23 +77,25 @@ impl Kind {
     }
 }
 
-const FAL: Kind = Kind::saved(Vendor::Fal, ("fal-ai/flux/schnell", Way::Queued)).filming("fal-ai/veo3.1", Way::Queued);
+const FAL: Kind =
+    Kind::saved(Vendor::Fal, ("fal-ai/flux/schnell", Way::Queued)).making_video("fal-ai/veo3.1", Way::Queued);
 
 /// The kinds that an account can connect to.
 const SAVED: [Kind; 7] = [
     Kind::saved(Vendor::OpenAi, ("gpt-image-2", Way::AtOnce)),
     Kind::saved(Vendor::Google, ("gemini-3.1-flash-lite-image", Way::AtOnce))
-        .filming("gemini-omni-1.1-flash", Way::Queued),
-    Kind::saved(Vendor::Replicate, ("black-forest-labs/flux-schnell", Way::Found)).filming("google/veo-3", Way::Found),
+        .making_video("gemini-omni-1.1-flash", Way::Queued),
+    Kind::saved(Vendor::Replicate, ("black-forest-labs/flux-schnell", Way::Found))
+        .making_video("google/veo-3", Way::Found),
     FAL,
     Kind::saved(Vendor::Stability, ("stable-image-core", Way::AtOnce)),
-    Kind::saved(Vendor::BlackForestLabs, ("flux-2-pro", Way::Queued)).filming("flux-3-video", Way::Queued),
-    Kind::saved(Vendor::Runway, ("gen4_image", Way::Queued)).filming("veo3.1", Way::Queued),
+    Kind::saved(Vendor::BlackForestLabs, ("flux-2-pro", Way::Queued)).making_video("flux-3-video", Way::Queued),
+    Kind::saved(Vendor::Runway, ("gen4_image", Way::Queued)).making_video("veo3.1", Way::Queued),
 ];
 
 /// The servers of an operator. A stack has one of them.
 const COMPATIBLE: Kind = Kind::own(Vendor::Compatible, ("sd-cpp-local", Way::AtOnce));
-const COMFY: Kind = Kind::own(Vendor::Comfy, ("sdxl", Way::Refused)).filming("wan2.2-5b", Way::Refused);
+const COMFY: Kind = Kind::own(Vendor::Comfy, ("sdxl", Way::Refused)).making_video("wan2.2-5b", Way::Refused);
 
 /// Long enough that a lease does not expire on a busy machine while a worker is held with more than a dozen jobs.
 const LEASE_SECONDS: u64 = 5;
@@ -126,7 +129,7 @@ struct Payer {
 impl Payer {
     /// Uses a saved connection, which costs no credit.
     async fn connected(stack: &Stack, kind: Kind) -> Self {
-        let mut payer = Self::of(stack, Simulator::start(kind.vendor).await, kind).await;
+        let mut payer = Self::new(stack, Simulator::start(kind.vendor).await, kind).await;
         let (provider, url) = (kind.provider.expect("a kind with saved connections"), payer.simulator.url());
         let connection = stack.connect_to(&payer.user.uid, provider, url, SIMULATOR_KEY).await;
         payer.connection = json!({"connectionId": connection});
@@ -134,19 +137,19 @@ impl Payer {
     }
 
     /// Uses the server of the stack's operator, which costs credit.
-    async fn of(stack: &Stack, simulator: Simulator, kind: Kind) -> Self {
+    async fn new(stack: &Stack, simulator: Simulator, kind: Kind) -> Self {
         let user = stack.user().await;
         stack.grant(&user.uid, 10_000).await;
         let canvas = text(&user.make_canvas().await, "/id").to_owned();
         Self { kind, simulator, user, connection: json!({}), canvas }
     }
 
-    /// Starts a picture in a new node for the current revision. `more` is merged into the request.
-    async fn picture(&self, canvas: &str, more: Value) -> Value {
+    /// Starts an image in a new node for the current revision. `more` is merged into the request.
+    async fn image(&self, canvas: &str, more: Value) -> Value {
         let target = self.user.slot(canvas).await;
         let now = self.user.canvas(canvas).await;
         let target = json!({"canvasId": canvas, "baseRevision": now["revision"], "targetNodeId": target});
-        self.start("/images/generate", self.kind.picture.0, [target, more]).await
+        self.start("/images/generate", self.kind.image.0, [target, more]).await
     }
 
     async fn video(&self, model: &str) -> Value {
@@ -213,8 +216,8 @@ async fn die_at(stack: &Stack, payers: &[Payer], failpoint: &str) {
     join_all(WORKERS.map(|part| stack.restart_with(part, &env))).await;
     let mut jobs = Vec::new();
     for payer in payers.iter().filter(|payer| payer.kind.dies_at(failpoint)) {
-        if let Some(ending) = ending(payer.kind.picture.1, failpoint) {
-            jobs.push((payer, payer.picture(&payer.canvas, json!({})).await, ending));
+        if let Some(ending) = ending(payer.kind.image.1, failpoint) {
+            jobs.push((payer, payer.image(&payer.canvas, json!({})).await, ending));
         }
         if let Some((model, way)) = payer.kind.video
             && let Some(ending) = ending(way, failpoint)
@@ -244,7 +247,7 @@ async fn survive(own: Kind, protocol: &str, saved: &[Kind]) {
     let builder = mortal().video_workers(1).env("CANVAS_LEASE_SECONDS", LEASE_SECONDS);
     let builder = builder.env("CANVAS_MANAGED_URL", server.url()).env("CANVAS_MANAGED_PROTOCOL", protocol);
     let stack = start(builder).await;
-    let mut payers = vec![Payer::of(&stack, server, own).await];
+    let mut payers = vec![Payer::new(&stack, server, own).await];
     for kind in saved {
         payers.push(Payer::connected(&stack, *kind).await);
     }
@@ -291,7 +294,7 @@ async fn a_cancel_against_a_provider_leaves_one_end_one_settlement_and_one_event
             let canvas = text(&payer.user.make_canvas().await, "/id").to_owned();
             let racing =
                 Racing { stack, receiver, user: &payer.user, racer, rounds: R6_PROVIDER.now() / RACES_AT_ONCE };
-            let start = async |webhook: Value| payer.picture(&canvas, json!({"webhook": webhook})).await;
+            let start = async |webhook: Value| payer.image(&canvas, json!({"webhook": webhook})).await;
             race(&racing, chance, LEAD, start).await
         }
     });

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use e2e::api::{key, text};
-use e2e::{Chance, Kind, Part, SETTLING, Service, Services, Stack, User, checker, pictures};
+use e2e::{Chance, Kind, Part, SETTLING, Service, Services, Stack, User, checker, images};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
@@ -29,7 +29,7 @@ struct Model {
 }
 
 impl Model {
-    fn of(canvas: &Value) -> Self {
+    fn from_canvas(canvas: &Value) -> Self {
         let list = |name: &str| canvas[name].as_array().expect("a list").clone();
         Self { nodes: list("nodes"), connections: list("connections") }
     }
@@ -79,29 +79,29 @@ struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    /// A canvas with two Sections, a picture and a text in each, and connections between them.
+    /// A canvas with two Sections, an image and a text in each, and connections between them.
     async fn make(stack: &'a Stack, chance: Chance) -> Self {
         let user = stack.user().await;
         let canvas = text(&user.make_canvas().await, "/id").to_owned();
         let mut operations = Vec::new();
         for (place, name) in ["a", "b"].into_iter().enumerate() {
-            let asset = user.upload_into(&canvas, "image/png", pictures::png(64, 48)).await;
-            let (picture, section, note, x) =
+            let asset = user.upload_into(&canvas, "image/png", images::png(64, 48)).await;
+            let (image, section, note, x) =
                 (text(&asset, "/node"), format!("s{name}"), format!("t{name}"), 5000 * place);
             operations.extend([
                 json!({"type": "node.create", "clientId": section, "node": {"type": "sticky", "title": name,
                     "position": {"x": x, "y": 0}, "width": 4000, "height": 4000, "metadata": {"section": true}}}),
-                json!({"type": "node.update", "nodeId": picture, "patch": {"title": name, "metadata": {"sectionId": section, "prompt": "p"}}}),
-                json!({"type": "node.move", "nodeId": picture, "position": {"x": x + 100, "y": 200}}),
+                json!({"type": "node.update", "nodeId": image, "patch": {"title": name, "metadata": {"sectionId": section, "prompt": "p"}}}),
+                json!({"type": "node.move", "nodeId": image, "position": {"x": x + 100, "y": 200}}),
                 json!({"type": "node.create", "clientId": note, "node": {"type": "text",
                     "position": {"x": x + 2000, "y": 200}, "metadata": {"content": "c", "sectionId": section}}}),
-                json!({"type": "connection.create", "fromNodeId": note, "toNodeId": picture}),
-                json!({"type": "connection.create", "fromNodeId": note, "toNodeId": picture, "purpose": "reference", "role": "style"}),
+                json!({"type": "connection.create", "fromNodeId": note, "toNodeId": image}),
+                json!({"type": "connection.create", "fromNodeId": note, "toNodeId": image, "purpose": "reference", "role": "style"}),
             ]);
         }
         operations.push(json!({"type": "connection.create", "fromNodeId": "ta", "toNodeId": "tb", "purpose": "list"}));
         let made = user.apply(&canvas, operations.into()).await["canvas"].clone();
-        let (revision, model) = (text(&made, "/revision").to_owned(), Model::of(&made));
+        let (revision, model) = (text(&made, "/revision").to_owned(), Model::from_canvas(&made));
         Self { stack, user, chance, canvas, revision, model, undo: Vec::new(), batches: 0, trouble: 0 }
     }
 
@@ -167,14 +167,14 @@ impl<'a> Writer<'a> {
         };
         self.batches += 1;
         self.revision = text(&changed, "/canvas/revision").to_owned();
-        assert_eq!(Model::of(&changed["canvas"]), self.model, "seed {}: after {body}", self.chance.seed());
+        assert_eq!(Model::from_canvas(&changed["canvas"]), self.model, "seed {}: after {body}", self.chance.seed());
         changed
     }
 
     /// Asserts that the canvas shows the model, that each batch took effect once, and that nothing is still deleted.
     async fn check(&self) {
         let canvas = self.user.canvas(&self.canvas).await;
-        assert_eq!(Model::of(&canvas), self.model, "seed {}", self.chance.seed());
+        assert_eq!(Model::from_canvas(&canvas), self.model, "seed {}", self.chance.seed());
         for asset in self.model.nodes.iter().filter_map(|node| node["asset"].as_str()) {
             self.user.get(&format!("/assets/{asset}")).await.ok();
         }

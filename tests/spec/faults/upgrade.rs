@@ -19,7 +19,7 @@ async fn processes_of_another_release_work_on_this_schema() {
     let chance = Chance::new();
     let stack = start(doubled().video_workers(1).env("CANVAS_LEASE_SECONDS", LEASE)).await;
     let plan = Plan { jobs: 160, clients: 8, pause: Duration::from_millis(200) };
-    let load = Load::of(&stack, &chance, plan, Work::MIXED).await;
+    let load = Load::new(&stack, &chance, plan, Work::MIXED).await;
     load.run().await;
     checker::check(&stack, &load, SETTLING).await;
     load.assert_untroubled();

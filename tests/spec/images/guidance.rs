@@ -11,30 +11,30 @@ use super::setting::{Setting, stored};
 async fn references_keep_their_full_handle_and_role() {
     let stack = &Stack::without_workers().await;
     let setting = Setting::new(stack).await;
-    let picture = setting.picture().await;
+    let image = setting.image().await;
     let roles = ["identity", "construction", "texture", "fit", "style"];
     let ids = setting.assets(5).await;
     let mut references: Vec<Value> =
         ids.iter().zip(roles).map(|(id, role)| json!({"handle": format!("asset:{id}"), "role": role})).collect();
-    references.push(json!({"handle": picture}));
+    references.push(json!({"handle": image}));
     let job = setting.job("edit", json!({"references": references, "source": setting.asset})).await;
     let full = |id: &String| format!("asset:{}:{id}", setting.user.uid);
     let mut expected: Vec<Value> =
         ids.iter().zip(roles).map(|(id, role)| json!({"handle": full(id), "role": role})).collect();
-    expected.extend([json!({"handle": picture}), json!({"handle": setting.asset})]);
+    expected.extend([json!({"handle": image}), json!({"handle": setting.asset})]);
     assert_eq!(job["referenceInputs"], json!(expected));
     let handles: Vec<&Value> = expected.iter().map(|reference| &reference["handle"]).collect();
     assert_eq!(job["references"], json!(handles));
-    // The job uses the picture that the node showed at the start.
-    let shown = setting.read(&picture).await["asset"].clone();
-    assert_eq!(stored(stack, &job).await["references"][5], json!({"handle": picture, "asset": shown}));
+    // The job uses the image that the node showed at the start.
+    let shown = setting.read(&image).await["asset"].clone();
+    assert_eq!(stored(stack, &job).await["references"][5], json!({"handle": image, "asset": shown}));
 }
 
 #[tokio::test]
 async fn connections_bring_references_where_none_are_named() {
     let stack = &Stack::without_workers().await;
     let setting = Setting::new(stack).await;
-    let (first, second, flow) = (setting.picture().await, setting.picture().await, setting.picture().await);
+    let (first, second, flow) = (setting.image().await, setting.image().await, setting.image().await);
     setting.refer(&second, &setting.target, Some("identity")).await;
     setting.refer(&first, &setting.target, None).await;
     let empty = setting.user.slot(&setting.canvas).await;
@@ -82,7 +82,7 @@ async fn a_note_is_the_prompt() {
 }
 
 #[tokio::test]
-async fn an_element_guides_by_words_and_pictures() {
+async fn an_element_guides_by_words_and_images() {
     let stack = &Stack::without_workers().await;
     let setting = Setting::new(stack).await;
     let cast = [
@@ -126,7 +126,7 @@ async fn an_element_guides_by_words_and_pictures() {
 }
 
 #[tokio::test]
-async fn pictures_of_elements_share_the_budget_of_sixteen() {
+async fn images_of_elements_share_the_budget_of_sixteen() {
     let stack = &Stack::without_workers().await;
     let setting = Setting::new(stack).await;
     let ids = setting.assets(17).await;
@@ -137,7 +137,7 @@ async fn pictures_of_elements_share_the_budget_of_sixteen() {
     setting.unprocessable("edit", named(&handles[12..17]), &["elements"]).await;
     let job = setting.job("edit", named(&handles[12..16])).await;
     assert_eq!(job["references"].as_array().map(Vec::len), Some(16));
-    // A picture that several inputs name counts once, with the role of the request.
+    // An image that several inputs name counts once, with the role of the request.
     let target = setting.user.slot(&setting.canvas).await;
     let mut again = named(&[]);
     again["targetNodeId"] = json!(target);

@@ -96,12 +96,12 @@ async fn several_targets_are_one_job_and_one_revision() {
 async fn what_a_target_shows_does_not_matter() {
     let stack = &Stack::without_workers().await;
     let setting = Setting::new(stack).await;
-    let shown = setting.picture().await;
-    // A node's picture can be the source of its replacement.
+    let shown = setting.image().await;
+    // A node's image can be the source of its replacement.
     let job = setting.job("edit", json!({"targetNodeId": shown, "source": shown})).await;
     assert_eq!((&job["targets"], &job["references"]), (&json!([shown]), &json!([shown])));
     let node = setting.read(&shown).await;
-    assert!(node["asset"].is_string(), "it keeps its picture until the job is over: {node}");
+    assert!(node["asset"].is_string(), "it keeps its image until the job is over: {node}");
 }
 
 #[tokio::test]
@@ -201,7 +201,7 @@ async fn a_key_belongs_to_one_request() {
 async fn a_member_pays_for_what_they_start_on_a_shared_canvas() {
     let stack = &Stack::without_workers().await;
     let (owned, member) = (Setting::with_credits(stack, 0).await, Setting::with_credits(stack, 5).await);
-    let picture = owned.picture().await;
+    let image = owned.image().await;
     let (own_element, their_element) =
         (member.element(json!({"guidelines": "Soft light."})).await, owned.element(json!({"guidelines": "No."})).await);
     let handle = format!("canvas:{}:{}", owned.user.uid, owned.canvas);
@@ -211,20 +211,20 @@ async fn a_member_pays_for_what_they_start_on_a_shared_canvas() {
         request
     };
     let start = async |more: Value| member.user.send("/images/edit", &request(more).await).await;
-    start(json!({"source": picture})).await.expect_error(404, "not_found", &[]);
+    start(json!({"source": image})).await.expect_error(404, "not_found", &[]);
     stack.share(&owned.user, &owned.canvas, &member.user.uid, "viewer").await;
-    start(json!({"source": picture})).await.expect_error(403, "forbidden", &[]);
+    start(json!({"source": image})).await.expect_error(403, "forbidden", &[]);
     stack.share(&owned.user, &owned.canvas, &member.user.uid, "editor").await;
-    start(json!({"source": picture, "elements": [their_element]})).await.expect_error(
+    start(json!({"source": image, "elements": [their_element]})).await.expect_error(
         422,
         "unprocessable_entity",
         &["elements[0]"],
     );
     let theirs = format!("asset:{}:{}", owned.user.uid, owned.assets(1).await[0]);
     start(json!({"source": theirs})).await.expect_error(422, "unprocessable_entity", &["source"]);
-    let job = start(json!({"source": picture, "references": [member.asset], "elements": [own_element]})).await;
+    let job = start(json!({"source": image, "references": [member.asset], "elements": [own_element]})).await;
     let job = job.expect(202).json();
-    assert_eq!(job["references"], json!([member.asset, picture]));
+    assert_eq!(job["references"], json!([member.asset, image]));
     assert_eq!((owned.balance().await, member.balance().await), (0, 4));
     owned.user.get(text(&job, "/pollUrl")).await.expect_error(404, "not_found", &[]);
     assert_eq!(member.user.get(text(&job, "/pollUrl")).await.expect(202).json(), job);

@@ -1,10 +1,10 @@
-//! What a generation needs: a canvas, empty nodes, a picture and credits.
+//! What a generation needs: a canvas, empty nodes, an image and credits.
 
 use e2e::api::{key, text};
-use e2e::{Reply, Stack, User, pictures};
+use e2e::{Reply, Stack, User, images};
 use serde_json::{Value, json};
 
-/// A canvas with an empty node, and a picture of the account.
+/// A canvas with an empty node, and an image of the account.
 pub struct Setting {
     pub user: User,
     pub canvas: String,
@@ -26,7 +26,7 @@ impl Setting {
         }
         let canvas = text(&user.make_canvas().await, "/id").to_owned();
         let target = user.slot(&canvas).await;
-        let asset = text(&user.upload("image/png", pictures::png(8, 8)).await, "/handle").to_owned();
+        let asset = text(&user.upload("image/png", images::png(8, 8)).await, "/handle").to_owned();
         Self { user, canvas, target, asset }
     }
 
@@ -79,9 +79,9 @@ impl Setting {
         self.node(json!({"type": "text", "metadata": {"content": content}})).await
     }
 
-    /// Creates an image node that shows a picture and returns its handle.
-    pub async fn picture(&self) -> String {
-        let asset = self.user.upload_into(&self.canvas, "image/png", pictures::png(8, 8)).await;
+    /// Creates an image node that shows an image and returns its handle.
+    pub async fn image(&self) -> String {
+        let asset = self.user.upload_into(&self.canvas, "image/png", images::png(8, 8)).await;
         text(&asset, "/node").to_owned()
     }
 
@@ -103,11 +103,11 @@ impl Setting {
         text(&made, "/element/versionHandle").to_owned()
     }
 
-    /// Uploads pictures outside any canvas and returns their plain ids.
+    /// Uploads images outside any canvas and returns their plain ids.
     pub async fn assets(&self, count: usize) -> Vec<String> {
         let mut ids = Vec::new();
         for _ in 0..count {
-            ids.push(text(&self.user.upload("image/png", pictures::png(4, 4)).await, "/id").to_owned());
+            ids.push(text(&self.user.upload("image/png", images::png(4, 4)).await, "/id").to_owned());
         }
         ids
     }

@@ -2,7 +2,7 @@
 //! docs/reference/conventions.md#choosing-400-404-or-422).
 
 use e2e::api::text;
-use e2e::{Stack, pictures};
+use e2e::{Stack, images};
 use serde_json::json;
 
 use super::setting::Setting;
@@ -57,12 +57,12 @@ async fn a_target_is_an_image_node_without_an_active_job() {
 async fn a_prompt_node_is_a_note_with_content() {
     let stack = &few_jobs().await;
     let setting = Setting::new(stack).await;
-    let picture = setting.picture().await;
+    let image = setting.image().await;
     let empty = setting.node(json!({"type": "text"})).await;
     let blank = setting.note(" \n").await;
     let long = setting.note(&"x".repeat(8001)).await;
     let video = setting.node(json!({"type": "video"})).await;
-    for refused in ["absent", &picture, &setting.target, &video, &empty, &blank, &long] {
+    for refused in ["absent", &image, &setting.target, &video, &empty, &blank, &long] {
         let more = json!({"prompt": null, "promptNodeId": refused});
         setting.unprocessable("generate", more, &["promptNodeId"]).await;
     }
@@ -71,12 +71,12 @@ async fn a_prompt_node_is_a_note_with_content() {
 }
 
 #[tokio::test]
-async fn references_hold_a_picture_that_the_caller_can_read() {
+async fn references_hold_an_image_that_the_caller_can_read() {
     let stack = &few_jobs().await;
     let (setting, other) = (Setting::new(stack).await, Setting::new(stack).await);
     let note = setting.note("A table").await;
     let empty = setting.user.slot(&setting.canvas).await;
-    let elsewhere = other.picture().await;
+    let elsewhere = other.image().await;
     for refused in
         ["node:absent", &format!("node:{note}"), &format!("node:{empty}"), &elsewhere, "asset:absent", &other.asset]
     {
@@ -87,31 +87,31 @@ async fn references_hold_a_picture_that_the_caller_can_read() {
 }
 
 #[tokio::test]
-async fn edit_and_variations_start_from_pictures() {
+async fn edit_and_variations_start_from_images() {
     let stack = &few_jobs().await;
     let setting = Setting::new(stack).await;
-    let picture = setting.picture().await;
+    let image = setting.image().await;
     let empty = setting.user.slot(&setting.canvas).await;
     let note = setting.note("Warm").await;
-    // Neither an empty node nor a note provides a picture.
+    // Neither an empty node nor a note provides an image.
     setting.refer(&empty, &setting.target, None).await;
     setting.refer(&note, &setting.target, Some("style")).await;
     let guided = setting.element(json!({"sourceAssetIds": setting.assets(1).await})).await;
     for operation in ["edit", "variations"] {
         setting.unprocessable(operation, json!({}), &["references"]).await;
-        // The pictures of an Element are references, not a source.
+        // The images of an Element are references, not a source.
         setting.unprocessable(operation, json!({"elements": [guided]}), &["references"]).await;
     }
     // Connections count for one target, not for several.
-    setting.refer(&picture, &setting.target, None).await;
-    setting.refer(&picture, &empty, None).await;
+    setting.refer(&image, &setting.target, None).await;
+    setting.refer(&image, &empty, None).await;
     let several = json!({"targetNodeId": null, "targetNodeIds": [setting.target, empty]});
     setting.unprocessable("edit", several, &["references"]).await;
     setting.job("edit", json!({})).await;
 }
 
 #[tokio::test]
-async fn elements_are_the_callers_and_their_pictures_are_there() {
+async fn elements_are_the_callers_and_their_images_are_there() {
     let stack = &few_jobs().await;
     let (setting, other) = (Setting::new(stack).await, Setting::new(stack).await);
     let own = setting.element(json!({"guidelines": "Soft light."})).await;
@@ -120,8 +120,8 @@ async fn elements_are_the_callers_and_their_pictures_are_there() {
     for refused in ["element:absent@v1", &theirs, &beyond, &huge] {
         setting.unprocessable("generate", json!({"elements": [own, refused]}), &["elements[1]"]).await;
     }
-    // A picture whose bytes are missing from the store.
-    let lost = setting.user.upload("image/png", pictures::png(5, 5)).await;
+    // An image whose bytes are missing from the store.
+    let lost = setting.user.upload("image/png", images::png(5, 5)).await;
     let element = setting.element(json!({"sourceAssetIds": [lost["id"]]})).await;
     crate::elements::lose(stack, text(&lost, "/id")).await;
     setting.unprocessable("generate", json!({"elements": [element]}), &["elements[0]"]).await;

@@ -3,17 +3,17 @@
 use std::time::Duration;
 
 use e2e::api::{key, text};
-use e2e::{Stack, pictures};
+use e2e::{Stack, images};
 use serde_json::json;
 use testkit::Answer;
 
 use super::{File, canvas, file, html, image_request, import_image, nodes, png, serve};
 
 #[tokio::test]
-async fn a_picture_is_brought_as_it_is() {
+async fn an_image_is_brought_as_it_is() {
     let stack = &Stack::with_workers().await;
     let (user, shop) = (stack.user().await, stack.take_receiver());
-    let bytes = pictures::png(400, 300);
+    let bytes = images::png(400, 300);
     serve(&shop, vec![png("/media/shoe.png", bytes.clone())]);
     let canvas = canvas(&user).await;
     let url = shop.url("/media/shoe.png?v=1");
@@ -55,16 +55,16 @@ async fn a_picture_is_brought_as_it_is() {
 }
 
 #[tokio::test]
-async fn the_bytes_say_what_a_picture_is() {
+async fn the_bytes_say_what_an_image_is() {
     let stack = &Stack::with_workers().await;
     let (user, shop) = (stack.user().await, stack.take_receiver());
     serve(
         &shop,
         vec![
-            file("/jpeg", "image/png", pictures::jpeg(30, 20)),
-            file("/webp", "text/html", pictures::webp(30, 20)),
-            file("/gif", "application/octet-stream", pictures::gif()),
-            file("/turned", "image/jpeg", pictures::turned_jpeg(30, 20, 6)),
+            file("/jpeg", "image/png", images::jpeg(30, 20)),
+            file("/webp", "text/html", images::webp(30, 20)),
+            file("/gif", "application/octet-stream", images::gif()),
+            file("/turned", "image/jpeg", images::turned_jpeg(30, 20, 6)),
         ],
     );
     let canvas = canvas(&user).await;
@@ -89,7 +89,7 @@ async fn the_bytes_say_what_a_picture_is() {
 async fn title_and_place_are_as_asked_for() {
     let stack = &Stack::with_workers().await;
     let (user, shop) = (stack.user().await, stack.take_receiver());
-    serve(&shop, vec![png("/a.png", pictures::png(10, 10))]);
+    serve(&shop, vec![png("/a.png", images::png(10, 10))]);
     let canvas = canvas(&user).await;
     let mut request = image_request(&canvas, &shop.url("/a.png"));
     request["title"] = json!("a](b) *c*");
@@ -105,7 +105,7 @@ async fn title_and_place_are_as_asked_for() {
 async fn a_key_stands_for_one_import() {
     let stack = &Stack::with_workers().await;
     let (user, shop) = (stack.user().await, stack.take_receiver());
-    serve(&shop, vec![png("/a.png", pictures::png(10, 10))]);
+    serve(&shop, vec![png("/a.png", images::png(10, 10))]);
     let canvas = canvas(&user).await;
     let mut request = image_request(&canvas, &shop.url("/a.png"));
     let first = user.send("/images/import", &request).await.ok();
@@ -130,7 +130,7 @@ async fn a_key_stands_for_one_import() {
 async fn equal_requests_at_once_are_one_import() {
     let stack = &Stack::with_workers().await;
     let (user, shop) = (stack.user().await, stack.take_receiver());
-    let answer = Answer::status(200).body(pictures::png(10, 10)).after(Duration::from_millis(300));
+    let answer = Answer::status(200).body(images::png(10, 10)).after(Duration::from_millis(300));
     shop.answer(answer);
     let canvas = canvas(&user).await;
     let request = image_request(&canvas, &shop.url("/a.png"));
@@ -147,10 +147,10 @@ async fn equal_requests_at_once_are_one_import() {
 }
 
 #[tokio::test]
-async fn an_editor_brings_pictures_for_the_owner() {
+async fn an_editor_brings_images_for_the_owner() {
     let stack = &Stack::with_workers().await;
     let (owner, editor, shop) = (stack.user().await, stack.user().await, stack.take_receiver());
-    serve(&shop, vec![png("/a.png", pictures::png(10, 10))]);
+    serve(&shop, vec![png("/a.png", images::png(10, 10))]);
     let canvas = canvas(&owner).await;
     stack.share(&owner, &canvas, &editor.uid, "editor").await;
     let handle = format!("canvas:{}:{canvas}", owner.uid);
@@ -160,7 +160,7 @@ async fn an_editor_brings_pictures_for_the_owner() {
 }
 
 #[tokio::test]
-async fn what_is_no_supported_picture_is_422() {
+async fn what_is_no_supported_image_is_422() {
     let stack = &Stack::with_workers().await;
     let (user, shop) = (stack.user().await, stack.take_receiver());
     serve(
@@ -168,10 +168,10 @@ async fn what_is_no_supported_picture_is_422() {
         vec![
             file("/svg", "image/svg+xml", "<svg xmlns='http://www.w3.org/2000/svg'/>"),
             html("/html", "<html><img src=a.png></html>"),
-            png("/broken", pictures::broken_png(30, 30)),
-            png("/cut", pictures::png(64, 64)[..100].to_vec()),
+            png("/broken", images::broken_png(30, 30)),
+            png("/cut", images::png(64, 64)[..100].to_vec()),
             png("/empty", Vec::new()),
-            png("/huge", pictures::broken_png(30_001, 3)),
+            png("/huge", images::broken_png(30_001, 3)),
         ],
     );
     let canvas = canvas(&user).await;
@@ -187,7 +187,7 @@ async fn what_is_too_large_is_422() {
     let stack = &Stack::with_workers().await;
     const LIMIT: usize = 52_428_800;
     let (user, shop) = (stack.user().await, stack.take_receiver());
-    let mut most = pictures::png(30, 20);
+    let mut most = images::png(30, 20);
     // Bytes after the end of a PNG are ignored.
     most.resize(LIMIT, 0);
     let over = [&most[..], b"x"].concat();
@@ -204,7 +204,7 @@ async fn what_is_too_large_is_422() {
 async fn what_goes_beyond_the_storage_quota_is_422() {
     let stack = &Stack::with_workers().await;
     let (user, shop) = (stack.user().await, stack.take_receiver());
-    let bytes = pictures::png(320, 240);
+    let bytes = images::png(320, 240);
     serve(&shop, vec![png("/shoe.png", bytes.clone())]);
     let canvas = canvas(&user).await;
     let quota = async |bytes: usize| {
@@ -232,7 +232,7 @@ async fn an_error_of_the_other_side_is_502_and_frees_the_key() {
         shop.answer(answer);
         user.send("/images/import", &request).await.expect_error(502, "upstream_error", &[]);
     }
-    shop.answer(Answer::status(200).body(pictures::png(10, 10)));
+    shop.answer(Answer::status(200).body(images::png(10, 10)));
     let import = user.send("/images/import", &request).await.ok();
     assert_eq!(import["replayed"], false, "failures do not consume the key");
     let refused = import_image(&user, &canvas, "https://absent.invalid/a.png").await;
@@ -243,7 +243,7 @@ async fn an_error_of_the_other_side_is_502_and_frees_the_key() {
 async fn three_redirects_are_followed_and_vetted() {
     let stack = &Stack::with_workers().await;
     let (user, shop) = (stack.user().await, stack.take_receiver());
-    let picture = pictures::png(10, 10);
+    let image = images::png(10, 10);
     let port = shop.port();
     let elsewhere = |path: &'static str, to: String| File { path, answer: Answer::redirect(&to) };
     serve(
@@ -253,7 +253,7 @@ async fn three_redirects_are_followed_and_vetted() {
             File { path: "/2", answer: Answer::status(308).header("location", &shop.url("/3")) },
             elsewhere("/3", "end.png".to_owned()),
             elsewhere("/0", "/1".to_owned()),
-            png("/end.png", picture),
+            png("/end.png", image),
             elsewhere("/http", format!("http://127.0.0.1:{port}/end.png")),
             elsewhere("/port", "https://127.0.0.1:1/end.png".to_owned()),
             elsewhere("/six", "https://[::1]:8443/end.png".to_owned()),
@@ -280,7 +280,7 @@ async fn three_redirects_are_followed_and_vetted() {
 async fn an_asset_that_was_brought_is_an_asset_like_any_other() {
     let stack = &Stack::with_workers().await;
     let (user, shop) = (stack.user().await, stack.take_receiver());
-    serve(&shop, vec![png("/a.png", pictures::png(64, 48))]);
+    serve(&shop, vec![png("/a.png", images::png(64, 48))]);
     let canvas = canvas(&user).await;
     let import = import_image(&user, &canvas, &shop.url("/a.png")).await.ok();
     let asset = text(&import, "/image/assetId");

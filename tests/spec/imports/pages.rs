@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use e2e::api::text;
-use e2e::{Stack, pictures};
+use e2e::{Stack, images};
 use serde_json::json;
 use testkit::Answer;
 
@@ -18,12 +18,12 @@ async fn what_is_no_page_is_422() {
     serve(
         &shop,
         vec![
-            png("/image", pictures::scene(300, 300, 1)),
+            png("/image", images::scene(300, 300, 1)),
             html("/disguised", ""),
             file("/json", "application/json", "{\"image\": \"/a.png\"}"),
             file("/text", "text/plain", IMAGE),
             file("/pdf", "application/pdf", "%PDF-1.7"),
-            file("/html-image", "text/html", pictures::scene(300, 300, 2)),
+            file("/html-image", "text/html", images::scene(300, 300, 2)),
         ],
     );
     let canvas = canvas(&user).await;
@@ -53,7 +53,7 @@ async fn a_redirected_page_is_read_from_where_it_leads() {
     let stack = &Stack::with_workers().await;
     let (user, shop) = (stack.user().await, stack.take_receiver());
     let moved = File { path: "/old", answer: Answer::status(301).header("location", "/new/boots") };
-    serve(&shop, vec![moved, html("/new/boots", "<img src=a.png>"), png("/new/a.png", pictures::scene(300, 300, 1))]);
+    serve(&shop, vec![moved, html("/new/boots", "<img src=a.png>"), png("/new/a.png", images::scene(300, 300, 1))]);
     let canvas = canvas(&user).await;
     let import = import_product(&user, &canvas, &shop.url("/old"), json!({})).await.ok();
     assert_eq!(import["page"], json!({"url": shop.url("/old"), "resolvedUrl": shop.url("/new/boots")}));
@@ -66,7 +66,7 @@ async fn a_location_in_utf_8_is_followed() {
     let (user, shop) = (stack.user().await, stack.take_receiver());
     let moved = File { path: "/old", answer: Answer::redirect("/p/détail-店?größe=é") };
     let page = html("/p/d%C3%A9tail-%E5%BA%97?gr%C3%B6%C3%9Fe=%C3%A9", IMAGE);
-    serve(&shop, vec![moved, page, png("/a.png", pictures::scene(300, 300, 1))]);
+    serve(&shop, vec![moved, page, png("/a.png", images::scene(300, 300, 1))]);
     let canvas = canvas(&user).await;
     let import = import_product(&user, &canvas, &shop.url("/old"), json!({})).await.ok();
     assert_eq!(import["page"]["resolvedUrl"], shop.url("/p/d%C3%A9tail-%E5%BA%97?gr%C3%B6%C3%9Fe=%C3%A9"));
@@ -86,7 +86,7 @@ async fn two_types_in_one_header_are_a_page_if_one_is() {
             .body(IMAGE.as_bytes().to_vec()),
     };
     let none = file("/none", "text/plain, application/json", IMAGE);
-    serve(&shop, vec![merged, twice, none, png("/a.png", pictures::scene(300, 300, 1))]);
+    serve(&shop, vec![merged, twice, none, png("/a.png", images::scene(300, 300, 1))]);
     let canvas = canvas(&user).await;
     for path in ["/merged", "/twice"] {
         let import = import_product(&user, &canvas, &shop.url(path), json!({})).await.ok();
@@ -97,15 +97,15 @@ async fn two_types_in_one_header_are_a_page_if_one_is() {
 }
 
 #[tokio::test]
-async fn requests_for_pictures_name_the_page_as_those_of_browsers() {
+async fn requests_for_images_name_the_page_as_those_of_browsers() {
     let stack = &Stack::with_workers().await;
     let (user, shop, cdn) = (stack.user().await, stack.take_receiver(), stack.take_receiver());
     let there = cdn.url("/there.png");
     let page = html("/boots?size=41", &format!("<img src=/a.png><img src='{there}'><img src=/away.png>"));
     let away = File { path: "/away.png", answer: Answer::redirect(&cdn.url("/away.png")) };
     let old = File { path: "/old", answer: Answer::redirect("/boots?size=41") };
-    serve(&shop, vec![page, away, old, png("/a.png", pictures::scene(300, 300, 1))]);
-    serve(&cdn, vec![png("/there.png", pictures::scene(300, 300, 2)), png("/away.png", pictures::scene(300, 300, 3))]);
+    serve(&shop, vec![page, away, old, png("/a.png", images::scene(300, 300, 1))]);
+    serve(&cdn, vec![png("/there.png", images::scene(300, 300, 2)), png("/away.png", images::scene(300, 300, 3))]);
     let canvas = canvas(&user).await;
     let import = import_product(&user, &canvas, &shop.url("/old"), json!({})).await.ok();
     assert_eq!(import["pack"]["imageCount"], 3, "{import}");
@@ -143,10 +143,10 @@ async fn a_redirect_to_a_private_address_is_422() {
         let reply = import_product(&user, &canvas, &shop.url("/boots"), json!({})).await;
         reply.expect_error(422, "unprocessable_entity", &["productPageUrl"]);
     }
-    // A picture that redirects to a forbidden address is skipped.
+    // An image that redirects to a forbidden address is skipped.
     let astray = File { path: "/astray.png", answer: Answer::redirect("https://10.0.0.1/a.png") };
     let page = html("/boots", "<img src=/astray.png><img src=https://192.168.0.1/b.png><img src=/a.png>");
-    serve(&shop, vec![page, astray, png("/a.png", pictures::scene(300, 300, 1))]);
+    serve(&shop, vec![page, astray, png("/a.png", images::scene(300, 300, 1))]);
     let import = import_product(&user, &canvas, &shop.url("/boots"), json!({})).await.ok();
     assert_eq!((&import["pack"]["imageCount"], &import["discovery"]["skippedImageCount"]), (&json!(1), &json!(2)));
 }
@@ -159,11 +159,11 @@ async fn a_page_in_another_encoding_is_read() {
     serve(
         &shop,
         vec![
-            // Declares UTF-8 but is Windows-1251. The URL of the picture contains letters of that encoding.
+            // Declares UTF-8 but is Windows-1251. The URL of the image contains letters of that encoding.
             file("/wrong", "text/html; charset=utf-8", b"<title>\xca\xee\xe6\xe0\xed\xfb\xe5 \xe1\xee\xf2\xe8\xed\xea\xe8</title><p>\xee\xf1\xe5\xed\xed\xff\xff \xea\xee\xeb\xeb\xe5\xea\xf6\xe8\xff <img src='/\xe1\xee\xf2.png'>".to_vec()),
             file("/utf16", "text/html", utf16),
-            png("/%D0%B1%D0%BE%D1%82.png", pictures::scene(300, 300, 1)),
-            png("/b.png", pictures::scene(300, 300, 2)),
+            png("/%D0%B1%D0%BE%D1%82.png", images::scene(300, 300, 1)),
+            png("/b.png", images::scene(300, 300, 2)),
         ],
     );
     let canvas = canvas(&user).await;
@@ -189,8 +189,8 @@ async fn a_page_is_read_up_to_its_limit() {
         vec![
             html("/within", &filled(LIMIT)),
             html("/over", &filled(LIMIT + 1)),
-            png("/a.png", pictures::scene(300, 300, 1)),
-            png("/late.png", pictures::scene(300, 300, 2)),
+            png("/a.png", images::scene(300, 300, 1)),
+            png("/late.png", images::scene(300, 300, 2)),
         ],
     );
     let canvas = canvas(&user).await;
@@ -234,7 +234,7 @@ async fn a_gallery_that_takes_longer_than_the_budget_is_cut_and_says_so() {
         &shop,
         vec![
             html("/boots", gallery),
-            png("/a.png", pictures::scene(300, 300, 41)),
+            png("/a.png", images::scene(300, 300, 41)),
             File { path: "/silent.png", answer: Answer::never() },
             File { path: "/dripping.png", answer: Answer::drip(Duration::from_millis(100)) },
         ],

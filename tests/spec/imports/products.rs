@@ -1,13 +1,13 @@
 //! `POST /product-references/import` (docs/reference/imports.md#import-product-references).
 
 use e2e::api::text;
-use e2e::{Stack, pictures};
+use e2e::{Stack, images};
 use serde_json::{Value, json};
 use testkit::Receiver;
 
 use super::{canvas, file, html, import_product, nodes, png, product_request, serve};
 
-/// A page whose JSON-LD describes a product with these pictures.
+/// A page whose JSON-LD describes a product with these images.
 fn linked(images: &[&str]) -> String {
     let product = json!({"@context": "https://schema.org", "@type": "Product", "name": "Boots", "image": images});
     format!("<html><head><script type='application/ld+json'>{product}</script></head><body></body></html>")
@@ -27,14 +27,14 @@ fn variants(shop: &Receiver) {
         shop,
         vec![
             html("/boots", &variant_page()),
-            png("/red.png", pictures::scene(300, 200, 1)),
-            png("/blue.png", pictures::scene(300, 200, 2)),
+            png("/red.png", images::scene(300, 200, 1)),
+            png("/blue.png", images::scene(300, 200, 2)),
         ],
     );
 }
 
 #[tokio::test]
-async fn a_gallery_becomes_a_section_of_pictures() {
+async fn a_gallery_becomes_a_section_of_images() {
     let stack = &Stack::with_workers().await;
     let (user, shop) = (stack.user().await, stack.take_receiver());
     let body =
@@ -43,11 +43,11 @@ async fn a_gallery_becomes_a_section_of_pictures() {
         &shop,
         vec![
             html("/p/boots", &body),
-            png("/1.png", pictures::scene(600, 600, 1)),
-            file("/p/media/2.jpg", "image/jpeg", pictures::jpeg(400, 300)),
-            png("/small.png", pictures::scene(199, 400, 3)),
-            file("/3.webp", "image/webp", pictures::webp(200, 200)),
-            png("/icons/cart.png", pictures::scene(32, 32, 4)),
+            png("/1.png", images::scene(600, 600, 1)),
+            file("/p/media/2.jpg", "image/jpeg", images::jpeg(400, 300)),
+            png("/small.png", images::scene(199, 400, 3)),
+            file("/3.webp", "image/webp", images::webp(200, 200)),
+            png("/icons/cart.png", images::scene(32, 32, 4)),
         ],
     );
     let canvas = canvas(&user).await;
@@ -96,7 +96,7 @@ async fn a_pack_stands_tidily_beside_the_content() {
     let names = ["/0.png", "/1.png", "/2.png", "/3.png", "/4.png"];
     let mut files = vec![html("/boots", &linked(&names))];
     for (index, (name, (width, height))) in names.into_iter().zip(sizes).enumerate() {
-        files.push(png(name, pictures::scene(width, height, index as u8 + 1)));
+        files.push(png(name, images::scene(width, height, index as u8 + 1)));
     }
     serve(&shop, files);
     let canvas = canvas(&user).await;
@@ -111,20 +111,20 @@ async fn a_pack_stands_tidily_beside_the_content() {
     let sections: Vec<Value> =
         nodes(&user, &canvas).await.into_iter().filter(|node| node["type"] == "sticky").collect();
     assert!(sections.iter().all(|section| section["position"]["y"] == -50.0), "level with the content: {sections:?}");
-    // Renders have the pictures once their renditions exist.
-    let png = testkit::wait_for("a render with all pictures", e2e::PATIENCE, async || {
+    // Renders have the images once their renditions exist.
+    let png = testkit::wait_for("a render with all images", e2e::PATIENCE, async || {
         let render = user.get(&format!("/canvases/{canvas}/render")).header("accept", "image/png").await;
         (render.status == 200 && render.header("etag").is_some()).then_some(render.body)
     });
     let png = png.await;
-    assert!(pictures::size(&png).0 > pictures::size(&png).1, "two packs side by side");
+    assert!(images::size(&png).0 > images::size(&png).1, "two packs side by side");
     if let Ok(directory) = std::env::var("E2E_KEEP") {
         std::fs::write(format!("{directory}/pack.png"), &png).expect("writes the render");
     }
 }
 
 #[tokio::test]
-async fn a_variant_is_taken_when_the_page_ties_it_to_pictures() {
+async fn a_variant_is_taken_when_the_page_ties_it_to_images() {
     let stack = &Stack::with_workers().await;
     let (user, shop) = (stack.user().await, stack.take_receiver());
     variants(&shop);
@@ -152,7 +152,7 @@ async fn reviewed(user: &e2e::User, canvas: &str, import: &Value, reason: &str, 
 }
 
 #[tokio::test]
-async fn several_variants_in_different_pictures_need_a_selection() {
+async fn several_variants_in_different_images_need_a_selection() {
     let stack = &Stack::with_workers().await;
     let (user, shop) = (stack.user().await, stack.take_receiver());
     variants(&shop);
@@ -160,7 +160,7 @@ async fn several_variants_in_different_pictures_need_a_selection() {
     let import = import_product(&user, &canvas, &shop.url("/boots"), json!({})).await.ok();
     reviewed(&user, &canvas, &import, "variant_selection_required", "selection_required").await;
     assert_eq!(import["discovery"]["discoveredCandidateCount"], 2);
-    assert_eq!(shop.requests().len(), 1, "no picture was fetched");
+    assert_eq!(shop.requests().len(), 1, "no image was fetched");
     let product = ["import", "product", &shop.url("/boots"), "--on", &canvas];
     let stdout = stack.shell(&user).run(&product).await.expect(1).stdout;
     assert_eq!(stdout, "nothing was imported: variant_selection_required\n");
@@ -170,7 +170,7 @@ async fn several_variants_in_different_pictures_need_a_selection() {
 }
 
 #[tokio::test]
-async fn a_selector_that_nothing_ties_to_pictures_needs_a_review() {
+async fn a_selector_that_nothing_ties_to_images_needs_a_review() {
     let stack = &Stack::with_workers().await;
     let (user, shop) = (stack.user().await, stack.take_receiver());
     variants(&shop);
@@ -184,7 +184,7 @@ async fn a_selector_that_nothing_ties_to_pictures_needs_a_review() {
 }
 
 #[tokio::test]
-async fn a_page_without_pictures_needs_a_review() {
+async fn a_page_without_images_needs_a_review() {
     let stack = &Stack::with_workers().await;
     let (user, shop) = (stack.user().await, stack.take_receiver());
     serve(&shop, vec![html("/about", "<!doctype html><title>About</title><p>No pictures.")]);
@@ -195,7 +195,7 @@ async fn a_page_without_pictures_needs_a_review() {
 }
 
 #[tokio::test]
-async fn a_page_of_unusable_pictures_needs_a_review() {
+async fn a_page_of_unusable_images_needs_a_review() {
     let stack = &Stack::with_workers().await;
     let (user, shop) = (stack.user().await, stack.take_receiver());
     let body = linked(&["/a.svg", "/gone.png", "/small.png", "/broken.png", "/text.png"]);
@@ -204,8 +204,8 @@ async fn a_page_of_unusable_pictures_needs_a_review() {
         vec![
             html("/boots", &body),
             file("/a.svg", "image/svg+xml", "<svg xmlns='http://www.w3.org/2000/svg' width='400' height='400'/>"),
-            png("/small.png", pictures::scene(400, 199, 1)),
-            png("/broken.png", pictures::broken_png(400, 400)),
+            png("/small.png", images::scene(400, 199, 1)),
+            png("/broken.png", images::broken_png(400, 400)),
             html("/text.png", "<p>Not found"),
         ],
     );
@@ -241,7 +241,7 @@ async fn a_review_takes_no_key() {
 }
 
 #[tokio::test]
-async fn twelve_pictures_are_brought_and_more_are_reported() {
+async fn twelve_images_are_brought_and_more_are_reported() {
     let stack = &Stack::with_workers().await;
     let (user, shop) = (stack.user().await, stack.take_receiver());
     const NAMES: [&str; 13] = [
@@ -249,7 +249,7 @@ async fn twelve_pictures_are_brought_and_more_are_reported() {
         "/11.png", "/12.png",
     ];
     let mut files = vec![html("/twelve", &linked(&NAMES[..12])), html("/thirteen", &linked(&NAMES))];
-    files.extend(NAMES.into_iter().enumerate().map(|(index, name)| png(name, pictures::scene(200, 200, index as u8))));
+    files.extend(NAMES.into_iter().enumerate().map(|(index, name)| png(name, images::scene(200, 200, index as u8))));
     serve(&shop, files);
     let canvas = canvas(&user).await;
     let twelve = import_product(&user, &canvas, &shop.url("/twelve"), json!({})).await.ok();
@@ -267,10 +267,10 @@ async fn twelve_pictures_are_brought_and_more_are_reported() {
 }
 
 #[tokio::test]
-async fn one_picture_at_several_sizes_is_brought_once_and_large() {
+async fn one_image_at_several_sizes_is_brought_once_and_large() {
     let stack = &Stack::with_workers().await;
     let (user, shop) = (stack.user().await, stack.take_receiver());
-    let large = pictures::scene(1200, 900, 1);
+    let large = images::scene(1200, 900, 1);
     let small = raster::rendition(&large, 400).expect("is made").bytes;
     let body = linked(&["/hero.jpg", "/copy.png"])
         + "<div class=gallery><img src=/view-300x225.png srcset='/view-300x225.png 300w, /view.png 1200w'>\
@@ -279,13 +279,13 @@ async fn one_picture_at_several_sizes_is_brought_once_and_large() {
         &shop,
         vec![
             html("/boots", &body),
-            // The same picture under another name, small and large, and a byte-identical copy.
+            // The same image under another name, small and large, and a byte-identical copy.
             file("/hero.jpg", "image/jpeg", small),
             png("/copy.png", large.clone()),
             png("/twin.png", large),
-            png("/view.png", pictures::scene(1200, 900, 3)),
-            png("/view-300x225.png", pictures::scene(300, 225, 3)),
-            png("/other.png", pictures::scene(300, 225, 4)),
+            png("/view.png", images::scene(1200, 900, 3)),
+            png("/view-300x225.png", images::scene(300, 225, 3)),
+            png("/other.png", images::scene(300, 225, 4)),
         ],
     );
     let canvas = canvas(&user).await;
@@ -298,13 +298,13 @@ async fn one_picture_at_several_sizes_is_brought_once_and_large() {
 }
 
 #[tokio::test]
-async fn different_pictures_at_similar_addresses_are_all_brought() {
+async fn different_images_at_similar_addresses_are_all_brought() {
     let stack = &Stack::with_workers().await;
     let (user, shop) = (stack.user().await, stack.take_receiver());
     let paths = ["/rug-160x230.png", "/rug-200x300.png", "/img?id=1&crop=left", "/img?id=1&crop=right"];
     let gallery: String = paths.iter().map(|path| format!("<li><img src='{path}'>")).collect();
     let mut files = vec![html("/rugs", &format!("<ul class=product-gallery>{gallery}</ul>"))];
-    files.extend(paths.into_iter().enumerate().map(|(n, path)| png(path, pictures::scene(400, 300, n as u8 + 1))));
+    files.extend(paths.into_iter().enumerate().map(|(n, path)| png(path, images::scene(400, 300, n as u8 + 1))));
     serve(&shop, files);
     let canvas = canvas(&user).await;
     let import = import_product(&user, &canvas, &shop.url("/rugs"), json!({})).await.ok();
@@ -312,16 +312,16 @@ async fn different_pictures_at_similar_addresses_are_all_brought() {
 }
 
 #[tokio::test]
-async fn what_is_no_picture_gives_way_to_src() {
+async fn what_is_no_image_gives_way_to_src() {
     let stack = &Stack::with_workers().await;
     let (user, shop) = (stack.user().await, stack.take_receiver());
     let body = "<div class=gallery><img data-src=/page src=/1.png><img data-lazy=true data-src='' src=/2.png>\
                 <img srcset='/gone-4.png 4x, /gone-3.png 3x, /gone-2.png 2x, /gone-1.png 1x' src=/3.png>\
                 <img data-src=/loading.png src=/4.png></div>";
     let mut files =
-        vec![html("/boots", body), html("/page", "<p>A page"), png("/loading.png", pictures::scene(32, 32, 9))];
+        vec![html("/boots", body), html("/page", "<p>A page"), png("/loading.png", images::scene(32, 32, 9))];
     let names = ["/1.png", "/2.png", "/3.png", "/4.png"];
-    files.extend(names.into_iter().enumerate().map(|(n, name)| png(name, pictures::scene(400, 300, n as u8 + 1))));
+    files.extend(names.into_iter().enumerate().map(|(n, name)| png(name, images::scene(400, 300, n as u8 + 1))));
     serve(&shop, files);
     let canvas = canvas(&user).await;
     let import = import_product(&user, &canvas, &shop.url("/boots"), json!({})).await.ok();
@@ -331,7 +331,7 @@ async fn what_is_no_picture_gives_way_to_src() {
 }
 
 #[tokio::test]
-async fn skipped_pictures_are_counted_by_reason() {
+async fn skipped_images_are_counted_by_reason() {
     let stack = &Stack::with_workers().await;
     let (user, shop) = (stack.user().await, stack.take_receiver());
     let body = "<header><img src=/house.png></header><p><img src=/sprite.png><img src=/a.png><img src=/copy.png>\
@@ -340,10 +340,10 @@ async fn skipped_pictures_are_counted_by_reason() {
         &shop,
         vec![
             html("/boots", body),
-            png("/a.png", pictures::scene(400, 300, 1)),
-            png("/copy.png", pictures::scene(400, 300, 1)),
-            png("/b.png", pictures::scene(200, 200, 2)),
-            png("/flat.png", pictures::scene(400, 199, 3)),
+            png("/a.png", images::scene(400, 300, 1)),
+            png("/copy.png", images::scene(400, 300, 1)),
+            png("/b.png", images::scene(200, 200, 2)),
+            png("/flat.png", images::scene(400, 199, 3)),
             file("/a.svg", "image/svg+xml", "<svg xmlns='http://www.w3.org/2000/svg' width='400' height='400'/>"),
         ],
     );

@@ -1,7 +1,7 @@
 //! Requests that wait for an import (docs/reference/imports.md#waiting-for-the-outcome).
 
 use e2e::api::text;
-use e2e::{Part, Stack, User, pictures};
+use e2e::{Part, Stack, User, images};
 use serde_json::{Value, json};
 
 use super::{canvas, image_request, import_image, nodes, png, serve};
@@ -10,7 +10,7 @@ use super::{canvas, image_request, import_image, nodes, png, serve};
 async fn after_55_seconds_it_is_504_and_the_key_resumes() {
     let stack = &Stack::builder().image_workers(1).receivers(1).hold("import.gathered").start().await;
     let (user, shop) = (stack.user().await, stack.take_receiver());
-    serve(&shop, vec![png("/a.png", pictures::png(10, 10))]);
+    serve(&shop, vec![png("/a.png", images::png(10, 10))]);
     let canvas = canvas(&user).await;
     let request = image_request(&canvas, &shop.url("/a.png"));
     let began = std::time::Instant::now();
@@ -27,7 +27,7 @@ async fn imports_take_none_of_the_open_waits_of_a_token() {
     /// One more than the limit on open waits of a token (docs/reference/conventions.md#limits-on-open-waits).
     const MANY: i64 = 65;
     let (user, shop) = (stack.user().await, stack.take_receiver());
-    serve(&shop, vec![png("/a.png", pictures::png(10, 10))]);
+    serve(&shop, vec![png("/a.png", images::png(10, 10))]);
     let canvas = canvas(&user).await;
     let requests: Vec<Value> = (0..MANY).map(|_| image_request(&canvas, &shop.url("/a.png"))).collect();
     let imports = requests.iter().map(async |request| user.send("/images/import", request).await.expect(200));
@@ -52,7 +52,7 @@ async fn an_account_has_a_cap_on_imports_under_way() {
         .start()
         .await;
     let (user, other, shop) = (stack.user().await, stack.user().await, stack.take_receiver());
-    serve(&shop, vec![png("/a.png", pictures::png(10, 10))]);
+    serve(&shop, vec![png("/a.png", images::png(10, 10))]);
     let (mine, theirs) = (canvas(&user).await, canvas(&other).await);
     let requests = [(); 2].map(|()| image_request(&mine, &shop.url("/a.png")));
     let third = image_request(&mine, &shop.url("/a.png"));
@@ -87,7 +87,7 @@ async fn a_worker_that_dies_after_its_commit_brings_nothing_twice() {
         .start()
         .await;
     let (user, shop) = (stack.user().await, stack.take_receiver());
-    serve(&shop, vec![png("/a.png", pictures::png(10, 10))]);
+    serve(&shop, vec![png("/a.png", images::png(10, 10))]);
     let canvas = canvas(&user).await;
     let request = image_request(&canvas, &shop.url("/a.png"));
     let hold = stack.hold("import.committed");

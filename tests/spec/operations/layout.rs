@@ -1,7 +1,7 @@
-//! Layout operations (docs/reference/operations.md#layout-operations), and sizes that show whole pictures.
+//! Layout operations (docs/reference/operations.md#layout-operations), and sizes that show whole images.
 
 use e2e::api::{key, text};
-use e2e::{Reply, Stack, User, pictures};
+use e2e::{Reply, Stack, User, images};
 use serde_json::{Value, json};
 
 async fn send(user: &User, canvas: &str, operations: Value) -> Reply {
@@ -397,15 +397,15 @@ async fn equal_spellings_of_a_layout_are_one_request() {
 }
 
 #[tokio::test]
-async fn the_height_of_a_picture_follows_its_width() {
+async fn the_height_of_an_image_follows_its_width() {
     let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let id = text(&user.make_canvas().await, "/id").to_owned();
-    user.upload_into(&id, "image/png", pictures::png(640, 320)).await;
+    user.upload_into(&id, "image/png", images::png(640, 320)).await;
     let uploaded = text(&user.canvas(&id).await, "/nodes/0/id").to_owned();
     let size = |canvas: &Value, node: &str| frame(canvas, node)[2..].to_vec();
     assert_eq!(size(&user.canvas(&id).await, &uploaded), [320.0, 160.0 + 28.0]);
-    let asset = text(&user.upload("image/png", pictures::png(100, 300)).await, "/handle").to_owned();
+    let asset = text(&user.upload("image/png", images::png(100, 300)).await, "/handle").to_owned();
     let update = |node: &str, patch: Value| json!({"type": "node.update", "nodeId": node, "patch": patch});
     let at = |x: i32| json!({"x": x, "y": 0});
     let operations = json!([
@@ -438,7 +438,7 @@ async fn a_result_is_shown_whole_in_a_node_of_the_default_size() {
     let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let id = text(&user.make_canvas().await, "/id").to_owned();
-    let asset = text(&user.upload("image/png", pictures::png(400, 200)).await, "/handle").to_owned();
+    let asset = text(&user.upload("image/png", images::png(400, 200)).await, "/handle").to_owned();
     let node = |x: i32, width: i32| json!({"type": "image", "position": {"x": x, "y": 0}, "width": width});
     let creates = json!([{"type": "node.create", "clientId": "slot", "node": node(0, 320)},
         {"type": "node.create", "clientId": "own", "node": node(1000, 321)}]);

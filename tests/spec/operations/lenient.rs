@@ -17,7 +17,7 @@ struct Board {
 
 impl Board {
     /// Texts `a`, `b` and `c`, the Section `s` with the member `m`, and the connection `k` from `a` to `b`.
-    async fn of(stack: &Stack) -> Self {
+    async fn new(stack: &Stack) -> Self {
         let user = stack.user().await;
         let canvas = text(&user.make_canvas().await, "/id").to_owned();
         let create = |name: &str, node: Value| json!({"type": "node.create", "clientId": name, "node": node});
@@ -102,7 +102,7 @@ async fn a_stale_batch_is_accepted_when_nothing_that_it_touches_changed() {
         (titled("#m", "M"), json!({"type": "canvas.update", "title": "Board"})),
         (json!({"type": "canvas.update", "title": "Board"}), deleted("#m")),
     ] {
-        let board = Board::of(stack).await;
+        let board = Board::new(stack).await;
         let other = board.change(json!([change])).await;
         board.batch("handling=strict", &board.revision, json!([batch])).await.expect_error(409, "conflict", &[]);
         let reply = board.batch("handling=lenient", &board.revision, json!([batch])).await.expect(200);
@@ -112,7 +112,7 @@ async fn a_stale_batch_is_accepted_when_nothing_that_it_touches_changed() {
         assert_ne!(now["revision"], other["canvas"]["revision"]);
     }
     // On the present revision, nothing needs to be lenient.
-    let board = Board::of(stack).await;
+    let board = Board::new(stack).await;
     let reply = board.batch("handling=lenient", &board.revision, json!([moved("#c")])).await.expect(200);
     assert_eq!(reply.header("preference-applied"), None);
 }
@@ -147,7 +147,7 @@ async fn a_batch_conflicts_with_a_change_of_what_it_touches() {
         (deleted("#m"), update(json!({"metadata": {"section": null}})), vec!["s"]),
         (json!({"type": "canvas.update", "title": "One"}), json!({"type": "canvas.update", "title": "Two"}), vec![]),
     ] {
-        let board = Board::of(stack).await;
+        let board = Board::new(stack).await;
         board.change(json!([change])).await;
         let before = board.user.canvas(&board.canvas).await;
         let refused = board.batch("handling=lenient", &board.revision, json!([batch])).await.expect(409);
@@ -163,7 +163,7 @@ async fn a_batch_conflicts_with_a_change_of_what_it_touches() {
 #[tokio::test]
 async fn without_the_preference_a_stale_batch_is_a_conflict_that_names_nodes() {
     let stack = &Stack::without_workers().await;
-    let board = Board::of(stack).await;
+    let board = Board::new(stack).await;
     board.change(json!([titled("#a", "A"), titled("#b", "B")])).await;
     for (operations, named) in [
         (json!([moved("#c")]), vec![]),
@@ -201,7 +201,7 @@ async fn a_conflict_names_at_most_50_nodes() {
 #[tokio::test]
 async fn a_base_is_one_of_the_last_1000_revisions() {
     let stack = &Stack::without_workers().await;
-    let board = Board::of(stack).await;
+    let board = Board::new(stack).await;
     // The board is at sequence 2. After 998 changes, inserted directly, its revision is the second oldest of the last 1000.
     sqlx::query(
         "WITH later AS (UPDATE canvases SET sequence = 1000, revision = 'made-1000' WHERE id = $1 RETURNING key)
@@ -225,7 +225,7 @@ async fn a_base_is_one_of_the_last_1000_revisions() {
 #[tokio::test]
 async fn findings_are_those_of_the_present_graph() {
     let stack = &Stack::without_workers().await;
-    let board = Board::of(stack).await;
+    let board = Board::new(stack).await;
     let create = |x: i32| json!([{"type": "node.create", "node": {"type": "text", "position": {"x": x, "y": -5000}}}]);
     board.change(create(0)).await;
     board.batch("handling=lenient", &board.revision, create(10)).await.expect_error(422, "unprocessable_entity", &[]);
@@ -235,7 +235,7 @@ async fn findings_are_those_of_the_present_graph() {
 #[tokio::test]
 async fn a_preference_is_no_part_of_the_request_of_a_key() {
     let stack = &Stack::without_workers().await;
-    let board = Board::of(stack).await;
+    let board = Board::new(stack).await;
     board.change(json!([titled("#a", "A")])).await;
     let operations = board.named(json!([moved("#c")]));
     let body = json!({"baseRevision": board.revision, "idempotencyKey": key(), "operations": operations});
@@ -253,7 +253,7 @@ async fn a_preference_is_no_part_of_the_request_of_a_key() {
 #[tokio::test]
 async fn several_preferences_are_applied_at_once() {
     let stack = &Stack::without_workers().await;
-    let board = Board::of(stack).await;
+    let board = Board::new(stack).await;
     board.change(json!([titled("#a", "A")])).await;
     let prefer = "respond-async, return=minimal, Handling=\"lenient\"; x=y, wait=3";
     let reply = board.batch(prefer, &board.revision, json!([moved("#c")])).await.expect(200);
@@ -264,7 +264,7 @@ async fn several_preferences_are_applied_at_once() {
 #[tokio::test]
 async fn a_dry_run_may_be_lenient() {
     let stack = &Stack::without_workers().await;
-    let board = Board::of(stack).await;
+    let board = Board::new(stack).await;
     board.change(json!([titled("#a", "A")])).await;
     let before = board.user.canvas(&board.canvas).await;
     let trial = |operation: Value| json!({"validateOnly": true, "baseRevision": board.revision, "operations": board.named(json!([operation]))});
@@ -283,7 +283,7 @@ async fn a_dry_run_may_be_lenient() {
 async fn of_lenient_writers_at_once_every_one_lands() {
     let stack = &Stack::without_workers().await;
     const BATCHES: usize = 20;
-    let board = Board::of(stack).await;
+    let board = Board::new(stack).await;
     let (board, writers) = (&board, ["a", "b", "c", "m"]);
     let writer = |name: &'static str| async move {
         let mut revision = board.revision.clone();

@@ -8,7 +8,7 @@ mod placement;
 mod restore;
 
 use e2e::api::{key, placed, text, trial};
-use e2e::{Stack, pictures};
+use e2e::{Stack, images};
 use serde_json::{Value, json};
 
 use uuid::Uuid;
@@ -493,7 +493,7 @@ async fn a_revision_is_opaque_and_never_comes_back() {
         };
         seen.push(text(&user.apply(id, change).await, "/canvas/revision").to_owned());
     }
-    let asset = user.upload_into(id, "image/png", pictures::png(2, 2)).await;
+    let asset = user.upload_into(id, "image/png", images::png(2, 2)).await;
     assert!(asset["node"].is_string());
     seen.push(text(&user.canvas(id).await, "/revision").to_owned());
     let count = seen.len();

@@ -1,7 +1,7 @@
 //! New nodes that show an asset, and those that the service places (docs/reference/operations.md#nodecreate).
 
 use e2e::api::{key, text};
-use e2e::{Reply, Stack, User, pictures};
+use e2e::{Reply, Stack, User, images};
 use serde_json::{Value, json};
 
 /// Sends a batch whose nodes keep their missing positions.
@@ -165,7 +165,7 @@ async fn an_image_node_shows_an_asset() {
     let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let id = text(&user.make_canvas().await, "/id").to_owned();
-    let asset = user.upload("image/png", pictures::png(640, 480)).await;
+    let asset = user.upload("image/png", images::png(640, 480)).await;
     let handle = text(&asset, "/handle").to_owned();
     let short = format!("asset:{}", text(&asset, "/id"));
     let create = |asset: &str, more: Value| {
@@ -176,7 +176,7 @@ async fn an_image_node_shows_an_asset() {
     let made = send(&user, &id, &create(&short, json!({"title": "Shot"}))).await.ok();
     let node = &made["canvas"]["nodes"][0];
     assert_eq!((&node["asset"], &node["title"]), (&json!(handle), &json!("Shot")));
-    assert_eq!(last(&made)[2..], [320.0, 240.0 + 28.0], "the picture and its caption");
+    assert_eq!(last(&made)[2..], [320.0, 240.0 + 28.0], "the image and its caption");
     let read = user.get(&format!("/canvases/{id}/nodes/{}", text(node, "/id"))).await.ok();
     assert!(read["previewUrl"].is_string());
     let sized = send(&user, &id, &create(&handle, json!({"width": 100, "height": 50}))).await.ok();
@@ -184,7 +184,7 @@ async fn an_image_node_shows_an_asset() {
     // An asset of another canvas of the owner, and one of this canvas.
     let other = text(&user.make_canvas().await, "/id").to_owned();
     for canvas in [&other, &id] {
-        let stored = user.upload_into(canvas, "image/png", pictures::png(30, 30)).await;
+        let stored = user.upload_into(canvas, "image/png", images::png(30, 30)).await;
         let made = send(&user, &id, &create(text(&stored, "/handle"), json!({}))).await.ok();
         assert_eq!(last(&made)[2..], [320.0, 348.0]);
     }
@@ -195,8 +195,8 @@ async fn an_asset_has_rules() {
     let stack = &Stack::without_workers().await;
     let (user, stranger) = (stack.user().await, stack.user().await);
     let id = text(&user.make_canvas().await, "/id").to_owned();
-    let asset = text(&user.upload("image/png", pictures::png(20, 20)).await, "/handle").to_owned();
-    let foreign = text(&stranger.upload("image/png", pictures::png(20, 21)).await, "/handle").to_owned();
+    let asset = text(&user.upload("image/png", images::png(20, 20)).await, "/handle").to_owned();
+    let foreign = text(&stranger.upload("image/png", images::png(20, 21)).await, "/handle").to_owned();
     let create = |kind: &str, asset: &str| json!({"type": "node.create", "node": {"type": kind, "asset": asset}});
     let fields = ["operations[0].node.asset", "operations[1].node.asset"];
     for invalid in [
@@ -220,9 +220,9 @@ async fn an_editor_names_the_assets_of_the_canvas_alone() {
     let id = text(&owner.make_canvas().await, "/id").to_owned();
     stack.share(&owner, &id, &editor.uid, "editor").await;
     let canvas = format!("canvas:{}:{id}", owner.uid);
-    let stored = text(&owner.upload_into(&id, "image/png", pictures::png(20, 22)).await, "/handle").to_owned();
-    let owners = text(&owner.upload("image/png", pictures::png(20, 23)).await, "/handle").to_owned();
-    let own = text(&editor.upload("image/png", pictures::png(20, 24)).await, "/handle").to_owned();
+    let stored = text(&owner.upload_into(&id, "image/png", images::png(20, 22)).await, "/handle").to_owned();
+    let owners = text(&owner.upload("image/png", images::png(20, 23)).await, "/handle").to_owned();
+    let own = text(&editor.upload("image/png", images::png(20, 24)).await, "/handle").to_owned();
     let create = |asset: &str| json!([{"type": "node.create", "node": {"type": "image", "asset": asset}}]);
     send(&editor, &canvas, &create(&stored)).await.ok();
     for refused in [&owners, &own] {
@@ -239,7 +239,7 @@ async fn equal_spellings_of_a_creation_are_one_request() {
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let path = format!("/canvases/{}/operations", text(&canvas, "/id"));
-    let asset = user.upload("image/png", pictures::png(40, 20)).await;
+    let asset = user.upload("image/png", images::png(40, 20)).await;
     let first =
         user.apply(text(&canvas, "/id"), json!([{"type": "node.create", "clientId": "a", "node": {"type": "text"}}]));
     let first = first.await;

@@ -1,26 +1,26 @@
 //! Restoring what was deleted (docs/reference/operations.md#noderestore).
 
 use e2e::api::{key, text, trial};
-use e2e::{Stack, User, pictures};
+use e2e::{Stack, User, images};
 use serde_json::{Value, json};
 
-/// A canvas with a picture in a Section, a text that refers to it, and the ids of the Section, the picture, the text and the
+/// A canvas with an image in a Section, a text that refers to it, and the ids of the Section, the image, the text and the
 /// connection.
 async fn board(user: &User) -> (String, [String; 4]) {
     let id = text(&user.make_canvas().await, "/id").to_owned();
-    user.upload_into(&id, "image/png", pictures::png(64, 48)).await;
-    let picture = text(&user.canvas(&id).await, "/nodes/0/id").to_owned();
+    user.upload_into(&id, "image/png", images::png(64, 48)).await;
+    let image = text(&user.canvas(&id).await, "/nodes/0/id").to_owned();
     let section = json!({"type": "sticky", "position": {"x": -100, "y": -200}, "width": 2000, "height": 2000, "metadata": {"section": true}});
     let made = user
         .apply(&id, json!([
             {"type": "node.create", "clientId": "s", "node": section},
-            {"type": "node.update", "nodeId": picture, "patch": {"title": "Shot", "metadata": {"sectionId": "s", "prompt": "p"}}},
+            {"type": "node.update", "nodeId": image, "patch": {"title": "Shot", "metadata": {"sectionId": "s", "prompt": "p"}}},
             {"type": "node.create", "clientId": "t", "node": {"type": "text", "position": {"x": 3000, "y": 0}}},
-            {"type": "connection.create", "clientId": "c", "fromNodeId": picture, "toNodeId": "t", "purpose": "reference", "role": "style"},
+            {"type": "connection.create", "clientId": "c", "fromNodeId": image, "toNodeId": "t", "purpose": "reference", "role": "style"},
         ]))
         .await;
     let id_of = |name: &str| text(&made, &format!("/resolvedIds/{name}")).to_owned();
-    (id, [id_of("s"), picture, id_of("t"), id_of("c")])
+    (id, [id_of("s"), image, id_of("t"), id_of("c")])
 }
 
 fn delete(node: &str) -> Value {
@@ -45,19 +45,19 @@ async fn graph(user: &User, canvas: &str) -> (Value, Value) {
 async fn what_was_deleted_comes_back_exactly_as_it_was() {
     let stack = &Stack::without_workers().await;
     let user = stack.user().await;
-    let (id, [_, picture, _, connection]) = board(&user).await;
+    let (id, [_, image, _, connection]) = board(&user).await;
     let before = graph(&user, &id).await;
     assert_eq!(before.0[0]["metadata"]["provenance"]["kind"], "upload");
-    user.apply(&id, json!([delete(&picture)])).await;
+    user.apply(&id, json!([delete(&image)])).await;
     user.apply(&id, json!([{"type": "canvas.update", "title": "Later"}])).await;
     let restored = user
-        .apply(&id, json!([restore(&format!("node:{picture}")), reconnect(&format!("connection:{connection}"))]))
+        .apply(&id, json!([restore(&format!("node:{image}")), reconnect(&format!("connection:{connection}"))]))
         .await;
-    assert_eq!(restored["changedNodeIds"], json!([picture]));
+    assert_eq!(restored["changedNodeIds"], json!([image]));
     assert_eq!(restored["changedConnectionIds"], json!([connection]));
     assert_eq!((&restored["deletedNodeIds"], &restored["resolvedIds"]), (&json!([]), &json!({})));
-    assert_eq!(graph(&user, &id).await, before, "picture, provenance, Section, connection and order");
-    let read = user.get(&format!("/canvases/{id}/nodes/{picture}")).await.ok();
+    assert_eq!(graph(&user, &id).await, before, "image, provenance, Section, connection and order");
+    let read = user.get(&format!("/canvases/{id}/nodes/{image}")).await.ok();
     let preview = text(&read, "/previewUrl").to_owned();
     let path = format!("/{}", preview.splitn(4, '/').nth(3).expect("a path"));
     assert!(path.contains("/assets/preview"), "{path}");
@@ -71,7 +71,7 @@ async fn what_was_deleted_comes_back_exactly_as_it_was() {
 async fn what_one_batch_changed_and_deleted_comes_back_as_it_was_before() {
     let stack = &Stack::without_workers().await;
     let user = stack.user().await;
-    let (id, [section, picture, text_node, connection]) = board(&user).await;
+    let (id, [section, image, text_node, connection]) = board(&user).await;
     let before = graph(&user, &id).await;
     let change = |node: &str| {
         [
@@ -81,15 +81,14 @@ async fn what_one_batch_changed_and_deleted_comes_back_as_it_was_before() {
         ]
     };
     let purpose = json!({"type": "connection.update", "connectionId": connection, "purpose": "list"});
-    let batch =
-        [vec![purpose], [&picture, &section, &text_node].iter().flat_map(|node| change(node)).collect()].concat();
+    let batch = [vec![purpose], [&image, &section, &text_node].iter().flat_map(|node| change(node)).collect()].concat();
     user.apply(&id, json!(batch)).await;
-    let back = json!([restore(&picture), restore(&section), restore(&text_node), reconnect(&connection)]);
+    let back = json!([restore(&image), restore(&section), restore(&text_node), reconnect(&connection)]);
     let restored = user.apply(&id, back).await;
     assert_eq!(graph(&user, &id).await, before);
     let mut changed: Vec<&str> =
         restored["changedNodeIds"].as_array().expect("a list").iter().filter_map(Value::as_str).collect();
-    let mut expected = [&section, &picture, &text_node].map(String::as_str);
+    let mut expected = [&section, &image, &text_node].map(String::as_str);
     changed.sort_unstable();
     expected.sort_unstable();
     assert_eq!(changed, expected);
@@ -99,12 +98,12 @@ async fn what_one_batch_changed_and_deleted_comes_back_as_it_was_before() {
 async fn the_members_of_a_section_come_back_with_it() {
     let stack = &Stack::without_workers().await;
     let user = stack.user().await;
-    let (id, [section, picture, ..]) = board(&user).await;
+    let (id, [section, image, ..]) = board(&user).await;
     let before = graph(&user, &id).await;
     let freed = user.apply(&id, json!([delete(&section)])).await;
-    assert_eq!(freed["changedNodeIds"], json!([picture]));
+    assert_eq!(freed["changedNodeIds"], json!([image]));
     let restored = user.apply(&id, json!([restore(&section)])).await;
-    assert_eq!(restored["changedNodeIds"], json!([section, picture]));
+    assert_eq!(restored["changedNodeIds"], json!([section, image]));
     assert_eq!(graph(&user, &id).await, before);
     // A member that belongs to another Section now stays there.
     user.apply(&id, json!([delete(&section)])).await;
@@ -113,20 +112,20 @@ async fn the_members_of_a_section_come_back_with_it() {
         &id,
         json!([
             {"type": "node.create", "clientId": "o", "node": other},
-            {"type": "node.update", "nodeId": picture, "patch": {"metadata": {"sectionId": "o"}}},
+            {"type": "node.update", "nodeId": image, "patch": {"metadata": {"sectionId": "o"}}},
         ]),
     );
     let other = text(&made.await, "/resolvedIds/o").to_owned();
     let restored = user.apply(&id, json!([restore(&section)])).await;
     assert_eq!(restored["changedNodeIds"], json!([section]));
-    let home = |section: &str| json!([{"type": "node.update", "nodeId": picture, "patch": {"metadata": {"sectionId": section}}}]);
+    let home = |section: &str| json!([{"type": "node.update", "nodeId": image, "patch": {"metadata": {"sectionId": section}}}]);
     assert_eq!(user.apply(&id, home(&other)).await["changedNodeIds"], json!([]), "it is there");
     user.apply(&id, json!([home(&section)[0], delete(&other)])).await;
     // A Section that is gone is dropped from a member that comes back.
-    user.apply(&id, json!([delete(&picture)])).await;
+    user.apply(&id, json!([delete(&image)])).await;
     user.apply(&id, json!([delete(&section)])).await;
-    let restored = user.apply(&id, json!([restore(&picture)])).await;
-    assert_eq!(restored["changedNodeIds"], json!([picture]));
+    let restored = user.apply(&id, json!([restore(&image)])).await;
+    assert_eq!(restored["changedNodeIds"], json!([image]));
     assert!(restored["canvas"]["nodes"][0]["metadata"].get("sectionId").is_none());
 }
 
@@ -134,19 +133,19 @@ async fn the_members_of_a_section_come_back_with_it() {
 async fn changes_report_what_was_restored() {
     let stack = &Stack::without_workers().await;
     let user = stack.user().await;
-    let (id, [_, picture, _, connection]) = board(&user).await;
+    let (id, [_, image, _, connection]) = board(&user).await;
     let first = text(&user.canvas(&id).await, "/revision").to_owned();
-    let deleted = text(&user.apply(&id, json!([delete(&picture)])).await, "/canvas/revision").to_owned();
-    user.apply(&id, json!([restore(&picture), reconnect(&connection)])).await;
+    let deleted = text(&user.apply(&id, json!([delete(&image)])).await, "/canvas/revision").to_owned();
+    user.apply(&id, json!([restore(&image), reconnect(&connection)])).await;
     for since in [&first, &deleted] {
         let changes = user.get(&format!("/canvases/{id}/changes?since={since}")).await.ok();
-        assert_eq!(changes["changedNodeIds"], json!([picture]), "since {since}");
+        assert_eq!(changes["changedNodeIds"], json!([image]), "since {since}");
         assert_eq!(changes["changedConnectionIds"], json!([connection]));
         assert_eq!((&changes["deletedNodeIds"], &changes["deletedConnectionIds"]), (&json!([]), &json!([])));
     }
-    user.apply(&id, json!([delete(&picture)])).await;
+    user.apply(&id, json!([delete(&image)])).await;
     let changes = user.get(&format!("/canvases/{id}/changes?since={first}")).await.ok();
-    assert_eq!(changes["deletedNodeIds"], json!([picture]), "it was there at first");
+    assert_eq!(changes["deletedNodeIds"], json!([image]), "it was there at first");
     let changes = user.get(&format!("/canvases/{id}/changes?since={deleted}")).await.ok();
     assert_eq!(changes["deletedNodeIds"], json!([]), "it was gone before");
     assert_eq!(changes["changedNodeIds"], json!([]));
@@ -156,7 +155,7 @@ async fn changes_report_what_was_restored() {
 async fn what_cannot_be_restored_is_named() {
     let stack = &Stack::without_workers().await;
     let user = stack.user().await;
-    let (id, [section, picture, text_node, connection]) = board(&user).await;
+    let (id, [section, image, text_node, connection]) = board(&user).await;
     let other = board(&user).await;
     user.apply(&other.0, json!([delete(&other.1[0])])).await;
     let refused = async |operations: Value, fields: &[&str]| {
@@ -175,12 +174,12 @@ async fn what_cannot_be_restored_is_named() {
     let links = [3, 4].map(|at| format!("operations[{at}].connectionId"));
     let all: Vec<&str> = fields.iter().chain(&links).map(String::as_str).collect();
     refused(batch, &all).await;
-    user.apply(&id, json!([delete(&picture)])).await;
+    user.apply(&id, json!([delete(&image)])).await;
     refused(json!([reconnect(&connection)]), &["operations[0].connectionId"]).await;
     // An equal connection was made meanwhile, or the node of this batch was made and deleted in it.
-    user.apply(&id, json!([restore(&picture)])).await;
+    user.apply(&id, json!([restore(&image)])).await;
     let again =
-        json!({"type": "connection.create", "fromNodeId": picture, "toNodeId": text_node, "purpose": "reference"});
+        json!({"type": "connection.create", "fromNodeId": image, "toNodeId": text_node, "purpose": "reference"});
     user.apply(&id, json!([again])).await;
     refused(json!([reconnect(&connection)]), &["operations[0].connectionId"]).await;
     let brief = json!([
@@ -194,7 +193,7 @@ async fn what_cannot_be_restored_is_named() {
     user.batch(&id, text(&now, "/revision"), malformed).await.expect_error(400, "input_validation_error", &fields);
     let stranger = stack.user().await;
     let handle = format!("canvas:{}:{id}", user.uid);
-    let reply = stranger.batch(&handle, "r", json!([restore(&picture)])).await;
+    let reply = stranger.batch(&handle, "r", json!([restore(&image)])).await;
     reply.expect_error(404, "not_found", &[]);
 }
 
@@ -202,8 +201,8 @@ async fn what_cannot_be_restored_is_named() {
 async fn what_was_deleted_1000_revisions_ago_can_be_restored_and_no_earlier() {
     let stack = &Stack::without_workers().await;
     let user = stack.user().await;
-    let (id, [_, picture, _, connection]) = board(&user).await;
-    user.apply(&id, json!([delete(&picture)])).await;
+    let (id, [_, image, _, connection]) = board(&user).await;
+    user.apply(&id, json!([delete(&image)])).await;
     // 999 more changes, of which 998 are inserted directly: the deletion is the oldest of the last 1000.
     sqlx::query(
         "WITH later AS (
@@ -219,9 +218,9 @@ async fn what_was_deleted_1000_revisions_ago_can_be_restored_and_no_earlier() {
     let rename = |title: &str| json!([{"type": "canvas.update", "title": title}]);
     user.apply(&id, rename("999")).await;
     let path = format!("/canvases/{id}/operations");
-    user.send(&path, &trial(json!([restore(&picture), reconnect(&connection)]))).await.ok();
+    user.send(&path, &trial(json!([restore(&image), reconnect(&connection)]))).await.ok();
     user.apply(&id, rename("1000")).await;
-    let late = user.send(&path, &trial(json!([restore(&picture), reconnect(&connection)]))).await;
+    let late = user.send(&path, &trial(json!([restore(&image), reconnect(&connection)]))).await;
     let fields = ["operations[0].nodeId", "operations[1].connectionId"];
     late.expect_error(422, "unprocessable_entity", &fields);
     for number in 1001..1032 {
@@ -237,8 +236,8 @@ async fn what_was_deleted_1000_revisions_ago_can_be_restored_and_no_earlier() {
 async fn of_more_than_64_mib_of_deletions_the_oldest_cannot_be_restored() {
     let stack = &Stack::without_workers().await;
     let user = stack.user().await;
-    let (id, [section, picture, text_node, connection]) = board(&user).await;
-    user.apply(&id, json!([delete(&picture)])).await;
+    let (id, [section, image, text_node, connection]) = board(&user).await;
+    user.apply(&id, json!([delete(&image)])).await;
     // As if 64 MiB were deleted between the two.
     sqlx::query("UPDATE canvases SET deleted_bytes = deleted_bytes + 67108864 WHERE id = $1")
         .bind(&id)
@@ -247,7 +246,7 @@ async fn of_more_than_64_mib_of_deletions_the_oldest_cannot_be_restored() {
         .expect("counts deletions");
     user.apply(&id, json!([delete(&text_node)])).await;
     let path = format!("/canvases/{id}/operations");
-    let late = user.send(&path, &trial(json!([restore(&picture), reconnect(&connection)]))).await;
+    let late = user.send(&path, &trial(json!([restore(&image), reconnect(&connection)]))).await;
     let message =
         late.expect_error(422, "unprocessable_entity", &["operations[0].nodeId", "operations[1].connectionId"]);
     assert!(message.contains("64 MiB"), "{message}");
@@ -259,14 +258,14 @@ async fn of_more_than_64_mib_of_deletions_the_oldest_cannot_be_restored() {
 async fn a_dry_run_of_a_restore_writes_nothing() {
     let stack = &Stack::without_workers().await;
     let user = stack.user().await;
-    let (id, [_, picture, _, connection]) = board(&user).await;
-    user.apply(&id, json!([delete(&picture)])).await;
+    let (id, [_, image, _, connection]) = board(&user).await;
+    user.apply(&id, json!([delete(&image)])).await;
     let before = user.canvas(&id).await;
-    let body = trial(json!([restore(&picture), reconnect(&connection)]));
+    let body = trial(json!([restore(&image), reconnect(&connection)]));
     let path = format!("/canvases/{id}/operations");
     for _ in 0..2 {
         let tried = user.send(&path, &body).await.ok();
-        assert_eq!(tried["proposal"]["changedNodeIds"], json!([picture]));
+        assert_eq!(tried["proposal"]["changedNodeIds"], json!([image]));
         assert_eq!(tried["proposal"]["changedConnectionIds"], json!([connection]));
         assert_eq!(tried["destructiveImpact"]["destructive"], false);
     }
@@ -277,16 +276,16 @@ async fn a_dry_run_of_a_restore_writes_nothing() {
 async fn an_equal_restore_is_replayed() {
     let stack = &Stack::without_workers().await;
     let user = stack.user().await;
-    let (id, [_, picture, ..]) = board(&user).await;
-    let deleted = user.apply(&id, json!([delete(&picture)])).await;
+    let (id, [_, image, ..]) = board(&user).await;
+    let deleted = user.apply(&id, json!([delete(&image)])).await;
     let batch = |node: &str, key: &str| json!({"baseRevision": deleted["canvas"]["revision"], "idempotencyKey": key, "operations": [restore(node)]});
     let (path, name) = (format!("/canvases/{id}/operations"), key());
-    let first = user.send(&path, &batch(&picture, &name)).await.ok();
-    let again = user.send(&path, &batch(&format!("node:{picture}"), &name)).await.ok();
+    let first = user.send(&path, &batch(&image, &name)).await.ok();
+    let again = user.send(&path, &batch(&format!("node:{image}"), &name)).await.ok();
     assert_eq!((&first["replayed"], &again["replayed"]), (&json!(false), &json!(true)));
-    assert_eq!(again["changedNodeIds"], json!([picture]));
+    assert_eq!(again["changedNodeIds"], json!([image]));
     // Of two writers on one revision, one restores.
-    user.send(&path, &batch(&picture, &key())).await.expect_error(409, "conflict", &[]);
+    user.send(&path, &batch(&image, &key())).await.expect_error(409, "conflict", &[]);
 }
 
 #[tokio::test]
@@ -311,10 +310,9 @@ async fn a_restore_is_not_refused_for_an_overlap() {
 async fn a_deletion_and_its_restore_in_one_batch_change_nothing() {
     let stack = &Stack::without_workers().await;
     let user = stack.user().await;
-    let (id, [section, picture, _, connection]) = board(&user).await;
+    let (id, [section, image, _, connection]) = board(&user).await;
     let before = graph(&user, &id).await;
-    let both =
-        json!([delete(&section), delete(&picture), restore(&picture), reconnect(&connection), restore(&section),]);
+    let both = json!([delete(&section), delete(&image), restore(&image), reconnect(&connection), restore(&section),]);
     let changed = user.apply(&id, both).await;
     for list in ["changedNodeIds", "deletedNodeIds", "changedConnectionIds", "deletedConnectionIds"] {
         assert_eq!(changed[list], json!([]), "{list}");
@@ -364,7 +362,7 @@ async fn a_job_that_lost_its_target_is_not_brought_back() {
     assert!(restored["canvas"]["nodes"][0]["metadata"].get("job").is_none(), "{restored}");
     // It is free for other work, and the end of the job does not touch it.
     user.delete(text(&job, "/pollUrl")).await.ok();
-    let asset = user.upload("image/png", pictures::png(64, 48)).await;
+    let asset = user.upload("image/png", images::png(64, 48)).await;
     let request = user.resize_request(&id, &node, text(&asset, "/handle")).await;
     user.send("/actions/resize/runs", &request).await.expect(202);
 }
@@ -373,8 +371,8 @@ async fn a_job_that_lost_its_target_is_not_brought_back() {
 async fn deletions_end_with_their_canvas() {
     let stack = &Stack::without_workers().await;
     let user = stack.user().await;
-    let (id, [_, picture, ..]) = board(&user).await;
-    user.apply(&id, json!([delete(&picture)])).await;
+    let (id, [_, image, ..]) = board(&user).await;
+    user.apply(&id, json!([delete(&image)])).await;
     let key: i64 = sqlx::query_scalar("SELECT key FROM canvases WHERE id = $1")
         .bind(&id)
         .fetch_one(stack.pool())

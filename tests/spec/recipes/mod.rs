@@ -11,7 +11,7 @@ mod workflows;
 use std::collections::BTreeMap;
 
 use e2e::api::{key, text};
-use e2e::{Client, Reply, Stack, User, pictures};
+use e2e::{Client, Reply, Stack, User, images};
 use serde_json::{Value, json};
 
 /// An input that every run must provide.
@@ -28,10 +28,10 @@ fn output(key: &str, kind: &str, from: &[&str]) -> Value {
     })
 }
 
-/// A workflow with a text and a picture as inputs, which makes a text and then a picture from that text.
+/// A workflow with a text and an image as inputs, which makes a text and then an image from that text.
 fn workflow() -> Value {
     json!({
-        "name": "Two steps", "description": "A text, then its picture.", "category": "Content Package",
+        "name": "Two steps", "description": "A text, then its image.", "category": "Content Package",
         "tags": ["test"], "idempotencyKey": key(),
         "inputs": [input("brief", "text"), input("pack", "image")],
         "outputs": [output("copy", "text", &["brief"]), output("hero", "image", &["copy", "pack"])],

@@ -7,26 +7,26 @@ use super::catalogue::{file, publish};
 use super::*;
 use crate::jobs::events;
 
-/// Makes a text and then a picture from it.
+/// Makes a text and then an image from it.
 const RECIPE: &str = "ad-copy-and-banner";
 pub(super) const SECRET: &str = "a secret of the caller's own, long enough";
 
-/// An account with credits, its canvas and a picture.
+/// An account with credits, its canvas and an image.
 pub(super) struct Setting {
     pub(super) user: User,
     pub(super) canvas: Value,
-    pub(super) picture: String,
+    pub(super) image: String,
 }
 
 impl Setting {
-    pub(super) async fn of(stack: &Stack, credits: i64) -> Self {
+    pub(super) async fn new(stack: &Stack, credits: i64) -> Self {
         let user = stack.user().await;
         if credits > 0 {
             stack.grant(&user.uid, credits).await;
         }
         let canvas = user.make_canvas().await;
-        let picture = text(&user.upload("image/png", pictures::png(8, 8)).await, "/handle").to_owned();
-        Self { user, canvas, picture }
+        let image = text(&user.upload("image/png", images::png(8, 8)).await, "/handle").to_owned();
+        Self { user, canvas, image }
     }
 
     pub(super) async fn now(&self) -> Value {
@@ -35,7 +35,7 @@ impl Setting {
 
     /// A request for the current revision of the canvas. `more` is merged into it.
     async fn request(&self, more: Value) -> Value {
-        let inputs = json!({"product": self.picture, "offer": "Chairs, a fifth off until Sunday."});
+        let inputs = json!({"product": self.image, "offer": "Chairs, a fifth off until Sunday."});
         let body = json!({
             "canvasId": self.canvas["id"], "baseRevision": self.now().await["revision"], "idempotencyKey": key(),
             "inputs": inputs,
@@ -78,7 +78,7 @@ pub(super) fn statuses(run: &Value) -> Vec<&str> {
 #[tokio::test]
 async fn an_accepted_run_has_pending_outputs_on_its_canvas() {
     let stack = &Stack::without_workers().await;
-    let setting = Setting::of(stack, 5).await;
+    let setting = Setting::new(stack, 5).await;
     let reply = setting.start(json!({})).await.expect(202);
     let run = reply.json();
     assert!(text(&run, "/id").starts_with("recipe-"), "{run}");
@@ -104,7 +104,7 @@ async fn an_accepted_run_has_pending_outputs_on_its_canvas() {
     for output in run["outputs"].as_array().expect("outputs") {
         assert_eq!(nodes[text(output, "/nodeId")]["metadata"]["job"]["run"], run["handle"]);
     }
-    assert_eq!(nodes[text(&run, "/inputs/0/nodeId")]["asset"], json!(setting.picture));
+    assert_eq!(nodes[text(&run, "/inputs/0/nodeId")]["asset"], json!(setting.image));
     assert!(run["inputs"].as_array().is_some_and(|inputs| inputs.len() == 3), "the default counts: {run}");
     let read = setting.user.get(&format!("/canvases/{}", text(&setting.canvas, "/id"))).await.ok();
     assert_eq!(read["activity"][0]["type"], "recipe.started");
@@ -118,43 +118,43 @@ async fn an_accepted_run_has_pending_outputs_on_its_canvas() {
 #[tokio::test]
 async fn inputs_are_named_by_node_id_key_or_label() {
     let stack = &Stack::without_workers().await;
-    let setting = Setting::of(stack, 5).await;
+    let setting = Setting::new(stack, 5).await;
     let recipe = setting.user.get(&format!("/recipes/{RECIPE}")).await.ok()["recipe"].clone();
     let inputs = json!({
-        text(&recipe, "/inputs/0/nodeId"): setting.picture, "OFFER!": "A fifth off", "audience": "Friends",
+        text(&recipe, "/inputs/0/nodeId"): setting.image, "OFFER!": "A fifth off", "audience": "Friends",
     });
     let run = setting.start(json!({"inputs": inputs})).await.expect(202).json();
     let summaries: Vec<_> =
         run["inputs"].as_array().expect("inputs").iter().map(|input| text(input, "/summary")).collect();
-    assert_eq!(summaries, [setting.picture.as_str(), "A fifth off", "Friends"]);
-    assert_eq!(run["inputs"][0]["sourceHandle"], json!(setting.picture));
+    assert_eq!(summaries, [setting.image.as_str(), "A fifth off", "Friends"]);
+    assert_eq!(run["inputs"][0]["sourceHandle"], json!(setting.image));
 }
 
 #[tokio::test]
 async fn what_is_wrong_with_an_input_is_reported_by_its_name() {
     let stack = &Stack::without_workers().await;
-    let setting = Setting::of(stack, 5).await;
-    let picture = json!(setting.picture);
+    let setting = Setting::new(stack, 5).await;
+    let image = json!(setting.image);
     for (inputs, fields) in [
         (json!({}), &["inputs.product", "inputs.offer"][..]),
-        (json!({"product": picture, "offer": "o", "other": "x"}), &["inputs.other"]),
+        (json!({"product": image, "offer": "o", "other": "x"}), &["inputs.other"]),
         (json!({"product": "a red chair", "offer": "o"}), &["inputs.product"]),
-        (json!({"product": picture, "offer": picture}), &["inputs.offer"]),
+        (json!({"product": image, "offer": image}), &["inputs.offer"]),
         (json!({"product": "asset:absent", "offer": "node:absent"}), &["inputs.product", "inputs.offer"]),
-        (json!({"product": picture, "offer": "o", "Offer": "p"}), &["inputs.offer"]),
+        (json!({"product": image, "offer": "o", "Offer": "p"}), &["inputs.offer"]),
     ] {
         setting.refused(json!({"inputs": inputs}), fields).await;
     }
-    let long = json!({"product": picture, "offer": "o".repeat(8001)});
+    let long = json!({"product": image, "offer": "o".repeat(8001)});
     setting.start(json!({"inputs": long})).await.expect_error(400, "input_validation_error", &["inputs.offer"]);
-    let most = json!({"product": picture, "offer": "o".repeat(8000)});
+    let most = json!({"product": image, "offer": "o".repeat(8000)});
     setting.start(json!({"inputs": most})).await.expect(202);
 }
 
 #[tokio::test]
 async fn what_no_model_can_do_is_422() {
     let stack = &Stack::without_workers().await;
-    let setting = Setting::of(stack, 5).await;
+    let setting = Setting::new(stack, 5).await;
     setting.refused(json!({"model": "no-such-model"}), &["model"]).await;
     let malformed = setting.start(json!({"model": "model:short"})).await;
     malformed.expect_error(400, "input_validation_error", &["model"]);
@@ -167,7 +167,7 @@ async fn what_no_model_can_do_is_422() {
 #[tokio::test]
 async fn a_workflow_whose_model_is_gone_is_not_run() {
     let stack = &Stack::without_workers().await;
-    let setting = Setting::of(stack, 5).await;
+    let setting = Setting::new(stack, 5).await;
     let user = &setting.user;
     let connection = stack.connect_to(&user.uid, "fal", "http://127.0.0.1:9", SIMULATOR_KEY).await;
     let outputs = json!([
@@ -178,7 +178,7 @@ async fn a_workflow_whose_model_is_gone_is_not_run() {
     let made = make_workflow(user, text(&setting.canvas, "/id"), &body).await.expect(201).json();
     stack.admin(&["admin", "connection", "delete", &connection]).await.expect_success();
     let before = setting.now().await;
-    let inputs = json!({"inputs": {"brief": "a kite", "pack": setting.picture}});
+    let inputs = json!({"inputs": {"brief": "a kite", "pack": setting.image}});
     let refused = setting.start_of(text(&made, "/workflow/id"), inputs).await;
     refused.expect_error(422, "unprocessable_entity", &["model"]);
     assert_eq!((setting.now().await, setting.balance().await), (before, 5), "nothing was written");
@@ -187,7 +187,7 @@ async fn a_workflow_whose_model_is_gone_is_not_run() {
 #[tokio::test]
 async fn an_equal_run_is_replayed_and_starts_nothing() {
     let stack = &Stack::without_workers().await;
-    let setting = Setting::of(stack, 5).await;
+    let setting = Setting::new(stack, 5).await;
     let request = setting.request(json!({})).await;
     let run = setting.send(&request).await.expect(202).json();
     let spelled = with(request.clone(), json!({"canvasId": setting.canvas["handle"]}));
@@ -204,7 +204,7 @@ async fn an_equal_run_is_replayed_and_starts_nothing() {
 #[tokio::test]
 async fn a_run_reserves_its_steps_and_a_cancel_returns_them() {
     let stack = &Stack::without_workers().await;
-    let setting = Setting::of(stack, 0).await;
+    let setting = Setting::new(stack, 0).await;
     let request = setting.request(json!({})).await;
     let before = setting.now().await;
     setting.send(&request).await.expect_error(402, "payment_required", &[]);
@@ -226,7 +226,7 @@ async fn a_run_reserves_its_steps_and_a_cancel_returns_them() {
 #[tokio::test]
 async fn a_run_is_no_job_and_nobody_elses() {
     let stack = &Stack::without_workers().await;
-    let setting = Setting::of(stack, 5).await;
+    let setting = Setting::new(stack, 5).await;
     let run = setting.start(json!({})).await.expect(202).json();
     let uuid = text(&run, "/id").trim_start_matches("recipe-").to_owned();
     for path in [format!("/jobs/{uuid}"), format!("/runs/{uuid}"), format!("/runs/recipe-{}", key())] {
@@ -241,10 +241,10 @@ async fn a_run_is_no_job_and_nobody_elses() {
 #[tokio::test]
 async fn an_instance_is_run_with_what_its_ports_hold() {
     let stack = &Stack::without_workers().await;
-    let setting = Setting::of(stack, 5).await;
+    let setting = Setting::new(stack, 5).await;
     let fork = fork_onto(&setting.user, RECIPE, &setting.canvas, json!({})).await.expect(201).json();
     let id = |name: &str| text(&fork, &format!("/resolvedIds/{name}")).to_owned();
-    let instance = json!({"instanceNodeId": id("recipe"), "inputs": {"product": setting.picture}});
+    let instance = json!({"instanceNodeId": id("recipe"), "inputs": {"product": setting.image}});
     setting.refused(instance.clone(), &["inputs.offer"]).await;
     let edits = json!([
         {"type": "node.update", "nodeId": id("input-offer"), "patch": {"metadata": {"content": "From the port"}}},
@@ -266,7 +266,7 @@ async fn an_instance_is_run_with_what_its_ports_hold() {
 #[tokio::test]
 async fn what_is_no_instance_of_the_recipe_is_422() {
     let stack = &Stack::without_workers().await;
-    let setting = Setting::of(stack, 5).await;
+    let setting = Setting::new(stack, 5).await;
     let fork = fork_onto(&setting.user, "storyboard", &setting.canvas, json!({})).await.expect(201).json();
     for node in [text(&fork, "/resolvedIds/recipe"), "absent"] {
         setting.refused(json!({"instanceNodeId": node}), &["instanceNodeId"]).await;
@@ -274,9 +274,9 @@ async fn what_is_no_instance_of_the_recipe_is_422() {
 }
 
 #[tokio::test]
-async fn a_run_makes_its_text_and_then_its_picture() {
+async fn a_run_makes_its_text_and_then_its_image() {
     let stack = &Stack::with_workers().await;
-    let setting = Setting::of(stack, 5).await;
+    let setting = Setting::new(stack, 5).await;
     let receiver = stack.take_receiver();
     let webhook = json!({"url": receiver.url("/run"), "secret": SECRET});
     let run = setting.start(json!({"webhook": webhook})).await.expect(202).json();
@@ -308,7 +308,7 @@ async fn a_run_makes_its_text_and_then_its_picture() {
 #[tokio::test]
 async fn a_step_that_fails_leaves_what_does_not_need_it() {
     let stack = &Stack::with_workers().await;
-    let setting = Setting::of(stack, 5).await;
+    let setting = Setting::new(stack, 5).await;
     let (user, receiver) = (&setting.user, stack.take_receiver());
     let simulator = Simulator::start(Vendor::OpenAi).await;
     stack.connect_to(&user.uid, "openai", simulator.url(), SIMULATOR_KEY).await;
@@ -348,7 +348,7 @@ async fn a_step_that_fails_leaves_what_does_not_need_it() {
 #[tokio::test]
 async fn a_fork_is_run_by_its_instance() {
     let stack = &Stack::with_workers().await;
-    let setting = Setting::of(stack, 5).await;
+    let setting = Setting::new(stack, 5).await;
     let fork = fork_onto(&setting.user, RECIPE, &setting.canvas, json!({})).await.expect(201).json();
     let instance = format!("node:{}", text(&fork, "/resolvedIds/recipe"));
     for _ in 0..2 {
@@ -363,7 +363,7 @@ async fn a_fork_is_run_by_its_instance() {
 async fn an_editor_runs_on_a_shared_canvas() {
     let stack = &Stack::with_workers().await;
     let (owner, viewer) = (stack.user().await, stack.user().await);
-    let setting = Setting { canvas: owner.make_canvas().await, ..Setting::of(stack, 5).await };
+    let setting = Setting { canvas: owner.make_canvas().await, ..Setting::new(stack, 5).await };
     let (id, editor) = (text(&setting.canvas, "/id"), &setting.user);
     stack.share(&owner, id, &editor.uid, "editor").await;
     stack.share(&owner, id, &viewer.uid, "viewer").await;
@@ -376,9 +376,9 @@ async fn an_editor_runs_on_a_shared_canvas() {
     let done = editor.finished(&run).await;
     assert_eq!((&done["status"], &done["canvasHandle"]), (&json!("succeeded"), &setting.canvas["handle"]), "{done}");
     // The owner of the canvas owns the outputs and can read them.
-    let picture = text(&done, "/outputs/1/assetId");
-    assert!(picture.starts_with(&format!("asset:{}:", owner.uid)), "{picture}");
-    assert_eq!(nodes(&owner.canvas(id).await)[text(&done, "/outputs/1/nodeId")]["asset"], json!(picture));
+    let image = text(&done, "/outputs/1/assetId");
+    assert!(image.starts_with(&format!("asset:{}:", owner.uid)), "{image}");
+    assert_eq!(nodes(&owner.canvas(id).await)[text(&done, "/outputs/1/nodeId")]["asset"], json!(image));
     let read = owner.get(&format!("/canvases/{id}")).await.ok();
     let activity = &read["activity"][0];
     assert_eq!((&activity["type"], &activity["actor"]["ownerUid"]), (&json!("recipe.finished"), &json!(editor.uid)));
@@ -394,7 +394,7 @@ async fn an_editor_runs_on_a_shared_canvas() {
 #[tokio::test]
 async fn a_run_is_of_the_version_it_names_or_of_its_instance_or_of_the_newest() {
     let stack = &Stack::with_workers().await;
-    let setting = Setting::of(stack, 0).await;
+    let setting = Setting::new(stack, 0).await;
     let id = format!("r-{}", key());
     let published = async |place: &str| {
         let file = file(&id, &format!("{place}: at most 3 words / Copy\n\n{{{{a}}}}"));
@@ -428,7 +428,7 @@ async fn a_run_is_of_the_version_it_names_or_of_its_instance_or_of_the_newest() 
 #[tokio::test]
 async fn an_event_stream_follows_a_run_to_its_end() {
     let stack = &Stack::with_workers().await;
-    let setting = Setting::of(stack, 5).await;
+    let setting = Setting::new(stack, 5).await;
     let run = setting.start(json!({})).await.expect(202).json();
     let shown = events(&setting.user, &run).await;
     assert!(shown.iter().all(|(event, it)| event == "run" && it["id"] == run["id"]), "{shown:?}");
@@ -453,7 +453,7 @@ async fn an_event_stream_follows_a_run_to_its_end() {
 #[tokio::test]
 async fn a_new_instance_is_near_a_node_or_in_a_section() {
     let stack = &Stack::without_workers().await;
-    let setting = Setting::of(stack, 10).await;
+    let setting = Setting::new(stack, 10).await;
     let id = text(&setting.canvas, "/id");
     let section = json!({"type": "sticky", "position": {"x": 0, "y": 0}, "metadata": {"section": true}});
     let content = json!([

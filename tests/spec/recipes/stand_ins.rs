@@ -8,7 +8,7 @@ use super::*;
 #[tokio::test]
 async fn what_the_embedded_runtime_makes_is_marked_and_has_the_form_that_is_asked_for() {
     let stack = &Stack::with_workers().await;
-    let setting = Setting::of(stack, 5).await;
+    let setting = Setting::new(stack, 5).await;
     let receiver = stack.take_receiver();
     let webhook = json!({"url": receiver.url("/run"), "secret": SECRET});
     let run = setting.start(json!({"webhook": webhook})).await.expect(202).json();

@@ -17,8 +17,8 @@ async fn announced(receiver: &Receiver) -> Value {
     serde_json::from_slice(&requests[0].body).expect("JSON")
 }
 
-/// A run whose first picture is running at a provider and does not finish. Another picture depends on it; a text, and a
-/// picture of that text, do not.
+/// A run whose first image is running at a provider and does not finish. Another image depends on it; a text, and an
+/// image of that text, do not.
 struct Painting {
     setting: Setting,
     receiver: Receiver,
@@ -28,7 +28,7 @@ struct Painting {
 
 impl Painting {
     async fn begin(stack: &Stack) -> Self {
-        let (setting, receiver) = (Setting::of(stack, 5).await, stack.take_receiver());
+        let (setting, receiver) = (Setting::new(stack, 5).await, stack.take_receiver());
         let simulator = Simulator::start(Vendor::Fal).await;
         simulator.take(PATIENCE * 10);
         stack.connect_to(&setting.user.uid, "fal", simulator.url(), SIMULATOR_KEY).await;
@@ -45,7 +45,7 @@ impl Painting {
             "inputs": {"brief": "A kite over the sea."}, "webhook": {"url": receiver.url("/run"), "secret": SECRET},
         });
         let run = setting.start_of(text(&made, "/workflow/id"), more).await.expect(202).json();
-        assert_eq!((&run["creditCost"], setting.balance().await), (&json!(2), 3), "two pictures are reserved");
+        assert_eq!((&run["creditCost"], setting.balance().await), (&json!(2), 3), "two images are reserved");
         // The provider's run id is recorded once the run has been polled.
         let polled = async || (simulator.polls() > 0).then_some(());
         testkit::wait_for("the provider to be polled", PATIENCE, polled).await;
@@ -58,7 +58,7 @@ impl Painting {
         Self { setting, receiver, simulator, run }
     }
 
-    /// The path of the job of the provider's picture.
+    /// The path of the job of the provider's image.
     fn step(&self) -> String {
         format!("/runs/{}", text(&self.run, "/outputs/0/runHandle"))
     }
@@ -79,7 +79,7 @@ impl Painting {
 }
 
 #[tokio::test]
-async fn a_run_is_canceled_while_a_provider_makes_its_picture() {
+async fn a_run_is_canceled_while_a_provider_makes_its_image() {
     let stack = &Stack::with_workers().await;
     let painting = Painting::begin(stack).await;
     let (setting, path) = (&painting.setting, text(&painting.run, "/pollUrl"));
@@ -116,7 +116,7 @@ async fn a_run_is_canceled_while_a_provider_makes_its_picture() {
 #[tokio::test]
 async fn a_run_whose_output_nodes_were_deleted_is_not_done() {
     let stack = &Stack::with_workers().await;
-    let setting = Setting::of(stack, 5).await;
+    let setting = Setting::new(stack, 5).await;
     let simulator = Simulator::start(Vendor::Fal).await;
     simulator.take(PATIENCE * 10);
     stack.connect_to(&setting.user.uid, "fal", simulator.url(), SIMULATOR_KEY).await;
@@ -143,7 +143,7 @@ async fn a_run_whose_output_nodes_were_deleted_is_not_done() {
 }
 
 #[tokio::test]
-async fn a_picture_that_is_canceled_by_itself_fails_the_run_at_the_end() {
+async fn an_image_that_is_canceled_by_itself_fails_the_run_at_the_end() {
     let stack = &Stack::with_workers().await;
     let painting = Painting::begin(stack).await;
     let setting = &painting.setting;
@@ -179,7 +179,7 @@ async fn a_canceled_run_takes_its_empty_outputs_along() {
     let canceled = setting.user.delete(&path).await.expect(200).json();
     let missing = &canceled["completionReview"]["delivery"]["nonDurableOutputHandles"];
     assert_eq!((&canceled["status"], missing), (&json!("canceled"), &json!([])), "{canceled}");
-    // The picture that a provider still makes goes when its job has stopped.
+    // The image that a provider still makes goes when its job has stopped.
     let step = setting.user.finished(&json!({"pollUrl": painting.step()})).await;
     assert_eq!(step["status"], "canceled");
     let now = setting.now().await;
@@ -198,7 +198,7 @@ async fn a_canceled_run_takes_its_empty_outputs_along() {
     setting.user.delete(&path).await.expect(200);
     assert_eq!(setting.now().await, now, "a repetition changes nothing");
     // What was made stays.
-    let setting = Setting::of(stack, 5).await;
+    let setting = Setting::new(stack, 5).await;
     let done = setting.user.finished(&setting.start(json!({})).await.expect(202).json()).await;
     let before = setting.now().await;
     let path = format!("{}?removeTargets=true", text(&done, "/pollUrl"));
@@ -209,7 +209,7 @@ async fn a_canceled_run_takes_its_empty_outputs_along() {
 #[tokio::test]
 async fn a_run_that_is_over_is_not_canceled() {
     let stack = &Stack::with_workers().await;
-    let setting = Setting::of(stack, 5).await;
+    let setting = Setting::new(stack, 5).await;
     let run = setting.start(json!({})).await.expect(202).json();
     let done = setting.user.finished(&run).await;
     let step = setting.user.get(&format!("/runs/{}", text(&done, "/outputs/1/runHandle"))).await.ok();
@@ -221,7 +221,7 @@ async fn a_run_that_is_over_is_not_canceled() {
     assert_eq!(setting.balance().await, 4);
 }
 
-/// A run whose token was revoked while the worker of its picture was held.
+/// A run whose token was revoked while the worker of its image was held.
 struct Revoked {
     stack: Stack,
     /// Uses another token of the same account.
@@ -233,7 +233,7 @@ struct Revoked {
 impl Revoked {
     async fn at(failpoint: &str) -> Self {
         let stack = Stack::builder().image_workers(1).dispatchers(1).receivers(1).hold(failpoint).start().await;
-        let (setting, receiver) = (Setting::of(&stack, 5).await, stack.take_receiver());
+        let (setting, receiver) = (Setting::new(&stack, 5).await, stack.take_receiver());
         let webhook = json!({"url": receiver.url("/run"), "secret": SECRET});
         let run = setting.start(json!({"webhook": webhook})).await.expect(202).json();
         stack.hold(failpoint).reached().await;
@@ -256,7 +256,7 @@ impl Revoked {
         ended
     }
 
-    /// Asserts that the picture's job is over, and that nothing is shown, stored or charged. Returns its record.
+    /// Asserts that the image's job is over, and that nothing is shown, stored or charged. Returns its record.
     async fn judge_step(&self, ended: &Value) -> Value {
         let (user, canvas) = (&self.setting.user, text(&self.setting.canvas, "/id"));
         let banner = &ended["outputs"][1];
@@ -287,16 +287,16 @@ async fn a_token_that_is_revoked_in_the_middle_ends_its_run() {
         Some(user.get(path).await.expect(200)).filter(|reply| reply.json()["webhook"]["status"] == "delivered")
     })
     .await;
-    assert_eq!(read.json()["creditCost"], 1, "the reservation for the picture is still held");
+    assert_eq!(read.json()["creditCost"], 1, "the reservation for the image is still held");
     revoked.stack.hold(failpoint).release();
     let step = revoked.judge_step(&ended).await;
     assert!(matches!(text(&step, "/status"), "canceled" | "failed"), "{step}");
-    // The end of the picture's job changed the run's record, so the earlier `ETag` no longer matches.
+    // The end of the image's job changed the run's record, so the earlier `ETag` no longer matches.
     user.get(path).header("if-none-match", read.header("etag").expect("a tag")).await.expect(200);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_picture_that_was_made_when_the_token_was_revoked_is_not_placed() {
+async fn an_image_that_was_made_when_the_token_was_revoked_is_not_placed() {
     let failpoint = "generation.stored";
     let revoked = Revoked::at(failpoint).await;
     revoked.stack.hold(failpoint).release();

@@ -26,10 +26,7 @@ async fn a_workflow_is_made_with_its_instance() {
     assert_eq!(text(&nodes(&now)[&ports.1[1]], "/metadata/prompt"), "{{copy}} {{pack}}");
     // The workflow is a Recipe of its creator with these nodes as ports.
     let recipe = user.get(&format!("/recipes/{}", text(made, "/id"))).await.ok()["recipe"].clone();
-    assert_eq!(
-        (&recipe["visibility"], &recipe["description"]),
-        (&json!("private"), &json!("A text, then its picture."))
-    );
+    assert_eq!((&recipe["visibility"], &recipe["description"]), (&json!("private"), &json!("A text, then its image.")));
     assert_eq!(recipe["inputs"][1]["nodeId"], json!(ports.0[1]));
     assert_eq!(recipe["inputs"][1]["useAsPreset"], false);
     assert_eq!(recipe["outputs"][0]["nodeType"], "text");
@@ -44,17 +41,17 @@ async fn a_workflow_begins_with_its_sources_and_values() {
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
-    let asset = user.upload_into(id, "image/png", pictures::png(8, 8)).await;
-    let picture = text(&asset, "/node").to_owned();
+    let asset = user.upload_into(id, "image/png", images::png(8, 8)).await;
+    let image = text(&asset, "/node").to_owned();
     let note = json!([{"type": "node.create", "clientId": "t", "node": {"type": "text", "metadata": {"content": "From a node"}}}]);
     let written = text(&user.apply(id, note).await, "/resolvedIds/t").to_owned();
     let inputs = json!([
-        with(input("pack", "image"), json!({"sourceNodeId": picture, "useAsDefault": true})),
+        with(input("pack", "image"), json!({"sourceNodeId": image, "useAsDefault": true})),
         with(input("note", "sticky"), json!({"sourceNodeId": written, "useAsDefault": true})),
         with(input("tone", "text"), json!({"value": "Warm", "useAsDefault": true})),
         with(input("shown", "text"), json!({"value": "Only here", "useAsDefault": false})),
         with(input("handle", "image"), json!({"value": asset["handle"], "useAsDefault": true})),
-        with(input("look", "text"), json!({"sourceNodeId": picture, "useAsDefault": true, "writtenReference": true})),
+        with(input("look", "text"), json!({"sourceNodeId": image, "useAsDefault": true, "writtenReference": true})),
     ]);
     let outputs = json!([output("out", "text", &["note", "tone"])]);
     let body = with(workflow(), json!({"inputs": inputs, "outputs": outputs}));
@@ -64,8 +61,8 @@ async fn a_workflow_begins_with_its_sources_and_values() {
     let nodes = nodes(&now);
     let port = |at: usize| &nodes[text(&made[at], "/portNodeId")];
     assert_eq!(port(0)["asset"], asset["handle"]);
-    assert_eq!(neighbours(&now, text(&made[0], "/portNodeId")).0, [picture.trim_start_matches("node:")]);
-    assert_eq!(text(&made[0], "/nodeId"), picture.trim_start_matches("node:"));
+    assert_eq!(neighbours(&now, text(&made[0], "/portNodeId")).0, [image.trim_start_matches("node:")]);
+    assert_eq!(text(&made[0], "/nodeId"), image.trim_start_matches("node:"));
     assert_eq!(text(port(1), "/metadata/content"), "From a node");
     assert_eq!(text(port(2), "/metadata/content"), "Warm");
     assert_eq!(text(port(3), "/metadata/content"), "Only here");
@@ -200,9 +197,9 @@ async fn sources_that_do_not_fit_are_422() {
     let made =
         json!([{"type": "node.create", "clientId": "t", "node": {"type": "text", "metadata": {"content": "t"}}}]);
     let written = text(&user.apply(id, made).await, "/resolvedIds/t").to_owned();
-    // The port of a text that may be a picture, and is one.
-    let picture = text(&user.upload("image/png", pictures::png(8, 8)).await, "/handle").to_owned();
-    let made = json!([{"type": "node.create", "clientId": "p", "node": {"type": "image", "asset": picture}}]);
+    // The port of a text that may be an image, and is one.
+    let image = text(&user.upload("image/png", images::png(8, 8)).await, "/handle").to_owned();
+    let made = json!([{"type": "node.create", "clientId": "p", "node": {"type": "image", "asset": image}}]);
     let shown = text(&user.apply(id, made).await, "/resolvedIds/p").to_owned();
     let look =
         with(input("look", "text"), json!({"sourceNodeId": shown, "useAsDefault": true, "writtenReference": true}));
@@ -228,15 +225,15 @@ async fn sources_that_do_not_fit_are_422() {
 }
 
 #[tokio::test]
-async fn a_source_whose_picture_was_deleted_is_empty() {
+async fn a_source_whose_image_was_deleted_is_empty() {
     let stack = &Stack::without_workers().await;
     let user = stack.user().await;
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
-    let picture = text(&user.upload("image/png", pictures::png(8, 8)).await, "/handle").to_owned();
-    let made = json!([{"type": "node.create", "clientId": "p", "node": {"type": "image", "asset": picture}}]);
+    let image = text(&user.upload("image/png", images::png(8, 8)).await, "/handle").to_owned();
+    let made = json!([{"type": "node.create", "clientId": "p", "node": {"type": "image", "asset": image}}]);
     let source = text(&user.apply(id, made).await, "/resolvedIds/p").to_owned();
-    stack.admin(&["admin", "asset", "purge", "--yes", "--asset", &picture]).await.expect_success();
+    stack.admin(&["admin", "asset", "purge", "--yes", "--asset", &image]).await.expect_success();
     let start = async |more: Value| {
         let inputs = json!([with(input("a", "image"), more)]);
         let body = with(workflow(), json!({"inputs": inputs, "outputs": [output("o", "text", &["a"])]}));

@@ -5,28 +5,28 @@ mod refused;
 use std::time::Duration;
 
 use e2e::api::{key, text};
-use e2e::{PATIENCE, Part, Reply, Stack, User, pictures};
+use e2e::{PATIENCE, Part, Reply, Stack, User, images};
 use serde_json::{Value, json};
 
 /// Left, top, width and height of a node.
 type Sides = [f64; 4];
 
-/// An account with credits, and a canvas that shows a picture at the origin.
+/// An account with credits, and a canvas that shows an image at the origin.
 struct Setting {
     user: User,
     canvas: String,
-    /// Handle of the node that shows the picture.
+    /// Handle of the node that shows the image.
     photo: String,
-    /// Handle of the picture.
+    /// Handle of the image.
     asset: String,
 }
 
 impl Setting {
-    async fn of(stack: &Stack) -> Self {
+    async fn new(stack: &Stack) -> Self {
         let user = stack.user().await;
         stack.grant(&user.uid, 100).await;
         let canvas = text(&user.make_canvas().await, "/id").to_owned();
-        let asset = user.upload_into(&canvas, "image/png", pictures::png(64, 48)).await;
+        let asset = user.upload_into(&canvas, "image/png", images::png(64, 48)).await;
         let (photo, asset) = (text(&asset, "/node").to_owned(), text(&asset, "/handle").to_owned());
         Self { user, canvas, photo, asset }
     }
@@ -48,13 +48,13 @@ impl Setting {
         request
     }
 
-    /// A start of a resize of the picture, into a target near it.
+    /// A start of a resize of the image, into a target near it.
     async fn resize(&self, more: Value) -> Reply {
         let base = json!({"inputs": [self.photo], "params": {"width": 32}, "place": {"near": self.photo}});
         self.user.send("/actions/resize/runs", &self.request(base, more).await).await
     }
 
-    /// A start of image generation, into a target near the picture.
+    /// A start of image generation, into a target near the image.
     async fn image(&self, operation: &str, more: Value) -> Reply {
         let base = json!({"prompt": "A kite", "place": {"near": self.photo}});
         self.user.send(&format!("/images/{operation}"), &self.request(base, more).await).await
@@ -122,7 +122,7 @@ fn is_clear(canvas: &Value) {
 #[tokio::test]
 async fn actions_are_chained_without_a_scratch_node() {
     let stack = &Stack::with_workers().await;
-    let setting = Setting::of(stack).await;
+    let setting = Setting::new(stack).await;
     let before = setting.now().await;
     let job = setting.resize(json!({"place": {"near": setting.photo, "title": "Small"}})).await.expect(202).json();
     let small = targets_of(&job).remove(0);
@@ -160,7 +160,7 @@ async fn actions_are_chained_without_a_scratch_node() {
 #[tokio::test]
 async fn four_variations_are_made_by_one_call() {
     let stack = &Stack::with_workers().await;
-    let setting = Setting::of(stack).await;
+    let setting = Setting::new(stack).await;
     let more = json!({"prompt": null, "source": setting.photo, "place": {"near": setting.photo, "count": 4}});
     let job = setting.image("variations", more).await.expect(202).json();
     let made = targets_of(&job);
@@ -169,7 +169,7 @@ async fn four_variations_are_made_by_one_call() {
     assert_eq!((&done["status"], done["images"].as_array().map(Vec::len)), (&json!("succeeded"), Some(4)));
     let now = setting.now().await;
     let row: Vec<f64> = made.iter().map(|target| sides(node(&now, target))[1]).collect();
-    assert_eq!(row, [sides(node(&now, &setting.photo))[1]; 4], "a row to the right of the picture");
+    assert_eq!(row, [sides(node(&now, &setting.photo))[1]; 4], "a row to the right of the image");
     for target in &made {
         assert!(node(&now, target)["asset"].is_string());
         assert_eq!(into(&now, target), [flow(&setting.photo)]);
@@ -183,8 +183,8 @@ async fn four_variations_are_made_by_one_call() {
 #[tokio::test]
 async fn references_are_connected_with_their_roles() {
     let stack = &Stack::without_workers().await;
-    let setting = Setting::of(stack).await;
-    let other = setting.user.upload_into(&setting.canvas, "image/png", pictures::png(8, 8)).await;
+    let setting = Setting::new(stack).await;
+    let other = setting.user.upload_into(&setting.canvas, "image/png", images::png(8, 8)).await;
     let references = json!([{"handle": setting.photo, "role": "style"}, setting.asset, text(&other, "/node")]);
     let job = setting.image("generate", json!({"references": references})).await.expect(202).json();
     let target = targets_of(&job).remove(0);
@@ -202,7 +202,7 @@ async fn references_are_connected_with_their_roles() {
 #[tokio::test]
 async fn targets_have_the_shape_of_their_results() {
     let stack = &Stack::without_workers().await;
-    let setting = Setting::of(stack).await;
+    let setting = Setting::new(stack).await;
     let shape = async |reply: Reply| {
         let [_, _, width, height] = sides(node(&setting.now().await, &targets_of(&reply.expect(202).json())[0]));
         width / height
@@ -212,7 +212,7 @@ async fn targets_have_the_shape_of_their_results() {
         shape(setting.resize(tall).await).await,
         // The first size of the model is a square.
         shape(setting.image("generate", json!({"model": "sketch"})).await).await,
-        // That of the picture, 64 × 48.
+        // That of the image, 64 × 48.
         shape(setting.resize(json!({})).await).await,
         shape(setting.image("generate", json!({"size": "1920x1080", "model": "sketch"})).await).await,
     ];
@@ -222,7 +222,7 @@ async fn targets_have_the_shape_of_their_results() {
 #[tokio::test]
 async fn targets_belong_to_a_section_that_grows() {
     let stack = &Stack::without_workers().await;
-    let setting = Setting::of(stack).await;
+    let setting = Setting::new(stack).await;
     let section = setting.section([0.0, 1000.0, 760.0, 456.0]).await;
     let below = setting.node(json!({"type": "text", "position": {"x": 0, "y": 2300}})).await;
     let place = json!({"sectionId": format!("node:{section}"), "count": 4});
@@ -255,7 +255,7 @@ async fn targets_belong_to_a_section_that_grows() {
 #[tokio::test]
 async fn a_wanted_position_is_taken_or_the_nearest_free_one() {
     let stack = &Stack::without_workers().await;
-    let setting = Setting::of(stack).await;
+    let setting = Setting::new(stack).await;
     let placed = async |y: f64| {
         let job = setting.resize(json!({"place": {"x": 5000, "y": y}})).await.expect(202).json();
         sides(node(&setting.now().await, &targets_of(&job)[0]))
@@ -270,7 +270,7 @@ async fn a_wanted_position_is_taken_or_the_nearest_free_one() {
 #[tokio::test]
 async fn a_dry_run_shows_the_places_that_the_start_then_takes() {
     let stack = &Stack::without_workers().await;
-    let setting = Setting::of(stack).await;
+    let setting = Setting::new(stack).await;
     let section = setting.section([0.0, 1000.0, 400.0, 400.0]).await;
     let before = setting.now().await;
     let place = json!({"sectionId": section, "count": 2, "title": "Kite"});
@@ -299,7 +299,7 @@ async fn a_dry_run_shows_the_places_that_the_start_then_takes() {
 #[tokio::test]
 async fn an_equal_start_is_replayed_and_adds_nothing() {
     let stack = &Stack::without_workers().await;
-    let setting = Setting::of(stack).await;
+    let setting = Setting::new(stack).await;
     let request = setting
         .request(json!({"prompt": "A kite", "source": setting.photo, "place": {"near": setting.photo}}), json!({}))
         .await;
@@ -329,7 +329,7 @@ async fn an_equal_start_is_replayed_and_adds_nothing() {
 #[tokio::test]
 async fn of_two_starts_at_once_one_is_accepted() {
     let stack = &Stack::without_workers().await;
-    let setting = Setting::of(stack).await;
+    let setting = Setting::new(stack).await;
     let other = setting.user.at(stack, 1);
     let base = json!({"inputs": [setting.photo], "params": {"width": 32}, "place": {"near": setting.photo}});
     let (first, second) = (setting.request(base.clone(), json!({})).await, setting.request(base, json!({})).await);
@@ -351,7 +351,7 @@ async fn of_two_starts_at_once_one_is_accepted() {
 #[tokio::test]
 async fn targets_that_exist_are_connected_on_request_and_once() {
     let stack = &Stack::with_workers().await;
-    let setting = Setting::of(stack).await;
+    let setting = Setting::new(stack).await;
     let target = setting.user.slot(&setting.canvas).await;
     let handle = format!("node:{target}");
     let into_target = json!({"place": null, "targetNodeId": target});
@@ -368,7 +368,7 @@ async fn targets_that_exist_are_connected_on_request_and_once() {
         assert_eq!(into(&setting.now().await, &handle), [expected]);
         setting.user.finished(&job).await;
     }
-    // A picture that is varied in its own node is not connected to itself.
+    // An image that is varied in its own node is not connected to itself.
     let mut itself = into_target;
     itself["connect"] = json!(true);
     itself["source"] = json!(handle);
@@ -379,7 +379,7 @@ async fn targets_that_exist_are_connected_on_request_and_once() {
 #[tokio::test]
 async fn new_targets_are_owned_by_who_starts() {
     let stack = &Stack::without_workers().await;
-    let setting = Setting::of(stack).await;
+    let setting = Setting::new(stack).await;
     let account = e2e::Account { uid: setting.user.uid.clone(), email: format!("{}@example.com", setting.user.uid) };
     for surface in ["api", "browser", "cli"] {
         let user = stack.user_by(&account, "all", surface).await;
@@ -398,7 +398,7 @@ async fn new_targets_are_owned_by_who_starts() {
 #[tokio::test]
 async fn a_start_that_waits_for_its_canvas_delays_no_other_canvas() {
     let stack = &Stack::builder().gateways(2).start().await;
-    let setting = Setting::of(stack).await;
+    let setting = Setting::new(stack).await;
     let other = text(&setting.user.make_canvas().await, "/id").to_owned();
     let slot = setting.user.slot(&setting.canvas).await;
     let first = setting.user.resize_request(&setting.canvas, &slot, &setting.asset).await;
@@ -428,7 +428,7 @@ async fn a_start_that_waits_for_its_canvas_delays_no_other_canvas() {
 #[tokio::test]
 async fn a_start_that_dies_leaves_nothing_behind() {
     let stack = &Stack::builder().start().await;
-    let setting = Setting::of(stack).await;
+    let setting = Setting::new(stack).await;
     let request =
         setting.request(json!({"prompt": "A kite", "source": setting.photo, "place": {"count": 4}}), json!({})).await;
     // The start has written its nodes when it waits to record the change.

@@ -5,7 +5,7 @@ use super::*;
 #[tokio::test]
 async fn a_place_has_rules_and_limits() {
     let stack = &Stack::without_workers().await;
-    let setting = Setting::of(stack).await;
+    let setting = Setting::new(stack).await;
     let slot = setting.user.slot(&setting.canvas).await;
     let invalid = async |more: Value, fields: &[&str]| {
         for reply in [setting.resize(more.clone()).await, setting.image("generate", more.clone()).await] {
@@ -46,8 +46,8 @@ async fn a_place_has_rules_and_limits() {
 #[tokio::test]
 async fn what_a_place_names_must_exist() {
     let stack = &Stack::without_workers().await;
-    let setting = Setting::of(stack).await;
-    let elsewhere = Setting::of(stack).await;
+    let setting = Setting::new(stack).await;
+    let elsewhere = Setting::new(stack).await;
     for (more, fields) in [
         (json!({"place": {"near": "absent"}}), &["place.near"][..]),
         (json!({"place": {"sectionId": "absent", "near": elsewhere.photo}}), &["place.near", "place.sectionId"]),
@@ -59,7 +59,7 @@ async fn what_a_place_names_must_exist() {
     }
     // Nor may what the start reads be a node of another canvas, even of the same account.
     let other = text(&setting.user.make_canvas().await, "/id").to_owned();
-    let foreign = setting.user.upload_into(&other, "image/png", pictures::png(8, 8)).await;
+    let foreign = setting.user.upload_into(&other, "image/png", images::png(8, 8)).await;
     let foreign = text(&foreign, "/node");
     let inputs = json!({"inputs": [foreign], "place": {"near": "absent"}});
     setting.resize(inputs).await.expect_error(422, "unprocessable_entity", &["place.near", "inputs[0]"]);
@@ -71,7 +71,7 @@ async fn what_a_place_names_must_exist() {
 #[tokio::test]
 async fn a_cycle_is_refused() {
     let stack = &Stack::without_workers().await;
-    let setting = Setting::of(stack).await;
+    let setting = Setting::new(stack).await;
     let target = setting.user.slot(&setting.canvas).await;
     let back = json!([{"type": "connection.create", "fromNodeId": target, "toNodeId": setting.photo}]);
     setting.apply(back).await;
@@ -85,7 +85,7 @@ async fn a_cycle_is_refused() {
 #[tokio::test]
 async fn a_refused_start_leaves_nothing_behind() {
     let stack = &Stack::without_workers().await;
-    let setting = Setting::of(stack).await;
+    let setting = Setting::new(stack).await;
     let stale = setting.now().await["revision"].clone();
     setting.apply(json!([{"type": "canvas.update", "title": "t"}])).await;
     let before = setting.user.get(&format!("/canvases/{}", setting.canvas)).await.ok();
@@ -118,11 +118,11 @@ async fn a_refused_start_leaves_nothing_behind() {
 #[tokio::test]
 async fn a_canvas_has_room_for_targets_up_to_its_limits() {
     let stack = &Stack::without_workers().await;
-    let setting = Setting::of(stack).await;
+    let setting = Setting::new(stack).await;
     let execute = async |statement: &'static str, free: i64| {
         sqlx::query(statement).bind(&setting.user.uid).bind(free).execute(stack.pool()).await.expect("writes");
     };
-    // With the picture and two more the canvas is full.
+    // With the image and two more the canvas is full.
     execute(
         "WITH content AS (
              INSERT INTO nodes (canvas_key, id, type, title, x, y, width, height, agent_owned)

@@ -5,7 +5,7 @@ use std::fs;
 use client::Client;
 use client::network::Network;
 use e2e::tools::tool_result;
-use e2e::{Stack, User, pictures};
+use e2e::{Stack, User, images};
 use rmcp::model::{CallToolRequestParams, ReadResourceRequestParams};
 use rmcp::service::RunningService;
 use rmcp::transport::StreamableHttpClientTransport;
@@ -100,7 +100,7 @@ async fn local_files_are_uploaded_over_standard_streams_alone() {
     let user = stack.user().await;
     let directory = std::env::temp_dir().join(format!("canvas-e2e-root-{}", user.uid));
     fs::create_dir_all(&directory).expect("makes a directory");
-    fs::write(directory.join("boot.png"), pictures::png(30, 20)).expect("writes");
+    fs::write(directory.join("boot.png"), images::png(30, 20)).expect("writes");
     std::os::unix::fs::symlink("/etc/passwd", directory.join("out.png")).expect("links");
     let streams = over_streams(stack, &user, &directory).await;
     let stored = tool_result(&call(&streams, "asset_upload", json!({"path": "boot.png"})).await).ok();

@@ -183,7 +183,7 @@ async fn a_price_over_the_balance_is_reported_with_what_fits() {
     assert_eq!(failure["next"][0]["arguments"]["count"], 2, "{failure}");
     let made = tools.ok("image_generate", failure["next"][0]["arguments"].clone()).await;
     assert_eq!(made["creditCost"], price / 2);
-    // As many targets as pictures that can be paid.
+    // As many targets as images that can be paid.
     stack.grant(&user.uid, price / 4).await;
     let slot = |id: &str| json!({"type": "node.create", "clientId": id, "node": {"type": "image"}});
     let slots = json!({"canvas": canvas, "revision": made["revision"], "operations": [slot("a"), slot("b")]});
@@ -198,7 +198,7 @@ async fn a_price_over_the_balance_is_reported_with_what_fits() {
     let failure = tools.call("image_generate", arguments).await.fails("payment_required");
     assert_eq!(failure["next"][0]["arguments"]["count"], 1, "{failure}");
     let made = tools.ok("image_generate", failure["next"][0]["arguments"].clone()).await;
-    // Three pictures, of which no model makes all for two thirds of the price.
+    // Three images, of which no model makes all for two thirds of the price.
     stack.grant(&user.uid, price / 2).await;
     let run = json!({
         "canvas": canvas, "revision": made["revision"], "recipe": "recipe:social-trio",
@@ -350,7 +350,7 @@ async fn what_needs_a_person_needs_a_confirmation() {
 }
 
 #[tokio::test]
-async fn a_broken_picture_is_refused() {
+async fn a_broken_image_is_refused() {
     let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     let tools = tools_of(&user).await;

@@ -9,19 +9,19 @@ mod successes;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use e2e::tools::Tools;
-use e2e::{User, pictures};
+use e2e::{User, images};
 use serde_json::{Value, json};
 
-/// A new canvas with a picture on it: its handle, its revision, and the node.
+/// A new canvas with an image on it: its handle, its revision, and the node.
 async fn board(tools: &Tools) -> (Value, Value, Value) {
     let made = tools.ok("canvas_create", json!({"title": "Board"})).await;
-    let picture = STANDARD.encode(pictures::scene(320, 240, 1));
-    let arguments = json!({"data": picture, "name": "boot.png", "canvas": made["canvas"]});
+    let image = STANDARD.encode(images::scene(320, 240, 1));
+    let arguments = json!({"data": image, "name": "boot.png", "canvas": made["canvas"]});
     let stored = tools.ok("asset_upload", arguments).await;
     (made["canvas"].clone(), stored["revision"].clone(), stored["node"].clone())
 }
 
 /// The tools of a user, in the newest protocol.
 async fn tools_of(user: &User) -> Tools {
-    Tools::of(user, e2e::tools::STATELESS).await
+    Tools::new(user, e2e::tools::STATELESS).await
 }

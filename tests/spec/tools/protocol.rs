@@ -332,7 +332,7 @@ async fn a_subscription_tells_of_changes() {
 async fn requests_of_tools_are_logged_with_their_surface() {
     let stack = &stack().await;
     let user = stack.user().await;
-    Tools::of(&user, STATELESS).await.ok("status", json!({})).await;
+    Tools::new(&user, STATELESS).await.ok("status", json!({})).await;
     let log = stack.log(e2e::Part(e2e::Kind::Gateway, 0));
     let of_token = |line: &&str| line.contains(&user.token_id) && line.contains("request done");
     let lines: Vec<&str> = log.lines().filter(of_token).collect();

@@ -3,7 +3,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use e2e::tools::{STATELESS, ToolResult, Tools};
-use e2e::{Stack, User, pictures};
+use e2e::{Stack, User, images};
 use serde_json::{Value, json};
 use testkit::Answer;
 
@@ -13,8 +13,8 @@ use super::board;
 struct Checked(Tools);
 
 impl Checked {
-    async fn of(user: &User) -> Self {
-        Self(Tools::of(user, STATELESS).await)
+    async fn new(user: &User) -> Self {
+        Self(Tools::new(user, STATELESS).await)
     }
 
     async fn call(&self, tool: &str, arguments: Value) -> ToolResult {
@@ -49,11 +49,11 @@ async fn status_tells_who_and_what() {
     let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     stack.grant(&user.uid, 7).await;
-    let status = Checked::of(&user).await.ok("status", json!({})).await;
+    let status = Checked::new(&user).await.ok("status", json!({})).await;
     assert_eq!((&status["credit"], &status["token"], &status["running"]), (&json!(7), &json!("e2e"), &json!([])));
     assert_eq!(status["scopes"].as_array().map(Vec::len), Some(8));
     let poor = stack.user_with("asset:read").await;
-    let status = Checked::of(&poor).await.ok("status", json!({})).await;
+    let status = Checked::new(&poor).await.ok("status", json!({})).await;
     assert_eq!(status["scopes"], json!(["asset:read"]), "without the right to list runs");
 }
 
@@ -61,7 +61,7 @@ async fn status_tells_who_and_what() {
 async fn things_are_found_and_described() {
     let stack = &Stack::with_workers().await;
     let user = stack.user().await;
-    let tools = Checked::of(&user).await;
+    let tools = Checked::new(&user).await;
     let (canvas, revision, node) = board(&tools.0).await;
     let arguments = json!({"canvas": canvas, "revision": revision, "action": "rotate", "inputs": [node], "params": {"degrees": 90}});
     let run = tools.ok("action_run", arguments).await["run"].clone();
@@ -95,7 +95,7 @@ async fn things_are_found_and_described() {
 async fn a_canvas_is_made_read_edited_and_reviewed() {
     let stack = &Stack::with_workers().await;
     let user = stack.user().await;
-    let tools = Checked::of(&user).await;
+    let tools = Checked::new(&user).await;
     let made = tools.ok("canvas_create", json!({"title": "Plan \"A\""})).await;
     let operations = json!([
         {"type": "node.create", "clientId": "a", "node": {"type": "text", "metadata": {"content": "say \"done\"\nnow"}}},
@@ -135,16 +135,16 @@ async fn a_canvas_is_made_read_edited_and_reviewed() {
 }
 
 #[tokio::test]
-async fn a_canvas_and_a_picture_are_seen() {
+async fn a_canvas_and_an_image_are_seen() {
     let stack = &Stack::with_workers().await;
     let user = stack.user().await;
-    let tools = Checked::of(&user).await;
+    let tools = Checked::new(&user).await;
     let (canvas, _, node) = board(&tools.0).await;
     let seen = tools.call("canvas_view", json!({"canvas": canvas, "width": 300, "labels": true})).await;
     assert_eq!(seen.value["labels"], json!({"1": node}));
-    assert_eq!(pictures::size(&seen.pictures()[0]).0, 300);
+    assert_eq!(images::size(&seen.images()[0]).0, 300);
     let part = tools.call("canvas_view", json!({"canvas": canvas, "nodes": [node]})).await;
-    assert_eq!(part.pictures().len(), 1);
+    assert_eq!(part.images().len(), 1);
     let (_, name) = canvas.as_str().expect("a handle").split_once(':').expect("a handle");
     let (_, id) = name.split_once(':').expect("an owner");
     let own = tools.call("canvas_view", json!({"canvas": id})).await;
@@ -164,7 +164,7 @@ async fn a_canvas_and_a_picture_are_seen() {
 async fn a_long_outline_is_cut_at_a_line() {
     let stack = &Stack::with_workers().await;
     let user = stack.user().await;
-    let tools = Checked::of(&user).await;
+    let tools = Checked::new(&user).await;
     let made = tools.ok("canvas_create", json!({})).await;
     let node =
         |at: usize| json!({"type": "node.create", "node": {"type": "text", "position": {"x": 400 * at, "y": 0}}});
@@ -185,23 +185,23 @@ async fn a_long_outline_is_cut_at_a_line() {
 async fn an_upload_is_stored_once() {
     let stack = &Stack::with_workers().await;
     let user = stack.user().await;
-    let tools = Checked::of(&user).await;
-    let picture = STANDARD.encode(pictures::jpeg(60, 40));
-    let first = tools.ok("asset_upload", json!({"data": picture, "name": "näh.jpg"})).await;
+    let tools = Checked::new(&user).await;
+    let image = STANDARD.encode(images::jpeg(60, 40));
+    let first = tools.ok("asset_upload", json!({"data": image, "name": "näh.jpg"})).await;
     assert_eq!((&first["name"], &first["width"], &first["height"]), (&json!("näh.jpg"), &json!(60), &json!(40)));
     let again =
-        tools.ok("asset_upload", json!({"data": format!("data:image/jpeg;base64,{picture}"), "name": "näh.jpg"})).await;
+        tools.ok("asset_upload", json!({"data": format!("data:image/jpeg;base64,{image}"), "name": "näh.jpg"})).await;
     assert_eq!((&again["asset"], &again["replayed"]), (&first["asset"], &json!(true)));
 }
 
 #[tokio::test]
-async fn pictures_and_products_are_imported() {
+async fn images_and_products_are_imported() {
     let stack = &Stack::with_workers().await;
     let user = stack.user().await;
-    let tools = Checked::of(&user).await;
+    let tools = Checked::new(&user).await;
     let shop = stack.take_receiver();
     shop.answer_with(|request| match request.path.as_str() {
-        "/boots.png" => Answer::status(200).header("content-type", "image/png").body(pictures::scene(320, 240, 1)),
+        "/boots.png" => Answer::status(200).header("content-type", "image/png").body(images::scene(320, 240, 1)),
         "/boots" => {
             let product =
                 json!({"@context": "https://schema.org", "@type": "Product", "name": "Boots", "image": ["/boots.png"]});
@@ -214,7 +214,7 @@ async fn pictures_and_products_are_imported() {
     let import =
         |url: &str, form: &str| json!({"canvas": made["canvas"], "url": shop.url(url), "as": form, "title": "Boots"});
     let image = tools.call("import_url", import("/boots.png", "image")).await;
-    assert_eq!((image.pictures().len(), image.value["images"].as_array().map(Vec::len)), (1, Some(1)));
+    assert_eq!((image.images().len(), image.value["images"].as_array().map(Vec::len)), (1, Some(1)));
     assert_eq!(tools.ok("import_url", import("/boots.png", "image")).await["replayed"], true);
     let pack = tools.ok("import_url", import("/boots", "product")).await;
     assert!(pack["status"] == "succeeded" && pack["section"].is_string(), "{pack}");
@@ -224,7 +224,7 @@ async fn pictures_and_products_are_imported() {
 async fn an_action_makes_its_own_target() {
     let stack = &Stack::with_workers().await;
     let user = stack.user().await;
-    let tools = Checked::of(&user).await;
+    let tools = Checked::new(&user).await;
     let (canvas, revision, node) = board(&tools.0).await;
     // As the outline has it.
     let plain = node.as_str().expect("a handle").trim_start_matches("node:").to_owned();
@@ -238,7 +238,7 @@ async fn an_action_makes_its_own_target() {
         (&made.value["status"], &output["width"], &made.value["creditCost"]),
         (&json!("succeeded"), &json!(100), &json!(0))
     );
-    assert_eq!(made.pictures().len(), 1);
+    assert_eq!(made.images().len(), 1);
     let read = tools.ok("canvas_read", json!({"canvas": canvas, "nodes": [output["node"]]})).await;
     assert_eq!(
         (&read["nodes"][0]["title"], &read["nodes"][0]["incoming"][0]["from"]),
@@ -248,11 +248,11 @@ async fn an_action_makes_its_own_target() {
 }
 
 #[tokio::test]
-async fn pictures_are_generated_edited_and_varied() {
+async fn images_are_generated_edited_and_varied() {
     let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     stack.grant(&user.uid, 100).await;
-    let tools = Checked::of(&user).await;
+    let tools = Checked::new(&user).await;
     let (canvas, mut revision, node) = board(&tools.0).await;
     for (mode, more) in [
         ("generate", json!({"prompt": "a harbor", "count": 2})),
@@ -264,7 +264,7 @@ async fn pictures_are_generated_edited_and_varied() {
         let made = tools.call("image_generate", arguments).await;
         let count = more["count"].as_u64().unwrap_or(1) as usize;
         assert_eq!(
-            (&made.value["status"], made.pictures().len()),
+            (&made.value["status"], made.images().len()),
             (&json!("succeeded"), count),
             "{mode}: {}",
             made.value
@@ -280,7 +280,7 @@ async fn a_video_is_generated() {
     let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     stack.grant(&user.uid, 100).await;
-    let tools = Checked::of(&user).await;
+    let tools = Checked::new(&user).await;
     let (canvas, _, node) = board(&tools.0).await;
     let arguments =
         json!({"model": "animatic", "prompt": "a walk", "durationSeconds": 2, "canvas": canvas, "firstFrame": node});
@@ -298,7 +298,7 @@ async fn a_recipe_is_forked_made_and_run() {
     let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     stack.grant(&user.uid, 100).await;
-    let tools = Checked::of(&user).await;
+    let tools = Checked::new(&user).await;
     let (canvas, revision, node) = board(&tools.0).await;
     let note = json!([{"type": "node.create", "node": {"type": "sticky"}}]);
     tools.ok("canvas_edit", json!({"canvas": canvas, "revision": revision, "operations": note})).await;
@@ -321,7 +321,7 @@ async fn a_recipe_is_forked_made_and_run() {
     assert!(run["status"] == "succeeded" && run["outputs"][0]["text"].is_string(), "{run}");
     let hero = json!({"canvas": canvas, "revision": run["revision"], "recipe": "recipe:product-hero-shot", "inputs": {"pack": node}});
     let hero = tools.call("recipe_run", hero).await;
-    assert!(hero.value["status"] == "succeeded" && !hero.pictures().is_empty(), "{}", hero.value);
+    assert!(hero.value["status"] == "succeeded" && !hero.images().is_empty(), "{}", hero.value);
 }
 
 #[tokio::test]
@@ -329,13 +329,13 @@ async fn work_is_started_awaited_and_canceled() {
     let stack = &Stack::with_workers().await;
     let user = stack.user().await;
     stack.grant(&user.uid, 100).await;
-    let tools = Checked::of(&user).await;
+    let tools = Checked::new(&user).await;
     let (canvas, revision, _) = board(&tools.0).await;
     let start = |revision: &Value, prompt: &str| json!({"canvas": canvas, "revision": revision, "mode": "generate", "model": "sketch", "prompt": prompt, "wait": 0});
     let started = tools.ok("image_generate", start(&revision, "one")).await;
     assert_eq!((&started["status"], &started["next"][0]["tool"]), (&json!("queued"), &json!("run_wait")), "{started}");
     let waited = tools.call("run_wait", started["next"][0]["arguments"].clone()).await;
-    assert_eq!((&waited.value["runs"][0]["status"], waited.pictures().len()), (&json!("succeeded"), 1));
+    assert_eq!((&waited.value["runs"][0]["status"], waited.images().len()), (&json!("succeeded"), 1));
     let started = tools.ok("image_generate", start(&started["revision"], "two")).await;
     let canceled = tools.ok("run_cancel", json!({"run": started["run"], "removeTargets": true})).await;
     // It may have been over already.
@@ -346,9 +346,9 @@ async fn work_is_started_awaited_and_canceled() {
 async fn elements_are_saved_and_managed() {
     let stack = &Stack::with_workers().await;
     let user = stack.user().await;
-    let tools = Checked::of(&user).await;
-    let picture = STANDARD.encode(pictures::png(40, 40));
-    let asset = tools.ok("asset_upload", json!({"data": picture})).await["asset"].clone();
+    let tools = Checked::new(&user).await;
+    let image = STANDARD.encode(images::png(40, 40));
+    let asset = tools.ok("asset_upload", json!({"data": image})).await["asset"].clone();
     let shelf =
         tools.ok("element_manage", json!({"do": "collection.create", "target": "Shelf"})).await["handle"].clone();
     let save = json!({"name": "Mug", "type": "product/object", "sources": [asset], "collections": [shelf]});
@@ -405,7 +405,7 @@ async fn elements_are_saved_and_managed() {
 async fn work_under_way_is_listed_behind_much_that_has_ended() {
     let stack = &Stack::without_workers().await;
     let user = stack.user().await;
-    let tools = Checked::of(&user).await;
+    let tools = Checked::new(&user).await;
     let (canvas, revision, node) = board(&tools.0).await;
     let start = async |title: String| {
         let arguments = json!({

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::io::Read;
 
 use e2e::api::{key, text};
-use e2e::{API_ROOT, Stack, User, pictures};
+use e2e::{API_ROOT, Stack, User, images};
 use serde_json::{Value, json};
 use testkit::providers::{SIMULATOR_KEY, Simulator, Vendor};
 use testkit::{Answer, Receiver};
@@ -63,7 +63,7 @@ async fn start() -> (Stack, Receiver, Simulator) {
     (stack, shop, provider)
 }
 
-/// Adds to the shop the page `/boots`, whose JSON-LD describes a product, its pictures, and the receiver `/hook` of webhooks.
+/// Adds to the shop the page `/boots`, whose JSON-LD describes a product, its images, and the receiver `/hook` of webhooks.
 fn furnish(shop: &Receiver) {
     let images = ["/boots.png", "/sole.png"];
     let product = json!({"@context": "https://schema.org", "@type": "Product", "name": "Boots", "image": images});
@@ -71,8 +71,8 @@ fn furnish(shop: &Receiver) {
     let file = |media_type, body: Vec<u8>| Answer::status(200).header("content-type", media_type).body(body);
     let files = [
         ("/boots", file("text/html; charset=utf-8", page.into_bytes())),
-        ("/boots.png", file("image/png", pictures::scene(320, 240, 1))),
-        ("/sole.png", file("image/png", pictures::scene(240, 320, 2))),
+        ("/boots.png", file("image/png", images::scene(320, 240, 1))),
+        ("/sole.png", file("image/png", images::scene(240, 320, 2))),
         ("/hook", Answer::status(200)),
     ];
     shop.answer_with(move |request| {
@@ -85,7 +85,7 @@ fn furnish(shop: &Receiver) {
 async fn seed(user: &User, hook: &str) -> Value {
     let canvas = user.make_canvas().await;
     let canvas = text(&canvas, "/id");
-    let asset = user.upload_into(canvas, "image/png", pictures::png(64, 48)).await;
+    let asset = user.upload_into(canvas, "image/png", images::png(64, 48)).await;
     let webhook = json!({"url": hook, "secret": e2e::load::SECRET});
     let job = user.start_resize(canvas, json!({ "webhook": webhook })).await;
     user.finished(&job).await;

@@ -20,7 +20,7 @@ use worker::files::Content;
 use worker::generation::{GenerationKind, Step};
 use worker::marks::marked;
 
-use super::pictures::Reader;
+use super::images::Reader;
 use super::run::Run;
 
 /// Interval of progress reports.
@@ -46,12 +46,12 @@ impl Run<'_> {
     /// Makes the video.
     pub(super) async fn render(&self, model: &Arc<Entry>) -> Result<Step<VideoOutput>, Interrupt> {
         self.task_run.check()?;
-        let pictures = self.pictures(Reader::Embedded, ready(Some(()))).await?;
-        let Some((mut pictures, ())) = pictures else { return Ok(Step::Wait(Calls::RETURN)) };
-        let admitted = pictures.admitted.take();
-        let origin = origin::of_output(Work::Draw, &pictures.origins);
+        let images = self.images(Reader::Embedded, ready(Some(()))).await?;
+        let Some((mut images, ())) = images else { return Ok(Step::Wait(Calls::RETURN)) };
+        let admitted = images.admitted.take();
+        let origin = origin::of_output(Work::Draw, &images.origins);
         let packet = self.task_run.generator.worker.marks.packet(origin, &[]);
-        let brief = brief(self.order(model, pictures)).map_err(failure)?;
+        let brief = brief(self.order(model, images)).map_err(failure)?;
         let frames = f64::from(brief.seconds * FRAMES_PER_SECOND);
         let shared = Arc::new(Shared { wanted: AtomicBool::new(true), frames: AtomicU32::new(0) });
         let stop = StopOnDrop(shared.clone());
@@ -71,10 +71,15 @@ impl Run<'_> {
         });
         let video = rendered.await??.map_err(failure)?;
         taskqueue::failpoint!("generation.accepted");
-        let content =
-            self.task_run.generator.worker.pixels.run(0, move || Content::of(marked(video, packet.as_deref()))).await?;
+        let content = self
+            .task_run
+            .generator
+            .worker
+            .pixels
+            .run(0, move || Content::new(marked(video, packet.as_deref())))
+            .await?;
         let kept = self.task_run.retry_during_outage(|| async { Ok(self.keep_whole(&content).await?) }).await?;
-        Ok(Step::Made(kept, admitted))
+        Ok(Step::Finished(kept, admitted))
     }
 
     /// Reports the progress of a video with this many frames.
@@ -92,9 +97,9 @@ fn brief(order: Order) -> Result<Brief, video::Error> {
     };
     let brief = Brief::new(order.prompt, duration_seconds, aspect_ratio.as_deref(), resolution.as_deref())?;
     Ok(Brief {
-        first: first_frame.map(|picture| picture.bytes),
-        last: last_frame.map(|picture| picture.bytes),
-        references: order.references.into_iter().map(|picture| picture.bytes).collect(),
+        first: first_frame.map(|image| image.bytes),
+        last: last_frame.map(|image| image.bytes),
+        references: order.references.into_iter().map(|image| image.bytes).collect(),
         ..brief
     })
 }
@@ -102,7 +107,7 @@ fn brief(order: Order) -> Result<Brief, video::Error> {
 /// The failure of a job whose video cannot be made. A retry would fail again.
 fn failure(error: video::Error) -> Interrupt {
     let code = match &error {
-        video::Error::Picture { .. } => FailureCode::ActionInputInvalid,
+        video::Error::Image { .. } => FailureCode::ActionInputInvalid,
         video::Error::Shape | video::Error::Encoder(_) => FailureCode::RuntimeFailed,
         // Only the waiting task stops the encoding, and it is gone.
         video::Error::Canceled => return Interrupt::Stale,

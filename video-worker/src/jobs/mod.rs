@@ -12,8 +12,8 @@
 
 mod embedded;
 mod end;
+mod images;
 mod keep;
-mod pictures;
 mod run;
 mod watch;
 

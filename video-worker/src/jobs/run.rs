@@ -14,8 +14,8 @@ use worker::generation::{
 use worker::{Error, Interrupt, TakenUp};
 
 use super::Videos;
+use super::images::{Images, Reader};
 use super::keep::RESULT_BYTES;
-use super::pictures::{Pictures, Reader};
 use super::watch::Watched;
 
 /// A run of a job's task.
@@ -45,7 +45,7 @@ impl Videos {
         match advanced {
             Ok(Step::Wait(_)) if run.task_run.is_canceled() => run.cancel(task).await,
             Ok(Step::Wait(after)) => Ok(Decision::Snooze { after }),
-            Ok(Step::Made(video, _admitted)) => run.finish(task, &video).await,
+            Ok(Step::Finished(video, _admitted)) => run.finish(task, &video).await,
             Err(Interrupt::Failed { failure, orphan }) => run.fail(task, output, failure, orphan).await,
             Err(Interrupt::Canceled) => run.cancel(task).await,
             Err(Interrupt::Stale) => Ok(Decision::Stale),
@@ -55,12 +55,12 @@ impl Videos {
 }
 
 impl GenerationKind for Run<'_> {
-    type Made = VideoOutput;
+    type Output = VideoOutput;
     const MEDIA: Media = Media::Video;
     const RESULT_BYTES: u64 = RESULT_BYTES;
 
     fn blank(&self, model: &Arc<Entry>, _: i32) -> Order {
-        self.order(model, self.blank_pictures())
+        self.order(model, self.blank_images())
     }
 
     async fn take_in(&self, result: Incoming) -> Result<Result<VideoOutput, Failure>, Interrupt> {
@@ -116,7 +116,7 @@ impl Run<'_> {
         }
     }
 
-    /// Submits the video, with its pictures loaded as soon as there is memory and a call slot.
+    /// Submits the video, with its images loaded as soon as there is memory and a call slot.
     async fn submit(
         &self,
         remote: &RemoteBackend,
@@ -125,10 +125,10 @@ impl Run<'_> {
     ) -> Result<Step<VideoOutput>, Interrupt> {
         let prepared = async {
             let model = remote.model.as_ref().ok_or_else(model_gone)?;
-            let pictures = self.pictures(Reader::Provider(*driver.capabilities()), driver.enter()).await?;
-            Ok(pictures.map(|(mut pictures, place)| {
-                let admitted = pictures.admitted.take();
-                (self.order(model, pictures), place, admitted)
+            let images = self.images(Reader::Provider(*driver.capabilities()), driver.enter()).await?;
+            Ok(images.map(|(mut images, place)| {
+                let admitted = images.admitted.take();
+                (self.order(model, images), place, admitted)
             }))
         };
         let prepared: Result<_, Interrupt> = prepared.await;
@@ -145,17 +145,17 @@ impl Run<'_> {
         self.task_run.cancel(task, &outputs).await
     }
 
-    /// The order of the video, the same in every attempt apart from the bytes of its pictures.
-    pub(super) fn order(&self, model: &Arc<Entry>, pictures: Pictures) -> Order {
+    /// The order of the video, the same in every attempt apart from the bytes of its images.
+    pub(super) fn order(&self, model: &Arc<Entry>, images: Images) -> Order {
         let request = self.request;
         Order {
             model: model.clone(),
             capability: request.capability,
             prompt: request.prompt.clone(),
-            references: pictures.references,
+            references: images.references,
             shape: Shape::Video {
-                first_frame: pictures.first,
-                last_frame: pictures.last,
+                first_frame: images.first,
+                last_frame: images.last,
                 duration_seconds: request.duration_seconds,
                 aspect_ratio: request.aspect_ratio.clone(),
                 resolution: request.resolution.clone(),

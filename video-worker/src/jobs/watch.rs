@@ -40,7 +40,7 @@ pub(super) struct Watch {
 pub(super) enum Watched {
     /// The decision for its task.
     Over(Decision),
-    /// What the provider reported, for the job to act on.
+    /// The report of the provider, for the job to act on.
     Heard(Heard),
     /// The job is not waiting for a provider, or not only for one.
     Otherwise,

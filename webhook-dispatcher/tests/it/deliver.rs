@@ -228,7 +228,7 @@ async fn a_secret_whose_key_is_gone_ends_the_delivery() {
 }
 
 #[tokio::test]
-async fn a_rotated_ring_opens_what_either_key_sealed() {
+async fn a_rotated_ring_decrypts_what_either_key_encrypted() {
     const ROTATED: &str =
         "k2:AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=,k1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
     let receiver = Receiver::start().await;

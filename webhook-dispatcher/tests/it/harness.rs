@@ -105,7 +105,7 @@ impl Site {
         self.database.pool()
     }
 
-    /// A delivery to `url` whose run has ended, its secret sealed under `keys`.
+    /// A delivery to `url` whose run has ended, its secret encrypted under `keys`.
     pub async fn send_sealed(&self, url: &str, keys: &str) -> Sent {
         self.send_for(&self.account, url, keys).await
     }
@@ -123,8 +123,8 @@ impl Site {
     async fn send_for(&self, account: &AccountUid, url: &str, keys: &str) -> Sent {
         let (id, job) = (Uuid::now_v7(), JobId::generate());
         let keys = KeyRing::parse(keys).expect("a key ring");
-        let sealed = keys.seal(&deliveries::handle(id), SECRET.as_bytes());
-        let new = NewDelivery { id, account, job_id: job, url, sealed_secret: &sealed };
+        let encrypted = keys.encrypt(&deliveries::handle(id), SECRET.as_bytes());
+        let new = NewDelivery { id, account, job_id: job, url, sealed_secret: &encrypted };
         let traceparent = format!("00-{TRACE}-b7ad6b7169203331-01");
         let kind = EventType::ImageJobSucceeded;
         let event = NewEvent { id: Uuid::now_v7(), kind, body: BODY, traceparent: Some(&traceparent) };

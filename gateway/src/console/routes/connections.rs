@@ -52,7 +52,7 @@ pub struct SaveConnection {
     /// Name for people; not white space alone.
     #[schema(min_length = 1, max_length = 80)]
     name: String,
-    /// The provider's API key: visible ASCII. It is sealed and never returned.
+    /// The provider's API key: visible ASCII. It is encrypted and never returned.
     #[schema(min_length = 1, max_length = 4096, pattern = "^[!-~]+$", write_only)]
     api_key: String,
 }

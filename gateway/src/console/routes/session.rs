@@ -28,7 +28,7 @@ use crate::state::App;
 /// Longest name of a browser that is kept, in characters.
 const CLIENT_MAX: usize = 200;
 
-/// What to sign in with: `link` or `token`.
+/// Kind of credential: `link` or `token`.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SignIn {
@@ -69,7 +69,7 @@ pub struct LinkPreview {
 pub struct SessionSummary {
     /// Id of the session.
     id: Uuid,
-    /// Whether the session may do everything that the account may (`full`), or only what its token may (`narrow`).
+    /// Rights of the session: those of the account (`full`) or those of its token (`narrow`).
     kind: SessionKind,
     /// Label under which activity of the session is recorded.
     label: String,
@@ -79,19 +79,19 @@ pub struct SessionSummary {
     expires_at: Timestamp,
 }
 
-/// What a session may do.
+/// Kind of a session by its rights.
 #[derive(Clone, Copy, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum SessionKind {
     /// Everything that the account may do.
     Full,
-    /// What the token that signed it in may do.
+    /// Scopes of the token that signed it in.
     Narrow,
 }
 
 impl SessionKind {
     /// The kind of a session.
-    pub const fn of(is_narrow: bool) -> Self {
+    pub const fn from_narrow(is_narrow: bool) -> Self {
         if is_narrow { SessionKind::Narrow } else { SessionKind::Full }
     }
 }
@@ -178,7 +178,7 @@ async fn by_link(app: &App, headers: &HeaderMap, link: &str) -> Result<Option<Re
     }
     let label = account.display_name.clone();
     let person = PersonSummary::from(account);
-    start(app, transaction, headers, person, &label, Scopes::of(Scope::ALL), None).await.map(Some)
+    start(app, transaction, headers, person, &label, Scopes::from_slice(Scope::ALL), None).await.map(Some)
 }
 
 async fn by_token(app: &App, headers: &HeaderMap, token: &str) -> Result<Option<Response>> {
@@ -220,7 +220,7 @@ async fn start(
     app.announce(vec![channel::access(&account.id)]);
     let session = SessionSummary {
         id,
-        kind: SessionKind::of(parent.is_some()),
+        kind: SessionKind::from_narrow(parent.is_some()),
         label: label.to_owned(),
         scopes: scopes.iter().collect(),
         expires_at,
@@ -240,7 +240,7 @@ async fn start(
 pub async fn read(SignedIn(credential): SignedIn) -> Result {
     let session = SessionSummary {
         id: credential.token,
-        kind: SessionKind::of(credential.is_narrow),
+        kind: SessionKind::from_narrow(credential.is_narrow),
         label: credential.label,
         scopes: credential.scopes.iter().collect(),
         // A session always expires.

@@ -31,13 +31,13 @@ pub struct Sessions {
 pub struct Session {
     /// Id of the session.
     id: Uuid,
-    /// What it may do.
+    /// Scopes that it grants.
     kind: SessionKind,
     /// Label under which its activity is recorded.
     label: String,
     /// The browser, as it names itself.
     client: Option<String>,
-    /// Whether it is the session of this request.
+    /// `true` if it is the session of this request.
     current: bool,
     /// When it was created.
     created_at: Timestamp,
@@ -58,7 +58,7 @@ pub async fn list(State(app): State<App>, person: Person) -> Result {
     let sessions = db::sessions::list(&mut *app.connection().await?, &person.account).await?;
     let entry = |session: db::sessions::Session| Session {
         id: session.id,
-        kind: SessionKind::of(session.is_narrow),
+        kind: SessionKind::from_narrow(session.is_narrow),
         label: session.label,
         client: session.client,
         current: session.id == person.token,

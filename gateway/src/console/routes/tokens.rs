@@ -43,7 +43,7 @@ pub struct AgentToken {
     id: Uuid,
     /// Label under which its activity is recorded.
     label: String,
-    /// What it may do, in a fixed order.
+    /// Scopes that it grants, in a fixed order.
     scopes: Vec<Scope>,
     /// Kind of client that uses it.
     surface: Surface,
@@ -99,7 +99,7 @@ pub struct CreateToken {
     /// Label under which its activity is recorded.
     #[schema(min_length = 1, max_length = 80)]
     label: String,
-    /// What it may do, with every scope that these require.
+    /// Scopes that it grants, with every scope that these require.
     #[schema(min_items = 1, max_items = 8)]
     scopes: Vec<Scope>,
     /// Days until it expires; it does not expire when omitted.

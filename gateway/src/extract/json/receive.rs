@@ -35,7 +35,7 @@ const STEP: usize = 64 * 1024;
 const WAIT: Duration = Duration::from_secs(2);
 /// Maximum time from the first byte of a body to its last.
 const READ_MAX: Duration = Duration::from_secs(60);
-/// What unfinished bodies hold: two of the largest for one account, eight for all.
+/// Limits of the bytes of unfinished bodies: two of the largest for one account, eight for all.
 static UNFINISHED: LazyLock<Unfinished> =
     LazyLock::new(|| Unfinished::new(8 * OPERATIONS_BODY_MAX, 2 * OPERATIONS_BODY_MAX));
 
@@ -83,16 +83,16 @@ struct Unfinished {
 #[derive(Default)]
 struct State {
     /// The bodies that exceeded [`FREE`], in the order in which they began.
-    bodies: BTreeMap<u64, Held>,
+    bodies: BTreeMap<u64, UnfinishedBody>,
 }
 
-struct Held {
+struct UnfinishedBody {
     key: String,
     bytes: usize,
     ended: CancellationToken,
 }
 
-/// What one body holds, released on drop.
+/// The reserved bytes of one body, released on drop.
 struct Charge<'a> {
     of: &'a Unfinished,
     key: &'a str,
@@ -167,7 +167,7 @@ impl Charge<'_> {
         let mut state = self.of.state();
         let total: usize = state.bodies.values().map(|held| held.bytes).sum();
         let of_key = state.held_by(self.key);
-        let new = || Held { key: self.key.to_owned(), bytes: 0, ended: self.ended.clone() };
+        let new = || UnfinishedBody { key: self.key.to_owned(), bytes: 0, ended: self.ended.clone() };
         let held = state.bodies.entry(self.number).or_insert_with(new);
         let more = bytes.saturating_sub(held.bytes);
         let fits = more == 0 || (total + more <= self.of.total && of_key + more <= self.of.per_key);

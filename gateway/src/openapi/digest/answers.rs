@@ -44,7 +44,7 @@ pub(super) struct Answers<'a, 'f> {
 #[derive(Default)]
 struct Uses {
     count: usize,
-    /// Whether it is an answer, or a member of one.
+    /// `true` if it is an answer, or a member of one.
     is_direct: bool,
 }
 

@@ -249,7 +249,7 @@ pub struct Served {
 
 impl Served {
     /// The digest of `document` for an installation that is reached at `public_url`.
-    pub fn of(document: &Value, public_url: &str) -> Self {
+    pub fn from_document(document: &Value, public_url: &str) -> Self {
         let text = digest(document, public_url);
         let tag = URL_SAFE_NO_PAD.encode(&Sha256::digest(&text)[..12]);
         let etag = HeaderValue::from_str(&format!("\"{tag}\"")).expect("base64 is a header value");

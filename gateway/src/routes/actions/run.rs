@@ -9,7 +9,7 @@ use canvas::Footprint;
 use canvas::targets::Link;
 use db::PgConnection;
 use db::accounts::Credential;
-use db::assets::Picture;
+use db::assets::InputImage;
 use domain::Violation;
 use domain::graph::{Named, Node, NodeType, Purpose};
 use domain::id::{AccountUid, CanvasHandle, JobId, NodeId, NodeReference};
@@ -37,7 +37,7 @@ use crate::state::App;
 
 const PATH: &str = "/actions/{actionKey}/runs";
 /// Violation of an input that is not a handle.
-const NOT_A_PICTURE: &str = "must be a node or asset handle";
+const NOT_A_IMAGE: &str = "must be a node or asset handle";
 
 start_request! {
     /// Request to run an Action. One of `targetNodeId` and `place` is required.
@@ -48,7 +48,7 @@ start_request! {
         target_node_id: Option<String>,
         /// Adds the target in place of `targetNodeId`.
         place: Option<TargetPlace>,
-        /// Whether a `flow` connection leads from each input that is a node to the target. Default: `true` with `place`.
+        /// `true` if a `flow` connection leads from each input that is a node to the target. Default: `true` with `place`.
         connect: Option<bool>,
         /// Node or asset handles, in the order that the Action declares.
         #[schema(min_items = 1, max_items = 2)]
@@ -63,7 +63,7 @@ start_request! {
 
 /// Run an Image Action
 ///
-/// Queues a transformation of one or two pictures. Use it to resize, crop, combine, label or grade pictures
+/// Queues a transformation of one or two images. Use it to resize, crop, combine, label or grade images
 /// without a model. The result is stored as an asset and shown in the target: a new, empty image node, or one that
 /// `place` adds. Actions cost no credit and never change their inputs. Follow the run with the returned `pollUrl` or a
 /// webhook.
@@ -104,7 +104,7 @@ struct Checked {
     params: Map<String, Value>,
 }
 
-/// An Action whose input pictures are not looked up yet.
+/// An Action whose input images are not looked up yet.
 struct Run {
     action: &'static DefinedAction,
     destination: Destination,
@@ -133,7 +133,7 @@ impl RunRequest {
         });
         let mut inputs = Vec::new();
         for (index, text) in self.inputs.iter().enumerate() {
-            let input = check.parsed(format!("inputs[{index}]"), Named::parse(text, account).ok_or(NOT_A_PICTURE));
+            let input = check.parsed(format!("inputs[{index}]"), Named::parse(text, account).ok_or(NOT_A_IMAGE));
             let is_target = matches!((&input, &target), (Some(Named::Node(node)), Some(target)) if node == target);
             check.note_if(is_target, "targetNodeId", "must not be an input as well");
             inputs.extend(input);
@@ -196,7 +196,7 @@ impl Work for Run {
     }
 
     fn reads(&self) -> Reads<'_> {
-        Reads { nodes: Vec::new(), pictures: self.inputs.iter().collect() }
+        Reads { nodes: Vec::new(), images: self.inputs.iter().collect() }
     }
 
     fn plan<'a>(
@@ -212,20 +212,20 @@ impl Work for Run {
                 refused.extend(check_target(target.as_ref())?);
             }
             let graph = self.destination.load(conn, &canvas.record, &mut refused).await?;
-            let pictures = readable(found.pictures, &mut refused);
+            let images = readable(found.images, &mut refused);
             if !refused.is_empty() {
                 return Err(app::Error::Unprocessable(refused));
             }
-            let Estimate { seconds, output } = self.prepare(&pictures)?.estimate().map_err(one_violation)?;
+            let Estimate { seconds, output } = self.prepare(&images)?.estimate().map_err(one_violation)?;
             let read: Vec<Link> = self.inputs.iter().filter_map(|input| link(input, Purpose::Flow, None)).collect();
             let size = Some((f64::from(output.width), f64::from(output.height)));
             let existing = found.targets.into_iter().flatten().collect();
             let targets = self.destination.prepare(caller, graph, existing, size, &read)?;
             let target = targets.nodes.first().map(|node| node.id.clone());
             let target = target.ok_or_else(|| app::Error::Inconsistent("an Action without a target".into()))?;
-            let inputs = self.inputs.iter().zip(pictures);
+            let inputs = self.inputs.iter().zip(images);
             let inputs =
-                inputs.map(|(named, picture)| JobInput { handle: named.to_string(), asset: picture.handle }).collect();
+                inputs.map(|(named, image)| JobInput { handle: named.to_string(), asset: image.handle }).collect();
             let request = Request::Action(ActionRequest {
                 slug: self.action.slug.to_string(),
                 version: self.action.version.to_string(),
@@ -246,8 +246,8 @@ impl Work for Run {
 }
 
 impl Run {
-    fn prepare(&self, inputs: &[Picture]) -> app::Result<Prepared> {
-        let source = |picture: &Picture| Source::stored(&picture.mime_type, (picture.width, picture.height), 0);
+    fn prepare(&self, inputs: &[InputImage]) -> app::Result<Prepared> {
+        let source = |image: &InputImage| Source::stored(&image.mime_type, (image.width, image.height), 0);
         let prepared = Prepared::new(&self.action.slug, &self.params, inputs.iter().map(source).collect());
         prepared.map_err(|error| app::Error::Inconsistent(format!("a checked run cannot be prepared: {error:?}")))
     }
@@ -271,10 +271,10 @@ fn check_target(target: Option<&Node>) -> app::Result<Option<Violation>> {
     Ok(Some(Violation::new("targetNodeId", message)))
 }
 
-/// The pictures that the inputs resolve to now; missing ones are added to `refused`.
-fn readable(found: Vec<Option<Picture>>, refused: &mut Vec<Violation>) -> Vec<Picture> {
-    let missing = |index| Violation::new(format!("inputs[{index}]"), "holds no picture that you can read");
-    let unreadable = found.iter().enumerate().filter(|(_, picture)| picture.is_none());
+/// The images that the inputs resolve to now; missing ones are added to `refused`.
+fn readable(found: Vec<Option<InputImage>>, refused: &mut Vec<Violation>) -> Vec<InputImage> {
+    let missing = |index| Violation::new(format!("inputs[{index}]"), "holds no image that you can read");
+    let unreadable = found.iter().enumerate().filter(|(_, image)| image.is_none());
     refused.extend(unreadable.map(|(index, _)| missing(index)));
     found.into_iter().flatten().collect()
 }

@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderValue, Method};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::picture::{self, RenditionWidth};
+use super::image::{self, RenditionWidth};
 use super::read::named;
 use crate::extract::caller::{Caller, ReadAsset};
 use crate::extract::path::PathText;
@@ -34,7 +34,7 @@ pub struct ContentQuery {
     original: bool,
 }
 
-/// Download the picture of an asset
+/// Download the image of an asset
 ///
 /// Streams the stored bytes of one asset to a caller that may read it: its owner, and the members of the canvas that
 /// it is stored in. Use it with a bearer token instead of a preview URL, which expires. `w` asks for a smaller
@@ -51,9 +51,9 @@ pub struct ContentQuery {
     ),
     responses(
         ReadErrors, (status = 416), (status = 422),
-        (status = 200, description = "The picture.", content((Binary = "image/png"), (Binary = "image/jpeg"), (Binary = "image/webp"), (Binary = "image/gif"))),
+        (status = 200, description = "The image.", content((Binary = "image/png"), (Binary = "image/jpeg"), (Binary = "image/webp"), (Binary = "image/gif"))),
         (status = 206, description = "The requested range.", content((Binary = "image/png"), (Binary = "image/jpeg"), (Binary = "image/webp"), (Binary = "image/gif"))),
-        (status = 304, description = "The picture still has the entity tag in `If-None-Match`."),
+        (status = 304, description = "The image still has the entity tag in `If-None-Match`."),
     )
 )]
 pub async fn content(
@@ -71,7 +71,7 @@ pub async fn content(
     if wants_original && width.is_some() {
         query.refuse("original", "cannot be combined with w");
     }
-    let selection = Selection::of(&method, &headers).map_err(Problem::Invalid);
+    let selection = Selection::from_headers(&method, &headers).map_err(Problem::Invalid);
     let (handle, selection) = combine_violations(named(&params, query, &caller.account), selection)?;
     let mut connection = app.connection().await?;
     let asset = if wants_original {
@@ -81,7 +81,7 @@ pub async fn content(
         asset.ok_or(Problem::NotFound("asset"))?
     };
     drop(connection);
-    let mut response = picture::serve(&app, &asset, width, MAX_AGE_SECONDS, &selection, trace).await?;
+    let mut response = image::serve(&app, &asset, width, MAX_AGE_SECONDS, &selection, trace).await?;
     // A browser that is used with another token asks again.
     response.headers_mut().append(VARY, HeaderValue::from_static("Authorization"));
     Ok(response)

@@ -1,8 +1,8 @@
-//! Assets: durable pictures and their previews.
+//! Assets: durable images and their previews.
 
 pub mod content;
+pub mod image;
 pub mod list;
-pub mod picture;
 pub mod preview;
 pub mod read;
 pub mod upload;

@@ -1,4 +1,4 @@
-//! `GET /assets/preview`: the stored bytes of one picture, or a rendition of it, for the holder of a preview token
+//! `GET /assets/preview`: the stored bytes of one image, or a rendition of it, for the holder of a preview token
 //! (docs/reference/assets.md#preview-responses).
 
 use axum::Extension;
@@ -7,7 +7,7 @@ use http::{HeaderMap, Method};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::picture::{self, RenditionWidth};
+use super::image::{self, RenditionWidth};
 use crate::extract::query::QueryReader;
 use crate::observe::Trace;
 use crate::openapi::Binary;
@@ -29,9 +29,9 @@ pub struct PreviewQuery {
     w: Option<RenditionWidth>,
 }
 
-/// Download a picture by its preview URL
+/// Download an image by its preview URL
 ///
-/// Streams the bytes of one picture to whoever holds its preview URL. It takes no bearer token. Use the
+/// Streams the bytes of one image to whoever holds its preview URL. It takes no bearer token. Use the
 /// `previewUrl` of a response as it is; never build one and never store one. `w` may be added to ask for a
 /// smaller rendition.
 #[utoipa::path(
@@ -44,9 +44,9 @@ pub struct PreviewQuery {
     ),
     responses(
         CredentialErrors, (status = 404), (status = 416), (status = 422),
-        (status = 200, description = "The picture.", content((Binary = "image/png"), (Binary = "image/jpeg"), (Binary = "image/webp"), (Binary = "image/gif"))),
+        (status = 200, description = "The image.", content((Binary = "image/png"), (Binary = "image/jpeg"), (Binary = "image/webp"), (Binary = "image/gif"))),
         (status = 206, description = "The requested range.", content((Binary = "image/png"), (Binary = "image/jpeg"), (Binary = "image/webp"), (Binary = "image/gif"))),
-        (status = 304, description = "The picture still has the entity tag in `If-None-Match`."),
+        (status = 304, description = "The image still has the entity tag in `If-None-Match`."),
     )
 )]
 pub async fn preview(
@@ -58,7 +58,7 @@ pub async fn preview(
 ) -> Result {
     let mut query = QueryReader::new(&uri);
     let asked = query.read::<PreviewQuery>();
-    let selection = query.take(Selection::of(&method, &headers));
+    let selection = query.take(Selection::from_headers(&method, &headers));
     query.finish()?;
     let (Some(PreviewQuery { token, w }), Some(selection)) = (asked, selection) else {
         return Err(Problem::Unauthorized);
@@ -67,5 +67,5 @@ pub async fn preview(
     let opened = app.previews.open(&app.keys, &token, service::clock::now()).ok_or(Problem::Unauthorized)?;
     let asset = db::assets::content(&mut *app.connection().await?, &opened.asset, None).await?;
     let asset = asset.filter(|asset| asset.preview_epoch == opened.epoch).ok_or(Problem::NotFound("asset"))?;
-    picture::serve(&app, &asset, width, opened.remaining.min(AGE_MAX_SECONDS), &selection, trace).await
+    image::serve(&app, &asset, width, opened.remaining.min(AGE_MAX_SECONDS), &selection, trace).await
 }

@@ -14,7 +14,7 @@ use crate::state::App;
 
 /// Read one asset
 ///
-/// Returns one asset with a fresh preview URL. Use it to get size and type of a picture, or a new preview URL
+/// Returns one asset with a fresh preview URL. Use it to get size and type of an image, or a new preview URL
 /// after the old one expired. It never returns the bytes: load them from the preview URL or from `content`.
 #[utoipa::path(
     get, path = "/assets/{assetId}", operation_id = "getAsset", tag = "Assets",

@@ -16,7 +16,7 @@ use crate::state::App;
 
 /// Cancel a legacy campaign
 ///
-/// Stops the unfinished shots. Use it to end a campaign early. Finished shots keep their pictures, nothing is
+/// Stops the unfinished shots. Use it to end a campaign early. Finished shots keep their images, nothing is
 /// deleted, and a finished campaign is returned unchanged. Deprecated: 410 unless the operator has enabled legacy
 /// campaigns.
 #[utoipa::path(

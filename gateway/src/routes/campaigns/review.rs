@@ -54,7 +54,7 @@ impl CampaignReviewRequest {
 
 /// Review a legacy campaign
 ///
-/// Records a person's decision on shots. Use it after the pictures have been seen. It deletes nothing and starts
+/// Records a person's decision on shots. Use it after the images have been seen. It deletes nothing and starts
 /// nothing. Deprecated: 410 unless the operator has enabled legacy campaigns.
 #[utoipa::path(
     post, path = "/campaigns/{runId}/review", operation_id = "reviewCampaign", tag = "Legacy campaigns",

@@ -16,7 +16,7 @@ use crate::state::App;
 
 /// Read one node with its connections
 ///
-/// Returns one node, its incoming and outgoing connections and, for a picture, a short-lived preview URL. Use it
+/// Returns one node, its incoming and outgoing connections and, for an image, a short-lived preview URL. Use it
 /// to look at one node of a large canvas. It never returns other nodes.
 #[utoipa::path(
     get, path = "/canvases/{canvasId}/nodes/{nodeId}", operation_id = "getNode", tag = "Canvases",
@@ -36,12 +36,12 @@ pub async fn node(State(app): State<App>, on: CanvasAccess<ReadCanvas>, params: 
         db::canvases::find(&mut snapshot, &on.caller.account, handle).await?.ok_or(Problem::NotFound("canvas"))?;
     let node = db::canvases::node(&mut snapshot, record.key, &id).await?.ok_or(Problem::NotFound("node"))?;
     let (incoming, outgoing) = db::canvases::connections_of(&mut snapshot, record.key, &id).await?;
-    // A picture can be deleted while a node names it.
+    // An image can be deleted while a node names it.
     let shown = match &node.asset {
         Some(asset) => db::assets::get(&mut snapshot, asset).await?,
         None => None,
     };
-    let ai_generated = shown.as_ref().map(|asset| AiGenerated::of(asset.origin));
+    let ai_generated = shown.as_ref().map(|asset| AiGenerated::from_origin(asset.origin));
     let preview =
         shown.map(|asset| app.previews.make(&app.keys, &asset.handle, asset.preview_epoch, service::clock::now()));
     Ok(reply::ok(&NodeRead {

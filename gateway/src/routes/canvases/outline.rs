@@ -18,7 +18,7 @@ use crate::state::App;
 #[derive(Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct OutlineQuery {
-    /// Whether connections have their ids.
+    /// `true` if connections have their ids.
     #[serde(default)]
     connections: bool,
 }

@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 use crate::extract::check::Check;
 use crate::problem::{Problem, Result};
 
-/// Content of a new version: guidelines, pictures, or both. It is complete: nothing is copied from the previous version.
+/// Content of a new version: guidelines, images, or both. It is complete: nothing is copied from the previous version.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ElementContent {
@@ -32,7 +32,7 @@ pub struct ElementContent {
 }
 
 impl ElementContent {
-    /// Checks what a schema cannot express: an Element has pictures or guidelines, and each picture once. `at` is the path of the
+    /// Checks what a schema cannot express: an Element has images or guidelines, and each image once. `at` is the path of the
     /// fields.
     pub fn check(self, check: &mut Check, at: &str) -> Content {
         note_repeated(check, &format!("{at}sourceAssetIds"), &self.source_asset_ids);
@@ -54,7 +54,7 @@ pub fn note_repeated<T: Eq + Hash>(check: &mut Check, field: &str, ids: &[T]) {
     }
 }
 
-/// Violations of pictures that the account does not have.
+/// Violations of images that the account does not have.
 pub async fn unknown_images(
     conn: &mut db::PgConnection,
     account: &AccountUid,

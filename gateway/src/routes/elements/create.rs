@@ -17,7 +17,7 @@ use crate::reply;
 use crate::source_health::Sources;
 use crate::state::{App, retrying};
 
-/// Request to create an Element from guidelines, from one to eight pictures, or from both.
+/// Request to create an Element from guidelines, from one to eight images, or from both.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CreateElement {
@@ -54,8 +54,8 @@ impl CreateElement {
 
 /// Create an Element
 ///
-/// Creates version 1 of a reusable visual reference. Use it for what should look the same in many pictures. It is
-/// made from written guidelines, from one to eight pictures of the account, or from both. It never copies pictures
+/// Creates version 1 of a reusable visual reference. Use it for what should look the same in many images. It is
+/// made from written guidelines, from one to eight images of the account, or from both. It never copies images
 /// and spends no credit. Repeating the call creates another Element.
 #[utoipa::path(
     post, path = "/elements", operation_id = "createElement", tag = "Elements", request_body = CreateElement,
@@ -66,7 +66,7 @@ pub async fn create(State(app): State<App>, caller: Caller<WriteElements>, body:
     let (content, collections) = body.checked(CreateElement::check).await?;
     caller.require_acceptable()?;
     let record = retrying(|| attempt(&app, &caller, &content, &collections)).await?;
-    let health = Sources::of(&app, &caller.account, [&record.content].into_iter()).await?.health(&record.content);
+    let health = Sources::check(&app, &caller.account, [&record.content].into_iter()).await?.health(&record.content);
     let location = format!("/elements/{}", record.id);
     Ok(reply::created(&location, &ElementRead { element: record.document(health, Listed::No) }))
 }

@@ -54,7 +54,7 @@ pub async fn list(State(app): State<App>, caller: Caller<ReadElements>, Original
         updated_at: element.updated_at,
         handle: element.id.handle(),
     });
-    let sources = Sources::of(&app, &caller.account, found.iter().map(|element| &element.content)).await?;
+    let sources = Sources::check(&app, &caller.account, found.iter().map(|element| &element.content)).await?;
     let elements = found.into_iter().map(|element| {
         let health = sources.health(&element.content);
         element.document(health, Listed::Yes)

@@ -58,13 +58,13 @@ pub async fn read(
         None => {
             let found = db::elements::find(&mut *app.connection().await?, account, &id).await?;
             let element = found.ok_or(Problem::NotFound("element"))?;
-            let health = Sources::of(&app, account, [&element.content].into_iter()).await?.health(&element.content);
+            let health = Sources::check(&app, account, [&element.content].into_iter()).await?.health(&element.content);
             Ok(reply::ok(&ElementRead { element: element.document(health, Listed::No) }))
         }
         Some(version) => {
             let found = db::elements::version(&mut *app.connection().await?, account, &id, version).await?;
             let version = found.ok_or(Problem::NotFound("element version"))?;
-            let health = Sources::of(&app, account, [&version.content].into_iter()).await?.health(&version.content);
+            let health = Sources::check(&app, account, [&version.content].into_iter()).await?.health(&version.content);
             Ok(reply::ok(&VersionRead { version: version.document(health, Listed::No) }))
         }
     }

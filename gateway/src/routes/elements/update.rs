@@ -96,7 +96,7 @@ pub async fn update(State(app): State<App>, caller: Caller<WriteElements>, param
     let change = body.checked(ElementPatch::check).await;
     let (change, id) = combine_violations(change, params.parameter::<ElementId>("elementId"))?;
     let record = retrying(|| attempt(&app, &caller, &id, &change)).await?;
-    let health = Sources::of(&app, &caller.account, [&record.content].into_iter()).await?.health(&record.content);
+    let health = Sources::check(&app, &caller.account, [&record.content].into_iter()).await?.health(&record.content);
     Ok(reply::ok(&ElementRead { element: record.document(health, Listed::No) }))
 }
 

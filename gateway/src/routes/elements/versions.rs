@@ -49,7 +49,7 @@ pub async fn versions(
         return Err(Problem::NotFound("element"));
     }
     let page = page(&app, &scope, request.limit, &mut found, |version| version.version);
-    let sources = Sources::of(&app, &caller.account, found.iter().map(|version| &version.content)).await?;
+    let sources = Sources::check(&app, &caller.account, found.iter().map(|version| &version.content)).await?;
     let versions = found.into_iter().map(|version| {
         let health = sources.health(&version.content);
         version.document(health, Listed::Yes)

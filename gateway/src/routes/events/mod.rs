@@ -39,16 +39,16 @@ pub enum WhoseRuns {
     Mine,
 }
 
-/// What a stream follows.
+/// Subscriptions of a stream.
 struct Subscriptions {
     /// Each once, in the order of the request.
     canvases: Vec<CanvasHandle>,
-    /// Whether the runs and jobs of the caller are followed.
+    /// `true` if the runs and jobs of the caller are followed.
     runs: bool,
 }
 
 impl Subscriptions {
-    fn read(uri: &http::Uri, account: &AccountUid) -> Result<Self> {
+    fn from_uri(uri: &http::Uri, account: &AccountUid) -> Result<Self> {
         let mut query = QueryReader::new(uri);
         let EventsQuery { canvas: named, runs } = query.read().unwrap_or_default();
         let mut canvases = Vec::new();
@@ -87,12 +87,12 @@ pub async fn events(
     OriginalUri(uri): OriginalUri,
     headers: HeaderMap,
 ) -> Result {
-    let subscriptions = Subscriptions::read(&uri, &caller.account)?;
+    let subscriptions = Subscriptions::from_uri(&uri, &caller.account)?;
     if subscriptions.runs {
         caller.require(&[Scope::JobManage])?;
     }
     let followed = stream::Followed::open(&app, &caller.account, subscriptions).await?;
-    if Accepted::of(&headers).quality("text", "event-stream") == 0 {
+    if Accepted::from_headers(&headers).quality("text", "event-stream") == 0 {
         return Err(Problem::NotAcceptable("text/event-stream".into()));
     }
     let wait = app.waits.open(caller.token).await?;

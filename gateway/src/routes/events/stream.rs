@@ -47,7 +47,7 @@ enum News {
 /// canvas that is gone is removed; when nothing is left, the stream ends.
 type AllNews = StreamMap<usize, Pin<Box<dyn Stream<Item = News> + Send>>>;
 
-/// What a stream follows, with the present state.
+/// Subscriptions of a stream, with the present state.
 pub(super) struct Followed {
     news: AllNews,
     canvases: Vec<(CanvasHandle, CanvasState)>,
@@ -153,17 +153,17 @@ struct SentRun {
 }
 
 impl SentRun {
-    fn of(run: &RunState) -> Self {
+    fn from_state(run: &RunState) -> Self {
         let RunStreamEvent { done, status, progress, .. } = run.event;
         Self { version: run.version, done, status, progress }
     }
 
-    /// Whether `later` is a later state.
+    /// Returns `true` if `later` is a later state.
     fn precedes(self, later: Self) -> bool {
         !self.status.is_terminal() && (self.version, self.done) < (later.version, later.done)
     }
 
-    /// Whether the events of both states are the same.
+    /// Returns `true` if the events of both states are the same.
     fn looks_like(self, other: Self) -> bool {
         (self.status, self.done, self.progress) == (other.status, other.done, other.progress)
     }
@@ -194,7 +194,7 @@ impl EventSender<'_> {
             self.participants(place, who).await?;
         }
         for run in &runs {
-            self.runs.insert(run.id, SentRun::of(run));
+            self.runs.insert(run.id, SentRun::from_state(run));
             if !run.is_over() {
                 self.event("run", &run.event).await?;
             }
@@ -247,7 +247,7 @@ impl EventSender<'_> {
             false => Box::pin(self.app.live.runs_now(&self.caller.account, &missing)).await.unwrap_or_default(),
         };
         for run in runs.iter().chain(&ended) {
-            let now = SentRun::of(run);
+            let now = SentRun::from_state(run);
             let sent = self.runs.get(&run.id).copied();
             if sent.is_none_or(|sent| sent.precedes(now)) {
                 self.runs.insert(run.id, now);

@@ -1,6 +1,6 @@
 //! The body of the three image requests (docs/reference/images.md#request-fields).
 
-use domain::id::{ElementVersionHandle, ModelReference, NodeReference, PictureHandle};
+use domain::id::{ElementVersionHandle, ImageHandle, ModelReference, NodeReference};
 use domain::job::ImageReferenceForm;
 use domain::webhook::WebhookInput;
 
@@ -9,7 +9,7 @@ use crate::reference::ReferenceItem;
 use crate::start::start_request;
 
 start_request! {
-    /// Request to generate, edit or vary images. Edit and variations need pictures to start from; generate and edit need a prompt. One
+    /// Request to generate, edit or vary images. Edit and variations need images to start from; generate and edit need a prompt. One
     /// of `targetNodeId`, `targetNodeIds` and `place` is required.
     pub struct ImageStart on a canvas {
         /// Image node that receives the only result; excludes `targetNodeIds` and `place`.
@@ -20,7 +20,7 @@ start_request! {
         pub target_node_ids: Option<Vec<String>>,
         /// Adds the targets in place of nodes that exist.
         pub place: Option<TargetPlace>,
-        /// Whether the nodes among `references` and `source` are connected to each target: `reference` with its role, `flow`
+        /// `true` if the nodes among `references` and `source` are connected to each target: `reference` with its role, `flow`
         /// from the source. Default: `true` with `place`.
         pub connect: Option<bool>,
         /// Prompt; excludes `promptNodeId`.
@@ -29,15 +29,15 @@ start_request! {
         /// Text or sticky node whose content is the prompt.
         #[schema(value_type = Option<NodeReference>)]
         pub prompt_node_id: Option<String>,
-        /// Pictures that guide the results. When omitted with one target: the pictures of its incoming `reference` connections.
+        /// Images that guide the results. When omitted with one target: the images of its incoming `reference` connections.
         #[schema(value_type = Option<Vec<ImageReferenceForm>>, inline, min_items = 1, max_items = 16)]
         pub references: Option<Vec<ReferenceItem>>,
         /// Versions of the caller's Elements, `element:<id>@v<n>`.
         #[serde(default)]
         #[schema(value_type = Vec<ElementVersionHandle>, max_items = 8)]
         pub elements: Vec<String>,
-        /// Node or asset handle of a picture that is appended to the references; 16 in all.
-        #[schema(value_type = Option<PictureHandle>)]
+        /// Node or asset handle of an image that is appended to the references; 16 in all.
+        #[schema(value_type = Option<ImageHandle>)]
         pub source: Option<String>,
         /// Number of targets; must equal their actual number.
         #[schema(minimum = 1, maximum = 4)]

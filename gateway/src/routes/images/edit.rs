@@ -15,9 +15,9 @@ use crate::state::App;
 
 /// Edit images
 ///
-/// Queues an edit of reference pictures by a prompt, one result for each target node. Use it to change pictures;
+/// Queues an edit of reference images by a prompt, one result for each target node. Use it to change images;
 /// it needs at least one reference or `source`, and `prompt` or `promptNodeId`. The scope element:read is needed
-/// as well when `elements` is not empty. The source pictures are never changed. Credit works as in image
+/// as well when `elements` is not empty. The source images are never changed. Credit works as in image
 /// generation.
 #[utoipa::path(
     post, path = "/images/edit", operation_id = "editImages", tag = "Images", request_body = ImageStart,

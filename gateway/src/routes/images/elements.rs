@@ -9,11 +9,11 @@ use crate::problem::Result;
 use crate::source_health::Sources;
 use crate::state::App;
 
-/// The parts of an Element version that guide a picture.
+/// The parts of an Element version that guide an image.
 struct Element {
     name: String,
     guidelines: Option<String>,
-    pictures: Vec<AssetHandle>,
+    images: Vec<AssetHandle>,
     role: Role,
 }
 
@@ -21,13 +21,13 @@ struct Element {
 pub struct Elements {
     /// `element:<id>@v<n>` of each, as the request names it.
     pub handles: Vec<String>,
-    /// Violations: unknown Elements, and Elements with missing pictures.
+    /// Violations: unknown Elements, and Elements with missing images.
     pub refused: Vec<Violation>,
     found: Vec<Element>,
 }
 
 impl Elements {
-    /// Loads the versions that `named` names, all of them owned by `account`, and checks their pictures in the object store. This
+    /// Loads the versions that `named` names, all of them owned by `account`, and checks their images in the object store. This
     /// happens before the transaction that starts the work, which uses Postgres alone. The result stays valid, because a version
     /// never changes and an asset is never deleted.
     pub async fn load(app: &App, account: &AccountUid, named: &[String]) -> Result<Self> {
@@ -50,12 +50,12 @@ impl Elements {
             }
         }
         drop(connection);
-        let sources = Sources::of(app, account, versions.iter().map(|(_, version)| &version.content)).await?;
+        let sources = Sources::check(app, account, versions.iter().map(|(_, version)| &version.content)).await?;
         for (index, version) in versions {
-            // When the object store does not answer, the job itself detects a missing picture.
+            // When the object store does not answer, the job itself detects a missing image.
             match sources.health(&version.content).unavailable_source_asset_ids.first() {
-                Some(missing) => elements.refuse(index, &format!("its picture `{missing}` is unavailable")),
-                None => elements.found.push(Element::of(version)),
+                Some(missing) => elements.refuse(index, &format!("its image `{missing}` is unavailable")),
+                None => elements.found.push(Element::from_version(version)),
             }
         }
         Ok(elements)
@@ -65,9 +65,9 @@ impl Elements {
         self.refused.push(Violation::new(format!("elements[{index}]"), message));
     }
 
-    /// Their pictures with roles, in the order of the request.
-    pub fn pictures(&self) -> impl Iterator<Item = (&AssetHandle, Role)> {
-        self.found.iter().flat_map(|element| element.pictures.iter().map(|picture| (picture, element.role)))
+    /// Their images with roles, in the order of the request.
+    pub fn images(&self) -> impl Iterator<Item = (&AssetHandle, Role)> {
+        self.found.iter().flat_map(|element| element.images.iter().map(|image| (image, element.role)))
     }
 
     /// `prompt` with the guidelines of each Element under its name. With guidelines, `bare` replaces an empty prompt.
@@ -88,12 +88,12 @@ impl Elements {
 }
 
 impl Element {
-    fn of(version: VersionRecord) -> Self {
+    fn from_version(version: VersionRecord) -> Self {
         let VersionRecord { owner, content, .. } = version;
-        let picture = |id| AssetHandle { owner: owner.clone(), id };
+        let image = |id| AssetHandle { owner: owner.clone(), id };
         Self {
             role: content.kind.reference_role(),
-            pictures: content.sources.into_iter().map(picture).collect(),
+            images: content.sources.into_iter().map(image).collect(),
             name: content.name,
             guidelines: content.guidelines,
         }
@@ -108,7 +108,7 @@ mod tests {
         let element = |guidelines: &Option<&str>| Element {
             name: "Studio".into(),
             guidelines: guidelines.map(str::to_owned),
-            pictures: Vec::new(),
+            images: Vec::new(),
             role: Role::Style,
         };
         Elements { handles: Vec::new(), refused: Vec::new(), found: guidelines.iter().map(element).collect() }

@@ -15,7 +15,7 @@ use crate::state::App;
 
 /// Generate images
 ///
-/// Queues one generated picture for each target node. Use it to make pictures from a prompt; it needs `prompt` or
+/// Queues one generated image for each target node. Use it to make images from a prompt; it needs `prompt` or
 /// `promptNodeId`, and references and Elements guide the result. The scope element:read is needed as well when
 /// `elements` is not empty. Credit is reserved on acceptance, charged for each stored output and returned for the
 /// others. The service never retries a start in a way that could charge twice, and a replay starts nothing.

@@ -15,7 +15,7 @@ use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 
 use super::elements::Elements;
-use super::references::Pictures;
+use super::references::Images;
 use super::rules::{Checked, Prompt};
 use crate::extract::idempotency::fingerprint_without_defaults;
 use crate::models::choose;
@@ -32,7 +32,7 @@ pub struct Generation {
     destination: Destination,
     is_listed: bool,
     prompt: Prompt,
-    pictures: Pictures,
+    images: Images,
     elements: Elements,
     connection: Option<String>,
     model: Option<String>,
@@ -102,7 +102,7 @@ impl Generation {
                 destination,
                 is_listed,
                 prompt,
-                pictures: Pictures { references, source, needed },
+                images: Images { references, source, needed },
                 elements,
                 connection: request.connection,
                 model: request.model,
@@ -120,12 +120,12 @@ impl Work for Generation {
 
     fn footprint(&self) -> Footprint {
         // A version of an Element never changes.
-        let named = self.prompt.node().into_iter().chain(self.pictures.nodes());
-        Footprint::of_nodes(named).with_links_into(self.pictures.connected_to(&self.destination))
+        let named = self.prompt.node().into_iter().chain(self.images.nodes());
+        Footprint::of_nodes(named).with_links_into(self.images.connected_to(&self.destination))
     }
 
     fn reads(&self) -> Reads<'_> {
-        Reads { nodes: self.prompt.node().into_iter().collect(), pictures: self.pictures.named().collect() }
+        Reads { nodes: self.prompt.node().into_iter().collect(), images: self.images.named().collect() }
     }
 
     fn plan<'a>(
@@ -140,9 +140,9 @@ impl Work for Generation {
             let graph = self.destination.load(conn, &canvas.record, &mut refused).await?;
             let prompt = self.prompt(found.nodes.iter().flatten().next(), &mut refused);
             let prompt = self.elements.guide(&prompt, providers::VARIATION_PROMPT);
-            let target = self.pictures.connected_to(&self.destination);
+            let target = self.images.connected_to(&self.destination);
             let references =
-                self.pictures.resolve(conn, canvas, target, found.pictures, &self.elements, &mut refused).await?;
+                self.images.resolve(conn, canvas, target, found.images, &self.elements, &mut refused).await?;
             refused.extend_from_slice(&self.elements.refused);
             let roles: Vec<Option<Role>> = references.iter().map(|reference| reference.role).collect();
             let asked = Asked {
@@ -168,8 +168,8 @@ impl Work for Generation {
             if !refused.is_empty() {
                 return Err(app::Error::Unprocessable(refused));
             }
-            let size = fit::picture_size(&model.entry, &asked);
-            let targets = self.destination.prepare(caller, graph, existing, size, &self.pictures.links())?;
+            let size = fit::image_size(&model.entry, &asked);
+            let targets = self.destination.prepare(caller, graph, existing, size, &self.images.links())?;
             let (model, estimated_seconds) = (model.chosen(), model.estimated_seconds());
             Ok(JobPlan {
                 operation: self.operation,

@@ -1,11 +1,11 @@
-//! The pictures that guide a generation (docs/reference/images.md#references).
+//! The images that guide a generation (docs/reference/images.md#references).
 
 use app::LockedCanvas;
 use app::job::{Destination, link};
 use canvas::Footprint;
 use canvas::targets::Link;
 use db::PgConnection;
-use db::assets::Picture;
+use db::assets::InputImage;
 use db::canvases::IncomingReference;
 use domain::Violation;
 use domain::graph::{Named, Purpose, Role};
@@ -15,24 +15,24 @@ use domain::limits::IMAGE_REFERENCES_MAX;
 
 use super::elements::Elements;
 
-/// The pictures that a request names, or leaves to its target.
-pub struct Pictures {
+/// The images that a request names, or leaves to its target.
+pub struct Images {
     /// References with roles, if the request names any.
     pub references: Option<Vec<(Named, Option<Role>)>>,
-    /// Picture appended to the references.
+    /// Image appended to the references.
     pub source: Option<Named>,
-    /// Whether the operation starts from pictures, so that the request or a connection must provide one. Pictures of Elements
+    /// `true` if the operation starts from images, so that the request or a connection must provide one. Images of Elements
     /// guide the result and do not count.
     pub needed: bool,
 }
 
-impl Pictures {
-    /// The pictures that the request names: references, then the source.
+impl Images {
+    /// The images that the request names: references, then the source.
     pub fn named(&self) -> impl Iterator<Item = &Named> {
         self.references.iter().flatten().map(|(named, _)| named).chain(&self.source)
     }
 
-    /// The nodes that the request names as pictures.
+    /// The nodes that the request names as images.
     pub fn nodes(&self) -> impl Iterator<Item = &NodeId> {
         self.named().filter_map(Named::node)
     }
@@ -52,18 +52,18 @@ impl Pictures {
         references.chain(self.source.as_ref().and_then(|source| link(source, Purpose::Flow, None))).collect()
     }
 
-    /// The pictures in the order in which they are sent: references (or those of the `reference` connections into `target`), the
+    /// The images in the order in which they are sent: references (or those of the `reference` connections into `target`), the
     /// source, those of the Elements. `found` are those that the request [names](Self::named). Violations are added to `refused`.
     pub async fn resolve(
         &self,
         conn: &mut PgConnection,
         canvas: &LockedCanvas,
         target: Option<&NodeId>,
-        found: Vec<Option<Picture>>,
+        found: Vec<Option<InputImage>>,
         elements: &Elements,
         refused: &mut Vec<Violation>,
     ) -> app::Result<Vec<Reference>> {
-        let (mut resolved, mut found) = (Vec::new(), found.into_iter().map(|picture| picture.map(|it| it.handle)));
+        let (mut resolved, mut found) = (Vec::new(), found.into_iter().map(|image| image.map(|it| it.handle)));
         match (&self.references, target) {
             (Some(named), _) => {
                 for (index, ((named, role), found)) in named.iter().zip(found.by_ref()).enumerate() {
@@ -77,7 +77,7 @@ impl Pictures {
             (None, None) => {}
         }
         if self.needed && self.references.is_none() && self.source.is_none() && resolved.is_empty() {
-            let message = "or a source, or incoming reference connections that bring a picture, are needed";
+            let message = "or a source, or incoming reference connections that bring an image, are needed";
             refused.push(Violation::new("references", message));
         }
         if let Some(source) = &self.source {
@@ -86,14 +86,14 @@ impl Pictures {
                 None => refused.push(unreadable("source")),
             }
         }
-        for (picture, role) in elements.pictures() {
-            let reference = Reference { handle: picture.to_string(), asset: picture.clone(), role: Some(role) };
+        for (image, role) in elements.images() {
+            let reference = Reference { handle: image.to_string(), asset: image.clone(), role: Some(role) };
             add(&mut resolved, reference);
         }
         if resolved.len() > IMAGE_REFERENCES_MAX {
             let field = if elements.handles.is_empty() { "references" } else { "elements" };
             let message = format!(
-                "{} pictures in total would guide the result, at most {IMAGE_REFERENCES_MAX} are allowed",
+                "{} images in total would guide the result, at most {IMAGE_REFERENCES_MAX} are allowed",
                 resolved.len()
             );
             refused.push(Violation::new(field, message));
@@ -109,17 +109,17 @@ fn add(references: &mut Vec<Reference>, reference: Reference) {
     }
 }
 
-/// The pictures of the `reference` connections into `target`, in the order in which the connections were created: those of image
+/// The images of the `reference` connections into `target`, in the order in which the connections were created: those of image
 /// nodes that show an asset.
 async fn incoming(conn: &mut PgConnection, canvas: &LockedCanvas, target: &NodeId) -> app::Result<Vec<Reference>> {
     let incoming = db::canvases::references_into(conn, canvas.record.key, target).await?;
     canvas.admit(&Footprint::of_nodes(incoming.iter().map(|reference| &reference.from)))?;
-    let references = incoming.into_iter().filter_map(|IncomingReference { from, role, picture }| {
-        Some(Reference { handle: Named::Node(from).to_string(), asset: picture?, role })
+    let references = incoming.into_iter().filter_map(|IncomingReference { from, role, image }| {
+        Some(Reference { handle: Named::Node(from).to_string(), asset: image?, role })
     });
     Ok(references.collect())
 }
 
 fn unreadable(field: impl Into<String>) -> Violation {
-    Violation::new(field, "holds no picture that you can read")
+    Violation::new(field, "holds no image that you can read")
 }

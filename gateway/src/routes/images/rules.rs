@@ -27,7 +27,7 @@ pub struct Checked {
     pub base_revision: String,
     pub terms: Terms,
     pub destination: Destination,
-    /// Whether the request lists its targets.
+    /// `true` if the request lists its targets.
     pub is_listed: bool,
     pub count: Option<u32>,
     pub prompt: Prompt,
@@ -41,7 +41,7 @@ pub struct Checked {
     pub webhook: Option<WebhookInput>,
 }
 
-/// Pictures with their roles.
+/// Images with their roles.
 pub type References = Vec<(Named, Option<Role>)>;
 
 /// Source of the prompt.

@@ -15,9 +15,9 @@ use crate::state::App;
 
 /// Create variations of images
 ///
-/// Queues variations of reference pictures, one for each target node. Use it to get alternatives; it needs at
+/// Queues variations of reference images, one for each target node. Use it to get alternatives; it needs at
 /// least one reference or `source`, and a prompt is optional. The scope element:read is needed as well when
-/// `elements` is not empty. The source pictures are never changed. Credit works as in image generation.
+/// `elements` is not empty. The source images are never changed. Credit works as in image generation.
 #[utoipa::path(
     post, path = "/images/variations", operation_id = "varyImages", tag = "Images", request_body = ImageStart,
     security(("bearer" = ["canvas:read", "canvas:write", "asset:read", "image:generate"])),

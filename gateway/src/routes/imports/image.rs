@@ -1,4 +1,4 @@
-//! `POST /images/import`: imports one public picture as an image node (docs/reference/imports.md#import-an-image).
+//! `POST /images/import`: imports one public image as an image node (docs/reference/imports.md#import-an-image).
 
 use axum::Extension;
 use axum::extract::State;
@@ -28,20 +28,20 @@ use crate::state::App;
 
 const PATH: &str = "/images/import";
 
-/// Request to import a picture.
+/// Request to import an image.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ImageImportRequest {
     /// Plain id or handle of the canvas.
     #[schema(min_length = 1, max_length = 600, pattern = "^(canvas:([A-Za-z0-9_-]{1,180}:)?)?[A-Za-z0-9_-]{1,180}$")]
     canvas_id: String,
-    /// Public HTTPS URL of the picture.
+    /// Public HTTPS URL of the image.
     #[schema(min_length = 9, max_length = 4096, pattern = "^https://", format = Uri)]
     image_url: String,
     /// Title of the node; the name of the file when omitted.
     #[schema(min_length = 1, max_length = 160)]
     title: Option<String>,
-    /// Idempotency key: an equal request with the same key imports the picture once.
+    /// Idempotency key: an equal request with the same key imports the image once.
     #[schema(value_type = IdempotencyKey)]
     idempotency_key: String,
     /// Left edge of the node, in canvas units; the first free spot to the right of the content when omitted.
@@ -74,10 +74,10 @@ impl ImageImportRequest {
     }
 }
 
-/// Import a public picture
+/// Import a public image
 ///
-/// Fetches one picture from a public HTTPS URL, stores it as an asset and shows it in a new image node. Use it to
-/// bring a picture from the web onto a canvas. Private addresses are refused, also behind redirects. It never
+/// Fetches one image from a public HTTPS URL, stores it as an asset and shows it in a new image node. Use it to
+/// bring an image from the web onto a canvas. Private addresses are refused, also behind redirects. It never
 /// calls a model and spends no credit. The call waits up to 55 seconds; repeat it with the same key after a
 /// timeout.
 #[utoipa::path(
@@ -85,8 +85,8 @@ impl ImageImportRequest {
     security(("bearer" = ["canvas:read", "canvas:write", "asset:read", "image:generate"])),
     responses(
         WriteErrors,
-        (status = 200, description = "The imported picture.", body = ImageImport),
-        (status = 502, description = "The picture's server cannot be reached or returns an error."),
+        (status = 200, description = "The imported image.", body = ImageImport),
+        (status = 502, description = "The image's server cannot be reached or returns an error."),
         (status = 504, description = "The import takes too long. The same key resumes it."),
     )
 )]

@@ -1,4 +1,4 @@
-//! What both imports share, from the idempotency key to the outcome (docs/reference/imports.md#how-an-import-runs).
+//! The common part of both imports, from the idempotency key to the outcome (docs/reference/imports.md#how-an-import-runs).
 //!
 //! **Guarantee.** The gateway neither fetches nor decodes foreign content: it records the import with its task and waits for the
 //! outcome of the image-worker. A client that stops waiting loses nothing: a request with the same key waits for the same import.
@@ -151,7 +151,7 @@ impl Start<'_> {
 }
 
 async fn wait<G>(app: &App, caller: &Caller<G>, id: Uuid, deadline: Instant) -> Result<ImportOutcome> {
-    let mut changes = Changes::of(app, &format!("{}:{id}", TaskKind::Import));
+    let mut changes = Changes::subscribe(app, &format!("{}:{id}", TaskKind::Import));
     loop {
         let found = db::imports::outcome(&mut *app.connection().await?, id, &caller.account).await?;
         match found {
@@ -181,13 +181,13 @@ fn problem(failure: Failure) -> Problem {
     }
 }
 
-/// The served forms of imported pictures.
+/// The served forms of imported images.
 async fn image_documents(app: &App, canvas: &CanvasHandle, images: &[Image]) -> Result<Vec<ImportedImage>> {
     let handle = |image: &Image| AssetHandle { owner: canvas.owner.clone(), id: image.asset.clone() };
     let handles: Vec<AssetHandle> = images.iter().map(handle).collect();
     let epochs = db::assets::preview_epochs(&mut *app.connection().await?, handles.iter()).await?;
     let documents = images.iter().zip(handles).map(|(image, asset)| {
-        // A picture that was deleted has no epoch, and its preview is 404.
+        // An image that was deleted has no epoch, and its preview is 404.
         let epoch = epochs.get(&asset).copied().unwrap_or_default();
         image_document(app, image, asset, epoch)
     });

@@ -78,8 +78,8 @@ impl ProductImportRequest {
 
 /// Import a product page's gallery
 ///
-/// Reads a public product page and stores up to 12 pictures of its gallery as assets and nodes in one new
-/// Section. Use it to collect references of a product. A variant is never guessed: when the pictures depend on
+/// Reads a public product page and stores up to 12 images of its gallery as assets and nodes in one new
+/// Section. Use it to collect references of a product. A variant is never guessed: when the images depend on
 /// one, the answer is `review_required` and nothing is created. No model is called and no credit is spent. The
 /// call waits up to 55 seconds; repeat it with the same key after a timeout.
 #[utoipa::path(

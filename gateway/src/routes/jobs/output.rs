@@ -46,7 +46,7 @@ pub async fn output(
     method: Method,
     headers: HeaderMap,
 ) -> Result {
-    let selection = Selection::of(&method, &headers).map_err(Problem::Invalid);
+    let selection = Selection::from_headers(&method, &headers).map_err(Problem::Invalid);
     let (JobInPath(id), selection) = combine_violations(params.parameter("jobId"), selection)?;
     let id = id.ok_or(Problem::NotFound("job"))?;
     let record = load(&app, &caller.account, View::Job, id).await?;

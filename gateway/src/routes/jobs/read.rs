@@ -40,6 +40,6 @@ pub async fn read(
     method: Method,
     headers: HeaderMap,
 ) -> Result {
-    let (JobInPath(id), detail) = combine_violations(params.parameter("jobId"), Detail::of(&uri))?;
+    let (JobInPath(id), detail) = combine_violations(params.parameter("jobId"), Detail::from_uri(&uri))?;
     read_record(&app, &caller, Target::of_job(id)?, detail, &method, &headers).await
 }

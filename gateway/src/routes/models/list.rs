@@ -75,7 +75,7 @@ fn entry(model: Model) -> CatalogEntry {
     CatalogEntry::new(model.handle, &model.name, &line)
 }
 
-/// Whether the text, in lower case, occurs in the names of the model.
+/// Returns `true` if the text, in lower case, occurs in the names of the model.
 fn mentions(model: &Runnable, text: &str) -> bool {
     let entry = &model.entry;
     let connection = model.connection.as_ref().map_or("", |connection| &connection.name);

@@ -56,14 +56,14 @@ start_request! {
         #[serde(default)]
         #[schema(schema_with = inputs)]
         inputs: BTreeMap<String, String>,
-        /// Model for the pictures, or, in a Recipe without pictures, for the texts: a model id or `model:` handle. Overrides the
+        /// Model for the images, or, in a Recipe without images, for the texts: a model id or `model:` handle. Overrides the
         /// Recipe.
         #[schema(value_type = Option<ModelReference>)]
         model: Option<String>,
-        /// Size of the pictures; overrides the Recipe.
+        /// Size of the images; overrides the Recipe.
         #[schema(max_length = 80)]
         size: Option<String>,
-        /// Quality of the pictures; overrides the Recipe.
+        /// Quality of the images; overrides the Recipe.
         #[schema(max_length = 80)]
         quality: Option<String>,
         /// Webhook to notify when the run ends.
@@ -80,7 +80,7 @@ fn inputs() -> Object {
         .max_properties(Some(domain::limits::RECIPE_INPUTS_MAX))
         .description(Some(
             "Value of each input, under the port's key, node id or normalized label. An image port takes a node or asset handle; a \
-             text or sticky port takes text or a node handle, and with `writtenReference` also a picture's handle. A port with a \
+             text or sticky port takes text or a node handle, and with `writtenReference` also an image's handle. A port with a \
              default may be left out.",
         ))
         .build()

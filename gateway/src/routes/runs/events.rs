@@ -47,10 +47,10 @@ pub async fn events(
     method: Method,
     headers: HeaderMap,
 ) -> Result {
-    let (run, detail) = combine_violations(params.parameter("runId"), Detail::of(&uri))?;
+    let (run, detail) = combine_violations(params.parameter("runId"), Detail::from_uri(&uri))?;
     let target = Target::of_run(run)?;
     target.load(&app, &caller.account).await?;
-    if Accepted::of(&headers).quality("text", "event-stream") == 0 {
+    if Accepted::from_headers(&headers).quality("text", "event-stream") == 0 {
         return Err(Problem::NotAcceptable("text/event-stream".into()));
     }
     // HEAD shows nothing of the run, so it must not begin the time that a result is kept.
@@ -93,7 +93,7 @@ async fn send_events(
     (target, detail): (Target, Detail),
     sender: &Sender<Result<Event, Infallible>>,
 ) {
-    let mut changes = Changes::of(app, &target.channel());
+    let mut changes = Changes::subscribe(app, &target.channel());
     let mut shown = None;
     let mut heartbeat = Instant::now() + HEARTBEAT;
     loop {

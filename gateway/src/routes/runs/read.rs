@@ -41,6 +41,6 @@ pub async fn read(
     method: Method,
     headers: HeaderMap,
 ) -> Result {
-    let (run, detail) = combine_violations(params.parameter("runId"), Detail::of(&uri))?;
+    let (run, detail) = combine_violations(params.parameter("runId"), Detail::from_uri(&uri))?;
     read_record(&app, &caller, Target::of_run(run)?, detail, &method, &headers).await
 }

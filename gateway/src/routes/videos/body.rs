@@ -1,6 +1,6 @@
 //! The body of a video request (docs/reference/videos.md#start-a-video).
 
-use domain::id::{AccountUid, CanvasReference, PictureSource};
+use domain::id::{AccountUid, CanvasReference, ImageSource};
 use domain::job::VideoReferenceForm;
 
 use crate::reference::ReferenceItem;
@@ -33,15 +33,15 @@ start_request! {
         /// Resolution, one of those that the model offers.
         #[schema(max_length = 80)]
         pub resolution: Option<String>,
-        /// Whether the video has sound, for models that offer the choice.
+        /// `true` if the video has sound, for models that offer the choice.
         pub generate_audio: Option<bool>,
-        /// First frame: a node handle, an asset handle or the public HTTPS URL of a picture.
-        #[schema(value_type = Option<PictureSource>)]
+        /// First frame: a node handle, an asset handle or the public HTTPS URL of an image.
+        #[schema(value_type = Option<ImageSource>)]
         pub first_frame: Option<String>,
         /// Last frame; requires a first frame.
-        #[schema(value_type = Option<PictureSource>)]
+        #[schema(value_type = Option<ImageSource>)]
         pub last_frame: Option<String>,
-        /// Pictures that guide the video.
+        /// Images that guide the video.
         #[serde(default)]
         #[schema(value_type = Vec<VideoReferenceForm>, inline, max_items = 9)]
         pub references: Vec<ReferenceItem>,

@@ -16,7 +16,7 @@ use domain::message::Queue;
 use serde_json::json;
 
 use super::body::VideoStart;
-use super::pictures;
+use super::images;
 use super::rules::{Checked, capability, not_offered};
 use crate::extract::caller::{Caller, GenerateVideo};
 use crate::extract::idempotency::fingerprint;
@@ -72,15 +72,15 @@ struct StartVideo<'a> {
 impl<'a> StartVideo<'a> {
     /// Different spellings of one request have the same fingerprint.
     fn new(app: &'a App, caller: &'a Credential, request: Checked, trace: Trace) -> Self {
-        let pictures = &request.pictures;
-        let reference = |it: &pictures::RequestedPicture| json!({"handle": it.named.to_string(), "role": it.role});
+        let images = &request.images;
+        let reference = |it: &images::RequestedImage| json!({"handle": it.named.to_string(), "role": it.role});
         let body = json!({
             "model": request.model, "connectionId": request.connection, "prompt": request.prompt,
             "aspectRatio": request.aspect_ratio, "durationSeconds": request.duration_seconds,
             "resolution": request.resolution, "generateAudio": request.generate_audio,
-            "firstFrame": pictures.first.as_ref().map(|it| it.named.to_string()),
-            "lastFrame": pictures.last.as_ref().map(|it| it.named.to_string()),
-            "references": pictures.references.iter().map(reference).collect::<Vec<_>>(),
+            "firstFrame": images.first.as_ref().map(|it| it.named.to_string()),
+            "lastFrame": images.last.as_ref().map(|it| it.named.to_string()),
+            "references": images.references.iter().map(reference).collect::<Vec<_>>(),
         });
         let resource = request.canvas.as_ref().map(ToString::to_string).unwrap_or_default();
         let fingerprint = fingerprint(PATH, &resource, &with_cap(body, &request.terms));
@@ -176,14 +176,14 @@ impl Start for StartVideo<'_> {
         }
         require_room(conn, self.app.job_settings(), account, 1).await?;
         let mut violations = Vec::new();
-        let capability = capability(&request.pictures);
+        let capability = capability(&request.images);
         let models = self.app.runnable(conn, account).await?;
         let chosen = choose(&models, Some(&request.model), request.connection.as_deref(), capability);
         let model = chosen.map_err(|violation| violations.push(violation)).ok();
         if let Some(model) = model {
             violations.extend(not_offered(&model.entry, request));
         }
-        let found = request.pictures.find(conn, account, canvas_key, &mut violations).await?;
+        let found = request.images.find(conn, account, canvas_key, &mut violations).await?;
         let Some(model) = model.filter(|_| violations.is_empty()) else {
             return Err(app::Error::Unprocessable(violations));
         };

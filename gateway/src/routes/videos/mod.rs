@@ -2,5 +2,5 @@
 
 mod body;
 pub mod generate;
-mod pictures;
+mod images;
 mod rules;

@@ -10,7 +10,7 @@ use providers::Entry;
 use providers::catalogue::Runtime;
 
 use super::body::VideoStart;
-use super::pictures::Pictures;
+use super::images::Images;
 use crate::extract::canvas::canvas_of;
 use crate::extract::check::Check;
 use crate::models::malformed_name;
@@ -27,7 +27,7 @@ pub struct Checked {
     pub duration_seconds: Option<u32>,
     pub resolution: Option<String>,
     pub generate_audio: Option<bool>,
-    pub pictures: Pictures,
+    pub images: Images,
 }
 
 impl VideoStart {
@@ -37,7 +37,7 @@ impl VideoStart {
         let canvas = self.canvas_id.as_deref();
         let canvas = canvas.and_then(|canvas| canvas_of(&mut check, canvas, self.owner_uid.as_deref(), account));
         check.extend(malformed_name("model", &self.model));
-        let pictures = Pictures::check(&mut check, &self, account, guard);
+        let images = Images::from_request(&mut check, &self, account, guard);
         let terms = terms_of(&mut check, self.idempotency_key, self.max_credits, self.validate_only);
         check.finish(|| {
             Some(Checked {
@@ -50,15 +50,15 @@ impl VideoStart {
                 duration_seconds: self.duration_seconds,
                 resolution: self.resolution,
                 generate_audio: self.generate_audio,
-                pictures,
+                images,
             })
         })
     }
 }
 
-/// The capability that the pictures need: the frames decide, or, without frames, the references.
-pub fn capability(pictures: &Pictures) -> Capability {
-    match (&pictures.first, &pictures.last, pictures.references.is_empty()) {
+/// The capability that the images need: the frames decide, or, without frames, the references.
+pub fn capability(images: &Images) -> Capability {
+    match (&images.first, &images.last, images.references.is_empty()) {
         (Some(_), Some(_), _) => Capability::VideoFromFrames,
         (Some(_), None, _) => Capability::VideoFromImage,
         (None, _, false) => Capability::VideoFromReferences,
@@ -85,7 +85,7 @@ pub fn not_offered(model: &Entry, request: &Checked) -> Vec<Violation> {
     if request.generate_audio.is_some() && !model.audio_optional {
         note("generateAudio", format!("{} does not offer a choice of sound", model.name));
     }
-    let (count, framed) = (request.pictures.references.len(), request.pictures.first.is_some());
+    let (count, framed) = (request.images.references.len(), request.images.first.is_some());
     if framed && count > 0 && !takes_both(model) {
         note("references", format!("{} takes frames or references, not both", model.name));
     } else if count > 0 && !(model.references_min()..=model.references_max()).contains(&count) {
@@ -98,7 +98,7 @@ pub fn not_offered(model: &Entry, request: &Checked) -> Vec<Violation> {
     violations
 }
 
-/// Whether the model takes frames and references together. The embedded runtime inserts references between frames; no provider's
+/// Returns `true` if the model takes frames and references together. The embedded runtime inserts references between frames; no provider's
 /// protocol has fields for both.
 fn takes_both(model: &Entry) -> bool {
     model.runtime == Runtime::Embedded && model.capabilities.contains(&Capability::VideoFromReferences)
@@ -145,7 +145,7 @@ mod tests {
             (json!({"references": ["node:a"]}), Capability::VideoFromReferences),
             (json!({"firstFrame": "node:a", "references": ["node:b"]}), Capability::VideoFromImage),
         ] {
-            assert_eq!(capability(&request(more.clone()).pictures), expected, "{more}");
+            assert_eq!(capability(&request(more.clone()).images), expected, "{more}");
         }
     }
 

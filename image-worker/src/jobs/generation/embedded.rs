@@ -1,4 +1,4 @@
-//! Pictures of the embedded runtime (docs/reference/models.md#sketch), drawn in this process by a
+//! Images of the embedded runtime (docs/reference/models.md#sketch), drawn in this process by a
 //! pure function.
 //!
 //! Nothing is submitted to a provider, so a canceled job costs nothing. Interrupted work is drawn
@@ -8,7 +8,7 @@ use db::jobs::outputs::JobOutput;
 use domain::asset::AssetRecord;
 use domain::job::{Failure, FailureCode, JobOperation};
 use domain::origin::{self, Origin, Work};
-use embedded::picture;
+use embedded::image;
 use providers::Entry;
 use raster::{Format, Size};
 use worker::files::Content;
@@ -17,29 +17,34 @@ use worker::marks::marked;
 use worker::{Error, Interrupt};
 
 use super::Run;
-use super::keep::Made;
+use super::keep::GeneratedImage;
 
 /// The size of a frame if neither the request nor the model specifies one.
 const SIZE: Size = Size::new(1024, 1024);
 
 impl Run<'_> {
-    pub(super) async fn draw(&self, model: &Entry, output: &JobOutput) -> Result<Step<Made>, Interrupt> {
+    pub(super) async fn draw(&self, model: &Entry, output: &JobOutput) -> Result<Step<GeneratedImage>, Interrupt> {
         self.task_run.check()?;
         let assets = self.assets().await?;
         taskqueue::failpoint!("generation.submitting");
         let made = self.task_run.unless_canceled(self.frame(model, output, &assets)).await??;
         taskqueue::failpoint!("generation.accepted");
-        Ok(Step::Made(made, None))
+        Ok(Step::Finished(made, None))
     }
 
     /// Draws the frame once there is memory for it.
-    async fn frame(&self, model: &Entry, output: &JobOutput, assets: &[AssetRecord]) -> Result<Made, Interrupt> {
+    async fn frame(
+        &self,
+        model: &Entry,
+        output: &JobOutput,
+        assets: &[AssetRecord],
+    ) -> Result<GeneratedImage, Interrupt> {
         let size = self.request.size.as_deref().or(model.sizes.first().map(String::as_str));
         let size = size.and_then(parse).unwrap_or(SIZE);
-        let sources: Vec<picture::Source> = assets.iter().map(source).collect();
+        let sources: Vec<image::Source> = assets.iter().map(source).collect();
         // Memory is reserved before the files are loaded, so that jobs that wait for memory hold
         // nothing.
-        let memory = self.task_run.generator.worker.pixels.reserve(picture::memory_bytes(size, &sources)).await;
+        let memory = self.task_run.generator.worker.pixels.reserve(image::memory_bytes(size, &sources)).await;
         let mut files = Vec::with_capacity(assets.len());
         for (index, asset) in assets.iter().enumerate() {
             files.push((self.file(index, asset).await?, self.request.references[index].role));
@@ -47,9 +52,9 @@ impl Run<'_> {
         let words = self.request.caption.as_ref().unwrap_or(&self.request.prompt);
         let (prompt, model) = (words.clone(), model.name.clone());
         let operation = match self.task_run.job.operation {
-            JobOperation::Generate | JobOperation::Action => picture::Operation::Generate,
-            JobOperation::Edit => picture::Operation::Edit,
-            JobOperation::Variations => picture::Operation::Variation,
+            JobOperation::Generate | JobOperation::Action => image::Operation::Generate,
+            JobOperation::Edit => image::Operation::Edit,
+            JobOperation::Variations => image::Operation::Variation,
         };
         let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         let origins: Vec<Option<Origin>> = assets.iter().map(|asset| asset.origin).collect();
@@ -57,9 +62,9 @@ impl Run<'_> {
         let packet = self.task_run.generator.worker.marks.packet(origin, &[]);
         let (place, places) = (output.position.unsigned_abs(), number(self.request.targets.len()));
         let drawing = memory.run(move || {
-            let references: Vec<picture::Reference<'_>> =
-                files.iter().map(|(bytes, role)| picture::Reference { bytes, role: *role }).collect();
-            let brief = picture::Brief {
+            let references: Vec<image::Reference<'_>> =
+                files.iter().map(|(bytes, role)| image::Reference { bytes, role: *role }).collect();
+            let brief = image::Brief {
                 prompt: &prompt,
                 size,
                 references: &references,
@@ -68,14 +73,14 @@ impl Run<'_> {
                 output: place,
                 outputs: places,
             };
-            picture::draw(&brief).map(|file| Content::of(marked(file, packet.as_deref())))
+            image::draw(&brief).map(|file| Content::new(marked(file, packet.as_deref())))
         });
         match drawing.await? {
             Ok(content) => {
                 let content = content.into();
-                Ok(Made { content, format: Format::Png, width: size.width, height: size.height, origin })
+                Ok(GeneratedImage { content, format: Format::Png, width: size.width, height: size.height, origin })
             }
-            Err(picture::Error::Encode(error)) => Err(Error::Raster(error.into()).into()),
+            Err(image::Error::Encode(error)) => Err(Error::Raster(error.into()).into()),
             Err(error) => Err(Failure::new(FailureCode::ActionInputInvalid, error.to_string()).into()),
         }
     }
@@ -88,7 +93,7 @@ fn parse(size: &str) -> Option<Size> {
 }
 
 /// A reference in the form that memory admission needs.
-fn source(asset: &AssetRecord) -> picture::Source {
+fn source(asset: &AssetRecord) -> image::Source {
     let actions::Source { format, size, file_bytes } = crate::jobs::action::source(asset);
-    picture::Source { format, size, file_bytes }
+    image::Source { format, size, file_bytes }
 }

@@ -13,8 +13,8 @@ use worker::{Error, Interrupt};
 
 use super::Run;
 
-/// A picture that was decoded successfully.
-pub(super) struct Made {
+/// An image that was decoded successfully.
+pub(super) struct GeneratedImage {
     /// The content of the file.
     pub content: CleanContent,
     /// The format, detected from the bytes.
@@ -27,17 +27,17 @@ pub(super) struct Made {
     pub origin: Option<DigitalSourceType>,
 }
 
-/// The failure of a result that is not a picture.
-fn no_picture() -> Failure {
-    Failure::new(FailureCode::ProviderUnavailable, "The provider's result is no picture that can be read.")
+/// The failure of a result that is not an image.
+fn no_image() -> Failure {
+    Failure::new(FailureCode::ProviderUnavailable, "The provider's result is no image that can be read.")
 }
 
 impl Run<'_> {
-    /// Decodes a result completely, once there is memory for its pixels. A picture that passes can
-    /// be used as an input afterwards. Private metadata is removed, except from a picture with a
+    /// Decodes a result completely, once there is memory for its pixels. An image that passes can
+    /// be used as an input afterwards. Private metadata is removed, except from an image with a
     /// C2PA manifest, which a change of the file would break.
-    pub(super) async fn decoded(&self, artifact: Artifact) -> Result<Made, Failure> {
-        let header = raster::probe(&artifact.bytes).map_err(|_| no_picture())?;
+    pub(super) async fn decoded(&self, artifact: Artifact) -> Result<GeneratedImage, Failure> {
+        let header = raster::probe(&artifact.bytes).map_err(|_| no_image())?;
         let bytes = artifact.bytes;
         let worker = &self.task_run.generator.worker;
         let origin = origin::of_output(Work::of_model(self.task_run.job.operation), &[]);
@@ -46,27 +46,27 @@ impl Run<'_> {
             raster::decode(&bytes).ok()?;
             // A mark or the removal of metadata would break a signature.
             let content = if raster::metadata::has_manifest(&bytes) {
-                Content::of(bytes).into()
+                Content::new(bytes).into()
             } else {
                 let packet = marks.packet(origin, &bytes);
-                CleanContent::of(marked(bytes.into(), packet.as_deref()).into(), rule).ok()?
+                CleanContent::new(marked(bytes.into(), packet.as_deref()).into(), rule).ok()?
             };
             let header = raster::probe(&content.content.bytes).ok()?;
             Some((content, header))
         });
-        // A codec that panics on a picture would panic again.
+        // A codec that panics on an image would panic again.
         let looked_at = looking.await.map_err(|panicked| {
             tracing::error!(error = &panicked as &dyn std::error::Error, "a codec panicked while decoding a result");
-            no_picture()
+            no_image()
         })?;
-        let (content, header) = looked_at.ok_or_else(no_picture)?;
+        let (content, header) = looked_at.ok_or_else(no_image)?;
         let raster::Header { format, width, height, .. } = header;
-        Ok(Made { content, format, width, height, origin })
+        Ok(GeneratedImage { content, format, width, height, origin })
     }
 
-    /// Stores the picture of an output and records it. Failures of the store or the database are
+    /// Stores the image of an output and records it. Failures of the store or the database are
     /// retried here, because many results have no other copy. `sent` is the prompt that was sent.
-    pub(super) async fn keep(&self, output: &JobOutput, made: &Made, sent: &str) -> Result<(), Interrupt> {
+    pub(super) async fn keep(&self, output: &JobOutput, made: &GeneratedImage, sent: &str) -> Result<(), Interrupt> {
         match self.task_run.retry_during_outage(|| self.try_to_keep(output, made, sent)).await {
             Err(Interrupt::Error(Error::Store(source))) => {
                 let id = self.task_run.job.id;
@@ -82,7 +82,7 @@ impl Run<'_> {
         }
     }
 
-    async fn try_to_keep(&self, output: &JobOutput, made: &Made, sent: &str) -> Result<(), Interrupt> {
+    async fn try_to_keep(&self, output: &JobOutput, made: &GeneratedImage, sent: &str) -> Result<(), Interrupt> {
         if !self.task_run.lease.check() {
             return Err(Interrupt::Stale);
         }

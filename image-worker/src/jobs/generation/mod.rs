@@ -26,7 +26,7 @@ pub struct Images(pub Generator);
 struct Run<'a> {
     task_run: TaskRun<'a>,
     request: &'a ImageRequest,
-    /// Whether the job is a step of a Recipe run.
+    /// `true` if the job is a step of a Recipe run.
     is_step: bool,
 }
 

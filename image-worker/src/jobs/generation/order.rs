@@ -5,14 +5,14 @@ use std::sync::Arc;
 use domain::job::{JobOperation, Reference, ReferenceInput};
 use domain::metadata::{Provenance, ProvenanceKind};
 use domain::model::Capability;
-use providers::{Entry, Order, Picture, Shape};
+use providers::{Entry, Order, OrderImage, Shape};
 
 use super::Run;
 
 impl Run<'_> {
     /// The order for the output at `position`. It is equal in every attempt except for the bytes of
-    /// its pictures, which a lookup does not need.
-    pub(super) fn order(&self, model: &Arc<Entry>, position: i32, references: Vec<Picture>) -> Order {
+    /// its images, which a lookup does not need.
+    pub(super) fn order(&self, model: &Arc<Entry>, position: i32, references: Vec<OrderImage>) -> Order {
         let request = self.request;
         Order {
             model: model.clone(),

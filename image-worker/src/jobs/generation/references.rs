@@ -1,10 +1,10 @@
-//! The pictures that guide an output.
+//! The images that guide an output.
 
 use bytes::Bytes;
 use domain::asset::AssetRecord;
-use providers::Picture;
+use providers::OrderImage;
 use worker::Interrupt;
-use worker::picture::{fitted, unusable};
+use worker::image::{fitted, unusable};
 
 use super::Run;
 
@@ -27,16 +27,16 @@ impl Run<'_> {
     }
 
     /// The references in a form that a provider accepts: PNG, JPEG or WebP of at most `bytes_max` each.
-    pub(super) async fn pictures(&self, assets: &[AssetRecord], bytes_max: usize) -> Result<Vec<Picture>, Interrupt> {
-        let mut pictures = Vec::with_capacity(assets.len());
+    pub(super) async fn images(&self, assets: &[AssetRecord], bytes_max: usize) -> Result<Vec<OrderImage>, Interrupt> {
+        let mut images = Vec::with_capacity(assets.len());
         for (index, (asset, reference)) in assets.iter().zip(&self.request.references).enumerate() {
             let refuse = |why: String| unusable(&reference.handle, why);
             let file = self.file(index, asset).await?;
             let header = raster::probe(&file).map_err(|error| refuse(error.to_string()))?;
             let fitting = fitted(&self.task_run.generator.worker.pixels, file, &header, bytes_max);
             let (bytes, format) = self.task_run.unless_canceled(fitting).await??.map_err(refuse)?;
-            pictures.push(Picture { bytes, media_type: format.media_type(), role: reference.role });
+            images.push(OrderImage { bytes, media_type: format.media_type(), role: reference.role });
         }
-        Ok(pictures)
+        Ok(images)
     }
 }

@@ -13,34 +13,34 @@ use worker::Interrupt;
 use worker::generation::{Backend, GenerationKind, ProviderDriver, RemoteBackend, SOON, Step, model_gone, order_bytes};
 
 use super::Run;
-use super::keep::Made;
+use super::keep::GeneratedImage;
 
 /// Time until an output's next step; `None` when the output is terminal.
 type Next = Result<Option<Duration>, Interrupt>;
 
 impl GenerationKind for Run<'_> {
-    type Made = Made;
-    const MEDIA: Media = Media::Picture;
+    type Output = GeneratedImage;
+    const MEDIA: Media = Media::Image;
     /// Maximum size of a result. It is held in memory as a whole to be decoded.
     const RESULT_BYTES: u64 = domain::limits::UPLOAD_MAX;
 
     fn blank(&self, model: &Arc<Entry>, position: i32) -> Order {
-        let pictures = self.request.references.iter().map(|reference| providers::Picture {
+        let images = self.request.references.iter().map(|reference| providers::OrderImage {
             bytes: bytes::Bytes::new(),
             media_type: "image/png",
             role: reference.role,
         });
-        self.order(model, position, pictures.collect())
+        self.order(model, position, images.collect())
     }
 
-    async fn take_in(&self, result: Incoming) -> Result<Result<Made, Failure>, Interrupt> {
+    async fn take_in(&self, result: Incoming) -> Result<Result<GeneratedImage, Failure>, Interrupt> {
         Ok(match result.whole().await {
             Ok(artifact) => self.decoded(artifact).await,
             Err(call_error) => Err(call_error.failure()),
         })
     }
 
-    /// Pictures have no progress to report.
+    /// Images have no progress to report.
     async fn progress(&self, _: f64) {}
 }
 
@@ -95,30 +95,30 @@ impl Run<'_> {
             let bytes = order_bytes(driver.capabilities(), files, outputs.len());
             let admitted = self.task_run.unless_canceled(self.task_run.generator.memory.order(bytes)).await?;
             let places = join_all(outputs.iter().map(|_| driver.enter())).await;
-            let pictures = match places.iter().any(Option::is_some) {
-                true => self.pictures(&assets, driver.capabilities().picture_bytes_max).await?,
+            let images = match places.iter().any(Option::is_some) {
+                true => self.images(&assets, driver.capabilities().image_bytes_max).await?,
                 false => Vec::new(),
             };
-            Ok((model, places, pictures, admitted))
+            Ok((model, places, images, admitted))
         };
-        let (model, places, pictures, _admitted) = match prepared.await {
+        let (model, places, images, _admitted) = match prepared.await {
             Ok(prepared) => prepared,
             Err(Interrupt::Failed { failure, .. }) => return self.fail_all(outputs, &failure).await,
             Err(interrupt) => return vec![Err(interrupt)],
         };
         let submit = async |output: &JobOutput, place: Option<KeyPermit>| {
             let Some(place) = place else { return Ok(Some(Calls::RETURN)) };
-            let order = self.order(model, output.position, pictures.clone());
+            let order = self.order(model, output.position, images.clone());
             self.land(output, driver.submit(output, &order, place).await, &self.instruction()).await
         };
         join_all(outputs.iter().zip(places).map(|(output, place)| submit(output, place))).await
     }
 
     /// Records the outcome of an output's step; `sent` is the prompt that was sent.
-    async fn land(&self, output: &JobOutput, step: Result<Step<Made>, Interrupt>, sent: &str) -> Next {
+    async fn land(&self, output: &JobOutput, step: Result<Step<GeneratedImage>, Interrupt>, sent: &str) -> Next {
         match step {
             Ok(Step::Wait(after)) => Ok(Some(after)),
-            Ok(Step::Made(made, _admitted)) => self.keep(output, &made, sent).await.map(|()| None),
+            Ok(Step::Finished(made, _admitted)) => self.keep(output, &made, sent).await.map(|()| None),
             Err(Interrupt::Failed { failure, orphan }) => {
                 self.task_run.fail(output, &failure, orphan).await.map(|()| None)
             }

@@ -1,4 +1,4 @@
-//! Imports a public picture, or the gallery of a product page, onto a canvas
+//! Imports a public image, or the gallery of a product page, onto a canvas
 //! (docs/reference/imports.md#how-an-import-runs).
 //!
 //! **Guarantee.** Nothing of an import is visible before the single transaction that completes it,
@@ -14,7 +14,7 @@
 
 mod files;
 mod gather;
-mod picture;
+mod image;
 mod place;
 
 use db::imports::Import;

@@ -23,7 +23,7 @@ use taskqueue::{Lease, Task};
 use worker::{Error, Worker};
 
 use super::gather::{Brought, Gathered, OfPage};
-use super::picture::file_name;
+use super::image::file_name;
 
 /// Outcome of an attempt to complete an import.
 pub(super) enum Ended {
@@ -50,7 +50,7 @@ pub(super) async fn conclude(
         Gathered::Stale => return Ok(Ended::Stale),
         Gathered::Failed(failure) => ImportOutcome::Failed(failure.clone()),
         Gathered::Review(review) => ImportOutcome::Review(review.clone()),
-        Gathered::Pictures(brought, of_page) => {
+        Gathered::Images(brought, of_page) => {
             let canvas = import.lock_canvas(conn).await?;
             if !db::tasks::settle(conn, task.id, lease.token()).await? {
                 return Ok(Ended::Stale);
@@ -80,7 +80,7 @@ fn refusal(kind: FailureKind, message: &str) -> ImportOutcome {
     ImportOutcome::Failed(Failure { kind, field: "canvasId".into(), message: message.into() })
 }
 
-/// Whether the pictures fit the quota of the canvas's owner. Locks the quota until the transaction ends.
+/// Returns `true` if the images fit the quota of the canvas's owner. Locks the quota until the transaction ends.
 async fn has_room(
     conn: &mut db::PgConnection,
     worker: &Worker,
@@ -89,7 +89,7 @@ async fn has_room(
 ) -> Result<bool, Error> {
     let storage = db::storage::hold(conn, &canvas.handle.owner, worker.storage_max).await?;
     // Sizes are within the limits of uploads.
-    Ok(storage.admits(brought.iter().map(|picture| picture.bytes as i64).sum()))
+    Ok(storage.admits(brought.iter().map(|image| image.bytes as i64).sum()))
 }
 
 /// Writes assets, nodes and revision to a canvas that the transaction has locked; `None` when a blob is missing.
@@ -103,7 +103,7 @@ async fn place(
 ) -> Result<Option<ImportOutcome>, Error> {
     let frames = db::canvases::frames(conn, canvas.key).await?;
     let frames = frames.into_iter().map(|frame| Frame::new(frame.position, frame.width, frame.height));
-    let content = ImportedContent::of(import, brought, of_page, frames);
+    let content = ImportedContent::new(import, brought, of_page, frames);
     let mut nodes = content.nodes(canvas, None);
     let bytes: i64 = nodes.iter().map(serialized_size).sum();
     if canvas.node_count as usize + nodes.len() > CANVAS_NODES_MAX || canvas.graph_bytes + bytes > CANVAS_BYTES_MAX {
@@ -121,8 +121,8 @@ async fn place(
             kind: ActivityType::ReferencesImported,
             actor: &import.actor,
             summary: match brought {
-                [_] => "imported a picture".into(),
-                all => format!("imported {} pictures", all.len()),
+                [_] => "imported an image".into(),
+                all => format!("imported {} images", all.len()),
             },
             nodes: &ids,
         }),
@@ -132,7 +132,7 @@ async fn place(
     Ok(Some(ImportOutcome::Imported(content.imported(revision))))
 }
 
-/// What the import adds to the canvas.
+/// The nodes that the import adds to the canvas.
 struct ImportedContent<'a> {
     import: &'a Import,
     of_page: Option<&'a OfPage>,
@@ -151,7 +151,7 @@ struct Item<'a> {
 }
 
 impl<'a> ImportedContent<'a> {
-    fn of(
+    fn new(
         import: &'a Import,
         brought: &'a [Brought],
         of_page: Option<&'a OfPage>,
@@ -260,7 +260,7 @@ impl<'a> ImportedContent<'a> {
         let mut at = None;
         for item in items {
             let Brought { format, size, bytes, sha256, blob_key, origin, metadata_removed, .. } = item.brought;
-            // Sizes are within the limits of pictures and uploads.
+            // Sizes are within the limits of images and uploads.
             let (width, height, bytes) = (size.width as i32, size.height as i32, *bytes as i64);
             let Some(blob_key) = db::blobs::adopt(conn, *blob_key, sha256, bytes).await? else { return Ok(None) };
             let asset = NewAsset {
@@ -313,7 +313,7 @@ impl<'a> ImportedContent<'a> {
     }
 }
 
-/// Width and height of a picture in pixels.
+/// Width and height of an image in pixels.
 fn pixels(brought: &Brought) -> (f64, f64) {
     (brought.size.width.into(), brought.size.height.into())
 }

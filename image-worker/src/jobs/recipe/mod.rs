@@ -6,9 +6,9 @@
 //! changed.
 //!
 //! **Mechanism.** Each iteration reads the run again, asks the plan for the next step and takes it.
-//! A text is made in this process, by the embedded runtime or by a provider ([`text`]). A picture
+//! A text is made in this process, by the embedded runtime or by a provider ([`text`]). An image
 //! is made by a separate job in another queue. While that job is active, the run's task is
-//! rescheduled, so runs that wait for pictures occupy no slots. The transaction that completes the
+//! rescheduled, so runs that wait for images occupy no slots. The transaction that completes the
 //! job makes the task ready ([`db::tasks::make_ready`]), so that the next step follows at once. A
 //! revocation makes no task ready. Instead, a run checks its delegation each time before it waits.
 //! If the delegation is no longer valid, the run fails, and the job that it waits for is canceled.
@@ -79,7 +79,7 @@ impl Handler for Recipes {
 enum IterationOutcome {
     /// The next iteration can follow.
     On,
-    /// The job of a picture is active, or a text waits for a call slot. Continue after this time,
+    /// The job of an image is active, or a text waits for a call slot. Continue after this time,
     /// or earlier if the task is made ready.
     Wait(Duration),
     /// The task is finished.
@@ -256,7 +256,7 @@ impl Step<'_> {
         self.settle(transaction, canceled).await
     }
 
-    /// Starts the job that makes the picture of a step.
+    /// Starts the job that makes the image of a step.
     async fn order(&self, at: usize) -> Result<StepResult, Error> {
         let plan = &self.run.plan;
         let step = &plan.steps[at];
@@ -319,9 +319,9 @@ impl Step<'_> {
 fn failure_of(job: &Record, key: &str) -> Option<RunFailure> {
     let found = match (job.status, &job.outcome.failure) {
         (JobStatus::Canceled, _) => return None,
-        _ if recipe::picture_of(job).is_some() => return None,
+        _ if recipe::image_of(job).is_some() => return None,
         (_, Some(cause)) => return Some(caused(cause, key)),
-        (_, None) => failure(RunFailureCode::OutputMissing, "the step left no picture", false),
+        (_, None) => failure(RunFailureCode::OutputMissing, "the step left no image", false),
     };
     Some(RunFailure { output_key: Some(key.to_owned()), ..found })
 }

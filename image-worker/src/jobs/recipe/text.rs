@@ -5,7 +5,7 @@
 //! has lost its previous worker and with it the outcome of the call. It fails, because no text protocol supports idempotency
 //! keys. Texts of the embedded runtime cost nothing and are made again.
 //!
-//! **Mechanism.** Pictures are sent to models that accept them; for other models the prompt contains their names. The response is
+//! **Mechanism.** Images are sent to models that accept them; for other models the prompt contains their names. The response is
 //! the result, so that the call is awaited under the lease of the run's task; a cancel ends the wait. Only calls that were
 //! certainly not accepted are repeated, a few times. A result is kept in memory through a short outage of the database: it is
 //! paid for, and there is no other copy.
@@ -16,13 +16,13 @@ use domain::job::{Failure, FailureCode, ReferenceInput, WorkOperation};
 use domain::metadata::{Provenance, ProvenanceKind};
 use domain::recipe::run::{RunFailure, text_value};
 use embedded::text::write;
-use providers::{Media, Picture, TextOrder};
+use providers::{Media, OrderImage, TextOrder};
 use service::admission::KeyPermit;
 use tokio::time::sleep;
 use worker::generation::{
     Admitted, Backend, RemoteBackend, model_gone, note_orphan, order_bytes, retry_during_outage, unless_canceled,
 };
-use worker::picture::{fitted, unusable};
+use worker::image::{fitted, unusable};
 use worker::{Error, Interrupt};
 
 use super::{Step, caused};
@@ -32,7 +32,7 @@ struct Prepared {
     order: TextOrder,
     /// Permit for the call.
     _place: KeyPermit,
-    /// Memory for the pictures.
+    /// Memory for the images.
     _admitted: Option<Admitted>,
 }
 
@@ -102,12 +102,12 @@ impl Step<'_> {
         write(&plan.steps[at].prompt, &plan.texts(at, &self.run.outputs))
     }
 
-    /// Prepares a call: loads the pictures once there is memory for them and a call slot. `None` if
+    /// Prepares a call: loads the images once there is memory for them and a call slot. `None` if
     /// no slot is free.
     async fn prepared(&self, at: usize, remote: &RemoteBackend) -> Result<Option<Prepared>, Interrupt> {
         let model = remote.model.clone().ok_or_else(model_gone)?;
         let references = self.run.plan.references(at, &self.run.outputs);
-        let capabilities = remote.provider.capabilities(Media::Picture);
+        let capabilities = remote.provider.capabilities(Media::Image);
         let (mut assets, mut bytes) = (Vec::new(), 0);
         for (handle, asset) in references.into_iter().take(model.references_max()) {
             let found = db::assets::get(&mut *self.worker.connection().await?, &asset).await?;
@@ -122,17 +122,17 @@ impl Step<'_> {
             ),
         };
         let Some(place) = self.generator.calls.enter(&remote.line).await else { return Ok(None) };
-        let mut pictures = Vec::with_capacity(assets.len());
+        let mut images = Vec::with_capacity(assets.len());
         for (handle, asset) in assets {
             let refuse = |why: String| unusable(&handle, why);
             let file = self.worker.get(asset.blob_key).await?.ok_or_else(|| unusable(&handle, "it is gone"))?;
             let header = raster::probe(&file).map_err(|error| refuse(error.to_string()))?;
-            let fitting = fitted(&self.worker.pixels, file, &header, capabilities.picture_bytes_max);
+            let fitting = fitted(&self.worker.pixels, file, &header, capabilities.image_bytes_max);
             let (bytes, format) = unless_canceled(self.lease, fitting).await??.map_err(refuse)?;
-            pictures.push(Picture { bytes, media_type: format.media_type(), role: None });
+            images.push(OrderImage { bytes, media_type: format.media_type(), role: None });
         }
         let idempotency_key = format!("{}-{at}", self.run.id.0);
-        let order = TextOrder { model, prompt: self.prompt(at), pictures, idempotency_key };
+        let order = TextOrder { model, prompt: self.prompt(at), images, idempotency_key };
         Ok(Some(Prepared { order, _place: place, _admitted: admitted }))
     }
 

@@ -5,7 +5,7 @@ use db::jobs::outputs::OutputState;
 use domain::job::{CancelReason, JobOperation, JobStatus};
 use testkit::providers::{FailureMode, Vendor};
 
-use super::fixture::{GenerationFixture, Wish, picture};
+use super::fixture::{GenerationFixture, Wish, image};
 use crate::actions::cancel;
 
 /// A latency longer than any test.
@@ -14,7 +14,7 @@ const AGES: Duration = Duration::from_secs(600);
 #[tokio::test]
 async fn untaken_work_is_canceled_at_once_and_returned() {
     let fixture = GenerationFixture::embedded().await;
-    let id = fixture.start(picture("a kite")).await;
+    let id = fixture.start(image("a kite")).await;
     assert_eq!(fixture.spent().await, 1);
     assert!(matches!(cancel(&fixture.harness, id).await, Cancellation::Canceled(_)));
     let record = fixture.ended(id).await;
@@ -28,7 +28,7 @@ async fn work_that_a_provider_has_is_stopped_there_and_charged() {
         let fixture = GenerationFixture::new(vendor).await;
         fixture.simulator.take(AGES);
         let _running = fixture.work();
-        let id = fixture.start(picture("a kite")).await;
+        let id = fixture.start(image("a kite")).await;
         fixture.until_output_is(id, OutputState::Submitted).await;
         assert!(matches!(cancel(&fixture.harness, id).await, Cancellation::Requested(_)), "{vendor:?}");
         let record = fixture.ended(id).await;
@@ -40,11 +40,11 @@ async fn work_that_a_provider_has_is_stopped_there_and_charged() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_the_picture_is_not_waited_for() {
+async fn an_answer_that_is_the_image_is_not_waited_for() {
     let fixture = GenerationFixture::new(Vendor::Compatible).await;
     fixture.simulator.take(AGES);
     let _running = fixture.work();
-    let id = fixture.start(picture("a kite")).await;
+    let id = fixture.start(image("a kite")).await;
     fixture.until_submits(1).await;
     assert!(matches!(cancel(&fixture.harness, id).await, Cancellation::Requested(_)));
     let record = fixture.ended(id).await;
@@ -58,7 +58,7 @@ async fn work_that_waits_to_be_submitted_again_is_canceled_at_once_and_returned(
     (fixture.settings.pauses, fixture.settings.wait_max) = ([AGES; 2], AGES);
     fixture.simulator.misbehave(FailureMode::Down);
     let _running = fixture.work();
-    let id = fixture.start(picture("a kite")).await;
+    let id = fixture.start(image("a kite")).await;
     fixture.until_submits(1).await;
     testkit::wait_for("a scheduled task", crate::harness::DEADLINE, async || {
         let stats = db::tasks::stats(&mut *fixture.harness.conn().await, domain::message::Queue::Generation).await;
@@ -72,7 +72,7 @@ async fn work_that_waits_to_be_submitted_again_is_canceled_at_once_and_returned(
 #[tokio::test]
 async fn a_cancel_that_is_heard_before_anything_was_submitted_submits_nothing() {
     let fixture = GenerationFixture::new(Vendor::Compatible).await;
-    let id = fixture.start(picture("a kite")).await;
+    let id = fixture.start(image("a kite")).await;
     fixture.harness.execute("UPDATE task_queue SET cancel_requested = true").await;
     let _running = fixture.work();
     let record = fixture.ended(id).await;

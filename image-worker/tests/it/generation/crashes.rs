@@ -10,14 +10,14 @@ use futures_util::future::join_all;
 use testkit::providers::{FailureMode, Simulator, Vendor};
 use testkit::wait_for;
 
-use super::fixture::{GenerationFixture, Wish, failure, picture};
+use super::fixture::{GenerationFixture, Wish, failure, image};
 use crate::harness::DEADLINE;
 
 /// Crashes a worker during a submit that the provider has accepted.
 async fn die_submitting(fixture: &GenerationFixture) -> JobId {
     fixture.simulator.misbehave_once(FailureMode::Hang);
     let doomed = fixture.work();
-    let id = fixture.start(picture("a kite")).await;
+    let id = fixture.start(image("a kite")).await;
     fixture.until_submits(1).await;
     fixture.until_output_is(id, OutputState::Submitting).await;
     drop(doomed);
@@ -27,7 +27,7 @@ async fn die_submitting(fixture: &GenerationFixture) -> JobId {
 
 /// The record of a worker that crashed in a submit before the provider received anything.
 async fn die_before_submitting(fixture: &GenerationFixture) -> JobId {
-    let id = fixture.start(picture("a kite")).await;
+    let id = fixture.start(image("a kite")).await;
     let mut conn = fixture.harness.conn().await;
     sqlx::query("INSERT INTO job_outputs (job_id, position, state, attempts) VALUES ($1, 0, 'submitting', 1)")
         .bind(id.0)
@@ -120,7 +120,7 @@ async fn a_run_that_was_recorded_is_followed_by_whoever_comes_next() {
         let fixture = GenerationFixture::new(vendor).await;
         fixture.simulator.take(Duration::from_millis(300));
         let doomed = fixture.work();
-        let id = fixture.start(picture("a kite")).await;
+        let id = fixture.start(image("a kite")).await;
         fixture.until_output_is(id, OutputState::Submitted).await;
         drop(doomed);
         lose(&fixture).await;
@@ -136,7 +136,7 @@ async fn a_run_that_finished_while_no_worker_ran_is_kept_past_its_deadline() {
         let fixture = GenerationFixture::new(vendor).await;
         fixture.simulator.take(Duration::from_secs(600));
         let doomed = fixture.work();
-        let id = fixture.start(picture("a kite")).await;
+        let id = fixture.start(image("a kite")).await;
         fixture.until_output_is(id, OutputState::Submitted).await;
         drop(doomed);
         lose(&fixture).await;
@@ -176,7 +176,7 @@ async fn a_look_up_that_fails_ends_at_the_deadline() {
 #[tokio::test]
 async fn a_job_that_kills_its_workers_is_given_up_and_returned() {
     let fixture = GenerationFixture::embedded().await;
-    let id = fixture.start(picture("a kite")).await;
+    let id = fixture.start(image("a kite")).await;
     fixture.harness.exhaust_claims().await;
     let _running = fixture.work();
     let record = fixture.ended(id).await;
@@ -190,7 +190,7 @@ async fn a_result_is_kept_when_the_store_comes_back_in_time() {
     fixture.simulator.take(Duration::from_millis(200));
     let broken = fixture.harness.break_store();
     let _running = fixture.work();
-    let id = fixture.start(picture("a kite")).await;
+    let id = fixture.start(image("a kite")).await;
     fixture.until_submits(1).await;
     wait_for("the answer", DEADLINE, async || {
         fixture.outputs(id).await.first().filter(|output| output.state == OutputState::Submitting).map(|_| ())
@@ -216,7 +216,7 @@ async fn a_result_that_came_with_the_answer_is_kept_when_the_database_comes_back
          CREATE TRIGGER refuse BEFORE UPDATE ON job_outputs FOR EACH ROW WHEN (NEW.accepted) EXECUTE FUNCTION refuse()";
     sqlx::raw_sql(refuse).execute(&mut *fixture.harness.conn().await).await.expect("executes");
     let _running = fixture.work();
-    let id = fixture.start(picture("a kite")).await;
+    let id = fixture.start(image("a kite")).await;
     wait_for("a refusal", DEADLINE, async || {
         let mut conn = fixture.harness.conn().await;
         let refused = sqlx::query_scalar("SELECT is_called FROM refusals").fetch_one(&mut *conn);
@@ -234,7 +234,7 @@ async fn a_job_that_is_given_up_after_its_result_was_swept_ends_all_the_same() {
     let fixture = GenerationFixture::new(Vendor::OpenAi).await;
     fixture.simulator.misbehave_once(FailureMode::Hang);
     let doomed = fixture.work();
-    let id = fixture.start(Wish { targets: 2, ..picture("a kite") }).await;
+    let id = fixture.start(Wish { targets: 2, ..image("a kite") }).await;
     wait_for("a stored output", DEADLINE, async || {
         fixture.outputs(id).await.into_iter().find(|output| output.state == OutputState::Stored)
     })

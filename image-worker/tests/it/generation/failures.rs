@@ -5,7 +5,7 @@ use futures_util::future::join_all;
 use providers::{Catalogue, Deadlines};
 use testkit::providers::{FailureMode, Vendor};
 
-use super::fixture::{GenerationFixture, HURRIED, Wish, failure, picture};
+use super::fixture::{GenerationFixture, HURRIED, Wish, failure, image};
 use crate::harness::png;
 
 /// The expected failure of a job with `failure_mode`; `None` if it succeeds nevertheless.
@@ -26,7 +26,7 @@ fn expected(vendor: Vendor, failure_mode: FailureMode) -> Option<FailureCode> {
         | FailureMode::ServerError
         | FailureMode::CutOff
         | FailureMode::HtmlAnswer
-        | FailureMode::HtmlPicture
+        | FailureMode::HtmlImage
         | FailureMode::ExpiredUrl
         | FailureMode::WorkFails => FailureCode::ProviderUnavailable,
     })
@@ -35,7 +35,7 @@ fn expected(vendor: Vendor, failure_mode: FailureMode) -> Option<FailureCode> {
 /// Runs a job whose prompt triggers a failure in the simulator.
 async fn meet(fixture: &GenerationFixture, vendor: Vendor, name: &str, failure_mode: FailureMode) {
     let prompt = format!("a kite [[sim:{name}]]");
-    let record = fixture.make(picture(&prompt)).await;
+    let record = fixture.make(image(&prompt)).await;
     let case = format!("{vendor:?} {name}: {:?}", record.outcome.failure);
     match expected(vendor, failure_mode) {
         Some(code) => {
@@ -80,7 +80,7 @@ async fn what_was_surely_not_accepted_is_submitted_again() {
             fixture.simulator.misbehave_once(failure_mode);
         }
         let _running = fixture.work();
-        let record = fixture.make(picture("a kite")).await;
+        let record = fixture.make(image("a kite")).await;
         assert_eq!(record.status, JobStatus::Succeeded, "{:?}", record.outcome.failure);
         assert_eq!((fixture.simulator.submits().len(), fixture.accepted(record.id, 0)), (3, 1));
     }
@@ -93,7 +93,7 @@ async fn a_wish_to_wait_is_followed() {
     fixture.simulator.misbehave_once(FailureMode::RateLimited);
     let _running = fixture.work();
     let started = std::time::Instant::now();
-    assert_eq!(fixture.make(picture("a kite")).await.status, JobStatus::Succeeded);
+    assert_eq!(fixture.make(image("a kite")).await.status, JobStatus::Succeeded);
     assert!(started.elapsed() >= Duration::from_secs(1), "it asked for a second");
 }
 
@@ -128,7 +128,7 @@ async fn a_connection_that_is_removed_fails_its_jobs() {
     let fixture = GenerationFixture::new(Vendor::Fal).await;
     fixture.simulator.take(Duration::from_secs(600));
     let _running = fixture.work();
-    let id = fixture.start(picture("a kite")).await;
+    let id = fixture.start(image("a kite")).await;
     fixture.until_output_is(id, db::jobs::outputs::OutputState::Submitted).await;
     let connection = fixture.connection.expect("has one");
     assert!(db::connections::delete(&mut *fixture.harness.conn().await, connection, None).await.expect("deletes"));
@@ -138,7 +138,7 @@ async fn a_connection_that_is_removed_fails_its_jobs() {
 #[tokio::test]
 async fn a_model_that_is_gone_is_refused() {
     let mut fixture = GenerationFixture::new(Vendor::OpenAi).await;
-    let id = fixture.start(picture("a kite")).await;
+    let id = fixture.start(image("a kite")).await;
     let retired: Vec<String> =
         fixture.setup.catalogue.entries().map(|it| format!("{}/{}", it.provider, it.id)).collect();
     let file = serde_json::json!({"retired": retired}).to_string();
@@ -154,7 +154,7 @@ async fn an_output_that_takes_too_long_is_given_up_and_stopped() {
     fixture.settings.patience = Some(Duration::from_millis(300));
     fixture.simulator.take(Duration::from_secs(600));
     let _running = fixture.work();
-    let record = fixture.make(picture("a kite")).await;
+    let record = fixture.make(image("a kite")).await;
     assert_eq!(failure(&record), (FailureCode::ProviderTimeout, true));
     assert_eq!((record.credit_cost, fixture.spent().await), (0, 0));
     assert_eq!(fixture.simulator.cancels(), 1);
@@ -167,7 +167,7 @@ async fn a_refused_poll_says_nothing_of_the_run() {
     let fixture = GenerationFixture::new(Vendor::Fal).await;
     fixture.simulator.take(Duration::from_secs(600));
     let _running = fixture.work();
-    let id = fixture.start(picture("a kite")).await;
+    let id = fixture.start(image("a kite")).await;
     fixture.until_output_is(id, db::jobs::outputs::OutputState::Submitted).await;
     // The run is at the former base URL, which does not get the key any more and refuses the poll.
     fixture.harness.execute("UPDATE provider_connections SET base_url = 'http://127.0.0.1:9'").await;
@@ -178,12 +178,12 @@ async fn a_refused_poll_says_nothing_of_the_run() {
     let fixture = GenerationFixture::new(Vendor::Fal).await;
     fixture.simulator.misbehave_once(FailureMode::WorkFails);
     let _running = fixture.work();
-    assert_eq!(failure(&fixture.make(picture("a kite")).await), (FailureCode::ProviderUnavailable, true));
+    assert_eq!(failure(&fixture.make(image("a kite")).await), (FailureCode::ProviderUnavailable, true));
     assert_eq!(fixture.orphans().await, 0);
 }
 
 #[tokio::test]
-async fn a_reference_that_cannot_be_read_is_the_pictures_fault() {
+async fn a_reference_that_cannot_be_read_is_the_images_fault() {
     let fixture = GenerationFixture::embedded().await;
     let mut broken = png(64, 64).to_vec();
     broken.truncate(broken.len() / 2);

@@ -60,8 +60,8 @@ pub struct Wish<'a> {
     pub targets: usize,
 }
 
-/// A job for one picture of a prompt.
-pub fn picture(prompt: &str) -> Wish<'_> {
+/// A job for one image of a prompt.
+pub fn image(prompt: &str) -> Wish<'_> {
     Wish { operation: JobOperation::Generate, prompt, targets: 1 }
 }
 
@@ -88,7 +88,7 @@ impl GenerationFixture {
         let simulator = Simulator::start(vendor).await;
         let base = simulator.url().parse().expect("a URL");
         let server = protocol.map(|protocol| Server { base, protocol, key: None });
-        let mut fixture = Self::of(simulator, kind, server).await;
+        let mut fixture = Self::with_simulator(simulator, kind, server).await;
         if kind != ProviderKind::Managed {
             fixture.connect().await;
         }
@@ -97,10 +97,10 @@ impl GenerationFixture {
 
     /// A fixture with the embedded runtime; its simulator is unused.
     pub async fn embedded() -> Self {
-        Self::of(Simulator::start(Vendor::OpenAi).await, ProviderKind::Managed, None).await
+        Self::with_simulator(Simulator::start(Vendor::OpenAi).await, ProviderKind::Managed, None).await
     }
 
-    async fn of(simulator: Simulator, kind: ProviderKind, server: Option<Server>) -> Self {
+    async fn with_simulator(simulator: Simulator, kind: ProviderKind, server: Option<Server>) -> Self {
         let harness = Harness::new().await;
         db::ledger::grant(&mut *harness.conn().await, &harness.me, GRANT).await.expect("grants");
         let reference = harness.upload("reference", "reference.png", png(8, 8)).await;
@@ -125,8 +125,8 @@ impl GenerationFixture {
             base_url: BaseUrl::Set(Some(self.simulator.url())),
             masked_key: "masked",
         };
-        let seal = |context: &str| self.keys.seal(context, SIMULATOR_KEY.as_bytes());
-        let saved = db::connections::save(&mut *self.harness.conn().await, &new, seal).await;
+        let encrypt = |context: &str| self.keys.encrypt(context, SIMULATOR_KEY.as_bytes());
+        let saved = db::connections::save(&mut *self.harness.conn().await, &new, encrypt).await;
         self.connection = Some(saved.expect("saves").id);
     }
 
@@ -150,7 +150,7 @@ impl GenerationFixture {
         self.harness.run(self.images(), RunnerOptions::new(Queue::Generation, 64))
     }
 
-    /// Whether some model of the provider supports the operation.
+    /// Returns `true` if some model of the provider supports the operation.
     pub fn can(&self, operation: JobOperation) -> bool {
         self.model(operation).is_some()
     }
@@ -314,7 +314,7 @@ impl GenerationFixture {
         self.calls.enter(&line).await.expect("is free")
     }
 
-    /// Adds a reference to a picture that no provider accepts unchanged. It must be converted to
+    /// Adds a reference to an image that no provider accepts unchanged. It must be converted to
     /// PNG, which needs memory for its pixels.
     pub async fn refer_to_a_gif(&mut self) {
         self.reference = self.harness.upload("gif", "reference.gif", Bytes::from_static(GIF)).await;

@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 use serde_json::json;
 use testkit::providers::Vendor;
 
-use super::fixture::{GenerationFixture, Wish, picture};
+use super::fixture::{GenerationFixture, Wish, image};
 use crate::harness::{DEADLINE, PUBLIC_URL};
 use crate::origins::mark;
 
@@ -60,8 +60,8 @@ async fn make_all(vendor: Vendor) {
         assert_eq!(provenance["run"], json!(record.id.run_handle()), "{case}");
         let submits = fixture.simulator.submits();
         assert!(submits.iter().any(|submit| provenance["prompt"] == json!(submit.prompt)), "{case}: {provenance}");
-        let pictures = usize::from(record.operation != JobOperation::Generate);
-        assert_eq!(provenance["references"].as_array().map(Vec::len), Some(pictures), "{case}");
+        let images = usize::from(record.operation != JobOperation::Generate);
+        assert_eq!(provenance["references"].as_array().map(Vec::len), Some(images), "{case}");
     }
     assert_eq!(fixture.simulator.leaks(), 0, "{vendor:?}");
 }
@@ -78,7 +78,7 @@ async fn the_embedded_runtime_draws_and_is_charged() {
         let image = &record.outcome.images[0];
         assert_eq!((image.media_type.as_str(), image.width, image.height), ("image/png", 1024, 1024));
         assert_eq!(record.credit_cost, 2);
-        // The references of edits and variations are in the picture.
+        // The references of edits and variations are in the image.
         let expected = match record.operation {
             JobOperation::Generate => DigitalSourceType::AlgorithmicMedia,
             _ => DigitalSourceType::CompositeSynthetic,
@@ -99,7 +99,7 @@ async fn the_parameters_in_a_result_are_not_stored() {
     let fixture = GenerationFixture::new(Vendor::OpenAi).await;
     let _running = fixture.work();
     for (prompt, removed) in [("a kite", &[][..]), ("a kite [[parameters]]", &[MetadataClass::Text])] {
-        let record = fixture.make(picture(prompt)).await;
+        let record = fixture.make(image(prompt)).await;
         let asset = fixture.harness.asset(&record.outcome.images[0].asset).await.expect("is stored");
         assert_eq!((&asset.metadata_removed[..], asset.original.is_none()), (removed, true), "{prompt}");
         let file = fixture.harness.worker().get(asset.blob_key).await.expect("reads").expect("is there");
@@ -113,9 +113,9 @@ async fn the_parameters_in_a_result_are_not_stored() {
 async fn a_node_that_showed_something_remembers_it() {
     let fixture = GenerationFixture::embedded().await;
     let _running = fixture.work();
-    let first = fixture.make(picture("one")).await;
+    let first = fixture.make(image("one")).await;
     let earlier = &first.outcome.images[0];
-    let id = fixture.start_in(picture("two"), vec![earlier.node.clone()]).await;
+    let id = fixture.start_in(image("two"), vec![earlier.node.clone()]).await;
     let later = fixture.ended(id).await;
     let node = fixture.harness.node(&earlier.node).await.expect("is there");
     assert_eq!(node.asset.as_ref(), Some(&later.outcome.images[0].asset));
@@ -130,7 +130,7 @@ async fn a_run_is_looked_at_no_more_often_than_its_provider_advises() {
     fixture.settings.poll_every = None;
     let _running = fixture.work();
     let started = Instant::now();
-    let record = fixture.make(picture("a kite")).await;
+    let record = fixture.make(image("a kite")).await;
     let (taken, polls) = (started.elapsed(), fixture.simulator.polls());
     assert_eq!(record.status, JobStatus::Succeeded);
     // The provider suggests one second, counted from the submit.
@@ -141,7 +141,7 @@ async fn a_run_is_looked_at_no_more_often_than_its_provider_advises() {
 async fn jobs_that_wait_for_their_provider_hold_no_slot() {
     let fixture = GenerationFixture::new(Vendor::Fal).await;
     fixture.simulator.take(Duration::from_secs(3600));
-    join_all((0..12).map(|_| fixture.start(picture("a kite")))).await;
+    join_all((0..12).map(|_| fixture.start(image("a kite")))).await;
     let options = taskqueue::RunnerOptions::new(domain::message::Queue::Generation, 2);
     let _running = fixture.harness.run(fixture.images(), options);
     testkit::wait_for("the submits of all jobs", DEADLINE, async || {

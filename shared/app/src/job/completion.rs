@@ -44,7 +44,7 @@ impl Completion {
     }
 }
 
-/// What completing a job or a Recipe run requires of the process.
+/// Settings of the process that completing a job or a Recipe run needs.
 #[derive(Clone, Copy, Debug)]
 pub struct CompletionContext<'a> {
     /// The origin of `canvasUrl` in the event.

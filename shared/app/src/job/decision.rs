@@ -12,7 +12,7 @@ use super::completion::{Completion, VideoOutput};
 use super::end::Ending;
 use super::placement;
 
-/// What a completion comes to, given what the transaction has locked.
+/// The effects of a completion, given the rows that the transaction has locked.
 pub(super) struct Decision {
     pub(super) status: JobStatus,
     pub(super) placements: Vec<Placement>,

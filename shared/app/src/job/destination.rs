@@ -33,7 +33,7 @@ pub enum Targets {
 #[derive(Clone, Debug)]
 pub struct Destination {
     pub targets: Targets,
-    /// Whether the nodes that the job reads are connected to its targets.
+    /// `true` if the nodes that the job reads are connected to its targets.
     pub connect: bool,
 }
 
@@ -41,7 +41,7 @@ pub struct Destination {
 pub struct JobTargets {
     /// The nodes in the order of the outputs; none has an active job.
     pub nodes: Vec<Node>,
-    /// Whether the start adds them.
+    /// `true` if the start adds them.
     pub are_new: bool,
     /// The graph with what the start adds to it.
     pub(super) addition: Option<(Graph, Applied)>,
@@ -76,7 +76,7 @@ impl Destination {
         }
     }
 
-    /// Whether the checks of the start load the graph of the canvas.
+    /// Returns `true` if the checks of the start load the graph of the canvas.
     pub fn reads_graph(&self) -> bool {
         self.connect || matches!(self.targets, Targets::Place(_))
     }
@@ -98,7 +98,7 @@ impl Destination {
         Ok(Some(graph))
     }
 
-    /// The targets of the start, with what it adds. `existing` are the nodes that exist. New ones show a picture of `size`
+    /// The targets of the start, with what it adds. `existing` are the nodes that exist. New ones show an image of `size`
     /// pixels whole, where it is known. Nodes among `read` are connected, where the request wants it.
     pub fn prepare(
         &self,

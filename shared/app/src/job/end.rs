@@ -44,7 +44,7 @@ pub struct End<'a> {
     pub lease_token: Uuid,
     pub completion: &'a Completion,
     pub context: CompletionContext<'a>,
-    /// Whether a large canvas is reviewed under its lock when no review was prepared. Otherwise the job is left as it is
+    /// `true` if a large canvas is reviewed under its lock when no review was prepared. Otherwise the job is left as it is
     /// ([`CompletionResult::ReviewNeeded`]).
     pub reviews_large: bool,
 }
@@ -189,7 +189,7 @@ impl<'a> Part<'a> {
         })
     }
 
-    /// Whether the end is an activity of the canvas, and thus a revision, also when all targets were deleted. A step of a Recipe
+    /// Returns `true` if the end is an activity of the canvas, and thus a revision, also when all targets were deleted. A step of a Recipe
     /// run leaves no activity of its own, a video has no targets.
     fn leaves_activity(&self) -> bool {
         self.job().recipe_run.is_none() && !self.job().request.targets().is_empty()
@@ -294,7 +294,7 @@ async fn review(conn: &mut PgConnection, parts: &mut [Part<'_>]) -> Result<()> {
         let Some(canvas) = part.canvas().filter(|canvas| canvas.role.is_some()) else { continue };
         let Decision { status, placements, .. } = &part.decision;
         let prepared = part.ending.context.review.filter(|_| part.removal.is_empty());
-        part.review = prepared.and_then(|review| review.of(canvas, *status, placements, &part.nodes));
+        part.review = prepared.and_then(|review| review.matching(canvas, *status, placements, &part.nodes));
         if part.review.is_none() {
             canvases.push((canvas.key, placement::detached(&canvas.owner, placements, &part.nodes)));
             asked.push(part);
@@ -361,7 +361,7 @@ fn output(canvas: &JobCanvas, placement: &Placement) -> Output {
         width: placement.width,
         height: placement.height,
         bytes: placement.bytes,
-        ai_generated: Some(AiGenerated::of(placement.origin.map(Origin::service))),
+        ai_generated: Some(AiGenerated::from_origin(placement.origin.map(Origin::service))),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What the completion of a job writes to its canvas.
+//! Writes of the completion of a job to its canvas.
 
 use std::collections::HashMap;
 
@@ -119,7 +119,7 @@ pub(super) fn detached(owner: &AccountUid, placements: &[Placement], nodes: &[No
     placements.iter().filter(is_detached).map(of).collect()
 }
 
-/// Converts a number to the type of its column. The limits on pictures keep it in range.
+/// Converts a number to the type of its column. The limits on images keep it in range.
 pub(super) fn column<T, N: TryInto<T> + ToString + Copy>(name: &'static str, number: N) -> Result<T> {
     number.try_into().map_err(|_| Error::Unreadable { column: name, value: number.to_string() })
 }

@@ -57,13 +57,13 @@ pub struct PreparedReview {
 }
 
 impl PreparedReview {
-    /// Whether the locked canvas has the revision that was reviewed.
+    /// Returns `true` if the locked canvas has the revision that was reviewed.
     pub(super) fn is_current(&self, canvas: &JobCanvas) -> bool {
         self.revision == canvas.revision
     }
 
     /// The review, if it is that of an end that places these outputs and releases these nodes.
-    pub(super) fn of(
+    pub(super) fn matching(
         &self,
         canvas: &JobCanvas,
         status: JobStatus,
@@ -150,7 +150,7 @@ impl Reviews {
         drop(snapshot);
         assets.extend(placements.iter().map(|placement| {
             let size = (placement.width.into(), placement.height.into());
-            (placement::asset(&canvas.owner, placement), StoredAsset { origin: Origin::Made, size })
+            (placement::asset(&canvas.owner, placement), StoredAsset { origin: Origin::Job, size })
         }));
         let review = review::review(&graph, &assets, &detached);
         graph.replace(waiting);

@@ -12,7 +12,7 @@ use std::time::Duration;
 use ::canvas::Footprint;
 use db::PgConnection;
 use db::accounts::Credential;
-use db::assets::Picture;
+use db::assets::InputImage;
 use db::canvases::{Change, NewActivity};
 use db::deliveries::NewDelivery;
 use db::idempotency::Taken;
@@ -35,7 +35,7 @@ use crate::command::{Base, CanvasWrite, Command, Key, KnownOutcome, LockedCanvas
 use crate::start::{Acceptance, Start, Terms};
 use crate::{Error, Result, canvas, target};
 
-/// What starts of work need of the process.
+/// Settings of the process that starts of work need.
 #[derive(Clone, Copy)]
 pub struct JobSettings<'a> {
     /// Maximum active jobs of an account.
@@ -44,7 +44,7 @@ pub struct JobSettings<'a> {
     pub retention_tombstone: Duration,
     /// Origin of `canvasUrl`.
     pub public_url: &'a str,
-    /// Key ring that seals webhook secrets.
+    /// Key ring that encrypts webhook secrets.
     pub ring: &'a KeyRing,
 }
 
@@ -53,10 +53,10 @@ pub trait Work: Send + Sync {
     /// Where the results go.
     fn destination(&self) -> &Destination;
 
-    /// What the work reads of the canvas beside its destination, as far as the request determines it.
+    /// The parts of the canvas that the work reads besides its destination, as far as the request determines them.
     fn footprint(&self) -> Footprint;
 
-    /// What the plan reads of what the request names, besides the targets.
+    /// The nodes and images of the request that the plan reads, besides the targets.
     fn reads(&self) -> Reads<'_>;
 
     /// Checks the work against stored state, conflicts first, then rules with every violation, and returns the job to accept. The
@@ -72,24 +72,24 @@ pub trait Work: Send + Sync {
     ) -> BoxFuture<'a, Result<JobPlan>>;
 }
 
-/// The nodes and pictures named in the request that a start reads, without its targets.
+/// The nodes and images named in the request that a start reads, without its targets.
 #[derive(Clone, Debug)]
 pub struct Reads<'a> {
     /// Nodes to read whole.
     pub nodes: Vec<&'a NodeId>,
-    /// Pictures, by the node that shows it or by the asset.
-    pub pictures: Vec<&'a Named>,
+    /// Images, by the node that shows it or by the asset.
+    pub images: Vec<&'a Named>,
 }
 
-/// What a start found of its existing targets and its [`Reads`], in their order.
+/// The stored targets and [`Reads`] of a start, in their order.
 #[derive(Clone, Debug)]
 pub struct Found {
     /// The targets; `None`: the canvas has no such node.
     pub targets: Vec<Option<Node>>,
     /// The other nodes; `None`: the canvas has no such node.
     pub nodes: Vec<Option<Node>>,
-    /// The pictures; `None`: there is none that the account may read.
-    pub pictures: Vec<Option<Picture>>,
+    /// The images; `None`: there is none that the account may read.
+    pub images: Vec<Option<InputImage>>,
 }
 
 /// A job to accept.
@@ -270,17 +270,17 @@ impl JobStart {
         StoredOutcome::Job { id: self.id.0, snapshot: None }
     }
 
-    /// What to look up of what the request names.
+    /// The rows to look up for the request.
     fn question(&self, canvas_key: i64) -> StartQuestion<'_> {
-        let Reads { nodes, pictures } = self.work.reads();
+        let Reads { nodes, images } = self.work.reads();
         let nodes = self.work.destination().existing().iter().chain(nodes).collect();
-        StartQuestion { account: &self.caller.account, canvas_key: Some(canvas_key), nodes, pictures }
+        StartQuestion { account: &self.caller.account, canvas_key: Some(canvas_key), nodes, images }
     }
 
     /// The answer to the [question](Self::question).
     fn found(&self, mut facts: StartFacts) -> Found {
         let nodes = facts.nodes.split_off(self.work.destination().existing().len());
-        Found { targets: facts.nodes, nodes, pictures: facts.pictures }
+        Found { targets: facts.nodes, nodes, images: facts.images }
     }
 
     /// The job to insert. `revision` is the canvas's next revision.
@@ -337,7 +337,7 @@ pub async fn require_room(
     settings.require_room(db::jobs::count_active(conn, account, settings.cap()).await?, new)
 }
 
-/// Stores the webhook of a job or run of an account with its sealed secret (docs/reference/configuration.md#secrets-at-rest).
+/// Stores the webhook of a job or run of an account with its encrypted secret (docs/reference/configuration.md#secrets-at-rest).
 pub async fn insert_delivery(
     conn: &mut PgConnection,
     ring: &KeyRing,
@@ -346,7 +346,7 @@ pub async fn insert_delivery(
     webhook: &WebhookInput,
 ) -> Result<(), db::Error> {
     let id = Uuid::now_v7();
-    let sealed_secret = ring.seal(&db::deliveries::handle(id), webhook.secret.as_bytes());
+    let sealed_secret = ring.encrypt(&db::deliveries::handle(id), webhook.secret.as_bytes());
     let delivery = NewDelivery { id, account, job_id, url: &webhook.url, sealed_secret: &sealed_secret };
     db::deliveries::insert(conn, &delivery).await
 }

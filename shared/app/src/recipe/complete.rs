@@ -18,7 +18,7 @@ use domain::review::DetachedOutput;
 use tracing::instrument;
 use uuid::Uuid;
 
-use super::step::{picture_of, waiting};
+use super::step::{image_of, waiting};
 use crate::job::{self, Cancellation, CompletionContext};
 use crate::removal::Removal;
 use crate::{canvas, target};
@@ -35,7 +35,7 @@ pub enum RunCompletion {
 }
 
 /// Ends a run under the lease on its task. In any case, a run whose delegation is no longer valid fails with
-/// `delegation_revoked`. Unfinished outputs are canceled, and their jobs are asked to stop; a picture that a job has finished
+/// `delegation_revoked`. Unfinished outputs are canceled, and their jobs are asked to stop; an image that a job has finished
 /// by then is kept. `None`: the run has ended already, or the lease is no longer current.
 ///
 /// # Errors
@@ -138,12 +138,12 @@ async fn end(
         if made.is_some() && matches!(stopped, Some(Cancellation::Requested(_))) {
             db::jobs::remove_targets_at_end(conn, job).await?;
         }
-        // The job finished before this, and the run has not recorded it yet: the picture is on the canvas and charged.
+        // The job finished before this, and the run has not recorded it yet: the image is on the canvas and charged.
         if let Some(Cancellation::Unchanged(job)) = stopped
-            && let Some(picture) = picture_of(&job)
+            && let Some(image) = image_of(&job)
             && run.advance(conn, at, OutputStatus::Running, OutputStatus::Succeeded).await?
         {
-            run.set_picture(conn, at, picture).await?;
+            run.set_image(conn, at, image).await?;
         }
     }
     let unspent = run.end(conn, status, failure).await?;

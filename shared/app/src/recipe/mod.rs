@@ -17,6 +17,6 @@ pub use fork::ForkRecipe;
 pub use lookup::RequestedRecipe;
 pub use run::{Choice, NewRecipeRun, StartRun};
 pub use sources::Given;
-pub use step::{ImageStep, StepResult, begin_image, begin_text, cancel_output, end_image, end_text, picture_of};
+pub use step::{ImageStep, StepResult, begin_image, begin_text, cancel_output, end_image, end_text, image_of};
 pub use targets::remove_targets;
 pub use workflow::CreateWorkflow;

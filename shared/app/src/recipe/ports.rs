@@ -32,7 +32,7 @@ fn noted(ports: Option<&Vec<InstancePort>>) -> BTreeMap<String, NodeId> {
     ports.into_iter().flatten().map(|port| (port.key.clone(), port.node_id.clone())).collect()
 }
 
-/// What a run reads and writes of an instance: its sticky, its ports, and what is connected into its inputs.
+/// The nodes of an instance that a run reads and writes: its sticky, its ports, and nodes connected to its inputs.
 pub(super) fn footprint_of_instance(graph: &Graph, id: &NodeId) -> Footprint {
     let note = graph.node(id).and_then(Node::recipe);
     let inputs = noted(note.and_then(|note| note.inputs.as_ref()));
@@ -116,7 +116,7 @@ impl Ports {
     }
 }
 
-/// What an input of an instance can take, in order: what its port holds, what the nodes hold that are connected into it, with
+/// The values that an input of an instance can take, in order: that of its port, those of the nodes connected to it, with
 /// these nodes, and the saved default.
 fn candidates<'a>(
     graph: &'a Graph,
@@ -201,20 +201,20 @@ pub(super) async fn resolve(
     Ok((inputs, fillings))
 }
 
-/// Keeps the pictures of new ports from being deleted until the transaction ends; 422 when one was deleted since it was looked up.
+/// Keeps the images of new ports from being deleted until the transaction ends; 422 when one was deleted since it was looked up.
 pub(super) async fn hold(conn: &mut db::PgConnection, fillings: &[Filling]) -> Result<()> {
-    let picture = |filling: &Filling| match &filling.held {
+    let image = |filling: &Filling| match &filling.held {
         Some(PortValue::Asset(asset)) => Some(asset.clone()),
         _ => None,
     };
-    let assets: HashSet<AssetHandle> = fillings.iter().filter_map(picture).collect();
+    let assets: HashSet<AssetHandle> = fillings.iter().filter_map(image).collect();
     if assets.is_empty() || db::assets::hold(conn, assets.iter()).await? == assets.len() as u64 {
         return Ok(());
     }
-    Err(Error::unprocessable("inputs", "a picture that a port would show was deleted in the meantime"))
+    Err(Error::unprocessable("inputs", "an image that a port would show was deleted in the meantime"))
 }
 
-/// A port with this value, or an empty one if the value is a picture that the account cannot read: one that was saved earlier or
+/// A port with this value, or an empty one if the value is an image that the account cannot read: one that was saved earlier or
 /// is on the canvas.
 pub(super) async fn readable(
     conn: &mut db::PgConnection,
@@ -226,7 +226,7 @@ pub(super) async fn readable(
     Ok(Filling { held: held.filter(is_kept), size, source: None })
 }
 
-/// Width and height in pixels of a value that is a picture which the account can read.
+/// Width and height in pixels of a value that is an image which the account can read.
 async fn size_of(
     conn: &mut db::PgConnection,
     account: &AccountUid,

@@ -38,13 +38,13 @@ use crate::start::{Acceptance, Start, Terms};
 use crate::target::{self, Work};
 use crate::{Error, Models, Result};
 
-/// What a run overrides for its pictures.
+/// The overrides of a run for its images.
 pub struct Choice {
-    /// Model of the pictures; in a Recipe without pictures, of the texts.
+    /// Model of the images; in a Recipe without images, of the texts.
     pub model: Option<String>,
-    /// Size of the pictures.
+    /// Size of the images.
     pub size: Option<String>,
-    /// Quality of the pictures.
+    /// Quality of the images.
     pub quality: Option<String>,
 }
 
@@ -64,7 +64,7 @@ pub struct NewRecipeRun {
     pub location: Location,
     /// Input values by port node id, key or normalized label.
     pub inputs: BTreeMap<String, Given>,
-    /// What the request overrides.
+    /// The overrides of the request.
     pub choice: Choice,
     /// Webhook to notify when the run ends; its URL has been checked.
     pub webhook: Option<WebhookInput>,
@@ -80,7 +80,7 @@ pub struct StartRun<'a, M> {
     pub id: RunId,
     pub recipe: RecipeId,
     pub run: NewRecipeRun,
-    /// What the idempotency key is bound to.
+    /// Fingerprint that the idempotency key is bound to.
     pub fingerprint: Fingerprint,
     /// W3C trace context of the request.
     pub traceparent: String,

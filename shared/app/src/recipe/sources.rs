@@ -49,7 +49,7 @@ impl Given {
             Given::Text(text) => Ok(PortValue::Text(text.clone())),
             Given::Asset(asset) => match db::assets::get_readable(conn, caller, asset).await? {
                 Some(_) => Ok(PortValue::Asset(asset.clone())),
-                None => Err("is not a picture that you can read"),
+                None => Err("is not an image that you can read"),
             },
             Given::Node(node) => match graph.node(node) {
                 None => Err("is not a node of the canvas"),
@@ -59,14 +59,14 @@ impl Given {
     }
 }
 
-/// The content of a node: its text, or else its picture. A text node that a port was filled with a picture for has both once
+/// The content of a node: its text, or else its image. A text node that a port was filled with an image for has both once
 /// words are written into it, and shows only these.
 pub fn held(node: &domain::graph::Node) -> Option<PortValue> {
     let text = node.content().filter(|content| !content.is_empty());
     text.map(|content| PortValue::Text(content.to_owned())).or_else(|| node.asset.clone().map(PortValue::Asset))
 }
 
-/// Whether a node of this type can feed a port of this kind, whatever the node holds now.
+/// Returns `true` if a node of this type can feed a port of this kind, whatever the node holds now.
 pub fn may_feed(node: &domain::graph::Node, kind: InputKind, written_reference: bool) -> bool {
     use domain::graph::NodeType::Image;
     match kind {

@@ -167,7 +167,7 @@ pub async fn begin_image(
     Ok(StepResult::Done)
 }
 
-/// Ends an image step as its job ended: with its picture, or with its failure. A job that was canceled on its own leaves a
+/// Ends an image step as its job ended: with its image, or with its failure. A job that was canceled on its own leaves a
 /// canceled output.
 ///
 /// # Errors
@@ -186,8 +186,8 @@ pub async fn end_image(
         Ok(locked) => locked,
         Err(result) => return Ok(result),
     };
-    let picture = picture_of(job);
-    let status = match (job.status, picture) {
+    let image = image_of(job);
+    let status = match (job.status, image) {
         (JobStatus::Canceled, _) => OutputStatus::Canceled,
         (_, Some(_)) => OutputStatus::Succeeded,
         (_, None) => OutputStatus::Failed,
@@ -198,15 +198,15 @@ pub async fn end_image(
     if let Some(failure) = failure {
         run.set_failure(conn, at, failure).await?;
     }
-    if let Some(picture) = picture {
-        run.set_picture(conn, at, picture).await?;
+    if let Some(image) = image {
+        run.set_image(conn, at, image).await?;
     }
     Ok(StepResult::Done)
 }
 
-/// The picture that the job of a step made. A success whose record has expired counts: its picture is placed and charged, and a
+/// The image that the job of a step made. A success whose record has expired counts: its image is placed and charged, and a
 /// client that reads the job before the run records it must not change the run's result.
-pub fn picture_of(job: &Record) -> Option<&AssetHandle> {
+pub fn image_of(job: &Record) -> Option<&AssetHandle> {
     let made = matches!(job.status, JobStatus::Succeeded | JobStatus::Expired);
     job.outcome.images.first().filter(|_| made).map(|image| &image.asset)
 }

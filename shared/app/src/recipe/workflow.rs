@@ -32,7 +32,7 @@ pub struct CreateWorkflow<'a, M> {
     /// The canvas that is written to.
     pub canvas: &'a CanvasHandle,
     pub workflow: NewWorkflow,
-    /// What the idempotency key is bound to.
+    /// Fingerprint that the idempotency key is bound to.
     pub fingerprint: Fingerprint,
 }
 
@@ -148,14 +148,14 @@ impl<M> CreateWorkflow<'_, M> {
                     Ok(value) => {
                         let content = readable(conn, &self.caller.account, Some(value)).await?;
                         if content.held.is_none() {
-                            note("value", "shows a picture that was deleted or that you cannot read");
+                            note("value", "shows an image that was deleted or that you cannot read");
                         }
                         filling = Filling { source: filling.source, ..content };
                     }
                     Err(message) => note("value", message),
                 }
             }
-            let port = Port::of(input.clone(), String::new(), None);
+            let port = Port::from_new(input.clone(), String::new(), None);
             match &filling.held {
                 Some(held) if port.accepts(held).is_err() => {
                     let field = if has_value { "value" } else { "sourceNodeId" };
@@ -176,9 +176,9 @@ impl<M> CreateWorkflow<'_, M> {
         let NewWorkflow { name, description, category, tags, inputs, outputs, .. } = self.workflow.clone();
         let ports = inputs.into_iter().zip(&ids.inputs).zip(fillings).map(|((input, id), filling)| {
             let default = filling.held.clone().filter(|_| input.use_as_default);
-            Port::of(input, id.to_string(), default)
+            Port::from_new(input, id.to_string(), default)
         });
-        let steps = outputs.into_iter().zip(&ids.outputs).map(|(output, id)| Step::of(output, id.to_string()));
+        let steps = outputs.into_iter().zip(&ids.outputs).map(|(output, id)| Step::from_new(output, id.to_string()));
         Definition {
             name,
             summary: None,

@@ -4,7 +4,7 @@ use db::canvases;
 
 use crate::fixture::{Fixture, account};
 
-/// Whether the rows that `sql` selects are locked by another transaction.
+/// Returns `true` if the rows that `sql` selects are locked by another transaction.
 async fn is_held(fixture: &Fixture, sql: &'static str) -> bool {
     sqlx::query(sql).fetch_all(&mut *fixture.conn().await).await.is_err()
 }

@@ -66,17 +66,17 @@ pub async fn put(conn: &mut PgConnection, canvas_key: i64, nodes: impl IntoItera
 impl Fixture {
     /// A fixture with the account's own canvas.
     pub async fn new() -> Self {
-        Self::of("me", "me").await
+        Self::with_accounts("me", "me").await
     }
 
     /// A fixture with a canvas of `you`, in which `me` is an editor.
     pub async fn shared() -> Self {
-        let fixture = Self::of("me", "you").await;
+        let fixture = Self::with_accounts("me", "you").await;
         fixture.share(Some(AccessRole::Editor)).await;
         fixture
     }
 
-    async fn of(caller: &str, owner: &str) -> Self {
+    async fn with_accounts(caller: &str, owner: &str) -> Self {
         let database = TestDatabase::new().await;
         let mut conn = database.pool().acquire().await.expect("connects");
         for uid in ["me", "you"] {
@@ -269,7 +269,7 @@ impl Fixture {
         completed
     }
 
-    /// A success with one stored picture.
+    /// A success with one stored image.
     pub async fn success(&self) -> Completion {
         let (key, sha256) = (Uuid::new_v4(), [7; 32]);
         stored_blob(&mut *self.conn().await, key, &sha256, 12).await;

@@ -1,6 +1,6 @@
 //! What the checks of a start read of the canvas and the account.
 
-use db::assets::{self, NewAsset, Picture};
+use db::assets::{self, InputImage, NewAsset};
 use db::canvases::{self, Change, IncomingReference};
 use db::jobs::{self, StartFacts, StartQuestion};
 use domain::asset::AssetKind;
@@ -43,20 +43,20 @@ impl Fixture {
         node
     }
 
-    async fn facts(&self, nodes: &[&NodeId], pictures: &[&Named]) -> StartFacts {
+    async fn facts(&self, nodes: &[&NodeId], images: &[&Named]) -> StartFacts {
         let canvas_key = Some(self.canvas.key);
-        let (nodes, pictures) = (nodes.to_vec(), pictures.to_vec());
-        let question = StartQuestion { account: &self.account, canvas_key, nodes, pictures };
+        let (nodes, images) = (nodes.to_vec(), images.to_vec());
+        let question = StartQuestion { account: &self.account, canvas_key, nodes, images };
         jobs::read_for_start(&mut *self.conn().await, 10, &question).await.expect("reads")
     }
 }
 
-fn picture(handle: &AssetHandle) -> Option<Picture> {
-    Some(Picture { handle: handle.clone(), mime_type: "image/png".into(), width: 3, height: 2 })
+fn image(handle: &AssetHandle) -> Option<InputImage> {
+    Some(InputImage { handle: handle.clone(), mime_type: "image/png".into(), width: 3, height: 2 })
 }
 
 #[tokio::test]
-async fn nodes_and_pictures_are_found_in_the_order_of_the_question() {
+async fn nodes_and_images_are_found_in_the_order_of_the_question() {
     let fixture = Fixture::shared().await;
     let mine = fixture.store("me", "mine", AssetKind::Image, false).await;
     let shared = fixture.store("you", "shared", AssetKind::Image, true).await;
@@ -73,8 +73,8 @@ async fn nodes_and_pictures_are_found_in_the_order_of_the_question() {
     let found = fixture.facts(&[&empty.id, &none, &showing.id, &empty.id], &named.each_ref()).await;
     assert_eq!(found.active, 0);
     assert_eq!(found.nodes, [Some(empty.clone()), None, Some(showing), Some(empty)]);
-    let shared = picture(&shared);
-    assert_eq!(found.pictures, [shared.clone(), picture(&mine), None, shared.clone(), None, shared]);
+    let shared = image(&shared);
+    assert_eq!(found.images, [shared.clone(), image(&mine), None, shared.clone(), None, shared]);
 }
 
 #[tokio::test]
@@ -93,11 +93,11 @@ async fn an_asset_is_found_only_by_who_may_read_it() {
         Named::Node(nodes[1].id.clone()),
     ];
     let found = fixture.facts(&[], &named.each_ref()).await;
-    assert_eq!(found.pictures, [picture(&of_canvas), None, None, picture(&foreign), None]);
+    assert_eq!(found.images, [image(&of_canvas), None, None, image(&foreign), None]);
     fixture.share(Some(AccessRole::Viewer)).await;
-    assert_eq!(fixture.facts(&[], &[&named[0]]).await.pictures, [picture(&of_canvas)]);
+    assert_eq!(fixture.facts(&[], &[&named[0]]).await.images, [image(&of_canvas)]);
     fixture.share(None).await;
-    assert_eq!(fixture.facts(&[], &[&named[0]]).await.pictures, [None]);
+    assert_eq!(fixture.facts(&[], &[&named[0]]).await.images, [None]);
 }
 
 #[tokio::test]
@@ -106,12 +106,12 @@ async fn active_work_is_counted_whatever_is_asked_for() {
     fixture.start().await;
     for nodes in [vec![], vec![&fixture.node], vec![&fixture.node, &fixture.node]] {
         let found = fixture.facts(&nodes, &[]).await;
-        assert_eq!((found.active, found.nodes.len(), found.pictures.len()), (1, nodes.len(), 0));
+        assert_eq!((found.active, found.nodes.len(), found.images.len()), (1, nodes.len(), 0));
     }
 }
 
 #[tokio::test]
-async fn references_into_a_node_bring_the_pictures_of_image_nodes_in_the_order_of_creation() {
+async fn references_into_a_node_bring_the_images_of_image_nodes_in_the_order_of_creation() {
     let fixture = Fixture::shared().await;
     let asset = fixture.store("you", "shown", AssetKind::Image, true).await;
     let prompt = fixture.store("you", "prompt", AssetKind::Prompt, true).await;
@@ -131,7 +131,7 @@ async fn references_into_a_node_bring_the_pictures_of_image_nodes_in_the_order_o
         let graph = GraphWrites { connections: vec![&connection], ..GraphWrites::default() };
         let change = Change { graph, ..Change::new("connected") };
         canvases::write(&mut *fixture.conn().await, fixture.canvas.key, &change).await.expect("writes a connection");
-        references.extend(found.map(|picture| IncomingReference { from, role, picture: picture.cloned() }));
+        references.extend(found.map(|image| IncomingReference { from, role, image: image.cloned() }));
     }
     let read = canvases::references_into(&mut *fixture.conn().await, fixture.canvas.key, &fixture.node).await;
     assert_eq!(read.expect("reads"), references);

@@ -45,7 +45,7 @@ impl Work for Resize {
     }
 
     fn reads(&self) -> Reads<'_> {
-        Reads { nodes: Vec::new(), pictures: Vec::new() }
+        Reads { nodes: Vec::new(), images: Vec::new() }
     }
 
     fn plan<'a>(
@@ -98,7 +98,7 @@ fn request(fixture: &Fixture, canvas: &CanvasHandle, node: &NodeId, key: &str) -
             kind: TokenKind::Agent,
             is_narrow: false,
             label: "laptop".into(),
-            scopes: Scopes::of(&[]),
+            scopes: Scopes::from_slice(&[]),
             surface: Surface::Cli,
             secret_hash: Vec::new(),
             valid: true,

@@ -55,7 +55,7 @@ impl Quota {
 /// The result of a rate limit check. It becomes the rate limit headers of the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateDecision {
-    /// Whether the request may pass.
+    /// `true` if the request may pass.
     pub allowed: bool,
     /// The size of the burst: the requests that may pass at once if none was used.
     pub limit: u32,

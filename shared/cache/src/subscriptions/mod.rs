@@ -35,7 +35,7 @@ struct Signal {
     changes: u64,
 }
 
-/// What the connection still has to do, in order.
+/// Commands that the connection still has to send, in order.
 enum Command {
     Subscribe(String),
     Unsubscribe(String),

@@ -3,7 +3,7 @@
 use domain::graph::{Connection, NodeType, Purpose, Role};
 use domain::id::{ConnectionId, NodeId};
 
-use super::{Made, OperationResult, Run, Skipped};
+use super::{NamedItem, OperationResult, Run, Skipped};
 use crate::graph::Ends;
 use crate::reference::Ref;
 
@@ -24,7 +24,7 @@ impl Run<'_> {
         to: &Ref<NodeId>,
         purpose: Purpose,
         role: Option<Role>,
-    ) -> Result<(Made, String), Skipped> {
+    ) -> Result<(NamedItem, String), Skipped> {
         let from = self.node(CREATED.from, from);
         let to = self.node(CREATED.to, to);
         let ends = Ends { from: from?, to: to?, purpose };
@@ -42,7 +42,7 @@ impl Run<'_> {
         let id = connection.id.to_string();
         let slot = self.graph.connections.end();
         self.journal.set_connection(self.graph, slot, Some(connection));
-        Ok((Made::Connection(slot), id))
+        Ok((NamedItem::Connection(slot), id))
     }
 
     /// Changing the purpose to anything but `reference` removes the role.

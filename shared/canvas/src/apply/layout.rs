@@ -10,7 +10,7 @@ use domain::limits::{BATCH_MOVES_MAX, COORDINATE_MAX, NODE_SIDE_MAX};
 use domain::metadata::WritableMetadata;
 use domain::operation::Arrangement;
 
-use super::{Made, OperationResult, Run, Skipped};
+use super::{NamedItem, OperationResult, Run, Skipped};
 use crate::batch::{Arranged, Goal};
 use crate::geometry::{HEAD, head};
 use crate::metadata::{fits, too_large};
@@ -22,7 +22,7 @@ const STEP_MIN: f64 = 1e-6;
 
 const NO_ROOM: &str = "the nodes have no free place on the canvas";
 
-/// What an arrangement moves as one: a node, or a Section with its members.
+/// A unit of an arrangement: a node, or a Section with its members.
 struct Item {
     slots: Vec<usize>,
     frame: Frame,
@@ -64,7 +64,7 @@ impl Run<'_> {
         let wish = self.wish(goal, &block)?;
         let home = self.home(slots[0]).filter(|home| slots.iter().all(|slot| self.home(*slot) == Some(*home)));
         let home = home.filter(|home| {
-            let section = Frame::of(self.node_at(*home));
+            let section = Frame::from_node(self.node_at(*home));
             match wish {
                 None => true,
                 Some(Wish::Near(near)) => section.contains(near),
@@ -141,7 +141,7 @@ impl Run<'_> {
         title: &str,
         nodes: &[Ref<NodeId>],
         goal: &Goal,
-    ) -> Result<(Made, String), Skipped> {
+    ) -> Result<(NamedItem, String), Skipped> {
         let slots = self.all_nodes(nodes)?;
         let violations = self.violations();
         for (at, slot) in slots.iter().enumerate() {
@@ -268,7 +268,7 @@ impl Run<'_> {
 
     /// The smallest frame that contains nodes, of which there is at least one.
     fn bounds(&self, slots: &[usize]) -> Frame {
-        let frames = slots.iter().map(|slot| Frame::of(self.node_at(*slot)));
+        let frames = slots.iter().map(|slot| Frame::from_node(self.node_at(*slot)));
         frames.reduce(Frame::union).expect("there is a node")
     }
 
@@ -281,7 +281,7 @@ impl Run<'_> {
     /// Nodes from top to bottom, those of a row from left to right. A node is in the row of the first node whose middle
     /// is below its top.
     fn reading_order(&self, mut slots: Vec<usize>) -> Vec<usize> {
-        let frame = |slot: &usize| Frame::of(self.node_at(*slot));
+        let frame = |slot: &usize| Frame::from_node(self.node_at(*slot));
         let by = |slots: &mut [usize], edge: fn(Frame) -> f64| {
             slots.sort_by(|a, b| edge(frame(a)).total_cmp(&edge(frame(b))));
         };
@@ -308,7 +308,7 @@ impl Run<'_> {
                 if block.slots.contains(&near) {
                     return Err(self.unprocessable("near", "must not be one of the nodes that are placed"));
                 }
-                Ok(Some(Wish::Near(Frame::of(self.node_at(near)))))
+                Ok(Some(Wish::Near(Frame::from_node(self.node_at(near)))))
             }
         }
     }

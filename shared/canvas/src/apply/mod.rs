@@ -29,9 +29,9 @@ pub use report::{Applied, Touched};
 /// Options of applying a batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Whether an agent applies it. The new nodes are then owned by the agent, otherwise by the user.
+    /// `true` if an agent applies it. The new nodes are then owned by the agent, otherwise by the user.
     pub agent: bool,
-    /// Whether nodes with an active job may be deleted.
+    /// `true` if nodes with an active job may be deleted.
     pub force: bool,
 }
 
@@ -63,9 +63,9 @@ struct Skipped;
 
 type OperationResult = Result<(), Skipped>;
 
-/// What a `clientId` names.
+/// The object that a `clientId` names.
 #[derive(Clone, Copy)]
-enum Made {
+enum NamedItem {
     Node(usize),
     Connection(usize),
     /// The result of an operation that did not run.
@@ -77,7 +77,7 @@ struct Run<'a> {
     journal: Journal,
     options: Options,
     at: usize,
-    made: HashMap<&'a str, Made>,
+    made: HashMap<&'a str, NamedItem>,
     /// Slots of what the batch deleted.
     deleted_nodes: HashMap<NodeId, usize>,
     deleted_connections: HashMap<ConnectionId, usize>,
@@ -153,10 +153,10 @@ impl<'a> Run<'a> {
     }
 
     /// Records what a `clientId` names from here on.
-    fn name(&mut self, client_id: Option<&'a str>, made: Result<(Made, String), Skipped>) -> OperationResult {
+    fn name(&mut self, client_id: Option<&'a str>, made: Result<(NamedItem, String), Skipped>) -> OperationResult {
         let (made, id) = match made {
             Ok((made, id)) => (made, Some(id)),
-            Err(Skipped) => (Made::Nothing, None),
+            Err(Skipped) => (NamedItem::Nothing, None),
         };
         if let Some(client_id) = client_id {
             self.made.insert(client_id, made);
@@ -169,9 +169,9 @@ impl<'a> Run<'a> {
     /// canvas, which its handle still names.
     fn node(&mut self, field: &str, node: &Ref<NodeId>) -> Result<usize, Skipped> {
         let slot = match self.made_as(node.id.as_str(), node.is_handle) {
-            Some(Made::Nothing) => return Err(Skipped),
-            Some(Made::Node(slot)) => Some(slot).filter(|slot| self.graph.nodes.get(*slot).is_some()),
-            Some(Made::Connection(_)) | None => self.graph.nodes.find(&node.id),
+            Some(NamedItem::Nothing) => return Err(Skipped),
+            Some(NamedItem::Node(slot)) => Some(slot).filter(|slot| self.graph.nodes.get(*slot).is_some()),
+            Some(NamedItem::Connection(_)) | None => self.graph.nodes.find(&node.id),
         };
         slot.ok_or_else(|| self.unprocessable(field, "names no node of the canvas, and none made earlier in the batch"))
     }
@@ -179,16 +179,16 @@ impl<'a> Run<'a> {
     /// The slot of the connection that a field names.
     fn connection(&mut self, field: &str, connection: &Ref<ConnectionId>) -> Result<usize, Skipped> {
         let slot = match self.made_as(connection.id.as_str(), connection.is_handle) {
-            Some(Made::Nothing) => return Err(Skipped),
-            Some(Made::Connection(slot)) => Some(slot).filter(|slot| self.graph.connections.get(*slot).is_some()),
-            Some(Made::Node(_)) | None => self.graph.connections.find(&connection.id),
+            Some(NamedItem::Nothing) => return Err(Skipped),
+            Some(NamedItem::Connection(slot)) => Some(slot).filter(|slot| self.graph.connections.get(*slot).is_some()),
+            Some(NamedItem::Node(_)) | None => self.graph.connections.find(&connection.id),
         };
         slot.ok_or_else(|| {
             self.unprocessable(field, "names no connection of the canvas, and none made earlier in the batch")
         })
     }
 
-    fn made_as(&self, client_id: &str, is_handle: bool) -> Option<Made> {
+    fn made_as(&self, client_id: &str, is_handle: bool) -> Option<NamedItem> {
         if is_handle { None } else { self.made.get(client_id).copied() }
     }
 

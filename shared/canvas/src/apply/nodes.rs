@@ -6,22 +6,22 @@ use domain::limits::{BATCH_REGROUPED_MAX, NODE_SIDE_MAX};
 use domain::metadata::ServerMetadata;
 use domain::stored::Stored;
 
-use super::{Made, OperationResult, Run, Skipped};
+use super::{NamedItem, OperationResult, Run, Skipped};
 use crate::batch::{Draft, Given, Patch};
 use crate::geometry::{fitted, height_for};
-use crate::graph::Picture;
+use crate::graph::AssetImage;
 use crate::metadata::{Home, MetadataPatch, SECTION_IN_SECTION, fits, too_large};
 use crate::placement::{Frame, Hint, NO_ROOM};
 use crate::reference::Ref;
 
 impl Run<'_> {
-    pub(super) fn create_node(&mut self, draft: &Draft) -> Result<(Made, String), Skipped> {
+    pub(super) fn create_node(&mut self, draft: &Draft) -> Result<(NamedItem, String), Skipped> {
         let section = self.section(draft.section_field, &draft.metadata);
         let near = draft.near.as_ref().map(|near| self.node("near", near)).transpose();
-        let picture = self.picture(draft);
-        let (section, near, picture) = (section?, near?, picture?);
+        let image = self.image(draft);
+        let (section, near, image) = (section?, near?, image?);
         let given = &draft.given;
-        let (width, height) = self.size(draft, picture.as_ref())?;
+        let (width, height) = self.size(draft, image.as_ref())?;
         let mut node = Node {
             id: given.id.clone().unwrap_or_else(NodeId::generate),
             kind: draft.kind,
@@ -32,7 +32,7 @@ impl Run<'_> {
             agent_owned: self.options.agent,
             metadata: Stored::default(),
             server: given.server.clone().into(),
-            asset: picture.map(|picture| picture.asset).or_else(|| given.asset.clone()),
+            asset: image.map(|image| image.asset).or_else(|| given.asset.clone()),
             active_job: None,
         };
         draft.metadata.merge_into(&mut node, section.as_ref());
@@ -45,12 +45,12 @@ impl Run<'_> {
         Ok(self.add_node(node))
     }
 
-    /// The picture that a new node shows, if any.
-    fn picture(&mut self, draft: &Draft) -> Result<Option<Picture>, Skipped> {
+    /// The image that a new node shows, if any.
+    fn image(&mut self, draft: &Draft) -> Result<Option<AssetImage>, Skipped> {
         let Some(asset) = &draft.asset else { return Ok(None) };
         match self.graph.sources.assets.get(asset) {
-            Some(picture) => Ok(Some(picture.clone())),
-            None => Err(self.unprocessable("node.asset", "names no picture that this canvas may show")),
+            Some(image) => Ok(Some(image.clone())),
+            None => Err(self.unprocessable("node.asset", "names no image that this canvas may show")),
         }
     }
 
@@ -68,7 +68,7 @@ impl Run<'_> {
             if let Some(frame) = spot.section {
                 self.grow(slot, frame);
             } else if given.contained
-                && !Frame::of(self.node_at(slot)).contains(Frame::new(spot.position, size.0, size.1))
+                && !Frame::from_node(self.node_at(slot)).contains(Frame::new(spot.position, size.0, size.1))
             {
                 return Err(self.unprocessable("sectionId", NO_ROOM));
             }
@@ -78,7 +78,11 @@ impl Run<'_> {
 
     /// A copy has the title, size, writable metadata and asset of its original, but not its job, provenance or
     /// connections. The copy of a Section has no members, because they name the original.
-    pub(super) fn duplicate_node(&mut self, node: &Ref<NodeId>, position: Position) -> Result<(Made, String), Skipped> {
+    pub(super) fn duplicate_node(
+        &mut self,
+        node: &Ref<NodeId>,
+        position: Position,
+    ) -> Result<(NamedItem, String), Skipped> {
         let slot = self.node("nodeId", node)?;
         let original = self.node_at(slot);
         let content = original.written_content().map(str::to_owned);
@@ -98,11 +102,11 @@ impl Run<'_> {
         Ok(self.add_node(copy))
     }
 
-    pub(super) fn add_node(&mut self, node: Node) -> (Made, String) {
+    pub(super) fn add_node(&mut self, node: Node) -> (NamedItem, String) {
         let id = node.id.to_string();
         let slot = self.graph.nodes.end();
         self.journal.set_node(self.graph, slot, Some(node));
-        (Made::Node(slot), id)
+        (NamedItem::Node(slot), id)
     }
 
     pub(super) fn update_node(&mut self, node: &Ref<NodeId>, patch: &Patch) -> OperationResult {
@@ -116,9 +120,9 @@ impl Run<'_> {
         }
         after.width = patch.width.unwrap_or(before.width);
         after.height = patch.height.unwrap_or(before.height);
-        if patch.follows_picture()
-            && let Some(picture) = self.shown(&before)
-            && let Ok(height) = self.height_for(picture, &after.title, after.width, "patch.width")
+        if patch.follows_image()
+            && let Some(image) = self.shown(&before)
+            && let Ok(height) = self.height_for(image, &after.title, after.width, "patch.width")
         {
             after.height = height;
         }
@@ -242,12 +246,12 @@ impl Run<'_> {
         }
     }
 
-    /// Width and height of a new node. Without a height, it shows its picture whole.
-    fn size(&mut self, draft: &Draft, picture: Option<&Picture>) -> Result<(f64, f64), Skipped> {
-        match (draft.width, draft.height, picture) {
-            (None, None, Some(picture)) => Ok(fitted(picture.size, &draft.title)),
-            (Some(width), None, Some(picture)) => {
-                Ok((width, self.height_for(picture.size, &draft.title, width, "node.width")?))
+    /// Width and height of a new node. Without a height, it shows its image whole.
+    fn size(&mut self, draft: &Draft, image: Option<&AssetImage>) -> Result<(f64, f64), Skipped> {
+        match (draft.width, draft.height, image) {
+            (None, None, Some(image)) => Ok(fitted(image.size, &draft.title)),
+            (Some(width), None, Some(image)) => {
+                Ok((width, self.height_for(image.size, &draft.title, width, "node.width")?))
             }
             (width, height, _) => {
                 let default = draft.kind.default_size();
@@ -256,18 +260,18 @@ impl Run<'_> {
         }
     }
 
-    /// Width and height of the picture that a node shows.
+    /// Width and height of the image that a node shows.
     fn shown(&self, node: &Node) -> Option<(f64, f64)> {
         let asset = node.asset.as_ref().filter(|_| node.kind == NodeType::Image)?;
         self.graph.sources.sizes.get(asset).copied()
     }
 
-    /// The height at which a node of this width shows a picture whole.
-    fn height_for(&mut self, picture: (f64, f64), title: &str, width: f64, field: &str) -> Result<f64, Skipped> {
-        let height = height_for(picture, title, width);
+    /// The height at which a node of this width shows an image whole.
+    fn height_for(&mut self, image: (f64, f64), title: &str, width: f64, field: &str) -> Result<f64, Skipped> {
+        let height = height_for(image, title, width);
         match height > NODE_SIDE_MAX {
             true => {
-                Err(self.unprocessable(field, format!("needs a height of more than {NODE_SIDE_MAX} for the picture")))
+                Err(self.unprocessable(field, format!("needs a height of more than {NODE_SIDE_MAX} for the image")))
             }
             false => Ok(height),
         }

@@ -13,7 +13,7 @@ use crate::graph::Graph;
 use crate::journal::{ItemChange, Journal};
 use crate::size::serialized_size;
 
-/// What an applied batch did to its graph.
+/// The effects of an applied batch on its graph.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Applied {
     /// The differences, in first-touch order. Items that the batch created and deleted, or changed and changed back,
@@ -43,7 +43,7 @@ pub struct Applied {
     pub touched: Touched,
 }
 
-/// What a batch touched, as far as findings depend on it.
+/// The records that a batch touched, as far as findings depend on them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Touched {
     /// Nodes created, moved or resized. A node that is restored where it was is not among them: its overlaps do not

@@ -8,7 +8,7 @@ use domain::graph::{Connection, Node};
 use domain::id::{ConnectionId, NodeId};
 
 use super::connections::RESTORED;
-use super::{Made, OperationResult, Run, Skipped};
+use super::{NamedItem, OperationResult, Run, Skipped};
 use crate::metadata::fits;
 use crate::reference::Ref;
 
@@ -39,8 +39,8 @@ impl Run<'_> {
     /// The slot of a deleted node, its last state, and its members then.
     fn deleted_node(&mut self, node: &Ref<NodeId>) -> Result<(usize, Node, Vec<NodeId>), Skipped> {
         match self.made_as(node.id.as_str(), node.is_handle) {
-            Some(Made::Nothing) => return Err(Skipped),
-            Some(Made::Node(slot)) if self.graph.nodes.get(slot).is_some() => {
+            Some(NamedItem::Nothing) => return Err(Skipped),
+            Some(NamedItem::Node(slot)) if self.graph.nodes.get(slot).is_some() => {
                 return Err(self.unprocessable("nodeId", PRESENT));
             }
             _ if self.graph.nodes.find(&node.id).is_some() => return Err(self.unprocessable("nodeId", PRESENT)),
@@ -90,8 +90,8 @@ impl Run<'_> {
     /// The slot of a deleted connection, and its last state.
     fn deleted_connection(&mut self, connection: &Ref<ConnectionId>) -> Result<(usize, Connection), Skipped> {
         match self.made_as(connection.id.as_str(), connection.is_handle) {
-            Some(Made::Nothing) => return Err(Skipped),
-            Some(Made::Connection(slot)) if self.graph.connections.get(slot).is_some() => {
+            Some(NamedItem::Nothing) => return Err(Skipped),
+            Some(NamedItem::Connection(slot)) if self.graph.connections.get(slot).is_some() => {
                 return Err(self.unprocessable("connectionId", PRESENT));
             }
             _ if self.graph.connections.find(&connection.id).is_some() => {

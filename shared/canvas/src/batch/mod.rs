@@ -63,15 +63,15 @@ impl Batch {
         (nodes, connections)
     }
 
-    /// Whether `graph` holds all that its effect depends on: it restores nothing, and needs no picture.
+    /// Returns `true` if `graph` holds all that its effect depends on: it restores nothing, and needs no image.
     pub fn depends_on_graph_alone(&self, graph: &Graph) -> bool {
         let restores = |step: &Step| matches!(step, Step::RestoreNode { .. } | Step::RestoreConnection { .. });
-        !self.steps.iter().any(restores) && self.assets().next().is_none() && self.sizing_pictures(graph).is_empty()
+        !self.steps.iter().any(restores) && self.assets().next().is_none() && self.sizing_images(graph).is_empty()
     }
 
-    /// The pictures whose ratio it may need, because it sets the width of a node and not its height.
-    pub fn sizing_pictures<'a>(&self, graph: &'a Graph) -> HashSet<&'a AssetHandle> {
-        let sets_width = |step: &Step| matches!(step, Step::UpdateNode { patch, .. } if patch.follows_picture());
+    /// The images whose ratio it may need, because it sets the width of a node and not its height.
+    pub fn sizing_images<'a>(&self, graph: &'a Graph) -> HashSet<&'a AssetHandle> {
+        let sets_width = |step: &Step| matches!(step, Step::UpdateNode { patch, .. } if patch.follows_image());
         if !self.steps.iter().any(sets_width) {
             return HashSet::new();
         }
@@ -161,7 +161,7 @@ pub(crate) enum Step {
     },
 }
 
-/// What is arranged.
+/// The nodes to arrange.
 #[derive(Clone, Debug)]
 pub(crate) enum Arranged {
     Nodes(Vec<Ref<NodeId>>),
@@ -204,7 +204,7 @@ pub(crate) struct Given {
     pub(crate) id: Option<NodeId>,
     /// Where it is wanted. Without a position it goes to the nearest free place.
     pub(crate) at: Option<Position>,
-    /// Whether it must lie within its Section.
+    /// `true` if it must lie within its Section.
     pub(crate) contained: bool,
     pub(crate) server: ServerMetadata,
     pub(crate) asset: Option<AssetHandle>,
@@ -221,8 +221,8 @@ pub(crate) struct Patch {
 }
 
 impl Patch {
-    /// Whether the height of a node follows its new width, if it shows a picture.
-    pub(crate) fn follows_picture(&self) -> bool {
+    /// Returns `true` if the height of a node follows its new width, if it shows an image.
+    pub(crate) fn follows_image(&self) -> bool {
         self.width.is_some() && self.height.is_none()
     }
 

@@ -1,6 +1,6 @@
-//! What a render shows badly: advice, which never blocks (`docs/reference/findings.md#advice`).
+//! Advice on what a render shows badly, which never blocks (`docs/reference/findings.md#advice`).
 //!
-//! The code that draws a canvas answers whether a line crosses a card, a picture is cropped or a text is cut. Each node
+//! The code that draws a canvas answers whether a line crosses a card, an image is cropped or a text is cut. Each node
 //! and each connection is looked at once, and only as long as the list has room.
 
 use std::ops::ControlFlow;
@@ -11,7 +11,7 @@ use domain::review::{Finding, FindingCode, Severity, StoredAssets};
 use super::{Found, ownership};
 use crate::apply::Touched;
 use crate::graph::Graph;
-use crate::svg::{Router, crops_picture, cuts_text};
+use crate::svg::{Router, crops_image, cuts_text};
 
 /// How far an Action may enlarge a side of its source without a finding.
 const ENLARGED_MAX: f64 = 1.5;
@@ -74,8 +74,8 @@ type Advice = Option<(FindingCode, String)>;
 
 fn cropped(node: &Node, assets: &StoredAssets) -> Advice {
     let (width, height) = assets.get(node.asset.as_ref()?)?.size;
-    let message = || "the card cuts off edges of its picture".to_owned();
-    crops_picture(node, width / height).then(|| (FindingCode::PictureCropped, message()))
+    let message = || "the card cuts off edges of its image".to_owned();
+    crops_image(node, width / height).then(|| (FindingCode::PictureCropped, message()))
 }
 
 fn cut(node: &Node) -> Advice {
@@ -96,7 +96,7 @@ fn upscaled(graph: &Graph, node: &Node, assets: &StoredAssets) -> Advice {
     let (across, down) = (width / source.0, height / source.1);
     let param = |name: &str| provenance.params.as_ref()?.get(name)?.as_str();
     let enlarged = match (param("fit"), param("enlarge")) {
-        // The result may be larger than the picture in it.
+        // The result may be larger than the image in it.
         (Some("contain"), Some("no")) => return None,
         (Some("contain"), _) => across.min(down),
         _ => across.max(down),
@@ -129,7 +129,7 @@ mod tests {
     }
 
     fn stored(sizes: &[(&str, (f64, f64))]) -> StoredAssets {
-        sizes.iter().map(|(name, size)| (asset(name), StoredAsset { origin: Origin::Made, size: *size })).collect()
+        sizes.iter().map(|(name, size)| (asset(name), StoredAsset { origin: Origin::Job, size: *size })).collect()
     }
 
     fn found(nodes: Vec<Node>, connections: Vec<Connection>, assets: &StoredAssets) -> Vec<Finding> {
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_is_cropped_from_one_percent_to_where_it_is_shown_whole_instead() {
+    fn an_image_is_cropped_from_one_percent_to_where_it_is_shown_whole_instead() {
         // A title takes 28 units.
         let mut card = showing(sized(image("a"), 320.0, 268.0));
         let of = |width: f64| codes(vec![card.clone()], &stored(&[("a", (width, 240.0))]));

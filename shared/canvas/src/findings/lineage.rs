@@ -1,4 +1,4 @@
-//! Whether the sources of references exist: the findings of the group `referenceLineage`
+//! The existence of the sources of references: the findings of the group `referenceLineage`
 //! (`docs/reference/findings.md#groups`).
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -93,7 +93,7 @@ pub(super) fn cycles(graph: &Graph, touched: &Touched, drafts: &mut Vec<Draft>) 
     }
 }
 
-/// Whether a connection of this purpose makes one node depend on another.
+/// Returns `true` if a connection of this purpose makes one node depend on another.
 fn counts(purpose: Purpose) -> bool {
     matches!(purpose, Purpose::Reference | Purpose::Flow)
 }

@@ -46,7 +46,7 @@ const LEVELS: [fn(Standing, Standing) -> bool; 5] = [
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Found {
     pub(crate) findings: Vec<Finding>,
-    /// Whether there are more findings.
+    /// `true` if there are more findings.
     pub(crate) truncated: bool,
 }
 
@@ -76,7 +76,7 @@ pub(crate) fn find(graph: &Graph, touched: &Touched, assets: &StoredAssets) -> F
     found
 }
 
-/// Whether there is an error: the check of a write without `force`. Every error lies in something that the batch touched, so
+/// Returns `true` if there is an error: the check of a write without `force`. Every error lies in something that the batch touched, so
 /// that the cost is that of the batch, once the places of the graph are indexed.
 pub(crate) fn has_error(graph: &mut Graph, touched: &Touched) -> bool {
     let mut drafts = Vec::new();
@@ -86,7 +86,7 @@ pub(crate) fn has_error(graph: &mut Graph, touched: &Touched) -> bool {
     drafts.iter().any(|draft| draft.severity == Severity::Error) || has_placed_overlap(graph, touched)
 }
 
-/// Whether the batch placed a node of an agent where it overlaps another.
+/// Returns `true` if the batch placed a node of an agent where it overlaps another.
 fn has_placed_overlap(graph: &mut Graph, touched: &Touched) -> bool {
     let slots = touched.placed.iter().filter_map(|id| graph.nodes.find(id));
     let is_agents = |slot: &usize| graph.nodes.get(*slot).is_some_and(|node| node.agent_owned);
@@ -101,12 +101,12 @@ fn has_placed_overlap(graph: &mut Graph, touched: &Touched) -> bool {
     })
 }
 
-/// Whether a node in one of these slots overlaps another; `None` when so many are near them that the sweep is faster.
+/// Returns `true` if a node in one of these slots overlaps another; `None` when so many are near them that the sweep is faster.
 fn overlaps_near(graph: &Graph, placed: &[usize]) -> Option<bool> {
     let mut left = graph.node_count() + NEAR_MIN;
     for slot in placed {
         let (Some(node), Some(index)) = (graph.nodes.get(*slot), &graph.index) else { continue };
-        let frame = Frame::of(node);
+        let frame = Frame::from_node(node);
         for (other, other_frame) in index.near(frame) {
             left = left.checked_sub(1)?;
             let is_alike = || graph.nodes.get(other).is_some_and(|other| other.is_section() == node.is_section());
@@ -194,7 +194,7 @@ fn field(graph: &Graph, touched: &Touched, sections: bool) -> Field {
             (false, true) => Standing::PlacedUser,
             (false, false) => Standing::User,
         };
-        (slot, Frame::of(node), standing)
+        (slot, Frame::from_node(node), standing)
     }))
 }
 
@@ -222,7 +222,7 @@ fn overflows<'a>(graph: &Graph, touched: &Touched, nodes: impl Iterator<Item = &
     for node in nodes {
         let Some(section) = node.section_id() else { continue };
         let Some(section) = graph.node(&NodeId::from_stored(section.to_owned())) else { continue };
-        if Frame::of(section).widened(ROUNDING).contains(Frame::of(node)) {
+        if Frame::from_node(section).widened(ROUNDING).contains(Frame::from_node(node)) {
             continue;
         }
         let is_touched = touched.placed.contains(&node.id)

@@ -20,7 +20,7 @@ pub(super) fn outputs(graph: &Graph) -> Option<Draft> {
     })
 }
 
-/// Whether the node shows what a model of the embedded runtime made. A text that a client replaced is not an output
+/// Returns `true` if the node shows what a model of the embedded runtime made. A text that a client replaced is not an output
 /// any more.
 fn shows_stand_in(node: &Node) -> bool {
     let is_shown = match node.kind {
@@ -51,7 +51,7 @@ mod tests {
         node
     }
 
-    fn picture(name: &str) -> Node {
+    fn stored_image(name: &str) -> Node {
         Node { asset: Some(asset(name)), ..image(name) }
     }
 
@@ -66,14 +66,14 @@ mod tests {
     }
 
     fn stored(name: &str) -> StoredAssets {
-        let stored = StoredAsset { origin: Origin::Made, size: (320.0, 292.0) };
+        let stored = StoredAsset { origin: Origin::Job, size: (320.0, 292.0) };
         [(asset(name), stored)].into()
     }
 
     #[test]
-    fn pictures_and_texts_of_the_embedded_runtime_are_one_finding() {
+    fn images_and_texts_of_the_embedded_runtime_are_one_finding() {
         let nodes = vec![
-            made_by(picture("a"), "generated", "managed", "sketch"),
+            made_by(stored_image("a"), "generated", "managed", "sketch"),
             at(agents(made_by(written("b"), "recipe", "managed", "outline")), 900.0, 0.0),
         ];
         let graph = graph(nodes, vec![]);
@@ -89,11 +89,11 @@ mod tests {
     #[test]
     fn what_a_model_a_client_or_an_action_made_is_no_stand_in() {
         for node in [
-            made_by(picture("a"), "generated", "openai", "sketch"),
-            made_by(picture("a"), "generated", "managed", "sdxl"),
-            made(picture("a"), "action", json!([])),
-            made(picture("a"), "upload", json!([])),
-            picture("a"),
+            made_by(stored_image("a"), "generated", "openai", "sketch"),
+            made_by(stored_image("a"), "generated", "managed", "sdxl"),
+            made(stored_image("a"), "action", json!([])),
+            made(stored_image("a"), "upload", json!([])),
+            stored_image("a"),
         ] {
             assert_eq!(handles(vec![node]), [""; 0]);
         }
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn a_marked_stand_in_stays_one_when_nobody_knows_its_model_any_more() {
-        let mut node = made_by(picture("p"), "generated", "managed", "retired");
+        let mut node = made_by(stored_image("p"), "generated", "managed", "retired");
         assert_eq!(outputs(&graph(vec![node.clone()], vec![])).map(|draft| draft.nodes.len()), None);
         node.server.provenance.as_mut().expect("is made").stand_in = Some(true);
         assert_eq!(outputs(&graph(vec![node], vec![])).map(|draft| draft.nodes.len()), Some(1));

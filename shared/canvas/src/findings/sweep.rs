@@ -54,12 +54,12 @@ struct Item {
     rank: usize,
 }
 
-/// Whether two frames overlap.
+/// Returns `true` if two frames overlap.
 pub(crate) fn overlap(a: Frame, b: Frame) -> bool {
     shares(a.right.min(b.right), a.left.max(b.left)) && shares(a.bottom.min(b.bottom), a.top.max(b.top))
 }
 
-/// Whether more than the slack lies between an end and a start.
+/// Returns `true` if more than the slack lies between an end and a start.
 fn shares(end: f64, start: f64) -> bool {
     end - start > SLACK
 }

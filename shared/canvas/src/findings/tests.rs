@@ -204,7 +204,7 @@ fn references_and_frames_from_an_empty_image_are_found() {
                 if expected { one("reference_source_empty", severity, &["a", "v"]) } else { vec![] }
             );
             assert_eq!(standing(&graph_from(full("a", 0.0))), []);
-            assert_eq!(standing(&graph_from(at(text("a"), 0.0, 0.0))), [], "a text node needs no picture");
+            assert_eq!(standing(&graph_from(at(text("a"), 0.0, 0.0))), [], "a text node needs no image");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a request reads and writes of a canvas, so that it may be based on an earlier revision
+//! The parts of a canvas that a request reads and writes, so that it may be based on an earlier revision
 //! (`docs/reference/conventions.md#stale-revisions`).
 //!
 //! **Guarantee.** When nothing in a batch's footprint changed since the base revision, the batch does to the present graph what it
@@ -18,7 +18,7 @@ use crate::graph::Graph;
 use crate::metadata::{Home, MetadataPatch};
 use crate::reference::Ref;
 
-/// What a request reads and writes of a canvas.
+/// The parts of a canvas that a request reads and writes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Footprint {
     nodes: BTreeSet<NodeId>,
@@ -42,7 +42,7 @@ impl Footprint {
     }
 
     /// The footprint of a batch on the present graph, which is loaded with what the batch restores.
-    pub fn of(batch: &Batch, graph: &Graph) -> Self {
+    pub fn from_batch(batch: &Batch, graph: &Graph) -> Self {
         Walk::over(batch, Some(graph))
     }
 

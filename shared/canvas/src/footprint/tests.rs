@@ -39,14 +39,14 @@ fn conflict(footprint: &Footprint, since: &ConcurrentChanges) -> Option<Vec<Stri
 
 /// The nodes that conflict with an operation when they change.
 fn nodes_of(operations: Value) -> Vec<&'static str> {
-    let footprint = Footprint::of(&batch(operations), &graph());
+    let footprint = Footprint::from_batch(&batch(operations), &graph());
     let every = ["a", "b", "d", "e", "i", "n", "s", "t", "v"];
     every.into_iter().filter(|node| conflict(&footprint, &node_changed(node)).is_some()).collect()
 }
 
 /// The changed connections that conflict with an operation, of all that are possible between some nodes.
 fn links_of(operations: Value) -> Vec<String> {
-    let footprint = Footprint::of(&batch(operations), &graph());
+    let footprint = Footprint::from_batch(&batch(operations), &graph());
     let every = [("a", "b"), ("b", "a"), ("a", "v"), ("i", "v"), ("i", "b")];
     let is_in = |(from, to): &(&str, &str)| conflict(&footprint, &connection_changed("other", from, to)).is_some();
     every.into_iter().filter(is_in).map(|(from, to)| format!("{from}{to}")).collect()
@@ -104,7 +104,7 @@ fn operations_on_nodes_touch_what_they_name_and_the_section_of_what_they_place()
         assert_eq!(nodes_of(operations.clone()), nodes, "{operations}");
     }
     let near = serde_json::from_value(json!([{"type": "node.create", "node": new, "near": "b"}])).expect("operations");
-    let near = Footprint::of(&Batch::new(near).expect("a batch"), &graph());
+    let near = Footprint::from_batch(&Batch::new(near).expect("a batch"), &graph());
     assert_eq!(conflict(&near, &node_changed("b")), Some(vec!["b".into()]));
 }
 
@@ -134,9 +134,9 @@ fn operations_on_connections_touch_their_ends_and_what_the_rules_read() {
             "{operations}"
         );
     }
-    let named = Footprint::of(&batch(one(json!({"type": "connection.delete", "connectionId": "k"}))), &graph());
+    let named = Footprint::from_batch(&batch(one(json!({"type": "connection.delete", "connectionId": "k"}))), &graph());
     assert_eq!(conflict(&named, &connection_changed("k", "a", "b")), Some(vec!["a".into(), "b".into()]));
-    let deleted = Footprint::of(&batch(one(json!({"type": "node.delete", "nodeId": "a"}))), &graph());
+    let deleted = Footprint::from_batch(&batch(one(json!({"type": "node.delete", "nodeId": "a"}))), &graph());
     assert_eq!(conflict(&deleted, &connection_changed("x", "b", "a")), Some(vec!["a".into()]), "only what is touched");
 }
 
@@ -155,7 +155,7 @@ fn only_operations_that_depend_on_all_members_conflict_with_a_new_one() {
         (json!({"type": "section.fit", "nodeId": "t"}), true),
         (json!({"type": "section.create", "title": "S", "nodeIds": ["b"]}), false),
     ] {
-        let footprint = Footprint::of(&batch(json!([operation])), &graph());
+        let footprint = Footprint::from_batch(&batch(json!([operation])), &graph());
         assert_eq!(conflict(&footprint, &regrouped("t")).is_some(), is_conflict, "{operation}");
     }
 }

@@ -45,10 +45,10 @@ pub struct Layout {
 
 impl Layout {
     /// The layout of a Recipe's instance, whose ports hold `fillings`.
-    pub fn of(definition: &Definition, fillings: &[Filling]) -> Self {
-        let pictures = fillings.iter().map(|filling| filling.size).chain(std::iter::repeat(None));
+    pub fn new(definition: &Definition, fillings: &[Filling]) -> Self {
+        let images = fillings.iter().map(|filling| filling.size).chain(std::iter::repeat(None));
         let inputs: Vec<Size> =
-            definition.inputs.iter().zip(pictures).map(|(input, picture)| port_size(input, picture)).collect();
+            definition.inputs.iter().zip(images).map(|(input, image)| port_size(input, image)).collect();
         let outputs: Vec<Size> = definition.outputs.iter().map(|output| result_size(output.kind.node_type())).collect();
         let mut columns: Vec<Vec<Cell>> =
             columns_of(0..inputs.len()).map(|column| cells(column, Cell::Input)).collect();
@@ -110,10 +110,10 @@ struct Size {
     height: f64,
 }
 
-/// The size of a port. An image port shows its picture whole.
-fn port_size(input: &Input, picture: Option<(f64, f64)>) -> Size {
-    let (width, height) = match (input.kind.node_type(), picture) {
-        (NodeType::Image, Some(picture)) => fitted_within(picture, &input.label, PORT_SIDE),
+/// The size of a port. An image port shows its image whole.
+fn port_size(input: &Input, image: Option<(f64, f64)>) -> Size {
+    let (width, height) = match (input.kind.node_type(), image) {
+        (NodeType::Image, Some(image)) => fitted_within(image, &input.label, PORT_SIDE),
         (NodeType::Image, None) => (PORT_SIDE, PORT_SIDE),
         (NodeType::Sticky, _) => (240.0, 200.0),
         _ => (280.0, 180.0),

@@ -3,7 +3,7 @@
 //!
 //! Server-owned `metadata.recipe` marks the nodes as those of a Recipe: on the instance `{role: "instance", recipe,
 //! version, name, inputs, outputs}` with `{key, nodeId}` for each port, on a port `{role: "input" | "output", key,
-//! instance}`. The user may change everything else: a run of the instance uses the text or picture of a port node as
+//! instance}`. The user may change everything else: a run of the instance uses the text or image of a port node as
 //! input, and the prompt of an output node as template.
 
 pub mod layout;
@@ -50,7 +50,7 @@ impl Ids {
 pub struct Filling {
     /// The value.
     pub held: Option<PortValue>,
-    /// Width and height in pixels of the picture that it is.
+    /// Width and height in pixels of the image that it is.
     pub size: Option<(f64, f64)>,
     /// The node of the canvas that the value was taken from. It is connected into the port.
     pub source: Option<NodeId>,
@@ -79,7 +79,7 @@ pub struct Instance<'a> {
 /// Puts an instance on a canvas: an ordinary batch with server-owned metadata added. If it is rejected (the canvas or the
 /// Section is full, a source was deleted), the graph is unchanged.
 pub fn place(graph: &mut Graph, instance: &Instance<'_>, options: Options) -> Result<Applied, Refused> {
-    let layout = Layout::of(instance.definition, instance.fillings);
+    let layout = Layout::new(instance.definition, instance.fillings);
     let mut steps = Vec::new();
     let free = spot(graph, instance.location, (layout.width, layout.height), &mut steps)?;
     // Every node must lie within the bounds of the canvas.
@@ -113,11 +113,11 @@ fn spot(
     steps: &mut Vec<Step>,
 ) -> Result<Position, Refused> {
     let hint = location.hint(graph).filter(|_| *location != Location::default());
-    let Some(hint) = hint else { return Ok(free_area(graph.nodes().map(Frame::of), width, height)) };
+    let Some(hint) = hint else { return Ok(free_area(graph.nodes().map(Frame::from_node), width, height)) };
     let spot = graph.spot_of((width, height), (width, height), hint);
     let section = location.section.as_ref().and_then(|section| graph.node(section));
     if let Some(section) = section {
-        let frame = spot.section.unwrap_or(Frame::of(section));
+        let frame = spot.section.unwrap_or(Frame::from_node(section));
         if !frame.contains(Frame::new(spot.position, width, height)) {
             return Err(Refused::Unprocessable(vec![Violation::new("sectionId", NO_ROOM)]));
         }

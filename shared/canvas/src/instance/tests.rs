@@ -48,7 +48,7 @@ fn definition(inputs: Vec<Input>, outputs: Vec<Output>) -> Definition {
     }
 }
 
-/// Two inputs; a text, and a picture made from it.
+/// Two inputs; a text, and an image made from it.
 fn chain() -> Definition {
     definition(
         vec![input("pack", InputKind::Image), input("brief", InputKind::Text)],
@@ -56,18 +56,18 @@ fn chain() -> Definition {
     )
 }
 
-/// Width and height of the picture in a filled port, in pixels.
+/// Width and height of the image in a filled port, in pixels.
 const WIDE: (f64, f64) = (1600.0, 900.0);
 
-struct Made {
+struct PlacedInstance {
     graph: Graph,
     ids: Ids,
     applied: Applied,
 }
 
-fn placed(graph: Graph, definition: &Definition, fillings: Vec<Filling>, at: Option<Position>) -> Made {
+fn placed(graph: Graph, definition: &Definition, fillings: Vec<Filling>, at: Option<Position>) -> PlacedInstance {
     let (made, outcome) = tried(graph, definition, fillings, at, &Location::default());
-    Made { applied: outcome.expect("is placed"), ..made }
+    PlacedInstance { applied: outcome.expect("is placed"), ..made }
 }
 
 /// The graph after an instance was placed or refused, and the outcome.
@@ -77,7 +77,7 @@ fn tried(
     fillings: Vec<Filling>,
     at: Option<Position>,
     location: &Location,
-) -> (Made, Result<Applied, Refused>) {
+) -> (PlacedInstance, Result<Applied, Refused>) {
     let ids = Ids::generate(definition.inputs.len(), definition.outputs.len());
     let recipe = RecipeId::parse("recipe:r1").expect("an id");
     let instance = Instance {
@@ -91,7 +91,7 @@ fn tried(
         location,
     };
     let outcome = place(&mut graph, &instance, AGENT);
-    (Made { graph, ids, applied: Applied::default() }, outcome)
+    (PlacedInstance { graph, ids, applied: Applied::default() }, outcome)
 }
 
 fn filled() -> Vec<Filling> {
@@ -105,7 +105,7 @@ fn board() -> Graph {
 
 #[test]
 fn an_instance_is_a_sticky_with_its_ports_connected_in_and_its_outputs_connected_out() {
-    let Made { graph, ids, applied } = placed(board(), &chain(), filled(), None);
+    let PlacedInstance { graph, ids, applied } = placed(board(), &chain(), filled(), None);
     assert_eq!((applied.nodes_delta, applied.connections_delta), (5, 5));
     let kinds = |ids: &[NodeId]| ids.iter().map(|id| graph.node(id).expect("is there").kind).collect::<Vec<_>>();
     assert_eq!(kinds(std::slice::from_ref(&ids.instance)), [NodeType::Sticky]);
@@ -130,7 +130,7 @@ fn the_largest_definition_can_be_placed_although_its_labels_are_longer_than_clie
     let inputs = keys.iter().map(|key| Input { label: label.clone(), ..input(key, InputKind::Text) });
     let made = |number| Output { label: label.clone(), ..output(&format!("out{number}"), OutputKind::Text, &keys) };
     let largest = definition(inputs.collect(), (0..RECIPE_OUTPUTS_MAX).map(made).collect());
-    let Made { graph, ids, .. } = placed(board(), &largest, Vec::new(), None);
+    let PlacedInstance { graph, ids, .. } = placed(board(), &largest, Vec::new(), None);
     let sticky = graph.node(&ids.instance).expect("is there");
     assert_eq!(sticky.content(), Some(steps_of(&largest).as_str()));
     assert!(serde_json::to_vec(&sticky.content()).expect("serializes").len() > 64 * 1024);
@@ -138,7 +138,7 @@ fn the_largest_definition_can_be_placed_although_its_labels_are_longer_than_clie
 
 #[test]
 fn server_owned_metadata_says_which_node_is_what() {
-    let Made { graph, ids, .. } = placed(board(), &chain(), filled(), None);
+    let PlacedInstance { graph, ids, .. } = placed(board(), &chain(), filled(), None);
     let note = |id: &NodeId| json!(graph.node(id).expect("is there").recipe());
     assert_eq!(
         note(&ids.instance),
@@ -154,7 +154,7 @@ fn server_owned_metadata_says_which_node_is_what() {
 
 #[test]
 fn ports_hold_what_they_begin_with_and_outputs_their_templates() {
-    let Made { graph, ids, .. } = placed(board(), &chain(), filled(), None);
+    let PlacedInstance { graph, ids, .. } = placed(board(), &chain(), filled(), None);
     let node = |id: &NodeId| graph.node(id).expect("is there");
     assert_eq!(node(&ids.inputs[0]).asset, Some(asset("a1")));
     assert_eq!(node(&ids.inputs[1]).content(), Some("Warm light"));
@@ -170,14 +170,14 @@ fn ports_hold_what_they_begin_with_and_outputs_their_templates() {
 
 #[test]
 fn an_instance_stands_right_of_the_content_or_where_it_is_wanted() {
-    let Made { graph, applied, .. } = placed(board(), &chain(), filled(), None);
+    let PlacedInstance { graph, applied, .. } = placed(board(), &chain(), filled(), None);
     let new = |id: &&NodeId| graph.node(id).expect("is there").position;
     let left = applied.changes.changed_node_ids.iter().map(|id| new(&id).x).fold(f64::MAX, f64::min);
     assert_eq!(left, 420.0 + crate::placement::GAP);
     let at = Position { x: -5000.0, y: 7000.0 };
-    let Made { graph, ids, .. } = placed(board(), &chain(), filled(), Some(at));
+    let PlacedInstance { graph, ids, .. } = placed(board(), &chain(), filled(), Some(at));
     let frames = ids.inputs.iter().chain(&ids.outputs).chain([&ids.instance]);
-    let frames = frames.map(|id| Frame::of(graph.node(id).expect("is there")));
+    let frames = frames.map(|id| Frame::from_node(graph.node(id).expect("is there")));
     let all = frames.reduce(Frame::union).expect("some");
     assert_eq!((all.left, all.top), (at.x, at.y));
 }
@@ -185,9 +185,9 @@ fn an_instance_stands_right_of_the_content_or_where_it_is_wanted() {
 #[test]
 fn an_instance_that_is_wanted_at_the_edge_stands_within_it() {
     let at = Position { x: COORDINATE_MAX, y: COORDINATE_MAX };
-    let Made { graph, ids, .. } = placed(board(), &chain(), filled(), Some(at));
+    let PlacedInstance { graph, ids, .. } = placed(board(), &chain(), filled(), Some(at));
     let frames = ids.inputs.iter().chain(&ids.outputs).chain([&ids.instance]);
-    let frames = frames.map(|id| Frame::of(graph.node(id).expect("is there")));
+    let frames = frames.map(|id| Frame::from_node(graph.node(id).expect("is there")));
     let all = frames.reduce(Frame::union).expect("some");
     assert_eq!((all.right, all.bottom), (at.x, at.y));
 }
@@ -197,7 +197,8 @@ fn an_instance_near_a_node_or_in_a_section_at_the_edge_stands_within_the_canvas(
     for (x, y) in [(COORDINATE_MAX - 1000.0, 0.0), (0.0, COORDINATE_MAX - 100.0), (COORDINATE_MAX, COORDINATE_MAX)] {
         let near = Location { near: Some(id("a")), section: None };
         let graph = graph(vec![at(image("a"), x, y)], vec![]);
-        let (Made { graph, ids, .. }, outcome) = tried(graph, &chain(), vec![Filling::default(); 2], None, &near);
+        let (PlacedInstance { graph, ids, .. }, outcome) =
+            tried(graph, &chain(), vec![Filling::default(); 2], None, &near);
         outcome.expect("is placed");
         for id in ids.inputs.iter().chain(&ids.outputs).chain([&ids.instance]) {
             let Position { x, y } = graph.node(id).expect("is there").position;
@@ -213,7 +214,7 @@ fn an_instance_near_a_node_or_in_a_section_at_the_edge_stands_within_the_canvas(
 
 #[test]
 fn what_is_placed_gives_no_findings() {
-    let Made { mut graph, applied, .. } = placed(board(), &chain(), vec![Filling::default(); 2], None);
+    let PlacedInstance { mut graph, applied, .. } = placed(board(), &chain(), vec![Filling::default(); 2], None);
     assert!(!is_blocked(&mut graph, &applied.touched));
     let found = validate(&graph, &applied.touched, &Default::default());
     assert_eq!(found.findings, []);
@@ -221,12 +222,12 @@ fn what_is_placed_gives_no_findings() {
 }
 
 #[test]
-fn a_filled_port_shows_its_picture_whole_and_an_empty_one_is_a_square() {
+fn a_filled_port_shows_its_image_whole_and_an_empty_one_is_a_square() {
     let size = |fillings| {
-        let Made { graph, ids, applied } = placed(board(), &chain(), fillings, None);
+        let PlacedInstance { graph, ids, applied } = placed(board(), &chain(), fillings, None);
         let stored = StoredAsset { origin: Origin::Brought, size: WIDE };
         let found = validate(&graph, &applied.touched, &StoredAssets::from([(asset("a1"), stored)]));
-        assert_eq!(found.findings, [], "no picture is cropped");
+        assert_eq!(found.findings, [], "no image is cropped");
         let port = graph.node(&ids.inputs[0]).expect("is there");
         (port.width, port.height)
     };
@@ -236,7 +237,7 @@ fn a_filled_port_shows_its_picture_whole_and_an_empty_one_is_a_square() {
 
 #[test]
 fn a_chain_of_outputs_reads_from_left_to_right() {
-    let layout = Layout::of(&chain(), &[]);
+    let layout = Layout::new(&chain(), &[]);
     assert!(layout.inputs.iter().all(|input| input.right + layout::COLUMN_GAP <= layout.instance.left));
     assert!(layout.instance.right + layout::COLUMN_GAP <= layout.outputs[0].left);
     assert!(layout.outputs[0].right + layout::COLUMN_GAP <= layout.outputs[1].left);
@@ -266,15 +267,15 @@ fn a_source_that_is_gone_is_refused_and_nothing_is_written() {
 
 #[test]
 fn an_instance_is_near_a_node_or_in_a_section_that_grows_for_it() {
-    let layout = Layout::of(&chain(), &[]);
+    let layout = Layout::new(&chain(), &[]);
     let far = at(text("far"), 9000.0, 0.0);
     let nodes = vec![agents(at(image("photo"), 0.0, 0.0)), far];
     let near = Location { near: Some(id("photo")), section: None };
     let (made, outcome) = tried(graph(nodes, vec![]), &chain(), filled(), None, &near);
     outcome.expect("is placed");
-    let frames = |made: &Made| {
+    let frames = |made: &PlacedInstance| {
         let own = made.ids.inputs.iter().chain(&made.ids.outputs).chain([&made.ids.instance]);
-        own.map(|id| Frame::of(made.graph.node(id).expect("is there"))).reduce(Frame::union).expect("some")
+        own.map(|id| Frame::from_node(made.graph.node(id).expect("is there"))).reduce(Frame::union).expect("some")
     };
     assert_eq!(frames(&made).left, 360.0, "right of it");
     let section = Node { width: 400.0, height: 456.0, ..at(section("s"), 0.0, 0.0) };
@@ -283,7 +284,7 @@ fn an_instance_is_near_a_node_or_in_a_section_that_grows_for_it() {
     let (mut made, outcome) =
         tried(graph(vec![section.clone(), member.clone()], vec![]), &chain(), filled(), None, &location);
     let applied = outcome.expect("is placed");
-    let grown = Frame::of(made.graph.node(&id("s")).expect("is there"));
+    let grown = Frame::from_node(made.graph.node(&id("s")).expect("is there"));
     assert_eq!(frames(&made).top, 456.0, "below the member");
     assert!(grown.contains(frames(&made)) && grown.right >= layout.width + 80.0, "{grown:?}");
     assert_eq!((made.graph.members(&id("s")).count(), applied.nodes_delta), (6, 5));
@@ -322,7 +323,7 @@ proptest! {
         sizes in prop::collection::vec(prop::option::of((1.0..2000.0, 1.0..2000.0)), 0..=RECIPE_INPUTS_MAX),
     ) {
         let fillings: Vec<_> = sizes.into_iter().map(|size| Filling { size, ..Filling::default() }).collect();
-        let layout = Layout::of(&definition, &fillings);
+        let layout = Layout::new(&definition, &fillings);
         let frames: Vec<Frame> =
             layout.inputs.iter().chain(&layout.outputs).chain([&layout.instance]).copied().collect();
         for (index, a) in frames.iter().enumerate() {

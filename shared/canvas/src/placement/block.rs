@@ -38,7 +38,7 @@ impl Graph {
         }
         let others = self.nodes.entries().filter(|(slot, _)| !block.slots.contains(slot));
         let last = Position { x: COORDINATE_MAX - block.reach.0, y: COORDINATE_MAX - block.reach.1 };
-        let beside = spot_up_to(others.map(|(_, node)| Frame::of(node)), block.size.0, block.size.1, last);
+        let beside = spot_up_to(others.map(|(_, node)| Frame::from_node(node)), block.size.0, block.size.1, last);
         let search = block.search(self.index());
         (search.is_allowed(beside) && search.is_clear(beside)).then_some(beside)
     }
@@ -47,7 +47,7 @@ impl Graph {
     /// none, the Section grows. `None` when it cannot grow.
     pub(crate) fn place_in_section(&mut self, block: &Block, section: usize, wish: Option<Wish>) -> Option<Spot> {
         let node = self.nodes.get(section)?;
-        let (frame, head) = (Frame::of(node), head(node));
+        let (frame, head) = (Frame::from_node(node), head(node));
         let ignored: HashSet<usize> = block.slots.iter().copied().chain([section]).collect();
         let anywhere = block.search(self.index());
         let within = |section| Search { within: Some(room(section, head)), ignored: &ignored, ..anywhere };
@@ -92,7 +92,7 @@ impl Search<'_> {
         self.best([position], distance, |obstacle, at| self.around(obstacle, at))
     }
 
-    /// Whether a node at this position covers nothing.
+    /// Returns `true` if a node at this position covers nothing.
     fn is_clear(&self, position: Position) -> bool {
         self.others(self.frame(position).widened(-TOLERANCE)).next().is_none()
     }

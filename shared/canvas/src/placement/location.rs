@@ -26,7 +26,7 @@ impl Location {
         near.into_iter().chain(section).collect()
     }
 
-    /// What the request names.
+    /// The node or Section that the request names.
     pub fn nodes(&self) -> impl Iterator<Item = &NodeId> {
         self.near.iter().chain(&self.section)
     }

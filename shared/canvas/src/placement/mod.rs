@@ -39,7 +39,7 @@ pub struct Frame {
 
 impl Frame {
     /// The frame of a node.
-    pub fn of(node: &Node) -> Self {
+    pub fn from_node(node: &Node) -> Self {
         Self::new(node.position, node.width, node.height)
     }
 
@@ -54,12 +54,12 @@ impl Frame {
         Self { left: left - margin, top: top - margin, right: right + margin, bottom: bottom + margin }
     }
 
-    /// Whether the two frames have an area in common.
+    /// Returns `true` if the two frames have an area in common.
     pub fn overlaps(self, other: Self) -> bool {
         self.left < other.right && other.left < self.right && self.top < other.bottom && other.top < self.bottom
     }
 
-    /// Whether `other` lies within the frame.
+    /// Returns `true` if `other` lies within the frame.
     pub fn contains(self, other: Self) -> bool {
         other.left >= self.left && other.top >= self.top && other.right <= self.right && other.bottom <= self.bottom
     }

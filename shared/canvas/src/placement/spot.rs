@@ -21,7 +21,7 @@ const TRIES_MAX: usize = 1000;
 /// Frames that are nearer than the gap by less than this are not in the way: sums of decimal fractions are not exact.
 pub(super) const TOLERANCE: f64 = 1e-3;
 
-/// What a node is to be placed by.
+/// The hints for placing a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Hint {
     /// Slot of the node that it is to be near.
@@ -68,7 +68,7 @@ impl Graph {
     /// from that of the area: every one of them lies within the bounds of the canvas.
     pub(crate) fn spot_of(&mut self, size: (f64, f64), reach: (f64, f64), hint: Hint) -> Spot {
         let node = |graph: &Self, slot: Option<usize>| {
-            slot.and_then(|slot| graph.nodes.get(slot)).map(|node| (Frame::of(node), head(node)))
+            slot.and_then(|slot| graph.nodes.get(slot)).map(|node| (Frame::from_node(node), head(node)))
         };
         let near = node(self, hint.near).map(|(frame, _)| frame);
         let section = node(self, hint.section);
@@ -90,14 +90,15 @@ impl Graph {
         found.unwrap_or_else(|| {
             Spot::at(match reach {
                 (0.0, 0.0) => self.right_of_content(size),
-                _ => free_area(self.nodes().map(Frame::of), size.0, size.1),
+                _ => free_area(self.nodes().map(Frame::from_node), size.0, size.1),
             })
         })
     }
 
     /// The places of the nodes.
     pub(crate) fn index(&mut self) -> &Index {
-        self.index.get_or_insert_with(|| Index::new(self.nodes.entries().map(|(slot, node)| (slot, Frame::of(node)))))
+        self.index
+            .get_or_insert_with(|| Index::new(self.nodes.entries().map(|(slot, node)| (slot, Frame::from_node(node)))))
     }
 
     fn right_of_content(&mut self, (width, height): (f64, f64)) -> Position {
@@ -105,7 +106,7 @@ impl Graph {
         let fits = |bounds: &Frame| bounds.right + GAP <= COORDINATE_MAX && bounds.top <= COORDINATE_MAX;
         match bounds.filter(fits) {
             Some(bounds) => Position { x: bounds.right + GAP, y: bounds.top },
-            None => free_spot(self.nodes().map(Frame::of), width, height),
+            None => free_spot(self.nodes().map(Frame::from_node), width, height),
         }
     }
 }
@@ -151,7 +152,7 @@ impl Search<'_> {
         Frame::new(position, self.size.0, self.size.1)
     }
 
-    /// What is in the way of a node at this position.
+    /// The obstacle to a node at this position.
     fn obstacle(&self, position: Position) -> Option<Obstacle> {
         let others = self.others(self.frame(position).widened(GAP - TOLERANCE));
         let obstacles = others.map(|frame| Obstacle { frame, first_bottom: frame.bottom });
@@ -289,7 +290,7 @@ impl Search<'_> {
         })
     }
 
-    /// Whether a Section can grow without covering, or coming too near to, what it did not before.
+    /// Returns `true` if a Section can grow without covering, or coming too near to, what it did not before.
     fn may_grow(&self, section: Frame, grown: Frame) -> bool {
         [0.0, GAP - TOLERANCE].into_iter().all(|margin| {
             let before = section.widened(margin);
@@ -389,7 +390,7 @@ mod tests {
 
     #[test]
     fn a_section_that_is_too_small_and_blocked_at_one_end_grows_at_the_other() {
-        // The room is 320 × 100. The picture needs 320 × 320, and what is in the way leaves the height only above.
+        // The room is 320 × 100. The image needs 320 × 320, and what is in the way leaves the height only above.
         let nodes = vec![
             Node { height: 236.0, ..frame(400.0, 236.0) },
             Node { height: 100.0, ..at(image("a"), 40.0, 96.0) },

@@ -32,7 +32,7 @@ fn overlaps(graph: &Graph, touched: &Touched) -> BTreeSet<(Name<FindingCode>, Se
     let mut found = BTreeSet::new();
     for (at, a) in nodes.iter().enumerate() {
         for b in &nodes[at + 1..] {
-            let (one, other) = (Frame::of(a), Frame::of(b));
+            let (one, other) = (Frame::from_node(a), Frame::from_node(b));
             let wide = one.right.min(other.right) - one.left.max(other.left);
             let high = one.bottom.min(other.bottom) - one.top.max(other.top);
             if a.is_section() != b.is_section() || wide <= 1.0 || high <= 1.0 {
@@ -61,7 +61,7 @@ proptest! {
         let outcomes = [apply(&mut tried, &batch, options), apply(&mut written, &batch, options)];
         let [Ok(dry), Ok(wet)] = outcomes else { return Ok(()) };
         let (of_dry, of_wet) = (validate(&tried, &dry.touched, &assets), validate(&written, &wet.touched, &assets));
-        prop_assert_eq!(said(&of_dry.findings, &Rename::of(&dry)), said(&of_wet.findings, &Rename::of(&wet)));
+        prop_assert_eq!(said(&of_dry.findings, &Rename::from_applied(&dry)), said(&of_wet.findings, &Rename::from_applied(&wet)));
         prop_assert_eq!((of_dry.status, of_dry.truncated), (of_wet.status, of_wet.truncated));
         prop_assert_eq!(is_blocked(&mut written, &wet.touched), of_wet.is_blocked());
         // The graph that the next request loads has the same findings.

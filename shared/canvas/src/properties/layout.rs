@@ -59,10 +59,10 @@ fn merged(parts: &[Value]) -> Value {
 }
 
 fn overlap(one: &Node, other: &Node) -> bool {
-    Frame::of(one).widened(-1e-3).overlaps(Frame::of(other))
+    Frame::from_node(one).widened(-1e-3).overlaps(Frame::from_node(other))
 }
 
-/// Whether one of the two is the other's Section.
+/// Returns `true` if one of the two is the other's Section.
 fn belong_together(one: &Node, other: &Node) -> bool {
     [(one, other), (other, one)].into_iter().any(|(member, section)| member.section_id() == Some(section.id.as_str()))
 }
@@ -94,19 +94,19 @@ proptest! {
             for other in graph.nodes().filter(|other| is_arranged && other.id != node.id && overlap(node, other)) {
                 // What a Section carries keeps its place in it.
                 let carried = node.is_section() && other.section_id() == Some(node.id.as_str());
-                let inside = belong_together(node, other) && Frame::of(other).widened(1e-3).contains(Frame::of(node));
+                let inside = belong_together(node, other) && Frame::from_node(other).widened(1e-3).contains(Frame::from_node(node));
                 prop_assert!(carried || inside, "{node:?} covers {other:?}");
             }
         }
         if let Some(section) = graph.nodes().find(|node| Some(node.id.as_str()) == section) {
             for member in graph.members(&section.id) {
-                prop_assert!(Frame::of(section).widened(1e-3).contains(Frame::of(member)), "{member:?}");
+                prop_assert!(Frame::from_node(section).widened(1e-3).contains(Frame::from_node(member)), "{member:?}");
             }
         }
         // A Section that grew covers nothing new.
         for (old, new) in nodes.iter().zip(graph.nodes()).filter(|(old, new)| old.is_section() && old != new) {
             for other in graph.nodes().filter(|other| other.id != new.id && !belong_together(other, new)) {
-                let grew = Frame::of(new).widened(1e-6).contains(Frame::of(old));
+                let grew = Frame::from_node(new).widened(1e-6).contains(Frame::from_node(old));
                 let moved = old.position != new.position && !grew;
                 prop_assert!(!overlap(new, other) || (!moved && overlap(old, other)) || arranged.contains(&new.id.as_str()), "{new:?} covers {other:?}");
             }
@@ -125,11 +125,11 @@ proptest! {
         let before = seen(&graph);
         let batch = crate::fixture::batch(json!([{"type": "section.fit", "nodeId": "n0", "padding": padding}]));
         let applied = apply(&mut graph, &batch, Options::default());
-        let section = Frame::of(graph.node(&id("n0")).expect("a Section"));
+        let section = Frame::from_node(graph.node(&id("n0")).expect("a Section"));
         prop_assert_eq!(applied.is_err(), graph.members(&id("n0")).next().is_none());
         let Ok(applied) = applied else { return Ok(()) };
         for member in graph.members(&id("n0")) {
-            prop_assert!(section.contains(Frame::of(member).widened(padding - 1e-6)));
+            prop_assert!(section.contains(Frame::from_node(member).widened(padding - 1e-6)));
         }
         undo(&mut graph, &nodes, &applied);
         prop_assert_eq!(seen(&graph), before);
@@ -172,7 +172,7 @@ proptest! {
         prop_assert_eq!(graph.members(&section.id).count(), chosen.len());
         for node in graph.nodes().filter(|node| node.id != section.id) {
             let is_member = node.section_id() == Some(section.id.as_str());
-            prop_assert!(!is_member || Frame::of(&section).widened(1e-3).contains(Frame::of(node)));
+            prop_assert!(!is_member || Frame::from_node(&section).widened(1e-3).contains(Frame::from_node(node)));
             prop_assert!(is_member || !overlap(&section, node), "{section:?} covers {node:?}");
         }
         prop_assert_eq!(&applied.resolved_ids["new"], section.id.as_str());

@@ -13,7 +13,7 @@ use crate::Footprint;
 /// Nodes, connections and the title by name, each as a text.
 type State = BTreeMap<String, String>;
 
-/// What a batch does to a graph: the states before and after of all that it names or changes; `None` when the graph rejects it.
+/// The effect of a batch on a graph: the states before and after of all that it names or changes; `None` when the graph rejects it.
 type Effect = Option<BTreeMap<String, [Option<String>; 2]>>;
 
 fn state(graph: &Graph, rename: &Rename) -> State {
@@ -40,7 +40,7 @@ fn effect(store: &Store, operations: &[Operation], options: Options) -> Effect {
             .map(|deleted| (deleted.connection.id.to_string(), format!("deleted {:?}", deleted.connection))),
     );
     let applied = apply(&mut graph, &batch, options).ok()?;
-    let after = state(&graph, &Rename::of(&applied));
+    let after = state(&graph, &Rename::from_applied(&applied));
     let touched = before.keys().chain(after.keys()).filter(|name| before.get(*name) != after.get(*name));
     let touched: BTreeSet<&String> = touched.chain(&named).collect();
     // A deleted node that is not restored differs in form only.
@@ -119,7 +119,7 @@ impl History {
         self.stores.last().expect("there is a first revision")
     }
 
-    /// What changed after a revision, as the database collects it.
+    /// The changes after a revision, as the database collects them.
     fn since(&self, base: usize) -> ConcurrentChanges {
         let mut all = ConcurrentChanges::default();
         for changes in self.changes[base..].iter().cloned() {
@@ -135,7 +135,7 @@ impl History {
     fn write(&mut self, operations: &[Operation], options: Options, base: usize) -> bool {
         let batch = Batch::new(operations.to_vec()).expect("only batches without violations are generated");
         let since = self.since(base);
-        if Footprint::of(&batch, &self.present().load(&batch)).conflict(&since).is_some() {
+        if Footprint::from_batch(&batch, &self.present().load(&batch)).conflict(&since).is_some() {
             return false;
         }
         assert_eq!(

@@ -48,7 +48,7 @@ fn start() -> (Vec<Node>, Vec<Connection>) {
     (nodes, connections)
 }
 
-/// What was deleted before, in its place among what is there.
+/// The graph with what was deleted before, each in its place.
 fn deleted() -> (Vec<DeletedNode>, Vec<DeletedConnection>) {
     let node = |node: Node, members: &[&str], preceding| DeletedNode {
         node,
@@ -224,7 +224,7 @@ fn options() -> impl Strategy<Value = Options> {
 struct Rename(BTreeMap<String, String>);
 
 impl Rename {
-    fn of(applied: &Applied) -> Self {
+    fn from_applied(applied: &Applied) -> Self {
         Self(applied.resolved_ids.iter().map(|(client_id, made)| (made.clone(), client_id.clone())).collect())
     }
 
@@ -288,7 +288,7 @@ proptest! {
         let before = seen(&graph);
         match (apply(&mut graph, &batch, options), expected) {
             (Ok(applied), Ok(expected)) => {
-                let rename = Rename::of(&applied);
+                let rename = Rename::from_applied(&applied);
                 prop_assert_eq!(graph.nodes().map(|node| rename.node(node)).collect::<Vec<_>>(), expected.nodes);
                 let connections: Vec<Connection> = graph.connections().map(|link| rename.connection(link)).collect();
                 prop_assert_eq!(connections, expected.connections);

@@ -139,7 +139,7 @@ fn place(known: &[&str], id: &str) -> usize {
 }
 
 impl Model {
-    /// Whether the operation created something; or the rules that it breaks, none when it depends on a failed
+    /// Returns `true` if the operation created something; or the rules that it breaks, none when it depends on a failed
     /// operation.
     fn step(&mut self, operation: &Operation, name: &str) -> Result<bool, Vec<Broken>> {
         match operation {

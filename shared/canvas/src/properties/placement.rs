@@ -61,26 +61,26 @@ proptest! {
         let mut tried = graph.clone();
         let applied = apply(&mut graph, &batch, Options::default()).expect("applied");
         let dry = apply(&mut tried, &batch, Options::default()).expect("applied");
-        let frames = |graph: &Graph| graph.nodes().map(Frame::of).collect::<Vec<_>>();
+        let frames = |graph: &Graph| graph.nodes().map(Frame::from_node).collect::<Vec<_>>();
         prop_assert_eq!(frames(&graph), frames(&tried));
         prop_assert_eq!(applied.nodes_delta, dry.nodes_delta);
         let placed: Vec<&Node> = graph.nodes().skip(nodes.len()).collect();
         for (at, node) in placed.iter().enumerate() {
-            let frame = Frame::of(node);
+            let frame = Frame::from_node(node);
             for other in graph.nodes().filter(|other| other.id != node.id) {
                 let holds = node.section_id() == Some(other.id.as_str());
-                prop_assert!(holds || !frame.overlaps(Frame::of(other)), "{at}: {node:?} covers {other:?}");
+                prop_assert!(holds || !frame.overlaps(Frame::from_node(other)), "{at}: {node:?} covers {other:?}");
                 let spaced = frame.widened(GAP - 0.01);
-                prop_assert!(holds || !spaced.overlaps(Frame::of(other)), "{at}: {node:?} is too near to {other:?}");
+                prop_assert!(holds || !spaced.overlaps(Frame::from_node(other)), "{at}: {node:?} is too near to {other:?}");
             }
         }
         for (old, new) in nodes.iter().zip(graph.nodes()) {
             // A side that stays is a sum of rounded numbers.
-            let holds = Frame::of(new).widened(1e-6).contains(Frame::of(old));
+            let holds = Frame::from_node(new).widened(1e-6).contains(Frame::from_node(old));
             prop_assert!(holds && (old.is_section() || old == new));
-            let covers = |frame: Frame, other: &Node| frame.overlaps(Frame::of(other));
+            let covers = |frame: Frame, other: &Node| frame.overlaps(Frame::from_node(other));
             for other in nodes.iter().filter(|other| other.id != old.id) {
-                prop_assert_eq!(covers(Frame::of(new), other), covers(Frame::of(old), other), "a Section that grew covers more");
+                prop_assert_eq!(covers(Frame::from_node(new), other), covers(Frame::from_node(old), other), "a Section that grew covers more");
             }
         }
     }
@@ -102,11 +102,11 @@ proptest! {
             Ok((ids, applied)) => {
                 prop_assert_eq!((ids.len(), applied.nodes_delta as usize), (count, count));
                 for node in ids.iter().filter_map(|id| graph.node(id)) {
-                    let frame = Frame::of(node);
+                    let frame = Frame::from_node(node);
                     for other in graph.nodes().filter(|other| other.id != node.id) {
                         let holds = section.as_ref() == Some(&other.id);
-                        prop_assert!(holds || !frame.widened(GAP - 0.01).overlaps(Frame::of(other)), "{node:?} {other:?}");
-                        prop_assert!(!holds || Frame::of(other).contains(frame), "{node:?} is not in {other:?}");
+                        prop_assert!(holds || !frame.widened(GAP - 0.01).overlaps(Frame::from_node(other)), "{node:?} {other:?}");
+                        prop_assert!(!holds || Frame::from_node(other).contains(frame), "{node:?} is not in {other:?}");
                     }
                 }
             }

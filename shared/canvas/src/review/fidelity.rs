@@ -1,9 +1,9 @@
-//! Whether outputs show the product that they were made from: a conservative signal. Rules:
+//! Product fidelity: a conservative signal that outputs show the product that they were made from. Rules:
 //! `docs/reference/findings.md#product-fidelity`.
 //!
-//! A generated picture with a reference in a product role needs review. A picture that Actions alone made of an
-//! uploaded or imported picture which this canvas uses in a product role contains the product's own pixels. A picture
-//! that Actions made of any other picture inherits the state of its source.
+//! A generated image with a reference in a product role needs review. An image that Actions alone made of an
+//! uploaded or imported image which this canvas uses in a product role contains the product's own pixels. An image
+//! that Actions made of any other image inherits the state of its source.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,7 +15,7 @@ use domain::review::{FidelityReason, FidelityStatus, Origin, ProductFidelity, St
 use super::outputs::is_output;
 use crate::graph::Graph;
 
-/// Relation of a picture to a product.
+/// Relation of an image to a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tie {
     /// No relation.
@@ -38,7 +38,7 @@ pub(super) fn judge(graph: &Graph, assets: &StoredAssets) -> ProductFidelity {
         reasons: Vec::new(),
     };
     let products = products(graph);
-    // Without a product, no picture can fail to show it.
+    // Without a product, no image can fail to show it.
     if products.is_empty() && !graph.nodes().flat_map(Node::sources).any(|source| is_product(source.role)) {
         return fidelity;
     }
@@ -48,11 +48,11 @@ pub(super) fn judge(graph: &Graph, assets: &StoredAssets) -> ProductFidelity {
             continue;
         }
         let handle = node.id.handle();
-        let reason = match ties.of(slot) {
+        let reason = match ties.tie_of(slot) {
             Tie::None => continue,
             Tie::Pixels => {
                 fidelity.reviewed_output_count += 1;
-                "made by Actions alone from a picture of the product"
+                "made by Actions alone from an image of the product"
             }
             Tie::Generated => {
                 fidelity.needs_review_output_handles.push(handle.clone());
@@ -61,7 +61,7 @@ pub(super) fn judge(graph: &Graph, assets: &StoredAssets) -> ProductFidelity {
             Tie::Unknown => {
                 fidelity.needs_review_output_handles.push(handle.clone());
                 fidelity.evidence_missing_output_handles.push(handle.clone());
-                "the sources of this picture are unknown"
+                "the sources of this image are unknown"
             }
         };
         fidelity.reasons.push(FidelityReason { node_handle: handle, reason: reason.to_owned() });
@@ -105,8 +105,8 @@ struct Ties<'a> {
     known: HashMap<usize, Option<Tie>>,
 }
 
-/// Origin of a picture.
-enum PictureOrigin {
+/// Origin of an image.
+enum ImageOrigin {
     /// The output in this slot.
     Output(usize),
     /// No output made it.
@@ -117,12 +117,12 @@ impl Ties<'_> {
     /// The tie of the output in `slot`. Its sources are resolved first, with an explicit stack, because a chain of
     /// Actions can be as long as the canvas has nodes. A chain that forms a cycle, through nodes that were filled
     /// again, is unknown.
-    fn of(&mut self, slot: usize) -> Tie {
+    fn tie_of(&mut self, slot: usize) -> Tie {
         let mut path = vec![slot];
         while let Some(slot) = path.last().copied() {
             let sources = self.sources_of(slot);
             let unknown = sources.iter().find_map(|source| match source {
-                PictureOrigin::Output(producer) if !self.known.contains_key(producer) => Some(*producer),
+                ImageOrigin::Output(producer) if !self.known.contains_key(producer) => Some(*producer),
                 _ => None,
             });
             self.known.entry(slot).or_insert(None);
@@ -138,37 +138,36 @@ impl Ties<'_> {
         self.known.get(&slot).copied().flatten().unwrap_or(Tie::Unknown)
     }
 
-    /// The sources of the picture in `slot`; empty for a generation, which does not depend on them.
-    fn sources_of(&self, slot: usize) -> Vec<PictureOrigin> {
+    /// The sources of the image in `slot`; empty for a generation, which does not depend on them.
+    fn sources_of(&self, slot: usize) -> Vec<ImageOrigin> {
         let Some(node) = self.graph.nodes.get(slot).filter(|node| is_action(node)) else { return Vec::new() };
         node.sources()
             .map(|source| match source.named {
                 Named::Asset(asset) => self.maker_of(&asset),
                 Named::Node(id) => {
                     match self.graph.nodes.find(&id).and_then(|slot| Some((slot, self.graph.nodes.get(slot)?))) {
-                        Some((slot, node)) if node.is_made() => PictureOrigin::Output(slot),
-                        Some((_, node)) => node
-                            .asset
-                            .as_ref()
-                            .map_or(PictureOrigin::Itself(Tie::Unknown), |asset| self.maker_of(asset)),
-                        None => PictureOrigin::Itself(Tie::Unknown),
+                        Some((slot, node)) if node.is_made() => ImageOrigin::Output(slot),
+                        Some((_, node)) => {
+                            node.asset.as_ref().map_or(ImageOrigin::Itself(Tie::Unknown), |asset| self.maker_of(asset))
+                        }
+                        None => ImageOrigin::Itself(Tie::Unknown),
                     }
                 }
             })
             .collect()
     }
 
-    fn maker_of(&self, asset: &AssetHandle) -> PictureOrigin {
+    fn maker_of(&self, asset: &AssetHandle) -> ImageOrigin {
         match (self.assets.get(asset).map(|stored| stored.origin), self.producers.get(asset)) {
-            (_, Some(slot)) => PictureOrigin::Output(*slot),
-            (Some(Origin::Brought), None) if self.products.contains(asset) => PictureOrigin::Itself(Tie::Pixels),
-            (Some(Origin::Brought), None) => PictureOrigin::Itself(Tie::None),
-            (Some(Origin::Made) | None, None) => PictureOrigin::Itself(Tie::Unknown),
+            (_, Some(slot)) => ImageOrigin::Output(*slot),
+            (Some(Origin::Brought), None) if self.products.contains(asset) => ImageOrigin::Itself(Tie::Pixels),
+            (Some(Origin::Brought), None) => ImageOrigin::Itself(Tie::None),
+            (Some(Origin::Job) | None, None) => ImageOrigin::Itself(Tie::Unknown),
         }
     }
 
-    /// The tie of a picture whose sources are resolved: the most doubtful of theirs.
-    fn tie(&self, slot: usize, sources: &[PictureOrigin]) -> Tie {
+    /// The tie of an image whose sources are resolved: the most doubtful of theirs.
+    fn tie(&self, slot: usize, sources: &[ImageOrigin]) -> Tie {
         let Some(node) = self.graph.nodes.get(slot) else { return Tie::Unknown };
         if !is_action(node) {
             let after_product = node.sources().any(|source| is_product(source.role));
@@ -176,8 +175,8 @@ impl Ties<'_> {
         }
         let ties = || {
             sources.iter().map(|source| match source {
-                PictureOrigin::Output(slot) => self.known.get(slot).copied().flatten().unwrap_or(Tie::Unknown),
-                PictureOrigin::Itself(tie) => *tie,
+                ImageOrigin::Output(slot) => self.known.get(slot).copied().flatten().unwrap_or(Tie::Unknown),
+                ImageOrigin::Itself(tie) => *tie,
             })
         };
         [Tie::Generated, Tie::Unknown, Tie::Pixels]

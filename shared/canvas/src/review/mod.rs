@@ -1,4 +1,4 @@
-//! Whether work on a canvas can be called done. Rules: `docs/reference/findings.md#review-status`.
+//! The review of the work on a canvas: may it be called done. Rules: `docs/reference/findings.md#review-status`.
 
 mod fidelity;
 mod outputs;
@@ -29,7 +29,7 @@ pub fn validate(graph: &Graph, touched: &Touched, assets: &StoredAssets) -> Vali
     Validation { status, findings, truncated, completion_review }
 }
 
-/// Whether [`validate`] would report `blocked`: the check of a write without `force`. It needs no assets and stops at
+/// Returns `true` if [`validate`] would report `blocked`: the check of a write without `force`. It needs no assets and stops at
 /// the first error.
 pub fn is_blocked(graph: &mut Graph, touched: &Touched) -> bool {
     findings::has_error(graph, touched)
@@ -58,7 +58,7 @@ pub fn named_assets(graph: &Graph) -> impl Iterator<Item = domain::id::AssetHand
 }
 
 impl Applied {
-    /// What the batch would do, for a dry run.
+    /// The changes that the batch would make, for a dry run.
     pub fn proposal(&self, batch: &Batch) -> Proposal {
         Proposal {
             operation_count: batch.operation_count(),
@@ -68,7 +68,7 @@ impl Applied {
         }
     }
 
-    /// What the batch deletes. A batch is destructive if it deletes anything.
+    /// The records that the batch deletes. A batch is destructive if it deletes anything.
     pub fn destructive_impact(&self) -> DestructiveImpact {
         let (nodes, connections) = (&self.changes.deleted_node_ids, &self.changes.deleted_connection_ids);
         DestructiveImpact {

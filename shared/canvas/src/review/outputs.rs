@@ -59,7 +59,7 @@ pub(super) fn assess(graph: &Graph, assets: &StoredAssets, detached: &[DetachedO
     (outputs, delivery)
 }
 
-/// Whether a job or Recipe has targeted or filled the node: an image, or a text that the service writes, which a client may have
+/// Returns `true` if a job or Recipe has targeted or filled the node: an image, or a text that the service writes, which a client may have
 /// made a sticky.
 pub(super) fn is_output(node: &Node) -> bool {
     let is_targeted = node.active_job.is_some() || node.job().is_some();
@@ -70,7 +70,7 @@ pub(super) fn is_output(node: &Node) -> bool {
     }
 }
 
-/// Whether what it shows is stored: its asset, or its text, which is stored with the node.
+/// Returns `true` if what it shows is stored: its asset, or its text, which is stored with the node.
 fn is_durable(node: &Node, assets: &StoredAssets) -> bool {
     match node.kind {
         NodeType::Text | NodeType::Sticky => node.content().is_some_and(|content| !content.is_empty()),

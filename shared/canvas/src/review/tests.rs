@@ -82,7 +82,7 @@ fn findings_come_to_a_status_by_severity_and_to_a_claim_by_ownership() {
 fn a_stand_in_needs_review_and_is_no_obstacle() {
     let mut node = made(agents(showing("a", "p", 0.0)), "generated", json!([]));
     node.server.provenance.as_mut().expect("is made").stand_in = Some(true);
-    let validation = validate(&graph(vec![node], vec![]), &Touched::default(), &stored(&[("p", Origin::Made)]));
+    let validation = validate(&graph(vec![node], vec![]), &Touched::default(), &stored(&[("p", Origin::Job)]));
     let review = validation.completion_review;
     assert_eq!((validation.status, review.status), (ValidationStatus::Advisory, ReviewStatus::NeedsReview));
     assert!(review.done_claim_allowed);
@@ -129,7 +129,7 @@ fn outputs_are_what_work_targeted_or_filled() {
         made(showing("made", "m", 8000.0), "action", json!([])),
         made(showing("brought", "b", 9000.0), "upload", json!([])),
     ];
-    let all = ["u", "d", "k", "m", "b"].map(|name| (name, Origin::Made));
+    let all = ["u", "d", "k", "m", "b"].map(|name| (name, Origin::Job));
     let review = review(nodes, vec![], &stored(&all));
     let outputs = &review.outputs;
     assert_eq!(outputs.handles, handles(&["done", "busy", "failed", "canceled", "kept", "lost", "made"]));
@@ -144,7 +144,7 @@ fn outputs_are_what_work_targeted_or_filled() {
 
 #[test]
 fn one_output_that_is_not_there_blocks_delivery() {
-    let only = |node: Node| review(vec![node], vec![], &stored(&[("x", Origin::Made)]));
+    let only = |node: Node| review(vec![node], vec![], &stored(&[("x", Origin::Job)]));
     assert!(only(with_job(showing("n", "x", 0.0), "succeeded")).done_claim_allowed);
     for node in [
         working(showing("n", "x", 0.0)),
@@ -189,7 +189,7 @@ fn an_output_whose_node_is_gone_says_so() {
 mod fidelity {
     use super::*;
 
-    /// A product picture that a reference of the canvas uses as `role`.
+    /// A product image that a reference of the canvas uses as `role`.
     fn product(role: Role) -> (Vec<Node>, Vec<Connection>) {
         let link = Connection { role: Some(role), ..connection("c", "product", "shot", Purpose::Reference) };
         (vec![showing("product", "p", 0.0), at(image("shot"), 1000.0, 0.0)], vec![link])
@@ -200,9 +200,9 @@ mod fidelity {
         let assets = stored(&[
             ("p", Origin::Brought),
             ("q", Origin::Brought),
-            ("m1", Origin::Made),
-            ("m2", Origin::Made),
-            ("m3", Origin::Made),
+            ("m1", Origin::Job),
+            ("m2", Origin::Job),
+            ("m3", Origin::Job),
         ]);
         review([nodes, more].concat(), links, &assets).product_fidelity
     }
@@ -280,7 +280,7 @@ mod fidelity {
     fn a_needed_look_asks_for_review_and_keeps_no_claim_back() {
         let nodes =
             vec![made(showing("o", "m1", 2000.0), "generated", json!([{"handle": "asset:me:p", "role": "fit"}]))];
-        let review = review(nodes, vec![], &stored(&[("p", Origin::Brought), ("m1", Origin::Made)]));
+        let review = review(nodes, vec![], &stored(&[("p", Origin::Brought), ("m1", Origin::Job)]));
         assert_eq!((review.status, review.done_claim_allowed), (ReviewStatus::NeedsReview, true));
     }
 }

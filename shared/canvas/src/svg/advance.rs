@@ -24,7 +24,7 @@ const BOLD: f64 = 1.07;
 pub(super) struct Face {
     /// Font size, in canvas units.
     pub size: f64,
-    /// Whether it is bold.
+    /// `true` if it is bold.
     pub bold: bool,
 }
 
@@ -74,7 +74,7 @@ fn other(cluster: &str) -> f64 {
     match first {
         // The replacement character, and characters that the fonts draw as a box.
         '\u{fffd}' | '\u{e000}'..='\u{f8ff}' => 1.0,
-        // Emoji, one picture for any number of characters, and symbols that are drawn like emoji.
+        // Emoji, one image for any number of characters, and symbols that are drawn like emoji.
         '\u{1f000}'.. if cluster.width() > 0 && !ideographic(first) => 1.25,
         // Two letters with marks can form one cluster; every base counts.
         _ => cluster.chars().map(of_char).sum(),

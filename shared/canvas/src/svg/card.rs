@@ -22,7 +22,7 @@ pub(super) fn radius(frame: Frame) -> f64 {
     (frame.width.min(frame.height) / 8.0).min(12.0)
 }
 
-/// Whether there is room for text.
+/// Returns `true` if there is room for text.
 pub(super) fn takes_text(frame: Frame) -> bool {
     frame.width >= TEXT_SIDE_MIN && frame.height >= TEXT_SIDE_MIN
 }
@@ -83,7 +83,7 @@ pub(super) fn id(node: &NodeId, label: Option<usize>) -> String {
     }
 }
 
-/// A node in full detail with the attributes `id`, its text within `bytes`, and the position in the document at which its picture is inserted,
+/// A node in full detail with the attributes `id`, its text within `bytes`, and the position in the document at which its image is inserted,
 /// if it shows one.
 pub(super) fn full(out: &mut String, id: &str, look: &Look<'_>, frame: Frame, bytes: usize) -> Option<(usize, Area)> {
     put!(out, "<g {id} transform=\"translate({} {})\">", Num(frame.x), Num(frame.y));
@@ -112,9 +112,9 @@ pub(super) fn full(out: &mut String, id: &str, look: &Look<'_>, frame: Frame, by
     slot
 }
 
-/// Whether a part of the text of a node is missing on its card, or of a Section its title or text.
+/// Returns `true` if a part of the text of a node is missing on its card, or of a Section its title or text.
 pub(crate) fn cuts_text(node: &Node) -> bool {
-    let (look, frame) = (Look::of(node), Frame::of(node));
+    let (look, frame) = (Look::from_node(node), Frame::from_node(node));
     match (look.kind, look.section) {
         (_, true) => note::section(&mut String::new(), &look, frame, usize::MAX),
         (NodeType::Text | NodeType::Sticky, _) => note::cuts(&look, frame),
@@ -122,9 +122,9 @@ pub(crate) fn cuts_text(node: &Node) -> bool {
     }
 }
 
-/// Whether the card of a node that shows a picture of this ratio, width over height, cuts off a visible part of it.
-pub(crate) fn crops_picture(node: &Node, ratio: f64) -> bool {
-    node.kind == NodeType::Image && media::crops(&Look::of(node), Frame::of(node), ratio)
+/// Returns `true` if the card of a node that shows an image of this ratio, width over height, cuts off a visible part of it.
+pub(crate) fn crops_image(node: &Node, ratio: f64) -> bool {
+    node.kind == NodeType::Image && media::crops(&Look::from_node(node), Frame::from_node(node), ratio)
 }
 
 /// Shadow under a card.
@@ -157,7 +157,7 @@ pub(super) fn sheet(out: &mut String, frame: Frame, fill: Option<Rgb>, edge: Rgb
     out.push_str("/>");
 }
 
-/// What is drawn for an empty canvas.
+/// The drawing of an empty canvas.
 pub(super) fn nothing(out: &mut String, width: f64, height: f64) {
     let frame = Frame { x: 0.0, y: 0.0, width, height };
     sheet(out, frame, None, palette::LINE, true);

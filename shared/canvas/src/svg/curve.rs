@@ -51,7 +51,7 @@ impl Curve {
         self.halves().0.0[3]
     }
 
-    /// Whether the curve passes through a frame.
+    /// Returns `true` if the curve passes through a frame.
     pub(super) fn meets(self, frame: Frame) -> bool {
         let [(first_x, first_y), rest @ ..] = self.0;
         let [mut left, mut right, mut top, mut bottom] = [first_x, first_x, first_y, first_y];

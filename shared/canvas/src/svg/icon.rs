@@ -5,8 +5,8 @@ use super::xml::{Num, Rgb, put};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Icon {
-    /// A landscape in a frame: placeholder of a picture.
-    Picture,
+    /// A landscape in a frame: placeholder of an image.
+    Image,
     /// Work at this stage.
     Stage(Stage),
 }
@@ -14,7 +14,7 @@ pub(super) enum Icon {
 impl Icon {
     fn strokes(self) -> &'static str {
         match self {
-            Icon::Picture => {
+            Icon::Image => {
                 "<rect x=\"-11\" y=\"-9\" width=\"22\" height=\"18\" rx=\"3\"/><circle cx=\"-4.5\" cy=\"-3\" r=\"1.8\"/>\
                  <path d=\"M-11 6L-4 0L1 5L5 1L11 7\"/>"
             }

@@ -1,4 +1,4 @@
-//! Numbers on nodes, by which a reader of the picture names them (`docs/reference/canvases.md#labels`).
+//! Numbers on nodes, by which a reader of the image names them (`docs/reference/canvases.md#labels`).
 
 use std::collections::HashMap;
 
@@ -37,7 +37,7 @@ pub struct Labels<'a> {
 
 impl<'a> Labels<'a> {
     /// Numbers `nodes`, which are in order of creation: all of them, or with `only_mapped` those that the mapping has room for.
-    pub fn of(nodes: &'a [Node], only_mapped: bool) -> Self {
+    pub fn new(nodes: &'a [Node], only_mapped: bool) -> Self {
         let mut ordered: Vec<&Node> = nodes.iter().collect();
         let by_corner = |a: &&Node, b: &&Node| {
             let (a, b) = (a.position, b.position);
@@ -76,13 +76,13 @@ impl<'a> Labels<'a> {
     /// Appends the labels, each at the top left corner of its node, as long as `out` has less than `most` bytes. `scale` is the
     /// number of pixels of a canvas unit.
     pub(super) fn draw(&self, out: &mut String, most: usize, origin: Frame, scale: f64) {
-        // White on black with a white edge is legible on any picture.
+        // White on black with a white edge is legible on any image.
         put!(out, "<g font-weight=\"bold\" fill=\"{}\">", palette::PAPER);
         for (node, number) in self.nodes.iter().zip(1_usize..) {
             if out.len() + LABEL_BYTES > most {
                 break;
             }
-            let frame = Frame::of(node).relative_to(origin);
+            let frame = Frame::from_node(node).relative_to(origin);
             let wanted = SIZE / scale.min(1.0);
             let size = wanted.min(SHARE_MAX * frame.width.min(frame.height)).max(SIZE);
             let Some(line) = text::single(&number.to_string(), Face::bold(size), f64::INFINITY) else { continue };

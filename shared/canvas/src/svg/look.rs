@@ -48,7 +48,7 @@ pub(super) struct Status {
 }
 
 impl Status {
-    fn of(status: JobStatus) -> Option<Self> {
+    fn from_job(status: JobStatus) -> Option<Self> {
         let (stage, label) = match status {
             JobStatus::Preparing => (Stage::Waiting, "Preparing"),
             JobStatus::Queued => (Stage::Waiting, "Queued"),
@@ -92,7 +92,7 @@ pub(super) struct Look<'a> {
 }
 
 impl<'a> Look<'a> {
-    pub(super) fn of(node: &'a Node) -> Self {
+    pub(super) fn from_node(node: &'a Node) -> Self {
         let metadata = &*node.metadata;
         Self {
             kind: node.kind,
@@ -109,7 +109,7 @@ impl<'a> Look<'a> {
                 None => Align::Start,
             },
             collapsed: metadata.collapsed == Some(true),
-            status: node.job().and_then(|job| Status::of(job.status)),
+            status: node.job().and_then(|job| Status::from_job(job.status)),
             duration: metadata.duration_seconds.map(|seconds| seconds as f64),
             shows_asset: node.asset.is_some(),
         }

@@ -1,4 +1,4 @@
-//! Pictures and videos, and placeholders for missing ones.
+//! Images and videos, and placeholders for missing ones.
 
 use domain::graph::Node;
 
@@ -9,7 +9,7 @@ use super::icon::Icon;
 use super::look::{Look, Status, palette};
 use super::text::{self, Align, Limits};
 use super::xml::{Num, Rgb, put};
-use crate::geometry::{Fit, has_caption, picture_height};
+use crate::geometry::{Fit, has_caption, image_height};
 
 const CAPTION_FACE: Face = Face::bold(12.5);
 const LABEL_FACE: Face = Face::bold(13.0);
@@ -22,7 +22,7 @@ const HINT_LINE: f64 = 17.0;
 /// Most bytes of a hint.
 const HINT_BYTES: usize = 900;
 
-/// The area of a card for its picture: the upper part, with round corners at the top, and at the bottom if there is no
+/// The area of a card for its image: the upper part, with round corners at the top, and at the bottom if there is no
 /// caption.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Area {
@@ -50,10 +50,10 @@ impl Area {
     }
 }
 
-/// The markup before and after the data of a node's picture in slot number `index`.
-pub(super) fn picture(area: Area, node: &Node, index: usize, ratio: f64) -> (String, String) {
+/// The markup before and after the data of a node's image in slot number `index`.
+pub(super) fn framed(area: Area, node: &Node, index: usize, ratio: f64) -> (String, String) {
     let Area { width, height, .. } = area;
-    let fit = match Fit::of(&node.title, (node.width, node.height), ratio) {
+    let fit = match Fit::new(&node.title, (node.width, node.height), ratio) {
         Fit::Stretched => "none",
         Fit::Cropped => "xMidYMid slice",
         Fit::Contained => "xMidYMid meet",
@@ -71,21 +71,21 @@ pub(super) fn picture(area: Area, node: &Node, index: usize, ratio: f64) -> (Str
     (before, "\"/></g>".to_owned())
 }
 
-/// Whether the card of an image node cuts off a visible part of a picture with this ratio.
+/// Returns `true` if the card of an image node cuts off a visible part of an image with this ratio.
 pub(super) fn crops(look: &Look<'_>, frame: Frame, ratio: f64) -> bool {
-    Fit::of(look.title, (frame.width, frame.height), ratio) == Fit::Cropped
+    Fit::new(look.title, (frame.width, frame.height), ratio) == Fit::Cropped
 }
 
-/// What is drawn where a picture is missing.
+/// Draws a placeholder where an image is missing.
 pub(super) fn absent(out: &mut String, area: Area, label: &str) {
     put!(out, "<path d=\"{}\" fill=\"{}\"/>", area.outline(), palette::MIST);
-    stand_in(out, area, Icon::Picture, label, "", palette::MUTED);
+    stand_in(out, area, Icon::Image, label, "", palette::MUTED);
 }
 
 /// The part above the caption, and whether there is a caption.
 fn split(look: &Look<'_>, frame: Frame) -> (Area, bool) {
     let size = (frame.width, frame.height);
-    let (caption, height) = (has_caption(look.title, size), picture_height(look.title, size));
+    let (caption, height) = (has_caption(look.title, size), image_height(look.title, size));
     (Area { width: frame.width, height, radius: radius(frame), round_bottom: !caption }, caption)
 }
 
@@ -105,14 +105,14 @@ pub(super) fn image(out: &mut String, look: &Look<'_>, frame: Frame) -> Option<(
     Some((slot, area))
 }
 
-/// A slot that waits for its picture, or whose picture was not made.
+/// A slot that waits for its image, or whose image was not made.
 fn empty(out: &mut String, look: &Look<'_>, frame: Frame, area: Area) {
     let (icon, label, strong, soft) = match look.status {
         Some(status) => {
             let (strong, soft) = status.colors();
             (Icon::Stage(status.stage), status.label, strong, soft)
         }
-        None => (Icon::Picture, "Empty slot", palette::MUTED, palette::GROUND.mix(palette::PAPER, 0.5)),
+        None => (Icon::Image, "Empty slot", palette::MUTED, palette::GROUND.mix(palette::PAPER, 0.5)),
     };
     let edge =
         look.color.unwrap_or(if look.status.is_some() { strong.mix(palette::PAPER, 0.45) } else { palette::GREY });

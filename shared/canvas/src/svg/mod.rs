@@ -1,13 +1,13 @@
-//! A canvas as a picture: a self-contained SVG 1.1 document. Rules: `docs/reference/canvases.md#render-formats`.
+//! A canvas as an image: a self-contained SVG 1.1 document. Rules: `docs/reference/canvases.md#render-formats`.
 //!
 //! **Guarantee.** Whatever the canvas contains, the document is well-formed, has at most [`DOCUMENT_BYTES_MAX`] bytes,
 //! refers to nothing outside of itself, and its `viewBox` contains every node with a margin of [`MARGIN`]. Text is
 //! data: it is escaped, set inside its frame and clipped there. The cost is linear in what is drawn, and n log n for
 //! the drawing order.
 //!
-//! **Mechanism.** Two steps, so that a caller knows what fits before it loads a picture. [`Drawing::new`] draws
-//! everything except pictures: Sections, connections, nodes by `zIndex`, with a slot for each picture.
-//! [`Drawing::room`] returns the bytes that are left for pictures, [`Drawing::finish`] fills the slots. Each node may
+//! **Mechanism.** Two steps, so that a caller knows what fits before it loads an image. [`Drawing::new`] draws
+//! everything except images: Sections, connections, nodes by `zIndex`, with a slot for each image.
+//! [`Drawing::room`] returns the bytes that are left for images, [`Drawing::finish`] fills the slots. Each node may
 //! use an equal share of the remaining bytes for nodes. A node that needs more is drawn with less detail, down to a
 //! plain frame, for which a share is always enough.
 //!
@@ -34,7 +34,7 @@ use domain::graph::{Connection, Node};
 use domain::id::NodeId;
 use domain::limits::RENDER_SIDE_MAX;
 
-pub(crate) use card::{crops_picture, cuts_text};
+pub(crate) use card::{crops_image, cuts_text};
 use connection::Curves;
 pub use labels::{LABELS_BYTES_MAX, Labels};
 use look::{Look, palette};
@@ -47,10 +47,10 @@ pub const DOCUMENT_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Distance between the outermost nodes and the edge, in canvas units.
 pub const MARGIN: f64 = 40.0;
 
-/// Bytes for all Sections and nodes without pictures: more than a plain frame for each of the most nodes of a canvas.
+/// Bytes for all Sections and nodes without images: more than a plain frame for each of the most nodes of a canvas.
 const NODES_BYTES: usize = 3 * 1024 * 1024;
 
-/// Bytes reserved for the content of a slot except the data of its picture.
+/// Bytes reserved for the content of a slot except the data of its image.
 const SLOT_BYTES: usize = 1200;
 
 /// With a smaller share no node is tried in full detail: hardly any would fit, and a try costs as much as drawing.
@@ -85,7 +85,7 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
-    fn of(node: &Node) -> Self {
+    fn from_node(node: &Node) -> Self {
         Self { x: node.position.x, y: node.position.y, width: node.width, height: node.height }
     }
 
@@ -104,14 +104,14 @@ impl Frame {
 
 /// Content of the slot of a node that shows an asset.
 #[derive(Clone, Copy, Debug)]
-pub enum Picture<'a> {
-    /// A rendition of the picture.
+pub enum EmbeddedImage<'a> {
+    /// A rendition of the image.
     Ready {
         /// `image/jpeg` or `image/png`.
         media_type: &'a str,
         /// Content of the file.
         bytes: &'a [u8],
-        /// Width over height of the picture.
+        /// Width over height of the image.
         ratio: f64,
     },
     /// Its rendition is not made yet.
@@ -122,7 +122,7 @@ pub enum Picture<'a> {
     LeftOut,
 }
 
-/// Length of a picture's data in a document, in bytes.
+/// Length of an image's data in a document, in bytes.
 pub const fn embedded_len(bytes: usize) -> usize {
     bytes.div_ceil(3) * 4
 }
@@ -136,13 +136,13 @@ pub struct Style<'a> {
     pub labels: Option<&'a Labels<'a>>,
 }
 
-/// A drawn canvas without its pictures.
+/// A drawn canvas without its images.
 pub struct Drawing<'a> {
     text: String,
     slots: Vec<Slot<'a>>,
 }
 
-/// Position of a picture.
+/// Position of an image.
 struct Slot<'a> {
     /// Position in the text.
     at: usize,
@@ -154,7 +154,7 @@ impl<'a> Drawing<'a> {
     /// Draws a canvas, or those nodes of it that are shown; nodes and connections are in order of creation. Connections
     /// of other nodes are not drawn.
     pub fn new(title: &str, nodes: &'a [Node], connections: &[Connection], style: Style<'_>) -> Self {
-        let bounds = nodes.iter().map(Frame::of).reduce(Frame::with);
+        let bounds = nodes.iter().map(Frame::from_node).reduce(Frame::with);
         let origin = bounds.unwrap_or(EMPTY);
         let drawing = Self { text: head(title, origin, style.width), slots: Vec::new() };
         let mut canvas = Sheet { drawing, origin, left: nodes.len(), labels: style.labels };
@@ -182,12 +182,12 @@ impl<'a> Drawing<'a> {
         canvas.drawing
     }
 
-    /// The nodes whose pictures are needed, in document order.
+    /// The nodes whose images are needed, in document order.
     pub fn slots(&self) -> impl Iterator<Item = &'a NodeId> {
         self.slots.iter().map(|slot| &slot.node.id)
     }
 
-    /// Bytes that the data of all pictures may take together, as [`embedded_len`] counts them.
+    /// Bytes that the data of all images may take together, as [`embedded_len`] counts them.
     pub fn room(&self) -> usize {
         (DOCUMENT_BYTES_MAX - ENVELOPE_BYTES).saturating_sub(self.text.len() + self.slots.len() * SLOT_BYTES)
     }
@@ -201,27 +201,29 @@ impl<'a> Drawing<'a> {
         self
     }
 
-    /// The document with its slots filled by `picture`. A picture for which no bytes are left is omitted.
-    pub fn finish<'p>(self, mut picture: impl FnMut(&NodeId) -> Picture<'p>) -> String {
+    /// The document with its slots filled by `image`. An image for which no bytes are left is omitted.
+    pub fn finish<'p>(self, mut image: impl FnMut(&NodeId) -> EmbeddedImage<'p>) -> String {
         let mut room = self.room();
         let mut out = String::with_capacity(self.text.len() + self.slots.len() * SLOT_BYTES);
         let mut done = 0;
         for (index, slot) in self.slots.iter().enumerate() {
             out.push_str(&self.text[done..slot.at]);
             done = slot.at;
-            match picture(&slot.node.id) {
-                Picture::Ready { media_type, bytes, ratio } if embedded_len(bytes.len()) <= room => {
+            match image(&slot.node.id) {
+                EmbeddedImage::Ready { media_type, bytes, ratio } if embedded_len(bytes.len()) <= room => {
                     room -= embedded_len(bytes.len());
-                    let (before, after) = media::picture(slot.area, slot.node, index, ratio);
+                    let (before, after) = media::framed(slot.area, slot.node, index, ratio);
                     put!(&mut out, "{before}data:");
                     xml::escape(&mut out, media_type);
                     out.push_str(";base64,");
                     STANDARD.encode_string(bytes, &mut out);
                     out.push_str(&after);
                 }
-                Picture::Ready { .. } | Picture::LeftOut => media::absent(&mut out, slot.area, "Picture not shown"),
-                Picture::Pending => media::absent(&mut out, slot.area, "Preview not ready"),
-                Picture::Unreadable => media::absent(&mut out, slot.area, "Picture cannot be read"),
+                EmbeddedImage::Ready { .. } | EmbeddedImage::LeftOut => {
+                    media::absent(&mut out, slot.area, "Image not shown")
+                }
+                EmbeddedImage::Pending => media::absent(&mut out, slot.area, "Preview not ready"),
+                EmbeddedImage::Unreadable => media::absent(&mut out, slot.area, "Image cannot be read"),
             }
         }
         out.push_str(&self.text[done..]);
@@ -247,8 +249,8 @@ impl<'a> Sheet<'a, '_> {
         let share = NODES_BYTES.saturating_sub(spent) / self.left.max(1);
         self.left = self.left.saturating_sub(1);
         let start = text.len();
-        let frame = Frame::of(node).relative_to(self.origin);
-        let look = Look::of(node);
+        let frame = Frame::from_node(node).relative_to(self.origin);
+        let look = Look::from_node(node);
         let label = self.labels.and_then(|labels| labels.number(&node.id));
         if share >= FULL_BYTES_MIN {
             let slot = card::full(text, &card::id(&node.id, label), &look, frame, share);

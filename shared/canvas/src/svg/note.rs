@@ -62,7 +62,7 @@ pub(super) fn note(out: &mut String, look: &Look<'_>, frame: Frame, bytes: usize
         None => ink_on(ground),
     };
     let soft = ink_on(ground).mix(ground, if sticky { 0.3 } else { 0.38 });
-    let Page { pad, title, block } = Page::of(look, frame);
+    let Page { pad, title, block } = Page::new(look, frame);
     put!(out, "<svg width=\"{}\" height=\"{}\">", Num(frame.width), Num(frame.height));
     if let Some(line) = title {
         put!(out, "<g font-size=\"{}\" font-weight=\"bold\" fill=\"{soft}\">", Num(TITLE_FACE.size));
@@ -79,12 +79,12 @@ pub(super) fn note(out: &mut String, look: &Look<'_>, frame: Frame, bytes: usize
     }
 }
 
-/// Whether a part of the text of a text node or sticky note is missing where [`note`] draws it.
+/// Returns `true` if a part of the text of a text node or sticky note is missing where [`note`] draws it.
 pub(super) fn cuts(look: &Look<'_>, frame: Frame) -> bool {
     if look.collapsed || look.content.trim().is_empty() {
         return false;
     }
-    !takes_text(frame) || sized(look, Page::of(look, frame).block, usize::MAX).0.cut
+    !takes_text(frame) || sized(look, Page::new(look, frame).block, usize::MAX).0.cut
 }
 
 /// The places of title and text within a frame.
@@ -95,7 +95,7 @@ struct Page {
 }
 
 impl Page {
-    fn of(look: &Look<'_>, frame: Frame) -> Self {
+    fn new(look: &Look<'_>, frame: Frame) -> Self {
         let pad = (frame.width.min(frame.height) * 0.1).clamp(4.0, 18.0);
         let mut block = Block { left: pad, right: frame.width - pad, top: pad, bottom: frame.height - pad };
         let title = look.given_title().filter(|_| frame.height >= 2.0 * pad + 16.0);
@@ -157,7 +157,7 @@ fn sized(look: &Look<'_>, block: Block, bytes: usize) -> (Wrapped, f64) {
     }
 }
 
-/// Whether no word at the beginning is wider than a line, so that no word is broken.
+/// Returns `true` if no word at the beginning is wider than a line, so that no word is broken.
 fn whole_words(content: &str, size: f64, block: Block) -> bool {
     let face = Face::regular(size);
     let words = content.split_whitespace().take(200);

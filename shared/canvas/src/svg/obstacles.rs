@@ -55,7 +55,7 @@ pub(super) struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Whether not everything that was asked for could be examined.
+    /// Returns `true` if not everything that was asked for could be examined.
     pub(super) fn is_exhausted(&self) -> bool {
         self.left.get() == 0
     }

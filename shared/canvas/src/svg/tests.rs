@@ -10,7 +10,7 @@ use crate::fixture::{
 };
 
 fn draw(nodes: &[Node], connections: &[Connection]) -> String {
-    Drawing::new("Board", nodes, connections, Style::default()).finish(|_| Picture::Pending)
+    Drawing::new("Board", nodes, connections, Style::default()).finish(|_| EmbeddedImage::Pending)
 }
 
 fn sized(mut node: Node, width: f64, height: f64) -> Node {
@@ -47,7 +47,7 @@ fn written(document: &str) -> String {
 fn a_document_is_svg_1_1_and_refers_to_nothing_outside() {
     let nodes = [showing(image("a")), text("b"), video("c"), section("s")];
     let document = Drawing::new("A <board>", &nodes, &[connection("c1", "a", "b", Purpose::Flow)], Style::default())
-        .finish(|_| Picture::Ready { media_type: "image/png", bytes: b"picture", ratio: 1.0 });
+        .finish(|_| EmbeddedImage::Ready { media_type: "image/png", bytes: b"picture", ratio: 1.0 });
     let parsed = Document::parse(&document).expect("well-formed");
     let root = parsed.root_element();
     assert_eq!((root.tag_name().name(), root.tag_name().namespace()), ("svg", Some("http://www.w3.org/2000/svg")));
@@ -69,7 +69,7 @@ fn a_document_is_svg_1_1_and_refers_to_nothing_outside() {
 #[test]
 fn ids_are_unique() {
     let nodes: Vec<Node> = (0..40).map(|index| showing(image(&format!("n{index}")))).collect();
-    let document = Drawing::new("", &nodes, &[], Style::default()).finish(|_| Picture::Ready {
+    let document = Drawing::new("", &nodes, &[], Style::default()).finish(|_| EmbeddedImage::Ready {
         media_type: "image/png",
         bytes: b"",
         ratio: 1.0,
@@ -138,7 +138,7 @@ fn a_connection_without_both_ends_is_not_drawn() {
 }
 
 #[test]
-fn what_a_picture_node_lacks_is_said() {
+fn what_an_image_node_lacks_is_said() {
     for (node, label) in [
         (image("a"), "Empty slot"),
         (with_job(image("a"), "queued"), "Queued"),
@@ -152,34 +152,34 @@ fn what_a_picture_node_lacks_is_said() {
         let document = draw(std::slice::from_ref(&node), &[]);
         assert_eq!(written(&document).split('|').next(), Some(label), "{:?}", node.server);
     }
-    let slot = |picture: Picture<'_>| {
-        written(&Drawing::new("", &[showing(image("Lamp"))], &[], Style::default()).finish(|_| picture))
+    let slot = |content: EmbeddedImage<'_>| {
+        written(&Drawing::new("", &[showing(image("Lamp"))], &[], Style::default()).finish(|_| content))
     };
-    assert_eq!(slot(Picture::Pending), "Preview not ready|Lamp");
-    assert_eq!(slot(Picture::Unreadable), "Picture cannot be read|Lamp");
-    assert_eq!(slot(Picture::LeftOut), "Picture not shown|Lamp");
-    assert_eq!(slot(Picture::Ready { media_type: "image/png", bytes: b"x", ratio: 1.0 }), "Lamp");
+    assert_eq!(slot(EmbeddedImage::Pending), "Preview not ready|Lamp");
+    assert_eq!(slot(EmbeddedImage::Unreadable), "Image cannot be read|Lamp");
+    assert_eq!(slot(EmbeddedImage::LeftOut), "Image not shown|Lamp");
+    assert_eq!(slot(EmbeddedImage::Ready { media_type: "image/png", bytes: b"x", ratio: 1.0 }), "Lamp");
 }
 
 #[test]
-fn a_picture_that_is_being_replaced_shows_both() {
+fn an_image_that_is_being_replaced_shows_both() {
     let document = draw(&[with_job(showing(image("Lamp")), "running")], &[]);
     assert_eq!(written(&document), "Preview not ready|Running|Lamp");
 }
 
 #[test]
-fn a_picture_above_a_caption_fills_its_area_unless_that_would_cut_much_of_it() {
+fn an_image_above_a_caption_fills_its_area_unless_that_would_cut_much_of_it() {
     let fit = |title: &str, ratio| {
         let mut node = showing(sized(image("a"), 400.0, 300.0));
         node.title = title.to_owned();
-        let document = Drawing::new("", &[node], &[], Style::default()).finish(|_| Picture::Ready {
+        let document = Drawing::new("", &[node], &[], Style::default()).finish(|_| EmbeddedImage::Ready {
             media_type: "image/png",
             bytes: b"",
             ratio,
         });
         let parsed = Document::parse(&document).expect("well-formed");
-        let picture = parsed.descendants().find(|node| node.has_tag_name("image")).expect("a picture");
-        picture.attribute("preserveAspectRatio").map(ToOwned::to_owned)
+        let image = parsed.descendants().find(|node| node.has_tag_name("image")).expect("an image");
+        image.attribute("preserveAspectRatio").map(ToOwned::to_owned)
     };
     // The area is 400 by 272 with a caption, and 400 by 300 without.
     assert_eq!(fit("a", 1.6).as_deref(), Some("xMidYMid slice"));
@@ -205,16 +205,16 @@ fn the_title_of_a_section_has_its_font_size() {
 }
 
 #[test]
-fn pictures_beyond_the_room_are_left_out_and_the_document_stays_within_its_bound() {
+fn images_beyond_the_room_are_left_out_and_the_document_stays_within_its_bound() {
     let nodes: Vec<Node> = (0..300).map(|index| showing(image(&format!("n{index}")))).collect();
     let drawing = Drawing::new("", &nodes, &[], Style::default());
     let bytes = vec![7; 60_000];
     let fitting = drawing.room() / embedded_len(bytes.len());
     assert!((90..300).contains(&fitting), "{fitting}");
-    let document = drawing.finish(|_| Picture::Ready { media_type: "image/jpeg", bytes: &bytes, ratio: 1.0 });
+    let document = drawing.finish(|_| EmbeddedImage::Ready { media_type: "image/jpeg", bytes: &bytes, ratio: 1.0 });
     assert!(document.len() <= DOCUMENT_BYTES_MAX, "{}", document.len());
     assert_eq!(document.matches("<image ").count(), fitting);
-    assert_eq!(document.matches("Picture not shown").count(), 300 - fitting);
+    assert_eq!(document.matches("Image not shown").count(), 300 - fitting);
 }
 
 #[test]
@@ -292,9 +292,9 @@ fn the_largest_canvas_stays_within_the_bound() {
     let frames = parsed.descendants().filter(|node| node.has_tag_name("rect")).count();
     assert!(frames >= CANVAS_NODES_MAX, "every node is drawn: {frames}");
     assert_eq!(document.matches("<path d=\"M").count() - Purpose::ALL.len(), CANVAS_CONNECTIONS_MAX);
-    let labels = Labels::of(&nodes, false);
+    let labels = Labels::new(&nodes, false);
     let style = Style { labels: Some(&labels), ..Style::default() };
-    let document = Drawing::new("Board", &nodes, &connections, style).finish(|_| Picture::Pending);
+    let document = Drawing::new("Board", &nodes, &connections, style).finish(|_| EmbeddedImage::Pending);
     assert!(document.len() <= DOCUMENT_BYTES_MAX, "{}", document.len());
     assert_eq!(document.matches(" data-label=\"").count(), CANVAS_NODES_MAX);
     assert!(labeled(&document).len() > 40, "those of the mapping have their id, too");
@@ -303,17 +303,17 @@ fn the_largest_canvas_stays_within_the_bound() {
 #[test]
 fn a_slot_takes_no_more_than_is_kept_for_it() {
     let frame = sized(image("a"), NODE_SIDE_MAX - 0.01, NODE_SIDE_MAX - 0.03);
-    for picture in [
-        Picture::Ready { media_type: "image/jpeg", bytes: b"", ratio: 1.0 },
-        Picture::Pending,
-        Picture::Unreadable,
-        Picture::LeftOut,
+    for content in [
+        EmbeddedImage::Ready { media_type: "image/jpeg", bytes: b"", ratio: 1.0 },
+        EmbeddedImage::Pending,
+        EmbeddedImage::Unreadable,
+        EmbeddedImage::LeftOut,
     ] {
         let nodes = [showing(frame.clone())];
         let drawing = Drawing::new("", &nodes, &[], Style::default());
         let without = drawing.text.len();
-        let filled = drawing.finish(|_| picture).len() - without;
-        assert!(filled <= SLOT_BYTES, "{picture:?}: {filled}");
+        let filled = drawing.finish(|_| content).len() - without;
+        assert!(filled <= SLOT_BYTES, "{content:?}: {filled}");
     }
 }
 
@@ -329,7 +329,7 @@ fn labeled(document: &str) -> Vec<(usize, String)> {
 
 fn draw_labeled(nodes: &[Node], labels: &Labels<'_>) -> String {
     let style = Style { labels: Some(labels), ..Style::default() };
-    Drawing::new("Board", nodes, &[], style).finish(|_| Picture::Pending)
+    Drawing::new("Board", nodes, &[], style).finish(|_| EmbeddedImage::Pending)
 }
 
 #[test]
@@ -340,7 +340,7 @@ fn labels_number_the_nodes_in_reading_order_and_are_painted_last() {
         at(member(text("left"), "s"), 0.0, 0.0),
         at(section("s"), -50.0, -50.0),
     ];
-    let labels = Labels::of(&nodes, false);
+    let labels = Labels::new(&nodes, false);
     assert_eq!(labels.json(), r#"{"1":"node:s","2":"node:left","3":"node:right","4":"node:below"}"#);
     let document = draw_labeled(&nodes, &labels);
     let mut found = labeled(&document);
@@ -348,14 +348,14 @@ fn labels_number_the_nodes_in_reading_order_and_are_painted_last() {
     assert_eq!(found, [(1, "s".into()), (2, "left".into()), (3, "right".into()), (4, "below".into())]);
     assert!(written(&document).ends_with("|1|2|3|4"), "{}", written(&document));
     assert!(!draw(&nodes, &[]).contains("data-label"));
-    assert_eq!(Labels::of(&[], false).json(), "{}");
+    assert_eq!(Labels::new(&[], false).json(), "{}");
 }
 
 #[test]
 fn the_mapping_holds_as_many_labels_as_fit_and_beyond_it_only_an_svg_has_some() {
     for length in [1, 36, 180] {
         let nodes: Vec<Node> = (0..2000).map(|index| text(&format!("{:x>length$}", format!("{index:x}")))).collect();
-        let (mapped, all) = (Labels::of(&nodes, true), Labels::of(&nodes, false));
+        let (mapped, all) = (Labels::new(&nodes, true), Labels::new(&nodes, false));
         assert_eq!(mapped.json(), all.json());
         let mapping: serde_json::Map<String, serde_json::Value> = serde_json::from_str(all.json()).expect("is JSON");
         let longest = mapping.len().to_string().len() + r#","":"node:""#.len() + 180;
@@ -376,9 +376,9 @@ fn the_mapping_holds_as_many_labels_as_fit_and_beyond_it_only_an_svg_has_some() 
 #[test]
 fn a_label_is_legible_where_the_drawing_is_small_and_no_larger_than_its_node_allows() {
     let size = |nodes: &[Node], width| {
-        let labels = Labels::of(nodes, false);
+        let labels = Labels::new(nodes, false);
         let style = Style { width, labels: Some(&labels) };
-        let document = Drawing::new("", nodes, &[], style).finish(|_| Picture::Pending);
+        let document = Drawing::new("", nodes, &[], style).finish(|_| EmbeddedImage::Pending);
         let (_, rest) = document.rsplit_once("<g font-size=\"").expect("a label");
         rest.split('"').next().and_then(|size| size.parse::<f64>().ok()).expect("a size")
     };
@@ -394,7 +394,7 @@ fn a_label_is_legible_where_the_drawing_is_small_and_no_larger_than_its_node_all
 #[test]
 fn the_natural_size_is_half_the_width_that_the_png_shall_have() {
     let size = |nodes: &[Node], width| {
-        let document = Drawing::new("", nodes, &[], Style { width, labels: None }).finish(|_| Picture::Pending);
+        let document = Drawing::new("", nodes, &[], Style { width, labels: None }).finish(|_| EmbeddedImage::Pending);
         let parsed = Document::parse(&document).expect("well-formed");
         let side = |name| parsed.root_element().attribute(name).and_then(|side| side.parse::<f64>().ok());
         (side("width").expect("a width"), side("height").expect("a height"))
@@ -448,8 +448,8 @@ proptest! {
             .iter()
             .map(|(from, to, purpose)| connection("c", &format!("n{from}"), &format!("n{to}"), *purpose))
             .collect();
-        let picture = if ready { Picture::Ready { media_type: "image/png", bytes: b"x", ratio: 1.5 } } else { Picture::Pending };
-        let document = Drawing::new("\u{0}", &nodes, &connections, Style::default()).finish(|_| picture);
+        let image = if ready { EmbeddedImage::Ready { media_type: "image/png", bytes: b"x", ratio: 1.5 } } else { EmbeddedImage::Pending };
+        let document = Drawing::new("\u{0}", &nodes, &connections, Style::default()).finish(|_| image);
         let [x, y, width, height] = view_box(&document);
         for node in &nodes {
             // Within the precision of sums of numbers of this size.
@@ -460,7 +460,7 @@ proptest! {
             let id = format!("id=\"node-{}\"", node.id);
             prop_assert!(document.contains(&id) && !document.contains("NaN"), "{}", id);
         }
-        let labels = Labels::of(&nodes, false);
+        let labels = Labels::new(&nodes, false);
         let numbered = draw_labeled(&nodes, &labels);
         let mapping: serde_json::Value = serde_json::from_str(labels.json()).expect("is JSON");
         let found = labeled(&numbered);

@@ -79,7 +79,7 @@ pub struct NodeAdd {
     /// Text of a text node or sticky; - is standard input
     #[arg(long)]
     pub text: Option<String>,
-    /// Picture of an image node
+    /// Image of an image node
     #[arg(long, value_name = "HANDLE")]
     pub asset: Option<String>,
     #[command(flatten)]

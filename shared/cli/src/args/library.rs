@@ -8,7 +8,7 @@ use super::{Listing, Search};
 
 #[derive(Subcommand)]
 pub enum Asset {
-    /// Upload pictures
+    /// Upload images
     Put {
         /// The files
         #[arg(required = true)]
@@ -23,7 +23,7 @@ pub enum Asset {
         #[arg(long)]
         again: bool,
     },
-    /// Download a picture
+    /// Download an image
     Get {
         /// The asset
         asset: String,
@@ -37,12 +37,12 @@ pub enum Asset {
         #[arg(long, conflicts_with = "width")]
         original: bool,
     },
-    /// Show what is known about a picture
+    /// Show what is known about an image
     Show {
         /// The asset
         asset: String,
     },
-    /// List pictures
+    /// List images
     List {
         /// Those of a canvas instead of your own
         #[arg(long, value_name = "CANVAS")]
@@ -81,7 +81,7 @@ pub enum Element {
         /// Its type, for example product/object
         #[arg(long = "type", value_name = "TYPE")]
         kind: String,
-        /// Pictures of it
+        /// Images of it
         #[arg(long = "source", value_name = "ASSET")]
         sources: Vec<String>,
         /// How to use it
@@ -101,7 +101,7 @@ pub enum Element {
         /// Its type
         #[arg(long = "type", value_name = "TYPE")]
         kind: Option<String>,
-        /// Pictures of it, instead of those it has
+        /// Images of it, instead of those it has
         #[arg(long = "source", value_name = "ASSET")]
         sources: Vec<String>,
         /// How to use it
@@ -145,7 +145,7 @@ pub enum Collection {
 
 #[derive(Subcommand)]
 pub enum Import {
-    /// Import a picture
+    /// Import an image
     Image {
         /// Its URL
         url: String,
@@ -156,7 +156,7 @@ pub enum Import {
         #[arg(long)]
         title: Option<String>,
     },
-    /// Import the pictures of a product page
+    /// Import the images of a product page
     Product {
         /// URL of the page
         url: String,

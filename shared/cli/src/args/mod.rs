@@ -56,7 +56,7 @@ impl Arguments {
     /// # Errors
     ///
     /// If they are not understood, or ask for help.
-    pub fn read() -> Result<Self, clap::Error> {
+    pub fn from_env() -> Result<Self, clap::Error> {
         let matches = Self::command().try_get_matches()?;
         let mut arguments = Self::from_arg_matches(&matches)?;
         arguments.global.address_precedes_profile = matches.value_source("base_url") == Some(ValueSource::CommandLine)
@@ -86,7 +86,7 @@ pub enum Command {
     Open(OnCanvas),
     /// Show a canvas as text
     Show(Show),
-    /// Show a canvas as a picture
+    /// Show a canvas as an image
     View(View),
     /// Apply a batch of operations to a canvas
     Apply(Apply),
@@ -101,17 +101,17 @@ pub enum Command {
     Watch(Watch),
     /// Show the findings of a canvas, and whether it may be called done
     Review(OnCanvas),
-    /// Upload, download and list pictures
+    /// Upload, download and list images
     #[command(subcommand)]
     Asset(Asset),
     /// List and run Image Actions
     #[command(subcommand)]
     Action(Action),
-    /// Generate pictures from a prompt
+    /// Generate images from a prompt
     Generate(Generate),
-    /// Edit pictures with a prompt
+    /// Edit images with a prompt
     Edit(Generate),
-    /// Make variations of a picture
+    /// Make variations of an image
     Vary(Vary),
     /// Generate a video
     Video(Video),
@@ -130,7 +130,7 @@ pub enum Command {
     /// Keep collections of Elements
     #[command(subcommand)]
     Collection(Collection),
-    /// Import pictures from the web
+    /// Import images from the web
     #[command(subcommand)]
     Import(Import),
     /// Send any request

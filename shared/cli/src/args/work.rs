@@ -19,7 +19,7 @@ pub enum Action {
     Run {
         /// Its key, for example resize
         action: String,
-        /// Pictures: node: or asset: handles
+        /// Images: node: or asset: handles
         #[arg(required = true)]
         inputs: Vec<String>,
         /// A parameter, as name=value
@@ -86,7 +86,7 @@ pub struct Generate {
     /// The text node or sticky that holds the prompt
     #[arg(long, value_name = "NODE", conflicts_with = "prompt")]
     pub prompt_node: Option<String>,
-    /// A picture to use, as HANDLE or HANDLE=ROLE
+    /// An image to use, as HANDLE or HANDLE=ROLE
     #[arg(long = "reference", short, value_name = "HANDLE[=ROLE]")]
     pub references: Vec<String>,
     #[command(flatten)]
@@ -95,13 +95,13 @@ pub struct Generate {
 
 #[derive(Args)]
 pub struct Vary {
-    /// The picture: a node: or asset: handle
+    /// The image: a node: or asset: handle
     pub source: String,
     #[command(flatten)]
     pub options: GenerationOptions,
 }
 
-/// Options of everything that makes pictures with a model.
+/// Options of everything that makes images with a model.
 #[derive(Args)]
 pub struct GenerationOptions {
     /// The model: its handle, or its name
@@ -110,7 +110,7 @@ pub struct GenerationOptions {
     /// An Element to use: element:<id>@v<n>
     #[arg(long = "element", value_name = "HANDLE")]
     pub elements: Vec<String>,
-    /// Number of pictures, 1 to 4
+    /// Number of images, 1 to 4
     #[arg(long, short = 'n')]
     pub count: Option<u32>,
     /// Size, as the model names it
@@ -122,7 +122,7 @@ pub struct GenerationOptions {
     /// Title of the new nodes
     #[arg(long)]
     pub title: Option<String>,
-    /// Empty image nodes that receive the pictures, instead of new ones
+    /// Empty image nodes that receive the images, instead of new ones
     #[arg(long = "target", value_name = "NODE", conflicts_with_all = ["x", "y", "near", "section", "title"])]
     pub targets: Vec<String>,
     #[command(flatten)]
@@ -145,7 +145,7 @@ pub struct Video {
     /// The last frame
     #[arg(long, value_name = "HANDLE")]
     pub last_frame: Option<String>,
-    /// A picture to use
+    /// An image to use
     #[arg(long = "reference", short, value_name = "HANDLE")]
     pub references: Vec<String>,
     /// Length
@@ -195,7 +195,7 @@ pub enum Recipe {
         /// A copy of the Recipe that stands on the canvas, instead of a new one
         #[arg(long, value_name = "NODE")]
         instance: Option<String>,
-        /// The model of all its pictures
+        /// The model of all its images
         #[arg(long, short)]
         model: Option<String>,
         /// Near this node
@@ -271,7 +271,7 @@ pub enum Run {
         #[arg(long)]
         remove_targets: bool,
     },
-    /// Download the film of a video
+    /// Download the file of a video
     Output {
         /// The job
         job: String,

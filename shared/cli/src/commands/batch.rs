@@ -27,7 +27,7 @@ struct Batch {
 }
 
 impl Batch {
-    fn of(operations: Value) -> Self {
+    fn new(operations: Value) -> Self {
         Self { operations, ..Self::default() }
     }
 
@@ -59,7 +59,7 @@ pub async fn apply(context: &Context, apply: &Apply) -> Outcome {
         false => tokio::fs::read_to_string(&apply.file).await.map_err(|error| file(&apply.file, &error))?,
     };
     let batch = match serde_json::from_str(&content) {
-        Ok(Value::Array(operations)) => Batch::of(operations.into()),
+        Ok(Value::Array(operations)) => Batch::new(operations.into()),
         Ok(Value::Object(body)) => match Batch::of_body(body) {
             Ok(batch) => batch,
             Err(error) => return usage(format!("{}: {error}", apply.file.display())),
@@ -124,7 +124,7 @@ pub async fn node(context: &Context, node: Node) -> Outcome {
             (operations.collect(), write)
         }
     };
-    write(context, Batch::of(operations), &options).await
+    write(context, Batch::new(operations), &options).await
 }
 
 pub async fn connect(context: &Context, connect: Connect) -> Outcome {
@@ -135,13 +135,13 @@ pub async fn connect(context: &Context, connect: Connect) -> Outcome {
     if let Some(role) = &connect.role {
         operation["role"] = json!(role);
     }
-    write(context, Batch::of(json!([operation])), &connect.write).await
+    write(context, Batch::new(json!([operation])), &connect.write).await
 }
 
 pub async fn disconnect(context: &Context, disconnect: Disconnect) -> Outcome {
     let delete = |connection: &String| json!({"type": "connection.delete", "connectionId": connection});
     let operations = disconnect.connections.iter().map(delete).collect();
-    write(context, Batch::of(operations), &disconnect.write).await
+    write(context, Batch::new(operations), &disconnect.write).await
 }
 
 /// Sets a member if there is a value.

@@ -144,7 +144,7 @@ pub async fn show(context: &Context, show: &Show) -> Outcome {
     Ok(())
 }
 
-/// The picture goes to a file, to a pipe, or onto a terminal that can show it.
+/// The image goes to a file, to a pipe, or onto a terminal that can show it.
 pub async fn view(context: &Context, view: &View) -> Outcome {
     let named = canvas(&view.canvas)?;
     let nodes = (!view.nodes.is_empty()).then(|| view.nodes.join(","));
@@ -165,14 +165,14 @@ pub async fn view(context: &Context, view: &View) -> Outcome {
             let said = json!({"file": path, "bytes": png.body.len(), "labels": labels});
             context.output.value(&said, || path.display().to_string());
         }
-        None if context.output.json => return usage("name a file for the picture: --output FILE"),
+        None if context.output.json => return usage("name a file for the image: --output FILE"),
         None if view.output.is_some() || !stdout().is_terminal() => put(&png.body),
         None => match terminal::Graphics::of_environment() {
             Some(graphics) => put(graphics.show(&png.body).as_bytes()),
             None => {
                 let url = page_of(context, &view.canvas).await?;
                 context.output.line(terminal::link(&url));
-                context.output.remark("This terminal does not show pictures: --output FILE writes it to a file.");
+                context.output.remark("This terminal does not show images: --output FILE writes it to a file.");
             }
         },
     }

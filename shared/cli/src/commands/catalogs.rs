@@ -28,7 +28,7 @@ pub async fn action(context: &Context, action: Action) -> Outcome {
             let action = context.client.get_action(&action).await?;
             context.output.answer(&action, |ActionRead { action: it }| {
                 let input =
-                    |input: ActionInput| vec![text(input.id), "picture".into(), String::new(), text(input.description)];
+                    |input: ActionInput| vec![text(input.id), "image".into(), String::new(), text(input.description)];
                 let inputs = it.inputs.into_iter().map(input);
                 let head = ["name", "type", "default", "description"].map(str::to_owned).to_vec();
                 let parameters = it.parameters.into_iter().map(parameter);

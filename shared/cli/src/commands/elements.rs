@@ -79,7 +79,7 @@ fn shown(answer: ElementOrVersion) -> String {
             (head, it.source_asset_ids, it.guidelines)
         }
     };
-    let shown = format!("{}\n  pictures: {}\n  {}", head.join(" "), joined(sources, ", "), optional(guidelines));
+    let shown = format!("{}\n  images: {}\n  {}", head.join(" "), joined(sources, ", "), optional(guidelines));
     shown.trim_end().to_owned()
 }
 

@@ -1,4 +1,4 @@
-//! Pictures from the web.
+//! Images from the web.
 
 use client::answers::{ImageImport, ProductImport};
 use client::queue_in_words;
@@ -69,7 +69,7 @@ pub async fn run(context: &Context, import: Import) -> Outcome {
     }
 }
 
-/// What an import answers.
+/// The answer of an import.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Imported {

@@ -78,12 +78,12 @@ async fn wait_for_all(context: &Context, runs: &[String], timeout: Option<Durati
     outcome
 }
 
-/// Writes the film of a video to a file, or to standard output for `-`.
+/// Writes the file of a video to a file, or to standard output for `-`.
 pub async fn download(context: &Context, job: &str, path: &Path) -> Outcome {
     save(context, context.client.get_job_output(job), path).await
 }
 
-/// What has arrived of a file. It is removed when it is dropped, so also when an interrupt ends the download.
+/// The part of a file that has arrived. It is removed when it is dropped, so also when an interrupt ends the download.
 struct Part(PathBuf);
 
 impl Drop for Part {

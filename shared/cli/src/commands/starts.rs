@@ -1,4 +1,4 @@
-//! Generation of pictures and videos.
+//! Generation of images and videos.
 
 use client::{Client, WorkRecord};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::args::{Generate, GenerationOptions, Position, Vary, Video};
 use crate::context::{Body, Context, canvas, text_or_stdin};
 use crate::failure::{Outcome, usage};
 
-/// What is done with a prompt.
+/// Use of a prompt.
 #[derive(Clone, Copy)]
 pub enum GenerationMode {
     Generate,

@@ -18,7 +18,7 @@ use crate::output::{credits, optional, text};
 
 /// A start that is being made.
 pub struct Order<'a> {
-    /// What is started, for messages and the journal.
+    /// Name of the work, for messages and the journal.
     pub name: String,
     /// The canvas it changes, whose revision it is based on.
     pub canvas: Option<String>,
@@ -26,7 +26,7 @@ pub struct Order<'a> {
     pub body: Body,
     /// The route.
     pub route: &'a (dyn Fn(&Client) -> Call<WorkRecord> + Sync),
-    /// Whether it costs credits.
+    /// `true` if it costs credits.
     pub is_paid: bool,
 }
 

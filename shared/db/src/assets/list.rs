@@ -83,7 +83,7 @@ pub async fn list_canvas(
     rows.into_iter().map(TryInto::try_into).collect()
 }
 
-/// Returns those of `ids` that are pictures of the account, in a canvas or not, with the keys of their blobs.
+/// Returns those of `ids` that are images of the account, in a canvas or not, with the keys of their blobs.
 #[tracing::instrument(skip_all, name = "db.asset.images")]
 pub async fn images(conn: &mut PgConnection, owner: &AccountUid, ids: &[AssetId]) -> Result<HashMap<AssetId, Uuid>> {
     let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();

@@ -1,4 +1,4 @@
-//! Assets: durable pictures, and who may read them.
+//! Assets: durable images, and who may read them.
 //!
 //! An asset belongs to an account. One that is stored in a canvas also belongs to that canvas, whose members may read it under
 //! its owner's handle (docs/reference/assets.md#ownership-and-access). Its bytes are a blob, shared by all assets of the same
@@ -19,7 +19,7 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 pub use list::{images, list_canvas, list_own};
-pub use shown::{Shown, hold, of_node, placeable, shown_in};
+pub use shown::{NodeImage, hold, of_node, placeable, shown_in};
 
 use crate::Result;
 use crate::error::known;
@@ -47,7 +47,7 @@ pub struct NewAsset {
     pub bytes: i64,
     /// Key of a blob that this transaction adopted, so that the sweeper cannot remove it.
     pub blob_key: Uuid,
-    /// Where the picture comes from, if that is known.
+    /// Where the image comes from, if that is known.
     pub origin: Option<Origin>,
     /// What was removed from the file.
     pub metadata_removed: Vec<MetadataClass>,
@@ -55,9 +55,9 @@ pub struct NewAsset {
     pub original: Option<OriginalFile>,
 }
 
-/// A picture that a request names, with what the checks of a start need.
+/// An image that a request names, with what the checks of a start need.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Picture {
+pub struct InputImage {
     /// Handle of the asset.
     pub handle: AssetHandle,
     /// As in [`NewAsset::mime_type`].
@@ -354,13 +354,13 @@ pub async fn origins(conn: &mut PgConnection, handles: &HashSet<AssetHandle>) ->
         .map(|row| {
             let handle =
                 AssetHandle { owner: AccountUid::from_stored(row.owner_uid), id: AssetId::from_stored(row.id) };
-            let origin = if row.is_made { review::Origin::Made } else { review::Origin::Brought };
+            let origin = if row.is_made { review::Origin::Job } else { review::Origin::Brought };
             (handle, StoredAsset { origin, size: (row.width.into(), row.height.into()) })
         })
         .collect())
 }
 
-/// The origin that counts of the pictures with these bytes: one with AI, or else one that the service knows.
+/// The origin that counts of the images with these bytes: one with AI, or else one that the service knows.
 #[tracing::instrument(skip_all, name = "db.asset.believed_origin")]
 pub async fn believed_origin(conn: &mut PgConnection, blob_key: Uuid) -> Result<Option<DigitalSourceType>> {
     let origin = sqlx::query_scalar!(

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::AssetRow;
 use crate::Result;
 
-/// Width and height in pixels of those of these assets that a new node of a canvas may show: pictures that are stored in the
+/// Width and height in pixels of those of these assets that a new node of a canvas may show: images that are stored in the
 /// canvas, or belong to `owner`.
 #[tracing::instrument(skip_all, name = "db.asset.placeable")]
 pub async fn placeable(
@@ -74,9 +74,9 @@ pub async fn of_node(conn: &mut PgConnection, canvas_key: i64, node: &NodeId) ->
     row.map(TryInto::try_into).transpose()
 }
 
-/// The picture that a node of a canvas shows, with the fields that a render needs.
+/// The image that a node of a canvas shows, with the fields that a render needs.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Shown {
+pub struct NodeImage {
     /// Id of the node.
     pub node: NodeId,
     /// Owner of the asset.
@@ -87,13 +87,13 @@ pub struct Shown {
     pub width: i32,
     /// Height in pixels, as displayed.
     pub height: i32,
-    /// Whether its origin says that it was made with AI, in whole or in part.
+    /// `true` if its origin says that it was made with AI, in whole or in part.
     pub has_ai: bool,
 }
 
-/// Lists the pictures that the nodes of a canvas show. Nodes without an asset are left out.
+/// Lists the images that the nodes of a canvas show. Nodes without an asset are left out.
 #[tracing::instrument(skip_all, name = "db.asset.shown_in")]
-pub async fn shown_in(conn: &mut PgConnection, canvas_key: i64) -> Result<Vec<Shown>> {
+pub async fn shown_in(conn: &mut PgConnection, canvas_key: i64) -> Result<Vec<NodeImage>> {
     let rows = sqlx::query!(
         r#"SELECT n.id, a.owner_uid, a.blob_key, a.width, a.height,
                   coalesce(a.origin ILIKE '%trainedAlgorithmicMedia', false) AS "has_ai!"
@@ -103,7 +103,7 @@ pub async fn shown_in(conn: &mut PgConnection, canvas_key: i64) -> Result<Vec<Sh
     )
     .fetch_all(conn)
     .await?;
-    let shown = rows.into_iter().map(|row| Shown {
+    let shown = rows.into_iter().map(|row| NodeImage {
         node: NodeId::from_stored(row.id),
         owner: AccountUid::from_stored(row.owner_uid),
         blob_key: row.blob_key,

@@ -156,7 +156,7 @@ async fn of_named_assets_the_stored_ones_are_returned_with_their_origin_and_size
     sqlx::query("UPDATE assets SET node_id = 'n' WHERE id = 'placed'").execute(&mut *conn).await.expect("updates");
     let named = ["own", "placed", "made", "gone"].map(handle).into();
     let expected =
-        [("own", review::Origin::Brought), ("placed", review::Origin::Brought), ("made", review::Origin::Made)];
+        [("own", review::Origin::Brought), ("placed", review::Origin::Brought), ("made", review::Origin::Job)];
     assert_eq!(
         origins(&mut conn, &named).await.expect("reads"),
         expected.map(|(id, origin)| (handle(id), StoredAsset { origin, size: (1.0, 1.0) })).into()

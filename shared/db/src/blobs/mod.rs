@@ -33,7 +33,7 @@ pub enum Staged {
 
 impl Staged {
     /// Reads the result of a staging statement: the key, and whether the content is stored under it.
-    pub(crate) fn read(key: Uuid, existing: bool) -> Self {
+    pub(crate) fn from_row(key: Uuid, existing: bool) -> Self {
         if existing { Self::Existing(key) } else { Self::New(key) }
     }
 }
@@ -59,7 +59,7 @@ pub async fn stage(conn: &mut PgConnection, sha256: &[u8; 32]) -> Result<Staged>
     )
     .fetch_one(conn)
     .await?;
-    Ok(Staged::read(row.key, row.existing))
+    Ok(Staged::from_row(row.key, row.existing))
 }
 
 /// Stages a new key for content whose hash is known only after it was put.
@@ -158,7 +158,7 @@ async fn adopt_staged(
     Ok(())
 }
 
-/// Whether an object of this key should be in the store. An object that is missing then was lost.
+/// Returns `true` if an object of this key should be in the store. An object that is missing then was lost.
 #[instrument(skip_all, name = "db.blob.is_stored")]
 pub async fn is_stored(conn: &mut PgConnection, key: Uuid) -> Result<bool> {
     let stored = sqlx::query_scalar!(
@@ -189,7 +189,7 @@ pub async fn unsettled(conn: &mut PgConnection, grace: Duration, after: Uuid, li
 pub struct Walked {
     /// Stored blobs without a visible reference that were not touched for the grace period. They may be due for removal.
     pub unreferenced: Vec<Uuid>,
-    /// Whether more blobs remain in this walk. False when the step reached the last blob, after which the walk starts over, and
+    /// `true` if more blobs remain in this walk. False when the step reached the last blob, after which the walk starts over, and
     /// while another process runs a step.
     pub has_more: bool,
 }

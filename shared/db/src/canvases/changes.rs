@@ -115,7 +115,7 @@ pub async fn concurrent_changes(
     }))
 }
 
-/// What happened to each id, in the order of first change. An id is created or restored, then deleted, and so on.
+/// The changes of each id, in the order of first change. An id is created or restored, then deleted, and so on.
 struct NetChanges<T> {
     order: Vec<T>,
     net_changes: HashMap<T, NetChange>,
@@ -123,9 +123,9 @@ struct NetChanges<T> {
 
 #[derive(Clone, Copy)]
 struct NetChange {
-    /// Whether it was there before the first change.
+    /// `true` if it was there before the first change.
     was_there: bool,
-    /// Whether it is there after the last change.
+    /// `true` if it is there after the last change.
     is_there: bool,
 }
 

@@ -179,7 +179,7 @@ pub struct Ends<'a> {
     pub made_connection: Option<&'a ConnectionId>,
 }
 
-/// Whether what was made comes after what is known, in the order of creation. What was restored may come before.
+/// Returns `true` if what was made comes after what is known, in the order of creation. What was restored may come before.
 #[instrument(skip_all, name = "db.graph.are_appended")]
 pub async fn are_appended(conn: &mut PgConnection, canvas_key: i64, ends: &Ends<'_>) -> Result<bool> {
     let nodes = ends.last_node.zip(ends.made_node).unzip();
@@ -280,13 +280,13 @@ pub async fn connections_of(
 pub struct IncomingReference {
     /// The node that it comes from.
     pub from: NodeId,
-    /// What the picture is used for.
+    /// Use of the image.
     pub role: Option<Role>,
-    /// The picture that the node shows, if it is an image node and shows one.
-    pub picture: Option<AssetHandle>,
+    /// The image that the node shows, if it is an image node and shows one.
+    pub image: Option<AssetHandle>,
 }
 
-/// Reads the `reference` connections into a node with the pictures that they bring, in the order of creation.
+/// Reads the `reference` connections into a node with the images that they bring, in the order of creation.
 #[instrument(skip_all, name = "db.graph.references_into")]
 pub async fn references_into(conn: &mut PgConnection, canvas_key: i64, id: &NodeId) -> Result<Vec<IncomingReference>> {
     // A sub-select with a limit is run once for each connection, by its index (see `accounts::authenticate`).
@@ -308,8 +308,8 @@ pub async fn references_into(conn: &mut PgConnection, canvas_key: i64, id: &Node
     .await?;
     let references = rows.into_iter().map(|row| {
         let handle = |(owner, id)| AssetHandle { owner: AccountUid::from_stored(owner), id: AssetId::from_stored(id) };
-        let picture = row.owner_uid.zip(row.id).map(handle);
-        Ok(IncomingReference { from: NodeId::from_stored(row.from_node_id), role: role(row.role.as_deref())?, picture })
+        let image = row.owner_uid.zip(row.id).map(handle);
+        Ok(IncomingReference { from: NodeId::from_stored(row.from_node_id), role: role(row.role.as_deref())?, image })
     });
     references.collect()
 }

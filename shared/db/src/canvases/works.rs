@@ -1,4 +1,4 @@
-//! What the ends of jobs write to their canvases.
+//! Writes of the ends of jobs to their canvases.
 
 use domain::graph::Node;
 use sqlx::PgConnection;
@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::{CHANGES_KEPT, NewActivity, StoredActivity, TRIM_EVERY};
 use crate::Result;
 
-/// What work changes of a canvas.
+/// Changes of a canvas by work.
 pub struct WorkChange<'a> {
     /// Key of the canvas, which the transaction has locked.
     pub canvas_key: i64,

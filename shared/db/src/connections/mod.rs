@@ -1,7 +1,7 @@
 //! Saved connections to third-party providers (docs/reference/models.md#connections).
 //!
 //! **Guarantee.** A connection belongs to one account: every function that returns one to a request takes the account. Its key
-//! is sealed whenever it enters or leaves this module. Replacing a key keeps the connection's id, and with it every model key
+//! is encrypted whenever it enters or leaves this module. Replacing a key keeps the connection's id, and with it every model key
 //! that derives from the id.
 
 use domain::Timestamp;
@@ -12,7 +12,7 @@ use sqlx::types::chrono::{DateTime, Utc};
 use tracing::instrument;
 use uuid::Uuid;
 
-pub use sealed::{SealedKey, next_to_rewrap, sealed_counts, store_resealed};
+pub use sealed::{SealedKey, next_to_rewrap, sealed_counts, store_reencrypted};
 
 use crate::Result;
 use crate::error::known;
@@ -35,13 +35,13 @@ pub struct Connection {
     pub created_at: Timestamp,
 }
 
-/// What a call through a connection needs.
+/// The data that a call through a connection needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Credentials {
     pub provider: ProviderKind,
     /// Base URL of the provider, if the operator set one.
     pub base_url: Option<String>,
-    /// The key, sealed under the context that [`context`] returns.
+    /// The key, encrypted under the context that [`context`] returns.
     pub sealed_key: String,
 }
 
@@ -54,13 +54,13 @@ pub struct NewConnection<'a> {
     pub provider: ProviderKind,
     /// Name, which identifies the connection together with account and provider.
     pub name: &'a str,
-    /// What becomes of the base URL.
+    /// Change of the base URL.
     pub base_url: BaseUrl<'a>,
     /// The key in masked form, as responses show it.
     pub masked_key: &'a str,
 }
 
-/// What a save does with the base URL of a connection, which operators set.
+/// Change of the base URL of a connection, which operators set, by a save.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BaseUrl<'a> {
     /// An existing connection keeps its base URL; a new one has none.
@@ -69,7 +69,7 @@ pub enum BaseUrl<'a> {
     Set(Option<&'a str>),
 }
 
-/// The context that a connection's key is sealed under.
+/// The context that a connection's key is encrypted under.
 pub fn context(id: Uuid) -> String {
     format!("connection:{id}")
 }
@@ -79,7 +79,7 @@ pub fn context(id: Uuid) -> String {
 pub struct SavedConnection {
     /// Id of the connection.
     pub id: Uuid,
-    /// Whether it is new. Otherwise the key of an existing one was replaced.
+    /// `true` if it is new. Otherwise the key of an existing one was replaced.
     pub is_new: bool,
 }
 
@@ -94,13 +94,13 @@ pub async fn count(conn: &mut PgConnection, account: &AccountUid) -> Result<i64>
 }
 
 /// Saves a connection, or replaces key and base URL of the existing one with the same account, provider and name, which keeps its
-/// id. `seal` seals the key under the [`context`] that it receives. The caller's transaction holds
-/// the account's lock ([`accounts::lock`](crate::accounts::lock)), so that two concurrent calls cannot seal for different ids.
+/// id. `encrypt` encrypts the key under the [`context`] that it receives. The caller's transaction holds
+/// the account's lock ([`accounts::lock`](crate::accounts::lock)), so that two concurrent calls cannot encrypt for different ids.
 #[instrument(skip_all, name = "db.connection.save")]
 pub async fn save(
     conn: &mut PgConnection,
     new: &NewConnection<'_>,
-    seal: impl FnOnce(&str) -> String,
+    encrypt: impl FnOnce(&str) -> String,
 ) -> Result<SavedConnection> {
     let known = sqlx::query_scalar!(
         "SELECT id FROM provider_connections WHERE account_uid = $1 AND provider = $2 AND name = $3",
@@ -125,7 +125,7 @@ pub async fn save(
             BaseUrl::Keep => None,
             BaseUrl::Set(url) => url,
         },
-        seal(&context(id)),
+        encrypt(&context(id)),
         new.masked_key,
         new.base_url == BaseUrl::Keep,
     )

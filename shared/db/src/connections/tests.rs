@@ -100,8 +100,8 @@ async fn keys_are_counted_and_moved_unless_they_changed() {
     let found = next_to_rewrap(&mut conn, "k2", Uuid::nil(), 10).await.expect("looks");
     assert_eq!(found.iter().map(|key| key.id).collect::<Vec<_>>(), [id]);
     assert_eq!(next_to_rewrap(&mut conn, "k2", id, 10).await.expect("looks"), [], "there is none after it");
-    assert!(!store_resealed(&mut conn, id, "v1.k1.other", "v1.k2.x").await.expect("tries"));
-    assert!(store_resealed(&mut conn, id, &found[0].sealed, "v1.k2.x").await.expect("stores"));
+    assert!(!store_reencrypted(&mut conn, id, "v1.k1.other", "v1.k2.x").await.expect("tries"));
+    assert!(store_reencrypted(&mut conn, id, &found[0].sealed, "v1.k2.x").await.expect("stores"));
     assert_eq!(sealed_counts(&mut conn).await.expect("counts"), [("k2".to_owned(), 1)].into());
 }
 

@@ -29,13 +29,13 @@ pub struct LeasedDelivery {
 pub struct Attempt {
     /// Number of the attempt, from 1. Scheduled attempts and replays are numbered separately.
     pub number: i32,
-    /// Whether an operator requested the attempt.
+    /// `true` if an operator requested the attempt.
     pub replay: bool,
     /// The run that ended.
     pub job_id: JobId,
     /// URL of the endpoint.
     pub url: String,
-    /// The signing secret, sealed.
+    /// The signing secret, encrypted.
     pub sealed_secret: String,
     /// Id of the event, `event:<uuid>`.
     pub event_id: String,
@@ -47,7 +47,7 @@ pub struct Attempt {
 
 /// Result of beginning an attempt.
 #[derive(Clone, Debug)]
-pub enum Begun {
+pub enum BeginResult {
     /// The attempt is counted and must be sent.
     Attempt(Box<Attempt>),
     /// The last permitted attempt was counted by a process that died before it recorded the result.
@@ -91,7 +91,11 @@ pub struct AttemptRecord {
 /// One lease counts one attempt. When the caller does not know whether the statement took effect and repeats it under the same
 /// lease, it gets the attempt that was counted. A unique index separates two concurrent statements; the second fails.
 #[tracing::instrument(skip_all, name = "db.delivery.begin")]
-pub async fn begin(conn: &mut PgConnection, leased: &[LeasedDelivery], finalized: Duration) -> Result<Vec<Begun>> {
+pub async fn begin(
+    conn: &mut PgConnection,
+    leased: &[LeasedDelivery],
+    finalized: Duration,
+) -> Result<Vec<BeginResult>> {
     let (ids, tokens): (Vec<Uuid>, Vec<Uuid>) = leased.iter().map(|leased| (leased.id, leased.lease_token)).unzip();
     let rows = sqlx::query!(
         r#"WITH held AS (
@@ -145,7 +149,7 @@ pub async fn begin(conn: &mut PgConnection, leased: &[LeasedDelivery], finalized
     )
     .fetch_all(&mut *conn)
     .await?;
-    let mut begun: HashMap<Uuid, Begun> = rows
+    let mut begun: HashMap<Uuid, BeginResult> = rows
         .into_iter()
         .map(|row| {
             let attempt = Attempt {
@@ -158,17 +162,17 @@ pub async fn begin(conn: &mut PgConnection, leased: &[LeasedDelivery], finalized
                 body: row.body,
                 lag: crate::tasks::seconds(row.lag).unwrap_or_default(),
             };
-            (row.id, Begun::Attempt(Box::new(attempt)))
+            (row.id, BeginResult::Attempt(Box::new(attempt)))
         })
         .collect();
     if begun.len() < leased.len() {
         begun.extend(refusals(conn, &ids, &tokens).await?);
     }
-    Ok(leased.iter().map(|leased| begun.remove(&leased.id).unwrap_or(Begun::LeaseLost)).collect())
+    Ok(leased.iter().map(|leased| begun.remove(&leased.id).unwrap_or(BeginResult::LeaseLost)).collect())
 }
 
 /// Why attempts of deliveries that are still leased did not begin. Rarely called.
-async fn refusals(conn: &mut PgConnection, ids: &[Uuid], tokens: &[Uuid]) -> Result<Vec<(Uuid, Begun)>> {
+async fn refusals(conn: &mut PgConnection, ids: &[Uuid], tokens: &[Uuid]) -> Result<Vec<(Uuid, BeginResult)>> {
     let rows = sqlx::query!(
         r#"SELECT t.id, d.status IN ('pending', 'delivering') AND d.body IS NOT NULL AS "open"
            FROM unnest($1::uuid[], $2::uuid[]) h (id, lease_token)
@@ -182,7 +186,7 @@ async fn refusals(conn: &mut PgConnection, ids: &[Uuid], tokens: &[Uuid]) -> Res
     )
     .fetch_all(conn)
     .await?;
-    let refusal = |open: Option<bool>| if open == Some(true) { Begun::Spent } else { Begun::Gone };
+    let refusal = |open: Option<bool>| if open == Some(true) { BeginResult::Spent } else { BeginResult::Gone };
     Ok(rows.into_iter().map(|row| (row.id, refusal(row.open))).collect())
 }
 
@@ -190,7 +194,7 @@ async fn refusals(conn: &mut PgConnection, ids: &[Uuid], tokens: &[Uuid]) -> Res
 /// the order of `outcomes`, `false` where the lease was lost and nothing was changed.
 #[tracing::instrument(skip_all, name = "db.delivery.record")]
 pub async fn record(conn: &mut PgConnection, outcomes: &[AttemptRecord]) -> Result<Vec<bool>> {
-    let column = Columns::of(outcomes);
+    let column = Columns::from_outcomes(outcomes);
     // Tasks are locked in the order of their ids, to avoid deadlocks between two such statements.
     let rows = sqlx::query!(
         r#"WITH result AS (
@@ -255,7 +259,7 @@ struct Columns<'a> {
 }
 
 impl Columns<'_> {
-    fn of(outcomes: &[AttemptRecord]) -> Self {
+    fn from_outcomes(outcomes: &[AttemptRecord]) -> Self {
         let mut columns = Self::default();
         for outcome in outcomes {
             let (status, error_code, after) = match outcome.next {

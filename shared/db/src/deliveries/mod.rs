@@ -27,7 +27,7 @@ use sqlx::PgConnection;
 use url::Url;
 use uuid::Uuid;
 
-pub use sealed::{SealedSecret, next_to_rewrap, sealed_counts, store_resealed};
+pub use sealed::{SealedSecret, next_to_rewrap, sealed_counts, store_reencrypted};
 
 use crate::Result;
 use crate::error::known;
@@ -36,7 +36,7 @@ use crate::tasks::{self, NewTask};
 /// The delivery that a start request asks for.
 #[derive(Debug)]
 pub struct NewDelivery<'a> {
-    /// A new id. `webhook:<id>` is the context that the secret is sealed under.
+    /// A new id. `webhook:<id>` is the context that the secret is encrypted under.
     pub id: Uuid,
     /// The account that owns the run.
     pub account: &'a AccountUid,
@@ -44,7 +44,7 @@ pub struct NewDelivery<'a> {
     pub job_id: JobId,
     /// The endpoint, in the normal form that the egress guard returned.
     pub url: &'a str,
-    /// The caller's secret, sealed under the key ring.
+    /// The caller's secret, encrypted under the key ring.
     pub sealed_secret: &'a str,
 }
 
@@ -138,7 +138,7 @@ pub async fn state(conn: &mut PgConnection, job_id: JobId) -> Result<Option<Deli
 }
 
 /// The handle of a delivery, `webhook:<id>`: its id in records, the id header of its attempts and the context that its secret
-/// is sealed under.
+/// is encrypted under.
 pub fn handle(id: Uuid) -> String {
     format!("webhook:{id}")
 }

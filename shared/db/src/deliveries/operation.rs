@@ -22,7 +22,7 @@ pub struct ListedDelivery {
     pub id: Uuid,
     /// The run whose end is announced.
     pub job_id: JobId,
-    /// Whether that is a Recipe run, whose handle has another form.
+    /// `true` if that is a Recipe run, whose handle has another form.
     pub is_recipe: bool,
     /// State of the delivery.
     pub state: DeliveryState,

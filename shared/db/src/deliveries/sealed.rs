@@ -1,4 +1,4 @@
-//! Webhook secrets sealed under the key ring, and their rewrap with its primary key. A sealed text has the form `v1.<key
+//! Webhook secrets encrypted under the key ring, and their rewrap with its primary key. An encrypted text has the form `v1.<key
 //! id>.<rest>`.
 
 use std::collections::BTreeMap;
@@ -8,16 +8,16 @@ use uuid::Uuid;
 
 use crate::Result;
 
-/// A delivery's sealed secret.
+/// A delivery's encrypted secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SealedSecret {
-    /// Id of the delivery; `webhook:<id>` is the context of the seal.
+    /// Id of the delivery; `webhook:<id>` is the context of the encryption.
     pub id: Uuid,
-    /// The sealed text.
+    /// The encrypted text.
     pub sealed: String,
 }
 
-/// Counts the sealed secrets by id of the master key.
+/// Counts the encrypted secrets by id of the master key.
 #[tracing::instrument(skip_all, name = "db.delivery.sealed_counts")]
 pub async fn sealed_counts(conn: &mut PgConnection) -> Result<BTreeMap<String, i64>> {
     let rows = sqlx::query!(
@@ -28,8 +28,8 @@ pub async fn sealed_counts(conn: &mut PgConnection) -> Result<BTreeMap<String, i
     Ok(rows.into_iter().map(|row| (row.key, row.count)).collect())
 }
 
-/// Lists the next `limit` secrets that are sealed with another master key than `primary`, in the order of ids after `after`
-/// (nil to start). Because of the order, a secret that cannot be opened does not block those after it.
+/// Lists the next `limit` secrets that are encrypted with another master key than `primary`, in the order of ids after `after`
+/// (nil to start). Because of the order, a secret that cannot be decrypted does not block those after it.
 #[tracing::instrument(skip_all, name = "db.delivery.next_to_rewrap")]
 pub async fn next_to_rewrap(
     conn: &mut PgConnection,
@@ -50,9 +50,9 @@ pub async fn next_to_rewrap(
     Ok(rows)
 }
 
-/// Stores a resealed secret. `false`: the stored value is no longer `old`.
-#[tracing::instrument(skip_all, name = "db.delivery.store_resealed")]
-pub async fn store_resealed(conn: &mut PgConnection, id: Uuid, old: &str, new: &str) -> Result<bool> {
+/// Stores a re-encrypted secret. `false`: the stored value is no longer `old`.
+#[tracing::instrument(skip_all, name = "db.delivery.store_reencrypted")]
+pub async fn store_reencrypted(conn: &mut PgConnection, id: Uuid, old: &str, new: &str) -> Result<bool> {
     let stored = sqlx::query!(
         "UPDATE webhook_deliveries SET sealed_secret = $3 WHERE id = $1 AND sealed_secret = $2",
         id,

@@ -4,7 +4,7 @@ use domain::webhook::{DeliveryError, DeliveryStatus};
 use sqlx::PgPool;
 use testkit::TestDatabase;
 
-use super::attempts::{Attempt, AttemptRecord, Begun, LeasedDelivery, Next, begin, record};
+use super::attempts::{Attempt, AttemptRecord, BeginResult, LeasedDelivery, Next, begin, record};
 use super::operation::{After, Replay, list, replay, sweep};
 use super::*;
 use crate::tasks::{self, ClaimRequest};
@@ -69,13 +69,13 @@ impl Case {
         self.claim().await
     }
 
-    async fn begin(&self, leased: LeasedDelivery) -> Begun {
+    async fn begin(&self, leased: LeasedDelivery) -> BeginResult {
         begin(&mut *conn(self.pool()).await, &[leased], FINALIZED).await.expect("begins").remove(0)
     }
 
     async fn attempt(&self, leased: LeasedDelivery) -> Attempt {
         match self.begin(leased).await {
-            Begun::Attempt(attempt) => *attempt,
+            BeginResult::Attempt(attempt) => *attempt,
             other => panic!("no attempt but {other:?}"),
         }
     }
@@ -213,7 +213,7 @@ async fn there_is_no_fifth_attempt_even_after_crashes() {
         assert_eq!(case.attempt(leased).await.number, number);
         leased = case.claim_after_crash().await;
     }
-    assert!(matches!(case.begin(leased).await, Begun::Spent));
+    assert!(matches!(case.begin(leased).await, BeginResult::Spent));
     let next = Next::Failed(DeliveryError::DeliveryFailed);
     let outcome = AttemptRecord { leased, attempt: None, status: None, error: None, next };
     assert_eq!(record(&mut *conn(case.pool()).await, &[outcome]).await.expect("records"), [true]);
@@ -229,7 +229,7 @@ async fn whoever_lost_the_lease_begins_and_records_nothing() {
     let stale = case.claim().await;
     let attempt = case.attempt(stale).await;
     let leased = case.claim_after_crash().await;
-    assert!(matches!(case.begin(stale).await, Begun::LeaseLost));
+    assert!(matches!(case.begin(stale).await, BeginResult::LeaseLost));
     assert!(!case.record(stale, &attempt, Some(200), Next::Delivered).await);
     assert_eq!(case.state().await.status, DeliveryStatus::Delivering);
     assert_eq!(case.attempt(leased).await.number, 2);
@@ -249,7 +249,7 @@ async fn begun_again_under_one_lease_it_is_the_attempt_that_was_counted() {
         let leased = case.claim_after_crash().await;
         assert_eq!((case.attempt(leased).await.number, case.attempt(leased).await.number), (number, number));
     }
-    assert!(matches!(case.begin(case.claim_after_crash().await).await, Begun::Spent));
+    assert!(matches!(case.begin(case.claim_after_crash().await).await, BeginResult::Spent));
 }
 
 #[tokio::test]
@@ -310,7 +310,10 @@ async fn in_a_batch_each_delivery_stands_for_itself() {
         .await
         .expect("deletes");
     let begun = begin(&mut *conn(case.pool()).await, &wanted, FINALIZED).await.expect("begins");
-    assert!(matches!(&begun[..], [Begun::Attempt(_), Begun::LeaseLost, Begun::Spent, Begun::Gone]), "{begun:?}");
+    assert!(
+        matches!(&begun[..], [BeginResult::Attempt(_), BeginResult::LeaseLost, BeginResult::Spent, BeginResult::Gone]),
+        "{begun:?}"
+    );
     let outcomes: Vec<_> = wanted[..2]
         .iter()
         .map(|leased| AttemptRecord {
@@ -394,7 +397,7 @@ async fn a_replay_survives_crashes_but_not_for_ever() {
         assert_eq!((attempt.number, attempt.replay), (number, true));
         leased = case.claim_after_crash().await;
     }
-    assert!(matches!(case.begin(leased).await, Begun::Spent));
+    assert!(matches!(case.begin(leased).await, BeginResult::Spent));
     assert_eq!(case.state().await.attempts, 1);
 }
 
@@ -477,9 +480,9 @@ async fn secrets_move_to_another_key_one_by_one() {
     let old = next_to_rewrap(&mut conn, "k2", Uuid::nil(), 10).await.expect("lists");
     assert_eq!(old.iter().map(|secret| secret.id).collect::<Vec<_>>(), [case.id, other]);
     assert_eq!(next_to_rewrap(&mut conn, "k2", case.id, 10).await.expect("lists").len(), 1);
-    assert!(store_resealed(&mut conn, case.id, &old[0].sealed, "v1.k2.new").await.expect("stores"));
+    assert!(store_reencrypted(&mut conn, case.id, &old[0].sealed, "v1.k2.new").await.expect("stores"));
     assert!(
-        !store_resealed(&mut conn, case.id, &old[0].sealed, "v1.k2.other").await.expect("stores"),
+        !store_reencrypted(&mut conn, case.id, &old[0].sealed, "v1.k2.other").await.expect("stores"),
         "not what it was"
     );
     assert_eq!(sealed_counts(&mut conn).await.expect("counts"), [("k1".to_owned(), 1), ("k2".to_owned(), 1)].into());

@@ -10,7 +10,7 @@ use super::work::states_before;
 use super::{Windows, outputs, settlement};
 use crate::{Result, deliveries, tasks};
 
-/// What ending a job left to do.
+/// Work that ending a job left to do.
 #[derive(Clone, Debug)]
 pub struct Abandoned {
     /// Key and handle of its canvas, which is locked and whose nodes may still wait for the job.

@@ -50,7 +50,7 @@ pub struct LockedJob {
     /// Sequence of the canvas's change that accepted the job, or the Recipe run of which it is a step: the nodes that this change
     /// created were made for it.
     pub canvas_sequence: Option<i64>,
-    /// Whether the end deletes those of its targets that were made for it and are still empty.
+    /// `true` if the end deletes those of its targets that were made for it and are still empty.
     pub removes_targets: bool,
 }
 
@@ -63,14 +63,14 @@ pub struct JobCanvas {
     pub owner: AccountUid,
     /// Its revision before the end.
     pub revision: String,
-    /// Whether it has more than 500 nodes or 1 MiB.
+    /// `true` if it has more than 500 nodes or 1 MiB.
     pub is_large: bool,
     /// Role of the job's account; `None`: it may no longer read the canvas.
     pub role: Option<AccessRole>,
 }
 
 impl JobCanvas {
-    /// Whether the job's account may still write to the canvas.
+    /// Returns `true` if the job's account may still write to the canvas.
     pub fn is_writable(&self) -> bool {
         self.role.is_some_and(AccessRole::may_write)
     }

@@ -169,7 +169,7 @@ pub async fn get(
     row.filter(|row| !row.is_over(tombstone)).map(|row| row.aged().record()).transpose()
 }
 
-/// Whether a job is a step of a Recipe run. A step has no activity entries of its own.
+/// Returns `true` if a job is a step of a Recipe run. A step has no activity entries of its own.
 #[tracing::instrument(skip_all, name = "db.job.is_step")]
 pub async fn is_step(conn: &mut PgConnection, id: JobId) -> Result<bool> {
     let is_step = sqlx::query_scalar!(
@@ -189,6 +189,6 @@ pub async fn get_ended(conn: &mut PgConnection, id: JobId) -> Result<Option<Reco
 /// Counts the account's active work, up to `cap`, as [`read_for_start`] does.
 #[tracing::instrument(skip_all, name = "db.job.count_active")]
 pub async fn count_active(conn: &mut PgConnection, account: &AccountUid, cap: i64) -> Result<i64> {
-    let question = StartQuestion { account, canvas_key: None, nodes: Vec::new(), pictures: Vec::new() };
+    let question = StartQuestion { account, canvas_key: None, nodes: Vec::new(), images: Vec::new() };
     Ok(read_for_start(conn, cap, &question).await?.active)
 }

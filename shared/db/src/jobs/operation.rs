@@ -116,7 +116,7 @@ pub struct Submit {
     pub attempts: i32,
     /// The provider's id of the run.
     pub provider_run: Option<String>,
-    /// Whether the provider may have begun a run whose outcome is unknown.
+    /// `true` if the provider may have begun a run whose outcome is unknown.
     pub orphan: bool,
 }
 

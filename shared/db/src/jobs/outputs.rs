@@ -55,7 +55,7 @@ impl OutputState {
         }
     }
 
-    /// Whether the state is terminal.
+    /// Returns `true` if the state is terminal.
     pub const fn is_terminal(self) -> bool {
         matches!(self, OutputState::Stored | OutputState::Failed | OutputState::Canceled)
     }
@@ -97,7 +97,7 @@ pub struct JobOutput {
 }
 
 impl JobOutput {
-    /// Whether the deadline has passed.
+    /// Returns `true` if the deadline has passed.
     pub fn is_overdue(&self) -> bool {
         self.given_up_in == Some(Duration::ZERO)
     }
@@ -288,7 +288,7 @@ pub async fn put_off(conn: &mut PgConnection, leased: LeasedOutput, due_in: Dura
     change(conn, changed).await
 }
 
-/// Records that the output's picture is stored. An output of the embedded runtime goes straight from `ready`. `false`: no
+/// Records that the output's image is stored. An output of the embedded runtime goes straight from `ready`. `false`: no
 /// longer held, or terminal.
 #[tracing::instrument(skip_all, name = "db.job.outputs.stored")]
 pub async fn stored(conn: &mut PgConnection, leased: LeasedOutput, placement: &Placement) -> Result<bool> {
@@ -320,7 +320,7 @@ pub async fn failed(conn: &mut PgConnection, leased: LeasedOutput, failure: &Fai
     change(conn, changed).await
 }
 
-/// Whether a provider may be working on an output of the job. If so, a worker carries out the cancel.
+/// Returns `true` if a provider may be working on an output of the job. If so, a worker carries out the cancel.
 #[tracing::instrument(skip_all, name = "db.job.outputs.are_under_way")]
 pub async fn are_under_way(conn: &mut PgConnection, job: JobId) -> Result<bool> {
     let under_way = sqlx::query_scalar!(

@@ -62,7 +62,7 @@ impl JobRow {
         self
     }
 
-    /// Whether [`remove`] is due. A row that should have expired by now is counted with the window of a `tombstone`.
+    /// Returns `true` if [`remove`] is due. A row that should have expired by now is counted with the window of a `tombstone`.
     pub(super) fn is_over(&self, tombstone: Duration) -> bool {
         let kept = if self.expires() { tombstone.as_secs_f64() } else { 0.0 };
         self.overdue_seconds.is_some_and(|overdue| overdue >= kept)

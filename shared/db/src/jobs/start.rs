@@ -1,4 +1,4 @@
-//! What the checks of a start read.
+//! Reads of the checks of a start.
 
 use domain::graph::{Named, Node};
 use domain::id::{AccountUid, AssetHandle, AssetId, NodeId};
@@ -6,10 +6,10 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use crate::Result;
-use crate::assets::Picture;
+use crate::assets::InputImage;
 use crate::canvases::NodeRow;
 
-/// What a start asks.
+/// The lookups of a start.
 #[derive(Clone, Debug)]
 pub struct StartQuestion<'a> {
     /// The account that starts work.
@@ -18,19 +18,19 @@ pub struct StartQuestion<'a> {
     pub canvas_key: Option<i64>,
     /// Nodes to read whole.
     pub nodes: Vec<&'a NodeId>,
-    /// Pictures that the request names: by the node that shows it, or by the asset.
-    pub pictures: Vec<&'a Named>,
+    /// Images that the request names: by the node that shows it, or by the asset.
+    pub images: Vec<&'a Named>,
 }
 
 impl StartQuestion<'_> {
     /// The names to look up; one without a name, if there are none.
     fn asked(&self) -> Vec<Asked<'_>> {
         let nodes = self.nodes.iter().map(|node| Asked { node: Some(node.as_str()), ..Asked::default() });
-        let pictures = self.pictures.iter().map(|named| match named {
+        let images = self.images.iter().map(|named| match named {
             Named::Node(node) => Asked { shown: Some(node.as_str()), ..Asked::default() },
             Named::Asset(asset) => Asked { asset: Some(asset), ..Asked::default() },
         });
-        let asked: Vec<_> = nodes.chain(pictures).collect();
+        let asked: Vec<_> = nodes.chain(images).collect();
         if asked.is_empty() { vec![Asked::default()] } else { asked }
     }
 }
@@ -42,8 +42,8 @@ pub struct StartFacts {
     pub active: i64,
     /// The nodes, in the order of the question; `None`: the canvas has no such node.
     pub nodes: Vec<Option<Node>>,
-    /// The pictures, in the order of the question; `None`: there is none that the account may read.
-    pub pictures: Vec<Option<Picture>>,
+    /// The images, in the order of the question; `None`: there is none that the account may read.
+    pub images: Vec<Option<InputImage>>,
 }
 
 /// Reads what the checks of a start need. Work is counted up to `cap`. One statement, since it is a round trip under the locks of the
@@ -97,12 +97,12 @@ pub async fn read_for_start(conn: &mut PgConnection, cap: i64, question: &StartQ
     .fetch_all(conn)
     .await?;
     let active = rows.first().map_or(0, |row| row.active);
-    let (nodes, pictures) = (question.nodes.len(), question.pictures.len());
+    let (nodes, images) = (question.nodes.len(), question.images.len());
     let mut rows = rows.into_iter();
     let nodes =
         rows.by_ref().take(nodes).map(|row| row.node().map(NodeRow::node).transpose()).collect::<Result<_>>()?;
-    let pictures = rows.take(pictures).map(FactRow::picture).collect();
-    Ok(StartFacts { active, nodes, pictures })
+    let images = rows.take(images).map(FactRow::image).collect();
+    Ok(StartFacts { active, nodes, images })
 }
 
 /// A name that a start looks up.
@@ -110,7 +110,7 @@ pub async fn read_for_start(conn: &mut PgConnection, cap: i64, question: &StartQ
 struct Asked<'a> {
     /// A node to read whole.
     node: Option<&'a str>,
-    /// A node whose picture is meant.
+    /// A node whose image is meant.
     shown: Option<&'a str>,
     /// An asset.
     asset: Option<&'a AssetHandle>,
@@ -120,7 +120,7 @@ fn column<'a, T>(asked: &[Asked<'a>], of: impl Fn(&Asked<'a>) -> T) -> Vec<T> {
     asked.iter().map(of).collect()
 }
 
-/// The number of the account's active work, beside a node or a picture.
+/// The number of the account's active work, beside a node or an image.
 struct FactRow {
     active: i64,
     id: Option<String>,
@@ -162,9 +162,9 @@ impl FactRow {
         })
     }
 
-    fn picture(self) -> Option<Picture> {
+    fn image(self) -> Option<InputImage> {
         let owner = AccountUid::from_stored(self.picture_owner?);
-        Some(Picture {
+        Some(InputImage {
             handle: AssetHandle { owner, id: AssetId::from_stored(self.picture_id?) },
             mime_type: self.mime_type?,
             width: self.picture_width?,

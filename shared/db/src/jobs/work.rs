@@ -91,9 +91,9 @@ pub struct ResultFiles {
 pub struct StagedResult {
     /// One entry for each file, in order.
     pub files: Vec<Staged>,
-    /// Whether the job is `finalizing` now: a file is to be put, the lease is current, and no cancel came first.
+    /// `true` if the job is `finalizing` now: a file is to be put, the lease is current, and no cancel came first.
     pub is_finalizing: bool,
-    /// Whether a cancel of the job was requested.
+    /// `true` if a cancel of the job was requested.
     pub is_canceling: bool,
 }
 
@@ -151,7 +151,7 @@ pub async fn stage_results(conn: &mut PgConnection, results: &[ResultFiles]) -> 
     for result in results {
         let mut files = StagedResult { files: Vec::new(), is_finalizing: false, is_canceling: false };
         for row in rows.by_ref().take(result.hashes.len()) {
-            files.files.push(Staged::read(row.key, row.existing));
+            files.files.push(Staged::from_row(row.key, row.existing));
             (files.is_finalizing, files.is_canceling) = (row.moved, row.canceling);
         }
         // The statement sees the state before a cancel that was committed meanwhile.

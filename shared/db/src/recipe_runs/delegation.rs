@@ -1,6 +1,6 @@
 //! The delegation of a Recipe run: what it may still do for its account (docs/reference/recipes.md#delegation).
 //!
-//! **Guarantee.** The same check applies to everything that a run does: its steps, its end, the jobs of its pictures, and the
+//! **Guarantee.** The same check applies to everything that a run does: its steps, its end, the jobs of its images, and the
 //! checks in between.
 //!
 //! **Mechanism.** The check reads without locks, as late as possible in a transaction that has locked the canvas. A revocation
@@ -26,11 +26,11 @@ pub struct Delegation {
     pub token_id: Uuid,
     /// Actor of the run's activity.
     pub actor: Actor,
-    /// Whether the account may still read the canvas.
+    /// `true` if the account may still read the canvas.
     pub is_readable: bool,
-    /// Whether the account may still write to the canvas.
+    /// `true` if the account may still write to the canvas.
     pub is_writable: bool,
-    /// Whether token, session, account and role are still valid.
+    /// `true` if token, session, account and role are still valid.
     pub holds: bool,
 }
 
@@ -73,7 +73,7 @@ impl Delegation {
     }
 }
 
-/// Whether token, session, account and role of a run are valid at this moment. False when there is no such run.
+/// Returns `true` if token, session, account and role of a run are valid at this moment. False when there is no such run.
 #[instrument(skip_all, name = "db.recipe_run.is_delegated")]
 pub async fn is_delegated(conn: &mut PgConnection, id: RunId) -> Result<bool> {
     Ok(Delegation::read(conn, id).await?.is_some_and(|delegation| delegation.holds))

@@ -52,7 +52,7 @@ pub struct MadeTargets {
     pub canvas_key: Option<i64>,
     /// Sequence of the canvas's change that accepted the run.
     pub sequence: Option<i64>,
-    /// Whether the end deletes the outputs among them that are still empty.
+    /// `true` if the end deletes the outputs among them that are still empty.
     pub are_removed: bool,
 }
 
@@ -74,7 +74,7 @@ pub async fn made_targets(conn: &mut PgConnection, id: RunId) -> Result<Option<M
 pub struct LockedRun {
     /// Id of the run.
     pub id: RunId,
-    /// What the run may do for its account.
+    /// The rights of the run for its account.
     pub delegation: Delegation,
     /// Key of the canvas, while it exists.
     pub canvas_key: Option<i64>,
@@ -188,15 +188,15 @@ impl LockedRun {
         Ok(())
     }
 
-    /// Records the picture of an image step.
-    #[instrument(skip_all, name = "db.recipe_run.set_picture")]
-    pub async fn set_picture(&self, conn: &mut PgConnection, at: usize, picture: &AssetHandle) -> Result<()> {
+    /// Records the image of an image step.
+    #[instrument(skip_all, name = "db.recipe_run.set_image")]
+    pub async fn set_image(&self, conn: &mut PgConnection, at: usize, image: &AssetHandle) -> Result<()> {
         sqlx::query!(
             "UPDATE recipe_run_outputs SET asset_owner = $3, asset_id = $4 WHERE run_id = $1 AND position = $2",
             self.id.0,
             position(at),
-            picture.owner.as_str(),
-            picture.id.as_str()
+            image.owner.as_str(),
+            image.id.as_str()
         )
         .execute(conn)
         .await?;

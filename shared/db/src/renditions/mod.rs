@@ -1,4 +1,4 @@
-//! Renditions: smaller copies of pictures, keyed by content, made once and shared by all assets of the same bytes
+//! Renditions: smaller copies of images, keyed by content, made once and shared by all assets of the same bytes
 //! (docs/reference/assets.md#renditions).
 //!
 //! The PNG of a render is a rendition as well. Its source is the SVG document, which is a blob like any other. Equal renders are
@@ -18,7 +18,7 @@ use crate::{blobs, canvases};
 /// A rendition's row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rendition {
-    /// Key of the blob of the full-size picture.
+    /// Key of the blob of the full-size image.
     pub source_key: Uuid,
     /// Maximum width in pixels.
     pub width: u32,
@@ -38,7 +38,7 @@ pub enum RenditionState {
         /// Its media type.
         mime_type: String,
     },
-    /// The picture cannot be decoded.
+    /// The image cannot be decoded.
     Undecodable,
     /// The task was abandoned after five tries.
     GivenUp,
@@ -58,7 +58,7 @@ pub enum Result {
         /// Media type.
         mime_type: &'static str,
     },
-    /// The picture cannot be decoded.
+    /// The image cannot be decoded.
     Undecodable,
     /// The task was abandoned after five tries.
     GivenUp,
@@ -88,7 +88,7 @@ impl TryFrom<RenditionRow> for Rendition {
     }
 }
 
-/// Reads the rendition of a picture at a width, if it was ever requested, and the SHA-256 of its file, which is empty unless it is
+/// Reads the rendition of an image at a width, if it was ever requested, and the SHA-256 of its file, which is empty unless it is
 /// stored.
 #[instrument(skip_all, name = "db.rendition.find")]
 pub async fn find(
@@ -118,7 +118,7 @@ pub struct Sized {
     pub bytes: i64,
 }
 
-/// Returns those of `wanted`, pictures at widths, that were ever requested, in no order.
+/// Returns those of `wanted`, images at widths, that were ever requested, in no order.
 #[instrument(skip_all, name = "db.rendition.find_many")]
 pub async fn find_many(conn: &mut PgConnection, wanted: &[(Uuid, u32)]) -> crate::Result<Vec<Sized>> {
     let (keys, widths): (Vec<Uuid>, Vec<i32>) =
@@ -160,7 +160,7 @@ pub async fn of_task(conn: &mut PgConnection, task: Uuid) -> crate::Result<Optio
     .transpose()
 }
 
-/// Requests a rendition on behalf of `owner`, unless it was requested before or the picture is being removed. Adds the task that it
+/// Requests a rendition on behalf of `owner`, unless it was requested before or the image is being removed. Adds the task that it
 /// enqueues to `ready`.
 #[instrument(skip_all, name = "db.rendition.request")]
 pub async fn request(
@@ -198,7 +198,7 @@ pub async fn request(
     Ok(())
 }
 
-/// Requests the [eager](eager_widths) renditions of a stored picture of this size, in pixels, as [`request`]
+/// Requests the [eager](eager_widths) renditions of a stored image of this size, in pixels, as [`request`]
 /// does.
 #[instrument(skip_all, name = "db.rendition.request_eager")]
 pub async fn request_eager(
@@ -215,17 +215,17 @@ pub async fn request_eager(
     Ok(())
 }
 
-/// The widths of the renditions that every picture of this size, in pixels, will need: [`RENDITION_EAGER`] and, if it differs, the
+/// The widths of the renditions that every image of this size, in pixels, will need: [`RENDITION_EAGER`] and, if it differs, the
 /// one that renders embed.
 pub fn eager_widths((width, height): (i32, i32)) -> impl Iterator<Item = u32> {
     let thumbnail = thumbnail_width(width, height).filter(|width| *width != RENDITION_EAGER);
     [Some(RENDITION_EAGER), thumbnail].into_iter().flatten()
 }
 
-/// A rendition that was made together with its picture.
+/// A rendition that was made together with its image.
 #[derive(Clone, Debug)]
 pub struct NewRendition {
-    /// Key of the picture's blob.
+    /// Key of the image's blob.
     pub source_key: Uuid,
     /// Width that it was made for, in pixels.
     pub width: u32,
@@ -235,7 +235,7 @@ pub struct NewRendition {
     pub mime_type: String,
 }
 
-/// Records renditions that were made together with their pictures, without tasks. Earlier ones of the same content are kept.
+/// Records renditions that were made together with their images, without tasks. Earlier ones of the same content are kept.
 #[instrument(skip_all, name = "db.rendition.insert_all")]
 pub async fn insert_all(conn: &mut PgConnection, renditions: &[NewRendition]) -> crate::Result<()> {
     // The column names the task of a rendition. These have none, and the values are those of no tasks. Rows are inserted in the

@@ -86,7 +86,7 @@ async fn several_are_found_at_once_with_their_sizes() {
 }
 
 #[tokio::test]
-async fn a_tall_picture_gets_a_narrower_copy_for_renders_as_well() {
+async fn a_tall_image_gets_a_narrower_copy_for_renders_as_well() {
     for (size, widths) in [
         ((1000, 500), vec![512]),
         ((600, 600), vec![512]),
@@ -108,7 +108,7 @@ async fn a_tall_picture_gets_a_narrower_copy_for_renders_as_well() {
 }
 
 #[tokio::test]
-async fn nothing_is_made_of_a_picture_that_is_being_removed() {
+async fn nothing_is_made_of_an_image_that_is_being_removed() {
     let fixture = fixture().await;
     let grace = std::time::Duration::ZERO;
     assert!(blobs::begin_removal(&mut *fixture.conn().await, fixture.source, grace).await.expect("begins"));
@@ -151,7 +151,7 @@ async fn a_copy_that_was_put_is_adopted_and_one_that_was_removed_is_put_again() 
 }
 
 #[tokio::test]
-async fn renditions_go_with_their_picture() {
+async fn renditions_go_with_their_image() {
     let fixture = fixture().await;
     let mut conn = fixture.conn().await;
     assert!(fixture.request(512).await);

@@ -20,7 +20,7 @@ pub struct Storage {
 }
 
 impl Storage {
-    /// Whether `more` bytes may be stored in addition.
+    /// Returns `true` if `more` bytes may be stored in addition.
     pub fn admits(self, more: i64) -> bool {
         self.max == 0 || self.bytes.saturating_add(more) <= self.max
     }

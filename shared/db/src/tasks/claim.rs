@@ -67,7 +67,7 @@ pub struct HeldKey {
 }
 
 impl HeldKey {
-    /// Whether claims skip the key: more than half of its cap is in flight.
+    /// Returns `true` if claims skip the key: more than half of its cap is in flight.
     fn is_full(&self) -> bool {
         self.held > self.cap / 2
     }
@@ -96,7 +96,7 @@ impl<'a> FairnessCaps<'a> {
 pub struct Claim {
     /// Id of the record that it works on.
     pub id: Uuid,
-    /// What it works on.
+    /// Objects that it works on.
     pub kind: TaskKind,
     /// The fairness key: an account or a destination.
     pub fairness_key: String,
@@ -106,7 +106,7 @@ pub struct Claim {
     pub lease_token: Uuid,
     /// Number of claims so far, including this one.
     pub claims: i32,
-    /// Whether a cancel was requested while another worker held the task.
+    /// `true` if a cancel was requested while another worker held the task.
     pub cancel_requested: bool,
     /// W3C trace context of the work that enqueued it.
     pub traceparent: Option<String>,

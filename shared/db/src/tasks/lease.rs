@@ -1,4 +1,4 @@
-//! What the holder of a lease does with its task. Every change requires the fencing token.
+//! Changes of a task by the holder of its lease. Every change requires the fencing token.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -13,9 +13,9 @@ use crate::Result;
 pub struct Beat {
     /// Id of the task.
     pub id: Uuid,
-    /// Whether the lease was extended. False when a transaction has locked the row, most likely the one that settles the task.
+    /// `true` if the lease was extended. False when a transaction has locked the row, most likely the one that settles the task.
     pub renewed: bool,
-    /// Whether a cancel was requested.
+    /// `true` if a cancel was requested.
     pub cancel_requested: bool,
 }
 

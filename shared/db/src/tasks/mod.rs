@@ -52,7 +52,7 @@ pub struct NewTask<'a> {
     pub id: Uuid,
     /// The queue in which it waits.
     pub queue: Queue,
-    /// What it works on.
+    /// Objects that it works on.
     pub kind: TaskKind,
     /// The fairness key: an account or a destination.
     pub fairness_key: &'a str,

@@ -8,7 +8,7 @@ use sqlx::PgConnection;
 use super::{LowWaterMarks, count, seconds};
 use crate::Result;
 
-/// What [`promote`] did and found.
+/// The result of [`promote`].
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Promoted {
     /// Number of scheduled tasks that became due.
@@ -17,7 +17,7 @@ pub struct Promoted {
     pub expired: u64,
     /// Time until the next scheduled task is due.
     pub next_due: Option<Duration>,
-    /// Whether a quarantined task was ready before.
+    /// `true` if a quarantined task was ready before.
     pub quarantined: bool,
 }
 

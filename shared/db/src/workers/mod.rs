@@ -99,7 +99,7 @@ impl Queues {
         }
     }
 
-    /// What ready work of the queue waits for, since `since`.
+    /// The cause of the wait of ready work of the queue, since `since`.
     pub fn ready(&self, queue: Queue, since: Timestamp) -> WaitingFor {
         if self.state(queue) == QueueState::Silent {
             self.worker(queue, since)
@@ -114,7 +114,7 @@ impl Queues {
 
     fn state(&self, queue: Queue) -> QueueState {
         let observed = self.observed(queue);
-        QueueState::of(queue, observed.workers, observed.oldest_waiting)
+        QueueState::new(queue, observed.workers, observed.oldest_waiting)
     }
 
     fn observed(&self, queue: Queue) -> Observed {
@@ -197,9 +197,9 @@ struct TaskRow {
     lease_owner: Option<String>,
 }
 
-/// What the jobs and Recipe runs of these ids wait for. Those that are in progress or over are missing from the answer.
+/// Causes of the waits of the jobs and Recipe runs of these ids. Those that are in progress or over are missing from the result.
 ///
-/// A Recipe run whose picture is being made waits for what the job of the picture waits for.
+/// A Recipe run whose image is being made waits for what the job of the image waits for.
 #[tracing::instrument(skip_all, name = "db.worker.waiting")]
 pub async fn waiting_for(conn: &mut PgConnection, queues: &Queues, ids: &[Uuid]) -> Result<HashMap<Uuid, WaitingFor>> {
     let rows = sqlx::query_as!(

@@ -32,7 +32,7 @@ async fn state(conn: &mut PgConnection, queue: Queue) -> QueueStatus {
     queues.status().into_iter().find(|status| status.queue == queue).expect("every queue")
 }
 
-/// What the work of this id waits for.
+/// The cause of the wait of the work of this id.
 async fn wait(conn: &mut PgConnection, id: Uuid) -> Option<WaitingFor> {
     let queues = queues(&mut *conn, SILENT).await.expect("reads");
     waiting_for(conn, &queues, &[id]).await.expect("reads").remove(&id)

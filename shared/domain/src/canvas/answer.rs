@@ -37,7 +37,7 @@ pub struct CanvasChanges {
     pub since: String,
     /// The current revision.
     pub revision: String,
-    /// Whether the lists are complete. `false`: `since` is not one of the last 1000 revisions, or `include=graph` would return
+    /// `true` if the lists are complete. `false`: `since` is not one of the last 1000 revisions, or `include=graph` would return
     /// more than 1000 nodes and connections; the lists are empty, and the canvas must be read again.
     pub complete: bool,
     /// Changed nodes and connections. What was both created and deleted since `since` is in no list.
@@ -66,13 +66,13 @@ pub struct NodeRead {
     pub outgoing: Vec<Connection>,
     /// Summary of the canvas.
     pub canvas: CanvasSummary,
-    /// Preview URL of the picture that the node shows.
+    /// Preview URL of the image that the node shows.
     #[schema(format = Uri)]
     pub preview_url: Option<String>,
     /// Remaining lifetime of the preview URL, in seconds.
     #[schema(minimum = 1)]
     pub preview_expires_in_seconds: Option<u64>,
-    /// Whether the picture that the node shows was made with AI.
+    /// Use of AI in the image that the node shows.
     pub ai_generated: Option<AiGenerated>,
 }
 
@@ -110,11 +110,11 @@ impl CanvasAfter {
 pub struct MutationResult {
     /// The canvas after the batch; without its graph in answer to `Prefer: return=minimal`.
     pub canvas: CanvasAfter,
-    /// Whether the response is that of an earlier equal request.
+    /// `true` if the response is that of an earlier equal request.
     pub replayed: bool,
     /// Created id for each `clientId`.
     pub resolved_ids: BTreeMap<String, String>,
-    /// What the batch changed.
+    /// The changes of the batch.
     #[serde(flatten)]
     pub changes: Changes,
 }

@@ -36,7 +36,7 @@ named! {
 }
 
 impl AccessRole {
-    /// Whether the role may change the canvas.
+    /// Returns `true` if the role may change the canvas.
     pub const fn may_write(self) -> bool {
         !matches!(self, AccessRole::Viewer)
     }
@@ -272,7 +272,7 @@ impl Metadata {
         serde_json::from_str(self.0.get()).unwrap_or_default()
     }
 
-    /// Whether an agent made the node.
+    /// Returns `true` if an agent made the node.
     pub fn is_by_agent(&self) -> bool {
         self.read::<Map<String, Value>>().get("createdBy").is_some_and(|creator| creator == "agent")
     }
@@ -407,7 +407,7 @@ pub struct Activity {
     pub node_ids: Vec<NodeId>,
 }
 
-/// What a write changed: plain ids, each once, in the order in which the write first touched them.
+/// The changes of a write: plain ids, each once, in the order in which the write first touched them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Changes {
@@ -421,7 +421,7 @@ pub struct Changes {
     pub deleted_connection_ids: Vec<ConnectionId>,
 }
 
-/// What changed on a canvas after a revision, as far as a request that is based on that revision may depend on it. What was changed
+/// The changes of a canvas after a revision, as far as a request that is based on that revision may depend on them. What was changed
 /// and changed back is included.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ConcurrentChanges {
@@ -431,7 +431,7 @@ pub struct ConcurrentChanges {
     pub connections: HashMap<ConnectionId, (NodeId, NodeId)>,
     /// Sections that gained or lost members.
     pub regrouped: HashSet<NodeId>,
-    /// Whether the canvas was renamed.
+    /// `true` if the canvas was renamed.
     pub renamed: bool,
 }
 

@@ -14,7 +14,7 @@ use crate::asset::{ImageMediaType, Preview};
 use crate::channel;
 use crate::graph::Role;
 use crate::id::{
-    AssetHandle, CanvasHandle, JobHandle, NodeHandle, NodeId, PictureHandle, PictureSource, RunHandle, RunUrl,
+    AssetHandle, CanvasHandle, ImageHandle, ImageSource, JobHandle, NodeHandle, NodeId, RunHandle, RunUrl,
 };
 use crate::job::ImageJobKind;
 use crate::known;
@@ -70,7 +70,7 @@ pub struct JobImage {
     /// Size of the stored file, in bytes.
     #[schema(minimum = 1)]
     pub bytes: u64,
-    /// Whether the image was made with AI.
+    /// Use of AI in the image.
     #[serde(default, deserialize_with = "known::or_default")]
     #[schema(required = true)]
     pub ai_generated: AiGenerated,
@@ -81,42 +81,42 @@ pub struct JobImage {
     pub markdown: Option<String>,
 }
 
-/// A picture that guides an image, with its role.
+/// An image that guides an image, with its role.
 #[derive(ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ImageReference {
-    /// The picture.
-    pub handle: PictureHandle,
-    /// What the picture is used for.
+    /// The image.
+    pub handle: ImageHandle,
+    /// Use of the image.
     pub role: Option<Role>,
 }
 
-/// A picture that guides an image, with its role or without.
+/// An image that guides an image, with its role or without.
 #[derive(ToSchema)]
 #[serde(untagged)]
 pub enum ImageReferenceForm {
     /// Its handle alone.
-    Plain(PictureHandle),
+    Plain(ImageHandle),
     /// With its role.
     WithRole(ImageReference),
 }
 
-/// A picture that guides a video, with its role.
+/// An image that guides a video, with its role.
 #[derive(ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VideoReference {
-    /// The picture.
-    pub handle: PictureSource,
-    /// What the picture is used for.
+    /// The image.
+    pub handle: ImageSource,
+    /// Use of the image.
     pub role: Option<Role>,
 }
 
-/// A picture that guides a video, with its role or without.
+/// An image that guides a video, with its role or without.
 #[derive(ToSchema)]
 #[serde(untagged)]
 pub enum VideoReferenceForm {
     /// Its handle alone.
-    Plain(PictureSource),
+    Plain(ImageSource),
     /// With its role.
     WithRole(VideoReference),
 }
@@ -125,7 +125,7 @@ pub enum VideoReferenceForm {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ReferenceInput {
     /// Node or asset handle.
-    #[schema(value_type = PictureHandle)]
+    #[schema(value_type = ImageHandle)]
     pub handle: String,
     /// Role of the reference.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -165,7 +165,7 @@ pub struct ImageJob {
     pub failure: Option<Failure>,
     /// Delivery state of the webhook. Present for callers with `job:manage`.
     pub webhook: Option<DeliveryState>,
-    /// Whether the response is that of an earlier equal request.
+    /// `true` if the response is that of an earlier equal request.
     pub replayed: Option<bool>,
     /// Operation of the job.
     pub operation: JobOperation,
@@ -190,7 +190,7 @@ pub struct ImageJob {
     #[schema(value_type = Vec<NodeHandle>)]
     pub targets: Vec<String>,
     /// Node and asset handles that the job reads, in order.
-    #[schema(value_type = Vec<PictureHandle>)]
+    #[schema(value_type = Vec<ImageHandle>)]
     pub references: Vec<String>,
     /// The references with their roles. Present for work that takes roles.
     pub reference_inputs: Option<Vec<ReferenceInput>>,
@@ -201,9 +201,9 @@ pub struct ImageJob {
     /// Credits reserved until the job is terminal, then credits charged.
     #[schema(minimum = 0)]
     pub credit_cost: i64,
-    /// Whether the embedded runtime makes the outputs: they stand in for those of a model.
+    /// `true` if the embedded runtime makes the outputs: they stand in for those of a model.
     pub stand_in: bool,
-    /// What the work waits for while it is neither in progress nor over.
+    /// The cause of the wait of work that is neither in progress nor over.
     pub waiting_for: Option<WaitingFor>,
 }
 
@@ -335,7 +335,7 @@ impl Record {
         // The origin of outputs of earlier releases follows from the request, as that of the assets does (0036_origins.sql).
         let ai_generated = output.ai_generated.unwrap_or_else(|| match &self.request {
             Request::Image(image) if !image.model.is_stand_in() => {
-                AiGenerated::of(origin::of_output(Work::of_model(self.operation), &[]).map(Origin::service))
+                AiGenerated::from_origin(origin::of_output(Work::of_model(self.operation), &[]).map(Origin::service))
             }
             _ => AiGenerated::Unknown,
         });
@@ -354,7 +354,7 @@ impl Record {
 }
 
 impl ChosenModel {
-    /// Whether the embedded runtime runs it.
+    /// Returns `true` if the embedded runtime runs it.
     pub fn is_stand_in(&self) -> bool {
         is_stand_in(self.provider, &self.id)
     }

@@ -31,7 +31,7 @@ pub use placement::{Placement, Preview};
 pub use quote::{NewTarget, QuotedModel, StartQuote};
 pub use summary::{ImageJobKind, OutputCounts, RunKind, RunList, RunSummary, WorkOperation};
 pub use video::{
-    StoredVideo, VideoDownload, VideoFailure, VideoFailureCode, VideoJob, VideoModel, VideoPicture, VideoStatus,
+    StoredVideo, VideoDownload, VideoFailure, VideoFailureCode, VideoImage, VideoJob, VideoModel, VideoStatus,
     video_url,
 };
 
@@ -61,12 +61,12 @@ named! {
 }
 
 impl JobStatus {
-    /// Whether the work is over.
+    /// Returns `true` if the work is over.
     pub const fn is_terminal(self) -> bool {
         matches!(self, JobStatus::Succeeded | JobStatus::Failed | JobStatus::Canceled | JobStatus::Expired)
     }
 
-    /// Whether a job may go from this status to `next`. Every write of a status is conditional on this.
+    /// Returns `true` if a job may go from this status to `next`. Every write of a status is conditional on this.
     pub const fn may_become(self, next: JobStatus) -> bool {
         use JobStatus::{Canceled, Canceling, Expired, Failed, Finalizing, Preparing, Queued, Running, Succeeded};
         match self {
@@ -136,7 +136,7 @@ named! {
         ProviderUnavailable = "provider_unavailable",
         /// The service failed.
         RuntimeFailed = "runtime_failed",
-        /// An input picture cannot be read, or the result would be too large.
+        /// An input image cannot be read, or the result would be too large.
         ActionInputInvalid = "action_input_invalid",
         /// The retention of the record is over.
         ResultExpired = "result_expired",
@@ -146,7 +146,7 @@ named! {
 }
 
 impl FailureCode {
-    /// Whether an equal request may succeed later (`docs/reference/jobs.md#failure-codes`).
+    /// Returns `true` if an equal request may succeed later (`docs/reference/jobs.md#failure-codes`).
     pub const fn is_retryable(self) -> bool {
         matches!(
             self,
@@ -166,7 +166,7 @@ pub struct Failure {
     pub code: FailureCode,
     /// Message for people.
     pub message: String,
-    /// Whether a new request may succeed.
+    /// `true` if a new request may succeed.
     pub retryable: bool,
     /// HTTP status of the provider's response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -187,7 +187,7 @@ impl Failure {
 pub struct Input {
     /// Full node or asset handle.
     pub handle: String,
-    /// The picture.
+    /// The image.
     pub asset: AssetHandle,
 }
 
@@ -244,7 +244,7 @@ impl Request {
         match self {
             Request::Action(action) => action.inputs.iter().map(|input| input.handle.clone()).collect(),
             Request::Image(image) => image.references.iter().map(|reference| reference.handle.clone()).collect(),
-            Request::Video(video) => video.pictures().map(|picture| picture.named.clone()).collect(),
+            Request::Video(video) => video.images().map(|image| image.named.clone()).collect(),
         }
     }
 }
@@ -275,13 +275,13 @@ pub struct ImageRequest {
     pub model: ChosenModel,
     /// The prompt with the guidelines of the Elements. Empty only in variations.
     pub prompt: String,
-    /// What a stand-in writes into the picture instead of the prompt: the texts that a Recipe step is given.
+    /// The text that a stand-in writes into the image instead of the prompt: the texts that a Recipe step is given.
     pub caption: Option<String>,
     /// A size that the model offers.
     pub size: Option<String>,
     /// A quality that the model offers.
     pub quality: Option<String>,
-    /// References, source and the pictures of the Elements, in this order; at most 16.
+    /// References, source and the images of the Elements, in this order; at most 16.
     pub references: Vec<Reference>,
     /// Handle of each Element version.
     pub elements: Vec<String>,
@@ -306,18 +306,18 @@ pub struct VideoRequest {
     pub aspect_ratio: Option<String>,
     /// A resolution that the model offers; `None`: the model's default.
     pub resolution: Option<String>,
-    /// Whether the video has sound. Only for models that can omit it.
+    /// `true` if the video has sound. Only for models that can omit it.
     pub generate_audio: Option<bool>,
-    pub first_frame: Option<VideoPicture>,
+    pub first_frame: Option<VideoImage>,
     /// The last frame; only together with a first frame.
-    pub last_frame: Option<VideoPicture>,
+    pub last_frame: Option<VideoImage>,
     /// At most 9. Only the embedded runtime takes references together with frames.
-    pub references: Vec<VideoPicture>,
+    pub references: Vec<VideoImage>,
 }
 
 impl VideoRequest {
     /// Frames and references, in this order.
-    pub fn pictures(&self) -> impl Iterator<Item = &VideoPicture> {
+    pub fn images(&self) -> impl Iterator<Item = &VideoImage> {
         self.first_frame.iter().chain(&self.last_frame).chain(&self.references)
     }
 }
@@ -341,13 +341,13 @@ pub struct ChosenModel {
     pub credit_cost: i64,
 }
 
-/// A picture that guides an output.
+/// An image that guides an output.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Reference {
     /// Full node or asset handle, as the request named it.
     pub handle: String,
-    /// The picture that the handle meant when the job was accepted.
+    /// The image that the handle meant when the job was accepted.
     pub asset: AssetHandle,
     /// Role of the reference.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -358,7 +358,7 @@ pub struct Reference {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Output {
-    /// The stored picture.
+    /// The stored image.
     pub asset: AssetHandle,
     /// The node that shows it; of a deleted node, its former id.
     pub node: NodeId,
@@ -369,7 +369,7 @@ pub struct Output {
     pub height: u32,
     /// Size of the stored file, in bytes.
     pub bytes: u64,
-    /// Whether it was made with AI; `None` in records of earlier releases.
+    /// Use of AI in it; `None` in records of earlier releases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ai_generated: Option<AiGenerated>,
 }
@@ -437,7 +437,7 @@ pub struct Record {
     pub finalized_at: Option<Timestamp>,
     /// State of its webhook.
     pub webhook: Option<DeliveryState>,
-    /// What the work waits for. The gateway determines it when it serves a record that is not over.
+    /// The cause of the wait. The gateway determines it when it serves a record that is not over.
     pub waiting_for: Option<WaitingFor>,
     /// Preview epochs of its outputs. The gateway determines them when it serves the record.
     pub preview_epochs: HashMap<AssetHandle, i64>,

@@ -32,7 +32,7 @@ pub struct Placement {
     pub blob_key: Uuid,
     /// The origin of the result, if it is known.
     pub origin: Option<DigitalSourceType>,
-    /// What was removed from the file before it was stored.
+    /// The classes of metadata that were removed from the file before it was stored.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub metadata_removed: Vec<MetadataClass>,
     /// Its rendition of [`RENDITION_EAGER`](crate::limits::RENDITION_EAGER) pixels, if it was made together with the result.
@@ -41,7 +41,7 @@ pub struct Placement {
     pub provenance: Provenance,
 }
 
-/// A rendition that was put together with its picture.
+/// A rendition that was put together with its image.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Preview {
     /// Media type.

@@ -9,7 +9,7 @@ use crate::id::{ModelKey, NodeHandle, NodeId};
 use crate::known;
 use crate::queue::WaitingFor;
 
-/// What a start would cost and do. Nothing is started.
+/// The cost and the effects that a start would have. Nothing is started.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]

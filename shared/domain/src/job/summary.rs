@@ -96,9 +96,9 @@ pub struct RunSummary {
     pub credit_cost: i64,
     /// Number of outputs.
     pub outputs: OutputCounts,
-    /// Whether the embedded runtime makes outputs of the work: stand-ins for those of a model.
+    /// `true` if the embedded runtime makes outputs of the work: stand-ins for those of a model.
     pub stand_in: bool,
-    /// What the work waits for while it is neither in progress nor over.
+    /// The cause of the wait of work that is neither in progress nor over.
     pub waiting_for: Option<WaitingFor>,
 }
 

@@ -11,14 +11,14 @@ use crate::id::{AssetHandle, JobHandle, JobId, JobOutputUrl, JobUrl, ModelKey};
 use crate::queue::WaitingFor;
 use crate::{API_ROOT, Timestamp};
 
-/// A picture that guides a video: a frame or a reference.
+/// An image that guides a video: a frame or a reference.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct VideoPicture {
+pub struct VideoImage {
     /// Full node or asset handle, or a public https URL.
     pub named: String,
-    /// The picture that the handle meant when the job was accepted. `None` for a URL, which the worker fetches through
+    /// The image that the handle meant when the job was accepted. `None` for a URL, which the worker fetches through
     /// the egress guard.
     pub asset: Option<AssetHandle>,
     /// Role of the reference; never present for a frame.
@@ -81,7 +81,7 @@ pub struct VideoFailure {
     pub code: VideoFailureCode,
     /// Message for people.
     pub message: String,
-    /// Whether a new request may succeed.
+    /// `true` if a new request may succeed.
     pub retryable: bool,
 }
 
@@ -155,14 +155,14 @@ pub struct VideoJob {
     pub failure: Option<VideoFailure>,
     /// Download of the video, once it is stored.
     pub video: Option<VideoDownload>,
-    /// Whether the response is that of an earlier equal request.
+    /// `true` if the response is that of an earlier equal request.
     pub replayed: Option<bool>,
     /// Credits reserved until the job is terminal, then credits charged.
     #[schema(minimum = 0)]
     pub credit_cost: i64,
-    /// Whether the embedded runtime makes the video: it stands in for that of a model.
+    /// `true` if the embedded runtime makes the video: it stands in for that of a model.
     pub stand_in: bool,
-    /// What the work waits for while it is neither in progress nor over.
+    /// The cause of the wait of work that is neither in progress nor over.
     pub waiting_for: Option<WaitingFor>,
     /// When the job was accepted.
     pub created_at: Timestamp,

@@ -1,4 +1,4 @@
-//! Where a picture or video comes from (docs/reference/assets.md#origin).
+//! Where an image or video comes from (docs/reference/assets.md#origin).
 //!
 //! **Guarantee.** "This was made with AI" counts whoever says it, and nothing that the service does takes it back. Any other origin
 //! counts only where the service itself knows it: metadata can be written by anybody.
@@ -12,7 +12,7 @@ use crate::graph::named;
 use crate::job::JobOperation;
 
 named! {
-    /// A term of the IPTC vocabulary [digital source type](https://cv.iptc.org/newscodes/digitalsourcetype/), which says how a picture
+    /// A term of the IPTC vocabulary [digital source type](https://cv.iptc.org/newscodes/digitalsourcetype/), which says how an image
     /// came to be.
     DigitalSourceType {
         /// Captured from real life by a digital camera.
@@ -69,7 +69,7 @@ named! {
 }
 
 named! {
-    /// Whether a picture was made with AI.
+    /// Use of AI in an image.
     AiGenerated {
         /// A trained model made it.
         Yes = "yes",
@@ -116,12 +116,12 @@ impl Term {
         Self::ALL.iter().copied().find(|term| term.as_str().eq_ignore_ascii_case(name))
     }
 
-    /// Whether a trained model made the picture or a part of it.
+    /// Returns `true` if a trained model made the image or a part of it.
     pub fn is_ai(self) -> bool {
         matches!(self, Self::TrainedAlgorithmicMedia | Self::CompositeWithTrainedAlgorithmicMedia)
     }
 
-    /// Whether the picture was made, at least in part, rather than captured.
+    /// Returns `true` if the image was made, at least in part, rather than captured.
     fn is_synthetic(self) -> bool {
         matches!(
             self,
@@ -135,7 +135,7 @@ impl Term {
         )
     }
 
-    /// Whether the whole picture was captured from real life.
+    /// Returns `true` if the whole image was captured from real life.
     fn is_capture(self) -> bool {
         matches!(
             self,
@@ -170,8 +170,8 @@ impl Origin {
 }
 
 impl AiGenerated {
-    /// What an origin says.
-    pub fn of(origin: Option<Origin>) -> Self {
+    /// The answer that an origin gives.
+    pub fn from_origin(origin: Option<Origin>) -> Self {
         match origin.and_then(Origin::believed) {
             None => Self::Unknown,
             Some(Term::TrainedAlgorithmicMedia) => Self::Yes,
@@ -184,22 +184,22 @@ impl AiGenerated {
     pub fn origins(self) -> impl Iterator<Item = Option<Origin>> {
         let known =
             Term::ALL.iter().flat_map(|&term| OriginFrom::ALL.iter().map(move |&from| Some(Origin { term, from })));
-        known.chain([None]).filter(move |origin| Self::of(*origin) == self)
+        known.chain([None]).filter(move |origin| Self::from_origin(*origin) == self)
     }
 }
 
-/// What an Action does to the origin of its inputs.
+/// The effect of an Action on the origin of its inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Adjusts its only input, whose origin the result has.
     Adjusts,
     /// Draws on its only input.
     Annotates,
-    /// Composes its inputs in one picture.
+    /// Composes its inputs in one image.
     Composes,
 }
 
-/// Work that makes a picture or a video.
+/// Work that makes an image or a video.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
     /// An Action with this effect.
@@ -210,7 +210,7 @@ pub enum Work {
     Edit,
     /// The embedded runtime draws, and shows its inputs in the result.
     Draw,
-    /// The service draws several pictures side by side, as in a render.
+    /// The service draws several images side by side, as in a render.
     Render,
 }
 

@@ -84,7 +84,7 @@ fn the_origin_of_every_output() {
 }
 
 #[test]
-fn no_work_takes_back_that_a_picture_was_made_with_ai() {
+fn no_work_takes_back_that_an_image_was_made_with_ai() {
     let actions = [Effect::Adjusts, Effect::Annotates, Effect::Composes].into_iter().map(Work::Action);
     for work in actions.chain([Work::Generate, Work::Edit, Work::Draw, Work::Render]) {
         for ai in
@@ -107,10 +107,10 @@ fn ai_counts_from_any_source_and_other_terms_from_the_service_alone() {
             Term::CompositeWithTrainedAlgorithmicMedia => (AiGenerated::Partly, AiGenerated::Partly),
             _ => (AiGenerated::No, AiGenerated::Unknown),
         };
-        assert_eq!(AiGenerated::of(Some(Origin::service(term))), by_service, "{term}");
-        assert_eq!(AiGenerated::of(claimed(term)), by_file, "{term}");
+        assert_eq!(AiGenerated::from_origin(Some(Origin::service(term))), by_service, "{term}");
+        assert_eq!(AiGenerated::from_origin(claimed(term)), by_file, "{term}");
     }
-    assert_eq!(AiGenerated::of(None), AiGenerated::Unknown);
+    assert_eq!(AiGenerated::from_origin(None), AiGenerated::Unknown);
 }
 
 #[test]

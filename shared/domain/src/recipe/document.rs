@@ -25,12 +25,12 @@ pub struct RecipePort {
     pub label: String,
     /// Description for people.
     pub description: String,
-    /// Whether the port has a saved default, so that a run may omit it.
+    /// `true` if the port has a saved default, so that a run may omit it.
     pub use_as_preset: bool,
     /// Type of the port: `image`, `text` or `sticky`.
     #[schema(value_type = InputKind)]
     pub node_type: NodeType,
-    /// Whether a text or sticky input also accepts a picture.
+    /// `true` if a text or sticky input also accepts an image.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[schema(required = false)]
     pub written_reference: bool,
@@ -74,7 +74,7 @@ pub struct RecipeOutput {
     /// Model that makes the output in a run that names none. Absent if the caller has no model for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<QuotedModel>,
-    /// Whether the embedded runtime makes the output: it stands in for that of a model.
+    /// `true` if the embedded runtime makes the output: it stands in for that of a model.
     pub stand_in: bool,
     /// Credits for the output.
     #[schema(minimum = 0)]

@@ -52,7 +52,7 @@ impl RecipeFile {
                 refuse("sourceNodeId", "names a node of a canvas, which a published Recipe cannot refer to");
             }
             if input.kind == InputKind::Image && input.value.as_deref().is_some_and(|value| !value.is_empty()) {
-                refuse("value", "names a picture of an account, which a published Recipe cannot refer to");
+                refuse("value", "names an image of an account, which a published Recipe cannot refer to");
             }
         }
         if self.recipe_id().is_none() {
@@ -78,11 +78,11 @@ impl RecipeFile {
         let inputs = self.inputs.into_iter().map(|input| {
             let node_id = format!("input-{}", input.key);
             let value = input.value.clone().filter(|value| input.use_as_default && !value.is_empty());
-            Input::of(input, node_id, value.map(PortValue::Text))
+            Input::from_new(input, node_id, value.map(PortValue::Text))
         });
         let outputs = self.outputs.into_iter().map(|output| {
             let node_id = format!("output-{}", output.key);
-            Output::of(output, node_id)
+            Output::from_new(output, node_id)
         });
         Definition {
             name: self.name,
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ships_is_on_every_shelf_and_makes_texts_pictures_and_pictures_of_texts() {
+    fn what_ships_is_on_every_shelf_and_makes_texts_images_and_images_of_texts() {
         let shipped = shipped();
         assert!(shipped.len() >= 6);
         let shelves: HashSet<Category> = shipped.iter().map(|(_, file)| file.category).collect();
@@ -159,8 +159,8 @@ mod tests {
         let chains = |file: &RecipeFile| {
             let texts: Vec<&str> =
                 file.outputs.iter().filter(|o| o.kind == OutputKind::Text).map(|o| o.key.as_str()).collect();
-            let pictures = file.outputs.iter().filter(|output| output.kind == OutputKind::Image);
-            pictures.into_iter().any(|picture| picture.input_keys.iter().any(|key| texts.contains(&key.as_str())))
+            let images = file.outputs.iter().filter(|output| output.kind == OutputKind::Image);
+            images.into_iter().any(|image| image.input_keys.iter().any(|key| texts.contains(&key.as_str())))
         };
         assert!(shipped.iter().filter(|(_, file)| chains(file)).count() >= 2);
     }

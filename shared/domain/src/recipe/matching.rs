@@ -48,7 +48,7 @@ impl Input {
                 Ok(())
             }
             (InputKind::Text | InputKind::Sticky, PortValue::Asset(_)) if self.written_reference => Ok(()),
-            (InputKind::Image, PortValue::Text(_)) => Err("must be a node or asset handle of a durable picture"),
+            (InputKind::Image, PortValue::Text(_)) => Err("must be a node or asset handle of a durable image"),
             (InputKind::Text | InputKind::Sticky, PortValue::Asset(_)) => {
                 Err("must be a text, or a node that holds one")
             }
@@ -65,7 +65,7 @@ mod tests {
         let port = |(node, key, label): &(&str, &str, &str)| {
             let mut new = input(key, "text");
             new.label = (*label).into();
-            Input::of(new, (*node).into(), None)
+            Input::from_new(new, (*node).into(), None)
         };
         ports.iter().map(port).collect()
     }
@@ -132,7 +132,7 @@ mod tests {
         ] {
             let mut new = input("a", kind);
             new.written_reference = written;
-            let input = Input::of(new, "n".into(), None);
+            let input = Input::from_new(new, "n".into(), None);
             assert_eq!(input.accepts(&text).is_ok(), takes_text, "{kind} {written}");
             assert_eq!(input.accepts(&asset).is_ok(), takes_asset, "{kind} {written}");
         }

@@ -1,4 +1,4 @@
-//! Recipes: named typed inputs, and steps that make one text or picture each. Rules: `docs/reference/recipes.md`.
+//! Recipes: named typed inputs, and steps that make one text or image each. Rules: `docs/reference/recipes.md`.
 //!
 //! Recipes of the catalog and private workflows have the same form. Requests and files write it as [`NewInput`] and
 //! [`NewOutput`]: their schemas state the ranges, [`rules`] has all other rules. The stored form is a [`Definition`],
@@ -29,7 +29,7 @@ named! {
     Category {
         /// Palettes, type, boards.
         Brand = "Brand & Visual Design",
-        /// Pictures of a product.
+        /// Images of a product.
         Product = "Product Visualization",
         /// Advertising.
         Marketing = "Marketing & Ads",
@@ -41,7 +41,7 @@ named! {
 named! {
     /// Type of an input.
     InputKind {
-        /// A stored picture.
+        /// A stored image.
         Image = "image",
         /// A text.
         Text = "text",
@@ -64,7 +64,7 @@ impl InputKind {
 named! {
     /// Type of an output.
     OutputKind {
-        /// A picture.
+        /// An image.
         Image = "image",
         /// A text.
         Text = "text",
@@ -127,9 +127,9 @@ pub struct NewInput {
     /// Initial text; for an image input, a node or asset handle.
     #[schema(max_length = 8000)]
     pub value: Option<String>,
-    /// Whether the initial value, which is then required, is saved as the default of runs that omit the input.
+    /// `true` if the initial value, which is then required, is saved as the default of runs that omit the input.
     pub use_as_default: bool,
-    /// Whether a text or sticky input also accepts a picture, which its steps receive as a reference.
+    /// `true` if a text or sticky input also accepts an image, which its steps receive as a reference.
     /// Default: `false`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub written_reference: bool,
@@ -170,12 +170,12 @@ pub struct NewOutput {
     pub quality: Option<String>,
 }
 
-/// Value of a port: a text or a picture.
+/// Value of a port: a text or an image.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum PortValue {
     Text(String),
-    /// A picture.
+    /// An image.
     Asset(AssetHandle),
 }
 
@@ -197,7 +197,7 @@ pub struct Input {
     /// Value that is used when a run omits the input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<PortValue>,
-    /// Whether it accepts a picture in addition to a text.
+    /// `true` if it accepts an image in addition to a text.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub written_reference: bool,
 }
@@ -224,15 +224,15 @@ pub struct Output {
     pub input_keys: Vec<String>,
     /// Id or handle of a model.
     pub model: Option<String>,
-    /// Size of the picture.
+    /// Size of the image.
     pub size: Option<String>,
-    /// Quality of the picture.
+    /// Quality of the image.
     pub quality: Option<String>,
 }
 
 impl Input {
     /// The stored form of an input, with `node_id` as its port and `default` as its default.
-    pub fn of(new: NewInput, node_id: String, default: Option<PortValue>) -> Self {
+    pub fn from_new(new: NewInput, node_id: String, default: Option<PortValue>) -> Self {
         let NewInput { key, label, description, kind, written_reference, .. } = new;
         Self { key, label, description, kind, node_id, default, written_reference }
     }
@@ -240,7 +240,7 @@ impl Input {
 
 impl Output {
     /// The stored form of an output, with `node_id` as its port.
-    pub fn of(new: NewOutput, node_id: String) -> Self {
+    pub fn from_new(new: NewOutput, node_id: String) -> Self {
         let NewOutput { key, label, description, kind, prompt, input_keys, model, size, quality } = new;
         Self { key, label, description, kind, node_id, prompt, input_keys, model, size, quality }
     }
@@ -376,8 +376,8 @@ pub(crate) mod tests {
             description: None,
             category: Category::Product,
             tags: vec![],
-            inputs: vec![Input::of(input("x", "text"), "x".into(), None)],
-            outputs: outputs.map(|(key, keys)| Output::of(output(key, "p", &keys), key.into())).into(),
+            inputs: vec![Input::from_new(input("x", "text"), "x".into(), None)],
+            outputs: outputs.map(|(key, keys)| Output::from_new(output(key, "p", &keys), key.into())).into(),
         };
         assert_eq!(definition.depths(), [0, 1, 2, 0]);
     }

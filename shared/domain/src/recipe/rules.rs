@@ -90,7 +90,7 @@ pub fn prompt_violations(field: &str, prompt: &str, keys: &[String]) -> Vec<Viol
         .collect()
 }
 
-/// Whether a text is a node or asset handle. A plain id is neither, because it could name a node or an asset.
+/// Returns `true` if a text is a node or asset handle. A plain id is neither, because it could name a node or an asset.
 pub fn is_handle(text: &str) -> bool {
     (text.starts_with("node:") && NodeId::parse(text).is_ok())
         || (text.starts_with("asset:") && AssetRef::parse(text).is_ok())

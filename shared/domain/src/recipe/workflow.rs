@@ -93,7 +93,7 @@ pub struct WorkflowInput {
     pub node_id: NodeId,
     /// Label for people.
     pub label: String,
-    /// Whether a run may omit the input.
+    /// `true` if a run may omit the input.
     pub use_as_default: bool,
 }
 

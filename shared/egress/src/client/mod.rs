@@ -57,7 +57,7 @@ pub struct Inbound {
     pub headers: HeaderMap,
     /// The first `response_limit` bytes of the body, as sent: no content coding is decoded.
     pub body: Bytes,
-    /// Whether the body continued after `response_limit`.
+    /// `true` if the body continued after `response_limit`.
     pub truncated: bool,
 }
 

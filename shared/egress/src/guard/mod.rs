@@ -73,13 +73,13 @@ impl Guard {
         if admitted { Ok(url) } else { Err(UrlRefusal::NotPublic) }
     }
 
-    /// Whether a connection to `address` is permitted: it is public, or a CIDR of the allow list contains it.
+    /// Returns `true` if a connection to `address` is permitted: it is public, or a CIDR of the allow list contains it.
     #[must_use]
     pub fn check_address(&self, address: IpAddr) -> bool {
         is_public(address) || self.allow.admits_address(address)
     }
 
-    /// Whether the allow list contains the URL's `host:port`, so that its addresses are not checked.
+    /// Returns `true` if the allow list contains the URL's `host:port`, so that its addresses are not checked.
     pub(crate) fn lists(&self, url: &Url) -> bool {
         self.allow.admits_target(url)
     }
@@ -122,7 +122,7 @@ fn authority(text: &str) -> Option<&str> {
     is_scheme.then(|| rest.split(['/', '?', '#']).next().unwrap_or(rest))
 }
 
-/// Whether `name` (in normal form) can be public: more than one label, and under no suffix that is not public.
+/// Returns `true` if `name` (in normal form) can be public: more than one label, and under no suffix that is not public.
 fn is_public_name(name: &str) -> bool {
     let under = |suffix: &str| name.strip_suffix(suffix).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
     name.contains('.') && !NOT_PUBLIC_SUFFIXES.iter().any(|suffix| under(suffix))

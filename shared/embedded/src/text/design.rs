@@ -1,10 +1,10 @@
-//! Proposals for what a prompt asks about a picture, colors and typefaces. The hash of the inputs selects them.
+//! Proposals for what a prompt asks about an image, colors and typefaces. The hash of the inputs selects them.
 
 use super::form::plain;
 use super::source::Source;
-use crate::picture::{contrasting, harmony, hex, hue_name};
+use crate::image::{contrasting, harmony, hex, hue_name};
 
-/// An aspect of a picture.
+/// An aspect of an image.
 struct Aspect {
     /// Words of a label that asks for it.
     names: &'static [&'static str],
@@ -106,8 +106,8 @@ const USES: [(&str, &str); 6] = [
     ("", "details"),
 ];
 
-/// What a label asks about a picture: the clause of the source that is about it, otherwise a proposal. `None` if the label
-/// is not about a picture.
+/// What a label asks about an image: the clause of the source that is about it, otherwise a proposal. `None` if the label
+/// is not about an image.
 pub(super) fn aspect(label: &str, source: &Source, hash: u64) -> Option<String> {
     let asked: Vec<String> = label.split_whitespace().map(plain).collect();
     let (index, aspect) =

@@ -59,7 +59,7 @@ pub(super) struct Limits {
 
 impl Limits {
     /// The limits that a text names: numbers before "words", "sentences", "characters" and "hashtags".
-    fn read(text: &str) -> Self {
+    fn parse(text: &str) -> Self {
         let mut limits = Self::default();
         let words: Vec<String> = text.split_whitespace().map(plain).collect();
         for (at, word) in words.iter().enumerate() {
@@ -100,7 +100,7 @@ pub(super) struct Part {
     pub(super) limits: Limits,
 }
 
-/// What a prompt asks for.
+/// The form that a prompt asks for.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Form {
     /// Parts, at least one.
@@ -113,7 +113,7 @@ pub(super) enum Form {
 
 impl Form {
     /// Reads the form from the literal text of a template. Texts that are inserted into it do not count.
-    pub(super) fn read(template: &str) -> Self {
+    pub(super) fn parse(template: &str) -> Self {
         let text = Template::parse(template).render(|_| Some(PLACE)).replace("**", "");
         let statements: Vec<&str> = text.lines().flat_map(statements).collect();
         let lower = text.to_lowercase();
@@ -130,7 +130,7 @@ impl Form {
     }
 }
 
-/// What the statements of a prompt ask for.
+/// Limits that the statements of a prompt ask for.
 #[derive(Default)]
 struct Draft {
     /// Parts of statements of their own, such as `Headline: at most 6 words`.
@@ -155,7 +155,7 @@ impl Draft {
         let is_each = intro.split_whitespace().map(plain).any(|word| word == "each" || word == "per");
         let is_request = intro.split_whitespace().next().is_some_and(|word| VERBS.contains(&&*plain(word)));
         if is_each {
-            self.each = self.each.or(Limits::read(statement));
+            self.each = self.each.or(Limits::parse(statement));
             if !is_request {
                 return;
             }
@@ -165,17 +165,17 @@ impl Draft {
         if let Some(label) = asks {
             let is_context = rest.contains(PLACE) || CONTEXT.contains(&&*label.to_lowercase());
             if !is_context {
-                self.labelled.push(Part { label, limits: Limits::read(statement) });
+                self.labelled.push(Part { label, limits: Limits::parse(statement) });
             }
             return;
         }
         if rest.is_empty() && !is_request && is_bare_label(statement) {
-            self.labelled.extend(label_of(statement).map(|label| Part { label, limits: Limits::read(statement) }));
+            self.labelled.extend(label_of(statement).map(|label| Part { label, limits: Limits::parse(statement) }));
             return;
         }
         if self.listed.is_empty() && items.len() > 1 {
             self.listed = items;
-            self.total = self.total.or(Limits::read(intro));
+            self.total = self.total.or(Limits::parse(intro));
             return;
         }
         if is_request && self.listed.is_empty() {
@@ -187,11 +187,11 @@ impl Draft {
             }
             let count = asked.split_whitespace().next().and_then(|word| number(&plain(word)));
             // "Write two sentences" asks for one text.
-            let is_limit = !Limits::read(&asked.split_whitespace().take(3).collect::<Vec<_>>().join(" ")).is_empty();
+            let is_limit = !Limits::parse(&asked.split_whitespace().take(3).collect::<Vec<_>>().join(" ")).is_empty();
             self.count = self.count.max(count.filter(|_| !is_limit).unwrap_or_default().min(PARTS_MAX));
         }
         if !is_each {
-            self.total = self.total.or(Limits::read(statement));
+            self.total = self.total.or(Limits::parse(statement));
         }
     }
 
@@ -227,7 +227,7 @@ impl Draft {
 fn statements(line: &str) -> impl Iterator<Item = &str> {
     let line = unmarked(line);
     let first = line.split(" / ").next().unwrap_or(line);
-    let pieces: Vec<&str> = match Limits::read(first).is_empty() {
+    let pieces: Vec<&str> = match Limits::parse(first).is_empty() {
         true => vec![line],
         false => line.split(" / ").collect(),
     };
@@ -247,7 +247,7 @@ pub(super) fn unmarked(line: &str) -> &str {
     .trim_start()
 }
 
-/// Whether the line begins with a number and a full stop or parenthesis.
+/// Returns `true` if the line begins with a number and a full stop or parenthesis.
 fn is_numbered(line: &str) -> bool {
     let rest = line.trim_start().trim_start_matches(|it: char| it.is_ascii_digit());
     rest.len() < line.trim_start().len() && (rest.starts_with(". ") || rest.starts_with(") "))
@@ -283,7 +283,7 @@ pub(super) fn label_of(text: &str) -> Option<String> {
     is_label.then(|| capitalized(&words.join(" ")))
 }
 
-/// Whether a statement without a colon is the label of a part: a few words that do not form a sentence.
+/// Returns `true` if a statement without a colon is the label of a part: a few words that do not form a sentence.
 fn is_bare_label(statement: &str) -> bool {
     let name = statement.split('(').next().unwrap_or_default().trim();
     name.starts_with(char::is_uppercase) && !name.ends_with(['.', '!', '?']) && name.split_whitespace().count() <= 4
@@ -300,7 +300,7 @@ fn items(text: &str) -> Vec<Part> {
         }
     }
     let part = |piece: &str| {
-        let limits = Limits::read(piece);
+        let limits = Limits::parse(piece);
         let piece = piece.trim().trim_start_matches("and ").trim_start_matches("or ");
         let mut name: Vec<&str> = Vec::new();
         for word in piece.split('(').next().unwrap_or_default().split_whitespace() {
@@ -319,7 +319,7 @@ fn items(text: &str) -> Vec<Part> {
     parts.unwrap_or_default()
 }
 
-/// Whether the text after a verb begins with an article or a number, as the names of a list do.
+/// Returns `true` if the text after a verb begins with an article or a number, as the names of a list do.
 fn begins_items(text: &str) -> bool {
     let first = text.split_whitespace().next().map(plain).unwrap_or_default();
     ["a", "an", "the"].contains(&&*first) || number(&first).is_some()

@@ -9,7 +9,7 @@
 //! [`design`] has proposals, from which a hash of the inputs selects. Words and sentences are segmented by UAX 29, which
 //! works for any script; labels and limits are read in English.
 //!
-//! **Reason.** A Recipe whose text step precedes a picture must run without a model, an API key or a network, and its text
+//! **Reason.** A Recipe whose text step precedes an image must run without a model, an API key or a network, and its text
 //! must be useful in the next prompt and on a board.
 
 mod design;
@@ -28,7 +28,7 @@ use source::{Source, cut, has_words, tidy};
 /// text output (docs/reference/limits.md#recipes-and-workflows).
 pub const MAX: usize = domain::limits::RECIPE_TEXT_MAX;
 
-/// What a call to action says.
+/// Texts of calls to action.
 const CALL: &str = "Learn more";
 
 /// The number of hashtags if the prompt names none.
@@ -40,7 +40,7 @@ pub fn write(template: &str, given: &[StepText<'_>]) -> String {
     let brief: String = given.iter().filter_map(|given| given.text).collect::<Vec<_>>().join("\n");
     let hash = hash(&brief);
     let source = Source::new(content);
-    let (lines, is_numbered) = match Form::read(template) {
+    let (lines, is_numbered) = match Form::parse(template) {
         Form::Parts { parts, is_numbered } => (fill(&parts, &source, hash), is_numbered),
         Form::Colors(roles) => (design::colors(&roles, &brief), true),
         Form::Typefaces => (design::typefaces(template, hash), false),
@@ -52,7 +52,7 @@ pub fn write(template: &str, given: &[StepText<'_>]) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The text that a picture of a Recipe shows instead of its prompt: a headline, and a line for each paragraph below it.
+/// The text that an image of a Recipe shows instead of its prompt: a headline, and a line for each paragraph below it.
 /// Texts of earlier steps take precedence over inputs. A line whose label is part of the output's label is about this
 /// output alone, and a line with the label "Headline" is the headline. `None` without texts.
 pub fn caption(output: &str, given: &[StepText<'_>]) -> Option<String> {
@@ -88,7 +88,7 @@ pub fn caption(output: &str, given: &[StepText<'_>]) -> Option<String> {
 }
 
 /// The text that the prompt is about: the first that it inserts, otherwise the first that it uses. Without texts, it is the
-/// label of a picture.
+/// label of an image.
 fn content<'a>(template: &str, given: &[StepText<'a>]) -> &'a str {
     let template = Template::parse(template);
     let inserted = template.names().filter_map(|name| given.iter().find(|given| given.key == name));

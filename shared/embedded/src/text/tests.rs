@@ -15,7 +15,7 @@ fn made<'a>(key: &'a str, text: &'a str) -> StepText<'a> {
     StepText { is_made: true, ..input(key, text) }
 }
 
-fn picture<'a>(key: &'a str, label: &'a str) -> StepText<'a> {
+fn image<'a>(key: &'a str, label: &'a str) -> StepText<'a> {
     StepText { key, label, text: None, is_made: false }
 }
 
@@ -178,7 +178,7 @@ fn limits_hold_at_and_above() {
 
 #[test]
 fn the_text_is_about_what_the_prompt_inserts_first() {
-    let given = [input("a", "Stones."), input("b", "Kites."), picture("p", "The photograph")];
+    let given = [input("a", "Stones."), input("b", "Kites."), image("p", "The photograph")];
     assert_eq!(write("Describe {{b}} and {{a}}.", &given), "Kites.");
     assert_eq!(write("Describe {{p}} with {{a}}.", &given), "Stones.");
     assert_eq!(write("Describe it.", &given), "Stones.");
@@ -206,7 +206,7 @@ fn scripts_without_spaces_have_sentences_and_limits_too() {
 }
 
 #[test]
-fn a_picture_shows_the_texts_that_its_step_is_given() {
+fn an_image_shows_the_texts_that_its_step_is_given() {
     let copy = made("copy", "Headline: Kites\nCopy: They fly.\nCall to action: Learn more");
     let offer = input("offer", "Kites for all");
     assert_eq!(caption("Banner", &[offer, copy]).as_deref(), Some("Kites\nThey fly.\nLearn more"));
@@ -218,11 +218,11 @@ fn a_picture_shows_the_texts_that_its_step_is_given() {
         Some("Closing frame\nOpening: A calm sea. Nothing moves.\nTurn: Wind.")
     );
     let setting = input("setting", "# A table\n\n- by a window");
-    let spring = caption("Spring", &[picture("product", "Product"), setting]);
+    let spring = caption("Spring", &[image("product", "Product"), setting]);
     assert_eq!(spring.as_deref(), Some("Spring\nA table\nby a window"));
     let provider = made("copy", "**Headline:** Kites\n**Copy:** They fly.");
     assert_eq!(caption("Banner", &[provider]).as_deref(), Some("Kites\nThey fly."));
-    assert_eq!(caption("Hero", &[picture("product", "Product")]), None);
+    assert_eq!(caption("Hero", &[image("product", "Product")]), None);
     assert_eq!(caption("Hero", &[input("mood", " \n")]), None);
 }
 

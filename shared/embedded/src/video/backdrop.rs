@@ -1,6 +1,6 @@
-//! The backdrop of a video without input pictures: a landscape at dusk, derived from the prompt.
+//! The backdrop of a video without input images: a landscape at dusk, derived from the prompt.
 
-use raster::{Channels, Color, Picture, Size};
+use raster::{Bitmap, Channels, Color, Size};
 
 /// Each palette has the colors of the upper sky, the sky at the horizon, the sun, and the nearest
 /// hills. They are chosen so that text is readable on each of them.
@@ -31,9 +31,9 @@ const SUN: f64 = 0.085;
 const GLOW: f64 = 0.75;
 
 /// Paints a backdrop with four channels. Equal prompts give equal backdrops.
-pub fn paint(prompt: &str, size: Size) -> Picture {
+pub fn paint(prompt: &str, size: Size) -> Bitmap {
     let hash = fnv(prompt.trim().as_bytes());
-    let [above, horizon, light, near] = PALETTES[(hash % PALETTES.len() as u64) as usize].map(Mixed::of);
+    let [above, horizon, light, near] = PALETTES[(hash % PALETTES.len() as u64) as usize].map(Mixed::from_color);
     let (width, height) = (f64::from(size.width), f64::from(size.height));
     let short = width.min(height);
     // The sun is off-center, so that it does not interfere with a title.
@@ -66,7 +66,7 @@ pub fn paint(prompt: &str, size: Size) -> Picture {
             pixels.extend([r, g, b, 255]);
         }
     }
-    Picture::new(size, Channels::Rgba, pixels).expect("a pixel for each column of each row")
+    Bitmap::new(size, Channels::Rgba, pixels).expect("a pixel for each column of each row")
 }
 
 /// A color with fractional channels.
@@ -74,7 +74,7 @@ pub fn paint(prompt: &str, size: Size) -> Picture {
 struct Mixed([f64; 3]);
 
 impl Mixed {
-    fn of(color: Color) -> Self {
+    fn from_color(color: Color) -> Self {
         Self(color.rgb().map(f64::from))
     }
 

@@ -1,13 +1,13 @@
 //! Draws the prompt: as a caption near the bottom of the frame, or as a title if there is no
-//! picture.
+//! image.
 
 use raster::motion::{lay, layer};
 use raster::text::{Align, Family, Ink, Layout, Stroke, Style, Weight, fill_rect, layout};
-use raster::{Color, Picture, Size};
+use raster::{Bitmap, Color, Size};
 
 /// The color of the text.
 const INK: Color = Color { r: 246, g: 244, b: 238, a: 255 };
-/// The color of the box behind a caption, which keeps it readable on any picture.
+/// The color of the box behind a caption, which keeps it readable on any image.
 const PLATE: Color = Color { r: 14, g: 16, b: 20, a: 178 };
 /// The color of the outline of a title.
 const OUTLINE: Color = Color { r: 10, g: 12, b: 16, a: 150 };
@@ -75,7 +75,7 @@ impl Kind {
 
 /// A rendered text and its position in the frame.
 pub struct Caption {
-    picture: Picture,
+    image: Bitmap,
     x: i64,
     y: i64,
 }
@@ -97,15 +97,15 @@ impl Caption {
             Kind::Title => (padding, Color::TRANSPARENT),
         };
         let inner = Size::new(whole(set.width() + left + padding), whole(set.height() + 2.0 * padding));
-        let mut picture = layer(inner);
+        let mut image = layer(inner);
         let (width, height) = (u64::from(inner.width), u64::from(inner.height));
-        fill_rect(&mut picture, 0, 0, width, height, plate);
+        fill_rect(&mut image, 0, 0, width, height, plate);
         if kind == Kind::Caption {
-            fill_rect(&mut picture, 0, 0, mark, height, MARK);
+            fill_rect(&mut image, 0, 0, mark, height, MARK);
         }
         // A title has no box. A dark outline keeps it readable on bright backgrounds.
         let stroke = (kind == Kind::Title).then_some(Stroke { color: OUTLINE, width: OUTLINE_WIDTH * short });
-        set.draw(&mut picture, left, padding, &Ink { color: INK, stroke });
+        set.draw(&mut image, left, padding, &Ink { color: INK, stroke });
         let (frame_width, frame_height) = (i64::from(size.width), i64::from(size.height));
         let (width, height) = (i64::from(inner.width), i64::from(inner.height));
         let margin = i64::from(whole(MARGIN * short));
@@ -113,7 +113,7 @@ impl Caption {
             Kind::Caption => (margin, frame_height - margin - height),
             Kind::Title => ((frame_width - width) / 2, (frame_height - height) / 2),
         };
-        Some(Self { picture, x, y })
+        Some(Self { image, x, y })
     }
 
     /// The number of rows from the top edge of the caption to the bottom of the frame.
@@ -122,8 +122,8 @@ impl Caption {
     }
 
     /// Draws the caption with an opacity of 0 to 255.
-    pub fn draw(&self, frame: &mut Picture, opacity: u8) {
-        lay(frame, &self.picture, self.x, self.y, opacity);
+    pub fn draw(&self, frame: &mut Bitmap, opacity: u8) {
+        lay(frame, &self.image, self.x, self.y, opacity);
     }
 }
 
@@ -207,7 +207,7 @@ mod tests {
             for kind in [Kind::Caption, Kind::Title] {
                 for size in [FRAME, Size::new(480, 854), Size::new(480, 480)] {
                     let caption = Caption::new(text, kind, size).expect("is no blank");
-                    let (width, height) = (i64::from(caption.picture.width()), i64::from(caption.picture.height()));
+                    let (width, height) = (i64::from(caption.image.width()), i64::from(caption.image.height()));
                     assert!(caption.x >= 0 && caption.y >= 0, "{kind:?} {size:?}");
                     assert!(caption.x + width <= i64::from(size.width), "{kind:?} {size:?}");
                     assert!(caption.y + height <= i64::from(size.height), "{kind:?} {size:?}");

@@ -17,7 +17,7 @@ use super::mp4::{Sample, Track};
 /// transparent; the coarsest keeps even noise within the maximum rate.
 pub const QUANTIZERS: [u8; 5] = [22, 27, 32, 37, 42];
 
-/// The maximum bit rate per pixel of a frame. It is sufficient for any slowly moving picture, and
+/// The maximum bit rate per pixel of a frame. It is sufficient for any slowly moving image, and
 /// keeps the longest video below the maximum size of a result.
 const BITS_PER_PIXEL_SECOND: u64 = 12;
 

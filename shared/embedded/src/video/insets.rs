@@ -1,10 +1,10 @@
-//! Reference pictures as insets: prints with a white border and a soft shadow that appear in the
+//! Reference images as insets: prints with a white border and a soft shadow that appear in the
 //! frame one after another.
 
 use bytes::Bytes;
 use raster::motion::{lay, layer};
 use raster::text::fill_rect;
-use raster::{Color, Fit, Picture, Size};
+use raster::{Bitmap, Color, Fit, Size};
 
 use super::still::scaled;
 use super::{Error, Which};
@@ -20,7 +20,7 @@ const RISE: f64 = 0.035;
 /// The opacity of the shadow below the print, 0 to 255.
 const SHADOW_ALPHA: f64 = 110.0;
 
-/// The height of the strip of insets in a frame with a picture, as a fraction of the frame's
+/// The height of the strip of insets in a frame with an image, as a fraction of the frame's
 /// height.
 const STRIP: f64 = 0.24;
 
@@ -32,13 +32,13 @@ pub enum Room {
         /// The number of rows at the bottom to keep free.
         below: u32,
     },
-    /// A strip at the top, so that the picture stays visible.
+    /// A strip at the top, so that the image stays visible.
     Strip,
 }
 
-/// A reference picture with its position.
+/// A reference image with its position.
 pub struct Inset {
-    picture: Picture,
+    image: Bitmap,
     x: i64,
     y: i64,
     rise: f64,
@@ -49,39 +49,39 @@ impl Inset {
     ///
     /// # Errors
     ///
-    /// [`Error::Picture`] for the first picture that cannot be decoded.
+    /// [`Error::Image`] for the first image that cannot be decoded.
     pub fn all(references: &[Bytes], room: Room, size: Size) -> Result<Vec<Self>, Error> {
         let short = f64::from(size.width.min(size.height));
         let places = places(references.len(), room, size, GAP * short);
         let mut insets = Vec::with_capacity(references.len());
         for (index, (file, place)) in references.iter().zip(places).enumerate() {
-            let broken = |source| Error::Picture { which: Which::Reference(index + 1), source };
+            let broken = |source| Error::Image { which: Which::Reference(index + 1), source };
             let edge = (EDGE * short).round().max(1.0) as u32;
             let inner = Size::new((place.width as u32).max(3) - 2, (place.height as u32).max(3) - 2);
             let inner =
                 Size::new(inner.width.saturating_sub(2 * edge).max(1), inner.height.saturating_sub(2 * edge).max(1));
             let print = scaled(file, inner, Fit::Inside).map_err(broken)?;
             let shadow = (SHADOW * short).round().max(1.0) as u32;
-            let picture = printed(&print, edge, shadow);
+            let image = printed(&print, edge, shadow);
             let centred =
                 |start: f64, room: f64, length: u32| (start + (room - f64::from(length)) / 2.0).round() as i64;
-            let x = centred(place.left, place.width, picture.width());
-            let y = centred(place.top, place.height, picture.height());
-            insets.push(Self { picture, x, y, rise: RISE * short });
+            let x = centred(place.left, place.width, image.width());
+            let y = centred(place.top, place.height, image.height());
+            insets.push(Self { image, x, y, rise: RISE * short });
         }
         Ok(insets)
     }
 
     /// Draws the inset. `settled` is the progress of its entrance from 0 to 1.
-    pub fn draw(&self, frame: &mut Picture, settled: f64, opacity: f64) {
+    pub fn draw(&self, frame: &mut Bitmap, settled: f64, opacity: f64) {
         let down = ((1.0 - settled) * self.rise).round() as i64;
-        lay(frame, &self.picture, self.x, self.y + down, (settled * opacity * 255.0).round() as u8);
+        lay(frame, &self.image, self.x, self.y + down, (settled * opacity * 255.0).round() as u8);
     }
 }
 
-/// Draws a picture on white paper with a border of `edge` pixels, and a shadow that fades over
+/// Draws an image on white paper with a border of `edge` pixels, and a shadow that fades over
 /// `shadow` pixels.
-fn printed(print: &Picture, edge: u32, shadow: u32) -> Picture {
+fn printed(print: &Bitmap, edge: u32, shadow: u32) -> Bitmap {
     let paper = Size::new(print.width() + 2 * edge, print.height() + 2 * edge);
     let size = Size::new(paper.width + 2 * shadow, paper.height + 2 * shadow);
     let reach = f64::from(shadow);
@@ -99,7 +99,7 @@ fn printed(print: &Picture, edge: u32, shadow: u32) -> Picture {
             pixels.extend([0, 0, 0, (SHADOW_ALPHA * near * near).round() as u8]);
         }
     }
-    let mut inset = Picture::new(size, raster::Channels::Rgba, pixels).unwrap_or_else(|| layer(size));
+    let mut inset = Bitmap::new(size, raster::Channels::Rgba, pixels).unwrap_or_else(|| layer(size));
     let (left, inner) = (i64::from(shadow), i64::from(shadow + edge));
     fill_rect(&mut inset, left, left, u64::from(paper.width), u64::from(paper.height), PAPER);
     // The inset is opaque where the paper is.
@@ -136,7 +136,7 @@ fn places(count: usize, room: Room, size: Size, gap: f64) -> Vec<CardRect> {
                 let rows = count.div_ceil(columns);
                 ((width - gap) / columns as f64 - gap, (free - gap) / rows as f64 - gap)
             };
-            // Maximizes the area of a 4:3 picture, which is between portrait and wide formats.
+            // Maximizes the area of a 4:3 image, which is between portrait and wide formats.
             let area = |columns: &usize| {
                 let (width, height) = cell(*columns);
                 width.min(height * 4.0 / 3.0)

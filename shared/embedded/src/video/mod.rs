@@ -62,12 +62,12 @@ pub struct Brief {
     pub size: Size,
 }
 
-/// An input picture of a video.
+/// An input image of a video.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Which {
     First,
     Last,
-    /// A reference picture, numbered from 1.
+    /// A reference image, numbered from 1.
     Reference(usize),
 }
 
@@ -87,9 +87,9 @@ pub enum Error {
     /// The size, ratio or duration is not supported.
     #[error("unsupported video size")]
     Shape,
-    /// An input picture cannot be decoded. The message may be shown to its owner.
+    /// An input image cannot be decoded. The message may be shown to its owner.
     #[error("{which} cannot be read")]
-    Picture { which: Which, source: DecodeError },
+    Image { which: Which, source: DecodeError },
     #[error("the encoder failed")]
     Encoder(#[from] EncoderError),
     /// The caller canceled the video.
@@ -98,7 +98,7 @@ pub enum Error {
 }
 
 impl Brief {
-    /// A brief without pictures. The defaults are the first values of the catalog entry.
+    /// A brief without images. The defaults are the first values of the catalog entry.
     ///
     /// # Errors
     ///
@@ -120,7 +120,7 @@ impl Brief {
 
     /// An upper estimate of the memory that [`render`] needs, including the input files, in bytes.
     ///
-    /// Pictures are decoded one after another, so only the largest is counted with its pixels and a
+    /// Images are decoded one after another, so only the largest is counted with its pixels and a
     /// working copy of them.
     pub fn memory_bytes(&self) -> u64 {
         let files = self.first.iter().chain(&self.last).chain(&self.references);
@@ -189,15 +189,15 @@ fn encode(
     is_wanted: &impl Fn() -> bool,
 ) -> Result<Option<mp4::Track>, Error> {
     let mut encoder = h264::Encoder::new(brief.size, FRAMES_PER_SECOND, quantizer)?;
-    let mut picture = frame(brief.size, Color::WHITE);
+    let mut image = frame(brief.size, Color::WHITE);
     let mut planes = Planes::new(brief.size).ok_or(Error::Shape)?;
     let mut track = mp4::Track::new(brief.size, FRAMES_PER_SECOND);
     for index in 0..brief.frame_count() {
         if !is_wanted() {
             return Err(Error::Canceled);
         }
-        scene.paint(index, &mut picture);
-        planes.fill(&picture);
+        scene.paint(index, &mut image);
+        planes.fill(&image);
         encoder.encode(&planes, index, &mut track)?;
         let seconds = f64::from(index + 1) / f64::from(FRAMES_PER_SECOND);
         if track.bytes() > h264::bytes_max(brief.size, seconds) && !may_be_large {

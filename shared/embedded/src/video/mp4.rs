@@ -43,7 +43,7 @@ pub struct Track {
     picture_parameters: Vec<u8>,
 }
 
-/// A sample (one coded picture) under construction from NAL units.
+/// A sample (one coded image) under construction from NAL units.
 pub struct Sample<'a> {
     track: &'a mut Track,
     start: usize,
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_track_without_pictures_or_parameters_is_no_file() {
+    fn a_track_without_images_or_parameters_is_no_file() {
         assert!(Track::new(Size::new(2, 2), 24).into_file().is_none());
         let mut track = Track::new(Size::new(2, 2), 24);
         let mut sample = Sample::new(&mut track, true);

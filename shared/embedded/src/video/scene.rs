@@ -1,13 +1,13 @@
 //! The composition of a video over time.
 //!
-//! With one frame, the camera zooms in slowly, or pans along the picture if it is much longer than
+//! With one frame, the camera zooms in slowly, or pans along the image if it is much longer than
 //! the frame. With two frames, the camera drifts over the first, dissolves into the second, and
 //! stops when all of it is visible. Without a frame, the camera zooms in on a generated backdrop.
 //! Insets and the caption are drawn on top. If the video has a last frame, they fade out before the
 //! end.
 
+use raster::Bitmap;
 use raster::Color;
-use raster::Picture;
 use raster::motion::{Camera, WHOLE, frame, mix};
 
 use super::caption::{Caption, Kind};
@@ -88,11 +88,11 @@ pub struct Scene {
     shots: Vec<Shot>,
     insets: Vec<Inset>,
     caption: Option<Caption>,
-    /// Whether the caption and the insets fade out before the end.
+    /// `true` if the caption and the insets fade out before the end.
     clears: bool,
     camera: Camera,
     /// A buffer for the frame of the dissolve.
-    other: Picture,
+    other: Bitmap,
 }
 
 impl Scene {
@@ -100,17 +100,17 @@ impl Scene {
     ///
     /// # Errors
     ///
-    /// [`Error::Picture`] for the first picture that cannot be decoded.
+    /// [`Error::Image`] for the first image that cannot be decoded.
     pub fn new(brief: &Brief, frames: u32) -> Result<Self, Error> {
         let size = brief.size;
         let first = brief.first.as_ref().map(|file| Still::load(file, Which::First, size)).transpose()?;
         let last = brief.last.as_ref().map(|file| Still::load(file, Which::Last, size)).transpose()?;
-        let has_picture = first.is_some() || last.is_some();
+        let has_image = first.is_some() || last.is_some();
         let clears = last.is_some();
-        // Without pictures, the prompt is shown as a title.
-        let is_title = !has_picture && brief.references.is_empty();
+        // Without images, the prompt is shown as a title.
+        let is_title = !has_image && brief.references.is_empty();
         let caption = if is_title { None } else { Caption::new(&brief.prompt, Kind::Caption, size) };
-        let room = if has_picture {
+        let room = if has_image {
             Room::Strip
         } else {
             Room::Wall { below: caption.as_ref().map_or(0, |caption| caption.room_below(size.height)) }
@@ -128,29 +128,29 @@ impl Scene {
     }
 
     /// Paints frame number `index`, from 0.
-    pub fn paint(&mut self, index: u32, picture: &mut Picture) {
+    pub fn paint(&mut self, index: u32, image: &mut Bitmap) {
         let time = f64::from(index) / f64::from(self.frames.saturating_sub(1).max(1));
         let share = eased((time - DISSOLVE.0) / (DISSOLVE.1 - DISSOLVE.0));
         let Self { shots, camera, other, .. } = self;
-        let mut look = |shot: &Shot, into: &mut Picture| {
+        let mut look = |shot: &Shot, into: &mut Bitmap| {
             let framing = shot.from.towards(shot.to, shot.pace.at(time));
-            camera.shoot(shot.still.picture(), shot.still.view(framing), into);
+            camera.shoot(shot.still.image(), shot.still.view(framing), into);
         };
         match &shots[..] {
-            [first, ..] if share <= 0.0 => look(first, picture),
-            [_, second] if share >= 1.0 => look(second, picture),
+            [first, ..] if share <= 0.0 => look(first, image),
+            [_, second] if share >= 1.0 => look(second, image),
             [first, second] => {
-                look(first, picture);
+                look(first, image);
                 look(second, other);
-                mix(picture, other, (share * f64::from(WHOLE)).round() as u16);
+                mix(image, other, (share * f64::from(WHOLE)).round() as u16);
             }
-            shots => shots.iter().for_each(|shot| look(shot, picture)),
+            shots => shots.iter().for_each(|shot| look(shot, image)),
         }
-        self.lay_over(time, picture);
+        self.lay_over(time, image);
     }
 
     /// Draws the insets and the caption.
-    fn lay_over(&self, time: f64, picture: &mut Picture) {
+    fn lay_over(&self, time: f64, image: &mut Bitmap) {
         let now = time * self.seconds;
         let lead = LEAD.min(self.seconds * LEAD_SHARE);
         // The caption starts to fade before the end and is gone shortly before it.
@@ -158,11 +158,11 @@ impl Scene {
         let stagger = STAGGER.min(self.seconds * INSERTED / self.insets.len().max(1) as f64);
         for (index, inset) in self.insets.iter().enumerate() {
             let since = now - lead - index as f64 * stagger;
-            inset.draw(picture, settling(since / SETTLE.min(2.0 * lead)), remains);
+            inset.draw(image, settling(since / SETTLE.min(2.0 * lead)), remains);
         }
         if let Some(caption) = &self.caption {
             let shown = eased((now - lead) / lead) * remains;
-            caption.draw(picture, (shown * 255.0).round() as u8);
+            caption.draw(image, (shown * 255.0).round() as u8);
         }
     }
 }
@@ -195,13 +195,13 @@ fn shots(first: Option<Still>, last: Option<Still>, brief: &Brief) -> Vec<Shot> 
         }
         (None, None) => {
             let size = Still::closest(brief.size);
-            let mut picture = backdrop::paint(&brief.prompt, size);
+            let mut image = backdrop::paint(&brief.prompt, size);
             if brief.references.is_empty()
                 && let Some(title) = Caption::new(&brief.prompt, Kind::Title, size)
             {
-                title.draw(&mut picture, u8::MAX);
+                title.draw(&mut image, u8::MAX);
             }
-            let still = Still::new(picture, brief.size);
+            let still = Still::new(image, brief.size);
             let to = Framing { zoom: CLOSEST, across: 0.0, down: 0.0 };
             vec![Shot { still, from: Framing::WHOLE, to, pace: Pace::Whole }]
         }
@@ -224,12 +224,12 @@ mod tests {
     }
 
     #[test]
-    fn frames_begin_with_the_first_picture_and_end_with_the_last_without_anything_over_them() {
+    fn frames_begin_with_the_first_image_and_end_with_the_last_without_anything_over_them() {
         let size = Size::new(160, 90);
         let flat = |r, g, b| {
-            let picture = frame(Size::new(320, 180), Color { r, g, b, a: 255 });
+            let image = frame(Size::new(320, 180), Color { r, g, b, a: 255 });
             let encoding = raster::Encoding { format: raster::OutputFormat::Png, quality: 100, flatten: Color::WHITE };
-            bytes::Bytes::from(raster::encode(&picture, &encoding).expect("can be written"))
+            bytes::Bytes::from(raster::encode(&image, &encoding).expect("can be written"))
         };
         let (red, blue) = (flat(200, 20, 30), flat(10, 40, 220));
         let brief = Brief {
@@ -242,9 +242,9 @@ mod tests {
         };
         let mut scene = Scene::new(&brief, 48).expect("decodes");
         let mut shown = |index| {
-            let mut picture = frame(size, Color::WHITE);
-            scene.paint(index, &mut picture);
-            picture
+            let mut image = frame(size, Color::WHITE);
+            scene.paint(index, &mut image);
+            image
         };
         assert_eq!(shown(0), frame(size, Color { r: 200, g: 20, b: 30, a: 255 }));
         assert_eq!(shown(47), frame(size, Color { r: 10, g: 40, b: 220, a: 255 }));

@@ -1,13 +1,13 @@
 //! Stills, and how the camera moves over them.
 //!
-//! A picture becomes a still that covers the frame with one pixel per pixel of the frame. A video
+//! An image becomes a still that covers the frame with one pixel per pixel of the frame. A video
 //! that begins with it shows it unchanged, without a second resampling. Zooming in costs a little
-//! sharpness. Generated pictures are drawn at the size of the closest zoom instead.
+//! sharpness. Generated images are drawn at the size of the closest zoom instead.
 
 use bytes::Bytes;
 use raster::motion::{View, frame, lay};
 use raster::resize::plan;
-use raster::{Bounds, Color, DecodeError, Fit, Picture, Resize, Size, decode_resized};
+use raster::{Bitmap, Bounds, Color, DecodeError, Fit, Resize, Size, decode_resized};
 
 use super::{Error, Which};
 
@@ -61,16 +61,16 @@ pub enum Excess {
     Down,
 }
 
-/// A picture prepared for display.
+/// An image prepared for display.
 pub struct Still {
-    picture: Picture,
+    image: Bitmap,
     frame: Size,
 }
 
 impl Still {
-    /// Creates a still from an opaque picture with four channels.
-    pub fn new(picture: Picture, frame: Size) -> Self {
-        Self { picture, frame }
+    /// Creates a still from an opaque image with four channels.
+    pub fn new(image: Bitmap, frame: Size) -> Self {
+        Self { image, frame }
     }
 
     /// The size of a still that has one pixel per pixel of the frame at the closest zoom.
@@ -79,22 +79,22 @@ impl Still {
         Size::new(side(frame.width), side(frame.height))
     }
 
-    /// Decodes an input picture and scales it to cover the frame.
+    /// Decodes an input image and scales it to cover the frame.
     ///
     /// # Errors
     ///
-    /// [`Error::Picture`] if it cannot be decoded.
+    /// [`Error::Image`] if it cannot be decoded.
     pub fn load(file: &Bytes, which: Which, frame: Size) -> Result<Self, Error> {
-        let broken = |source| Error::Picture { which, source };
+        let broken = |source| Error::Image { which, source };
         let header = raster::probe(file).map_err(|error| broken(error.into()))?;
         let target = Self::covering(header.size(), frame);
-        let picture = scaled(file, target, Fit::Cover).map_err(broken)?;
-        Ok(Self::new(picture, frame))
+        let image = scaled(file, target, Fit::Cover).map_err(broken)?;
+        Ok(Self::new(image, frame))
     }
 
     /// The part of the still that the camera sees.
     pub fn view(&self, framing: Framing) -> View {
-        let (width, height) = (f64::from(self.picture.width()), f64::from(self.picture.height()));
+        let (width, height) = (f64::from(self.image.width()), f64::from(self.image.height()));
         let ratio = f64::from(self.frame.width) / f64::from(self.frame.height);
         let seen = (width.min(height * ratio) / framing.zoom, height.min(width / ratio) / framing.zoom);
         let at = |length: f64, seen: f64, share: f64| (length - seen) * (1.0 + share) / 2.0;
@@ -106,23 +106,23 @@ impl Still {
         }
     }
 
-    pub fn picture(&self) -> &Picture {
-        &self.picture
+    pub fn image(&self) -> &Bitmap {
+        &self.image
     }
 
     /// The direction in which the still is longer than the frame.
     pub fn excess(&self) -> Excess {
         let whole = self.view(Framing::WHOLE);
-        if f64::from(self.picture.width()) > whole.width * ALONG {
+        if f64::from(self.image.width()) > whole.width * ALONG {
             Excess::Across
-        } else if f64::from(self.picture.height()) > whole.height * ALONG {
+        } else if f64::from(self.image.height()) > whole.height * ALONG {
             Excess::Down
         } else {
             Excess::None
         }
     }
 
-    /// The size of a picture of size `source` that covers `least`, limited to [`LONGEST`] times
+    /// The size of an image of size `source` that covers `least`, limited to [`LONGEST`] times
     /// `least`.
     fn covering(source: Size, least: Size) -> Size {
         let long = |short: u32, by: u32, of: u32, least: u32| {
@@ -145,17 +145,17 @@ impl Still {
 /// # Errors
 ///
 /// [`DecodeError`] if it cannot be decoded.
-pub fn scaled(file: &[u8], target: Size, fit: Fit) -> Result<Picture, DecodeError> {
+pub fn scaled(file: &[u8], target: Size, fit: Fit) -> Result<Bitmap, DecodeError> {
     let bounds = Bounds::new(Some(target.width), Some(target.height)).expect("frames have pixels");
     let resize = Resize { fit, ..Resize::new(bounds) };
     let header = raster::probe(file)?;
     let plan = plan(header.size(), &resize).expect("a few frames are within the limits of results");
-    let picture = decode_resized(file, &plan, BACKING)?.into_rgba();
-    if picture.is_opaque() {
-        return Ok(picture);
+    let image = decode_resized(file, &plan, BACKING)?.into_rgba();
+    if image.is_opaque() {
+        return Ok(image);
     }
-    let mut backed = frame(picture.size(), BACKING);
-    lay(&mut backed, &picture, 0, 0, 255);
+    let mut backed = frame(image.size(), BACKING);
+    lay(&mut backed, &image, 0, 0, 255);
     Ok(backed)
 }
 

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::process::{Command, Output, Stdio};
 use std::thread;
 
-use raster::{Channels, Picture, Size};
+use raster::{Bitmap, Channels, Size};
 use serde_json::Value;
 
 /// The format and the streams of a file as ffprobe reports them, with every frame decoded and
@@ -17,15 +17,15 @@ pub fn probe(file: &[u8]) -> Value {
 }
 
 /// All frames of a file in display order. Any complaint of the decoder fails the test.
-pub fn frames(file: &[u8], size: Size) -> Vec<Picture> {
+pub fn frames(file: &[u8], size: Size) -> Vec<Bitmap> {
     let arguments =
         ["-v", "error", "-xerror", "-err_detect", "explode", "-i", "-", "-f", "rawvideo", "-pix_fmt", "rgb24", "-"];
     let output = fed("ffmpeg", &arguments, file);
     assert!(output.status.success() && output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
     let bytes = size.pixels() as usize * 3;
     assert!(output.stdout.len().is_multiple_of(bytes), "frames are of the size that was asked for");
-    let picture = |pixels: &[u8]| Picture::new(size, Channels::Rgb, pixels.to_vec()).expect("a whole frame");
-    output.stdout.chunks_exact(bytes).map(picture).collect()
+    let image = |pixels: &[u8]| Bitmap::new(size, Channels::Rgb, pixels.to_vec()).expect("a whole frame");
+    output.stdout.chunks_exact(bytes).map(image).collect()
 }
 
 /// Runs a program with bytes on its standard input. Like a player that reads from a network, it
@@ -45,12 +45,12 @@ fn fed(program: &str, arguments: &[&str], input: &[u8]) -> Output {
     })
 }
 
-/// The peak signal-to-noise ratio of the luma of two pictures of the same size, in dB. Chroma is
+/// The peak signal-to-noise ratio of the luma of two images of the same size, in dB. Chroma is
 /// ignored, because it is stored at half the resolution.
-pub fn psnr(a: &Picture, b: &Picture) -> f64 {
+pub fn psnr(a: &Bitmap, b: &Bitmap) -> f64 {
     assert_eq!(a.size(), b.size());
-    let luma = |picture: &Picture| -> Vec<f64> {
-        let pixels = picture.clone().into_rgba();
+    let luma = |image: &Bitmap| -> Vec<f64> {
+        let pixels = image.clone().into_rgba();
         let weighed = |[r, g, b, _]: &[u8; 4]| 0.2126 * f64::from(*r) + 0.7152 * f64::from(*g) + 0.0722 * f64::from(*b);
         pixels.pixels().as_chunks::<4>().0.iter().map(weighed).collect()
     };

@@ -2,14 +2,14 @@
 
 use bytes::Bytes;
 use embedded::video::{Brief, Error, FRAMES_PER_SECOND, Which, render};
-use raster::{Bounds, Channels, Color, Encoding, Fit, OutputFormat, Picture, Resize, Size, encode, resize};
+use raster::{Bitmap, Bounds, Channels, Color, Encoding, Fit, OutputFormat, Resize, Size, encode, resize};
 
 use crate::decoder::{frames, probe, psnr};
 
 const SMALL: Size = Size::new(854, 480);
 
-/// A picture with smooth gradients, hard edges and fine lines.
-fn scenery(size: Size, [r, g, b]: [u8; 3]) -> Picture {
+/// An image with smooth gradients, hard edges and fine lines.
+fn scenery(size: Size, [r, g, b]: [u8; 3]) -> Bitmap {
     let mut pixels = Vec::new();
     for y in 0..size.height {
         for x in 0..size.width {
@@ -23,12 +23,12 @@ fn scenery(size: Size, [r, g, b]: [u8; 3]) -> Picture {
             pixels.extend([mixed(r, across), mixed(g, down), mixed(b, across)]);
         }
     }
-    Picture::new(size, Channels::Rgb, pixels).expect("whole rows")
+    Bitmap::new(size, Channels::Rgb, pixels).expect("whole rows")
 }
 
-fn file(picture: &Picture) -> Bytes {
+fn file(image: &Bitmap) -> Bytes {
     let encoding = Encoding { format: OutputFormat::Png, quality: 100, flatten: Color::WHITE };
-    Bytes::from(encode(picture, &encoding).expect("can be written"))
+    Bytes::from(encode(image, &encoding).expect("can be written"))
 }
 
 fn brief(size: Size, seconds: u32) -> Brief {
@@ -39,19 +39,19 @@ fn made(brief: &Brief) -> Vec<u8> {
     render(brief, || true).expect("can be made")
 }
 
-/// A picture scaled to cover a frame.
-fn covering(picture: &Picture, size: Size) -> Picture {
+/// An image scaled to cover a frame.
+fn covering(image: &Bitmap, size: Size) -> Bitmap {
     let bounds = Bounds::new(Some(size.width), Some(size.height)).expect("not zero");
-    resize(picture, &Resize { fit: Fit::Cover, ..Resize::new(bounds) }).expect("within the limits")
+    resize(image, &Resize { fit: Fit::Cover, ..Resize::new(bounds) }).expect("within the limits")
 }
 
-/// The mean of each channel in a region of a picture.
-fn mean(picture: &Picture, columns: std::ops::Range<u32>, rows: std::ops::Range<u32>) -> [u32; 3] {
+/// The mean of each channel in a region of an image.
+fn mean(image: &Bitmap, columns: std::ops::Range<u32>, rows: std::ops::Range<u32>) -> [u32; 3] {
     let count = (columns.len() * rows.len()) as u32;
     let mut sums = [0; 3];
     for y in rows {
         for x in columns.clone() {
-            let pixel = picture.pixel(x, y).expect("is within");
+            let pixel = image.pixel(x, y).expect("is within");
             sums.iter_mut().zip(pixel).for_each(|(sum, sample)| *sum += u32::from(sample));
         }
     }
@@ -99,7 +99,7 @@ fn it_begins_with_the_first_frame_and_ends_with_the_last_without_caption() {
     assert_eq!(shown.len(), 48);
     let (begin, end) = (psnr(&shown[0], &covering(&first, SMALL)), psnr(&shown[47], &covering(&last, SMALL)));
     assert!(begin > 36.0 && end > 36.0, "{begin} dB, {end} dB");
-    // During the dissolve, the frame resembles neither picture.
+    // During the dissolve, the frame resembles neither image.
     let between = psnr(&shown[24], &covering(&first, SMALL)).max(psnr(&shown[24], &covering(&last, SMALL)));
     assert!(between < 25.0, "{between} dB");
 }
@@ -136,16 +136,15 @@ fn one_order_gives_the_same_bytes_however_many_are_made_at_once() {
 
 #[test]
 fn the_prompt_is_a_caption_that_comes_after_the_first_frame() {
-    let picture =
-        Some(file(&Picture::new(SMALL, Channels::Rgb, vec![200; SMALL.pixels() as usize * 3]).expect("whole")));
-    let bare = Brief { first: picture, ..brief(SMALL, 1) };
+    let image = Some(file(&Bitmap::new(SMALL, Channels::Rgb, vec![200; SMALL.pixels() as usize * 3]).expect("whole")));
+    let bare = Brief { first: image, ..brief(SMALL, 1) };
     let reported = Brief { prompt: "The keeper climbs the stairs of the lighthouse".into(), ..bare.clone() };
     let (bare, reported) = (frames(&made(&bare), SMALL), frames(&made(&reported), SMALL));
     assert!(psnr(&bare[0], &reported[0]) > 45.0);
-    let lower = |picture: &Picture| mean(picture, 60..400, 400..450);
+    let lower = |image: &Bitmap| mean(image, 60..400, 400..450);
     let (without, with) = (lower(&bare[23]), lower(&reported[23]));
     assert!(without[0] > 190 && with[0] < 150, "a plate with letters: {with:?} instead of {without:?}");
-    let upper = |picture: &Picture| mean(picture, 0..854, 0..300);
+    let upper = |image: &Bitmap| mean(image, 0..854, 0..300);
     assert!(upper(&reported[23])[0] > 190, "what is above is left alone");
 }
 
@@ -154,19 +153,13 @@ fn references_are_inserted_one_after_another() {
     let colors = [[220, 30, 30], [30, 200, 40], [40, 60, 230]];
     let flat = |[r, g, b]: [u8; 3]| {
         let pixels = [r, g, b].repeat(300 * 200);
-        file(&Picture::new(Size::new(300, 200), Channels::Rgb, pixels).expect("whole"))
+        file(&Bitmap::new(Size::new(300, 200), Channels::Rgb, pixels).expect("whole"))
     };
     let references = colors.map(flat).to_vec();
     let shown = frames(&made(&Brief { references, ..brief(SMALL, 2) }), SMALL);
-    let seen = |picture: &Picture, [r, g, b]: [u8; 3]| {
+    let seen = |image: &Bitmap, [r, g, b]: [u8; 3]| {
         let near = |sample: u8, own: u8| sample.abs_diff(own) < 25;
-        picture
-            .pixels()
-            .as_chunks::<3>()
-            .0
-            .iter()
-            .filter(|it| near(it[0], r) && near(it[1], g) && near(it[2], b))
-            .count()
+        image.pixels().as_chunks::<3>().0.iter().filter(|it| near(it[0], r) && near(it[1], g) && near(it[2], b)).count()
     };
     let first_seen = colors.map(|color| shown.iter().position(|frame| seen(frame, color) > 10_000));
     let [Some(one), Some(two), Some(three)] = first_seen else { panic!("not all are seen: {first_seen:?}") };
@@ -175,12 +168,12 @@ fn references_are_inserted_one_after_another() {
 }
 
 #[test]
-fn a_picture_much_wider_than_the_frame_is_passed_from_one_end_to_the_other() {
+fn an_image_much_wider_than_the_frame_is_passed_from_one_end_to_the_other() {
     let wide = Size::new(1600, 400);
     let pixels = (0..400).flat_map(|_| (0..1600_u32).flat_map(|x| [(x * 255 / 1600) as u8, 128, 128])).collect();
-    let picture = Picture::new(wide, Channels::Rgb, pixels).expect("whole");
+    let image = Bitmap::new(wide, Channels::Rgb, pixels).expect("whole");
     let shown =
-        frames(&made(&Brief { first: Some(file(&picture)), ..brief(Size::new(480, 480), 1) }), Size::new(480, 480));
+        frames(&made(&Brief { first: Some(file(&image)), ..brief(Size::new(480, 480), 1) }), Size::new(480, 480));
     let left = |index: usize| mean(&shown[index], 0..20, 0..480)[0];
     assert!(left(0) < 45 && left(23) > 140, "{} to {}", left(0), left(23));
 }
@@ -193,7 +186,7 @@ fn noise_is_coded_coarsely_rather_than_large() {
         (state >> 24) as u8
     };
     let size = Size::new(480, 480);
-    let noise = Picture::new(size, Channels::Rgb, (0..size.pixels() * 3).map(|_| next()).collect()).expect("whole");
+    let noise = Bitmap::new(size, Channels::Rgb, (0..size.pixels() * 3).map(|_| next()).collect()).expect("whole");
     let video = made(&Brief { first: Some(file(&noise)), ..brief(size, 2) });
     // 12 bits per second and pixel, plus one extra second for key frames.
     let most = size.pixels() as usize * 12 / 8 * 3;
@@ -206,7 +199,7 @@ fn what_cannot_be_decoded_is_named() {
     let good = file(&scenery(Size::new(64, 64), [1, 2, 3]));
     let broken = good.slice(..good.len() / 2);
     let refused = |brief: Brief| match render(&brief, || true) {
-        Err(Error::Picture { which, .. }) => which,
+        Err(Error::Image { which, .. }) => which,
         other => panic!("{:?}", other.map(|video| video.len())),
     };
     assert_eq!(refused(Brief { first: Some(broken.clone()), ..brief(SMALL, 1) }), Which::First);

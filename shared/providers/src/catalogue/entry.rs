@@ -57,10 +57,10 @@ pub struct Entry {
     pub capabilities: Vec<Capability>,
     /// The estimated duration in seconds, at least 1.
     pub estimated_seconds: u32,
-    /// Whether the provider calls it experimental.
+    /// `true` if the provider calls it experimental.
     #[serde(default)]
     pub beta: bool,
-    /// The credits per output: at least 1 for managed pictures and videos, 0 for everything else.
+    /// The credits per output: at least 1 for managed images and videos, 0 for everything else.
     #[serde(default)]
     pub credit_cost: i64,
     /// The server that runs it; only for managed models.
@@ -68,7 +68,7 @@ pub struct Entry {
     pub runtime: Runtime,
     /// The maximum prompt length in UTF-16 code units, the unit of the vendors that limit prompts.
     pub prompt_max: usize,
-    /// The permitted number of reference pictures; none if absent.
+    /// The permitted number of reference images; none if absent.
     #[serde(default)]
     pub references: Option<Range>,
     /// The values of `size`, the default first; empty if the model has no such parameter.
@@ -87,7 +87,7 @@ pub struct Entry {
     /// The values of `resolution` of a video; empty if the model has no such parameter.
     #[serde(default)]
     pub resolutions: Vec<String>,
-    /// Whether a request can enable or disable a video's sound (`generateAudio`).
+    /// `true` if a request can enable or disable a video's sound (`generateAudio`).
     #[serde(default)]
     pub audio_optional: bool,
     /// The names in the provider's protocol.
@@ -101,7 +101,7 @@ pub struct Entry {
 pub struct Wire {
     /// The endpoint, or the provider's name of the model there, if it differs from the id.
     pub endpoint: Option<String>,
-    /// The endpoint of requests with pictures.
+    /// The endpoint of requests with images.
     pub edit_endpoint: Option<String>,
     /// The endpoints of single capabilities, which take precedence over the others.
     pub endpoints: BTreeMap<Capability, String>,
@@ -121,17 +121,17 @@ pub struct Wire {
     pub prompt: Option<String>,
     /// The field of a seed. If absent, no seed is sent.
     pub seed: Option<String>,
-    /// The field of the pictures.
+    /// The field of the images.
     pub references: Option<ReferenceField>,
     /// The field of the size.
     pub size: Option<SizeField>,
-    /// Whether an order with pictures takes its size from them.
+    /// `true` if an order with images takes its size from them.
     pub size_from_reference: bool,
     /// The field of the quality.
     pub quality: Option<String>,
     /// Fields that are sent unchanged.
     pub fixed: Map<String, Value>,
-    /// Fields that are sent unchanged with pictures; they override `fixed`.
+    /// Fields that are sent unchanged with images; they override `fixed`.
     pub edit_fixed: Map<String, Value>,
     /// Comfy: the graph in API format. Texts that are exactly `{{prompt}}`, `{{width}}`, `{{height}}`, `{{seed}}` or
     /// `{{image:N}}` (N from 0) are replaced by the value; for a video also `{{frames}}`, `{{first_frame}}` and
@@ -146,20 +146,20 @@ pub struct Wire {
     pub frames_per_second: Option<u32>,
 }
 
-/// The field for pictures.
+/// The field for images.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReferenceField {
     pub field: String,
-    /// How several pictures are written into it.
+    /// How several images are written into it.
     pub form: ReferenceForm,
 }
 
-/// How several pictures are written into fields.
+/// How several images are written into fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ReferenceForm {
-    /// One picture only.
+    /// One image only.
     Single,
     /// As a list.
     List,

@@ -146,13 +146,13 @@ impl Catalogue {
 
     /// The models of a provider, in catalog order. Those of `managed` depend on the server that runs them: see
     /// [`Entry::runtime`].
-    pub fn of(&self, provider: ProviderKind) -> impl Iterator<Item = &Arc<Entry>> {
+    pub fn for_provider(&self, provider: ProviderKind) -> impl Iterator<Item = &Arc<Entry>> {
         self.entries.iter().filter(move |entry| entry.provider == provider)
     }
 
     /// The model of a provider with this id.
     pub fn find(&self, provider: ProviderKind, id: &str) -> Option<&Arc<Entry>> {
-        self.of(provider).find(|entry| entry.id == id)
+        self.for_provider(provider).find(|entry| entry.id == id)
     }
 }
 

@@ -32,8 +32,8 @@ impl Entry {
                 EntryType::Video => *it == Capability::VideoFromReferences,
                 EntryType::Image | EntryType::Text => true,
             };
-            let description = "Pictures that guide the result.";
-            // The capability of a video follows from its pictures: one that is made from references has some.
+            let description = "Images that guide the result.";
+            // The capability of a video follows from its images: one that is made from references has some.
             let are_needed = self.kind == EntryType::Video && all.iter().all(takes);
             let min = range.min.max(usize::from(are_needed));
             parameters.push(ModelParameter {
@@ -52,7 +52,7 @@ impl Entry {
         for (name, label, takes) in frames {
             let takes: Vec<Capability> = all.iter().copied().filter(|it| takes.contains(it)).collect();
             if !takes.is_empty() {
-                let description = "A picture handle or a public https URL.";
+                let description = "An image handle or a public https URL.";
                 let frame = self.parameter(name, label, description, ModelParameterType::String);
                 parameters.push(ModelParameter { required: takes == *all, capabilities: takes, ..frame });
             }

@@ -28,7 +28,7 @@ pub(super) fn check(entry: &Entry) -> Result<(), String> {
     )?;
     match managed && !text {
         true => require(entry.credit_cost >= 1, "creditCost must be at least 1")?,
-        false => require(entry.credit_cost == 0, "creditCost must be 0: only managed pictures and videos are charged")?,
+        false => require(entry.credit_cost == 0, "creditCost must be 0: only managed images and videos are charged")?,
     }
 
     require(
@@ -46,11 +46,11 @@ pub(super) fn check(entry: &Entry) -> Result<(), String> {
         seen.push(*capability);
     }
 
-    let takes_pictures = |it: &Capability| {
+    let takes_images = |it: &Capability| {
         matches!(it, Capability::ImageEdit | Capability::ImageVariations | Capability::VideoFromReferences)
     };
-    if entry.capabilities.iter().any(takes_pictures) {
-        require(entry.references_max() >= 1, "capabilities that take pictures need references")?;
+    if entry.capabilities.iter().any(takes_images) {
+        require(entry.references_max() >= 1, "capabilities that take images need references")?;
     }
     require(entry.references_max() <= IMAGE_REFERENCES_MAX, "references.max must be at most 16")?;
     require(entry.references_min() <= entry.references_max(), "references.min must not exceed references.max")?;

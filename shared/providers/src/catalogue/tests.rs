@@ -27,7 +27,7 @@ fn extend(change: impl FnOnce(&mut Value)) -> Result<Catalogue, String> {
 fn the_built_in_catalogue_is_valid_and_has_models_of_every_provider() {
     let catalogue = Catalogue::built_in().unwrap();
     for provider in ProviderKind::ALL {
-        assert!(catalogue.of(*provider).next().is_some(), "{provider}");
+        assert!(catalogue.for_provider(*provider).next().is_some(), "{provider}");
     }
     for id in STAND_INS {
         assert_eq!(catalogue.find(ProviderKind::Managed, id).unwrap().runtime, Runtime::Embedded);
@@ -52,7 +52,7 @@ fn parameters_tell_what_a_model_takes() {
 }
 
 #[test]
-fn a_picture_without_which_every_start_is_refused_is_required() {
+fn an_image_without_which_every_start_is_refused_is_required() {
     let catalogue = Catalogue::built_in().unwrap();
     let mut found = std::collections::BTreeSet::new();
     for entry in catalogue.entries().filter(|entry| entry.kind != EntryType::Text) {
@@ -82,7 +82,7 @@ fn every_managed_model_takes_whatever_a_request_may_hold() {
     let reported = |role: &Role| crate::instruction(Capability::ImageEdit, &words, [Some(*role); 16].into_iter());
     let longest = Role::ALL.iter().map(|role| reported(role).encode_utf16().count()).max().unwrap();
     let catalogue = Catalogue::built_in().unwrap();
-    for entry in catalogue.of(ProviderKind::Managed).filter(|entry| entry.kind != EntryType::Text) {
+    for entry in catalogue.for_provider(ProviderKind::Managed).filter(|entry| entry.kind != EntryType::Text) {
         assert!(entry.prompt_max >= longest, "{} takes {} of {longest}", entry.id, entry.prompt_max);
     }
 }
@@ -100,12 +100,12 @@ fn the_limit_of_a_prompt_is_stated_as_the_model_counts() {
 #[test]
 fn a_file_adds_replaces_and_retires() {
     let catalogue = Catalogue::built_in().unwrap();
-    let first = catalogue.of(ProviderKind::OpenAi).next().unwrap().id.clone();
+    let first = catalogue.for_provider(ProviderKind::OpenAi).next().unwrap().id.clone();
     let mut entry = valid();
     entry["id"] = json!(first);
     let file = json!({"models": [entry, valid()], "retired": ["managed/sketch"]}).to_string();
     let changed = catalogue.extended("own.json", &file).unwrap();
-    let openai: Vec<_> = changed.of(ProviderKind::OpenAi).collect();
+    let openai: Vec<_> = changed.for_provider(ProviderKind::OpenAi).collect();
     assert_eq!((openai[0].id.as_str(), openai[0].name.as_str()), (first.as_str(), "M 1"));
     assert_eq!(openai.last().unwrap().id, "m-1");
     assert!(changed.find(ProviderKind::Managed, "sketch").is_none());

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::words;
 use crate::call_error::{CallError, Class};
 use crate::capabilities::{Idempotency, ProtocolCapabilities};
-use crate::encode::{base64, endpoint, fields, fields_with_pictures};
+use crate::encode::{base64, endpoint, fields, fields_with_images};
 use crate::key::ApiKey;
 use crate::order::{Media, Order};
 use crate::outcome::{Output, Polled, Run};
@@ -19,9 +19,9 @@ use crate::protocol::{Accepted, Answer, Progress, Protocol, Request, Site, wait}
 /// The adapter for Black Forest Labs.
 pub(super) struct BlackForestLabs;
 
-/// No limit is documented. A request with ten pictures of this size is below the usual limits of
+/// No limit is documented. A request with ten images of this size is below the usual limits of
 /// HTTP gateways.
-const PICTURE_BYTES_MAX: usize = 4 * 1024 * 1024;
+const IMAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 impl Protocol for BlackForestLabs {
     fn base(&self) -> &'static str {
@@ -53,7 +53,7 @@ impl Protocol for BlackForestLabs {
             calls_back: true,
             queues: true,
             inline: false,
-            picture_bytes_max: PICTURE_BYTES_MAX,
+            image_bytes_max: IMAGE_BYTES_MAX,
             poll_every: Duration::from_secs(1),
         }
     }
@@ -66,7 +66,7 @@ impl Protocol for BlackForestLabs {
 
     fn submit(&self, site: &Site, order: &Order, _uploads: &[String]) -> Result<Request, CallError> {
         let body = match order.media() {
-            Media::Picture => fields_with_pictures(order, base64)?,
+            Media::Image => fields_with_images(order, base64)?,
             Media::Video => video(order)?,
         };
         Ok(Request::post_json(site.url(&format!("/{}", endpoint(order))), &Value::Object(body)))

@@ -9,19 +9,19 @@ use crate::encode::data_url;
 use crate::protocol::{Answer, Request, Site};
 use crate::text::TextOrder;
 
-/// The request of one message, with its pictures after the text. The parameter that limits the
+/// The request of one message, with its images after the text. The parameter that limits the
 /// answer differs among servers (`max_completion_tokens`, `max_tokens`), so it is part of the
 /// model's `wire.fixed`.
 pub(super) fn write(site: &Site, order: &TextOrder) -> Request {
     let mut body = order.model.wire.fixed.clone();
     body.insert("model".into(), json!(order.model_name()));
-    let content = match order.pictures.as_slice() {
+    let content = match order.images.as_slice() {
         // The only form that every server accepts.
         [] => json!(order.prompt),
-        pictures => {
+        images => {
             let text = json!({"type": "text", "text": order.prompt});
-            let picture = |it| json!({"type": "image_url", "image_url": {"url": data_url(it)}});
-            std::iter::once(text).chain(pictures.iter().map(picture)).collect()
+            let image = |it| json!({"type": "image_url", "image_url": {"url": data_url(it)}});
+            std::iter::once(text).chain(images.iter().map(image)).collect()
         }
     };
     body.insert("messages".into(), json!([{"role": "user", "content": content}]));

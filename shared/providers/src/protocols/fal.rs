@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::words;
 use crate::call_error::{CallError, Class};
 use crate::capabilities::{Idempotency, ProtocolCapabilities};
-use crate::encode::{data_url, endpoint, fields_with_pictures};
+use crate::encode::{data_url, endpoint, fields_with_images};
 use crate::key::ApiKey;
 use crate::order::{Media, Order};
 use crate::outcome::{Cancellation, Output, Polled, Run};
@@ -19,8 +19,8 @@ use crate::protocol::{Accepted, Answer, Progress, Protocol, Request, Site};
 /// The adapter for fal.
 pub(super) struct Fal;
 
-/// fal recommends uploads for larger pictures; `data:` URLs of this size are accepted.
-const PICTURE_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// fal recommends uploads for larger images; `data:` URLs of this size are accepted.
+const IMAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 impl Protocol for Fal {
     fn base(&self) -> &'static str {
@@ -47,7 +47,7 @@ impl Protocol for Fal {
             calls_back: true,
             queues: true,
             inline: false,
-            picture_bytes_max: PICTURE_BYTES_MAX,
+            image_bytes_max: IMAGE_BYTES_MAX,
             poll_every: Duration::from_secs(1),
         }
     }
@@ -59,7 +59,7 @@ impl Protocol for Fal {
     }
 
     fn submit(&self, site: &Site, order: &Order, _uploads: &[String]) -> Result<Request, CallError> {
-        let body = Value::Object(fields_with_pictures(order, data_url)?);
+        let body = Value::Object(fields_with_images(order, data_url)?);
         let request = Request::post_json(site.url(&format!("/{}", endpoint(order))), &body);
         // Without this header, the queue repeats a failed request up to ten times.
         Ok(request.with(HeaderName::from_static("x-fal-no-retry"), HeaderValue::from_static("1")))
@@ -94,11 +94,11 @@ impl Protocol for Fal {
     fn collected(&self, answer: &Answer) -> Result<Output, CallError> {
         let json = answer.json();
         if json["has_nsfw_concepts"][0] == true {
-            return Err(CallError::new(Class::Content, "its safety checker blackened the picture"));
+            return Err(CallError::new(Class::Content, "its safety checker blackened the image"));
         }
         let url = words(&json, &["/images/0/url", "/image/url", "/video/url"]);
         url.parse().ok().and_then(Output::at).ok_or_else(|| {
-            // Models that also write say why there is no picture.
+            // Models that also write say why there is no image.
             match words(&json, &["/description", "/text", "/message"]) {
                 "" => CallError::new(Class::Unavailable, "it made nothing"),
                 words => CallError::new(Class::Content, words),

@@ -46,7 +46,7 @@ impl ManagedProtocol {
 }
 
 /// The adapter for a kind of provider.
-pub(crate) fn of(kind: ProviderKind, managed: ManagedProtocol) -> &'static dyn Protocol {
+pub(crate) fn for_kind(kind: ProviderKind, managed: ManagedProtocol) -> &'static dyn Protocol {
     match (kind, managed) {
         (ProviderKind::Managed, ManagedProtocol::OpenAi) => &managed::Compatible,
         (ProviderKind::Managed, ManagedProtocol::Comfy) => &managed::Comfy,

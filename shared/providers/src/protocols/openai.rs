@@ -1,4 +1,4 @@
-//! OpenAI's Images API: synchronous, with the picture in the answer; texts by chat completions
+//! OpenAI's Images API: synchronous, with the image in the answer; texts by chat completions
 //! (`docs/reference/providers.md#openai-images`).
 
 use std::time::Duration;
@@ -33,7 +33,7 @@ const OUT_OF_CREDIT: [&str; 6] = [
 const CONTENT: [&str; 3] = ["moderation_blocked", "content_policy_violation", "image_content_policy_violation"];
 
 /// The maximum length of a `data:` URL is 20971520 characters.
-const PICTURE_BYTES_MAX: usize = 15 * 1024 * 1024;
+const IMAGE_BYTES_MAX: usize = 15 * 1024 * 1024;
 
 impl Protocol for OpenAi {
     fn base(&self) -> &'static str {
@@ -48,7 +48,7 @@ impl Protocol for OpenAi {
             calls_back: false,
             queues: false,
             inline: true,
-            picture_bytes_max: PICTURE_BYTES_MAX,
+            image_bytes_max: IMAGE_BYTES_MAX,
             poll_every: Duration::ZERO,
         }
     }
@@ -59,7 +59,7 @@ impl Protocol for OpenAi {
             return Ok(Request::post_json(site.url("/images/generations"), &Value::Object(body)));
         }
         body.extend(order.model.wire.edit_fixed.clone());
-        let images = order.references.iter().map(|picture| json!({"image_url": data_url(picture)}));
+        let images = order.references.iter().map(|image| json!({"image_url": data_url(image)}));
         body.insert("images".into(), images.collect());
         Ok(Request::post_json(site.url("/images/edits"), &Value::Object(body)))
     }
@@ -100,7 +100,7 @@ pub(super) fn common(order: &Order) -> Map<String, Value> {
     body
 }
 
-/// Where an answer without a picture says why there is none: a refusal of the content, or what cannot be done.
+/// Where an answer without an image says why there is none: a refusal of the content, or what cannot be done.
 const REFUSAL: [&str; 3] = ["/data/0/refusal", "/data/0/text", "/refusal"];
 const EXPLANATION: [&str; 7] =
     ["/error/message", "/error", "/data/0/error/message", "/data/0/error", "/detail", "/detail/0/msg", "/message"];
@@ -124,7 +124,7 @@ impl Image {
     }
 }
 
-/// The picture of an answer, inline or, for compatible servers, at an absolute or relative URL.
+/// The image of an answer, inline or, for compatible servers, at an absolute or relative URL.
 pub(super) fn first_image(site: &Site, answer: &Answer) -> Result<Accepted, CallError> {
     let images: Images = answer.read()?;
     if let Some(output) = images.data.iter().flatten().find_map(|image| image.output(site)) {
@@ -132,12 +132,12 @@ pub(super) fn first_image(site: &Site, answer: &Answer) -> Result<Accepted, Call
     }
     let is_empty = images.data.is_none_or(|images| images.is_empty());
     Err(explained(answer).unwrap_or_else(|| match is_empty {
-        true => answer.call_error(Some(Class::Unavailable), "it made no picture"),
+        true => answer.call_error(Some(Class::Unavailable), "it made no image"),
         false => answer.unreadable(),
     }))
 }
 
-/// The refusal in a successful answer that says in words why there is no picture. It is final: the outcome is not unknown, and a
+/// The refusal in a successful answer that says in words why there is no image. It is final: the outcome is not unknown, and a
 /// repetition gives the same result.
 fn explained(answer: &Answer) -> Option<CallError> {
     let json = answer.json();

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::words;
 use crate::call_error::{CallError, Class};
 use crate::capabilities::{Idempotency, ProtocolCapabilities};
-use crate::encode::{data_url, endpoint, fields_with_pictures, is_data_url};
+use crate::encode::{data_url, endpoint, fields_with_images, is_data_url};
 use crate::order::{Media, Order};
 use crate::outcome::{Output, Polled, Run};
 use crate::protocol::{Accepted, Answer, Progress, Protocol, Request, Site, wait};
@@ -18,7 +18,7 @@ use crate::protocol::{Accepted, Answer, Progress, Protocol, Request, Site, wait}
 pub(super) struct Replicate;
 
 /// Replicate recommends `data:` URLs of up to 256 kB, but larger ones work.
-const PICTURE_BYTES_MAX: usize = 4 * 1024 * 1024;
+const IMAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 impl Protocol for Replicate {
     fn base(&self) -> &'static str {
@@ -37,13 +37,13 @@ impl Protocol for Replicate {
             calls_back: true,
             queues: true,
             inline: false,
-            picture_bytes_max: PICTURE_BYTES_MAX,
+            image_bytes_max: IMAGE_BYTES_MAX,
             poll_every: Duration::from_secs(2),
         }
     }
 
     fn submit(&self, site: &Site, order: &Order, _uploads: &[String]) -> Result<Request, CallError> {
-        let body = json!({"input": fields_with_pictures(order, data_url)?});
+        let body = json!({"input": fields_with_images(order, data_url)?});
         Ok(Request::post_json(site.url(&format!("/models/{}/predictions", endpoint(order))), &body))
     }
 

@@ -23,7 +23,7 @@ pub(super) struct Runway;
 const VERSION: &str = "2024-11-06";
 
 /// The maximum length of a `data:` URL is 5242880 characters.
-const PICTURE_BYTES_MAX: usize = (5_242_880 - "data:image/jpeg;base64,".len()) / 4 * 3;
+const IMAGE_BYTES_MAX: usize = (5_242_880 - "data:image/jpeg;base64,".len()) / 4 * 3;
 
 impl Protocol for Runway {
     fn base(&self) -> &'static str {
@@ -50,7 +50,7 @@ impl Protocol for Runway {
             calls_back: false,
             queues: true,
             inline: false,
-            picture_bytes_max: PICTURE_BYTES_MAX,
+            image_bytes_max: IMAGE_BYTES_MAX,
             poll_every: Duration::from_secs(5),
         }
     }
@@ -74,7 +74,7 @@ impl Protocol for Runway {
         if let (false, Some(seconds)) = (body.contains_key("duration"), order.model.durations.first()) {
             body.insert("duration".into(), json!(seconds));
         }
-        let references = || order.references.iter().map(|picture| json!({"uri": data_url(picture)})).collect();
+        let references = || order.references.iter().map(|image| json!({"uri": data_url(image)})).collect();
         let (first, last) = order.frames();
         let frames = [(first, "first"), (last, "last")]
             .into_iter()

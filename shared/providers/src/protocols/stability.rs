@@ -1,4 +1,4 @@
-//! Stability AI's stable-image API: synchronous multipart forms, with the picture in the answer
+//! Stability AI's stable-image API: synchronous multipart forms, with the image in the answer
 //! (`docs/reference/providers.md#stability`).
 
 use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::protocol::{Accepted, Answer, Protocol, Request, Site};
 pub(super) struct Stability;
 
 /// The maximum size of a request is 10 MiB.
-const PICTURE_BYTES_MAX: usize = 9 * 1024 * 1024;
+const IMAGE_BYTES_MAX: usize = 9 * 1024 * 1024;
 
 /// Where an answer explains itself.
 const WORDS: [&str; 3] = ["/errors/0", "/message", "/name"];
@@ -41,7 +41,7 @@ impl Protocol for Stability {
             calls_back: false,
             queues: false,
             inline: true,
-            picture_bytes_max: PICTURE_BYTES_MAX,
+            image_bytes_max: IMAGE_BYTES_MAX,
             poll_every: Duration::ZERO,
         }
     }
@@ -55,23 +55,23 @@ impl Protocol for Stability {
             })
             .collect();
         let mut parts: Vec<Part<'_>> = fields.iter().map(|(name, value)| Part::Text(name, value)).collect();
-        if let Some(picture) = order.references.first() {
-            parts.push(Part::File(&references_field(order)?.field, picture));
+        if let Some(image) = order.references.first() {
+            parts.push(Part::File(&references_field(order)?.field, image));
         }
         let url = site.url(&format!("/v2beta/stable-image/{}", endpoint(order)));
         Ok(multipart(url, &parts).with(ACCEPT, HeaderValue::from_static("application/json")))
     }
 
     fn submitted(&self, _site: &Site, _order: &Order, answer: &Answer) -> Result<Accepted, CallError> {
-        let made: Made = answer.read()?;
-        // A filtered picture has status 200 and is blurred.
+        let made: ImageAnswer = answer.read()?;
+        // A filtered image has status 200 and is blurred.
         if made.finish_reason.as_deref() == Some("CONTENT_FILTERED") {
-            return Err(CallError::new(Class::Content, "its filter withheld the picture"));
+            return Err(CallError::new(Class::Content, "its filter withheld the image"));
         }
         if let Some(bytes) = made.image.as_deref().and_then(decode) {
             return Ok(Accepted::Done(Output::Inline(bytes)));
         }
-        // Words in place of the picture are final: a repetition gives the same result.
+        // Words in place of the image are final: a repetition gives the same result.
         match words(&answer.json(), &WORDS) {
             "" => Err(answer.unreadable()),
             words => Err(CallError::new(Class::Content, words)),
@@ -95,7 +95,7 @@ impl Protocol for Stability {
 }
 
 #[derive(Deserialize)]
-struct Made {
+struct ImageAnswer {
     image: Option<String>,
     finish_reason: Option<String>,
 }

@@ -9,7 +9,7 @@ use testkit::providers::Vendor;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-use crate::harness::{PATIENCE, harness, order, picture, pictures, provider, vendors};
+use crate::harness::{PATIENCE, harness, image, images, order, provider, vendors};
 
 /// The width and height in a PNG's header.
 fn size(artifact: &Artifact) -> (u32, u32) {
@@ -35,7 +35,7 @@ async fn every_model_makes_what_it_declares_with_every_capability() {
                 let submits = harness.simulator.submits();
                 let submit = submits.last().unwrap();
                 assert_eq!(submits.len(), orders, "{vendor:?} {}: one submit each", model.id);
-                assert_eq!(submit.pictures, pictures(&order), "{vendor:?} {} {capability}", model.id);
+                assert_eq!(submit.images, images(&order), "{vendor:?} {} {capability}", model.id);
                 assert_eq!(submit.prompt, order.instruction());
                 assert_eq!(submit.idempotency_key.as_deref(), Some(order.idempotency_key.as_str()));
             }
@@ -57,7 +57,7 @@ async fn download_at_home(vendor: Vendor, key: &str) -> String {
     });
     let result = Output::Remote(format!("{base}/result.png").parse().unwrap());
     let provider = provider(vendor, &base, key, PATIENCE);
-    provider.fetch(Media::Picture, &result).await.expect_err("is not there");
+    provider.fetch(Media::Image, &result).await.expect_err("is not there");
     asked.await.unwrap()
 }
 
@@ -118,7 +118,7 @@ fn shapes(model: &Entry, shape: &Shape) -> Vec<Shape> {
 }
 
 #[tokio::test]
-async fn a_size_in_pixels_is_the_size_of_the_picture() {
+async fn a_size_in_pixels_is_the_size_of_the_image() {
     for vendor in [Vendor::OpenAi, Vendor::BlackForestLabs, Vendor::Compatible, Vendor::Comfy] {
         let harness = harness(vendor).await;
         let pixels = |size: &&String| size.contains('x');
@@ -139,10 +139,10 @@ async fn as_many_references_as_a_model_declares_go_along() {
             let guided = |it: &&Capability| !matches!(it, Capability::VideoFromImage | Capability::VideoFromFrames);
             let capability = *model.capabilities.iter().rfind(guided).unwrap();
             let mut order = order(model, capability, &format!("job-{number}"));
-            order.references = vec![picture(); model.references_max()];
+            order.references = vec![image(); model.references_max()];
             let made = harness.make(&order).await;
             assert!(made.is_ok(), "{vendor:?} {}: {made:?}", model.id);
-            assert_eq!(harness.simulator.submits().last().unwrap().pictures, model.references_max(), "{}", model.id);
+            assert_eq!(harness.simulator.submits().last().unwrap().images, model.references_max(), "{}", model.id);
         }
     }
 }
@@ -151,7 +151,7 @@ async fn as_many_references_as_a_model_declares_go_along() {
 async fn roles_are_described_in_words() {
     let harness = harness(Vendor::OpenAi).await;
     let mut order = order(&harness.models[0], Capability::ImageEdit, "job-1");
-    order.references = vec![picture(), picture()];
+    order.references = vec![image(), image()];
     order.references[1].role = Some(Role::Style);
     harness.make(&order).await.unwrap();
     let sent = &harness.simulator.submits()[0].prompt;
@@ -182,7 +182,7 @@ async fn a_run_is_polled_until_it_is_done_and_survives_being_stored() {
             assert_eq!(harness.simulator.polls(), before + 2, "{vendor:?}: one poll asks once");
             let Polled::Done(output) = harness.provider.poll(&run).await else { panic!("{vendor:?} is done") };
             assert!(harness.provider.fetch(media, &output).await.is_ok(), "{vendor:?}");
-            let other = if media == Media::Video { Media::Picture } else { Media::Video };
+            let other = if media == Media::Video { Media::Image } else { Media::Video };
             assert!(harness.provider.fetch(other, &output).await.is_err(), "{vendor:?}: it is what it is");
         }
     }
@@ -216,7 +216,7 @@ async fn a_result_that_breaks_off_is_fetched_again_and_comes_whole() {
 }
 
 #[tokio::test]
-async fn a_video_may_be_larger_than_any_picture() {
+async fn a_video_may_be_larger_than_any_image() {
     let harness = harness(Vendor::Runway).await;
     let bytes = domain::limits::UPLOAD_MAX as usize + 1;
     harness.simulator.weigh(bytes);
@@ -251,11 +251,11 @@ async fn a_video_may_have_512_mib_and_no_more_and_is_never_held_whole() {
         }
         Ok::<_, CallError>(bytes)
     };
-    let film = received().await.unwrap();
+    let video = received().await.unwrap();
     let before = peak_memory();
-    harness.simulator.pad(MOST - film);
+    harness.simulator.pad(MOST - video);
     assert_eq!(received().await.unwrap(), MOST);
-    harness.simulator.pad(MOST - film + 1);
+    harness.simulator.pad(MOST - video + 1);
     let call_error = received().await.expect_err("one byte too many");
     assert!(call_error.is_retryable() && !call_error.maybe_accepted, "{call_error:?}");
     let grown = peak_memory() - before;
@@ -293,12 +293,12 @@ async fn an_operators_own_model_is_made_by_a_server_that_answers_with_a_url() {
     order.shape = Shape::Image { size: Some("512x384".to_owned()), quality: None };
     let Submission::Done(output) = harness.submit(&order).await else { panic!("it answers at once") };
     assert!(matches!(output, Output::Remote(_)));
-    assert_eq!(size(&harness.provider.fetch(Media::Picture, &output).await.unwrap()), (512, 384));
+    assert_eq!(size(&harness.provider.fetch(Media::Image, &output).await.unwrap()), (512, 384));
     assert_eq!(harness.simulator.leaks(), 0);
 }
 
 #[tokio::test]
-async fn a_workflow_of_a_video_gets_its_size_its_frames_and_its_pictures_in_their_places() {
+async fn a_workflow_of_a_video_gets_its_size_its_frames_and_its_images_in_their_places() {
     let harness = harness(Vendor::Comfy).await;
     let model = harness.model(Capability::VideoFromFrames).unwrap();
     let mut order = order(model, Capability::VideoFromFrames, "job-1");
@@ -313,9 +313,9 @@ async fn a_workflow_of_a_video_gets_its_size_its_frames_and_its_pictures_in_thei
     let latent = node("WanFirstLastFrameToVideo");
     assert_eq!([&latent["width"], &latent["height"], &latent["length"]], [480, 832, 3 * 16 + 1]);
     // The last frame was uploaded last.
-    let picture = |link: &str| &workflow[latent[link][0].as_str().unwrap()]["inputs"]["image"]["info"]["id"];
-    assert_ne!(picture("start_image"), picture("end_image"));
-    assert_eq!(submit.pictures, 2);
+    let image = |link: &str| &workflow[latent[link][0].as_str().unwrap()]["inputs"]["image"]["info"]["id"];
+    assert_ne!(image("start_image"), image("end_image"));
+    assert_eq!(submit.images, 2);
 }
 
 #[tokio::test]

@@ -37,8 +37,8 @@ fn expected(vendor: Vendor, queues: bool, failure_mode: FailureMode) -> (Stage, 
         FailureMode::Content => (if queues { Run } else { Refused }, Class::Content),
         FailureMode::ServerError | FailureMode::CutOff | FailureMode::HtmlAnswer => (Unknown, Class::Unavailable),
         FailureMode::LoseAnswer | FailureMode::Hang => (Unknown, Class::Timeout),
-        FailureMode::HtmlPicture => (Fetch, Class::Unavailable),
-        // If the answer contains the picture, the simulator omits it.
+        FailureMode::HtmlImage => (Fetch, Class::Unavailable),
+        // If the answer contains the image, the simulator omits it.
         FailureMode::ExpiredUrl => (if queues { Fetch } else { Unknown }, Class::Unavailable),
         FailureMode::WorkFails => (work, Class::Unavailable),
     }
@@ -76,7 +76,7 @@ async fn fail(harness: &Harness, order: &providers::Order) -> (Stage, CallError)
 async fn check(harness: &Harness, vendor: Vendor, failure_mode: FailureMode) {
     for &capability in Capability::ALL {
         let Some(model) = harness.model(capability) else { continue };
-        let media = if capability.is_video() { Media::Video } else { Media::Picture };
+        let media = if capability.is_video() { Media::Video } else { Media::Image };
         let queues = harness.provider.capabilities(media).queues;
         let key = format!("{capability}-{failure_mode:?}");
         let before = harness.simulator.submits().len();
@@ -193,7 +193,7 @@ async fn a_run_that_cannot_be_asked_after_is_not_lost() {
     run.poll.set_port(Some(port)).unwrap();
     assert!(matches!(harness.provider.poll(&run).await, Polled::Unavailable(_)));
     run.poll = there;
-    assert!(harness.finish(Media::Picture, &run).await.is_ok());
+    assert!(harness.finish(Media::Image, &run).await.is_ok());
 }
 
 #[tokio::test]
@@ -218,7 +218,7 @@ async fn a_run_that_finished_with_nothing_has_failed() {
     };
     harness.simulator.finish();
     let polled = harness.provider.poll(&run).await;
-    let Polled::Done(Output::Remote(picture)) = polled else { panic!("{polled:?}") };
+    let Polled::Done(Output::Remote(image)) = polled else { panic!("{polled:?}") };
 
     // An answer of the protocol that names no result: the state.
     run.result = Some(run.poll.clone());
@@ -227,7 +227,7 @@ async fn a_run_that_finished_with_nothing_has_failed() {
     assert_eq!((call_error.class, call_error.maybe_accepted), (Class::Unavailable, false));
 
     // An answer with status 200 that is not of the protocol, as an error page is.
-    run.result = Some(picture);
+    run.result = Some(image);
     let polled = harness.provider.poll(&run).await;
     assert!(matches!(polled, Polled::Unavailable(_)), "{polled:?}");
 }
@@ -247,7 +247,7 @@ async fn a_former_base_does_not_get_the_present_key() {
         let Polled::Failed(call_error) = polled else { panic!("{vendor:?}: {polled:?}") };
         assert_eq!(call_error.class, Class::Authentication, "{vendor:?}: {call_error:?}");
         let canceled = moved.cancel(&run).await;
-        let cancels = moved.capabilities(Media::Picture).cancels;
+        let cancels = moved.capabilities(Media::Image).cancels;
         assert_eq!(matches!(canceled, Cancellation::Failed(_)), cancels, "{vendor:?}: {canceled:?}");
         assert_eq!((harness.simulator.polls(), harness.simulator.cancel_requests()), (0, 0), "{vendor:?}");
 

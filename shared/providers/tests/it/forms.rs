@@ -1,4 +1,4 @@
-//! Tests of answers in unusual forms: words in place of a picture, and pictures that are wrapped in another way than the protocol
+//! Tests of answers in unusual forms: words in place of an image, and images that are wrapped in another way than the protocol
 //! says.
 
 use base64::Engine;
@@ -11,7 +11,7 @@ use testkit::providers::{SIMULATOR_KEY, Vendor};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-use crate::harness::{Harness, PATIENCE, harness, order, picture, provider};
+use crate::harness::{Harness, PATIENCE, harness, image, order, provider};
 
 /// A server that gives these answers, each once. Returns its URL.
 async fn server(answers: Vec<Value>) -> String {
@@ -33,7 +33,7 @@ async fn server(answers: Vec<Value>) -> String {
     url
 }
 
-/// Whether a request has the body that its head declares.
+/// Returns `true` if a request has the body that its head declares.
 fn is_complete(request: &[u8]) -> bool {
     let Some(end) = request.windows(4).position(|window| window == b"\r\n\r\n") else { return false };
     let head = String::from_utf8_lossy(&request[..end]).to_ascii_lowercase();
@@ -41,7 +41,7 @@ fn is_complete(request: &[u8]) -> bool {
     request.len() - end - 4 >= length.map_or(0, |length| length.trim().parse().unwrap())
 }
 
-/// The picture that an order becomes when the provider gives these answers. A call without an answer left fails otherwise.
+/// The image that an order becomes when the provider gives these answers. A call without an answer left fails otherwise.
 async fn made(vendor: Vendor, answers: &[Value]) -> Result<Artifact, CallError> {
     let Harness { simulator, models, .. } = harness(vendor).await;
     let model = models.iter().find(|model| model.kind == EntryType::Image).unwrap();
@@ -60,7 +60,7 @@ fn before(vendor: Vendor) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn words_in_place_of_a_picture_are_a_refusal_and_final() {
+async fn words_in_place_of_an_image_are_a_refusal_and_final() {
     const WORDS: &str = "I am not able to draw this person.";
     let parts = |parts: Value| json!({"candidates": [{"content": {"parts": parts}, "finishReason": "STOP"}]});
     for (vendor, answer) in [
@@ -96,7 +96,7 @@ async fn words_in_place_of_a_picture_are_a_refusal_and_final() {
 }
 
 #[tokio::test]
-async fn an_answer_with_neither_words_nor_a_picture_is_no_refusal() {
+async fn an_answer_with_neither_words_nor_an_image_is_no_refusal() {
     for (vendor, answer) in [
         (Vendor::Google, json!({"candidates": [{"content": {"parts": []}, "finishReason": "NO_IMAGE"}]})),
         (Vendor::Google, json!({"candidates": [{"content": {"parts": [{"thought": true, "text": "Hm."}]}}]})),
@@ -113,13 +113,13 @@ async fn an_answer_with_neither_words_nor_a_picture_is_no_refusal() {
 }
 
 #[tokio::test]
-async fn a_paid_picture_is_taken_in_every_form() {
-    let picture = picture().bytes;
-    let code = STANDARD.encode(&picture);
+async fn a_paid_image_is_taken_in_every_form() {
+    let image = image().bytes;
+    let code = STANDARD.encode(&image);
     let data_url = format!("data:image/png;base64,{code}");
     let broken: String =
         code.as_bytes().chunks(20).map(|line| format!("{}\r\n", String::from_utf8_lossy(line))).collect();
-    let safe = URL_SAFE_NO_PAD.encode(&picture);
+    let safe = URL_SAFE_NO_PAD.encode(&image);
     let mut cases = vec![
         (Vendor::OpenAi, json!({"data": [{"url": data_url}]})),
         (Vendor::OpenAi, json!({"data": [{"b64_json": "", "url": data_url}]})),
@@ -141,6 +141,6 @@ async fn a_paid_picture_is_taken_in_every_form() {
     for (vendor, answer) in cases {
         let made = made(vendor, &[before(vendor), vec![answer.clone()]].concat()).await;
         let artifact = made.unwrap_or_else(|error| panic!("{vendor:?} {answer}: {error:?}"));
-        assert_eq!((artifact.bytes, artifact.media_type), (picture.clone(), "image/png"), "{vendor:?} {answer}");
+        assert_eq!((artifact.bytes, artifact.media_type), (image.clone(), "image/png"), "{vendor:?} {answer}");
     }
 }

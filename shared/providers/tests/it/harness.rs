@@ -10,8 +10,8 @@ use domain::model::{Capability, ProviderKind};
 use egress::{Client, ClientConfig};
 use providers::catalogue::{EntryType, Runtime};
 use providers::{
-    ApiKey, Artifact, CallError, Catalogue, Deadlines, Endpoint, Entry, ManagedProtocol, Media, Order, Picture, Polled,
-    Provider, Run, Shape, Submission,
+    ApiKey, Artifact, CallError, Catalogue, Deadlines, Endpoint, Entry, ManagedProtocol, Media, Order, OrderImage,
+    Polled, Provider, Run, Shape, Submission,
 };
 use testkit::providers::{SIMULATOR_KEY, Simulator, Vendor};
 
@@ -63,20 +63,20 @@ pub fn models(vendor: Vendor) -> Vec<Arc<Entry>> {
     };
     let catalogue = Catalogue::built_in().unwrap();
     let runs = |entry: &&Arc<Entry>| entry.kind != EntryType::Text && entry.runtime == runtime;
-    catalogue.of(kind).filter(runs).cloned().collect()
+    catalogue.for_provider(kind).filter(runs).cloned().collect()
 }
 
-pub fn picture() -> Picture {
+pub fn image() -> OrderImage {
     let bytes = Bytes::from(STANDARD.decode(PIXEL).unwrap());
-    Picture { bytes, media_type: "image/png", role: None }
+    OrderImage { bytes, media_type: "image/png", role: None }
 }
 
-/// An order with as many pictures as the capability requires.
+/// An order with as many images as the capability requires.
 pub fn order(model: &Arc<Entry>, capability: Capability, key: &str) -> Order {
     let guided =
         matches!(capability, Capability::ImageEdit | Capability::ImageVariations | Capability::VideoFromReferences);
     let references = usize::from(guided).max(model.references_min());
-    let frame = |of: &[Capability]| of.contains(&capability).then(picture);
+    let frame = |of: &[Capability]| of.contains(&capability).then(image);
     let shape = match capability.is_video() {
         false => Shape::Image { size: None, quality: None },
         true => Shape::Video {
@@ -92,14 +92,14 @@ pub fn order(model: &Arc<Entry>, capability: Capability, key: &str) -> Order {
         model: model.clone(),
         capability,
         prompt: if capability == Capability::ImageVariations { String::new() } else { "a red kite".to_owned() },
-        references: vec![picture(); references],
+        references: vec![image(); references],
         shape,
         idempotency_key: key.to_owned(),
     }
 }
 
-/// The pictures of an order, frames included.
-pub fn pictures(order: &Order) -> usize {
+/// The images of an order, frames included.
+pub fn images(order: &Order) -> usize {
     let frames = match &order.shape {
         Shape::Image { .. } => 0,
         Shape::Video { first_frame, last_frame, .. } => first_frame.iter().chain(last_frame).count(),
@@ -118,7 +118,7 @@ impl Harness {
         order(&self.models[0], self.models[0].capabilities[0], key)
     }
 
-    /// One order for a picture, and one for a video if the vendor makes videos.
+    /// One order for an image, and one for a video if the vendor makes videos.
     pub fn one_of_each(&self) -> Vec<Order> {
         let first = |video: bool| {
             let model = self.models.iter().find(|model| (model.kind == EntryType::Video) == video)?;

@@ -20,7 +20,7 @@ async fn a_lost_answer_leaves_one_accepted_submit_and_an_unknown_outcome() {
 async fn a_second_submit_is_safe_where_that_is_promised() {
     for vendor in vendors() {
         let harness = harness(vendor).await;
-        let promised = harness.provider.capabilities(Media::Picture).idempotency;
+        let promised = harness.provider.capabilities(Media::Image).idempotency;
         assert_eq!(promised == Idempotency::Rejected, vendor == Vendor::Comfy, "{vendor:?}");
         if promised != Idempotency::Rejected {
             continue;
@@ -44,14 +44,14 @@ async fn a_second_submit_is_safe_where_that_is_promised() {
 async fn a_run_whose_answer_was_lost_is_found_by_its_order_alone() {
     for vendor in vendors() {
         let harness = harness(vendor).await;
-        let finds = harness.provider.capabilities(Media::Picture).finds;
+        let finds = harness.provider.capabilities(Media::Image).finds;
         assert_eq!(finds, vendor == Vendor::Replicate, "{vendor:?}");
         let (order, other) = (harness.any_order("job-1"), harness.any_order("job-2"));
         harness.simulator.misbehave_once(FailureMode::LoseAnswer);
         harness.submit(&order).await;
         assert_eq!(harness.provider.find(&other).await.unwrap(), None, "{vendor:?}");
         match harness.provider.find(&order).await.unwrap() {
-            Some(run) if finds => assert!(harness.finish(Media::Picture, &run).await.is_ok()),
+            Some(run) if finds => assert!(harness.finish(Media::Image, &run).await.is_ok()),
             found => assert_eq!((found, finds), (None, false), "{vendor:?}"),
         }
         assert_eq!(harness.simulator.submits().len(), 1, "{vendor:?}");
@@ -117,8 +117,8 @@ async fn a_result_can_be_fetched_twice_and_costs_nothing() {
             other => panic!("{other:?}"),
         }
     };
-    let first = harness.provider.fetch(Media::Picture, &output).await.unwrap();
-    assert_eq!(harness.provider.fetch(Media::Picture, &output).await.unwrap(), first);
+    let first = harness.provider.fetch(Media::Image, &output).await.unwrap();
+    assert_eq!(harness.provider.fetch(Media::Image, &output).await.unwrap(), first);
     assert_eq!(harness.simulator.submits().len(), 1);
 }
 

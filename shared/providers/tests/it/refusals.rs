@@ -9,7 +9,7 @@ use providers::{
 };
 use testkit::providers::{SIMULATOR_KEY, Vendor};
 
-use crate::harness::{Harness, harness, order, picture, vendors};
+use crate::harness::{Harness, harness, image, order, vendors};
 
 async fn refused(harness: &Harness, change: impl FnOnce(&mut Order)) -> String {
     let mut order = order(&harness.models[0], Capability::ImageEdit, "job-1");
@@ -29,12 +29,12 @@ async fn an_order_that_the_model_does_not_declare_is_not_sent() {
     let most = harness.models[0].references_max();
     assert!(refused(&harness, |order| order.capability = Capability::VideoGenerate).await.contains("no videos"));
     assert!(refused(&harness, |order| order.references.clear()).await.contains("references"));
-    assert!(refused(&harness, |order| order.references = vec![picture(); most + 1]).await.contains("references"));
+    assert!(refused(&harness, |order| order.references = vec![image(); most + 1]).await.contains("references"));
     assert!(refused(&harness, |order| order.shape = size("1x1")).await.contains("size"));
     assert!(refused(&harness, |order| order.shape = quality("best")).await.contains("quality"));
     assert!(refused(&harness, |order| order.prompt = "x".repeat(32_001)).await.contains("32000"));
     assert!(refused(&harness, |order| order.idempotency_key = "a\nb".into()).await.contains("idempotency key"));
-    let limit = harness.provider.capabilities(Media::Picture).picture_bytes_max;
+    let limit = harness.provider.capabilities(Media::Image).image_bytes_max;
     let large = Bytes::from(vec![0; limit + 1]);
     assert!(refused(&harness, |order| order.references[0].bytes = large).await.contains("bytes"));
 }
@@ -74,7 +74,7 @@ async fn a_result_at_an_address_that_is_not_public_is_not_fetched() {
             ["http://127.0.0.2:9/x", "https://10.0.0.1/x", "https://169.254.169.254/latest", "http://example.com/x"]
         {
             let call_error =
-                harness.provider.fetch(Media::Picture, &Output::Remote(url.parse().unwrap())).await.unwrap_err();
+                harness.provider.fetch(Media::Image, &Output::Remote(url.parse().unwrap())).await.unwrap_err();
             assert_eq!(call_error.failure().code, FailureCode::RuntimeFailed, "{vendor:?} {url}: {call_error:?}");
         }
     }

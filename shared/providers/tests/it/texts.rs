@@ -10,7 +10,7 @@ use providers::catalogue::EntryType;
 use providers::{CallError, Catalogue, Class, Deadlines, Entry, TextOrder};
 use testkit::providers::{FailureMode, SIMULATOR_KEY, Vendor, written};
 
-use crate::harness::{Harness, PATIENCE, harness, kind, picture, provider, vendors};
+use crate::harness::{Harness, PATIENCE, harness, image, kind, provider, vendors};
 
 /// The vendors whose protocols support texts.
 const WRITERS: [Vendor; 3] = [Vendor::OpenAi, Vendor::Google, Vendor::Compatible];
@@ -20,14 +20,14 @@ fn models(vendor: Vendor) -> Vec<Arc<Entry>> {
     let (kind, protocol) = kind(vendor);
     let catalogue = Catalogue::built_in().unwrap();
     let runs = |entry: &&Arc<Entry>| entry.kind == EntryType::Text && entry.runtime == protocol.runtime();
-    catalogue.of(kind).filter(runs).cloned().collect()
+    catalogue.for_provider(kind).filter(runs).cloned().collect()
 }
 
 fn order(model: &Arc<Entry>, prompt: &str) -> TextOrder {
     TextOrder {
         model: model.clone(),
         prompt: prompt.to_owned(),
-        pictures: Vec::new(),
+        images: Vec::new(),
         idempotency_key: "run-0".to_owned(),
     }
 }
@@ -56,7 +56,7 @@ async fn every_text_model_writes_with_one_submit() {
             let submits = harness.simulator.submits();
             assert_eq!(submits.len(), number + 1, "{vendor:?} {}: one submit each", model.id);
             let submit = submits.last().unwrap();
-            assert_eq!((&submit.prompt, submit.pictures), (&order.prompt, 0));
+            assert_eq!((&submit.prompt, submit.images), (&order.prompt, 0));
             assert_eq!(submit.idempotency_key.as_deref(), Some("run-0"));
         }
         assert_eq!(harness.simulator.leaks(), 0, "{vendor:?}");
@@ -64,16 +64,16 @@ async fn every_text_model_writes_with_one_submit() {
 }
 
 #[tokio::test]
-async fn pictures_go_along_to_the_models_that_take_them_and_to_no_others() {
+async fn images_go_along_to_the_models_that_take_them_and_to_no_others() {
     for vendor in WRITERS {
         for model in models(vendor) {
             let harness = harness(vendor).await;
             let most = model.references_max();
-            let mut order = TextOrder { pictures: vec![picture(); most], ..order(&model, "what is this?") };
+            let mut order = TextOrder { images: vec![image(); most], ..order(&model, "what is this?") };
             assert_eq!(harness.provider.write(&order).await, Ok(written(&order.prompt)), "{vendor:?} {}", model.id);
             let submits = harness.simulator.submits();
-            assert_eq!((submits.len(), submits[0].pictures), (1, most), "{vendor:?} {}", model.id);
-            order.pictures.push(picture());
+            assert_eq!((submits.len(), submits[0].images), (1, most), "{vendor:?} {}", model.id);
+            order.images.push(image());
             assert_eq!(harness.provider.write(&order).await.expect_err("one too many").class, Class::Invalid);
             assert_eq!(harness.simulator.submits().len(), 1, "nothing was sent");
         }
@@ -104,8 +104,8 @@ fn expected(failure_mode: FailureMode) -> Option<(Class, bool)> {
         FailureMode::ServerError | FailureMode::CutOff | FailureMode::HtmlAnswer | FailureMode::WorkFails => {
             (Class::Unavailable, true)
         }
-        // A text has no picture.
-        FailureMode::HtmlPicture => return None,
+        // A text has no image.
+        FailureMode::HtmlImage => return None,
     })
 }
 
@@ -176,8 +176,8 @@ async fn a_writer_that_is_not_there_was_surely_not_asked() {
 async fn what_the_model_does_not_declare_is_not_sent() {
     let harness = harness(Vendor::OpenAi).await;
     let text = any_order(Vendor::OpenAi);
-    let picture = TextOrder { model: harness.models[0].clone(), ..text.clone() };
-    assert!(refused(&harness, &picture).await.detail.contains("no texts"));
+    let image = TextOrder { model: harness.models[0].clone(), ..text.clone() };
+    assert!(refused(&harness, &image).await.detail.contains("no texts"));
     // A character outside of the basic multilingual plane counts as two.
     let most = text.model.prompt_max;
     let long = TextOrder { prompt: format!("{}🪁", "x".repeat(most - 1)), ..text.clone() };

@@ -6,7 +6,7 @@ use std::fmt;
 use crate::jobs::{CHANGE_RATIO, Job, Judged};
 use crate::median;
 
-/// Jobs that process a picture row by row, which reduces their memory.
+/// Jobs that process an image row by row, which reduces their memory.
 const STREAMED: [&str; 3] = ["crop", "overlay", "grade"];
 
 /// The results of a job, relative to one peer.
@@ -50,7 +50,7 @@ impl Wanted {
         }
     }
 
-    /// Whether one figure is further outside than another.
+    /// Returns `true` if one figure is further outside than another.
     fn is_worse(self, figure: f64, other: f64) -> bool {
         match self {
             Self::AtMost(_) => figure > other,

@@ -115,7 +115,7 @@ pub fn ours(job: &str, files: &HashMap<String, Vec<u8>>) -> std::result::Result<
     }
 }
 
-/// White bold text of 6 % of the picture's height at its lower edge.
+/// White bold text of 6 % of the image's height at its lower edge.
 fn caption() -> Caption {
     Caption {
         text: "The quick brown fox".to_owned(),

@@ -35,18 +35,18 @@ const SHARP: &str = "sharp";
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match &arguments[..] {
-        [mode, pictures] if mode == "serve" => serve(Path::new(pictures)),
-        [pictures, peers @ ..] => compare(Path::new(pictures), peers),
+        [mode, images] if mode == "serve" => serve(Path::new(images)),
+        [images, peers @ ..] => compare(Path::new(images), peers),
         [] => Err("usage: peers DIRECTORY [--peer NAME=COMMAND]…".into()),
     }
 }
 
 /// Serves as an engine: reads "<job> <at once> <count> [<file to write>]" and writes milliseconds.
-fn serve(pictures: &Path) -> Result<()> {
+fn serve(images: &Path) -> Result<()> {
     // As the image-worker does.
     raster::memory::keep_freed();
     let mut files = HashMap::new();
-    for entry in std::fs::read_dir(pictures)? {
+    for entry in std::fs::read_dir(images)? {
         let path = entry?.path();
         files.insert(path.file_name().unwrap_or_default().to_string_lossy().into_owned(), std::fs::read(&path)?);
     }
@@ -88,9 +88,9 @@ impl Peer {
     }
 }
 
-fn compare(pictures: &Path, arguments: &[String]) -> Result<()> {
-    sources::write(pictures)?;
-    let own = format!("{} serve {}", std::env::current_exe()?.display(), pictures.display());
+fn compare(images: &Path, arguments: &[String]) -> Result<()> {
+    sources::write(images)?;
+    let own = format!("{} serve {}", std::env::current_exe()?.display(), images.display());
     let mut engines = vec![Peer::start("ours", &own)?];
     let peers = arguments.iter().filter(|argument| *argument != "--peer");
     for (name, command) in peers.filter_map(|peer| peer.split_once('=')) {
@@ -110,7 +110,7 @@ fn compare(pictures: &Path, arguments: &[String]) -> Result<()> {
     let sharp = engines.iter().position(|peer| peer.name == SHARP);
     let mut figures = Vec::new();
     for job in &JOBS {
-        let measured = measure(job, pictures, &mut engines)?;
+        let measured = measure(job, images, &mut engines)?;
         println!("{}", measured.row(job));
         figures.extend(sharp.map(|at| measured.beside(job, at)));
     }
@@ -183,13 +183,13 @@ impl Measured {
 }
 
 /// Measures all engines in turns.
-fn measure(job: &Job, pictures: &Path, engines: &mut [Peer]) -> Result<Measured> {
+fn measure(job: &Job, images: &Path, engines: &mut [Peer]) -> Result<Measured> {
     let name = job.name;
     let (mut one, mut two) = (vec![Vec::new(); engines.len()], vec![Vec::new(); engines.len()]);
     let mut files: Vec<PathBuf> = Vec::new();
     for turn in 0..TURNS {
         for (at, peer) in engines.iter_mut().enumerate() {
-            let out = pictures.join(format!("../{name}-{}.out", peer.name));
+            let out = images.join(format!("../{name}-{}.out", peer.name));
             let write = if turn == 0 { format!(" {}", out.display()) } else { String::new() };
             peer.engine.pin("0")?;
             let alone = peer.engine.job(&format!("{name} 1 1{write}"))?;
@@ -203,7 +203,7 @@ fn measure(job: &Job, pictures: &Path, engines: &mut [Peer]) -> Result<Measured>
             }
         }
     }
-    let reference = reference(name, pictures)?;
+    let reference = reference(name, images)?;
     let (mut bytes, mut quality) = (Vec::new(), Vec::new());
     for (at, file) in files.iter().enumerate() {
         let file = std::fs::read(file)?;

@@ -13,14 +13,14 @@ use std::path::Path;
 
 use image::imageops::{FilterType, resize};
 use image::{ImageBuffer, Rgba};
-use raster::{Channels, Orientation, Picture, Size};
+use raster::{Bitmap, Channels, Orientation, Size};
 
 use crate::Result;
 use crate::jobs::GRADE;
 
 /// The reference of a job, if there is one.
-pub fn reference(job: &str, pictures: &Path) -> Result<Option<Picture>> {
-    let source = |name: &str| -> Result<Picture> { read(&std::fs::read(pictures.join(name))?) };
+pub fn reference(job: &str, images: &Path) -> Result<Option<Bitmap>> {
+    let source = |name: &str| -> Result<Bitmap> { read(&std::fs::read(images.join(name))?) };
     Ok(match job {
         "resize" | "resize-progressive" => scaled(&source("photo.jpg")?, 1024),
         "resize-png" => scaled(&source("photo.png")?, 512),
@@ -30,7 +30,7 @@ pub fn reference(job: &str, pictures: &Path) -> Result<Option<Picture>> {
         "crop" => placed(&source("photo.jpg")?, Size::new(2000, 1500), &[(-1000, -750)]),
         "rotate-90" => Some(Orientation::Rotate90.apply(source("photo.jpg")?)),
         "side-by-side" => placed(&source("photo.jpg")?, Size::new(8000, 3000), &[(0, 0), (4000, 0)]),
-        // ceil(3000 · 16 / 9), the picture in the middle.
+        // ceil(3000 · 16 / 9), the image in the middle.
         "change-ratio" => placed(&source("photo.jpg")?, Size::new(5334, 3000), &[(667, 0)]),
         "overlay" => overlaid(source("photo.jpg")?, &source("logo.png")?, 1000),
         "grade" => graded(&source("photo.jpg")?),
@@ -39,12 +39,12 @@ pub fn reference(job: &str, pictures: &Path) -> Result<Option<Picture>> {
 }
 
 /// The decoded pixels of a file.
-pub fn read(bytes: &[u8]) -> Result<Picture> {
+pub fn read(bytes: &[u8]) -> Result<Bitmap> {
     Ok(raster::decode(bytes)?)
 }
 
 /// Peak signal-to-noise ratio in decibels; `None` when the sizes differ.
-pub fn psnr(a: &Picture, b: &Picture) -> Option<f64> {
+pub fn psnr(a: &Bitmap, b: &Bitmap) -> Option<f64> {
     if a.size() != b.size() || a.channels() != b.channels() {
         return None;
     }
@@ -52,31 +52,31 @@ pub fn psnr(a: &Picture, b: &Picture) -> Option<f64> {
     Some(10.0 * (255.0f64.powi(2) * a.pixels().len() as f64 / squares.max(1e-9)).log10())
 }
 
-fn scaled(picture: &Picture, width: u32) -> Option<Picture> {
-    let height = (f64::from(picture.height()) * f64::from(width) / f64::from(picture.width())).round() as u32;
-    let buffer = image::RgbImage::from_raw(picture.width(), picture.height(), picture.pixels().to_vec())?;
+fn scaled(image: &Bitmap, width: u32) -> Option<Bitmap> {
+    let height = (f64::from(image.height()) * f64::from(width) / f64::from(image.width())).round() as u32;
+    let buffer = image::RgbImage::from_raw(image.width(), image.height(), image.pixels().to_vec())?;
     let scaled = resize(&buffer, width, height, FilterType::Lanczos3);
-    Picture::new(Size::new(width, height), Channels::Rgb, scaled.into_raw())
+    Bitmap::new(Size::new(width, height), Channels::Rgb, scaled.into_raw())
 }
 
-/// A picture at each of `places`, its left and top edge, on a white canvas that clips it.
-fn placed(picture: &Picture, size: Size, places: &[(i64, i64)]) -> Option<Picture> {
-    let (width, height) = (picture.width() as usize, picture.height() as usize);
+/// An image at each of `places`, its left and top edge, on a white canvas that clips it.
+fn placed(image: &Bitmap, size: Size, places: &[(i64, i64)]) -> Option<Bitmap> {
+    let (width, height) = (image.width() as usize, image.height() as usize);
     let mut pixels = vec![255; size.pixels() as usize * 3];
     for &(left, top) in places {
         for (y, row) in pixels.chunks_exact_mut(size.width as usize * 3).enumerate() {
             let Some(from) = usize::try_from(y as i64 - top).ok().filter(|row| *row < height) else { continue };
-            let from = &picture.pixels()[from * width * 3..][..width * 3];
+            let from = &image.pixels()[from * width * 3..][..width * 3];
             let (skipped, start) = (left.min(0).unsigned_abs() as usize * 3, left.max(0) as usize * 3);
             let count = (from.len() - skipped).min(row.len() - start);
             row[start..start + count].copy_from_slice(&from[skipped..skipped + count]);
         }
     }
-    Picture::new(size, Channels::Rgb, pixels)
+    Bitmap::new(size, Channels::Rgb, pixels)
 }
 
 /// A logo, scaled to `width` and drawn over the lower right corner: source-over of premultiplied colors.
-fn overlaid(picture: Picture, logo: &Picture, width: u32) -> Option<Picture> {
+fn overlaid(image: Bitmap, logo: &Bitmap, width: u32) -> Option<Bitmap> {
     let premultiplied = logo.pixels().chunks_exact(4).flat_map(|pixel| {
         let alpha = f32::from(pixel[3]) / 255.0;
         [0, 1, 2].map(|c| f32::from(pixel[c]) / 255.0 * alpha).into_iter().chain([alpha])
@@ -85,7 +85,7 @@ fn overlaid(picture: Picture, logo: &Picture, width: u32) -> Option<Picture> {
         ImageBuffer::from_raw(logo.width(), logo.height(), premultiplied.collect())?;
     let height = (f64::from(logo.height()) * f64::from(width) / f64::from(logo.width())).round() as u32;
     let layer = resize(&buffer, width, height, FilterType::Lanczos3);
-    let (size, mut pixels) = (picture.size(), picture.pixels().to_vec());
+    let (size, mut pixels) = (image.size(), image.pixels().to_vec());
     let (left, top) = (size.width - width, size.height - height);
     for (x, y, over) in layer.enumerate_pixels() {
         let at = ((top + y) as usize * size.width as usize + (left + x) as usize) * 3;
@@ -94,20 +94,20 @@ fn overlaid(picture: Picture, logo: &Picture, width: u32) -> Option<Picture> {
             pixels[at + c] = ((over[c] + under * (1.0 - over[3])).clamp(0.0, 1.0) * 255.0).round() as u8;
         }
     }
-    Picture::new(size, Channels::Rgb, pixels)
+    Bitmap::new(size, Channels::Rgb, pixels)
 }
 
 /// The grade by the formulas of `raster::grade`, each step in floating point.
-fn graded(picture: &Picture) -> Option<Picture> {
+fn graded(image: &Bitmap) -> Option<Bitmap> {
     let [brightness, contrast, saturation] =
         [GRADE.brightness, GRADE.contrast, GRADE.saturation].map(|percent| 1.0 + percent / 100.0);
     let toned: Vec<f64> = (0..=255)
         .map(|level| ((f64::from(level) / 255.0 * brightness - 0.5) * contrast + 0.5).clamp(0.0, 1.0))
         .collect();
-    let pixels = picture.pixels().chunks_exact(3).flat_map(|pixel| {
+    let pixels = image.pixels().chunks_exact(3).flat_map(|pixel| {
         let [r, g, b] = [0, 1, 2].map(|c| toned[usize::from(pixel[c])]);
         let luma = (54.0 * r + 183.0 * g + 19.0 * b) / 256.0;
         [r, g, b].map(|v| ((luma + (v - luma) * saturation).clamp(0.0, 1.0) * 255.0).round() as u8)
     });
-    Picture::new(picture.size(), Channels::Rgb, pixels.collect())
+    Bitmap::new(image.size(), Channels::Rgb, pixels.collect())
 }

@@ -2,22 +2,22 @@
 
 use std::path::Path;
 
-use raster::{Channels, Color, Encoding, OutputFormat, Picture, Size};
+use raster::{Bitmap, Channels, Color, Encoding, OutputFormat, Size};
 
 use crate::Result;
 use crate::subjects::{flat, photo};
 
 /// Writes the files unless they exist.
-pub fn write(pictures: &Path) -> Result<()> {
+pub fn write(images: &Path) -> Result<()> {
     let put = |name: &str, make: &dyn Fn() -> Result<Vec<u8>>| -> Result<()> {
-        let path = pictures.join(name);
+        let path = images.join(name);
         if !path.exists() {
             std::fs::write(path, make()?)?;
         }
         Ok(())
     };
-    let encoded = |picture: &Picture, format| -> Result<Vec<u8>> {
-        Ok(raster::encode(picture, &Encoding { format, quality: 90, flatten: Color::WHITE })?)
+    let encoded = |bitmap: &Bitmap, format| -> Result<Vec<u8>> {
+        Ok(raster::encode(bitmap, &Encoding { format, quality: 90, flatten: Color::WHITE })?)
     };
     put("photo.jpg", &|| encoded(&photo(4000, 3000), OutputFormat::Jpeg))?;
     put("large.jpg", &|| encoded(&photo(6000, 4000), OutputFormat::Jpeg))?;
@@ -30,19 +30,19 @@ pub fn write(pictures: &Path) -> Result<()> {
             let inside = x * x + y * y < 390 * 390;
             [200, (at / 3200) as u8, 60, if inside { 230 } else { 0 }]
         });
-        let logo = Picture::new(Size::new(800, 800), Channels::Rgba, pixels.collect()).ok_or("as many as fit")?;
+        let logo = Bitmap::new(Size::new(800, 800), Channels::Rgba, pixels.collect()).ok_or("as many as fit")?;
         encoded(&logo, OutputFormat::Png)
     })?;
     put("progressive.jpg", &|| {
-        let picture = photo(4000, 3000);
+        let bitmap = photo(4000, 3000);
         let mut compressor = turbojpeg::Compressor::new()?;
         compressor.set_quality(90)?;
         compressor.set_subsamp(turbojpeg::Subsamp::Sub2x2)?;
         compressor.set_progressive(true)?;
         let image = turbojpeg::Image {
-            pixels: picture.pixels(),
+            pixels: bitmap.pixels(),
             width: 4000,
-            pitch: picture.stride(),
+            pitch: bitmap.stride(),
             height: 3000,
             format: turbojpeg::PixelFormat::RGB,
         };

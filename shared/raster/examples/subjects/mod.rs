@@ -1,9 +1,9 @@
-//! Pictures for measurements.
+//! Images for measurements.
 
-use raster::{Channels, Picture, Size};
+use raster::{Bitmap, Channels, Size};
 
 /// Waves, fine texture and sensor noise.
-pub fn photo(width: u32, height: u32) -> Picture {
+pub fn photo(width: u32, height: u32) -> Bitmap {
     let mut noise = 1u32;
     drawn(width, height, move |x, y| {
         noise = noise.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -17,7 +17,7 @@ pub fn photo(width: u32, height: u32) -> Picture {
 }
 
 /// Discs of uniform color on a uniform background, as in a drawing.
-pub fn flat(width: u32, height: u32) -> Picture {
+pub fn flat(width: u32, height: u32) -> Bitmap {
     drawn(width, height, |x, y| {
         let (cell_x, cell_y) = (x / 128, y / 128);
         let (dx, dy) = (i64::from(x % 128) - 64, i64::from(y % 128) - 64);
@@ -25,7 +25,7 @@ pub fn flat(width: u32, height: u32) -> Picture {
     })
 }
 
-fn drawn(width: u32, height: u32, mut pixel: impl FnMut(u32, u32) -> [u8; 3]) -> Picture {
+fn drawn(width: u32, height: u32, mut pixel: impl FnMut(u32, u32) -> [u8; 3]) -> Bitmap {
     let pixels = (0..height).flat_map(|y| (0..width).map(move |x| (x, y))).flat_map(|(x, y)| pixel(x, y)).collect();
-    Picture::new(Size::new(width, height), Channels::Rgb, pixels).expect("one pixel was drawn for each place")
+    Bitmap::new(Size::new(width, height), Channels::Rgb, pixels).expect("one pixel was drawn for each place")
 }

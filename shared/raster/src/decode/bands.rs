@@ -1,14 +1,14 @@
-//! Decodes a picture a few rows at a time, so that a caller who needs each row only once does not
-//! have to hold the whole picture.
+//! Decodes an image a few rows at a time, so that a caller who needs each row only once does not
+//! have to hold the whole image.
 
 use super::jpeg::Rows;
 use super::srgb::Conversion;
 use super::{DecodeError, decode, decode_stored};
+use crate::bitmap::{Bitmap, Channels};
 use crate::format::Format;
 use crate::geometry::{Rect, Size};
 use crate::header::{Header, probe};
 use crate::orientation::Orientation;
-use crate::picture::{Channels, Picture};
 
 /// The number of rows that are processed together: as many as the JPEG encoder takes at once. The
 /// rows of a typical photo fit the second-level cache.
@@ -30,7 +30,7 @@ pub(crate) struct Bands<'a> {
 }
 
 impl<'a> Bands<'a> {
-    /// Opens a rectangle, which must lie within the picture. `None` if the picture must be decoded
+    /// Opens a rectangle, which must lie within the image. `None` if the image must be decoded
     /// as a whole, because it has another format or must be transformed for display.
     ///
     /// # Errors
@@ -40,7 +40,7 @@ impl<'a> Bands<'a> {
         if Self::can_open(header) { Self::stored(bytes, header.size(), wanted).map(Some) } else { Ok(None) }
     }
 
-    /// Whether [`open`](Self::open) opens such a picture.
+    /// Returns `true` if [`open`](Self::open) opens such an image.
     pub(crate) fn can_open(header: &Header) -> bool {
         header.format == Format::Jpeg && header.orientation == Orientation::Normal
     }
@@ -87,7 +87,7 @@ impl<'a> Bands<'a> {
     /// # Errors
     ///
     /// Any [`DecodeError`].
-    pub(crate) fn next(&mut self, count: u32, mut buffer: Vec<u8>) -> Result<Option<Picture>, DecodeError> {
+    pub(crate) fn next(&mut self, count: u32, mut buffer: Vec<u8>) -> Result<Option<Bitmap>, DecodeError> {
         let count = count.min(self.wanted.height - self.read);
         if count == 0 {
             return Ok(None);
@@ -102,7 +102,7 @@ impl<'a> Bands<'a> {
         Ok(Some(band.cropped(Rect { x: self.left, y: 0, size: Size::new(self.wanted.width, count) })))
     }
 
-    /// Reads to the end of the file, so that a picture that is damaged anywhere is rejected.
+    /// Reads to the end of the file, so that an image that is damaged anywhere is rejected.
     ///
     /// # Errors
     ///
@@ -116,7 +116,7 @@ impl<'a> Bands<'a> {
     /// # Errors
     ///
     /// Any [`DecodeError`].
-    pub(super) fn into_picture(mut self) -> Result<Picture, DecodeError> {
+    pub(super) fn into_image(mut self) -> Result<Bitmap, DecodeError> {
         let mut whole: Vec<u8> = Vec::with_capacity(self.wanted.pixels() as usize * 3);
         let mut buffer = Vec::new();
         while let Some(band) = self.next(BAND, buffer)? {
@@ -125,12 +125,12 @@ impl<'a> Bands<'a> {
         }
         let wanted = self.wanted;
         self.finish()?;
-        Ok(Picture::made(wanted, Channels::Rgb, whole))
+        Ok(Bitmap::made(wanted, Channels::Rgb, whole))
     }
 
     /// Reads the whole rectangle and transforms each band separately, so that only one copy of the
-    /// picture is in memory.
-    fn into_turned(mut self, turn: Orientation) -> Result<Picture, DecodeError> {
+    /// image is in memory.
+    fn into_turned(mut self, turn: Orientation) -> Result<Bitmap, DecodeError> {
         let stored = self.wanted;
         let mut turned = vec![0; stored.pixels() as usize * Channels::Rgb.count()];
         let mut buffer = Vec::new();
@@ -141,12 +141,12 @@ impl<'a> Bands<'a> {
             buffer = band.into_pixels();
         }
         self.finish()?;
-        Ok(Picture::made(turn.apply_to_size(stored), Channels::Rgb, turned))
+        Ok(Bitmap::made(turn.apply_to_size(stored), Channels::Rgb, turned))
     }
 }
 
-/// Decodes a rectangle of a picture, in displayed coordinates, which must lie within it. The result
-/// is upright and equal to the corresponding part of the completely decoded picture.
+/// Decodes a rectangle of an image, in displayed coordinates, which must lie within it. The result
+/// is upright and equal to the corresponding part of the completely decoded image.
 ///
 /// For a JPEG, only the rectangle and its surroundings are transformed and held in memory; entropy
 /// decoding has no shortcut. Other formats are decoded completely.
@@ -154,7 +154,7 @@ impl<'a> Bands<'a> {
 /// # Errors
 ///
 /// Any [`DecodeError`], also for damage outside of the rectangle.
-pub(crate) fn decode_part(bytes: &[u8], rect: Rect) -> Result<Picture, DecodeError> {
+pub(crate) fn decode_part(bytes: &[u8], rect: Rect) -> Result<Bitmap, DecodeError> {
     let header = probe(bytes)?;
     if rect.size == header.size() {
         return decode(bytes);
@@ -162,18 +162,18 @@ pub(crate) fn decode_part(bytes: &[u8], rect: Rect) -> Result<Picture, DecodeErr
     let (size, orientation) = (header.stored_size(), header.orientation);
     let stored = orientation.rect_in_stored(rect, size);
     if header.format == Format::Jpeg {
-        return Ok(orientation.apply(Bands::stored(bytes, size, stored)?.into_picture()?));
+        return Ok(orientation.apply(Bands::stored(bytes, size, stored)?.into_image()?));
     }
     Ok(orientation.apply(decode_stored(bytes, &header)?.cropped(stored)))
 }
 
-/// Decodes a picture as displayed and then applies `turn`. A JPEG is transformed while it is
+/// Decodes an image as displayed and then applies `turn`. A JPEG is transformed while it is
 /// decoded.
 ///
 /// # Errors
 ///
 /// Any [`DecodeError`].
-pub(crate) fn decode_turned(bytes: &[u8], turn: Orientation) -> Result<Picture, DecodeError> {
+pub(crate) fn decode_turned(bytes: &[u8], turn: Orientation) -> Result<Bitmap, DecodeError> {
     let header = probe(bytes)?;
     let turn = header.orientation.then(turn);
     if header.format == Format::Jpeg && turn != Orientation::Normal {

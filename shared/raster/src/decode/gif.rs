@@ -61,7 +61,7 @@ pub(super) fn decode(bytes: &[u8], screen: Size) -> Result<Raw, DecodeError> {
 struct FirstFrame<'a> {
     /// The rest of the current block.
     block: &'a [u8],
-    /// What follows it.
+    /// The following data.
     rest: &'a [u8],
 }
 

@@ -1,4 +1,4 @@
-//! Decodes JPEG with libjpeg-turbo, row by row. The picture can be reduced in scale or decoded in
+//! Decodes JPEG with libjpeg-turbo, row by row. The image can be reduced in scale or decoded in
 //! part.
 
 use std::ffi::{CStr, c_char, c_int, c_uint};
@@ -21,7 +21,7 @@ const ROWS: u32 = 32;
 
 /// The number of columns and rows that are decoded around a region. Chroma smoothing at an edge
 /// depends only on neighboring samples, so within the inner half of the margin the result equals
-/// that of the whole picture.
+/// that of the whole image.
 const MARGIN: u32 = 32;
 
 /// The state of the decoder in C (`jpeg_rows.c`).
@@ -127,7 +127,7 @@ pub(super) struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    /// Opens a whole picture of size `stored`, with each side divided by `reduction`: 1, 2, 4 or 8.
+    /// Opens a whole image of size `stored`, with each side divided by `reduction`: 1, 2, 4 or 8.
     /// A lossless JPEG is never reduced.
     pub(super) fn whole(bytes: &'a [u8], stored: Size, reduction: u8) -> Result<Self, DecodeError> {
         let (decoder, segments, output) = open(bytes, stored)?;
@@ -230,7 +230,7 @@ impl<'a> Rows<'a> {
 type Opened<'a> = (Decoder<'a>, Segments, (c_uint, Samples));
 
 fn open(bytes: &[u8], stored: Size) -> Result<Opened<'_>, DecodeError> {
-    let segments = jpeg_segments::read(bytes)?;
+    let segments = jpeg_segments::parse(bytes)?;
     let (decoder, size, output) = Decoder::open(bytes)?;
     if size != stored {
         return Err(DecodeError::SizeMismatch);

@@ -4,7 +4,7 @@
 use super::DecodeError;
 
 /// The maximum number of scans of a JPEG. Encoders write about ten. Each additional scan costs a
-/// few bytes of input and makes the decoder process the whole picture again (libjpeg-turbo, "Two
+/// few bytes of input and makes the decoder process the whole image again (libjpeg-turbo, "Two
 /// Issues with the JPEG Standard").
 pub const MAX_SCANS: u32 = 100;
 
@@ -12,7 +12,7 @@ pub const MAX_SCANS: u32 = 100;
 pub(super) struct Segments {
     /// The ICC profile, assembled from its segments (ICC.1:2022, B.4).
     pub icc: Option<Vec<u8>>,
-    /// Whether the file is lossless (T.81, annex H). Lossless JPEG has no transform, so neither
+    /// `true` if the file is lossless (T.81, annex H). Lossless JPEG has no transform, so neither
     /// scaled nor partial decoding is possible.
     pub is_lossless: bool,
     /// The number of scans, counted up to [`MAX_SCANS`] + 1.
@@ -25,17 +25,17 @@ pub(super) struct Segments {
 ///
 /// `CutShort` if a segment extends beyond the file, or if the end marker is missing before all scans are there;
 /// `TooManyScans`.
-pub(super) fn read(bytes: &[u8]) -> Result<Segments, DecodeError> {
+pub(super) fn parse(bytes: &[u8]) -> Result<Segments, DecodeError> {
     const ICC: &[u8] = b"ICC_PROFILE\0";
     let mut segments = Segments::default();
     let mut profile: Vec<(u8, &[u8])> = Vec::new();
-    let mut picture = Picture::default();
+    let mut image = Dimensions::default();
     let mut at = 2;
     loop {
         match next_marker(bytes, at) {
             Some(next) => at = next,
             // Whether the last scan is complete is known to the decoder alone.
-            None if picture.is_complete() => break,
+            None if image.is_complete() => break,
             None => return Err(DecodeError::CutShort),
         }
         let marker = bytes[at];
@@ -56,7 +56,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Segments, DecodeError> {
                 if segments.scans > MAX_SCANS {
                     return Err(DecodeError::TooManyScans);
                 }
-                picture.scan(data);
+                image.scan(data);
             }
             0xe2 => {
                 if let Some([number, _count, part @ ..]) = data.strip_prefix(ICC) {
@@ -66,7 +66,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Segments, DecodeError> {
             // Frame headers are C0 to CF without DHT, JPG and DAC.
             0xc0..=0xcf if !matches!(marker, 0xc4 | 0xc8 | 0xcc) => {
                 segments.is_lossless |= marker == 0xc3;
-                picture.frame(marker, data);
+                image.frame(marker, data);
             }
             _ => {}
         }
@@ -78,15 +78,15 @@ pub(super) fn read(bytes: &[u8]) -> Result<Segments, DecodeError> {
     Ok(segments)
 }
 
-/// Which samples of a picture the scans hold.
+/// Which samples of an image the scans hold.
 #[derive(Default)]
-struct Picture {
+struct Dimensions {
     is_progressive: bool,
     /// The identifier of each component, and for each of its coefficients how many of the low bits are missing.
     components: Vec<(u8, [u8; 64])>,
 }
 
-impl Picture {
+impl Dimensions {
     /// Reads a frame header (T.81, B.2.2). The first one counts; the decoder refuses another.
     fn frame(&mut self, marker: u8, data: &[u8]) {
         if self.components.is_empty() {
@@ -96,7 +96,7 @@ impl Picture {
         }
     }
 
-    /// Reads a scan header (T.81, B.2.3). Outside of a progressive picture, a scan holds its components as a whole, whatever
+    /// Reads a scan header (T.81, B.2.3). Outside of a progressive image, a scan holds its components as a whole, whatever
     /// coefficients it states.
     fn scan(&mut self, data: &[u8]) {
         let Some((count, rest)) = data.split_first() else { return };
@@ -114,7 +114,7 @@ impl Picture {
         }
     }
 
-    /// Whether scans began for all samples.
+    /// Returns `true` if scans began for all samples.
     fn is_complete(&self) -> bool {
         !self.components.is_empty() && self.components.iter().all(|(_, missing)| *missing == [0; 64])
     }

@@ -1,6 +1,6 @@
 //! Decodes foreign bytes to 8-bit sRGB pixels.
 //!
-//! **Guarantee.** The output is the whole picture as its file describes it, or an error: never a
+//! **Guarantee.** The output is the whole image as its file describes it, or an error: never a
 //! panic, and never a part of a truncated file. The size, the number of scans of a JPEG and the
 //! frame of a GIF are checked before anything is allocated for them.
 //!
@@ -25,17 +25,17 @@ mod webp;
 #[cfg(test)]
 mod tests;
 
+use crate::bitmap::Bitmap;
 use crate::format::Format;
 use crate::geometry::{Rect, Size};
 use crate::header::{Header, HeaderError};
 use crate::orientation::Orientation;
-use crate::picture::Picture;
 
 pub(crate) use bands::{BAND, Bands, decode_part, decode_turned};
 pub use jpeg::JpegError;
 pub use jpeg_segments::MAX_SCANS;
 
-/// Why a picture cannot be decoded. Every message may be shown to the person who sent the picture.
+/// Why an image cannot be decoded. Every message may be shown to the person who sent the image.
 #[derive(Debug, thiserror::Error)]
 pub enum DecodeError {
     /// The header is unusable or exceeds the limits.
@@ -56,15 +56,15 @@ pub enum DecodeError {
     /// The GIF decoder reported an error.
     #[error("the GIF data is broken or cut short")]
     Gif(#[source] ::gif::DecodingError),
-    /// The file or its structure ends before the picture is complete.
-    #[error("the picture is cut short")]
+    /// The file or its structure ends before the image is complete.
+    #[error("the image is cut short")]
     CutShort,
     /// A JPEG has more than [`MAX_SCANS`] scans, each of which requires processing the whole
-    /// picture.
+    /// image.
     #[error("the JPEG has too many scans")]
     TooManyScans,
     /// The size of the pixels differs from that in the header.
-    #[error("the picture contradicts its own header")]
+    #[error("the image contradicts its own header")]
     SizeMismatch,
 }
 
@@ -90,7 +90,7 @@ impl Samples {
     }
 }
 
-/// All pixels of a picture, as returned by a codec.
+/// All pixels of an image, as returned by a codec.
 struct Raw {
     size: Size,
     samples: Samples,
@@ -98,21 +98,21 @@ struct Raw {
     icc: Option<Vec<u8>>,
 }
 
-/// Decodes a picture of any accepted format as displayed.
+/// Decodes an image of any accepted format as displayed.
 ///
 /// # Errors
 ///
-/// Any [`DecodeError`]. All of them are caused by the picture.
-pub fn decode(bytes: &[u8]) -> Result<Picture, DecodeError> {
+/// Any [`DecodeError`]. All of them are caused by the image.
+pub fn decode(bytes: &[u8]) -> Result<Bitmap, DecodeError> {
     decode_turned(bytes, Orientation::Normal)
 }
 
-/// Decodes a picture as stored, whatever its orientation.
-pub(crate) fn decode_stored(bytes: &[u8], header: &Header) -> Result<Picture, DecodeError> {
+/// Decodes an image as stored, whatever its orientation.
+pub(crate) fn decode_stored(bytes: &[u8], header: &Header) -> Result<Bitmap, DecodeError> {
     let size = header.stored_size();
     let raw = match header.format {
         Format::Png => png::decode(bytes, size)?,
-        Format::Jpeg => return Bands::stored(bytes, size, Rect { x: 0, y: 0, size })?.into_picture(),
+        Format::Jpeg => return Bands::stored(bytes, size, Rect { x: 0, y: 0, size })?.into_image(),
         Format::Webp => webp::decode(bytes, size)?,
         Format::Gif => gif::decode(bytes, size)?,
     };

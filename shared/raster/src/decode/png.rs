@@ -1,4 +1,4 @@
-//! Decodes PNG of every color type, bit depth and interlacing. Of an animation, only the still picture is read.
+//! Decodes PNG of every color type, bit depth and interlacing. Of an animation, only the still image is read.
 
 use std::io::{self, BufRead, Chain, Read, Seek, SeekFrom};
 
@@ -68,17 +68,17 @@ pub(super) fn decode(bytes: &[u8], stored: Size) -> Result<Raw, DecodeError> {
 /// The end chunk.
 const END: &[u8] = b"\0\0\0\0IEND\xae\x42\x60\x82";
 
-/// The number of bytes of an animation up to the end of its still picture, the chunks `IDAT`. `None` if the file is no
-/// animation, or has no complete still picture.
+/// The number of bytes of an animation up to the end of its still image, the chunks `IDAT`. `None` if the file is no
+/// animation, or has no complete still image.
 fn still_length(bytes: &[u8]) -> Option<usize> {
-    let (mut at, mut is_animated, mut in_picture) = (8, false, false);
+    let (mut at, mut is_animated, mut in_image) = (8, false, false);
     loop {
         let name = bytes.get(at + 4..at + 8).unwrap_or_default();
-        if in_picture && name != b"IDAT" {
+        if in_image && name != b"IDAT" {
             return is_animated.then_some(at);
         }
         is_animated |= name == b"acTL";
-        in_picture = name == b"IDAT";
+        in_image = name == b"IDAT";
         let length = u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?);
         // The length, the name and the checksum.
         at = at.checked_add(length as usize)?.checked_add(12).filter(|end| *end <= bytes.len())?;

@@ -12,11 +12,11 @@ use moxcms::{
 use std::sync::Arc;
 
 use super::{Raw, Samples};
+use crate::bitmap::{Bitmap, Channels};
 use crate::geometry::Size;
 use crate::header::CodePoints;
-use crate::picture::{Channels, Picture};
 
-pub(super) fn convert(raw: Raw, code_points: Option<CodePoints>) -> Picture {
+pub(super) fn convert(raw: Raw, code_points: Option<CodePoints>) -> Bitmap {
     let conversion = match code_points {
         Some(points) => Conversion { samples: raw.samples, transform: coded(points, raw.samples) },
         None => Conversion::new(raw.icc.as_deref(), raw.samples),
@@ -35,9 +35,9 @@ impl Conversion {
         Self { samples, transform: icc.and_then(|icc| transform(icc, samples)) }
     }
 
-    /// Converts samples of size `size`. The result does not depend on how a picture is divided into
+    /// Converts samples of size `size`. The result does not depend on how an image is divided into
     /// rows.
-    pub(super) fn apply(&self, size: Size, mut data: Vec<u8>) -> Picture {
+    pub(super) fn apply(&self, size: Size, mut data: Vec<u8>) -> Bitmap {
         let channels = match self.samples {
             Samples::Grey | Samples::Rgb | Samples::Cmyk => Channels::Rgb,
             Samples::GreyAlpha | Samples::Rgba => Channels::Rgba,
@@ -53,7 +53,7 @@ impl Conversion {
             None => None,
         };
         let pixels = pixels.or_else(|| untagged(self.samples, &data));
-        Picture::made(size, channels, pixels.unwrap_or(data))
+        Bitmap::made(size, channels, pixels.unwrap_or(data))
     }
 }
 
@@ -179,7 +179,7 @@ fn srgb_with(curve: ToneReprCurve) -> ColorProfile {
 /// primaries and curves are rounded. Another color space changes samples by tens.
 const SRGB_ROUNDING: u8 = 2;
 
-/// Whether a transform leaves a lattice of colors unchanged, apart from rounding.
+/// Returns `true` if a transform leaves a lattice of colors unchanged, apart from rounding.
 fn changes_nothing(transform: &Transform8BitExecutor, channels: usize) -> bool {
     const STEPS: [u8; 8] = [0, 13, 51, 90, 128, 179, 217, 255];
     let mut lattice = Vec::with_capacity(STEPS.len().pow(3) * channels);
@@ -195,7 +195,7 @@ fn changes_nothing(transform: &Transform8BitExecutor, channels: usize) -> bool {
         && lattice.iter().zip(&moved).all(|(before, after)| before.abs_diff(*after) <= SRGB_ROUNDING)
 }
 
-/// Applies a transform to all rows, without a copy of the picture. The rows stay as they are if it fails,
+/// Applies a transform to all rows, without a copy of the image. The rows stay as they are if it fails,
 /// which a profile can only cause at the first row.
 fn convert_in_place(data: &mut [u8], row: usize, transform: &Transform8BitExecutor) {
     let mut from = vec![0; row];

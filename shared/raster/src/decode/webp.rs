@@ -1,4 +1,4 @@
-//! Decodes WebP with libwebp: still pictures, and the first frame of animations on their canvas.
+//! Decodes WebP with libwebp: still images, and the first frame of animations on their canvas.
 
 use libwebp_sys::{
     VP8StatusCode, WEBP_CSP_MODE, WebPBitstreamFeatures, WebPDecode, WebPDecoderConfig, WebPGetFeatures, WebPRGBABuffer,
@@ -11,20 +11,20 @@ use crate::header::check_limits;
 /// The relevant chunks of the container.
 struct Chunks<'a> {
     icc: Option<&'a [u8]>,
-    picture: Frame<'a>,
+    image: Frame<'a>,
 }
 
 /// The first frame.
 enum Frame<'a> {
-    /// The chunks of a still picture: its alpha channel, if it has one, and its bitstream.
+    /// The chunks of a still image: its alpha channel, if it has one, and its bitstream.
     Still(&'a [u8]),
     /// The data of an `ANMF` chunk.
     Animated(&'a [u8]),
 }
 
 pub(super) fn decode(bytes: &[u8], canvas: Size) -> Result<Raw, DecodeError> {
-    let Chunks { icc, picture } = read_chunks(bytes).ok_or(DecodeError::CutShort)?;
-    let mut raw = match picture {
+    let Chunks { icc, image } = read_chunks(bytes).ok_or(DecodeError::CutShort)?;
+    let mut raw = match image {
         Frame::Still(chunks) => decode_bitstream(chunks, canvas)?,
         Frame::Animated(frame) => decode_frame(frame, canvas)?,
     };
@@ -45,11 +45,11 @@ fn read_chunks(bytes: &[u8]) -> Option<Chunks<'_>> {
         match rest.get(..4)? {
             b"ICCP" if icc.is_none() => icc = Some(data),
             b"ALPH" if with_alpha.is_none() => with_alpha = Some(rest),
-            b"ANMF" => return Some(Chunks { icc, picture: Frame::Animated(data) }),
+            b"ANMF" => return Some(Chunks { icc, image: Frame::Animated(data) }),
             b"VP8 " | b"VP8L" => {
                 let chunks = with_alpha.unwrap_or(rest);
                 let length = chunks.len() - rest.len() + 8 + data.len();
-                return Some(Chunks { icc, picture: Frame::Still(&chunks[..length]) });
+                return Some(Chunks { icc, image: Frame::Still(&chunks[..length]) });
             }
             _ => {}
         }
@@ -95,7 +95,7 @@ fn decode_frame(frame: &[u8], canvas: Size) -> Result<Raw, DecodeError> {
     Ok(Raw { size: canvas, samples: Samples::Rgba, data, icc: None })
 }
 
-/// Decodes a still picture of size `declared`, given by its chunks. A picture of another size is
+/// Decodes a still image of size `declared`, given by its chunks. An image of another size is
 /// refused before memory is allocated: what was reserved is for the declared one.
 fn decode_bitstream(bytes: &[u8], declared: Size) -> Result<Raw, DecodeError> {
     let failed = |status: VP8StatusCode| DecodeError::Webp { status: status as u32 };
@@ -128,7 +128,7 @@ fn decode_bitstream(bytes: &[u8], declared: Size) -> Result<Raw, DecodeError> {
     // rejected above. Four bytes per pixel of a size within the limits fit an `i32`.
     config.output.u.RGBA = WebPRGBABuffer { rgba: data.as_mut_ptr(), stride: stride as i32, size: data.len() };
     // SAFETY: the input is one live slice. The output refers to `data` as external memory with its
-    // actual length and stride. The library checks these against the size of the picture, fills the
+    // actual length and stride. The library checks these against the size of the image, fills the
     // memory, and does not keep the pointer.
     let status = unsafe { WebPDecode(bytes.as_ptr(), bytes.len(), &raw mut config) };
     if status != VP8StatusCode::VP8_STATUS_OK {

@@ -1,6 +1,6 @@
-//! Encodes pictures as files.
+//! Encodes images as files.
 //!
-//! **Guarantee.** Equal pictures and settings give equal bytes. Files have no metadata; an untagged
+//! **Guarantee.** Equal images and settings give equal bytes. Files have no metadata; an untagged
 //! file is sRGB, like the pixels.
 //!
 //! **Mechanism.** JPEG uses the crate `jpeg` with 4:2:0 and optimized Huffman tables
@@ -14,10 +14,10 @@ mod tests;
 
 use image::codecs::png::{CompressionType, FilterType, PngEncoder};
 
+use crate::bitmap::{Bitmap, Channels};
 use crate::color::Color;
 use crate::format::OutputFormat;
 use crate::geometry::Size;
-use crate::picture::{Channels, Picture};
 
 pub use webp::MAX_SIDE as MAX_WEBP_SIDE;
 
@@ -27,22 +27,22 @@ pub use webp::MAX_SIDE as MAX_WEBP_SIDE;
 /// per side).
 const PNG_LEVEL: u8 = 2;
 
-/// Settings of an encoded picture.
+/// Settings of an encoded image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Encoding {
     pub format: OutputFormat,
     /// The quality of JPEG and WebP, clamped to 1 to 100.
     pub quality: u8,
-    /// The background of the Action. A transparent picture is flattened on it for a JPEG if it is
+    /// The background of the Action. A transparent image is flattened on it for a JPEG if it is
     /// opaque, otherwise on white.
     pub flatten: Color,
 }
 
-/// Why a picture cannot be encoded.
+/// Why an image cannot be encoded.
 #[derive(Debug, thiserror::Error)]
 pub enum EncodeError {
     /// A side is longer than [`MAX_WEBP_SIDE`], the limit of WebP.
-    #[error("a side of a WebP picture is at most 16383 pixels long")]
+    #[error("a side of a WebP image is at most 16383 pixels long")]
     WebpSideTooLong,
     /// The WebP encoder failed.
     #[error("the WebP encoder failed with code {code}")]
@@ -55,26 +55,26 @@ pub enum EncodeError {
     Png(#[source] image::ImageError),
 }
 
-/// Encodes a picture.
+/// Encodes an image.
 ///
 /// # Errors
 ///
 /// [`EncodeError`]. Callers can only cause `WebpSideTooLong`.
-pub fn encode(picture: &Picture, encoding: &Encoding) -> Result<Vec<u8>, EncodeError> {
-    let opaque = picture.is_opaque();
+pub fn encode(image: &Bitmap, encoding: &Encoding) -> Result<Vec<u8>, EncodeError> {
+    let opaque = image.is_opaque();
     let quality = encoding.quality.clamp(1, 100);
     match encoding.format {
-        OutputFormat::Jpeg if opaque => Ok(jpeg(picture, quality)),
-        OutputFormat::Jpeg => Ok(jpeg(&picture.flattened(encoding.flatten.flattening()), quality)),
-        OutputFormat::Png if opaque && picture.channels() == Channels::Rgba => png(&picture.flattened(Color::WHITE)),
-        OutputFormat::Png => png(picture),
-        OutputFormat::Webp => webp::encode(picture, quality),
+        OutputFormat::Jpeg if opaque => Ok(jpeg(image, quality)),
+        OutputFormat::Jpeg => Ok(jpeg(&image.flattened(encoding.flatten.flattening()), quality)),
+        OutputFormat::Png if opaque && image.channels() == Channels::Rgba => png(&image.flattened(Color::WHITE)),
+        OutputFormat::Png => png(image),
+        OutputFormat::Webp => webp::encode(image, quality),
     }
 }
 
-fn jpeg(picture: &Picture, quality: u8) -> Vec<u8> {
-    let mut encoder = jpeg_encoder(picture.size(), picture.channels(), quality);
-    encoder.write(picture.pixels());
+fn jpeg(image: &Bitmap, quality: u8) -> Vec<u8> {
+    let mut encoder = jpeg_encoder(image.size(), image.channels(), quality);
+    encoder.write(image.pixels());
     encoder.finish()
 }
 
@@ -88,12 +88,12 @@ pub(crate) fn jpeg_encoder(size: Size, channels: Channels, quality: u8) -> jpeg:
     jpeg::Encoder::new(size.width as u16, size.height as u16, format, quality)
 }
 
-fn png(picture: &Picture) -> Result<Vec<u8>, EncodeError> {
+fn png(bitmap: &Bitmap) -> Result<Vec<u8>, EncodeError> {
     let mut bytes = Vec::new();
     let encoder = PngEncoder::new_with_quality(&mut bytes, CompressionType::Level(PNG_LEVEL), FilterType::Adaptive);
-    match picture {
-        Picture::Rgb(image) => image.write_with_encoder(encoder),
-        Picture::Rgba(image) => image.write_with_encoder(encoder),
+    match bitmap {
+        Bitmap::Rgb(image) => image.write_with_encoder(encoder),
+        Bitmap::Rgba(image) => image.write_with_encoder(encoder),
     }
     .map_err(EncodeError::Png)?;
     Ok(bytes)

@@ -6,27 +6,27 @@ use crate::testing::*;
 
 const FORMATS: [OutputFormat; 3] = [OutputFormat::Png, OutputFormat::Jpeg, OutputFormat::Webp];
 
-fn read(bytes: &[u8]) -> Picture {
+fn read(bytes: &[u8]) -> Bitmap {
     decode(bytes).unwrap()
 }
 
 #[test]
 fn every_format_writes_itself_in_its_size() {
-    let picture = photo(37, 21);
+    let image = photo(37, 21);
     for format in FORMATS {
-        let header = probe(&written(&picture, format, 85)).unwrap();
-        assert_eq!((header.format, header.size()), (format.into(), picture.size()));
+        let header = probe(&written(&image, format, 85)).unwrap();
+        assert_eq!((header.format, header.size()), (format.into(), image.size()));
     }
 }
 
 #[test]
-fn the_same_picture_gives_the_same_bytes() {
+fn the_same_image_gives_the_same_bytes() {
     let translucent = drawn(90, 70, Channels::Rgba, |x, y| [(x * 2) as u8, (y * 3) as u8, 40, (x + y) as u8]);
-    for picture in [photo(120, 90), translucent] {
+    for image in [photo(120, 90), translucent] {
         for format in FORMATS {
-            let first = written(&picture, format, 70);
+            let first = written(&image, format, 70);
             for _ in 0..3 {
-                assert!(written(&picture, format, 70) == first, "{format:?}");
+                assert!(written(&image, format, 70) == first, "{format:?}");
             }
         }
     }
@@ -34,15 +34,15 @@ fn the_same_picture_gives_the_same_bytes() {
 
 #[test]
 fn quality_weighs_against_size() {
-    let picture = photo(200, 150);
+    let image = photo(200, 150);
     for format in [OutputFormat::Jpeg, OutputFormat::Webp] {
-        let sizes: Vec<_> = [20, 60, 95].map(|quality| written(&picture, format, quality).len()).into();
+        let sizes: Vec<_> = [20, 60, 95].map(|quality| written(&image, format, quality).len()).into();
         assert!(sizes.is_sorted() && sizes[0] < sizes[2], "{format:?}: {sizes:?}");
-        assert_eq!(written(&picture, format, 0), written(&picture, format, 1));
-        assert_eq!(written(&picture, format, 101), written(&picture, format, 100));
-        assert!(psnr(read(&written(&picture, format, 95)).pixels(), picture.pixels()) > 33.0);
+        assert_eq!(written(&image, format, 0), written(&image, format, 1));
+        assert_eq!(written(&image, format, 101), written(&image, format, 100));
+        assert!(psnr(read(&written(&image, format, 95)).pixels(), image.pixels()) > 33.0);
     }
-    assert_eq!(written(&picture, OutputFormat::Png, 1), written(&picture, OutputFormat::Png, 100));
+    assert_eq!(written(&image, OutputFormat::Png, 1), written(&image, OutputFormat::Png, 100));
 }
 
 #[test]
@@ -69,8 +69,8 @@ fn a_transparent_jpeg_is_flattened_on_an_opaque_background_or_on_white() {
 fn an_idle_alpha_channel_is_not_written() {
     let opaque = photo(33, 20).into_rgba();
     for format in FORMATS {
-        let picture = read(&written(&opaque, format, 90));
-        assert_eq!(picture.channels(), Channels::Rgb, "{format:?}");
+        let image = read(&written(&opaque, format, 90));
+        assert_eq!(image.channels(), Channels::Rgb, "{format:?}");
     }
     assert_eq!(written(&opaque, OutputFormat::Png, 90), written(&photo(33, 20), OutputFormat::Png, 90));
     assert_eq!(written(&opaque, OutputFormat::Jpeg, 90), written(&photo(33, 20), OutputFormat::Jpeg, 90));
@@ -78,7 +78,7 @@ fn an_idle_alpha_channel_is_not_written() {
 
 #[test]
 fn webp_refuses_a_side_of_16384_and_takes_one_less() {
-    let strip = |width| Picture::filled(Size::new(width, 1), Channels::Rgb, Color::WHITE);
+    let strip = |width| Bitmap::filled(Size::new(width, 1), Channels::Rgb, Color::WHITE);
     let encoding = Encoding { format: OutputFormat::Webp, quality: 50, flatten: Color::WHITE };
     assert!(encode(&strip(16_383), &encoding).is_ok());
     assert!(matches!(encode(&strip(16_384), &encoding), Err(EncodeError::WebpSideTooLong)));

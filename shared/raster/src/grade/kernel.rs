@@ -3,7 +3,7 @@
 
 use super::tone::{WHITE, tables};
 use super::{Grade, Preset};
-use crate::picture::{Channels, Picture};
+use crate::bitmap::{Bitmap, Channels};
 use crate::wide::wide;
 
 /// The fixed-point unit of factors: 4096 stands for 1.
@@ -19,7 +19,7 @@ const LUMA: [i32; 3] = [54, 183, 19];
 /// A grade prepared for application.
 pub(super) struct Kernel {
     tables: [[u16; 256]; 3],
-    /// Whether the tables are the identity.
+    /// `true` if the tables are the identity.
     is_neutral: bool,
     colors: Option<Colors>,
 }
@@ -47,14 +47,14 @@ impl Kernel {
         Self { is_neutral: tables.iter().all(identity), tables, colors: (!is_idle).then_some(colors) }
     }
 
-    pub(super) fn apply(&self, picture: &mut Picture) {
-        let channels = picture.channels();
+    pub(super) fn apply(&self, image: &mut Bitmap) {
+        let channels = image.channels();
         match (self.colors, channels) {
             (None, _) if self.is_neutral => {}
-            (None, Channels::Rgb) => look_up::<3>(&self.tables, picture.pixels_mut()),
-            (None, Channels::Rgba) => look_up::<4>(&self.tables, picture.pixels_mut()),
-            (Some(colors), Channels::Rgb) => recolor_rgb(&self.tables, &colors, picture.pixels_mut()),
-            (Some(colors), Channels::Rgba) => recolor_rgba(&self.tables, &colors, picture.pixels_mut()),
+            (None, Channels::Rgb) => look_up::<3>(&self.tables, image.pixels_mut()),
+            (None, Channels::Rgba) => look_up::<4>(&self.tables, image.pixels_mut()),
+            (Some(colors), Channels::Rgb) => recolor_rgb(&self.tables, &colors, image.pixels_mut()),
+            (Some(colors), Channels::Rgba) => recolor_rgba(&self.tables, &colors, image.pixels_mut()),
         }
     }
 }

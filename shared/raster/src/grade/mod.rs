@@ -25,11 +25,11 @@ mod tests;
 
 use std::str::FromStr;
 
+use crate::bitmap::Bitmap;
 use crate::color::Color;
 use crate::decode::{DecodeError, decode};
 use crate::geometry::{ParseError, Rect, Size};
 use crate::header::probe;
-use crate::picture::Picture;
 use crate::pipeline::{Error, Finish, Output};
 use crate::resize::{PlanError, check_output};
 
@@ -119,7 +119,7 @@ impl Grade {
     };
 }
 
-/// The size of the result for a picture with the displayed size `image`, which is the same.
+/// The size of the result for an image with the displayed size `image`, which is the same.
 ///
 /// # Errors
 ///
@@ -129,16 +129,16 @@ pub fn plan(image: Size) -> Result<Size, PlanError> {
     Ok(image)
 }
 
-/// Grades a picture in place.
-pub fn grade(picture: &mut Picture, grade: &Grade) {
-    Kernel::new(grade).apply(picture);
+/// Grades an image in place.
+pub fn grade(image: &mut Bitmap, grade: &Grade) {
+    Kernel::new(grade).apply(image);
 }
 
 /// Runs the Action.
 ///
 /// # Errors
 ///
-/// Any [`Error`]. A picture above the limits of results is rejected before it is decoded.
+/// Any [`Error`]. An image above the limits of results is rejected before it is decoded.
 pub fn transform(bytes: &[u8], params: &Grade, finish: Finish) -> Result<Output, Error> {
     let header = probe(bytes).map_err(DecodeError::from)?;
     let size = plan(header.size())?;
@@ -146,7 +146,7 @@ pub fn transform(bytes: &[u8], params: &Grade, finish: Finish) -> Result<Output,
     if let Some(bands) = finish.bands(bytes, &header, Rect { x: 0, y: 0, size })? {
         return finish.stream(bands, |band, _| kernel.apply(band));
     }
-    let mut picture = decode(bytes)?;
-    kernel.apply(&mut picture);
-    finish.write(&picture, header.format, Color::WHITE)
+    let mut image = decode(bytes)?;
+    kernel.apply(&mut image);
+    finish.write(&image, header.format, Color::WHITE)
 }

@@ -1,17 +1,17 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::bitmap::Channels;
 use crate::decode::decode;
 use crate::format::{FormatChoice, OutputFormat};
-use crate::picture::Channels;
 use crate::testing::*;
 
 const AUTO: Finish = Finish { choice: FormatChoice::Auto, quality: 85 };
 
 fn graded(color: [u8; 3], params: &Grade) -> [u8; 3] {
-    let mut picture = Picture::new(Size::new(1, 1), Channels::Rgb, color.to_vec()).unwrap();
-    grade(&mut picture, params);
-    [picture.pixels()[0], picture.pixels()[1], picture.pixels()[2]]
+    let mut image = Bitmap::new(Size::new(1, 1), Channels::Rgb, color.to_vec()).unwrap();
+    grade(&mut image, params);
+    [image.pixels()[0], image.pixels()[1], image.pixels()[2]]
 }
 
 /// The module's formulas in floating point, without tables.
@@ -36,15 +36,15 @@ fn reference(color: [u8; 3], params: &Grade) -> [f64; 3] {
 
 #[test]
 fn all_zero_changes_no_pixel_of_any_kind() {
-    for picture in [photo(67, 41), drawn(67, 41, Channels::Rgba, |x, y| [x as u8, y as u8, 9, (x * y) as u8])] {
-        let mut same = picture.clone();
+    for image in [photo(67, 41), drawn(67, 41, Channels::Rgba, |x, y| [x as u8, y as u8, 9, (x * y) as u8])] {
+        let mut same = image.clone();
         grade(&mut same, &Grade::NEUTRAL);
-        assert_eq!(same, picture);
+        assert_eq!(same, image);
         grade(&mut same, &Grade { preset: Preset::Sepia, intensity: 0.0, ..Grade::NEUTRAL });
-        assert_eq!(same, picture);
-        let output = transform(&written(&picture, OutputFormat::Png, 85), &Grade::NEUTRAL, AUTO).unwrap();
+        assert_eq!(same, image);
+        let output = transform(&written(&image, OutputFormat::Png, 85), &Grade::NEUTRAL, AUTO).unwrap();
         let read = decode(&output.bytes).unwrap();
-        assert_eq!(read, picture);
+        assert_eq!(read, image);
     }
 }
 
@@ -92,8 +92,8 @@ fn presets_follow_their_formulas_and_their_intensity() {
 
 #[test]
 fn greys_stay_grey_and_alpha_stays() {
-    let picture = drawn(256, 1, Channels::Rgba, |x, _| [x as u8, x as u8, x as u8, 255 - x as u8]);
-    let mut after = picture.clone();
+    let image = drawn(256, 1, Channels::Rgba, |x, _| [x as u8, x as u8, x as u8, 255 - x as u8]);
+    let mut after = image.clone();
     let params = Grade {
         exposure: 0.7,
         brightness: 5.0,
@@ -106,7 +106,7 @@ fn greys_stay_grey_and_alpha_stays() {
         ..Grade::NEUTRAL
     };
     grade(&mut after, &params);
-    for (before, after) in picture.pixels().chunks_exact(4).zip(after.pixels().chunks_exact(4)) {
+    for (before, after) in image.pixels().chunks_exact(4).zip(after.pixels().chunks_exact(4)) {
         assert!(after[0] == after[1] && after[1] == after[2] && after[3] == before[3], "{before:?} {after:?}");
     }
 }
@@ -116,10 +116,10 @@ fn wide_and_plain_loops_agree_at_every_length() {
     // Compares blocks of 64 pixels and a remainder with single pixels.
     let params = Grade { saturation: 30.0, vibrance: -20.0, preset: Preset::Vivid, intensity: 40.0, ..Grade::NEUTRAL };
     for width in [1, 63, 64, 65, 131] {
-        let picture = photo(width, 3);
-        let mut whole = picture.clone();
+        let image = photo(width, 3);
+        let mut whole = image.clone();
         grade(&mut whole, &params);
-        for (before, after) in picture.pixels().chunks_exact(3).zip(whole.pixels().chunks_exact(3)) {
+        for (before, after) in image.pixels().chunks_exact(3).zip(whole.pixels().chunks_exact(3)) {
             assert_eq!(graded([before[0], before[1], before[2]], &params), after);
         }
     }

@@ -122,7 +122,7 @@ fn read_frame(marker: u8, frame: &[u8], orientation: Orientation) -> Result<(Hea
 
 impl Header {
     /// A JPEG of several scans, progressive or with some components in each. The decoder keeps the 16-bit coefficients of the whole
-    /// picture until the last scan.
+    /// image until the last scan.
     fn with_coefficients(self, components: u8) -> Self {
         let decoding = Decoding { codec_bytes: 2 * components, ..self.decoding };
         Self { decoding, ..self }

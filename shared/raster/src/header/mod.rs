@@ -1,4 +1,4 @@
-//! Reads the format and the size of a picture from its first bytes, without decoding it.
+//! Reads the format and the size of an image from its first bytes, without decoding it.
 //!
 //! **Guarantee.** Reading needs a bounded amount of memory whatever the bytes are (at most
 //! [`MAX_KEPT_BYTES`]), never panics, and gives the same result whether the bytes arrive at once or
@@ -27,17 +27,17 @@ use crate::orientation::Orientation;
 
 pub(crate) use png::CodePoints;
 
-/// The maximum number of pixels of a picture: 100 megapixels.
+/// The maximum number of pixels of an image: 100 megapixels.
 pub const MAX_PIXELS: u64 = 100_000_000;
 
-/// The maximum length of a side of a picture in pixels.
+/// The maximum length of a side of an image in pixels.
 pub const MAX_SIDE: u32 = 30_000;
 
 /// The maximum number of bytes that a [`HeaderReader`] keeps: the largest JPEG segment, because an
 /// EXIF block must fit.
 pub const MAX_KEPT_BYTES: usize = 2 + u16::MAX as usize;
 
-/// The content of a picture's header.
+/// The content of an image's header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
     /// The format according to the magic bytes.
@@ -46,9 +46,9 @@ pub struct Header {
     pub width: u32,
     /// The number of rows as displayed, with the EXIF orientation applied.
     pub height: u32,
-    /// How the stored picture must be transformed for display.
+    /// How the stored image must be transformed for display.
     pub orientation: Orientation,
-    /// What the colors of a PNG are, if it states them by numbers.
+    /// The color space of a PNG, if it states it by numbers.
     pub(crate) code_points: Option<CodePoints>,
     decoding: Decoding,
 }
@@ -71,7 +71,7 @@ impl Header {
         self.orientation.apply_to_size(self.size())
     }
 
-    /// An upper estimate of the peak memory for decoding this picture at full size, in bytes.
+    /// An upper estimate of the peak memory for decoding this image at full size, in bytes.
     ///
     /// It counts the pixels, the additional buffers of the codec (coefficients of a progressive
     /// JPEG, 16-bit rows) and the second copy for the transformation to the displayed orientation.
@@ -86,7 +86,7 @@ impl Header {
         self.size().pixels() * u64::from(self.decoding.codec_bytes)
     }
 
-    /// The header of an upright picture in the usual coding of its format, for estimates before the file is read.
+    /// The header of an upright image in the usual coding of its format, for estimates before the file is read.
     pub fn assumed(format: Format, size: Size) -> Self {
         let Size { width, height } = size;
         let (orientation, decoding) = (Orientation::Normal, Decoding::usual(format));
@@ -99,12 +99,12 @@ impl Header {
 struct Decoding {
     /// The pixel, and the copy for its conversion. A JPEG that is decoded at a reduced scale has fewer of them.
     pixel_bytes: u8,
-    /// What the codec keeps of the whole picture.
+    /// Memory of the codec for the whole image.
     codec_bytes: u8,
 }
 
 impl Decoding {
-    /// What most files of a format take.
+    /// Memory that most files of a format take.
     fn usual(format: Format) -> Self {
         let (pixel_bytes, codec_bytes) = match format {
             Format::Png => (4, 0),
@@ -133,7 +133,7 @@ pub(crate) fn reduction(stored: Size, at_least: Size) -> u8 {
     [8, 4, 2].into_iter().find(|by| fits(u32::from(*by))).unwrap_or(1)
 }
 
-/// An upper estimate of [`Header::decoded_bytes`] for any picture with this format and size, in
+/// An upper estimate of [`Header::decoded_bytes`] for any image with this format and size, in
 /// bytes.
 pub fn decoded_bytes_max(format: Format, size: Size) -> u64 {
     // The pixels, additional buffers of the most expensive kind, and the transformation: 16-bit
@@ -151,19 +151,19 @@ pub fn decoded_bytes_max(format: Format, size: Size) -> u64 {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum HeaderError {
     /// The magic bytes are not those of an accepted format.
-    #[error("the file is not a PNG, JPEG, WebP or GIF picture")]
+    #[error("the file is not a PNG, JPEG, WebP or GIF image")]
     UnknownFormat,
     /// The header violates its format.
-    #[error("the header of the picture is broken")]
+    #[error("the header of the image is broken")]
     Malformed,
     /// The bytes end before the size is known.
-    #[error("the picture ends within its header")]
+    #[error("the image ends within its header")]
     Truncated,
     /// It has more than [`MAX_PIXELS`] pixels.
-    #[error("the picture has more than 100 megapixels")]
+    #[error("the image has more than 100 megapixels")]
     TooManyPixels,
     /// A side is longer than [`MAX_SIDE`].
-    #[error("a side of the picture is longer than 30000 pixels")]
+    #[error("a side of the image is longer than 30000 pixels")]
     SideTooLong,
     /// The chunk `cICP` of a PNG states colors that are not converted.
     #[error("the colors of the PNG (cICP) are not supported: {part} {value}")]
@@ -184,7 +184,7 @@ pub enum Progress {
     Done(Header),
 }
 
-/// What the parser of a format requests after it has read the available bytes.
+/// Request of the parser of a format after it has read the available bytes.
 enum Step {
     /// Call again when this many bytes from the current position are available.
     Need(usize),

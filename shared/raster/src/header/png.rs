@@ -47,7 +47,7 @@ impl Parser {
                     let header = Header::new(Format::Png, image.stored_size(), orientation, image.decoding)?;
                     Header { code_points: image.code_points, ..header }
                 } else {
-                    let code_points = CodePoints::read(data).filter(|_| is_intact(&bytes[..whole as usize]));
+                    let code_points = CodePoints::parse(data).filter(|_| is_intact(&bytes[..whole as usize]));
                     let code_points = code_points.map(CodePoints::check).transpose()?;
                     Header { code_points: code_points.or(image.code_points), ..image }
                 }
@@ -73,7 +73,7 @@ pub(crate) struct CodePoints {
 impl CodePoints {
     /// Reads the data of a chunk `cICP`. `None` if it says nothing: it is broken, or primaries and transfer function are
     /// "unspecified".
-    fn read(data: &[u8]) -> Option<Self> {
+    fn parse(data: &[u8]) -> Option<Self> {
         match *data {
             [2, 2, ..] => None,
             [primaries, transfer, matrix, full_range] => Some(Self { primaries, transfer, matrix, full_range }),
@@ -95,7 +95,7 @@ impl CodePoints {
     }
 }
 
-/// Whether the checksum of a chunk is right.
+/// Returns `true` if the checksum of a chunk is right.
 fn is_intact(chunk: &[u8]) -> bool {
     let (head, stored) = chunk.split_at(chunk.len() - 4);
     let mut checksum = flate2::Crc::new();
@@ -120,7 +120,7 @@ fn read_ihdr(chunk: &[u8]) -> Result<Header, HeaderError> {
         return Err(HeaderError::Malformed);
     }
     let size = Size::new(be32(chunk, 8), be32(chunk, 12));
-    // Rows of 16 bits are narrowed one by one, but an interlaced picture is complete only after its
+    // Rows of 16 bits are narrowed one by one, but an interlaced image is complete only after its
     // last pass. Gray samples are kept in addition to the colors they are converted to.
     let extra = match (depth, interlaced, color) {
         (16, 1, _) => 4,

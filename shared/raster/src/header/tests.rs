@@ -1,11 +1,11 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::bitmap::{Bitmap, Channels};
 use crate::format::OutputFormat;
-use crate::picture::{Channels, Picture};
 use crate::testing::*;
 
-fn small() -> Picture {
+fn small() -> Bitmap {
     photo(21, 13)
 }
 
@@ -267,7 +267,7 @@ fn the_memory_estimate_covers_the_pixels_and_what_codecs_keep() {
     assert_eq!(of(&with_exif(&jpeg(&small(), &Jpeg::default()), 6)), pixels * 7);
     assert_eq!(of(&png_file(ihdr(21, 13, 16, 6, true), &[], &[])), pixels * 8);
     assert_eq!(of(&png_file(ihdr(21, 13, 16, 6, false), &[], &[])), pixels * 4);
-    let opaque = Picture::filled(Size::new(21, 13), Channels::Rgba, crate::Color::WHITE);
+    let opaque = Bitmap::filled(Size::new(21, 13), Channels::Rgba, crate::Color::WHITE);
     assert_eq!(of(&png_with(&opaque, &[])), pixels * 4);
 }
 

@@ -36,10 +36,10 @@ pub(super) fn examine(tiff: &[u8], budget: &mut Budget) -> Block {
     block
 }
 
-/// What a directory describes.
+/// The subject of a directory.
 #[derive(Clone, Copy, PartialEq)]
 enum Directory {
-    Picture,
+    Image,
     Thumbnail,
     Detail,
 }
@@ -96,7 +96,7 @@ impl<'a> Reader<'a> {
     fn walk(&self, budget: &mut Budget) -> Option<(Block, Vec<Entry<'a>>)> {
         let mut block = Block::default();
         let mut authorship: Vec<Entry<'a>> = Vec::new();
-        let mut directories = vec![(self.u32(4)? as usize, Directory::Picture)];
+        let mut directories = vec![(self.u32(4)? as usize, Directory::Image)];
         let (mut walked, mut entries) = (0, 0);
         while let Some(&(at, directory)) = directories.get(walked) {
             walked += 1;
@@ -108,13 +108,13 @@ impl<'a> Reader<'a> {
             for index in 0..count {
                 let entry = self.entry(at + 2 + index * ENTRY)?;
                 match (directory, entry.tag) {
-                    (Directory::Picture, ORIENTATION) => {}
-                    (Directory::Picture, ARTIST | COPYRIGHT) => {
+                    (Directory::Image, ORIENTATION) => {}
+                    (Directory::Image, ARTIST | COPYRIGHT) => {
                         if authorship.iter().all(|other| other.tag != entry.tag) {
                             authorship.push(entry);
                         }
                     }
-                    // The directories of details, of interoperability, and of further pictures.
+                    // The directories of details, of interoperability, and of further images.
                     (_, 0x8769 | 0xa005 | 0x014a) => {
                         for offset in entry.value.chunks_exact(4).take(DIRECTORIES_MAX + 1) {
                             let bytes = [offset[0], offset[1], offset[2], offset[3]];

@@ -147,7 +147,7 @@ impl Walker {
                 self.extended(&payload[EXTENDED_XMP.len()..], whole, plan)
             }
             (0xe2, _) if payload.starts_with(b"ICC_PROFILE\0") => plan.keep(whole),
-            // Names the pictures that follow this one (CIPA DC-007).
+            // Names the images that follow this one (CIPA DC-007).
             (0xe2, _) if payload.starts_with(b"MPF\0") => plan.drop(whole, Class::Trailer),
             (0xeb, _) => {
                 plan.has_manifest |= payload.starts_with(b"JP") && memmem::find(payload, b"c2pa").is_some();
@@ -212,7 +212,7 @@ impl Walker {
     }
 }
 
-/// Whether segments of this marker are for applications, or comments.
+/// Returns `true` if segments of this marker are for applications, or comments.
 fn is_metadata(marker: u8) -> bool {
     matches!(marker, 0xe0..=0xef | 0xfe)
 }

@@ -1,7 +1,7 @@
-//! Removes private metadata from pictures without decoding them (docs/reference/assets.md#private-metadata).
+//! Removes private metadata from images without decoding them (docs/reference/assets.md#private-metadata).
 //!
 //! **Guarantee.** A file without private metadata is left as it is. Of a file with some, the rewritten one holds the same coded
-//! picture, byte for byte, with what decides how it looks (orientation, ICC profile and the color chunks of a PNG), its origin and
+//! image, byte for byte, with what decides how it looks (orientation, ICC profile and the color chunks of a PNG), its origin and
 //! its authorship, and no other metadata. Damaged metadata counts as private and is dropped, but for an orientation that can still
 //! be read. Where the structure of a file is lost, the rest of it is no reason to rewrite it, and is dropped if it is. Whatever the bytes
 //! are, there is no panic, the memory is bounded by a few times [`EXAMINED_MAX`], and the time is linear in the size of the file. The
@@ -39,15 +39,15 @@ pub const PARTS_MAX: usize = 4096;
 /// A class of metadata that was removed from a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
-    /// Where the picture was taken.
+    /// Where the image was taken.
     Location,
-    /// What took it.
+    /// The device that took it.
     Device,
     /// Who is in it, who owns the camera, and how to reach its author.
     Person,
-    /// Smaller copies of the picture.
+    /// Smaller copies of the image.
     Thumbnail,
-    /// What follows the picture in the file.
+    /// Bytes after the image in the file.
     Trailer,
     /// Comments, and the inputs of a generator.
     Text,
@@ -88,7 +88,7 @@ impl Classes {
     }
 }
 
-/// What a block of metadata holds.
+/// The content of a block of metadata.
 #[derive(Debug, Default)]
 struct Block {
     is_private: bool,
@@ -153,7 +153,7 @@ enum Part {
     New(Vec<u8>),
 }
 
-/// What becomes of the bytes of a file.
+/// Treatment of the bytes of a file.
 #[derive(Debug)]
 struct Plan {
     parts: Vec<Part>,
@@ -188,7 +188,7 @@ impl Plan {
         self.is_private = true;
     }
 
-    /// Drops bytes after the end of the picture. They are private unless they are padding.
+    /// Drops bytes after the end of the image. They are private unless they are padding.
     fn trail(&mut self, bytes: &[u8]) -> Step {
         self.drop(bytes.len() as u64, Class::Trailer);
         self.is_private |= bytes.iter().any(|byte| *byte != 0);
@@ -227,7 +227,7 @@ impl Plan {
     }
 }
 
-/// What the walker of a format requests after it has read the available bytes.
+/// Request of the walker of a format after it has read the available bytes.
 enum Step {
     /// Call again when this many bytes from the current position are available.
     Need(usize),
@@ -364,7 +364,7 @@ impl Cleaner {
 
 /// The metadata of a file is scattered over more than [`PARTS_MAX`] places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the metadata of the picture is scattered over too many places")]
+#[error("the metadata of the image is scattered over too many places")]
 pub struct Scattered;
 
 /// How a file with private metadata is rewritten.
@@ -435,7 +435,7 @@ pub fn examine(bytes: &[u8]) -> Result<Option<Cleaned>, Scattered> {
     cleaner.finish()
 }
 
-/// Whether a file in memory carries a C2PA manifest.
+/// Returns `true` if a file in memory carries a C2PA manifest.
 pub fn has_manifest(bytes: &[u8]) -> bool {
     let mut cleaner = Cleaner::new();
     cleaner.push(bytes);

@@ -84,7 +84,7 @@ impl Walker {
                 self.place = Place::End;
                 plan.keep(whole as u64);
             }
-            // Critical chunks, and those that decide how the picture looks.
+            // Critical chunks, and those that decide how the image looks.
             [b'A'..=b'Z', ..]
             | b"tRNS"
             | b"cHRM"

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::orientation::Orientation;
 use crate::testing::*;
-use crate::{OutputFormat, Picture, decode, probe};
+use crate::{Bitmap, OutputFormat, decode, probe};
 
 /// Stands in every private value.
 const SECRET: &[u8] = b"PRIVATE-7731";
@@ -251,8 +251,8 @@ fn png_of(chunks: &[Vec<u8>]) -> Vec<u8> {
 }
 
 fn webp_of(flags: u8, chunks: &[Vec<u8>]) -> Vec<u8> {
-    let picture = webp_chunks(&written(&photo(21, 13), OutputFormat::Webp, 80));
-    let mut all = vec![vp8x(flags, 21, 13), picture];
+    let image = webp_chunks(&written(&photo(21, 13), OutputFormat::Webp, 80));
+    let mut all = vec![vp8x(flags, 21, 13), image];
     all.extend_from_slice(chunks);
     riff(&all)
 }
@@ -311,11 +311,7 @@ fn private_files() -> Vec<(String, Class, Vec<u8>)> {
     let late = [&after[..end], &text_chunk(b"tEXt", "parameters", SECRET), &after[end..]].concat();
     files.push(("PNG, after its data".to_owned(), Class::Text, late));
     let mpf = jpeg_with(&[(0xe2, b"MPF\0II*\0\x08\0\0\0\0\0".to_vec())]);
-    files.push((
-        "JPEG, two pictures".to_owned(),
-        Class::Trailer,
-        [mpf, jpeg_with(&[(0xfe, SECRET.to_vec())])].concat(),
-    ));
+    files.push(("JPEG, two images".to_owned(), Class::Trailer, [mpf, jpeg_with(&[(0xfe, SECRET.to_vec())])].concat()));
     files
 }
 
@@ -383,7 +379,7 @@ fn holds(bytes: &[u8], text: &[u8]) -> bool {
     memchr::memmem::find(bytes, text).is_some()
 }
 
-fn shown(bytes: &[u8]) -> Picture {
+fn shown(bytes: &[u8]) -> Bitmap {
     decode(bytes).unwrap()
 }
 
@@ -406,7 +402,7 @@ fn private_metadata_is_removed_from_every_place() {
 }
 
 #[test]
-fn the_picture_stays_as_it_was() {
+fn the_image_stays_as_it_was() {
     for (name, _, file) in private_files() {
         let (rewritten, _) = cleaned(&file);
         assert_eq!(probe(&rewritten), probe(&file), "{name}");

@@ -74,7 +74,7 @@ pub(super) fn examine(packet: &[u8], _: &mut Budget) -> Block {
     block
 }
 
-/// Whether a property is kept: where the picture comes from, who made it, who has which rights, and how it is turned.
+/// Returns `true` if a property is kept: where the image comes from, who made it, who has which rights, and how it is turned.
 fn is_kept(namespace: &str, name: &str) -> bool {
     match namespace {
         RIGHTS | PLUS => true,

@@ -1,10 +1,10 @@
 //! Frames of a video: a camera over a still, layers over a frame, and the planes for an encoder.
 //! The crate `embedded` makes videos of them.
 //!
-//! **Guarantee.** Equal pictures and numbers give equal bytes on all machines of one architecture.
+//! **Guarantee.** Equal images and numbers give equal bytes on all machines of one architecture.
 //! Between frames, nothing is allocated except [`Camera`]'s working rows and the caller's buffers.
 //!
-//! **Mechanism.** A frame is an opaque picture with four channels that is drawn repeatedly. The
+//! **Mechanism.** A frame is an opaque image with four channels that is drawn repeatedly. The
 //! camera resamples any part of a still, with subpixel precision, directly into it. Layers are
 //! blended in integer arithmetic.
 //!
@@ -17,15 +17,15 @@ mod planes;
 use fast_image_resize as fir;
 use fir::pixels::U8x4;
 
+use crate::bitmap::{Bitmap, Channels};
 use crate::color::Color;
 use crate::geometry::Size;
-use crate::picture::{Channels, Picture};
 use crate::resize::run_resizer;
 use crate::wide::wide;
 
 pub use planes::Planes;
 
-/// The full share of a picture for [`mix`].
+/// The full share of an image for [`mix`].
 pub const WHOLE: u16 = 256;
 
 /// A part of a still in pixels, with subpixel precision.
@@ -42,12 +42,12 @@ pub struct View {
 }
 
 impl View {
-    /// All of a picture.
-    pub fn of(size: Size) -> Self {
+    /// All of an image.
+    pub fn whole(size: Size) -> Self {
         Self { left: 0.0, top: 0.0, width: f64::from(size.width), height: f64::from(size.height) }
     }
 
-    /// Limits the view to a picture of size `size`. The result is at least one pixel in each
+    /// Limits the view to an image of size `size`. The result is at least one pixel in each
     /// direction.
     fn within(self, size: Size) -> Self {
         let side = |start: f64, length: f64, available: u32| {
@@ -67,7 +67,7 @@ pub struct Camera(fir::Resizer);
 
 impl Camera {
     /// Fills `frame` with the part of `still` that `view` shows, limited to the still. Both are
-    /// pictures with four channels, and the still is opaque.
+    /// images with four channels, and the still is opaque.
     ///
     /// It uses bicubic convolution (Catmull-Rom), with area averaging where the view has more
     /// pixels than the frame. The result is sharp and free of the halos that a wider kernel
@@ -76,7 +76,7 @@ impl Camera {
     /// # Panics
     ///
     /// If one of the two has no alpha channel.
-    pub fn shoot(&mut self, still: &Picture, view: View, frame: &mut Picture) {
+    pub fn shoot(&mut self, still: &Bitmap, view: View, frame: &mut Bitmap) {
         assert!([still.channels(), frame.channels()] == [Channels::Rgba; 2], "frames and stills have four channels");
         let View { left, top, width, height } = view.within(still.size());
         let options = fir::ResizeOptions::new()
@@ -93,9 +93,9 @@ impl Camera {
 /// # Panics
 ///
 /// If `size` has no pixels.
-pub fn frame(size: Size, color: Color) -> Picture {
+pub fn frame(size: Size, color: Color) -> Bitmap {
     assert!(size.pixels() > 0, "a frame has pixels");
-    Picture::filled(size, Channels::Rgba, Color { a: 255, ..color })
+    Bitmap::filled(size, Channels::Rgba, Color { a: 255, ..color })
 }
 
 /// A transparent layer.
@@ -103,9 +103,9 @@ pub fn frame(size: Size, color: Color) -> Picture {
 /// # Panics
 ///
 /// If `size` has no pixels.
-pub fn layer(size: Size) -> Picture {
+pub fn layer(size: Size) -> Bitmap {
     assert!(size.pixels() > 0, "a layer has pixels");
-    Picture::filled(size, Channels::Rgba, Color::TRANSPARENT)
+    Bitmap::filled(size, Channels::Rgba, Color::TRANSPARENT)
 }
 
 /// Blends `share` parts of [`WHOLE`] of `other` into `frame`, as in a dissolve. Both are opaque and
@@ -114,10 +114,10 @@ pub fn layer(size: Size) -> Picture {
 /// # Panics
 ///
 /// If they differ in size or channels.
-pub fn mix(frame: &mut Picture, other: &Picture, share: u16) {
+pub fn mix(frame: &mut Bitmap, other: &Bitmap, share: u16) {
     assert!(
         frame.size() == other.size() && frame.channels() == other.channels(),
-        "both pictures must have the same size and channels"
+        "both images must have the same size and channels"
     );
     match share.min(WHOLE) {
         0 => {}
@@ -141,7 +141,7 @@ wide! {
 /// # Panics
 ///
 /// If one of the two has no alpha channel.
-pub fn lay(frame: &mut Picture, layer: &Picture, x: i64, y: i64, opacity: u8) {
+pub fn lay(frame: &mut Bitmap, layer: &Bitmap, x: i64, y: i64, opacity: u8) {
     assert!([layer.channels(), frame.channels()] == [Channels::Rgba; 2], "frames and layers have four channels");
     let span = |start: i64, inner: u32, outer: u32| {
         let (inner, outer) = (i64::from(inner), i64::from(outer));

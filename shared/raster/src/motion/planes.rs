@@ -10,8 +10,8 @@
 //! **Exactness.** Weights are in units of 2^-16 and rounded such that white is exactly 235 and gray
 //! has no chroma.
 
+use crate::bitmap::{Bitmap, Channels};
 use crate::geometry::Size;
-use crate::picture::{Channels, Picture};
 use crate::wide::wide;
 
 /// The weights of red, green and blue in luma, in units of 2^-16. Their sum is 219 / 255.
@@ -47,12 +47,12 @@ impl Planes {
         Some(Self { size, luma, blue: chroma.clone(), red: chroma, sums })
     }
 
-    /// Fills the planes from an opaque picture with four channels and this size.
+    /// Fills the planes from an opaque image with four channels and this size.
     ///
     /// # Panics
     ///
-    /// If the picture has another size or no alpha channel.
-    pub fn fill(&mut self, frame: &Picture) {
+    /// If the image has another size or no alpha channel.
+    pub fn fill(&mut self, frame: &Bitmap) {
         assert!(frame.size() == self.size && frame.channels() == Channels::Rgba, "the frame does not match the planes");
         let width = self.size.width as usize;
         let pairs = frame.pixels().as_chunks::<4>().0.chunks_exact(2 * width);

@@ -1,15 +1,15 @@
 use super::*;
 use crate::testing::{drawn, photo, psnr};
 
-fn opaque(picture: &Picture) -> Picture {
-    picture.clone().into_rgba()
+fn opaque(image: &Bitmap) -> Bitmap {
+    image.clone().into_rgba()
 }
 
 #[test]
 fn a_view_of_the_whole_in_its_own_size_is_the_still_itself() {
     let still = opaque(&photo(96, 54));
     let mut seen = frame(still.size(), Color::WHITE);
-    Camera::default().shoot(&still, View::of(still.size()), &mut seen);
+    Camera::default().shoot(&still, View::whole(still.size()), &mut seen);
     assert_eq!(seen, still);
 }
 
@@ -36,12 +36,12 @@ fn a_view_that_lies_outside_is_moved_in_and_one_that_is_too_large_shows_all() {
     };
     let corner = shot(View { left: 20.0, top: 15.0, width: 20.0, height: 15.0 });
     assert_eq!(shot(View { left: 1e9, top: 29.0, width: 20.0, height: 15.0 }), corner);
-    let whole = shot(View::of(still.size()));
+    let whole = shot(View::whole(still.size()));
     assert_eq!(shot(View { left: -7.0, top: -1.0, width: 1e9, height: 300.0 }), whole);
 }
 
 #[test]
-fn a_dissolve_begins_with_one_picture_and_ends_with_the_other() {
+fn a_dissolve_begins_with_one_image_and_ends_with_the_other() {
     let (first, second) = (opaque(&photo(33, 7)), frame(Size::new(33, 7), Color { r: 255, g: 0, b: 9, a: 255 }));
     let mixed = |share| {
         let mut result = first.clone();
@@ -114,9 +114,9 @@ fn planes_follow_bt_709_in_the_limited_range() {
 fn chroma_stands_on_the_left_column_of_its_pair_and_between_its_rows() {
     // Red starts at column 4. The chroma sample there takes a quarter from column 3 and three
     // quarters from red columns.
-    let picture = drawn(8, 2, Channels::Rgba, |x, _| if x < 4 { [0, 0, 0, 255] } else { [255, 0, 0, 255] });
-    let mut planes = Planes::new(picture.size()).unwrap();
-    planes.fill(&picture);
+    let image = drawn(8, 2, Channels::Rgba, |x, _| if x < 4 { [0, 0, 0, 255] } else { [255, 0, 0, 255] });
+    let mut planes = Planes::new(image.size()).unwrap();
+    planes.fill(&image);
     let [_, _, red] = planes.planes();
     assert_eq!(red, [128, 128, 212, 240]);
     let rows = drawn(2, 2, Channels::Rgba, |_, y| if y == 0 { [0, 0, 0, 255] } else { [255, 0, 0, 255] });
@@ -137,7 +137,7 @@ fn planes_have_even_sides() {
 fn a_still_seen_smaller_stays_close_to_the_same_still_resized() {
     let still = opaque(&photo(180, 120));
     let mut seen = frame(Size::new(160, 106), Color::WHITE);
-    Camera::default().shoot(&still, View::of(still.size()), &mut seen);
+    Camera::default().shoot(&still, View::whole(still.size()), &mut seen);
     let resized = crate::resize::stretched(&still, seen.size());
     assert!(psnr(seen.pixels(), resized.pixels()) > 40.0);
 }

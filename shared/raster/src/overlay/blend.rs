@@ -1,4 +1,4 @@
-//! Blending of two pictures (W3C Compositing and Blending Level 1, sections 5.1, 9.1.4 and 10.1) in
+//! Blending of two images (W3C Compositing and Blending Level 1, sections 5.1, 9.1.4 and 10.1) in
 //! sRGB.
 //!
 //! With backdrop `Cb`, `αb` and source `Cs`, `αs`: `Cs' = (1 - αb)·Cs + αb·B(Cb, Cs)`, `αo = αs +
@@ -6,8 +6,8 @@
 
 use std::str::FromStr;
 
+use crate::bitmap::{Bitmap, Channels};
 use crate::geometry::ParseError;
-use crate::picture::{Channels, Picture};
 
 /// A separable blend mode (section 9.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -45,23 +45,23 @@ impl FromStr for Blend {
 
 impl Blend {
     /// The blend function `B(Cb, Cs)` for values from 0 to 1.
-    fn of(self, backdrop: f32, source: f32) -> f32 {
+    fn apply(self, backdrop: f32, source: f32) -> f32 {
         match self {
             Self::Normal => source,
             Self::Multiply => backdrop * source,
             Self::Screen => backdrop + source - backdrop * source,
             Self::Overlay if backdrop <= 0.5 => source * 2.0 * backdrop,
-            Self::Overlay => Self::Screen.of(2.0 * backdrop - 1.0, source),
+            Self::Overlay => Self::Screen.apply(2.0 * backdrop - 1.0, source),
             Self::Darken => backdrop.min(source),
             Self::Lighten => backdrop.max(source),
         }
     }
 }
 
-/// Blends `layer`, whose alpha is multiplied by `opacity` percent, over a picture with its top left
-/// pixel at `place`. It must lie within the picture. `band` contains rows of that picture from row
+/// Blends `layer`, whose alpha is multiplied by `opacity` percent, over an image with its top left
+/// pixel at `place`. It must lie within the image. `band` contains rows of that image from row
 /// `first` onwards.
-pub(super) fn mix(band: &mut Picture, first: u32, layer: &Picture, place: (u32, u32), opacity: f64, blend: Blend) {
+pub(super) fn mix(band: &mut Bitmap, first: u32, layer: &Bitmap, place: (u32, u32), opacity: f64, blend: Blend) {
     let opacity = (opacity / 100.0) as f32;
     let is_copy = opacity == 1.0 && blend == Blend::Normal;
     let (stride, count) = (band.stride(), band.channels().count());
@@ -94,7 +94,7 @@ fn mix_pixel(pixel: &mut [u8], source: &[u8], source_alpha: f32, blend: Blend) {
     }
     for (sample, source) in pixel[..3].iter_mut().zip(source) {
         let (below, source) = (f32::from(*sample) / 255.0, f32::from(*source) / 255.0);
-        let blended = (1.0 - below_alpha) * source + below_alpha * blend.of(below, source);
+        let blended = (1.0 - below_alpha) * source + below_alpha * blend.apply(below, source);
         let mixed = source_alpha * blended + (1.0 - source_alpha) * below_alpha * below;
         *sample = level(mixed / alpha);
     }
@@ -115,10 +115,10 @@ mod tests {
 
     fn mixed(below: [u8; 4], source: [u8; 4], opacity: f64, blend: Blend) -> [u8; 4] {
         let size = Size::new(1, 1);
-        let mut picture = Picture::new(size, Channels::Rgba, below.to_vec()).unwrap();
-        let layer = Picture::new(size, Channels::Rgba, source.to_vec()).unwrap();
-        mix(&mut picture, 0, &layer, (0, 0), opacity, blend);
-        picture.pixel(0, 0).unwrap()
+        let mut image = Bitmap::new(size, Channels::Rgba, below.to_vec()).unwrap();
+        let layer = Bitmap::new(size, Channels::Rgba, source.to_vec()).unwrap();
+        mix(&mut image, 0, &layer, (0, 0), opacity, blend);
+        image.pixel(0, 0).unwrap()
     }
 
     #[test]

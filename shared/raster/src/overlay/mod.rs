@@ -1,11 +1,11 @@
-//! The Action `overlay-image`: a picture over a picture
+//! The Action `overlay-image`: an image over an image
 //! (`docs/reference/actions.md#overlay-image`).
 //!
 //! **Formulas.** The overlay is scaled to `round(image width · scale / 100)` columns, half up and
 //! at least 1, and its rows in proportion likewise. It is rotated clockwise about its center, which
 //! determines its bounding box (`rotate`). The box is placed at the anchor and moved by the
-//! offsets. Only the part within the picture is computed, so that an overlay of any scale costs no
-//! more than the picture. Blending is W3C Compositing and Blending Level 1, source-over, in sRGB
+//! offsets. Only the part within the image is computed, so that an overlay of any scale costs no
+//! more than the image. Blending is W3C Compositing and Blending Level 1, source-over, in sRGB
 //! (`blend`).
 
 mod blend;
@@ -13,11 +13,11 @@ mod blend;
 #[cfg(test)]
 mod tests;
 
+use crate::bitmap::Bitmap;
 use crate::color::Color;
 use crate::decode::{DecodeError, decode};
 use crate::geometry::{Anchor, Rect, Size};
 use crate::header::probe;
-use crate::picture::Picture;
 use crate::pipeline::{Error, Finish, Output};
 use crate::resize::{Plan, PlanError, check_output, decode_resized, decode_turned_and_resized, rounded_ratio};
 use crate::rotate::quarter_turn;
@@ -32,7 +32,7 @@ pub struct Overlay {
     pub anchor: Anchor,
     /// The offset in columns to the right and rows down.
     pub offset: (i64, i64),
-    /// The width of the overlay in percent of the picture's width.
+    /// The width of the overlay in percent of the image's width.
     pub scale: f64,
     /// The opacity in percent.
     pub opacity: f64,
@@ -41,7 +41,7 @@ pub struct Overlay {
     pub blend: Blend,
 }
 
-/// The size of the result for a picture with the displayed size `image`, which is the same.
+/// The size of the result for an image with the displayed size `image`, which is the same.
 ///
 /// # Errors
 ///
@@ -51,7 +51,7 @@ pub fn plan(image: Size) -> Result<Size, PlanError> {
     Ok(image)
 }
 
-/// The size to which the overlay is scaled. Its height can be far above the picture's.
+/// The size to which the overlay is scaled. Its height can be far above the image's.
 fn scaled_size(image: Size, overlay: Size, scale: f64) -> Size {
     // At most four times 16384.
     let width = ((f64::from(image.width) * scale / 100.0 + 0.5).floor() as u32).max(1);
@@ -60,32 +60,32 @@ fn scaled_size(image: Size, overlay: Size, scale: f64) -> Size {
     Size::new(width, u32::try_from(height).unwrap_or(u32::MAX))
 }
 
-/// Runs the Action. The size and the format `auto` follow the base picture.
+/// Runs the Action. The size and the format `auto` follow the base image.
 ///
 /// # Errors
 ///
-/// Any [`Error`]. A picture above the limits of results is rejected before it is decoded.
+/// Any [`Error`]. An image above the limits of results is rejected before it is decoded.
 pub fn transform(image: &[u8], overlay: &[u8], params: &Overlay, finish: Finish) -> Result<Output, Error> {
     let header = probe(image).map_err(DecodeError::from)?;
     let size = plan(header.size())?;
-    // The layer is computed before the base picture is decoded, so that only one file's pixels and
+    // The layer is computed before the base image is decoded, so that only one file's pixels and
     // the layer are in memory at once.
     let layer = layer(header.size(), overlay, params)?;
-    let lay = |picture: &mut Picture, first: u32| {
+    let lay = |bitmap: &mut Bitmap, first: u32| {
         if let Some((layer, x, y)) = &layer {
-            blend::mix(picture, first, layer, (*x, *y), params.opacity, params.blend);
+            blend::mix(bitmap, first, layer, (*x, *y), params.opacity, params.blend);
         }
     };
     if let Some(bands) = finish.bands(image, &header, Rect { x: 0, y: 0, size })? {
         return finish.stream(bands, lay);
     }
-    let mut picture = decode(image)?;
-    lay(&mut picture, 0);
-    finish.write(&picture, header.format, Color::WHITE)
+    let mut bitmap = decode(image)?;
+    lay(&mut bitmap, 0);
+    finish.write(&bitmap, header.format, Color::WHITE)
 }
 
 /// The visible part of the overlay, ready to be drawn, and its position; `None` when nothing is visible.
-fn layer(image: Size, overlay: &[u8], params: &Overlay) -> Result<Option<(Picture, u32, u32)>, Error> {
+fn layer(image: Size, overlay: &[u8], params: &Overlay) -> Result<Option<(Bitmap, u32, u32)>, Error> {
     let header = probe(overlay).map_err(DecodeError::from)?;
     let scaled = scaled_size(image, header.size(), params.scale);
     let quarter = quarter_turn(params.rotate);
@@ -103,7 +103,7 @@ fn layer(image: Size, overlay: &[u8], params: &Overlay) -> Result<Option<(Pictur
         decode(overlay)?;
         return Ok(None);
     };
-    let picture = match quarter {
+    let bitmap = match quarter {
         Some(quarter) => {
             let plan = Plan::part(quarter.apply_to_size(scaled), visible);
             decode_turned_and_resized(overlay, quarter, &plan, Color::TRANSPARENT)?
@@ -113,17 +113,17 @@ fn layer(image: Size, overlay: &[u8], params: &Overlay) -> Result<Option<(Pictur
             turned(&source, rotation, bounding, visible, Color::TRANSPARENT)
         }
     };
-    Ok(Some((picture, place.0, place.1)))
+    Ok(Some((bitmap, place.0, place.1)))
 }
 
-/// The position in the picture of the visible part of the overlay's box, and that part.
+/// The position in the image of the visible part of the overlay's box, and that part.
 fn visible(image: Size, bounding: (f64, f64), params: &Overlay) -> Option<((u32, u32), Rect)> {
     let (width, height) = (bounding.0 as i64, bounding.1 as i64);
     let (left, top) = params.anchor.place_any((width, height), image);
     let span = |start: i64, length: i64, of: u32| {
         let first = start.max(0);
         let last = start.saturating_add(length).min(i64::from(of));
-        // The start is within the picture and fits a `u32`. The box begins no further to the left
+        // The start is within the image and fits a `u32`. The box begins no further to the left
         // than its own length.
         (first < last).then(|| (first as u32, first.abs_diff(start) as u32, (last - first) as u32))
     };
@@ -139,7 +139,7 @@ fn ready_to_turn(
     source: Size,
     scaled: Size,
     rotation: Rotation,
-) -> Result<(Picture, Rotation), DecodeError> {
+) -> Result<(Bitmap, Rotation), DecodeError> {
     if scaled.width <= source.width && scaled.height <= source.height {
         return Ok((decode_resized(overlay, &Plan::whole(scaled), Color::TRANSPARENT)?, rotation));
     }

@@ -1,9 +1,9 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::bitmap::Channels;
 use crate::format::{FormatChoice, OutputFormat};
 use crate::orientation::Orientation;
-use crate::picture::Channels;
 use crate::testing::*;
 
 const PNG: Finish = Finish { choice: FormatChoice::Png, quality: 85 };
@@ -12,20 +12,20 @@ fn plain() -> Overlay {
     Overlay { anchor: Anchor::TopLeft, offset: (0, 0), scale: 25.0, opacity: 100.0, rotate: 0.0, blend: Blend::Normal }
 }
 
-fn read(bytes: &[u8]) -> Picture {
+fn read(bytes: &[u8]) -> Bitmap {
     decode(bytes).unwrap()
 }
 
-fn png(picture: &Picture) -> Vec<u8> {
-    written(picture, OutputFormat::Png, 85)
+fn png(image: &Bitmap) -> Vec<u8> {
+    written(image, OutputFormat::Png, 85)
 }
 
-fn run(image: &Picture, overlay: &Picture, params: &Overlay) -> Picture {
+fn run(image: &Bitmap, overlay: &Bitmap, params: &Overlay) -> Bitmap {
     read(&transform(&png(image), &png(overlay), params, PNG).unwrap().bytes)
 }
 
 /// The bounds of the changed pixels: left, top, right and bottom, all inclusive.
-fn changed(before: &Picture, after: &Picture) -> Option<(u32, u32, u32, u32)> {
+fn changed(before: &Bitmap, after: &Bitmap) -> Option<(u32, u32, u32, u32)> {
     let differs = |(x, y): &(u32, u32)| before.pixel(*x, *y) != after.pixel(*x, *y);
     let places = (0..before.height()).flat_map(|y| (0..before.width()).map(move |x| (x, y))).filter(differs);
     places.fold(None, |found, (x, y)| match found {
@@ -34,12 +34,12 @@ fn changed(before: &Picture, after: &Picture) -> Option<(u32, u32, u32, u32)> {
     })
 }
 
-fn white(width: u32, height: u32) -> Picture {
-    Picture::filled(Size::new(width, height), Channels::Rgb, Color::WHITE)
+fn white(width: u32, height: u32) -> Bitmap {
+    Bitmap::filled(Size::new(width, height), Channels::Rgb, Color::WHITE)
 }
 
-fn red(width: u32, height: u32) -> Picture {
-    Picture::filled(Size::new(width, height), Channels::Rgb, Color { r: 255, g: 0, b: 0, a: 255 })
+fn red(width: u32, height: u32) -> Bitmap {
+    Bitmap::filled(Size::new(width, height), Channels::Rgb, Color { r: 255, g: 0, b: 0, a: 255 })
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn an_overlay_outside_changes_nothing_and_one_across_the_edge_is_cut() {
 }
 
 #[test]
-fn the_tallest_overlay_costs_no_more_than_the_picture() {
+fn the_tallest_overlay_costs_no_more_than_the_image() {
     let needle = red(1, 30_000);
     for rotate in [0.0, 90.0, 30.0] {
         let result = run(&white(64, 48), &needle, &Overlay { scale: 400.0, rotate, anchor: Anchor::Center, ..plain() });
@@ -145,7 +145,7 @@ fn a_scaled_overlay_has_no_fringe() {
 }
 
 #[test]
-fn orientation_applies_to_both_pictures() {
+fn orientation_applies_to_both_images() {
     let image = with_exif(&jpeg(&white(40, 80), &Jpeg::default()), 6);
     let overlay = with_exif(&jpeg(&quarters(40, 20), &Jpeg::default()), 8);
     let output = transform(&image, &overlay, &Overlay { scale: 25.0, ..plain() }, PNG).unwrap();
@@ -159,7 +159,7 @@ fn orientation_applies_to_both_pictures() {
 }
 
 #[test]
-fn the_format_follows_the_picture_below_and_its_alpha() {
+fn the_format_follows_the_image_below_and_its_alpha() {
     let auto = Finish { choice: FormatChoice::Auto, quality: 85 };
     let clear = png(&drawn(20, 20, Channels::Rgba, |_, _| [1, 2, 3, 40]));
     let file = jpeg(&photo(40, 40), &Jpeg::default());
@@ -172,7 +172,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_result_has_the_size_of_the_picture_whatever_lies_on_it(
+    fn the_result_has_the_size_of_the_image_whatever_lies_on_it(
         (width, height) in (1u32..50, 1u32..50),
         overlay in (1u32..50, 1u32..50),
         offset in (-60i64..60, -60i64..60),

@@ -1,12 +1,12 @@
 //! Complete jobs in one call.
 
+use crate::bitmap::{Bitmap, Channels};
 use crate::color::Color;
 use crate::decode::{BAND, Bands, DecodeError};
 use crate::encode::{EncodeError, Encoding, encode, jpeg_encoder};
 use crate::format::{Format, FormatChoice, OutputFormat};
 use crate::geometry::{Rect, Size};
 use crate::header::{Header, probe};
-use crate::picture::{Channels, Picture};
 use crate::resize::{self, Plan, PlanError, Resize};
 
 /// The JPEG quality of renditions, which are for viewing, not for editing.
@@ -15,7 +15,7 @@ const RENDITION_QUALITY: u8 = 82;
 /// Upper bound of the bytes per pixel of an encoded JPEG, the unused capacity of its buffer included.
 const ENCODED_BYTES: u64 = 4;
 
-/// An encoded picture.
+/// An encoded image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Output {
     /// Content of the file.
@@ -29,7 +29,7 @@ pub struct Output {
 }
 
 impl Output {
-    /// The output for a picture that was written row by row.
+    /// The output for an image that was written row by row.
     pub(crate) fn jpeg(encoder: jpeg::Encoder, size: Size) -> Self {
         Self { bytes: encoder.finish(), format: OutputFormat::Jpeg, width: size.width, height: size.height }
     }
@@ -52,9 +52,9 @@ pub enum Error {
 /// Who caused an [`Error`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// The picture is damaged or exceeds the limits of an input. The message may be shown to its
+    /// The image is damaged or exceeds the limits of an input. The message may be shown to its
     /// owner.
-    Picture,
+    Image,
     /// The requested result would exceed the limits of an output. The message may be shown to the
     /// requester.
     Limit,
@@ -66,8 +66,8 @@ impl Error {
     /// Who caused the error.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::Decode(_) | Self::Plan(PlanError::EmptySource) => ErrorKind::Picture,
-            Self::Plan(PlanError::TooManyPixels | PlanError::SideTooLong | PlanError::OutOfPicture)
+            Self::Decode(_) | Self::Plan(PlanError::EmptySource) => ErrorKind::Image,
+            Self::Plan(PlanError::TooManyPixels | PlanError::SideTooLong | PlanError::OutOfBounds)
             | Self::Encode(EncodeError::WebpSideTooLong) => ErrorKind::Limit,
             Self::Encode(EncodeError::Webp { .. } | EncodeError::Png(_)) => ErrorKind::Internal,
         }
@@ -84,8 +84,8 @@ impl Error {
 pub fn transform_resize(bytes: &[u8], resize: &Resize, choice: FormatChoice, quality: u8) -> Result<Output, Error> {
     let header = probe(bytes).map_err(DecodeError::from)?;
     let plan = resize::plan(header.size(), resize)?;
-    let picture = resize::decode_resized(bytes, &plan, resize.background)?;
-    Finish { choice, quality }.write(&picture, header.format, resize.background)
+    let image = resize::decode_resized(bytes, &plan, resize.background)?;
+    Finish { choice, quality }.write(&image, header.format, resize.background)
 }
 
 /// The parameters of the output file, which all Actions have.
@@ -98,7 +98,7 @@ pub struct Finish {
 }
 
 impl Finish {
-    /// The rows of a part of a picture, if the result can be written row by row: from an upright
+    /// The rows of a part of an image, if the result can be written row by row: from an upright
     /// JPEG to a JPEG, with the same number of rows and without alpha.
     pub(crate) fn bands<'a>(self, bytes: &'a [u8], header: &Header, part: Rect) -> Result<Option<Bands<'a>>, Error> {
         if self.is_jpeg(header.format) { Ok(Bands::open(bytes, header, part)?) } else { Ok(None) }
@@ -114,14 +114,14 @@ impl Finish {
             .then(|| source.codec_bytes() + rows + ENCODED_BYTES * output.pixels())
     }
 
-    /// Whether a result without alpha is written as a JPEG when the first input has the format `source`.
+    /// Returns `true` if a result without alpha is written as a JPEG when the first input has the format `source`.
     pub(crate) fn is_jpeg(self, source: Format) -> bool {
         OutputFormat::resolve(self.choice, source, false) == OutputFormat::Jpeg
     }
 
     /// Writes rows while they are decoded. `change` is called for each band with the number of its
-    /// first row. The whole picture is never in memory.
-    pub(crate) fn stream(self, mut bands: Bands, mut change: impl FnMut(&mut Picture, u32)) -> Result<Output, Error> {
+    /// first row. The whole image is never in memory.
+    pub(crate) fn stream(self, mut bands: Bands, mut change: impl FnMut(&mut Bitmap, u32)) -> Result<Output, Error> {
         let size = bands.size();
         let mut encoder = jpeg_encoder(size, Channels::Rgb, self.quality);
         let (mut first, mut buffer) = (0, Vec::new());
@@ -137,17 +137,17 @@ impl Finish {
 
     /// Encodes the result of an Action whose first input has the format `source`. For a JPEG, it is
     /// flattened on `background` if that is opaque, otherwise on white.
-    pub(crate) fn write(self, picture: &Picture, source: Format, background: Color) -> Result<Output, Error> {
-        let format = OutputFormat::resolve(self.choice, source, !picture.is_opaque());
+    pub(crate) fn write(self, image: &Bitmap, source: Format, background: Color) -> Result<Output, Error> {
+        let format = OutputFormat::resolve(self.choice, source, !image.is_opaque());
         let encoding = Encoding { format, quality: self.quality, flatten: background };
-        Ok(Output { bytes: encode(picture, &encoding)?, format, width: picture.width(), height: picture.height() })
+        Ok(Output { bytes: encode(image, &encoding)?, format, width: image.width(), height: image.height() })
     }
 }
 
 /// A rendition no wider than `width`: JPEG, or PNG if anything is transparent; never enlarged
 /// (`docs/reference/assets.md#renditions`).
 ///
-/// The limits of results do not apply: every picture that can be uploaded has renditions.
+/// The limits of results do not apply: every image that can be uploaded has renditions.
 ///
 /// # Errors
 ///
@@ -155,13 +155,13 @@ impl Finish {
 pub fn rendition(bytes: &[u8], width: u32) -> Result<Output, Error> {
     let header = probe(bytes).map_err(DecodeError::from)?;
     let plan = Plan::whole(rendition_size(header.size(), width));
-    let picture = resize::decode_resized(bytes, &plan, Color::TRANSPARENT)?;
-    let format = if picture.is_opaque() { OutputFormat::Jpeg } else { OutputFormat::Png };
+    let image = resize::decode_resized(bytes, &plan, Color::TRANSPARENT)?;
+    let format = if image.is_opaque() { OutputFormat::Jpeg } else { OutputFormat::Png };
     let encoding = Encoding { format, quality: RENDITION_QUALITY, flatten: Color::WHITE };
-    Ok(Output { bytes: encode(&picture, &encoding)?, format, width: picture.width(), height: picture.height() })
+    Ok(Output { bytes: encode(&image, &encoding)?, format, width: image.width(), height: image.height() })
 }
 
-/// Upper bound in bytes of the memory for a [`rendition`] of a picture with this header, without the file.
+/// Upper bound in bytes of the memory for a [`rendition`] of an image with this header, without the file.
 pub fn rendition_bytes(header: &Header, width: u32) -> u64 {
     resize::memory_bytes(header, &Plan::whole(rendition_size(header.size(), width)))
 }

@@ -1,8 +1,8 @@
 use super::*;
+use crate::bitmap::{Bitmap, Channels};
 use crate::decode::decode;
 use crate::header::HeaderError;
 use crate::orientation::Orientation;
-use crate::picture::{Channels, Picture};
 use crate::resize::{Bounds, Fit};
 use crate::testing::*;
 
@@ -10,11 +10,11 @@ fn params(width: u32, height: impl Into<Option<u32>>) -> Resize {
     Resize::new(Bounds::new(Some(width), height.into()).unwrap())
 }
 
-fn read(bytes: &[u8]) -> Picture {
+fn read(bytes: &[u8]) -> Bitmap {
     decode(bytes).unwrap()
 }
 
-fn transparent() -> Picture {
+fn transparent() -> Bitmap {
     drawn(200, 100, Channels::Rgba, |x, y| [x as u8, y as u8, 0, (x + y) as u8])
 }
 
@@ -87,7 +87,7 @@ fn reduced_decoding_keeps_the_quality_of_full_decoding() {
 }
 
 /// Rings whose frequency grows from the center to one half of a cycle per pixel at the middle of each side.
-fn zone_plate(side: u32) -> Picture {
+fn zone_plate(side: u32) -> Bitmap {
     drawn(side, side, Channels::Rgb, |x, y| {
         let from_center = |at: u32| f64::from(at) + 0.5 - f64::from(side) / 2.0;
         let phase = std::f64::consts::PI * (from_center(x).powi(2) + from_center(y).powi(2)) / f64::from(side);
@@ -96,7 +96,7 @@ fn zone_plate(side: u32) -> Picture {
 }
 
 /// The standard deviation of the gray values of a reduced zone plate, where the source has more detail than it can hold.
-fn spread(reduced: &Picture, side: u32) -> f64 {
+fn value_range(reduced: &Bitmap, side: u32) -> f64 {
     let scale = f64::from(side) / f64::from(reduced.width());
     let mut values = Vec::new();
     for y in 0..reduced.height() {
@@ -121,7 +121,7 @@ fn fine_patterns_of_a_jpeg_are_as_flat_as_those_of_a_png() {
             for width in [side / 2, side * 3 / 8, side / 4, side / 5, side / 8, side / 16] {
                 let reduced = |file: &[u8]| {
                     let output = transform_resize(file, &params(width, None), FormatChoice::Png, 85).unwrap();
-                    spread(&read(&output.bytes), side)
+                    value_range(&read(&output.bytes), side)
                 };
                 let (jpeg, png) = (reduced(&file), reduced(&same));
                 assert!(jpeg <= 1.5 * png, "{side} to {width}, {subsamp:?}: {jpeg:.2} from JPEG, {png:.2} from PNG");
@@ -131,7 +131,7 @@ fn fine_patterns_of_a_jpeg_are_as_flat_as_those_of_a_png() {
     let file = jpeg(&zone_plate(256), &Jpeg::default());
     let same = written(&decode(&file).unwrap(), OutputFormat::Png, 85);
     for width in [128, 64] {
-        let reduced = |file: &[u8]| spread(&read(&rendition(file, width).unwrap().bytes), 256);
+        let reduced = |file: &[u8]| value_range(&read(&rendition(file, width).unwrap().bytes), 256);
         assert!(reduced(&file) <= 1.5 * reduced(&same), "a rendition of width {width}");
     }
 }
@@ -144,7 +144,7 @@ fn the_limits_of_results_are_refused_before_decoding() {
     assert_eq!(error.kind(), ErrorKind::Limit);
     assert_eq!(error.to_string(), "a side of the result would be longer than 16384 pixels");
     let error = transform_resize(&file, &params(16, None), FormatChoice::Auto, 85).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Picture);
+    assert_eq!(error.kind(), ErrorKind::Image);
     let error = transform_resize(b"not a picture", &params(16, None), FormatChoice::Auto, 85).unwrap_err();
     assert!(matches!(error, Error::Decode(DecodeError::Header(HeaderError::UnknownFormat))));
     let strip = written(&photo(2, 1), OutputFormat::Webp, 80);
@@ -175,11 +175,11 @@ fn a_rendition_is_a_png_only_where_something_is_transparent() {
 }
 
 #[test]
-fn the_longest_picture_that_may_be_uploaded_has_a_rendition() {
-    let tall = Picture::filled(Size::new(64, 30_000), Channels::Rgb, Color::WHITE);
+fn the_longest_image_that_may_be_uploaded_has_a_rendition() {
+    let tall = Bitmap::filled(Size::new(64, 30_000), Channels::Rgb, Color::WHITE);
     let output = rendition(&written(&tall, OutputFormat::Png, 80), 64).unwrap();
     assert_eq!((output.width, output.height), (64, 30_000));
-    let wide = Picture::filled(Size::new(30_000, 1), Channels::Rgb, Color::WHITE);
+    let wide = Bitmap::filled(Size::new(30_000, 1), Channels::Rgb, Color::WHITE);
     assert_eq!(rendition(&written(&wide, OutputFormat::Png, 80), 64).unwrap().height, 1);
 }
 

@@ -19,28 +19,28 @@ use fast_image_resize as fir;
 use fir::images::{TypedImage, TypedImageRef};
 use fir::pixels::{U8x3, U8x4};
 
+use crate::bitmap::{Bitmap, Channels};
 use crate::color::Color;
 use crate::decode::{Bands, DecodeError, decode_stored};
 use crate::format::Format;
 use crate::geometry::Size;
 use crate::header::{Header, probe, reduction};
 use crate::orientation::Orientation;
-use crate::picture::{Channels, Picture};
 
 pub(crate) use plan::rounded_ratio;
 pub use plan::{Bounds, Fit, MAX_OUTPUT_PIXELS, MAX_OUTPUT_SIDE, Plan, PlanError, Resize, check_output, plan};
 
-/// Resizes an upright picture.
+/// Resizes an upright image.
 ///
 /// # Errors
 ///
 /// [`PlanError`], as for [`plan()`].
-pub fn resize(picture: &Picture, resize: &Resize) -> Result<Picture, PlanError> {
-    let plan = plan(picture.size(), resize)?;
-    Ok(run(picture, Orientation::Normal, &plan, resize.background))
+pub fn resize(image: &Bitmap, resize: &Resize) -> Result<Bitmap, PlanError> {
+    let plan = plan(image.size(), resize)?;
+    Ok(run(image, Orientation::Normal, &plan, resize.background))
 }
 
-/// Upper bound in bytes of the memory for a resize of a picture with this header, from its decoded pixels to the encoded result,
+/// Upper bound in bytes of the memory for a resize of an image with this header, from its decoded pixels to the encoded result,
 /// without the file.
 pub fn memory_bytes(header: &Header, plan: &Plan) -> u64 {
     /// Bytes of a pixel with alpha.
@@ -58,19 +58,19 @@ pub fn memory_bytes(header: &Header, plan: &Plan) -> u64 {
         let premultiplied = if header.format == Format::Jpeg { 0 } else { PIXEL * source.pixels() };
         header.decoded_bytes() + premultiplied
     };
-    // The picture between the passes of the convolution is at most as large as the larger of the others, and has one side of each.
+    // The image between the passes of the convolution is at most as large as the larger of the others, and has one side of each.
     let crossed = Size::new(source.width, kept.height).pixels().max(Size::new(kept.width, source.height).pixels());
     let resampled = PIXEL * (source.pixels().max(kept.pixels()).min(crossed) + kept.pixels());
     // The result and its file.
     decoded + resampled + 2 * PIXEL * plan.output().pixels()
 }
 
-/// Whether a source of size `stored` is resized while it is decoded. One that becomes taller is smaller than its result.
+/// Returns `true` if a source of size `stored` is resized while it is decoded. One that becomes taller is smaller than its result.
 fn can_stream(format: Format, stored: Size, scaled: Size) -> bool {
     format == Format::Jpeg && scaled.height <= stored.height
 }
 
-/// Decodes a picture and executes a plan that was made for its displayed size.
+/// Decodes an image and executes a plan that was made for its displayed size.
 ///
 /// A JPEG is decoded at a half, a quarter or an eighth of its size if both sides stay at least four times as long as
 /// requested. This does not speed up entropy decoding, but the inverse transform, the color conversion and the resampling.
@@ -78,17 +78,17 @@ fn can_stream(format: Format, stored: Size, scaled: Size) -> bool {
 /// # Errors
 ///
 /// Any [`DecodeError`].
-pub fn decode_resized(bytes: &[u8], plan: &Plan, background: Color) -> Result<Picture, DecodeError> {
+pub fn decode_resized(bytes: &[u8], plan: &Plan, background: Color) -> Result<Bitmap, DecodeError> {
     decode_turned_and_resized(bytes, Orientation::Normal, plan, background)
 }
 
-/// Like [`decode_resized`], for a picture that is transformed by `turn` before the plan is executed.
+/// Like [`decode_resized`], for an image that is transformed by `turn` before the plan is executed.
 pub(crate) fn decode_turned_and_resized(
     bytes: &[u8],
     turn: Orientation,
     plan: &Plan,
     background: Color,
-) -> Result<Picture, DecodeError> {
+) -> Result<Bitmap, DecodeError> {
     let header = probe(bytes)?;
     let (stored, orientation) = (header.stored_size(), header.orientation.then(turn));
     let scaled = orientation.apply_to_size(plan.scaled);
@@ -104,10 +104,10 @@ pub(crate) fn decode_turned_and_resized(
     Ok(place(resampled, orientation, plan, background))
 }
 
-fn run(picture: &Picture, orientation: Orientation, plan: &Plan, background: Color) -> Picture {
-    let part = part_of_source(orientation, plan, (picture.size(), 1), picture.size());
+fn run(image: &Bitmap, orientation: Orientation, plan: &Plan, background: Color) -> Bitmap {
+    let part = part_of_source(orientation, plan, (image.size(), 1), image.size());
     let kept = orientation.rect_in_stored(plan.kept, orientation.apply_to_size(plan.scaled)).size;
-    place(resample(picture, part, kept), orientation, plan, background)
+    place(resample(image, part, kept), orientation, plan, background)
 }
 
 /// The part of a source from which the kept part of the plan is resampled. The source has `available` pixels and was reduced from
@@ -127,7 +127,7 @@ fn part_of_source(
 }
 
 /// Transforms a resampled part to its displayed orientation and places it on the canvas of the plan.
-fn place(resampled: Picture, orientation: Orientation, plan: &Plan, background: Color) -> Picture {
+fn place(resampled: Bitmap, orientation: Orientation, plan: &Plan, background: Color) -> Bitmap {
     let resampled = orientation.apply(resampled);
     if !plan.pads() {
         return resampled;
@@ -136,15 +136,15 @@ fn place(resampled: Picture, orientation: Orientation, plan: &Plan, background: 
         Channels::Rgb if background.is_opaque() => (resampled, Channels::Rgb),
         _ => (resampled.into_rgba(), Channels::Rgba),
     };
-    let mut canvas = Picture::filled(plan.output(), channels, background);
+    let mut canvas = Bitmap::filled(plan.output(), channels, background);
     let (x, y) = plan.offset;
     canvas.paste(&resampled, x, y);
     canvas
 }
 
-/// Scales a picture with Lanczos-3 to another size, whatever its aspect ratio.
-pub(crate) fn stretched(picture: &Picture, size: Size) -> Picture {
-    run(picture, Orientation::Normal, &Plan::whole(size), Color::TRANSPARENT)
+/// Scales an image with Lanczos-3 to another size, whatever its aspect ratio.
+pub(crate) fn stretched(image: &Bitmap, size: Size) -> Bitmap {
+    run(image, Orientation::Normal, &Plan::whole(size), Color::TRANSPARENT)
 }
 
 /// Maps `length` of `scaled` pixels from `start` onwards to a side of which the source fills
@@ -156,34 +156,34 @@ fn span(start: u32, length: u32, scaled: u32, extent: f64, available: u32) -> (f
     (at, length.min(f64::from(available) - at))
 }
 
-/// A part of a picture, scaled to `size`.
+/// A part of an image, scaled to `size`.
 ///
-/// The convolution first changes the height. If that grows and the width shrinks, the picture between the two passes could be a
+/// The convolution first changes the height. If that grows and the width shrinks, the image between the two passes could be a
 /// thousand times larger than both others, so the width is changed before.
-fn resample(picture: &Picture, part: fir::CropBox, size: Size) -> Picture {
+fn resample(image: &Bitmap, part: fir::CropBox, size: Size) -> Bitmap {
     if f64::from(size.width) < part.width && f64::from(size.height) > part.height {
-        let columns = fir::CropBox { top: 0.0, height: picture.height().into(), ..part };
-        let narrow = convolve(picture, columns, Size::new(size.width, picture.height()));
+        let columns = fir::CropBox { top: 0.0, height: image.height().into(), ..part };
+        let narrow = convolve(image, columns, Size::new(size.width, image.height()));
         return convolve(&narrow, fir::CropBox { left: 0.0, width: size.width.into(), ..part }, size);
     }
-    convolve(picture, part, size)
+    convolve(image, part, size)
 }
 
-fn convolve(picture: &Picture, part: fir::CropBox, size: Size) -> Picture {
+fn convolve(image: &Bitmap, part: fir::CropBox, size: Size) -> Bitmap {
     let options = fir::ResizeOptions::new()
         .resize_alg(fir::ResizeAlg::Convolution(fir::FilterType::Lanczos3))
         .crop(part.left, part.top, part.width, part.height)
-        .use_alpha(!picture.is_opaque());
-    let mut pixels = vec![0; size.pixels() as usize * picture.channels().count()];
+        .use_alpha(!image.is_opaque());
+    let mut pixels = vec![0; size.pixels() as usize * image.channels().count()];
     let resizer = &mut fir::Resizer::new();
-    match picture.channels() {
-        Channels::Rgb => run_resizer::<U8x3>(resizer, picture, &mut pixels, size, &options),
-        Channels::Rgba => run_resizer::<U8x4>(resizer, picture, &mut pixels, size, &options),
+    match image.channels() {
+        Channels::Rgb => run_resizer::<U8x3>(resizer, image, &mut pixels, size, &options),
+        Channels::Rgba => run_resizer::<U8x4>(resizer, image, &mut pixels, size, &options),
     }
-    Picture::made(size, picture.channels(), pixels)
+    Bitmap::made(size, image.channels(), pixels)
 }
 
-/// Runs `resizer` from `source` to `target`, the pixels of a picture of `size`, both with pixels of the kind `P`. It is generic because
+/// Runs `resizer` from `source` to `target`, the pixels of an image of `size`, both with pixels of the kind `P`. It is generic because
 /// the library's choice at run time would compile its code for every kind of pixel into this crate.
 ///
 /// # Panics
@@ -191,13 +191,13 @@ fn convolve(picture: &Picture, part: fir::CropBox, size: Size) -> Picture {
 /// If a buffer does not fit its size, or the part to keep is not within the source.
 pub(crate) fn run_resizer<P: fir::PixelTrait>(
     resizer: &mut fir::Resizer,
-    source: &Picture,
+    source: &Bitmap,
     target: &mut [u8],
     size: Size,
     options: &fir::ResizeOptions,
 ) {
     let source = TypedImageRef::<P>::from_buffer(source.width(), source.height(), source.pixels())
-        .expect("a picture's buffer fits its size");
+        .expect("an image's buffer fits its size");
     let mut target =
         TypedImage::<P>::from_buffer(size.width, size.height, target).expect("the buffer was made for this size");
     resizer.resize_typed(&source, &mut target, options).expect("the part is within the source");

@@ -31,11 +31,11 @@ impl Bounds {
     }
 }
 
-/// How the picture is fitted into a box of two sides (`docs/reference/actions.md#resize`). If only
+/// How the image is fitted into a box of two sides (`docs/reference/actions.md#resize`). If only
 /// one side is requested, all values are equivalent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Fit {
-    /// The largest size that fits into the box. The result has the size of the picture.
+    /// The largest size that fits into the box. The result has the size of the image.
     #[default]
     Inside,
     /// Covers the box; the excess is cropped.
@@ -67,13 +67,13 @@ impl FromStr for Fit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Resize {
     pub bounds: Bounds,
-    /// How the picture is fitted into the box.
+    /// How the image is fitted into the box.
     pub fit: Fit,
-    /// The part that `cover` keeps, and the position of the picture in `contain`.
+    /// The part that `cover` keeps, and the position of the image in `contain`.
     pub anchor: Anchor,
     /// Color of the padding of `contain`.
     pub background: Color,
-    /// Whether pixels may be scaled up.
+    /// `true` if pixels may be scaled up.
     pub enlarge: bool,
 }
 
@@ -88,7 +88,7 @@ impl Resize {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
     /// The source has a side of zero.
-    #[error("the picture is empty")]
+    #[error("the image is empty")]
     EmptySource,
     /// It would have more than [`MAX_OUTPUT_PIXELS`] pixels.
     #[error("the result would have more than 100 megapixels")]
@@ -96,9 +96,9 @@ pub enum PlanError {
     /// A side would be longer than [`MAX_OUTPUT_SIDE`].
     #[error("a side of the result would be longer than 16384 pixels")]
     SideTooLong,
-    /// A crop extends beyond the picture.
-    #[error("the rectangle extends beyond the picture")]
-    OutOfPicture,
+    /// A crop extends beyond the image.
+    #[error("the rectangle extends beyond the image")]
+    OutOfBounds,
 }
 
 /// The steps of a resize of a source of a certain size: scale the whole, keep a part, put it onto a canvas.
@@ -125,7 +125,7 @@ impl Plan {
         self.scaled
     }
 
-    /// Whether the background is visible in a part of the canvas.
+    /// Returns `true` if the background is visible in a part of the canvas.
     pub fn pads(&self) -> bool {
         self.kept.size != self.canvas
     }

@@ -1,15 +1,15 @@
-//! Resamples a picture whose rows are read from top to bottom and never held all at once.
+//! Resamples an image whose rows are read from top to bottom and never held all at once.
 //!
 //! **Mechanism.** The convolution changes the height first. The rows of the result are computed a few at a time from a window of
 //! the source: the rows that they cover and those that the kernel reads around them. The width is changed at the end, because the
-//! library computes the weights of all columns in each call. The result equals that of the picture as a whole.
+//! library computes the weights of all columns in each call. The result equals that of the image as a whole.
 
 use fast_image_resize as fir;
 
 use super::convolve;
+use crate::bitmap::{Bitmap, Channels};
 use crate::decode::{BAND, Bands, DecodeError};
 use crate::geometry::Size;
-use crate::picture::{Channels, Picture};
 
 /// The number of rows of the result that are computed together.
 pub(super) const STEP: u32 = 16;
@@ -23,12 +23,12 @@ pub(super) fn window_rows(from: u32, to: u32) -> u32 {
     from.min((STEP + 2 * RADIUS as u32) * scale + BAND + 2)
 }
 
-/// A part of the picture, scaled to `size`, which is not taller.
+/// A part of the image, scaled to `size`, which is not taller.
 ///
 /// # Errors
 ///
 /// Any [`DecodeError`].
-pub(super) fn resample(bands: &mut Bands, part: fir::CropBox, size: Size) -> Result<Picture, DecodeError> {
+pub(super) fn resample(bands: &mut Bands, part: fir::CropBox, size: Size) -> Result<Bitmap, DecodeError> {
     let source = bands.size();
     let row = source.width as usize * Channels::Rgb.count();
     let scale = part.height / f64::from(size.height);
@@ -57,7 +57,7 @@ pub(super) fn resample(bands: &mut Bands, part: fir::CropBox, size: Size) -> Res
                 buffer = band.into_pixels();
             }
         }
-        let rows = Picture::made(Size::new(source.width, to - from), Channels::Rgb, window);
+        let rows = Bitmap::made(Size::new(source.width, to - from), Channels::Rgb, window);
         let covered = fir::CropBox {
             left: 0.0,
             top: top - f64::from(from),
@@ -67,7 +67,7 @@ pub(super) fn resample(bands: &mut Bands, part: fir::CropBox, size: Size) -> Res
         crossed.extend_from_slice(convolve(&rows, covered, Size::new(source.width, last - first)).pixels());
         window = rows.into_pixels();
     }
-    let crossed = Picture::made(Size::new(source.width, size.height), Channels::Rgb, crossed);
+    let crossed = Bitmap::made(Size::new(source.width, size.height), Channels::Rgb, crossed);
     let columns = fir::CropBox { top: 0.0, height: size.height.into(), ..part };
     Ok(convolve(&crossed, columns, size))
 }

@@ -74,7 +74,7 @@ fn every_fit_has_its_size_in_a_box_of_both_sides() {
         // Both sides are enlarged.
         ((40, 30), (100, 100), true, [(100, 75), (100, 100), (100, 100), (100, 100), (133, 100)]),
         ((40, 30), (100, 100), false, [(40, 30), (30, 30), (100, 100), (30, 30), (40, 30)]),
-        // Larger on one side only: the box extends beyond the picture on the right.
+        // Larger on one side only: the box extends beyond the image on the right.
         ((400, 30), (100, 60), true, [(100, 8), (100, 60), (100, 60), (100, 60), (800, 60)]),
         ((400, 30), (100, 60), false, [(100, 8), (50, 30), (100, 60), (50, 30), (400, 30)]),
         // Boxes that are reduced because of `enlarge: no` are rounded down and are at least 1.
@@ -114,13 +114,13 @@ fn a_source_over_the_output_side_is_refused_when_it_would_stay() {
     assert_eq!(plan(Size::new(1, u32::MAX), &params(16_384, None)).unwrap_err(), PlanError::SideTooLong);
 }
 
-/// A picture whose red values number the columns and whose green values number the rows.
-fn numbered(width: u32, height: u32) -> Picture {
+/// An image whose red values number the columns and whose green values number the rows.
+fn numbered(width: u32, height: u32) -> Bitmap {
     drawn(width, height, Channels::Rgb, |x, y| [x as u8, y as u8, 9, 255])
 }
 
 #[test]
-fn contain_pads_the_unscaled_picture_at_every_anchor() {
+fn contain_pads_the_unscaled_image_at_every_anchor() {
     let source = numbered(4, 2);
     let background = Color { r: 200, g: 100, b: 50, a: 255 };
     let expected = [(0, 0), (2, 0), (5, 0), (0, 1), (2, 1), (5, 1), (0, 3), (2, 3), (5, 3)];
@@ -200,7 +200,7 @@ fn padding_brings_alpha_only_when_it_is_transparent_and_there() {
 }
 
 #[test]
-fn padding_leaves_the_transparency_of_the_picture_alone() {
+fn padding_leaves_the_transparency_of_the_image_alone() {
     let source = drawn(2, 2, Channels::Rgba, |_, _| [10, 20, 30, 40]);
     let params = Resize { background: Color::WHITE, ..fitted(4, 2, Fit::Contain, false) };
     let result = resize(&source, &params).unwrap();
@@ -292,22 +292,22 @@ proptest! {
         anchor in prop::sample::select(Anchor::ALL.to_vec()),
         enlarge in any::<bool>(),
     ) {
-        let picture = photo(source.0, source.1);
+        let image = photo(source.0, source.1);
         let params = Resize { anchor, ..fitted(asked.0, asked.1, fit, enlarge) };
-        let planned = plan(picture.size(), &params).unwrap().output();
-        prop_assert_eq!(resize(&picture, &params).unwrap().size(), planned);
+        let planned = plan(image.size(), &params).unwrap().output();
+        prop_assert_eq!(resize(&image, &params).unwrap().size(), planned);
     }
 }
 
 #[test]
-fn a_picture_that_becomes_narrower_and_taller_is_resampled_in_either_order_alike() {
+fn an_image_that_becomes_narrower_and_taller_is_resampled_in_either_order_alike() {
     let size = Size::new(90, 6);
     let pixels = (0..size.height).flat_map(|y| (0..size.width).flat_map(move |x| [(x * 2) as u8, (y * 40) as u8, 99]));
-    let picture = Picture::new(size, Channels::Rgb, pixels.collect()).unwrap();
+    let image = Bitmap::new(size, Channels::Rgb, pixels.collect()).unwrap();
     let whole = fir::CropBox { left: 2.5, top: 0.5, width: 80.0, height: 5.0 };
     let tall = Size::new(10, 50);
-    let made = resample(&picture, whole, tall);
-    let height_first = convolve(&picture, whole, tall);
+    let made = resample(&image, whole, tall);
+    let height_first = convolve(&image, whole, tall);
     let difference = made.pixels().iter().zip(height_first.pixels()).map(|(a, b)| a.abs_diff(*b)).max();
     assert!(difference <= Some(2), "{difference:?}");
 }
@@ -317,14 +317,14 @@ fn the_memory_estimate_of_a_photograph_is_that_of_some_of_its_rows() {
     let photograph = Header::assumed(Format::Jpeg, Size::new(4000, 3000));
     let of = |header: &Header, width| memory_bytes(header, &plan(header.size(), &params(width, None)).unwrap());
     let (full, output) = (4000 * 3000, 500 * 375);
-    // The window, the picture between the passes, the result and its file.
+    // The window, the image between the passes, the result and its file.
     let (steps, band) = (16 + 6, 16 + 2);
     assert_eq!(of(&photograph, 500), 4 * 2000 * (4 * steps + band) + 4 * (500 * 1500) + (4 + 8) * output);
     let crossed = 1024 * 3000;
     assert_eq!(of(&photograph, 1024), 4 * 4000 * (4 * steps + band) + 4 * crossed + (4 + 8) * (1024 * 768));
     let png = Header::assumed(Format::Png, photograph.size());
     assert_eq!(of(&png, 500), (4 + 4) * full + 4 * (4000 * 375) + (4 + 8) * output);
-    // Enlarged, the picture between the passes is at most as large as the result.
+    // Enlarged, the image between the passes is at most as large as the result.
     assert_eq!(of(&photograph, 8000), (3 + 4) * full + 4 * (4000 * 6000 - full) + (4 + 8) * (8000 * 6000));
 }
 
@@ -378,7 +378,7 @@ proptest! {
         if reduction(stored, scaled) == 1 && orientation == Orientation::Normal {
             prop_assert_eq!(made, super::resize(&whole, &resize).unwrap());
         } else {
-            // Turned, the height is changed before the width, and the other way round in the whole picture.
+            // Turned, the height is changed before the width, and the other way round in the whole image.
             let expected = super::resize(&whole, &resize).unwrap();
             prop_assert_eq!(made.size(), expected.size());
             prop_assert!(psnr(made.pixels(), expected.pixels()) > 30.0);

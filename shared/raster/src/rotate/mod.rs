@@ -1,10 +1,10 @@
 //! The Action `rotate`: mirrors, then rotates clockwise (`docs/reference/actions.md#rotate`).
 //!
 //! **Formulas.** A rotation by a multiple of 90 degrees moves pixels without changing them. Any
-//! other angle rotates the picture about its center, with pixel centers at half-integer positions
-//! (`sample`). With `expand`, the result is the smallest box that contains the rotated picture,
+//! other angle rotates the image about its center, with pixel centers at half-integer positions
+//! (`sample`). With `expand`, the result is the smallest box that contains the rotated image,
 //! `ceil(w·|cos| + h·|sin|)` by `ceil(w·|sin| + h·|cos|)`. Without `expand`, the result has the
-//! size of the picture. A rotation by 90 degrees is then also centered on a canvas of that size,
+//! size of the image. A rotation by 90 degrees is then also centered on a canvas of that size,
 //! with an odd pixel on the right or at the bottom.
 
 #[cfg(test)]
@@ -12,18 +12,18 @@ mod tests;
 
 use std::str::FromStr;
 
+use crate::bitmap::{Bitmap, Channels};
 use crate::color::Color;
 use crate::decode::{BAND, Bands, DecodeError, decode_turned};
 use crate::encode::jpeg_encoder;
 use crate::geometry::{Anchor, ParseError, Rect, Size};
 use crate::header::{Header, probe};
 use crate::orientation::Orientation;
-use crate::picture::{Channels, Picture};
 use crate::pipeline::{Error, Finish, Output};
 use crate::resize::{PlanError, check_output};
 use crate::sample::{Padded, Rotation, Turning};
 
-/// How the picture is mirrored before it is turned.
+/// How the image is mirrored before it is turned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Flip {
     /// Not mirrored.
@@ -67,11 +67,11 @@ impl From<Flip> for Orientation {
 pub struct Rotate {
     /// The angle in degrees clockwise, which must be finite.
     pub degrees: f64,
-    /// Whether the result grows to contain the turned picture.
+    /// `true` if the result grows to contain the turned image.
     pub expand: bool,
     /// Mirroring before the turn.
     pub flip: Flip,
-    /// Color of the area that the turned picture does not cover.
+    /// Color of the area that the turned image does not cover.
     pub background: Color,
 }
 
@@ -90,7 +90,7 @@ pub(crate) fn quarter_turn(degrees: f64) -> Option<Orientation> {
     .find_map(|(angle, rotation)| (angle == degrees).then_some(rotation))
 }
 
-/// Size of the result for a picture with the displayed size `source`.
+/// Size of the result for an image with the displayed size `source`.
 ///
 /// # Errors
 /// The limits of results.
@@ -116,12 +116,12 @@ pub fn plan(source: Size, rotate: &Rotate) -> Result<Size, PlanError> {
 ///
 /// # Errors
 ///
-/// Any [`Error`]. A result above the limits is rejected before the picture is decoded.
+/// Any [`Error`]. A result above the limits is rejected before the image is decoded.
 pub fn transform(bytes: &[u8], rotate: &Rotate, finish: Finish) -> Result<Output, Error> {
     let header = probe(bytes).map_err(DecodeError::from)?;
     let size = plan(header.size(), rotate)?;
     let flip = Orientation::from(rotate.flip);
-    let picture = match quarter_turn(rotate.degrees) {
+    let image = match quarter_turn(rotate.degrees) {
         Some(rotation) => {
             let turned = decode_turned(bytes, flip.then(rotation))?;
             if turned.size() == size { turned } else { recentred(turned, size, rotate.background) }
@@ -133,21 +133,21 @@ pub fn transform(bytes: &[u8], rotate: &Rotate, finish: Finish) -> Result<Output
                 let mut encoder = jpeg_encoder(size, channels, finish.quality);
                 for first in (0..size.height).step_by(BAND as usize) {
                     let count = BAND.min(size.height - first);
-                    let mut band = Picture::filled(Size::new(size.width, count), channels, background);
+                    let mut band = Bitmap::filled(Size::new(size.width, count), channels, background);
                     turning.fill(first as usize, band.pixels_mut());
                     encoder.write(band.pixels());
                 }
                 return Ok(Output::jpeg(encoder, size));
             }
-            let mut picture = Picture::filled(size, channels, background);
-            turning.fill(0, picture.pixels_mut());
-            picture
+            let mut image = Bitmap::filled(size, channels, background);
+            turning.fill(0, image.pixels_mut());
+            image
         }
     };
-    finish.write(&picture, header.format, rotate.background)
+    finish.write(&image, header.format, rotate.background)
 }
 
-/// The picture, mirrored and prepared for rotation onto a canvas of size `size`.
+/// The image, mirrored and prepared for rotation onto a canvas of size `size`.
 fn turning(bytes: &[u8], header: &Header, rotate: &Rotate, size: Size) -> Result<Turning, DecodeError> {
     let whole = Rect { x: 0, y: 0, size: header.size() };
     let mut source = Padded::new(header.size());
@@ -167,11 +167,11 @@ fn turning(bytes: &[u8], header: &Header, rotate: &Rotate, size: Size) -> Result
     Ok(Turning::new(source, Rotation::clockwise(rotate.degrees), canvas, part, rotate.background))
 }
 
-/// A picture centered on a canvas that is larger in one direction and smaller in the other.
-fn recentred(picture: Picture, size: Size, background: Color) -> Picture {
-    let kept = Size::new(size.width.min(picture.width()), size.height.min(picture.height()));
-    let (x, y) = Anchor::Center.place(kept, picture.size());
-    let mut kept = picture.cropped(Rect { x, y, size: kept });
+/// An image centered on a canvas that is larger in one direction and smaller in the other.
+fn recentred(image: Bitmap, size: Size, background: Color) -> Bitmap {
+    let kept = Size::new(size.width.min(image.width()), size.height.min(image.height()));
+    let (x, y) = Anchor::Center.place(kept, image.size());
+    let mut kept = image.cropped(Rect { x, y, size: kept });
     let channels = match kept.channels() {
         Channels::Rgb if background.is_opaque() => Channels::Rgb,
         _ => {
@@ -179,7 +179,7 @@ fn recentred(picture: Picture, size: Size, background: Color) -> Picture {
             Channels::Rgba
         }
     };
-    let mut canvas = Picture::filled(size, channels, background);
+    let mut canvas = Bitmap::filled(size, channels, background);
     let (x, y) = Anchor::Center.place(kept.size(), size);
     canvas.paste(&kept, x, y);
     canvas

@@ -11,12 +11,12 @@ fn by(degrees: f64) -> Rotate {
     Rotate { degrees, expand: true, flip: Flip::None, background: Color::TRANSPARENT }
 }
 
-fn read(bytes: &[u8]) -> Picture {
+fn read(bytes: &[u8]) -> Bitmap {
     decode(bytes).unwrap()
 }
 
-fn run(picture: &Picture, rotate: &Rotate) -> Picture {
-    read(&transform(&written(picture, OutputFormat::Png, 85), rotate, PNG).unwrap().bytes)
+fn run(image: &Bitmap, rotate: &Rotate) -> Bitmap {
+    read(&transform(&written(image, OutputFormat::Png, 85), rotate, PNG).unwrap().bytes)
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn sizes_follow_the_formula() {
     assert_eq!(plan(Size::new(20_000, 100), &Rotate { expand: false, ..by(0.0) }), Err(PlanError::SideTooLong));
 }
 
-/// A smooth picture that is defined at any point, relative to its center.
+/// A smooth image that is defined at any point, relative to its center.
 fn analytic(x: f64, y: f64) -> [f64; 3] {
     [
         127.5 + 90.0 * (x / 9.0).sin() * (y / 11.0).cos(),
@@ -91,7 +91,7 @@ fn analytic(x: f64, y: f64) -> [f64; 3] {
 }
 
 #[test]
-fn any_angle_agrees_with_an_analytic_picture_at_pixel_centres() {
+fn any_angle_agrees_with_an_analytic_image_at_pixel_centres() {
     let (width, height) = (91u32, 64u32);
     let at = |x: u32, of: u32| f64::from(x) + 0.5 - f64::from(of) / 2.0;
     let source = drawn(width, height, Channels::Rgb, |x, y| {
@@ -130,14 +130,14 @@ fn any_angle_agrees_with_an_analytic_picture_at_pixel_centres() {
 #[test]
 fn edges_are_smooth_and_show_no_fringe() {
     let red = Color { r: 255, g: 0, b: 0, a: 255 };
-    let square = Picture::filled(Size::new(40, 40), Channels::Rgb, red);
+    let square = Bitmap::filled(Size::new(40, 40), Channels::Rgb, red);
     let clear = run(&square, &by(30.0));
     let mut partial = 0;
     for pixel in clear.pixels().chunks_exact(4) {
         match pixel[3] {
             0 => {}
             alpha => {
-                assert_eq!(pixel[..3], [255, 0, 0], "the color of the picture at every alpha");
+                assert_eq!(pixel[..3], [255, 0, 0], "the color of the image at every alpha");
                 partial += u32::from(alpha < 255);
             }
         }

@@ -6,7 +6,7 @@
 //! premultiplied alpha, and repeated source edges. The coverage determines how much of it is
 //! visible: at each edge of the source it is a ramp of the width of a result pixel, centered on the
 //! edge; the rest is background. Because color and coverage are separate, edges are smooth, and
-//! neither the background nor ringing affects the picture.
+//! neither the background nor ringing affects the image.
 //!
 //! **Exactness.** All computations use integers: positions in units of 2^-32 of a pixel, phases in
 //! 256ths, weights in 2048ths. The result is the same on every machine.
@@ -17,32 +17,26 @@ mod map;
 mod padded;
 mod rotation;
 
+use crate::bitmap::{Bitmap, Channels};
 use crate::color::Color;
 use crate::geometry::Rect;
-use crate::picture::{Channels, Picture};
 
 use convolve::Convolve;
 use map::Map;
 pub(crate) use padded::Padded;
 pub(crate) use rotation::Rotation;
 
-/// The `part` of a rotated picture, which is centered on a canvas of size `whole`.
+/// The `part` of a rotated image, which is centered on a canvas of size `whole`.
 ///
 /// The result has an alpha channel if the source or the background is not opaque.
-pub(crate) fn turned(
-    source: &Picture,
-    rotation: Rotation,
-    whole: (f64, f64),
-    part: Rect,
-    background: Color,
-) -> Picture {
-    let turning = Turning::new(Padded::of(source), rotation, whole, part, background);
-    let mut result = Picture::filled(part.size, turning.channels(), background);
+pub(crate) fn turned(source: &Bitmap, rotation: Rotation, whole: (f64, f64), part: Rect, background: Color) -> Bitmap {
+    let turning = Turning::new(Padded::from_bitmap(source), rotation, whole, part, background);
+    let mut result = Bitmap::filled(part.size, turning.channels(), background);
     turning.fill(0, result.pixels_mut());
     result
 }
 
-/// A rotated picture whose rows can be computed in any order.
+/// A rotated image whose rows can be computed in any order.
 pub(crate) struct Turning {
     source: Padded,
     map: Map,
@@ -50,7 +44,7 @@ pub(crate) struct Turning {
 }
 
 impl Turning {
-    /// Prepares a picture. The parameters are those of [`turned`].
+    /// Prepares an image. The parameters are those of [`turned`].
     pub(crate) fn new(source: Padded, rotation: Rotation, whole: (f64, f64), part: Rect, background: Color) -> Self {
         Self { map: Map::new(source.size, rotation, whole, part), source, background }
     }

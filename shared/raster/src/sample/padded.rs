@@ -1,7 +1,7 @@
-//! The source picture in the form that the convolution reads.
+//! The source image in the form that the convolution reads.
 
+use crate::bitmap::{Bitmap, Channels};
 use crate::geometry::Size;
-use crate::picture::{Channels, Picture};
 
 /// The number of pixels in each direction from which a point is computed.
 pub(super) const TAPS: usize = 6;
@@ -28,14 +28,14 @@ impl Padded {
         Self { pixels: Vec::with_capacity(capacity), stride, size, is_opaque: true }
     }
 
-    pub(super) fn of(source: &Picture) -> Self {
+    pub(super) fn from_bitmap(source: &Bitmap) -> Self {
         let mut padded = Self::new(source.size());
         padded.push(source);
         padded
     }
 
-    /// Adds the next rows, from a picture of the same width.
-    pub(crate) fn push(&mut self, rows: &Picture) {
+    /// Adds the next rows, from an image of the same width.
+    pub(crate) fn push(&mut self, rows: &Bitmap) {
         self.is_opaque &= rows.is_opaque();
         for row in rows.pixels().chunks_exact(rows.stride()) {
             let start = self.pixels.len();

@@ -1,4 +1,4 @@
-//! How a picture is turned, and the box that it then takes.
+//! How an image is turned, and the box that it then takes.
 
 /// The fixed-point value of one pixel in positions.
 pub(super) const ONE: i64 = 1 << 32;

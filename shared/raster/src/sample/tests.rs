@@ -11,8 +11,8 @@ fn weights_add_up_and_a_whole_position_copies() {
     assert_eq!(WEIGHTS[128], [50, -278, 1252, 1252, -278, 50]);
 }
 
-/// A picture of extreme values, for which the sums are largest.
-fn extremes(size: Size, channels: Channels) -> Picture {
+/// An image of extreme values, for which the sums are largest.
+fn extremes(size: Size, channels: Channels) -> Bitmap {
     let mut state = 1u32;
     let count = size.pixels() as usize * channels.count();
     let pixels = (0..count).map(|_| {
@@ -23,13 +23,13 @@ fn extremes(size: Size, channels: Channels) -> Picture {
             _ => (state >> 16) as u8,
         }
     });
-    Picture::made(size, channels, pixels.collect())
+    Bitmap::made(size, channels, pixels.collect())
 }
 
 #[test]
 fn wide_and_plain_convolution_agree_to_the_bit() {
     for channels in [Channels::Rgb, Channels::Rgba] {
-        let source = Padded::of(&extremes(Size::new(67, 45), channels));
+        let source = Padded::from_bitmap(&extremes(Size::new(67, 45), channels));
         for (degrees, scale) in [(0.5, 1.0), (12.0, 1.0), (133.0, 1.0), (200.0, 3.7)] {
             let rotation = Rotation { scale: (scale, scale), ..Rotation::clockwise(degrees) };
             let part = Rect { x: 0, y: 0, size: Size::new(80, 80) };

@@ -3,30 +3,30 @@
 use super::fonts::{Family, Weight};
 use super::layout::{Align, Layout, Style, layout};
 use super::paint::{Ink, Stroke, fill_rect};
+use crate::bitmap::Bitmap;
 use crate::color::Color;
 use crate::decode::{DecodeError, decode};
 use crate::geometry::{Anchor, Size};
 use crate::header::probe;
-use crate::picture::Picture;
 use crate::pipeline::{Error, Finish, Output};
 use crate::resize::check_output;
 
-/// Text and its placement in a picture: the parameters of the Action.
+/// Text and its placement in an image: the parameters of the Action.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Caption {
     pub text: String,
-    /// Position of the box in the picture.
+    /// Position of the box in the image.
     pub anchor: Anchor,
     /// Offset of the box from there, to the right and down, in pixels.
     pub offset: (i64, i64),
     pub family: Family,
     pub weight: Weight,
-    /// Font size in percent of the picture's height, greater than 0.
+    /// Font size in percent of the image's height, greater than 0.
     pub size: f64,
     pub color: Color,
     /// Alignment of the lines in the box.
     pub align: Align,
-    /// The maximum width of the box in percent of the picture's width. Text is wrapped to fit.
+    /// The maximum width of the box in percent of the image's width. Text is wrapped to fit.
     pub max_width: f64,
     /// The distance between baselines in multiples of the font size.
     pub line_height: f64,
@@ -41,10 +41,10 @@ pub struct Caption {
     pub padding: f64,
 }
 
-/// A caption laid out for a picture of a certain size.
+/// A caption laid out for an image of a certain size.
 pub struct PlacedCaption {
     layout: Layout,
-    /// Left and top edge of the box in the picture; negative where it extends beyond.
+    /// Left and top edge of the box in the image; negative where it extends beyond.
     x: i64,
     y: i64,
     /// Width and height of the box.
@@ -57,7 +57,7 @@ pub struct PlacedCaption {
 }
 
 impl Caption {
-    /// Lays out the text for a picture of `size`.
+    /// Lays out the text for an image of `size`.
     ///
     /// The box is as wide as the widest line and as high as all lines, with the padding around them, rounded up to
     /// whole pixels. The padding counts whether or not the box is filled, so that text keeps a distance from the edge
@@ -106,11 +106,11 @@ impl PlacedCaption {
         self.layout.line_count()
     }
 
-    /// Draws box and text into a picture of the size for which it was laid out.
-    pub fn draw(&self, picture: &mut Picture) {
-        fill_rect(picture, self.x, self.y, self.width, self.height, self.background);
+    /// Draws box and text into an image of the size for which it was laid out.
+    pub fn draw(&self, image: &mut Bitmap) {
+        fill_rect(image, self.x, self.y, self.width, self.height, self.background);
         let (x, y) = (self.x as f64 + self.padding, self.y as f64 + self.padding);
-        self.layout.draw(picture, x, y, &self.ink);
+        self.layout.draw(image, x, y, &self.ink);
     }
 }
 
@@ -118,11 +118,11 @@ impl PlacedCaption {
 /// because the caption's background belongs to its box.
 ///
 /// # Errors
-/// Any [`Error`]; a picture over the limits of results is refused before it is decoded.
+/// Any [`Error`]; an image over the limits of results is refused before it is decoded.
 pub fn add_text(bytes: &[u8], caption: &Caption, finish: Finish) -> Result<Output, Error> {
     let header = probe(bytes).map_err(DecodeError::from)?;
     check_output(header.size())?;
-    let mut picture = decode(bytes)?;
-    caption.place(picture.size()).draw(&mut picture);
-    finish.write(&picture, header.format, Color::WHITE)
+    let mut image = decode(bytes)?;
+    caption.place(image.size()).draw(&mut image);
+    finish.write(&image, header.format, Color::WHITE)
 }

@@ -17,7 +17,7 @@ const BAND_CELLS: usize = 1 << 16;
 /// The maximum error of a flattened curve in pixels. It is below the resolution of 8-bit coverage.
 pub(super) const FLATNESS: f64 = 0.05;
 
-/// A shape of closed polygons, in pixels from the top left corner of the picture.
+/// A shape of closed polygons, in pixels from the top left corner of the image.
 #[derive(Default)]
 pub(super) struct Shape {
     /// Edges as x and y of the start and x and y of the end.
@@ -179,7 +179,7 @@ mod tests {
         shape
     }
 
-    /// The coverages of the pixels of a picture of size `width` by `height`.
+    /// The coverages of the pixels of an image of size `width` by `height`.
     fn covered(shape: &Shape, width: u32, height: u32) -> Vec<f32> {
         let mut all = vec![0.0; (width * height) as usize];
         shape.cover(Size::new(width, height), |x, y, row| {
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn a_triangle_is_exact_in_every_pixel() {
-        // The part of a 4 × 4 picture below its diagonal.
+        // The part of a 4 × 4 image below its diagonal.
         let triangle = shape(&[(0.0, 0.0), (4.0, 4.0), (0.0, 4.0)]);
         let wanted: Vec<f32> = (0..4)
             .flat_map(|y| (0..4).map(move |x| if x < y { 1.0 } else { f32::from(u8::from(x == y)) / 2.0 }))

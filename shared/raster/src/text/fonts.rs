@@ -131,7 +131,7 @@ pub fn fonts() -> impl ExactSizeIterator<Item = Font> {
 pub(super) struct Face {
     role: Role,
     weight: Weight,
-    /// What shaping derives from the tables.
+    /// Data that shaping derives from the tables.
     pub(super) shaping: ShaperData,
     /// The tables for outlines and character coverage.
     pub(super) tables: FontRef<'static>,
@@ -160,7 +160,7 @@ impl Face {
         }
     }
 
-    /// Whether it has a glyph for the character. Some fonts map control characters to an empty glyph, which does not
+    /// Returns `true` if it has a glyph for the character. Some fonts map control characters to an empty glyph, which does not
     /// count.
     fn has(&self, character: char) -> bool {
         !character.is_control() && self.tables.charmap().map(character).is_some()
@@ -227,7 +227,7 @@ pub(crate) fn family_for(cluster: &str) -> &'static str {
     BUNDLED[index].1.name
 }
 
-/// Whether a cluster has emoji presentation: explicitly, or by default of its first character.
+/// Returns `true` if a cluster has emoji presentation: explicitly, or by default of its first character.
 fn wants_emoji(cluster: &str) -> bool {
     if cluster.chars().any(is_text_presentation_selector) {
         return false;
@@ -245,7 +245,7 @@ fn wants_emoji(cluster: &str) -> bool {
         })
 }
 
-/// Whether a character has no visible glyph, so that no font needs to contain it (the characters
+/// Returns `true` if a character has no visible glyph, so that no font needs to contain it (the characters
 /// with the property `Default_Ignorable_Code_Point` that occur in text).
 pub(super) fn is_ignorable(character: char) -> bool {
     matches!(character,

@@ -96,19 +96,19 @@ pub fn layout_lines(text: &str, style: &Style, max_width: Option<f64>, max_lines
     }
 }
 
-/// Whether a text is right-to-left according to its first character with a strong direction (UAX 9,
+/// Returns `true` if a text is right-to-left according to its first character with a strong direction (UAX 9,
 /// P2 and P3).
 pub fn is_right_to_left(text: &str) -> bool {
     get_base_direction_full(text) == Direction::Rtl
 }
 
-/// Whether a character ends a line: those with a mandatory break (UAX 14 BK, CR, LF and NL) and paragraph separators
+/// Returns `true` if a character ends a line: those with a mandatory break (UAX 14 BK, CR, LF and NL) and paragraph separators
 /// (UAX 9 B).
 fn is_line_end(character: char) -> bool {
     matches!(character, '\n'..='\r' | '\u{1c}'..='\u{1e}' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
-/// Whether a character is white space that is ignored at the end of a line. Fixed spaces are kept.
+/// Returns `true` if a character is white space that is ignored at the end of a line. Fixed spaces are kept.
 fn hangs(character: char) -> bool {
     character.is_whitespace() && !matches!(character, '\u{a0}' | '\u{2007}' | '\u{202f}')
 }
@@ -123,7 +123,7 @@ struct Limits {
     width: f64,
     /// Lines of the whole text.
     lines: usize,
-    /// Whether no other paragraph follows.
+    /// `true` if no other paragraph follows.
     is_last: bool,
 }
 
@@ -152,8 +152,8 @@ fn set(text: &str, cascade: &Cascade, limits: Limits, lines: &mut Vec<Line>) {
     };
     let mut start = 0;
     while start < text.len() {
-        let reaches = |end| widths.of(seen(start..end)) <= limit;
-        let fits = |end| !is_broken(start..end) || widths.of(start..end) + hyphen <= limit;
+        let reaches = |end| widths.total(seen(start..end)) <= limit;
+        let fits = |end| !is_broken(start..end) || widths.total(start..end) + hyphen <= limit;
         let mut end = breaks.longest(start, reaches, fits);
         let mut line = shape(start..end);
         // Shaped separately, a line can be wider than as a part of the paragraph, because of a
@@ -216,7 +216,7 @@ impl Widths {
     }
 
     /// The width of a range. A ligature is counted at its start.
-    fn of(&self, range: Range<usize>) -> f64 {
+    fn total(&self, range: Range<usize>) -> f64 {
         self.0[range.end] - self.0[range.start]
     }
 }

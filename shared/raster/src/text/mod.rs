@@ -1,8 +1,8 @@
-//! Text: Unicode text laid out with the bundled fonts, measured, and drawn into a picture
+//! Text: Unicode text laid out with the bundled fonts, measured, and drawn into an image
 //! (`docs/reference/actions.md#text-shaping`).
 //!
 //! **Guarantee.** Every character is visible: a character that no bundled font contains is drawn as
-//! a box. Nothing is dropped and nothing fails. Equal text, style and picture give equal pixels,
+//! a box. Nothing is dropped and nothing fails. Equal text, style and image give equal pixels,
 //! whatever fonts the machine has, whatever ran before, and on any number of threads. Time and
 //! memory grow with the text and with the pixels it touches.
 //!

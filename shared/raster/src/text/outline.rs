@@ -18,7 +18,7 @@ pub(super) const REACH_EM: f64 = 20.0;
 /// The palette index that represents the text color (OpenType, COLR).
 const FOREGROUND: u16 = 0xffff;
 
-/// A glyph with its position in a picture.
+/// A glyph with its position in an image.
 #[derive(Clone, Copy)]
 pub(super) struct Placed<'a> {
     pub(super) glyph: &'a Glyph,

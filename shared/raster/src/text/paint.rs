@@ -5,8 +5,8 @@ use kurbo::PathEl;
 use super::coverage::Shape;
 use super::layout::Layout;
 use super::outline::{Placed, REACH_EM};
+use crate::bitmap::{Bitmap, Channels};
 use crate::color::Color;
-use crate::picture::{Channels, Picture};
 
 /// The colors with which text is drawn.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -28,10 +28,10 @@ pub struct Stroke {
 
 impl Layout {
     /// Draws the text with the top left corner of its block at `x`, `y` pixels from the top left
-    /// corner of `picture`. The part outside of the picture is clipped.
+    /// corner of `image`. The part outside of the image is clipped.
     ///
     /// Strokes are drawn first, as one shape, then letters, as one shape, then emoji.
-    pub fn draw(&self, picture: &mut Picture, x: f64, y: f64, ink: &Ink) {
+    pub fn draw(&self, image: &mut Bitmap, x: f64, y: f64, ink: &Ink) {
         let size = self.style.size;
         let reach = REACH_EM * size + ink.stroke.map_or(0.0, |stroke| stroke.width);
         let near = |at: f64, length: u32| (-reach..f64::from(length) + reach).contains(&at);
@@ -45,12 +45,12 @@ impl Layout {
                 y: baseline - glyph.y * size,
                 size,
             });
-            placed.extend(glyphs.filter(|glyph| near(glyph.x, picture.width()) && near(glyph.y, picture.height())));
+            placed.extend(glyphs.filter(|glyph| near(glyph.x, image.width()) && near(glyph.y, image.height())));
         }
         if let Some(stroke) = ink.stroke {
             let mut outlines = Shape::default();
             placed.iter().for_each(|glyph| glyph.stroke(stroke.width, &mut outlines));
-            fill(picture, &outlines, stroke.color);
+            fill(image, &outlines, stroke.color);
         }
         let mut letters = Shape::default();
         let mut in_color = Vec::new();
@@ -60,60 +60,60 @@ impl Layout {
                 layers => in_color.push((glyph, layers)),
             }
         }
-        fill(picture, &letters, ink.color);
+        fill(image, &letters, ink.color);
         for (glyph, layers) in in_color {
             for layer in layers {
                 let mut shape = Shape::default();
                 glyph.fill_layer(&layer, &mut shape);
                 let color = layer.color.map_or(ink.color, |own| Color { a: scaled(own.a, ink.color.a), ..own });
-                fill(picture, &shape, color);
+                fill(image, &shape, color);
             }
         }
     }
 }
 
-/// Draws a rectangle of one color over `picture`. The part outside of the picture is clipped.
+/// Draws a rectangle of one color over `image`. The part outside of the image is clipped.
 ///
 /// `x` and `y` are the left and the top edge in pixels.
-pub fn fill_rect(picture: &mut Picture, x: i64, y: i64, width: u64, height: u64, color: Color) {
+pub fn fill_rect(image: &mut Bitmap, x: i64, y: i64, width: u64, height: u64, color: Color) {
     let part = |start: i64, length: u64, available: u32| {
         let end = start.saturating_add_unsigned(length).clamp(0, i64::from(available));
         // Both values fit a `u32` here.
         start.clamp(0, end) as usize..end as usize
     };
-    let (columns, rows) = (part(x, width, picture.width()), part(y, height, picture.height()));
-    let (count, stride) = (picture.channels().count(), picture.stride());
-    let channels = picture.channels();
-    for row in picture.pixels_mut().chunks_exact_mut(stride).take(rows.end).skip(rows.start) {
+    let (columns, rows) = (part(x, width, image.width()), part(y, height, image.height()));
+    let (count, stride) = (image.channels().count(), image.stride());
+    let channels = image.channels();
+    for row in image.pixels_mut().chunks_exact_mut(stride).take(rows.end).skip(rows.start) {
         for pixel in row[columns.start * count..columns.end * count].chunks_exact_mut(count) {
             lay_over(pixel, channels, color, u32::from(color.a) * 255);
         }
     }
 }
 
-/// Fills the inside of closed curves with a color, by the nonzero rule. The part outside of the picture is clipped.
-pub fn fill_path(picture: &mut Picture, path: impl IntoIterator<Item = PathEl>, color: Color) {
+/// Fills the inside of closed curves with a color, by the nonzero rule. The part outside of the image is clipped.
+pub fn fill_path(image: &mut Bitmap, path: impl IntoIterator<Item = PathEl>, color: Color) {
     let mut shape = Shape::default();
     shape.add(path);
-    fill(picture, &shape, color);
+    fill(image, &shape, color);
 }
 
-/// Draws the part of `inner` that is inside of the closed curves `clip` over `picture`, with the top left pixel of `inner`
+/// Draws the part of `inner` that is inside of the closed curves `clip` over `image`, with the top left pixel of `inner`
 /// at column and row `place`. Transparency of `inner` is ignored.
 ///
 /// # Panics
 ///
-/// If `clip` extends beyond `inner`, within the picture.
-pub fn lay_clipped(picture: &mut Picture, inner: &Picture, place: (u32, u32), clip: impl IntoIterator<Item = PathEl>) {
+/// If `clip` extends beyond `inner`, within the image.
+pub fn lay_clipped(image: &mut Bitmap, inner: &Bitmap, place: (u32, u32), clip: impl IntoIterator<Item = PathEl>) {
     let mut shape = Shape::default();
     shape.add(clip);
-    let (size, channels, stride) = (picture.size(), picture.channels(), picture.stride());
+    let (size, channels, stride) = (image.size(), image.channels(), image.stride());
     let (count, inner_count) = (channels.count(), inner.channels().count());
     shape.cover(size, |x, y, coverages| {
         let source = (y - place.1) as usize * inner.stride() + (x - place.0) as usize * inner_count;
         let sources = inner.pixels()[source..].chunks_exact(inner_count);
         let start = y as usize * stride + x as usize * count;
-        let row = &mut picture.pixels_mut()[start..start + coverages.len() * count];
+        let row = &mut image.pixels_mut()[start..start + coverages.len() * count];
         for ((pixel, coverage), source) in row.chunks_exact_mut(count).zip(coverages).zip(sources) {
             let color = Color { r: source[0], g: source[1], b: source[2], a: 255 };
             lay_over(pixel, channels, color, 255 * (coverage * 255.0 + 0.5) as u32);
@@ -122,13 +122,13 @@ pub fn lay_clipped(picture: &mut Picture, inner: &Picture, place: (u32, u32), cl
 }
 
 /// Fills a shape.
-fn fill(picture: &mut Picture, shape: &Shape, color: Color) {
-    let (channels, stride) = (picture.channels(), picture.stride());
-    let (size, count) = (picture.size(), channels.count());
+fn fill(image: &mut Bitmap, shape: &Shape, color: Color) {
+    let (channels, stride) = (image.channels(), image.stride());
+    let (size, count) = (image.size(), channels.count());
     let alpha = u32::from(color.a);
     shape.cover(size, |x, y, coverages| {
         let start = y as usize * stride + x as usize * count;
-        let row = &mut picture.pixels_mut()[start..start + coverages.len() * count];
+        let row = &mut image.pixels_mut()[start..start + coverages.len() * count];
         for (pixel, coverage) in row.chunks_exact_mut(count).zip(coverages) {
             let coverage = (coverage * 255.0 + 0.5) as u32;
             if coverage > 0 {
@@ -204,12 +204,12 @@ mod tests {
 
     #[test]
     fn a_rectangle_is_cut_off_at_the_edges() {
-        let mut picture = Picture::filled(crate::geometry::Size::new(4, 3), Channels::Rgb, Color::WHITE);
+        let mut image = Bitmap::filled(crate::geometry::Size::new(4, 3), Channels::Rgb, Color::WHITE);
         let black = Color { r: 0, g: 0, b: 0, a: 255 };
-        fill_rect(&mut picture, -2, 1, 4, u64::MAX, black);
-        fill_rect(&mut picture, i64::MAX, i64::MIN, u64::MAX, u64::MAX, black);
-        fill_rect(&mut picture, i64::MIN, 0, 3, 3, black);
-        let dark: Vec<bool> = picture.pixels().chunks_exact(3).map(|pixel| pixel[0] == 0).collect();
+        fill_rect(&mut image, -2, 1, 4, u64::MAX, black);
+        fill_rect(&mut image, i64::MAX, i64::MIN, u64::MAX, u64::MAX, black);
+        fill_rect(&mut image, i64::MIN, 0, 3, 3, black);
+        let dark: Vec<bool> = image.pixels().chunks_exact(3).map(|pixel| pixel[0] == 0).collect();
         let (x, o) = (true, false);
         assert_eq!(dark, [o, o, o, o, x, x, o, o, x, x, o, o]);
     }

@@ -10,9 +10,9 @@ use super::fonts::Cascade;
 use super::outline::{Placed, REACH_EM};
 use super::shape::{Glyph, Line, Paragraph};
 use super::*;
+use crate::bitmap::{Bitmap, Channels};
 use crate::color::Color;
 use crate::geometry::{Anchor, Size};
-use crate::picture::{Channels, Picture};
 use crate::pipeline::Finish;
 use crate::testing::{photo, written};
 use crate::{FormatChoice, OutputFormat, decode};
@@ -42,17 +42,17 @@ fn caption(text: &str) -> Caption {
     }
 }
 
-fn white(width: u32, height: u32) -> Picture {
-    Picture::filled(Size::new(width, height), Channels::Rgb, Color::WHITE)
+fn white(width: u32, height: u32) -> Bitmap {
+    Bitmap::filled(Size::new(width, height), Channels::Rgb, Color::WHITE)
 }
 
 /// The bounding box of all pixels that are not white: left, top, right and bottom; the last two are
 /// exclusive.
-fn inked(picture: &Picture) -> Option<(i64, i64, i64, i64)> {
+fn inked(image: &Bitmap) -> Option<(i64, i64, i64, i64)> {
     let mut found: Option<(i64, i64, i64, i64)> = None;
-    for y in 0..picture.height() {
-        for x in 0..picture.width() {
-            if picture.pixel(x, y) != Some([255; 4]) {
+    for y in 0..image.height() {
+        for x in 0..image.width() {
+            if image.pixel(x, y) != Some([255; 4]) {
                 let (x, y) = (i64::from(x), i64::from(y));
                 let (left, top, right, bottom) = found.unwrap_or((x, y, x + 1, y + 1));
                 found = Some((left.min(x), top.min(y), right.max(x + 1), bottom.max(y + 1)));
@@ -171,15 +171,15 @@ fn what_no_font_has_is_a_box() {
     for unknown in ["\u{e000}", "\u{10ffff}", "\u{1}", "\u{378}", "𒀀", "\u{7f}", "\u{fffe}"] {
         let found = choices(unknown, Family::Serif);
         assert_eq!(found, [("Noto Serif", false)], "{unknown:?}");
-        let mut picture = white(40, 40);
-        layout(unknown, &style(20.0), None).draw(&mut picture, 10.0, 5.0, &Ink { color: BLACK, stroke: None });
-        let (left, top, right, bottom) = inked(&picture).expect("a box");
+        let mut image = white(40, 40);
+        layout(unknown, &style(20.0), None).draw(&mut image, 10.0, 5.0, &Ink { color: BLACK, stroke: None });
+        let (left, top, right, bottom) = inked(&image).expect("a box");
         assert!(right - left > 5 && bottom - top > 8, "{unknown:?}");
     }
     for invisible in ["\u{200d}", "\u{200f}", "\u{2066}\u{2069}", "\u{fe0f}", "\u{ad}"] {
-        let mut picture = white(40, 40);
-        layout(invisible, &style(20.0), None).draw(&mut picture, 10.0, 5.0, &Ink { color: BLACK, stroke: None });
-        assert_eq!(inked(&picture), None, "{invisible:?} has no look");
+        let mut image = white(40, 40);
+        layout(invisible, &style(20.0), None).draw(&mut image, 10.0, 5.0, &Ink { color: BLACK, stroke: None });
+        assert_eq!(inked(&image), None, "{invisible:?} has no look");
     }
 }
 
@@ -294,11 +294,11 @@ fn right_to_left_is_ordered_and_stands_where_it_is_asked_to() {
     assert_eq!(clusters("אב12"), [4, 5, 2, 0], "numbers from the left");
     assert_eq!(clusters("ab אב"), [0, 1, 2, 5, 3]);
     let place = |align: Align| {
-        let mut picture = white(200, 60);
+        let mut image = white(200, 60);
         let set = layout("אב\nאבגדהוזחטי", &Style { align, ..style(20.0) }, None);
-        set.draw(&mut picture, 0.0, 0.0, &Ink { color: BLACK, stroke: None });
+        set.draw(&mut image, 0.0, 0.0, &Ink { color: BLACK, stroke: None });
         let mut first = white(200, 24);
-        first.pixels_mut().copy_from_slice(&picture.pixels()[..200 * 3 * 24]);
+        first.pixels_mut().copy_from_slice(&image.pixels()[..200 * 3 * 24]);
         let (left, _, right, _) = inked(&first).expect("text");
         (left, set.width() as i64 - right)
     };
@@ -311,9 +311,9 @@ fn right_to_left_is_ordered_and_stands_where_it_is_asked_to() {
 fn a_stroke_lies_under_the_letters_and_reaches_half_its_width_beyond() {
     let red = Color { r: 255, g: 0, b: 0, a: 255 };
     let draw = |stroke: Option<Stroke>| {
-        let mut picture = white(120, 120);
-        layout("H", &style(80.0), None).draw(&mut picture, 30.0, 10.0, &Ink { color: BLACK, stroke });
-        picture
+        let mut image = white(120, 120);
+        layout("H", &style(80.0), None).draw(&mut image, 30.0, 10.0, &Ink { color: BLACK, stroke });
+        image
     };
     let (plain, stroked) = (draw(None), draw(Some(Stroke { color: red, width: 8.0 })));
     let (a, b) = (inked(&plain).expect("text"), inked(&stroked).expect("text"));
@@ -330,10 +330,10 @@ fn letters_that_overlap_are_no_darker_where_they_do() {
     // Cursive letters overlap where they join. With partial opacity they must have one uniform
     // tone.
     let half = Color { a: 128, ..BLACK };
-    let mut picture = white(300, 100);
+    let mut image = white(300, 100);
     let ink = Ink { color: half, stroke: Some(Stroke { color: half, width: 6.0 }) };
-    layout("سسسس", &style(50.0), None).draw(&mut picture, 20.0, 10.0, &Ink { stroke: None, ..ink });
-    let darkest = picture.pixels().iter().min().copied();
+    layout("سسسس", &style(50.0), None).draw(&mut image, 20.0, 10.0, &Ink { stroke: None, ..ink });
+    let darkest = image.pixels().iter().min().copied();
     assert_eq!(darkest, Some(127));
 }
 
@@ -354,14 +354,14 @@ fn an_anchor_and_offsets_place_the_box() {
 #[test]
 fn a_box_is_its_text_with_padding_and_is_filled_to_the_pixel() {
     let green = Color { r: 0, g: 200, b: 0, a: 255 };
-    let mut picture = white(400, 300);
-    let placed = Caption { background: green, ..caption("Text") }.place(picture.size());
-    placed.draw(&mut picture);
+    let mut image = white(400, 300);
+    let placed = Caption { background: green, ..caption("Text") }.place(image.size());
+    placed.draw(&mut image);
     let (x, y, width, height) = placed.frame();
-    assert_eq!(inked(&picture), Some((x, y, x + width as i64, y + height as i64)));
+    assert_eq!(inked(&image), Some((x, y, x + width as i64, y + height as i64)));
     // Letters of 30 px: a line of 36 and a padding of 9. The box is at the bottom.
     assert_eq!((height, y + height as i64), (36 + 18, 300));
-    let bare = Caption { padding: 0.0, ..caption("Text") }.place(picture.size());
+    let bare = Caption { padding: 0.0, ..caption("Text") }.place(image.size());
     assert!((width as i64 - bare.frame().2 as i64 - 18).abs() <= 1);
     assert_eq!(bare.frame().3, 36);
 }
@@ -381,12 +381,12 @@ fn the_widest_box_holds_its_padding() {
 }
 
 #[test]
-fn the_smallest_pictures_and_the_largest_letters_are_no_trouble() {
+fn the_smallest_images_and_the_largest_letters_are_no_trouble() {
     for (width, height) in [(1, 1), (1, 500), (500, 1)] {
         for size in [0.5, 50.0] {
-            let mut picture = white(width, height);
+            let mut image = white(width, height);
             let wide = Caption { size, stroke_width: 20.0, background: BLACK, ..caption("Wide\ntext 😀 ﷽") };
-            wide.place(picture.size()).draw(&mut picture);
+            wide.place(image.size()).draw(&mut image);
         }
     }
     let mut tall = white(3, 16_384);
@@ -417,11 +417,11 @@ fn hostile_text_costs_little_time() {
         &"a\u{200d}".repeat(250),
         &" ".repeat(500),
     ] {
-        let mut picture = white(800, 600);
+        let mut image = white(800, 600);
         let start = Instant::now();
         for (size, max_width) in [(6.0, 90.0), (50.0, 10.0), (0.5, 100.0)] {
             let caption = Caption { size, max_width, stroke_width: 20.0, ..caption(text) };
-            caption.place(picture.size()).draw(&mut picture);
+            caption.place(image.size()).draw(&mut image);
         }
         let shown: String = text.chars().take(3).collect();
         assert!(start.elapsed() < Duration::from_secs(4), "{shown:?}: {:?}", start.elapsed());
@@ -443,8 +443,8 @@ fn threads_draw_the_same_bytes() {
 }
 
 #[test]
-fn a_jpeg_of_a_transparent_picture_is_flattened_on_white_whatever_the_box_is_filled_with() {
-    let clear = Picture::filled(Size::new(64, 64), Channels::Rgba, Color::TRANSPARENT);
+fn a_jpeg_of_a_transparent_image_is_flattened_on_white_whatever_the_box_is_filled_with() {
+    let clear = Bitmap::filled(Size::new(64, 64), Channels::Rgba, Color::TRANSPARENT);
     let source = written(&clear, OutputFormat::Png, 90);
     let filled = Caption { background: BLACK, anchor: Anchor::Bottom, ..caption("x") };
     let write = |choice| add_text(&source, &filled, Finish { choice, quality: 100 }).unwrap();
@@ -480,7 +480,7 @@ fn only_the_box_changes() {
 }
 
 #[test]
-fn a_picture_over_the_limits_of_results_is_refused_before_it_is_decoded() {
+fn an_image_over_the_limits_of_results_is_refused_before_it_is_decoded() {
     let header = crate::testing::png_file(crate::testing::ihdr(16_385, 1, 8, 2, false), &[], &[]);
     let refused = add_text(&header, &caption("x"), Finish { choice: FormatChoice::Auto, quality: 85 }).unwrap_err();
     assert_eq!(refused.kind(), crate::ErrorKind::Limit);
@@ -531,9 +531,9 @@ proptest! {
     fn any_text_can_be_drawn_and_always_alike(text in any_text(), stroke in 0.0f64..5.0) {
         let caption = Caption { stroke_width: stroke, ..caption(&text) };
         let draw = || {
-            let mut picture = white(120, 90);
-            caption.place(picture.size()).draw(&mut picture);
-            picture
+            let mut image = white(120, 90);
+            caption.place(image.size()).draw(&mut image);
+            image
         };
         prop_assert!(draw() == draw());
     }

@@ -1,4 +1,4 @@
-//! The XMP packet of a file, which says where the picture or video comes from (`docs/reference/assets.md#origin-marks`).
+//! The XMP packet of a file, which says where the image or video comes from (`docs/reference/assets.md#origin-marks`).
 //!
 //! **Guarantee.** Foreign bytes never cause a panic. Reading keeps at most [`MAX_PACKET_BYTES`] bytes, whatever the file is, and gives
 //! the same result whether the bytes arrive at once or one by one. Writing changes no coded data, and equal files and packets give
@@ -72,7 +72,7 @@ enum Kind {
 struct Blocks {
     container: Container,
     is_first: bool,
-    /// Whether the position of a new packet is further back.
+    /// `true` if the position of a new packet is further back.
     in_front: bool,
     /// In a GIF, the kind of the sub-blocks that come next.
     sub_blocks: Option<Kind>,
@@ -241,14 +241,14 @@ fn mp4_box(bytes: &[u8]) -> Next {
     Next::Block(length, kind)
 }
 
-/// What an [`XmpReader`] found.
+/// The result of an [`XmpReader`].
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Found {
     /// The packet.
     pub packet: Option<Vec<u8>>,
-    /// Whether the file has a C2PA manifest. Whether it holds is not known.
+    /// `true` if the file has a C2PA manifest. Whether it holds is not known.
     pub has_manifest: bool,
-    /// Whether the file ended with a whole block, so that another block may follow.
+    /// `true` if the file ended with a whole block, so that another block may follow.
     pub is_whole: bool,
 }
 
@@ -456,7 +456,7 @@ fn webp_with(mut bytes: Vec<u8>, packet: &[u8]) -> Option<Vec<u8>> {
     const ALPHA_FLAG: u8 = 0x10;
     if bytes.get(FIRST..FIRST + 4)? != b"VP8X" {
         let size = probe(&bytes).ok()?.stored_size();
-        // A lossless picture says in its header whether it has alpha; a lossy one in this format has none.
+        // A lossless image says in its header whether it has alpha; a lossy one in this format has none.
         let has_alpha = &bytes[FIRST..FIRST + 4] == b"VP8L" && bytes.get(FIRST + 12)? & ALPHA_FLAG != 0;
         let flags = if has_alpha { ALPHA_FLAG } else { 0 };
         let (width, height) = ((size.width - 1).to_le_bytes(), (size.height - 1).to_le_bytes());

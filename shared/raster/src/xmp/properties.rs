@@ -37,7 +37,7 @@ pub(crate) fn wrapped(namespaces: &str, properties: &str) -> String {
     )
 }
 
-/// What a packet says about the origin of its file.
+/// The origin that a packet states for its file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Properties {
     /// The values of `Iptc4xmpExt:DigitalSourceType`, normally one.
@@ -78,7 +78,7 @@ impl Properties {
         properties
     }
 
-    /// What the packet of a file says.
+    /// The properties in the packet of a file.
     pub fn of_file(bytes: &[u8]) -> Self {
         super::read_xmp(bytes).map(|packet| Self::parse(&packet)).unwrap_or_default()
     }

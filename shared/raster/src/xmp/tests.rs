@@ -3,10 +3,10 @@ use std::io::Write;
 use proptest::prelude::*;
 
 use super::*;
+use crate::bitmap::{Bitmap, Channels};
 use crate::decode;
 use crate::format::OutputFormat;
 use crate::geometry::Size;
-use crate::picture::{Channels, Picture};
 use crate::testing::*;
 
 const URI: &str = "http://cv.iptc.org/newscodes/digitalsourcetype/trainedAlgorithmicMedia";
@@ -15,7 +15,7 @@ fn says(packet: &str) -> Vec<String> {
     Properties::parse(packet.as_bytes()).digital_source_types
 }
 
-/// A picture in each format, with and without alpha where the format has it.
+/// An image in each format, with and without alpha where the format has it.
 fn files() -> Vec<(&'static str, Vec<u8>)> {
     let clear = drawn(24, 18, Channels::Rgba, |x, y| [(x * 10) as u8, (y * 12) as u8, 77, (x * 11) as u8]);
     vec![
@@ -54,8 +54,8 @@ fn mp4_part(kind: &[u8; 4], data: &[u8]) -> Vec<u8> {
 }
 
 fn pixels(file: &[u8]) -> (Size, Vec<u8>) {
-    let picture: Picture = decode(file).expect("decodes");
-    (picture.size(), picture.pixels().to_vec())
+    let image: Bitmap = decode(file).expect("decodes");
+    (image.size(), image.pixels().to_vec())
 }
 
 #[test]

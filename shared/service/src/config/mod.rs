@@ -34,7 +34,7 @@ pub enum ConfigError {
     #[error("{variable}: {problem}")]
     Invalid {
         variable: &'static str,
-        /// What is expected, without the value.
+        /// The expected form, without the value.
         problem: String,
     },
     /// A variable is set that has no effect without another one.
@@ -221,7 +221,7 @@ impl Config {
     }
 
     /// The ring of the installation key: its own keys, if there are any, followed by the master keys, under which it may have been
-    /// sealed before.
+    /// encrypted before.
     pub fn installation_keys(&self) -> KeyRing {
         match &self.installation_keys {
             Some(own) => own.followed_by(&self.master_keys).expect("`consistent` refuses equal ids"),
@@ -295,7 +295,7 @@ fn given(lookup: impl Fn(&str) -> Option<String>, variable: &str) -> Option<Stri
     lookup(variable).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
 }
 
-/// Whether one of the parts requires a variable.
+/// Returns `true` if one of the parts requires a variable.
 fn needed(parts: &[Part], variable: &str) -> bool {
     part::needing(variable).iter().any(|part| parts.contains(part))
 }
@@ -327,7 +327,7 @@ variables! {
     "CANVAS_BLOB_URL" => blob_url: Option<Url> = Some(""), parse::blob_url,
         "Blob storage: file:///absolute/directory, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix.";
     "CANVAS_MASTER_KEYS" => master_keys: KeyRing = None, parse::master_keys,
-        "Key ring for secrets at rest: id:base64[,id:base64...], 32 bytes each; the first seals, every one opens.";
+        "Key ring for secrets at rest: id:base64[,id:base64...], 32 bytes each; the first encrypts, every one decrypts.";
     "CANVAS_INSTALLATION_KEYS" => installation_keys: Option<KeyRing> = Some(""), parse::optional_keys,
         "Key ring for the installation key, of the same form and with other ids; if empty, CANVAS_MASTER_KEYS. Only the gateway and its commands use it.";
     "CANVAS_PUBLIC_URL" => public_url: String = Some("http://127.0.0.1:8080"), parse::origin,
@@ -351,7 +351,7 @@ variables! {
     "CANVAS_ACCOUNT_STORAGE_MAX" => storage_max: i64 = Some("0"), parse::bytes,
         "Maximum bytes of the assets and videos of an account without its own quota; 0: no limit.";
     "CANVAS_UPLOAD_METADATA" => upload_metadata: String = Some("auto"), parse::upload_metadata,
-        "Private metadata of pictures: auto removes it and keeps the upload for its owner, keep leaves it, strip removes it for good.";
+        "Private metadata of images: auto removes it and keeps the upload for its owner, keep leaves it, strip removes it for good.";
     "CANVAS_PREVIEW_TTL_SECONDS" => preview_ttl: Duration = Some("900"), parse::whole_seconds,
         "Whole seconds that a preview link is valid.";
     "CANVAS_RETENTION_UNREAD_SECONDS" => retention_unread: Duration = Some("86400"), parse::window,
@@ -387,13 +387,13 @@ variables! {
     "CANVAS_SLOTS" => slots: Option<usize> = Some(""), parse::slots,
         "Tasks that this process runs at once; if empty, the process chooses.";
     "CANVAS_IMAGE_MEMORY_MIB" => image_memory_bytes: u64 = Some("1024"), parse::mebibytes,
-        "MiB for pictures being processed, files and pixels; a larger picture is processed alone. Imports may use a further quarter for fetched files.";
+        "MiB for images being processed, files and pixels; a larger image is processed alone. Imports may use a further quarter for fetched files.";
     "CANVAS_GENERATION_SLOTS" => generation_slots: usize = Some("64"), parse::positive_slots,
         "Image jobs (and as many Recipe runs) that an image-worker processes at once, and videos of one account in a video-worker (eight times as many in total). Waiting jobs are not counted.";
     "CANVAS_PROVIDER_CONCURRENCY" => provider_concurrency: u32 = Some("8"), parse::positive_count,
         "Concurrent calls to a provider per connection and worker; downloads of results are not counted.";
     "CANVAS_GENERATION_MEMORY_MIB" => generation_memory_bytes: u64 = Some("512"), parse::mebibytes,
-        "MiB for provider traffic: a quarter for foreign pictures, half for uploads, the rest for results; a larger file is transferred alone.";
+        "MiB for provider traffic: a quarter for foreign images, half for uploads, the rest for results; a larger file is transferred alone.";
     "CANVAS_DATABASE_CONNECTIONS" => database_connections: u32 = Some("16"), parse::positive_count,
         "Maximum number of PostgreSQL connections of this process.";
     "CANVAS_SWEEP_SECONDS" => sweep: Duration = Some("60"), parse::seconds,

@@ -16,11 +16,11 @@ use crate::random;
 
 /// HKDF salt: separates these keys from any other use of the same key material (RFC 5869, section 3.1).
 const SALT: &[u8] = b"canvas-service installation key v1";
-/// The nonce of deterministic sealing. AES-GCM-SIV with a fixed nonce is a deterministic AEAD (RFC 8452, section 1): equal input, equal
+/// The nonce of deterministic encryption. AES-GCM-SIV with a fixed nonce is a deterministic AEAD (RFC 8452, section 1): equal input, equal
 /// output, and that equality is all it reveals.
 const FIXED_NONCE: [u8; 12] = [0; 12];
 
-/// The random key of an installation: created by the first migration, stored sealed under the [`KeyRing`](super::KeyRing),
+/// The random key of an installation: created by the first migration, stored encrypted under the [`KeyRing`](super::KeyRing),
 /// wiped on drop. Changing it invalidates every token, cursor and preview link.
 pub struct InstallationKey(Zeroizing<[u8; 32]>);
 
@@ -35,7 +35,7 @@ impl InstallationKey {
         Self(Zeroizing::new(bytes))
     }
 
-    /// The bytes, to be sealed for storage.
+    /// The bytes, to be encrypted for storage.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
@@ -52,8 +52,8 @@ pub struct DerivedKeys {
     token: Hmac<Sha256>,
     model: Hmac<Sha256>,
     content: Hmac<Sha256>,
-    cursor: DeterministicSealer,
-    preview: DeterministicSealer,
+    cursor: DeterministicCipher,
+    preview: DeterministicCipher,
 }
 
 impl DerivedKeys {
@@ -70,8 +70,8 @@ impl DerivedKeys {
             token: keyed_hash(&subkey("token hash")),
             model: keyed_hash(&subkey("model key")),
             content: keyed_hash(&subkey("content tag")),
-            cursor: DeterministicSealer::new(&subkey("cursor")),
-            preview: DeterministicSealer::new(&subkey("preview token")),
+            cursor: DeterministicCipher::new(&subkey("cursor")),
+            preview: DeterministicCipher::new(&subkey("preview token")),
         }
     }
 
@@ -81,7 +81,7 @@ impl DerivedKeys {
         self.token.clone().chain_update(secret).finalize().into_bytes().into()
     }
 
-    /// Whether `hash` is the stored hash of `secret`, in constant time.
+    /// Returns `true` if `hash` is the stored hash of `secret`, in constant time.
     pub fn verify_token(&self, secret: &str, hash: &[u8]) -> bool {
         self.token_hash(secret).ct_eq(hash).into()
     }
@@ -100,13 +100,13 @@ impl DerivedKeys {
         URL_SAFE_NO_PAD.encode(hash.finalize().into_bytes())
     }
 
-    /// Seals list cursors.
-    pub fn cursor(&self) -> &DeterministicSealer {
+    /// Encrypts list cursors.
+    pub fn cursor(&self) -> &DeterministicCipher {
         &self.cursor
     }
 
-    /// Seals preview tokens.
-    pub fn preview(&self) -> &DeterministicSealer {
+    /// Encrypts preview tokens.
+    pub fn preview(&self) -> &DeterministicCipher {
         &self.preview
     }
 }
@@ -123,32 +123,32 @@ fn keyed_hash(key: &[u8; 32]) -> Hmac<Sha256> {
 
 /// Deterministic authenticated encryption: equal input gives equal text, so that the same asset has the same URL and browsers
 /// can cache it.
-pub struct DeterministicSealer(Aes256GcmSiv);
+pub struct DeterministicCipher(Aes256GcmSiv);
 
-impl DeterministicSealer {
+impl DeterministicCipher {
     fn new(key: &[u8; 32]) -> Self {
         Self(Aes256GcmSiv::new(key.into()))
     }
 
-    /// Seals `bytes` as base64url. `context` is authenticated but not contained in the text, and required to open it.
-    pub fn seal(&self, context: &str, bytes: &[u8]) -> String {
-        let sealed = self
+    /// Encrypts `bytes` as base64url. `context` is authenticated but not contained in the text, and required to open it.
+    pub fn encrypt(&self, context: &str, bytes: &[u8]) -> String {
+        let encrypted = self
             .0
             .encrypt(&Nonce::from(FIXED_NONCE), Payload { msg: bytes, aad: context.as_bytes() })
             .expect("a plaintext in memory is shorter than the 64 GiB that AES-GCM-SIV refuses");
-        URL_SAFE_NO_PAD.encode(sealed)
+        URL_SAFE_NO_PAD.encode(encrypted)
     }
 
-    /// Opens a text that [`seal`](Self::seal) made for the same `context`; `None` for any other text.
-    pub fn open(&self, context: &str, text: &str) -> Option<Vec<u8>> {
-        let sealed = URL_SAFE_NO_PAD.decode(text).ok()?;
-        self.0.decrypt(&Nonce::from(FIXED_NONCE), Payload { msg: &sealed, aad: context.as_bytes() }).ok()
+    /// Decrypts a text that [`encrypt`](Self::encrypt) made for the same `context`; `None` for any other text.
+    pub fn decrypt(&self, context: &str, text: &str) -> Option<Vec<u8>> {
+        let encrypted = URL_SAFE_NO_PAD.decode(text).ok()?;
+        self.0.decrypt(&Nonce::from(FIXED_NONCE), Payload { msg: &encrypted, aad: context.as_bytes() }).ok()
     }
 }
 
-impl fmt::Debug for DeterministicSealer {
+impl fmt::Debug for DeterministicCipher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("DeterministicSealer([hidden])")
+        f.write_str("DeterministicCipher([hidden])")
     }
 }
 
@@ -176,9 +176,9 @@ mod tests {
         let keys = derived_from(1);
         assert_ne!(URL_SAFE_NO_PAD.encode(keys.token_hash("x")), keys.model_key("x"));
         assert_ne!(URL_SAFE_NO_PAD.encode(keys.token_hash("x\0y")), keys.content_tag("x", b"y"));
-        let cursor = keys.cursor().seal("context", b"position");
-        assert_ne!(cursor, keys.preview().seal("context", b"position"));
-        assert_eq!(keys.preview().open("context", &cursor), None);
+        let cursor = keys.cursor().encrypt("context", b"position");
+        assert_ne!(cursor, keys.preview().encrypt("context", b"position"));
+        assert_eq!(keys.preview().decrypt("context", &cursor), None);
     }
 
     /// Derived keys must not change with an upgrade: a change here would invalidate every token and link.
@@ -187,8 +187,8 @@ mod tests {
         let keys = derived_from(7);
         assert_eq!(URL_SAFE_NO_PAD.encode(keys.token_hash("secret")), "lYJVsHV05HEwwlGonpR5tPo4kUys822xMEGL0_hNlzU");
         assert_eq!(keys.model_key("identity"), "XNcwJLfo3gZCDNZXxlvwFfvkpsENszivtO1G7VD82wo");
-        assert_eq!(keys.cursor().seal("context", b"position"), "80jGZWnFmB8ZxiiqTFVSNiSBq6FDB--O");
-        assert_eq!(keys.preview().seal("context", b"asset"), "n_9TVOQP8uPTL-fdVnwrB5bNws9Y");
+        assert_eq!(keys.cursor().encrypt("context", b"position"), "80jGZWnFmB8ZxiiqTFVSNiSBq6FDB--O");
+        assert_eq!(keys.preview().encrypt("context", b"asset"), "n_9TVOQP8uPTL-fdVnwrB5bNws9Y");
     }
 
     #[test]
@@ -207,15 +207,15 @@ mod tests {
     }
 
     #[test]
-    fn deterministic_sealing_gives_equal_texts_that_open_in_their_context_alone() {
+    fn deterministic_encryption_gives_equal_texts_that_are_decrypted_in_their_context_alone() {
         let keys = derived_from(1);
-        let sealed = keys.preview().seal("assets", b"asset and expiry");
-        assert_eq!(sealed, derived_from(1).preview().seal("assets", b"asset and expiry"));
-        assert_eq!(keys.preview().open("assets", &sealed).as_deref(), Some(b"asset and expiry".as_slice()));
-        assert_eq!(keys.preview().open("other", &sealed), None);
-        assert_eq!(derived_from(2).preview().open("assets", &sealed), None);
-        for tampered in [&sealed[1..], &sealed[..sealed.len() - 1], "", "!", &format!("{sealed}AAAA")] {
-            assert_eq!(keys.preview().open("assets", tampered), None, "{tampered}");
+        let encrypted = keys.preview().encrypt("assets", b"asset and expiry");
+        assert_eq!(encrypted, derived_from(1).preview().encrypt("assets", b"asset and expiry"));
+        assert_eq!(keys.preview().decrypt("assets", &encrypted).as_deref(), Some(b"asset and expiry".as_slice()));
+        assert_eq!(keys.preview().decrypt("other", &encrypted), None);
+        assert_eq!(derived_from(2).preview().decrypt("assets", &encrypted), None);
+        for tampered in [&encrypted[1..], &encrypted[..encrypted.len() - 1], "", "!", &format!("{encrypted}AAAA")] {
+            assert_eq!(keys.preview().decrypt("assets", tampered), None, "{tampered}");
         }
     }
 

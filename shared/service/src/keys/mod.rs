@@ -1,7 +1,7 @@
 //! Keys: secrets at rest, and derived keys.
 //!
-//! Two layers (docs/adr/0007-master-key-ring.md). The [`KeyRing`] comes from the environment and seals secrets in the database.
-//! Its first key seals and every key opens, so that keys rotate without downtime. One random [`InstallationKey`], itself sealed
+//! Two layers (docs/adr/0007-master-key-ring.md). The [`KeyRing`] comes from the environment and encrypts secrets in the database.
+//! Its first key encrypts and every key decrypts, so that keys rotate without downtime. One random [`InstallationKey`], itself encrypted
 //! under the ring, is the source from which the keys for token hashes, cursors, preview tokens and model keys are
 //! [derived](DerivedKeys), so that rotating the ring changes none of them.
 //!
@@ -11,5 +11,5 @@
 mod derived;
 mod ring;
 
-pub use derived::{DerivedKeys, DeterministicSealer, InstallationKey};
-pub use ring::{KeyRing, KeyRingError, OpenError};
+pub use derived::{DerivedKeys, DeterministicCipher, InstallationKey};
+pub use ring::{DecryptError, KeyRing, KeyRingError};

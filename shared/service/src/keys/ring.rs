@@ -12,14 +12,14 @@ use zeroize::Zeroizing;
 
 use crate::random;
 
-/// The version prefix of every sealed text, which allows for a later format.
+/// The version prefix of every encrypted text, which allows for a later format.
 const VERSION: &str = "v1";
 /// Bytes of an AES-GCM-SIV nonce (RFC 8452, section 4).
 const NONCE_BYTES: usize = 12;
 /// The maximum length of a key id.
 const KEY_ID_MAX: usize = 32;
 
-/// Master keys by id: the first seals, every one opens. Cheap to clone; `Debug` shows only ids.
+/// Master keys by id: the first encrypts, every one decrypts. Cheap to clone; `Debug` shows only ids.
 #[derive(Clone)]
 pub struct KeyRing {
     keys: Arc<[MasterKey]>,
@@ -48,17 +48,17 @@ pub enum KeyRingError {
     Duplicate(usize),
 }
 
-/// Why a sealed text could not be opened.
+/// Why an encrypted text could not be decrypted.
 #[derive(Debug, Error, PartialEq, Eq)]
-pub enum OpenError {
-    /// The text does not have the form of a sealed text.
-    #[error("the sealed text is malformed")]
+pub enum DecryptError {
+    /// The text does not have the form of an encrypted text.
+    #[error("the encrypted text is malformed")]
     Malformed,
-    /// The key it was sealed under is not in the ring.
+    /// The key it was encrypted under is not in the ring.
     #[error("the key {0:?} is not in the key ring")]
     UnknownKey(String),
-    /// The text was altered, or sealed for another context or under another key of the same id.
-    #[error("the sealed text does not belong to this key and context")]
+    /// The text was altered, or encrypted for another context or under another key of the same id.
+    #[error("the encrypted text does not belong to this key and context")]
     Refused,
 }
 
@@ -97,52 +97,52 @@ impl KeyRing {
         }
     }
 
-    /// The id of the key that seals.
+    /// The id of the key that encrypts.
     pub fn primary(&self) -> &str {
-        &self.sealing_key().id
+        &self.encryption_key().id
     }
 
-    /// Seals `plaintext` under the primary key as `v1.<key id>.<base64url(nonce || ciphertext)>`.
+    /// Encrypts `plaintext` under the primary key as `v1.<key id>.<base64url(nonce || ciphertext)>`.
     ///
-    /// `context` names where the text belongs (such as `webhook:<id>`). It is authenticated and not stored, so a sealed text
+    /// `context` names where the text belongs (such as `webhook:<id>`). It is authenticated and not stored, so an encrypted text
     /// copied to another place does not open there.
-    pub fn seal(&self, context: &str, plaintext: &[u8]) -> String {
-        let key = self.sealing_key();
+    pub fn encrypt(&self, context: &str, plaintext: &[u8]) -> String {
+        let key = self.encryption_key();
         let nonce: [u8; NONCE_BYTES] = random::bytes();
         let ciphertext = key
             .cipher
             .encrypt(&Nonce::from(nonce), Payload { msg: plaintext, aad: context.as_bytes() })
             .expect("a plaintext in memory is shorter than the 64 GiB that AES-GCM-SIV refuses");
-        let mut sealed = Vec::with_capacity(NONCE_BYTES + ciphertext.len());
-        sealed.extend_from_slice(&nonce);
-        sealed.extend_from_slice(&ciphertext);
-        format!("{VERSION}.{}.{}", key.id, URL_SAFE_NO_PAD.encode(sealed))
+        let mut encrypted = Vec::with_capacity(NONCE_BYTES + ciphertext.len());
+        encrypted.extend_from_slice(&nonce);
+        encrypted.extend_from_slice(&ciphertext);
+        format!("{VERSION}.{}.{}", key.id, URL_SAFE_NO_PAD.encode(encrypted))
     }
 
-    /// Opens a text that [`seal`](Self::seal) made for the same `context` under any key of the ring. The plaintext is wiped on
+    /// Decrypts a text that [`encrypt`](Self::encrypt) made for the same `context` under any key of the ring. The plaintext is wiped on
     /// drop.
     ///
     /// # Errors
     ///
-    /// [`OpenError`] when the text is malformed, its key is not in the ring, or it was altered or sealed for another context.
-    pub fn open(&self, context: &str, sealed: &str) -> Result<Zeroizing<Vec<u8>>, OpenError> {
-        let (id, body) = split(sealed).ok_or(OpenError::Malformed)?;
-        let body = URL_SAFE_NO_PAD.decode(body).map_err(|_| OpenError::Malformed)?;
-        let (nonce, ciphertext) = body.split_first_chunk::<NONCE_BYTES>().ok_or(OpenError::Malformed)?;
-        let key = self.keys.iter().find(|key| key.id == id).ok_or_else(|| OpenError::UnknownKey(id.to_owned()))?;
+    /// [`DecryptError`] when the text is malformed, its key is not in the ring, or it was altered or encrypted for another context.
+    pub fn decrypt(&self, context: &str, encrypted: &str) -> Result<Zeroizing<Vec<u8>>, DecryptError> {
+        let (id, body) = split(encrypted).ok_or(DecryptError::Malformed)?;
+        let body = URL_SAFE_NO_PAD.decode(body).map_err(|_| DecryptError::Malformed)?;
+        let (nonce, ciphertext) = body.split_first_chunk::<NONCE_BYTES>().ok_or(DecryptError::Malformed)?;
+        let key = self.keys.iter().find(|key| key.id == id).ok_or_else(|| DecryptError::UnknownKey(id.to_owned()))?;
         key.cipher
             .decrypt(&Nonce::from(*nonce), Payload { msg: ciphertext, aad: context.as_bytes() })
             .map(Zeroizing::new)
-            .map_err(|_| OpenError::Refused)
+            .map_err(|_| DecryptError::Refused)
     }
 
-    /// The id of the key that `sealed` was sealed under; `None` when it is not a sealed text. Used to find texts under an old
+    /// The id of the key that `encrypted` was encrypted under; `None` when it is not an encrypted text. Used to find texts under an old
     /// key.
-    pub fn key_id(sealed: &str) -> Option<&str> {
-        split(sealed).map(|(id, _)| id)
+    pub fn key_id(encrypted: &str) -> Option<&str> {
+        split(encrypted).map(|(id, _)| id)
     }
 
-    fn sealing_key(&self) -> &MasterKey {
+    fn encryption_key(&self) -> &MasterKey {
         self.keys.first().expect("parse refuses an empty ring: splitting any text gives at least one entry")
     }
 }
@@ -157,9 +157,9 @@ fn is_id_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'
 }
 
-/// The key id and the body of a sealed text.
-fn split(sealed: &str) -> Option<(&str, &str)> {
-    let (id, body) = sealed.strip_prefix(VERSION)?.strip_prefix('.')?.split_once('.')?;
+/// The key id and the body of an encrypted text.
+fn split(encrypted: &str) -> Option<(&str, &str)> {
+    let (id, body) = encrypted.strip_prefix(VERSION)?.strip_prefix('.')?.split_once('.')?;
     (!id.is_empty()).then_some((id, body))
 }
 
@@ -176,50 +176,50 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sealed_opens_in_its_context() {
+    fn what_is_encrypted_is_decrypted_in_its_context() {
         let ring = ring(&entry("k1", 1));
-        let sealed = ring.seal("webhook:1", b"whsec");
-        assert!(sealed.starts_with("v1.k1."), "{sealed}");
-        assert_eq!(ring.open("webhook:1", &sealed).expect("opens").as_slice(), b"whsec");
+        let encrypted = ring.encrypt("webhook:1", b"whsec");
+        assert!(encrypted.starts_with("v1.k1."), "{encrypted}");
+        assert_eq!(ring.decrypt("webhook:1", &encrypted).expect("opens").as_slice(), b"whsec");
     }
 
     #[test]
-    fn equal_plaintexts_seal_differently() {
+    fn equal_plaintexts_have_different_ciphertexts() {
         let ring = ring(&entry("k1", 1));
-        assert_ne!(ring.seal("context", b"same"), ring.seal("context", b"same"));
+        assert_ne!(ring.encrypt("context", b"same"), ring.encrypt("context", b"same"));
     }
 
     #[test]
     fn another_context_an_altered_text_and_another_key_of_the_id_are_refused() {
         let ours = ring(&entry("k1", 1));
-        let sealed = ours.seal("webhook:1", b"whsec");
-        assert_eq!(ours.open("webhook:2", &sealed), Err(OpenError::Refused));
-        assert_eq!(ring(&entry("k1", 2)).open("webhook:1", &sealed), Err(OpenError::Refused));
+        let encrypted = ours.encrypt("webhook:1", b"whsec");
+        assert_eq!(ours.decrypt("webhook:2", &encrypted), Err(DecryptError::Refused));
+        assert_eq!(ring(&entry("k1", 2)).decrypt("webhook:1", &encrypted), Err(DecryptError::Refused));
         // A character in the middle encodes six full bits, so changing it changes the bytes.
-        let middle = sealed.len() - 10;
-        let other = if &sealed[middle..=middle] == "A" { "B" } else { "A" };
-        let altered = format!("{}{other}{}", &sealed[..middle], &sealed[middle + 1..]);
-        assert_eq!(ours.open("webhook:1", &altered), Err(OpenError::Refused));
+        let middle = encrypted.len() - 10;
+        let other = if &encrypted[middle..=middle] == "A" { "B" } else { "A" };
+        let altered = format!("{}{other}{}", &encrypted[..middle], &encrypted[middle + 1..]);
+        assert_eq!(ours.decrypt("webhook:1", &altered), Err(DecryptError::Refused));
     }
 
     #[test]
-    fn a_rotated_ring_seals_under_the_new_key_and_still_opens_the_old_one() {
+    fn a_rotated_ring_encrypts_under_the_new_key_and_still_decrypts_the_old_one() {
         let (old, new) = (entry("2024", 1), entry("2025", 2));
-        let sealed = ring(&old).seal("context", b"secret");
+        let encrypted = ring(&old).encrypt("context", b"secret");
         let rotated = ring(&format!("{new},{old}"));
         assert_eq!(rotated.primary(), "2025");
-        assert_eq!(rotated.open("context", &sealed).expect("opens").as_slice(), b"secret");
-        let resealed = rotated.seal("context", b"secret");
-        assert_eq!((KeyRing::key_id(&sealed), KeyRing::key_id(&resealed)), (Some("2024"), Some("2025")));
-        assert_eq!(ring(&new).open("context", &sealed), Err(OpenError::UnknownKey("2024".to_owned())));
+        assert_eq!(rotated.decrypt("context", &encrypted).expect("opens").as_slice(), b"secret");
+        let encrypted_again = rotated.encrypt("context", b"secret");
+        assert_eq!((KeyRing::key_id(&encrypted), KeyRing::key_id(&encrypted_again)), (Some("2024"), Some("2025")));
+        assert_eq!(ring(&new).decrypt("context", &encrypted), Err(DecryptError::UnknownKey("2024".to_owned())));
     }
 
     #[test]
-    fn a_ring_followed_by_another_opens_what_both_sealed_and_seals_under_its_own_key() {
+    fn a_ring_followed_by_another_decrypts_what_both_encrypted_and_encrypts_under_its_own_key() {
         let (own, other) = (ring(&entry("i1", 1)), ring(&entry("k1", 2)));
         let both = own.followed_by(&other).expect("the ids differ");
-        for sealed in [own.seal("place", b"x"), other.seal("place", b"x")] {
-            assert_eq!(both.open("place", &sealed).expect("opens").as_slice(), b"x");
+        for encrypted in [own.encrypt("place", b"x"), other.encrypt("place", b"x")] {
+            assert_eq!(both.decrypt("place", &encrypted).expect("opens").as_slice(), b"x");
         }
         assert_eq!(both.primary(), "i1");
         assert_eq!(both.followed_by(&other).expect_err("an id twice"), "k1");
@@ -228,8 +228,8 @@ mod tests {
     #[test]
     fn malformed_texts_are_distinguished_from_refused_ones() {
         let ring = ring(&entry("k1", 1));
-        for sealed in ["", "v1", "v1.k1", "v1..AAAA", "v2.k1.AAAA", "v1.k1.AAAA", "v1.k1.not base64", "v1.k1."] {
-            assert_eq!(ring.open("context", sealed), Err(OpenError::Malformed), "{sealed}");
+        for encrypted in ["", "v1", "v1.k1", "v1..AAAA", "v2.k1.AAAA", "v1.k1.AAAA", "v1.k1.not base64", "v1.k1."] {
+            assert_eq!(ring.decrypt("context", encrypted), Err(DecryptError::Malformed), "{encrypted}");
         }
         assert_eq!(KeyRing::key_id("plain text"), None);
     }

@@ -74,7 +74,7 @@ impl Tasks {
         self.tracker.wait().await;
     }
 
-    /// Whether a task has failed.
+    /// Returns `true` if a task has failed.
     pub(super) fn failed(&self) -> bool {
         self.failed.load(Ordering::Acquire)
     }

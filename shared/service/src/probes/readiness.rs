@@ -34,7 +34,7 @@ pub struct Report {
     pub components: BTreeMap<&'static str, ComponentReport>,
 }
 
-/// Whether to send work to this process.
+/// Readiness: `true` if this process takes work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
@@ -49,9 +49,9 @@ pub enum Status {
 /// The state of one component.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ComponentReport {
-    /// Whether it worked when it was last checked.
+    /// `true` if it worked when it was last checked.
     pub ok: bool,
-    /// Whether the process is unready without it.
+    /// `true` if the process is unready without it.
     pub required: bool,
     /// Why it does not work.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -48,7 +48,7 @@ enum RunExit {
     Aborted,
 }
 
-/// What becomes of a task whose run has not ended it.
+/// Next state of a task whose run has not ended it.
 #[derive(Clone, Copy)]
 enum GiveUp {
     /// Scheduled again after a failure.
@@ -59,7 +59,7 @@ enum GiveUp {
     Release,
 }
 
-/// What happened to a task, as a label, and when it is due again if it was rescheduled or released.
+/// The result of a task, as a label, and when it is due again if it was rescheduled or released.
 type TaskOutcome = (&'static str, Option<Duration>);
 
 impl Execution {

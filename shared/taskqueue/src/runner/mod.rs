@@ -72,7 +72,7 @@ pub struct Runner<H> {
     /// Runs in progress, with the fairness key and tenant that they count against.
     running: JoinSet<Option<Duration>>,
     running_keys: HashMap<Id, FairnessKeys>,
-    /// What was full after the last claim.
+    /// The limit that was reached after the last claim.
     skipped: Skipped,
     /// The low-water marks of the queue, from the last refresh.
     marks: LowWaterMarks,
@@ -80,7 +80,7 @@ pub struct Runner<H> {
     quarantine: Quarantine,
     /// Unacknowledged messages, with the time of their arrival.
     messages: VecDeque<(Delivery, Instant)>,
-    /// Whether there is a reason to claim.
+    /// `true` if there is a reason to claim.
     look: bool,
     next_idle_look: Instant,
     /// When this runner next reports that it claims.
@@ -92,7 +92,7 @@ pub struct Runner<H> {
     pause: Duration,
 }
 
-/// What the runner does next.
+/// The next step of the runner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     /// Make due tasks ready.
@@ -225,7 +225,7 @@ impl<H: Handler> Runner<H> {
         self.options.slots - self.running.len()
     }
 
-    /// Whether tasks may be claimed: not while a quarantined task runs, nor while the next one waits for an idle process.
+    /// Returns `true` if tasks may be claimed: not while a quarantined task runs, nor while the next one waits for an idle process.
     fn is_free(&self) -> bool {
         self.free() > 0 && !self.quarantine.is_running() && (self.running.is_empty() || !self.quarantine.are_next())
     }
@@ -393,7 +393,7 @@ impl<H: Handler> Runner<H> {
         self.count_busy();
     }
 
-    /// What is in flight, by fairness key and by tenant; `None` when neither has a cap.
+    /// Counters of tasks in flight, by fairness key and by tenant; `None` when neither has a cap.
     fn in_flight(&self) -> Option<InFlight> {
         let RunnerOptions { fairness_key_cap, tenant_cap, .. } = self.options;
         (fairness_key_cap.is_some() || tenant_cap.is_some()).then(|| {
@@ -454,7 +454,7 @@ struct FairnessKeys {
     tenant: Option<String>,
 }
 
-/// What is in flight, with the caps.
+/// Counters of tasks in flight, with their caps.
 struct InFlight {
     fairness_key_cap: usize,
     fairness_keys: Vec<HeldKey>,

@@ -16,7 +16,7 @@ pub(super) struct Quarantine {
     first_from: Option<Instant>,
     /// When the current series of quarantined tasks began.
     since: Option<Instant>,
-    /// Whether a quarantined task is in progress.
+    /// `true` if a quarantined task is in progress.
     is_running: bool,
 }
 
@@ -35,12 +35,12 @@ impl Quarantine {
         self.first_from.is_some()
     }
 
-    /// Whether only quarantined tasks may be claimed.
+    /// Returns `true` if only quarantined tasks may be claimed.
     pub(super) fn are_next(&self) -> bool {
         self.first_from.is_some_and(|from| Instant::now() >= from)
     }
 
-    /// Whether a quarantined task is in progress. Meanwhile nothing is claimed.
+    /// Returns `true` if a quarantined task is in progress. Meanwhile nothing is claimed.
     pub(super) fn is_running(&self) -> bool {
         self.is_running
     }

@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 
 use super::check::{self, Kind, Rule, Wrong, optional, required};
 use super::failure_mode::FailureMode;
-use super::picture::size_of;
+use super::image::size_of;
 use super::server::{Call, Reply};
 use super::state::{Asked, Phase, Run, State};
 
-const PICTURE: Kind = Kind::Base64;
-const PICTURES: [&str; 8] = [
+const IMAGE: Kind = Kind::Base64;
+const IMAGES: [&str; 8] = [
     "input_image",
     "input_image_2",
     "input_image_3",
@@ -25,7 +25,7 @@ const RATIO: Kind = Kind::OneOf(&["1:1", "16:9", "9:16", "4:3", "3:4", "3:2", "2
 const SIDE: Kind = Kind::Integer(64, 4096);
 
 fn rules(model: &str) -> Option<Vec<Rule>> {
-    let pictures = |most: usize| PICTURES[..most].iter().map(|name| optional(name, PICTURE));
+    let images = |most: usize| IMAGES[..most].iter().map(|name| optional(name, IMAGE));
     let common = |tolerance: i64| {
         [
             PROMPT,
@@ -39,20 +39,20 @@ fn rules(model: &str) -> Option<Vec<Rule>> {
     Some(match model {
         "flux-2-pro" | "flux-2-max" => {
             let sides = [optional("width", SIDE), optional("height", SIDE)];
-            common(5).into_iter().chain(sides).chain(pictures(8)).collect()
+            common(5).into_iter().chain(sides).chain(images(8)).collect()
         }
         "flux-2-klein-9b" => {
             let sides = [optional("width", SIDE), optional("height", SIDE)];
-            common(5).into_iter().chain(sides).chain(pictures(4)).collect()
+            common(5).into_iter().chain(sides).chain(images(4)).collect()
         }
         "flux-kontext-pro" => {
             let own = [optional("aspect_ratio", RATIO), optional("prompt_upsampling", Kind::Boolean)];
-            common(6).into_iter().chain(own).chain(pictures(4)).collect()
+            common(6).into_iter().chain(own).chain(images(4)).collect()
         }
         // FLUX 3 accepts exactly these parameters: no seed and no output format.
         "flux-3-image" => vec![
             PROMPT,
-            optional("images", Kind::List(0, 10, &PICTURE)),
+            optional("images", Kind::List(0, 10, &IMAGE)),
             optional("aspect_ratio", RATIO),
             optional("resolution", Kind::OneOf(&["1k", "2k", "4k"])),
             optional("safety_tolerance", Kind::Integer(0, 4)),
@@ -61,7 +61,7 @@ fn rules(model: &str) -> Option<Vec<Rule>> {
         "flux-3-video" => vec![
             required("mode", Kind::OneOf(&["t2v", "i2v"])),
             PROMPT,
-            optional("keyframes", Kind::List(1, 10, &PICTURE)),
+            optional("keyframes", Kind::List(1, 10, &IMAGE)),
             optional("aspect_ratio", Kind::OneOf(&["21:9", "2:1", "16:9", "4:3", "1:1", "3:4", "9:16", "auto"])),
             optional("duration", Kind::Integer(5, 20)),
             optional("resolution", Kind::OneOf(&["hd", "fhd"])),
@@ -95,8 +95,8 @@ fn submit(state: &State, call: &Call, model: &str) -> Reply {
     if let Err((field, wrong)) = check::check(&body, &rules) {
         return invalid(&field, wrong);
     }
-    // Input pictures must be numbered without gaps.
-    let numbered = PICTURES.iter().map(|name| body.contains_key(*name));
+    // Input images must be numbered without gaps.
+    let numbered = IMAGES.iter().map(|name| body.contains_key(*name));
     if !numbered.clone().is_sorted_by(|first, second| first >= second) {
         return invalid("input_image", Wrong::Missing);
     }
@@ -105,7 +105,7 @@ fn submit(state: &State, call: &Call, model: &str) -> Reply {
     }
     let listed =
         ["images", "keyframes"].iter().filter_map(|name| body.get(*name)?.as_array()).map(Vec::len).sum::<usize>();
-    let pictures = numbered.filter(|it| *it).count() + listed;
+    let images = numbered.filter(|it| *it).count() + listed;
     let side = |name: &str| body.get(name).and_then(Value::as_u64).map(|side| side as u32);
     let size = match (side("width"), side("height")) {
         (Some(width), Some(height)) => (width, height),
@@ -113,7 +113,7 @@ fn submit(state: &State, call: &Call, model: &str) -> Reply {
     };
     let prompt = body["prompt"].as_str().unwrap_or_default().to_owned();
     let video = model == "flux-3-video";
-    let asked = Asked { prompt, pictures, size, body: Value::Object(body), video };
+    let asked = Asked { prompt, images, size, body: Value::Object(body), video };
     state.submit(call, asked, false, refuse, |run, _| {
         let url = format!("{}/v1/get_result?id={}", state.api, run.id);
         Reply::json(200, &json!({"id": run.id, "polling_url": url, "cost": 3.0, "input_mp": 1.05, "output_mp": 1.05}))

@@ -34,34 +34,34 @@ const MESSAGE: [Rule; 2] = [
 const PART: [Rule; 3] = [
     required("type", Kind::OneOf(&["text", "image_url"])),
     optional("text", Kind::Text(10 << 20)),
-    optional("image_url", Kind::Fits(is_picture_url)),
+    optional("image_url", Kind::Fits(is_image_url)),
 ];
 
-/// Whether a content part is a text or a picture in a `data:` URL.
+/// Returns `true` if a content part is a text or an image in a `data:` URL.
 fn is_part(value: &Value) -> bool {
     let Some(part) = value.as_object() else { return false };
     let field = part.get("type").and_then(Value::as_str).unwrap_or_default();
     check::check(part, &PART).is_ok() && part.len() == 2 && part.contains_key(field)
 }
 
-fn is_picture_url(value: &Value) -> bool {
+fn is_image_url(value: &Value) -> bool {
     const RULES: [Rule; 2] =
         [required("url", Kind::Fits(is_url)), optional("detail", Kind::OneOf(&["low", "high", "auto"]))];
     fn is_url(value: &Value) -> bool {
         value.as_str().is_some_and(check::is_data_url)
     }
-    value.as_object().is_some_and(|picture| check::check(picture, &RULES).is_ok())
+    value.as_object().is_some_and(|image| check::check(image, &RULES).is_ok())
 }
 
-/// The texts and the number of pictures in a message.
+/// The texts and the number of images in a message.
 fn said(message: &Value) -> (Vec<&str>, usize) {
     match &message["content"] {
         Value::String(text) => (vec![text], 0),
         parts => {
             let parts = parts.as_array().map(Vec::as_slice).unwrap_or_default();
             let texts: Vec<&str> = parts.iter().filter_map(|part| part["text"].as_str()).collect();
-            let pictures = parts.len() - texts.len();
-            (texts, pictures)
+            let images = parts.len() - texts.len();
+            (texts, images)
         }
     }
 }
@@ -82,10 +82,10 @@ pub(super) fn complete(state: &State, call: &Call, flavor: Flavor) -> Reply {
         return invalid((foreign.to_owned(), Wrong::Unknown));
     }
     let messages = body.get("messages").and_then(Value::as_array).into_iter().flatten();
-    let (texts, pictures): (Vec<Vec<&str>>, Vec<usize>) = messages.map(said).unzip();
-    let (prompt, pictures) = (texts.concat().join("\n"), pictures.into_iter().sum());
+    let (texts, images): (Vec<Vec<&str>>, Vec<usize>) = messages.map(said).unzip();
+    let (prompt, images) = (texts.concat().join("\n"), images.into_iter().sum());
     let model = body.get("model").cloned().unwrap_or_default();
-    let asked = Asked { pictures, ..Asked::text(prompt.clone(), Value::Object(body)) };
+    let asked = Asked { images, ..Asked::text(prompt.clone(), Value::Object(body)) };
     // A content refusal is reported in an ordinary answer.
     let refuse = |failure_mode| if failure_mode == FailureMode::Content { None } else { refuse(failure_mode) };
     state.submit(call, asked, true, refuse, |run, _| made(run, &model, &prompt))

@@ -5,7 +5,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
-use super::picture::is_picture;
+use super::image::is_image;
 
 /// The type of a field.
 #[derive(Clone, Copy)]
@@ -19,7 +19,7 @@ pub(super) enum Kind {
     /// A number in this inclusive range.
     Number(f64, f64),
     Boolean,
-    /// A picture in base64 without a `data:` prefix.
+    /// An image in base64 without a `data:` prefix.
     Base64,
     /// A list with a minimum and a maximum length, whose items are of this kind.
     List(usize, usize, &'static Kind),
@@ -77,7 +77,7 @@ fn fits(value: &Value, kind: Kind) -> bool {
         Kind::Integer(least, most) => value.as_i64().is_some_and(|number| (least..=most).contains(&number)),
         Kind::Number(least, most) => value.as_f64().is_some_and(|number| (least..=most).contains(&number)),
         Kind::Boolean => value.is_boolean(),
-        Kind::Base64 => text.is_some_and(is_base64_picture),
+        Kind::Base64 => text.is_some_and(is_base64_image),
         Kind::List(least, most, kind) => value
             .as_array()
             .is_some_and(|list| (least..=most).contains(&list.len()) && list.iter().all(|value| fits(value, *kind))),
@@ -86,15 +86,15 @@ fn fits(value: &Value, kind: Kind) -> bool {
     }
 }
 
-/// Whether the text is a picture in a `data:` URL.
+/// Returns `true` if the text is an image in a `data:` URL.
 pub(super) fn is_data_url(text: &str) -> bool {
     let rest = text.strip_prefix("data:image/").and_then(|rest| rest.split_once(";base64,"));
-    rest.is_some_and(|(_, data)| is_base64_picture(data))
+    rest.is_some_and(|(_, data)| is_base64_image(data))
 }
 
-/// Whether the text is a picture in base64 without a prefix.
-pub(super) fn is_base64_picture(text: &str) -> bool {
-    STANDARD.decode(text).is_ok_and(|bytes| is_picture(&bytes))
+/// Returns `true` if the text is an image in base64 without a prefix.
+pub(super) fn is_base64_image(text: &str) -> bool {
+    STANDARD.decode(text).is_ok_and(|bytes| is_image(&bytes))
 }
 
 /// Parses a body as a JSON object.

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::check::{self, Kind, optional, required};
 use super::failure_mode::FailureMode;
 use super::form;
-use super::picture::is_picture;
+use super::image::is_image;
 use super::server::{Call, Reply, Transmission};
 use super::state::{Asked, Phase, Run, State};
 
@@ -43,7 +43,7 @@ fn upload(state: &State, call: &Call) -> Reply {
         optional("expires_in", Kind::Text(8)),
     ];
     let file = parts.iter().find(|part| part.name == "file" && part.file_name.is_some());
-    let (Ok(()), Some(file)) = (check::check(&texts, &known), file.filter(|file| is_picture(&file.content))) else {
+    let (Ok(()), Some(file)) = (check::check(&texts, &known), file.filter(|file| is_image(&file.content))) else {
         return error(422, "invalid_request", "the form lacks file, content_type or file_path, or has more");
     };
     let id = Uuid::new_v4().to_string();
@@ -98,7 +98,7 @@ fn submit(state: &State, call: &Call) -> Reply {
     let side = |name: &str| workflow.values().find_map(|node| node["inputs"][name].as_u64()).unwrap_or(1024) as u32;
     let size = (side("width"), side("height"));
     let video = saves_video(&workflow);
-    let asked = Asked { prompt, pictures: assets.len(), size, body: Value::Object(body), video };
+    let asked = Asked { prompt, images: assets.len(), size, body: Value::Object(body), video };
     state.submit(call, asked, false, refuse, |run, _| Reply::json(201, &job(state, run, Phase::Queued)))
 }
 

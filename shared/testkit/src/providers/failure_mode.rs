@@ -26,9 +26,9 @@ pub enum FailureMode {
     LoseAnswer,
     /// The submit is accepted and answered with an HTML page and status 200.
     HtmlAnswer,
-    /// The result is an HTML page instead of a picture.
-    HtmlPicture,
-    /// The URL of the result has expired. In an answer without a URL, the picture or the text is
+    /// The result is an HTML page instead of an image.
+    HtmlImage,
+    /// The URL of the result has expired. In an answer without a URL, the image or the text is
     /// missing.
     ExpiredUrl,
     /// The submit is accepted, and the work fails.
@@ -48,7 +48,7 @@ impl FailureMode {
         ("cut-off", FailureMode::CutOff),
         ("lose-answer", FailureMode::LoseAnswer),
         ("html-answer", FailureMode::HtmlAnswer),
-        ("html-picture", FailureMode::HtmlPicture),
+        ("html-image", FailureMode::HtmlImage),
         ("expired-url", FailureMode::ExpiredUrl),
         ("work-fails", FailureMode::WorkFails),
     ];
@@ -60,7 +60,7 @@ impl FailureMode {
         Some(found.unwrap_or_else(|| panic!("the prompt requests an unknown failure mode: {name}")).1)
     }
 
-    /// Whether every vendor reports it before it accepts anything.
+    /// Returns `true` if every vendor reports it before it accepts anything.
     pub(super) fn refuses(self) -> bool {
         matches!(self, FailureMode::RateLimited | FailureMode::OutOfCredit | FailureMode::Invalid | FailureMode::Down)
     }

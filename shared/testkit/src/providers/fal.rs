@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::check::{self, Kind, Rule, Wrong, is_data_url, optional, required};
 use super::failure_mode::FailureMode;
-use super::picture::size_of;
+use super::image::size_of;
 use super::server::{Call, Reply};
 use super::state::{Asked, Phase, Run, State};
 
@@ -48,12 +48,12 @@ fn inputs(endpoint: &str) -> Option<Vec<Rule>> {
         "fal-ai/nano-banana-2/edit" => {
             vec![PROMPT, ratio, resolution, SEED, FORMAT, COUNT, required("image_urls", Kind::List(1, 14, &FILE))]
         }
-        _ => return films(endpoint),
+        _ => return videos(endpoint),
     })
 }
 
 /// The parameters of the video endpoints; `None` for an unknown endpoint.
-fn films(endpoint: &str) -> Option<Vec<Rule>> {
+fn videos(endpoint: &str) -> Option<Vec<Rule>> {
     let veo = [
         PROMPT,
         SEED,
@@ -117,7 +117,7 @@ fn submit(state: &State, call: &Call, endpoint: &str) -> Reply {
     }
     let listed = body.get("image_urls").and_then(Value::as_array).map_or(0, Vec::len);
     let frames = ["image_url", "first_frame_url", "last_frame_url", "start_image_url", "end_image_url"];
-    let pictures = listed + frames.iter().filter(|name| body.contains_key(**name)).count();
+    let images = listed + frames.iter().filter(|name| body.contains_key(**name)).count();
     let named = body.get("image_size").or_else(|| body.get("aspect_ratio")).and_then(Value::as_str);
     let size = match named {
         Some("square_hd") | None => (1024, 1024),
@@ -129,8 +129,8 @@ fn submit(state: &State, call: &Call, endpoint: &str) -> Reply {
         Some(ratio) => size_of(ratio).unwrap_or((1024, 1024)),
     };
     let prompt = body["prompt"].as_str().unwrap_or_default().to_owned();
-    let video = films(endpoint).is_some();
-    let asked = Asked { prompt, pictures, size, body: Value::Object(body), video };
+    let video = videos(endpoint).is_some();
+    let asked = Asked { prompt, images, size, body: Value::Object(body), video };
     state.submit(call, asked, false, refuse, |run, _| Reply::json(200, &status_of(state, run, Phase::Queued)))
 }
 

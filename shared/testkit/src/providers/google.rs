@@ -1,4 +1,4 @@
-//! Simulator of Google's Gemini API: `generateContent`, for pictures and texts.
+//! Simulator of Google's Gemini API: `generateContent`, for images and texts.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -8,8 +8,8 @@ use serde_json::{Map, Value, json};
 
 use super::check::{self, Kind, Rule, Wrong, optional, required};
 use super::failure_mode::FailureMode;
+use super::image::size_of;
 use super::interactions;
-use super::picture::size_of;
 use super::server::{Call, Reply};
 use super::state::{Asked, Run, State};
 
@@ -58,10 +58,10 @@ fn fits(value: &Value, rules: &[Rule]) -> bool {
     value.as_object().is_some_and(|object| check::check(object, rules).is_ok())
 }
 
-/// Whether a value is a picture as JSON encodes a protobuf `bytes` field: base64 in the standard or
+/// Returns `true` if a value is an image as JSON encodes a protobuf `bytes` field: base64 in the standard or
 /// the URL-safe alphabet.
 fn is_bytes(value: &Value) -> bool {
-    value.as_str().is_some_and(|text| check::is_base64_picture(&text.replace('-', "+").replace('_', "/")))
+    value.as_str().is_some_and(|text| check::is_base64_image(&text.replace('-', "+").replace('_', "/")))
 }
 
 fn is_content(value: &Value) -> bool {
@@ -125,32 +125,32 @@ fn generate(state: &State, call: &Call, model: &str) -> Reply {
     }
     let parts: Vec<&Value> = body["contents"].as_array().into_iter().flatten().flat_map(parts).collect();
     let prompt = parts.iter().filter_map(|part| part["text"].as_str()).collect::<Vec<_>>().join("\n");
-    let pictures = parts.iter().filter(|part| part.get("inlineData").is_some()).count();
+    let images = parts.iter().filter(|part| part.get("inlineData").is_some()).count();
     let config = body.get("generationConfig").unwrap_or(&Value::Null);
-    let is_picture = config["responseModalities"].as_array().is_some_and(|all| all.contains(&json!("IMAGE")));
-    if !is_picture {
-        let asked = Asked { pictures, ..Asked::text(prompt.clone(), Value::Object(body.clone())) };
+    let is_image = config["responseModalities"].as_array().is_some_and(|all| all.contains(&json!("IMAGE")));
+    if !is_image {
+        let asked = Asked { images, ..Asked::text(prompt.clone(), Value::Object(body.clone())) };
         return state.submit(call, asked, true, refuse, |run, _| write(run, &prompt, model));
     }
     let config = &config["imageConfig"];
     let size = config["aspectRatio"].as_str().and_then(size_of).unwrap_or((1024, 1024));
-    let asked = Asked { prompt, pictures, size, body: Value::Object(body.clone()), video: false };
-    state.submit(call, asked, true, refuse, |run, picture| made(run, &picture, model))
+    let asked = Asked { prompt, images, size, body: Value::Object(body.clone()), video: false };
+    state.submit(call, asked, true, refuse, |run, image| made(run, &image, model))
 }
 
 fn parts(content: &Value) -> impl Iterator<Item = &Value> {
     content["parts"].as_array().into_iter().flatten()
 }
 
-fn made(run: &Run, picture: &Bytes, model: &str) -> Reply {
+fn made(run: &Run, image: &Bytes, model: &str) -> Reply {
     // Google reports refusals with status 200.
     let reported = match run.failure_mode {
         Some(FailureMode::Content) => json!({"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}}),
         Some(FailureMode::ExpiredUrl) => candidate(json!([]), "NO_IMAGE"),
         _ => {
             let draft = json!({"thought": true, "inlineData": {"mimeType": "image/png", "data": "ZHJhZnQ="}});
-            let picture = json!({"inlineData": {"mimeType": "image/png", "data": STANDARD.encode(picture)}});
-            candidate(json!([draft, {"text": "Here it is."}, picture]), "STOP")
+            let image = json!({"inlineData": {"mimeType": "image/png", "data": STANDARD.encode(image)}});
+            candidate(json!([draft, {"text": "Here it is."}, image]), "STOP")
         }
     };
     reported_by(run, model, reported)

@@ -97,9 +97,9 @@ fn create(state: &State, call: &Call) -> Reply {
     let input = body["input"].pointer("/0/content").unwrap_or(&body["input"]);
     let blocks = input.as_array().cloned().unwrap_or_default();
     let prompt: Vec<&str> = blocks.iter().filter_map(|block| block["text"].as_str()).collect();
-    let pictures = blocks.iter().filter(|block| block["type"] == "image").count();
+    let images = blocks.iter().filter(|block| block["type"] == "image").count();
     let prompt = prompt.join("\n");
-    let asked = Asked { prompt, pictures, size: (1, 1), body: Value::Object(body), video: true };
+    let asked = Asked { prompt, images, size: (1, 1), body: Value::Object(body), video: true };
     // A failure of the work is reported by the run, not by the submit.
     let refuse = |failure_mode| if failure_mode == FailureMode::WorkFails { None } else { refuse(failure_mode) };
     let is_finished = *state.answers_finished.lock().expect("no holder panics");

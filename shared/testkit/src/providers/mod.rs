@@ -1,5 +1,5 @@
 //! Simulators of the providers: HTTP servers on loopback that keep state, reject what the vendors
-//! reject, return real pictures, and fail on demand.
+//! reject, return real images, and fail on demand.
 //!
 //! A simulator is written from the vendor's API documentation, never from our adapter. It knows
 //! every documented field, rejects unknown ones, and answers in the vendor's formats. It serves
@@ -15,9 +15,9 @@ mod failure_mode;
 mod fal;
 mod form;
 mod google;
+mod image;
 mod interactions;
 mod openai;
-mod picture;
 mod replicate;
 mod runway;
 mod server;
@@ -62,7 +62,7 @@ macro_rules! vendors {
             }
         }
 
-        /// Generates one test per vendor, because each test draws its pictures on one thread.
+        /// Generates one test per vendor, because each test draws its images on one thread.
         #[macro_export]
         macro_rules! for_every_vendor {
             ($d module:ident, $d check:ident) => {
@@ -187,25 +187,25 @@ impl Simulator {
         *self.state.answers_finished.lock().expect("no holder panics") = true;
     }
 
-    /// From now on, receives uploaded pictures and never answers; the connections stay open.
+    /// From now on, receives uploaded images and never answers; the connections stay open.
     pub fn hang_uploads(&self) {
         *self.state.hangs_uploads.lock().expect("no holder panics") = true;
     }
 
-    /// How many pictures were uploaded.
+    /// How many images were uploaded.
     pub fn uploads(&self) -> usize {
         self.state.uploads.lock().expect("no holder panics").len()
     }
 
     /// Sets the minimum size of videos from now on, in bytes.
     pub fn weigh(&self, bytes: usize) {
-        *self.state.film_bytes.lock().expect("no holder panics") = bytes;
+        *self.state.video_bytes.lock().expect("no holder panics") = bytes;
     }
 
     /// Appends this many zeros to each video that is downloaded from now on. They are generated
     /// while they are sent, so no copy is held in memory.
     pub fn pad(&self, zeros: usize) {
-        *self.state.film_padding.lock().expect("no holder panics") = zeros;
+        *self.state.video_padding.lock().expect("no holder panics") = zeros;
     }
 
     /// Makes this many downloads of results break off halfway.

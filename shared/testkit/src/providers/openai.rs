@@ -11,7 +11,7 @@ use super::chat;
 use super::check::{self, Kind, Rule, Wrong, is_data_url, optional, required};
 use super::failure_mode::FailureMode;
 use super::form;
-use super::picture::{is_picture, size_of};
+use super::image::{is_image, size_of};
 use super::server::{Call, Reply};
 use super::state::{Asked, Run, State};
 
@@ -47,7 +47,7 @@ fn is_reference(url: &str) -> bool {
     url.len() <= 20_971_520 && (url.starts_with("https://") || is_data_url(url))
 }
 
-/// Whether a value is `auto`, or `WxH` with sides that are multiples of 16, a ratio of at most 3:1,
+/// Returns `true` if a value is `auto`, or `WxH` with sides that are multiples of 16, a ratio of at most 3:1,
 /// and at most 3840x2160.
 fn is_size(value: &Value) -> bool {
     let Some(text) = value.as_str() else { return false };
@@ -92,16 +92,16 @@ fn generate(state: &State, call: &Call, flavor: Flavor) -> Reply {
 
 fn edit(state: &State, call: &Call, flavor: Flavor) -> Reply {
     if let Some(parts) = form::parse(call) {
-        let pictures: Vec<_> = parts.iter().filter(|part| part.file_name.is_some()).collect();
+        let images: Vec<_> = parts.iter().filter(|part| part.file_name.is_some()).collect();
         let named = |name: &str| matches!(name, "image" | "image[]" | "mask");
-        if pictures.is_empty() || !pictures.iter().all(|part| named(&part.name) && is_picture(&part.content)) {
+        if images.is_empty() || !images.iter().all(|part| named(&part.name) && is_image(&part.content)) {
             return invalid(("image".to_owned(), Wrong::Value));
         }
         let Some(body) = form::texts(&parts).map(numbers) else { return malformed() };
         if let Err(wrong) = judge(&body, &COMMON, flavor) {
             return invalid(wrong);
         }
-        return submit(state, call, body, pictures.len(), flavor);
+        return submit(state, call, body, images.len(), flavor);
     }
     let rules =
         [required("images", Kind::List(1, 16, &REFERENCE)), optional("input_fidelity", Kind::OneOf(&["high", "low"]))];
@@ -110,8 +110,8 @@ fn edit(state: &State, call: &Call, flavor: Flavor) -> Reply {
     if let Err(wrong) = judge(&body, &rules, flavor) {
         return invalid(wrong);
     }
-    let pictures = body["images"].as_array().map_or(0, Vec::len);
-    submit(state, call, body, pictures, flavor)
+    let images = body["images"].as_array().map_or(0, Vec::len);
+    submit(state, call, body, images, flavor)
 }
 
 /// The texts of a form, with those of numeric fields converted to numbers.
@@ -140,21 +140,21 @@ pub(super) fn judge(body: &Map<String, Value>, rules: &[Rule], flavor: Flavor) -
     }
 }
 
-fn submit(state: &State, call: &Call, body: Map<String, Value>, pictures: usize, flavor: Flavor) -> Reply {
+fn submit(state: &State, call: &Call, body: Map<String, Value>, images: usize, flavor: Flavor) -> Reply {
     let prompt = body["prompt"].as_str().unwrap_or_default().to_owned();
     let size = body.get("size").and_then(Value::as_str).and_then(size_of).unwrap_or((1024, 1024));
     let by_url = flavor == Flavor::Compatible
         && (body.get("response_format") != Some(&json!("b64_json"))
             || body.get("model").and_then(Value::as_str).is_some_and(|model| model.starts_with("url-")));
-    let asked = Asked { prompt, pictures, size, body: Value::Object(body), video: false };
-    state.submit(call, asked, true, refuse, |run, picture| made(run, &picture, by_url))
+    let asked = Asked { prompt, images, size, body: Value::Object(body), video: false };
+    state.submit(call, asked, true, refuse, |run, image| made(run, &image, by_url))
 }
 
-fn made(run: &Run, picture: &Bytes, by_url: bool) -> Reply {
+fn made(run: &Run, image: &Bytes, by_url: bool) -> Reply {
     let data = match run.failure_mode {
         Some(FailureMode::ExpiredUrl) if !by_url => json!([]),
         _ if by_url => json!([{"url": run.file}]),
-        _ => json!([{"b64_json": STANDARD.encode(picture)}]),
+        _ => json!([{"b64_json": STANDARD.encode(image)}]),
     };
     Reply::json(
         200,

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::check::{self, Kind, Rule, Wrong, is_data_url, optional, required};
 use super::failure_mode::FailureMode;
-use super::picture::size_of;
+use super::image::size_of;
 use super::server::{Call, Reply};
 use super::state::{Asked, Phase, Run, State};
 
@@ -30,7 +30,7 @@ const RATIO: Rule = optional(
 const FORMAT: Rule = optional("output_format", Kind::OneOf(&["png", "jpg", "webp"]));
 const SEED: Rule = optional("seed", Kind::Integer(0, i32::MAX as i64));
 const PROMPT: Rule = required("prompt", Kind::Text(1 << 20));
-const PICTURE: Kind = Kind::Fits(|value| value.as_str().is_some_and(is_file));
+const IMAGE: Kind = Kind::Fits(|value| value.as_str().is_some_and(is_file));
 
 fn is_file(url: &str) -> bool {
     url.starts_with("https://") || is_data_url(url)
@@ -40,24 +40,24 @@ fn is_file(url: &str) -> bool {
 fn inputs(model: &str) -> Option<Vec<Rule>> {
     Some(match model {
         "black-forest-labs/flux-2-pro" => {
-            let pictures = optional("input_images", Kind::List(0, 8, &PICTURE));
-            vec![PROMPT, RATIO, FORMAT, SEED, pictures, optional("safety_tolerance", Kind::Integer(1, 5))]
+            let images = optional("input_images", Kind::List(0, 8, &IMAGE));
+            vec![PROMPT, RATIO, FORMAT, SEED, images, optional("safety_tolerance", Kind::Integer(1, 5))]
         }
         "google/nano-banana-2" => {
-            let pictures = optional("image_input", Kind::List(0, 14, &PICTURE));
-            vec![PROMPT, RATIO, FORMAT, pictures, optional("resolution", Kind::OneOf(&["1K", "2K", "4K"]))]
+            let images = optional("image_input", Kind::List(0, 14, &IMAGE));
+            vec![PROMPT, RATIO, FORMAT, images, optional("resolution", Kind::OneOf(&["1K", "2K", "4K"]))]
         }
         "black-forest-labs/flux-schnell" => {
             vec![PROMPT, RATIO, FORMAT, SEED, optional("num_outputs", Kind::Integer(1, 4))]
         }
         "stability-ai/stable-diffusion-3.5-large" => {
-            vec![PROMPT, RATIO, FORMAT, SEED, optional("image", PICTURE), optional("cfg", Kind::Number(1.0, 10.0))]
+            vec![PROMPT, RATIO, FORMAT, SEED, optional("image", IMAGE), optional("cfg", Kind::Number(1.0, 10.0))]
         }
         "google/veo-3" => vec![
             PROMPT,
             RATIO,
             SEED,
-            optional("image", PICTURE),
+            optional("image", IMAGE),
             optional("duration", Kind::Integer(4, 8)),
             optional("resolution", Kind::OneOf(&["720p", "1080p"])),
             optional("generate_audio", Kind::Boolean),
@@ -109,12 +109,12 @@ fn create(state: &State, call: &Call, model: &str) -> Reply {
     if let Err((field, wrong)) = check::check(&input, &rules) {
         return invalid(&format!("input.{field}"), wrong);
     }
-    let pictures = ["input_images", "image_input"].iter().filter_map(|name| input.get(*name)?.as_array()).map(Vec::len);
-    let pictures = pictures.sum::<usize>() + usize::from(input.contains_key("image"));
+    let images = ["input_images", "image_input"].iter().filter_map(|name| input.get(*name)?.as_array()).map(Vec::len);
+    let images = images.sum::<usize>() + usize::from(input.contains_key("image"));
     let size = input.get("aspect_ratio").and_then(Value::as_str).and_then(size_of).unwrap_or((1024, 1024));
     let prompt = input["prompt"].as_str().unwrap_or_default().to_owned();
     let video = model == "google/veo-3";
-    let asked = Asked { prompt, pictures, size, body: json!({"model": model, "input": input}), video };
+    let asked = Asked { prompt, images, size, body: json!({"model": model, "input": input}), video };
     state.submit(call, asked, false, refuse, |run, _| Reply::json(201, &prediction(state, run, Phase::Queued)))
 }
 

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::check::{self, Kind, Rule, Wrong, is_data_url, optional, required};
 use super::failure_mode::FailureMode;
-use super::picture::size_of;
+use super::image::size_of;
 use super::server::{Call, Reply};
 use super::state::{Asked, Phase, Run, State};
 
@@ -48,7 +48,7 @@ fn is_tag(value: &Value) -> bool {
     })
 }
 
-/// Whether a value is `W:H` in pixels, or a word that the model accepts.
+/// Returns `true` if a value is `W:H` in pixels, or a word that the model accepts.
 fn is_ratio(value: &Value) -> bool {
     value.as_str().is_some_and(|it| it.starts_with("auto") || size_of(it).is_some_and(|(width, _)| width >= 64))
 }
@@ -94,7 +94,7 @@ const FIRST: Kind = Kind::Either(&Kind::Fits(is_uri), &Kind::List(1, 1, &FRAME))
 const BOTH: Kind = Kind::Either(&Kind::Fits(is_uri), &Kind::List(1, 2, &FRAME));
 
 /// The parameters of the video models, with or without frames; `None` for an unknown model.
-fn films(model: &str, frames: bool) -> Option<Vec<Rule>> {
+fn videos(model: &str, frames: bool) -> Option<Vec<Rule>> {
     const WIDE: [&str; 2] = ["1280:720", "720:1280"];
     const SIX: [&str; 6] = ["1280:720", "720:1280", "1104:832", "960:960", "832:1104", "1584:672"];
     const VEO: [&str; 4] = ["1280:720", "720:1280", "1080:1920", "1920:1080"];
@@ -145,8 +145,8 @@ pub(super) fn answer(state: &State, call: &Call) -> Reply {
     match (&call.method, call.pieces().as_slice()) {
         (&Method::GET, ["v1", "organization"]) => Reply::json(200, &json!({"creditBalance": 1234})),
         (&Method::POST, ["v1", "text_to_image"]) => submit(state, call, rules, false),
-        (&Method::POST, ["v1", "text_to_video"]) => submit(state, call, |model| films(model, false), true),
-        (&Method::POST, ["v1", "image_to_video"]) => submit(state, call, |model| films(model, true), true),
+        (&Method::POST, ["v1", "text_to_video"]) => submit(state, call, |model| videos(model, false), true),
+        (&Method::POST, ["v1", "image_to_video"]) => submit(state, call, |model| videos(model, true), true),
         (&Method::GET, ["v1", "tasks", id]) => match state.poll(id, task) {
             Some(Some(task)) => Reply::json(200, &task),
             _ => error(404, "Task not found."),
@@ -172,10 +172,10 @@ fn submit(state: &State, call: &Call, rules: impl Fn(&str) -> Option<Vec<Rule>>,
     }
     let fields = ["referenceImages", "references", "promptImage"];
     let given = fields.iter().filter_map(|name| body.get(*name));
-    let pictures = given.map(|value| value.as_array().map_or(1, Vec::len)).sum();
+    let images = given.map(|value| value.as_array().map_or(1, Vec::len)).sum();
     let size = body.get("ratio").and_then(Value::as_str).and_then(size_of).unwrap_or((1024, 1024));
     let prompt = body.get("promptText").and_then(Value::as_str).unwrap_or_default().to_owned();
-    let asked = Asked { prompt, pictures, size, body: Value::Object(body), video };
+    let asked = Asked { prompt, images, size, body: Value::Object(body), video };
     let accept = |run: &Run, _| Reply::json(200, &json!({"id": run.id, "estimatedCost": {"credits": 5}}));
     state.submit(call, asked, false, refuse, accept)
 }

@@ -46,7 +46,7 @@ impl Call {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// Whether the header `name` contains the simulator key after `prefix`.
+    /// Returns `true` if the header `name` contains the simulator key after `prefix`.
     pub(super) fn has_key(&self, name: &str, prefix: &str) -> bool {
         self.header(name).and_then(|value| value.strip_prefix(prefix)) == Some(SIMULATOR_KEY)
     }
@@ -237,7 +237,7 @@ fn file(state: &State, call: &Call) -> Reply {
         }
         Some(file) => {
             let padding = match file.media_type {
-                "video/mp4" => *state.film_padding.lock().expect("no holder panics"),
+                "video/mp4" => *state.video_padding.lock().expect("no holder panics"),
                 _ => 0,
             };
             let whole = Reply::bytes(200, file.media_type, file.bytes.clone()).padded(padding);

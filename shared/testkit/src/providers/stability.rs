@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::check::{self, Kind, Rule, optional, required};
 use super::failure_mode::FailureMode;
 use super::form;
-use super::picture::{is_picture, size_of};
+use super::image::{is_image, size_of};
 use super::server::{Call, Reply};
 use super::state::{Asked, Run, State};
 
@@ -69,7 +69,7 @@ fn generate(state: &State, call: &Call, endpoint: &str) -> Reply {
     }
     let files: Vec<_> = parts.iter().filter(|part| part.file_name.is_some()).collect();
     let takes_image = endpoint != "core" && body.get("mode") != Some(&json!("text-to-image"));
-    if !files.iter().all(|part| part.name == "image" && takes_image && is_picture(&part.content)) || files.len() > 1 {
+    if !files.iter().all(|part| part.name == "image" && takes_image && is_image(&part.content)) || files.len() > 1 {
         return error(400, "bad_request", "image: is not allowed or not valid");
     }
     if files.is_empty() && body.get("mode") == Some(&json!("image-to-image")) {
@@ -84,21 +84,20 @@ fn generate(state: &State, call: &Call, endpoint: &str) -> Reply {
     let size = body.get("aspect_ratio").and_then(Value::as_str).and_then(size_of).unwrap_or((1024, 1024));
     let prompt = body["prompt"].as_str().unwrap_or_default().to_owned();
     let bare = call.header("accept") != Some("application/json");
-    let asked = Asked { prompt, pictures: files.len(), size, body: Value::Object(body), video: false };
-    state.submit(call, asked, true, refuse, |run, picture| made(run, picture, bare))
+    let asked = Asked { prompt, images: files.len(), size, body: Value::Object(body), video: false };
+    state.submit(call, asked, true, refuse, |run, image| made(run, image, bare))
 }
 
-fn made(run: &Run, picture: Bytes, bare: bool) -> Reply {
+fn made(run: &Run, bytes: Bytes, bare: bool) -> Reply {
     let reason = match run.failure_mode {
-        // Stability answers with 200 and a blurred picture.
+        // Stability answers with 200 and a blurred image.
         Some(FailureMode::Content) => "CONTENT_FILTERED",
         _ => "SUCCESS",
     };
     if bare {
-        return Reply::bytes(200, "image/png", picture).with("finish-reason", reason).with("seed", "343940597");
+        return Reply::bytes(200, "image/png", bytes).with("finish-reason", reason).with("seed", "343940597");
     }
-    let image =
-        if run.failure_mode == Some(FailureMode::ExpiredUrl) { String::new() } else { STANDARD.encode(picture) };
+    let image = if run.failure_mode == Some(FailureMode::ExpiredUrl) { String::new() } else { STANDARD.encode(bytes) };
     Reply::json(200, &json!({"image": image, "finish_reason": reason, "seed": 343_940_597}))
 }
 

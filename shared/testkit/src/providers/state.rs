@@ -9,7 +9,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::failure_mode::{FailureMode, FailureModes};
-use super::picture;
+use super::image;
 use super::server::{Call, Reply, Transmission};
 
 /// A submit as the simulator received it.
@@ -19,31 +19,31 @@ pub struct Submit {
     pub path: String,
     /// The prompt, or an empty text if there was none.
     pub prompt: String,
-    /// The number of input pictures.
-    pub pictures: usize,
+    /// The number of input images.
+    pub images: usize,
     /// The `Idempotency-Key` header, whether or not the vendor honors one.
     pub idempotency_key: Option<String>,
     /// The body: JSON, or the texts of a form as a JSON object.
     pub body: Value,
-    /// Whether work was started, which is what a vendor charges for.
+    /// `true` if work was started, which is what a vendor charges for.
     pub accepted: bool,
 }
 
-/// What a submit requests.
+/// The request of a submit.
 pub(super) struct Asked {
     pub(super) prompt: String,
-    pub(super) pictures: usize,
+    pub(super) images: usize,
     pub(super) size: (u32, u32),
     pub(super) body: Value,
-    /// Whether a video is requested rather than a picture.
+    /// `true` if a video is requested rather than an image.
     pub(super) video: bool,
 }
 
 impl Asked {
     /// A submit that requests a text.
     pub(super) fn text(prompt: String, body: Value) -> Self {
-        // `State::submit` always draws a picture; for a text it is as small as possible.
-        Self { prompt, pictures: 0, size: (1, 1), body, video: false }
+        // `State::submit` always draws an image; for a text it is as small as possible.
+        Self { prompt, images: 0, size: (1, 1), body, video: false }
     }
 }
 
@@ -97,9 +97,9 @@ pub(super) struct State {
     /// How many downloads of results are still to break off.
     pub(super) cuts: Mutex<usize>,
     /// The minimum size of a video in bytes.
-    pub(super) film_bytes: Mutex<usize>,
+    pub(super) video_bytes: Mutex<usize>,
     /// The number of zeros appended to a video when it is downloaded.
-    pub(super) film_padding: Mutex<usize>,
+    pub(super) video_padding: Mutex<usize>,
     /// Whether cancellations take effect; otherwise they are only accepted.
     pub(super) heeds_cancels: Mutex<bool>,
     /// How often the cancellation of a known run was requested.
@@ -122,8 +122,8 @@ impl State {
             leaks: Mutex::default(),
             polls: Mutex::default(),
             cuts: Mutex::default(),
-            film_bytes: Mutex::default(),
-            film_padding: Mutex::default(),
+            video_bytes: Mutex::default(),
+            video_padding: Mutex::default(),
             heeds_cancels: Mutex::new(true),
             cancel_requests: Mutex::default(),
         }
@@ -150,12 +150,12 @@ impl State {
         );
         // A server error occurs after the work was started.
         let accepted = refusal.is_none() || failure_mode == Some(FailureMode::ServerError);
-        let Asked { prompt, pictures, size, body, video } = asked;
+        let Asked { prompt, images, size, body, video } = asked;
         let idempotency_key = call.header("idempotency-key").map(str::to_owned);
         self.submits.lock().expect("no holder panics").push(Submit {
             path: call.path.clone(),
             prompt: prompt.clone(),
-            pictures,
+            images,
             idempotency_key,
             body: body.clone(),
             accepted,
@@ -166,10 +166,10 @@ impl State {
 
         let latency = *self.latency.lock().expect("no holder panics");
         let id = Uuid::new_v4().to_string();
-        let picture = match failure_mode {
-            Some(FailureMode::HtmlPicture) => Bytes::from_static(HTML.as_bytes()),
-            _ if video => picture::film(&id, *self.film_bytes.lock().expect("no holder panics")).into(),
-            _ => picture::draw(&prompt, &id, size).into(),
+        let image = match failure_mode {
+            Some(FailureMode::HtmlImage) => Bytes::from_static(HTML.as_bytes()),
+            _ if video => image::video(&id, *self.video_bytes.lock().expect("no holder panics")).into(),
+            _ => image::draw(&prompt, &id, size).into(),
         };
         let path = format!("/files/{id}.{}", if video { "mp4" } else { "png" });
         let file = format!("{}{path}", self.files_at);
@@ -183,14 +183,14 @@ impl State {
             ready: Instant::now() + latency,
             polls: 0,
         };
-        let reply = accept(&run, picture.clone());
-        let html = failure_mode == Some(FailureMode::HtmlPicture);
+        let reply = accept(&run, image.clone());
+        let html = failure_mode == Some(FailureMode::HtmlImage);
         let media_type = match html {
             true => "text/html",
             false if video => "video/mp4",
             false => "image/png",
         };
-        let file = File { bytes: picture, media_type, expired: failure_mode == Some(FailureMode::ExpiredUrl) };
+        let file = File { bytes: image, media_type, expired: failure_mode == Some(FailureMode::ExpiredUrl) };
         self.files.lock().expect("no holder panics").insert(path, file);
         self.runs.lock().expect("no holder panics").insert(id, run);
         let reply = if inline { reply.after(latency) } else { reply };

@@ -10,7 +10,7 @@ use crate::answer::Answer;
 use crate::call::Call;
 use crate::canvas_name::CanvasName;
 use crate::failure::Failure;
-use crate::place::{Place, picture};
+use crate::place::{Place, image};
 use crate::schema::one_of;
 use crate::tool::{Hints, Result, Tool};
 use crate::work::{self, Wait, Work};
@@ -51,14 +51,14 @@ impl Tool for ActionRun {
 
     async fn run(call: &Call, arguments: Arguments) -> Result<Answer<Work>> {
         let (canvas, slug) = (arguments.canvas.handle(), arguments.action);
-        let inputs: Vec<String> = arguments.inputs.iter().map(|it| picture(it)).collect();
+        let inputs: Vec<String> = arguments.inputs.iter().map(|it| image(it)).collect();
         let mut body = json!({
             "canvasId": canvas, "baseRevision": arguments.revision, "idempotencyKey": call.key(), "inputs": inputs,
             "params": arguments.params.unwrap_or_default(),
         });
         match arguments.target {
             Some(target) => body["targetNodeId"] = target.into(),
-            None => body["place"] = Place::of(arguments.place, inputs.first().map(String::as_str), None),
+            None => body["place"] = Place::resolve(arguments.place, inputs.first().map(String::as_str), None),
         }
         let request = call.client.run_action(&slug).json(&body);
         match work::start(call, request, Some((&canvas, &arguments.revision)), arguments.wait).await {

@@ -1,4 +1,4 @@
-//! Storing a picture.
+//! Storing an image.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -20,7 +20,7 @@ use crate::failure::Failure;
 use crate::tool::{Hints, Result, Tool};
 
 const FILE_NAME: HeaderName = HeaderName::from_static("x-service-file-name");
-/// A picture within a message, in bytes.
+/// An image within a message, in bytes.
 const DATA_MAX: usize = 8 * 1024 * 1024;
 /// A file of this machine: what the service takes.
 const FILE_MAX: u64 = 52_428_800;
@@ -55,8 +55,8 @@ pub struct Output {
 
 impl Tool for AssetUpload {
     const NAME: &'static str = "asset_upload";
-    const TITLE: &'static str = "Upload a picture";
-    const ABOUT: &'static str = "Store a PNG, JPEG, WebP or GIF, once however often it is called. To show a stored picture once more, \
+    const TITLE: &'static str = "Upload an image";
+    const ABOUT: &'static str = "Store a PNG, JPEG, WebP or GIF, once however often it is called. To show a stored image once more, \
                                  use canvas_edit with node.create and asset.";
     const HINTS: Hints = Hints::ADD_ONCE;
     const SCOPES: &'static [Scope] = &[Scope::AssetRead];
@@ -133,7 +133,7 @@ async fn bytes_of(call: &Call, arguments: &Arguments) -> Result<Bytes> {
     }
 }
 
-/// The key of an upload: the same picture with the same name at the same place is the same upload.
+/// The key of an upload: the same image with the same name at the same place is the same upload.
 fn key(bytes: &[u8], canvas: Option<&str>, name: Option<&str>) -> String {
     let (canvas, name) = (canvas.unwrap_or_default(), name.unwrap_or_default());
     key_of([canvas.as_bytes(), b"\n", name.as_bytes(), b"\n", bytes])

@@ -90,7 +90,7 @@ async fn in_full(client: &Client, canvas: &str, nodes: &[String]) -> Result<Answ
     Ok(Answer::new(output))
 }
 
-/// What changed since a revision.
+/// The changes since a revision.
 pub async fn changes(client: &Client, canvas: &str, since: &str) -> Result<Answer<Output>> {
     let read = client.get_canvas_changes(canvas).query("since", since).query("include", "graph").await?.value()?;
     let mut output = Output::new(canvas, &read.revision);

@@ -1,4 +1,4 @@
-//! Whether a canvas is in order.
+//! The review of a canvas.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! What something looks like.
+//! Views of canvases and assets.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::answer::{Answer, Picture};
+use crate::answer::{Answer, AnswerImage};
 use crate::call::Call;
 use crate::canvas_name::CanvasName;
 use crate::failure::Failure;
@@ -16,7 +16,7 @@ use crate::tool::{Hints, Result, Tool};
 use crate::work;
 
 const WIDTH: u32 = 1024;
-/// Widths in which pictures are served, from the widest that is shown.
+/// Widths in which images are served, from the widest that is shown.
 const RENDITIONS: [u32; 3] = [1024, 512, 256];
 
 pub struct CanvasView;
@@ -26,7 +26,7 @@ pub struct CanvasView;
 pub struct Arguments {
     /// Draw this canvas
     canvas: Option<CanvasName>,
-    /// Or show this picture
+    /// Or show this image
     asset: Option<String>,
     /// Only this Section of the canvas
     section: Option<String>,
@@ -45,16 +45,16 @@ pub struct Output {
     shows: String,
     media_type: String,
     bytes: usize,
-    /// The nodes by their number in the picture.
+    /// The nodes by their number in the image.
     #[serde(skip_serializing_if = "Map::is_empty")]
     labels: Map<String, Value>,
 }
 
 impl Tool for CanvasView {
     const NAME: &'static str = "canvas_view";
-    const TITLE: &'static str = "See a canvas or picture";
+    const TITLE: &'static str = "See a canvas or image";
     const ABOUT: &'static str =
-        "See a canvas, a part of it, or an asset as a picture. labels=true numbers the nodes and tells their handles.";
+        "See a canvas, a part of it, or an asset as an image. labels=true numbers the nodes and tells their handles.";
     const HINTS: Hints = Hints::READ;
     const SCOPES: &'static [Scope] = &[Scope::CanvasRead];
     type Arguments = Arguments;
@@ -76,7 +76,7 @@ impl Tool for CanvasView {
                     bytes: read.body.len(),
                     labels: labels.unwrap_or_default(),
                 };
-                let picture = Picture { data: STANDARD.encode(&read.body), media_type: output.media_type.clone() };
+                let image = AnswerImage { data: STANDARD.encode(&read.body), media_type: output.media_type.clone() };
                 // A plain id is one of the caller's own.
                 let handle = match output.shows.trim_start_matches("canvas:") {
                     id if !id.contains(':') => {
@@ -84,18 +84,18 @@ impl Tool for CanvasView {
                     }
                     _ => output.shows.clone(),
                 };
-                Ok(Answer::new(output).with_picture(picture).with_link(&handle))
+                Ok(Answer::new(output).with_image(image).with_link(&handle))
             }
             (None, Some(asset)) => {
                 let width = RENDITIONS.into_iter().find(|known| *known <= width).unwrap_or(256);
-                let picture = work::picture(&call.client, &asset, width).await?;
+                let image = work::image(&call.client, &asset, width).await?;
                 let output = Output {
-                    media_type: picture.media_type.clone(),
-                    bytes: picture.data.len() / 4 * 3,
+                    media_type: image.media_type.clone(),
+                    bytes: image.data.len() / 4 * 3,
                     labels: Map::new(),
                     shows: asset.clone(),
                 };
-                Ok(Answer::new(output).with_picture(picture).with_link(&asset))
+                Ok(Answer::new(output).with_image(image).with_link(&asset))
             }
             _ => Err(Failure::argument("canvas", "give either canvas or asset")),
         }

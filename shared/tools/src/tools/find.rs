@@ -96,7 +96,7 @@ struct Found {
 }
 
 impl Found {
-    /// Whether the item has the words of a query.
+    /// Returns `true` if the item has the words of a query.
     fn has(&self, query: Option<&str>) -> bool {
         let (Some(name), Some(query)) = (&self.name, query) else { return true };
         let name = name.to_lowercase();

@@ -1,4 +1,4 @@
-//! Generation of pictures.
+//! Generation of images.
 
 use domain::account::Scope;
 use domain::graph::Role;
@@ -11,7 +11,7 @@ use crate::answer::Answer;
 use crate::call::Call;
 use crate::canvas_name::CanvasName;
 use crate::funds;
-use crate::place::{Place, picture};
+use crate::place::{Place, image};
 use crate::schema::one_of;
 use crate::tool::{Hints, Result, Tool};
 use crate::work::{self, Wait, Work};
@@ -29,7 +29,7 @@ pub struct Arguments {
     prompt: Option<String>,
     /// Text node whose text is the prompt
     prompt_node: Option<String>,
-    /// Pictures to work from, nodes or assets; edit and variations need one
+    /// Images to work from, nodes or assets; edit and variations need one
     #[schemars(length(min = 1, max = 16))]
     references: Option<Vec<Reference>>,
     /// element:<id>@v<n>
@@ -79,7 +79,7 @@ fn roles(_: &mut SchemaGenerator) -> Schema {
 impl Reference {
     fn handle(&self) -> String {
         match self {
-            Reference::Plain(handle) | Reference::WithRole(WithRole { handle, .. }) => picture(handle),
+            Reference::Plain(handle) | Reference::WithRole(WithRole { handle, .. }) => image(handle),
         }
     }
 
@@ -93,8 +93,8 @@ impl Reference {
 
 impl Tool for ImageGenerate {
     const NAME: &'static str = "image_generate";
-    const TITLE: &'static str = "Generate pictures";
-    const ABOUT: &'static str = "Generate, edit or vary pictures. Spends credit: maxCredits refuses what is dearer. The same call with \
+    const TITLE: &'static str = "Generate images";
+    const ABOUT: &'static str = "Generate, edit or vary images. Spends credit: maxCredits refuses what is dearer. The same call with \
                                  the same revision is never charged twice.";
     const HINTS: Hints = Hints::REACH_OUT;
     const SCOPES: &'static [Scope] = &[Scope::ImageGenerate];
@@ -131,7 +131,7 @@ impl Tool for ImageGenerate {
             }
             None => {
                 let source = references.first().map(Reference::handle);
-                body["place"] = Place::of(arguments.place, source.as_deref(), Some(arguments.count.unwrap_or(1)));
+                body["place"] = Place::resolve(arguments.place, source.as_deref(), Some(arguments.count.unwrap_or(1)));
             }
         }
         let (request, capability) = match arguments.mode {

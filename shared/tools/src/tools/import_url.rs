@@ -1,4 +1,4 @@
-//! Pictures of the web.
+//! Images of the web.
 
 use client::answers::ProductImport;
 use domain::account::Scope;
@@ -11,7 +11,7 @@ use crate::call::Call;
 use crate::canvas_name::CanvasName;
 use crate::failure::Failure;
 use crate::tool::{Hints, Result, Tool};
-use crate::work::{self, PICTURES_MAX};
+use crate::work::{self, IMAGES_MAX};
 
 pub struct ImportUrl;
 
@@ -53,7 +53,7 @@ pub struct Output {
 impl Tool for ImportUrl {
     const NAME: &'static str = "import_url";
     const TITLE: &'static str = "Import from the web";
-    const ABOUT: &'static str = "Bring in a public picture, or the gallery of a product page as one Section. With review_required ask a \
+    const ABOUT: &'static str = "Bring in a public image, or the gallery of a product page as one Section. With review_required ask a \
                                  person for the variant.";
     const HINTS: Hints = Hints::REACH_OUT;
     const SCOPES: &'static [Scope] = &[Scope::CanvasRead, Scope::CanvasWrite, Scope::AssetRead];
@@ -95,7 +95,7 @@ impl Tool for ImportUrl {
                 }
             }
         };
-        let assets: Vec<String> = images.iter().map(|it| it.asset_id.to_string()).take(PICTURES_MAX).collect();
+        let assets: Vec<String> = images.iter().map(|it| it.asset_id.to_string()).take(IMAGES_MAX).collect();
         output.canvas = canvas.to_string();
         output.images = images
             .iter()

@@ -69,13 +69,13 @@ impl Tool for RecipeRun {
         let request = call.client.run_recipe(&arguments.recipe).json(&body);
         match work::start(call, request, Some((&canvas, &arguments.revision)), arguments.wait).await {
             Err(failure) if failure.code == "payment_required" => {
-                let pictures = pictures(call, &arguments.recipe, arguments.version).await;
-                // A step makes its picture from the prompt alone, or from pictures as well.
+                let images = images(call, &arguments.recipe, arguments.version).await;
+                // A step makes its image from the prompt alone, or from images as well.
                 Err(funds::add_affordable_models(
                     failure,
                     call,
                     &[Capability::ImageGenerate, Capability::ImageEdit],
-                    pictures,
+                    images,
                 )
                 .await)
             }
@@ -85,8 +85,8 @@ impl Tool for RecipeRun {
     }
 }
 
-/// How many pictures the Recipe makes; texts cost nothing.
-async fn pictures(call: &Call, recipe: &str, version: Option<String>) -> usize {
+/// How many images the Recipe makes; texts cost nothing.
+async fn images(call: &Call, recipe: &str, version: Option<String>) -> usize {
     let read = call.client.get_recipe(recipe).query_if("version", version).await.and_then(|read| read.value());
     read.map_or(0, |it| it.recipe.outputs.iter().filter(|output| output.port.node_type == NodeType::Image).count())
 }

@@ -33,7 +33,7 @@ pub struct Output {
 impl Tool for RunWait {
     const NAME: &'static str = "run_wait";
     const TITLE: &'static str = "Wait for work";
-    const ABOUT: &'static str = "Wait for runs and jobs to end, or see how far they are. Pictures come back small.";
+    const ABOUT: &'static str = "Wait for runs and jobs to end, or see how far they are. Images come back small.";
     const HINTS: Hints = Hints::READ;
     const SCOPES: &'static [Scope] = &[Scope::JobManage];
     type Arguments = Arguments;
@@ -44,10 +44,10 @@ impl Tool for RunWait {
         let wait = |run: String| async move {
             let read = call.client.read_work(&run).await?;
             let (record, at) = work::follow(call, (read.value()?, read.time()), seconds).await;
-            Ok::<_, Failure>(Work::of(&record, at))
+            Ok::<_, Failure>(Work::from_record(&record, at))
         };
         let runs = try_join_all(arguments.runs.into_iter().map(wait)).await?;
-        let assets: Vec<String> = runs.iter().flat_map(Work::assets).take(work::PICTURES_MAX).cloned().collect();
+        let assets: Vec<String> = runs.iter().flat_map(Work::assets).take(work::IMAGES_MAX).cloned().collect();
         Ok(work::show(&call.client, Answer::new(Output { runs }), &assets).await)
     }
 }

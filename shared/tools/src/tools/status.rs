@@ -35,7 +35,7 @@ pub struct Output {
     expires_at: Option<String>,
     /// Work under way.
     running: Vec<Value>,
-    /// Whether there is more of it.
+    /// `true` if there is more of it.
     more_running: bool,
     /// Queues that are not ok.
     queues: Vec<Value>,

@@ -10,7 +10,7 @@ use crate::answer::Answer;
 use crate::call::Call;
 use crate::canvas_name::CanvasName;
 use crate::funds;
-use crate::place::picture;
+use crate::place::image;
 use crate::tool::{Hints, Result, Tool};
 use crate::work::{self, Wait, Work};
 
@@ -54,11 +54,11 @@ impl Tool for VideoGenerate {
 
     async fn run(call: &Call, arguments: Arguments) -> Result<Answer<Work>> {
         let mut body = json!({"model": arguments.model, "prompt": arguments.prompt, "idempotencyKey": call.key()});
-        let references = |all: Vec<String>| Value::from(all.iter().map(|it| picture(it)).collect::<Vec<_>>());
+        let references = |all: Vec<String>| Value::from(all.iter().map(|it| image(it)).collect::<Vec<_>>());
         for (name, value) in [
             ("canvasId", arguments.canvas.map(|canvas| canvas.handle().into())),
-            ("firstFrame", arguments.first_frame.map(|frame| picture(&frame).into())),
-            ("lastFrame", arguments.last_frame.map(|frame| picture(&frame).into())),
+            ("firstFrame", arguments.first_frame.map(|frame| image(&frame).into())),
+            ("lastFrame", arguments.last_frame.map(|frame| image(&frame).into())),
             ("references", arguments.references.map(references)),
             ("durationSeconds", arguments.duration_seconds.map(Value::from)),
             ("aspectRatio", arguments.aspect_ratio.map(Value::from)),

@@ -14,7 +14,7 @@ use uuid::Uuid;
 use super::{Generator, TaskRun};
 use crate::Interrupt;
 
-/// Memory reserved for a response that contains the result: a picture of a few megapixels, in
+/// Memory reserved for a response that contains the result: an image of a few megapixels, in
 /// base64 and decoded. The actual size is known only when the response has arrived; the adapters
 /// limit it.
 const ANSWER_BYTES: u64 = 2 * 1024 * 1024;
@@ -22,7 +22,7 @@ const ANSWER_BYTES: u64 = 2 * 1024 * 1024;
 /// body that contains it.
 const BODY_FACTOR: u64 = 3;
 
-/// What makes the outputs of a job.
+/// The backend that makes the outputs of a job.
 pub enum Backend {
     /// A model of the embedded runtime.
     Embedded(Arc<Entry>),
@@ -111,7 +111,7 @@ impl Generator {
         let found = credentials
             .filter(|found| found.provider == chosen.provider)
             .ok_or_else(|| refused("the saved connection was removed"))?;
-        let key = match self.keys.open(&db::connections::context(id), &found.sealed_key) {
+        let key = match self.keys.decrypt(&db::connections::context(id), &found.sealed_key) {
             Ok(key) => str::from_utf8(&key).ok().and_then(ApiKey::new),
             Err(error) => {
                 tracing::error!(connection.id = %id, error = &error as &dyn std::error::Error, "cannot open the key of connection {id}");

@@ -33,7 +33,7 @@ fn unknown() -> Failure {
     Failure::new(FailureCode::ProviderTimeout, "Whether the provider took the work is not known.")
 }
 
-/// Whether the failure of a poll is that of the call, so that it says nothing of the run: the
+/// Returns `true` if the failure of a poll is that of the call, so that it says nothing of the run: the
 /// provider refused the key or the account, or the call could not be made.
 fn is_of_the_call(call_error: &CallError) -> bool {
     match call_error.class {
@@ -105,7 +105,7 @@ impl Generator {
 impl<C: GenerationKind> ProviderDriver<'_, C> {
     /// Polls an output's run. The deadline ends only a run that is then unfinished: one that finished
     /// while no worker polled it is paid for and has a result.
-    pub(super) async fn follow(&self, output: &JobOutput) -> Result<Step<C::Made>, Interrupt> {
+    pub(super) async fn follow(&self, output: &JobOutput) -> Result<Step<C::Output>, Interrupt> {
         let run = output.run.clone().and_then(|run| serde_json::from_value(run).ok());
         let unreadable = || Failure::new(FailureCode::RuntimeFailed, "the record of the provider's run cannot be read");
         let run: providers::Run = run.ok_or_else(|| Interrupt::orphaned(unreadable()))?;
@@ -124,7 +124,7 @@ impl<C: GenerationKind> ProviderDriver<'_, C> {
     /// # Errors
     ///
     /// [`Interrupt`] if there will be no result, and if the run ends.
-    pub async fn heed(&self, output: &JobOutput, heard: Heard) -> Result<Step<C::Made>, Interrupt> {
+    pub async fn heed(&self, output: &JobOutput, heard: Heard) -> Result<Step<C::Output>, Interrupt> {
         match heard {
             Heard::Unfinished { again_in, share } => {
                 if let Some(share) = share {
@@ -143,11 +143,11 @@ impl<C: GenerationKind> ProviderDriver<'_, C> {
 
     /// Fetches a run's result. A result that does not arrive or is invalid may be a temporary error
     /// page, so the run is polled again a few times.
-    async fn take(&self, output: &JobOutput, result: &Output) -> Result<Step<C::Made>, Interrupt> {
+    async fn take(&self, output: &JobOutput, result: &Output) -> Result<Step<C::Output>, Interrupt> {
         let generator = self.task_run.generator;
         let admitted = self.task_run.unless_canceled(generator.memory.result(C::RESULT_BYTES)).await?;
         match self.task_run.unless_canceled(self.fetch(result)).await?? {
-            Ok(made) => Ok(Step::Made(made, Some(admitted))),
+            Ok(made) => Ok(Step::Finished(made, Some(admitted))),
             Err(failure) => match self.pause_before(output.tries) {
                 Some(wait) => {
                     let pause = generator.poll_pause(self.capabilities(), output.running_for);
@@ -159,7 +159,7 @@ impl<C: GenerationKind> ProviderDriver<'_, C> {
     }
 
     /// Fetches and validates a result.
-    pub(super) async fn fetch(&self, result: &Output) -> Result<Result<C::Made, Failure>, Interrupt> {
+    pub(super) async fn fetch(&self, result: &Output) -> Result<Result<C::Output, Failure>, Interrupt> {
         let made = match self.remote.provider.open(C::MEDIA, result).await {
             Ok(incoming) => self.kind.take_in(incoming).await?,
             Err(call_error) => Err(call_error.failure()),
@@ -172,7 +172,7 @@ impl<C: GenerationKind> ProviderDriver<'_, C> {
 
     /// Determines what happened to a submit of unknown outcome, if the provider supports that. The
     /// deadline ends only look-ups that fail: a run that is found is followed, however late.
-    pub(super) async fn look_up(&self, output: &JobOutput) -> Result<Step<C::Made>, Interrupt> {
+    pub(super) async fn look_up(&self, output: &JobOutput) -> Result<Step<C::Output>, Interrupt> {
         let met = output.failure.clone().unwrap_or_else(unknown);
         let Some(model) = self.remote.model.as_ref().filter(|_| self.capabilities.finds) else {
             return Err(Interrupt::orphaned(met));
@@ -197,7 +197,7 @@ impl<C: GenerationKind> ProviderDriver<'_, C> {
     }
 
     /// Schedules an output's next step. `tried` counts a failed attempt.
-    async fn put_off(&self, output: &JobOutput, due_in: Duration, tried: bool) -> Result<Step<C::Made>, Interrupt> {
+    async fn put_off(&self, output: &JobOutput, due_in: Duration, tried: bool) -> Result<Step<C::Output>, Interrupt> {
         let mut connection = self.task_run.generator.worker.connection().await?;
         recorded(outputs::put_off(&mut connection, self.task_run.leased(output.position), due_in, tried).await?)?;
         Ok(Step::Wait(due_in))

@@ -1,15 +1,15 @@
 //! Memory budgets of generation (`CANVAS_GENERATION_MEMORY_MIB`): orders sent to providers, results
-//! received from them, and pictures fetched from foreign hosts.
+//! received from them, and images fetched from foreign hosts.
 //!
 //! **Guarantee.** Their total size stays within the budget, each part a [`ByteBudget`]. A result,
 //! which is paid for, waits only for other results. An order waits for orders and results. Only
-//! jobs with foreign pictures wait for foreign pictures. Each account fetches these for one job at
+//! jobs with foreign images wait for foreign images. Each account fetches these for one job at
 //! a time, and accounts take turns, so that an account with slow hosts delays the others for at
 //! most [`Settings::foreign_max`](super::Settings::foreign_max).
 //!
-//! **Mechanism.** A quarter of the budget is reserved for foreign pictures. Orders may use at most
+//! **Mechanism.** A quarter of the budget is reserved for foreign images. Orders may use at most
 //! half of the budget, and results use what orders leave, at least a quarter. A holder of memory
-//! for foreign pictures may wait for memory for an order, but never the other way round, so
+//! for foreign images may wait for memory for an order, but never the other way round, so
 //! deadlocks are impossible.
 //!
 //! **Reason.** The size of a foreign file is known only when it has arrived, and its host decides
@@ -22,9 +22,9 @@ use domain::limits::UPLOAD_MAX;
 use service::admission::{ByteBudget, KeyPermit, KeyedLimit, MemoryPermit};
 use tokio::time::timeout;
 
-/// Maximum wait for the account's turn to fetch foreign pictures.
+/// Maximum wait for the account's turn to fetch foreign images.
 const TURN_PATIENCE: Duration = Duration::from_secs(1);
-/// Maximum wait for memory for foreign pictures before the slot is released. It is long enough to
+/// Maximum wait for memory for foreign images before the slot is released. It is long enough to
 /// wait for the turns of a few other accounts, and short enough that the slowest submit after it
 /// ends well within the time limit of a run.
 const MEMORY_PATIENCE: Duration = Duration::from_secs(120);
@@ -36,9 +36,9 @@ pub struct MemoryBudgets {
     files: ByteBudget,
     /// The part of it that orders may use.
     orders: ByteBudget,
-    /// Budget of foreign pictures.
+    /// Budget of foreign images.
     foreign: ByteBudget,
-    /// The accounts whose foreign pictures are being fetched.
+    /// The accounts whose foreign images are being fetched.
     fetching: KeyedLimit,
 }
 
@@ -48,7 +48,7 @@ pub struct Admitted {
     _held: MemoryPermit,
     /// The share of what orders may use.
     _order: Option<MemoryPermit>,
-    /// The account's turn to fetch foreign pictures.
+    /// The account's turn to fetch foreign images.
     _turn: Option<KeyPermit>,
 }
 
@@ -75,7 +75,7 @@ impl MemoryBudgets {
         Admitted { _held: self.files.acquire(bytes).await, _order: None, _turn: None }
     }
 
-    /// Waits for memory for the foreign pictures of one of the account's jobs, [`UPLOAD_MAX`] bytes
+    /// Waits for memory for the foreign images of one of the account's jobs, [`UPLOAD_MAX`] bytes
     /// in total; `None` if it does not become available in time.
     pub async fn foreign(&self, account: &AccountUid) -> Option<Admitted> {
         let task_run = timeout(TURN_PATIENCE, self.fetching.acquire(account.as_str())).await.ok()?;
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nothing_stands_behind_foreign_pictures_and_no_result_behind_orders() {
+    async fn nothing_stands_behind_foreign_images_and_no_result_behind_orders() {
         let budgets = budgets();
         let slow = (budgets.foreign(&account("a")).await, budgets.foreign(&account("b")).await);
         assert!(slow.0.is_some() && slow.1.is_some());

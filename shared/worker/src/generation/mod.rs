@@ -45,7 +45,7 @@ pub const SOON: Duration = Duration::from_millis(50);
 /// its submit with an unknown outcome.
 pub const RUN_LIMIT: Duration = Duration::from_secs(900);
 
-/// The default of [`Settings::foreign_max`]. It is enough for the maximum number of pictures of a
+/// The default of [`Settings::foreign_max`]. It is enough for the maximum number of images of a
 /// request from responsive hosts, and limits the cost of an unresponsive host.
 const FOREIGN_MAX: Duration = Duration::from_secs(60);
 
@@ -69,7 +69,7 @@ pub struct Settings {
     /// The interval from the submit to the first poll, and between polls; `None`: as the provider
     /// advises.
     pub poll_every: Option<Duration>,
-    /// The time limit for fetching all foreign pictures of a job, including redirects.
+    /// The time limit for fetching all foreign images of a job, including redirects.
     pub foreign_max: Duration,
 }
 
@@ -90,7 +90,7 @@ impl Default for Settings {
 /// everything.
 #[derive(Clone)]
 pub struct Generator {
-    /// What all kinds of work share.
+    /// The part that all kinds of work share.
     pub worker: Worker,
     /// The key ring that opens the keys of saved connections.
     pub keys: KeyRing,
@@ -98,7 +98,7 @@ pub struct Generator {
     pub setup: Setup,
     /// The limits of concurrent calls.
     pub calls: Calls,
-    /// The memory budgets for orders, results and foreign pictures.
+    /// The memory budgets for orders, results and foreign images.
     pub memory: MemoryBudgets,
     /// Timeouts and retries.
     pub settings: Settings,
@@ -118,15 +118,15 @@ impl Generator {
     }
 }
 
-/// What is specific to one kind of output.
+/// The part of a generation that is specific to one kind of output.
 pub trait GenerationKind: Sync {
     /// A validated result.
-    type Made: Send;
+    type Output: Send;
 
     /// The media type of the output.
     const MEDIA: Media;
 
-    /// The order of the output at `position` without the bytes of its pictures, for a look-up.
+    /// The order of the output at `position` without the bytes of its images, for a look-up.
     fn blank(&self, model: &Arc<Entry>, position: i32) -> Order;
 
     /// Memory in bytes reserved for a result from its transfer until it is stored.
@@ -134,7 +134,10 @@ pub trait GenerationKind: Sync {
 
     /// Receives a result and validates it. The inner error becomes the output's failure if this
     /// happens repeatedly.
-    fn take_in(&self, result: Incoming) -> impl Future<Output = Result<Result<Self::Made, Failure>, Interrupt>> + Send;
+    fn take_in(
+        &self,
+        result: Incoming,
+    ) -> impl Future<Output = Result<Result<Self::Output, Failure>, Interrupt>> + Send;
 
     /// Receives the progress of an output, from 0 to 1, if the provider reports it.
     fn progress(&self, share: f64) -> impl Future<Output = ()> + Send;
@@ -145,7 +148,7 @@ pub enum Step<M> {
     /// The next step is due after this time.
     Wait(Duration),
     /// The output is made. Its memory stays reserved as long as the admission is held.
-    Made(M, Option<Admitted>),
+    Finished(M, Option<Admitted>),
 }
 
 /// The calls of one run to the provider of its job.
@@ -167,7 +170,7 @@ impl<'a, C: GenerationKind> ProviderDriver<'a, C> {
         &self.capabilities
     }
 
-    /// Whether the next step of an output is its submit. Otherwise it must be
+    /// Returns `true` if the next step of an output is its submit. Otherwise it must be
     /// [pursued](Self::pursue). A submit of unknown outcome is repeated only at a provider that
     /// rejects duplicates.
     pub fn is_to_submit(&self, output: &JobOutput) -> bool {
@@ -187,7 +190,7 @@ impl<'a, C: GenerationKind> ProviderDriver<'a, C> {
     /// # Errors
     ///
     /// [`Interrupt`] if there will be no result, and if the run ends.
-    pub async fn pursue(&self, output: &JobOutput) -> Result<Step<C::Made>, Interrupt> {
+    pub async fn pursue(&self, output: &JobOutput) -> Result<Step<C::Output>, Interrupt> {
         match output.state {
             OutputState::Submitting => self.look_up(output).await,
             _ => self.follow(output).await,

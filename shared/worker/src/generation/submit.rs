@@ -23,7 +23,7 @@ const PATIENCE_FACTOR: u32 = 10;
 const STOP_PATIENCE: Duration = Duration::from_secs(5);
 
 impl<C: GenerationKind> ProviderDriver<'_, C> {
-    /// Acquires a slot for the call of a submit before its pictures are loaded; otherwise a job
+    /// Acquires a slot for the call of a submit before its images are loaded; otherwise a job
     /// whose provider is busy would load them again and again. `None` if no slot became free in
     /// time.
     pub async fn enter(&self) -> Option<KeyPermit> {
@@ -40,7 +40,7 @@ impl<C: GenerationKind> ProviderDriver<'_, C> {
         output: &JobOutput,
         order: &Order,
         _place: KeyPermit,
-    ) -> Result<Step<C::Made>, Interrupt> {
+    ) -> Result<Step<C::Output>, Interrupt> {
         if output.is_overdue() {
             let failure = output.failure.clone().unwrap_or_else(overdue);
             return Err(Interrupt::from(failure).with_orphan(output.state != OutputState::Ready));
@@ -106,13 +106,13 @@ impl<C: GenerationKind> ProviderDriver<'_, C> {
 
     /// Receives a result that came with the response or is at a URL in the response. Usually there is no run to poll again, so a
     /// download is retried here, and so is storing it during an outage.
-    async fn take_inline(&self, result: &Output) -> Result<Step<C::Made>, Interrupt> {
+    async fn take_inline(&self, result: &Output) -> Result<Step<C::Output>, Interrupt> {
         let pauses = self.task_run.generator.settings.pauses;
         let mut pauses = pauses.iter().filter(|_| matches!(result, Output::Remote(_)));
         loop {
             let fetched = self.task_run.retry_during_outage(|| self.fetch(result)).await?;
             match (fetched, pauses.next()) {
-                (Ok(made), _) => return Ok(Step::Made(made, None)),
+                (Ok(made), _) => return Ok(Step::Finished(made, None)),
                 (Err(_), Some(pause)) => self.task_run.unless_canceled(sleep(*pause)).await?,
                 (Err(failure), None) => return Err(failure.into()),
             }
@@ -125,7 +125,7 @@ impl<C: GenerationKind> ProviderDriver<'_, C> {
         &self,
         output: &JobOutput,
         run: &providers::Run,
-    ) -> Result<Step<C::Made>, Interrupt> {
+    ) -> Result<Step<C::Output>, Interrupt> {
         let document = serde_json::to_value(run).expect("a run is plain data");
         let due_in = self.poll_every();
         let recorded = self.task_run.retry_during_outage(|| async {
@@ -145,7 +145,7 @@ impl<C: GenerationKind> ProviderDriver<'_, C> {
     /// Retries a submit that was certainly not accepted or not sent, up to the permitted number of times, if a
     /// retry can help and is soon enough. The repeat of a submit with an unknown outcome is the last
     /// one: its refusal says nothing of the first submit, so the output may exist.
-    async fn refused(&self, output: &JobOutput, call_error: &CallError) -> Result<Step<C::Made>, Interrupt> {
+    async fn refused(&self, output: &JobOutput, call_error: &CallError) -> Result<Step<C::Output>, Interrupt> {
         if output.state != OutputState::Ready {
             return Err(Interrupt::orphaned(output.failure.clone().unwrap_or_else(|| call_error.failure())));
         }
@@ -166,7 +166,7 @@ impl<C: GenerationKind> ProviderDriver<'_, C> {
 
     /// A submit that may have been accepted is never simply repeated. It is looked up if the
     /// provider supports that, and otherwise abandoned (docs/reliability.md#provider-submits).
-    async fn unknown(&self, output: &JobOutput, call_error: &CallError) -> Result<Step<C::Made>, Interrupt> {
+    async fn unknown(&self, output: &JobOutput, call_error: &CallError) -> Result<Step<C::Output>, Interrupt> {
         let is_first = output.state == OutputState::Ready;
         // A provider that rejects duplicates reports about the second submit only that there was a
         // first one.

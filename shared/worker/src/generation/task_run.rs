@@ -35,12 +35,12 @@ pub struct TaskRun<'a> {
 }
 
 impl TaskRun<'_> {
-    /// What a change of the output at `position` requires.
+    /// The preconditions of a change of the output at `position`.
     pub fn leased(&self, position: i32) -> LeasedOutput {
         LeasedOutput { job: self.job.id, lease_token: self.lease.token(), position }
     }
 
-    /// Whether a cancel of the job was requested.
+    /// Returns `true` if a cancel of the job was requested.
     pub fn is_canceled(&self) -> bool {
         self.job.status == JobStatus::Canceling || self.lease.is_cancel_requested()
     }

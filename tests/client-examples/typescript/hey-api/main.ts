@@ -1,6 +1,6 @@
-// Resizes a picture on a canvas, with the client that @hey-api/openapi-ts generates.
+// Resizes an image on a canvas, with the client that @hey-api/openapi-ts generates.
 //
-//   CANVAS_BASE_URL=… CANVAS_TOKEN=… node main.ts picture.png
+//   CANVAS_BASE_URL=… CANVAS_TOKEN=… node main.ts image.png
 
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
@@ -12,9 +12,9 @@ import { client } from "./generated/client.gen.ts";
 import { applyOperations, createCanvas, getCanvas, getRun, runAction, uploadAsset } from "./generated/sdk.gen.ts";
 import type { Run } from "./generated/types.gen.ts";
 
-const [picture] = argv.slice(2);
+const [image] = argv.slice(2);
 const { CANVAS_BASE_URL: baseUrl, CANVAS_TOKEN: token } = env;
-assert(picture && baseUrl && token, "usage: CANVAS_BASE_URL=… CANVAS_TOKEN=… node main.ts picture.png");
+assert(image && baseUrl && token, "usage: CANVAS_BASE_URL=… CANVAS_TOKEN=… node main.ts image.png");
 client.setConfig({ baseUrl, auth: token });
 
 // With `throwOnError` an error response is thrown as its body; without it, it is returned as `error`.
@@ -24,8 +24,8 @@ const { canvas } = (await createCanvas({ body: { title: "From TypeScript" }, thr
 
 const { asset } = (
   await uploadAsset({
-    body: await openAsBlob(picture),
-    headers: { "Idempotency-Key": randomUUID(), "X-Service-File-Name": encodeURIComponent(basename(picture)) },
+    body: await openAsBlob(image),
+    headers: { "Idempotency-Key": randomUUID(), "X-Service-File-Name": encodeURIComponent(basename(image)) },
     throwOnError,
   })
 ).data;

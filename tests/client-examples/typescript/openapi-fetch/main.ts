@@ -1,6 +1,6 @@
-// Resizes a picture on a canvas, with openapi-fetch and the types that openapi-typescript generates.
+// Resizes an image on a canvas, with openapi-fetch and the types that openapi-typescript generates.
 //
-//   CANVAS_BASE_URL=… CANVAS_TOKEN=… node main.ts picture.png
+//   CANVAS_BASE_URL=… CANVAS_TOKEN=… node main.ts image.png
 
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
@@ -11,9 +11,9 @@ import createClient from "openapi-fetch";
 
 import type { components, paths } from "./generated/schema.d.ts";
 
-const [picture] = argv.slice(2);
+const [image] = argv.slice(2);
 const { CANVAS_BASE_URL: baseUrl, CANVAS_TOKEN: token } = env;
-assert(picture && baseUrl && token, "usage: CANVAS_BASE_URL=… CANVAS_TOKEN=… node main.ts picture.png");
+assert(image && baseUrl && token, "usage: CANVAS_BASE_URL=… CANVAS_TOKEN=… node main.ts image.png");
 
 const api = createClient<paths>({ baseUrl, headers: { Authorization: `Bearer ${token}` } });
 
@@ -28,7 +28,7 @@ function data<T>(result: { data?: T; error?: components["schemas"]["ErrorEnvelop
 const { canvas } = data(await api.POST("/api/canvas-agent/v1/canvases", { body: { title: "From TypeScript" } }));
 
 // A file is sent as it is: the type of a binary body is a string, and no serializer may touch the bytes.
-const file = new Blob([await readFile(picture)], { type: "image/png" });
+const file = new Blob([await readFile(image)], { type: "image/png" });
 const { asset } = data(
   await api.POST("/api/canvas-agent/v1/assets", {
     params: { header: { "Idempotency-Key": randomUUID() } },

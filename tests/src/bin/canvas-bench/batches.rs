@@ -36,7 +36,7 @@ pub struct Mover {
     token: String,
     canvas: Canvas,
     turn: u32,
-    /// Whether it asks for responses without nodes and connections.
+    /// `true` if it asks for responses without nodes and connections.
     pub minimal: bool,
 }
 
@@ -115,9 +115,9 @@ pub async fn measure(stack: &Stack) -> Vec<BenchRow> {
 /// The differences between the statements of the two sides, if there are any.
 async fn compare(stack: &Stack, mover: &mut Mover, pgbench: &Statements) -> Option<String> {
     let recorder = statements::Recorder::start(stack).await;
-    let background = recorder.of(async || tokio::time::sleep(Duration::from_secs(3)).await, 1).await;
+    let background = recorder.record(async || tokio::time::sleep(Duration::from_secs(3)).await, 1).await;
     let ours = recorder
-        .of(
+        .record(
             async || {
                 for _ in 0..COMPARED {
                     mover.step().await;
@@ -128,7 +128,7 @@ async fn compare(stack: &Stack, mover: &mut Mover, pgbench: &Statements) -> Opti
         .await;
     let transactions = COMPARED.to_string();
     let theirs = recorder
-        .of(
+        .record(
             async || {
                 pgbench.run(1, &["-t", &transactions]).await;
             },

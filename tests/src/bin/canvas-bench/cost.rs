@@ -1,4 +1,4 @@
-//! What some work costs: processor time by process, and what PostgreSQL writes for it.
+//! The cost of some work: processor time by process, and what PostgreSQL writes for it.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use e2e::api::text;
-use e2e::{API_ROOT, Stack, User, pictures};
+use e2e::{API_ROOT, Stack, User, images};
 use serde_json::{Value, json};
 
 use crate::jobs::finish;
@@ -35,7 +35,7 @@ pub async fn measure(stack: &Stack) -> Vec<BenchRow> {
             .await
             .expect("reads the targets");
     seed::analyze(stack).await;
-    let asset = user.upload("image/png", pictures::png(1, 1)).await;
+    let asset = user.upload("image/png", images::png(1, 1)).await;
     let input = text(&asset, "/handle");
     let mut connection = Connection::open(&stack.authority(0)).await;
     let mut waits = Vec::new();

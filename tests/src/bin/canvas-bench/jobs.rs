@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use e2e::api::text;
-use e2e::{API_ROOT, Part, Stack, User, pictures};
+use e2e::{API_ROOT, Part, Stack, User, images};
 use raster::{Bounds, FormatChoice, Resize};
 use serde_json::{Value, json};
 
@@ -18,8 +18,8 @@ const WARM_UP: u32 = 10;
 const OVERHEAD_MS: f64 = 25.0;
 /// The goals for milliseconds from commit to claim, median and p99 (docs/reliability.md#r2-commit-to-claim).
 const CLAIM_MS: (f64, f64) = (20.0, 150.0);
-/// The size of the picture, and the first width that it is resized to.
-const PICTURE: (u32, u32) = (640, 480);
+/// The size of the image, and the first width that it is resized to.
+const IMAGE: (u32, u32) = (640, 480);
 const FIRST_WIDTH: u32 = 64;
 /// The Action's default quality.
 const QUALITY: u8 = 85;
@@ -36,17 +36,17 @@ pub struct Starter {
 }
 
 impl Starter {
-    /// A starter for this many runs on one picture. `params` returns the parameters of each, counted from 1.
+    /// A starter for this many runs on one image. `params` returns the parameters of each, counted from 1.
     pub async fn new(
         stack: &Stack,
         user: &User,
         prefix: &str,
         runs: i32,
-        picture: (&str, Vec<u8>),
+        image: (&str, Vec<u8>),
         params: impl Fn(u32) -> Value + 'static,
     ) -> Self {
         seed::targets(stack, user, prefix, runs).await;
-        let asset = user.upload(picture.0, picture.1).await;
+        let asset = user.upload(image.0, image.1).await;
         Self {
             connection: Connection::open(&stack.authority(0)).await,
             token: user.token.clone(),
@@ -100,17 +100,17 @@ impl Client for Starter {
 /// Measures the latency of resizes, one after the other, on an idle service.
 pub async fn latency(stack: &Stack) -> Vec<BenchRow> {
     let user = stack.user().await;
-    let picture = pictures::png(PICTURE.0, PICTURE.1);
+    let image = images::png(IMAGE.0, IMAGE.1);
     let runs = (SAMPLES + WARM_UP) as i32;
     // Each result differs, so that each is stored.
     let params = |number| json!({"width": FIRST_WIDTH + number});
-    let mut starter = Starter::new(stack, &user, "latency-", runs, ("image/png", picture.clone()), params).await;
+    let mut starter = Starter::new(stack, &user, "latency-", runs, ("image/png", image.clone()), params).await;
     seed::analyze(stack).await;
     for _ in 0..WARM_UP {
         starter.step().await;
         starter.finish().await;
     }
-    let before = Waits::of(stack).await;
+    let before = Waits::new(stack).await;
     let mut totals = Vec::new();
     for _ in 0..SAMPLES {
         starter.step().await;
@@ -118,14 +118,14 @@ pub async fn latency(stack: &Stack) -> Vec<BenchRow> {
         starter.finish().await;
         totals.push(accepted.elapsed().as_secs_f64() * 1e3);
     }
-    let waits = Waits::of(stack).await.since(&before);
-    let engine = median(&engine_times(&picture));
+    let waits = Waits::new(stack).await.since(&before);
+    let engine = median(&engine_times(&image));
     let [p50, p99] = [0.5, 0.99].map(|q| quantile(&totals, q) - engine);
     let [claim_p50, claim_p99] = [0.5, 0.99].map(|q| waits.quantile_ms(q));
     let note = format!(
         "{SAMPLES} resizes of {}x{} one after the other, from the client's 202 to the terminal record that a waiting poll \
          brings; the engine's own time is the median of the same resizes by raster in this process, {engine:.1} ms.",
-        PICTURE.0, PICTURE.1
+        IMAGE.0, IMAGE.1
     );
     vec![
         BenchRow::reported("resize, accepted to terminal less engine, median", format!("{p50:.1} ms"))
@@ -146,18 +146,18 @@ pub async fn latency(stack: &Stack) -> Vec<BenchRow> {
 }
 
 /// The milliseconds that the same resizes take in this process.
-fn engine_times(picture: &[u8]) -> Vec<f64> {
+fn engine_times(image: &[u8]) -> Vec<f64> {
     (1..=SAMPLES)
         .map(|number| {
             let began = Instant::now();
-            resize_here(picture, FIRST_WIDTH + number);
+            resize_here(image, FIRST_WIDTH + number);
             began.elapsed().as_secs_f64() * 1e3
         })
         .collect()
 }
 
 /// Runs the same engine functions as the Action `resize` with only a width.
-pub fn resize_here(picture: &[u8], width: u32) {
+pub fn resize_here(image: &[u8], width: u32) {
     let resize = Resize {
         bounds: Bounds::new(Some(width), None).expect("a width"),
         fit: "inside".parse().expect("a fit"),
@@ -165,14 +165,14 @@ pub fn resize_here(picture: &[u8], width: u32) {
         background: "#00000000".parse().expect("a color"),
         enlarge: true,
     };
-    raster::transform_resize(picture, &resize, FormatChoice::Auto, QUALITY).expect("resizes");
+    raster::transform_resize(image, &resize, FormatChoice::Auto, QUALITY).expect("resizes");
 }
 
 /// The image-worker's histogram of the time from commit to claim: upper bounds in seconds and cumulative counts.
 struct Waits(Vec<(f64, f64)>);
 
 impl Waits {
-    async fn of(stack: &Stack) -> Self {
+    async fn new(stack: &Stack) -> Self {
         let (_, _, metrics) = stack.probes(Part::IMAGE_WORKER).fetch("/metrics").await;
         let buckets = metrics.lines().filter_map(|line| {
             let rest = line.strip_prefix("canvas_task_wait_seconds_bucket{")?;

@@ -94,7 +94,7 @@ enum Measurement {
     Lines,
     /// Time between the steps of a Recipe run.
     Recipes,
-    /// Latency of a provider's picture from acceptance to end, on an idle service.
+    /// Latency of a provider's image from acceptance to end, on an idle service.
     Overhead,
     /// Many concurrent jobs of a provider.
     Carried,

@@ -1,4 +1,4 @@
-//! The latency of one picture of a provider from acceptance to end, minus the provider's own time.
+//! The latency of one image of a provider from acceptance to end, minus the provider's own time.
 
 use std::time::Instant;
 
@@ -16,10 +16,10 @@ use crate::table::{BenchRow, median, quantile};
 const SAMPLES: usize = 100;
 const WARM_UP: usize = 10;
 /// The goal for milliseconds from acceptance to end, minus the provider's time: twice the goal of an Action, because a submit is
-/// recorded before it is sent, which is an additional transaction, and the returned picture is decoded.
+/// recorded before it is sent, which is an additional transaction, and the returned image is decoded.
 const OVERHEAD_MS: f64 = 50.0;
 
-/// Measures pictures of a provider that responds at once with the picture itself. Pauses between polls, which the provider
+/// Measures images of a provider that responds at once with the image itself. Pauses between polls, which the provider
 /// determines, therefore do not count.
 pub async fn measure(stack: &Stack) -> Vec<BenchRow> {
     let simulator = Simulator::start(Vendor::OpenAi).await;
@@ -52,7 +52,7 @@ pub async fn measure(stack: &Stack) -> Vec<BenchRow> {
     let (totals, own) = (&totals[WARM_UP..], median(&own[WARM_UP..]));
     let [p50, p99] = [0.5, 0.99].map(|q| quantile(totals, q) - own);
     let note = format!(
-        "{SAMPLES} pictures of 1024x1024 one after the other by a simulator of OpenAI's without latency, from the client's 202 to \
+        "{SAMPLES} images of 1024x1024 one after the other by a simulator of OpenAI's without latency, from the client's 202 to \
          the terminal record that a waiting poll brings; the provider's own time is the median of the same requests sent by this \
          process in between, {own:.1} ms."
     );

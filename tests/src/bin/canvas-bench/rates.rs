@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use e2e::{Stack, pictures};
+use e2e::{Stack, images};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 use testkit::wait_for;
@@ -42,19 +42,19 @@ const DONE: i32 = 100_000;
 /// The time in which processes refresh the low-water marks of their queues (db::tasks::refresh_low_water).
 const REFRESHED: Duration = Duration::from_secs(6);
 
-/// Twelve megapixels, and the width of a picture in a gallery.
+/// Twelve megapixels, and the width of an image in a gallery.
 const PHOTOGRAPH: (u32, u32) = (4000, 3000);
 const PHOTOGRAPHS_EACH: i32 = 12;
 const WIDTH: u32 = 1024;
 
 /// Measures all three rates, and the statements of a small job.
 pub async fn measure(stack: &Stack) -> Vec<BenchRow> {
-    let small = ("image/png", pictures::png(1, 1));
+    let small = ("image/png", images::png(1, 1));
     let width = |_, _| json!({"width": 1});
     let plain = rate(stack, "jobs", JOBS_EACH, &small, width).await;
     let plain_cost = plain.cost(stack).await;
     // Before the open snapshot, whose dead rows autovacuum removes for some time afterwards.
-    let photograph = ("image/jpeg", pictures::jpeg(PHOTOGRAPH.0, PHOTOGRAPH.1));
+    let photograph = ("image/jpeg", images::jpeg(PHOTOGRAPH.0, PHOTOGRAPH.1));
     // Each result differs, so that each is stored.
     let widths = |client: usize, run: u32| json!({"width": WIDTH + client as u32 * PHOTOGRAPHS_EACH as u32 + run});
     let photographs = rate(stack, "photographs", PHOTOGRAPHS_EACH, &photograph, widths).await;
@@ -134,22 +134,22 @@ impl Rate {
     }
 }
 
-/// Starts runs of `resize` on a picture as fast as they are accepted, and waits until all have ended.
+/// Starts runs of `resize` on an image as fast as they are accepted, and waits until all have ended.
 async fn rate(
     stack: &Stack,
     name: &str,
     runs: i32,
-    picture: &(&str, Vec<u8>),
+    image: &(&str, Vec<u8>),
     params: impl Fn(usize, u32) -> Value + Copy + 'static,
 ) -> Rate {
     let mut starters = Vec::new();
     for number in 0..CLIENTS {
         let user = stack.user().await;
         let (prefix, params) = (format!("{name}{number}-"), move |run| params(number, run));
-        starters.push(Starter::new(stack, &user, &prefix, runs, picture.clone(), params).await);
+        starters.push(Starter::new(stack, &user, &prefix, runs, image.clone(), params).await);
     }
     seed::analyze(stack).await;
-    // Waits for the renditions of the uploaded pictures and any other task.
+    // Waits for the renditions of the uploaded images and any other task.
     drained(stack).await;
     let ended_before = ended(stack).await;
     let before = Counters::settled(stack).await;
@@ -254,13 +254,13 @@ async fn leave_behind(stack: &Stack, done: i32) {
 }
 
 /// The rate of the same resizes in this process, per second.
-fn engine_rate(picture: &[u8]) -> f64 {
+fn engine_rate(image: &[u8]) -> f64 {
     let threads = std::thread::available_parallelism().map_or(1, usize::from) as u32;
     let began = Instant::now();
     std::thread::scope(|scope| {
         for thread in 0..threads {
             scope.spawn(move || {
-                (0..PHOTOGRAPHS_EACH as u32).for_each(|number| resize_here(picture, WIDTH + thread + number))
+                (0..PHOTOGRAPHS_EACH as u32).for_each(|number| resize_here(image, WIDTH + thread + number))
             });
         }
     });

@@ -1,4 +1,4 @@
-//! The time that a Recipe run takes in addition to its pictures: the time between its steps.
+//! The time that a Recipe run takes in addition to its images: the time between its steps.
 
 use domain::Timestamp;
 use e2e::api::{key, text};
@@ -13,7 +13,7 @@ const WARM_UP: usize = 3;
 /// each by way of the broker.
 const BETWEEN_MS: f64 = 150.0;
 
-/// Measures runs of a text and two pictures by the embedded runtime, each made from the previous output.
+/// Measures runs of a text and two images by the embedded runtime, each made from the previous output.
 pub async fn measure(stack: &Stack) -> Vec<BenchRow> {
     let user = stack.user().await;
     stack.grant(&user.uid, 1000).await;
@@ -42,7 +42,7 @@ pub async fn measure(stack: &Stack) -> Vec<BenchRow> {
             .ours(format!("p99 {p99:.0} ms"))
             .goal(format!("<= {BETWEEN_MS} ms"), p50 <= BETWEEN_MS)
             .note(format!(
-                "{RUNS} runs of a text and two pictures, one after the other, on the embedded runtime; a run's own time less that \
+                "{RUNS} runs of a text and two images, one after the other, on the embedded runtime; a run's own time less that \
                  of its two jobs from start to end."
             )),
     ]

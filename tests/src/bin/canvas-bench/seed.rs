@@ -51,7 +51,7 @@ pub async fn template(stack: &Stack, user: &User) -> Template {
 
 fn node(index: usize) -> Value {
     let position = json!({"x": 400 * index, "y": 100 * (index % 3)});
-    let words = "A note of some length, as people write them beside a picture they work on. ".repeat(2);
+    let words = "A note of some length, as people write them beside an image they work on. ".repeat(2);
     let node = match index {
         index if index < TEXTS => {
             json!({"type": "text", "title": format!("Text {index}"), "position": position, "metadata": {"content": words}})
@@ -59,7 +59,7 @@ fn node(index: usize) -> Value {
         index if index < TEXTS + STICKIES => {
             json!({"type": "sticky", "position": position, "metadata": {"content": "look again"}})
         }
-        _ => json!({"type": "image", "title": format!("Picture {index}"), "position": position}),
+        _ => json!({"type": "image", "title": format!("Image {index}"), "position": position}),
     };
     json!({"type": "node.create", "clientId": format!("n{index}"), "node": node})
 }

@@ -56,7 +56,7 @@ impl<'a> Recorder<'a> {
 
     /// The statements that ran at least half of `times` times during `run`, normalized by [`plain`]. Bounds of transactions are
     /// left out, because only the first run of a prepared one is recorded.
-    pub async fn of(&self, mut run: impl AsyncFnMut(), times: i64) -> Vec<String> {
+    pub async fn record(&self, mut run: impl AsyncFnMut(), times: i64) -> Vec<String> {
         self.stack.execute("SELECT pg_stat_statements_reset()").await;
         run().await;
         let recorded: Vec<String> = sqlx::query_scalar(

@@ -15,7 +15,7 @@ pub struct BenchRow {
     pub figure: String,
     /// The goal. Empty if the figure is only reported.
     pub goal: String,
-    /// Whether the goal is met. `None` if the figure is only reported.
+    /// `true` if the goal is met. `None` if the figure is only reported.
     pub met: Option<bool>,
     /// A remark about the measurement.
     pub note: Option<String>,

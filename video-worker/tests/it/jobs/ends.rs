@@ -3,7 +3,7 @@ use std::time::Duration;
 use app::job::Cancellation;
 use bytes::Bytes;
 use db::jobs::outputs::OutputState;
-use domain::job::{CancelReason, FailureCode, JobStatus, Record, VideoPicture};
+use domain::job::{CancelReason, FailureCode, JobStatus, Record, VideoImage};
 use domain::limits::TASK_CLAIMS_MAX;
 use domain::model::Capability;
 use domain::origin::DigitalSourceType;
@@ -62,12 +62,12 @@ async fn frames_go_along() {
         if capability == Capability::VideoFromFrames {
             wish.last_frame = Some(fixture.upload("last", png(36, 64)).await);
         }
-        let frames = wish.pictures().count();
+        let frames = wish.images().count();
         let id = fixture.start(wish).await;
         let record = fixture.ended(id).await;
         let video = fixture.video(&record).await;
         assert_eq!(mark(&video), [DigitalSourceType::CompositeWithTrainedAlgorithmicMedia.uri()], "{vendor:?}");
-        assert_eq!(fixture.simulator.submits()[0].pictures, frames, "{vendor:?} {capability}");
+        assert_eq!(fixture.simulator.submits()[0].images, frames, "{vendor:?} {capability}");
     }
 }
 
@@ -95,7 +95,7 @@ async fn a_video_comes_whole_however_large_and_however_often_it_breaks_off() {
 }
 
 #[tokio::test]
-async fn the_embedded_runtime_films_from_frame_to_frame() {
+async fn the_embedded_runtime_videos_from_frame_to_frame() {
     let fixture = VideoFixture::embedded().await;
     let _running = fixture.work();
     let mut wish = fixture.wish(Capability::VideoFromFrames);
@@ -111,7 +111,7 @@ async fn the_embedded_runtime_films_from_frame_to_frame() {
 }
 
 #[tokio::test]
-async fn a_film_of_the_embedded_runtime_says_what_is_in_it() {
+async fn a_video_of_the_embedded_runtime_says_what_is_in_it() {
     let ai = DigitalSourceType::TrainedAlgorithmicMedia.uri();
     let made = raster::xmp::insert_xmp(png(64, 36).into(), raster::xmp::packet(&ai, None).as_bytes());
     for (capability, frame, expected) in [
@@ -132,17 +132,17 @@ async fn a_film_of_the_embedded_runtime_says_what_is_in_it() {
 }
 
 #[tokio::test]
-async fn a_picture_that_cannot_be_used_fails_the_job_and_is_named() {
+async fn an_image_that_cannot_be_used_fails_the_job_and_is_named() {
     let fixture = VideoFixture::embedded().await;
     let _running = fixture.work();
     let mut gone = fixture.upload("here", png(8, 8)).await;
     gone.asset.as_mut().expect("an asset").id = domain::id::AssetId::parse("gone").expect("valid");
-    let inward = VideoPicture { named: "https://127.0.0.1/a.png".into(), asset: None, role: None };
+    let inward = VideoImage { named: "https://127.0.0.1/a.png".into(), asset: None, role: None };
     let broken = fixture.upload("broken", Bytes::from_static(b"no picture")).await;
-    for picture in [gone, inward, broken] {
-        let named = picture.named.clone();
+    for image in [gone, inward, broken] {
+        let named = image.named.clone();
         let mut wish = fixture.wish(Capability::VideoFromImage);
-        wish.first_frame = Some(picture);
+        wish.first_frame = Some(image);
         let record = fixture.ended(fixture.start(wish).await).await;
         let (code, message) = failure(&record);
         assert!(code == FailureCode::ActionInputInvalid && message.contains(&named), "{code:?}: {message}");
@@ -232,7 +232,7 @@ async fn assert_canceled_for_good(fixture: &VideoFixture, ended: &Record) {
 }
 
 #[tokio::test]
-async fn a_film_is_stopped_and_charges_nothing() {
+async fn a_video_is_stopped_and_charges_nothing() {
     let fixture = VideoFixture::embedded().await;
     let _running = fixture.work();
     let mut wish = fixture.wish(Capability::VideoGenerate);

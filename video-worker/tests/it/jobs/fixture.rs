@@ -15,11 +15,11 @@ use db::tokens::NewToken;
 use domain::account::{Scopes, Surface};
 use domain::asset::AssetKind;
 use domain::id::{AccountUid, AssetHandle, AssetId, JobId};
-use domain::job::{ChosenModel, FailureCode, JobOperation, JobStatus, Record, Request, VideoPicture, VideoRequest};
+use domain::job::{ChosenModel, FailureCode, JobOperation, JobStatus, Record, Request, VideoImage, VideoRequest};
 use domain::message::{Queue, ReadyTasks};
 use domain::model::{Capability, ProviderKind};
 use providers::{Calls, Catalogue, Deadlines, ManagedProtocol, Server, Setup};
-use raster::{Channels, Color, Encoding, OutputFormat, Picture, Size};
+use raster::{Bitmap, Channels, Color, Encoding, OutputFormat, Size};
 use service::keys::KeyRing;
 use sha2::{Digest, Sha256};
 use taskqueue::{Runner, RunnerOptions, Waker};
@@ -52,7 +52,7 @@ const HURRIED: Settings = Settings {
 pub struct VideoFixture {
     pub database: TestDatabase,
     pub simulator: Simulator,
-    /// A host of pictures for import by URL, which the egress policy allows.
+    /// A host of images for import by URL, which the egress policy allows.
     pub host: Receiver,
     /// The provider calls of its workers.
     pub calls: Calls,
@@ -76,9 +76,9 @@ impl Drop for VideoFixture {
 /// A PNG of one color.
 pub fn png(width: u32, height: u32) -> Bytes {
     let pixels = [10, 200, 30].repeat((width * height) as usize);
-    let picture = Picture::new(Size::new(width, height), Channels::Rgb, pixels).expect("as many as fit");
+    let image = Bitmap::new(Size::new(width, height), Channels::Rgb, pixels).expect("as many as fit");
     let encoding = Encoding { format: OutputFormat::Png, quality: 85, flatten: Color::WHITE };
-    raster::encode(&picture, &encoding).expect("encodes").into()
+    raster::encode(&image, &encoding).expect("encodes").into()
 }
 
 impl VideoFixture {
@@ -88,7 +88,7 @@ impl VideoFixture {
             return Self::with_server().await;
         }
         let kind = vendor.name().parse().expect("a kind of provider");
-        let mut fixture = Self::of(Simulator::start(vendor).await, kind).await;
+        let mut fixture = Self::with_simulator(Simulator::start(vendor).await, kind).await;
         let new = NewConnection {
             account: &fixture.me,
             provider: kind,
@@ -96,15 +96,15 @@ impl VideoFixture {
             base_url: BaseUrl::Set(Some(fixture.simulator.url())),
             masked_key: "masked",
         };
-        let seal = |context: &str| fixture.keys.seal(context, SIMULATOR_KEY.as_bytes());
-        let saved = db::connections::save(&mut *fixture.conn().await, &new, seal).await.expect("saves");
+        let encrypt = |context: &str| fixture.keys.encrypt(context, SIMULATOR_KEY.as_bytes());
+        let saved = db::connections::save(&mut *fixture.conn().await, &new, encrypt).await.expect("saves");
         fixture.connection = Some(saved.id);
         fixture
     }
 
     /// A fixture with a managed server that speaks the Comfy API.
     async fn with_server() -> Self {
-        let mut fixture = Self::of(Simulator::start(Vendor::Comfy).await, ProviderKind::Managed).await;
+        let mut fixture = Self::with_simulator(Simulator::start(Vendor::Comfy).await, ProviderKind::Managed).await;
         let base = fixture.simulator.url().parse().expect("a URL");
         fixture.setup.server = Some(Server { base, protocol: ManagedProtocol::Comfy, key: None });
         fixture
@@ -112,10 +112,10 @@ impl VideoFixture {
 
     /// A fixture with the embedded runtime. Nothing uses the simulator.
     pub async fn embedded() -> Self {
-        Self::of(Simulator::start(Vendor::Runway).await, ProviderKind::Managed).await
+        Self::with_simulator(Simulator::start(Vendor::Runway).await, ProviderKind::Managed).await
     }
 
-    async fn of(simulator: Simulator, kind: ProviderKind) -> Self {
+    async fn with_simulator(simulator: Simulator, kind: ProviderKind) -> Self {
         let database = TestDatabase::new().await;
         let root = std::env::temp_dir().join(format!("canvas-video-worker-{}", Uuid::new_v4()));
         std::fs::create_dir(&root).expect("makes a directory");
@@ -210,19 +210,19 @@ impl VideoFixture {
         abort.drop_guard()
     }
 
-    /// The egress configuration, which allows the host of foreign pictures.
+    /// The egress configuration, which allows the host of foreign images.
     fn egress(&self) -> egress::ClientConfig {
         let allow = egress::AllowList::parse(&self.host.authority()).expect("a target");
         egress::ClientConfig { guard: egress::Guard::new(allow), extra_ca_pem: Some(self.host.ca_pem().into()) }
     }
 
-    /// A picture on the foreign host.
-    pub fn foreign(&self, path: &str) -> VideoPicture {
-        VideoPicture { named: self.host.url(path), asset: None, role: None }
+    /// An image on the foreign host.
+    pub fn foreign(&self, path: &str) -> VideoImage {
+        VideoImage { named: self.host.url(path), asset: None, role: None }
     }
 
-    /// Stores a file as a picture of the account.
-    pub async fn upload(&self, id: &str, file: Bytes) -> VideoPicture {
+    /// Stores a file as an image of the account.
+    pub async fn upload(&self, id: &str, file: Bytes) -> VideoImage {
         let sha256: [u8; 32] = Sha256::digest(&file).into();
         let mut conn = self.conn().await;
         let key = match db::blobs::stage(&mut conn, &sha256).await.expect("stages") {
@@ -251,7 +251,7 @@ impl VideoFixture {
             original: None,
         };
         db::assets::insert(&mut conn, &asset).await.expect("inserts");
-        VideoPicture { named: handle.to_string(), asset: Some(handle), role: None }
+        VideoImage { named: handle.to_string(), asset: Some(handle), role: None }
     }
 
     /// A request for a video with this capability.

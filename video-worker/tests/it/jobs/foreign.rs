@@ -22,15 +22,15 @@ async fn a_foreign_frame_goes_along_with_one_that_is_stored() {
     wish.last_frame = Some(fixture.upload("last", png(36, 64)).await);
     let record = fixture.ended(fixture.start(wish).await).await;
     fixture.video(&record).await;
-    assert_eq!((fixture.simulator.submits()[0].pictures, fixture.host.requests().len()), (2, 1));
+    assert_eq!((fixture.simulator.submits()[0].images, fixture.host.requests().len()), (2, 1));
 }
 
 #[tokio::test]
-async fn foreign_pictures_together_may_be_as_large_as_an_upload() {
+async fn foreign_images_together_may_be_as_large_as_an_upload() {
     let fixture = VideoFixture::embedded().await;
     let (small, most) = (png(8, 8), UPLOAD_MAX as usize);
     let (mut fitting, mut large) = (small.to_vec(), small.to_vec());
-    // Bytes after the end of the picture are ignored, but they count towards the size limit.
+    // Bytes after the end of the image are ignored, but they count towards the size limit.
     fitting.resize(most - small.len(), 0);
     large.resize(most - small.len() + 1, 0);
     let (fitting, large) = (Answer::status(200).body(fitting), Answer::status(200).body(large));
@@ -105,5 +105,5 @@ async fn slow_hosts_of_one_account_hold_up_nobody_elses_videos() {
         let record = fixture.job_when(id, "the end of the job", |job| job.status.is_terminal()).await;
         fixture.video(&record).await;
     }
-    assert_eq!(fixture.host.requests().len(), 1, "an account has one job's pictures fetched at a time");
+    assert_eq!(fixture.host.requests().len(), 1, "an account has one job's images fetched at a time");
 }

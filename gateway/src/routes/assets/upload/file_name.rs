@@ -12,7 +12,7 @@ const NAMES: [HeaderName; 2] =
     [HeaderName::from_static("x-service-file-name"), HeaderName::from_static("x-canvas-file-name")];
 
 /// The file name from the headers; `None` when there is none or it is empty.
-pub fn of(headers: &HeaderMap) -> Result<Option<String>, Vec<Violation>> {
+pub fn from_headers(headers: &HeaderMap) -> Result<Option<String>, Vec<Violation>> {
     let [name, former] = NAMES.map(|name| single(headers, &name));
     match (name, former) {
         (Ok(name), Ok(former)) => {
@@ -37,7 +37,7 @@ fn decoded(encoded: &[u8]) -> Result<Option<String>, &'static str> {
     Ok((!name.trim().is_empty()).then_some(name))
 }
 
-/// Whether every `%` is followed by two hexadecimal digits.
+/// Returns `true` if every `%` is followed by two hexadecimal digits.
 fn is_percent_encoded(text: &[u8]) -> bool {
     text.iter()
         .enumerate()
@@ -54,7 +54,7 @@ mod tests {
     fn name(value: &str) -> Result<Option<String>, Vec<Violation>> {
         let mut headers = HeaderMap::new();
         headers.insert(&NAMES[0], HeaderValue::from_bytes(value.as_bytes()).expect("a header value"));
-        of(&headers)
+        from_headers(&headers)
     }
 
     #[test]
@@ -70,7 +70,7 @@ mod tests {
         for empty in ["", "a/", "%00", "%20"] {
             assert_eq!(name(empty), Ok(None), "{empty:?}");
         }
-        assert_eq!(of(&HeaderMap::new()), Ok(None));
+        assert_eq!(from_headers(&HeaderMap::new()), Ok(None));
     }
 
     #[test]
@@ -90,9 +90,9 @@ mod tests {
     fn the_earlier_header_still_counts() {
         let mut headers = HeaderMap::new();
         headers.insert(&NAMES[1], HeaderValue::from_static("old.png"));
-        assert_eq!(of(&headers), Ok(Some("old.png".into())));
+        assert_eq!(from_headers(&headers), Ok(Some("old.png".into())));
         headers.insert(&NAMES[0], HeaderValue::from_static("new.png"));
-        assert_eq!(of(&headers), Ok(Some("new.png".into())));
+        assert_eq!(from_headers(&headers), Ok(Some("new.png".into())));
     }
 
     #[test]
@@ -101,7 +101,8 @@ mod tests {
         for name in NAMES.iter().chain(&NAMES) {
             headers.append(name, HeaderValue::from_static("a.png"));
         }
-        let fields = of(&headers).expect_err("each was sent twice").into_iter().map(|violation| violation.field);
+        let fields =
+            from_headers(&headers).expect_err("each was sent twice").into_iter().map(|violation| violation.field);
         assert_eq!(fields.collect::<Vec<_>>(), ["X-Service-File-Name", "X-Canvas-File-Name"]);
     }
 }

@@ -1,13 +1,13 @@
-//! `POST /assets`: a picture, streamed into the object store as it arrives (docs/reference/assets.md#upload).
+//! `POST /assets`: an image, streamed into the object store as it arrives (docs/reference/assets.md#upload).
 //!
 //! Only the header is parsed here, while the bytes pass. Memory is bounded by one part of a multipart upload, whatever the size
-//! of the picture and the number of concurrent uploads.
+//! of the image and the number of concurrent uploads.
 
 mod file_name;
 mod receive;
 
 use app::Key;
-use app::upload::{OVER_QUOTA, StoredPicture};
+use app::upload::{OVER_QUOTA, StoredImage};
 use axum::Extension;
 use axum::body::HttpBody;
 use axum::extract::{OriginalUri, State};
@@ -51,13 +51,13 @@ pub struct UploadQuery {
     metadata: Option<UploadMetadata>,
 }
 
-/// Upload a picture
+/// Upload an image
 ///
 /// Stores the body as a private asset. Private metadata, such as the place of a photograph, is removed from the file that
-/// everybody gets; the owner alone can download the original. Any other file is stored unchanged. Use it to bring in a picture from a
+/// everybody gets; the owner alone can download the original. Any other file is stored unchanged. Use it to bring in an image from a
 /// file. With `canvasId` the asset belongs to that canvas and a new image node shows it; this also needs the scopes canvas:read and
 /// canvas:write. Name the file with the header `X-Service-File-Name`, never in the query. Send `Idempotency-Key` to make a retry safe.
-/// Only the picture's header is read: a damaged picture is stored, and fails the work that reads it.
+/// Only the image's header is read: a damaged image is stored, and fails the work that reads it.
 #[utoipa::path(
     post, path = "/assets", operation_id = "uploadAsset", tag = "Assets",
     security(("bearer" = ["asset:read", "image:generate"]), ("bearer" = ["asset:read", "video:generate"])),
@@ -94,7 +94,7 @@ pub async fn upload(
     let UploadQuery { canvas_id, metadata } = query.read().unwrap_or_default();
     let OwnerQuery { owner_uid } = query.read().unwrap_or_default();
     let canvas = query.canvas(canvas_id, owner_uid);
-    let name = query.take(file_name::of(&headers)).flatten();
+    let name = query.take(file_name::from_headers(&headers)).flatten();
     let key = query.take(single(&headers, &IDEMPOTENCY_KEY).map_err(|repeated| vec![repeated])).flatten();
     let key = key.map(|value| value.to_str().unwrap_or_default().to_owned());
     if key.as_deref().is_some_and(|key| !is_key(key)) {
@@ -147,7 +147,7 @@ pub async fn upload(
         caller: &caller,
         canvas: canvas.as_ref(),
         name: name.unwrap_or_else(|| default_name(&stored.header)),
-        picture: StoredPicture {
+        image: StoredImage {
             file: stored.file,
             media_type: stored.header.format.media_type(),
             width: stored.header.width,

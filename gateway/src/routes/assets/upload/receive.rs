@@ -1,4 +1,4 @@
-//! Receives the bytes of an upload into the object store, and parses the picture's header from them as they pass.
+//! Receives the bytes of an upload into the object store, and parses the image's header from them as they pass.
 
 use std::time::Duration;
 
@@ -44,15 +44,15 @@ pub fn declared_format(headers: &HeaderMap) -> Result<Option<Format>> {
     Format::of_media_type(text).map(Some).ok_or_else(|| Problem::UnsupportedMediaType(foreign.into()))
 }
 
-/// A stored picture that nothing refers to yet.
+/// A stored image that nothing refers to yet.
 pub struct Stored {
     /// The file to serve.
     pub file: PutFile,
     /// The header of that file.
     pub header: Header,
-    /// What the metadata say about the origin.
+    /// The origin that the metadata state.
     pub origin: Option<Origin>,
-    /// What the file lacks of the upload.
+    /// The data of the upload that the file lacks.
     pub metadata_removed: Vec<MetadataClass>,
     /// The upload, if it is another file and is to be kept.
     pub original: Option<PutFile>,
@@ -165,7 +165,7 @@ fn foreign() -> Problem {
     Problem::UnsupportedMediaType("the body is not a PNG, JPEG, WebP or GIF".into())
 }
 
-/// Parses the picture's header from the passing bytes.
+/// Parses the image's header from the passing bytes.
 struct Head {
     declared: Option<Format>,
     reader: HeaderReader,

@@ -74,7 +74,7 @@ fn omit_node_defaults(node: &mut Map<String, Value>) {
     let Some(kind) = node.get("type").and_then(|kind| NodeType::deserialize(kind).ok()) else { return };
     let (width, height) = kind.default_size();
     omit(node, "title", |title| title == kind.as_str());
-    // The size of a node that shows a picture depends on the picture.
+    // The size of a node that shows an image depends on the image.
     if !node.contains_key("asset") {
         omit(node, "width", |side| side.as_f64() == Some(width));
         omit(node, "height", |side| side.as_f64() == Some(height));

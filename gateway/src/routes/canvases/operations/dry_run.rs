@@ -10,7 +10,7 @@ use crate::problem::{Problem, Result};
 use crate::state::App;
 
 /// A batch to validate.
-pub(super) struct Trial<'a> {
+pub(super) struct BatchDryRun<'a> {
     pub(super) caller: &'a Caller<ReadCanvas>,
     pub(super) handle: &'a CanvasHandle,
     pub(super) batch: &'a Batch,
@@ -19,7 +19,7 @@ pub(super) struct Trial<'a> {
     pub(super) base: Option<Base>,
 }
 
-impl Trial<'_> {
+impl BatchDryRun<'_> {
     /// Computes what the batch would do and leave, from one snapshot that blocks no writer. Also returns whether its base revision
     /// is stale.
     pub(super) async fn run(&self, app: &App) -> Result<(DryRun, bool)> {
@@ -35,9 +35,9 @@ impl Trial<'_> {
             Some(graph) => graph,
             None => app.graphs.copy(&mut snapshot, &record).await?,
         };
-        app::canvas::read_pictures(&mut snapshot, &record, &self.caller.account, self.batch, &mut graph).await?;
+        app::canvas::read_images(&mut snapshot, &record, &self.caller.account, self.batch, &mut graph).await?;
         if let Some(stale) = &stale_base {
-            stale.admit(&record, &Footprint::of(self.batch, &graph))?;
+            stale.admit(&record, &Footprint::from_batch(self.batch, &graph))?;
         }
         let options = Options { agent: self.caller.surface.is_agent(), force: self.force };
         let applied = canvas::apply(&mut graph, self.batch, options).map_err(app::Error::from)?;

@@ -20,7 +20,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use self::canonical::{canonical, omit_defaults};
-use self::dry_run::Trial;
+use self::dry_run::BatchDryRun;
 use crate::extract::caller::ReadCanvas;
 use crate::extract::canvas::{CanvasAccess, require_writer};
 use crate::extract::idempotency::fingerprint_without_defaults;
@@ -146,7 +146,7 @@ async fn try_batch(
     let _room = app.documents.reserve(record.graph_bytes).await?;
     let base = request.base_revision.map(|revision| Base { revision, lenient: prefer::lenient(headers) });
     let (answer, is_stale) =
-        Trial { caller: &on.caller, handle, batch: &batch, force: request.force, base }.run(app).await?;
+        BatchDryRun { caller: &on.caller, handle, batch: &batch, force: request.force, base }.run(app).await?;
     Ok(prefer::applied_lenient(reply::ok(&answer), is_stale))
 }
 

@@ -15,7 +15,7 @@ pub enum Form {
 impl Form {
     /// The form with the higher quality, SVG when they are equal; `None` when neither is accepted.
     pub fn accepted(headers: &HeaderMap) -> Option<Self> {
-        let accepted = Accepted::of(headers);
+        let accepted = Accepted::from_headers(headers);
         match (accepted.quality("image", "svg+xml"), accepted.quality("image", "png")) {
             (0, 0) => None,
             (svg, png) if png > svg => Some(Self::Png),

@@ -1,14 +1,14 @@
-//! The SVG of a canvas or of a part of it: its graph from one snapshot, with as many pictures as fit and are available.
+//! The SVG of a canvas or of a part of it: its graph from one snapshot, with as many images as fit and are available.
 //!
 //! **Memory.** What fits is determined before it is loaded ([`Drawing::room`]), so that a render holds its graph, its document
-//! and at most as many bytes of pictures. An account draws at most two renders concurrently.
+//! and at most as many bytes of images. An account draws at most two renders concurrently.
 
 use std::collections::{HashMap, HashSet};
 
 use blob::BlobKey;
 use bytes::Bytes;
-use canvas::svg::{Drawing, Labels, Picture, Style, embedded_len};
-use db::assets::Shown;
+use canvas::svg::{Drawing, EmbeddedImage, Labels, Style, embedded_len};
+use db::assets::NodeImage;
 use db::renditions::RenditionState;
 use domain::asset::thumbnail_width;
 use domain::canvas::CanvasRecord;
@@ -24,11 +24,11 @@ use crate::problem::{Problem, Result};
 use crate::rendition;
 use crate::state::App;
 
-/// Maximum pictures in a document, since each is a read from the object store. Only pictures of a few pixels could fit in larger
+/// Maximum images in a document, since each is a read from the object store. Only images of a few pixels could fit in larger
 /// numbers.
-const PICTURES_MAX: usize = 1000;
+const IMAGES_MAX: usize = 1000;
 
-/// Pictures read concurrently.
+/// Images read concurrently.
 const READS_AT_ONCE: usize = 8;
 
 /// Maximum renditions that one render enqueues; the next render enqueues more.
@@ -41,7 +41,7 @@ pub struct Drawn {
     pub document: Bytes,
     /// The mapping of numbers to nodes as JSON, when the view has labels; otherwise empty.
     pub labels: Bytes,
-    /// Whether the rendition of every picture was available, so that this revision will always look the same.
+    /// `true` if the rendition of every image was available, so that this revision will always look the same.
     pub complete: bool,
 }
 
@@ -60,10 +60,10 @@ pub async fn current(
     let _turn = app.renderers.pass(caller.as_str()).await?;
     let _room = app.documents.reserve(record.graph_bytes).await?;
     let graph = load(app, caller, handle, view).await?;
-    let labels = view.labels.then(|| Labels::of(&graph.nodes, view.only_mapped));
+    let labels = view.labels.then(|| Labels::new(&graph.nodes, view.only_mapped));
     let style = Style { width: view.width, labels: labels.as_ref() };
     let drawing = Drawing::new(&graph.record.title, &graph.nodes, &graph.connections, style);
-    let plan = Plan::of(&drawing, &graph);
+    let plan = Plan::new(&drawing, &graph);
     if !plan.wanted.is_empty() {
         rendition::request(app, &plan.wanted, trace).await?;
     }
@@ -76,10 +76,10 @@ pub async fn current(
     let packet = origin.map(|origin| raster::xmp::packet(&origin.uri(), None));
     let document = drawing.with_metadata(packet.as_deref()).finish(|node| match plan.chosen.get(node) {
         Some(Chosen { key, media_type, ratio }) => match files.get(key) {
-            Some(bytes) => Picture::Ready { media_type, bytes, ratio: *ratio },
-            None => Picture::Unreadable,
+            Some(bytes) => EmbeddedImage::Ready { media_type, bytes, ratio: *ratio },
+            None => EmbeddedImage::Unreadable,
         },
-        None => plan.others.get(node).copied().unwrap_or(Picture::LeftOut),
+        None => plan.others.get(node).copied().unwrap_or(EmbeddedImage::LeftOut),
     });
     let labels = labels.map_or_else(Bytes::new, |labels| Bytes::copy_from_slice(labels.json().as_bytes()));
     let drawn = Drawn { revision: graph.record.revision, document: Bytes::from(document), labels, complete };
@@ -110,13 +110,13 @@ fn cache_keys(revision: &str, view: &View) -> [String; 2] {
     [format!("{revision}-svg{tag}"), format!("{revision}-labels{tag}")]
 }
 
-/// What is shown of a canvas, and the state of its pictures.
+/// The part of a canvas to show, and the state of its images.
 struct Graph {
     record: CanvasRecord,
     nodes: Vec<Node>,
     connections: Vec<Connection>,
-    shown: HashMap<NodeId, Shown>,
-    /// State and file size of existing renditions, by picture and width.
+    shown: HashMap<NodeId, NodeImage>,
+    /// State and file size of existing renditions, by image and width.
     renditions: HashMap<(Uuid, u32), (RenditionState, i64)>,
 }
 
@@ -148,62 +148,62 @@ async fn load(app: &App, caller: &AccountUid, handle: &CanvasHandle, view: &View
     })
 }
 
-/// The rendition to embed for a picture; `None` when no rendition makes it small enough.
-fn thumbnail(shown: &Shown) -> Option<(Uuid, u32)> {
+/// The rendition to embed for an image; `None` when no rendition makes it small enough.
+fn thumbnail(shown: &NodeImage) -> Option<(Uuid, u32)> {
     Some((shown.blob_key, thumbnail_width(shown.width, shown.height)?))
 }
 
-/// A picture to embed.
+/// An image to embed.
 struct Chosen {
     key: Uuid,
     media_type: String,
     ratio: f64,
 }
 
-/// Which picture goes into which slot.
+/// Which image goes into which slot.
 struct Plan<'a> {
     chosen: HashMap<NodeId, Chosen>,
-    others: HashMap<NodeId, Picture<'static>>,
+    others: HashMap<NodeId, EmbeddedImage<'static>>,
     /// Renditions that have not been enqueued yet.
     wanted: Vec<(Uuid, u32, &'a AccountUid)>,
-    /// Whether no rendition is missing.
+    /// `true` if no rendition is missing.
     complete: bool,
 }
 
 impl<'a> Plan<'a> {
-    fn of(drawing: &Drawing<'_>, graph: &'a Graph) -> Self {
+    fn new(drawing: &Drawing<'_>, graph: &'a Graph) -> Self {
         let mut plan = Self { chosen: HashMap::new(), others: HashMap::new(), wanted: Vec::new(), complete: true };
         let mut room = drawing.room();
         for node in drawing.slots() {
             let Some(shown) = graph.shown.get(node) else {
-                plan.absent(node, Picture::Unreadable);
+                plan.absent(node, EmbeddedImage::Unreadable);
                 continue;
             };
             let Some((source, width)) = thumbnail(shown) else {
                 // Permanently: a later render will not show it either, so the drawing counts as complete.
-                plan.others.insert(node.clone(), Picture::LeftOut);
+                plan.others.insert(node.clone(), EmbeddedImage::LeftOut);
                 continue;
             };
             match graph.renditions.get(&(source, width)) {
                 Some((RenditionState::Ready { blob_key, mime_type }, bytes)) => {
                     let size = usize::try_from(*bytes).map_or(usize::MAX, embedded_len);
-                    if size <= room && plan.chosen.len() < PICTURES_MAX {
+                    if size <= room && plan.chosen.len() < IMAGES_MAX {
                         room -= size;
                         let ratio = f64::from(shown.width) / f64::from(shown.height.max(1));
                         let chosen = Chosen { key: *blob_key, media_type: mime_type.clone(), ratio };
                         plan.chosen.insert(node.clone(), chosen);
                     } else {
-                        // From here on all pictures are omitted, so that the selection does not depend on their sizes.
+                        // From here on all images are omitted, so that the selection does not depend on their sizes.
                         room = 0;
-                        plan.others.insert(node.clone(), Picture::LeftOut);
+                        plan.others.insert(node.clone(), EmbeddedImage::LeftOut);
                     }
                 }
                 Some((RenditionState::Undecodable | RenditionState::GivenUp, _)) => {
-                    plan.absent(node, Picture::Unreadable)
+                    plan.absent(node, EmbeddedImage::Unreadable)
                 }
-                Some((RenditionState::Pending, _)) => plan.absent(node, Picture::Pending),
+                Some((RenditionState::Pending, _)) => plan.absent(node, EmbeddedImage::Pending),
                 None => {
-                    plan.absent(node, Picture::Pending);
+                    plan.absent(node, EmbeddedImage::Pending);
                     if plan.wanted.len() < REQUESTS_MAX {
                         plan.wanted.push((source, width, &shown.owner));
                     }
@@ -213,13 +213,13 @@ impl<'a> Plan<'a> {
         plan
     }
 
-    fn absent(&mut self, node: &NodeId, picture: Picture<'static>) {
+    fn absent(&mut self, node: &NodeId, image: EmbeddedImage<'static>) {
         self.complete = false;
-        self.others.insert(node.clone(), picture);
+        self.others.insert(node.clone(), image);
     }
 }
 
-/// The files of the chosen pictures, each loaded once, however many nodes show it. A file missing from the store is omitted.
+/// The files of the chosen images, each loaded once, however many nodes show it. A file missing from the store is omitted.
 async fn read(app: &App, plan: &Plan<'_>) -> Result<HashMap<Uuid, Bytes>> {
     let mut keys: Vec<Uuid> = plan.chosen.values().map(|chosen| chosen.key).collect();
     keys.sort_unstable();

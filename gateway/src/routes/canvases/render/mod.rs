@@ -1,4 +1,4 @@
-//! `GET /canvases/{canvasId}/render`: a canvas or a part of it as a picture (docs/reference/canvases.md#render).
+//! `GET /canvases/{canvasId}/render`: a canvas or a part of it as an image (docs/reference/canvases.md#render).
 //!
 //! The gateway draws the SVG from the graph and the available renditions; an image-worker rasterizes it to PNG. A render in which
 //! a rendition is missing has no `ETag`, since the same revision will look different later.
@@ -34,8 +34,8 @@ use view::{RenderQuery, View};
 /// Render a canvas as SVG or PNG
 ///
 /// Draws the canvas as it is stored. Use it to see the layout or to show it to a person. `Accept: image/svg+xml`
-/// returns a self-contained SVG document, `Accept: image/png` a picture of it. User text is escaped, and the
-/// document never loads anything from elsewhere. A picture whose thumbnail is not ready is drawn as a placeholder.
+/// returns a self-contained SVG document, `Accept: image/png` an image of it. User text is escaped, and the
+/// document never loads anything from elsewhere. An image whose thumbnail is not ready is drawn as a placeholder.
 /// `section` or `nodes` draw a part of the canvas with the connections inside of it; `labels` numbers the nodes, and
 /// `X-Canvas-Labels` names them.
 #[utoipa::path(
@@ -62,23 +62,23 @@ pub async fn render(
     headers: HeaderMap,
 ) -> Result {
     let mut query = QueryReader::new(&uri);
-    let mut view = View::of(&mut query);
+    let mut view = View::from_query(&mut query);
     combine_violations(on.named(), query.finish())?;
     let (handle, record, _) = on.readable()?;
     let form = Form::accepted(&headers).ok_or_else(|| Problem::NotAcceptable("image/svg+xml and image/png".into()))?;
     // A document has no width of its own.
     view.width = view.width.filter(|_| form == Form::Png);
-    // Of a picture, a number that the mapping lacks tells nothing; a document has the ids.
+    // Of an image, a number that the mapping lacks tells nothing; a document has the ids.
     view.only_mapped = view.labels && form == Form::Png;
     let drawn = document::current(&app, &on.caller.account, handle, record, &view, trace).await?;
     let etag = drawn.complete.then(|| format!("W/\"{}-{}{}\"", drawn.revision, form.suffix(), view.tag()));
     if etag.as_ref().is_some_and(|etag| none_match(&headers, etag)) {
-        return dressed(StatusCode::NOT_MODIFIED.into_response(), etag.as_deref());
+        return with_cache_headers(StatusCode::NOT_MODIFIED.into_response(), etag.as_deref());
     }
     let mut response = match form {
         Form::Svg => drawn.document.into_response(),
         Form::Png => {
-            let object = png::of(&app, &on.caller.account, &drawn.document, trace).await?;
+            let object = png::render(&app, &on.caller.account, &drawn.document, trace).await?;
             let mut response = Body::from_stream(object.stream).into_response();
             response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(object.size));
             response
@@ -87,18 +87,18 @@ pub async fn render(
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(form.media_type()));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    // When a browser opens the document itself, it may show its embedded pictures and do nothing else.
+    // When a browser opens the document itself, it may show its embedded images and do nothing else.
     let policy = HeaderValue::from_static("default-src 'none'; img-src data:; style-src 'unsafe-inline'; sandbox");
     headers.insert(CONTENT_SECURITY_POLICY, policy);
     if view.labels {
         let labels = HeaderValue::from_maybe_shared(drawn.labels).map_err(Problem::internal)?;
         headers.insert(HeaderName::from_static("x-canvas-labels"), labels);
     }
-    dressed(response, etag.as_deref())
+    with_cache_headers(response, etag.as_deref())
 }
 
 /// Sets the caching headers.
-fn dressed(mut response: Response, etag: Option<&str>) -> Result {
+fn with_cache_headers(mut response: Response, etag: Option<&str>) -> Result {
     let headers = response.headers_mut();
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
     headers.insert(VARY, HeaderValue::from_static("Authorization, Accept, Accept-Encoding"));

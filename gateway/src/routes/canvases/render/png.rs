@@ -22,7 +22,7 @@ use crate::state::App;
 const PUTS_MAX: usize = 3;
 
 /// The PNG of a document, as a stream; 503 when it is not ready in time.
-pub async fn of(app: &App, caller: &AccountUid, document: &Bytes, trace: Trace) -> Result<Object> {
+pub async fn render(app: &App, caller: &AccountUid, document: &Bytes, trace: Trace) -> Result<Object> {
     let source = store(app, document).await?;
     match rendition(app, source, RENDER_SIDE_MAX, caller, trace).await? {
         Rendition::Ready { key, .. } => Ok(app.blobs.stream(BlobKey(key), None).await?),

@@ -1,4 +1,4 @@
-//! What a render shows: the whole canvas or a part of it, its width as a PNG, and numbers on the nodes
+//! The content of a render: the whole canvas or a part of it, its width as a PNG, and numbers on the nodes
 //! (docs/reference/canvases.md#render-parts).
 
 use std::collections::{BTreeSet, HashSet};
@@ -13,7 +13,7 @@ use utoipa::IntoParams;
 use crate::extract::query::QueryReader;
 use crate::problem::{Problem, Result};
 
-/// What a render shows.
+/// The content of a render.
 #[derive(Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct RenderQuery {
@@ -26,20 +26,20 @@ pub struct RenderQuery {
     /// Width of the PNG in pixels; it is narrower if it would be higher than 2048. Ignored for SVG.
     #[param(minimum = 256, maximum = 2048)]
     width: Option<u32>,
-    /// Whether the nodes carry numbers, in reading order. In a PNG, those that `X-Canvas-Labels` names.
+    /// `true` if the nodes carry numbers, in reading order. In a PNG, those that `X-Canvas-Labels` names.
     #[serde(default)]
     labels: bool,
 }
 
-/// What a render shows.
+/// The content of a render.
 #[derive(Debug, Default, PartialEq)]
 pub struct View {
     part: Part,
     /// Width of a PNG in pixels.
     pub width: Option<u32>,
-    /// Whether the nodes are numbered.
+    /// `true` if the nodes are numbered.
     pub labels: bool,
-    /// Whether only those nodes are numbered that the mapping names.
+    /// `true` if only those nodes are numbered that the mapping names.
     pub only_mapped: bool,
 }
 
@@ -56,7 +56,7 @@ enum Part {
 
 impl View {
     /// Reads the parameters of a render; reports violations to `query`.
-    pub fn of(query: &mut QueryReader<'_>) -> Self {
+    pub fn from_query(query: &mut QueryReader<'_>) -> Self {
         let RenderQuery { section, nodes, width, labels } = query.read().unwrap_or_default();
         let nodes = nodes.and_then(|text| {
             let nodes: Option<Vec<NodeId>> = text.split(',').map(|id| id.parse().ok()).collect();
@@ -128,7 +128,7 @@ mod tests {
     fn view(query: &str) -> Result<View> {
         let uri = format!("/render?{query}").parse().expect("a URI");
         let mut query = QueryReader::new(&uri);
-        let view = View::of(&mut query);
+        let view = View::from_query(&mut query);
         query.finish().map(|()| view)
     }
 

@@ -1,4 +1,4 @@
-//! Fetches the pictures of an import into the object store (docs/reference/imports.md#gallery-discovery).
+//! Fetches the images of an import into the object store (docs/reference/imports.md#gallery-discovery).
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use worker::files::CleanContent;
 use worker::{Error, Worker};
 
 use super::files::FilePermits;
-use super::picture::{self, Picture, Thumbnail};
+use super::image::{self, ImportedImage, Thumbnail};
 use crate::gallery::{self, Choice, Gallery, Skips};
 
 /// Maximum time of an import (docs/reference/imports.md#discovery-budgets).
@@ -28,24 +28,24 @@ const BUDGET: Duration = Duration::from_secs(45);
 /// Identifies the service to foreign hosts.
 const USER_AGENT: &str = "Canvas-Imports/1.0";
 
-/// What browsers accept, but for formats that cannot be imported: servers negotiate the format of pictures by it.
+/// What browsers accept, but for formats that cannot be imported: servers negotiate the format of images by it.
 const PAGE: DownloadRequest<'_> = DownloadRequest {
     user_agent: USER_AGENT,
     accept: "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
     bytes_max: PAGE_BYTES_MAX,
     referrer: None,
 };
-const PICTURE: DownloadRequest<'_> = DownloadRequest {
+const IMAGE: DownloadRequest<'_> = DownloadRequest {
     user_agent: USER_AGENT,
     accept: "image/webp,image/apng,image/png,image/jpeg,image/gif,image/*;q=0.8,*/*;q=0.5",
     bytes_max: UPLOAD_MAX as usize,
     referrer: None,
 };
 
-/// The outcome of gathering pictures.
+/// The outcome of gathering images.
 pub(super) enum Gathered {
-    /// Pictures in the store.
-    Pictures(Vec<Brought>, Option<OfPage>),
+    /// Images in the store.
+    Images(Vec<Brought>, Option<OfPage>),
     /// A person has to decide or check first.
     Review(Review),
     Failed(Failure),
@@ -53,14 +53,14 @@ pub(super) enum Gathered {
     Stale,
 }
 
-/// What a page says about its pictures.
+/// Data of a page about its images.
 pub(super) struct OfPage {
     pub page: ProductPage,
     pub variant: Variant,
     pub discovery: Discovery,
 }
 
-/// A picture in the store that nothing refers to yet.
+/// An image in the store that nothing refers to yet.
 pub(super) struct Brought {
     pub url: Url,
     pub format: Format,
@@ -73,7 +73,7 @@ pub(super) struct Brought {
     thumbnail: Thumbnail,
 }
 
-/// Fetches, checks and stores the requested pictures. The reservation of a picture lasts from before its fetch until it is
+/// Fetches, checks and stores the requested images. The reservation of an image lasts from before its fetch until it is
 /// stored.
 pub(super) async fn gather(
     worker: &Worker,
@@ -121,7 +121,7 @@ async fn image(
     lease: &Lease,
     deadline: Instant,
 ) -> Result<Gathered, Error> {
-    let file = match worker.egress.download(url, PICTURE, deadline).await {
+    let file = match worker.egress.download(url, IMAGE, deadline).await {
         Ok(file) if file.truncated => {
             let message = format!("is larger than {UPLOAD_MAX} bytes");
             return Ok(failed(request, FailureKind::Unprocessable, message));
@@ -130,12 +130,12 @@ async fn image(
         Err(error) => return Ok(download_failed(request, error)),
     };
     // The decoding may have to wait for memory and a thread.
-    let Ok(read) = timeout_at(deadline, picture::read(worker, file.bytes)).await else {
+    let Ok(read) = timeout_at(deadline, image::read(worker, file.bytes)).await else {
         return Ok(failed(request, FailureKind::Timeout, "took too long"));
     };
     match read? {
-        Ok(picture) => Ok(match bring(worker, file.url, picture, lease).await? {
-            Some(brought) => Gathered::Pictures(vec![brought], None),
+        Ok(image) => Ok(match bring(worker, file.url, image, lease).await? {
+            Some(brought) => Gathered::Images(vec![brought], None),
             None => Gathered::Stale,
         }),
         Err(why) => Ok(failed(request, FailureKind::Unprocessable, format!("cannot be imported: {why}"))),
@@ -171,15 +171,15 @@ async fn product(
         Gathered::Review(Review { reason, page, variant: variant(evidence), discovery })
     };
     Ok(match chosen {
-        Ok(Choice { pictures, evidence, mut skipped }) => {
-            let found = select(worker, permits, &file.url, pictures, lease, deadline).await?;
+        Ok(Choice { images, evidence, mut skipped }) => {
+            let found = select(worker, permits, &file.url, images, lease, deadline).await?;
             let Some(found) = found else { return Ok(Gathered::Stale) };
             found.skips.into_iter().for_each(|(reason, count)| *skipped.entry(reason).or_default() += count);
             let discovery = discovery(skipped, found.limited);
             if found.brought.is_empty() {
                 review(ReviewReason::NoSupportedRasterImages, page, evidence, discovery)
             } else {
-                Gathered::Pictures(found.brought, Some(OfPage { page, variant: variant(evidence), discovery }))
+                Gathered::Images(found.brought, Some(OfPage { page, variant: variant(evidence), discovery }))
             }
         }
         Err(needed) => review(needed.reason, page, needed.evidence, discovery(needed.skipped, false)),
@@ -199,7 +199,7 @@ async fn read(
     let (bytes, url) = (file.bytes.clone(), file.url.clone());
     let (content_type, selector) = (file.content_type.clone(), selector.map(str::to_owned));
     let reading = worker.pixels.run(gallery::memory_bytes(bytes.len()), move || {
-        let gallery = Gallery::read(&gallery::text(content_type.as_deref(), &bytes), &url);
+        let gallery = Gallery::parse(&gallery::text(content_type.as_deref(), &bytes), &url);
         (gallery.discovered(), gallery.choose(selector.as_deref()))
     });
     match timeout_at(deadline, reading).await {
@@ -212,26 +212,26 @@ async fn read(
     }
 }
 
-/// The pictures that were taken, why the others were not, and whether there are more.
+/// The images that were taken, why the others were not, and whether there are more.
 struct Selection {
     brought: Vec<Brought>,
     skips: Skips,
     limited: bool,
 }
 
-/// Fetches pictures in order until there are enough; `None` when the lease is lost. Looks for one more than a pack holds, so that
+/// Fetches images in order until there are enough; `None` when the lease is lost. Looks for one more than a pack holds, so that
 /// `limited` is correct.
 async fn select(
     worker: &Worker,
     permits: FilePermits,
     page: &Url,
-    pictures: Vec<Vec<Url>>,
+    images: Vec<Vec<Url>>,
     lease: &Lease,
     deadline: Instant,
 ) -> Result<Option<Selection>, Error> {
-    let count = pictures.len();
+    let count = images.len();
     let mut selection = Selection { brought: Vec::new(), skips: Skips::new(), limited: count > PACK_CANDIDATES_MAX };
-    let wanted = pictures.into_iter().take(PACK_CANDIDATES_MAX);
+    let wanted = images.into_iter().take(PACK_CANDIDATES_MAX);
     let fetch = |files, permit| async move { (first(worker, page, files, deadline).await, permit) };
     let fetched = permits.fetched(wanted, fetch);
     let mut fetched = std::pin::pin!(fetched);
@@ -241,23 +241,23 @@ async fn select(
             break;
         };
         let Some((fetched, _permit)) = next else { break };
-        let (url, picture) = match fetched? {
-            Fetched::Picture(url, picture) => (url, *picture),
+        let (url, image) = match fetched? {
+            Fetched::Image(url, image) => (url, *image),
             Fetched::Nothing(reason) => {
                 *selection.skips.entry(reason).or_default() += 1;
                 continue;
             }
-            // Other pictures, fetched concurrently with this one, may be complete already.
+            // Other images, fetched concurrently with this one, may be complete already.
             Fetched::OutOfTime => {
                 selection.limited = true;
                 continue;
             }
         };
         let twin = selection.brought.iter().position(|kept| {
-            kept.sha256 == picture.content.content.sha256
-                || picture::is_same((kept.size, &kept.thumbnail), (picture.size, &picture.thumbnail))
+            kept.sha256 == image.content.content.sha256
+                || image::is_same((kept.size, &kept.thumbnail), (image.size, &image.thumbnail))
         });
-        let is_larger = twin.is_none_or(|twin| selection.brought[twin].size.pixels() < picture.size.pixels());
+        let is_larger = twin.is_none_or(|twin| selection.brought[twin].size.pixels() < image.size.pixels());
         if twin.is_none() && selection.brought.len() == PACK_IMAGES_MAX {
             selection.limited = true;
             break;
@@ -268,7 +268,7 @@ async fn select(
         if !is_larger {
             continue;
         }
-        let Some(brought) = bring(worker, url, picture, lease).await? else { return Ok(None) };
+        let Some(brought) = bring(worker, url, image, lease).await? else { return Ok(None) };
         match twin {
             Some(twin) => selection.brought[twin] = brought,
             None => selection.brought.push(brought),
@@ -281,23 +281,23 @@ async fn select(
     Ok(Some(selection))
 }
 
-/// Outcome of fetching a picture.
+/// Outcome of fetching an image.
 #[derive(Debug)]
 enum Fetched {
-    /// The picture, and its URL.
-    Picture(Url, Box<Picture>),
-    /// None of the files is a usable picture.
+    /// The image, and its URL.
+    Image(Url, Box<ImportedImage>),
+    /// None of the files is a usable image.
     Nothing(SkipReason),
     /// The deadline passed first: the time budget ended the search.
     OutOfTime,
 }
 
-/// The first of a picture's files that is usable. One broken picture of many does not fail the others.
+/// The first of an image's files that is usable. One broken image of many does not fail the others.
 async fn first(worker: &Worker, page: &Url, files: Vec<Url>, deadline: Instant) -> Result<Fetched, Error> {
-    // The file that comes closest to a picture tells why there is none.
+    // The file that comes closest to an image tells why there is none.
     let mut reason = SkipReason::Unreachable;
     for url in files {
-        let wanted = DownloadRequest { referrer: Some(page), ..PICTURE };
+        let wanted = DownloadRequest { referrer: Some(page), ..IMAGE };
         let file = match worker.egress.download(&url, wanted, deadline).await {
             Ok(file) => file,
             // The deadline is the only time limit of a download, so that a failure after it may have been caused by it.
@@ -306,25 +306,25 @@ async fn first(worker: &Worker, page: &Url, files: Vec<Url>, deadline: Instant) 
             }
             Err(_) => continue,
         };
-        let read = if file.truncated { None } else { picture::read(worker, file.bytes).await?.ok() };
+        let read = if file.truncated { None } else { image::read(worker, file.bytes).await?.ok() };
         match read {
-            Some(Picture { size: Size { width, height }, .. }) if width.min(height) < PACK_SIDE_MIN => {
+            Some(ImportedImage { size: Size { width, height }, .. }) if width.min(height) < PACK_SIDE_MIN => {
                 reason = SkipReason::TooSmall;
             }
-            Some(picture) => return Ok(Fetched::Picture(file.url, Box::new(picture))),
+            Some(image) => return Ok(Fetched::Image(file.url, Box::new(image))),
             None => reason = reason.min(SkipReason::Unusable),
         }
     }
     Ok(Fetched::Nothing(reason))
 }
 
-/// Stores a picture; `None` when the lease may be lost. Its bytes are dropped: a pack of the largest pictures would not fit in
+/// Stores an image; `None` when the lease may be lost. Its bytes are dropped: a pack of the largest images would not fit in
 /// memory.
-async fn bring(worker: &Worker, url: Url, picture: Picture, lease: &Lease) -> Result<Option<Brought>, Error> {
+async fn bring(worker: &Worker, url: Url, image: ImportedImage, lease: &Lease) -> Result<Option<Brought>, Error> {
     if !lease.check() {
         return Ok(None);
     }
-    let Picture { content: CleanContent { content, metadata_removed }, format, size, origin, thumbnail } = picture;
+    let ImportedImage { content: CleanContent { content, metadata_removed }, format, size, origin, thumbnail } = image;
     let blob_key = worker.put(&content).await?;
     let (bytes, sha256) = (content.bytes.len() as u64, content.sha256);
     Ok(Some(Brought { url, format, size, bytes, sha256, blob_key, origin, metadata_removed, thumbnail }))

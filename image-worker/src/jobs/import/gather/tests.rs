@@ -1,4 +1,4 @@
-//! Fetches the pictures of a gallery from a shop on the loopback interface.
+//! Fetches the images of a gallery from a shop on the loopback interface.
 
 use db::jobs::Windows;
 use domain::asset::UploadMetadata;
@@ -17,19 +17,19 @@ const WINDOWS: Windows = Windows { unread: HOUR, finalized: HOUR, tombstone: HOU
 
 fn png(side: u32) -> Vec<u8> {
     let pixels = vec![7; 3 * (side * side) as usize];
-    let picture = raster::Picture::new(Size::new(side, side), Channels::Rgb, pixels).expect("as many as fit");
+    let image = raster::Bitmap::new(Size::new(side, side), Channels::Rgb, pixels).expect("as many as fit");
     let encoding = Encoding { format: OutputFormat::Png, quality: 85, flatten: Color::WHITE };
-    raster::encode(&picture, &encoding).expect("encodes")
+    raster::encode(&image, &encoding).expect("encodes")
 }
 
-/// A shop with one picture and the other responses that can take its place.
+/// A shop with one image and the other responses that can take its place.
 async fn shop() -> Receiver {
     let shop = Receiver::start().await;
-    let (picture, small) = (png(200), png(199));
+    let (image, small) = (png(200), png(199));
     shop.answer_with(move |request| match request.path.as_str() {
-        "/a.png" => Answer::status(200).body(picture.clone()),
+        "/a.png" => Answer::status(200).body(image.clone()),
         "/small.png" => Answer::status(200).body(small.clone()),
-        "/text" => Answer::status(200).body("no picture"),
+        "/text" => Answer::status(200).body("no image"),
         "/silent" => Answer::never(),
         "/dripping" => Answer::drip(Duration::from_millis(10)),
         "/broken" => Answer::status(200).breaking_off(),
@@ -69,14 +69,14 @@ fn urls(shop: &Receiver, paths: &[&str]) -> Vec<Url> {
 }
 
 #[tokio::test]
-async fn the_first_file_that_is_a_picture_is_taken() {
+async fn the_first_file_that_is_an_image_is_taken() {
     let shop = shop().await;
     let worker = worker(&shop);
     let deadline = Instant::now() + PATIENCE;
     let files = urls(&shop, &["/absent", "/text", "/broken", "/small.png", "/a.png", "/silent"]);
     let fetched = first(&worker, &page(), files, deadline).await.expect("fetches");
-    let Fetched::Picture(url, picture) = fetched else { panic!("{fetched:?}") };
-    assert_eq!((url.path(), picture.size), ("/a.png", Size::new(200, 200)));
+    let Fetched::Image(url, image) = fetched else { panic!("{fetched:?}") };
+    assert_eq!((url.path(), image.size), ("/a.png", Size::new(200, 200)));
     for (paths, expected) in [
         (&["/absent", "/broken"][..], SkipReason::Unreachable),
         (&["/absent", "/text", "/broken"], SkipReason::Unusable),
@@ -88,7 +88,7 @@ async fn the_first_file_that_is_a_picture_is_taken() {
 }
 
 #[tokio::test]
-async fn what_the_deadline_cuts_off_is_distinguished_from_what_is_no_picture() {
+async fn what_the_deadline_cuts_off_is_distinguished_from_what_is_no_image() {
     let shop = shop().await;
     let worker = worker(&shop);
     for path in ["/silent", "/dripping"] {

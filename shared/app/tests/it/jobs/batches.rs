@@ -22,7 +22,7 @@ use crate::fixture::{CONTEXT, Fixture, account, asset, begin, end_of, image_node
 
 /// A job on a canvas of its own, and what it has made.
 #[derive(Clone)]
-struct Made {
+struct StartedJob {
     canvas: CanvasRecord,
     node: NodeId,
     id: JobId,
@@ -30,7 +30,7 @@ struct Made {
     placement: Placement,
 }
 
-impl Made {
+impl StartedJob {
     /// Makes a canvas of this name with a target, and a job that has begun.
     async fn new(fixture: &Fixture, name: &str) -> Self {
         let node = image_node();
@@ -120,14 +120,14 @@ async fn output(fixture: &Fixture, node: &NodeId, name: &str) -> Placement {
 }
 
 /// Ends the jobs in one transaction. Returns what they come to.
-async fn end(fixture: &Fixture, ends: &[(&Made, Completion)]) -> Vec<CompletionResult> {
-    let of = |(made, completion): &'_ (&Made, Completion)| (made.id, made.lease, completion.clone());
+async fn end(fixture: &Fixture, ends: &[(&StartedJob, Completion)]) -> Vec<CompletionResult> {
+    let of = |(made, completion): &'_ (&StartedJob, Completion)| (made.id, made.lease, completion.clone());
     let ends: Vec<_> = ends.iter().map(of).collect();
     let ends: Vec<End<'_>> = ends.iter().map(|(id, lease, how)| end_of(*id, *lease, how, *CONTEXT)).collect();
     fixture.end(&ends).await
 }
 
-async fn succeed(fixture: &Fixture, made: &[&Made]) -> Vec<CompletionResult> {
+async fn succeed(fixture: &Fixture, made: &[&StartedJob]) -> Vec<CompletionResult> {
     let ends: Vec<_> = made.iter().map(|made| (*made, made.success())).collect();
     end(fixture, &ends).await
 }
@@ -145,7 +145,7 @@ fn statuses(completed: &[CompletionResult]) -> Vec<Option<JobStatus>> {
 const SUCCEEDED: Option<JobStatus> = Some(JobStatus::Succeeded);
 const FAILED: Option<JobStatus> = Some(JobStatus::Failed);
 
-/// The tasks of jobs. A picture that was stored has one of its own, for its rendition.
+/// The tasks of jobs. An image that was stored has one of its own, for its rendition.
 async fn tasks(fixture: &Fixture) -> i64 {
     fixture.count("SELECT count(*) FROM task_queue WHERE kind = 'action'").await
 }
@@ -153,8 +153,11 @@ async fn tasks(fixture: &Fixture) -> i64 {
 #[tokio::test]
 async fn each_of_several_gets_its_own_output_revision_and_review() {
     let fixture = Fixture::new().await;
-    let (one, two, three) =
-        (Made::new(&fixture, "a").await, Made::new(&fixture, "b").await, Made::new(&fixture, "d").await);
+    let (one, two, three) = (
+        StartedJob::new(&fixture, "a").await,
+        StartedJob::new(&fixture, "b").await,
+        StartedJob::new(&fixture, "d").await,
+    );
     let all = [&three, &one, &two];
     assert_eq!(statuses(&succeed(&fixture, &all).await), [SUCCEEDED; 3]);
     let mut conn = fixture.conn().await;
@@ -189,14 +192,14 @@ async fn each_of_several_gets_its_own_output_revision_and_review() {
 #[tokio::test]
 async fn jobs_on_one_canvas_end_one_after_the_other() {
     let fixture = Fixture::new().await;
-    let one = Made::new(&fixture, "a").await;
+    let one = StartedJob::new(&fixture, "a").await;
     let other = image_node();
     let id = start(&fixture, &one.canvas, &other.id).await;
     let canvas = bind(&fixture, &one.canvas, other.clone(), id).await;
     let lease = claim(&fixture, id).await;
     begin(&mut *fixture.conn().await, id, lease).await.expect("is ours");
     let placement = output(&fixture, &other.id, "b").await;
-    let two = Made { canvas, node: other.id, id, lease, placement };
+    let two = StartedJob { canvas, node: other.id, id, lease, placement };
     assert_eq!(statuses(&succeed(&fixture, &[&two, &one]).await), [SUCCEEDED; 2]);
     let (first, second) = (fixture.get(two.id).await, fixture.get(one.id).await);
     assert_ne!(first.canvas_revision, second.canvas_revision);
@@ -210,10 +213,10 @@ async fn jobs_on_one_canvas_end_one_after_the_other() {
 #[tokio::test]
 async fn a_lost_lease_is_stale_and_does_not_keep_the_others() {
     let fixture = Fixture::new().await;
-    let (mut lost, held) = (Made::new(&fixture, "a").await, Made::new(&fixture, "b").await);
+    let (mut lost, held) = (StartedJob::new(&fixture, "a").await, StartedJob::new(&fixture, "b").await);
     lost.lease = Uuid::new_v4();
     // Also when the same job is there under its lease.
-    let outrun = Made { lease: Uuid::new_v4(), ..held.clone() };
+    let outrun = StartedJob { lease: Uuid::new_v4(), ..held.clone() };
     assert_eq!(statuses(&succeed(&fixture, &[&lost, &outrun, &held]).await), [None, None, SUCCEEDED]);
     assert_eq!(fixture.history(lost.id).await, ["queued", "running"]);
     assert_eq!(fixture.history(held.id).await, ["queued", "running", "succeeded"]);
@@ -223,7 +226,7 @@ async fn a_lost_lease_is_stale_and_does_not_keep_the_others() {
 #[tokio::test]
 async fn a_locked_canvas_is_waited_for() {
     let fixture = Fixture::new().await;
-    let (one, two) = (Made::new(&fixture, "a").await, Made::new(&fixture, "b").await);
+    let (one, two) = (StartedJob::new(&fixture, "a").await, StartedJob::new(&fixture, "b").await);
     let mut other = fixture.database.pool().begin().await.expect("begins");
     canvases::lock(&mut other, &fixture.account, &one.canvas.handle).await.expect("locks").expect("is there");
     let released = async {
@@ -238,8 +241,9 @@ async fn a_locked_canvas_is_waited_for() {
 #[tokio::test]
 async fn jobs_end_together_in_whatever_way_they_end() {
     let fixture = Fixture::new().await;
-    let paid = Made::new(&fixture, "paid").await.with(&fixture, "UPDATE jobs SET credit_cost = 3 WHERE id = $1").await;
-    let removing = Made::new(&fixture, "removing").await;
+    let paid =
+        StartedJob::new(&fixture, "paid").await.with(&fixture, "UPDATE jobs SET credit_cost = 3 WHERE id = $1").await;
+    let removing = StartedJob::new(&fixture, "removing").await;
     let removing = removing
         .with(
             &fixture,
@@ -247,12 +251,12 @@ async fn jobs_end_together_in_whatever_way_they_end() {
                  SELECT made FROM nodes WHERE active_job = $1) WHERE id = $1",
         )
         .await;
-    let gone = Made::new(&fixture, "gone").await;
+    let gone = StartedJob::new(&fixture, "gone").await;
     let graph = GraphWrites { deleted_nodes: vec![&gone.node], ..GraphWrites::default() };
     let change = Change { graph, ..Change::new("deleted") };
     let mut conn = fixture.conn().await;
     canvases::write(&mut conn, gone.canvas.key, &change).await.expect("deletes");
-    let viewed = Made::new(&fixture, "viewed").await;
+    let viewed = StartedJob::new(&fixture, "viewed").await;
     sqlx::query("UPDATE canvases SET owner_uid = 'you' WHERE key = $1")
         .bind(viewed.canvas.key)
         .execute(&mut *conn)
@@ -260,12 +264,12 @@ async fn jobs_end_together_in_whatever_way_they_end() {
         .expect("gives away");
     let canvas = CanvasHandle { owner: account("you"), id: CanvasId::from_stored("viewed".into()) };
     assert!(canvases::share(&mut conn, &canvas, &fixture.account, Some(AccessRole::Viewer)).await.expect("shares"));
-    let canceled = Made::new(&fixture, "canceled").await;
-    let ended = Made::new(&fixture, "ended").await;
+    let canceled = StartedJob::new(&fixture, "canceled").await;
+    let ended = StartedJob::new(&fixture, "ended").await;
     let ended = ended
         .with(&fixture, "UPDATE jobs SET status = 'canceled', completed_at = now(), retain_until = now() WHERE id = $1")
         .await;
-    let plain = Made::new(&fixture, "plain").await;
+    let plain = StartedJob::new(&fixture, "plain").await;
     let credit: i64 = fixture.count("SELECT credit_balance FROM accounts WHERE uid = 'me'").await;
 
     let failed = || Completion::Failed(Failure::new(FailureCode::RuntimeFailed, "it failed"), Vec::new());
@@ -299,8 +303,11 @@ async fn jobs_end_together_in_whatever_way_they_end() {
 #[tokio::test]
 async fn a_quota_admits_the_results_that_it_has_room_for_together() {
     let fixture = Fixture::new().await;
-    let (one, two, three) =
-        (Made::new(&fixture, "a").await, Made::new(&fixture, "b").await, Made::new(&fixture, "d").await);
+    let (one, two, three) = (
+        StartedJob::new(&fixture, "a").await,
+        StartedJob::new(&fixture, "b").await,
+        StartedJob::new(&fixture, "d").await,
+    );
     // Room for two results of 12 bytes.
     sqlx::query("UPDATE accounts SET storage_max = 35 + (SELECT coalesce(sum(bytes), 0) FROM account_storage)")
         .execute(&mut *fixture.conn().await)
@@ -314,7 +321,7 @@ async fn a_quota_admits_the_results_that_it_has_room_for_together() {
 #[tokio::test]
 async fn a_blob_that_was_removed_leaves_all_of_them_as_they_are() {
     let fixture = Fixture::new().await;
-    let (one, two) = (Made::new(&fixture, "a").await, Made::new(&fixture, "b").await);
+    let (one, two) = (StartedJob::new(&fixture, "a").await, StartedJob::new(&fixture, "b").await);
     sqlx::query("UPDATE blobs SET state = 'removing' WHERE key = $1")
         .bind(one.placement.blob_key)
         .execute(&mut *fixture.conn().await)

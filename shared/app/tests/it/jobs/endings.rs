@@ -254,7 +254,7 @@ async fn another_accounts_job_is_not_there() {
 #[tokio::test]
 async fn a_failure_frees_the_node_and_tells_why() {
     let fixture = Fixture::new().await;
-    let failure = Failure::new(FailureCode::ActionInputInvalid, "the picture is cut short");
+    let failure = Failure::new(FailureCode::ActionInputInvalid, "the image is cut short");
     let record = fixture.ended(Completion::Failed(failure.clone(), Vec::new())).await;
     assert_eq!((record.status, record.outcome.failure), (JobStatus::Failed, Some(failure)));
     assert_eq!(record.canvas_revision, Some(fixture.revision().await));

@@ -81,10 +81,10 @@ impl Started {
         lease
     }
 
-    async fn film(&self) -> VideoOutput {
-        let film = VideoOutput { blob_key: Uuid::new_v4(), sha256: [5; 32], bytes: 12 };
-        stored_blob(&mut *self.fixture.conn().await, film.blob_key, &film.sha256, 12).await;
-        film
+    async fn video(&self) -> VideoOutput {
+        let video = VideoOutput { blob_key: Uuid::new_v4(), sha256: [5; 32], bytes: 12 };
+        stored_blob(&mut *self.fixture.conn().await, video.blob_key, &video.sha256, 12).await;
+        video
     }
 
     async fn end(&self, lease: Uuid, ending: Completion) -> Record {
@@ -138,10 +138,10 @@ async fn progress_never_goes_back_and_is_100_on_success_alone() {
     assert!(!started.note(Uuid::new_v4(), 99.0).await, "the lease of another worker");
     let record = started.fixture.get(started.id).await;
     assert_eq!((served(&record).progress, served(&record).status), (99.0, VideoStatus::Running));
-    let film = started.film().await;
-    let record = started.end(lease, Completion::SucceededVideo(film)).await;
+    let output = started.video().await;
+    let record = started.end(lease, Completion::SucceededVideo(output)).await;
     assert_eq!((served(&record).progress, served(&record).status), (100.0, VideoStatus::Succeeded));
-    assert_eq!(record.outcome.video, Some(StoredVideo { blob_key: film.blob_key, bytes: 12 }));
+    assert_eq!(record.outcome.video, Some(StoredVideo { blob_key: output.blob_key, bytes: 12 }));
     let url = format!("/api/canvas-agent/v1/jobs/{}/output", started.id);
     assert_eq!(served(&record).video.map(|video| video.download_url), Some(url));
     assert_eq!((record.credit_cost, started.balance().await), (PRICE, GRANT - PRICE));
@@ -151,11 +151,11 @@ async fn progress_never_goes_back_and_is_100_on_success_alone() {
 async fn a_stored_video_is_kept_as_long_as_its_record_and_that_for_30_days() {
     let started = Started::new().await;
     let lease = started.taken().await;
-    let film = started.film().await;
-    let record = started.end(lease, Completion::SucceededVideo(film)).await;
+    let video = started.video().await;
+    let record = started.end(lease, Completion::SucceededVideo(video)).await;
     let removing = async || {
         let mut conn = started.fixture.conn().await;
-        blobs::walk(&mut conn, Duration::ZERO, 10).await.expect("looks").unreferenced.contains(&film.blob_key)
+        blobs::walk(&mut conn, Duration::ZERO, 10).await.expect("looks").unreferenced.contains(&video.blob_key)
     };
     assert!(!removing().await);
     // The first read does not start a shorter window.
@@ -185,11 +185,11 @@ async fn a_video_beyond_the_storage_quota_fails_its_job_and_costs_nothing() {
     {
         let started = Started::new().await;
         let lease = started.taken().await;
-        let film = started.film().await;
+        let video = started.video().await;
         let account = &started.fixture.account;
         let mut conn = started.fixture.conn().await;
         storage::set_max(&mut conn, account, Some(quota)).await.expect("sets");
-        let record = started.end(lease, Completion::SucceededVideo(film)).await;
+        let record = started.end(lease, Completion::SucceededVideo(video)).await;
         assert_eq!(record.status, status, "{quota}");
         let failure = record.outcome.failure.map(|failure| failure.code);
         assert_eq!(failure, (status == JobStatus::Failed).then_some(FailureCode::OutputFinalizationFailed));

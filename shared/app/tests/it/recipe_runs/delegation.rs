@@ -17,9 +17,9 @@ const REVOCATIONS: [&str; 5] = [
 ];
 
 impl World {
-    /// A run on a canvas of another account, its text made and its picture in progress. Returns its job and the worker's lease.
+    /// A run on a canvas of another account, its text made and its image in progress. Returns its job and the worker's lease.
     async fn drawing() -> (Self, JobId, Uuid) {
-        let world = World::of(Fixture::shared().await).await;
+        let world = World::new(Fixture::shared().await).await;
         world.begun().await;
         assert_eq!(world.text(0, Ok("copy")).await, StepResult::Done);
         let (_, job) = world.image().await;
@@ -36,7 +36,7 @@ impl World {
         recipe_runs::is_delegated(&mut *self.fixture.conn().await, self.run).await.expect("looks")
     }
 
-    /// Finishes the picture of the step. Returns its job.
+    /// Finishes the image of the step. Returns its job.
     async fn drawn(&self, job: JobId, lease: Uuid) -> domain::job::Record {
         let Completion::Succeeded(mut placements) = self.fixture.success().await else { unreachable!("a success") };
         placements[0].node = self.record().await.plan.steps[1].node.clone();
@@ -62,7 +62,7 @@ impl World {
 #[tokio::test]
 async fn a_run_whose_delegation_is_gone_takes_no_step_and_fails() {
     for revoke in REVOCATIONS {
-        let world = World::of(Fixture::shared().await).await;
+        let world = World::new(Fixture::shared().await).await;
         world.begun().await;
         world.text(0, Ok("copy")).await;
         assert!(world.delegated().await, "{revoke}");
@@ -95,7 +95,7 @@ async fn nobody_acts_for_a_run_that_is_not_there() {
 }
 
 #[tokio::test]
-async fn a_picture_that_is_made_under_its_delegation_is_shown_and_charged() {
+async fn an_image_that_is_made_under_its_delegation_is_shown_and_charged() {
     let (world, job, lease) = World::drawing().await;
     let made = world.drawn(job, lease).await;
     assert_eq!((made.status, made.credit_cost), (JobStatus::Succeeded, PRICE));
@@ -105,7 +105,7 @@ async fn a_picture_that_is_made_under_its_delegation_is_shown_and_charged() {
 }
 
 #[tokio::test]
-async fn a_picture_that_is_made_after_a_revocation_is_neither_shown_nor_charged() {
+async fn an_image_that_is_made_after_a_revocation_is_neither_shown_nor_charged() {
     for revoke in REVOCATIONS {
         let (world, job, lease) = World::drawing().await;
         world.execute(revoke).await;
@@ -131,7 +131,7 @@ async fn a_picture_that_is_made_after_a_revocation_is_neither_shown_nor_charged(
 }
 
 #[tokio::test]
-async fn a_run_that_ends_for_a_revocation_stops_the_job_of_its_picture() {
+async fn a_run_that_ends_for_a_revocation_stops_the_job_of_its_image() {
     for revoke in REVOCATIONS {
         let (world, job, lease) = World::drawing().await;
         world.execute(revoke).await;
@@ -139,7 +139,7 @@ async fn a_run_that_ends_for_a_revocation_stops_the_job_of_its_picture() {
         assert_eq!(run.failure.map(|failure| failure.code), Some(RunFailureCode::DelegationRevoked), "{revoke}");
         assert_eq!(world.statuses().await, [Succeeded, Canceled, Canceled], "{revoke}");
         assert_eq!(world.fixture.get(job).await.status, JobStatus::Canceling, "{revoke}: a worker is running it");
-        // The picture is made before the worker learns of the revocation.
+        // The image is made before the worker learns of the revocation.
         let made = world.drawn(job, lease).await;
         assert_eq!((made.status, made.credit_cost), (JobStatus::Failed, 0), "{revoke}");
         let node = world.output_node(1).await;
@@ -149,7 +149,7 @@ async fn a_run_that_ends_for_a_revocation_stops_the_job_of_its_picture() {
 }
 
 #[tokio::test]
-async fn a_picture_that_was_made_before_a_revocation_is_the_runs_although_it_had_not_heard_of_it() {
+async fn an_image_that_was_made_before_a_revocation_is_the_runs_although_it_had_not_heard_of_it() {
     for revoke in REVOCATIONS {
         let (world, job, lease) = World::drawing().await;
         let made = world.drawn(job, lease).await;
@@ -163,7 +163,7 @@ async fn a_picture_that_was_made_before_a_revocation_is_the_runs_although_it_had
 }
 
 #[tokio::test]
-async fn a_picture_whose_job_has_expired_is_there_all_the_same() {
+async fn an_image_whose_job_has_expired_is_there_all_the_same() {
     let (world, job, lease) = World::drawing().await;
     let made = world.drawn(job, lease).await;
     let expired = world.expired(job).await;
@@ -175,7 +175,7 @@ async fn a_picture_whose_job_has_expired_is_there_all_the_same() {
 }
 
 #[tokio::test]
-async fn a_picture_whose_job_has_expired_is_the_runs_although_it_had_not_heard_of_it() {
+async fn an_image_whose_job_has_expired_is_the_runs_although_it_had_not_heard_of_it() {
     let (world, job, lease) = World::drawing().await;
     let made = world.drawn(job, lease).await;
     world.expired(job).await;

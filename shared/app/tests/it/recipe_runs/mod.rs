@@ -34,7 +34,7 @@ const BALANCE: i64 = 100;
 /// Price of a step.
 const PRICE: i64 = 3;
 
-/// An accepted run of a text, a picture of it and another text, with webhook and reservation.
+/// An accepted run of a text, an image of it and another text, with webhook and reservation.
 struct World {
     fixture: Fixture,
     run: RunId,
@@ -84,7 +84,7 @@ fn step(key: &str, node: &Node, from: &str) -> Step {
 }
 
 impl World {
-    async fn of(fixture: Fixture) -> Self {
+    async fn new(fixture: Fixture) -> Self {
         let mut tx = fixture.database.pool().begin().await.expect("begins");
         ledger::grant(&mut tx, &fixture.account, BALANCE).await.expect("grants").expect("an account");
         let mut nodes = [node(NodeType::Text), node(NodeType::Image), node(NodeType::Text)];
@@ -271,7 +271,7 @@ impl World {
 }
 
 async fn world() -> World {
-    World::of(Fixture::new().await).await
+    World::new(Fixture::new().await).await
 }
 
 fn broken(message: &str) -> RunFailure {
@@ -460,7 +460,7 @@ async fn a_worker_that_lost_its_lease_changes_nothing() {
 }
 
 #[tokio::test]
-async fn the_end_of_a_pictures_job_wakes_the_run_that_waits_for_it() {
+async fn the_end_of_a_images_job_wakes_the_run_that_waits_for_it() {
     let world = world().await;
     world.begun().await;
     world.text(0, Ok("copy")).await;

@@ -1,4 +1,4 @@
-//! Layout operations, and sizes that follow a picture.
+//! Layout operations, and sizes that follow an image.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use domain::limits::{BATCH_MOVES_MAX, COORDINATE_MAX, NODE_SIDE_MAX};
 
 use super::*;
 use crate::fixture::at;
-use crate::graph::{Picture, Sources};
+use crate::graph::{AssetImage, Sources};
 
 fn sized(node: Node, width: f64, height: f64) -> Node {
     Node { width, height, ..node }
@@ -306,7 +306,7 @@ fn the_operations_of_a_batch_move_as_many_nodes_as_a_canvas_holds() {
 
 fn showing() -> Graph {
     let mut graph = graph(vec![Node { asset: Some(asset("x")), ..image("n") }, image("empty")], vec![]);
-    let wide = Picture { asset: asset("y"), size: (1600.0, 900.0) };
+    let wide = AssetImage { asset: asset("y"), size: (1600.0, 900.0) };
     graph.sources = Sources {
         sizes: HashMap::from([(asset("x"), (1000.0, 500.0)), (asset("y"), wide.size)]),
         assets: HashMap::from([(AssetRef::parse("asset:y").expect("a handle"), wide)]),
@@ -316,7 +316,7 @@ fn showing() -> Graph {
 }
 
 #[test]
-fn the_height_of_a_picture_follows_its_width() {
+fn the_height_of_an_image_follows_its_width() {
     let mut graph = showing();
     let made = json!({"type": "node.create", "clientId": "c",
         "node": {"type": "image", "asset": "asset:y", "width": 640, "position": {"x": 900, "y": 900}}});
@@ -353,7 +353,7 @@ fn a_height_beyond_the_largest_is_refused() {
         unprocessable(&mut graph, json!([update("n", json!({"width": 49_987}))])),
         ["operations[0].patch.width"]
     );
-    let high = Picture { asset: asset("y"), size: (1.0, 2.0) };
+    let high = AssetImage { asset: asset("y"), size: (1.0, 2.0) };
     graph.sources.assets.insert(AssetRef::parse("asset:y").expect("a handle"), high);
     let create =
         |width: u32| json!([{"type": "node.create", "node": {"type": "image", "asset": "asset:y", "width": width}}]);

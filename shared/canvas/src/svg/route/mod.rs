@@ -69,13 +69,13 @@ impl<'a> Router<'a> {
         let nodes: Vec<&Node> = nodes.collect();
         let slots = nodes.iter().enumerate().map(|(slot, node)| (&node.id, slot)).collect();
         let cards = nodes.iter().enumerate().filter(|(_, node)| !node.is_section());
-        let obstacles = Obstacles::new(cards.map(|(slot, node)| (slot, Frame::of(node))).collect());
+        let obstacles = Obstacles::new(cards.map(|(slot, node)| (slot, Frame::from_node(node))).collect());
         Self { nodes, slots, obstacles }
     }
 
     fn end(&self, id: &NodeId) -> Option<(usize, Frame)> {
         let slot = *self.slots.get(id)?;
-        Some((slot, Frame::of(self.nodes[slot])))
+        Some((slot, Frame::from_node(self.nodes[slot])))
     }
 
     /// The route of a connection; `None` if one of its nodes is not drawn.
@@ -166,7 +166,7 @@ impl Axis {
 struct Span(f64, f64);
 
 impl Span {
-    fn of(a: f64, b: f64) -> Self {
+    fn between(a: f64, b: f64) -> Self {
         Self(a.min(b), a.max(b))
     }
 
@@ -285,7 +285,7 @@ impl Detour<'_> {
 
     /// How far a line leads along an axis before it comes near a card other than `own`.
     fn limit(&self, axis: Axis, way: f64, (start, level): Point, window: Span, own: Option<usize>) -> f64 {
-        let area = |limit| axis.frame(Span::of(start, limit), Span(level - CLEARANCE, level + CLEARANCE));
+        let area = |limit| axis.frame(Span::between(start, limit), Span(level - CLEARANCE, level + CLEARANCE));
         let mut limit = if way > 0.0 { window.1 } else { window.0 };
         let ahead = Cell::new(area(limit));
         // The nearest first, after which hardly any other is met.
@@ -353,7 +353,7 @@ impl Detour<'_> {
             true => a.edge.min(b.edge) - LANE,
             false => (a.edge + b.edge) / 2.0,
         };
-        let at = self.gap(axis, a.reach.and(b.reach), Span::of(a.level(), b.level()), wanted)?;
+        let at = self.gap(axis, a.reach.and(b.reach), Span::between(a.level(), b.level()), wanted)?;
         Some(vec![a.point, axis.turn((at, a.level())), axis.turn((at, b.level())), b.point])
     }
 
@@ -371,7 +371,7 @@ impl Detour<'_> {
         };
         let room = extent(first, a.level()).and(extent(second, b.level()));
         let wanted = (a.level() + b.level()) / 2.0;
-        let at = self.gap(across, room, Span::of(first, second), wanted)?;
+        let at = self.gap(across, room, Span::between(first, second), wanted)?;
         let corners = [(first, a.level()), (first, at), (second, at), (second, b.level())];
         Some([a.point].into_iter().chain(corners.map(|corner| axis.turn(corner))).chain([b.point]).collect())
     }

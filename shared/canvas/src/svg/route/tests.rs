@@ -21,12 +21,12 @@ fn lines(route: Route) -> Vec<Point> {
     }
 }
 
-/// Whether a path enters a frame.
+/// Returns `true` if a path enters a frame.
 fn enters(path: &Path, frame: Frame) -> bool {
     match path {
         Path::Curve(curve) => curve.meets(frame),
         Path::Lines(points) => points.windows(2).any(|ends| {
-            let (across, down) = (Span::of(ends[0].0, ends[1].0), Span::of(ends[0].1, ends[1].1));
+            let (across, down) = (Span::between(ends[0].0, ends[1].0), Span::between(ends[0].1, ends[1].1));
             frame.overlaps(Axis::Horizontal.frame(across, down))
         }),
     }
@@ -47,7 +47,7 @@ fn grid(columns: usize, insets: &[(f64, f64)], gap: f64) -> Vec<Node> {
 #[test]
 fn a_free_curve_stays() {
     let nodes = [card("a", 0.0, 0.0, 100.0, 100.0), card("b", 400.0, 300.0, 100.0, 100.0), section("s")];
-    let curve = Curve::between(Frame::of(&nodes[0]), Frame::of(&nodes[1]));
+    let curve = Curve::between(Frame::from_node(&nodes[0]), Frame::from_node(&nodes[1]));
     assert_eq!(route(&nodes, "a", "b"), Route { path: Path::Curve(curve), is_free: true });
 }
 
@@ -86,7 +86,7 @@ fn a_node_behind_a_wall_is_reached_through_two_gutters() {
     ];
     let Route { path, is_free } = route(&nodes, "a", "b");
     assert!(is_free, "{path:?}");
-    assert!(nodes[1..4].iter().all(|node| !enters(&path, Frame::of(node))));
+    assert!(nodes[1..4].iter().all(|node| !enters(&path, Frame::from_node(node))));
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn a_node_that_is_enclosed_keeps_its_curve() {
         wall("below", 12.0, 130.0, 116.0, 110.0),
         card("b", 600.0, 20.0, 100.0, 100.0),
     ];
-    let curve = Curve::between(Frame::of(&nodes[0]), Frame::of(&nodes[5]));
+    let curve = Curve::between(Frame::from_node(&nodes[0]), Frame::from_node(&nodes[5]));
     assert_eq!(route(&nodes, "a", "b"), Route { path: Path::Curve(curve), is_free: false });
     let crossed = |nodes: &[Node]| {
         let router = Router::new(nodes.iter());
@@ -137,10 +137,10 @@ proptest! {
         });
         let nodes: Vec<Node> = cards.collect();
         let route = route(&nodes, "n0", "n1");
-        let [from, to] = [0, 1].map(|index: usize| Frame::of(&nodes[index]));
+        let [from, to] = [0, 1].map(|index: usize| Frame::from_node(&nodes[index]));
         if route.is_free {
             for other in &nodes[2..] {
-                prop_assert!(!enters(&route.path, Frame::of(other)), "{} {:?}", other.id, route.path);
+                prop_assert!(!enters(&route.path, Frame::from_node(other)), "{} {:?}", other.id, route.path);
             }
         }
         if let Path::Lines(points) = &route.path {

@@ -4,7 +4,7 @@
 //! take no more bytes than allowed. The cost is linear in the examined text, at most [`CHARACTERS_MAX`] characters.
 //!
 //! **Direction.** Each line is drawn as a separate text, enclosed in the controls of its paragraph's direction (the
-//! first letter decides, UAX 9 rule P2) and anchored by side. The picture is thus the same whether or not a renderer
+//! first letter decides, UAX 9 rule P2) and anchored by side. The image is thus the same whether or not a renderer
 //! supports SVG's `direction`. Bidirectional controls of the author are dropped, so that text cannot reorder its
 //! surroundings.
 
@@ -30,7 +30,7 @@ pub(super) struct Line {
     pub text: String,
     /// Its estimated width, in canvas units.
     pub width: f64,
-    /// Whether its paragraph runs from right to left.
+    /// `true` if its paragraph runs from right to left.
     pub rtl: bool,
 }
 
@@ -50,7 +50,7 @@ pub(super) struct Limits {
 pub(super) struct Wrapped {
     /// The lines, in order.
     pub lines: Vec<Line>,
-    /// Whether the last line ends in an ellipsis that is not part of the text.
+    /// `true` if the last line ends in an ellipsis that is not part of the text.
     pub cut: bool,
 }
 
@@ -85,7 +85,7 @@ fn clean(text: &str) -> String {
         .collect()
 }
 
-/// Whether the character joins characters into one emoji without being a mark: joiner, variation selectors, tags.
+/// Returns `true` if the character joins characters into one emoji without being a mark: joiner, variation selectors, tags.
 fn joins_emoji(c: char) -> bool {
     matches!(c, '\u{200d}' | '\u{fe0e}' | '\u{fe0f}' | '\u{e0020}'..='\u{e007f}')
 }
@@ -94,7 +94,7 @@ fn is_direction_control(c: char) -> bool {
     matches!(c, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Whether a text runs from right to left: its first letter decides.
+/// Returns `true` if a text runs from right to left: its first letter decides.
 fn is_rtl(paragraph: &str) -> bool {
     let first = paragraph.chars().take_while(|c| !is_break(*c)).find(|c| c.is_alphabetic());
     first.is_some_and(|c| {
@@ -142,7 +142,7 @@ pub(super) fn wrap(text: &str, face: Face, limits: Limits) -> Wrapped {
     page.finish()
 }
 
-/// Whether one line holds all of `text`.
+/// Returns `true` if one line holds all of `text`.
 pub(super) fn fits(text: &str, face: Face, width: f64) -> bool {
     single(text, face, f64::INFINITY).is_none_or(|line| line.width <= width)
 }
@@ -163,7 +163,7 @@ fn bare(part: &str) -> &str {
     part.trim_end_matches(|c| c == ' ' || is_break(c))
 }
 
-/// What is visible of a part of a word.
+/// The visible rest of a part of a word.
 fn shown(part: &str) -> String {
     bare(part).replace(SOFT_HYPHEN, "")
 }
@@ -175,7 +175,7 @@ struct Page {
     lines: Vec<Line>,
     bytes: usize,
     open: Open,
-    /// Whether there is more text than fits.
+    /// `true` if there is more text than fits.
     full: bool,
 }
 

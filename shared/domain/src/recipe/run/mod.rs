@@ -46,7 +46,7 @@ part! {
 }
 
 impl RunStatus {
-    /// Whether the run is over.
+    /// Returns `true` if the run is over.
     pub const fn is_terminal(self) -> bool {
         matches!(self, RunStatus::Succeeded | RunStatus::Failed | RunStatus::Canceled)
     }
@@ -69,7 +69,7 @@ named! {
 }
 
 impl OutputStatus {
-    /// Whether the step is over.
+    /// Returns `true` if the step is over.
     pub const fn is_terminal(self) -> bool {
         matches!(self, OutputStatus::Succeeded | OutputStatus::Failed | OutputStatus::Canceled)
     }
@@ -99,7 +99,7 @@ pub struct RunFailure {
     pub code: RunFailureCode,
     /// Message for people.
     pub message: String,
-    /// Whether a new request may succeed.
+    /// `true` if a new request may succeed.
     pub retryable: bool,
     /// Key of the first output that is missing for this reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -177,9 +177,9 @@ pub struct Step {
     pub input_keys: Vec<String>,
     /// The model that runs the step.
     pub model: ChosenModel,
-    /// Size of the picture.
+    /// Size of the image.
     pub size: Option<String>,
-    /// Quality of the picture.
+    /// Quality of the image.
     pub quality: Option<String>,
     /// Estimated seconds, at least 1. Guidance.
     pub estimated_seconds: i32,
@@ -201,7 +201,7 @@ pub struct RunOutput {
     pub status: OutputStatus,
     /// The image job that makes it.
     pub job: Option<JobId>,
-    /// The stored picture.
+    /// The stored image.
     pub asset: Option<AssetHandle>,
     /// The text, at most 24000 characters.
     pub value: Option<String>,
@@ -220,9 +220,9 @@ pub struct StepText<'a> {
     pub key: &'a str,
     /// Label, as the Recipe declares it.
     pub label: &'a str,
-    /// The text; `None` for a picture.
+    /// The text; `None` for an image.
     pub text: Option<&'a str>,
-    /// Whether an earlier step made it.
+    /// `true` if an earlier step made it.
     pub is_made: bool,
 }
 
@@ -264,7 +264,7 @@ pub struct RunRecord {
     pub updated_at: Timestamp,
     /// State of the webhook.
     pub webhook: Option<DeliveryState>,
-    /// What the work waits for. The gateway determines it when it serves a record that is not over.
+    /// The cause of the wait. The gateway determines it when it serves a record that is not over.
     pub waiting_for: Option<WaitingFor>,
 }
 
@@ -296,7 +296,7 @@ impl Plan {
         }
     }
 
-    /// The prompt of a step: its template with texts inserted, and with labels in place of pictures, which are passed
+    /// The prompt of a step: its template with texts inserted, and with labels in place of images, which are passed
     /// as [`references`](Plan::references). Inserted texts can be long, so the prompt is cut after at most `max` UTF-16
     /// code units, the unit in which models count, and never inside a character.
     pub fn prompt(&self, at: usize, outputs: &[RunOutput], max: usize) -> String {
@@ -324,9 +324,9 @@ impl Plan {
         Some(output.value.as_deref().unwrap_or(&step.label))
     }
 
-    /// The pictures that a step uses, in the order of its `inputKeys`: handle and asset of each.
+    /// The images that a step uses, in the order of its `inputKeys`: handle and asset of each.
     pub fn references(&self, at: usize, outputs: &[RunOutput]) -> Vec<(String, AssetHandle)> {
-        let picture = |key: &String| {
+        let image = |key: &String| {
             let input = self.inputs.iter().find(|input| input.key == *key);
             if let Some(RunInput { held: PortValue::Asset(asset), source, .. }) = input {
                 return Some((source.clone().unwrap_or_else(|| asset.to_string()), asset.clone()));
@@ -334,11 +334,11 @@ impl Plan {
             let (step, output) = self.steps.iter().zip(outputs).find(|(step, _)| step.key == *key)?;
             Some((step.node.handle(), output.asset.clone()?))
         };
-        self.steps[at].input_keys.iter().filter_map(picture).collect()
+        self.steps[at].input_keys.iter().filter_map(image).collect()
     }
 
-    /// The texts that a step uses, in the order of its `inputKeys`: key, label and text of each. Without a text, it is a
-    /// picture.
+    /// The texts that a step uses, in the order of its `inputKeys`: key, label and text of each. Without a text, it is an
+    /// image.
     pub fn texts<'a>(&'a self, at: usize, outputs: &'a [RunOutput]) -> Vec<StepText<'a>> {
         let text = |key: &String| {
             if let Some(input) = self.inputs.iter().find(|input| input.key == *key) {
@@ -354,7 +354,7 @@ impl Plan {
         self.steps[at].input_keys.iter().filter_map(text).collect()
     }
 
-    /// Whether the embedded runtime runs a step.
+    /// Returns `true` if the embedded runtime runs a step.
     pub fn is_stand_in(&self) -> bool {
         self.steps.iter().any(|step| step.model.is_stand_in())
     }
@@ -369,10 +369,10 @@ impl Plan {
         self.steps.iter().map(|step| step.estimated_seconds).sum::<i32>().max(1)
     }
 
-    /// The model of the pictures, or, without pictures, of the texts; `None` when these steps use several.
+    /// The model of the images, or, without images, of the texts; `None` when these steps use several.
     pub fn model(&self) -> Option<&ChosenModel> {
-        let makes_pictures = self.steps.iter().any(|step| step.kind == OutputKind::Image);
-        let mut models = self.steps.iter().filter(|step| (step.kind == OutputKind::Image) == makes_pictures);
+        let makes_images = self.steps.iter().any(|step| step.kind == OutputKind::Image);
+        let mut models = self.steps.iter().filter(|step| (step.kind == OutputKind::Image) == makes_images);
         let first = &models.next()?.model;
         models.all(|step| step.model.key == first.key).then_some(first)
     }

@@ -45,7 +45,7 @@ fn outputs(statuses: &[OutputStatus]) -> Vec<RunOutput> {
     statuses.iter().map(output).collect()
 }
 
-/// Two inputs; a text of the first, a picture of the text, and a text of the second.
+/// Two inputs; a text of the first, an image of the text, and a text of the second.
 fn plan() -> Plan {
     Plan {
         inputs: vec![
@@ -63,7 +63,7 @@ fn plan() -> Plan {
 use OutputStatus::{Canceled, Failed, Pending, Running, Succeeded};
 
 #[test]
-fn the_model_of_a_plan_is_that_of_its_pictures_or_else_of_its_texts() {
+fn the_model_of_a_plan_is_that_of_its_images_or_else_of_its_texts() {
     let with = |kinds_and_models: &[(OutputKind, &str)]| {
         let steps = kinds_and_models.iter().map(|(kind, model)| {
             let mut step = step("key", *kind, "prompt", &[]);
@@ -115,7 +115,7 @@ fn what_depends_on_a_missing_output_is_canceled_and_the_rest_goes_on() {
 }
 
 #[test]
-fn a_prompt_holds_texts_as_they_are_and_names_pictures() {
+fn a_prompt_holds_texts_as_they_are_and_names_images() {
     let mut outputs = outputs(&[Succeeded, Pending, Pending]);
     outputs[0].value = Some("A {{brief}}".into());
     // The value of an input is data, even if it looks like a placeholder.
@@ -136,7 +136,7 @@ fn a_prompt_is_cut_at_its_limit_between_two_letters() {
 }
 
 #[test]
-fn pictures_go_along_in_the_order_of_the_input_keys() {
+fn images_go_along_in_the_order_of_the_input_keys() {
     let mut plan = plan();
     plan.steps[2].input_keys = vec!["hero".into(), "pack".into(), "brief".into()];
     plan.inputs[1].source = Some("node:photo".into());

@@ -425,12 +425,12 @@ async fn an_operators_host_is_called_over_plain_http_by_calls_made_for_it_alone(
     let client = Client::new(config(&receiver, "")).unwrap();
     let port = plain_receiver().await;
     let url = Url::parse(&format!("http://127.0.0.1:{port}/v1")).unwrap();
-    let host = crate::OperatorHost::of(&url).unwrap();
+    let host = crate::OperatorHost::from_url(&url).unwrap();
     let plain = || Outbound { url: url.clone(), ..call("127.0.0.1", port) };
 
     let refused = client.send(plain()).await.unwrap_err();
     assert!(matches!(refused, SendError::Refused(UrlRefusal::Scheme)), "{refused:?}");
-    let stranger = crate::OperatorHost::of(&Url::parse("http://127.0.0.2/").unwrap()).unwrap();
+    let stranger = crate::OperatorHost::from_url(&Url::parse("http://127.0.0.2/").unwrap()).unwrap();
     assert!(client.send_for(Some(&stranger), plain()).await.unwrap_err().is_before_send());
     let answer = client.send_for(Some(&host), plain()).await.unwrap();
     assert_eq!(answer.body, "ok");

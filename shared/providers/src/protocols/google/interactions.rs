@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::is_about_content;
 use crate::call_error::{CallError, Class};
 use crate::encode::{base64, decode, fields, is_data_url};
-use crate::order::{Order, Picture};
+use crate::order::{Order, OrderImage};
 use crate::outcome::{Output, Polled, Run};
 use crate::protocol::{Accepted, Answer, Request, Site};
 
@@ -26,13 +26,13 @@ pub(super) fn revised(request: Request) -> Request {
     request.with(HeaderName::from_static("api-revision"), HeaderValue::from_static(REVISION))
 }
 
-/// Pictures precede the text, and frames precede references, because the API assigns their meaning
+/// Images precede the text, and frames precede references, because the API assigns their meaning
 /// by order.
 pub(super) fn submit(site: &Site, order: &Order) -> Result<Request, CallError> {
-    let block = |picture: &Picture| json!({"type": "image", "data": base64(picture), "mime_type": picture.media_type});
+    let block = |image: &OrderImage| json!({"type": "image", "data": base64(image), "mime_type": image.media_type});
     let (first, last) = order.frames();
-    let pictures = first.into_iter().chain(last).chain(&order.references);
-    let mut input: Vec<Value> = pictures.map(block).collect();
+    let images = first.into_iter().chain(last).chain(&order.references);
+    let mut input: Vec<Value> = images.map(block).collect();
     input.push(json!({"type": "text", "text": order.instruction()}));
     let task = match order.capability {
         Capability::VideoFromImage | Capability::VideoFromFrames => "image_to_video",

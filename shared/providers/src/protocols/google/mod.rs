@@ -1,4 +1,4 @@
-//! Google's Gemini API: pictures and texts by `generateContent`, synchronous, with the result in the answer
+//! Google's Gemini API: images and texts by `generateContent`, synchronous, with the result in the answer
 //! (`docs/reference/providers.md#gemini-images`); videos by the Interactions API.
 
 mod interactions;
@@ -14,7 +14,7 @@ use crate::call_error::{CallError, Class};
 use crate::capabilities::{Idempotency, ProtocolCapabilities};
 use crate::encode::{base64, decode};
 use crate::key::ApiKey;
-use crate::order::{Media, Order, Picture};
+use crate::order::{Media, Order, OrderImage};
 use crate::outcome::{Output, Run};
 use crate::protocol::{Accepted, Answer, Progress, Protocol, Request, Site, wait};
 use crate::text::TextOrder;
@@ -34,8 +34,8 @@ const CONTENT: [&str; 8] = [
     "IMAGE_RECITATION",
 ];
 
-/// The maximum size of a request is 100 MB: sixteen pictures of this size in base64.
-const PICTURE_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// The maximum size of a request is 100 MB: sixteen images of this size in base64.
+const IMAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 impl Protocol for Google {
     fn base(&self) -> &'static str {
@@ -56,7 +56,7 @@ impl Protocol for Google {
             queues: video,
             // The answer can contain the video, because not every model works in the background.
             inline: true,
-            picture_bytes_max: PICTURE_BYTES_MAX,
+            image_bytes_max: IMAGE_BYTES_MAX,
             poll_every: if video { interactions::POLL_EVERY } else { Duration::ZERO },
         }
     }
@@ -71,11 +71,11 @@ impl Protocol for Google {
         if order.media() == Media::Video {
             return interactions::submit(site, order);
         }
-        let pictures = order
+        let images = order
             .references
             .iter()
-            .map(|picture| json!({"inlineData": {"mimeType": picture.media_type, "data": base64(picture)}}));
-        let parts: Vec<Value> = std::iter::once(json!({"text": order.instruction()})).chain(pictures).collect();
+            .map(|image| json!({"inlineData": {"mimeType": image.media_type, "data": base64(image)}}));
+        let parts: Vec<Value> = std::iter::once(json!({"text": order.instruction()})).chain(images).collect();
         let mut config = json!({"responseModalities": ["IMAGE"]});
         for (name, value) in [("aspectRatio", order.size()), ("imageSize", order.quality())] {
             if let Some(value) = value {
@@ -93,14 +93,14 @@ impl Protocol for Google {
         }
         let content: Content = answer.read()?;
         let parts = content.candidates.iter().filter_map(|candidate| candidate.content.as_ref());
-        let pictures = parts.flat_map(|content| &content.parts).filter(|part| !part.thought);
-        // Models that return drafts put them before the final picture.
-        if let Some(data) = pictures.filter_map(|part| part.inline_data.as_ref()).next_back() {
+        let images = parts.flat_map(|content| &content.parts).filter(|part| !part.thought);
+        // Models that return drafts put them before the final image.
+        if let Some(data) = images.filter_map(|part| part.inline_data.as_ref()).next_back() {
             let output = decode(&data.data).ok_or_else(|| answer.unreadable())?;
             return Ok(Accepted::Done(Output::Inline(output)));
         }
         let refused = content.withheld().or_else(|| content.explained());
-        Err(refused.unwrap_or_else(|| content.without(answer, "picture")))
+        Err(refused.unwrap_or_else(|| content.without(answer, "image")))
     }
 
     fn writes(&self) -> bool {
@@ -108,9 +108,9 @@ impl Protocol for Google {
     }
 
     fn write(&self, site: &Site, order: &TextOrder) -> Result<Request, CallError> {
-        let picture = |it: &Picture| json!({"inlineData": {"mimeType": it.media_type, "data": base64(it)}});
+        let image = |it: &OrderImage| json!({"inlineData": {"mimeType": it.media_type, "data": base64(it)}});
         let parts: Value =
-            std::iter::once(json!({"text": order.prompt})).chain(order.pictures.iter().map(picture)).collect();
+            std::iter::once(json!({"text": order.prompt})).chain(order.images.iter().map(image)).collect();
         let mut body = json!({"contents": [{"role": "user", "parts": parts}]});
         if !order.model.wire.fixed.is_empty() {
             body["generationConfig"] = Value::Object(order.model.wire.fixed.clone());
@@ -170,7 +170,7 @@ impl Protocol for Google {
     }
 }
 
-/// Whether a message without a code indicates a content refusal.
+/// Returns `true` if a message without a code indicates a content refusal.
 fn is_about_content(message: &str) -> bool {
     let message = message.to_ascii_lowercase();
     ["safety", "blocked", "prohibited"].iter().any(|word| message.contains(word))
@@ -205,7 +205,7 @@ impl Content {
         is_refused.then(|| CallError::new(Class::Content, self.message()))
     }
 
-    /// The refusal in an answer whose parts are text only: the words say why there is no picture. It is as final as
+    /// The refusal in an answer whose parts are text only: the words say why there is no image. It is as final as
     /// [`withheld`](Self::withheld).
     fn explained(&self) -> Option<CallError> {
         let parts = self.candidates.iter().filter_map(|candidate| candidate.content.as_ref());

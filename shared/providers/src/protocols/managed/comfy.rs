@@ -1,4 +1,4 @@
-//! The Comfy API v2: a workflow is submitted as a job after its pictures were uploaded
+//! The Comfy API v2: a workflow is submitted as a job after its images were uploaded
 //! (`docs/reference/providers.md#comfy-api`). It is the only protocol that honors an idempotency
 //! key: it rejects the second submit.
 
@@ -12,7 +12,7 @@ use crate::call_error::{CallError, Class};
 use crate::capabilities::{Idempotency, ProtocolCapabilities};
 use crate::catalogue::{Entry, parse_box};
 use crate::encode::{Part, multipart};
-use crate::order::{Media, Order, Picture, Shape};
+use crate::order::{Media, Order, OrderImage, Shape};
 use crate::outcome::{Output, Polled, Run};
 use crate::protocol::{Accepted, Answer, Progress, Protocol, Request, Site};
 
@@ -20,9 +20,9 @@ use crate::protocol::{Accepted, Answer, Progress, Protocol, Request, Site};
 pub(in super::super) struct Comfy;
 
 /// A call may upload about 100 MB. This is the limit of uploads to this service.
-const PICTURE_BYTES_MAX: usize = domain::limits::UPLOAD_MAX as usize;
+const IMAGE_BYTES_MAX: usize = domain::limits::UPLOAD_MAX as usize;
 
-/// The width and height of a picture if the order has no size.
+/// The width and height of an image if the order has no size.
 const DEFAULT_BOX: (u32, u32) = (1024, 1024);
 
 impl Protocol for Comfy {
@@ -43,18 +43,18 @@ impl Protocol for Comfy {
             calls_back: false,
             queues: true,
             inline: false,
-            picture_bytes_max: PICTURE_BYTES_MAX,
+            image_bytes_max: IMAGE_BYTES_MAX,
             poll_every: Duration::from_secs(if media == Media::Video { 5 } else { 1 }),
         }
     }
 
     fn uploads(&self, site: &Site, order: &Order) -> Result<Vec<Request>, CallError> {
-        let upload = |(index, picture): (usize, &Picture)| {
-            let path = format!("{}-{index}.{}", order.idempotency_key, picture.media_type.trim_start_matches("image/"));
+        let upload = |(index, image): (usize, &OrderImage)| {
+            let path = format!("{}-{index}.{}", order.idempotency_key, image.media_type.trim_start_matches("image/"));
             let parts = [
-                Part::Text("content_type", picture.media_type),
+                Part::Text("content_type", image.media_type),
                 Part::Text("file_path", &path),
-                Part::File("file", picture),
+                Part::File("file", image),
             ];
             multipart(site.url("/api/v2/assets"), &parts)
         };
@@ -70,7 +70,7 @@ impl Protocol for Comfy {
     fn submit(&self, site: &Site, order: &Order, uploads: &[String]) -> Result<Request, CallError> {
         let workflow = order.model.wire.workflow.as_ref();
         let workflow = workflow.ok_or_else(|| CallError::new(Class::Runtime, "the model has no workflow"))?;
-        let body = json!({"workflow": Bindings::of(order, uploads)?.fill_all(workflow)?});
+        let body = json!({"workflow": Bindings::new(order, uploads)?.fill_all(workflow)?});
         Ok(Request::post_json(site.url("/api/v2/jobs"), &body))
     }
 
@@ -89,13 +89,13 @@ impl Protocol for Comfy {
         let fail = |class, detail: &str| Polled::Failed(CallError::new(class, detail));
         Ok(Progress::Is(match job.status.as_str() {
             "succeeded" => {
-                // Uses the last saved file. A video workflow may also save pictures; a picture
+                // Uses the last saved file. A video workflow may also save images; an image
                 // workflow has no reason to save videos.
                 let last = |kind: &str| job.outputs.iter().rfind(|output| output.kind == kind);
                 let url = last("video").or_else(|| last("image")).and_then(|output| site.join(&output.url));
                 match url.and_then(Output::at) {
                     Some(output) => Polled::Done(output),
-                    None => fail(Class::Unavailable, "it made neither picture nor video"),
+                    None => fail(Class::Unavailable, "it made neither image nor video"),
                 }
             }
             "failed" => fail(Class::Unavailable, job.error.as_ref().map_or("", |error| &error.message)),
@@ -131,7 +131,7 @@ struct Bindings<'a> {
 }
 
 impl<'a> Bindings<'a> {
-    fn of(order: &Order, uploads: &'a [String]) -> Result<Self, CallError> {
+    fn new(order: &Order, uploads: &'a [String]) -> Result<Self, CallError> {
         let model = &order.model;
         let no_box = || CallError::new(Class::Invalid, "the size must have the form WIDTHxHEIGHT");
         let size = match &order.shape {
@@ -153,7 +153,7 @@ impl<'a> Bindings<'a> {
         };
         let (references, mut frame_uploads) = match uploads.split_at_checked(order.references.len()) {
             Some((references, frames)) => (references, frames.iter()),
-            None => return Err(CallError::new(Class::Runtime, "a picture was not uploaded")),
+            None => return Err(CallError::new(Class::Runtime, "an image was not uploaded")),
         };
         let (first, last) = order.frames();
         Ok(Self {

@@ -1,7 +1,7 @@
 //! OpenAI's routes of self-hosted servers: LocalAI, vLLM-Omni, SGLang, stable-diffusion.cpp; llama.cpp, vLLM and Ollama
 //! for texts (`docs/reference/providers.md#openai-compatible-server`).
 //!
-//! Differences from OpenAI: a key is optional, edits are multipart, and the answer can name a picture by a URL of the
+//! Differences from OpenAI: a key is optional, edits are multipart, and the answer can name an image by a URL of the
 //! server.
 
 use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::text::TextOrder;
 pub(in super::super) struct Compatible;
 
 /// The size limit of a file in OpenAI's own API.
-const PICTURE_BYTES_MAX: usize = 50_000_000;
+const IMAGE_BYTES_MAX: usize = 50_000_000;
 
 impl Protocol for Compatible {
     // Only its path is used: the base is always the operator's.
@@ -36,7 +36,7 @@ impl Protocol for Compatible {
             calls_back: false,
             queues: false,
             inline: true,
-            picture_bytes_max: PICTURE_BYTES_MAX,
+            image_bytes_max: IMAGE_BYTES_MAX,
             poll_every: Duration::ZERO,
         }
     }
@@ -46,7 +46,7 @@ impl Protocol for Compatible {
         if let Some(field) = &order.model.wire.seed {
             body.insert(field.clone(), json!(order.seed()));
         }
-        // Some servers answer with a URL unless the picture itself is requested.
+        // Some servers answer with a URL unless the image itself is requested.
         body.insert("response_format".into(), json!("b64_json"));
         if order.references.is_empty() {
             return Ok(Request::post_json(site.url("/images/generations"), &Value::Object(body)));
@@ -58,7 +58,7 @@ impl Protocol for Compatible {
             .collect();
         let mut parts: Vec<Part<'_>> = texts.iter().map(|(name, value)| Part::Text(name, value)).collect();
         let field = if order.references.len() == 1 { "image" } else { "image[]" };
-        parts.extend(order.references.iter().map(|picture| Part::File(field, picture)));
+        parts.extend(order.references.iter().map(|image| Part::File(field, image)));
         Ok(multipart(site.url("/images/edits"), &parts))
     }
 

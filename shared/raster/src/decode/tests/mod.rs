@@ -7,29 +7,29 @@ use proptest::prelude::*;
 
 use self::profiles::cmyk_profile;
 use super::*;
+use crate::bitmap::Channels;
 use crate::color::Color;
 use crate::format::OutputFormat;
 use crate::header::probe;
-use crate::picture::Channels;
 use crate::resize::{Plan, decode_resized};
 use crate::testing::*;
 
-fn full(bytes: &[u8]) -> Result<Picture, DecodeError> {
+fn full(bytes: &[u8]) -> Result<Bitmap, DecodeError> {
     decode(bytes)
 }
 
-/// The picture as it is stored.
-fn stored(bytes: &[u8]) -> Result<Picture, DecodeError> {
+/// The image as it is stored.
+fn stored(bytes: &[u8]) -> Result<Bitmap, DecodeError> {
     decode_stored(bytes, &probe(bytes)?)
 }
 
-fn close(picture: &Picture, x: u32, y: u32, expected: [u8; 4], tolerance: u8) {
-    let actual = picture.pixel(x, y).unwrap();
+fn close(image: &Bitmap, x: u32, y: u32, expected: [u8; 4], tolerance: u8) {
+    let actual = image.pixel(x, y).unwrap();
     let far = actual.iter().zip(expected).any(|(a, b)| a.abs_diff(b) > tolerance);
     assert!(!far, "pixel {x}, {y} is {actual:?}, not {expected:?}");
 }
 
-fn transparent_photo() -> Picture {
+fn transparent_photo() -> Bitmap {
     drawn(24, 18, Channels::Rgba, |x, y| [(x * 10) as u8, (y * 12) as u8, 77, (x * 11) as u8])
 }
 
@@ -79,15 +79,15 @@ fn interlaced_png_is_put_together() {
     // Adam7 with 3 × 3 gray pixels numbered from 1: passes 1, 4 (column 2 of row 0), 5 (row 2), 6
     // (column 1), 7 (row 1).
     let rows = [0, 1, 0, 3, 0, 7, 9, 0, 2, 0, 8, 0, 4, 5, 6];
-    let picture = full(&png_file(ihdr(3, 3, 8, 0, true), &[], &rows)).unwrap();
-    let greys: Vec<u8> = picture.pixels().iter().step_by(3).copied().collect();
+    let image = full(&png_file(ihdr(3, 3, 8, 0, true), &[], &rows)).unwrap();
+    let greys: Vec<u8> = image.pixels().iter().step_by(3).copied().collect();
     assert_eq!(greys, [1, 2, 3, 4, 5, 6, 7, 8, 9]);
 }
 
 #[test]
 fn png_round_trips_exactly() {
-    for picture in [photo(33, 17), transparent_photo()] {
-        assert_eq!(full(&written(&picture, OutputFormat::Png, 80)).unwrap(), picture);
+    for image in [photo(33, 17), transparent_photo()] {
+        assert_eq!(full(&written(&image, OutputFormat::Png, 80)).unwrap(), image);
     }
 }
 
@@ -96,16 +96,16 @@ fn jpeg_of_every_kind_is_read() {
     let source = photo(61, 43);
     for progressive in [false, true] {
         for subsamp in [turbojpeg::Subsamp::None, turbojpeg::Subsamp::Sub2x2, turbojpeg::Subsamp::Sub2x1] {
-            let picture = full(&jpeg(&source, &Jpeg { progressive, subsamp, quality: 95 })).unwrap();
-            assert_eq!((picture.size(), picture.channels()), (source.size(), Channels::Rgb));
-            let quality = psnr(picture.pixels(), source.pixels());
+            let image = full(&jpeg(&source, &Jpeg { progressive, subsamp, quality: 95 })).unwrap();
+            assert_eq!((image.size(), image.channels()), (source.size(), Channels::Rgb));
+            let quality = psnr(image.pixels(), source.pixels());
             assert!(quality > 30.0, "{quality} dB, progressive: {progressive}, {subsamp:?}");
         }
     }
     let grey = drawn(16, 16, Channels::Rgb, |x, _| [(x * 16) as u8; 4]);
-    let picture = full(&jpeg(&grey, &Jpeg { subsamp: turbojpeg::Subsamp::Gray, ..Jpeg::default() })).unwrap();
-    assert_eq!(picture.channels(), Channels::Rgb);
-    assert!(psnr(picture.pixels(), grey.pixels()) > 35.0);
+    let image = full(&jpeg(&grey, &Jpeg { subsamp: turbojpeg::Subsamp::Gray, ..Jpeg::default() })).unwrap();
+    assert_eq!(image.channels(), Channels::Rgb);
+    assert!(psnr(image.pixels(), grey.pixels()) > 35.0);
 }
 
 #[test]
@@ -133,26 +133,25 @@ fn ink_is_turned_to_light_with_and_without_the_adobe_marker() {
 #[test]
 fn webp_is_read_lossy_lossless_and_with_alpha() {
     let source = photo(61, 43);
-    let picture = full(&written(&source, OutputFormat::Webp, 95)).unwrap();
-    assert_eq!(picture.channels(), Channels::Rgb);
-    assert!(psnr(picture.pixels(), source.pixels()) > 30.0);
+    let image = full(&written(&source, OutputFormat::Webp, 95)).unwrap();
+    assert_eq!(image.channels(), Channels::Rgb);
+    assert!(psnr(image.pixels(), source.pixels()) > 30.0);
     let source = transparent_photo();
-    let picture = full(&written(&source, OutputFormat::Webp, 90)).unwrap();
-    assert_eq!(picture.channels(), Channels::Rgba);
+    let image = full(&written(&source, OutputFormat::Webp, 90)).unwrap();
+    assert_eq!(image.channels(), Channels::Rgba);
     for (x, y) in [(0, 0), (5, 9), (23, 17)] {
-        assert_eq!(picture.pixel(x, y).unwrap()[3], source.pixel(x, y).unwrap()[3], "alpha is stored without loss");
+        assert_eq!(image.pixel(x, y).unwrap()[3], source.pixel(x, y).unwrap()[3], "alpha is stored without loss");
     }
     let opaque = photo(19, 7);
     assert_eq!(full(&lossless_webp(&opaque)).unwrap(), opaque);
 }
 
-fn lossless_webp(picture: &Picture) -> Vec<u8> {
+fn lossless_webp(image: &Bitmap) -> Vec<u8> {
     let mut bytes = std::ptr::null_mut();
-    let (width, height, stride) = (picture.width() as i32, picture.height() as i32, picture.stride() as i32);
+    let (width, height, stride) = (image.width() as i32, image.height() as i32, image.stride() as i32);
     // SAFETY: the buffer contains the given rows. The result is copied and then freed once.
     unsafe {
-        let length =
-            libwebp_sys::WebPEncodeLosslessRGB(picture.pixels().as_ptr(), width, height, stride, &raw mut bytes);
+        let length = libwebp_sys::WebPEncodeLosslessRGB(image.pixels().as_ptr(), width, height, stride, &raw mut bytes);
         let file = std::slice::from_raw_parts(bytes, length).to_vec();
         libwebp_sys::WebPFree(bytes.cast());
         file
@@ -160,7 +159,7 @@ fn lossless_webp(picture: &Picture) -> Vec<u8> {
 }
 
 /// An animation whose first frame has 8 × 6 pixels at column 4 of row 2.
-fn animated_webp(frame: &Picture, canvas: (u32, u32)) -> Vec<u8> {
+fn animated_webp(frame: &Bitmap, canvas: (u32, u32)) -> Vec<u8> {
     let mut data = vec![2, 0, 0, 1, 0, 0];
     data.extend(&(frame.width() - 1).to_le_bytes()[..3]);
     data.extend(&(frame.height() - 1).to_le_bytes()[..3]);
@@ -174,18 +173,18 @@ fn animated_webp(frame: &Picture, canvas: (u32, u32)) -> Vec<u8> {
 #[test]
 fn the_first_frame_of_an_animated_webp_lies_on_its_canvas() {
     for frame in [quarters(8, 6), quarters(8, 6).into_rgba()] {
-        let picture = full(&animated_webp(&frame, (16, 12))).unwrap();
-        assert_eq!((picture.size(), picture.channels()), (Size::new(16, 12), Channels::Rgba));
-        assert_eq!(picture.pixel(3, 2).unwrap()[3], 0);
-        assert_eq!(picture.pixel(4, 1).unwrap()[3], 0);
-        assert_eq!(picture.pixel(12, 2).unwrap()[3], 0);
-        assert_eq!(picture.pixel(4, 8).unwrap()[3], 0);
-        close(&picture, 11, 7, [255, 255, 255, 255], 12);
-        assert_eq!(picture.pixel(4, 2).unwrap()[3], 255);
+        let image = full(&animated_webp(&frame, (16, 12))).unwrap();
+        assert_eq!((image.size(), image.channels()), (Size::new(16, 12), Channels::Rgba));
+        assert_eq!(image.pixel(3, 2).unwrap()[3], 0);
+        assert_eq!(image.pixel(4, 1).unwrap()[3], 0);
+        assert_eq!(image.pixel(12, 2).unwrap()[3], 0);
+        assert_eq!(image.pixel(4, 8).unwrap()[3], 0);
+        close(&image, 11, 7, [255, 255, 255, 255], 12);
+        assert_eq!(image.pixel(4, 2).unwrap()[3], 255);
     }
     let outside = animated_webp(&quarters(8, 6), (11, 12));
     assert!(matches!(full(&outside), Err(DecodeError::SizeMismatch)));
-    // The size that the frame declares is that of its picture, for which memory is reserved.
+    // The size that the frame declares is that of its image, for which memory is reserved.
     let mut other = animated_webp(&quarters(8, 6), (16, 12));
     let frame = other.windows(4).position(|bytes| bytes == b"ANMF").unwrap() + 8;
     other[frame + 6..frame + 9].copy_from_slice(&[8, 0, 0]);
@@ -202,13 +201,13 @@ fn a_frame_of_a_gif_is_not_much_larger_than_its_screen() {
 
 #[test]
 fn the_first_frame_of_a_gif_lies_on_its_transparent_screen() {
-    let picture = full(&gif((5, 4), (1, 2, 2, 1), vec![0, 2], None)).unwrap();
+    let image = full(&gif((5, 4), (1, 2, 2, 1), vec![0, 2], None)).unwrap();
     let expected = drawn(5, 4, Channels::Rgba, |x, y| match (x, y) {
         (1, 2) => [255, 0, 0, 255],
         (2, 2) => [0, 0, 255, 255],
         _ => [0; 4],
     });
-    assert_eq!(picture, expected);
+    assert_eq!(image, expected);
     let clipped = full(&gif((2, 2), (1, 1, 3, 3), vec![0, 1, 2, 1, 1, 1, 1, 1, 1], None)).unwrap();
     assert_eq!(clipped.pixel(1, 1), Some([255, 0, 0, 255]));
     assert_eq!(clipped.pixel(0, 1), Some([0; 4]));
@@ -238,12 +237,12 @@ fn exif_orientation_is_applied_in_every_format_that_has_it() {
             riff(&[vp8x(8, 32, 16), webp_chunks(&webp), riff_chunk(b"EXIF", &exif_block(value, true))]),
         ];
         for file in files {
-            let picture = full(&file).unwrap();
-            assert_eq!(picture.size(), expected.size());
+            let image = full(&file).unwrap();
+            assert_eq!(image.size(), expected.size());
             assert_eq!(probe(&file).unwrap().size(), expected.size());
-            let (right, bottom) = (picture.width() - 3, picture.height() - 3);
+            let (right, bottom) = (image.width() - 3, image.height() - 3);
             for (x, y) in [(2, 2), (right, 2), (2, bottom), (right, bottom)] {
-                close(&picture, x, y, expected.pixel(x, y).unwrap(), 20);
+                close(&image, x, y, expected.pixel(x, y).unwrap(), 20);
             }
         }
     }
@@ -256,7 +255,7 @@ fn a_jpeg_of_hundreds_of_scans_is_refused() {
     let (front, end) = file.split_at(file.len() - 2);
     let with = |scans: usize| [front, &front[scan..].repeat(scans), end].concat();
     let before = file.windows(2).filter(|pair| *pair == [0xff, 0xda]).count();
-    assert!(jpeg_segments::read(&with(MAX_SCANS as usize - before)).is_ok());
+    assert!(jpeg_segments::parse(&with(MAX_SCANS as usize - before)).is_ok());
     assert!(matches!(full(&with(MAX_SCANS as usize - before + 1)), Err(DecodeError::TooManyScans)));
     assert!(matches!(full(&with(600)), Err(DecodeError::TooManyScans)));
 }
@@ -296,14 +295,14 @@ fn files() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// The number of bytes after which a file contains its whole picture.
+/// The number of bytes after which a file contains its whole image.
 fn needed(name: &str, file: &[u8]) -> usize {
     let after_chunk = |name: &[u8; 4]| {
         let at = file.windows(4).position(|window| window == name)?;
         Some(at + 8 + u32::from_le_bytes(file[at + 4..at + 8].try_into().unwrap()) as usize)
     };
     match name.rsplit(' ').next() {
-        // An end marker or a trailer says nothing about the picture.
+        // An end marker or a trailer says nothing about the image.
         Some("jpeg") => file.len() - 2,
         Some("gif") => file.len() - 1,
         _ if name.contains("webp") => [b"ANMF", b"VP8L", b"VP8 "].into_iter().find_map(after_chunk).unwrap(),
@@ -312,7 +311,7 @@ fn needed(name: &str, file: &[u8]) -> usize {
 }
 
 #[test]
-fn a_file_cut_anywhere_is_an_error_or_the_whole_picture_and_never_half_of_it() {
+fn a_file_cut_anywhere_is_an_error_or_the_whole_image_and_never_half_of_it() {
     for (name, file) in files() {
         let whole = stored(&file).unwrap();
         for length in 0..file.len() {
@@ -398,13 +397,13 @@ fn damage_within_the_intervals_of_a_scan_is_refused() {
         grey_jpeg(1, Size::new(32, 8), 1, &[a, between[0], b, between[1], c, between[2], d, end].concat())
     };
     let restarts: [&[u8]; 3] = [b"\xff\xd0", b"\xff\xd1", b"\xff\xd2"];
-    let picture = full(&file(restarts, b"\xff\xd9")).unwrap();
+    let image = full(&file(restarts, b"\xff\xd9")).unwrap();
     for (x, grey) in [(4, 20), (12, 90), (20, 160), (28, 230)] {
-        close(&picture, x, 4, [grey, grey, grey, 255], 2);
+        close(&image, x, 4, [grey, grey, grey, 255], 2);
     }
     // The whole scan is there: what follows does not matter.
     for end in [&b""[..], b"\xff", b"pad", b"pad\xff\xd9", b"\xff\xd3\xff\xd9", b"\xff\xd9 and more"] {
-        assert_eq!(full(&file(restarts, end)).unwrap(), picture, "{end:?}");
+        assert_eq!(full(&file(restarts, end)).unwrap(), image, "{end:?}");
     }
     let [first, _, third] = restarts;
     for (kind, between) in [
@@ -434,10 +433,10 @@ fn a_jpeg_without_an_end_marker_has_a_scan_of_each_component() {
     let scans = [(1, 120), (2, 60), (3, 200)]
         .map(|(component, value)| [&[0xff, 0xda, 0, 8, 1, component, 0, 0, 63, 0][..], &grey_block(value)].concat());
     let file = grey_jpeg(3, Size::new(8, 8), 0, &scans.concat());
-    let picture = full(&file).unwrap();
+    let image = full(&file).unwrap();
     // From (120, 60, 200) in YCbCr.
-    close(&picture, 4, 4, [221, 92, 0, 255], 3);
-    assert_eq!(full(&[&file[..], b"\xff\xd9"].concat()).unwrap(), picture);
+    close(&image, 4, 4, [221, 92, 0, 255], 3);
+    assert_eq!(full(&[&file[..], b"\xff\xd9"].concat()).unwrap(), image);
     assert!(matches!(full(&file[..file.len() - scans[2].len()]), Err(DecodeError::CutShort)));
 }
 
@@ -497,15 +496,15 @@ fn what_follows_the_first_frame_does_not_matter() {
 }
 
 #[test]
-fn an_animated_png_is_its_still_picture_whatever_follows() {
+fn an_animated_png_is_its_still_image_whatever_follows() {
     let control = |sequence: u32| {
         let numbers = [sequence, 9, 7, 0, 0].map(u32::to_be_bytes).concat();
         png_chunk(b"fcTL", &[&numbers[..], &[0, 1, 0, 10, 0, 0]].concat())
     };
     let frames = png_chunk(b"acTL", &[0, 0, 0, 2, 0, 0, 0, 0]);
-    let picture = photo(9, 7);
+    let image = photo(9, 7);
     for chunks in [vec![frames.clone(), control(0)], vec![frames]] {
-        let file = png_with(&picture, &chunks);
+        let file = png_with(&image, &chunks);
         let still = &file[..file.len() - 12];
         let end = &file[file.len() - 12..];
         for (kind, rest) in [
@@ -517,7 +516,7 @@ fn an_animated_png_is_its_still_picture_whatever_follows() {
             ("a wrong checksum", [&control(1)[..control(1).len() - 1], b"?", end].concat()),
             ("no chunks", b"\xff\xff\xff\xff noise".to_vec()),
         ] {
-            assert_eq!(full(&[still, &rest].concat()).unwrap(), picture, "{kind}");
+            assert_eq!(full(&[still, &rest].concat()).unwrap(), image, "{kind}");
         }
         for length in 0..still.len() {
             assert!(full(&file[..length]).is_err(), "cut to {length} of {}", still.len());
@@ -559,13 +558,13 @@ fn messages_do_not_repeat_their_source() {
     assert_eq!(error.to_string(), "the PNG data is broken or cut short");
     assert!(!error.to_string().contains(&error.source().unwrap().to_string()));
     let error = full(b"").unwrap_err();
-    assert_eq!(error.to_string(), "the file is not a PNG, JPEG, WebP or GIF picture");
+    assert_eq!(error.to_string(), "the file is not a PNG, JPEG, WebP or GIF image");
     assert!(error.source().is_none());
 }
 
 #[test]
 fn the_alpha_channel_is_known_to_be_idle() {
-    let opaque = Picture::filled(Size::new(9, 9), Channels::Rgba, Color::WHITE);
+    let opaque = Bitmap::filled(Size::new(9, 9), Channels::Rgba, Color::WHITE);
     let decoded = decode(&png_with(&opaque, &[])).unwrap();
     assert!(decoded.is_opaque());
     let decoded = decode(&png_with(&transparent_photo(), &[])).unwrap();

@@ -201,11 +201,11 @@ fn grey_is_converted_by_the_curve_of_its_profile_with_either_connection_space() 
             let curve = [b"curv\0\0\0\0\0\0\0\x01", &exponent.to_be_bytes()[..]].concat();
             let icc = iccp(&profile(b"GRAY", connection, b"mntr", &[(b"kTRC", curve)]));
             let row = [&[0][..], &samples].concat();
-            let picture = full(&png_file(ihdr(6, 1, 8, 0, false), std::slice::from_ref(&icc), &row)).unwrap();
+            let image = full(&png_file(ihdr(6, 1, 8, 0, false), std::slice::from_ref(&icc), &row)).unwrap();
             let translucent: Vec<u8> = [0].into_iter().chain(samples.into_iter().flat_map(|grey| [grey, 77])).collect();
             let translucent = full(&png_file(ihdr(6, 1, 8, 4, false), &[icc], &translucent)).unwrap();
             for (x, grey) in (0..).zip(expected) {
-                close(&picture, x, 0, [grey, grey, grey, 255], 1);
+                close(&image, x, 0, [grey, grey, grey, 255], 1);
                 close(&translucent, x, 0, [grey, grey, grey, 77], 1);
             }
         }

@@ -73,7 +73,7 @@ impl ExportLayer {
         Self { sink: Box::new(sink), scope }
     }
 
-    /// Whether the layer is interested in a span or event. Without this filter, every library would
+    /// Returns `true` if the layer is interested in a span or event. Without this filter, every library would
     /// create all its spans and events for the layer.
     pub(super) fn wants(metadata: &Metadata<'_>) -> bool {
         metadata.is_span() && metadata.fields().field(MARK).is_some()

@@ -1,4 +1,4 @@
-//! Converts pictures that guide an output to a form that every provider accepts.
+//! Converts images that guide an output to a form that every provider accepts.
 
 use bytes::Bytes;
 use domain::job::{Failure, FailureCode};
@@ -6,20 +6,20 @@ use raster::{Bounds, ErrorKind, Format, FormatChoice, Header, Resize};
 
 use crate::{Error, Pixels};
 
-/// JPEG and WebP quality of a picture that must be encoded again. Models give the same results as
+/// JPEG and WebP quality of an image that must be encoded again. Models give the same results as
 /// with the original.
 const QUALITY: u8 = 90;
-/// Longest side of a picture that must be encoded again.
+/// Longest side of an image that must be encoded again.
 const SIDE_MAX: u32 = 4096;
-/// The number of attempts to make a picture small enough. One is usually enough; the others are for
-/// pictures that compress unevenly.
+/// The number of attempts to make an image small enough. One is usually enough; the others are for
+/// images that compress unevenly.
 const SHRINKS_MAX: usize = 6;
 /// Bytes per decoded pixel, and per pixel of the result.
 const PIXEL_BYTES: u64 = 4;
 
-/// The failure for a picture that cannot be used. `named` is its name in the request.
+/// The failure for an image that cannot be used. `named` is its name in the request.
 pub fn unusable(named: &str, why: impl std::fmt::Display) -> Failure {
-    Failure::new(FailureCode::ActionInputInvalid, format!("the picture {named} cannot be used: {why}"))
+    Failure::new(FailureCode::ActionInputInvalid, format!("the image {named} cannot be used: {why}"))
 }
 
 /// Returns `file` as PNG, JPEG or WebP of at most `bytes_max` bytes. It is unchanged if it already
@@ -49,7 +49,7 @@ pub async fn fitted(
     }
 }
 
-/// Encodes a picture again, at decreasing sizes until it has at most `bytes_max` bytes. A JPEG
+/// Encodes an image again, at decreasing sizes until it has at most `bytes_max` bytes. A JPEG
 /// stays a JPEG and a GIF becomes a PNG. Other formats may have alpha and become WebP, which keeps
 /// it and takes a fraction of the size of a PNG.
 fn convert(
@@ -82,7 +82,7 @@ fn convert(
 
 #[cfg(test)]
 mod tests {
-    use raster::{Channels, Color, Encoding, OutputFormat, Picture, Size};
+    use raster::{Bitmap, Channels, Color, Encoding, OutputFormat, Size};
 
     use super::*;
 
@@ -94,13 +94,13 @@ mod tests {
             (state >> 24) as u8
         };
         let pixels = (0..256 * 128 * channels.count()).map(|_| next()).collect();
-        let picture = Picture::new(Size::new(256, 128), channels, pixels).expect("as many as fit");
-        raster::encode(&picture, &Encoding { format, quality: 95, flatten: Color::WHITE }).expect("encodes")
+        let image = Bitmap::new(Size::new(256, 128), channels, pixels).expect("as many as fit");
+        raster::encode(&image, &Encoding { format, quality: 95, flatten: Color::WHITE }).expect("encodes")
     }
 
     /// The file in the form in which it is sent, or why it cannot be sent.
     async fn made_to_fit(file: &[u8], bytes_max: usize) -> Result<(Bytes, Format), String> {
-        let header = raster::probe(file).expect("a picture");
+        let header = raster::probe(file).expect("an image");
         let pixels = Pixels::new(1, u64::MAX);
         fitted(&pixels, Bytes::copy_from_slice(file), &header, bytes_max).await.expect("no error of this process")
     }
@@ -113,7 +113,7 @@ mod tests {
             let file = noise(format, Channels::Rgba);
             for bytes_max in [file.len() / 3, 2000] {
                 let (bytes, reported) = made_to_fit(&file, bytes_max).await.expect("fits");
-                let header = raster::probe(&bytes).expect("a picture");
+                let header = raster::probe(&bytes).expect("an image");
                 assert_eq!((reported, header.format), (wanted, wanted));
                 assert!(bytes.len() <= bytes_max, "{} of {bytes_max}", bytes.len());
                 let ratio = f64::from(header.width) / f64::from(header.height);
@@ -135,7 +135,7 @@ mod tests {
     fn what_only_has_the_wrong_format_keeps_its_size() {
         let file = noise(OutputFormat::Png, Channels::Rgb);
         let (bytes, format) = convert(&file, Format::Gif, 256, usize::MAX).expect("decodes").expect("fits");
-        let written = raster::probe(&bytes).expect("a picture");
+        let written = raster::probe(&bytes).expect("an image");
         assert_eq!((format, written.size()), (Format::Png, Size::new(256, 128)));
     }
 

@@ -8,16 +8,16 @@ use domain::Violation;
 use domain::asset::AssetKind;
 use domain::graph::{self, Role};
 use domain::id::AccountUid;
-use domain::job::VideoPicture;
+use domain::job::VideoImage;
 use egress::Guard;
 
 use super::body::VideoStart;
 use crate::extract::check::Check;
 
-/// A picture as a request names it; its text is the full form.
+/// An image as a request names it; its text is the full form.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Named {
-    /// A node's picture or an asset.
+    /// A node's image or an asset.
     Stored(graph::Named),
     /// A public HTTPS URL, checked by its form.
     Url(String),
@@ -44,7 +44,7 @@ impl fmt::Display for Named {
 }
 
 #[derive(Clone, Debug)]
-pub struct RequestedPicture {
+pub struct RequestedImage {
     /// Field path in the request.
     field: String,
     /// The parsed name.
@@ -54,27 +54,27 @@ pub struct RequestedPicture {
 
 /// The frames and references of a valid request.
 #[derive(Clone, Debug, Default)]
-pub struct Pictures {
+pub struct Images {
     /// First frame.
-    pub first: Option<RequestedPicture>,
+    pub first: Option<RequestedImage>,
     /// Last frame.
-    pub last: Option<RequestedPicture>,
-    /// Pictures that guide the video.
-    pub references: Vec<RequestedPicture>,
+    pub last: Option<RequestedImage>,
+    /// Images that guide the video.
+    pub references: Vec<RequestedImage>,
 }
 
 /// The same, resolved.
 pub struct Found {
     /// First frame.
-    pub first: Option<VideoPicture>,
+    pub first: Option<VideoImage>,
     /// Last frame.
-    pub last: Option<VideoPicture>,
-    /// Pictures that guide the video.
-    pub references: Vec<VideoPicture>,
+    pub last: Option<VideoImage>,
+    /// Images that guide the video.
+    pub references: Vec<VideoImage>,
 }
 
-impl Pictures {
-    pub fn check(check: &mut Check, request: &VideoStart, account: &AccountUid, guard: &Guard) -> Self {
+impl Images {
+    pub fn from_request(check: &mut Check, request: &VideoStart, account: &AccountUid, guard: &Guard) -> Self {
         let mut seen = HashSet::new();
         let mut references = Vec::new();
         for (index, item) in request.references.iter().enumerate() {
@@ -82,13 +82,13 @@ impl Pictures {
             let (text, role) = item.parts();
             let Some(named) = check.parsed(field.as_str(), Named::parse(text, account, guard)) else { continue };
             check.note_if(!seen.insert(named.clone()), field.as_str(), "is a duplicate");
-            references.push(RequestedPicture { field, named, role });
+            references.push(RequestedImage { field, named, role });
         }
         let mut frame = |field: &str, text: Option<&str>| {
             let named = check.parsed(field, Named::parse(text?, account, guard))?;
-            Some(RequestedPicture { field: field.to_owned(), named, role: None })
+            Some(RequestedImage { field: field.to_owned(), named, role: None })
         };
-        let pictures = Self {
+        let images = Self {
             first: frame("firstFrame", request.first_frame.as_deref()),
             last: frame("lastFrame", request.last_frame.as_deref()),
             references,
@@ -97,17 +97,17 @@ impl Pictures {
             check.note("firstFrame", "is required with lastFrame");
             check.note("lastFrame", "needs firstFrame");
         }
-        let is_node = |picture: &RequestedPicture| matches!(picture.named, Named::Stored(graph::Named::Node(_)));
-        let needs_canvas = request.canvas_id.is_none() && pictures.all().any(is_node);
+        let is_node = |image: &RequestedImage| matches!(image.named, Named::Stored(graph::Named::Node(_)));
+        let needs_canvas = request.canvas_id.is_none() && images.all().any(is_node);
         check.note_if(needs_canvas, "canvasId", "is required with node handles");
-        pictures
+        images
     }
 
-    fn all(&self) -> impl Iterator<Item = &RequestedPicture> {
+    fn all(&self) -> impl Iterator<Item = &RequestedImage> {
         self.first.iter().chain(&self.last).chain(&self.references)
     }
 
-    /// Resolves the handles. A missing picture, and one that the account cannot read, is added to `violations`.
+    /// Resolves the handles. A missing image, and one that the account cannot read, is added to `violations`.
     pub async fn find(
         &self,
         conn: &mut PgConnection,
@@ -116,8 +116,8 @@ impl Pictures {
         violations: &mut Vec<Violation>,
     ) -> app::Result<Found> {
         let mut found = Vec::new();
-        for picture in self.all() {
-            let asset = match (&picture.named, canvas_key) {
+        for image in self.all() {
+            let asset = match (&image.named, canvas_key) {
                 (Named::Stored(graph::Named::Node(node)), Some(key)) => db::assets::of_node(conn, key, node).await?,
                 (Named::Stored(graph::Named::Asset(asset)), _) => {
                     db::assets::get_readable(conn, account, asset).await?.map(|(asset, _)| asset)
@@ -125,10 +125,10 @@ impl Pictures {
                 (Named::Stored(graph::Named::Node(_)), None) | (Named::Url(_), _) => None,
             };
             let asset = asset.filter(|asset| asset.kind == AssetKind::Image).map(|asset| asset.handle);
-            if asset.is_none() && !matches!(picture.named, Named::Url(_)) {
-                violations.push(Violation::new(picture.field.as_str(), "holds no picture that you can read"));
+            if asset.is_none() && !matches!(image.named, Named::Url(_)) {
+                violations.push(Violation::new(image.field.as_str(), "holds no image that you can read"));
             }
-            found.push(VideoPicture { named: picture.named.to_string(), asset, role: picture.role });
+            found.push(VideoImage { named: image.named.to_string(), asset, role: image.role });
         }
         let mut found = found.into_iter();
         Ok(Found {
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_is_named_by_a_handle_or_a_public_url() {
+    fn an_image_is_named_by_a_handle_or_a_public_url() {
         for (text, full) in [
             ("node:n", "node:n"),
             ("asset:a", "asset:me:a"),

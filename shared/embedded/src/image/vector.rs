@@ -4,7 +4,7 @@
 use kurbo::{BezPath, Point};
 
 use raster::text::lay_clipped;
-use raster::{Picture, Rect, Size};
+use raster::{Bitmap, Rect, Size};
 
 /// The length of the control handles for a quarter of a circle, relative to the radius.
 const HANDLE: f64 = 0.552_284_749_8;
@@ -38,7 +38,7 @@ impl Area {
         Self::new(self.x + x, self.y + y, self.width - 2.0 * x, self.height - 2.0 * y)
     }
 
-    /// The nearest rectangle of whole pixels with sides of at least one, within a picture of size
+    /// The nearest rectangle of whole pixels with sides of at least one, within an image of size
     /// `width` by `height`.
     pub(super) fn pixels(self, width: u32, height: u32) -> Rect {
         let span = |start: f64, length: f64, available: u32| {
@@ -105,11 +105,11 @@ pub(super) fn ground(points: &[(f64, f64)], floor: f64) -> BezPath {
     path
 }
 
-/// Draws `inner` without transparency over `picture`, with its top left pixel at `place` and
+/// Draws `inner` without transparency over `image`, with its top left pixel at `place` and
 /// rounded corners.
-pub(super) fn lay(picture: &mut Picture, inner: &Picture, place: (u32, u32), radius: f64) {
+pub(super) fn lay(image: &mut Bitmap, inner: &Bitmap, place: (u32, u32), radius: f64) {
     let area = Area::new(f64::from(place.0), f64::from(place.1), f64::from(inner.width()), f64::from(inner.height()));
-    lay_clipped(picture, inner, place, rounded(area, radius));
+    lay_clipped(image, inner, place, rounded(area, radius));
 }
 
 #[cfg(test)]
@@ -122,11 +122,11 @@ mod tests {
 
     const INK: Color = Color { r: 0, g: 0, b: 0, a: 255 };
 
-    /// The black area of a white picture in pixels after `path` is filled.
+    /// The black area of a white image in pixels after `path` is filled.
     fn covered(path: BezPath) -> f64 {
-        let mut picture = Picture::filled(Size::new(100, 100), Channels::Rgb, Color::WHITE);
-        fill_path(&mut picture, path, INK);
-        picture.pixels().chunks_exact(3).map(|pixel| 1.0 - f64::from(pixel[0]) / 255.0).sum()
+        let mut image = Bitmap::filled(Size::new(100, 100), Channels::Rgb, Color::WHITE);
+        fill_path(&mut image, path, INK);
+        image.pixels().chunks_exact(3).map(|pixel| 1.0 - f64::from(pixel[0]) / 255.0).sum()
     }
 
     #[test]
@@ -141,19 +141,19 @@ mod tests {
     }
 
     #[test]
-    fn a_laid_picture_is_itself_but_for_its_corners() {
-        let mut picture = Picture::filled(Size::new(60, 50), Channels::Rgb, Color::WHITE);
+    fn a_laid_image_is_itself_but_for_its_corners() {
+        let mut image = Bitmap::filled(Size::new(60, 50), Channels::Rgb, Color::WHITE);
         let inner = photo(40, 30);
-        lay(&mut picture, &inner, (20, 20), 8.0);
-        assert_eq!(picture.pixel(40, 35), inner.pixel(20, 15));
-        assert_eq!(picture.pixel(20, 35), inner.pixel(0, 15));
+        lay(&mut image, &inner, (20, 20), 8.0);
+        assert_eq!(image.pixel(40, 35), inner.pixel(20, 15));
+        assert_eq!(image.pixel(20, 35), inner.pixel(0, 15));
         for corner in [(20, 20), (59, 20), (20, 49), (59, 49), (19, 35)] {
-            assert_eq!(picture.pixel(corner.0, corner.1), Some([255; 4]));
+            assert_eq!(image.pixel(corner.0, corner.1), Some([255; 4]));
         }
     }
 
     #[test]
-    fn areas_become_whole_pixels_within_the_picture() {
+    fn areas_become_whole_pixels_within_the_image() {
         let rect = |x, y, width, height| Area::new(x, y, width, height).pixels(100, 50);
         let is = |rect: Rect| (rect.x, rect.y, rect.size.width, rect.size.height);
         assert_eq!(is(rect(10.4, 10.6, 20.2, 20.2)), (10, 11, 21, 20));

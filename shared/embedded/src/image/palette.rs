@@ -1,19 +1,19 @@
-//! A palette of five colors, extracted from pictures or derived from a seed, and the matching theme
+//! A palette of five colors, extracted from images or derived from a seed, and the matching theme
 //! of a frame.
 
 use std::collections::BTreeMap;
 
 use super::oklab::Oklab;
 use super::seed::Seed;
-use raster::{Channels, Color, Picture};
+use raster::{Bitmap, Channels, Color};
 
 /// The number of colors in a palette.
 pub(super) const COLORS: usize = 5;
 
-/// The number of clusters of a picture's colors, from which the palette is selected.
+/// The number of clusters of an image's colors, from which the palette is selected.
 const CLUSTERS: usize = 8;
 
-/// The number of sample points per side of a picture. The colors of a thumbnail are sufficient for
+/// The number of sample points per side of an image. The colors of a thumbnail are sufficient for
 /// a palette.
 const SAMPLES: u32 = 48;
 
@@ -32,14 +32,14 @@ const DISTINCT: f64 = 0.06 * 0.06;
 pub(super) struct Palette(pub(super) [Oklab; COLORS]);
 
 impl Palette {
-    /// The palette of pictures, which have equal weight whatever their size. Without pictures, it
+    /// The palette of images, which have equal weight whatever their size. Without images, it
     /// is a harmony.
-    pub(super) fn new(pictures: &[Picture], seed: &Seed) -> Self {
+    pub(super) fn new(images: &[Bitmap], seed: &Seed) -> Self {
         let mut cells = BTreeMap::new();
-        pictures.iter().for_each(|picture| count(picture, &mut cells));
+        images.iter().for_each(|image| count(image, &mut cells));
         match cells.is_empty() {
             true => Self::harmony(&mut seed.clone()),
-            false => Self::of(
+            false => Self::from_colors(
                 &cells.into_values().map(|(sum, weight)| (sum.scaled(1.0 / weight), weight)).collect::<Vec<_>>(),
             ),
         }
@@ -60,7 +60,7 @@ impl Palette {
     }
 
     /// Selects the most characteristic of weighted colors.
-    fn of(colors: &[(Oklab, f64)]) -> Self {
+    fn from_colors(colors: &[(Oklab, f64)]) -> Self {
         let mut clusters = cluster(colors);
         let total: f64 = clusters.iter().map(|(_, weight)| weight).sum();
         // A large area of a muted color counts as much as a small area of a saturated one.
@@ -111,14 +111,14 @@ impl Oklab {
     }
 }
 
-/// Counts the colors of a picture, except for mostly transparent pixels.
-fn count(picture: &Picture, cells: &mut Cells) {
-    let channels = picture.channels();
+/// Counts the colors of an image, except for mostly transparent pixels.
+fn count(image: &Bitmap, cells: &mut Cells) {
+    let channels = image.channels();
     let samples =
         |length: u32| (0..SAMPLES.min(length)).map(move |index| (2 * index + 1) * length / (2 * SAMPLES.min(length)));
-    for y in samples(picture.height()) {
-        let row = &picture.pixels()[y as usize * picture.stride()..][..picture.stride()];
-        for x in samples(picture.width()) {
+    for y in samples(image.height()) {
+        let row = &image.pixels()[y as usize * image.stride()..][..image.stride()];
+        for x in samples(image.width()) {
             let pixel = &row[x as usize * channels.count()..][..channels.count()];
             if channels == Channels::Rgba && pixel[3] < 128 {
                 continue;
@@ -176,7 +176,7 @@ pub(super) struct Theme {
     pub(super) muted: Color,
     /// The color of thin lines.
     pub(super) line: Color,
-    /// The background of pictures that do not fill their tile.
+    /// The background of images that do not fill their tile.
     pub(super) matte: Color,
     /// The color of emphasized elements.
     pub(super) accent: Color,
@@ -220,12 +220,12 @@ mod tests {
 
     use crate::testing::{drawn, photo, quarters};
 
-    fn of(pictures: &[Picture]) -> Palette {
-        Palette::new(pictures, &Seed::of(&[b"seed"]))
+    fn of(images: &[Bitmap]) -> Palette {
+        Palette::new(images, &Seed::from_parts(&[b"seed"]))
     }
 
     #[test]
-    fn every_large_color_of_a_picture_is_in_its_palette() {
+    fn every_large_color_of_an_image_is_in_its_palette() {
         let palette = of(&[quarters(200, 100)]);
         for rgb in [[255, 0, 0], [0, 255, 0], [0, 0, 255], [255, 255, 255]] {
             assert!(palette.0.iter().any(|color| color.color().rgb() == rgb), "{rgb:?} in {palette:?}");
@@ -242,8 +242,8 @@ mod tests {
     }
 
     #[test]
-    fn palettes_are_whole_distinct_and_sorted_whatever_the_picture() {
-        let plain = |rgba| Picture::filled(Size::new(1, 1), Channels::Rgba, rgba);
+    fn palettes_are_whole_distinct_and_sorted_whatever_the_image() {
+        let plain = |rgba| Bitmap::filled(Size::new(1, 1), Channels::Rgba, rgba);
         let grey = plain(Color { r: 128, g: 128, b: 128, a: 255 });
         for palette in
             [of(&[grey]), of(&[plain(Color::WHITE)]), of(&[photo(64, 64)]), of(&[]), of(&[plain(Color::TRANSPARENT)])]
@@ -264,7 +264,7 @@ mod tests {
     #[test]
     fn text_can_be_read_on_every_ground() {
         for index in 0..200_u32 {
-            let palette = Palette::harmony(&mut Seed::of(&[&index.to_le_bytes()]));
+            let palette = Palette::harmony(&mut Seed::from_parts(&[&index.to_le_bytes()]));
             for output in 0..4 {
                 let theme = Theme::new(&palette, output);
                 assert!(contrast(theme.ink, theme.ground) >= 7.0, "{theme:?}");

@@ -1,4 +1,4 @@
-"""Pictures for the tasks."""
+"""Images for the tasks."""
 
 import struct
 import zlib

@@ -7,7 +7,7 @@ pub(super) struct Seed(u64);
 impl Seed {
     /// Creates a generator from `parts` (64-bit FNV-1a). The boundaries between the parts also
     /// affect the result.
-    pub(super) fn of(parts: &[&[u8]]) -> Self {
+    pub(super) fn from_parts(parts: &[&[u8]]) -> Self {
         let mut hash = 0xcbf2_9ce4_8422_2325_u64;
         for part in parts {
             for byte in part.iter().chain(&(part.len() as u64).to_le_bytes()) {
@@ -43,16 +43,16 @@ mod tests {
 
     #[test]
     fn the_numbers_are_these_on_every_machine() {
-        let mut seed = Seed::of(&[b"a", b"b"]);
+        let mut seed = Seed::from_parts(&[b"a", b"b"]);
         let drawn: Vec<usize> = (0..8).map(|_| seed.below(1000)).collect();
         assert_eq!(drawn, [712, 553, 147, 919, 738, 986, 395, 961]);
-        let mut other = Seed::of(&[b"ab", b""]);
+        let mut other = Seed::from_parts(&[b"ab", b""]);
         assert_ne!(drawn, (0..8).map(|_| other.below(1000)).collect::<Vec<_>>(), "where parts end counts");
     }
 
     #[test]
     fn numbers_stay_within_their_range_and_fill_it() {
-        let mut seed = Seed::of(&[b"range"]);
+        let mut seed = Seed::from_parts(&[b"range"]);
         let values: Vec<f64> = (0..1000).map(|_| seed.between(-2.0, 3.0)).collect();
         assert!(values.iter().all(|value| (-2.0..3.0).contains(value)));
         assert!(values.iter().any(|value| *value < -1.9) && values.iter().any(|value| *value > 2.9));

@@ -1,4 +1,4 @@
-//! The pictures that the simulators return: real PNGs that depend only on the prompt, with the id
+//! The images that the simulators return: real PNGs that depend only on the prompt, with the id
 //! of the request as metadata.
 
 use sha2::{Digest, Sha256};
@@ -33,7 +33,7 @@ pub(super) fn draw(prompt: &str, id: &str, (width, height): (u32, u32)) -> Vec<u
 
 /// Builds an MP4 without tracks of at least `bytes_min` bytes: a file type box, the id of the
 /// request, free space, and a movie header.
-pub(super) fn film(id: &str, bytes_min: usize) -> Vec<u8> {
+pub(super) fn video(id: &str, bytes_min: usize) -> Vec<u8> {
     let boxed = |kind: &[u8; 4], content: &[u8]| {
         let length = u32::try_from(content.len() + 8).expect("a few bytes");
         [&length.to_be_bytes(), &kind[..], content].concat()
@@ -69,8 +69,8 @@ pub(super) fn size_of(text: &str) -> Option<(u32, u32)> {
     Some((1024 * width / long, 1024 * height / long))
 }
 
-/// Whether the bytes begin with the signature of a picture format.
-pub(super) fn is_picture(bytes: &[u8]) -> bool {
+/// Returns `true` if the bytes begin with the signature of an image format.
+pub(super) fn is_image(bytes: &[u8]) -> bool {
     let jpeg = bytes.starts_with(&[0xff, 0xd8, 0xff]);
     let webp = bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP");
     jpeg || webp || bytes.starts_with(b"\x89PNG\r\n\x1a\n")

@@ -7,17 +7,17 @@ use super::palette::{COLORS, Palette};
 use super::seed::Seed;
 use super::vector::{Area, disc, ground, quarter, rounded};
 use raster::text::{fill_path, fill_rect};
-use raster::{Channels, Color, Picture, Size};
+use raster::{Bitmap, Channels, Color, Size};
 
 /// Draws a composition in the colors of a palette. The outputs of one seed are of different kinds.
-pub(super) fn compose(size: Size, palette: &Palette, seed: &Seed, output: u32) -> Picture {
+pub(super) fn compose(size: Size, palette: &Palette, seed: &Seed, output: u32) -> Bitmap {
     let mut seed = seed.clone();
     let first = seed.below(4);
     for _ in 0..output {
         seed.below(2);
     }
     let mut stage = Stage {
-        picture: Picture::filled(size, Channels::Rgb, palette.0[COLORS - 1].color()),
+        image: Bitmap::filled(size, Channels::Rgb, palette.0[COLORS - 1].color()),
         width: f64::from(size.width),
         height: f64::from(size.height),
         colors: palette.0,
@@ -28,11 +28,11 @@ pub(super) fn compose(size: Size, palette: &Palette, seed: &Seed, output: u32) -
         2 => stage.arches(&mut seed),
         _ => stage.orbits(&mut seed),
     }
-    stage.picture
+    stage.image
 }
 
 struct Stage {
-    picture: Picture,
+    image: Bitmap,
     width: f64,
     height: f64,
     /// The colors from dark to light.
@@ -41,7 +41,7 @@ struct Stage {
 
 impl Stage {
     fn paint(&mut self, path: BezPath, color: Color) {
-        fill_path(&mut self.picture, path, color);
+        fill_path(&mut self.image, path, color);
     }
 
     fn color(&self, index: usize) -> Color {
@@ -59,10 +59,10 @@ impl Stage {
 
     /// Fills the rows with a gradient between two colors.
     fn sky(&mut self, from: Oklab, to: Oklab) {
-        let (width, height) = (u64::from(self.picture.width()), self.picture.height());
+        let (width, height) = (u64::from(self.image.width()), self.image.height());
         for y in 0..height {
             let color = from.mixed(to, f64::from(y) / f64::from(height)).color();
-            fill_rect(&mut self.picture, 0, i64::from(y), width, 1, color);
+            fill_rect(&mut self.image, 0, i64::from(y), width, 1, color);
         }
     }
 

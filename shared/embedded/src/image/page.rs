@@ -1,12 +1,12 @@
 //! The layout of a frame: stage, text and caption on one grid.
 
 use super::block::{BODY, Block, CAPTION, Face, HEADLINE, LABEL, VALUE};
+use super::headline::Headline;
 use super::palette::{COLORS, Palette, Theme};
 use super::swatch::hex;
 use super::vector::{Area, rounded};
-use super::words::Words;
 use raster::text::{Align, Style, fill_path, fill_rect, layout, line_breaks};
-use raster::{Picture, Size};
+use raster::{Bitmap, Size};
 
 /// The aspect ratio from which the text is beside the stage instead of below it.
 const WIDE: f64 = 1.18;
@@ -42,7 +42,7 @@ pub(super) struct Scale {
 impl Scale {
     /// The lengths for a frame. They are proportional to its shorter side, but font sizes stay
     /// readable.
-    pub(super) fn of(size: Size) -> Self {
+    pub(super) fn for_size(size: Size) -> Self {
         let short = f64::from(size.width.min(size.height));
         Self {
             margin: short * 0.047,
@@ -56,7 +56,7 @@ impl Scale {
 
 /// The texts of a frame.
 pub(super) struct Text<'a> {
-    pub(super) words: &'a Words,
+    pub(super) words: &'a Headline,
     pub(super) model: &'a str,
     /// The operation and the size.
     pub(super) facts: &'a str,
@@ -75,7 +75,7 @@ struct Placed {
 
 /// The layout of a frame.
 pub(super) struct Page {
-    /// The area of the pictures.
+    /// The area of the images.
     pub(super) stage: Area,
     scale: Scale,
     tag: Option<Placed>,
@@ -94,7 +94,7 @@ impl Page {
     /// Lays out a frame. `ratio` is the preferred aspect ratio of the stage. `is_mirrored`
     /// exchanges the sides of stage and text.
     pub(super) fn new(size: Size, text: &Text<'_>, ratio: f64, is_mirrored: bool) -> Self {
-        let scale = Scale::of(size);
+        let scale = Scale::for_size(size);
         let frame = Area::new(0.0, 0.0, f64::from(size.width), f64::from(size.height));
         let inner = frame.inset(scale.margin);
         match frame.width >= WIDE * frame.height {
@@ -134,7 +134,7 @@ impl Page {
         let (headline, body) = set(text.words, scale, inner.width, room * text.share, 0.60);
         let written =
             [&headline, &body].into_iter().flatten().map(|block| block.height() + scale.gap * 0.6).sum::<f64>();
-        // If the pictures would be cropped too much, the stage is made at most half as high again
+        // If the images would be cropped too much, the stage is made at most half as high again
         // as they need.
         let height = (room - written + scale.gap * 0.6).min(inner.width / ratio * 1.6).max(room * 0.4).max(1.0).round();
         let (stage_y, text_y) = match is_mirrored {
@@ -194,13 +194,13 @@ impl Page {
     }
 
     /// Draws everything except the stage.
-    pub(super) fn draw(&self, picture: &mut Picture, theme: &Theme, palette: &Palette) {
+    pub(super) fn draw(&self, image: &mut Bitmap, theme: &Theme, palette: &Palette) {
         let scale = self.scale;
         if let Some(tag) = &self.tag {
             let padding = scale.caption * 0.7;
             let pill = Area::new(tag.x - padding, tag.y, tag.block.text_width() + 2.0 * padding, tag.block.height());
             fill_path(
-                picture,
+                image,
                 rounded(
                     Area { y: pill.y - scale.caption * 0.12, height: pill.height + scale.caption * 0.24, ..pill },
                     scale.caption,
@@ -217,17 +217,17 @@ impl Page {
             (&self.facts, theme.muted),
         ] {
             if let Some(Placed { block, x, y }) = placed {
-                block.draw(picture, *x, *y, color);
+                block.draw(image, *x, *y, color);
             }
         }
-        let line = self.line.pixels(picture.width(), picture.height());
+        let line = self.line.pixels(image.width(), image.height());
         let (width, height) = (u64::from(line.size.width), u64::from(line.size.height));
-        fill_rect(picture, i64::from(line.x), i64::from(line.y), width, height, theme.line);
-        self.draw_palette(picture, theme, palette);
+        fill_rect(image, i64::from(line.x), i64::from(line.y), width, height, theme.line);
+        self.draw_palette(image, theme, palette);
     }
 
     /// Draws the five color fields with their values below.
-    fn draw_palette(&self, picture: &mut Picture, theme: &Theme, palette: &Palette) {
+    fn draw_palette(&self, image: &mut Bitmap, theme: &Theme, palette: &Palette) {
         let (area, scale) = (self.swatches, self.scale);
         let gap = scale.caption * 0.4;
         let width = (area.width - gap * (COLORS - 1) as f64) / COLORS as f64;
@@ -237,12 +237,12 @@ impl Page {
             let x = area.x + index as f64 * (width + gap);
             let field = Area::new(x, area.y, width, height);
             // The border makes a field of the background color visible.
-            fill_path(picture, rounded(field.inset(-scale.hairline()), scale.radius * 0.6), theme.line);
-            fill_path(picture, rounded(field, scale.radius * 0.6), color);
+            fill_path(image, rounded(field.inset(-scale.hairline()), scale.radius * 0.6), theme.line);
+            fill_path(image, rounded(field, scale.radius * 0.6), color);
             let size = (scale.caption * 0.72).min(width / 4.3);
             if size >= 8.0 {
                 let value = Block::new(&hex(color), VALUE, size, width + gap, 1);
-                value.draw(picture, x, area.y + height + scale.caption * 0.25, theme.muted);
+                value.draw(image, x, area.y + height + scale.caption * 0.25, theme.muted);
             }
         }
     }
@@ -267,7 +267,7 @@ impl Scale {
 
 /// Lays out headline and body in a column of size `width` by `height`. If there is a body, the
 /// headline takes at most `share` of the height.
-fn set(words: &Words, scale: Scale, width: f64, height: f64, share: f64) -> (Option<Block>, Option<Block>) {
+fn set(words: &Headline, scale: Scale, width: f64, height: f64, share: f64) -> (Option<Block>, Option<Block>) {
     let widest = widest_word(&words.headline);
     let sizes: Vec<f64> = HEADLINES.iter().map(|size| size * scale.body).collect();
     // A larger size must not cause a word to be broken. Only the smallest size may break words.

@@ -25,11 +25,11 @@ impl Channels {
     }
 }
 
-/// A picture with 8-bit sRGB samples, interleaved, in rows from top to bottom without padding.
+/// An image with 8-bit sRGB samples, interleaved, in rows from top to bottom without padding.
 ///
 /// Its sides are never zero.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Picture {
+pub enum Bitmap {
     /// Without alpha.
     Rgb(RgbImage),
     /// With straight alpha.
@@ -38,23 +38,23 @@ pub enum Picture {
 
 /// Evaluates an expression that is the same for both kinds of images.
 macro_rules! of_either {
-    ($picture:expr, $image:ident => $value:expr) => {
-        match $picture {
-            Picture::Rgb($image) => $value,
-            Picture::Rgba($image) => $value,
+    ($bitmap:expr, $image:ident => $value:expr) => {
+        match $bitmap {
+            Bitmap::Rgb($image) => $value,
+            Bitmap::Rgba($image) => $value,
         }
     };
 }
 
-impl Picture {
-    /// Creates a picture from `pixels`. `None` if a side is zero or the length does not match the
+impl Bitmap {
+    /// Creates an image from `pixels`. `None` if a side is zero or the length does not match the
     /// size.
     pub fn new(size: Size, channels: Channels, pixels: Vec<u8>) -> Option<Self> {
         let expected = size.pixels().checked_mul(channels.count() as u64)?;
         (size.pixels() > 0 && pixels.len() as u64 == expected).then(|| Self::made(size, channels, pixels))
     }
 
-    /// Creates a picture from `pixels` that are known to match the size.
+    /// Creates an image from `pixels` that are known to match the size.
     pub(crate) fn made(size: Size, channels: Channels, pixels: Vec<u8>) -> Self {
         debug_assert_eq!(pixels.len() as u64, size.pixels() * channels.count() as u64);
         debug_assert!(size.pixels() > 0);
@@ -66,7 +66,7 @@ impl Picture {
         .expect("the samples match the size")
     }
 
-    /// Creates a picture of one color. No side may be 0.
+    /// Creates an image of one color. No side may be 0.
     pub fn filled(size: Size, channels: Channels, color: Color) -> Self {
         debug_assert!(size.pixels() > 0);
         match channels {
@@ -108,7 +108,7 @@ impl Picture {
         self.width() as usize * self.channels().count()
     }
 
-    /// Whether every pixel is completely opaque. This is also true for an alpha channel full of
+    /// Returns `true` if every pixel is completely opaque. This is also true for an alpha channel full of
     /// 255.
     pub fn is_opaque(&self) -> bool {
         match self {
@@ -127,7 +127,7 @@ impl Picture {
         of_either!(self, image => image.get_pixel_checked(x, y).map(|pixel| pixel.to_rgba().0))
     }
 
-    /// The picture without its alpha channel: each pixel is blended over an opaque `background` in
+    /// The image without its alpha channel: each pixel is blended over an opaque `background` in
     /// sRGB.
     ///
     /// Values are rounded to the nearest, so that an opaque pixel keeps its samples exactly.
@@ -148,7 +148,7 @@ impl Picture {
         Self::made(self.size(), Channels::Rgb, flat)
     }
 
-    /// The picture without its alpha channel, which must be opaque.
+    /// The image without its alpha channel, which must be opaque.
     pub(crate) fn into_rgb(self) -> Self {
         debug_assert!(self.is_opaque());
         match self {
@@ -157,7 +157,7 @@ impl Picture {
         }
     }
 
-    /// The picture with an alpha channel.
+    /// The image with an alpha channel.
     pub fn into_rgba(self) -> Self {
         match self {
             Self::Rgba(_) => self,
@@ -175,7 +175,7 @@ impl Picture {
         of_either!(self, image => image.as_mut())
     }
 
-    /// A copy of the rectangle, which must lie within the picture.
+    /// A copy of the rectangle, which must lie within the image.
     pub fn cropped(&self, rect: Rect) -> Self {
         let count = self.channels().count();
         let left = rect.x as usize * count;
@@ -187,8 +187,8 @@ impl Picture {
         Self::made(rect.size, self.channels(), pixels)
     }
 
-    /// Copies `inner`, which must have the same channels, to the picture with its top left pixel at
-    /// column `x` of row `y`. The part below the picture is clipped.
+    /// Copies `inner`, which must have the same channels, to the image with its top left pixel at
+    /// column `x` of row `y`. The part below the image is clipped.
     ///
     /// # Panics
     ///
@@ -209,31 +209,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_picture_fits_its_buffer_or_is_none() {
-        assert!(Picture::new(Size::new(2, 1), Channels::Rgb, vec![0; 6]).is_some());
-        assert!(Picture::new(Size::new(2, 1), Channels::Rgb, vec![0; 5]).is_none());
-        assert!(Picture::new(Size::new(2, 1), Channels::Rgba, vec![0; 6]).is_none());
-        assert!(Picture::new(Size::new(0, 1), Channels::Rgb, vec![]).is_none());
-        assert!(Picture::new(Size::new(u32::MAX, u32::MAX), Channels::Rgba, vec![]).is_none());
+    fn an_image_fits_its_buffer_or_is_none() {
+        assert!(Bitmap::new(Size::new(2, 1), Channels::Rgb, vec![0; 6]).is_some());
+        assert!(Bitmap::new(Size::new(2, 1), Channels::Rgb, vec![0; 5]).is_none());
+        assert!(Bitmap::new(Size::new(2, 1), Channels::Rgba, vec![0; 6]).is_none());
+        assert!(Bitmap::new(Size::new(0, 1), Channels::Rgb, vec![]).is_none());
+        assert!(Bitmap::new(Size::new(u32::MAX, u32::MAX), Channels::Rgba, vec![]).is_none());
     }
 
     #[test]
-    fn one_transparent_pixel_anywhere_makes_a_picture_transparent() {
+    fn one_transparent_pixel_anywhere_makes_an_image_transparent() {
         let size = Size::new(41, 53);
-        let opaque = Picture::filled(size, Channels::Rgba, Color::WHITE);
+        let opaque = Bitmap::filled(size, Channels::Rgba, Color::WHITE);
         assert!(opaque.is_opaque());
         for index in [0, 1023, 1024, size.pixels() as usize - 1] {
             let mut pixels = opaque.pixels().to_vec();
             pixels[index * 4 + 3] = 254;
-            assert!(!Picture::made(size, Channels::Rgba, pixels).is_opaque(), "pixel {index}");
+            assert!(!Bitmap::made(size, Channels::Rgba, pixels).is_opaque(), "pixel {index}");
         }
     }
 
     #[test]
     fn flattening_blends_over_the_background() {
         let pixels = vec![200, 100, 0, 255, 200, 100, 0, 0, 255, 255, 255, 128];
-        let picture = Picture::new(Size::new(3, 1), Channels::Rgba, pixels).unwrap();
-        let flat = picture.flattened(Color { r: 0, g: 0, b: 255, a: 255 });
+        let image = Bitmap::new(Size::new(3, 1), Channels::Rgba, pixels).unwrap();
+        let flat = image.flattened(Color { r: 0, g: 0, b: 255, a: 255 });
         assert_eq!(flat.channels(), Channels::Rgb);
         assert_eq!(flat.pixels(), [200, 100, 0, 0, 0, 255, 128, 128, 255]);
     }

@@ -35,14 +35,14 @@ fn brief<'a>(prompt: &'a str, size: (u32, u32), references: &'a [Reference<'a>])
     }
 }
 
-fn drawn_frame(brief: &Brief<'_>) -> Picture {
-    let picture = frame(brief).unwrap();
-    assert_eq!((picture.size(), picture.channels()), (brief.size, Channels::Rgb));
-    picture
+fn drawn_frame(brief: &Brief<'_>) -> Bitmap {
+    let image = frame(brief).unwrap();
+    assert_eq!((image.size(), image.channels()), (brief.size, Channels::Rgb));
+    image
 }
 
 /// The fraction of pixels that differ.
-fn difference(one: &Picture, other: &Picture) -> f64 {
+fn difference(one: &Bitmap, other: &Bitmap) -> f64 {
     let differing =
         one.pixels().chunks_exact(3).zip(other.pixels().chunks_exact(3)).filter(|(one, other)| one != other);
     differing.count() as f64 / one.size().pixels() as f64
@@ -77,23 +77,17 @@ fn every_size_is_filled_with_none_to_sixteen_references() {
                 (files[..count].iter().zip([None].into_iter().chain(ROLES.map(Some)).cycle()))
                     .map(|(bytes, role)| Reference { bytes, role })
                     .collect();
-            let picture = drawn_frame(&brief(FOX, size, &references));
-            let ground = picture.pixel(0, 0);
+            let image = drawn_frame(&brief(FOX, size, &references));
+            let ground = image.pixel(0, 0);
             // Nothing is drawn on the edge, and the stage takes its share of the frame.
             let (right, bottom) = (size.0 - 1, size.1 - 1);
-            assert!(
-                (0..size.0).all(|x| picture.pixel(x, 0) == ground && picture.pixel(x, bottom) == ground),
-                "{size:?}"
-            );
-            assert!(
-                (0..size.1).all(|y| picture.pixel(0, y) == ground && picture.pixel(right, y) == ground),
-                "{size:?}"
-            );
-            let blank = picture
+            assert!((0..size.0).all(|x| image.pixel(x, 0) == ground && image.pixel(x, bottom) == ground), "{size:?}");
+            assert!((0..size.1).all(|y| image.pixel(0, y) == ground && image.pixel(right, y) == ground), "{size:?}");
+            let blank = image
                 .pixels()
                 .chunks_exact(3)
                 .filter(|pixel| Some(&[pixel[0], pixel[1], pixel[2], 255]) == ground.as_ref());
-            let share = blank.count() as f64 / picture.size().pixels() as f64;
+            let share = blank.count() as f64 / image.size().pixels() as f64;
             assert!(share < 0.75, "{size:?} with {count}: {share} is blank");
         }
     }
@@ -115,7 +109,7 @@ fn tiny_frames_are_drawn_and_impossible_ones_refused() {
 fn outputs_of_a_job_are_told_apart() {
     let file = png(&quarters(200, 160));
     for references in [&[][..], &[Reference { bytes: &file, role: None }]] {
-        let outputs: Vec<Picture> = (0..4)
+        let outputs: Vec<Bitmap> = (0..4)
             .map(|output| drawn_frame(&Brief { output, outputs: 4, ..brief(FOX, (600, 400), references) }))
             .collect();
         for (index, one) in outputs.iter().enumerate() {
@@ -165,28 +159,28 @@ fn a_reference_that_cannot_be_read_is_named() {
 }
 
 #[test]
-fn extreme_pictures_are_shown_whole() {
+fn extreme_images_are_shown_whole() {
     let red = |width, height| png(&drawn(width, height, Channels::Rgb, |_, _| [220, 30, 20, 255]));
     for file in [red(3000, 2), red(2, 3000), red(1, 1)] {
         let references = [Reference { bytes: &file, role: Some(Role::Fit) }];
         for size in [(500, 500), (900, 300), (300, 900)] {
-            let picture = drawn_frame(&brief(FOX, size, &references));
-            assert!(picture.pixels().chunks_exact(3).any(|pixel| pixel == [220, 30, 20]), "{size:?}");
+            let image = drawn_frame(&brief(FOX, size, &references));
+            assert!(image.pixels().chunks_exact(3).any(|pixel| pixel == [220, 30, 20]), "{size:?}");
         }
     }
 }
 
 #[test]
-fn transparent_pictures_lie_on_a_matte() {
+fn transparent_images_lie_on_a_matte() {
     let free = drawn(80, 80, Channels::Rgba, |x, y| {
         if (20..60).contains(&x) && (20..60).contains(&y) { [10, 60, 200, 255] } else { [0; 4] }
     });
     let file = png(&free);
     let references = [Reference { bytes: &file, role: None }];
-    let picture = drawn_frame(&brief("", (400, 400), &references));
-    let black = picture.pixels().chunks_exact(3).filter(|pixel| *pixel == [0, 0, 0]).count();
+    let image = drawn_frame(&brief("", (400, 400), &references));
+    let black = image.pixels().chunks_exact(3).filter(|pixel| *pixel == [0, 0, 0]).count();
     assert_eq!(black, 0, "nothing of what is transparent is seen");
-    assert!(picture.pixels().chunks_exact(3).filter(|pixel| *pixel == [10, 60, 200]).count() > 1000);
+    assert!(image.pixels().chunks_exact(3).filter(|pixel| *pixel == [10, 60, 200]).count() > 1000);
 }
 
 /// Prompts whose text is difficult to keep in a box.
@@ -210,14 +204,14 @@ fn text_of_any_script_stays_inside_its_box() {
     const GROUND: Color = Color { r: 200, g: 210, b: 220, a: 255 };
     for text in hostile() {
         for (face, size) in [(block::HEADLINE, 40.0), (block::BODY, 14.0)] {
-            let mut picture = Picture::filled(Size::new(500, 400), Channels::Rgb, GROUND);
+            let mut image = Bitmap::filled(Size::new(500, 400), Channels::Rgb, GROUND);
             let Some(block) = Block::fitted(&text, face, &[2.0 * size, size], 300.0, 200.0) else {
                 panic!("{text:.20}")
             };
             assert!(block.height() <= 200.0 && block.text_width() <= 300.5, "{text:.20}");
-            block.draw(&mut picture, 100.0, 100.0, Color { r: 0, g: 0, b: 0, a: 255 });
+            block.draw(&mut image, 100.0, 100.0, Color { r: 0, g: 0, b: 0, a: 255 });
             let slack = (0.5 * size).ceil() as u32 + 1;
-            for (index, pixel) in picture.pixels().chunks_exact(3).enumerate() {
+            for (index, pixel) in image.pixels().chunks_exact(3).enumerate() {
                 let (x, y) = (index as u32 % 500, index as u32 / 500);
                 let inside = (100 - slack..400 + slack).contains(&x) && (100 - slack..300 + slack).contains(&y);
                 assert!(inside || pixel == GROUND.rgb(), "{text:.20} at {x}, {y}");
@@ -238,14 +232,9 @@ fn hostile_prompts_are_drawn_at_every_size() {
 #[test]
 fn right_to_left_text_stands_at_the_right() {
     let ink_at = |text: &str| {
-        let mut picture = Picture::filled(Size::new(400, 60), Channels::Rgb, Color::WHITE);
-        Block::new(text, block::BODY, 20.0, 380.0, 1).draw(
-            &mut picture,
-            10.0,
-            10.0,
-            Color { r: 0, g: 0, b: 0, a: 255 },
-        );
-        let dark = picture.pixels().chunks_exact(3).enumerate().filter(|(_, pixel)| pixel[0] < 128);
+        let mut image = Bitmap::filled(Size::new(400, 60), Channels::Rgb, Color::WHITE);
+        Block::new(text, block::BODY, 20.0, 380.0, 1).draw(&mut image, 10.0, 10.0, Color { r: 0, g: 0, b: 0, a: 255 });
+        let dark = image.pixels().chunks_exact(3).enumerate().filter(|(_, pixel)| pixel[0] < 128);
         let columns: Vec<usize> = dark.map(|(index, _)| index % 400).collect();
         (columns.iter().copied().min().unwrap(), columns.iter().copied().max().unwrap())
     };

@@ -1,4 +1,4 @@
-//! The picture model, `sketch`. It draws a storyboard frame from a prompt and
+//! The image model, `sketch`. It draws a storyboard frame from a prompt and
 //! references (`docs/reference/models.md#sketch`).
 //!
 //! **Guarantee.** Equal briefs give equal bytes on every machine. Whatever the prompt, the
@@ -15,11 +15,12 @@
 //! IEEE 754, and functions of `libm`, which round in the same way everywhere.
 //!
 //! **Reason.** A runtime without a key, a GPU or a network must not pretend to be a model. A frame
-//! that shows the request, its sources and its colors is useful on a board until there is a
-//! picture.
+//! that shows the request, its sources and its colors is useful on a board until there is an
+//! image.
 
 mod block;
 mod grid;
+mod headline;
 mod motif;
 mod oklab;
 mod page;
@@ -27,7 +28,6 @@ mod palette;
 mod seed;
 mod swatch;
 mod vector;
-mod words;
 
 #[cfg(test)]
 mod tests;
@@ -37,24 +37,24 @@ use raster::header::decoded_bytes_max;
 use raster::resize::{self, check_output};
 use raster::text::fill_path;
 use raster::{
-    Anchor, Bounds, Channels, Color, DecodeError, EncodeError, Encoding, Fit, Format, OutputFormat, Picture, PlanError,
+    Anchor, Bitmap, Bounds, Channels, Color, DecodeError, EncodeError, Encoding, Fit, Format, OutputFormat, PlanError,
     Rect, Resize, Size, decode_resized, encode, probe,
 };
 
 use block::{Block, LABEL};
 use grid::Tile;
+use headline::Headline;
 use page::{Page, Scale, Text};
 use palette::{Palette, Theme};
 use seed::Seed;
 use vector::{Area, lay, rounded};
-use words::Words;
 
 pub(crate) use swatch::{contrasting, harmony, hex, hue_name};
 
 /// The maximum number of references that are shown, which is also the maximum of a job.
 const REFERENCES_MAX: usize = 16;
 
-/// A reference picture and its role.
+/// A reference image and its role.
 #[derive(Debug, Clone, Copy)]
 pub struct Reference<'a> {
     /// Content of the file: PNG, JPEG, WebP or GIF.
@@ -66,11 +66,11 @@ pub struct Reference<'a> {
 /// The requested operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Operation {
-    /// A new picture from the prompt.
+    /// A new image from the prompt.
     Generate,
     /// Another form of the first reference.
     Edit,
-    /// Another picture like the first reference.
+    /// Another image like the first reference.
     Variation,
 }
 
@@ -123,20 +123,20 @@ pub fn memory_bytes(size: Size, references: &[Source]) -> u64 {
     files + pixels.unwrap_or(0) + LAYERS * 4 * size.pixels() + DRAWING_BYTES
 }
 
-/// The share of a tile that a picture with transparency covers; the rest is a margin.
+/// The share of a tile that an image with transparency covers; the rest is a margin.
 const FREE_SHARE: f64 = 0.84;
 
-/// The maximum ratio between the aspect ratios of a picture and its tile at which the picture is
-/// cropped. Above it, the whole picture is shown. A swatch is always cropped.
+/// The maximum ratio between the aspect ratios of an image and its tile at which the image is
+/// cropped. Above it, the whole image is shown. A swatch is always cropped.
 const CROP_MAX: f64 = 2.0;
 const SWATCH_CROP_MAX: f64 = 12.0;
 
 /// The maximum share of the frame's height for text below the stage, and below a stage with many
-/// pictures.
+/// images.
 const TEXT_SHARE: f64 = 0.42;
 const TEXT_SHARE_BUSY: f64 = 0.30;
 
-/// The number of pictures from which a stage counts as busy.
+/// The number of images from which a stage counts as busy.
 const BUSY: usize = 5;
 
 /// The preferred aspect ratio of a stage without references, width to height.
@@ -168,19 +168,19 @@ pub enum Error {
 /// size that is empty or above the limits of results. As far as headers show it, both are detected
 /// before anything is drawn.
 pub fn draw(brief: &Brief<'_>) -> Result<Vec<u8>, Error> {
-    let picture = frame(brief)?;
+    let image = frame(brief)?;
     let encoding = Encoding { format: OutputFormat::Png, quality: 100, flatten: Color::WHITE };
-    Ok(encode(&picture, &encoding)?)
+    Ok(encode(&image, &encoding)?)
 }
 
 /// Draws the pixels for [`draw`].
-fn frame(brief: &Brief<'_>) -> Result<Picture, Error> {
+fn frame(brief: &Brief<'_>) -> Result<Bitmap, Error> {
     if brief.size.pixels() == 0 {
         return Err(PlanError::EmptySource.into());
     }
     check_output(brief.size)?;
-    let shown = Shown::all(brief)?;
-    let words = Words::new(brief.prompt, brief.operation.noun());
+    let shown = PlacedReference::all(brief)?;
+    let words = Headline::new(brief.prompt, brief.operation.noun());
     let size = format!("{} × {}", brief.size.width, brief.size.height);
     let facts = format!("{} · {size}", brief.operation.noun());
     let counter = match brief.outputs {
@@ -190,33 +190,33 @@ fn frame(brief: &Brief<'_>) -> Result<Picture, Error> {
     let share = if shown.len() < BUSY { TEXT_SHARE } else { TEXT_SHARE_BUSY };
     let text = Text { words: &words, model: brief.model, facts: &facts, counter: &counter, share };
     let page = Page::new(brief.size, &text, wished_ratio(&shown), brief.output % 2 == 1);
-    let scale = Scale::of(brief.size);
+    let scale = Scale::for_size(brief.size);
     let tiles: Vec<Tile> = shown.iter().map(|shown| shown.tile).collect();
     let places: Vec<Rect> = grid::arrange(&tiles, page.stage, scale.gap * 0.5)
         .into_iter()
         .map(|area| area.pixels(brief.size.width, brief.size.height))
         .collect();
-    let pictures = shown.iter().zip(&places).map(|(shown, place)| shown.picture(place.size));
-    let pictures: Vec<Picture> = pictures.collect::<Result<_, _>>()?;
-    let seed = Seed::of(&[brief.prompt.as_bytes()]);
-    let palette = swatch::named(brief.prompt).unwrap_or_else(|| Palette::new(&pictures, &seed));
+    let images = shown.iter().zip(&places).map(|(shown, place)| shown.image(place.size));
+    let images: Vec<Bitmap> = images.collect::<Result<_, _>>()?;
+    let seed = Seed::from_parts(&[brief.prompt.as_bytes()]);
+    let palette = swatch::named(brief.prompt).unwrap_or_else(|| Palette::new(&images, &seed));
     let theme = Theme::new(&palette, brief.output);
-    let mut picture = Picture::filled(brief.size, Channels::Rgb, theme.ground);
+    let mut image = Bitmap::filled(brief.size, Channels::Rgb, theme.ground);
     if shown.is_empty() {
         let place = page.stage.pixels(brief.size.width, brief.size.height);
         let stage = motif::compose(place.size, &palette, &seed, brief.output);
-        lay(&mut picture, &stage, (place.x, place.y), scale.radius);
+        lay(&mut image, &stage, (place.x, place.y), scale.radius);
     }
-    for ((shown, place), tile) in shown.iter().zip(places).zip(pictures) {
-        draw_tile(&mut picture, place, tile, &theme, scale);
-        draw_label(&mut picture, place, shown.label, &theme, scale);
+    for ((shown, place), tile) in shown.iter().zip(places).zip(images) {
+        draw_tile(&mut image, place, tile, &theme, scale);
+        draw_label(&mut image, place, shown.label, &theme, scale);
     }
-    page.draw(&mut picture, &theme, &palette);
-    Ok(picture)
+    page.draw(&mut image, &theme, &palette);
+    Ok(image)
 }
 
 /// A reference on the stage.
-struct Shown<'a> {
+struct PlacedReference<'a> {
     index: usize,
     bytes: &'a [u8],
     size: Size,
@@ -225,7 +225,7 @@ struct Shown<'a> {
     label: &'static str,
 }
 
-impl<'a> Shown<'a> {
+impl<'a> PlacedReference<'a> {
     /// The references in order of importance, with their sizes.
     fn all(brief: &Brief<'a>) -> Result<Vec<Self>, Error> {
         let mut all = Vec::new();
@@ -252,17 +252,17 @@ impl<'a> Shown<'a> {
     }
 
     /// The pixels for a tile of size `size`. The result is as large as the tile, or smaller if the
-    /// picture is shown as a whole.
-    fn picture(&self, size: Size) -> Result<Picture, Error> {
+    /// image is shown as a whole.
+    fn image(&self, size: Size) -> Result<Bitmap, Error> {
         let ratio = f64::from(size.width) / f64::from(size.height) / self.tile.ratio;
         let most = if self.tile.is_small { SWATCH_CROP_MAX } else { CROP_MAX };
         let fit = if (1.0 / most..=most).contains(&ratio) { Fit::Cover } else { Fit::Inside };
         let plan = resize::plan(self.size, &Resize { fit, ..Resize::new(bounds(size)) })?;
         let scaled =
             |plan| decode_resized(self.bytes, plan, Color::TRANSPARENT).map_err(|error| unreadable(self.index, error));
-        let picture = scaled(&plan)?;
-        if picture.is_opaque() {
-            return Ok(picture);
+        let image = scaled(&plan)?;
+        if image.is_opaque() {
+            return Ok(image);
         }
         let share = |side: u32| ((f64::from(side) * FREE_SHARE) as u32).max(1);
         let plan = resize::plan(self.size, &Resize::new(bounds(Size::new(share(size.width), share(size.height)))))?;
@@ -275,8 +275,8 @@ fn bounds(size: Size) -> Bounds {
     Bounds::new(Some(size.width), Some(size.height)).expect("a tile has at least a pixel")
 }
 
-/// The preferred aspect ratio of the stage: that of the only important picture, or slightly wide.
-fn wished_ratio(shown: &[Shown<'_>]) -> f64 {
+/// The preferred aspect ratio of the stage: that of the only important image, or slightly wide.
+fn wished_ratio(shown: &[PlacedReference<'_>]) -> f64 {
     let mut large = shown.iter().filter(|shown| !shown.tile.is_small);
     match (large.next(), large.next()) {
         (Some(only), None) => only.tile.ratio.clamp(0.6, 1.8),
@@ -284,24 +284,24 @@ fn wished_ratio(shown: &[Shown<'_>]) -> f64 {
     }
 }
 
-/// Draws a picture in its tile, on a matte if it does not fill the tile.
-fn draw_tile(picture: &mut Picture, place: Rect, tile: Picture, theme: &Theme, scale: Scale) {
+/// Draws an image in its tile, on a matte if it does not fill the tile.
+fn draw_tile(image: &mut Bitmap, place: Rect, tile: Bitmap, theme: &Theme, scale: Scale) {
     let tile = match tile.channels() {
         Channels::Rgb => tile,
         Channels::Rgba => tile.flattened(theme.matte),
     };
-    let mut matte = Picture::filled(place.size, Channels::Rgb, theme.matte);
+    let mut matte = Bitmap::filled(place.size, Channels::Rgb, theme.matte);
     let (x, y) = Anchor::Center.place(tile.size(), place.size);
     matte.paste(&tile, x, y);
     let (width, height) = (f64::from(place.size.width), f64::from(place.size.height));
     let area = Area::new(f64::from(place.x), f64::from(place.y), width, height);
-    // The border separates a picture from a background of the same color.
-    fill_path(picture, rounded(area.inset(-scale.hairline()), scale.radius + scale.hairline()), theme.line);
-    lay(picture, &matte, (place.x, place.y), scale.radius);
+    // The border separates an image from a background of the same color.
+    fill_path(image, rounded(area.inset(-scale.hairline()), scale.radius + scale.hairline()), theme.line);
+    lay(image, &matte, (place.x, place.y), scale.radius);
 }
 
-/// Draws the role in the lower left corner of a picture, if there is room.
-fn draw_label(picture: &mut Picture, place: Rect, label: &str, theme: &Theme, scale: Scale) {
+/// Draws the role in the lower left corner of an image, if there is room.
+fn draw_label(image: &mut Bitmap, place: Rect, label: &str, theme: &Theme, scale: Scale) {
     let size = scale.caption * 0.86;
     let (width, height) = (f64::from(place.size.width), f64::from(place.size.height));
     let block = Block::new(label, LABEL, size, width, 1);
@@ -312,8 +312,8 @@ fn draw_label(picture: &mut Picture, place: Rect, label: &str, theme: &Theme, sc
     }
     let x = f64::from(place.x) + inset;
     let y = f64::from(place.y) + height - inset - chip.1;
-    fill_path(picture, rounded(Area::new(x, y, chip.0, chip.1), scale.radius * 0.6), theme.ground);
-    block.draw(picture, x + padding, y + block.height() * 0.05, theme.ink);
+    fill_path(image, rounded(Area::new(x, y, chip.0, chip.1), scale.radius * 0.6), theme.ground);
+    block.draw(image, x + padding, y + block.height() * 0.05, theme.ink);
 }
 
 /// The label of a role.
@@ -327,7 +327,7 @@ fn role_name(role: Role) -> &'static str {
     }
 }
 
-/// Whether a role is about appearance rather than content.
+/// Returns `true` if a role is about appearance rather than content.
 fn is_swatch(role: Role) -> bool {
     matches!(role, Role::Texture | Role::Style)
 }
@@ -336,7 +336,7 @@ impl Operation {
     /// The heading of the operation.
     fn noun(self) -> &'static str {
         match self {
-            Self::Generate => "New picture",
+            Self::Generate => "New image",
             Self::Edit => "Edit",
             Self::Variation => "Variation",
         }

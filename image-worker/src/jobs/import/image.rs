@@ -1,4 +1,4 @@
-//! Foreign bytes as a picture: detected from the bytes, decoded once, and matched across sizes.
+//! Foreign bytes as an image: detected from the bytes, decoded once, and matched across sizes.
 
 use bytes::Bytes;
 use domain::limits::FILE_NAME_MAX;
@@ -10,20 +10,20 @@ use worker::files::CleanContent;
 use worker::marks::claimed_origin;
 use worker::{Error, Worker};
 
-/// Side of the thumbnails by which two pictures are compared, in pixels.
+/// Side of the thumbnails by which two images are compared, in pixels.
 const THUMBNAIL_SIDE: u32 = 32;
 
-/// Maximum difference between the aspect ratios of one picture at two sizes: rounding at a side of 200 pixels, plus a margin.
+/// Maximum difference between the aspect ratios of one image at two sizes: rounding at a side of 200 pixels, plus a margin.
 const RATIO_TOLERANCE: f64 = 0.02;
 
-/// Maximum differences between thumbnails of one picture at two sizes: on average, and at any one place. Resampling and lossy
+/// Maximum differences between thumbnails of one image at two sizes: on average, and at any one place. Resampling and lossy
 /// coding stay well below. Another view of a product on a white background is similar on average, but not at every place.
 const MEAN_TOLERANCE: f64 = 3.0;
 const MOST_TOLERANCE: u8 = 24;
 
-/// A picture that can be displayed.
+/// An image that can be displayed.
 #[derive(Debug)]
-pub(super) struct Picture {
+pub(super) struct ImportedImage {
     pub content: CleanContent,
     pub format: Format,
     pub size: Size,
@@ -31,12 +31,12 @@ pub(super) struct Picture {
     pub thumbnail: Thumbnail,
 }
 
-/// What is kept of a picture for comparison: 32 × 32 pixels of RGB on white.
+/// A thumbnail of an image for comparison: 32 × 32 pixels of RGB on white.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Thumbnail(Vec<u8>);
 
 /// Detects and decodes a file, for which memory is reserved already. The inner error says what is wrong with it.
-pub(super) async fn read(worker: &Worker, bytes: Bytes) -> Result<Result<Picture, String>, Error> {
+pub(super) async fn read(worker: &Worker, bytes: Bytes) -> Result<Result<ImportedImage, String>, Error> {
     let header = match raster::probe(&bytes) {
         Ok(header) => header,
         Err(error) => return Ok(Err(error.to_string())),
@@ -49,19 +49,19 @@ pub(super) async fn read(worker: &Worker, bytes: Bytes) -> Result<Result<Picture
     let decoded = worker.pixels.run(memory_bytes, move || {
         let thumbnail = thumbnail(&bytes, header.size()).map_err(|error| error.to_string())?;
         let origin = claimed_origin(&bytes);
-        let content = CleanContent::of(bytes, rule).map_err(|error| error.to_string())?;
+        let content = CleanContent::new(bytes, rule).map_err(|error| error.to_string())?;
         // The orientation may stand in another place now.
         let header = raster::probe(&content.content.bytes).map_err(|error| error.to_string())?;
-        Ok::<_, String>(Picture { content, format: header.format, size: header.size(), origin, thumbnail })
+        Ok::<_, String>(ImportedImage { content, format: header.format, size: header.size(), origin, thumbnail })
     });
     match decoded.await {
         Ok(read) => Ok(read),
         Err(panicked) => {
             tracing::error!(
                 error = &panicked as &dyn std::error::Error,
-                "the engine panicked while processing a picture"
+                "the engine panicked while processing an image"
             );
-            Ok(Err("the picture could not be processed".to_owned()))
+            Ok(Err("the image could not be processed".to_owned()))
         }
     }
 }
@@ -73,14 +73,14 @@ fn thumbnail(bytes: &[u8], size: Size) -> Result<Thumbnail, raster::Error> {
     Ok(Thumbnail(small.pixels().to_vec()))
 }
 
-/// How a picture of size `size` is scaled to its thumbnail.
+/// How an image of size `size` is scaled to its thumbnail.
 fn thumbnail_plan(size: Size) -> Result<Plan, PlanError> {
     let bounds = Bounds::new(Some(THUMBNAIL_SIDE), Some(THUMBNAIL_SIDE)).expect("both sides are given");
     let resize = Resize { fit: Fit::Fill, enlarge: true, background: Color::WHITE, ..Resize::new(bounds) };
     raster::resize::plan(size, &resize)
 }
 
-/// Whether two files show one picture at two sizes (docs/reference/imports.md#distinct-images).
+/// Returns `true` if two files show one image at two sizes (docs/reference/imports.md#distinct-images).
 pub(super) fn is_same(one: (Size, &Thumbnail), other: (Size, &Thumbnail)) -> bool {
     let ratio = |size: Size| f64::from(size.width) / f64::from(size.height);
     let stretch = ratio(one.0) / ratio(other.0);
@@ -114,8 +114,8 @@ mod tests {
         let pixels =
             (0..side).flat_map(|y| (0..side).map(move |x| (x, y))).flat_map(|(x, y)| color(at(x), at(y))).collect();
         let size = Size::new(side, side);
-        let picture = raster::Picture::new(size, Channels::Rgb, pixels).expect("as many as fit");
-        let file = raster::encode(&picture, &Encoding { format, quality: 75, flatten: Color::WHITE }).expect("encodes");
+        let image = raster::Bitmap::new(size, Channels::Rgb, pixels).expect("as many as fit");
+        let file = raster::encode(&image, &Encoding { format, quality: 75, flatten: Color::WHITE }).expect("encodes");
         (size, thumbnail(&file, size).expect("decodes"))
     }
 
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn one_picture_is_known_again_at_another_size_and_in_another_format() {
+    fn one_image_is_known_again_at_another_size_and_in_another_format() {
         let large = drawn(800, OutputFormat::Png, |x, y| disc(x, y, 0.3));
         for (side, format) in [(300, OutputFormat::Png), (400, OutputFormat::Jpeg), (256, OutputFormat::Webp)] {
             assert!(same(&large, &drawn(side, format, |x, y| disc(x, y, 0.3))), "{side} {format:?}");
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn another_view_is_another_picture() {
+    fn another_view_is_another_image() {
         let one = drawn(800, OutputFormat::Png, |x, y| disc(x, y, 0.3));
         for other in [
             drawn(400, OutputFormat::Png, |x, y| disc(x, y, 0.36)),
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn the_memory_of_a_transparent_picture_includes_its_premultiplied_copy() {
+    fn the_memory_of_a_transparent_image_includes_its_premultiplied_copy() {
         let header = raster::header::Header::assumed(Format::Png, Size::new(4000, 3000));
         let plan = thumbnail_plan(header.size()).expect("is within the limits");
         assert!(raster::resize::memory_bytes(&header, &plan) >= 8 * header.size().pixels());

@@ -1,4 +1,4 @@
-//! The picture of an asset, whole, in part or as a rendition: what previews and downloads by handle share.
+//! The image of an asset, whole, in part or as a rendition: what previews and downloads by handle share.
 
 use axum::response::Response;
 use blob::BlobKey;
@@ -67,9 +67,9 @@ pub async fn serve(
     let (key, sha256, media_type) = match &rendition {
         None => (asset.blob_key, &asset.sha256, &asset.mime_type),
         Some(Rendition::Ready { key, sha256, media_type }) => (*key, sha256, media_type),
-        Some(Rendition::Undecodable) => return Err(Problem::unprocessable("w", "the picture cannot be read")),
+        Some(Rendition::Undecodable) => return Err(Problem::unprocessable("w", "the image cannot be read")),
         Some(Rendition::GivenUp) => {
-            return Err(Problem::unprocessable("w", "no rendition of the picture could be made"));
+            return Err(Problem::unprocessable("w", "no rendition of the image could be made"));
         }
     };
     let served = Served { key: BlobKey(key), sha256, owner: &asset.owner, media_type };

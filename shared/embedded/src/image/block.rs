@@ -2,7 +2,7 @@
 
 use super::vector::Area;
 use raster::text::{Align, Family, Ink, Layout, Style, Weight, is_right_to_left, layout_lines};
-use raster::{Color, Picture};
+use raster::{Bitmap, Color};
 
 /// How far the drawn text may extend beyond its box, in units of the font size: marks above and
 /// below letters with a small line height.
@@ -89,14 +89,14 @@ impl Block {
 
     /// Draws the text with the top left corner of its box at `x`, `y`. Right-to-left text is
     /// aligned to the right.
-    pub(super) fn draw(&self, picture: &mut Picture, x: f64, y: f64, color: Color) {
+    pub(super) fn draw(&self, image: &mut Bitmap, x: f64, y: f64, color: Color) {
         let slack = OVERHANG * self.size;
         let area = Area::new(x - slack, y - slack, self.width + 2.0 * slack, self.height() + 2.0 * slack);
-        let clip = area.pixels(picture.width(), picture.height());
-        let mut part = picture.cropped(clip);
+        let clip = area.pixels(image.width(), image.height());
+        let mut part = image.cropped(clip);
         let indent = if self.is_right_to_left { self.width - self.layout.width() } else { 0.0 };
         let (left, top) = (x + indent - f64::from(clip.x), y - f64::from(clip.y));
         self.layout.draw(&mut part, left, top, &Ink { color, stroke: None });
-        picture.paste(&part, clip.x, clip.y);
+        image.paste(&part, clip.x, clip.y);
     }
 }

@@ -1,26 +1,26 @@
-//! Layout of the pictures: justified rows or columns that fill an area.
+//! Layout of the images: justified rows or columns that fill an area.
 
 use super::vector::Area;
 
-/// The desired area of the most important picture, relative to the average area of the others.
+/// The desired area of the most important image, relative to the average area of the others.
 const HERO: f64 = 2.2;
 
-/// The range of aspect ratios that are kept. Pictures outside of it are cropped, so that none
+/// The range of aspect ratios that are kept. Images outside of it are cropped, so that none
 /// becomes a narrow strip.
 const RATIOS: (f64, f64) = (0.56, 1.9);
 
-/// The maximum number of small pictures per row.
+/// The maximum number of small images per row.
 const SMALL_IN_ROW: usize = 6;
 
-/// The height of a row of small pictures next to large ones, as a fraction of the total height.
+/// The height of a row of small images next to large ones, as a fraction of the total height.
 const SMALL_SHARE: f64 = 0.22;
 
-/// A picture to be placed.
+/// An image to be placed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Tile {
     /// Width divided by height.
     pub(super) ratio: f64,
-    /// Whether it is shown as a small swatch.
+    /// `true` if it is shown as a small swatch.
     pub(super) is_small: bool,
 }
 
@@ -56,7 +56,7 @@ fn even(count: usize, rows: usize) -> Vec<usize> {
     (0..rows).map(|row| (count * (row + 1)) / rows - (count * row) / rows).collect()
 }
 
-/// Tries every way to break the pictures into rows or columns, and returns the one with the lowest
+/// Tries every way to break the images into rows or columns, and returns the one with the lowest
 /// cost.
 fn justified(ratios: &[f64], area: Area, gap: f64) -> Vec<Area> {
     let turned = Area::new(area.y, area.x, area.height, area.width);
@@ -78,8 +78,8 @@ fn justified(ratios: &[f64], area: Area, gap: f64) -> Vec<Area> {
     best.1
 }
 
-/// Places pictures in rows. A row ends after each picture whose bit is set in `way`. The heights of
-/// the rows are proportional to the heights that their pictures need.
+/// Places images in rows. A row ends after each image whose bit is set in `way`. The heights of
+/// the rows are proportional to the heights that their images need.
 fn rows_of(ratios: &[f64], area: Area, gap: f64, way: u32) -> Vec<Area> {
     let mut rows: Vec<&[f64]> = Vec::new();
     let mut start = 0;
@@ -102,7 +102,7 @@ fn rows_of(ratios: &[f64], area: Area, gap: f64, way: u32) -> Vec<Area> {
     places
 }
 
-/// Places pictures side by side with widths in proportion to their aspect ratios.
+/// Places images side by side with widths in proportion to their aspect ratios.
 fn row_of(ratios: &[f64], area: Area, gap: f64) -> Vec<Area> {
     let width = (area.width - gap * ratios.len().saturating_sub(1) as f64).max(0.0);
     let sum: f64 = ratios.iter().sum();
@@ -117,7 +117,7 @@ fn row_of(ratios: &[f64], area: Area, gap: f64) -> Vec<Area> {
 }
 
 /// The cost of a layout: how much is cropped, how uneven the areas are, and how little the first,
-/// most important picture stands out.
+/// most important image stands out.
 fn cost(ratios: &[f64], places: &[Area]) -> f64 {
     let count = places.len() as f64;
     let areas: Vec<f64> = places.iter().map(|place| (place.width * place.height).max(1.0)).collect();
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn two_wide_pictures_stand_above_each_other_and_two_high_ones_beside() {
+    fn two_wide_images_stand_above_each_other_and_two_high_ones_beside() {
         let square = Area::new(10.0, 20.0, 410.0, 410.0);
         let above = arrange(&[large(1.8), large(1.8)], square, 10.0);
         assert_eq!(above, [Area::new(10.0, 20.0, 410.0, 200.0), Area::new(10.0, 230.0, 410.0, 200.0)]);

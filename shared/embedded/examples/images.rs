@@ -1,15 +1,15 @@
 //! Draws a sheet of frames of the model `sketch` for visual inspection after a change: every size, many scripts, and
 //! none to sixteen references.
 //!
-//! Usage: `pictures OUT [PHOTO...]`. Prints the time of each frame. The photographs are used
-//! as references; without them, pictures are generated.
+//! Usage: `images OUT [PHOTO...]`. Prints the time of each frame. The photographs are used
+//! as references; without them, images are generated.
 
 use std::error::Error;
 use std::time::Instant;
 
 use domain::graph::Role;
-use embedded::picture::{Brief, Operation, Reference, draw};
-use raster::{Bounds, Channels, Color, Encoding, Fit, FormatChoice, OutputFormat, Picture, Resize, Size};
+use embedded::image::{Brief, Operation, Reference, draw};
+use raster::{Bitmap, Bounds, Channels, Color, Encoding, Fit, FormatChoice, OutputFormat, Resize, Size};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
@@ -30,7 +30,7 @@ struct Case {
 
 fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
-    let out = arguments.next().ok_or("usage: pictures OUT [PHOTO...]")?;
+    let out = arguments.next().ok_or("usage: images OUT [PHOTO...]")?;
     let mut photos: Vec<Vec<u8>> = arguments.map(std::fs::read).collect::<std::io::Result<_>>()?;
     if photos.is_empty() {
         photos = (0..7).map(computed).collect::<Result<_>>()?;
@@ -119,14 +119,14 @@ fn cases() -> Vec<Case> {
     ]
 }
 
-fn cell(frame: &[u8]) -> Result<Picture> {
+fn cell(frame: &[u8]) -> Result<Bitmap> {
     let bounds = Bounds::new(Some(CELL.0), Some(CELL.1)).ok_or("not zero")?;
     let resize = Resize { fit: Fit::Contain, background: PAPER, enlarge: false, ..Resize::new(bounds) };
     let shown = raster::transform_resize(frame, &resize, FormatChoice::Png, 90)?;
     Ok(raster::decode(&shown.bytes)?)
 }
 
-fn sheet(cells: &[Picture]) -> Result<Vec<u8>> {
+fn sheet(cells: &[Bitmap]) -> Result<Vec<u8>> {
     const GAP: usize = 16;
     let (width, height) = (CELL.0 as usize + GAP, CELL.1 as usize + GAP);
     let size = (COLUMNS * width + GAP, cells.len().div_ceil(COLUMNS) * height + GAP);
@@ -140,14 +140,14 @@ fn sheet(cells: &[Picture]) -> Result<Vec<u8>> {
             }
         }
     }
-    png(&Picture::new(Size::new(size.0 as u32, size.1 as u32), Channels::Rgb, pixels).ok_or("a pixel a place")?)
+    png(&Bitmap::new(Size::new(size.0 as u32, size.1 as u32), Channels::Rgb, pixels).ok_or("a pixel a place")?)
 }
 
-fn png(picture: &Picture) -> Result<Vec<u8>> {
-    Ok(raster::encode(picture, &Encoding { format: OutputFormat::Png, quality: 90, flatten: PAPER })?)
+fn png(image: &Bitmap) -> Result<Vec<u8>> {
+    Ok(raster::encode(image, &Encoding { format: OutputFormat::Png, quality: 90, flatten: PAPER })?)
 }
 
-/// A picture with a horizon and a disc. Colors and aspect ratio depend on the index.
+/// An image with a horizon and a disc. Colors and aspect ratio depend on the index.
 fn computed(index: u32) -> Result<Vec<u8>> {
     let (width, height) =
         [(1200, 900), (800, 1200), (900, 900), (1600, 900), (700, 1000), (1000, 420), (420, 1000)][index as usize % 7];
@@ -166,7 +166,6 @@ fn computed(index: u32) -> Result<Vec<u8>> {
             pixels.extend([tone(at, 0.0), tone(at, 1.1), tone(at, 2.3)]);
         }
     }
-    let picture =
-        Picture::new(Size::new(width as u32, height as u32), Channels::Rgb, pixels).ok_or("a pixel a place")?;
-    Ok(raster::encode(&picture, &Encoding { format: OutputFormat::Jpeg, quality: 90, flatten: PAPER })?)
+    let image = Bitmap::new(Size::new(width as u32, height as u32), Channels::Rgb, pixels).ok_or("a pixel a place")?;
+    Ok(raster::encode(&image, &Encoding { format: OutputFormat::Jpeg, quality: 90, flatten: PAPER })?)
 }

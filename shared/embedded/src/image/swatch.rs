@@ -29,7 +29,7 @@ const HUES: [(f64, &str); 11] = [
 
 /// Five colors from dark to light that go together, derived from a text.
 pub(crate) fn harmony(text: &str) -> [Color; COLORS] {
-    Palette::harmony(&mut Seed::of(&[text.as_bytes()])).0.map(Oklab::color)
+    Palette::harmony(&mut Seed::from_parts(&[text.as_bytes()])).0.map(Oklab::color)
 }
 
 /// The palette of the first five hex values in a text; `None` if there are fewer.

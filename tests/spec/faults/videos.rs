@@ -22,7 +22,7 @@ const FAILPOINTS: [&str; 6] = [
 const GRANT: i64 = 100;
 
 /// Starts a video with the same parameters each time.
-async fn film(user: &User) -> Value {
+async fn video(user: &User) -> Value {
     let request = json!({
         "model": "animatic", "prompt": "a kite over the sea", "durationSeconds": 1, "resolution": "480p",
         "idempotencyKey": key(),
@@ -44,10 +44,10 @@ async fn balance(user: &User) -> i64 {
 
 /// Starts a video and restarts the worker so that it stops at a failpoint. When the worker reaches it, runs `meanwhile` and then
 /// kills the worker.
-async fn dies_with_a_film(stack: &Stack, user: &User, failpoint: &str, meanwhile: impl AsyncFnOnce(&Value)) -> Value {
+async fn dies_with_a_video(stack: &Stack, user: &User, failpoint: &str, meanwhile: impl AsyncFnOnce(&Value)) -> Value {
     let (hold, held) = stack.make_hold(failpoint);
     stack.restart_with(Part::VIDEO_WORKER, &[("CANVAS_FAILPOINTS", &held)]).await;
-    let job = film(user).await;
+    let job = video(user).await;
     hold.reached().await;
     meanwhile(&job).await;
     stack.kill(Part::VIDEO_WORKER);
@@ -56,26 +56,26 @@ async fn dies_with_a_film(stack: &Stack, user: &User, failpoint: &str, meanwhile
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_film_whose_worker_dies_anywhere_is_shown_and_charged_once() {
+async fn a_video_whose_worker_dies_anywhere_is_shown_and_charged_once() {
     let stack = start(mortal().video_workers(1)).await;
     let user = stack.user().await;
     stack.grant(&user.uid, GRANT).await;
-    let undisturbed = shown(&user, &film(&user).await, "undisturbed").await;
+    let undisturbed = shown(&user, &video(&user).await, "undisturbed").await;
     for failpoint in FAILPOINTS {
-        let job = dies_with_a_film(&stack, &user, failpoint, async |_| {}).await;
-        let film = shown(&user, &job, failpoint).await;
-        assert!(film == undisturbed, "{failpoint}: the same request gives the same video");
+        let job = dies_with_a_video(&stack, &user, failpoint, async |_| {}).await;
+        let video = shown(&user, &job, failpoint).await;
+        assert!(video == undisturbed, "{failpoint}: the same request gives the same video");
     }
-    let films = 1 + FAILPOINTS.len() as i64;
-    assert_eq!(balance(&user).await, GRANT - films);
-    assert_eq!(stack.count("SELECT count(*) FROM jobs WHERE video_blob IS NOT NULL").await, films);
+    let videos = 1 + FAILPOINTS.len() as i64;
+    assert_eq!(balance(&user).await, GRANT - videos);
+    assert_eq!(stack.count("SELECT count(*) FROM jobs WHERE video_blob IS NOT NULL").await, videos);
     assert_eq!(stack.count("SELECT count(DISTINCT video_blob) FROM jobs WHERE video_blob IS NOT NULL").await, 1);
     checker::settled(&stack, SETTLING).await;
     assert_eq!(checker::invariants(&stack).await, [""; 0]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_canceled_film_whose_worker_dies_is_canceled_and_paid_back() {
+async fn a_canceled_video_whose_worker_dies_is_canceled_and_paid_back() {
     let stack = start(mortal().video_workers(1)).await;
     let user = stack.user().await;
     stack.grant(&user.uid, GRANT).await;
@@ -84,7 +84,7 @@ async fn a_canceled_film_whose_worker_dies_is_canceled_and_paid_back() {
         let cancel = async |job: &Value| {
             user.delete(text(job, "/pollUrl")).await.expect(202);
         };
-        let job = dies_with_a_film(&stack, &user, failpoint, cancel).await;
+        let job = dies_with_a_video(&stack, &user, failpoint, cancel).await;
         let end = user.finished(&job).await;
         assert_eq!((&end["status"], &end["creditCost"]), (&json!("canceled"), &json!(0)), "{failpoint}: {end}");
         user.get(&format!("{}/output", text(&job, "/pollUrl"))).await.expect_error(404, "not_found", &[]);

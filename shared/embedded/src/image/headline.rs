@@ -15,13 +15,13 @@ const CLAUSE_MIN: usize = 28;
 
 /// The parts of a prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Words {
+pub(super) struct Headline {
     pub(super) headline: String,
     /// The rest of the prompt with one line per paragraph; may be empty.
     pub(super) body: String,
 }
 
-impl Words {
+impl Headline {
     /// Splits a prompt after its first sentence. A prompt without words gets the headline
     /// `otherwise`.
     pub(super) fn new(prompt: &str, otherwise: &str) -> Self {
@@ -101,7 +101,7 @@ fn columns(text: &str) -> usize {
     text.graphemes(true).map(|cluster| if cluster.chars().any(is_wide) { 2 } else { 1 }).sum()
 }
 
-/// Whether a letter is as wide as it is high.
+/// Returns `true` if a letter is as wide as it is high.
 fn is_wide(letter: char) -> bool {
     matches!(letter.script(), Script::Han | Script::Hiragana | Script::Katakana | Script::Hangul)
 }
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     fn split(prompt: &str) -> (String, String) {
-        let words = Words::new(prompt, "Nothing");
+        let words = Headline::new(prompt, "Nothing");
         (words.headline, words.body)
     }
 

@@ -1,6 +1,6 @@
-//! Valid and invalid pictures. Each call returns different bytes, so that no two tests share a stored blob.
+//! Valid and invalid images. Each call returns different bytes, so that no two tests share a stored blob.
 
-use raster::{Channels, Color, Encoding, OutputFormat, Picture, Size};
+use raster::{Bitmap, Channels, Color, Encoding, OutputFormat, Size};
 
 use crate::api::unique;
 
@@ -12,7 +12,7 @@ pub fn png(width: u32, height: u32) -> Vec<u8> {
 /// The same PNG in every run.
 pub fn same_png(width: u32, height: u32) -> Vec<u8> {
     let pixels = gradient(width, height, 1).flatten().collect();
-    encoded(Picture::new(Size::new(width, height), Channels::Rgb, pixels), OutputFormat::Png)
+    encoded(Bitmap::new(Size::new(width, height), Channels::Rgb, pixels), OutputFormat::Png)
 }
 
 /// A JPEG file.
@@ -25,24 +25,24 @@ pub fn webp(width: u32, height: u32) -> Vec<u8> {
     written(width, height, OutputFormat::Webp)
 }
 
-/// A PNG with soft colors chosen by `seed`: the same picture at every size, and a different one for every seed.
+/// A PNG with soft colors chosen by `seed`: the same image at every size, and a different one for every seed.
 pub fn scene(width: u32, height: u32, seed: u8) -> Vec<u8> {
     let part = |at: u32, of: u32| (at * 255 / of) as u8;
     let color = |x, y| [part(x, width), part(y, height), seed.wrapping_mul(53)];
     let pixels = (0..height).flat_map(|y| (0..width).flat_map(move |x| color(x, y))).collect();
-    encoded(Picture::new(Size::new(width, height), Channels::Rgb, pixels), OutputFormat::Png)
+    encoded(Bitmap::new(Size::new(width, height), Channels::Rgb, pixels), OutputFormat::Png)
 }
 
 /// A PNG with transparent pixels.
 pub fn transparent_png(width: u32, height: u32) -> Vec<u8> {
     let pixels = gradient(width, height, unique()).flat_map(|[r, g, b]| [r, g, b, r]).collect();
-    encoded(Picture::new(Size::new(width, height), Channels::Rgba, pixels), OutputFormat::Png)
+    encoded(Bitmap::new(Size::new(width, height), Channels::Rgba, pixels), OutputFormat::Png)
 }
 
 /// A PNG of one color, with a unique comment.
 pub fn plain_png(width: u32, height: u32, color: [u8; 3]) -> Vec<u8> {
     let pixels = color.repeat(width as usize * height as usize);
-    let mut file = encoded(Picture::new(Size::new(width, height), Channels::Rgb, pixels), OutputFormat::Png);
+    let mut file = encoded(Bitmap::new(Size::new(width, height), Channels::Rgb, pixels), OutputFormat::Png);
     // After the header: a signature of 8 bytes and a chunk of 25.
     let comment = chunk(b"tEXt", format!("n\0{}", unique()).as_bytes());
     file.splice(33..33, comment);
@@ -109,20 +109,20 @@ pub fn broken_png(width: u32, height: u32) -> Vec<u8> {
 
 /// The width and height of a stored file in pixels.
 pub fn size(bytes: &[u8]) -> (u32, u32) {
-    let header = raster::probe(bytes).expect("a picture");
+    let header = raster::probe(bytes).expect("an image");
     (header.size().width, header.size().height)
 }
 
 fn written(width: u32, height: u32, format: OutputFormat) -> Vec<u8> {
     encoded(
-        Picture::new(Size::new(width, height), Channels::Rgb, gradient(width, height, unique()).flatten().collect()),
+        Bitmap::new(Size::new(width, height), Channels::Rgb, gradient(width, height, unique()).flatten().collect()),
         format,
     )
 }
 
-fn encoded(picture: Option<Picture>, format: OutputFormat) -> Vec<u8> {
+fn encoded(image: Option<Bitmap>, format: OutputFormat) -> Vec<u8> {
     let encoding = Encoding { format, quality: 90, flatten: Color::WHITE };
-    raster::encode(&picture.expect("sides of at least 1"), &encoding).expect("encodes")
+    raster::encode(&image.expect("sides of at least 1"), &encoding).expect("encodes")
 }
 
 /// A gradient that encodes a number.
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pictures_are_what_they_claim_and_differ() {
+    fn images_are_what_they_claim_and_differ() {
         for (first, second) in [(png(9, 7), png(9, 7)), (jpeg(9, 7), jpeg(9, 7)), (webp(9, 7), webp(9, 7))] {
             assert_eq!(size(&first), (9, 7));
             assert_ne!(first, second);
