@@ -126,10 +126,10 @@ impl Recorder {
         self.visit(page, "listMembers", Method::GET, &format!("{members}?limit=1"), Value::Null).await;
         self.visit(page, "removeMember", Method::DELETE, &member, Value::Null).await;
         self.client.send("/canvases", &json!({"id": "draft"})).await.expect(201);
-        self.client.upload_into("draft", "image/png", images::png(32, 24)).await;
+        self.client.upload_into("draft", "image/png", images::same_png(32, 24)).await;
         let confirmed = json!({"confirm": true});
         self.visit(page, "deleteCanvas", Method::DELETE, "/console/canvases/studio/draft", confirmed.clone()).await;
-        let asset = self.client.upload("image/png", images::png(32, 24)).await;
+        let asset = self.client.upload("image/png", images::same_png(32, 24)).await;
         let path = format!("/console/assets/studio/{}", text(&asset, "/id"));
         self.visit(page, "deleteAsset", Method::DELETE, &path, confirmed).await;
     }
@@ -137,7 +137,7 @@ impl Recorder {
     /// The failures whose examples in the contract have no counterpart here.
     async fn console_failures(&mut self, page: &Browser) {
         let confirmed = json!({"confirm": true});
-        let asset = self.client.upload_into("harbor", "image/png", images::png(48, 32)).await;
+        let asset = self.client.upload_into("harbor", "image/png", images::same_png(48, 32)).await;
         let shown = format!("/console/assets/studio/{}", text(&asset, "/id"));
         let stranger = "/console/canvases/studio/harbor/members/nobody@example.com";
         for (response, name, method, path, body) in [
