@@ -1,7 +1,7 @@
 //! `canvas-gateway check-config`: validates the environment as each process would, and reports every error.
 //!
-//! All four processes share one configuration. A wrong value stops each of them, and a missing one those that need it. The command starts nothing, binds no
-//! address, makes no directory and connects to nothing; it reads the files that variables name.
+//! All four processes share one configuration. A wrong value stops each of them, and a missing one those that need it. The command
+//! starts nothing, binds no address, makes no directory and connects to nothing; it reads the files that variables name.
 
 use std::path::Path;
 use std::process::ExitCode;

@@ -4,7 +4,8 @@
 //! `/console/` comes from a page of this service's own origin.
 //!
 //! **Mechanism.** Before routes are matched, [`enter`] marks every request below `/console/`, and maps
-//! `/console/api/canvas-agent/v1/…` to the contract's own routes. Everything that authenticates asks [`contains`] which credential counts.
+//! `/console/api/canvas-agent/v1/…` to the contract's own routes. Everything that authenticates asks [`contains`] which
+//! credential counts.
 
 pub mod credential;
 mod document;

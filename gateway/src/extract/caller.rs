@@ -139,7 +139,8 @@ impl<G: Grant> FromRequestParts<App> for Caller<G> {
     }
 }
 
-/// The first three checks of a request; in the console, its origin comes before them. The canvas of the path, if there is one, comes out of the same statement.
+/// The first three checks of a request; in the console, its origin comes before them. The canvas of the path, if there is one,
+/// comes out of the same statement.
 pub(super) async fn admit<G: Grant>(
     parts: &mut Parts,
     app: &App,

@@ -1,8 +1,8 @@
 //! The steps of Actions in the database, each as one statement or transaction for all Actions that are at this step.
 //!
 //! Under load, a worker has several small Actions at each step. Together they need as many round trips and commits as one. What
-//! failed for several is repeated for each by itself, as the reason may be one of them. Large Actions are rarely at the same step; they wait for
-//! each other while the pixel threads have enough to do.
+//! failed for several is repeated for each by itself, as the reason may be one of them. Large Actions are rarely at the same step;
+//! they wait for each other while the pixel threads have enough to do.
 
 use std::collections::HashMap;
 use std::sync::Arc;

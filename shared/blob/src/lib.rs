@@ -5,8 +5,8 @@
 //! survives a power loss, so a row may refer to it.
 //!
 //! **Mechanism.** In a directory: write to a temporary file, fsync, rename, fsync the directory. In
-//! a bucket: the guarantees of S3, Google Cloud Storage or Azure Blob Storage. Keys are random and never reused, so an object never changes and
-//! may be cached forever.
+//! a bucket: the guarantees of S3, Google Cloud Storage or Azure Blob Storage. Keys are random and never reused, so an object never
+//! changes and may be cached forever.
 
 #[cfg(feature = "clouds")]
 mod bucket;

@@ -33,7 +33,8 @@ impl Client {
         }
     }
 
-    /// Waits until a run or job has ended, at most `patience`, and returns its last record. `seen` is called with each record and the time at which it was read.
+    /// Waits until a run or job has ended, at most `patience`, and returns its last record. `seen` is called with each record and
+    /// the time at which it was read.
     ///
     /// A read waits at the service for a change (`Prefer: wait`, `If-None-Match`), so little is sent. After one without a change,
     /// the record is read again: what the work waits for may have changed, which is no change of the record. A service that does

@@ -100,8 +100,8 @@ pub async fn next_canvas(conn: &mut PgConnection, account: &AccountUid) -> Resul
     Ok(row.fetch_optional(conn).await?.map(|row| (row.key, canvas(row.id))))
 }
 
-/// Deletes an asset. Returns its size in bytes with that of its original, or `None` when there is none. Nodes that show it keep its handle, and reviews
-/// no longer count them as durable.
+/// Deletes an asset. Returns its size in bytes with that of its original, or `None` when there is none. Nodes that show it keep its
+/// handle, and reviews no longer count them as durable.
 #[instrument(skip_all, name = "db.purge.asset")]
 pub async fn asset(conn: &mut PgConnection, handle: &AssetHandle) -> Result<Option<i64>> {
     let bytes = sqlx::query_scalar!(

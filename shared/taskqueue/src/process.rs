@@ -68,7 +68,8 @@ pub enum BootError {
 
 /// The `main` of a worker process: reads command line and environment, then runs `run` to its exit code.
 ///
-/// `part` decides which variables must be set. The only arguments are `--help` and `--version`. Any other argument exits with code 2, an invalid environment with 1.
+/// `part` decides which variables must be set. The only arguments are `--help` and `--version`. Any other argument exits with code
+/// 2, an invalid environment with 1.
 pub fn main<F>(name: &'static str, part: Part, about: &str, run: impl FnOnce(Config) -> F + Send) -> ExitCode
 where
     F: Future<Output = Result<ExitCode, BootError>>,

@@ -1,10 +1,10 @@
 //! A running service for the contract test. `tests/contract` starts it, reads its address, and ends it.
 //!
 //! **Guarantee.** The one line of JSON that it prints describes a new service that is ready: `baseUrl`, `documentUrl`,
-//! `token` (every scope, credit, and a saved connection to a simulator), `session` (of the person, for the console), `environment` (the variables of the processes, for admin
-//! commands; a JSON object in a string), `shopUrl` (a server that imports may fetch from), and ids of existing resources of every
-//! kind in the contract, in a stable state, so that generated requests can find them. The service runs until its standard input is
-//! closed, also when the process that started it is killed, and leaves nothing behind.
+//! `token` (every scope, credit, and a saved connection to a simulator), `session` (of the person, for the console), `environment`
+//! (the variables of the processes, for admin commands; a JSON object in a string), `shopUrl` (a server that imports may fetch
+//! from), and ids of existing resources of every kind in the contract, in a stable state, so that generated requests can find them.
+//! The service runs until its standard input is closed, also when the process that started it is killed, and leaves nothing behind.
 
 use std::collections::BTreeMap;
 use std::io::Read;

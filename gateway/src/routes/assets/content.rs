@@ -29,7 +29,8 @@ const MAX_AGE_SECONDS: u64 = 3600;
 pub struct ContentQuery {
     /// Largest width of the rendition in pixels. Without it: the stored bytes.
     w: Option<RenditionWidth>,
-    /// Whether to send the file as it was uploaded, with its private metadata. 404 for anybody but the owner, and where there is none. Not together with `w`.
+    /// Whether to send the file as it was uploaded, with its private metadata. 404 for anybody but the owner, and where there is
+    /// none. Not together with `w`.
     #[serde(default)]
     original: bool,
 }

@@ -176,7 +176,8 @@ pub(super) async fn find_empty(
     Removal::find(conn, canvas_key, sequence, &outputs, is_idle).await
 }
 
-/// Deletes the nodes of the removal, and releases the other output nodes that still wait for the run, with the activity of its end, and gives the canvas its next revision.
+/// Deletes the nodes of the removal, and releases the other output nodes that still wait for the run, with the activity of its end,
+/// and gives the canvas its next revision.
 async fn release_nodes(
     conn: &mut PgConnection,
     run: &LockedRun,

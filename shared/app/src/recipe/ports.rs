@@ -130,8 +130,8 @@ fn candidates<'a>(
     own.into_iter().chain(connected).chain(input.default.clone().map(|held| (held, None)))
 }
 
-/// The value of every input, and what a port of a new instance holds with it: what the request gives, else what the instance's port holds, else the saved default. Violations are
-/// reported as `inputs.<key>`.
+/// The value of every input, and what a port of a new instance holds with it: what the request gives, else what the instance's port
+/// holds, else the saved default. Violations are reported as `inputs.<key>`.
 #[expect(clippy::too_many_arguments, reason = "they are one run's parts, and it is called once")]
 pub(super) async fn resolve(
     conn: &mut db::PgConnection,

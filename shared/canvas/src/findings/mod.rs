@@ -1,8 +1,8 @@
 //! Problems on a canvas. Rules: `docs/reference/findings.md`.
 //!
 //! **Order.** Errors, then warnings, then advice ([`appearance`]), then the rest; within each, findings on what the batch
-//! touched come first. The search runs in this order and stops once [`FINDINGS_MAX`] are found, so that no omitted finding is more severe than
-//! a listed one, and a review computed from the list is correct about errors and warnings.
+//! touched come first. The search runs in this order and stops once [`FINDINGS_MAX`] are found, so that no omitted finding is more
+//! severe than a listed one, and a review computed from the list is correct about errors and warnings.
 //!
 //! **Cost.** O((n + m) log n) for n nodes and m connections, whatever their layout ([`sweep`]).
 

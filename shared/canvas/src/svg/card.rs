@@ -83,8 +83,8 @@ pub(super) fn id(node: &NodeId, label: Option<usize>) -> String {
     }
 }
 
-/// A node in full detail with the attributes `id`, its text within `bytes`, and the position in the document at which its image is inserted,
-/// if it shows one.
+/// A node in full detail with the attributes `id`, its text within `bytes`, and the position in the document at which its image is
+/// inserted, if it shows one.
 pub(super) fn full(out: &mut String, id: &str, look: &Look<'_>, frame: Frame, bytes: usize) -> Option<(usize, Area)> {
     put!(out, "<g {id} transform=\"translate({} {})\">", Num(frame.x), Num(frame.y));
     if !look.title.is_empty() {

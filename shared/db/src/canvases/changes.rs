@@ -65,7 +65,8 @@ pub async fn changes_since(conn: &mut PgConnection, canvas_key: i64, since: &str
 }
 
 /// Returns what changed after revision `base`, or `None` when it is not one of the last 1000 revisions, when a process of the previous
-/// release, which records less, made one of the changes, or when a deleted connection is forgotten, so that its ends are not known. One statement, whose cost grows with the changes and not with the canvas.
+/// release, which records less, made one of the changes, or when a deleted connection is forgotten, so that its ends are not known.
+/// One statement, whose cost grows with the changes and not with the canvas.
 #[instrument(skip_all, name = "db.canvas.concurrent_changes")]
 pub async fn concurrent_changes(
     conn: &mut PgConnection,

@@ -168,8 +168,9 @@ pub async fn make_ready_to_cancel(conn: &mut PgConnection, id: Uuid) -> Result<b
 }
 
 /// Makes a task ready that waits for what this transaction does. A scheduled task becomes ready at once, with a new
-/// position: then the result is `true`, and the caller announces it after the commit. A leased task is not rescheduled before it has run once more ([`reschedule`]). A concurrent
-/// `make_ready` and `reschedule` lock the same row, so no wake-up is lost. A task that no longer exists needs no wake-up.
+/// position: then the result is `true`, and the caller announces it after the commit. A leased task is not rescheduled before it
+/// has run once more ([`reschedule`]). A concurrent `make_ready` and `reschedule` lock the same row, so no wake-up is lost. A task
+/// that no longer exists needs no wake-up.
 #[tracing::instrument(skip_all, name = "db.task.make_ready")]
 pub async fn make_ready(conn: &mut PgConnection, id: Uuid) -> Result<bool> {
     let is_ready = sqlx::query_scalar!(

@@ -9,10 +9,10 @@
 //! is decoded), ranked by role and placed in justified rows on a stage ([`grid`]). Each is decoded
 //! no larger than its tile. Five colors are extracted from them by k-means in Oklab ([`palette`]).
 //! Without references, a color harmony and a composition of basic shapes ([`motif`]) are derived
-//! from the hash of the prompt. Five hex values in the prompt are the colors ([`swatch`]). The prompt's first sentence becomes a headline, the rest the text
-//! below it ([`words`], [`block`]), each at the largest of several sizes that fits. [`page`] lays
-//! out everything on one grid. Computations use the four basic operations and the square root of
-//! IEEE 754, and functions of `libm`, which round in the same way everywhere.
+//! from the hash of the prompt. Five hex values in the prompt are the colors ([`swatch`]). The prompt's first sentence becomes a
+//! headline, the rest the text below it ([`words`], [`block`]), each at the largest of several sizes that fits. [`page`] lays out
+//! everything on one grid. Computations use the four basic operations and the square root of IEEE 754, and functions of `libm`,
+//! which round in the same way everywhere.
 //!
 //! **Reason.** A runtime without a key, a GPU or a network must not pretend to be a model. A frame
 //! that shows the request, its sources and its colors is useful on a board until there is an

@@ -47,7 +47,9 @@ pub struct UploadQuery {
     /// Canvas that stores the upload and shows it in a new node.
     #[param(value_type = Option<CanvasReference>)]
     canvas_id: Option<CanvasRef>,
-    /// What happens to private metadata: `auto` removes it and keeps the original for the owner, `keep` leaves it in the file that everybody gets, `strip` removes it for good. Into a canvas of another account, `auto` means `strip`. Default: the operator's setting, usually `auto`.
+    /// What happens to private metadata: `auto` removes it and keeps the original for the owner, `keep` leaves it in the file that
+    /// everybody gets, `strip` removes it for good. Into a canvas of another account, `auto` means `strip`. Default: the operator's
+    /// setting, usually `auto`.
     metadata: Option<UploadMetadata>,
 }
 

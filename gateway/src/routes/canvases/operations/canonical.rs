@@ -9,8 +9,8 @@ use serde_json::{Map, Value, json};
 
 use super::ApplyOperations;
 
-/// The request with handles reduced to plain ids, and those of assets in their full form, so that different spellings of one batch have the same fingerprint
-/// (docs/reference/conventions.md#fingerprint).
+/// The request with handles reduced to plain ids, and those of assets in their full form, so that different spellings of one batch
+/// have the same fingerprint (docs/reference/conventions.md#fingerprint).
 ///
 /// A handle that equals a `clientId` of the batch is kept: its plain form would refer to what the batch creates.
 pub(super) fn canonical(request: &ApplyOperations, caller: &AccountUid) -> Value {
