@@ -65,10 +65,12 @@ scene("a run appears by itself, and a refusal of the provider is explained", asy
   const model = await simulated();
   await signIn(page, TOKEN, `/runs?canvas=${encodeURIComponent(canvas.handle)}`);
   await page.getByRole("heading", { name: "No run matches" }).waitFor();
+  // It is shown for some seconds, so it is waited for from the beginning.
+  const told = page.getByRole("status").getByText("Images: failed").waitFor();
   await generate(canvas, target, "a boat [[sim:content]]", model);
   const run = row(page, "Generate");
   await run.getByText("Failed").waitFor();
-  await page.getByRole("status").getByText("Images: failed").waitFor();
+  await told;
   await run.getByRole("button", { name: /^Generate/ }).press("Enter");
   await run.getByText("The provider refused the request.").waitFor();
   await run.getByText("The same start would fail in the same way.").waitFor();

@@ -51,9 +51,9 @@ async fn a_missing_token_is_400_and_a_wrong_one_401() {
         let tampered = String::from_utf8(bytes).expect("ASCII");
         anonymous.get(&format!("{before}token={tampered}")).await.expect_error(401, "unauthorized", &[]);
     }
-    for wrong in ["x", "%ff", &token[1..], "YWJj"] {
-        let reply = anonymous.get(&format!("/assets/preview?token={wrong}")).await;
-        assert!(matches!(reply.status, 400 | 401), "{wrong}: {reply}");
+    for wrong in ["", "x", "%ff", "%00", &token[1..], "YWJj", &"A".repeat(2000)] {
+        let path = format!("/assets/preview?token={wrong}");
+        anonymous.get(&path).await.expect_error(401, "unauthorized", &[]);
     }
     for twice in [format!("{url}&token={token}"), format!("{url}&%74oken=x")] {
         anonymous.get(&twice).await.expect_error(400, "input_validation_error", &["token"]);

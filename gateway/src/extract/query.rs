@@ -131,6 +131,18 @@ impl<'a> QueryReader<'a> {
         Ok(Some(value))
     }
 
+    /// A mandatory parameter as it was sent, whatever it is.
+    pub fn verbatim(&mut self, name: &str) -> Option<&'a str> {
+        let mut values = self.values(name);
+        let refusal = match (values.next(), values.next()) {
+            (Some(value), None) => return Some(value),
+            (Some(_), Some(_)) => "must be sent at most once",
+            (None, _) => "is required",
+        };
+        self.refuse(name, refusal);
+        None
+    }
+
     /// Returns `true` if the parameter was sent.
     pub fn has(&self, name: &str) -> bool {
         self.values(name).next().is_some()

@@ -19,12 +19,10 @@ use crate::stored::Selection;
 /// How long a browser may reuse the bytes, also after the holder has lost the right to them.
 const AGE_MAX_SECONDS: u64 = 300;
 
-/// What a preview URL asks for.
+/// The part of a preview URL that clients may add.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct PreviewQuery {
-    /// The token of a `previewUrl`. Never build one.
-    token: String,
     /// Largest width of the rendition in pixels.
     w: Option<RenditionWidth>,
 }
@@ -38,6 +36,7 @@ pub struct PreviewQuery {
     get, path = "/assets/preview", operation_id = "getAssetPreview", tag = "Assets",
     security(()),
     params(
+        ("token" = String, Query, description = "The token of a `previewUrl`. Never build one."),
         PreviewQuery,
         ("Range" = Option<String>, Header, description = "One byte range."),
         ("If-None-Match" = Option<String>, Header, description = "A known `ETag`. The answer is 304 when it still matches."),
@@ -57,14 +56,16 @@ pub async fn preview(
     headers: HeaderMap,
 ) -> Result {
     let mut query = QueryReader::new(&uri);
+    // Whatever its form: one that the service did not make is 401.
+    let token = query.verbatim("token");
     let asked = query.read::<PreviewQuery>();
     let selection = query.take(Selection::from_headers(&method, &headers));
     query.finish()?;
-    let (Some(PreviewQuery { token, w }), Some(selection)) = (asked, selection) else {
+    let (Some(token), Some(PreviewQuery { w }), Some(selection)) = (token, asked, selection) else {
         return Err(Problem::Unauthorized);
     };
     let width = w.map(u32::from);
-    let opened = app.previews.open(&app.keys, &token, service::clock::now()).ok_or(Problem::Unauthorized)?;
+    let opened = app.previews.open(&app.keys, token, service::clock::now()).ok_or(Problem::Unauthorized)?;
     let asset = db::assets::content(&mut *app.connection().await?, &opened.asset, None).await?;
     let asset = asset.filter(|asset| asset.preview_epoch == opened.epoch).ok_or(Problem::NotFound("asset"))?;
     image::serve(&app, &asset, width, opened.remaining.min(AGE_MAX_SECONDS), &selection, trace).await
