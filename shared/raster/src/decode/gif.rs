@@ -61,7 +61,7 @@ pub(super) fn decode(bytes: &[u8], screen: Size) -> Result<Raw, DecodeError> {
 struct FirstFrame<'a> {
     /// The rest of the current block.
     block: &'a [u8],
-    /// The following data.
+    /// The data after the block.
     rest: &'a [u8],
 }
 

@@ -38,7 +38,7 @@ fn read_chunks(bytes: &[u8]) -> Option<Chunks<'_>> {
     let declared = (le32(bytes, 4)? as usize).saturating_add(8);
     let mut rest = bytes.get(12..declared.min(bytes.len()))?;
     let mut icc = None;
-    // What begins with the alpha channel.
+    // The rest of the file from the alpha channel on.
     let mut with_alpha: Option<&[u8]> = None;
     loop {
         let (data, after) = chunk_data(rest)?;

@@ -184,7 +184,7 @@ pub enum Progress {
     Done(Header),
 }
 
-/// Request of the parser of a format after it has read the available bytes.
+/// The next step of a format's parser after it has read the available bytes.
 enum Step {
     /// Call again when this many bytes from the current position are available.
     Need(usize),
