@@ -50,9 +50,9 @@ fn unlimited() -> Builder {
     Stack::builder().gateways(2).env("CANVAS_RATE_PER_MINUTE", 0).env("CANVAS_DATABASE_CONNECTIONS", 16)
 }
 
-/// What the process of a test has of a stack that another process owns.
+/// A test's use of a stack that another process owns.
 pub(crate) struct Visit {
-    /// How long the logs were when the test began.
+    /// The lengths of the logs when the test began.
     pub(crate) log_lengths: BTreeMap<Part, u64>,
     /// A shared lock: the stack is used.
     _used: File,

@@ -19,7 +19,7 @@ use crate::problem::{Error, Problem, Result};
 use crate::transport::{BodyStream, Payload, Unreachable};
 use crate::{Client, retry};
 
-/// What need not be encoded in a part of a path or query: RFC 3986's unreserved characters, and those of handles.
+/// Characters that need not be encoded in a part of a path or query: RFC 3986's unreserved characters, and those of handles.
 const PLAIN: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~').remove(b':').remove(b'@');
 

@@ -1,4 +1,4 @@
-//! Why a request has no success.
+//! Failures of requests.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::transport::Unreachable;
 /// The result of a request.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why a request has no success.
+/// The failure of a request.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The service refused it.

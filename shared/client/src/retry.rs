@@ -1,4 +1,4 @@
-//! When a request is sent again.
+//! Rules for repeated requests.
 
 use std::time::Duration;
 

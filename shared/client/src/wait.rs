@@ -173,7 +173,7 @@ mod tests {
                 let (status, took, _) = waited(1000.0, Some(seconds), drops_preference, Some(1)).await;
                 assert_eq!(status, "running");
                 assert!((seconds..seconds + 0.01).contains(&took), "{took} of {seconds}");
-                // What ends in the last moment is seen.
+                // An end in the last moment is seen.
                 let (status, ..) = waited(seconds - 0.01, Some(seconds), drops_preference, Some(1)).await;
                 assert_eq!(status, "succeeded", "{seconds}");
             }

@@ -258,7 +258,7 @@ const fn consumer_of(queue: Queue) -> &'static str {
     }
 }
 
-/// Whether the database answers and has this build's schema. Once found, the schema is not checked again.
+/// Checks that the database answers and has this build's schema. A schema that was found is not checked again.
 async fn check_database(pool: PgPool, migrated: Arc<AtomicBool>) -> Result<(), String> {
     let asking = async {
         if migrated.load(Ordering::Relaxed) {

@@ -1,4 +1,4 @@
-//! Why a tool has no success, and what its caller can do about it.
+//! Failures of tools, with the next steps of the caller.
 
 use client::{Error, Problem};
 use domain::Violation;

@@ -21,7 +21,7 @@ use crate::message::{self, Incoming, MESSAGE_MAX, Refused};
 
 /// Messages that wait for the library.
 const QUEUE_MAX: usize = 16;
-/// How much of the rest of a line that is too long is read at a time.
+/// Bytes of the rest of an overlong line that are read at a time.
 const SKIPPED_AT_ONCE: u64 = 64 * 1024;
 
 /// The transport.

@@ -3,7 +3,7 @@
 use rmcp::model::ErrorCode;
 use serde_json::{Value, json};
 
-/// The longest message, in bytes: an image of 8 MiB in base64, and what stands around it.
+/// The longest message, in bytes: an image of 8 MiB in base64, and the members around it.
 pub const MESSAGE_MAX: usize = 12 * 1024 * 1024;
 /// Most messages in a batch.
 pub const BATCH_MAX: usize = 50;

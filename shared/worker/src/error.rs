@@ -1,4 +1,4 @@
-//! Why work stops without a result, and what happens to its task.
+//! Reasons for which work stops without a result, and their effect on the task.
 
 use std::time::Duration;
 

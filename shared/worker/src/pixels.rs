@@ -151,7 +151,7 @@ impl Reservation {
 /// The caller of a closure. If it is dropped before the closure has returned, the closure is
 /// abandoned.
 struct Waiter {
-    /// Whether the caller or the closure is gone.
+    /// `true` if the caller or the closure is gone.
     parted: Arc<AtomicBool>,
     abandoned: Arc<watch::Sender<usize>>,
 }

@@ -1,4 +1,4 @@
-//! What every kind of work shares, and the steps of a job: it is begun, then completed in one
+//! The resources that all kinds of work share, and the steps of a job: it is begun, then completed in one
 //! transaction.
 
 use std::sync::Arc;
@@ -45,7 +45,7 @@ pub struct Worker {
     pub windows: Windows,
     /// Storage quota in bytes of an account without its own; 0: no limit.
     pub storage_max: i64,
-    /// Treatment of private metadata of imports and of providers' results. Neither keeps an original.
+    /// The rule for private metadata of imports and of providers' results. Neither keeps an original.
     pub upload_metadata: UploadMetadata,
     /// A queue whose workers were not seen for this long is silent.
     pub worker_silent: Duration,
@@ -176,7 +176,7 @@ impl Worker {
     }
 
     async fn end_alone(&self, end: &End<'_>, ready: &ReadyTasks) -> db::Result<CompletionResult> {
-        // What an attempt made ready that was rolled back.
+        // Drops the tasks that a rolled-back attempt made ready.
         ready.take();
         let mut completed = self.end(db::pool::begin(&self.pool).await?, std::slice::from_ref(end), ready).await?;
         Ok(completed.pop().unwrap_or(CompletionResult::Stale))
@@ -248,7 +248,7 @@ impl Worker {
         self.complete_stored(task, lease, &completion).await
     }
 
-    /// What completing a job or a Recipe run requires of the process.
+    /// The parts of the process that the completion of a job or a Recipe run requires.
     pub fn completion_context<'a>(
         &'a self,
         traceparent: Option<&'a str>,

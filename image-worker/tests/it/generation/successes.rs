@@ -14,7 +14,7 @@ use crate::origins::mark;
 
 const OPERATIONS: [JobOperation; 3] = [JobOperation::Generate, JobOperation::Edit, JobOperation::Variations];
 
-/// What the record of a job says of its first image.
+/// The origin of a job's first image, as its record states it.
 fn shown(record: &Record) -> AiGenerated {
     let JobDocument::Image(job) = record.document(PUBLIC_URL, |_| None) else { panic!("an image job") };
     job.images.expect("has images")[0].ai_generated

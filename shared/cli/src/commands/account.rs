@@ -199,7 +199,7 @@ fn clock(date: Option<&str>) -> Outcome<String> {
     if off.abs() <= SKEW_MAX_SECONDS { Ok(message) } else { usage(format!("{message}: set it")) }
 }
 
-/// Whether the service speaks the version of the contract that this program was made for.
+/// Checks that the service has the version of the contract that this program was made for.
 async fn version(client: &Client) -> Outcome<String> {
     let document = client.get_contract().await?.value()?;
     let spoken = text(document["info"]["version"].as_str().unwrap_or_default());

@@ -53,7 +53,7 @@ pub async fn run(context: &Context, run: Run) -> Outcome {
     }
 }
 
-/// What a run of a list waits for. Pages are printed together, so times do not depend on when one was read.
+/// The cause of the wait of a run in a list. Pages are printed together, so times do not depend on when one was read.
 fn waits_for(waiting: &WaitingFor) -> String {
     match (waiting.what, waiting.last_seen_at, waiting.retry_at) {
         (WaitCause::Worker, None, _) => "worker, none ever seen".to_owned(),

@@ -9,7 +9,7 @@ use crate::args::{Generate, GenerationOptions, Position, Vary, Video};
 use crate::context::{Body, Context, canvas, text_or_stdin};
 use crate::failure::{Outcome, usage};
 
-/// Use of a prompt.
+/// The operation that uses a prompt.
 #[derive(Clone, Copy)]
 pub enum GenerationMode {
     Generate,

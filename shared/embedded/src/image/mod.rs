@@ -15,8 +15,8 @@
 //! which round in the same way everywhere.
 //!
 //! **Reason.** A runtime without a key, a GPU or a network must not pretend to be a model. A frame
-//! that shows the request, its sources and its colors is useful on a board until there is an
-//! image.
+//! that shows the request, its sources and its colors is useful on a board until a model
+//! has made the real image.
 
 mod block;
 mod grid;

@@ -1,4 +1,4 @@
-//! The first frame of a GIF on its logical screen. What follows it in the file does not matter.
+//! The first frame of a GIF on its logical screen. Later bytes are ignored.
 
 use std::io::{self, Read};
 use std::num::NonZeroU64;

@@ -34,7 +34,7 @@ pub enum ConfigError {
     #[error("{variable}: {problem}")]
     Invalid {
         variable: &'static str,
-        /// The expected form, without the value.
+        /// The problem, with the expected form and without the value.
         problem: String,
     },
     /// A variable is set that has no effect without another one.

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 /// and the other tasks the other half.
 const TURN: Duration = Duration::from_secs(10);
 
-/// Whether a quarantined task is known to wait, and whether quarantined tasks or other tasks are claimed next.
+/// The turns of quarantined tasks and of other tasks.
 #[derive(Debug, Default)]
 pub(super) struct Quarantine {
     /// While a quarantined task waits: the time from which it takes precedence over all other tasks.
@@ -30,7 +30,7 @@ impl Quarantine {
         }
     }
 
-    /// Whether to claim a quarantined task as soon as no other task is in progress.
+    /// Returns `true` if a quarantined task must be claimed as soon as no other task is in progress.
     pub(super) fn wait(&self) -> bool {
         self.first_from.is_some()
     }

@@ -86,11 +86,10 @@ impl Default for Settings {
     }
 }
 
-/// What jobs that run models need in addition to what all kinds of work share. Clones share
-/// everything.
+/// The resources of jobs that run models. Clones share everything.
 #[derive(Clone)]
 pub struct Generator {
-    /// The part that all kinds of work share.
+    /// The resources that all kinds of work share.
     pub worker: Worker,
     /// The key ring that opens the keys of saved connections.
     pub keys: KeyRing,

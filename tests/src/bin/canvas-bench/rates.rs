@@ -128,7 +128,7 @@ struct Rate {
 }
 
 impl Rate {
-    /// What each job has cost.
+    /// The cost of each job.
     async fn cost(&self, stack: &Stack) -> Cost {
         self.before.cost(stack, self.jobs as f64).await
     }
@@ -176,7 +176,7 @@ async fn baseline_rate(stack: &Stack, name: &str, script: &str) -> f64 {
     let user = stack.user().await;
     seed::targets(stack, &user, "baseline-", BASELINE_CANVASES).await;
     seed::analyze(stack).await;
-    // What the last job left.
+    // The values that the last job left.
     let [request, outcome, server, activity, blob]: [String; 5] = sqlx::query_scalar(
         "SELECT ARRAY[j.request::text, j.outcome::text, n.server::text, c.activity::text, a.blob_key::text]
          FROM jobs j
