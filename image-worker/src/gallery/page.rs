@@ -316,7 +316,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The images of an element of a gallery that is no image itself.
+    /// Adds the backgrounds of an element in a gallery that is not an image element.
     fn backgrounds(&mut self, element: &Element) {
         let of_style = element.get("style").and_then(background);
         let of_data = element

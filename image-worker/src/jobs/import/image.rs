@@ -80,7 +80,7 @@ fn thumbnail_plan(size: Size) -> Result<Plan, PlanError> {
     raster::resize::plan(size, &resize)
 }
 
-/// Returns `true` if two files show one image at two sizes (docs/reference/imports.md#distinct-images).
+/// Returns `true` if two files show the same image at two sizes (docs/reference/imports.md#distinct-images).
 pub(super) fn is_same(one: (Size, &Thumbnail), other: (Size, &Thumbnail)) -> bool {
     let ratio = |size: Size| f64::from(size.width) / f64::from(size.height);
     let stretch = ratio(one.0) / ratio(other.0);
