@@ -22,7 +22,7 @@ use crate::process::command;
 use crate::stack::Site;
 use crate::{Builder, Part, Stack};
 
-/// How long a stack outlives its last test: longer than the next one that needs it takes to begin.
+/// The time for which a stack outlives its last test: longer than the next one that needs it takes to begin.
 const IDLE: Duration = Duration::from_secs(10);
 /// The interval at which the owner of a stack looks whether it is needed.
 const INTERVAL: Duration = Duration::from_millis(250);

@@ -134,8 +134,8 @@ impl Steps {
     }
 }
 
-/// How long a step waits for others to share its transaction: [`PAUSE`] while the pixel threads have work for longer, so that none
-/// of them is idle for it.
+/// The time for which a step waits for others to share its transaction: [`PAUSE`] while the pixel threads have work for longer,
+/// so that none of them is idle for it.
 fn pause(worker: &Worker) -> impl Fn() -> Duration + Send + use<> {
     let pixels = worker.pixels.clone();
     move || pause_during(pixels.backlog())

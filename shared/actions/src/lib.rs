@@ -116,7 +116,7 @@ impl Source {
     }
 }
 
-/// Why an Action has no result for inputs of some sizes.
+/// The reason why an Action has no result for inputs of some sizes.
 #[derive(Debug)]
 struct Refusal {
     /// The member of the request at fault.

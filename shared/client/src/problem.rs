@@ -65,7 +65,7 @@ pub struct Problem {
     pub details: ErrorDetails,
     /// `X-Request-ID` of the answer.
     pub request_id: Option<String>,
-    /// How long to wait before the request is repeated.
+    /// The time to wait before the request is repeated.
     pub retry_after: Option<Duration>,
     /// The envelope as it was received.
     pub envelope: Value,

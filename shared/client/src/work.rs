@@ -64,7 +64,7 @@ pub struct WorkOutput {
     job_id: Option<String>,
 }
 
-/// Why work failed. Serializes as it was received.
+/// The reason why work failed. Serializes as it was received.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub struct WorkFailure {

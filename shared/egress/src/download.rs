@@ -44,7 +44,7 @@ pub struct Downloaded {
     pub truncated: bool,
 }
 
-/// Why a file could not be downloaded. The text continues a sentence that begins with the name of
+/// The reason why a file could not be downloaded. The text continues a sentence that begins with the name of
 /// the requested file. It is shown to the requester and discloses nothing about our network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DownloadError {

@@ -21,7 +21,7 @@ pub(crate) struct RefreshSchedule {
     next_whole: Instant,
 }
 
-/// How much a refresh reads.
+/// The rows that a refresh reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
     /// Live rows from the mark upwards.

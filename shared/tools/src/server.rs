@@ -313,7 +313,7 @@ impl ServerHandler for Server {
     }
 }
 
-/// Why parameters are not those of their method, with the field where there is one.
+/// The reason why parameters are not those of their method, with the field where there is one.
 fn wrong_params<P: DeserializeOwned>(params: Option<Value>) -> String {
     let Some(params) = params else { return "params: are missing".into() };
     match serde_path_to_error::deserialize::<_, P>(params) {

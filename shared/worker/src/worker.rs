@@ -18,10 +18,10 @@ use taskqueue::{Decision, Lease, Task, Waker};
 use crate::marks::OriginMarks;
 use crate::{Error, Pixels};
 
-/// How often a transaction that lost a conflict is repeated before it is left to the next claim.
+/// Tries of a transaction that loses conflicts, before it is left to the next claim.
 pub const TRANSACTION_TRIES: usize = 4;
-/// How often the review of a large canvas is prepared before the end of a job makes it under the lock, because others write to the
-/// canvas all the time.
+/// Tries to prepare the review of a large canvas to which others write all the time. After these, the end of a job makes the
+/// review under the lock.
 const REVIEW_TRIES: usize = 3;
 
 /// The resources that all kinds of work share. Clones share them too.
@@ -41,7 +41,7 @@ pub struct Worker {
     pub egress: egress::Client,
     /// The origin of `canvasUrl` in events.
     pub public_url: String,
-    /// How long records are kept.
+    /// The time for which records are kept.
     pub windows: Windows,
     /// Storage quota in bytes of an account without its own; 0: no limit.
     pub storage_max: i64,

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::output::Output;
 
-/// How long work waits for something else than a worker before that is said. Most of these waits are over sooner.
+/// The time for which work waits for something else than a worker before that is said. Most of these waits are over sooner.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Says on standard error what work waits for: at once if nobody is there to do it, else when it takes a while, and again when it

@@ -142,7 +142,7 @@ const BUSY: usize = 5;
 /// The preferred aspect ratio of a stage without references, width to height.
 const STAGE_RATIO: f64 = 1.25;
 
-/// Why a frame could not be drawn.
+/// The reason why a frame could not be drawn.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A reference cannot be decoded. The message may be shown to its owner.

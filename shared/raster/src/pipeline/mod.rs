@@ -35,7 +35,7 @@ impl Output {
     }
 }
 
-/// Why a job has no result.
+/// The reason why a job has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The source cannot be decoded.

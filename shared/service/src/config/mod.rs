@@ -24,7 +24,7 @@ use crate::keys::KeyRing;
 pub use part::Part;
 pub use secret::Secret;
 
-/// Why the configuration was rejected. Displays as one line that names the variable.
+/// The reason why the configuration was rejected. Displays as one line that names the variable.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum ConfigError {
     /// A required variable is unset or empty.

@@ -29,7 +29,7 @@ pub use opentelemetry::trace::SpanKind;
 use otlp::Outlet;
 pub use otlp::{Collector, ExportError, Traces};
 
-/// Why logging was not set up.
+/// The reason why logging was not set up.
 #[derive(Debug, Error)]
 pub enum TelemetryError {
     /// The filter does not have the syntax of `CANVAS_LOG`.

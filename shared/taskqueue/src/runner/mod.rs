@@ -52,10 +52,10 @@ const HOLD_LIMIT: Duration = Duration::from_secs(10);
 const PROMOTE_LIMIT: usize = 500;
 /// First pause after a failed claim. Each pause doubles, up to the idle interval.
 const FAILURE_PAUSE: Duration = Duration::from_millis(100);
-/// How often a runner reports that it claims. The threshold after which its queue counts as silent
+/// The interval at which a runner reports that it claims. The threshold after which its queue counts as silent
 /// (`CANVAS_WORKER_SILENT_SECONDS`) is at least twice as long.
 const REPORT: Duration = Duration::from_secs(5);
-/// How often the depth of the queue is measured.
+/// The interval at which the depth of the queue is measured.
 const MEASURE: Duration = Duration::from_secs(5);
 
 /// Runs the tasks of one queue.

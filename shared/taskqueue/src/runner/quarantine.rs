@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How long a quarantined task waits for an idle process before nothing else is claimed, and how long
-/// quarantined tasks then run one after another. Many quarantined tasks in a full queue thus get half of the time,
+/// The time for which a quarantined task waits for an idle process before nothing else is claimed, and for
+/// which quarantined tasks then run one after another. Many quarantined tasks in a full queue thus get half of the time,
 /// and the other tasks the other half.
 const TURN: Duration = Duration::from_secs(10);
 

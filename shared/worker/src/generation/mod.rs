@@ -49,7 +49,7 @@ pub const RUN_LIMIT: Duration = Duration::from_secs(900);
 /// request from responsive hosts, and limits the cost of an unresponsive host.
 const FOREIGN_MAX: Duration = Duration::from_secs(60);
 
-/// How often a submit with an unknown outcome is repeated at a provider that rejects duplicates.
+/// The number of times that a submit with an unknown outcome is repeated at a provider that rejects duplicates.
 const REPEATS_MAX: i32 = 1;
 
 /// Timeouts and retries of generation. Only tests change them.

@@ -26,7 +26,7 @@ const STATEMENTS: f64 = 26.0;
 /// (docs/reliability.md#r10-job-throughput).
 const JOBS_PER_SECOND: f64 = 500.0;
 const BESIDE_A_SNAPSHOT: f64 = 0.8;
-/// How long the baseline is measured.
+/// The time for which the baseline is measured.
 const BASELINE_TURN: Duration = Duration::from_secs(5);
 const DRAIN: Duration = Duration::from_secs(60);
 /// The goal for jobs per second, as a share of those that `pgbench` accepts, claims and ends with one statement each.
