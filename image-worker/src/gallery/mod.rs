@@ -87,7 +87,7 @@ pub type Skips = BTreeMap<SkipReason, usize>;
 pub struct Choice {
     /// For each image its files, the largest first.
     pub images: Vec<Vec<Url>>,
-    /// How the images were assigned to the requested variant.
+    /// The evidence that the images belong to the requested variant.
     pub evidence: Evidence,
     /// The numbers of the other images of the page.
     pub skipped: Skips,

@@ -13,7 +13,7 @@ use crate::work::WorkRecord;
 
 /// Seconds that a read waits for a change at the service (docs/reference/conventions.md#long-polls).
 const WAIT_SECONDS: u128 = 20;
-/// Pause between reads that come at once, until an answer says another one.
+/// Pause after a read that the service answers at once, unless an answer names another pause.
 const PAUSE: Duration = Duration::from_secs(1);
 
 impl Client {

@@ -73,7 +73,7 @@ fn thumbnail(bytes: &[u8], size: Size) -> Result<Thumbnail, raster::Error> {
     Ok(Thumbnail(small.pixels().to_vec()))
 }
 
-/// How an image of size `size` is scaled to its thumbnail.
+/// The plan that scales an image of size `size` to its thumbnail.
 fn thumbnail_plan(size: Size) -> Result<Plan, PlanError> {
     let bounds = Bounds::new(Some(THUMBNAIL_SIDE), Some(THUMBNAIL_SIDE)).expect("both sides are given");
     let resize = Resize { fit: Fit::Fill, enlarge: true, background: Color::WHITE, ..Resize::new(bounds) };

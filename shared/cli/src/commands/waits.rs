@@ -9,11 +9,12 @@ use serde_json::json;
 
 use crate::output::Output;
 
-/// The time for which work waits for something else than a worker before that is said. Most of these waits are over sooner.
+/// The time for which work waits for something other than a worker before the wait is printed. Most of these waits end sooner.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Says on standard error what work waits for: at once if nobody is there to do it, else when it takes a while, and again when it
-/// changes. Without progress (`--quiet`) only the first time that nobody is there; with `--json` as a document on a line.
+/// Prints on standard error what work waits for: at once if there is no worker, otherwise after [`PATIENCE`], and again when it
+/// changes. Without progress (`--quiet`), it only prints the first time that there is no worker. With `--json`, it prints a
+/// document on a line.
 pub struct Waits<'a> {
     output: &'a Output,
     run: &'a str,

@@ -157,7 +157,7 @@ async fn quote(context: &Context, order: &Order<'_>, options: &Start) -> Outcome
     Ok(call.cast().await?)
 }
 
-/// Waits for work with a bar, and says why it waits. An interruption ends the wait alone, and says how to go on.
+/// Waits for work with a progress bar, and prints why it waits. An interruption ends only the wait, and prints how to go on.
 pub async fn wait(
     context: &Context,
     name: &str,
@@ -228,7 +228,7 @@ pub fn ended(record: &WorkRecord) -> String {
     lines.join("\n")
 }
 
-/// Fails unless the work has succeeded, as work whose record has expired has, too.
+/// Fails unless the work has succeeded. Work whose record has expired had succeeded.
 pub fn succeeded(record: &WorkRecord) -> Outcome {
     match record.is(JobStatus::Succeeded) || record.is(JobStatus::Expired) {
         true => Ok(()),

@@ -38,11 +38,11 @@ pub const PARTS_MAX: usize = 4096;
 /// A class of metadata that was removed from a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
-    /// Where the image was taken.
+    /// The place where the image was taken.
     Location,
     /// The device that took it.
     Device,
-    /// Who is in it, who owns the camera, and how to reach its author.
+    /// The people in it, the owner of the camera, and the author's contact data.
     Person,
     /// Smaller copies of the image.
     Thumbnail,

@@ -36,7 +36,7 @@ pub(super) struct Execution {
     pub(super) abort: CancellationToken,
 }
 
-/// How a run ended.
+/// The end of a run.
 enum RunExit {
     Returned(HandlerResult),
     Panicked(Box<dyn Any + Send>),

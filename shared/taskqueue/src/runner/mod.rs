@@ -83,7 +83,7 @@ pub struct Runner<H> {
     /// `true` if there is a reason to claim.
     look: bool,
     next_idle_look: Instant,
-    /// When this runner next reports that it claims.
+    /// The time at which this runner next reports that it claims.
     next_report: Instant,
     /// No poll for due tasks before this time.
     next_gathered_look: Instant,

@@ -14,7 +14,7 @@ const TURN: Duration = Duration::from_secs(10);
 pub(super) struct Quarantine {
     /// While a quarantined task waits: the time from which it takes precedence over all other tasks.
     first_from: Option<Instant>,
-    /// When the current series of quarantined tasks began.
+    /// The time at which the current series of quarantined tasks began.
     since: Option<Instant>,
     /// `true` if a quarantined task is in progress.
     is_running: bool,
