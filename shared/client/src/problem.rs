@@ -72,7 +72,8 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// Reads the envelope of a failing answer. An answer without one did not come from the service, but from something before it.
+    /// Reads the envelope of a failing answer. An answer without one did not come from the service, but
+    /// from a proxy in front of it.
     pub(crate) fn from_response(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Error {
         #[derive(Deserialize)]
         struct Envelope {

@@ -50,7 +50,7 @@ pub(super) async fn read(worker: &Worker, bytes: Bytes) -> Result<Result<Importe
         let thumbnail = thumbnail(&bytes, header.size()).map_err(|error| error.to_string())?;
         let origin = claimed_origin(&bytes);
         let content = CleanContent::new(bytes, rule).map_err(|error| error.to_string())?;
-        // The orientation may stand in another place now.
+        // The orientation may be at another position now.
         let header = raster::probe(&content.content.bytes).map_err(|error| error.to_string())?;
         Ok::<_, String>(ImportedImage { content, format: header.format, size: header.size(), origin, thumbnail })
     });

@@ -88,13 +88,13 @@ struct Part(PathBuf);
 
 impl Drop for Part {
     fn drop(&mut self) {
-        // Nothing is there any more when it was renamed.
+        // After it was renamed, there is nothing to remove.
         let _ = fs::remove_file(&self.0);
     }
 }
 
-/// Writes an answer as it arrives to a file, or to standard output for `-`. A file is complete or not there; into what is no file,
-/// such as a pipe or a device, the bytes are written.
+/// Writes an answer as it arrives to a file, or to standard output for `-`. A file is complete or absent. To a
+/// pipe or a device, the bytes are written directly.
 pub async fn save<T>(context: &Context, call: client::Call<T>, path: &Path) -> Outcome {
     if path.as_os_str() == "-" {
         let read = call

@@ -70,7 +70,7 @@ async fn make(
     start(context, order, &options.start.start).await
 }
 
-/// Where the service adds the targets of a start.
+/// The place at which the service adds the targets of a start.
 pub fn place(position: Position, title: Option<String>) -> Value {
     let Position { x, y, near, section } = position;
     let mut place = Body::new();
