@@ -59,7 +59,7 @@ pub fn read(mut bytes: Vec<u8>, takes_batches: bool) -> Result<Incoming, Refused
     }
 }
 
-/// Checks the form of a message, but for what its method is given.
+/// Checks the form of a message, except for the parameters of its method.
 pub fn check(message: &Value) -> Result<(), Refused> {
     let invalid = |text: &str| Err(Refused::invalid(id(message), text));
     match &message["method"] {

@@ -53,12 +53,12 @@ const FOLLOWED_MAX: usize = 16;
 /// Makes the client of a caller from the head of the request.
 pub type Connect = Arc<dyn Fn(&Parts) -> Client + Send + Sync>;
 
-/// Whose requests are sent.
+/// The senders of requests.
 #[derive(Clone)]
 enum Caller {
     /// One caller, on this machine.
     One { client: Client, root: Root },
-    /// Whoever sent the request.
+    /// The sender of each request.
     Each(Connect),
 }
 
