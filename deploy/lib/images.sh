@@ -172,7 +172,7 @@ check_images() {
         printf '%s\n' "$BASE" >"$IMAGES/stand-in"
         ok "a stand-in for $BASE, whose registry does not answer"
     fi
-    # What an interrupted run left.
+    # Images that an interrupted run left.
     in_store rm --all >/dev/null
     step "Images" "$IMAGES/build.log"
     build_images >"$IMAGES/build.log" 2>&1

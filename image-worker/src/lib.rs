@@ -6,10 +6,10 @@
 //! - `image`: Image Actions, which are jobs of an account ([`jobs`] runs them, [`actions`] computes
 //!   them), and renditions, which are smaller copies of images.
 //! - `import`: imports of images from the network ([`gallery`] selects those of a page).
-//! - `generation`: image jobs whose images a model makes ([`jobs::generation`]). They mostly
-//!   wait, so this queue has a separate runner with many slots, and neither delays the other.
-//! - `recipe`: the steps of Recipe runs ([`jobs::recipe`]), whose texts may come from a provider
-//!   and whose images are image jobs.
+//! - `generation`: image jobs, whose images a model makes ([`jobs::generation`]). They mostly wait,
+//!   so this queue has a separate runner with many slots. Neither queue delays the other.
+//! - `recipe`: the steps of Recipe runs ([`jobs::recipe`]), whose texts may come from a provider.
+//!   Their images are made by separate image jobs.
 //!
 //! The code shared with the video-worker is in `shared/worker`.
 //!

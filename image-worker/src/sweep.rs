@@ -26,7 +26,7 @@ const WINDOW: i64 = 2000;
 /// starts every minute.
 const STEPS: u32 = 20;
 
-/// How long an unreferenced blob is kept: far longer than any work takes from storing it to referring to it
+/// The time for which an unreferenced blob is kept: far longer than any work takes from storing it to referring to it
 /// (docs/reference/assets.md#stored-bytes).
 const BLOB_GRACE: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -34,7 +34,7 @@ const BLOB_GRACE: Duration = Duration::from_secs(24 * 60 * 60);
 /// long as the store's retries.
 const FAILURES_MAX: u32 = 10;
 
-/// Why a round of sweeping ended early.
+/// The reason why a round of sweeping ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("the database failed")]

@@ -18,7 +18,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     // Values, and functions on them.
     ("domain", &[]),
     ("canvas", &["domain"]),
-    // Pixels, and what the embedded runtime makes of them.
+    // Pixels, and the embedded runtime.
     ("raster", &["jpeg"]),
     ("embedded", &["domain", "raster"]),
     ("actions", &["domain", "raster"]),
@@ -30,9 +30,9 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("providers", &["domain", "egress", "service"]),
     // The task queue.
     ("taskqueue", &["domain", "db", "broker", "service"]),
-    // What the service does, independent of who asks.
+    // The work of the service, for any caller.
     ("app", &["domain", "db", "canvas", "service"]),
-    // What the media workers share.
+    // The common part of the media workers.
     ("worker", &["domain", "app", "db", "taskqueue", "blob", "cache", "providers", "raster", "egress", "service"]),
     // Processes, which do not import each other. The gateway uses `raster` for headers and metadata of images only, never for
     // pixels.

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::API_ROOT;
 
-/// What a request must have before its body is read (docs/reference/authentication.md#scopes-of-a-request).
+/// The credential and scopes that a request must have before its body is read (docs/reference/authentication.md#scopes-of-a-request).
 #[derive(Clone, Copy, Debug)]
 pub enum Access {
     /// No credential is required.
@@ -64,7 +64,7 @@ pub fn built() -> impl Iterator<Item = Endpoint> {
     ENDPOINTS.iter().copied()
 }
 
-/// What an operation's `security` requires: each of its entries is a sufficient set of scopes.
+/// Reads an operation's `security`: each of its entries is a sufficient set of scopes.
 fn access(operation: &'static Value) -> Access {
     let Some(sufficient) = operation["security"].as_array() else {
         // The default of the document: a bearer token without particular scopes.

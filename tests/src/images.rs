@@ -1,4 +1,5 @@
-//! Valid and invalid images. Each call returns different bytes, so that no two tests share a stored blob.
+//! Valid and invalid images. Except for [`same_png`] and [`scene`], each call returns different bytes, so that no two tests
+//! share a stored blob.
 
 use raster::{Bitmap, Channels, Color, Encoding, OutputFormat, Size};
 

@@ -53,5 +53,5 @@ pub use shell::{Ran, Shell};
 pub use stack::{Builder, Hold, Stack};
 pub use work::Work;
 
-/// How long a test waits for something that should take a second or two. Long, because the machine can be busy.
+/// The time for which a test waits for something that should take a second or two. Long, because the machine can be busy.
 pub const PATIENCE: std::time::Duration = std::time::Duration::from_secs(30);

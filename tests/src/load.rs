@@ -21,7 +21,7 @@ use crate::{Kind, PATIENCE, Stack, User, images};
 pub const SECRET: &str = "the secret of every webhook of a load";
 /// The outcome of a request to a gateway that is down or accepts no new connections.
 const NOBODY_LISTENS: &str = "nobody listens";
-/// How long a client retries one start: longer than any outage of a test.
+/// The time for which a client retries one start: longer than any outage of a test.
 const INSISTENCE: Duration = Duration::from_secs(90);
 /// The pause before a retry.
 const RETRY_PAUSE: Duration = Duration::from_millis(200);

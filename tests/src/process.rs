@@ -149,7 +149,7 @@ fn binaries() -> &'static Path {
     &DIRECTORY
 }
 
-/// Where free ports are searched: below the ephemeral ports of the kernel (from 32768), so that no outgoing connection of another
+/// The range in which free ports are searched: below the ephemeral ports of the kernel (from 32768), so that no outgoing connection of another
 /// test takes one before its process listens, and below the ports of the services that the tests share (from 20000).
 const PORTS: std::ops::Range<u16> = 10_000..20_000;
 

@@ -5,7 +5,7 @@
 //! **Mechanism.** A run is the process of nextest, or of `cargo test`. It has a directory with a subdirectory for each configuration.
 //! A test that uses a stack has a shared lock on a file there; one that starts it has an exclusive lock. The stack belongs to a
 //! process of its own (`canvas-stack`), because each test is a process that ends before the next one needs the stack. That process
-//! looks several times a second whether the run lives, and whether the lock is free.
+//! checks several times a second that the run is alive and that the lock is held.
 //! **Reason.** A stack takes a second or two to start and hundreds of megabytes, so few of them run at a time.
 
 use std::collections::BTreeMap;
@@ -22,13 +22,13 @@ use crate::process::command;
 use crate::stack::Site;
 use crate::{Builder, Part, Stack};
 
-/// How long a stack outlives its last test: longer than the next one that needs it takes to begin.
+/// The time for which a stack outlives its last test: longer than the next one that needs it takes to begin.
 const IDLE: Duration = Duration::from_secs(10);
 /// The interval at which the owner of a stack looks whether it is needed.
 const INTERVAL: Duration = Duration::from_millis(250);
 /// The longest wait for a stack that starts: for a virtual host, which other stacks may have, and for processes on a busy machine.
 const STARTING: Duration = Duration::from_secs(360);
-/// How many receivers a shared stack has, each for one test.
+/// The number of receivers of a shared stack, each for one test.
 const RECEIVERS: usize = 200;
 
 impl Stack {
@@ -50,9 +50,9 @@ fn unlimited() -> Builder {
     Stack::builder().gateways(2).env("CANVAS_RATE_PER_MINUTE", 0).env("CANVAS_DATABASE_CONNECTIONS", 16)
 }
 
-/// What the process of a test has of a stack that another process owns.
+/// A test's use of a stack that another process owns.
 pub(crate) struct Visit {
-    /// How long the logs were when the test began.
+    /// The lengths of the logs when the test began.
     pub(crate) log_lengths: BTreeMap<Part, u64>,
     /// A shared lock: the stack is used.
     _used: File,
@@ -190,7 +190,7 @@ fn is_alive(directory: &Path) -> bool {
     process.parse().is_ok_and(|process| start_of(process).as_deref() == Some(start))
 }
 
-/// When a process started, in ticks since the system did (proc(5)). `None` if it has ended.
+/// The start of a process, in ticks since the system started (proc(5)). `None` if it has ended.
 fn start_of(process: u32) -> Option<String> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     // The name of the program may contain anything, but what follows it has no parenthesis. It begins with the third field.

@@ -24,7 +24,7 @@ impl Drop for Shell {
     }
 }
 
-/// What a command did.
+/// The result of a command.
 #[derive(Debug)]
 pub struct Ran {
     arguments: String,

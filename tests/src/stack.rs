@@ -125,7 +125,7 @@ pub struct Stack {
     visit: Option<Visit>,
 }
 
-/// What a process needs to use a stack.
+/// The data by which another process uses a stack.
 #[derive(Debug, Deserialize, Serialize)]
 pub(crate) struct Site {
     directory: PathBuf,
@@ -423,7 +423,7 @@ impl Stack {
         self.site.directory.join(format!("{part}.log"))
     }
 
-    /// How long the logs are by now.
+    /// The present lengths of the logs.
     pub(crate) fn log_lengths(&self) -> BTreeMap<Part, u64> {
         let length = |part| fs::metadata(self.log_file(part)).map_or(0, |file| file.len());
         self.parts().into_iter().map(|part| (part, length(part))).collect()

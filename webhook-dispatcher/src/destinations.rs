@@ -1,4 +1,4 @@
-//! How many deliveries of each destination this process claims, counts ahead and sends at once.
+//! Limits for each destination: the deliveries that this process claims, counts ahead and sends at once.
 //!
 //! **Guarantee.** At most [`DESTINATION_CAP`] requests to a destination are in flight, and at most [`COUNTED_CAP`] attempts are
 //! counted whose requests have not ended. No destination waits for another.
@@ -9,9 +9,9 @@
 //! can be sent at once.
 //!
 //! **Reason.** Counting, sending and recording take a few milliseconds each, so a fast receiver gets as many deliveries a
-//! second as are in any of these steps: requests in flight must not wait for our disk. A receiver that is slow or dead would
-//! hold the slots of others with them, and each attempt that is counted and not sent when the process dies is lost to its
-//! delivery.
+//! second as are in any of these steps: requests in flight must not wait for the database's disk. With as many, a
+//! slow or dead receiver would occupy the slots of others. If the process dies, each attempt that was counted and not sent is
+//! lost to its delivery.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,4 @@
-//! When the next attempt is due: never before the configured delay, and at most a tenth of it later
+//! The time of the next attempt: never before the configured delay, and at most a tenth of it later
 //! (docs/reference/webhooks.md#backoff).
 
 use std::time::Duration;

@@ -141,7 +141,7 @@ CONF
     ok "up on 127.0.0.1:$(port redis)"
 }
 
-# Whether RabbitMQ responds to the protocol header with a method frame (type 1).
+# Succeeds if RabbitMQ responds to the protocol header with a method frame (type 1).
 rabbitmq_answers() {
     local frame
     {

@@ -5,7 +5,7 @@ use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
 
 use super::tree::essence;
 
-/// How far to look for a page's own declaration: twice the standard's 1024, for pages that begin with a comment.
+/// The number of bytes that are searched for a page's own declaration: twice the standard's 1024, for pages that begin with a comment.
 const PRESCAN_BYTES: usize = 2048;
 
 /// Returns `true` if a media type is that of markup; without one, the first bytes decide. Of several in one header, the first

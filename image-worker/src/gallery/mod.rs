@@ -5,9 +5,9 @@
 //!
 //! - **Order.** Images are ordered by source: JSON-LD, microdata, embedded product data, Open
 //!   Graph, then the images in the body. If the body has a recognizable gallery, only the images
-//!   of the gallery are used. What the data names is used whatever it is called.
+//!   of the gallery are used. Images that the data names are used whatever their names are.
 //! - **Duplicates.** The files of one element are one candidate, the largest first; so are elements
-//!   that name the same file. Which other candidates are one image, only their files can tell.
+//!   that name the same file. Other duplicates are recognized by their files, after they were fetched.
 //! - **Variants.** Only the page's own data assigns images to variants; nothing is guessed.
 
 mod address;
@@ -75,11 +75,11 @@ struct Candidate {
     files: Vec<Url>,
     /// The file that is tried last. Until a script loads the image, it is a placeholder that many images may share.
     src: Option<Url>,
-    /// Why it is not used; `None` when it shows the product.
+    /// The reason not to use it; `None` if it shows the product.
     skip: Option<SkipReason>,
 }
 
-/// How many images were skipped, by reason.
+/// The number of skipped images by reason.
 pub type Skips = BTreeMap<SkipReason, usize>;
 
 /// The images to fetch.
@@ -87,20 +87,20 @@ pub type Skips = BTreeMap<SkipReason, usize>;
 pub struct Choice {
     /// For each image its files, the largest first.
     pub images: Vec<Vec<Url>>,
-    /// How the images were assigned to the requested variant.
+    /// The evidence that the images belong to the requested variant.
     pub evidence: Evidence,
-    /// The other images of the page.
+    /// The numbers of the other images of the page.
     pub skipped: Skips,
 }
 
-/// Why nothing is fetched, and a review is needed instead.
+/// The review that is needed before anything is fetched.
 #[derive(Debug, PartialEq)]
 pub struct ReviewNeeded {
     /// The decision or check that a person must make.
     pub reason: ReviewReason,
-    /// The variants of the page.
+    /// The evidence for variants in the page.
     pub evidence: Evidence,
-    /// The images of the page.
+    /// The numbers of all images of the page.
     pub skipped: Skips,
 }
 
@@ -178,7 +178,7 @@ impl Gallery {
         }
     }
 
-    /// The images that are not chosen, by reason.
+    /// The numbers of images that are not chosen, by reason.
     fn skips(&self, chosen: &[usize]) -> Skips {
         let chosen: BTreeSet<usize> = chosen.iter().copied().collect();
         let mut skips = Skips::new();

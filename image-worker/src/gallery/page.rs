@@ -81,7 +81,7 @@ impl Region {
         }
     }
 
-    /// Returns `true` if it is part of the main content.
+    /// Returns `true` if the region is part of the main content.
     pub fn is_main(self) -> bool {
         matches!(self, Self::Gallery | Self::Text)
     }
@@ -149,7 +149,7 @@ struct Walk<'a> {
     item: Option<usize>,
 }
 
-/// Why an element is no aside, whatever its names say.
+/// The reason that an element is no aside, whatever its names are.
 #[derive(Clone, Copy, PartialEq)]
 enum Wrapper {
     /// It holds the main content.
@@ -184,7 +184,7 @@ fn wrappers(root: NodeRef<'_, Element>) -> HashMap<NodeId, Wrapper> {
     wrappers
 }
 
-/// The meaning of the names of an element for the images in it.
+/// The meaning that an element has for the images in it, by its names.
 fn meaning(element: &Element) -> Option<Meaning> {
     if rules::UNNAMED.contains(&element.name()) {
         return None;
@@ -316,7 +316,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The images of an element of a gallery that is no image itself.
+    /// Adds the backgrounds of an element in a gallery that is not an image element.
     fn backgrounds(&mut self, element: &Element) {
         let of_style = element.get("style").and_then(background);
         let of_data = element

@@ -3,7 +3,7 @@
 //! Names of classes, ids and the like are compared whole, in lower case and without `-` and `_`:
 //! `up-sells`, `upSells` and `up_sells` are one word, and `has-sticky-footer` is none.
 
-/// The meaning of the name of an element for the images in it.
+/// The meaning that an element has for the images in it, by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Meaning {
     /// The gallery of a product.

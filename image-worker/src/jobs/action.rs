@@ -203,7 +203,7 @@ fn invalid(message: String) -> Failure {
     Failure::new(FailureCode::ActionInputInvalid, message)
 }
 
-/// Where the files of a result are stored.
+/// The places where the files of a result are stored.
 struct Stored {
     blob_key: Uuid,
     preview_key: Option<Uuid>,

@@ -33,7 +33,7 @@ impl Tasks {
     }
 }
 
-/// Why the run of a task failed.
+/// The reason why the run of a task failed.
 #[derive(Debug, thiserror::Error)]
 enum ExecutionError {
     /// This build cannot execute the stored request.

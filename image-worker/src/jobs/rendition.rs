@@ -89,7 +89,7 @@ impl Source {
     }
 }
 
-/// What the first bytes of a source say; `None` when it is missing or not an image.
+/// Reads the header of a source; `None` if the source is missing or not an image.
 async fn examine(worker: &Worker, key: Uuid) -> Result<Option<Source>, Error> {
     let Some(head) = worker.part(key, 0..HEAD_BYTES).await? else { return Ok(None) };
     let (bytes, read) = (head.size, head.range.end);

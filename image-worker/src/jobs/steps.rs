@@ -134,8 +134,8 @@ impl Steps {
     }
 }
 
-/// How long a step waits for others to share its transaction: [`PAUSE`] while the pixel threads have work for longer, so that none
-/// of them is idle for it.
+/// The time for which a step waits for others to share its transaction: [`PAUSE`] while the pixel threads have work for longer,
+/// so that none of them is idle for it.
 fn pause(worker: &Worker) -> impl Fn() -> Duration + Send + use<> {
     let pixels = worker.pixels.clone();
     move || pause_during(pixels.backlog())
@@ -145,7 +145,7 @@ fn pause_during(backlog: Duration) -> Duration {
     if backlog < PAUSE { Duration::ZERO } else { PAUSE }
 }
 
-/// Applies an item together with others. `None`: it has to be applied by itself. Whether it was applied may be unknown.
+/// Applies an item together with others. `None` if it must be applied by itself; it may have been applied already.
 async fn apply_in_batch<I: Send + 'static, O: Send + 'static>(batcher: &Batcher<I, O>, item: I) -> Option<O> {
     batcher.apply(item).await.map(Some).unwrap_or_else(|error| {
         tracing::warn!(error = chain(&error), "a step of several Actions failed and is repeated for each");

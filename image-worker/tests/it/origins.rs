@@ -59,7 +59,7 @@ async fn the_origin_of_an_output_is_in_its_record_its_file_and_its_preview() {
     assert_eq!(properties.digital_source_types, [ai.uri()]);
     assert_eq!(properties.provenance.as_deref(), Some("urn:c2pa:of-the-input"));
     assert_eq!(mark(&harness.preview(&asset).await), [ai.uri()]);
-    // What only metadata claim is not passed on.
+    // A claim that only metadata make is not passed on.
     for (id, file) in [("photo", claiming(DigitalSourceType::DigitalCapture)), ("plain", png(40, 20))] {
         let input = harness.upload(id, "photo.png", file).await;
         let (asset, file) = harness.resized(&input).await;

@@ -85,7 +85,7 @@ pub enum NotUnderstood {
     Inputs(usize),
 }
 
-/// Facts about an input before its bytes are loaded.
+/// An input whose bytes are not loaded yet.
 #[derive(Clone, Copy, Debug)]
 pub struct Source {
     /// The format of the stored file.
@@ -116,7 +116,7 @@ impl Source {
     }
 }
 
-/// Why an Action has no result for inputs of some sizes.
+/// The reason why an Action has no result for inputs of some sizes.
 #[derive(Debug)]
 struct Refusal {
     /// The member of the request at fault.
@@ -153,7 +153,7 @@ fn held_as_a_whole(sources: &[Header], output: Size) -> u64 {
     })
 }
 
-/// Facts about a run before its work.
+/// The estimate of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Estimate {
     /// Estimated duration in seconds.
@@ -195,7 +195,7 @@ impl Prepared {
     ///
     /// # Errors
     ///
-    /// Violation of the limits by the sizes of the inputs or of the result, with the member of the request.
+    /// If the sizes of the inputs or of the result violate a limit; the error names the member of the request.
     pub fn estimate(&self) -> Result<Estimate, Violation> {
         let sizes: Vec<Size> = self.inputs.iter().map(|input| input.size).collect();
         let output = self.stored.params.plan(&sizes);

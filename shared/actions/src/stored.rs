@@ -44,7 +44,7 @@ pub(crate) fn yes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D:
     one_of(deserializer, "yes", "no")
 }
 
-/// Whether the value is the first of two texts, and not the second.
+/// Parses one of two texts as a Boolean: `true` for the first.
 pub(crate) fn one_of<'de, D: Deserializer<'de>>(
     deserializer: D,
     yes: &'static str,

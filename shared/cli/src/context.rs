@@ -1,4 +1,4 @@
-//! The context of the commands.
+//! The shared context of all commands, and the parts of their requests.
 
 use std::io::{self, Stdin, stdin};
 use std::sync::Mutex;
@@ -14,7 +14,7 @@ use crate::failure::{Failure, Outcome, no_token, not_found, usage};
 use crate::output::Output;
 use crate::profile::Configuration;
 
-/// The context of the commands.
+/// The client, the output and the address that a command works with.
 pub struct Context {
     pub client: Client,
     /// Address of the service.
@@ -24,7 +24,7 @@ pub struct Context {
     pub interrupt_message: Mutex<Option<String>>,
 }
 
-/// Name of the client of the requests; the service logs it.
+/// The header that names the program behind a request. The service logs it.
 const SURFACE: HeaderName = HeaderName::from_static("x-service-agent-surface");
 
 /// An object, which a request consists of.

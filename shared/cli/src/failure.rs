@@ -1,4 +1,4 @@
-//! How a command fails, and with which exit status (decisions of the command line: docs/reference/canvas.md#exit-status).
+//! The failures of commands, and their exit statuses (decisions of the command line: docs/reference/canvas.md#exit-status).
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -10,14 +10,14 @@ use crate::output::{joined, plain};
 
 pub type Outcome<T = ()> = Result<T, Failure>;
 
-/// Why a command has no success.
+/// The failure of a command.
 #[derive(Debug)]
 pub enum Failure {
     /// The service refused a request, or did not answer.
     Service(client::Error),
-    /// The work failed or was canceled, or the review says no. What there is to say is on standard output.
+    /// The work failed or was canceled, or the review says no. The details are on standard output.
     Work,
-    /// A queue has no worker. What there is to say is on standard output.
+    /// A queue has no worker. The details are on standard output.
     Silent(String),
     /// The command cannot be carried out as it was given.
     Usage(String),
@@ -79,7 +79,7 @@ impl Failure {
             Failure::NoToken(_) => 4,
             Failure::NotFound(_) => 5,
             Failure::Running(_) => 9,
-            // What a shell reports for a program that an interrupt ended.
+            // A shell reports this status for a program that an interrupt ended.
             Failure::Interrupted(_) => 130,
             Failure::Service(client::Error::Refused(problem)) => match problem.status.as_u16() {
                 401 | 403 => 4,

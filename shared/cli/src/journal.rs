@@ -1,4 +1,4 @@
-//! What a command was about to do, so that a killed command's repetition does it once.
+//! The journal of commands, by which the repetition of a killed command takes effect once.
 //!
 //! **Guarantee.** A command that is repeated after it was killed, lost its connection or gave up waiting sends the same request with
 //! the same idempotency key, which the service answers from its record. After it has ended, the same command is a new one.

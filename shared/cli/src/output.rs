@@ -1,4 +1,4 @@
-//! What a command prints.
+//! The output of commands.
 //!
 //! Standard output is the result: for people, or with `--json` exactly what the service answered. Everything else goes to standard
 //! error. Text of the service has passed through [`plain`], because a title can hold anything, also what a terminal obeys.
@@ -35,7 +35,7 @@ impl Output {
         Self { json, quiet, bars }
     }
 
-    /// Prints an answer: as it is, or as `people` renders its value. What this release cannot read is shown as JSON, too.
+    /// Prints an answer: as it is, or as `people` renders its value. A value that this release cannot read is shown as JSON, too.
     pub fn answer<T: DeserializeOwned>(&self, answer: &Answer<T>, people: impl FnOnce(T) -> String) {
         self.body(answer, || match answer.value() {
             Ok(value) => people(value),
@@ -99,9 +99,9 @@ impl Output {
     }
 }
 
-/// Whether standard output takes nothing more: its reader is gone, or it cannot be written.
+/// `true` if standard output takes nothing more: its reader is gone, or it cannot be written.
 static IS_UNREAD: AtomicBool = AtomicBool::new(false);
-/// Why it cannot be written.
+/// The reason that it cannot be written.
 static UNWRITTEN: OnceLock<String> = OnceLock::new();
 
 /// Writes to standard output.
@@ -117,7 +117,7 @@ pub fn put(bytes: &[u8]) {
     note(stdout.write_all(bytes).and_then(|()| stdout.flush()));
 }
 
-/// Takes note of whether standard output was written.
+/// Records the result of a write to standard output.
 pub fn note(result: io::Result<()>) {
     let Err(error) = result else { return };
     IS_UNREAD.store(true, Ordering::Relaxed);
@@ -126,7 +126,7 @@ pub fn note(result: io::Result<()>) {
     }
 }
 
-/// Whether all output was written that had a reader.
+/// Fails if standard output could not be written. Output whose reader is gone does not count.
 pub fn written() -> Outcome {
     UNWRITTEN.get().map_or(Ok(()), |message| Err(Failure::Unwritten(message.clone())))
 }

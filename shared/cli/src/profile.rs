@@ -33,7 +33,7 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// Returns `true` if it is of the service at this address.
+    /// Returns `true` if the profile is for the service at this address.
     pub fn is_of(&self, url: &str) -> bool {
         self.base_url.trim_end_matches('/') == url.trim_end_matches('/')
     }

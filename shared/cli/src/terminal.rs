@@ -1,4 +1,4 @@
-//! What a terminal can do beside text.
+//! Images in a terminal.
 
 use std::env;
 use std::io::{IsTerminal, stderr};
@@ -23,7 +23,7 @@ pub enum Graphics {
 const PART_BYTES: usize = 4096;
 
 impl Graphics {
-    /// What the terminal of this process says of itself. Within a multiplexer, which would swallow images: nothing.
+    /// The protocol of this process's terminal, by its environment. `None` within a multiplexer, which drops images.
     pub fn of_environment() -> Option<Self> {
         let has = |name: &str| env::var_os(name).is_some();
         let term = env::var("TERM").unwrap_or_default();

@@ -33,7 +33,7 @@ impl<T> Answer<T> {
         self.headers.get(name).and_then(|value| value.to_str().ok())
     }
 
-    /// When it was answered: by the clock of the service, else by that of this machine.
+    /// The time of the answer: by the clock of the service, else by that of this machine.
     pub fn time(&self) -> Timestamp {
         let there = self.header("date").and_then(|date| DateTime::parse_from_rfc2822(date).ok());
         #[expect(clippy::disallowed_methods, reason = "an answer within a gateway has no date, and the same clock")]

@@ -19,7 +19,7 @@ use crate::problem::{Error, Problem, Result};
 use crate::transport::{BodyStream, Payload, Unreachable};
 use crate::{Client, retry};
 
-/// What need not be encoded in a part of a path or query: RFC 3986's unreserved characters, and those of handles.
+/// Characters that need not be encoded in a part of a path or query: RFC 3986's unreserved characters, and those of handles.
 const PLAIN: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~').remove(b':').remove(b'@');
 
@@ -44,7 +44,7 @@ pub struct Call<T> {
 
 impl<T> Call<T> {
     pub(crate) fn new(client: &Client, method: Method, template: &str, segments: &[&str]) -> Self {
-        // The page of the contract stands beside the API.
+        // The page of the contract is outside of the API's root.
         let mut path = if template == "/docs" { String::new() } else { API_ROOT.to_owned() };
         let mut segments = segments.iter();
         for part in template.split('/').skip(1) {

@@ -14,7 +14,7 @@
 //! Requests have the bodies that the contract describes, as any serializable value: the service alone validates them, so a caller
 //! can pass on what a person wrote and gets the service's own words about it.
 //!
-//! Where a request goes is the business of a [`Transport`]: the network ([`network`], with the feature of that name), or the
+//! A [`Transport`] decides where a request goes: the network ([`network`], with the feature of that name), or the
 //! service's own router inside a gateway.
 
 mod answer;

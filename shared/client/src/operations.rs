@@ -42,7 +42,7 @@ operations! {
     get_asset, "getAsset", GET "/assets/{assetId}", asset => AssetRead;
     /// The bytes of an asset. Query: `w` for a rendition.
     get_asset_content, "getAssetContent", GET "/assets/{assetId}/content", asset => File;
-    /// Who the token belongs to, and what it may do.
+    /// The account and the scopes of the token.
     get_auth_status, "getAuthStatus", GET "/auth/status" => AuthStatus;
     /// Campaigns (deprecated).
     list_campaigns, "listCampaigns", GET "/campaigns" => CampaignList;

@@ -1,4 +1,4 @@
-//! Why a request has no success.
+//! Failures of requests.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::transport::Unreachable;
 /// The result of a request.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why a request has no success.
+/// The failure of a request.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The service refused it.
@@ -65,14 +65,15 @@ pub struct Problem {
     pub details: ErrorDetails,
     /// `X-Request-ID` of the answer.
     pub request_id: Option<String>,
-    /// How long to wait before the request is repeated.
+    /// The time to wait before the request is repeated.
     pub retry_after: Option<Duration>,
     /// The envelope as it was received.
     pub envelope: Value,
 }
 
 impl Problem {
-    /// Reads the envelope of a failing answer. An answer without one did not come from the service, but from something before it.
+    /// Reads the envelope of a failing answer. An answer without one did not come from the service, but
+    /// from a proxy in front of it.
     pub(crate) fn from_response(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Error {
         #[derive(Deserialize)]
         struct Envelope {

@@ -1,4 +1,4 @@
-//! When a request is sent again.
+//! Rules for repeated requests.
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ const RETRIES: u32 = 4;
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// The pause before attempt `attempt` (the first repetition is 1), or `None` when the failure is final: the service would say the
-/// same again, it asks for a longer pause than anyone would wait, or it was tried often enough.
+/// The pause before attempt `attempt` (the first repetition is 1), or `None` if the failure is final: a repetition would fail
+/// in the same way, the service asks for too long a pause, or there were enough attempts.
 pub fn pause(error: &Error, attempt: u32) -> Option<Duration> {
     if attempt > RETRIES || !error.is_temporary() {
         return None;

@@ -13,7 +13,7 @@ use super::*;
 /// Answers; `None` for none.
 type Answers = VecDeque<Option<Response<Bytes>>>;
 
-/// Answers with what it was given, one after the other, and keeps the requests.
+/// Sends prepared answers, one after the other, and keeps the requests.
 #[derive(Clone, Default)]
 struct Script {
     answers: Arc<Mutex<Answers>>,

@@ -1,4 +1,4 @@
-//! Where requests go.
+//! Transports of requests.
 
 use std::io;
 use std::pin::Pin;

@@ -1,6 +1,6 @@
-//! Images that are stored.
+//! Uploads of images.
 
-/// The media type of an image by its first bytes; `None` for what the service does not store
+/// The media type of an image by its first bytes; `None` for formats that the service does not store
 /// (docs/reference/assets.md#upload).
 pub fn media_type(bytes: &[u8]) -> Option<&'static str> {
     match bytes {

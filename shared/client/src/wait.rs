@@ -13,7 +13,7 @@ use crate::work::WorkRecord;
 
 /// Seconds that a read waits for a change at the service (docs/reference/conventions.md#long-polls).
 const WAIT_SECONDS: u128 = 20;
-/// Pause between reads that come at once, until an answer says another one.
+/// Pause after a read that the service answers at once, unless an answer names another pause.
 const PAUSE: Duration = Duration::from_secs(1);
 
 impl Client {
@@ -173,7 +173,7 @@ mod tests {
                 let (status, took, _) = waited(1000.0, Some(seconds), drops_preference, Some(1)).await;
                 assert_eq!(status, "running");
                 assert!((seconds..seconds + 0.01).contains(&took), "{took} of {seconds}");
-                // What ends in the last moment is seen.
+                // An end in the last moment is seen.
                 let (status, ..) = waited(seconds - 0.01, Some(seconds), drops_preference, Some(1)).await;
                 assert_eq!(status, "succeeded", "{seconds}");
             }

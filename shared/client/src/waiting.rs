@@ -14,17 +14,18 @@ pub struct Waiting {
     pub why: WaitingFor,
     /// The queue of the work, where the record tells.
     queue: Option<Queue>,
-    /// When the record was read.
+    /// The time at which the record was read.
     at: Timestamp,
 }
 
 impl Waiting {
-    /// The cause of the wait of work of a queue, read at `at` by the clock of the service ([`Answer::time`](crate::Answer::time)).
+    /// The cause for which work of a queue waits. The record was read at `at`, by the clock of the service
+    /// ([`Answer::time`](crate::Answer::time)).
     pub fn new(why: Option<&WaitingFor>, queue: Option<Queue>, at: Timestamp) -> Option<Self> {
         Some(Self { why: why?.clone(), queue, at })
     }
 
-    /// Returns `true` if nobody is there to do the work.
+    /// Returns `true` if no worker is there to do the work.
     pub fn is_for_worker(&self) -> bool {
         self.why.what == WaitCause::Worker
     }

@@ -64,7 +64,7 @@ pub struct WorkOutput {
     job_id: Option<String>,
 }
 
-/// Why work failed. Serializes as it was received.
+/// The reason why work failed. Serializes as it was received.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub struct WorkFailure {
@@ -75,7 +75,7 @@ pub struct WorkFailure {
     rest: Map<String, Value>,
 }
 
-/// Whether the canvas could be called done when the work ended.
+/// The review of the canvas when the work ended.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct WorkReview {
@@ -112,7 +112,7 @@ impl WorkRecord {
         }
     }
 
-    /// What the work waits for. The record was read at `at`, by the clock of the service ([`Answer::time`](crate::Answer::time)).
+    /// The cause for which the work waits. The record was read at `at`, by the clock of the service ([`Answer::time`](crate::Answer::time)).
     pub fn waiting(&self, at: Timestamp) -> Option<Waiting> {
         Waiting::new(self.waiting_for.as_ref(), self.queue(), at)
     }

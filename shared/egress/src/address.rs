@@ -1,4 +1,4 @@
-//! Which addresses are public.
+//! Public addresses.
 //!
 //! IPv4 uses a deny list, because the special ranges are a finished list (IANA IPv4 Special-Purpose Address Registry, plus
 //! multicast, the reserved 240/4 and the one cloud metadata address outside them). IPv6 uses an allow list, because everything

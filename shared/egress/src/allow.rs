@@ -18,7 +18,7 @@ pub struct AllowList {
     targets: Vec<(Host, u16)>,
 }
 
-/// Why an allow list is rejected; the text names the entry.
+/// The reason why an allow list is rejected; the text names the entry.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum AllowListError {
     /// An entry with a `/` is not a CIDR, or has bits set beyond its prefix.

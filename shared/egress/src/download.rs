@@ -44,7 +44,7 @@ pub struct Downloaded {
     pub truncated: bool,
 }
 
-/// Why a file could not be downloaded. The text continues a sentence that begins with the name of
+/// The reason why a file could not be downloaded. The text continues a sentence that begins with the name of
 /// the requested file. It is shown to the requester and discloses nothing about our network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DownloadError {
@@ -75,7 +75,7 @@ impl Client {
         let mut url = url.clone();
         let mut referrer = wanted.referrer.cloned();
         for _ in 0..=REDIRECTS_MAX {
-            // What one hop withholds stays withheld in the next.
+            // A referrer that one hop withholds stays withheld in the next.
             referrer = referrer.and_then(|page| referrer_for(&page, &url));
             let answer = call(self, &url, wanted, referrer.as_ref(), deadline).await?;
             if !is_redirect(answer.status) {
@@ -134,7 +134,7 @@ fn is_redirect(status: StatusCode) -> bool {
     )
 }
 
-/// What a request for `url` tells about the page that names it, by the policy `strict-origin-when-cross-origin`, the default of
+/// The `Referer` of a request for `url` that `page` names, by the policy `strict-origin-when-cross-origin`, the default of
 /// browsers (Referrer Policy, 8.3): the page to its own origin, its origin to others, nothing from https to http.
 fn referrer_for(page: &Url, url: &Url) -> Option<Url> {
     if page.scheme() == "https" && url.scheme() != "https" {
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn a_location_in_utf_8_is_percent_encoded() {
-        // What browsers request for these bytes (WHATWG URL: percent-encode after encoding; domain to ASCII).
+        // Browsers request these URLs for these bytes (WHATWG URL: percent-encode after encoding; domain to ASCII).
         for (bytes, url) in [
             ("/p/détail-店".as_bytes(), "https://shop.example/p/d%C3%A9tail-%E5%BA%97"),
             ("/p?q=é&x=%20".as_bytes(), "https://shop.example/p?q=%C3%A9&x=%20"),

@@ -6,7 +6,7 @@ use std::io;
 use crate::guard::UrlRefusal;
 use crate::resolve::AddressNotPublic;
 
-/// Why a client cannot be built.
+/// The reason why a client cannot be built.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// The extra CA file is not in PEM format.
@@ -29,7 +29,7 @@ pub enum ClientError {
     Http(#[source] reqwest::Error),
 }
 
-/// Why a call has no response. The texts contain neither the URL nor an address.
+/// The reason why a call has no response. The texts contain neither the URL nor an address.
 #[derive(Debug, thiserror::Error)]
 pub enum SendError {
     /// The URL is rejected by its form.

@@ -13,7 +13,7 @@ pub struct Settings<'a> {
     pub ca_file: Option<&'a Path>,
 }
 
-/// Why the settings are invalid.
+/// The reason why the settings are invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
     /// The allow list is invalid.

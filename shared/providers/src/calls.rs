@@ -13,7 +13,7 @@ use std::time::Duration;
 use service::admission::{KeyPermit, KeyedLimit};
 use tokio::time::timeout;
 
-/// How long a call waits for a permit before the task releases its slot.
+/// The time for which a call waits for a permit before the task releases its slot.
 const TURN: Duration = Duration::from_secs(1);
 
 /// The calls in flight per connection. Clones share them.

@@ -72,7 +72,7 @@ pub struct Endpoint {
     pub key: Option<ApiKey>,
 }
 
-/// Why an endpoint cannot be used.
+/// The reason why an endpoint cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProviderError {
     /// An endpoint of a third party has no key.

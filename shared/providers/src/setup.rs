@@ -42,7 +42,7 @@ impl<'a> From<&'a Config> for Settings<'a> {
     }
 }
 
-/// Why a process does not start with these settings.
+/// The reason why a process does not start with these settings.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
     /// The catalog file cannot be read.

@@ -25,7 +25,7 @@ impl Channels {
     }
 }
 
-/// An image with 8-bit sRGB samples, interleaved, in rows from top to bottom without padding.
+/// A bitmap with 8-bit sRGB samples, interleaved, in rows from top to bottom without padding.
 ///
 /// Its sides are never zero.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub enum Bitmap {
     Rgba(RgbaImage),
 }
 
-/// Evaluates an expression that is the same for both kinds of images.
+/// Evaluates an expression that is the same for both kinds of bitmaps.
 macro_rules! of_either {
     ($bitmap:expr, $image:ident => $value:expr) => {
         match $bitmap {
@@ -47,14 +47,14 @@ macro_rules! of_either {
 }
 
 impl Bitmap {
-    /// Creates an image from `pixels`. `None` if a side is zero or the length does not match the
+    /// Creates a bitmap from `pixels`. `None` if a side is zero or the length does not match the
     /// size.
     pub fn new(size: Size, channels: Channels, pixels: Vec<u8>) -> Option<Self> {
         let expected = size.pixels().checked_mul(channels.count() as u64)?;
         (size.pixels() > 0 && pixels.len() as u64 == expected).then(|| Self::made(size, channels, pixels))
     }
 
-    /// Creates an image from `pixels` that are known to match the size.
+    /// Creates a bitmap from `pixels` that are known to match the size.
     pub(crate) fn made(size: Size, channels: Channels, pixels: Vec<u8>) -> Self {
         debug_assert_eq!(pixels.len() as u64, size.pixels() * channels.count() as u64);
         debug_assert!(size.pixels() > 0);
@@ -66,7 +66,7 @@ impl Bitmap {
         .expect("the samples match the size")
     }
 
-    /// Creates an image of one color. No side may be 0.
+    /// Creates a bitmap of one color. No side may be 0.
     pub fn filled(size: Size, channels: Channels, color: Color) -> Self {
         debug_assert!(size.pixels() > 0);
         match channels {
@@ -108,8 +108,7 @@ impl Bitmap {
         self.width() as usize * self.channels().count()
     }
 
-    /// Returns `true` if every pixel is completely opaque. This is also true for an alpha channel full of
-    /// 255.
+    /// Returns `true` if every pixel is completely opaque, even if there is an alpha channel.
     pub fn is_opaque(&self) -> bool {
         match self {
             Self::Rgb(_) => true,
@@ -127,7 +126,7 @@ impl Bitmap {
         of_either!(self, image => image.get_pixel_checked(x, y).map(|pixel| pixel.to_rgba().0))
     }
 
-    /// The image without its alpha channel: each pixel is blended over an opaque `background` in
+    /// The bitmap without its alpha channel: each pixel is blended over an opaque `background` in
     /// sRGB.
     ///
     /// Values are rounded to the nearest, so that an opaque pixel keeps its samples exactly.
@@ -148,7 +147,7 @@ impl Bitmap {
         Self::made(self.size(), Channels::Rgb, flat)
     }
 
-    /// The image without its alpha channel, which must be opaque.
+    /// The bitmap without its alpha channel, which must be opaque.
     pub(crate) fn into_rgb(self) -> Self {
         debug_assert!(self.is_opaque());
         match self {
@@ -157,7 +156,7 @@ impl Bitmap {
         }
     }
 
-    /// The image with an alpha channel.
+    /// The bitmap with an alpha channel.
     pub fn into_rgba(self) -> Self {
         match self {
             Self::Rgba(_) => self,
@@ -175,7 +174,7 @@ impl Bitmap {
         of_either!(self, image => image.as_mut())
     }
 
-    /// A copy of the rectangle, which must lie within the image.
+    /// A copy of the rectangle, which must lie within the bitmap.
     pub fn cropped(&self, rect: Rect) -> Self {
         let count = self.channels().count();
         let left = rect.x as usize * count;
@@ -187,8 +186,8 @@ impl Bitmap {
         Self::made(rect.size, self.channels(), pixels)
     }
 
-    /// Copies `inner`, which must have the same channels, to the image with its top left pixel at
-    /// column `x` of row `y`. The part below the image is clipped.
+    /// Copies `inner`, which must have the same channels, to the bitmap with its top left pixel at
+    /// column `x` of row `y`. The part below the bitmap is clipped.
     ///
     /// # Panics
     ///

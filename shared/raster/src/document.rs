@@ -45,7 +45,7 @@ const ITEMIZED_BYTES_MAX: usize = 2000;
 /// Families without a space glyph, or whose space comes from another font.
 const SPACELESS: [&str; 3] = [FAMILY, "Noto Sans CJK SC", "Twemoji Mozilla"];
 
-/// Why a document was not rasterized.
+/// The reason why a document was not rasterized.
 #[derive(Debug, thiserror::Error)]
 pub enum DocumentError {
     /// It is not valid UTF-8.

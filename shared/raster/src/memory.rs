@@ -1,4 +1,4 @@
-//! How the process keeps memory between images.
+//! Memory that the process keeps between images.
 
 /// Makes the allocator of glibc keep up to 64 MiB of freed memory for each thread, and take blocks below 32 MiB from it.
 ///

@@ -128,7 +128,7 @@ impl Orientation {
         }
     }
 
-    /// The position in a stored image of size `stored` of a rectangle of the displayed image.
+    /// The rectangle of the stored image, of size `stored`, that `displayed` shows.
     pub(crate) fn rect_in_stored(self, displayed: Rect, stored: Size) -> Rect {
         let mut rect = displayed;
         if self.swaps_sides() {

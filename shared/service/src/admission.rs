@@ -1,7 +1,7 @@
 //! Limits on what is in progress at once: bytes of memory ([`ByteBudget`], [`SharedBudget`]), and holders of a key
 //! ([`KeyedLimit`]).
 //!
-//! **Guarantee.** What is held never exceeds the limit. Waiters are admitted in the order in which they began to wait, so that
+//! **Guarantee.** The held amount never exceeds the limit. Waiters are admitted in the order in which they began to wait, so that
 //! small requests do not overtake a large one forever. A permit is released when it is dropped, also by a panic. A waiter that is
 //! dropped leaves its queue and holds nothing.
 //!

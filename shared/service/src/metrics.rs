@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 /// minutes). Neighbors differ by a factor of about 2.5, which bounds the error of a quantile.
 const SECONDS_BUCKETS: [f64; 18] =
     [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 900.0];
-/// How often samples are aggregated into buckets. Until then they accumulate in memory, whether or
+/// The interval at which samples are aggregated into buckets. Until then they accumulate in memory, whether or
 /// not anything scrapes the process.
 const UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
 

@@ -25,7 +25,7 @@ use tokio::sync::{mpsc, oneshot};
 /// Maximum number of items in one statement; bounds its duration and its locks.
 const LARGEST: usize = 256;
 
-/// Why an item has no result. The item may have been applied anyway.
+/// The reason why an item has no result. The item may have been applied anyway.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum BatchError {
     /// The statement failed for the whole batch.

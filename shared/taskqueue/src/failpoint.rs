@@ -26,7 +26,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// How often a held failpoint checks whether its file still exists.
+/// The interval at which a held failpoint checks whether its file still exists.
 const HOLD_INTERVAL: Duration = Duration::from_millis(10);
 
 static ARMED: OnceLock<Failpoints> = OnceLock::new();

@@ -37,7 +37,7 @@ const DATABASE_LIMIT: Duration = Duration::from_millis(1800);
 /// Limit for the first connection to the broker, after which it counts as unavailable.
 const BROKER_LIMIT: Duration = Duration::from_secs(2);
 
-/// Why a process does not start.
+/// The reason why a process does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum BootError {
     /// The list of failpoints is malformed.
@@ -117,7 +117,7 @@ pub fn check_urls(database: &str, amqp: &str) -> Result<(), Vec<BootError>> {
     if errors.is_empty() { Ok(()) } else { Err(errors) }
 }
 
-/// How long records are kept, as configured. Every process that ends jobs must have the same configuration.
+/// The time for which records are kept, as configured. Every process that ends jobs must have the same configuration.
 pub fn windows(config: &Config) -> Windows {
     Windows {
         unread: config.retention_unread,
@@ -258,7 +258,7 @@ const fn consumer_of(queue: Queue) -> &'static str {
     }
 }
 
-/// Whether the database answers and has this build's schema. Once found, the schema is not checked again.
+/// Checks that the database answers and has this build's schema. A schema that was found is not checked again.
 async fn check_database(pool: PgPool, migrated: Arc<AtomicBool>) -> Result<(), String> {
     let asking = async {
         if migrated.load(Ordering::Relaxed) {

@@ -13,7 +13,7 @@ const WHOLE_PERIOD: Duration = Duration::from_secs(10);
 const REST: u32 = 20;
 const REST_MAX: Duration = Duration::from_secs(60);
 
-/// When the next refreshes are due.
+/// The times of the next refreshes.
 #[derive(Debug)]
 pub(crate) struct RefreshSchedule {
     /// The minimum time of the next refresh of any kind. A mark is one period behind.
@@ -21,7 +21,7 @@ pub(crate) struct RefreshSchedule {
     next_whole: Instant,
 }
 
-/// How much a refresh reads.
+/// The rows that a refresh reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
     /// Live rows from the mark upwards.

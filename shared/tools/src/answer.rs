@@ -1,4 +1,4 @@
-//! Answers of tools.
+//! Successful answers of tools.
 
 use rmcp::model::{CallToolResult, ContentBlock, Resource};
 use schemars::JsonSchema;
@@ -127,7 +127,7 @@ pub fn present(mut object: Value) -> Value {
     object
 }
 
-/// Ids as texts.
+/// Converts ids to texts.
 pub fn texts(ids: Vec<impl Into<String>>) -> Vec<String> {
     ids.into_iter().map(Into::into).collect()
 }

@@ -26,8 +26,8 @@ pub struct Call {
 }
 
 impl Call {
-    /// The key of the request that has the effect of this call: a digest of the tool and its arguments. So the same call again is
-    /// the same request, which the service replays. How long to wait for the end has no part in it.
+    /// The key of the request that has the effect of this call: a digest of the tool and its arguments. A repeated call is thus
+    /// the same request, which the service replays. The time to wait for the end is not part of it.
     pub fn key(&self) -> String {
         let mut arguments = self.arguments.clone();
         arguments.remove("wait");
@@ -42,7 +42,7 @@ impl Call {
     }
 }
 
-/// The key of what consists of `parts`.
+/// The key of a request that consists of `parts`.
 pub fn key_of<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
     let mut digest = Sha256::new();
     for part in parts {

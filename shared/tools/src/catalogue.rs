@@ -35,7 +35,7 @@ impl Entry {
         }
         let validator = jsonschema::draft202012::new(&Value::Object(input.clone()))
             .expect("a derived schema is valid: a test compiles each");
-        // What equals the protocol's default is left out, except for what a host may ask a person about.
+        // Hints that equal the protocol's default are left out, except for what a host may ask a person about.
         let mut annotations = ToolAnnotations::new().open_world(T::HINTS.reaches_out);
         match T::HINTS.reads {
             true => annotations = annotations.read_only(true),
@@ -72,7 +72,7 @@ impl Entry {
         if !violations.is_empty() {
             return Err(Failure::invalid(violations));
         }
-        // An image is no part of the key of a call, nor of the call that an answer proposes.
+        // The bytes of an image (`data`) are neither part of the key of a call nor of a call that an answer proposes.
         let kept = given.as_object().into_iter().flatten().filter(|(name, _)| *name != "data");
         call.arguments = kept.map(|(name, value)| (name.clone(), value.clone())).collect();
         (self.run)(call, given).await

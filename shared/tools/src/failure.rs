@@ -1,4 +1,4 @@
-//! Why a tool has no success, and what its caller can do about it.
+//! Failures of tools, with the next steps of the caller.
 
 use client::{Error, Problem};
 use domain::Violation;
@@ -16,7 +16,7 @@ const PAUSE_SECONDS: u64 = 5;
 /// Maximum number of findings in an answer.
 const FINDINGS_MAX: usize = 20;
 
-/// Whether the call is worth repeating.
+/// Advice on a repetition of the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "when", rename_all = "snake_case")]
 pub enum Retry {
@@ -30,7 +30,7 @@ pub enum Retry {
     WithChanges,
 }
 
-/// A tool without success.
+/// The failure of a tool.
 #[derive(Debug)]
 pub struct Failure {
     pub code: String,
@@ -83,8 +83,8 @@ impl Failure {
         self
     }
 
-    /// Says of a failure that leaves open whether the call took effect what a repetition does: nothing more if the call `repeats`, as one
-    /// with a key does; else it may take effect a second time.
+    /// If the failure leaves the outcome unknown, adds the effect of a repetition. A call that `repeats`, as one with a key does, has
+    /// no further effect; another call may take effect a second time.
     pub fn with_repetition(mut self, repeats: bool) -> Self {
         match self.retry {
             Retry::SameCall if repeats => self.message += "; the same call is safe, it takes effect once",
@@ -120,7 +120,7 @@ impl Failure {
         };
         let thing = problem.message.split(' ').next().unwrap_or_default().to_owned();
         let message = match advice {
-            // The service names a way to overrule them, which is for people.
+            // The service names a way to override them, which is for people.
             "" if problem.details.findings.is_some() => "findings block this batch; nothing was changed".to_owned(),
             "" => problem.message,
             advice => format!("{}: {advice}", problem.message),

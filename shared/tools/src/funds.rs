@@ -11,8 +11,9 @@ use crate::failure::Failure;
 /// Maximum number of models in an answer.
 const MODELS_MAX: usize = 10;
 
-/// Adds the balance to a refusal for its price, and what would fit: models with all of these capabilities, and the number of outputs of
-/// each that can be paid. Where `outputs` images or videos, which the call would make, can be fewer or cheaper, the call that fits.
+/// Adds the balance to a refusal for its price, and the models with all of these capabilities that the balance can pay, with the
+/// number of outputs of each. If the call, which would make `outputs` images or videos, can make fewer or cheaper ones, adds that
+/// call as the next step.
 pub async fn add_affordable_models(
     failure: Failure,
     call: &Call,

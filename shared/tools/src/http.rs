@@ -29,7 +29,7 @@ impl Http {
         let config = StreamableHttpServerConfig::default()
             .with_legacy_session_mode(false)
             .with_json_response(true)
-            // Whoever calls `answer` has limited it.
+            // The caller of `answer` has limited it.
             .with_max_request_body_bytes(usize::MAX)
             // Each request needs a token, which a foreign page does not have.
             .disable_allowed_hosts()
@@ -43,7 +43,7 @@ impl Http {
     /// JSON; with `takes_stream`, also streams of events.
     pub async fn answer(&self, request: Request<Vec<u8>>, takes_stream: bool) -> Answer {
         let (mut head, body) = request.into_parts();
-        // The library wants both, whichever it sends.
+        // The library requires both, although it sends only one.
         head.headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
         if !is_of(&head.headers, "application/json") {
             return self.0.handle(Request::from_parts(head, Full::<Bytes>::default())).await;

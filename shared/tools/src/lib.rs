@@ -35,7 +35,7 @@ pub use message::MESSAGE_MAX;
 pub use server::Server;
 pub use stdio::{Root, serve as stdio};
 
-/// The tools with what they are for, in the order of the list.
+/// The tools with their purposes, in the order of the list.
 pub fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
     catalogue::all(false).iter().map(|entry| {
         let definition = &entry.definition;

@@ -3,7 +3,7 @@
 //! **Guarantee.** Every line is served or answered with an error, also one that is damaged or too long, and the last one without its
 //! end. The answers to a batch are one line.
 //!
-//! **Mechanism.** A task reads lines and answers what is no message; the library takes the others from a queue. Each answer of the
+//! **Mechanism.** A task reads lines and answers those that are not messages; the library takes the others from a queue. Each answer of the
 //! library passes [`Output::settle`], which keeps those of a batch until it has all of them.
 
 use std::collections::VecDeque;
@@ -21,7 +21,7 @@ use crate::message::{self, Incoming, MESSAGE_MAX, Refused};
 
 /// Messages that wait for the library.
 const QUEUE_MAX: usize = 16;
-/// How much of the rest of a line that is too long is read at a time.
+/// Bytes of the rest of an overlong line that are read at a time.
 const SKIPPED_AT_ONCE: u64 = 64 * 1024;
 
 /// The transport.
@@ -109,7 +109,7 @@ impl<W: AsyncWrite + Unpin> Output<W> {
     }
 }
 
-/// Reads lines until their end, or until nobody wants messages or reads answers any more.
+/// Reads lines until their end, or until nobody takes messages or reads answers any more.
 async fn read<W: AsyncWrite + Unpin>(
     mut input: impl AsyncBufRead + Unpin,
     queue: mpsc::Sender<ClientJsonRpcMessage>,
@@ -143,7 +143,7 @@ async fn read<W: AsyncWrite + Unpin>(
     }
 }
 
-/// The messages of a line. Answers what is none.
+/// The messages of a line. A line without a valid message is answered with an error.
 async fn messages<W: AsyncWrite + Unpin>(
     line: Vec<u8>,
     takes_batches: bool,

@@ -3,7 +3,7 @@
 use rmcp::model::ErrorCode;
 use serde_json::{Value, json};
 
-/// The longest message, in bytes: an image of 8 MiB in base64, and what stands around it.
+/// The longest message, in bytes: an image of 8 MiB in base64, and the members around it.
 pub const MESSAGE_MAX: usize = 12 * 1024 * 1024;
 /// Most messages in a batch.
 pub const BATCH_MAX: usize = 50;
@@ -59,7 +59,7 @@ pub fn read(mut bytes: Vec<u8>, takes_batches: bool) -> Result<Incoming, Refused
     }
 }
 
-/// Checks the form of a message, but for what its method is given.
+/// Checks the form of a message, except for the parameters of its method.
 pub fn check(message: &Value) -> Result<(), Refused> {
     let invalid = |text: &str| Err(Refused::invalid(id(message), text));
     match &message["method"] {

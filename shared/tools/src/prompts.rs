@@ -68,7 +68,7 @@ pub fn list() -> Vec<Prompt> {
     TASKS.iter().map(prompt).collect()
 }
 
-/// A prompt, or what is wrong with the wish for it.
+/// The text of a prompt, or a message about the name or arguments that are wrong.
 pub fn get(name: &str, arguments: &JsonObject) -> Result<GetPromptResult, String> {
     let task = TASKS.iter().find(|task| task.name == name).ok_or_else(|| format!("there is no prompt {name:?}"))?;
     let text = |name: &str| arguments.get(name).and_then(|value| value.as_str());

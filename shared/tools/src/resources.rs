@@ -26,7 +26,7 @@ pub enum Address {
 }
 
 impl Address {
-    /// `None` for what no template has the form of.
+    /// `None` if no template matches.
     pub fn parse(uri: &str) -> Option<Self> {
         let parts: Vec<&str> = uri.strip_prefix("canvas://")?.split('/').collect();
         if !parts.iter().all(|part| is_plain_id(part) || *part == "render.png") {
@@ -48,7 +48,7 @@ impl Address {
         }
     }
 
-    /// The canvas that it shows a side of.
+    /// The canvas that the address shows an aspect of.
     pub fn canvas(&self) -> Option<&str> {
         match self {
             Self::Outline(canvas) | Self::Review(canvas) | Self::Render(canvas) => Some(canvas),

@@ -53,12 +53,12 @@ const FOLLOWED_MAX: usize = 16;
 /// Makes the client of a caller from the head of the request.
 pub type Connect = Arc<dyn Fn(&Parts) -> Client + Send + Sync>;
 
-/// Whose requests are sent.
+/// The senders of requests.
 #[derive(Clone)]
 enum Caller {
     /// One caller, on this machine.
     One { client: Client, root: Root },
-    /// Whoever sent the request.
+    /// The sender of each request.
     Each(Connect),
 }
 
@@ -186,7 +186,7 @@ impl ServerHandler for Server {
             ended = running => ended,
             // Never ends before the call.
             () = notify(&context.peer, token, states) => unreachable!("progress is reported until the call ends"),
-            // Whoever would read the result has gone. What was started goes on.
+            // Nobody reads the result any more. Started work goes on.
             () = context.ct.cancelled() => return Err(ErrorData::internal_error("the call was canceled; what it started goes on", None)),
         };
         let failure = match ended {
@@ -201,7 +201,7 @@ impl ServerHandler for Server {
         Ok(failure.with_repetition(entry.repeats).into_result().into())
     }
 
-    /// What the library knows no request for: another method, or parameters that are not those of their method.
+    /// A request that the library does not know: of another method, or with parameters that its method does not have.
     async fn on_custom_request(
         &self,
         request: CustomRequest,
@@ -313,7 +313,7 @@ impl ServerHandler for Server {
     }
 }
 
-/// Why parameters are not those of their method, with the field where there is one.
+/// The reason why parameters are not those of their method, with the field where there is one.
 fn wrong_params<P: DeserializeOwned>(params: Option<Value>) -> String {
     let Some(params) = params else { return "params: are missing".into() };
     match serde_path_to_error::deserialize::<_, P>(params) {

@@ -45,7 +45,7 @@ impl Root {
         }
         let file = File::open(&resolved).map_err(failed)?;
         let opened = file.metadata().map_err(failed)?;
-        // What was put in its place since then is not read.
+        // A file that replaced it since then is not read.
         if (opened.dev(), opened.ino()) != (seen.dev(), seen.ino()) {
             return Err(format!("{shown} was replaced"));
         }

@@ -147,7 +147,7 @@ impl Output {
         }
     }
 
-    /// One output for each target. Of ended work, a target without an image has failed.
+    /// One output for each target. If the work has ended, a target without an image has failed.
     fn of_job(record: &WorkRecord) -> Vec<Self> {
         let of_target = |target: &String| {
             let output = match record.images.iter().find(|image| image.node_id == *target) {
@@ -289,7 +289,7 @@ pub async fn with_images(client: &Client, work: Work) -> Answer<Work> {
     show(client, Answer::new(work), &assets).await
 }
 
-/// Adds images in small, and links to them. One that cannot be shown at once is linked alone.
+/// Adds small renditions of images, and links to the assets. An image that cannot be shown at once only has its link.
 pub async fn show<T>(client: &Client, mut answer: Answer<T>, assets: &[String]) -> Answer<T> {
     let reading = assets.iter().map(|asset| tokio::time::timeout(IMAGE_MAX, image(client, asset, IMAGE_WIDTH)));
     for (asset, read) in assets.iter().zip(join_all(reading).await) {

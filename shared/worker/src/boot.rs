@@ -13,7 +13,7 @@ use taskqueue::{BootError, Process};
 use crate::marks::OriginMarks;
 use crate::{Pixels, Worker};
 
-/// How long all pixel threads may be blocked by abandoned work before the process is restarted. It
+/// The time for which all pixel threads may be blocked by abandoned work before the process is restarted. It
 /// is longer than the largest image takes.
 const STUCK_PATIENCE: Duration = Duration::from_secs(60);
 

@@ -1,4 +1,4 @@
-//! Why work stops without a result, and what happens to its task.
+//! Reasons for which work stops without a result, and their effect on the task.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use taskqueue::{Decision, HandlerResult, Task};
 /// restart of a server, and their sum is longer than any restart takes.
 const OUTAGE_PAUSES: [u64; 4] = [1, 5, 30, 120];
 
-/// Why the run of a task failed. It is retried a limited number of times
+/// The reason why the run of a task failed. It is retried a limited number of times
 /// (docs/reliability.md#retries).
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -46,7 +46,7 @@ impl Error {
     }
 }
 
-/// Why work stops without a result.
+/// The reason why work stops without a result.
 #[derive(Debug)]
 pub enum Interrupt {
     /// Cancellation was requested.

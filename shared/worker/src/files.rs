@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::{Error, Worker};
 
-/// How often a result is stored again because its blob was deleted before it was referenced. Even
+/// The number of times that a result is stored again because its blob was deleted before it was referenced. Even
 /// one repetition is unlikely: a blob is kept for 24 h.
 pub const PUTS_MAX: usize = 3;
 

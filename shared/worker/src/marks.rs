@@ -23,7 +23,7 @@ pub fn marked(file: Vec<u8>, packet: Option<&str>) -> Vec<u8> {
     }
 }
 
-/// The origin that the metadata of a file state.
+/// The origin that a file's metadata states.
 pub fn claimed_origin(file: &[u8]) -> Option<Origin> {
     Origin::from_file(&Properties::of_file(file).digital_source_types)
 }

@@ -63,7 +63,7 @@ impl Pixels {
         self.threads.waiting()
     }
 
-    /// How long all threads have work, if each closure that waits for one takes as long as those before.
+    /// The time for which all threads have work, if each closure that waits for one takes as long as those before.
     pub fn backlog(&self) -> Duration {
         let rounds = (self.waiting() / self.thread_count) as u64;
         Duration::from_micros(rounds.saturating_mul(self.usual.load(Ordering::Relaxed)))
@@ -151,7 +151,7 @@ impl Reservation {
 /// The caller of a closure. If it is dropped before the closure has returned, the closure is
 /// abandoned.
 struct Waiter {
-    /// Whether the caller or the closure is gone.
+    /// `true` if the caller or the closure is gone.
     parted: Arc<AtomicBool>,
     abandoned: Arc<watch::Sender<usize>>,
 }

@@ -1,4 +1,4 @@
-//! What every kind of work shares, and the steps of a job: it is begun, then completed in one
+//! The resources that all kinds of work share, and the steps of a job: it is begun, then completed in one
 //! transaction.
 
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use taskqueue::{Decision, Lease, Task, Waker};
 use crate::marks::OriginMarks;
 use crate::{Error, Pixels};
 
-/// How often a transaction that lost a conflict is repeated before it is left to the next claim.
+/// Tries of a transaction that loses conflicts, before it is left to the next claim.
 pub const TRANSACTION_TRIES: usize = 4;
-/// How often the review of a large canvas is prepared before the end of a job makes it under the lock, because others write to the
-/// canvas all the time.
+/// Tries to prepare the review of a large canvas to which others write all the time. After these, the end of a job makes the
+/// review under the lock.
 const REVIEW_TRIES: usize = 3;
 
 /// The resources that all kinds of work share. Clones share them too.
@@ -41,11 +41,11 @@ pub struct Worker {
     pub egress: egress::Client,
     /// The origin of `canvasUrl` in events.
     pub public_url: String,
-    /// How long records are kept.
+    /// The time for which records are kept.
     pub windows: Windows,
     /// Storage quota in bytes of an account without its own; 0: no limit.
     pub storage_max: i64,
-    /// Treatment of private metadata of imports and of providers' results. Neither keeps an original.
+    /// The rule for private metadata of imports and of providers' results. Neither keeps an original.
     pub upload_metadata: UploadMetadata,
     /// A queue whose workers were not seen for this long is silent.
     pub worker_silent: Duration,
@@ -176,7 +176,7 @@ impl Worker {
     }
 
     async fn end_alone(&self, end: &End<'_>, ready: &ReadyTasks) -> db::Result<CompletionResult> {
-        // What an attempt made ready that was rolled back.
+        // Drops the tasks that a rolled-back attempt made ready.
         ready.take();
         let mut completed = self.end(db::pool::begin(&self.pool).await?, std::slice::from_ref(end), ready).await?;
         Ok(completed.pop().unwrap_or(CompletionResult::Stale))
@@ -248,7 +248,7 @@ impl Worker {
         self.complete_stored(task, lease, &completion).await
     }
 
-    /// What completing a job or a Recipe run requires of the process.
+    /// The parts of the process that the completion of a job or a Recipe run requires.
     pub fn completion_context<'a>(
         &'a self,
         traceparent: Option<&'a str>,

@@ -63,7 +63,7 @@ async fn start() -> (Stack, Receiver, Simulator) {
     (stack, shop, provider)
 }
 
-/// Adds to the shop the page `/boots`, whose JSON-LD describes a product, its images, and the receiver `/hook` of webhooks.
+/// Adds to the shop the receiver `/hook` of webhooks, and the page `/boots` with its images. The page's JSON-LD describes a product.
 fn furnish(shop: &Receiver) {
     let images = ["/boots.png", "/sole.png"];
     let product = json!({"@context": "https://schema.org", "@type": "Product", "name": "Boots", "image": images});

@@ -23,7 +23,7 @@ const WANTED: DownloadRequest<'_> = DownloadRequest {
     referrer: None,
 };
 
-/// Who receives the images.
+/// The receiver of the images.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Reader {
     /// The embedded runtime. It accepts every file unchanged and reports images that it cannot
@@ -39,7 +39,7 @@ pub(super) struct Images {
     pub first: Option<OrderImage>,
     pub last: Option<OrderImage>,
     pub references: Vec<OrderImage>,
-    /// Where the images come from.
+    /// The origins of the images.
     pub origins: Vec<Option<Origin>>,
     /// The memory reserved for them.
     pub admitted: Option<Admitted>,

@@ -24,9 +24,9 @@ use uuid::Uuid;
 use worker::generation::{Backend, Generator, Heard, SOON};
 use worker::{Interrupt, Worker};
 
-/// How long to collect tasks of one claim. They start within moments of each other.
+/// The time to collect tasks of one claim. They start within moments of each other.
 const TOGETHER: Duration = Duration::from_millis(5);
-/// How long to collect results. The providers' answers arrive within moments of each other.
+/// The time to collect results. The providers' answers arrive within moments of each other.
 const MOMENT: Duration = Duration::from_millis(100);
 
 /// The database statements that jobs share.

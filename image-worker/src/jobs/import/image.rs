@@ -50,7 +50,7 @@ pub(super) async fn read(worker: &Worker, bytes: Bytes) -> Result<Result<Importe
         let thumbnail = thumbnail(&bytes, header.size()).map_err(|error| error.to_string())?;
         let origin = claimed_origin(&bytes);
         let content = CleanContent::new(bytes, rule).map_err(|error| error.to_string())?;
-        // The orientation may stand in another place now.
+        // The orientation may be at another position now.
         let header = raster::probe(&content.content.bytes).map_err(|error| error.to_string())?;
         Ok::<_, String>(ImportedImage { content, format: header.format, size: header.size(), origin, thumbnail })
     });
@@ -73,14 +73,14 @@ fn thumbnail(bytes: &[u8], size: Size) -> Result<Thumbnail, raster::Error> {
     Ok(Thumbnail(small.pixels().to_vec()))
 }
 
-/// How an image of size `size` is scaled to its thumbnail.
+/// The plan that scales an image of size `size` to its thumbnail.
 fn thumbnail_plan(size: Size) -> Result<Plan, PlanError> {
     let bounds = Bounds::new(Some(THUMBNAIL_SIDE), Some(THUMBNAIL_SIDE)).expect("both sides are given");
     let resize = Resize { fit: Fit::Fill, enlarge: true, background: Color::WHITE, ..Resize::new(bounds) };
     raster::resize::plan(size, &resize)
 }
 
-/// Returns `true` if two files show one image at two sizes (docs/reference/imports.md#distinct-images).
+/// Returns `true` if two files show the same image at two sizes (docs/reference/imports.md#distinct-images).
 pub(super) fn is_same(one: (Size, &Thumbnail), other: (Size, &Thumbnail)) -> bool {
     let ratio = |size: Size| f64::from(size.width) / f64::from(size.height);
     let stretch = ratio(one.0) / ratio(other.0);

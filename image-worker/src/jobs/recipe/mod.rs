@@ -37,7 +37,7 @@ use worker::{Error, Worker, wait_out};
 
 use super::ExecutionError;
 
-/// How often a waiting run checks its job, although the job's completion makes its task ready. The
+/// The interval at which a waiting run checks its job, although the job's completion makes its task ready. The
 /// check detects a revoked delegation, and a job that was completed by a process of the previous
 /// version, which did not make the task ready.
 const LOOK: Duration = Duration::from_secs(15);
@@ -46,7 +46,7 @@ const BREATHER: Duration = Duration::from_millis(500);
 /// Maximum number of iterations in one run of the task: every output begins and ends, and a few
 /// iterations are lost to conflicts.
 const ITERATIONS_MAX: usize = 4 * domain::limits::RECIPE_OUTPUTS_MAX;
-/// How long one run of the task takes steps. Together with the longest text it stays within
+/// The time for which one run of the task takes steps. Together with the longest text it stays within
 /// [`RUN_LIMIT`](worker::generation::RUN_LIMIT). A task that is stopped at that limit would lose
 /// a text that is paid for.
 const STRETCH: Duration = Duration::from_secs(60);
@@ -314,7 +314,7 @@ impl Step<'_> {
     }
 }
 
-/// Why the output of a terminal job is missing; `None` when it is not missing, or when the job was canceled on its own
+/// The reason why the output of a terminal job is missing. `None` if it is not missing, or if the job was canceled on its own
 /// (docs/reference/recipes.md#cancel-a-step).
 fn failure_of(job: &Record, key: &str) -> Option<RunFailure> {
     let found = match (job.status, &job.outcome.failure) {

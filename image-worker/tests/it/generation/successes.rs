@@ -14,7 +14,7 @@ use crate::origins::mark;
 
 const OPERATIONS: [JobOperation; 3] = [JobOperation::Generate, JobOperation::Edit, JobOperation::Variations];
 
-/// What the record of a job says of its first image.
+/// The origin of a job's first image, as its record states it.
 fn shown(record: &Record) -> AiGenerated {
     let JobDocument::Image(job) = record.document(PUBLIC_URL, |_| None) else { panic!("an image job") };
     job.images.expect("has images")[0].ai_generated
@@ -78,7 +78,7 @@ async fn the_embedded_runtime_draws_and_is_charged() {
         let image = &record.outcome.images[0];
         assert_eq!((image.media_type.as_str(), image.width, image.height), ("image/png", 1024, 1024));
         assert_eq!(record.credit_cost, 2);
-        // The references of edits and variations are in the image.
+        // The result of an edit or a variation contains its references.
         let expected = match record.operation {
             JobOperation::Generate => DigitalSourceType::AlgorithmicMedia,
             _ => DigitalSourceType::CompositeSynthetic,

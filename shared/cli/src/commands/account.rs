@@ -121,7 +121,8 @@ fn expiry(at: Option<Timestamp>) -> String {
     at.map_or_else(|| "never".to_owned(), time)
 }
 
-/// Checks one thing after the other; what depends on a failed one is left out. Fails as the first failed check does.
+/// Makes the checks one after the other, without those that depend on a failed one. Returns the failure of the first failed
+/// check.
 pub async fn doctor(context: &Context) -> Outcome {
     let mut checks = Vec::new();
     let mut first = None;
@@ -162,7 +163,7 @@ pub async fn doctor(context: &Context) -> Outcome {
         if let Some(scopes) = scopes {
             check("scopes", Ok(scopes));
         }
-        // An earlier release, which does not tell, is not in trouble for that.
+        // An earlier release does not report this, which is no failure.
         let status = context.client.get_status().await.ok();
         let at = status.as_ref().map(client::Answer::time);
         for queue in status.iter().filter_map(|answer| answer.value().ok()).flat_map(|status| status.queues) {
@@ -199,7 +200,7 @@ fn clock(date: Option<&str>) -> Outcome<String> {
     if off.abs() <= SKEW_MAX_SECONDS { Ok(message) } else { usage(format!("{message}: set it")) }
 }
 
-/// Whether the service speaks the version of the contract that this program was made for.
+/// Checks that the service has the version of the contract that this program was made for.
 async fn version(client: &Client) -> Outcome<String> {
     let document = client.get_contract().await?.value()?;
     let spoken = text(document["info"]["version"].as_str().unwrap_or_default());

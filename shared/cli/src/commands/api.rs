@@ -8,7 +8,7 @@ use crate::context::{Context, text_or_stdin};
 use crate::failure::{Failure, Outcome, file, usage};
 use crate::output::put;
 
-/// Sends a request and prints the body of its answer. It is repeated only where it can have one effect.
+/// Sends a request and prints the body of its answer. It is repeated only if a repetition has no second effect.
 pub async fn run(context: &Context, api: &Api) -> Outcome {
     let path = api.path.strip_prefix(domain::API_ROOT).unwrap_or(&api.path);
     let mut call = context.client.request(api.method.clone(), path);

@@ -65,7 +65,7 @@ pub async fn run(context: &Context, asset: Asset) -> Outcome {
     }
 }
 
-/// Where files are uploaded to, and how.
+/// The destination of uploads, and their options.
 #[derive(Clone, Copy)]
 struct Destination<'a> {
     canvas: Option<&'a str>,

@@ -14,7 +14,7 @@ use crate::failure::{Outcome, file, usage};
 use crate::journal;
 use crate::output::text;
 
-/// A batch, with what else the caller's file says.
+/// A batch, with the other members of the caller's file.
 #[derive(Default)]
 struct Batch {
     operations: Value,

@@ -130,7 +130,7 @@ pub async fn model(context: &Context, model: Model) -> Outcome {
     }
 }
 
-/// A name, with what it says of a stand-in.
+/// A name, with a note if it is that of a stand-in.
 fn with_stand_in(name: String, is_stand_in: bool) -> String {
     if is_stand_in { format!("{name} (stand-in)") } else { name }
 }

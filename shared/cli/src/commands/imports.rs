@@ -77,7 +77,7 @@ enum Imported {
     Image(ImageImport),
 }
 
-/// Says after a while if no worker is there to import. An import has no record to read.
+/// Prints a warning after a while if no worker is there to import. An import has no record to read.
 async fn warn_when_silent(context: &Context) {
     tokio::time::sleep(PATIENCE).await;
     if let Ok(read) = context.client.get_status().await

@@ -1,6 +1,6 @@
 //! Webhooks for a receiver that the service cannot reach, because it runs on this machine.
 //!
-//! What is sent is made from the same records and signed in the same way as what the service delivers
+//! The events are made from the same records and signed in the same way as those that the service delivers
 //! (docs/reference/webhooks.md), with one attempt for each run.
 
 use std::collections::HashSet;

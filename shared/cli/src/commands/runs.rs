@@ -53,7 +53,7 @@ pub async fn run(context: &Context, run: Run) -> Outcome {
     }
 }
 
-/// What a run of a list waits for. Pages are printed together, so times do not depend on when one was read.
+/// The cause of the wait of a run in a list. Pages are printed together, so times do not depend on when one was read.
 fn waits_for(waiting: &WaitingFor) -> String {
     match (waiting.what, waiting.last_seen_at, waiting.retry_at) {
         (WaitCause::Worker, None, _) => "worker, none ever seen".to_owned(),
@@ -88,13 +88,13 @@ struct Part(PathBuf);
 
 impl Drop for Part {
     fn drop(&mut self) {
-        // Nothing is there any more when it was renamed.
+        // After it was renamed, there is nothing to remove.
         let _ = fs::remove_file(&self.0);
     }
 }
 
-/// Writes an answer as it arrives to a file, or to standard output for `-`. A file is complete or not there; into what is no file,
-/// such as a pipe or a device, the bytes are written.
+/// Writes an answer as it arrives to a file, or to standard output for `-`. A file is complete or absent. To a
+/// pipe or a device, the bytes are written directly.
 pub async fn save<T>(context: &Context, call: client::Call<T>, path: &Path) -> Outcome {
     if path.as_os_str() == "-" {
         let read = call

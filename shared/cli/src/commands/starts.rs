@@ -9,7 +9,7 @@ use crate::args::{Generate, GenerationOptions, Position, Vary, Video};
 use crate::context::{Body, Context, canvas, text_or_stdin};
 use crate::failure::{Outcome, usage};
 
-/// Use of a prompt.
+/// The operation that uses a prompt.
 #[derive(Clone, Copy)]
 pub enum GenerationMode {
     Generate,
@@ -70,7 +70,7 @@ async fn make(
     start(context, order, &options.start.start).await
 }
 
-/// Where the service adds the targets of a start.
+/// The place at which the service adds the targets of a start.
 pub fn place(position: Position, title: Option<String>) -> Value {
     let Position { x, y, near, section } = position;
     let mut place = Body::new();

@@ -1,4 +1,4 @@
-//! Saying why work waits (docs/reference/status.md).
+//! Messages about work that waits (docs/reference/status.md).
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -9,11 +9,12 @@ use serde_json::json;
 
 use crate::output::Output;
 
-/// How long work waits for something else than a worker before that is said. Most of these waits are over sooner.
+/// The time for which work waits for something other than a worker before the wait is printed. Most of these waits end sooner.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Says on standard error what work waits for: at once if nobody is there to do it, else when it takes a while, and again when it
-/// changes. Without progress (`--quiet`) only the first time that nobody is there; with `--json` as a document on a line.
+/// Prints on standard error what work waits for: at once if there is no worker, otherwise after [`PATIENCE`], and again when it
+/// changes. Without progress (`--quiet`), it only prints the first time that there is no worker. With `--json`, it prints a
+/// document on a line.
 pub struct Waits<'a> {
     output: &'a Output,
     run: &'a str,
@@ -32,7 +33,7 @@ impl<'a> Waits<'a> {
         Self { output, run, state: Mutex::default() }
     }
 
-    /// Takes note of what the work waits for now, and returns it.
+    /// Records the present cause of the wait, and returns it.
     pub fn saw(&self, waiting: Option<Waiting>) -> Option<Waiting> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.present = waiting.clone().map(|waiting| match &state.present {
@@ -47,7 +48,7 @@ impl<'a> Waits<'a> {
         waiting
     }
 
-    /// Says what the work waits for if it is time to.
+    /// Prints the cause of the wait if it is time to.
     pub fn remind(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let Some((waiting, since)) = &state.present else { return };
@@ -66,7 +67,7 @@ impl<'a> Waits<'a> {
     }
 }
 
-/// Says that nobody is there to do the work of a record, if so. It was read at `at`.
+/// Prints a warning if no worker is there to do the work of a record, which was read at `at`.
 pub fn warn(output: &Output, run: &str, record: &WorkRecord, at: Timestamp) {
     if let Some(waiting) = record.waiting(at).filter(Waiting::is_for_worker) {
         say(output, run, &format!("waiting: {waiting}"));

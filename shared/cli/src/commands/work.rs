@@ -120,7 +120,7 @@ async fn agreed(context: &Context, order: &Order<'_>, options: &Start, name: &st
         if price > 0 && !options.yes {
             agree(context, price, Waiting::new(waiting_for.as_ref(), None, quote.time())).await?;
         }
-        // What was agreed to is what is paid, also when the price rises in this moment.
+        // The person never pays more than the price to which they agreed, even if it rises meanwhile.
         cap = cap.or(price.try_into().ok());
     }
     insert(&mut body, "maxCredits", cap);
@@ -157,7 +157,7 @@ async fn quote(context: &Context, order: &Order<'_>, options: &Start) -> Outcome
     Ok(call.cast().await?)
 }
 
-/// Waits for work with a bar, and says why it waits. An interruption ends the wait alone, and says how to go on.
+/// Waits for work with a progress bar, and prints why it waits. An interruption ends only the wait, and prints how to go on.
 pub async fn wait(
     context: &Context,
     name: &str,
@@ -199,13 +199,13 @@ pub async fn wait(
     }
 }
 
-/// How work is that was read at `at`, for people.
+/// Describes work that was read at `at`, for people.
 pub fn shown(record: &WorkRecord, at: Timestamp) -> String {
     let waiting = record.waiting(at).map(|waiting| format!("\n  waiting: {waiting}")).unwrap_or_default();
     ended(record) + &waiting
 }
 
-/// How work ended, for people.
+/// Describes the end of work, for people.
 pub fn ended(record: &WorkRecord) -> String {
     let mut lines =
         vec![format!("{} {} ({})", text(record.handle()), text(&record.status), credits(record.credit_cost))];
@@ -228,7 +228,7 @@ pub fn ended(record: &WorkRecord) -> String {
     lines.join("\n")
 }
 
-/// Fails unless the work has succeeded, as work whose record has expired has, too.
+/// Fails unless the work has succeeded. Work whose record has expired had succeeded.
 pub fn succeeded(record: &WorkRecord) -> Outcome {
     match record.is(JobStatus::Succeeded) || record.is(JobStatus::Expired) {
         true => Ok(()),

@@ -14,7 +14,7 @@ use crate::operator::OperatorHost;
 use crate::resolve::{LimitedLookup, Lookup, SystemLookup, VettingResolver};
 use crate::tls;
 
-/// How long an idle connection is kept. Common servers close theirs after 5 s, and writing to a connection that is being closed
+/// The time for which an idle connection is kept. Common servers close theirs after 5 s, and writing to a connection that is being closed
 /// costs an attempt, so this side closes first.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 

@@ -18,7 +18,7 @@ pub struct Guard {
     allow: Arc<AllowList>,
 }
 
-/// Why a URL is rejected. The text is shown to the caller: it names the rule, and discloses nothing about our network.
+/// The reason why a URL is rejected. The text is shown to the caller: it names the rule, and discloses nothing about our network.
 #[derive(Clone, Copy, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum UrlRefusal {
     /// Not a URL, or written in a way that parsers interpret differently: white space, control characters, backslashes, `%` in

@@ -15,8 +15,8 @@
 //! which round in the same way everywhere.
 //!
 //! **Reason.** A runtime without a key, a GPU or a network must not pretend to be a model. A frame
-//! that shows the request, its sources and its colors is useful on a board until there is an
-//! image.
+//! that shows the request, its sources and its colors is useful on a board until a model
+//! has made the real image.
 
 mod block;
 mod grid;
@@ -142,7 +142,7 @@ const BUSY: usize = 5;
 /// The preferred aspect ratio of a stage without references, width to height.
 const STAGE_RATIO: f64 = 1.25;
 
-/// Why a frame could not be drawn.
+/// The reason why a frame could not be drawn.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A reference cannot be decoded. The message may be shown to its owner.

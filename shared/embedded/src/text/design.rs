@@ -106,7 +106,7 @@ const USES: [(&str, &str); 6] = [
     ("", "details"),
 ];
 
-/// What a label asks about an image: the clause of the source that is about it, otherwise a proposal. `None` if the label
+/// The answer to a label about an image: the clause of the source that is about it, otherwise a proposal. `None` if the label
 /// is not about an image.
 pub(super) fn aspect(label: &str, source: &Source, hash: u64) -> Option<String> {
     let asked: Vec<String> = label.split_whitespace().map(plain).collect();

@@ -28,7 +28,7 @@ const KEY_FRAME_SECONDS: u32 = 2;
 const SEQUENCE_PARAMETERS: u8 = 7;
 const PICTURE_PARAMETERS: u8 = 8;
 
-/// Why a frame was not encoded.
+/// The reason why a frame was not encoded.
 #[derive(Debug, thiserror::Error)]
 pub enum EncoderError {
     /// OpenH264 returned an error.

@@ -81,7 +81,7 @@ impl std::fmt::Display for Which {
     }
 }
 
-/// Why a video could not be made.
+/// The reason why a video could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The size, ratio or duration is not supported.

@@ -43,7 +43,7 @@ pub struct Track {
     picture_parameters: Vec<u8>,
 }
 
-/// A sample (one coded image) under construction from NAL units.
+/// A sample (one coded frame) under construction from NAL units.
 pub struct Sample<'a> {
     track: &'a mut Track,
     start: usize,

@@ -14,7 +14,7 @@ use super::{Error, Which};
 /// The largest zoom factor.
 pub const CLOSEST: f64 = 1.125;
 
-/// The maximum length of a still relative to the frame in one direction. What exceeds it is cropped
+/// The maximum length of a still relative to the frame in one direction. The rest is cropped
 /// evenly at both ends.
 const LONGEST: u32 = 3;
 

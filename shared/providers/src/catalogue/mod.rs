@@ -40,7 +40,7 @@ const fn built_in(provider: ProviderKind) -> &'static str {
     }
 }
 
-/// Why a catalog is unusable.
+/// The reason why a catalog is unusable.
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogueError {
     /// The file is not JSON of the required structure.

@@ -100,7 +100,7 @@ pub(super) fn common(order: &Order) -> Map<String, Value> {
     body
 }
 
-/// Where an answer without an image says why there is none: a refusal of the content, or what cannot be done.
+/// The fields in which an answer without an image explains itself: the content was refused, or the request is impossible.
 const REFUSAL: [&str; 3] = ["/data/0/refusal", "/data/0/text", "/refusal"];
 const EXPLANATION: [&str; 7] =
     ["/error/message", "/error", "/data/0/error/message", "/data/0/error", "/detail", "/detail/0/msg", "/message"];

@@ -50,7 +50,7 @@ async fn made(vendor: Vendor, answers: &[Value]) -> Result<Artifact, CallError> 
     Harness { simulator, provider, models: Vec::new() }.make(&order).await
 }
 
-/// What precedes the answer with the result: that to the submit, and that to a poll.
+/// The answers before the one with the result: that to the submit, and that to a poll.
 fn before(vendor: Vendor) -> Vec<Value> {
     match vendor {
         Vendor::Fal => vec![json!({"request_id": "1"}), json!({"status": "COMPLETED"})],

@@ -1,4 +1,4 @@
-//! What the compiler cannot ask for when a kind of provider is added (`docs/development.md#add-a-provider`).
+//! Checks of the additions for a kind of provider that the compiler cannot require (`docs/development.md#add-a-provider`).
 
 use domain::model::ProviderKind;
 

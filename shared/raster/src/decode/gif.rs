@@ -1,4 +1,4 @@
-//! The first frame of a GIF on its logical screen. What follows it in the file does not matter.
+//! The first frame of a GIF on its logical screen. Later bytes are ignored.
 
 use std::io::{self, Read};
 use std::num::NonZeroU64;
@@ -61,7 +61,7 @@ pub(super) fn decode(bytes: &[u8], screen: Size) -> Result<Raw, DecodeError> {
 struct FirstFrame<'a> {
     /// The rest of the current block.
     block: &'a [u8],
-    /// The following data.
+    /// The data after the block.
     rest: &'a [u8],
 }
 

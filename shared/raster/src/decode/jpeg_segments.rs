@@ -34,7 +34,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Segments, DecodeError> {
     loop {
         match next_marker(bytes, at) {
             Some(next) => at = next,
-            // Whether the last scan is complete is known to the decoder alone.
+            // Only the decoder can tell if the last scan is complete.
             None if image.is_complete() => break,
             None => return Err(DecodeError::CutShort),
         }
@@ -78,7 +78,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Segments, DecodeError> {
     Ok(segments)
 }
 
-/// Which samples of an image the scans hold.
+/// The samples of an image that its scans hold.
 #[derive(Default)]
 struct Dimensions {
     is_progressive: bool,

@@ -35,7 +35,7 @@ pub(crate) use bands::{BAND, Bands, decode_part, decode_turned};
 pub use jpeg::JpegError;
 pub use jpeg_segments::MAX_SCANS;
 
-/// Why an image cannot be decoded. Every message may be shown to the person who sent the image.
+/// The reason why an image cannot be decoded. Every message may be shown to the person who sent the image.
 #[derive(Debug, thiserror::Error)]
 pub enum DecodeError {
     /// The header is unusable or exceeds the limits.

@@ -32,13 +32,13 @@ pub(super) fn decode(bytes: &[u8], canvas: Size) -> Result<Raw, DecodeError> {
     Ok(raw)
 }
 
-/// Parses the container (RFC 9649, 2.3 and 2.7) up to the end of the first frame. What follows it does not matter. `None`
+/// Parses the container (RFC 9649, 2.3 and 2.7) up to the end of the first frame. Later bytes are ignored. `None`
 /// if the file ends before.
 fn read_chunks(bytes: &[u8]) -> Option<Chunks<'_>> {
     let declared = (le32(bytes, 4)? as usize).saturating_add(8);
     let mut rest = bytes.get(12..declared.min(bytes.len()))?;
     let mut icc = None;
-    // What begins with the alpha channel.
+    // The rest of the file from the alpha channel on.
     let mut with_alpha: Option<&[u8]> = None;
     loop {
         let (data, after) = chunk_data(rest)?;

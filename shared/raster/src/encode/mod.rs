@@ -38,7 +38,7 @@ pub struct Encoding {
     pub flatten: Color,
 }
 
-/// Why an image cannot be encoded.
+/// The reason why an image cannot be encoded.
 #[derive(Debug, thiserror::Error)]
 pub enum EncodeError {
     /// A side is longer than [`MAX_WEBP_SIDE`], the limit of WebP.

@@ -94,7 +94,7 @@ impl Header {
     }
 }
 
-/// How much memory a decoder needs for each pixel of the full size, in bytes.
+/// The memory of a decoder for each pixel of the full size, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Decoding {
     /// The pixel, and the copy for its conversion. A JPEG that is decoded at a reduced scale has fewer of them.
@@ -147,7 +147,7 @@ pub fn decoded_bytes_max(format: Format, size: Size) -> u64 {
     size.pixels() * per_pixel
 }
 
-/// Why a header is unusable.
+/// The reason why a header is unusable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum HeaderError {
     /// The magic bytes are not those of an accepted format.
@@ -184,7 +184,7 @@ pub enum Progress {
     Done(Header),
 }
 
-/// Request of the parser of a format after it has read the available bytes.
+/// The next step of a format's parser after it has read the available bytes.
 enum Step {
     /// Call again when this many bytes from the current position are available.
     Need(usize),

@@ -36,7 +36,7 @@ pub(super) fn examine(tiff: &[u8], budget: &mut Budget) -> Block {
     block
 }
 
-/// The subject of a directory.
+/// The kind of a directory.
 #[derive(Clone, Copy, PartialEq)]
 enum Directory {
     Image,
@@ -92,7 +92,7 @@ impl<'a> Reader<'a> {
         Some(Entry { tag, kind, count, value: Cow::Borrowed(value) })
     }
 
-    /// What the block holds, and its entries of authorship; `None` if it is damaged.
+    /// The content of the block, and its entries of authorship; `None` if it is damaged.
     fn walk(&self, budget: &mut Budget) -> Option<(Block, Vec<Entry<'a>>)> {
         let mut block = Block::default();
         let mut authorship: Vec<Entry<'a>> = Vec::new();

@@ -11,8 +11,7 @@
 //! new bytes stand between them. A file is rewritten by applying the plan to the same bytes a second time. Only blocks of metadata
 //! are held in memory.
 //!
-//! **Reason.** Whether a file has private metadata is known only at its end. A gateway cannot hold 50 MiB for each upload until
-//! then.
+//! **Reason.** A file can have private metadata up to its last byte. A gateway cannot hold 50 MiB for each upload until then.
 
 mod exif;
 mod iim;
@@ -39,11 +38,11 @@ pub const PARTS_MAX: usize = 4096;
 /// A class of metadata that was removed from a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
-    /// Where the image was taken.
+    /// The place where the image was taken.
     Location,
     /// The device that took it.
     Device,
-    /// Who is in it, who owns the camera, and how to reach its author.
+    /// The people in it, the owner of the camera, and the author's contact data.
     Person,
     /// Smaller copies of the image.
     Thumbnail,
@@ -134,7 +133,7 @@ impl Budget {
         }
     }
 
-    /// Decompresses a zlib stream; `None` if it is damaged or too long. What is decompressed in vain counts as well.
+    /// Decompresses a zlib stream; `None` if it is damaged or too long. Bytes count even if the stream is damaged.
     fn inflate(&mut self, compressed: &[u8]) -> Option<Vec<u8>> {
         let mut bytes = Vec::new();
         let mut stream = flate2::read::ZlibDecoder::new(compressed).take(self.0 as u64 + 1);
@@ -153,7 +152,7 @@ enum Part {
     New(Vec<u8>),
 }
 
-/// Treatment of the bytes of a file.
+/// The parts of a rewritten file, and findings about the original.
 #[derive(Debug)]
 struct Plan {
     parts: Vec<Part>,
@@ -227,7 +226,7 @@ impl Plan {
     }
 }
 
-/// Request of the walker of a format after it has read the available bytes.
+/// The next step of a format's walker after it has read the available bytes.
 enum Step {
     /// Call again when this many bytes from the current position are available.
     Need(usize),

@@ -106,7 +106,7 @@ fn private_class(namespace: &str, name: &str) -> Option<Class> {
     }
 }
 
-/// Writes a kept property, or a part of one. What is of another namespace is left out.
+/// Writes a kept property, or a part of one. Elements of other namespaces are left out.
 fn write(element: Node<'_, '_>, depth: usize, output: &mut String) {
     let tag = element.tag_name();
     let Some(name) = qualified(tag.namespace().unwrap_or_default(), tag.name()).filter(|_| depth > 0) else { return };

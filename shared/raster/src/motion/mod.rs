@@ -42,7 +42,7 @@ pub struct View {
 }
 
 impl View {
-    /// All of an image.
+    /// The whole of a still with this size.
     pub fn whole(size: Size) -> Self {
         Self { left: 0.0, top: 0.0, width: f64::from(size.width), height: f64::from(size.height) }
     }

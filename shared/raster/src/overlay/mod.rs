@@ -1,4 +1,4 @@
-//! The Action `overlay-image`: an image over an image
+//! The Action `overlay-image`: an image over another image
 //! (`docs/reference/actions.md#overlay-image`).
 //!
 //! **Formulas.** The overlay is scaled to `round(image width · scale / 100)` columns, half up and

@@ -35,7 +35,7 @@ impl Output {
     }
 }
 
-/// Why a job has no result.
+/// The reason why a job has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The source cannot be decoded.
@@ -49,7 +49,7 @@ pub enum Error {
     Encode(#[from] EncodeError),
 }
 
-/// Who caused an [`Error`].
+/// The cause of an [`Error`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
     /// The image is damaged or exceeds the limits of an input. The message may be shown to its
@@ -63,7 +63,7 @@ pub enum ErrorKind {
 }
 
 impl Error {
-    /// Who caused the error.
+    /// The cause of the error.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Decode(_) | Self::Plan(PlanError::EmptySource) => ErrorKind::Image,

@@ -84,7 +84,7 @@ impl Resize {
     }
 }
 
-/// Why a result is rejected.
+/// The reason why a result is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
     /// The source has a side of zero.

@@ -1,4 +1,4 @@
-//! How an image is turned, and the box that it then takes.
+//! The rotation of an image, and its bounding box.
 
 /// The fixed-point value of one pixel in positions.
 pub(super) const ONE: i64 = 1 << 32;

@@ -246,7 +246,7 @@ fn mp4_box(bytes: &[u8]) -> Next {
 pub struct Found {
     /// The packet.
     pub packet: Option<Vec<u8>>,
-    /// `true` if the file has a C2PA manifest. Whether it holds is not known.
+    /// `true` if the file has a C2PA manifest, which is not verified.
     pub has_manifest: bool,
     /// `true` if the file ended with a whole block, so that another block may follow.
     pub is_whole: bool,

@@ -1,4 +1,4 @@
-//! What a packet says about the origin of its file, as RDF/XML (ISO 16684-1; IPTC Photo Metadata 2023.2).
+//! The statement of a packet about the origin of its file, as RDF/XML (ISO 16684-1; IPTC Photo Metadata 2023.2).
 
 use roxmltree::{Document, Node, ParsingOptions};
 

@@ -24,7 +24,7 @@ use crate::keys::KeyRing;
 pub use part::Part;
 pub use secret::Secret;
 
-/// Why the configuration was rejected. Displays as one line that names the variable.
+/// The reason why the configuration was rejected. Displays as one line that names the variable.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum ConfigError {
     /// A required variable is unset or empty.
@@ -34,7 +34,7 @@ pub enum ConfigError {
     #[error("{variable}: {problem}")]
     Invalid {
         variable: &'static str,
-        /// The expected form, without the value.
+        /// The problem, with the expected form and without the value.
         problem: String,
     },
     /// A variable is set that has no effect without another one.

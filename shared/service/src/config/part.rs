@@ -1,4 +1,4 @@
-//! Which variables each part of the service cannot do without.
+//! The variables that each part of the service requires.
 
 use Part::{Admin, Gateway, ImageWorker, Migrate, VideoWorker, WebhookDispatcher};
 

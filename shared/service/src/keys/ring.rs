@@ -31,7 +31,7 @@ struct MasterKey {
     cipher: Aes256GcmSiv,
 }
 
-/// Why a key ring was rejected. Entries are counted from 1; no key material is shown.
+/// The reason why a key ring was rejected. Entries are counted from 1; no key material is shown.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum KeyRingError {
     /// An entry is not of the form `id:base64`.
@@ -48,7 +48,7 @@ pub enum KeyRingError {
     Duplicate(usize),
 }
 
-/// Why an encrypted text could not be decrypted.
+/// The reason why an encrypted text could not be decrypted.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum DecryptError {
     /// The text does not have the form of an encrypted text.

@@ -53,7 +53,7 @@ pub struct ComponentReport {
     pub ok: bool,
     /// `true` if the process is unready without it.
     pub required: bool,
-    /// Why it does not work.
+    /// The reason why it does not work.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }

@@ -29,7 +29,7 @@ pub use opentelemetry::trace::SpanKind;
 use otlp::Outlet;
 pub use otlp::{Collector, ExportError, Traces};
 
-/// Why logging was not set up.
+/// The reason why logging was not set up.
 #[derive(Debug, Error)]
 pub enum TelemetryError {
     /// The filter does not have the syntax of `CANVAS_LOG`.
@@ -51,7 +51,7 @@ pub enum TelemetryError {
 /// [`TelemetryError`] when the filter is invalid, a subscriber is already installed or the export cannot be set up. A collector
 /// that does not answer is not an error.
 pub fn init(process: &'static str, filter: &str, collector: Option<&Collector<'_>>) -> Result<Traces, TelemetryError> {
-    // What the protocol library says of a request is in the request's own line, without the words of its caller.
+    // The lines of the protocol library contain the caller's words. The request's own line has the same facts without them.
     let filter = EnvFilter::try_new(format!("rmcp=off,{filter}")).map_err(TelemetryError::Filter)?;
     let output = if stderr().is_terminal() {
         fmt::layer().with_writer(stderr).boxed()

@@ -48,7 +48,7 @@ pub struct Collector<'a> {
     pub service: &'a str,
 }
 
-/// Why spans cannot be exported.
+/// The reason why spans cannot be exported.
 #[derive(Debug, Error)]
 pub enum ExportError {
     /// The machine's TLS configuration is unusable.

@@ -19,7 +19,7 @@ use tracing::{Instrument, Span};
 use crate::lease::{Kept, Lease};
 use crate::{Decision, Handler, HandlerResult, Task};
 
-/// How long a run whose lease is lost may continue before it is dropped. A run that has just
+/// The time for which a run whose lease is lost may continue before it is dropped. A run that has just
 /// settled its task also finds the lease gone, and needs the time to report it.
 const LOST_GRACE: Duration = Duration::from_secs(1);
 /// The pause between two attempts to reschedule a task while the database is unavailable.
@@ -36,7 +36,7 @@ pub(super) struct Execution {
     pub(super) abort: CancellationToken,
 }
 
-/// How a run ended.
+/// The end of a run.
 enum RunExit {
     Returned(HandlerResult),
     Panicked(Box<dyn Any + Send>),

@@ -52,10 +52,10 @@ const HOLD_LIMIT: Duration = Duration::from_secs(10);
 const PROMOTE_LIMIT: usize = 500;
 /// First pause after a failed claim. Each pause doubles, up to the idle interval.
 const FAILURE_PAUSE: Duration = Duration::from_millis(100);
-/// How often a runner reports that it claims. The threshold after which its queue counts as silent
+/// The interval at which a runner reports that it claims. The threshold after which its queue counts as silent
 /// (`CANVAS_WORKER_SILENT_SECONDS`) is at least twice as long.
 const REPORT: Duration = Duration::from_secs(5);
-/// How often the depth of the queue is measured.
+/// The interval at which the depth of the queue is measured.
 const MEASURE: Duration = Duration::from_secs(5);
 
 /// Runs the tasks of one queue.
@@ -83,7 +83,7 @@ pub struct Runner<H> {
     /// `true` if there is a reason to claim.
     look: bool,
     next_idle_look: Instant,
-    /// When this runner next reports that it claims.
+    /// The time at which this runner next reports that it claims.
     next_report: Instant,
     /// No poll for due tasks before this time.
     next_gathered_look: Instant,

@@ -28,7 +28,7 @@ pub struct RunnerOptions {
     pub heartbeat: Duration,
     /// Maximum duration of a run. A longer run is dropped and retried as if it had failed, and its lease is not renewed.
     pub run_limit: Duration,
-    /// How often an idle runner polls for work that no message announced.
+    /// The interval at which an idle runner polls for work that no message announced.
     pub idle_claim: Duration,
     /// Minimum interval between polls for due tasks: tasks that become due in between are claimed together. Messages do not
     /// wait for it.
@@ -60,7 +60,7 @@ impl RunnerOptions {
         }
     }
 
-    /// How long a task waits after an unsuccessful claim, by the number of its claims, from 1. The
+    /// The time for which a task waits after an unsuccessful claim, by the number of its claims, from 1. The
     /// number of claims is limited: without pauses, a database that is intermittently unavailable
     /// for half a minute would use them up.
     pub(super) fn pause_after(&self, claims: i32) -> Duration {

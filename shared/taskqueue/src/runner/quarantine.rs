@@ -4,17 +4,17 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How long a quarantined task waits for an idle process before nothing else is claimed, and how long
-/// quarantined tasks then run one after another. Many quarantined tasks in a full queue thus get half of the time,
+/// The time for which a quarantined task waits for an idle process before nothing else is claimed, and for
+/// which quarantined tasks then run one after another. Many quarantined tasks in a full queue thus get half of the time,
 /// and the other tasks the other half.
 const TURN: Duration = Duration::from_secs(10);
 
-/// Whether a quarantined task is known to wait, and whether quarantined tasks or other tasks are claimed next.
+/// The turns of quarantined tasks and of other tasks.
 #[derive(Debug, Default)]
 pub(super) struct Quarantine {
     /// While a quarantined task waits: the time from which it takes precedence over all other tasks.
     first_from: Option<Instant>,
-    /// When the current series of quarantined tasks began.
+    /// The time at which the current series of quarantined tasks began.
     since: Option<Instant>,
     /// `true` if a quarantined task is in progress.
     is_running: bool,
@@ -30,7 +30,7 @@ impl Quarantine {
         }
     }
 
-    /// Whether to claim a quarantined task as soon as no other task is in progress.
+    /// Returns `true` if a quarantined task must be claimed as soon as no other task is in progress.
     pub(super) fn wait(&self) -> bool {
         self.first_from.is_some()
     }

@@ -68,7 +68,7 @@ impl Tool for ActionRun {
     }
 }
 
-/// Adds what parameters the Action has.
+/// Adds the parameters of the Action.
 async fn with_parameters(call: &Call, failure: Failure, slug: &str) -> Failure {
     match call.client.get_action(slug).await.and_then(|read| read.value()) {
         Ok(read) => failure.with_detail("parameters", json!(read.action.parameters)),

@@ -78,7 +78,7 @@ impl Tool for CanvasReview {
     }
 }
 
-/// The batch that would end the overlaps and overflows among the first findings. What a person made stays where it is.
+/// The batch that would end the overlaps and overflows among the first findings. Nodes that a person made stay where they are.
 async fn repair(client: &Client, canvas: &CanvasSummary, findings: &[Finding]) -> Option<Next> {
     let on = canvas.handle.to_string();
     let mut operations = Vec::new();

@@ -51,7 +51,7 @@ impl Tool for Describe {
             "run" | "job" => client.read_work(&handle).await?.json(),
             "canvas" | "node" => {
                 let failure = Failure::argument("handle", "canvases and nodes are read with canvas_read");
-                // Which canvas a node is on, only the caller knows.
+                // Only the caller knows the canvas of a node.
                 return Err(match kind {
                     "canvas" => failure.then(Next::new("canvas_read", json!({"canvas": handle}), "the canvas")),
                     _ => failure,

@@ -89,14 +89,14 @@ impl Tool for Find {
 
 /// An item of a list.
 struct Found {
-    /// What the words of a query must be in, where the service does not look for them itself.
+    /// The text that must contain the words of a query, for lists that the service does not search.
     name: Option<String>,
     /// The members that distinguish one item from another.
     short: Value,
 }
 
 impl Found {
-    /// Returns `true` if the item has the words of a query.
+    /// Returns `true` if the item's text contains the words of a query.
     fn has(&self, query: Option<&str>) -> bool {
         let (Some(name), Some(query)) = (&self.name, query) else { return true };
         let name = name.to_lowercase();

@@ -1,4 +1,4 @@
-//! Who the caller is.
+//! The account of the caller.
 
 use client::{Item, queue_in_words};
 use domain::account::Scope;

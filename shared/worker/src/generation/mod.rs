@@ -49,7 +49,7 @@ pub const RUN_LIMIT: Duration = Duration::from_secs(900);
 /// request from responsive hosts, and limits the cost of an unresponsive host.
 const FOREIGN_MAX: Duration = Duration::from_secs(60);
 
-/// How often a submit with an unknown outcome is repeated at a provider that rejects duplicates.
+/// The number of times that a submit with an unknown outcome is repeated at a provider that rejects duplicates.
 const REPEATS_MAX: i32 = 1;
 
 /// Timeouts and retries of generation. Only tests change them.
@@ -86,11 +86,10 @@ impl Default for Settings {
     }
 }
 
-/// What jobs that run models need in addition to what all kinds of work share. Clones share
-/// everything.
+/// The resources of jobs that run models. Clones share everything.
 #[derive(Clone)]
 pub struct Generator {
-    /// The part that all kinds of work share.
+    /// The resources that all kinds of work share.
     pub worker: Worker,
     /// The key ring that opens the keys of saved connections.
     pub keys: KeyRing,

@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(600);
 /// The factor by which a model's estimate is multiplied for the deadline, in addition to
 /// [`PATIENCE`].
 const PATIENCE_FACTOR: u32 = 10;
-/// How long the response to a queued submit is awaited after a cancellation, because it identifies
+/// The time for which the response to a queued submit is awaited after a cancellation, because it identifies
 /// the run to cancel.
 const STOP_PATIENCE: Duration = Duration::from_secs(5);
 

@@ -45,7 +45,7 @@ impl TaskRun<'_> {
         self.job.status == JobStatus::Canceling || self.lease.is_cancel_requested()
     }
 
-    /// Whether the run may start an external effect.
+    /// Checks that the run may start an external effect.
     ///
     /// # Errors
     /// [`Interrupt::Canceled`], [`Interrupt::Stale`].

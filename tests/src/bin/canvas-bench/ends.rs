@@ -1,4 +1,4 @@
-//! How long the end of a job keeps others from writing to a large canvas.
+//! The time for which the end of a job keeps others from writing to a large canvas.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,4 @@
-//! What it costs a render to lead lines around nodes: 1000 nodes with lines that must, and the same with lines that are free.
+//! The time that a render takes to lead lines around nodes: 1000 nodes whose lines are blocked, and the same with free lines.
 
 use std::time::Instant;
 

@@ -88,7 +88,7 @@ enum Measurement {
     Peers,
     /// Reads and batches of canvases of growing size.
     Sizes,
-    /// How long the end of a job locks a large canvas.
+    /// The time for which the end of a job locks a large canvas.
     Ends,
     /// A render whose lines lead around nodes, against one whose lines are free.
     Lines,

@@ -26,7 +26,7 @@ const STATEMENTS: f64 = 26.0;
 /// (docs/reliability.md#r10-job-throughput).
 const JOBS_PER_SECOND: f64 = 500.0;
 const BESIDE_A_SNAPSHOT: f64 = 0.8;
-/// How long the baseline is measured.
+/// The time for which the baseline is measured.
 const BASELINE_TURN: Duration = Duration::from_secs(5);
 const DRAIN: Duration = Duration::from_secs(60);
 /// The goal for jobs per second, as a share of those that `pgbench` accepts, claims and ends with one statement each.
@@ -128,7 +128,7 @@ struct Rate {
 }
 
 impl Rate {
-    /// What each job has cost.
+    /// The cost of each job.
     async fn cost(&self, stack: &Stack) -> Cost {
         self.before.cost(stack, self.jobs as f64).await
     }
@@ -176,7 +176,7 @@ async fn baseline_rate(stack: &Stack, name: &str, script: &str) -> f64 {
     let user = stack.user().await;
     seed::targets(stack, &user, "baseline-", BASELINE_CANVASES).await;
     seed::analyze(stack).await;
-    // What the last job left.
+    // The values that the last job left.
     let [request, outcome, server, activity, blob]: [String; 5] = sqlx::query_scalar(
         "SELECT ARRAY[j.request::text, j.outcome::text, n.server::text, c.activity::text, a.blob_key::text]
          FROM jobs j

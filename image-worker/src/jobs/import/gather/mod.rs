@@ -28,7 +28,7 @@ const BUDGET: Duration = Duration::from_secs(45);
 /// Identifies the service to foreign hosts.
 const USER_AGENT: &str = "Canvas-Imports/1.0";
 
-/// What browsers accept, but for formats that cannot be imported: servers negotiate the format of images by it.
+/// A request as browsers send it, without the formats that cannot be imported: servers negotiate image formats by `Accept`.
 const PAGE: DownloadRequest<'_> = DownloadRequest {
     user_agent: USER_AGENT,
     accept: "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",

@@ -185,7 +185,7 @@ struct Content {
 }
 
 impl Content {
-    /// Why there is no result: the reason of the prompt, or that of the first candidate.
+    /// The reason why there is no result: the reason of the prompt, or that of the first candidate.
     fn reason(&self) -> Option<&str> {
         let blocked = self.prompt_feedback.as_ref().and_then(|feedback| feedback.block_reason.as_deref());
         blocked.or(self.candidates.first().and_then(|candidate| candidate.finish_reason.as_deref()))
