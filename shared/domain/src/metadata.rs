@@ -69,7 +69,7 @@ pub struct WritableMetadata {
     /// Model.
     #[schema(max_length = 650)]
     pub model: Option<String>,
-    /// Description of what results must not show.
+    /// Things that results must not show.
     #[schema(max_length = 8000)]
     pub negative_prompt: Option<String>,
     /// Prompt.

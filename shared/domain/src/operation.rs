@@ -297,8 +297,8 @@ pub struct NodePatch {
     /// New title.
     #[schema(max_length = 160)]
     pub title: Option<String>,
-    /// New width in canvas units. Without `height`, that of an image node with an image follows, so that the whole image
-    /// is shown.
+    /// New width in canvas units. Without `height`, the height of a node that shows an image follows, so that
+    /// the whole image is shown.
     #[schema(minimum = 1, maximum = 100_000)]
     pub width: Option<f64>,
     /// New height in canvas units.

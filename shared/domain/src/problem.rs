@@ -11,11 +11,11 @@ use crate::review::{CompletionReview, Finding};
 /// The envelope of every failing response.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ErrorEnvelope {
-    /// The error.
+    /// Code, message and details.
     pub error: ErrorBody,
 }
 
-/// The error.
+/// Code, message and details of a failure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ErrorBody {
     /// Stable. Clients branch on it.

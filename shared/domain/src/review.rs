@@ -42,11 +42,11 @@ named! {
 /// The three questions that findings answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
-    /// Overlap of frames.
+    /// Findings about frames that cover each other.
     Overlap,
-    /// Members that extend beyond their Sections.
+    /// Findings about members that do not lie within their Sections.
     Containment,
-    /// Existence of the sources of references.
+    /// Findings about sources of references that do not exist.
     ReferenceLineage,
 }
 
@@ -180,7 +180,7 @@ named! {
 }
 
 named! {
-    /// Result of the comparison of outputs with the product that they were made from.
+    /// Product fidelity: outputs that refer to a product, and whether a person should compare them with it.
     FidelityStatus {
         /// No output refers to a product.
         NotApplicable = "not-applicable",
@@ -192,7 +192,7 @@ named! {
 }
 
 named! {
-    /// State of the delivery of outputs.
+    /// Storage and display of all outputs.
     DeliveryClearance {
         /// Every output is stored and shown.
         Clear = "clear",
@@ -213,15 +213,15 @@ pub struct CompletionReview {
     pub instruction: String,
     /// Outputs of the canvas.
     pub outputs: Outputs,
-    /// Overlap of frames.
+    /// Findings about frames that cover each other.
     pub overlap: GroupReview,
-    /// Members that extend beyond their Sections.
+    /// Findings about members that do not lie within their Sections.
     pub containment: GroupReview,
-    /// Existence of the sources of references.
+    /// Findings about sources of references that do not exist.
     pub reference_lineage: GroupReview,
-    /// Result of the comparison of outputs with the product that they were made from.
+    /// Product fidelity: outputs that refer to a product, and whether a person should compare them with it.
     pub product_fidelity: ProductFidelity,
-    /// State of the delivery of outputs.
+    /// Storage and display of all outputs.
     pub delivery: DeliveryReview,
     /// Codes of the errors, each once.
     #[schema(value_type = Vec<FindingCode>)]
@@ -300,7 +300,7 @@ pub struct FidelityReason {
     pub reason: String,
 }
 
-/// State of the delivery of outputs.
+/// Storage and display of all outputs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeliveryReview {

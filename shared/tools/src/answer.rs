@@ -30,7 +30,7 @@ pub struct Next {
     pub tool: &'static str,
     /// Its arguments.
     pub arguments: Value,
-    /// Purpose.
+    /// The reason for this step.
     pub why: String,
 }
 

@@ -79,13 +79,13 @@ pub struct SessionSummary {
     expires_at: Timestamp,
 }
 
-/// Kind of a session by its rights.
+/// Rights of a session.
 #[derive(Clone, Copy, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum SessionKind {
     /// Everything that the account may do.
     Full,
-    /// Scopes of the token that signed it in.
+    /// Those of the token that signed it in.
     Narrow,
 }
 

@@ -37,7 +37,7 @@ use crate::state::App;
 
 const PATH: &str = "/actions/{actionKey}/runs";
 /// Violation of an input that is not a handle.
-const NOT_A_IMAGE: &str = "must be a node or asset handle";
+const NOT_AN_IMAGE: &str = "must be a node or asset handle";
 
 start_request! {
     /// Request to run an Action. One of `targetNodeId` and `place` is required.
@@ -133,7 +133,7 @@ impl RunRequest {
         });
         let mut inputs = Vec::new();
         for (index, text) in self.inputs.iter().enumerate() {
-            let input = check.parsed(format!("inputs[{index}]"), Named::parse(text, account).ok_or(NOT_A_IMAGE));
+            let input = check.parsed(format!("inputs[{index}]"), Named::parse(text, account).ok_or(NOT_AN_IMAGE));
             let is_target = matches!((&input, &target), (Some(Named::Node(node)), Some(target)) if node == target);
             check.note_if(is_target, "targetNodeId", "must not be an input as well");
             inputs.extend(input);

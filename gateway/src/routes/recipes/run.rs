@@ -56,7 +56,7 @@ start_request! {
         #[serde(default)]
         #[schema(schema_with = inputs)]
         inputs: BTreeMap<String, String>,
-        /// Model for the images, or, in a Recipe without images, for the texts: a model id or `model:` handle. Overrides the
+        /// Model for the images, or for the texts of a Recipe that makes no images: a model id or `model:` handle. Overrides the
         /// Recipe.
         #[schema(value_type = Option<ModelReference>)]
         model: Option<String>,

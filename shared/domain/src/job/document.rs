@@ -81,7 +81,7 @@ pub struct JobImage {
     pub markdown: Option<String>,
 }
 
-/// An image that guides an image, with its role.
+/// An image that guides the results, with its role.
 #[derive(ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ImageReference {
@@ -91,7 +91,7 @@ pub struct ImageReference {
     pub role: Option<Role>,
 }
 
-/// An image that guides an image, with its role or without.
+/// An image that guides the results, with its role or without.
 #[derive(ToSchema)]
 #[serde(untagged)]
 pub enum ImageReferenceForm {

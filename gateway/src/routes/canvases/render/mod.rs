@@ -34,7 +34,7 @@ use view::{RenderQuery, View};
 /// Render a canvas as SVG or PNG
 ///
 /// Draws the canvas as it is stored. Use it to see the layout or to show it to a person. `Accept: image/svg+xml`
-/// returns a self-contained SVG document, `Accept: image/png` an image of it. User text is escaped, and the
+/// returns a self-contained SVG document, `Accept: image/png` a PNG of it. User text is escaped, and the
 /// document never loads anything from elsewhere. An image whose thumbnail is not ready is drawn as a placeholder.
 /// `section` or `nodes` draw a part of the canvas with the connections inside of it; `labels` numbers the nodes, and
 /// `X-Canvas-Labels` names them.

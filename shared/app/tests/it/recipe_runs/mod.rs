@@ -460,7 +460,7 @@ async fn a_worker_that_lost_its_lease_changes_nothing() {
 }
 
 #[tokio::test]
-async fn the_end_of_a_images_job_wakes_the_run_that_waits_for_it() {
+async fn the_end_of_an_images_job_wakes_the_run_that_waits_for_it() {
     let world = world().await;
     world.begun().await;
     world.text(0, Ok("copy")).await;
