@@ -5,6 +5,7 @@
 //! - [`clock`], [`random`], [`blocking`]: the only access to time, randomness and threads, enforced by clippy
 //!   (docs/architecture.md#rules);
 //! - [`admission`]: limits on memory and on concurrent work for each key;
+//! - [`shares`]: what is held at once, shared fairly among accounts;
 //! - [`json`]: the memory that parsed JSON takes;
 //! - [`telemetry`], [`metrics`], [`probes`], and error texts by [`chain`](fn@chain): what operators see;
 //! - [`lifecycle`]: supervision of tasks and two-stage shutdown.
@@ -22,6 +23,7 @@ pub mod lifecycle;
 pub mod metrics;
 pub mod probes;
 pub mod random;
+pub mod shares;
 pub mod stack;
 pub mod telemetry;
 

@@ -1,0 +1,620 @@
+//! What is held at once, such as bytes of memory or slots, shared fairly among accounts ([`Shares`]).
+//!
+//! **Guarantee.** The held units never exceed the total, and those of one key never exceed the limit of a key. However
+//! much others ask for, a key that holds nothing is admitted before those that hold something, except for one waiter that was next
+//! and did not fit. Every waiter is admitted when the holders end. Units are released when they are dropped, also by a panic. A waiter that is dropped leaves its queue and holds
+//! nothing.
+//!
+//! **Mechanism.** Of the waiting keys, the one that holds least is next; keys that hold the same take turns; within a key, waiters are
+//! admitted in the order of their arrival. A key at its limit waits for itself alone. When the next waiter does not fit, the others
+//! wait behind it, so that small requests do not overtake a large one forever. Only keys that hold nothing may pass it,
+//! [`PASSES`] times. A wait has no time limit of its own: the caller decides how long to wait, and what follows.
+//!
+//! **Reason.** A semaphore is fair to requests, so whoever sends most requests gets most. To hold the least first equals max-min
+//! fairness of what is held, and needs neither a clock nor weights.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::oneshot;
+
+/// How often keys that hold nothing pass one waiter that does not fit.
+const PASSES: u32 = 16;
+
+/// Who holds.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Key {
+    Account(Arc<str>),
+    /// A client without a credential: an IPv4 address, or the first address of an IPv6 /64.
+    Address(IpAddr),
+    /// A host, a connection or another name.
+    Name(Arc<str>),
+}
+
+impl Key {
+    /// The key of an account.
+    pub fn account(account: &str) -> Self {
+        Self::Account(account.into())
+    }
+
+    /// The key of another name.
+    pub fn name(name: &str) -> Self {
+        Self::Name(name.into())
+    }
+}
+
+/// Units that keys hold, with a total and a limit for each key. Clones share them.
+#[derive(Clone)]
+pub struct Shares(Arc<Inner>);
+
+struct Inner {
+    name: &'static str,
+    total: u64,
+    per_key: u64,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    held: u64,
+    /// The keys that hold something or wait.
+    keys: HashMap<Key, Entry>,
+    /// The waiting keys that are not at their limit: by what they hold, then by turn.
+    order: BTreeSet<(u64, u64, Key)>,
+    /// The waiter that is next and does not fit: its key, its number, and how many may still pass it.
+    head: Option<(Key, u64, u32)>,
+    /// The last number given to a waiter or a turn.
+    last: u64,
+}
+
+#[derive(Default)]
+struct Entry {
+    held: u64,
+    turn: u64,
+    waiters: VecDeque<Waiter>,
+}
+
+struct Waiter {
+    number: u64,
+    units: u64,
+    admitted: oneshot::Sender<()>,
+}
+
+/// Units held of [`Shares`], released on drop.
+pub struct Held {
+    shares: Shares,
+    key: Key,
+    units: u64,
+}
+
+/// The units would exceed the limit of a key by themselves, so that waiting is in vain.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Full;
+
+impl Shares {
+    /// Shares of `total` units, of which one key holds at most `per_key`; both are at least 1. `name` is their label in metrics.
+    pub fn new(name: &'static str, total: u64, per_key: u64) -> Self {
+        let total = total.max(1);
+        Self(Arc::new(Inner { name, total, per_key: per_key.clamp(1, total), state: Mutex::default() }))
+    }
+
+    /// The label in metrics.
+    pub fn name(&self) -> &'static str {
+        self.0.name
+    }
+
+    /// The units that all keys hold at most.
+    pub fn total(&self) -> u64 {
+        self.0.total
+    }
+
+    /// The units that one key holds at most.
+    pub fn per_key(&self) -> u64 {
+        self.0.per_key
+    }
+
+    /// The units that are held.
+    pub fn held(&self) -> u64 {
+        self.lock().held
+    }
+
+    /// The key that holds most, and how much.
+    pub fn heaviest(&self) -> Option<(Key, u64)> {
+        let state = self.lock();
+        let heaviest = state.keys.iter().max_by_key(|(_, entry)| entry.held);
+        heaviest.filter(|(_, entry)| entry.held > 0).map(|(key, entry)| (key.clone(), entry.held))
+    }
+
+    /// Whose units must be released before `key` can hold `units` more: its own at its limit, else those of the heaviest key. `None`
+    /// when they fit.
+    pub fn blocker(&self, key: &Key, units: u64) -> Option<Key> {
+        let state = self.lock();
+        if state.keys.get(key).is_some_and(|entry| entry.held + units > self.0.per_key) {
+            return Some(key.clone());
+        }
+        let fits = state.held + units <= self.0.total;
+        drop(state);
+        if fits { None } else { self.heaviest().map(|(key, _)| key) }
+    }
+
+    /// Waits until `key` may hold `units`, and at most as many as a key may hold. Nothing waits for zero units.
+    ///
+    /// A holder must not wait for the same shares a second time, because two such holders could deadlock; [`Held::grow`] says how a
+    /// holder may.
+    pub async fn hold(&self, key: &Key, units: u64) -> Held {
+        let units = units.min(self.0.per_key);
+        let (admitted, admission) = oneshot::channel();
+        let number = {
+            let mut state = self.lock();
+            if state.take(&self.0, key, units) {
+                return self.held_by(key, units);
+            }
+            state.last += 1;
+            let number = state.last;
+            state.change(&self.0, key, |entry| {
+                if entry.waiters.is_empty() {
+                    entry.turn = number;
+                }
+                entry.waiters.push_back(Waiter { number, units, admitted });
+            });
+            state.admit(&self.0);
+            number
+        };
+        let mut waiting = Waiting { shares: self, key, number, units, ended: false };
+        // The sender is in the queue until it is used, so there is no other outcome.
+        admission.await.ok();
+        waiting.ended = true;
+        self.held_by(key, units)
+    }
+
+    /// Holds `units` for `key` if nobody has to wait for them.
+    pub fn try_hold(&self, key: &Key, units: u64) -> Option<Held> {
+        self.lock().take(&self.0, key, units).then(|| self.held_by(key, units))
+    }
+
+    fn held_by(&self, key: &Key, units: u64) -> Held {
+        Held { shares: self.clone(), key: key.clone(), units }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // No code that can panic runs while the state is inconsistent.
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn release(&self, key: &Key, units: u64) {
+        if units > 0 {
+            let mut state = self.lock();
+            state.held -= units;
+            state.change(&self.0, key, |entry| entry.held -= units);
+            state.admit(&self.0);
+        }
+    }
+}
+
+impl State {
+    /// Holds at once if nobody would be passed.
+    fn take(&mut self, shares: &Inner, key: &Key, units: u64) -> bool {
+        if units == 0 {
+            return true;
+        }
+        let (mine, waits) = self.keys.get(key).map_or((0, false), |entry| (entry.held, !entry.waiters.is_empty()));
+        let fits = self.held + units <= shares.total && mine + units <= shares.per_key;
+        if waits || !fits || !self.order.is_empty() {
+            return false;
+        }
+        self.held += units;
+        self.keys.entry(key.clone()).or_default().held += units;
+        true
+    }
+
+    /// Changes the entry of a key and brings its place in the order up to date.
+    fn change<T>(&mut self, shares: &Inner, key: &Key, change: impl FnOnce(&mut Entry) -> T) -> T {
+        let entry = self.keys.entry(key.clone()).or_default();
+        self.order.remove(&(entry.held, entry.turn, key.clone()));
+        let result = change(entry);
+        match entry.waiters.front() {
+            Some(first) if entry.held + first.units <= shares.per_key => {
+                self.order.insert((entry.held, entry.turn, key.clone()));
+            }
+            None if entry.held == 0 => {
+                self.keys.remove(key);
+            }
+            _ => {}
+        }
+        result
+    }
+
+    /// Admits the waiters that are next as long as they fit.
+    fn admit(&mut self, shares: &Inner) {
+        while let Some(key) = self.next(shares.total - self.held) {
+            self.last += 1;
+            let turn = self.last;
+            let admitted = self.change(shares, &key, |entry| {
+                let waiter = entry.waiters.pop_front()?;
+                entry.held += waiter.units;
+                entry.turn = turn;
+                Some(waiter)
+            });
+            if let Some(waiter) = admitted {
+                self.held += waiter.units;
+                // A waiter that is being dropped finds itself admitted, and releases.
+                waiter.admitted.send(()).ok();
+            }
+        }
+    }
+
+    /// The key whose first waiter is admitted next into `free` units. Nobody is chosen while there are none.
+    fn next(&mut self, free: u64) -> Option<Key> {
+        if free == 0 {
+            return None;
+        }
+        let first = |key: &Key| self.keys.get(key).and_then(|entry| entry.waiters.front());
+        let still = |(key, number, _): &(Key, u64, u32)| first(key).is_some_and(|waiter| waiter.number == *number);
+        let (head, number, passes) = match self.head.take().filter(still) {
+            Some(head) => head,
+            None => {
+                let (_, _, key) = self.order.first()?;
+                (key.clone(), first(key)?.number, PASSES)
+            }
+        };
+        let fits = |key: &Key| first(key).is_some_and(|waiter| waiter.units <= free);
+        if fits(&head) {
+            return Some(head);
+        }
+        let mut without = self.order.iter().take_while(|(held, ..)| *held == 0).map(|(.., key)| key);
+        let passing = if passes > 0 { without.find(|key| **key != head && fits(key)).cloned() } else { None };
+        self.head = Some((head, number, passes - u32::from(passing.is_some())));
+        passing
+    }
+}
+
+/// A place in a queue, given up on drop.
+struct Waiting<'a> {
+    shares: &'a Shares,
+    key: &'a Key,
+    number: u64,
+    units: u64,
+    ended: bool,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        if self.ended {
+            return;
+        }
+        let mut state = self.shares.lock();
+        let waited = state.change(&self.shares.0, self.key, |entry| {
+            let place = entry.waiters.iter().position(|waiter| waiter.number == self.number);
+            place.and_then(|place| entry.waiters.remove(place)).is_some()
+        });
+        if waited {
+            // Those behind it may fit.
+            state.admit(&self.shares.0);
+        } else {
+            drop(state);
+            self.shares.release(self.key, self.units);
+        }
+    }
+}
+
+impl Held {
+    /// The units that are held.
+    pub fn units(&self) -> u64 {
+        self.units
+    }
+
+    /// Waits until `by` more units are held; [`Full`] when they could never be.
+    ///
+    /// Two holders that grow may wait for each other. The caller limits the wait, and ends a holder that [`Shares::blocker`] names.
+    pub async fn grow(&mut self, by: u64) -> Result<(), Full> {
+        if self.units.saturating_add(by) > self.shares.per_key() {
+            return Err(Full);
+        }
+        let mut more = self.shares.hold(&self.key, by).await;
+        self.units += std::mem::take(&mut more.units);
+        Ok(())
+    }
+
+    /// Releases what exceeds `units`.
+    pub fn shrink_to(&mut self, units: u64) {
+        let surplus = self.units.saturating_sub(units);
+        self.units -= surplus;
+        self.shares.release(&self.key, surplus);
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.shares.release(&self.key, self.units);
+    }
+}
+
+impl std::fmt::Debug for Held {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} of {} held by {:?}", self.units, self.shares.name(), self.key)
+    }
+}
+
+impl std::fmt::Debug for Shares {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} of {} {}", self.held(), self.total(), self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::Pin;
+    use std::task::{Context, Poll, Waker};
+
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    type Waiter<'a> = Pin<Box<dyn Future<Output = Held> + Send + 'a>>;
+
+    fn key(name: &str) -> Key {
+        Key::account(name)
+    }
+
+    fn poll<T>(future: Pin<&mut (impl Future<Output = T> + ?Sized)>) -> Option<T> {
+        match future.poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(output) => Some(output),
+            Poll::Pending => None,
+        }
+    }
+
+    /// A waiter for `units` that does not get them at once.
+    fn waiting<'a>(shares: &'a Shares, key: &'a Key, units: u64) -> Waiter<'a> {
+        let mut waiter: Waiter<'a> = Box::pin(shares.hold(key, units));
+        assert!(poll(waiter.as_mut()).is_none(), "{units} are held at once");
+        waiter
+    }
+
+    /// The units that are held at once.
+    fn held(shares: &Shares, key: &Key, units: u64) -> Held {
+        poll(std::pin::pin!(shares.hold(key, units))).expect("nobody has to wait")
+    }
+
+    fn assert_empty(shares: &Shares) {
+        let state = shares.lock();
+        assert_eq!(state.held, 0);
+        assert!(state.keys.is_empty() && state.order.is_empty());
+    }
+
+    #[test]
+    fn the_total_and_the_limit_of_a_key_are_reached_and_never_passed() {
+        let shares = Shares::new("test", 10, 6);
+        let [a, b] = ["a", "b"].map(key);
+        let most = held(&shares, &a, 6);
+        assert!(shares.try_hold(&a, 1).is_none(), "the limit of the key");
+        let rest = held(&shares, &b, 4);
+        assert!(shares.try_hold(&b, 1).is_none(), "the total");
+        assert_eq!((shares.held(), shares.heaviest()), (10, Some((a.clone(), 6))));
+        assert!(shares.try_hold(&b, 0).is_some(), "nothing waits for nothing");
+        drop((most, rest));
+        assert_eq!(held(&shares, &a, 7).units(), 6, "as many as a key may hold");
+        assert_empty(&shares);
+    }
+
+    #[test]
+    fn shares_of_all_sizes_admit_something() {
+        for (total, per_key) in [(0, 0), (1, 5), (5, 0)] {
+            let shares = Shares::new("test", total, per_key);
+            assert_eq!(held(&shares, &key("a"), u64::MAX).units(), 1);
+            assert_empty(&shares);
+        }
+    }
+
+    #[test]
+    fn the_key_that_holds_least_is_next() {
+        let shares = Shares::new("test", 6, 6);
+        let [a, b, c] = ["a", "b", "c"].map(key);
+        let (three, two, one) = (held(&shares, &a, 3), held(&shares, &b, 2), held(&shares, &c, 1));
+        let (mut first, mut second, mut third) =
+            (waiting(&shares, &a, 1), waiting(&shares, &b, 1), waiting(&shares, &c, 1));
+        drop(one);
+        let third = poll(third.as_mut()).expect("holds nothing");
+        assert!(poll(first.as_mut()).is_none() && poll(second.as_mut()).is_none());
+        drop(third);
+        let second = poll(second.as_mut()).expect("holds less");
+        drop(two);
+        let first = poll(first.as_mut()).expect("fits");
+        drop((three, first, second));
+        assert_empty(&shares);
+    }
+
+    #[test]
+    fn keys_that_hold_the_same_take_turns_and_each_admits_in_order() {
+        let shares = Shares::new("test", 1, 1);
+        let [busy, other] = ["busy", "other"].map(key);
+        let mut now = held(&shares, &busy, 1);
+        let mut many: Vec<_> = (0..3).map(|_| waiting(&shares, &busy, 1)).collect();
+        let mut one = waiting(&shares, &other, 1);
+        drop(now);
+        now = poll(many[0].as_mut()).expect("waited first");
+        assert!(poll(many[1].as_mut()).is_none() && poll(one.as_mut()).is_none());
+        drop(now);
+        now = poll(one.as_mut()).expect("has its turn before the second of the busy key");
+        drop(now);
+        assert!(poll(many[2].as_mut()).is_none(), "nobody overtakes its own key");
+        drop(poll(many[1].as_mut()).expect("fits"));
+        drop(poll(many[2].as_mut()).expect("fits"));
+        assert_empty(&shares);
+    }
+
+    #[test]
+    fn a_key_at_its_limit_waits_for_itself_alone() {
+        let shares = Shares::new("test", 10, 4);
+        let [a, b] = ["a", "b"].map(key);
+        let mine = held(&shares, &a, 3);
+        let mut more = waiting(&shares, &a, 2);
+        assert!(shares.try_hold(&a, 1).is_none(), "is behind the first of its key");
+        drop(held(&shares, &b, 4));
+        drop(mine);
+        drop(poll(more.as_mut()).expect("fits now"));
+        assert_empty(&shares);
+    }
+
+    #[test]
+    fn sixteen_keys_that_hold_nothing_pass_one_that_does_not_fit() {
+        let shares = Shares::new("test", 4, 4);
+        let keys: Vec<Key> = (0..20).map(|number| key(&number.to_string())).collect();
+        let large = held(&shares, &keys[0], 3);
+        let some = shares.try_hold(&keys[1], 1);
+        let mut blocked = waiting(&shares, &keys[2], 4);
+        let mut holder = waiting(&shares, &keys[1], 1);
+        drop(some);
+        // The second key holds nothing now.
+        drop(poll(holder.as_mut()).expect("passes first"));
+        for passing in &keys[3..18] {
+            drop(held(&shares, passing, 1));
+        }
+        let mut last = waiting(&shares, &keys[18], 1);
+        drop(large);
+        let blocked = poll(blocked.as_mut()).expect("was waited for");
+        assert!(poll(last.as_mut()).is_none());
+        drop(blocked);
+        drop(poll(last.as_mut()).expect("fits"));
+        assert_empty(&shares);
+    }
+
+    #[test]
+    fn a_key_that_holds_something_passes_nobody() {
+        let shares = Shares::new("test", 4, 4);
+        let [a, b, c] = ["a", "b", "c"].map(key);
+        let (_one, _two) = (held(&shares, &a, 1), held(&shares, &b, 1));
+        let _blocked = waiting(&shares, &c, 4);
+        let _holder = waiting(&shares, &a, 1);
+    }
+
+    #[test]
+    fn a_waiter_that_is_dropped_holds_nothing_and_blocks_nobody() {
+        let shares = Shares::new("test", 4, 4);
+        let [a, b, c] = ["a", "b", "c"].map(key);
+        let (one, two) = (held(&shares, &a, 2), held(&shares, &b, 1));
+        let large = waiting(&shares, &c, 4);
+        let mut small = waiting(&shares, &b, 1);
+        drop(large);
+        let small = poll(small.as_mut()).expect("those behind it go on");
+        let admitted = waiting(&shares, &c, 1);
+        drop(one);
+        assert_eq!(shares.held(), 3, "it is admitted and was not polled");
+        drop(admitted);
+        drop((small, two));
+        assert_empty(&shares);
+    }
+
+    #[test]
+    fn a_holder_grows_and_shrinks() {
+        let shares = Shares::new("test", 9, 6);
+        let [a, b] = ["a", "b"].map(key);
+        let mut mine = held(&shares, &a, 2);
+        let other = held(&shares, &b, 4);
+        assert_eq!(poll(std::pin::pin!(mine.grow(5))), Some(Err(Full)), "would never fit");
+        assert_eq!(poll(std::pin::pin!(mine.grow(3))), Some(Ok(())));
+        assert_eq!((mine.units(), shares.held()), (5, 9));
+        assert_eq!(shares.blocker(&b, 1), Some(a.clone()), "the heaviest");
+        assert_eq!(shares.blocker(&a, 2), Some(a.clone()), "its own limit");
+        assert_eq!(shares.blocker(&b, 0), None);
+        {
+            let mut growth = Box::pin(mine.grow(1));
+            assert!(poll(growth.as_mut()).is_none());
+            drop(other);
+            assert_eq!(poll(growth.as_mut()), Some(Ok(())));
+        }
+        for (units, left) in [(7, 6), (6, 6), (1, 1), (0, 0)] {
+            mine.shrink_to(units);
+            assert_eq!((mine.units(), shares.held()), (left, left), "{units}");
+        }
+        assert_empty(&shares);
+    }
+
+    #[derive(Debug, Clone)]
+    enum Step {
+        Hold(usize, u64),
+        Drop(usize),
+        Release(usize),
+        Shrink(usize, u64),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            3 => (0..5usize, 0..9u64).prop_map(|(key, units)| Step::Hold(key, units)),
+            1 => any::<usize>().prop_map(Step::Drop),
+            2 => any::<usize>().prop_map(Step::Release),
+            1 => (any::<usize>(), 0..9u64).prop_map(|(held, units)| Step::Shrink(held, units)),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn after_any_history_the_limits_hold_and_every_waiter_is_admitted(
+            total in 1..12u64, per_key in 1..12u64, steps in vec(step(), 1..60),
+        ) {
+            let shares = Shares::new("test", total, per_key);
+            let keys: Vec<Key> = (0..5).map(|number| key(&number.to_string())).collect();
+            let mut waiters: Vec<(usize, Waiter<'_>)> = Vec::new();
+            let mut holders: Vec<(usize, Held)> = Vec::new();
+            for step in steps {
+                match step {
+                    Step::Hold(key, units) => waiters.push((key, Box::pin(shares.hold(&keys[key], units)))),
+                    Step::Drop(waiter) if !waiters.is_empty() => drop(waiters.remove(waiter % waiters.len())),
+                    Step::Release(holder) if !holders.is_empty() => drop(holders.remove(holder % holders.len())),
+                    Step::Shrink(holder, units) if !holders.is_empty() => {
+                        let holder = holder % holders.len();
+                        holders[holder].1.shrink_to(units);
+                    }
+                    _ => {}
+                }
+                let mut still = Vec::new();
+                for (key, mut waiter) in waiters {
+                    match poll(waiter.as_mut()) {
+                        Some(held) => holders.push((key, held)),
+                        None => still.push((key, waiter)),
+                    }
+                }
+                waiters = still;
+                let of = |key| holders.iter().filter(|(holder, _)| *holder == key).map(|(_, held)| held.units()).sum::<u64>();
+                let held: Vec<u64> = (0..5).map(of).collect();
+                prop_assert_eq!(held.iter().sum::<u64>(), shares.held());
+                prop_assert!(shares.held() <= total);
+                prop_assert!(held.iter().all(|held| *held <= per_key));
+                // Free units are not kept from the only one that waits.
+                if let [(key, _)] = &waiters[..] {
+                    prop_assert!(shares.blocker(&keys[*key], per_key.min(total)).is_some());
+                }
+            }
+            while !holders.is_empty() || !waiters.is_empty() {
+                let before = waiters.len();
+                let ended = holders.len();
+                holders.clear();
+                waiters.retain_mut(|(key, waiter)| match poll(waiter.as_mut()) {
+                    Some(held) => {
+                        holders.push((*key, held));
+                        false
+                    }
+                    None => true,
+                });
+                prop_assert!(ended > 0 || waiters.len() < before, "{} wait for nobody", waiters.len());
+            }
+            assert_empty(&shares);
+        }
+
+        #[test]
+        fn a_key_that_holds_nothing_waits_for_at_most_one_of_a_busy_key(units in 1..5u64, many in 1..40usize) {
+            let shares = Shares::new("test", 4, 4);
+            let [busy, innocent] = ["busy", "innocent"].map(key);
+            let first = held(&shares, &busy, 4);
+            let mut queue: Vec<_> = (0..many).map(|_| waiting(&shares, &busy, units)).collect();
+            let mut mine = waiting(&shares, &innocent, 1);
+            drop(first);
+            let mine = poll(mine.as_mut()).or_else(|| {
+                drop(poll(queue[0].as_mut()));
+                poll(mine.as_mut())
+            });
+            prop_assert!(mine.is_some(), "waits behind more than one");
+        }
+    }
+}
