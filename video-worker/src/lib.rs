@@ -22,8 +22,6 @@ pub const NAME: &str = "canvas-video-worker";
 
 /// Claimed tasks per generation slot. Nearly all claimed tasks are polls, which take a moment and a
 /// few kilobytes. Whatever takes more has a separate limit: calls per connection, bytes, pixels.
-/// The limit per account is the number of generation slots, so that a burst of orders to a slow
-/// provider does not circulate between claim and release.
 const LOOKS_PER_SLOT: usize = 8;
 /// Polls that become due within this time are made together. It is short compared with their
 /// minimum interval of seconds.
@@ -48,7 +46,6 @@ async fn run(config: Config) -> Result<ExitCode, BootError> {
     let (videos, watching) = Videos::new(Generator::new(config, worker, setup));
     // The watch ends with the handler, which the runner drops after its last run.
     process.spawn("watch", |_| watching);
-    let fairness_key_cap = Some(config.generation_slots);
-    process.work(RunnerOptions { run_limit: RUN_LIMIT, gather: GATHER, fairness_key_cap, ..options }, videos);
+    process.work(RunnerOptions { run_limit: RUN_LIMIT, gather: GATHER, ..options }, videos);
     Ok(process.finish().await)
 }

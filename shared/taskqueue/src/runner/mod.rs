@@ -22,6 +22,7 @@
 mod execute;
 mod options;
 mod quarantine;
+mod reserve;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -225,6 +226,11 @@ impl<H: Handler> Runner<H> {
         self.options.slots - self.running.len()
     }
 
+    /// The number of free slots that tasks of any key may take; `None` while only the reserve is free.
+    fn open(&self) -> Option<usize> {
+        self.options.reserve().open(self.free(), !self.skipped.fairness_keys.is_empty())
+    }
+
     /// Returns `true` if tasks may be claimed: not while a quarantined task runs, nor while the next one waits for an idle process.
     fn is_free(&self) -> bool {
         self.free() > 0 && !self.quarantine.is_running() && (self.running.is_empty() || !self.quarantine.are_next())
@@ -278,14 +284,19 @@ impl<H: Handler> Runner<H> {
 
     /// Claims tasks for all free slots, acknowledges messages, and starts the tasks.
     async fn claim(&mut self, abort: &CancellationToken) {
-        let free = self.free();
+        let open = self.open();
+        if open.is_none() {
+            metrics::counter!("canvas_reserve_refused_total", "queue" => self.options.queue.as_str()).increment(1);
+        }
+        let limit = open.unwrap_or_else(|| self.free());
         let before = self.in_flight();
-        let Some(claimed) = self.take(free, false, before.as_ref().map(InFlight::caps), abort).await else { return };
+        let Some(claimed) = self.take(limit, false, before.as_ref().map(InFlight::caps), abort).await else { return };
         // A full claim means that there may be more tasks. So does a fairness key or tenant that has just
         // reached its cap, because the tasks behind it were not considered.
-        let skipped = before.as_ref().map(InFlight::skipped).unwrap_or_default();
-        self.skipped = self.in_flight().as_ref().map(InFlight::skipped).unwrap_or_default();
-        self.look = claimed == free || self.skipped.names_more_than(&skipped);
+        self.skipped = before.as_ref().map(InFlight::skipped).unwrap_or_default();
+        let skipped = self.in_flight().as_ref().map(InFlight::skipped).unwrap_or_default();
+        self.look = claimed == limit || skipped.names_more_than(&self.skipped);
+        self.skipped = skipped;
         // Acknowledges as many messages as tasks were claimed, so that the other messages stay for
         // other workers. Acknowledges all of them if no tasks are left.
         self.acknowledge(if self.look { claimed } else { usize::MAX }).await;
@@ -387,15 +398,16 @@ impl<H: Handler> Runner<H> {
         self.look |= self.quarantine.ended();
         self.running_keys.remove(&id);
         // Fairness keys and tenants at their cap were skipped until now.
-        if let Some(in_flight) = self.in_flight() {
-            self.look |= self.skipped.names_more_than(&in_flight.skipped());
-        }
+        let skipped = self.in_flight().as_ref().map(InFlight::skipped).unwrap_or_default();
+        self.look |= self.skipped.names_more_than(&skipped);
         self.count_busy();
     }
 
-    /// Counters of tasks in flight, by fairness key and by tenant; `None` when neither has a cap.
+    /// Counters of tasks in flight, by fairness key and by tenant; `None` when neither has a cap now.
     fn in_flight(&self) -> Option<InFlight> {
         let RunnerOptions { fairness_key_cap, tenant_cap, .. } = self.options;
+        // In the reserve, keys that hold a slot are full.
+        let fairness_key_cap = if self.open().is_none() { Some(1) } else { fairness_key_cap };
         (fairness_key_cap.is_some() || tenant_cap.is_some()).then(|| {
             let fairness_key_cap = fairness_key_cap.unwrap_or(usize::MAX);
             let held = tally(self.running_keys.values().map(|keys| keys.fairness_key.as_str()));

@@ -5,6 +5,8 @@ use std::time::Duration;
 use domain::limits::TASK_CLAIMS_MAX;
 use domain::message::Queue;
 
+use super::reserve::Reserve;
+
 /// Longest pause after a claim without success.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
@@ -15,9 +17,9 @@ pub struct RunnerOptions {
     pub queue: Queue,
     /// Maximum number of tasks at once, at least one.
     pub slots: usize,
-    /// Maximum number of tasks of one fairness key at once; `None` means the number of slots. Keys at
-    /// the cap are skipped and do not block others. The handler may name another cap for a key
-    /// ([`Handler::fairness_key_cap`](crate::Handler::fairness_key_cap)).
+    /// Maximum number of tasks of one fairness key at once. Keys at the cap are skipped and do not block others. The handler
+    /// may name another cap for a key ([`Handler::fairness_key_cap`](crate::Handler::fairness_key_cap)). `None`: no cap, but a
+    /// quarter of the slots is reserved for keys that hold none (docs/reliability.md#reserve).
     pub fairness_key_cap: Option<usize>,
     /// Maximum number of tasks of one tenant at once, over all its fairness keys; `None` means the number
     /// of slots.
@@ -43,7 +45,7 @@ pub struct RunnerOptions {
 
 impl RunnerOptions {
     /// The defaults: leases of 30 s renewed every 10 s, runs of at most 5 min, an idle poll every 2 s, no cap on fairness keys or
-    /// tenants, due tasks at once (docs/reliability.md#tasks-and-leases).
+    /// tenants, a reserve, due tasks at once (docs/reliability.md#tasks-and-leases).
     pub fn new(queue: Queue, slots: usize) -> Self {
         Self {
             queue,
@@ -58,6 +60,11 @@ impl RunnerOptions {
             retry_pause: Duration::from_secs(1),
             owner: format!("pid {}", std::process::id()),
         }
+    }
+
+    /// The reserve of the slots.
+    pub(super) fn reserve(&self) -> Reserve {
+        if self.fairness_key_cap.is_some() { Reserve::none(self.slots) } else { Reserve::new(self.slots) }
     }
 
     /// The time for which a task waits after an unsuccessful claim, by the number of its claims, from 1. The

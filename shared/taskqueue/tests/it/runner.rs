@@ -132,6 +132,90 @@ async fn a_key_at_its_cap_takes_no_further_slot_and_blocks_no_other() {
     runner.stop().await;
 }
 
+#[tokio::test]
+async fn a_key_alone_has_three_quarters_of_the_slots_and_others_get_one_at_once() {
+    let (harness, log) = (Harness::new().await, Log::default());
+    let gates = ["busy", "late", "later"].map(|fairness_key| (fairness_key, Arc::new(Semaphore::new(0))));
+    let script = {
+        let (pool, log, gates) = (harness.pool().clone(), log.clone(), gates.clone());
+        Script::new(move |task, lease| {
+            log.note(&task);
+            let gate = gates.iter().find(|(name, _)| *name == task.fairness_key).expect("has a gate").1.clone();
+            let pool = pool.clone();
+            async move {
+                gate.acquire().await?.forget();
+                settle(&pool, &task, &lease).await
+            }
+        })
+    };
+    let [busy, late, later] = gates.each_ref().map(|(_, gate)| gate);
+    let begun = |fairness_key| log.fairness_keys().iter().filter(|begun| *begun == fairness_key).count();
+    let counts = || ["busy", "late", "later"].map(begun);
+    harness.enqueue_many("busy", 20).await;
+    // No idle poll would find anything within the test.
+    let runner = harness.runner(script, options(8));
+    log.until(6).await;
+    // Each of the other keys gets one of the two slots that are left, and only one.
+    for (fairness_key, total) in [("late", 7), ("later", 8)] {
+        let tasks = harness.enqueue_many(fairness_key, 2).await;
+        harness.wake(tasks[0], 2).await;
+        log.until(total).await;
+    }
+    assert_eq!(counts(), [6, 1, 1]);
+    // A slot of the reserve goes to the next task of a key that holds none now.
+    late.add_permits(1);
+    log.until(9).await;
+    assert_eq!(counts(), [6, 2, 1]);
+    // One that the large key leaves becomes part of the reserve.
+    busy.add_permits(1);
+    wait_for("the end of one", PATIENCE, async || (harness.stats().await.leased == 7).then_some(())).await;
+    later.add_permits(2);
+    log.until(10).await;
+    wait_for("the end of two", PATIENCE, async || (harness.stats().await.leased == 6).then_some(())).await;
+    assert_eq!(counts(), [6, 2, 2]);
+    // Beyond the reserve, it is the large key's turn again.
+    late.add_permits(1);
+    log.until(11).await;
+    assert_eq!(counts(), [7, 2, 2]);
+    busy.add_permits(19);
+    harness.until_no_task_is_left().await;
+    runner.stop().await;
+}
+
+#[tokio::test]
+async fn a_key_that_was_passed_over_is_claimed_for_several_slots_at_once() {
+    let (harness, log, gate) = (Harness::new().await, Log::default(), Arc::new(Semaphore::new(0)));
+    let script = {
+        let (pool, log, gate) = (harness.pool().clone(), log.clone(), gate.clone());
+        Script::new(move |task, lease| {
+            log.note(&task);
+            let (pool, gate) = (pool.clone(), gate.clone());
+            async move {
+                gate.acquire().await?.forget();
+                settle(&pool, &task, &lease).await
+            }
+        })
+    };
+    harness.enqueue_many("a", 60).await;
+    let runner = harness.runner(script, options(32));
+    log.until(24).await;
+    let ended = async |count| {
+        gate.add_permits(1);
+        let stats = async || (harness.stats().await.leased == count).then_some(());
+        wait_for("the end of one", PATIENCE, stats).await;
+    };
+    // Of 32 slots, 8 are reserved, and 2 more must be free.
+    ended(23).await;
+    ended(22).await;
+    assert_eq!(log.len(), 24);
+    gate.add_permits(1);
+    log.until(27).await;
+    assert_eq!(harness.stats().await.leased, 24);
+    gate.add_permits(60);
+    harness.until_no_task_is_left().await;
+    runner.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_may_have_killed_its_workers_runs_alone_one_after_the_other_beside_a_full_queue() {
     let (harness, log) = (Harness::new().await, Log::default());
