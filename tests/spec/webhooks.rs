@@ -404,6 +404,8 @@ async fn a_url_that_is_not_public_https_is_400() {
         "https://example.com/#",
         "https://exa mple.com/",
         "https://example.com:99999/",
+        "https://example.com:25/",
+        "https://example.com:1023/",
         // Loopback addresses in all notations.
         "https://127.0.0.1/",
         "https://127.1/",
@@ -506,6 +508,7 @@ async fn a_public_url_is_accepted() {
     for url in [
         "https://example.com/",
         "https://example.com:8443/a?b=c",
+        "https://example.com:1024/",
         "https://93.184.215.14/",
         "https://bücher.example/",
         "https://[2606:2800:21f:cb07:6820:80da:af6b:8b2c]/",

@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use tokio::time::Instant;
 use url::Url;
 
-use crate::{Client, Inbound, Outbound, SendError};
+use crate::{Client, Inbound, Outbound, SendError, UrlRefusal};
 
 /// Maximum number of redirects that are followed.
 const REDIRECTS_MAX: usize = 3;
@@ -115,6 +115,9 @@ async fn call(
         response_limit: wanted.bytes_max,
     };
     client.send(call).await.map_err(|error| match error {
+        SendError::Refused(UrlRefusal::Port) => {
+            DownloadError::Refused("leads to a port other than 443 and those from 1024 on")
+        }
         SendError::Refused(_) => DownloadError::Refused("leads to a URL that is not public"),
         SendError::AddressRefused => DownloadError::Refused("leads to an address that is not public"),
         SendError::Timeout => DownloadError::Timeout,
@@ -251,5 +254,11 @@ mod tests {
             let refused = client.download(&url, wanted, deadline).await.expect_err("is refused");
             assert!(refused.to_string().contains("not public"), "{url}: {refused}");
         }
+        let url = Url::parse("https://192.0.2.1:25/a.png").expect("a URL");
+        let refused = client.download(&url, wanted, Instant::now() + Duration::from_secs(10)).await;
+        assert_eq!(
+            refused.expect_err("is refused").to_string(),
+            "leads to a port other than 443 and those from 1024 on"
+        );
     }
 }

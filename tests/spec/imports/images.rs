@@ -308,6 +308,7 @@ async fn a_url_that_is_not_public_is_400_in_every_disguise() {
         "https://user:pass@example.com/a.png",
         "https://example.com/a.png#part",
         "https://example.com:0/a.png",
+        "https://example.com:80/a.png",
         "https://127.0.0.1/a.png",
         "https://2130706433/a.png",
         "https://0x7f.1/a.png",

@@ -12,6 +12,10 @@ use crate::allow::{AllowList, normal_name};
 /// 6762), ICANN's `internal`, `home.arpa` (RFC 8375).
 const NOT_PUBLIC_SUFFIXES: [&str; 4] = ["localhost", "local", "internal", "home.arpa"];
 
+/// The first port that is permitted, besides 443. Below it are services that are no HTTP servers and may act on what they read
+/// before they notice, such as mail. Servers of applications listen above it (8443, for example).
+const FIRST_PORT: u16 = 1024;
+
 /// Decides which destinations are permitted for outbound calls. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Guard {
@@ -34,8 +38,8 @@ pub enum UrlRefusal {
     /// A fragment, even an empty one.
     #[error("the URL must not carry a fragment")]
     Fragment,
-    /// The port 0.
-    #[error("the URL must not name port 0")]
+    /// A port below 1024 other than 443.
+    #[error("the URL must use port 443 or a port from 1024 on")]
     Port,
     /// An IP literal or a name that is not public.
     #[error("the URL must name a public host")]
@@ -63,14 +67,19 @@ impl Guard {
     /// The first rule that the URL violates.
     pub fn check_url(&self, text: &str) -> Result<Url, UrlRefusal> {
         let url = well_formed(text, &["https"])?;
-        let admitted = self.lists(&url)
-            || match url.host() {
-                Some(Host::Domain(name)) => is_public_name(name),
-                Some(Host::Ipv4(address)) => self.check_address(address.into()),
-                Some(Host::Ipv6(address)) => self.check_address(address.into()),
-                None => false,
-            };
-        if admitted { Ok(url) } else { Err(UrlRefusal::NotPublic) }
+        if self.lists(&url) {
+            return Ok(url);
+        }
+        if url.port().is_some_and(|port| port < FIRST_PORT) {
+            return Err(UrlRefusal::Port);
+        }
+        let is_public = match url.host() {
+            Some(Host::Domain(name)) => is_public_name(name),
+            Some(Host::Ipv4(address)) => self.check_address(address.into()),
+            Some(Host::Ipv6(address)) => self.check_address(address.into()),
+            None => false,
+        };
+        if is_public { Ok(url) } else { Err(UrlRefusal::NotPublic) }
     }
 
     /// Returns `true` if a connection to `address` is permitted: it is public, or a CIDR of the allow list contains it.

@@ -33,7 +33,7 @@ fn public_urls_pass_in_normal_form() {
         ("https://[2606:4700:4700::1111]:65535/", "https://[2606:4700:4700::1111]:65535/"),
         ("https://[::ffff:8.8.8.8]/", "https://[::ffff:808:808]/"),
         ("https://example.com/@:%23%40", "https://example.com/@:%23%40"),
-        ("https://example.com:1/", "https://example.com:1/"),
+        ("https://example.com:1024/", "https://example.com:1024/"),
     ] {
         assert_eq!(check(text).as_deref(), Ok(normal), "{text}");
     }
@@ -96,7 +96,7 @@ fn urls_that_parsers_read_differently_are_malformed() {
 }
 
 #[test]
-fn only_https_without_credentials_fragment_or_port_zero_passes() {
+fn only_https_without_credentials_fragment_or_a_low_port_passes() {
     for (text, refusal) in [
         ("http://example.com/", Scheme),
         ("ftp://example.com/", Scheme),
@@ -115,6 +115,13 @@ fn only_https_without_credentials_fragment_or_port_zero_passes() {
         ("https://example.com/?q#x", Fragment),
         ("https://example.com:0/", Port),
         ("https://example.com:00/", Port),
+        ("https://example.com:1/", Port),
+        ("https://example.com:25/", Port),
+        ("https://example.com:80/", Port),
+        ("https://example.com:442/", Port),
+        ("https://example.com:444/", Port),
+        ("https://example.com:1023/", Port),
+        ("https://8.8.8.8:22/", Port),
     ] {
         assert_eq!(check(text), Err(refusal), "{text}");
     }
@@ -216,6 +223,17 @@ fn a_listed_target_passes_by_form_with_that_port_alone() {
 }
 
 #[test]
+fn a_listed_target_may_have_any_port_and_a_listed_block_no_other_than_the_public_ones() {
+    let guard = guard("receiver:80,hooks.example:81,10.20.0.0/16");
+    for text in ["https://receiver:80/", "https://hooks.example:81/", "https://10.20.0.1:8080/"] {
+        assert!(guard.check_url(text).is_ok(), "{text}");
+    }
+    for text in ["https://hooks.example:82/", "https://10.20.0.1:80/", "https://receiver:81/"] {
+        assert_eq!(guard.check_url(text), Err(Port), "{text}");
+    }
+}
+
+#[test]
 fn a_listed_target_is_held_to_every_other_rule() {
     let guard = guard("receiver:8443,receiver:80");
     assert_eq!(guard.check_url("http://receiver:8443/"), Err(Scheme));
@@ -312,7 +330,7 @@ proptest! {
         if let Ok(url) = guard("").check_url(&text) {
             prop_assert_eq!(url.scheme(), "https");
             prop_assert!(url.username().is_empty() && url.password().is_none() && url.fragment().is_none());
-            prop_assert_ne!(url.port(), Some(0));
+            prop_assert!(url.port().is_none_or(|port| port >= 1024), "{}", url);
             match url.host().unwrap() {
                 Host::Ipv4(v4) => prop_assert!(is_public(v4.into()), "{}", url),
                 Host::Ipv6(v6) => prop_assert!(is_public(v6.into()), "{}", url),
