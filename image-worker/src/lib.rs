@@ -22,9 +22,10 @@ pub mod sweep;
 
 use std::process::ExitCode;
 
+use domain::limits::UPLOAD_MAX;
 use domain::message::Queue;
-use service::admission::ByteBudget;
 use service::config::{Config, Part};
+use service::shares::Shares;
 use taskqueue::{BootError, RunnerOptions};
 use worker::generation::{Generator, RUN_LIMIT};
 
@@ -84,7 +85,9 @@ async fn run(config: Config) -> Result<ExitCode, BootError> {
     let (images, recipes) = (patient(Queue::Generation), patient(Queue::Recipe));
     process.work(images, Images(generator.clone()));
     process.work(recipes, Recipes(generator));
-    let files = ByteBudget::new(config.image_memory_bytes / IMPORT_FILES_SHARE);
+    let files = config.image_memory_bytes / IMPORT_FILES_SHARE;
+    // One account has at most three quarters of it, and room for a file.
+    let files = Shares::new("import_files", files, (files / 4 * 3).max(UPLOAD_MAX));
     let imports = RunnerOptions { slots: IMPORTS_MAX, ..process.runner_options(Queue::Import, IMPORTS_MAX) };
     process.work(imports, Imports::new(worker.clone(), files));
     let slots = worker.pixels.threads() * SLOTS_PER_THREAD + SLOTS_BEYOND;

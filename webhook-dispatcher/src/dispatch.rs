@@ -143,16 +143,7 @@ impl Dispatcher {
             error_type = Empty
         );
         let traceparent = trace.to_string();
-        let sending = self.send(&delivery, &traceparent, attempt).instrument(span.clone());
-        // An account chooses its destinations, so only its own deliveries wait for names that do
-        // not resolve in time.
-        let sending = async {
-            match &task.tenant {
-                Some(account) => egress::on_behalf_of(account, sending).await,
-                None => sending.await,
-            }
-        };
-        let mut sending = std::pin::pin!(sending);
+        let mut sending = std::pin::pin!(self.send(&delivery, &traceparent, attempt).instrument(span.clone()));
         let (result, is_fast) = match tokio::time::timeout(FAST, &mut sending).await {
             Ok(result) => (result, true),
             Err(_) => {

@@ -18,7 +18,7 @@ use testkit::wait_for;
 
 use crate::harness::{DEADLINE, Harness, PUBLIC_URL, WINDOWS, png};
 
-/// Occupies the only pixel thread until it is dropped.
+/// Occupies the only pixel thread of the account until it is dropped.
 struct Busy {
     _release: mpsc::Sender<()>,
 }
@@ -27,13 +27,13 @@ impl Busy {
     async fn occupy(harness: &Harness) -> Self {
         let (release, released) = mpsc::channel::<()>();
         let (started, begun) = tokio::sync::oneshot::channel();
-        let pixels = harness.pixels.clone();
+        let (pixels, me) = (harness.pixels.clone(), harness.me.clone());
         tokio::spawn(async move {
             let work = move || {
                 let _ = started.send(());
                 let _ = released.recv();
             };
-            pixels.run(0, work).await
+            service::account::on_behalf_of(me.as_str(), pixels.run(0, work)).await
         });
         begun.await.expect("begins");
         Self { _release: release }

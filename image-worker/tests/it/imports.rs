@@ -8,7 +8,7 @@ use db::tasks::{NewTask, QueueStats};
 use domain::import::{FailureKind, ImportOutcome, Request};
 use domain::message::{Queue, TaskKind};
 use image_worker::jobs::Imports;
-use service::admission::ByteBudget;
+use service::shares::{Key, Shares};
 use taskqueue::{Handler, Lease, RunnerOptions, Task};
 use testkit::wait_for;
 use uuid::Uuid;
@@ -63,8 +63,8 @@ async fn a_backlog_of_one_account_is_claimed_once_each_and_lets_another_in_at_on
     }
     // The memory fits one file and is occupied, so running imports wait, as they would for slow
     // servers.
-    let files = ByteBudget::new(1);
-    let held = files.acquire(1).await;
+    let files = Shares::new("files", 1, 1);
+    let held = files.hold(&Key::name("test"), 1).await;
     let fairness_keys = Arc::new(Mutex::new(Vec::new()));
     let handler = Noted { handler: Imports::new(harness.worker(), files), fairness_keys: fairness_keys.clone() };
     let _running = harness.run(handler, RunnerOptions::new(Queue::Import, PLACES));
@@ -94,7 +94,7 @@ async fn an_import_that_the_release_before_queued_among_actions_is_carried_out()
     wait_for("the import in its queue", DEADLINE, moved).await;
     assert_eq!(stats(&harness, Queue::Image).await, QueueStats::default());
     drop(of_images);
-    let imports = Imports::new(harness.worker(), ByteBudget::new(1));
+    let imports = Imports::new(harness.worker(), Shares::new("files", 1, 1));
     let _running = harness.run(imports, RunnerOptions::new(Queue::Import, 1));
     let outcome = wait_for("its outcome", DEADLINE, async || {
         db::imports::outcome(&mut *harness.conn().await, id, &harness.me).await.expect("reads").expect("is there")
@@ -108,7 +108,7 @@ async fn an_import_that_cannot_be_read_fails_after_its_last_claim() {
     let id = start(&harness, "me", Queue::Import).await;
     harness.execute(r#"UPDATE imports SET request = '{"kind": "of another build"}'"#).await;
     harness.exhaust_claims().await;
-    let imports = Imports::new(harness.worker(), ByteBudget::new(1));
+    let imports = Imports::new(harness.worker(), Shares::new("files", 1, 1));
     let _running = harness.run(imports, RunnerOptions::new(Queue::Import, 1));
     let outcome = wait_for("its outcome", DEADLINE, async || {
         db::imports::outcome(&mut *harness.conn().await, id, &harness.me).await.expect("reads").expect("is there")

@@ -83,7 +83,7 @@ async fn an_image_is_loaded_when_there_is_memory_for_it() {
     // Occupies all but one mebibyte, which is less than the pixels alone take.
     let memory = harness.pixels.reserve(PIXEL_MEMORY_BYTES - (1 << 20)).await;
     let _worker = harness.work();
-    let queued = async || (harness.pixels.reserved_bytes() == PIXEL_MEMORY_BYTES).then_some(());
+    let queued = async || (harness.pixels.waiting_for_memory() == 1).then_some(());
     wait_for("the rendition to wait for memory", DEADLINE, queued).await;
     // The worker loads the file that is in the store when memory becomes free.
     std::fs::write(harness.object_path(source), &file[..file.len() / 2]).expect("writes");

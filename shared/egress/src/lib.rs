@@ -30,5 +30,4 @@ pub use download::{DownloadError, DownloadRequest, Downloaded};
 pub use error::{ClientError, SendError};
 pub use guard::{Guard, UrlRefusal};
 pub use operator::OperatorHost;
-pub use resolve::on_behalf_of;
 pub use setup::{Settings, SetupError};

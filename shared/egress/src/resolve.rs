@@ -3,42 +3,26 @@
 //! The connector gets exactly the addresses checked here, for this one connect. A name that changes its answer between check
 //! and connect (DNS rebinding) has no effect, because there is no second lookup.
 
-use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, FutureExt};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use service::account;
+use service::shares::Shares;
 
 use crate::guard::Guard;
 
 /// Maximum number of concurrent system lookups. Each blocks a thread of tokio's blocking pool
 /// (512), for tens of seconds if a name server does not answer, and even after its caller has given
 /// up. A quarter of the pool leaves the rest for file access.
-const MAX_LOOKUPS: usize = 128;
+const MAX_LOOKUPS: u64 = 128;
 
 /// Maximum number of these lookups on behalf of one account. An account chooses its names and may
 /// run their name servers. Without this limit, names that hang would occupy every slot, long after
 /// their callers gave up.
-const MAX_LOOKUPS_OF_ACCOUNT: usize = 16;
-
-tokio::task_local! {
-    /// The account on whose behalf the current call is made.
-    static ACCOUNT: String;
-}
-
-/// Makes the calls of `work` on behalf of an account. Their lookups count against the account's
-/// share of the lookup slots.
-pub async fn on_behalf_of<F: Future>(account: &str, work: F) -> F::Output {
-    ACCOUNT.scope(account.to_owned(), work).await
-}
-
-/// The account on whose behalf the current call is made, if there is one.
-pub(crate) fn account() -> Option<String> {
-    ACCOUNT.try_with(String::clone).ok()
-}
+const MAX_LOOKUPS_OF_ACCOUNT: u64 = 16;
 
 /// A source of addresses, which tests replace.
 pub(crate) trait Lookup: Send + Sync + 'static {
@@ -62,77 +46,24 @@ impl Lookup for SystemLookup {
 /// A limit on concurrent lookups, in total and per account.
 pub(crate) struct LimitedLookup<L> {
     lookup: Arc<L>,
-    slots: Arc<Slots>,
-}
-
-struct Slots {
-    all: Arc<Semaphore>,
-    /// The shares of the accounts that hold or await a slot.
-    accounts: Mutex<HashMap<String, Arc<Semaphore>>>,
-}
-
-/// A slot of an account's share, released on drop.
-struct AccountSlot {
-    slots: Arc<Slots>,
-    account: String,
-    permit: Option<OwnedSemaphorePermit>,
-}
-
-impl Slots {
-    async fn enter(self: Arc<Self>, account: String) -> AccountSlot {
-        let share = {
-            let mut accounts = self.lock();
-            let share = accounts.entry(account.clone());
-            Arc::clone(share.or_insert_with(|| Arc::new(Semaphore::new(MAX_LOOKUPS_OF_ACCOUNT))))
-        };
-        // Created before the wait, so that a canceled wait is cleaned up too.
-        let mut slot = AccountSlot { slots: self, account, permit: None };
-        slot.permit = share.acquire_owned().await.ok();
-        slot
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Semaphore>>> {
-        // The map is consistent after every statement, so a poisoned lock guards a valid value.
-        self.accounts.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Drop for AccountSlot {
-    fn drop(&mut self) {
-        self.permit = None;
-        let mut accounts = self.slots.lock();
-        // No slot of it is held or awaited anymore, and none can be acquired while the map is
-        // locked.
-        if accounts.get(&self.account).is_some_and(|share| Arc::strong_count(share) == 1) {
-            accounts.remove(&self.account);
-        }
-    }
+    lookups: Shares,
 }
 
 impl<L: Lookup> LimitedLookup<L> {
     pub(crate) fn new(lookup: L) -> Self {
-        let slots = Slots { all: Arc::new(Semaphore::new(MAX_LOOKUPS)), accounts: Mutex::default() };
-        Self { lookup: Arc::new(lookup), slots: Arc::new(slots) }
+        Self { lookup: Arc::new(lookup), lookups: Shares::new("lookups", MAX_LOOKUPS, MAX_LOOKUPS_OF_ACCOUNT) }
     }
 }
 
 impl<L: Lookup> Lookup for LimitedLookup<L> {
     fn lookup(&self, name: String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> {
-        let (lookup, slots) = (Arc::clone(&self.lookup), Arc::clone(&self.slots));
-        let account = account();
+        let (lookup, lookups, account) = (Arc::clone(&self.lookup), self.lookups.clone(), account::key());
         async move {
-            let all = Arc::clone(&slots.all);
-            // The account's slot is acquired first: an account that waits for its own slots takes
-            // none from others.
-            let share = match account {
-                Some(account) => Some(slots.enter(account).await),
-                None => None,
-            };
-            let slot = all.acquire_owned().await.map_err(io::Error::other)?;
-            // The lookup runs in a separate task: the slots are released when the thread is free,
-            // not when the caller's deadline passes.
+            let held = lookups.hold(&account, 1).await;
+            // The lookup runs in a separate task: the slot is released when the thread is free, not when the caller's deadline
+            // passes.
             let running = tokio::spawn(async move {
-                let _held = (share, slot);
+                let _held = held;
                 lookup.lookup(name).await
             });
             running.await?
@@ -212,7 +143,7 @@ mod tests {
 
     /// Returns `true` if a lookup on behalf of an account is answered before its caller gives up.
     async fn answered(lookup: &LimitedLookup<Hanging>, account: &str, name: String) -> bool {
-        on_behalf_of(account, async { timeout(SOON, lookup.lookup(name)).await.is_ok() }).await
+        account::on_behalf_of(account, async { timeout(SOON, lookup.lookup(name)).await.is_ok() }).await
     }
 
     #[tokio::test(start_paused = true)]
@@ -224,13 +155,5 @@ mod tests {
         assert!(!answered(&lookup, "mallory", "good.example".into()).await, "its share is used up");
         assert!(answered(&lookup, "alice", "good.example".into()).await, "others have theirs");
         assert!(timeout(SOON, lookup.lookup("good.example".into())).await.is_ok(), "so has the service itself");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_share_is_forgotten_when_nobody_uses_it() {
-        let lookup = LimitedLookup::new(Hanging);
-        assert!(answered(&lookup, "alice", "good.example".into()).await);
-        tokio::task::yield_now().await;
-        assert!(lookup.slots.lock().is_empty());
     }
 }

@@ -10,7 +10,7 @@
 
 use std::time::Duration;
 
-use service::admission::{KeyPermit, KeyedLimit};
+use service::shares::{Held, Key, Shares};
 use tokio::time::timeout;
 
 /// The time for which a call waits for a permit before the task releases its slot.
@@ -18,7 +18,7 @@ const TURN: Duration = Duration::from_secs(1);
 
 /// The calls in flight per connection. Clones share them.
 #[derive(Clone, Debug)]
-pub struct Calls(KeyedLimit);
+pub struct Calls(Shares);
 
 impl Calls {
     /// Delay until the next attempt of a task that got no permit.
@@ -26,12 +26,12 @@ impl Calls {
 
     /// Permits at most `limit` concurrent calls per connection, and at least one.
     pub fn new(limit: usize) -> Self {
-        Self(KeyedLimit::new(limit))
+        Self(Shares::new("provider_calls", u64::MAX, limit as u64))
     }
 
     /// A permit for one call to `line`; `None` if none became free in time.
-    pub async fn enter(&self, line: &str) -> Option<KeyPermit> {
-        timeout(TURN, self.0.acquire(line)).await.ok()
+    pub async fn enter(&self, line: &str) -> Option<Held> {
+        timeout(TURN, self.0.hold(&Key::name(line), 1)).await.ok()
     }
 }
 

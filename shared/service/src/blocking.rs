@@ -5,47 +5,31 @@
 //! caller is gone, because a thread cannot be stopped from outside. Releasing the slot earlier
 //! would let the pool exceed its limit. A panic ends only its own closure.
 //!
+//! One account has at most all threads but one, so that the others need not wait for its closures.
+//!
 //! The pool has threads of its own and not those of the runtime, which takes turns among dozens of
 //! them. The allocator keeps memory for each thread, so an image gets the pages that the one before
 //! has used; on a thread that has not run for a while, the kernel has to clear new ones.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 
 use thiserror::Error;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::oneshot;
 use tracing::Span;
 
-use crate::stack;
+use crate::shares::Shares;
+use crate::{account, stack};
 
 /// A bounded pool for blocking work. Clones share its threads, which end with the last clone.
 #[derive(Clone, Debug)]
 pub struct Blocking {
     threads: mpsc::Sender<Work>,
-    places: Arc<Semaphore>,
-    /// Number of closures that wait for a slot.
-    waiting: Arc<AtomicUsize>,
+    places: Shares,
 }
 
 type Work = Box<dyn FnOnce() + Send>;
-
-/// A place in the queue for a slot.
-struct InLine<'a>(&'a AtomicUsize);
-
-impl<'a> InLine<'a> {
-    fn enter(waiting: &'a AtomicUsize) -> Self {
-        waiting.fetch_add(1, Ordering::Relaxed);
-        Self(waiting)
-    }
-}
-
-impl Drop for InLine<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
 
 /// The closure panicked.
 #[derive(Debug, Error)]
@@ -77,28 +61,24 @@ impl Blocking {
             };
             stack::thread(format!("blocking-{number}")).spawn(run).expect("the system starts threads");
         }
-        Self { threads: sender, places: Arc::new(Semaphore::new(threads)), waiting: Arc::default() }
+        let places = Shares::new("threads", threads as u64, threads as u64 - 1);
+        Self { threads: sender, places }
     }
 
     /// Number of closures that wait for a slot.
     pub fn waiting(&self) -> usize {
-        self.waiting.load(Ordering::Relaxed)
+        self.places.waiting()
     }
 
     /// Runs `work` on one of the threads inside the caller's tracing span, as soon as there is a
-    /// slot. Slots are granted in the order of the calls. If the future is dropped before `work`
-    /// has a slot, it never runs.
+    /// slot for the account of the current task ([`account::key`]). If the future is dropped before
+    /// `work` has a slot, it never runs.
     ///
     /// # Errors
     ///
     /// [`Panicked`] if `work` panics.
     pub async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Panicked> {
-        let line = InLine::enter(&self.waiting);
-        let place = Arc::clone(&self.places)
-            .acquire_owned()
-            .await
-            .expect("nothing closes the semaphore while the pool is alive");
-        drop(line);
+        let place = self.places.hold(&account::key(), 1).await;
         let span = Span::current();
         let (done, outcome) = oneshot::channel();
         let work = move || {
@@ -122,8 +102,11 @@ pub(crate) fn panic_message(payload: &(dyn Any + Send)) -> String {
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc;
+    use std::time::Duration;
 
     use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(10);
 
     #[tokio::test]
     async fn the_result_of_the_work_comes_back() {
@@ -148,11 +131,11 @@ mod tests {
             releases.push(release);
             let (pool, begun) = (pool.clone(), begun.clone());
             let waiting = tokio::spawn(async move {
-                pool.run(move || {
+                let work = pool.run(move || {
                     begun.send(name).expect("the test listens");
                     released.recv().expect_err("the sender is dropped to release");
-                })
-                .await
+                });
+                account::on_behalf_of(&name.to_string(), work).await
             });
             if name < 2 {
                 // The work has started and its caller is gone: the slot stays occupied.
@@ -160,13 +143,41 @@ mod tests {
                 waiting.abort();
             }
         }
-        assert_eq!(pool.places.available_permits(), 0);
+        assert_eq!(pool.places.held(), 2);
         assert!(started.try_recv().is_err());
         drop(releases.remove(0));
         assert_eq!(tokio::task::block_in_place(|| started_receive(&started)), 2);
     }
 
+    #[tokio::test(flavor = "multi_thread")]
+    async fn an_account_has_all_threads_but_one() {
+        for (threads, most) in [(2, 1), (3, 2)] {
+            let pool = Blocking::new(threads);
+            let (begun, started) = mpsc::channel();
+            let run = |account: &'static str| {
+                let (release, released) = mpsc::channel::<()>();
+                let (pool, begun) = (pool.clone(), begun.clone());
+                tokio::spawn(account::on_behalf_of(account, async move {
+                    let work = move || {
+                        begun.send(account).expect("the test listens");
+                        released.recv().expect_err("the sender is dropped to release");
+                    };
+                    pool.run(work).await
+                }));
+                release
+            };
+            let mut releases: Vec<_> = (0..4).map(|_| run("busy")).collect();
+            for _ in 0..most {
+                assert_eq!(tokio::task::block_in_place(|| started.recv_timeout(PATIENCE)), Ok("busy"));
+            }
+            assert!(started.try_recv().is_err(), "{threads}");
+            releases.push(run("late"));
+            assert_eq!(tokio::task::block_in_place(|| started.recv_timeout(PATIENCE)), Ok("late"), "{threads}");
+            assert!(started.try_recv().is_err(), "{threads}");
+        }
+    }
+
     fn started_receive(started: &mpsc::Receiver<i32>) -> i32 {
-        started.recv_timeout(std::time::Duration::from_secs(10)).expect("work begins")
+        started.recv_timeout(PATIENCE).expect("work begins")
     }
 }

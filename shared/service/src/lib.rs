@@ -4,6 +4,7 @@
 //! - [`keys`]: the key ring for secrets at rest, and the keys derived from the installation key;
 //! - [`clock`], [`random`], [`blocking`]: the only access to time, randomness and threads, enforced by clippy
 //!   (docs/architecture.md#rules);
+//! - [`account`]: on whose behalf a task works;
 //! - [`admission`]: limits on memory and on concurrent work for each key;
 //! - [`shares`]: what is held at once, shared fairly among accounts;
 //! - [`json`]: the memory that parsed JSON takes;
@@ -12,6 +13,7 @@
 //!
 //! It imports no other crate of the workspace.
 
+pub mod account;
 pub mod admission;
 pub mod blocking;
 mod chain;

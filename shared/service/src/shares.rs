@@ -119,6 +119,11 @@ impl Shares {
         self.lock().held
     }
 
+    /// The number of waiters.
+    pub fn waiting(&self) -> usize {
+        self.lock().keys.values().map(|entry| entry.waiters.len()).sum()
+    }
+
     /// The key that holds most, and how much.
     pub fn heaviest(&self) -> Option<(Key, u64)> {
         let state = self.lock();

@@ -1,13 +1,15 @@
-//! Runs pixel work on one thread per processor, with a limit on the memory for images.
+//! Runs pixel work on the processors, with a limit on the memory for images, both shared fairly among accounts.
 //!
 //! **Guarantee.** The estimated memory of all running work stays within the budget
-//! (`CANVAS_IMAGE_MEMORY_MIB`, a [`ByteBudget`]).
+//! (`CANVAS_IMAGE_MEMORY_MIB`). One account has at most a thread for each processor and three quarters of the
+//! memory, unless one work needs more, so that others need not wait for its work.
 //!
 //! **Mechanism.** Work holds its admission on its thread until it has returned, because a thread
 //! cannot be stopped from outside: the work of an abandoned job keeps its memory.
 //!
 //! **Reason.** Dozens of jobs are in progress at once, and their number does not determine their
-//! memory. Files have budgets of their own
+//! memory. There is one thread more than processors, so that an account alone uses them all, and
+//! those of others begin beside it. Files have budgets of their own
 //! ([`MemoryBudgets`](crate::generation::MemoryBudgets)), because a provider may take ten minutes
 //! to answer, and work that waits for it must not delay pixel work. A holder of memory for files may
 //! wait for memory for pixels, but never the other way round, so deadlocks are impossible.
@@ -19,8 +21,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use service::admission::{ByteBudget, MemoryPermit};
+use service::account;
 use service::blocking::{Blocking, Panicked};
+use service::shares::{Held, Shares};
 use tokio::sync::watch;
 use tokio::time::sleep;
 
@@ -28,7 +31,9 @@ use tokio::time::sleep;
 #[derive(Clone, Debug)]
 pub struct Pixels {
     threads: Blocking,
-    memory: ByteBudget,
+    memory: Shares,
+    /// The part of the memory that one account holds.
+    parts: Shares,
     thread_count: usize,
     /// The number of running closures whose caller is gone.
     abandoned: Arc<watch::Sender<usize>>,
@@ -37,25 +42,32 @@ pub struct Pixels {
 }
 
 impl Pixels {
-    /// Creates a pool with `threads` threads and a memory budget of `budget_bytes` bytes.
+    /// Creates a pool with `threads` threads for one account and one more, and a memory budget of `budget_bytes` bytes.
     pub fn new(threads: usize, budget_bytes: u64) -> Self {
+        let thread_count = threads.max(1);
         Self {
-            threads: Blocking::new(threads),
-            memory: ByteBudget::new(budget_bytes),
-            thread_count: threads.max(1),
+            threads: Blocking::new(thread_count + 1),
+            memory: Shares::new("pixel_memory", budget_bytes, budget_bytes),
+            parts: Shares::new("pixel_memory_of_accounts", u64::MAX, budget_bytes / 4 * 3),
+            thread_count,
             abandoned: Arc::new(watch::Sender::new(0)),
             usual: Arc::default(),
         }
     }
 
-    /// Number of threads.
+    /// Number of threads for one account.
     pub fn threads(&self) -> usize {
         self.thread_count
     }
 
     /// Memory of work that runs or waits for a thread, in bytes.
     pub fn reserved_bytes(&self) -> u64 {
-        self.memory.held_bytes()
+        self.memory.held()
+    }
+
+    /// The amount of work that waits for memory.
+    pub fn waiting_for_memory(&self) -> usize {
+        self.parts.waiting() + self.memory.waiting()
     }
 
     /// The number of closures that have memory and wait for a thread.
@@ -77,7 +89,7 @@ impl Pixels {
         self.usual.store(usual - usual / 8 + took / 8, Ordering::Relaxed);
     }
 
-    /// Waits until abandoned work has blocked every thread for `patience`. Most likely none of it
+    /// Waits until abandoned work has blocked every thread of an account for `patience`. Most likely none of it
     /// will return, and no other work can begin.
     pub async fn stuck(&self, patience: Duration) {
         let mut abandoned = self.abandoned.subscribe();
@@ -109,11 +121,14 @@ impl Pixels {
     ///
     /// A holder must not wait for a second reservation, because two such holders could deadlock.
     pub async fn reserve(&self, memory_bytes: u64) -> Reservation {
-        let memory = self.memory.acquire(memory_bytes).await;
+        let account = account::key();
+        // What waits for the part of its account takes nothing of the rest.
+        let part = self.parts.hold(&account, memory_bytes).await;
+        let memory = self.memory.hold(&account, memory_bytes).await;
         // The number is far below 2^52, so the conversion is exact.
         metrics::gauge!("canvas_pixel_memory_bytes").set(self.reserved_bytes() as f64);
-        metrics::gauge!("canvas_pixel_waiting").set(self.waiting() as f64);
-        Reservation { pixels: self.clone(), memory }
+        metrics::gauge!("canvas_pixel_waiting").set(self.waiting_for_memory() as f64);
+        Reservation { pixels: self.clone(), memory: (memory, part) }
     }
 }
 
@@ -122,7 +137,7 @@ impl Pixels {
 #[derive(Debug)]
 pub struct Reservation {
     pixels: Pixels,
-    memory: MemoryPermit,
+    memory: (Held, Held),
 }
 
 impl Reservation {
@@ -188,39 +203,58 @@ mod tests {
 
     const KIB: u64 = 1024;
 
+    /// A reservation of an account, if it need not wait.
+    async fn reserved(pixels: &Pixels, account: &str, bytes: u64) -> Option<Reservation> {
+        let reserving = account::on_behalf_of(account, pixels.reserve(bytes));
+        tokio::select! {
+            biased;
+            reserved = reserving => Some(reserved),
+            () = tokio::task::yield_now() => None,
+        }
+    }
+
+    #[tokio::test]
+    async fn an_account_has_three_quarters_of_the_memory_and_others_the_rest() {
+        let pixels = Pixels::new(4, 4 * KIB);
+        let busy = reserved(&pixels, "busy", 3 * KIB).await.expect("fits");
+        assert!(reserved(&pixels, "busy", 1).await.is_none(), "its part is taken");
+        assert!(reserved(&pixels, "late", KIB + 1).await.is_none(), "one unit is free");
+        let late = reserved(&pixels, "late", KIB).await.expect("nobody waits behind the part of another");
+        assert!(late.run(|| ()).await.is_ok());
+        drop(busy);
+        let whole = reserved(&pixels, "busy", 4 * KIB).await.expect("one work may need more than a part");
+        assert!(reserved(&pixels, "late", 1).await.is_none());
+        drop(whole);
+        assert_eq!(pixels.reserved_bytes(), 0);
+    }
+
     #[tokio::test(flavor = "multi_thread")]
-    async fn work_waits_for_memory_in_turn() {
+    async fn work_waits_for_memory_until_others_return() {
         let pixels = Pixels::new(4, 4 * KIB);
         let (release, released) = mpsc::channel::<()>();
         let (started_sender, started) = tokio::sync::oneshot::channel();
         let first = tokio::spawn({
             let pixels = pixels.clone();
             async move {
-                pixels
-                    .run(3 * KIB, move || {
-                        started_sender.send(()).expect("the test listens");
-                        released.recv().expect_err("dropped to release");
-                    })
-                    .await
+                let work = move || {
+                    started_sender.send(()).expect("the test listens");
+                    released.recv().expect_err("dropped to release");
+                };
+                account::on_behalf_of("busy", pixels.run(3 * KIB, work)).await
             }
         });
         started.await.expect("the first begins");
-        assert!(pixels.run(KIB, || ()).await.is_ok(), "what still fits runs beside it");
-        let second_ran = Arc::new(AtomicBool::new(false));
-        let mut second = Box::pin(pixels.run(2 * KIB, {
-            let second_ran = Arc::clone(&second_ran);
-            move || second_ran.store(true, Ordering::SeqCst)
-        }));
-        tokio::select! {
-            biased;
-            _ = &mut second => panic!("two units are not free"),
-            () = tokio::task::yield_now() => {}
+        let second = tokio::spawn({
+            let pixels = pixels.clone();
+            async move { account::on_behalf_of("late", pixels.run(2 * KIB, || ())).await }
+        });
+        while pixels.waiting_for_memory() == 0 {
+            tokio::task::yield_now().await;
         }
-        assert!(!second_ran.load(Ordering::SeqCst));
         drop(release);
         first.await.expect("joins").expect("no panic");
-        second.await.expect("no panic");
-        assert!(second_ran.load(Ordering::SeqCst));
+        second.await.expect("joins").expect("no panic");
+        assert_eq!((pixels.reserved_bytes(), pixels.waiting_for_memory()), (0, 0));
     }
 
     #[tokio::test]
@@ -263,7 +297,7 @@ mod tests {
         let pixels = Pixels::new(2, 2 * KIB);
         let held = pixels.run(u64::MAX, {
             let memory = pixels.memory.clone();
-            move || memory.held_bytes()
+            move || memory.held()
         });
         assert_eq!(held.await.expect("no panic"), 2 * KIB);
         assert_eq!(pixels.reserved_bytes(), 0);

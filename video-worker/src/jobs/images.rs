@@ -68,9 +68,7 @@ impl Run<'_> {
             let room = self.task_run.unless_canceled(generator.memory.foreign(&self.task_run.job.account)).await?;
             let Some(_room) = room else { return Ok(None) };
             let Some(place) = enter.await else { return Ok(None) };
-            // Slow name lookups use only the account's share.
-            let account = &self.task_run.job.account;
-            let fetched = egress::on_behalf_of(account.as_str(), self.fetched(reader)).await?;
+            let fetched = self.fetched(reader).await?;
             let admitted = self.admitted(reader, &stored, &fetched).await?;
             (place, fetched, admitted)
         };

@@ -7,7 +7,7 @@ use db::jobs::outputs::{JobOutput, OutputState};
 use domain::job::Failure;
 use futures_util::future::{join, join_all};
 use providers::{Calls, Entry, Incoming, Media, Order};
-use service::admission::KeyPermit;
+use service::shares::Held;
 use tokio::time::sleep;
 use worker::Interrupt;
 use worker::generation::{Backend, GenerationKind, ProviderDriver, RemoteBackend, SOON, Step, model_gone, order_bytes};
@@ -106,7 +106,7 @@ impl Run<'_> {
             Err(Interrupt::Failed { failure, .. }) => return self.fail_all(outputs, &failure).await,
             Err(interrupt) => return vec![Err(interrupt)],
         };
-        let submit = async |output: &JobOutput, place: Option<KeyPermit>| {
+        let submit = async |output: &JobOutput, place: Option<Held>| {
             let Some(place) = place else { return Ok(Some(Calls::RETURN)) };
             let order = self.order(model, output.position, images.clone());
             self.land(output, driver.submit(output, &order, place).await, &self.instruction()).await

@@ -22,7 +22,7 @@ use db::tasks::NewTask;
 use domain::channel;
 use domain::import::{Failure, FailureKind, ImportOutcome};
 use domain::message::{Queue, ReadyTasks, TaskKind};
-use service::admission::ByteBudget;
+use service::shares::Shares;
 use taskqueue::{Decision, Handler, Lease, Task};
 use worker::{Error, TRANSACTION_TRIES, Worker, wait_out};
 
@@ -37,13 +37,13 @@ pub const IMPORTS_MAX: usize = 8;
 #[derive(Clone)]
 pub struct Imports {
     worker: Worker,
-    files: ByteBudget,
+    files: Shares,
 }
 
 impl Imports {
     /// Creates the handler from the resources that all kinds of work share, and the memory budget
     /// for files of imports.
-    pub fn new(worker: Worker, files: ByteBudget) -> Self {
+    pub fn new(worker: Worker, files: Shares) -> Self {
         Self { worker, files }
     }
 }
@@ -68,10 +68,10 @@ impl Handler for Imports {
     }
 }
 
-async fn run(worker: &Worker, files: &ByteBudget, task: &Task, lease: &Lease) -> Result<Decision, Error> {
+async fn run(worker: &Worker, files: &Shares, task: &Task, lease: &Lease) -> Result<Decision, Error> {
     let Some(import) = load(worker, task).await? else { return worker.settle(task, lease).await };
     let permits = FilePermits::enter(files).await;
-    let gathered = egress::on_behalf_of(&task.fairness_key, gather(worker, permits, &import.request, lease)).await?;
+    let gathered = gather(worker, permits, &import.request, lease).await?;
     taskqueue::failpoint!("import.gathered");
     end(worker, task, lease, &import, &gathered).await
 }

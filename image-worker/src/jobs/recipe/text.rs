@@ -17,7 +17,7 @@ use domain::metadata::{Provenance, ProvenanceKind};
 use domain::recipe::run::{RunFailure, text_value};
 use embedded::text::write;
 use providers::{Media, OrderImage, TextOrder};
-use service::admission::KeyPermit;
+use service::shares::Held;
 use tokio::time::sleep;
 use worker::generation::{
     Admitted, Backend, RemoteBackend, model_gone, note_orphan, order_bytes, retry_during_outage, unless_canceled,
@@ -31,7 +31,7 @@ use super::{Step, caused};
 struct Prepared {
     order: TextOrder,
     /// Permit for the call.
-    _place: KeyPermit,
+    _place: Held,
     /// Memory for the images.
     _admitted: Option<Admitted>,
 }

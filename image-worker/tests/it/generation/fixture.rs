@@ -13,8 +13,8 @@ use domain::model::{Capability, ProviderKind};
 use image_worker::jobs::generation::Images;
 use providers::catalogue::EntryType;
 use providers::{Calls, Catalogue, Deadlines, Entry, ManagedProtocol, Server, Setup};
-use service::admission::KeyPermit;
 use service::keys::KeyRing;
+use service::shares::Held;
 use taskqueue::RunnerOptions;
 use testkit::providers::{SIMULATOR_KEY, Simulator, Vendor};
 use testkit::wait_for;
@@ -308,7 +308,7 @@ impl GenerationFixture {
     }
 
     /// Occupies every call slot of the provider until the value is dropped.
-    pub async fn keep_busy(&mut self) -> KeyPermit {
+    pub async fn keep_busy(&mut self) -> Held {
         self.calls = Calls::new(1);
         let line = self.connection.map_or_else(|| self.kind.to_string(), |id| id.to_string());
         self.calls.enter(&line).await.expect("is free")

@@ -10,7 +10,7 @@ use db::{PgPool, tasks};
 use domain::limits::TASK_CLAIMS_MAX;
 use domain::message::Queue;
 use futures_util::FutureExt;
-use service::{chain, trace_span};
+use service::{account, chain, trace_span};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tracing::field::Empty;
@@ -97,8 +97,9 @@ impl Execution {
 
     async fn handle(&self, handler: &impl Handler) -> RunExit {
         let (task, lease) = (&self.task, &self.kept.lease);
+        let account = task.tenant.as_deref().unwrap_or(&task.fairness_key);
         // On the heap: without optimization, each of the futures around it keeps several copies on the stack.
-        let work = Box::pin(async {
+        let work = Box::pin(account::on_behalf_of(account, async {
             if task.claims > TASK_CLAIMS_MAX {
                 tracing::error!("{} {} was claimed {} times and is abandoned", task.kind, task.id, task.claims - 1);
                 handler.exhausted(task, lease).await
@@ -108,7 +109,7 @@ impl Execution {
                 }
                 handler.run(task, lease).await
             }
-        });
+        }));
         tokio::select! {
             biased;
             // A handler that panics leaves only shared state behind, which it must keep consistent.

@@ -1,7 +1,7 @@
 //! Memory budgets of generation (`CANVAS_GENERATION_MEMORY_MIB`): orders sent to providers, results
 //! received from them, and images fetched from foreign hosts.
 //!
-//! **Guarantee.** Their total size stays within the budget, each part a [`ByteBudget`]. A result,
+//! **Guarantee.** Their total size stays within the budget, each part a [`Shares`]. A result,
 //! which is paid for, waits only for other results. An order waits for orders and results. Only
 //! jobs with foreign images wait for foreign images. Each account fetches these for one job at
 //! a time, and accounts take turns, so that an account with slow hosts delays the others for at
@@ -19,7 +19,8 @@ use std::time::Duration;
 
 use domain::id::AccountUid;
 use domain::limits::UPLOAD_MAX;
-use service::admission::{ByteBudget, KeyPermit, KeyedLimit, MemoryPermit};
+use service::account;
+use service::shares::{Held, Key, Shares};
 use tokio::time::timeout;
 
 /// Maximum wait for the account's turn to fetch foreign images.
@@ -33,54 +34,53 @@ const MEMORY_PATIENCE: Duration = Duration::from_secs(120);
 #[derive(Clone, Debug)]
 pub struct MemoryBudgets {
     /// Budget of orders and results.
-    files: ByteBudget,
+    files: Shares,
     /// The part of it that orders may use.
-    orders: ByteBudget,
-    /// Budget of foreign images.
-    foreign: ByteBudget,
-    /// The accounts whose foreign images are being fetched.
-    fetching: KeyedLimit,
+    orders: Shares,
+    /// Budget of foreign images. An account has room for those of one job.
+    foreign: Shares,
 }
 
 /// Admitted memory, released on drop.
 #[derive(Debug)]
 pub struct Admitted {
-    _held: MemoryPermit,
+    _held: Held,
     /// The share of what orders may use.
-    _order: Option<MemoryPermit>,
-    /// The account's turn to fetch foreign images.
-    _turn: Option<KeyPermit>,
+    _order: Option<Held>,
 }
 
 impl MemoryBudgets {
     /// Creates the budgets within a total of `budget_bytes`.
     pub fn new(budget_bytes: u64) -> Self {
+        let (files, orders) = (budget_bytes / 4 * 3, budget_bytes / 2);
         Self {
-            files: ByteBudget::new(budget_bytes / 4 * 3),
-            orders: ByteBudget::new(budget_bytes / 2),
-            foreign: ByteBudget::new(budget_bytes / 4),
-            fetching: KeyedLimit::new(1),
+            files: Shares::new("provider_files", files, files),
+            orders: Shares::new("provider_orders", orders, orders),
+            foreign: Shares::new("foreign_images", budget_bytes / 4, UPLOAD_MAX),
         }
     }
 
     /// Waits until orders of this size fit. Orders larger than their budget are admitted alone.
     pub async fn order(&self, bytes: u64) -> Admitted {
-        let order = self.orders.acquire(bytes).await;
-        let leased = self.files.acquire(bytes.min(self.orders.total_bytes())).await;
-        Admitted { _held: leased, _order: Some(order), _turn: None }
+        let account = account::key();
+        let order = self.orders.hold(&account, bytes).await;
+        let held = self.files.hold(&account, order.units()).await;
+        Admitted { _held: held, _order: Some(order) }
     }
 
     /// Waits until a result of this size fits.
     pub async fn result(&self, bytes: u64) -> Admitted {
-        Admitted { _held: self.files.acquire(bytes).await, _order: None, _turn: None }
+        Admitted { _held: self.files.hold(&account::key(), bytes).await, _order: None }
     }
 
     /// Waits for memory for the foreign images of one of the account's jobs, [`UPLOAD_MAX`] bytes
     /// in total; `None` if it does not become available in time.
     pub async fn foreign(&self, account: &AccountUid) -> Option<Admitted> {
-        let task_run = timeout(TURN_PATIENCE, self.fetching.acquire(account.as_str())).await.ok()?;
-        let leased = timeout(MEMORY_PATIENCE, self.foreign.acquire(UPLOAD_MAX)).await.ok()?;
-        Some(Admitted { _held: leased, _order: None, _turn: Some(task_run) })
+        let account = Key::account(account.as_str());
+        let is_own = self.foreign.blocker(&account, UPLOAD_MAX).is_some_and(|blocker| blocker == account);
+        let patience = if is_own { TURN_PATIENCE } else { MEMORY_PATIENCE };
+        let held = timeout(patience, self.foreign.hold(&account, UPLOAD_MAX)).await.ok()?;
+        Some(Admitted { _held: held, _order: None })
     }
 }
 

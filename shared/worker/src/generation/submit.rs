@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use db::jobs::outputs::{self, JobOutput, OutputState};
 use providers::{CallError, Idempotency, Order, Output, Submission};
-use service::admission::KeyPermit;
+use service::shares::Held;
 use tokio::time::sleep;
 
 use super::follow::overdue;
@@ -26,7 +26,7 @@ impl<C: GenerationKind> ProviderDriver<'_, C> {
     /// Acquires a slot for the call of a submit before its images are loaded; otherwise a job
     /// whose provider is busy would load them again and again. `None` if no slot became free in
     /// time.
-    pub async fn enter(&self) -> Option<KeyPermit> {
+    pub async fn enter(&self) -> Option<Held> {
         self.task_run.generator.calls.enter(&self.remote.line).await
     }
 
@@ -35,12 +35,7 @@ impl<C: GenerationKind> ProviderDriver<'_, C> {
     /// # Errors
     ///
     /// [`Interrupt`] if there will be no result, and if the run ends.
-    pub async fn submit(
-        &self,
-        output: &JobOutput,
-        order: &Order,
-        _place: KeyPermit,
-    ) -> Result<Step<C::Output>, Interrupt> {
+    pub async fn submit(&self, output: &JobOutput, order: &Order, _place: Held) -> Result<Step<C::Output>, Interrupt> {
         if output.is_overdue() {
             let failure = output.failure.clone().unwrap_or_else(overdue);
             return Err(Interrupt::from(failure).with_orphan(output.state != OutputState::Ready));

@@ -9,6 +9,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::future::{BoxFuture, FutureExt};
+use service::account;
+use service::shares::Key;
 use tokio::net::TcpListener;
 
 use self::receiver::{Receiver, Reply};
@@ -49,11 +51,11 @@ impl Lookup for Script {
 
 /// Records on whose behalf names are looked up, and resolves none.
 #[derive(Default)]
-struct Noting(Mutex<Vec<Option<String>>>);
+struct Noting(Mutex<Vec<Key>>);
 
 impl Lookup for Noting {
     fn lookup(&self, _name: String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> {
-        self.0.lock().unwrap().push(crate::resolve::account());
+        self.0.lock().unwrap().push(account::key());
         async { Err(io::Error::other("no such name")) }.boxed()
     }
 }
@@ -63,9 +65,9 @@ async fn the_resolver_knows_on_whose_behalf_a_call_is_made() {
     let receiver = Receiver::start(reply("200 OK", "")).await;
     let noting = Arc::new(Noting::default());
     let client = Client::with_lookup(config(&receiver, ""), Arc::clone(&noting) as Arc<dyn Lookup>).unwrap();
-    crate::on_behalf_of("alice", client.send(call("a.example", 443))).await.unwrap_err();
+    account::on_behalf_of("alice", client.send(call("a.example", 443))).await.unwrap_err();
     client.send(call("a.example", 443)).await.unwrap_err();
-    assert_eq!(*noting.0.lock().unwrap(), [Some("alice".to_owned()), None]);
+    assert_eq!(*noting.0.lock().unwrap(), [Key::account("alice"), account::key()]);
 }
 
 fn config(receiver: &Receiver, allow: &str) -> ClientConfig {
