@@ -33,7 +33,7 @@ const SOUND: [(&str, &str); 8] = [
 ];
 
 /// A wrong value of each variable. It stops every process, whether or not the process itself has a use for it.
-const WRONG: [(&str, &str); 58] = [
+const WRONG: [(&str, &str); 59] = [
     ("CANVAS_DATABASE_URL", ""),
     ("CANVAS_DATABASE_URL", "mysql://user:hunter2@localhost"),
     ("CANVAS_REDIS_URL", "hunter2:6379"),
@@ -56,6 +56,7 @@ const WRONG: [(&str, &str); 58] = [
     ("CANVAS_FAILED_AUTH_PER_MINUTE", "1.5"),
     ("CANVAS_IDEMPOTENCY_DAYS", "0"),
     ("CANVAS_ACTIVE_JOBS", "0"),
+    ("CANVAS_ACTIVE_IMPORTS", "0"),
     ("CANVAS_ACCOUNT_STORAGE_MAX", "1 GiB"),
     ("CANVAS_UPLOAD_METADATA", "remove"),
     ("CANVAS_PREVIEW_TTL_SECONDS", "0"),

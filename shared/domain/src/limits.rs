@@ -57,6 +57,8 @@ pub const JSON_BODY_MAX: usize = 1024 * 1024;
 pub const JSON_DEPTH_MAX: usize = 64;
 /// An upload, in bytes.
 pub const UPLOAD_MAX: u64 = 52_428_800;
+/// What one import reads of foreign servers, in bytes.
+pub const IMPORT_BYTES_MAX: u64 = 200 << 20;
 /// A file name after decoding, in characters.
 pub const FILE_NAME_MAX: usize = 255;
 /// Cursor of a list, in characters.

@@ -1,23 +1,31 @@
-//! Downloads of foreign files: every hop of a redirect is checked; size and total time are limited
-//! (docs/reference/imports.md#redirects).
+//! Downloads of foreign files: every hop of a redirect is checked; size, total time, pace and connections to one host are limited
+//! (docs/reference/imports.md#redirects, docs/reference/imports.md#slow-servers).
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::header::{
     ACCEPT, ACCEPT_ENCODING, ACCEPT_LANGUAGE, CONTENT_ENCODING, CONTENT_TYPE, LOCATION, REFERER, USER_AGENT,
 };
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
-use tokio::time::Instant;
+use service::shares::{Held, Key};
+use tokio::time::{Instant, timeout, timeout_at};
 use url::Url;
 
-use crate::{Client, Inbound, Outbound, SendError, UrlRefusal};
+use crate::{Body, Client, Opened, Outbound, SendError, UrlRefusal};
 
 /// Maximum number of redirects that are followed.
 const REDIRECTS_MAX: usize = 3;
 
 /// Maximum length of a URL in `Referer` in bytes (Referrer Policy, 8.3).
 const REFERRER_MAX: usize = 4096;
+
+/// The time within which the head of a response must arrive, and in each of which [`PACE_BYTES`] of its body must.
+const PACE_WINDOW: Duration = Duration::from_secs(8);
+
+/// 16 KiB for each second of [`PACE_WINDOW`].
+const PACE_BYTES: usize = 8 * 16 * 1024;
 
 /// Limits and headers for a kind of file.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +38,29 @@ pub struct DownloadRequest<'a> {
     pub bytes_max: usize,
     /// The page that names the file, for `Referer`.
     pub referrer: Option<&'a Url>,
+    /// Bytes that this and other downloads may read together.
+    pub allowance: Option<&'a Allowance>,
+}
+
+/// A number of bytes that several downloads may read together.
+#[derive(Debug)]
+pub struct Allowance(AtomicU64);
+
+impl Allowance {
+    /// An allowance of `bytes`.
+    pub fn new(bytes: u64) -> Self {
+        Self(AtomicU64::new(bytes))
+    }
+
+    /// Takes `bytes`. Returns `false` if there were fewer; then nothing is left.
+    fn take(&self, bytes: usize) -> bool {
+        let left = self.0.update(Ordering::Relaxed, Ordering::Relaxed, |left| left.saturating_sub(bytes as u64));
+        left >= bytes as u64
+    }
+
+    fn is_used_up(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == 0
+    }
 }
 
 #[derive(Debug)]
@@ -57,6 +88,12 @@ pub enum DownloadError {
     /// The deadline passed before the file was complete.
     #[error("did not answer in time")]
     Timeout,
+    /// The server sent less than 16 KiB a second over 8 s.
+    #[error("is sent too slowly")]
+    Slow,
+    /// The [`Allowance`] was used up before the file was complete.
+    #[error("exceeds the bytes that may be read")]
+    Exhausted,
 }
 
 impl Client {
@@ -78,13 +115,19 @@ impl Client {
             // A referrer that one hop withholds stays withheld in the next.
             referrer = referrer.and_then(|page| referrer_for(&page, &url));
             let answer = call(self, &url, wanted, referrer.as_ref(), deadline).await?;
-            if !is_redirect(answer.status) {
-                return finish(url, answer);
+            if !is_redirect(answer.opened.status) {
+                return finish(url, answer, wanted).await;
             }
-            url = target(&url, &answer.headers)?;
+            url = target(&url, &answer.opened.headers)?;
         }
         Err(DownloadError::Refused("redirects more than three times"))
     }
+}
+
+/// The answer of one hop, whose body has not been read, and its place among the downloads from its host.
+struct Answer {
+    opened: Opened,
+    _place: Held,
 }
 
 async fn call(
@@ -93,7 +136,13 @@ async fn call(
     wanted: DownloadRequest<'_>,
     referrer: Option<&Url>,
     deadline: Instant,
-) -> Result<Inbound, DownloadError> {
+) -> Result<Answer, DownloadError> {
+    if wanted.allowance.is_some_and(Allowance::is_used_up) {
+        return Err(DownloadError::Exhausted);
+    }
+    let host = format!("{}:{}", url.host_str().unwrap_or_default(), url.port_or_known_default().unwrap_or_default());
+    let place =
+        timeout_at(deadline, client.downloads.hold(&Key::name(&host), 1)).await.map_err(|_| DownloadError::Timeout)?;
     let left = deadline.saturating_duration_since(Instant::now());
     if left < Duration::from_millis(1) {
         return Err(DownloadError::Timeout);
@@ -114,16 +163,25 @@ async fn call(
         deadline: left,
         response_limit: wanted.bytes_max,
     };
-    client.send(call).await.map_err(|error| match error {
-        SendError::Refused(UrlRefusal::Port) => {
-            DownloadError::Refused("leads to a port other than 443 and those from 1024 on")
+    match timeout(PACE_WINDOW, client.open_for(None, call)).await {
+        Ok(opened) => Ok(Answer { opened: opened?, _place: place }),
+        Err(_) => Err(DownloadError::Slow),
+    }
+}
+
+impl From<SendError> for DownloadError {
+    fn from(error: SendError) -> Self {
+        match error {
+            SendError::Refused(UrlRefusal::Port) => {
+                Self::Refused("leads to a port other than 443 and those from 1024 on")
+            }
+            SendError::Refused(_) => Self::Refused("leads to a URL that is not public"),
+            SendError::AddressRefused => Self::Refused("leads to an address that is not public"),
+            SendError::Timeout => Self::Timeout,
+            SendError::Dns(_) | SendError::Connect(_) | SendError::Tls(_) => Self::Upstream("cannot be reached"),
+            SendError::Protocol(_) | SendError::Body(_) => Self::Upstream("broke off"),
         }
-        SendError::Refused(_) => DownloadError::Refused("leads to a URL that is not public"),
-        SendError::AddressRefused => DownloadError::Refused("leads to an address that is not public"),
-        SendError::Timeout => DownloadError::Timeout,
-        SendError::Dns(_) | SendError::Connect(_) | SendError::Tls(_) => DownloadError::Upstream("cannot be reached"),
-        SendError::Protocol(_) | SendError::Body(_) => DownloadError::Upstream("broke off"),
-    })
+    }
 }
 
 fn is_redirect(status: StatusCode) -> bool {
@@ -169,18 +227,65 @@ fn target(from: &Url, headers: &HeaderMap) -> Result<Url, DownloadError> {
     Ok(url)
 }
 
-fn finish(url: Url, answer: Inbound) -> Result<Downloaded, DownloadError> {
-    if !answer.status.is_success() {
+async fn finish(url: Url, answer: Answer, wanted: DownloadRequest<'_>) -> Result<Downloaded, DownloadError> {
+    let Opened { status, headers, body } = answer.opened;
+    if !status.is_success() {
         return Err(DownloadError::Upstream("answers an error"));
     }
-    let coding = answer.headers.get(CONTENT_ENCODING).and_then(|value| value.to_str().ok());
+    let coding = headers.get(CONTENT_ENCODING).and_then(|value| value.to_str().ok());
     if coding.is_some_and(|coding| !coding.is_empty() && !coding.eq_ignore_ascii_case("identity")) {
         return Err(DownloadError::Upstream("answers in a content coding that was not asked for"));
     }
-    let types: Vec<&str> =
-        answer.headers.get_all(CONTENT_TYPE).iter().filter_map(|value| value.to_str().ok()).collect();
+    let types: Vec<&str> = headers.get_all(CONTENT_TYPE).iter().filter_map(|value| value.to_str().ok()).collect();
     let content_type = Some(types.join(", ")).filter(|types| !types.is_empty());
-    Ok(Downloaded { url, content_type, bytes: answer.body, truncated: answer.truncated })
+    let (bytes, truncated) = read(body, wanted).await?;
+    Ok(Downloaded { url, content_type, bytes, truncated })
+}
+
+/// Reads at most as many bytes as wanted, and then the next chunk only to determine whether there is one.
+async fn read(mut body: Body, wanted: DownloadRequest<'_>) -> Result<(Bytes, bool), DownloadError> {
+    let (mut bytes, mut pace) = (BytesMut::new(), Pace::new());
+    loop {
+        let Ok(chunk) = timeout_at(pace.until, body.chunk()).await else {
+            pace.check()?;
+            continue;
+        };
+        let Some(chunk) = chunk? else { return Ok((bytes.freeze(), false)) };
+        if wanted.allowance.is_some_and(|allowance| !allowance.take(chunk.len())) {
+            return Err(DownloadError::Exhausted);
+        }
+        let room = wanted.bytes_max - bytes.len();
+        bytes.extend_from_slice(&chunk[..chunk.len().min(room)]);
+        if chunk.len() > room {
+            return Ok((bytes.freeze(), true));
+        }
+        pace.bytes += chunk.len();
+        pace.check()?;
+    }
+}
+
+/// The bytes of a body that arrived in the present [`PACE_WINDOW`].
+struct Pace {
+    until: Instant,
+    bytes: usize,
+}
+
+impl Pace {
+    fn new() -> Self {
+        Self { until: Instant::now() + PACE_WINDOW, bytes: 0 }
+    }
+
+    /// Begins the next window when this one is over.
+    fn check(&mut self) -> Result<(), DownloadError> {
+        if Instant::now() < self.until {
+            return Ok(());
+        }
+        if self.bytes < PACE_BYTES {
+            return Err(DownloadError::Slow);
+        }
+        *self = Self::new();
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -244,10 +349,38 @@ mod tests {
         }
     }
 
+    #[test]
+    fn an_allowance_is_used_up_by_what_exceeds_it() {
+        let allowance = Allowance::new(10);
+        assert!(allowance.take(9) && allowance.take(1));
+        assert!(allowance.is_used_up() && !allowance.take(1));
+        let allowance = Allowance::new(10);
+        assert!(!allowance.take(11) && allowance.is_used_up());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_must_keep_its_pace_in_each_window() {
+        for (bytes, kept) in [(PACE_BYTES - 1, false), (PACE_BYTES, true), (PACE_BYTES + 1, true)] {
+            let mut pace = Pace::new();
+            pace.bytes = bytes;
+            tokio::time::advance(PACE_WINDOW - Duration::from_millis(1)).await;
+            assert!(pace.check().is_ok(), "is judged at the end of a window");
+            tokio::time::advance(Duration::from_millis(1)).await;
+            assert_eq!(pace.check().is_ok(), kept, "{bytes}");
+        }
+        let mut pace = Pace::new();
+        pace.bytes = 10 * PACE_BYTES;
+        for kept in [true, false] {
+            tokio::time::advance(PACE_WINDOW).await;
+            assert_eq!(pace.check().is_ok(), kept, "what came earlier does not count");
+        }
+    }
+
     #[tokio::test]
     async fn what_is_not_public_is_not_asked() {
         let client = Client::new(crate::ClientConfig::default()).expect("has roots");
-        let wanted = DownloadRequest { user_agent: "test", accept: "*/*", bytes_max: 1, referrer: None };
+        let wanted =
+            DownloadRequest { user_agent: "test", accept: "*/*", bytes_max: 1, referrer: None, allowance: None };
         for url in ["https://127.0.0.1/a.png", "https://10.0.0.1/a.png", "https://[::1]/a.png"] {
             let url = Url::parse(url).expect("a URL");
             let deadline = Instant::now() + Duration::from_secs(10);

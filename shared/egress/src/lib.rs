@@ -26,7 +26,7 @@ mod tls;
 
 pub use allow::{AllowList, AllowListError};
 pub use client::{Body, Client, ClientConfig, Inbound, Opened, Outbound};
-pub use download::{DownloadError, DownloadRequest, Downloaded};
+pub use download::{Allowance, DownloadError, DownloadRequest, Downloaded};
 pub use error::{ClientError, SendError};
 pub use guard::{Guard, UrlRefusal};
 pub use operator::OperatorHost;

@@ -3,6 +3,7 @@
 use e2e::api::text;
 use e2e::{Part, Stack, User, images};
 use serde_json::{Value, json};
+use testkit::{Answer, wait_for};
 
 use super::{canvas, image_request, import_image, nodes, png, serve};
 
@@ -23,7 +24,13 @@ async fn after_55_seconds_it_is_504_and_the_key_resumes() {
 
 #[tokio::test]
 async fn imports_take_none_of_the_open_waits_of_a_token() {
-    let stack = &Stack::builder().image_workers(1).receivers(1).hold("import.gathered").start().await;
+    let stack = &Stack::builder()
+        .image_workers(1)
+        .receivers(1)
+        .env("CANVAS_ACTIVE_IMPORTS", 65)
+        .hold("import.gathered")
+        .start()
+        .await;
     /// One more than the limit on open waits of a token (docs/reference/conventions.md#limits-on-open-waits).
     const MANY: i64 = 65;
     let (user, shop) = (stack.user().await, stack.take_receiver());
@@ -32,7 +39,7 @@ async fn imports_take_none_of_the_open_waits_of_a_token() {
     let requests: Vec<Value> = (0..MANY).map(|_| image_request(&canvas, &shop.url("/a.png"))).collect();
     let imports = requests.iter().map(async |request| user.send("/images/import", request).await.expect(200));
     let released = async {
-        testkit::wait_for("all to be accepted", e2e::PATIENCE, async || {
+        wait_for("all to be accepted", e2e::PATIENCE, async || {
             (stack.count("SELECT count(*) FROM imports").await >= MANY).then_some(())
         })
         .await;
@@ -47,7 +54,7 @@ async fn an_account_has_a_cap_on_imports_under_way() {
     let stack = &Stack::builder()
         .image_workers(1)
         .receivers(1)
-        .env("CANVAS_ACTIVE_JOBS", 2)
+        .env("CANVAS_ACTIVE_IMPORTS", 2)
         .hold("import.gathered")
         .start()
         .await;
@@ -75,6 +82,38 @@ async fn an_account_has_a_cap_on_imports_under_way() {
     };
     tokio::join!(send(&user, &requests[0]), send(&user, &requests[1]), refused);
     send(&user, &third).await;
+}
+
+#[tokio::test]
+async fn imports_from_slow_servers_leave_slots_to_other_accounts() {
+    let stack = &Stack::builder().image_workers(1).receivers(2).start().await;
+    /// The cap on unfinished imports of an account (docs/reference/imports.md#concurrent-imports).
+    const MANY: i64 = 20;
+    let (busy, late) = (stack.user().await, stack.user().await);
+    let (slow, shop) = (stack.take_receiver(), stack.take_receiver());
+    slow.answer(Answer::never());
+    serve(&shop, vec![png("/a.png", images::png(10, 10))]);
+    let (theirs, mine) = (canvas(&busy).await, canvas(&late).await);
+    let requests: Vec<Value> = (0..MANY).map(|_| image_request(&theirs, &slow.url("/a.png"))).collect();
+    let imports = requests.iter().map(async |request| busy.send("/images/import", request).await);
+    let other = async {
+        wait_for("all to be accepted", e2e::PATIENCE, async || {
+            (stack.count("SELECT count(*) FROM imports").await >= MANY).then_some(())
+        })
+        .await;
+        import_image(&busy, &theirs, &shop.url("/a.png")).await.expect_error(429, "rate_limited", &[]);
+        // The other slots of the account wait for memory for a file.
+        slow.wait_for(3, e2e::PATIENCE).await;
+        let began = std::time::Instant::now();
+        import_image(&late, &mine, &shop.url("/a.png")).await.ok();
+        assert!(began.elapsed().as_secs() < 5, "{:?}", began.elapsed());
+        assert_eq!(slow.requests().len(), 3);
+        assert!(stack.metric(Part::IMAGE_WORKER, "canvas_reserve_refused_total").await > 0.0);
+        slow.answer(Answer::status(404));
+    };
+    let (imports, ()) = tokio::join!(futures_util::future::join_all(imports), other);
+    let count = |status: u16| imports.iter().filter(|reply| reply.status == status).count();
+    assert_eq!((count(504), count(502)), (3, MANY as usize - 3), "servers that never answer are dropped");
 }
 
 #[tokio::test]

@@ -38,6 +38,7 @@ async fn start() -> (Stack, Receiver, Simulator) {
         .receivers(1)
         .env("CANVAS_RATE_PER_MINUTE", 0)
         .env("CANVAS_ACTIVE_JOBS", 1_000_000)
+        .env("CANVAS_ACTIVE_IMPORTS", 1_000_000)
         .env("CANVAS_LEGACY_CAMPAIGNS", 1)
         .env("CANVAS_PREVIEW_TTL_SECONDS", 86_400)
         .start()

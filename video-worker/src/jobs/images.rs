@@ -21,6 +21,7 @@ const WANTED: DownloadRequest<'_> = DownloadRequest {
     accept: "image/png, image/jpeg, image/webp, image/gif;q=0.9",
     bytes_max: domain::limits::UPLOAD_MAX as usize,
     referrer: None,
+    allowance: None,
 };
 
 /// The receiver of the images.

@@ -138,11 +138,10 @@ impl Command for Start<'_> {
 }
 
 impl Start<'_> {
-    /// Rejects an account that has as many active imports as it may have active jobs
-    /// (docs/reference/jobs.md#cap-on-active-jobs). Imports are not jobs and are counted separately. The cap only bounds the table
-    /// and takes no lock: concurrent starts may exceed it together.
+    /// Rejects an account that has as many active imports as it may have (docs/reference/imports.md#concurrent-imports). Imports
+    /// are not jobs and are counted separately. Nothing is locked: concurrent starts may exceed the cap together.
     async fn require_room(&self, conn: &mut PgConnection) -> app::Result<()> {
-        let cap = i64::from(self.app.config.active_jobs);
+        let cap = i64::from(self.app.config.active_imports);
         match db::imports::count_pending(conn, &self.caller.account, cap).await? < cap {
             true => Ok(()),
             false => Err(app::Error::TooMuchWork(format!("an account has at most {cap} active imports"))),

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, Method, StatusCode};
+use service::shares::Shares;
 use tokio::time::{Instant, timeout_at};
 use url::Url;
 
@@ -25,6 +26,10 @@ const MAX_IDLE_PER_HOST: usize = 4;
 /// name. The caller's deadline limits a call. This limit also ends a connect whose call was
 /// meanwhile served by another connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Maximum number of downloads at once, in total and from one host. Browsers open six connections to a host.
+const MAX_DOWNLOADS: u64 = 256;
+const MAX_DOWNLOADS_OF_HOST: u64 = 4;
 
 /// Configuration of a [`Client`].
 #[derive(Default)]
@@ -117,6 +122,8 @@ pub struct Client {
     /// The HTTP client for an [`OperatorHost`], of which neither addresses nor scheme are checked.
     /// It is separate for the same reasons.
     operator: reqwest::Client,
+    /// The [downloads](Self::download) in progress, by host.
+    pub(crate) downloads: Shares,
 }
 
 impl Client {
@@ -139,6 +146,7 @@ impl Client {
             vetted: http_client(tls.clone(), vetted, true)?,
             listed: http_client(tls.clone(), unjudged(), true)?,
             operator: http_client(tls, unjudged(), false)?,
+            downloads: Shares::new("downloads", MAX_DOWNLOADS, MAX_DOWNLOADS_OF_HOST),
         })
     }
 

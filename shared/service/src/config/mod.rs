@@ -347,7 +347,9 @@ variables! {
     "CANVAS_IDEMPOTENCY_DAYS" => idempotency_window: Duration = Some("30"), parse::days,
         "Days that an idempotency key is kept.";
     "CANVAS_ACTIVE_JOBS" => active_jobs: u32 = Some("1000"), parse::positive_count,
-        "Unfinished jobs and Recipe runs per account, and as many unfinished imports.";
+        "Unfinished jobs and Recipe runs per account.";
+    "CANVAS_ACTIVE_IMPORTS" => active_imports: u32 = Some("20"), parse::positive_count,
+        "Unfinished imports per account.";
     "CANVAS_ACCOUNT_STORAGE_MAX" => storage_max: i64 = Some("0"), parse::bytes,
         "Maximum bytes of the assets and videos of an account without its own quota; 0: no limit.";
     "CANVAS_UPLOAD_METADATA" => upload_metadata: String = Some("auto"), parse::upload_metadata,

@@ -40,7 +40,7 @@ fn defaults_hold_for_everything_that_is_not_required() {
     assert!(config.cors_origins.is_empty());
     assert_eq!((config.rate_per_minute, config.rate_burst, config.failed_auth_per_minute), (1200, 200, 60));
     assert_eq!(config.idempotency_window, Duration::from_secs(30 * 86400));
-    assert_eq!((config.active_jobs, config.storage_max), (1000, 0));
+    assert_eq!((config.active_jobs, config.active_imports, config.storage_max), (1000, 20, 0));
     assert_eq!(config.upload_metadata, "auto");
     assert_eq!(config.preview_ttl, Duration::from_secs(900));
     assert_eq!(config.retention_unread, Duration::from_secs(86400));
@@ -143,6 +143,7 @@ fn a_wrong_value_gives_one_line_that_names_the_variable_and_not_the_value() {
         ("CANVAS_IDEMPOTENCY_DAYS", "0"),
         ("CANVAS_IDEMPOTENCY_DAYS", "3651"),
         ("CANVAS_ACTIVE_JOBS", "0"),
+        ("CANVAS_ACTIVE_IMPORTS", "0"),
         ("CANVAS_ACCOUNT_STORAGE_MAX", "-1"),
         ("CANVAS_ACCOUNT_STORAGE_MAX", "9223372036854775808"),
         ("CANVAS_ACCOUNT_STORAGE_MAX", "1 GiB"),
@@ -199,6 +200,7 @@ fn values_at_their_limits_are_accepted() {
         ("CANVAS_RATE_BURST", "4294967295"),
         ("CANVAS_IDEMPOTENCY_DAYS", "1"),
         ("CANVAS_ACTIVE_JOBS", "1"),
+        ("CANVAS_ACTIVE_IMPORTS", "1"),
         ("CANVAS_PREVIEW_TTL_SECONDS", "1"),
         ("CANVAS_RETENTION_UNREAD_SECONDS", "0"),
         ("CANVAS_RETENTION_FAILED_SECONDS", "315360000"),

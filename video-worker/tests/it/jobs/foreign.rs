@@ -100,10 +100,10 @@ async fn slow_hosts_of_one_account_hold_up_nobody_elses_videos() {
     wish.first_frame = Some(fixture.upload("first", png(64, 36)).await);
     let mine = fixture.start(wish).await;
     fixture.until_output_is(mine, OutputState::Submitted).await;
+    assert_eq!(fixture.host.requests().len(), 1, "an account has one job's images fetched at a time");
     fixture.simulator.finish();
     for id in [under_way, mine] {
         let record = fixture.job_when(id, "the end of the job", |job| job.status.is_terminal()).await;
         fixture.video(&record).await;
     }
-    assert_eq!(fixture.host.requests().len(), 1, "an account has one job's images fetched at a time");
 }

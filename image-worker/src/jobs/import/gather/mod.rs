@@ -6,9 +6,11 @@ use domain::asset::MetadataClass;
 use domain::import::{
     Discovery, Evidence, Failure, FailureKind, ProductPage, Request, Review, ReviewReason, SkipReason, Skipped, Variant,
 };
-use domain::limits::{PACK_CANDIDATES_MAX, PACK_IMAGES_MAX, PACK_SIDE_MIN, PAGE_BYTES_MAX, UPLOAD_MAX};
+use domain::limits::{
+    IMPORT_BYTES_MAX, PACK_CANDIDATES_MAX, PACK_IMAGES_MAX, PACK_SIDE_MIN, PAGE_BYTES_MAX, UPLOAD_MAX,
+};
 use domain::origin::Origin;
-use egress::{DownloadError, DownloadRequest, Downloaded};
+use egress::{Allowance, DownloadError, DownloadRequest, Downloaded};
 use futures_util::StreamExt;
 use raster::{Format, Size};
 use taskqueue::Lease;
@@ -23,7 +25,7 @@ use super::image::{self, ImportedImage, Thumbnail};
 use crate::gallery::{self, Choice, Gallery, Skips};
 
 /// Maximum time of an import (docs/reference/imports.md#discovery-budgets).
-const BUDGET: Duration = Duration::from_secs(45);
+const TIME_MAX: Duration = Duration::from_secs(45);
 
 /// Identifies the service to foreign hosts.
 const USER_AGENT: &str = "Canvas-Imports/1.0";
@@ -34,13 +36,38 @@ const PAGE: DownloadRequest<'_> = DownloadRequest {
     accept: "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
     bytes_max: PAGE_BYTES_MAX,
     referrer: None,
+    allowance: None,
 };
 const IMAGE: DownloadRequest<'_> = DownloadRequest {
     user_agent: USER_AGENT,
     accept: "image/webp,image/apng,image/png,image/jpeg,image/gif,image/*;q=0.8,*/*;q=0.5",
     bytes_max: UPLOAD_MAX as usize,
     referrer: None,
+    allowance: None,
 };
+
+/// What an import may still use.
+struct Budget {
+    deadline: Instant,
+    bytes: Allowance,
+}
+
+impl Budget {
+    fn new(time: Duration, bytes: u64) -> Self {
+        Self { deadline: Instant::now() + time, bytes: Allowance::new(bytes) }
+    }
+
+    /// Downloads a file within the budget.
+    async fn download(
+        &self,
+        worker: &Worker,
+        url: &Url,
+        wanted: DownloadRequest<'_>,
+    ) -> Result<Downloaded, DownloadError> {
+        let wanted = DownloadRequest { allowance: Some(&self.bytes), ..wanted };
+        worker.egress.download(url, wanted, self.deadline).await
+    }
+}
 
 /// The outcome of gathering images.
 pub(super) enum Gathered {
@@ -81,19 +108,19 @@ pub(super) async fn gather(
     request: &Request,
     lease: &Lease,
 ) -> Result<Gathered, Error> {
-    let deadline = Instant::now() + BUDGET;
+    let budget = Budget::new(TIME_MAX, IMPORT_BYTES_MAX);
     let (Request::Image { url, .. } | Request::Product { url, .. }) = request;
     let Ok(parsed) = Url::parse(url) else {
         return Ok(failed(request, FailureKind::Unprocessable, "is not a valid URL"));
     };
     let gathered = match request {
-        Request::Image { .. } => image(worker, request, &parsed, lease, deadline).await?,
+        Request::Image { .. } => image(worker, request, &parsed, lease, &budget).await?,
         Request::Product { selector, .. } => {
-            let page = worker.egress.download(&parsed, PAGE, deadline).await;
+            let page = budget.download(worker, &parsed, PAGE).await;
             match page {
                 Ok(page) => {
                     let wanted = (url.as_str(), selector.as_deref());
-                    product(worker, permits, request, wanted, page, lease, deadline).await?
+                    product(worker, permits, request, wanted, page, lease, &budget).await?
                 }
                 Err(error) => download_failed(request, error),
             }
@@ -111,6 +138,8 @@ fn download_failed(request: &Request, error: DownloadError) -> Gathered {
         DownloadError::Refused(why) => failed(request, FailureKind::Unprocessable, why),
         DownloadError::Upstream(why) => failed(request, FailureKind::Upstream, why),
         DownloadError::Timeout => failed(request, FailureKind::Timeout, "took too long"),
+        DownloadError::Slow => failed(request, FailureKind::Timeout, "is sent too slowly"),
+        DownloadError::Exhausted => failed(request, FailureKind::Unprocessable, "is too large"),
     }
 }
 
@@ -119,9 +148,9 @@ async fn image(
     request: &Request,
     url: &Url,
     lease: &Lease,
-    deadline: Instant,
+    budget: &Budget,
 ) -> Result<Gathered, Error> {
-    let file = match worker.egress.download(url, IMAGE, deadline).await {
+    let file = match budget.download(worker, url, IMAGE).await {
         Ok(file) if file.truncated => {
             let message = format!("is larger than {UPLOAD_MAX} bytes");
             return Ok(failed(request, FailureKind::Unprocessable, message));
@@ -130,7 +159,7 @@ async fn image(
         Err(error) => return Ok(download_failed(request, error)),
     };
     // The decoding may have to wait for memory and a thread.
-    let Ok(read) = timeout_at(deadline, image::read(worker, file.bytes)).await else {
+    let Ok(read) = timeout_at(budget.deadline, image::read(worker, file.bytes)).await else {
         return Ok(failed(request, FailureKind::Timeout, "took too long"));
     };
     match read? {
@@ -149,14 +178,14 @@ async fn product(
     (url, selector): (&str, Option<&str>),
     file: Downloaded,
     lease: &Lease,
-    deadline: Instant,
+    budget: &Budget,
 ) -> Result<Gathered, Error> {
     let is_page = gallery::is_markup(file.content_type.as_deref(), &file.bytes) && raster::probe(&file.bytes).is_err();
     if !is_page {
         return Ok(failed(request, FailureKind::Unprocessable, "is no page of HTML"));
     }
     let page = ProductPage { url: url.to_owned(), resolved_url: file.url.to_string() };
-    let (discovered, chosen) = match read(worker, &file, selector, deadline).await {
+    let (discovered, chosen) = match read(worker, &file, selector, budget.deadline).await {
         Ok(read) => read,
         Err((kind, why)) => return Ok(failed(request, kind, why)),
     };
@@ -172,7 +201,7 @@ async fn product(
     };
     Ok(match chosen {
         Ok(Choice { images, evidence, mut skipped }) => {
-            let found = select(worker, permits, &file.url, images, lease, deadline).await?;
+            let found = select(worker, permits, &file.url, images, lease, budget).await?;
             let Some(found) = found else { return Ok(Gathered::Stale) };
             found.skips.into_iter().for_each(|(reason, count)| *skipped.entry(reason).or_default() += count);
             let discovery = discovery(skipped, found.limited);
@@ -227,16 +256,16 @@ async fn select(
     page: &Url,
     images: Vec<Vec<Url>>,
     lease: &Lease,
-    deadline: Instant,
+    budget: &Budget,
 ) -> Result<Option<Selection>, Error> {
     let count = images.len();
     let mut selection = Selection { brought: Vec::new(), skips: Skips::new(), limited: count > PACK_CANDIDATES_MAX };
     let wanted = images.into_iter().take(PACK_CANDIDATES_MAX);
-    let fetch = |files, permit| async move { (first(worker, page, files, deadline).await, permit) };
+    let fetch = |files, permit| async move { (first(worker, page, files, budget).await, permit) };
     let fetched = permits.fetched(wanted, fetch);
     let mut fetched = std::pin::pin!(fetched);
     loop {
-        let Ok(next) = timeout_at(deadline, fetched.next()).await else {
+        let Ok(next) = timeout_at(budget.deadline, fetched.next()).await else {
             selection.limited = true;
             break;
         };
@@ -248,7 +277,7 @@ async fn select(
                 continue;
             }
             // Other images, fetched concurrently with this one, may be complete already.
-            Fetched::OutOfTime => {
+            Fetched::OverBudget => {
                 selection.limited = true;
                 continue;
             }
@@ -288,22 +317,21 @@ enum Fetched {
     Image(Url, Box<ImportedImage>),
     /// None of the files is a usable image.
     Nothing(SkipReason),
-    /// The deadline passed first: the time budget ended the search.
-    OutOfTime,
+    /// The time or the bytes of the import were used up first.
+    OverBudget,
 }
 
 /// The first of an image's files that is usable. One broken image of many does not fail the others.
-async fn first(worker: &Worker, page: &Url, files: Vec<Url>, deadline: Instant) -> Result<Fetched, Error> {
+async fn first(worker: &Worker, page: &Url, files: Vec<Url>, budget: &Budget) -> Result<Fetched, Error> {
     // The file that comes closest to an image tells why there is none.
     let mut reason = SkipReason::Unreachable;
     for url in files {
         let wanted = DownloadRequest { referrer: Some(page), ..IMAGE };
-        let file = match worker.egress.download(&url, wanted, deadline).await {
+        let file = match budget.download(worker, &url, wanted).await {
             Ok(file) => file,
-            // The deadline is the only time limit of a download, so that a failure after it may have been caused by it.
-            Err(error) if error == DownloadError::Timeout || Instant::now() >= deadline => {
-                return Ok(Fetched::OutOfTime);
-            }
+            Err(DownloadError::Timeout | DownloadError::Exhausted) => return Ok(Fetched::OverBudget),
+            // A failure after the deadline may have been caused by it.
+            Err(_) if Instant::now() >= budget.deadline => return Ok(Fetched::OverBudget),
             Err(_) => continue,
         };
         let read = if file.truncated { None } else { image::read(worker, file.bytes).await?.ok() };

@@ -72,9 +72,9 @@ fn urls(shop: &Receiver, paths: &[&str]) -> Vec<Url> {
 async fn the_first_file_that_is_an_image_is_taken() {
     let shop = shop().await;
     let worker = worker(&shop);
-    let deadline = Instant::now() + PATIENCE;
+    let budget = Budget::new(PATIENCE, IMPORT_BYTES_MAX);
     let files = urls(&shop, &["/absent", "/text", "/broken", "/small.png", "/a.png", "/silent"]);
-    let fetched = first(&worker, &page(), files, deadline).await.expect("fetches");
+    let fetched = first(&worker, &page(), files, &budget).await.expect("fetches");
     let Fetched::Image(url, image) = fetched else { panic!("{fetched:?}") };
     assert_eq!((url.path(), image.size), ("/a.png", Size::new(200, 200)));
     for (paths, expected) in [
@@ -82,7 +82,7 @@ async fn the_first_file_that_is_an_image_is_taken() {
         (&["/absent", "/text", "/broken"], SkipReason::Unusable),
         (&["/text", "/small.png", "/absent", "/text"], SkipReason::TooSmall),
     ] {
-        let none = first(&worker, &page(), urls(&shop, paths), deadline).await.expect("fetches");
+        let none = first(&worker, &page(), urls(&shop, paths), &budget).await.expect("fetches");
         assert!(matches!(none, Fetched::Nothing(reason) if reason == expected), "{paths:?}: {none:?}");
     }
 }
@@ -92,14 +92,50 @@ async fn what_the_deadline_cuts_off_is_distinguished_from_what_is_no_image() {
     let shop = shop().await;
     let worker = worker(&shop);
     for path in ["/silent", "/dripping"] {
-        let soon = Instant::now() + Duration::from_millis(200);
-        let cut = first(&worker, &page(), urls(&shop, &[path, "/a.png"]), soon).await.expect("fetches");
-        assert!(matches!(cut, Fetched::OutOfTime), "{path}: {cut:?}");
-        assert!(Instant::now() >= soon - Duration::from_millis(1), "{path}");
+        let soon = Budget::new(Duration::from_millis(200), IMPORT_BYTES_MAX);
+        let cut = first(&worker, &page(), urls(&shop, &[path, "/a.png"]), &soon).await.expect("fetches");
+        assert!(matches!(cut, Fetched::OverBudget), "{path}: {cut:?}");
+        assert!(Instant::now() >= soon.deadline - Duration::from_millis(1), "{path}");
     }
-    let over = Instant::now();
-    let late = first(&worker, &page(), urls(&shop, &["/a.png"]), over).await.expect("fetches");
-    assert!(matches!(late, Fetched::OutOfTime), "{late:?}");
+    let over = Budget::new(Duration::ZERO, IMPORT_BYTES_MAX);
+    let late = first(&worker, &page(), urls(&shop, &["/a.png"]), &over).await.expect("fetches");
+    assert!(matches!(late, Fetched::OverBudget), "{late:?}");
+}
+
+#[tokio::test]
+async fn the_bytes_of_an_import_are_counted_over_all_files() {
+    let shop = shop().await;
+    let worker = worker(&shop);
+    let size = png(200).len() as u64;
+    for (bytes, enough) in [(2 * size - 1, false), (2 * size, true), (2 * size + 1, true)] {
+        let budget = Budget::new(PATIENCE, bytes);
+        let fetch = async || first(&worker, &page(), urls(&shop, &["/a.png"]), &budget).await.expect("fetches");
+        assert!(matches!(fetch().await, Fetched::Image(..)));
+        assert_eq!(matches!(fetch().await, Fetched::Image(..)), enough, "{bytes}");
+    }
+    // What breaks off or is no image counts too.
+    let budget = Budget::new(PATIENCE, size);
+    let files = urls(&shop, &["/text", "/broken", "/a.png"]);
+    let none = first(&worker, &page(), files, &budget).await.expect("fetches");
+    assert!(matches!(none, Fetched::OverBudget), "{none:?}");
+    let asked = shop.requests().len();
+    let late = first(&worker, &page(), urls(&shop, &["/a.png"]), &budget).await.expect("fetches");
+    assert!(matches!(late, Fetched::OverBudget), "{late:?}");
+    assert_eq!(shop.requests().len(), asked, "nothing more is asked for");
+}
+
+#[tokio::test]
+async fn a_server_that_sends_too_slowly_is_dropped_and_the_next_file_is_taken() {
+    let shop = shop().await;
+    let worker = worker(&shop);
+    let (budget, began) = (Budget::new(PATIENCE, IMPORT_BYTES_MAX), Instant::now());
+    let page = page();
+    let fetch = |path| first(&worker, &page, urls(&shop, &[path, "/a.png"]), &budget);
+    let fetched = futures_util::future::join_all(["/silent", "/dripping"].map(fetch)).await;
+    for fetched in fetched {
+        assert!(matches!(fetched, Ok(Fetched::Image(..))), "{fetched:?}");
+    }
+    assert!((8..20).contains(&began.elapsed().as_secs()), "{:?}", began.elapsed());
 }
 
 #[tokio::test]

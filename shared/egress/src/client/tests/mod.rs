@@ -437,3 +437,32 @@ async fn an_operators_host_is_called_over_plain_http_by_calls_made_for_it_alone(
     let answer = client.send_for(Some(&host), plain()).await.unwrap();
     assert_eq!(answer.body, "ok");
 }
+
+#[tokio::test]
+async fn a_host_is_asked_for_four_files_at_once() {
+    let (receiver, other) = (Receiver::start(Reply::Silent).await, Receiver::start(reply("200 OK", "ok")).await);
+    let config = ClientConfig {
+        guard: Guard::new(AllowList::parse(&format!("127.0.0.1:{},127.0.0.1:{}", receiver.port, other.port)).unwrap()),
+        extra_ca_pem: Some(format!("{}{}", receiver.ca_pem, other.ca_pem).into_bytes()),
+    };
+    let client = Client::new(config).unwrap();
+    let wanted =
+        crate::DownloadRequest { user_agent: "test", accept: "*/*", bytes_max: 9, referrer: None, allowance: None };
+    let download = async |port: u16| {
+        let url = Url::parse(&format!("https://127.0.0.1:{port}/a.png")).unwrap();
+        client.download(&url, wanted, Instant::now() + PATIENCE).await
+    };
+    let downloads = futures_util::future::join_all((0..6).map(|_| download(receiver.port)));
+    let all_wait = async {
+        while client.downloads.waiting() < 2 || receiver.requests().len() < 4 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        assert_eq!(download(other.port).await.unwrap().bytes, "ok", "another port is another host");
+    };
+    tokio::select! {
+        _ = downloads => panic!("nothing is answered"),
+        () = all_wait => {}
+    }
+    assert_eq!(receiver.requests().len(), 4);
+    assert_eq!(client.downloads.held(), 0, "what is given up leaves its place");
+}
