@@ -56,6 +56,7 @@ impl From<ExecutionError> for Error {
 impl Handler for Tasks {
     async fn run(&self, task: &Task, lease: &Lease) -> HandlerResult {
         let Self { worker, steps } = self;
+        worker.free_work.declare();
         let outcome = match task.kind {
             TaskKind::Action => action::run(worker, steps, task, lease).await,
             TaskKind::Rendition => rendition::run(worker, task, lease).await,

@@ -13,6 +13,7 @@ use domain::job::{CancelReason, FailureCode, JobStatus};
 use domain::limits::TASK_CLAIMS_MAX;
 use domain::message::{Queue, ReadyTasks};
 use serde_json::json;
+use service::account::FreeWork;
 use taskqueue::RunnerOptions;
 use testkit::wait_for;
 
@@ -232,6 +233,23 @@ async fn a_withdrawn_role_keeps_the_result_out_of_the_canvas() {
     let failure = harness.ended(id).await.outcome.failure.expect("failed");
     assert_eq!(failure.code, FailureCode::OutputFinalizationFailed);
     assert_eq!(harness.node(&node).await.expect("is there").asset, None);
+}
+
+#[tokio::test]
+async fn the_processor_time_of_an_action_is_reported_for_its_account() {
+    let harness = Harness::new().await;
+    let input = harness.upload("in", "green.png", png(400, 200)).await;
+    let (free_work, mut used) = FreeWork::new();
+    let worker = worker::Worker { free_work, ..harness.worker() };
+    let _running = harness.run(Harness::tasks(worker), RunnerOptions::new(Queue::Image, 4));
+    for _ in 0..2 {
+        let (id, _) = harness.resize(&input, json!({"width": 10})).await;
+        assert_eq!(harness.ended(id).await.status, JobStatus::Succeeded);
+        let report = tokio::time::timeout(DEADLINE, used.recv()).await.expect("in time").expect("is reported");
+        assert_eq!(&*report.account, harness.me.as_str());
+        assert!(!report.time.is_zero() && report.time < Duration::from_secs(5), "{:?}", report.time);
+        assert!(used.try_recv().is_err(), "once for each task");
+    }
 }
 
 #[tokio::test]

@@ -172,6 +172,7 @@ impl Harness {
             upload_metadata: domain::asset::UploadMetadata::Auto,
             worker_silent: Duration::from_secs(15),
             marks: worker::marks::OriginMarks(true),
+            free_work: service::account::FreeWork::new().0,
         }
     }
 

@@ -5,6 +5,7 @@ use std::thread::available_parallelism;
 use std::time::Duration;
 
 use providers::Setup;
+use service::account::{CpuUse, FreeWork};
 use service::chain;
 use service::config::Config;
 use service::probes::watch_component;
@@ -55,6 +56,17 @@ pub async fn start(name: &'static str, config: Config) -> Result<(Process, Worke
             }
         }
     });
+    let (free_work, mut used) = FreeWork::new();
+    process.spawn("processor time", {
+        let cache = cache.clone();
+        |stop| async move {
+            // What is used while the process stops is not debited: work that hangs must not keep it.
+            while let Some(Some(CpuUse { account, time })) = stop.run_until_cancelled(used.recv()).await {
+                let milliseconds = time.as_micros().div_ceil(1000);
+                cache.debit_cpu(&account, u64::try_from(milliseconds).unwrap_or(u64::MAX)).await;
+            }
+        }
+    });
     let worker = Worker {
         pool: process.pool().clone(),
         blobs,
@@ -69,6 +81,7 @@ pub async fn start(name: &'static str, config: Config) -> Result<(Process, Worke
         upload_metadata: config.upload_metadata.parse().map_err(|error| BootError::Setting(Box::new(error)))?,
         worker_silent: config.worker_silent,
         marks: OriginMarks(config.origin_marks),
+        free_work,
     };
     Ok((process, worker))
 }

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use service::account;
+use service::account::{self, Meter};
 use service::blocking::{Blocking, Panicked};
 use service::shares::{Held, Shares};
 use tokio::sync::watch;
@@ -151,11 +151,11 @@ impl Reservation {
         let parted = Arc::new(AtomicBool::new(false));
         let _waiter = Waiter { parted: parted.clone(), abandoned: pixels.abandoned.clone() };
         let running = Running { parted, abandoned: pixels.abandoned.clone() };
-        let threads = pixels.threads.clone();
+        let (threads, meter) = (pixels.threads.clone(), Meter::current());
         let work = move || {
             let _held = (memory, running);
             let began = Instant::now();
-            let result = work();
+            let result = meter.measure(work);
             pixels.note(began.elapsed());
             result
         };

@@ -13,6 +13,7 @@ use domain::channel;
 use domain::id::{AccountUid, CanvasHandle, JobId};
 use domain::job::{CancelReason, Failure, FailureCode, JobKind, JobStatus, Placement, Record};
 use domain::message::ReadyTasks;
+use service::account::FreeWork;
 use taskqueue::{Decision, Lease, Task, Waker};
 
 use crate::marks::OriginMarks;
@@ -51,6 +52,8 @@ pub struct Worker {
     pub worker_silent: Duration,
     /// How files are marked with their origin.
     pub marks: OriginMarks,
+    /// Reports the processor time of free work.
+    pub free_work: FreeWork,
 }
 
 /// A job whose run has begun.

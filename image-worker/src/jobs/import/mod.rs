@@ -50,6 +50,7 @@ impl Imports {
 
 impl Handler for Imports {
     async fn run(&self, task: &Task, lease: &Lease) -> taskqueue::HandlerResult {
+        self.worker.free_work.declare();
         let outcome = match task.kind {
             TaskKind::Import => run(&self.worker, &self.files, task, lease).await,
             kind => Err(Error::WrongQueue(kind)),

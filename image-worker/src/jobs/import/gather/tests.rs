@@ -57,6 +57,7 @@ fn worker(shop: &Receiver) -> Worker {
         upload_metadata: UploadMetadata::Auto,
         worker_silent: Duration::from_secs(15),
         marks: worker::marks::OriginMarks(true),
+        free_work: service::account::FreeWork::new().0,
     }
 }
 
