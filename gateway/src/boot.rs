@@ -157,10 +157,11 @@ async fn run(config: Config) -> Result<ExitCode, Error> {
             config,
         });
         tracing::info!(address = %app.config.listen, "serving");
+        let trusted = &app.config.trusted_proxies;
         tokio::join!(
             sweep(app.clone(), stopping.clone()),
             crate::queues::measure(app.clone(), stopping.clone()),
-            crate::server::serve(listener, router(app), stopping),
+            crate::server::serve(listener, router(app.clone()), trusted, stopping),
         );
         Ok::<_, installation::Error>(())
     });

@@ -1,6 +1,7 @@
 //! The HTTP process: validates, authorizes, commits, answers. It never decodes foreign pixels and never fetches foreign URLs.
 //! Work is committed with its task and announced afterwards; the workers do it.
 
+mod address;
 mod admin;
 mod admission;
 mod boot;

@@ -6,11 +6,10 @@
 //! address and the trace of the request to `/mcp`. Memory for what a tool reads is reserved before it is parsed, until the call ends.
 
 use std::io;
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::body::{Body, to_bytes};
-use axum::extract::{ConnectInfo, FromRequest, Request};
+use axum::extract::{FromRequest, Request};
 use axum::response::IntoResponse;
 use axum::routing::post;
 use axum::{Extension, Router};
@@ -26,6 +25,7 @@ use tools::{MESSAGE_MAX, Server};
 use tower::ServiceExt;
 use url::Url;
 
+use crate::address::ClientAddress;
 use crate::extract::accept::Accepted;
 use crate::extract::caller::{AnyToken, Caller, Principal};
 use crate::extract::json::{BodyPermit, JsonBody, for_answer, is_json};
@@ -60,9 +60,9 @@ async fn answer(_: Caller<AnyToken>, Extension(http): Extension<Http>, request: 
 
 /// A client that sends the requests of a tool as those of the caller of `/mcp`.
 fn client_of(contract: &Router, parts: &Parts) -> Client {
-    let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>().copied();
+    let address = ClientAddress::from_extensions(&parts.extensions);
     let account = parts.extensions.get::<Principal>().map(|Principal(account)| account.clone());
-    let mut client = Client::new(Inside { contract: contract.clone(), peer, account, answers: Mutex::default() })
+    let mut client = Client::new(Inside { contract: contract.clone(), address, account, answers: Mutex::default() })
         .with_header(SURFACE, HeaderValue::from_static("tool"));
     if let Some(credential) = parts.headers.get(AUTHORIZATION) {
         client = client.with_header(AUTHORIZATION, credential.clone());
@@ -83,7 +83,7 @@ fn with_port(origin: &str) -> Option<String> {
 /// The contract's router in this process.
 struct Inside {
     contract: Router,
-    peer: Option<ConnectInfo<SocketAddr>>,
+    address: ClientAddress,
     /// Whose tools they are.
     account: Option<AccountUid>,
     /// The memory of the answers that were read.
@@ -117,9 +117,7 @@ impl Transport for Inside {
         Box::pin(async move {
             let is_read = request.method() == Method::GET;
             let mut request = request.map(|payload| Body::from(payload.bytes));
-            if let Some(peer) = self.peer {
-                request.extensions_mut().insert(peer);
-            }
+            request.extensions_mut().insert(self.address);
             let Ok(mut response) = self.contract.clone().oneshot(request).await;
             // What a write answers is small.
             if is_read && is_json(response.headers()) {

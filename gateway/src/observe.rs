@@ -13,6 +13,7 @@ use tracing::field::Empty;
 use tracing::{Instrument, Span};
 use uuid::Uuid;
 
+use crate::address::ClientAddress;
 use crate::extract::accept::{Accepted, weighted};
 use crate::ignored::{IGNORED, KnownParameters};
 use crate::problem::Problem;
@@ -66,9 +67,10 @@ pub async fn observe(State(known): State<Arc<KnownParameters>>, mut request: Req
     let surface = only(request.headers(), SURFACE)
         .and_then(|header| header.to_str().ok())
         .filter(|surface| matches!(*surface, "api" | "cli" | "tool" | "browser"));
+    let address = ClientAddress::from_extensions(request.extensions());
     // The path template, never the query: preview URLs carry their token there.
     let span = service::trace_span!(
-        trace, Server, "request", request_id = request_id_text, method = shown(&method), route = %route, surface = surface,
+        trace, Server, "request", request_id = request_id_text, address = %address, method = shown(&method), route = %route, surface = surface,
         token_id = Empty, account = Empty, status = Empty, error_type = Empty
     );
     let rate = RateLimitHeaders::default();

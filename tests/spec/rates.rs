@@ -1,6 +1,6 @@
 //! Rate limits (docs/reference/conventions.md#rate-limits, docs/reference/conventions.md#failed-credentials).
 
-use e2e::{Person, Stack};
+use e2e::{Part, Person, Stack};
 use serde_json::json;
 
 /// A stack with low limits of requests.
@@ -9,6 +9,7 @@ async fn limited() -> Stack {
         .env("CANVAS_RATE_PER_MINUTE", 60)
         .env("CANVAS_RATE_BURST", 3)
         .env("CANVAS_FAILED_AUTH_PER_MINUTE", 4)
+        .env("CANVAS_TRUSTED_PROXIES", "127.0.0.2/32")
         .shared()
         .await
 }
@@ -73,6 +74,36 @@ async fn failed_credentials_are_limited_by_address() {
     // A valid credential from that address is still accepted, and so are requests from other addresses.
     stack.anonymous().from_address(address).with_token(&user.token).get("/auth/status").await.ok();
     stack.anonymous().with_token("cba_wrong").get("/auth/status").await.expect(401);
+}
+
+#[tokio::test]
+async fn an_address_that_a_client_forges_is_ignored() {
+    let stack = &limited().await;
+    let guesser = stack.anonymous().from_address(new_address()).with_token("cba_wrong");
+    let mut seen = Vec::new();
+    for guess in 0..6 {
+        let forged = format!("198.51.100.{guess}");
+        seen.push(guesser.get("/auth/status").header("x-forwarded-for", &forged).await.status);
+    }
+    assert_eq!((&seen[..4], seen[5]), (&[401; 4][..], 429), "{seen:?}");
+}
+
+#[tokio::test]
+async fn behind_a_trusted_proxy_each_client_has_an_address_of_its_own() {
+    let stack = &limited().await;
+    let proxy = stack.anonymous().from_address([127, 0, 0, 2]).with_token("cba_wrong");
+    let [client, other] = [new_address(), new_address()].map(|address| std::net::IpAddr::from(address).to_string());
+    let mut seen = Vec::new();
+    for guess in 0..6 {
+        // What the client itself writes is left of what the proxy appends.
+        let forwarded = format!("198.51.100.{guess}, {client}");
+        seen.push(proxy.get("/auth/status").header("x-forwarded-for", &forwarded).await.status);
+    }
+    assert_eq!((&seen[..4], seen[5]), (&[401; 4][..], 429), "{seen:?}");
+    proxy.get("/auth/status").header("x-forwarded-for", &other).await.expect(401);
+    let logged = stack.log(Part::GATEWAY);
+    assert!(logged.contains(&format!(r#""address":"{other}""#)), "{logged}");
+    assert!(!logged.contains("198.51.100."));
 }
 
 #[tokio::test]

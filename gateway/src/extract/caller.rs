@@ -2,10 +2,9 @@
 //! checks see docs/reference/conventions.md#order-of-checks.
 
 use std::marker::PhantomData;
-use std::net::{IpAddr, SocketAddr};
 use std::sync::PoisonError;
 
-use axum::extract::{ConnectInfo, FromRequestParts};
+use axum::extract::FromRequestParts;
 use db::accounts::{Authenticated, Credential};
 use domain::account::{Scope, Scopes, TokenKind};
 use domain::canvas::{AccessRole, CanvasRecord};
@@ -16,6 +15,7 @@ use http::request::Parts;
 use uuid::Uuid;
 
 use super::accept::Accepted;
+use crate::address::ClientAddress;
 use crate::console::{self, credential};
 use crate::observe::{RateLimitHeaders, whole_seconds};
 use crate::problem::{Problem, Result};
@@ -223,20 +223,13 @@ pub async fn count_failure(parts: &Parts, app: &App) -> Problem {
         return Problem::Unauthorized;
     }
     let quota = cache::Quota { per_minute: allowed, burst: allowed };
-    match app.cache.rate_limit(&format!("auth:{}", peer(parts)), quota).await {
+    match app.cache.rate_limit(&format!("auth:{}", ClientAddress::from_extensions(&parts.extensions)), quota).await {
         Some(decision) if !decision.allowed => Problem::RateLimited(
             "too many failed credentials from this address".into(),
             whole_seconds(decision.retry_after),
         ),
         _ => Problem::Unauthorized,
     }
-}
-
-fn peer(parts: &Parts) -> IpAddr {
-    parts
-        .extensions
-        .get::<ConnectInfo<SocketAddr>>()
-        .map_or(IpAddr::from([0, 0, 0, 0]), |ConnectInfo(address)| address.ip())
 }
 
 async fn limit_rate(parts: &Parts, app: &App, token: Uuid) -> Result<()> {

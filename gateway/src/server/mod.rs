@@ -21,11 +21,12 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{ConnectInfo, Request};
+use axum::extract::Request;
 use axum::response::Response;
 use hyper::body::Incoming;
 use hyper::server::conn::http1::Builder;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use ipnet::IpNet;
 use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -38,6 +39,7 @@ use error_body_io::ErrorBodyIo;
 use min_rate_body::MinRateBody;
 use timeout_io::{Phase, TimeoutIo};
 
+use crate::address::ClientAddress;
 use crate::reply::HeldBytes;
 
 /// Open connections of one process.
@@ -64,8 +66,8 @@ const LATE_ACCEPT_WINDOW: Duration = Duration::from_millis(500);
 const FIRST_REQUEST_MAX: Duration = Duration::from_secs(2);
 
 /// Serves `router` on `listener` until shortly after `stopping`. Then connections finish their current request and the function
-/// returns. No accepted connection is left without a response.
-pub async fn serve(listener: TcpListener, router: Router, stopping: CancellationToken) {
+/// returns. No accepted connection is left without a response. Each request has the [`ClientAddress`] behind the `trusted` proxies.
+pub async fn serve(listener: TcpListener, router: Router, trusted: &[IpNet], stopping: CancellationToken) {
     let mut builder = Builder::new();
     builder
         .timer(TokioTimer::new())
@@ -76,7 +78,7 @@ pub async fn serve(listener: TcpListener, router: Router, stopping: Cancellation
         .max_buf_size(HEAD_BYTES_MAX);
     let builder = Arc::new(builder);
     let slots = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    let connections = Connections::default();
+    let connections = Connections { trusted: trusted.into(), ..Connections::default() };
     // It takes a moment until load balancers learn from the probe that the process is stopping.
     let accepting_ends = async {
         stopping.cancelled().await;
@@ -119,6 +121,7 @@ pub async fn serve(listener: TcpListener, router: Router, stopping: Cancellation
 
 #[derive(Default)]
 struct Connections {
+    trusted: Arc<[IpNet]>,
     tasks: TaskTracker,
     /// Canceled when the connections are to end.
     ending: CancellationToken,
@@ -140,14 +143,15 @@ impl Connections {
         let phase = Phase::default();
         let io = TokioIo::new(TimeoutIo::new(ErrorBodyIo::new(stream, phase.clone()), phase.clone()));
         let service = hyper::service::service_fn({
-            let phase = phase.clone();
+            let (phase, trusted) = (phase.clone(), self.trusted.clone());
             move |request: hyper::Request<Incoming>| {
                 phase.begin_request();
+                let address = ClientAddress::from_request(peer.ip(), request.headers(), &trusted);
                 let (phase, router) = (phase.clone(), router.clone());
                 async move {
                     let mut request: Request =
                         request.map(|body| Body::new(DrainOnDrop::new(MinRateBody::new(BODY_WAIT_MAX, body))));
-                    request.extensions_mut().insert(ConnectInfo(peer));
+                    request.extensions_mut().insert(address);
                     let Ok(response) = router.oneshot(request).await;
                     phase.end_request(time_to_take(&response));
                     Ok::<_, Infallible>(response)
@@ -206,7 +210,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let stopping = CancellationToken::new();
-        (address, stopping.clone(), tokio::spawn(serve(listener, router, stopping)))
+        (address, stopping.clone(), tokio::spawn(async move { serve(listener, router, &[], stopping).await }))
     }
 
     /// The response of a server for `router` to bytes, until the connection ends.

@@ -17,6 +17,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use http::HeaderMap;
+use ipnet::IpNet;
 use thiserror::Error;
 use url::Url;
 
@@ -338,6 +339,8 @@ variables! {
         "Address and port of /healthz, /readyz and /metrics of this process.";
     "CANVAS_CORS_ORIGINS" => cors_origins: Vec<String> = Some(""), parse::origins,
         "Origins from which browsers may call, comma separated; if empty, none.";
+    "CANVAS_TRUSTED_PROXIES" => trusted_proxies: Vec<IpNet> = Some(""), parse::blocks,
+        "Reverse proxies whose X-Forwarded-For is believed: CIDR blocks, comma separated; if empty, none.";
     "CANVAS_RATE_PER_MINUTE" => rate_per_minute: u32 = Some("1200"), parse::count,
         "Requests per token and minute; 0 disables the limit.";
     "CANVAS_RATE_BURST" => rate_burst: u32 = Some("200"), parse::count,

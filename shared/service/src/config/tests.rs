@@ -137,6 +137,8 @@ fn a_wrong_value_gives_one_line_that_names_the_variable_and_not_the_value() {
         ("CANVAS_ADMIN_LISTEN", "127.0.0.1"),
         ("CANVAS_CORS_ORIGINS", "https://a.example,hunter2"),
         ("CANVAS_CORS_ORIGINS", "*"),
+        ("CANVAS_TRUSTED_PROXIES", "10.0.0.0/8,hunter2"),
+        ("CANVAS_TRUSTED_PROXIES", "10.0.0.0/8;hunter2/8"),
         ("CANVAS_RATE_PER_MINUTE", "-1"),
         ("CANVAS_RATE_BURST", "4294967296"),
         ("CANVAS_FAILED_AUTH_PER_MINUTE", "1.5"),
@@ -226,6 +228,30 @@ fn origins_are_kept_in_their_serialised_form() {
     ]);
     assert_eq!(config.public_url, "https://canvas.example");
     assert_eq!(config.cors_origins, ["https://a.example", "http://b.example:8080"]);
+}
+
+#[test]
+fn trusted_proxies_are_blocks_of_addresses() {
+    let blocks = |text: &str| loaded(&[("CANVAS_TRUSTED_PROXIES", text)]).trusted_proxies;
+    assert!(blocks("").is_empty() && blocks(" , ,").is_empty());
+    let written = " 10.0.0.0/8,192.0.2.1/32 ,fd00::/8,, ::1/128,0.0.0.0/0";
+    let shown: Vec<String> = blocks(written).iter().map(ToString::to_string).collect();
+    assert_eq!(shown, ["10.0.0.0/8", "192.0.2.1/32", "fd00::/8", "::1/128", "0.0.0.0/0"]);
+    for wrong in [
+        "10.0.0.1",
+        "10.0.0.1/8",
+        "10.0.0.0/33",
+        "10.0.0/8",
+        "010.0.0.0/8",
+        "::/129",
+        "[fd00::]/8",
+        "::ffff:10.0.0.0/104",
+        "/8",
+    ] {
+        let error =
+            load(&[("CANVAS_TRUSTED_PROXIES", &format!("::1/128, ,{wrong}"))]).expect_err("is wrong").to_string();
+        assert!(error.starts_with("CANVAS_TRUSTED_PROXIES: entry 2 is not a CIDR block"), "{wrong}: {error}");
+    }
 }
 
 #[test]
