@@ -21,6 +21,7 @@ use tokio::time::Sleep;
 use uuid::Uuid;
 
 use super::timeout_io::Phase;
+use crate::observe::{OTHER_METHOD, UNMATCHED};
 use crate::problem::Problem;
 
 /// Maximum bytes of a rejected request to read and discard.
@@ -80,8 +81,8 @@ fn envelope(bare: &[u8]) -> Bytes {
     let date =
         bare.lines().find(|line| line.starts_with("date: ")).map(|date| format!("{date}\r\n")).unwrap_or_default();
     let id = Uuid::now_v7();
-    metrics::counter!("http_requests_total", "method" => "", "route" => "unreadable", "status" => status.as_str().to_owned())
-        .increment(1);
+    let labels = [("method", OTHER_METHOD), ("route", UNMATCHED), ("status", "400")];
+    metrics::counter!("http_requests_total", &labels).increment(1);
     tracing::info!(request_id = %id, status = status.as_u16(), "request rejected: its head cannot be read");
     Bytes::from(format!(
         "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\ncache-control: no-store\r\n\
