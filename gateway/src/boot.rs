@@ -22,6 +22,8 @@ use crate::live::Live;
 use crate::open_waits::Waits;
 use crate::preview::Previews;
 use crate::router::router;
+use crate::server::descriptors;
+use crate::server::gate::{Gate, Limits};
 use crate::state::{App, Shared};
 
 const NAME: &str = "canvas-gateway";
@@ -84,6 +86,7 @@ async fn run(config: Config) -> Result<ExitCode, Error> {
         .map_err(Error::Cache)?;
     let key_watch = process.readiness().component("installation key", true);
     let aborted = process.lifecycle().aborted();
+    let gate = Gate::new(gate_limits(&config), process.readiness().component("connections", true));
 
     process.lifecycle().spawn_support("object store watch", {
         let (blobs, handle) = (blobs.clone(), process.readiness().component("object store", true));
@@ -157,15 +160,31 @@ async fn run(config: Config) -> Result<ExitCode, Error> {
             config,
         });
         tracing::info!(address = %app.config.listen, "serving");
-        let trusted = &app.config.trusted_proxies;
         tokio::join!(
             sweep(app.clone(), stopping.clone()),
             crate::queues::measure(app.clone(), stopping.clone()),
-            crate::server::serve(listener, router(app.clone()), trusted, stopping),
+            crate::server::serve(listener, router(app), gate, stopping),
         );
         Ok::<_, installation::Error>(())
     });
     Ok(process.finish_within(GRACE).await)
+}
+
+/// The limits of the gate. Each connection is an open file.
+fn gate_limits(config: &Config) -> Limits {
+    let wanted = config.connections_max as usize;
+    let possible = descriptors::raise_limit().unwrap_or_else(|error| {
+        tracing::warn!(%error, "the limit of open files cannot be raised");
+        wanted
+    });
+    if possible < wanted {
+        tracing::warn!(possible, "the system permits fewer open files than CANVAS_CONNECTIONS_MAX");
+    }
+    Limits {
+        connections: wanted.min(possible),
+        per_address: config.connections_per_address as usize,
+        trusted: config.trusted_proxies.clone(),
+    }
 }
 
 /// Waits until the database is up and migrated; the migration creates the installation key. `None` when the process is told to

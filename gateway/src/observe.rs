@@ -17,6 +17,7 @@ use crate::address::ClientAddress;
 use crate::extract::accept::{Accepted, weighted};
 use crate::ignored::{IGNORED, KnownParameters};
 use crate::problem::Problem;
+use crate::server::gate::TooManyInProgress;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const SURFACE: HeaderName = HeaderName::from_static("x-service-agent-surface");
@@ -75,11 +76,17 @@ pub async fn observe(State(known): State<Arc<KnownParameters>>, mut request: Req
         token_id = Empty, account = Empty, status = Empty, error_type = Empty
     );
     let rate = RateLimitHeaders::default();
+    let too_many = request.extensions().get::<TooManyInProgress>().copied();
     request.extensions_mut().insert(Trace(trace));
     request.extensions_mut().insert(rate.clone());
 
     async move {
-        let mut response = next.run(request).await;
+        let mut response = match too_many {
+            None => next.run(request).await,
+            Some(TooManyInProgress) => {
+                Problem::RateLimited("too many requests of this address are in progress".into(), 1).into_response()
+            }
+        };
         let status = response.status();
         let headers = response.headers_mut();
         headers.insert(REQUEST_ID, request_id);

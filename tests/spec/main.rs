@@ -15,6 +15,7 @@ mod campaigns;
 mod canvases;
 mod command_line;
 mod configuration;
+mod connections;
 mod console;
 mod content;
 mod conventions;

@@ -540,8 +540,9 @@ fn environment(
             ("CANVAS_PUBLIC_URL", format!("http://127.0.0.1:{port}")),
             ("CANVAS_EGRESS_ALLOW", allowed.join(",")),
             ("CANVAS_FAILPOINTS", holds.join(";")),
-            // All tests use the same address. The tests of this limit set it.
+            // All tests use the same address. The tests of these limits set them.
             ("CANVAS_FAILED_AUTH_PER_MINUTE", "0".to_owned()),
+            ("CANVAS_CONNECTIONS_PER_ADDRESS", "10000".to_owned()),
             // Few connections, so that many stacks fit on one server.
             ("CANVAS_DATABASE_CONNECTIONS", "8".to_owned()),
         ]

@@ -341,6 +341,10 @@ variables! {
         "Origins from which browsers may call, comma separated; if empty, none.";
     "CANVAS_TRUSTED_PROXIES" => trusted_proxies: Vec<IpNet> = Some(""), parse::blocks,
         "Reverse proxies whose X-Forwarded-For is believed: CIDR blocks, comma separated; if empty, none.";
+    "CANVAS_CONNECTIONS_MAX" => connections_max: u32 = Some("10000"), parse::positive_count,
+        "Open connections of the gateway.";
+    "CANVAS_CONNECTIONS_PER_ADDRESS" => connections_per_address: u32 = Some("256"), parse::positive_count,
+        "Open connections of one address, unless it is a trusted proxy, and requests in progress of a client address behind one.";
     "CANVAS_RATE_PER_MINUTE" => rate_per_minute: u32 = Some("1200"), parse::count,
         "Requests per token and minute; 0 disables the limit.";
     "CANVAS_RATE_BURST" => rate_burst: u32 = Some("200"), parse::count,

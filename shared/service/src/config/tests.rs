@@ -139,6 +139,8 @@ fn a_wrong_value_gives_one_line_that_names_the_variable_and_not_the_value() {
         ("CANVAS_CORS_ORIGINS", "*"),
         ("CANVAS_TRUSTED_PROXIES", "10.0.0.0/8,hunter2"),
         ("CANVAS_TRUSTED_PROXIES", "10.0.0.0/8;hunter2/8"),
+        ("CANVAS_CONNECTIONS_MAX", "0"),
+        ("CANVAS_CONNECTIONS_PER_ADDRESS", "0"),
         ("CANVAS_RATE_PER_MINUTE", "-1"),
         ("CANVAS_RATE_BURST", "4294967296"),
         ("CANVAS_FAILED_AUTH_PER_MINUTE", "1.5"),
@@ -197,6 +199,8 @@ fn a_wrong_value_gives_one_line_that_names_the_variable_and_not_the_value() {
 #[test]
 fn values_at_their_limits_are_accepted() {
     let config = loaded(&[
+        ("CANVAS_CONNECTIONS_MAX", "1"),
+        ("CANVAS_CONNECTIONS_PER_ADDRESS", "4294967295"),
         ("CANVAS_RATE_PER_MINUTE", "0"),
         ("CANVAS_RATE_BURST", "4294967295"),
         ("CANVAS_IDEMPOTENCY_DAYS", "1"),
