@@ -17,6 +17,7 @@ use crate::admission::RequestLimit;
 use crate::command_line::print_line;
 use crate::credentials::Credentials;
 use crate::documents::{Documents, LOAD_MAX};
+use crate::failures::Failures;
 use crate::installation;
 use crate::live::Live;
 use crate::open_waits::Waits;
@@ -137,6 +138,7 @@ async fn run(config: Config) -> Result<ExitCode, Error> {
             upload_metadata,
             pool,
             credentials,
+            failures: Failures::new(config.failed_auth_per_minute),
             keys,
             ring: config.master_keys.clone(),
             waits,

@@ -15,6 +15,7 @@ mod credentials;
 mod docs;
 mod documents;
 mod extract;
+mod failures;
 mod ignored;
 mod installation;
 mod live;

@@ -15,6 +15,7 @@ use uuid::Uuid;
 use crate::admission::RequestLimit;
 use crate::credentials::Credentials;
 use crate::documents::Documents;
+use crate::failures::Failures;
 use crate::live::Live;
 use crate::open_waits::Waits;
 use crate::preview::Previews;
@@ -36,6 +37,8 @@ pub struct Shared {
     pub pool: PgPool,
     /// Looks up credentials.
     pub credentials: Credentials,
+    /// Judges credentials before they are looked up.
+    pub failures: Failures,
     /// Keys derived from the installation key.
     pub keys: DerivedKeys,
     /// The operator's key ring, for webhook secrets.

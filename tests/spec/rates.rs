@@ -58,8 +58,9 @@ async fn the_rate_comes_before_the_scopes() {
 #[tokio::test]
 async fn failed_credentials_are_limited_by_address() {
     let stack = &limited().await;
-    let user = stack.user().await;
+    let (user, stranger) = (stack.user().await, stack.user().await);
     let address = new_address();
+    user.get("/auth/status").await.ok();
     let guesser = stack.anonymous().from_address(address).with_token("cba_wrong");
     let mut seen = Vec::new();
     for _ in 0..6 {
@@ -71,8 +72,13 @@ async fn failed_credentials_are_limited_by_address() {
     // A request without a credential is not a failed attempt.
     stack.anonymous().from_address(address).get("/auth/status").await.expect(401);
     assert_eq!(seen[5], 429, "{seen:?}");
-    // A valid credential from that address is still accepted, and so are requests from other addresses.
-    stack.anonymous().from_address(address).with_token(&user.token).get("/auth/status").await.ok();
+    // A credential that was valid lately is still accepted from that address. One that was not seen is refused without a lookup.
+    let from_there = |token: &str| stack.anonymous().from_address(address).with_token(token);
+    from_there(&user.token).get("/auth/status").await.ok();
+    from_there(&stranger.token).get("/auth/status").await.expect_error(429, "rate_limited", &[]);
+    // Other addresses are not affected, and there the stranger becomes known.
+    stranger.get("/auth/status").await.ok();
+    from_there(&stranger.token).get("/auth/status").await.ok();
     stack.anonymous().with_token("cba_wrong").get("/auth/status").await.expect(401);
 }
 
@@ -125,7 +131,7 @@ async fn a_failed_sign_in_is_a_failed_credential() {
     guesser.get("/console/session").await.expect_error(401, "unauthorized", &[]);
 }
 
-/// A new loopback address for each run, because the counters of addresses outlive the stack.
+/// A new loopback address for each test, because tests share the stack.
 fn new_address() -> [u8; 4] {
     let [first, second, third, ..] = uuid::Uuid::new_v4().into_bytes();
     [127, first.max(1), second, third.clamp(1, 254)]

@@ -149,9 +149,7 @@ pub(super) async fn admit<G: Grant>(
     if console::contains(parts) {
         credential::check_origin(parts, &app.config.public_url)?;
     }
-    let Some((credential, canvas)) = authenticate(parts, app, canvas).await? else {
-        return Err(refuse_credential(parts, app).await);
-    };
+    let (credential, canvas) = authenticate(parts, app, canvas).await?;
     parts.extensions.insert(Principal(credential.account.clone()));
     // Before the rate limit, which is that of the session: it pays for no page of another account.
     if console::contains(parts) && credential::names_another(&parts.headers, &credential.account) {
@@ -174,18 +172,29 @@ pub(super) async fn admit<G: Grant>(
     Ok((caller, canvas))
 }
 
-async fn authenticate(parts: &Parts, app: &App, canvas: Option<&CanvasRef>) -> Result<Option<Authenticated>> {
+/// A request without a credential is not counted as a failure.
+async fn authenticate(parts: &Parts, app: &App, canvas: Option<&CanvasRef>) -> Result<Authenticated> {
     let in_console = console::contains(parts);
-    let presented = if in_console { credential::presented(&parts.headers) } else { bearer(&parts.headers) };
-    let Some((token, secret)) = presented else { return Ok(None) };
-    let found = app.credentials.look_up(token, canvas).await?;
-    Ok(found.filter(|(credential, _)| {
-        // The secret is compared first, so that the state of a token is disclosed only to a holder of its secret.
-        // A session is a credential in the console alone, and nothing else is one there.
-        app.keys.verify_token(secret, &credential.secret_hash)
-            && credential.valid
-            && (credential.kind == TokenKind::Session) == in_console
-    }))
+    let (presented, is_presented) = match in_console {
+        true => (credential::presented(&parts.headers), credential::is_presented(&parts.headers)),
+        false => (bearer(&parts.headers), parts.headers.contains_key(AUTHORIZATION)),
+    };
+    if !is_presented {
+        return Err(Problem::Unauthorized);
+    }
+    let lookup = async {
+        let Some((token, secret)) = presented else { return Ok(None) };
+        let found = app.credentials.look_up(token, canvas).await?;
+        Ok(found.filter(|(credential, _)| {
+            // The secret is compared first, so that the state of a token is disclosed only to a holder of its secret.
+            // A session is a credential in the console alone, and nothing else is one there.
+            app.keys.verify_token(secret, &credential.secret_hash)
+                && credential.valid
+                && (credential.kind == TokenKind::Session) == in_console
+        }))
+    };
+    let address = ClientAddress::from_extensions(&parts.extensions);
+    app.failures.judge(address, presented.map(|(token, _)| token), lookup).await
 }
 
 /// The bearer token of a request. `None` also when it has several.
@@ -204,32 +213,6 @@ fn parse_bearer(header: &str) -> Option<(Uuid, &str)> {
 /// `cba_<token-id>.<secret>`.
 pub fn parse_token(token: &str) -> Option<(Uuid, &str)> {
     credential::parse(token.strip_prefix("cba_")?)
-}
-
-/// Rejects a request whose credential failed. A request without a credential is not counted.
-async fn refuse_credential(parts: &Parts, app: &App) -> Problem {
-    let is_presented = if console::contains(parts) {
-        credential::is_presented(&parts.headers)
-    } else {
-        parts.headers.contains_key(AUTHORIZATION)
-    };
-    if is_presented { count_failure(parts, app).await } else { Problem::Unauthorized }
-}
-
-/// Counts a failed credential against its client address; 401, or 429 after too many failures.
-pub async fn count_failure(parts: &Parts, app: &App) -> Problem {
-    let allowed = app.config.failed_auth_per_minute;
-    if allowed == 0 {
-        return Problem::Unauthorized;
-    }
-    let quota = cache::Quota { per_minute: allowed, burst: allowed };
-    match app.cache.rate_limit(&format!("auth:{}", ClientAddress::from_extensions(&parts.extensions)), quota).await {
-        Some(decision) if !decision.allowed => Problem::RateLimited(
-            "too many failed credentials from this address".into(),
-            whole_seconds(decision.retry_after),
-        ),
-        _ => Problem::Unauthorized,
-    }
 }
 
 async fn limit_rate(parts: &Parts, app: &App, token: Uuid) -> Result<()> {

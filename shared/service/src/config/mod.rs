@@ -350,7 +350,7 @@ variables! {
     "CANVAS_RATE_BURST" => rate_burst: u32 = Some("200"), parse::count,
         "Burst of requests per token; 0 disables the limit.";
     "CANVAS_FAILED_AUTH_PER_MINUTE" => failed_auth_per_minute: u32 = Some("60"), parse::count,
-        "Failed authentications per client address and minute; 0 disables the limit.";
+        "Failed credentials of a client address in a minute, in one gateway; 0 disables the limit.";
     "CANVAS_IDEMPOTENCY_DAYS" => idempotency_window: Duration = Some("30"), parse::days,
         "Days that an idempotency key is kept.";
     "CANVAS_ACTIVE_JOBS" => active_jobs: u32 = Some("1000"), parse::positive_count,
