@@ -13,13 +13,12 @@ use taskqueue::{BootError, Process};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::admission::RequestLimit;
+use crate::admission;
 use crate::command_line::print_line;
 use crate::credentials::Credentials;
-use crate::documents::{Documents, LOAD_MAX};
+use crate::documents::Documents;
 use crate::installation;
 use crate::live::Live;
-use crate::open_waits::Waits;
 use crate::preview::Previews;
 use crate::router::router;
 use crate::state::{App, Shared};
@@ -27,12 +26,6 @@ use crate::state::{App, Shared};
 const NAME: &str = "canvas-gateway";
 /// Grace period for requests that are being handled when the process is told to stop (docs/reference/command-line.md#signals).
 const GRACE: Duration = Duration::from_secs(60);
-/// Uploads received concurrently; each holds at most one part of a multipart upload in memory.
-const UPLOADS_MAX: usize = 32;
-/// Uploads received concurrently for one account.
-const UPLOADS_OF_ACCOUNT_MAX: usize = 8;
-/// Renders drawn concurrently for one account: each may hold a graph, its images and its document.
-const RENDERS_OF_ACCOUNT_MAX: usize = 2;
 /// Message for operators in `/readyz` and in the log while Redis is unavailable.
 const CACHE_AWAY: &str = "redis does not answer: start Redis, or correct CANVAS_REDIS_URL";
 /// Interval between attempts to open the installation key while the database is unavailable.
@@ -112,11 +105,8 @@ async fn run(config: Config) -> Result<ExitCode, Error> {
     });
 
     let (credentials, looking_up) = Credentials::new(process.pool());
-    let (waits, renewing) = Waits::new(cache.clone());
     let (live, following) = Live::new(process.pool().clone(), &cache);
-    for (name, task) in
-        [("credentials", looking_up.boxed()), ("open waits", renewing.boxed()), ("followed states", following.boxed())]
-    {
+    for (name, task) in [("credentials", looking_up.boxed()), ("followed states", following.boxed())] {
         let aborted = aborted.clone();
         process.lifecycle().spawn_support(name, async move {
             tokio::select! {
@@ -136,21 +126,22 @@ async fn run(config: Config) -> Result<ExitCode, Error> {
             credentials,
             keys,
             ring: config.master_keys.clone(),
-            waits,
+            waits: Default::default(),
             live,
             cache,
             blobs,
             models,
             guard,
             waker,
-            reviews: app::job::Reviews::new(Arc::clone(&graphs), documents.large(), LOAD_MAX),
+            reviews: app::job::Reviews::new(Arc::clone(&graphs), documents.large()),
             documents,
             graphs,
             previews: Previews::new(&config.public_url, config.preview_ttl),
-            uploads: tokio::sync::Semaphore::new(UPLOADS_MAX),
-            uploaders: RequestLimit::new(UPLOADS_OF_ACCOUNT_MAX),
-            renderers: RequestLimit::new(RENDERS_OF_ACCOUNT_MAX),
-            writers: RequestLimit::new(1),
+            requests: admission::requests(),
+            uploads: admission::uploads(),
+            renders: admission::renders(),
+            large_work: admission::large_work(),
+            writers: Default::default(),
             recording: Default::default(),
             last_seen: Default::default(),
             stopping: stopping.clone(),

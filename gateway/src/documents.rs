@@ -1,43 +1,49 @@
 //! Canvas documents: the memory they take, and a cache of served documents by revision.
 //!
-//! **Guarantee.** Graphs being loaded, documents in the cache and documents being sent take at most 352 MiB in one process,
-//! however many clients read and however slowly; cached drawings take at most 64 MiB. A request for which no memory is free waits
-//! for a bounded time and is then answered with 503. Reads of large canvases never delay reads of small ones.
+//! **Guarantee.** Graphs being loaded and documents being sent take at most 352 MiB in one process, however many clients read and
+//! however slowly, and those of one account at most 176 MiB of large and 48 MiB of small ones. The cache takes at most 64 MiB. A request
+//! for which no memory is free waits for a bounded time and is then answered with 503. Reads of large canvases never delay reads of small
+//! ones.
 //!
-//! **Mechanism.** A request reserves a [`GraphPermit`] before it loads a graph; small graphs have a budget of their own. Each budget is
-//! larger than what the cache can hold. Once the document is made, the unused part of the reservation is released; the rest is
-//! released when the last reference to the document's bytes is dropped. A revision is never used twice
-//! (docs/reference/canvases.md#revision), so a document cached under the revision that Postgres just returned is current: nothing
-//! has to be invalidated, and a read of an unchanged canvas costs one statement and reserves no memory.
+//! **Mechanism.** A request holds memory of its account before it loads a graph ([`GraphPermit`]); small graphs have a share of their
+//! own. Once the document is made, the unused part is released; the rest is released when the last byte of the response is dropped. A
+//! response from the cache holds its size as well: the cache may forget the document before a slow reader has read it. A revision is
+//! never used twice (docs/reference/canvases.md#revision), so a document cached under the revision that Postgres just returned is
+//! current: nothing has to be invalidated, and a read of an unchanged canvas costs one statement.
 
 use std::sync::Arc;
 
 use app::graphs::memory_bytes;
 use bytes::Bytes;
+use domain::id::AccountUid;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use serde::Serialize;
-use service::admission::{ByteBudget, MemoryPermit};
+use service::shares::{Held, Shares};
 
-use crate::admission::admitted;
+use crate::admission::{account_key, admitted};
 use crate::problem::{Problem, Result};
 
-/// Bytes of documents that one process caches.
-const CAPACITY_BYTES: u64 = 64 * 1024 * 1024;
-/// Budget for large graphs and their documents in one process, in bytes; the cached ones are included.
-const LARGE_BUDGET_BYTES: u64 = 4 * CAPACITY_BYTES;
-/// The same budget for small graphs.
-const SMALL_BUDGET_BYTES: u64 = CAPACITY_BYTES + CAPACITY_BYTES / 2;
+const MIB: u64 = 1024 * 1024;
+/// Bytes of documents and drawings that one process caches.
+const CAPACITY_BYTES: u64 = 64 * MIB;
+/// Bytes of large graphs and their documents in one process, and the most of one account, and so of one load.
+const LARGE_TOTAL: u64 = 256 * MIB;
+const LARGE_PER_ACCOUNT: u64 = 176 * MIB;
+/// The same for small graphs.
+const SMALL_TOTAL: u64 = 96 * MIB;
+const SMALL_PER_ACCOUNT: u64 = SMALL_TOTAL / 2;
 /// The most that loading a small graph takes: about a thousand nodes with some text.
-const SMALL_LOAD_MAX: u64 = 2 * 1024 * 1024;
-/// The most that one load takes. It always fits in addition to a full cache, whose entries may be rounded up.
-pub const LOAD_MAX: u64 = LARGE_BUDGET_BYTES - CAPACITY_BYTES - 16 * 1024 * 1024;
+const SMALL_LOAD_MAX: u64 = 2 * MIB;
+/// Bytes that all of this takes at most in one process.
+#[cfg(test)]
+pub const MEMORY_MAX: u64 = CAPACITY_BYTES + LARGE_TOTAL + SMALL_TOTAL;
 
 /// The canvas documents of a process.
 pub struct Documents {
     kept: Cache<(i64, Arc<str>), Bytes, ByLength>,
-    large: ByteBudget,
-    small: ByteBudget,
+    large: Shares,
+    small: Shares,
 }
 
 #[derive(Clone)]
@@ -49,27 +55,27 @@ impl Weighter<(i64, Arc<str>), Bytes> for ByLength {
     }
 }
 
-/// Reserved memory for a graph and the document made of it.
-pub struct GraphPermit(MemoryPermit);
+/// Memory for a graph and the document made of it.
+pub struct GraphPermit(Held);
 
-/// A document together with the memory reserved for it.
-struct BudgetedBytes {
-    document: Box<[u8]>,
-    _memory: MemoryPermit,
+/// A document together with the memory held for it.
+struct HeldDocument {
+    document: Bytes,
+    _memory: Held,
 }
 
-impl AsRef<[u8]> for BudgetedBytes {
+impl AsRef<[u8]> for HeldDocument {
     fn as_ref(&self) -> &[u8] {
         &self.document
     }
 }
 
 impl GraphPermit {
-    /// Turns the document into shared bytes that keep as much of the reservation as they take.
-    pub fn into_bytes(self, document: Vec<u8>) -> Bytes {
-        let Self(mut memory) = self;
+    /// Turns the document into bytes that hold as much of the memory as they take.
+    pub fn into_bytes(self, document: impl Into<Bytes>) -> Bytes {
+        let (Self(mut memory), document) = (self, document.into());
         memory.shrink_to(document.len() as u64);
-        Bytes::from_owner(BudgetedBytes { document: document.into_boxed_slice(), _memory: memory })
+        Bytes::from_owner(HeldDocument { document, _memory: memory })
     }
 
     /// The same for the JSON document of `body`.
@@ -79,25 +85,35 @@ impl GraphPermit {
 }
 
 impl Documents {
-    /// An empty cache and unused budgets.
+    /// An empty cache and unused shares.
     pub fn new() -> Self {
         Self {
             kept: Cache::with_weighter(4096, CAPACITY_BYTES, ByLength),
-            large: ByteBudget::new(LARGE_BUDGET_BYTES),
-            small: ByteBudget::new(SMALL_BUDGET_BYTES),
+            large: Shares::new("canvases", LARGE_TOTAL, LARGE_PER_ACCOUNT),
+            small: Shares::new("small_canvases", SMALL_TOTAL, SMALL_PER_ACCOUNT),
         }
     }
 
-    /// Reserves memory to load a graph of `graph_bytes` and to make its document; 503 when none becomes free in time.
-    pub async fn reserve(&self, graph_bytes: i64) -> Result<GraphPermit> {
-        let bytes = memory_bytes(graph_bytes).min(LOAD_MAX);
-        let budget = if bytes <= SMALL_LOAD_MAX { &self.small } else { &self.large };
-        Ok(GraphPermit(admitted(budget.acquire(bytes), "too many canvases are loaded or sent at once").await?))
+    /// Holds memory of `account` to load a graph of `graph_bytes` and to make its document; 503 when none becomes free in time.
+    pub async fn reserve(&self, account: &AccountUid, graph_bytes: i64) -> Result<GraphPermit> {
+        self.hold(account, memory_bytes(graph_bytes)).await
     }
 
-    /// The budget for large graphs, which others of the process share.
-    pub fn large(&self) -> ByteBudget {
+    async fn hold(&self, account: &AccountUid, bytes: u64) -> Result<GraphPermit> {
+        let share = if bytes <= SMALL_LOAD_MAX { &self.small } else { &self.large };
+        Ok(GraphPermit(admitted(share, &account_key(account), bytes).await?))
+    }
+
+    /// The share of large graphs, which others of the process take of.
+    pub fn large(&self) -> Shares {
         self.large.clone()
+    }
+
+    /// The cached document of a canvas at a revision, with memory of the account that it is sent to.
+    pub async fn kept(&self, account: &AccountUid, canvas_key: i64, revision: &str) -> Result<Option<Bytes>> {
+        let Some(document) = self.get(canvas_key, revision) else { return Ok(None) };
+        let memory = self.hold(account, document.len() as u64).await?;
+        Ok(Some(memory.into_bytes(document)))
     }
 
     /// The cached document of a canvas at a revision.
@@ -125,7 +141,6 @@ mod tests {
     use domain::limits::CANVAS_BYTES_MAX;
     use domain::review::StoredAssets;
     use domain::stored::Stored;
-    use futures_util::FutureExt;
 
     use super::*;
     use crate::counting::held_by;
@@ -139,42 +154,73 @@ mod tests {
         "background":"#ffffff"},"references":[{"handle":"asset:me:01980000-0000-7000-8000-000000000000"}],"elements":[],
         "createdAt":"2026-11-28T09:00:00.000Z"}}"##;
 
+    fn account(name: &str) -> AccountUid {
+        AccountUid::try_from(name.to_owned()).expect("valid")
+    }
+
     #[tokio::test(start_paused = true)]
     async fn documents_on_their_way_take_their_memory_until_the_last_byte_is_dropped() {
-        let documents = Documents::new();
-        let loading = documents.reserve(CANVAS_BYTES_MAX).await.expect("the largest fits");
-        assert!(matches!(documents.reserve(CANVAS_BYTES_MAX).await, Err(Problem::Unavailable(_, Some(1)))));
-        // The document takes a part of the reservation.
+        let (documents, me) = (Documents::new(), account("me"));
+        let loading = documents.reserve(&me, CANVAS_BYTES_MAX).await.expect("the largest fits");
+        assert!(matches!(documents.reserve(&me, CANVAS_BYTES_MAX).await, Err(Problem::Unavailable(_, Some(1)))));
+        // The document takes a part of it.
         let document = loading.into_bytes(vec![b'x'; 100 * 1024 * 1024]);
-        let rest = documents.reserve(30 * 1024 * 1024).await.expect("fits beside it");
+        let rest = documents.reserve(&me, 15 * 1024 * 1024).await.expect("fits beside it");
         drop(rest);
         let last = document.slice(document.len() - 1..);
         drop(document);
-        assert!(documents.reserve(CANVAS_BYTES_MAX).await.is_err(), "a part of it is still there");
+        assert!(documents.reserve(&me, CANVAS_BYTES_MAX).await.is_err(), "a part of it is still there");
         drop(last);
-        assert!(documents.reserve(CANVAS_BYTES_MAX).await.is_ok());
-        assert_eq!(documents.large.held_bytes(), 0);
+        assert!(documents.reserve(&me, CANVAS_BYTES_MAX).await.is_ok());
+        assert_eq!(documents.large.held(), 0);
     }
 
     #[tokio::test(start_paused = true)]
     async fn who_reads_a_small_canvas_waits_for_none_that_is_large() {
-        let documents = Documents::new();
-        let largest = documents.reserve(CANVAS_BYTES_MAX).await.expect("the largest fits");
-        assert!(documents.reserve(CANVAS_BYTES_MAX).await.is_err(), "large ones wait for each other");
-        assert!(documents.reserve(400_000).await.is_ok());
+        let (documents, me) = (Documents::new(), account("me"));
+        let largest = documents.reserve(&me, CANVAS_BYTES_MAX).await.expect("the largest fits");
+        assert!(documents.reserve(&me, CANVAS_BYTES_MAX).await.is_err(), "large ones wait for each other");
+        assert!(documents.reserve(&me, 400_000).await.is_ok());
+        assert!(documents.reserve(&account("you"), 15 * 1024 * 1024).await.is_ok(), "another account");
         drop(largest);
     }
 
     #[tokio::test]
-    async fn the_largest_canvas_is_loaded_beside_all_that_is_kept() {
-        let documents = Documents::new();
-        for canvas in 0..2000 {
-            let permit = documents.reserve(50_000).await.expect("fits");
-            documents.put(canvas, "r", permit.into_bytes(vec![b'x'; 50_001]));
+    async fn an_account_holds_its_part_and_leaves_the_rest_to_others() {
+        let (documents, me, you) = (Documents::new(), account("me"), account("you"));
+        for (share, total, part) in
+            [(&documents.large, LARGE_TOTAL, LARGE_PER_ACCOUNT), (&documents.small, SMALL_TOTAL, SMALL_PER_ACCOUNT)]
+        {
+            let [me, you] = [&me, &you].map(account_key);
+            assert!(share.try_hold(&me, part - 1).is_some());
+            let all = share.try_hold(&me, part).expect("its part");
+            assert!(share.try_hold(&me, 1).is_none());
+            assert!(share.try_hold(&you, total - part + 1).is_none());
+            assert!(share.try_hold(&you, total - part).is_some());
+            drop(all);
         }
-        assert!(documents.get(1999, "r").is_some() || documents.kept.len() > 1000, "they are kept");
-        assert!(documents.large.acquire(LOAD_MAX).now_or_never().is_some());
-        assert!(documents.small.acquire(SMALL_LOAD_MAX).now_or_never().is_some());
+    }
+
+    #[tokio::test]
+    async fn what_is_kept_takes_of_nobody_until_it_is_sent() {
+        let (documents, me, you) = (Documents::new(), account("me"), account("you"));
+        let load = async |canvas: i64| {
+            let permit = documents.reserve(&me, 50_000).await.expect("fits");
+            let document = Bytes::from(vec![b'x'; 50_001]);
+            documents.put(canvas, "r", document.clone());
+            permit.into_bytes(document)
+        };
+        for canvas in 0..2000 {
+            drop(load(canvas).await);
+        }
+        assert!(documents.kept.len() > 1000, "they are kept");
+        assert_eq!((documents.large.held(), documents.small.held()), (0, 0));
+        let _unread = load(5000).await;
+        let sent = documents.kept(&you, 5000, "r").await.expect("fits").expect("is kept");
+        assert_eq!(documents.small.held(), 2 * 50_001);
+        drop(sent);
+        assert_eq!(documents.small.held(), 50_001);
+        assert!(documents.kept(&you, 5000, "other").await.expect("fits").is_none());
     }
 
     #[test]
@@ -207,7 +253,7 @@ mod tests {
     #[tokio::test]
     async fn a_document_larger_than_its_canvas_said_is_sent_all_the_same() {
         let documents = Documents::new();
-        let document = documents.reserve(0).await.expect("fits").into_bytes(vec![b'x'; 5000]);
+        let document = documents.reserve(&account("me"), 0).await.expect("fits").into_bytes(vec![b'x'; 5000]);
         assert_eq!(document.len(), 5000);
     }
 }

@@ -21,7 +21,6 @@ mod llms;
 mod mcp;
 mod models;
 mod observe;
-mod open_waits;
 mod openapi;
 mod place;
 mod preview;

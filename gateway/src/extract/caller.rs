@@ -9,21 +9,28 @@ use axum::extract::{ConnectInfo, FromRequestParts};
 use db::accounts::{Authenticated, Credential};
 use domain::account::{Scope, Scopes, TokenKind};
 use domain::canvas::{AccessRole, CanvasRecord};
-use domain::id::{AccountUid, CanvasRef};
+use domain::id::CanvasRef;
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use http::request::Parts;
+use service::shares::{Key, Shares};
 use uuid::Uuid;
 
 use super::accept::Accepted;
+use crate::admission::{InProgress, account_key, admitted};
 use crate::console::{self, credential};
 use crate::observe::{RateLimitHeaders, whole_seconds};
 use crate::problem::{Problem, Result};
 use crate::state::App;
 
-/// The account that a request belongs to, once its credential holds; in the extensions of the request. Its body is charged to it.
+/// Who holds what a request needs, once its credential holds; in the extensions of the request.
 #[derive(Clone)]
-pub struct Principal(pub AccountUid);
+pub struct Principal {
+    /// The account of the request.
+    pub key: Key,
+    /// The share of work on its body.
+    pub large_work: Shares,
+}
 
 /// The scopes that a route requires.
 pub trait Grant: Send + Sync + 'static {
@@ -84,6 +91,8 @@ pub struct Caller<G> {
     pub credential: Credential,
     /// `true` if the client rejects JSON, in which the result of every write is served.
     rejects_json: bool,
+    /// The request's place among those in progress.
+    pub place: InProgress,
     grant: PhantomData<G>,
 }
 
@@ -152,7 +161,8 @@ pub(super) async fn admit<G: Grant>(
     let Some((credential, canvas)) = authenticate(parts, app, canvas).await? else {
         return Err(refuse_credential(parts, app).await);
     };
-    parts.extensions.insert(Principal(credential.account.clone()));
+    let key = account_key(&credential.account);
+    parts.extensions.insert(Principal { key: key.clone(), large_work: app.large_work.clone() });
     // Before the rate limit, which is that of the session: it pays for no page of another account.
     if console::contains(parts) && credential::names_another(&parts.headers, &credential.account) {
         return Err(Problem::OtherAccount);
@@ -162,12 +172,18 @@ pub(super) async fn admit<G: Grant>(
     span.record("account", credential.account.as_str());
     limit_rate(parts, app, credential.token).await?;
     require(credential.scopes, G::ALL, G::ANY)?;
+    let place = match parts.extensions.get::<InProgress>() {
+        // A request that a tool sends is a part of that to `/mcp`.
+        Some(place) => place.clone(),
+        None => InProgress::new(admitted(&app.requests, &key, 1).await?),
+    };
+    parts.extensions.insert(place.clone());
     if credential.use_unrecorded {
         record_use(app, credential.token);
     }
     // The response to a read is checked against `Accept` once its type is known.
     let rejects_json = !parts.method.is_safe() && Accepted::from_headers(&parts.headers).rejects("application", "json");
-    let caller = Caller { credential, rejects_json, grant: PhantomData };
+    let caller = Caller { credential, rejects_json, place, grant: PhantomData };
     if console::contains(parts) {
         caller.require_acceptable()?;
     }

@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use crate::console::credential;
 use crate::console::person::SignedIn;
-use crate::extract::caller::{self, parse_token};
+use crate::extract::caller::{self, Caller, parse_token};
 use crate::extract::json::{Input, JsonBody, only};
 use crate::openapi::errors::{CredentialErrors, ScopeErrors};
 use crate::problem::{Problem, Result};
@@ -237,7 +237,7 @@ async fn start(
     get, path = "/session", operation_id = "getSession", tag = "Session",
     responses(CredentialErrors, (status = 200, description = "The session.", body = SignedInAs))
 )]
-pub async fn read(SignedIn(credential): SignedIn) -> Result {
+pub async fn read(SignedIn(Caller { credential, .. }): SignedIn) -> Result {
     let session = SessionSummary {
         id: credential.token,
         kind: SessionKind::from_narrow(credential.is_narrow),

@@ -37,7 +37,7 @@ pub async fn read(State(app): State<App>, on: CanvasAccess<ReadCanvas>, headers:
     if none_match(&headers, &etag(&record.revision)) {
         return Ok(cacheable(&record.revision, StatusCode::NOT_MODIFIED.into_response()));
     }
-    match app.documents.get(record.key, &record.revision) {
+    match app.documents.kept(&on.caller.account, record.key, &record.revision).await? {
         Some(document) => Ok(cacheable(&record.revision, reply::document(document))),
         None => {
             let (revision, document) = load(&app, &on.caller.account, handle, record).await?;
@@ -58,18 +58,18 @@ async fn load(
     admitted: &CanvasRecord,
 ) -> Result<(String, Bytes)> {
     // Taken before a connection, so that no connection is held while waiting for memory.
-    let room = app.documents.reserve(admitted.graph_bytes).await?;
+    let room = app.documents.reserve(caller, admitted.graph_bytes).await?;
     // A concurrent request may have made the document while this one waited for memory.
     if let Some(document) = app.documents.get(admitted.key, &admitted.revision) {
-        return Ok((admitted.revision.clone(), document));
+        return Ok((admitted.revision.clone(), room.into_bytes(document)));
     }
     let mut snapshot = db::pool::snapshot(&app.pool).await?;
     let (record, _) = db::canvases::find(&mut snapshot, caller, handle).await?.ok_or(Problem::NotFound("canvas"))?;
     let read = document_of(app, &mut snapshot, &record).await?;
     drop(snapshot);
-    let document = room.into_json(&read)?;
+    let document = Bytes::from(serde_json::to_vec(&read).map_err(Problem::internal)?);
     app.documents.put(record.key, &record.revision, document.clone());
-    Ok((record.revision, document))
+    Ok((record.revision, room.into_bytes(document)))
 }
 
 /// The full read of a canvas. Its graph is only loaded if this process did not write its revision.

@@ -64,6 +64,8 @@ async fn outcome<G>(caller: &Caller<G>, start: &Start<'_>) -> Result<Answer> {
     if !replayed {
         app.waker.wake(Queue::Import, id);
     }
+    // It is a worker's work from here on.
+    caller.place.leave();
     let outcome = wait(app, caller, id, deadline).await?;
     if !outcome.is_success() {
         db::imports::release(&mut *app.connection().await?, id).await?;
