@@ -82,6 +82,7 @@ async fn run(config: Config) -> Result<ExitCode, Error> {
     let process = Process::start(NAME, config.clone()).await?;
     let cache = cache::Cache::connect(config.redis_url().map_err(BootError::from)?.expose(), cache::PREFIX)
         .map_err(Error::Cache)?;
+    cache.limit_cpu(config.account_cpu_seconds);
     let key_watch = process.readiness().component("installation key", true);
     let aborted = process.lifecycle().aborted();
 

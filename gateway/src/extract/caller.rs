@@ -6,6 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::PoisonError;
 
 use axum::extract::{ConnectInfo, FromRequestParts};
+use cache::{Bucket, Quota};
 use db::accounts::{Authenticated, Credential};
 use domain::account::{Scope, Scopes, TokenKind};
 use domain::canvas::{AccessRole, CanvasRecord};
@@ -222,8 +223,8 @@ pub async fn count_failure(parts: &Parts, app: &App) -> Problem {
     if allowed == 0 {
         return Problem::Unauthorized;
     }
-    let quota = cache::Quota { per_minute: allowed, burst: allowed };
-    match app.cache.rate_limit(&format!("auth:{}", peer(parts)), quota).await {
+    let bucket = Bucket { key: format!("auth:{}", peer(parts)), quota: Quota::per_minute(allowed, allowed) };
+    match app.cache.take(1, &[bucket]).await {
         Some(decision) if !decision.allowed => Problem::RateLimited(
             "too many failed credentials from this address".into(),
             whole_seconds(decision.retry_after),
@@ -240,11 +241,12 @@ fn peer(parts: &Parts) -> IpAddr {
 }
 
 async fn limit_rate(parts: &Parts, app: &App, token: Uuid) -> Result<()> {
-    let quota = cache::Quota { per_minute: app.config.rate_per_minute, burst: app.config.rate_burst };
-    if quota.per_minute == 0 || quota.burst == 0 {
+    let (per_minute, burst) = (app.config.rate_per_minute, app.config.rate_burst);
+    if per_minute == 0 || burst == 0 {
         return Ok(());
     }
-    let Some(decision) = app.cache.rate_limit(&format!("token:{token}"), quota).await else { return Ok(()) };
+    let bucket = Bucket { key: format!("token:{token}"), quota: Quota::per_minute(per_minute, burst) };
+    let Some(decision) = app.cache.take(1, &[bucket]).await else { return Ok(()) };
     if let Some(headers) = parts.extensions.get::<RateLimitHeaders>() {
         headers.set(&decision);
     }

@@ -1,5 +1,5 @@
-//! Redis: rate limits, counts of what is held open, and change notification. No data depends on
-//! Redis (docs/reliability.md#redis).
+//! Redis: rate limits, the processor time that accounts used, counts of what is held open, and
+//! change notification. No data depends on Redis (docs/reliability.md#redis).
 //!
 //! **Guarantee.** No call fails, and none takes longer than 50 ms. If Redis does not answer, a rate
 //! limit lets the request pass, the caller of a hold counts locally, and the reader of a lost
@@ -16,12 +16,13 @@ mod limit;
 mod link;
 mod subscriptions;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-pub use limit::{Quota, RateDecision};
+pub use limit::{Bucket, Quota, RateDecision};
 pub use subscriptions::Watch;
 
+use limit::Mode;
 use link::Link;
 use subscriptions::Subscriptions;
 
@@ -46,6 +47,8 @@ struct Inner {
     prefix: String,
     link: Link,
     subscriptions: Subscriptions,
+    /// Milliseconds of processor time of an account; unset without a limit.
+    cpu: OnceLock<Quota>,
 }
 
 fn client(url: &str) -> Result<redis::Client, Error> {
@@ -65,6 +68,7 @@ impl Cache {
             link: Link::start(client.clone()),
             subscriptions: Subscriptions::start(client, prefix.clone()),
             prefix,
+            cpu: OnceLock::new(),
         };
         Ok(Self { inner: Arc::new(inner) })
     }
@@ -86,15 +90,42 @@ impl Cache {
         self.inner.link.settled().await;
     }
 
-    /// Takes one request from `key`'s quota and returns whether it may pass. `None` means that
-    /// Redis did not answer and the request passes.
-    pub async fn rate_limit(&self, key: &str, quota: Quota) -> Option<RateDecision> {
-        self.decide("rate_limit", key, quota, 1).await
+    /// Judges a request of `weight` by all of `buckets`, at least one, in one round trip, and takes it from each of them if it
+    /// passes. `None` means that Redis did not answer and the request passes.
+    pub async fn take(&self, weight: u32, buckets: &[Bucket]) -> Option<RateDecision> {
+        self.decide(Mode::Take, weight, buckets).await
     }
 
-    /// The result of [`rate_limit`](Self::rate_limit) without counting a request: for limits that count only failures.
-    pub async fn peek(&self, key: &str, quota: Quota) -> Option<RateDecision> {
-        self.decide("peek", key, quota, 0).await
+    /// Takes `units` that were used already, whether or not the buckets have them. Best effort.
+    pub async fn debit(&self, units: u32, buckets: &[Bucket]) {
+        self.decide(Mode::Debit, units, buckets).await;
+    }
+
+    /// Limits the processor time of free work to `seconds` an hour for each account, a sixth of it at once; 0: no limit. A process
+    /// calls this once, at its start.
+    pub fn limit_cpu(&self, seconds: u32) {
+        let milliseconds = seconds.saturating_mul(1000);
+        if milliseconds > 0 {
+            // A second call changes nothing.
+            let _ = self.inner.cpu.set(Quota::per_hour(milliseconds, milliseconds / 6));
+        }
+    }
+
+    /// Debits processor time that free work of an account used. Best effort.
+    pub async fn debit_cpu(&self, account: &str, milliseconds: u64) {
+        if let Some(bucket) = self.cpu_bucket(account).filter(|_| milliseconds > 0) {
+            self.debit(u32::try_from(milliseconds).unwrap_or(u32::MAX), &[bucket]).await;
+        }
+    }
+
+    /// Whether an account has processor time left for free work. `None` without a limit, and when Redis did not answer: the work may
+    /// start.
+    pub async fn peek_cpu(&self, account: &str) -> Option<RateDecision> {
+        self.decide(Mode::Peek, 1, &[self.cpu_bucket(account)?]).await
+    }
+
+    fn cpu_bucket(&self, account: &str) -> Option<Bucket> {
+        Some(Bucket { key: format!("cpu:{account}"), quota: *self.inner.cpu.get()? })
     }
 
     /// Holds `id` under `key` for `lease`, or renews its lease, unless all processes together
@@ -149,9 +180,11 @@ impl Cache {
         self.inner.subscriptions.subscribe(channel)
     }
 
-    async fn decide(&self, operation: &'static str, key: &str, quota: Quota, cost: u32) -> Option<RateDecision> {
-        let key = format!("{}rate:{key}", self.inner.prefix);
-        self.inner.link.call(operation, async |connection| limit::decide(connection, &key, quota, cost).await).await
+    async fn decide(&self, mode: Mode, weight: u32, buckets: &[Bucket]) -> Option<RateDecision> {
+        let keys: Vec<String> =
+            buckets.iter().map(|bucket| format!("{}rate:{}", self.inner.prefix, bucket.key)).collect();
+        let call = async |connection: &mut _| limit::decide(connection, mode, weight, buckets, &keys).await;
+        self.inner.link.call(mode.name(), call).await
     }
 }
 

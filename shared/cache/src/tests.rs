@@ -16,14 +16,14 @@ pub(crate) async fn test_cache() -> Cache {
     up(&redis_url(), &redis_prefix()).await
 }
 
-fn quota(per_minute: u32, burst: u32) -> Quota {
-    Quota { per_minute, burst }
+fn one_a_minute() -> [Bucket; 1] {
+    [Bucket { key: "k".into(), quota: Quota::per_minute(1, 1) }]
 }
 
 /// The next decision of Redis. Repeats the call, because a slow test machine may make one miss its
 /// deadline.
-async fn decide(cache: &Cache, key: &str, quota: Quota) -> RateDecision {
-    wait_for("a decision", LIMIT, async || cache.rate_limit(key, quota).await).await
+async fn decide(cache: &Cache) -> RateDecision {
+    wait_for("a decision", LIMIT, async || cache.take(1, &one_a_minute()).await).await
 }
 
 #[tokio::test]
@@ -31,7 +31,8 @@ async fn every_call_can_be_made_in_a_handler_that_moves_between_threads() {
     fn movable(_: impl Send) {}
     let cache = test_cache().await;
     let mut watch = cache.subscribe("c");
-    movable((cache.rate_limit("k", quota(1, 1)), cache.notify(["c"]), watch.changed()));
+    let buckets = one_a_minute();
+    movable((cache.take(1, &buckets), cache.debit_cpu("a", 1), cache.notify(["c"]), watch.changed()));
 }
 
 #[tokio::test]
@@ -60,19 +61,19 @@ async fn without_redis_requests_pass_at_once_and_with_it_limits_return() {
     let proxy = Proxy::in_front_of(&redis_url()).await;
     proxy.cut();
     let cache = Cache::connect(&proxy.url(), &redis_prefix()).expect("connects lazily");
-    assert!(cache.rate_limit("k", quota(1, 1)).await.is_none());
+    assert!(cache.take(1, &one_a_minute()).await.is_none());
     assert!(!cache.is_up());
     let start = Instant::now();
     for _ in 0..100 {
-        assert!(cache.rate_limit("k", quota(1, 1)).await.is_none());
+        assert!(cache.take(1, &one_a_minute()).await.is_none());
         cache.notify(["c"]).await;
     }
     assert!(start.elapsed() < Duration::from_millis(500), "an open breaker costs nothing");
     proxy.resume();
-    decide(&cache, "k", quota(1, 1)).await;
+    decide(&cache).await;
     proxy.reset();
     wait_for("the loss to be seen without a request", LIMIT, async || (!cache.is_up()).then_some(())).await;
-    assert!(!decide(&cache, "k", quota(1, 1)).await.allowed);
+    assert!(!decide(&cache).await.allowed);
 }
 
 #[tokio::test]
@@ -83,7 +84,7 @@ async fn a_redis_that_hangs_costs_each_call_its_deadline_until_the_breaker_opens
     let start = Instant::now();
     let mut calls = 0;
     while cache.is_up() {
-        assert!(cache.rate_limit("k", quota(1, 1)).await.is_none());
+        assert!(cache.take(1, &one_a_minute()).await.is_none());
         calls += 1;
     }
     // The supervisor's own ping may be among the five.
@@ -91,7 +92,7 @@ async fn a_redis_that_hangs_costs_each_call_its_deadline_until_the_breaker_opens
     assert!(start.elapsed() < Duration::from_secs(1));
     proxy.resume();
     wait_for("the breaker to close", LIMIT, async || cache.is_up().then_some(())).await;
-    decide(&cache, "k", quota(1, 1)).await;
+    decide(&cache).await;
 }
 
 #[tokio::test]
@@ -99,6 +100,43 @@ async fn a_redis_that_is_too_slow_keeps_the_breaker_open() {
     let proxy = Proxy::in_front_of(&redis_url()).await;
     proxy.delay(Duration::from_millis(60));
     let cache = Cache::connect(&proxy.url(), &redis_prefix()).expect("connects lazily");
-    assert!(cache.rate_limit("k", quota(1, 1)).await.is_none());
+    assert!(cache.take(1, &one_a_minute()).await.is_none());
     assert!(!cache.is_up());
+}
+
+#[tokio::test]
+async fn free_work_has_a_sixth_of_an_hour_s_processor_time_at_once_and_may_leave_a_debt() {
+    let cache = test_cache().await;
+    let peek = async |account: &str| wait_for("an answer", LIMIT, async || cache.peek_cpu(account).await).await;
+    assert!(cache.peek_cpu("a").await.is_none(), "without a limit nothing is judged");
+    cache.debit_cpu("a", 1_000_000_000).await;
+    cache.limit_cpu(0);
+    assert!(cache.peek_cpu("a").await.is_none());
+    // 1200 s at once; 2 s become free in each second.
+    cache.limit_cpu(7200);
+    let fresh = peek("a").await;
+    assert_eq!(
+        (fresh.allowed, fresh.limit, fresh.remaining),
+        (true, 1_200_000, 1_200_000),
+        "the time without a limit is not counted"
+    );
+    // A debit that Redis does not answer in time may be lost, so each is repeated until it is seen.
+    let debit_to = async |most: u32, milliseconds| {
+        wait_for("the debit", LIMIT, async || {
+            cache.debit_cpu("a", milliseconds).await;
+            (peek("a").await.remaining <= most).then_some(())
+        })
+        .await;
+    };
+    debit_to(700_000, 600_000).await;
+    assert!(peek("a").await.allowed && peek("b").await.remaining == 1_200_000);
+    debit_to(0, 1_200_000).await;
+    let over = peek("a").await;
+    assert!(!over.allowed && over.remaining == 0);
+    // A debt of 500 s at least, which half the time pays.
+    assert!((240..=600).contains(&over.retry_after.as_secs()), "{over:?}");
+    cache.debit_cpu("a", u64::MAX).await;
+    let deepest = peek("a").await;
+    assert!(deepest.retry_after.as_secs() <= 600, "no debt beyond another burst: {deepest:?}");
+    assert!(peek("b").await.allowed);
 }

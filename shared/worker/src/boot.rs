@@ -42,6 +42,7 @@ pub async fn start(name: &'static str, config: Config) -> Result<(Process, Worke
     // After logging is set up, so that an unavailable Redis is logged.
     let cache = cache::Cache::connect(config.redis_url()?.expose(), cache::PREFIX)
         .map_err(|error| BootError::Setting(format!("CANVAS_REDIS_URL: {error}").into()))?;
+    cache.limit_cpu(config.account_cpu_seconds);
     let threads = available_parallelism().map_or(1, usize::from);
     let pixels = Pixels::new(threads, config.image_memory_bytes);
     watch_store(&process, &blobs);

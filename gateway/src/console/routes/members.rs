@@ -180,8 +180,8 @@ pub async fn remove(State(app): State<App>, person: Person, path: PathText) -> R
 
 /// Counts a change, because each one discloses whether an email is that of an account; 429 after too many.
 async fn count_change(app: &App, person: &AccountUid) -> Result<()> {
-    let quota = cache::Quota { per_minute: MEMBER_CHANGES_PER_MINUTE, burst: MEMBER_CHANGES_PER_MINUTE };
-    match app.cache.rate_limit(&format!("members:{person}"), quota).await {
+    let quota = cache::Quota::per_minute(MEMBER_CHANGES_PER_MINUTE, MEMBER_CHANGES_PER_MINUTE);
+    match app.cache.take(1, &[cache::Bucket { key: format!("members:{person}"), quota }]).await {
         Some(decision) if !decision.allowed => Err(Problem::RateLimited(
             format!("members may be changed {MEMBER_CHANGES_PER_MINUTE} times a minute"),
             whole_seconds(decision.retry_after),

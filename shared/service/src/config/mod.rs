@@ -344,6 +344,8 @@ variables! {
         "Burst of requests per token; 0 disables the limit.";
     "CANVAS_FAILED_AUTH_PER_MINUTE" => failed_auth_per_minute: u32 = Some("60"), parse::count,
         "Failed authentications per client address and minute; 0 disables the limit.";
+    "CANVAS_ACCOUNT_CPU_SECONDS" => account_cpu_seconds: u32 = Some("7200"), parse::count,
+        "Seconds of processor time that free work of an account may use in an hour, a sixth of them at once; 0: no limit.";
     "CANVAS_IDEMPOTENCY_DAYS" => idempotency_window: Duration = Some("30"), parse::days,
         "Days that an idempotency key is kept.";
     "CANVAS_ACTIVE_JOBS" => active_jobs: u32 = Some("1000"), parse::positive_count,

@@ -39,6 +39,7 @@ fn defaults_hold_for_everything_that_is_not_required() {
     assert_eq!(config.admin_listen, SocketAddr::from(([127, 0, 0, 1], 9090)));
     assert!(config.cors_origins.is_empty());
     assert_eq!((config.rate_per_minute, config.rate_burst, config.failed_auth_per_minute), (1200, 200, 60));
+    assert_eq!(config.account_cpu_seconds, 7200);
     assert_eq!(config.idempotency_window, Duration::from_secs(30 * 86400));
     assert_eq!((config.active_jobs, config.storage_max), (1000, 0));
     assert_eq!(config.upload_metadata, "auto");
