@@ -153,6 +153,7 @@ async fn run(config: Config) -> Result<ExitCode, Error> {
             renderers: RequestLimit::new(RENDERS_OF_ACCOUNT_MAX),
             writers: RequestLimit::new(1),
             recording: Default::default(),
+            refusals: Default::default(),
             last_seen: Default::default(),
             stopping: stopping.clone(),
             config,

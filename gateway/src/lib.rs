@@ -27,6 +27,7 @@ mod place;
 mod preview;
 mod problem;
 mod queues;
+mod rates;
 mod reference;
 mod rendition;
 mod reply;

@@ -1,6 +1,6 @@
 //! The layer around every request: request id, trace, log line, metrics, and the headers that every response carries.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Instant;
 
 use axum::extract::{MatchedPath, Request, State};
@@ -16,6 +16,7 @@ use uuid::Uuid;
 use crate::extract::accept::{Accepted, weighted};
 use crate::ignored::{IGNORED, KnownParameters};
 use crate::problem::Problem;
+use crate::rates::Charges;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const SURFACE: HeaderName = HeaderName::from_static("x-service-agent-surface");
@@ -29,26 +30,6 @@ const LOGGED_METHOD_MAX: usize = 16;
 /// The trace context of the request, which committed work carries on.
 #[derive(Clone, Copy)]
 pub struct Trace(pub TraceContext);
-
-/// Where the rate limiter records its decision for the response headers (docs/reference/conventions.md#rate-limits).
-#[derive(Clone, Default)]
-pub struct RateLimitHeaders(Arc<OnceLock<[(HeaderName, u64); 3]>>);
-
-impl RateLimitHeaders {
-    /// Records a decision; the first one of a request counts.
-    pub fn set(&self, decision: &cache::RateDecision) {
-        let _ = self.0.set([
-            (HeaderName::from_static("ratelimit-limit"), u64::from(decision.limit)),
-            (HeaderName::from_static("ratelimit-remaining"), u64::from(decision.remaining)),
-            (HeaderName::from_static("ratelimit-reset"), whole_seconds(decision.reset_after)),
-        ]);
-    }
-}
-
-/// Whole seconds, rounded up, so that a client that waits this long is admitted.
-pub fn whole_seconds(duration: std::time::Duration) -> u64 {
-    duration.as_secs() + u64::from(duration.subsec_nanos() > 0)
-}
 
 /// The layer around every route.
 pub async fn observe(State(known): State<Arc<KnownParameters>>, mut request: Request, next: Next) -> Response {
@@ -71,9 +52,10 @@ pub async fn observe(State(known): State<Arc<KnownParameters>>, mut request: Req
         trace, Server, "request", request_id = request_id_text, method = shown(&method), route = %route, surface = surface,
         token_id = Empty, account = Empty, status = Empty, error_type = Empty
     );
-    let rate = RateLimitHeaders::default();
+    let charges = Charges::default();
     request.extensions_mut().insert(Trace(trace));
-    request.extensions_mut().insert(rate.clone());
+    request.extensions_mut().insert(charges.clone());
+    let request = request.map(|body| charges.weighed(body));
 
     async move {
         let mut response = next.run(request).await;
@@ -81,9 +63,7 @@ pub async fn observe(State(known): State<Arc<KnownParameters>>, mut request: Req
         let headers = response.headers_mut();
         headers.insert(REQUEST_ID, request_id);
         headers.extend(ignored.map(|names| (IGNORED, names)));
-        if let Some(rate) = rate.0.get() {
-            headers.extend(rate.iter().map(|(name, value)| (name.clone(), HeaderValue::from(*value))));
-        }
+        headers.extend(charges.headers());
         if is_event_stream(headers) {
             headers.insert(BUFFERING, HeaderValue::from_static("no"));
         }

@@ -20,6 +20,7 @@ use crate::open_waits::Waits;
 use crate::preview::Previews;
 use crate::problem::{Problem, Result};
 use crate::queues::LastSeen;
+use crate::rates::Refusals;
 
 /// The gateway's state: cheap to clone. Nothing in it needs to outlive the process or to agree between replicas; its caches cannot
 /// be stale.
@@ -72,6 +73,8 @@ pub struct Shared {
     pub writers: RequestLimit,
     /// Tokens whose use is being recorded.
     pub recording: Mutex<HashSet<Uuid>>,
+    /// Rates that clients exceeded.
+    pub refusals: Refusals,
     /// The last state of the queues.
     pub last_seen: LastSeen,
     /// Canceled when the process begins to stop.

@@ -1,7 +1,10 @@
 //! Rate limits (docs/reference/conventions.md#rate-limits, docs/reference/conventions.md#failed-credentials).
 
-use e2e::{Person, Stack};
+use std::time::Duration;
+
+use e2e::{Client, Person, Reply, Stack};
 use serde_json::json;
+use testkit::wait_for;
 
 /// A stack with low limits of requests.
 async fn limited() -> Stack {
@@ -92,6 +95,104 @@ async fn a_failed_sign_in_is_a_failed_credential() {
     let cookie = guesser.get("/console/session").header("cookie", "__Host-canvas=x");
     cookie.await.expect_error(429, "rate_limited", &[]);
     guesser.get("/console/session").await.expect_error(401, "unauthorized", &[]);
+}
+
+/// A number in a header of a reply.
+fn number(reply: &Reply, name: &str) -> i64 {
+    reply.header(name).unwrap_or_else(|| panic!("{name}: {reply}")).parse().expect("a number")
+}
+
+#[tokio::test]
+async fn an_account_has_a_rate_over_all_of_its_tokens_and_sessions() {
+    let builder = Stack::builder().env("CANVAS_ACCOUNT_RATE_PER_MINUTE", 60).env("CANVAS_ACCOUNT_RATE_BURST", 6);
+    let stack = &builder.shared().await;
+    let account = stack.account().await;
+    let person = stack.person(&account).await;
+    let (one, other) = (stack.user_of(&account, "all").await, stack.user_of(&account, "all").await);
+    let mut sent = 0;
+    let refused = loop {
+        let reply = match sent % 3 {
+            0 => one.get("/auth/status").await,
+            1 => other.get("/auth/status").await,
+            _ => person.get("/session").await,
+        };
+        // The account has less left than any of its tokens.
+        assert_eq!(number(&reply, "ratelimit-limit"), 6, "{reply}");
+        if reply.status != 200 {
+            break reply;
+        }
+        sent += 1;
+        assert!(sent < 30, "never limited");
+    };
+    assert!(sent >= 6, "refused within the burst: {sent}");
+    assert_eq!(number(&refused, "ratelimit-remaining"), 0);
+    assert!((1..=60).contains(&number(&refused, "retry-after")));
+    let message = refused.expect_error(429, "rate_limited", &[]);
+    assert!(message.contains("account"), "{message}");
+    stack.user().await.get("/auth/status").await.ok();
+    // A refusal grants nothing: the credential is judged again when its wait is over.
+    stack.admin(&["admin", "token", "revoke", &one.token_id]).await.expect_success();
+    wait_for("the revoked token to be refused as such", Duration::from_secs(10), async || {
+        let reply = one.get("/auth/status").await;
+        assert!([401, 429].contains(&reply.status), "{reply}");
+        (reply.status == 401).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn heavy_requests_weigh_more() {
+    // The bucket does not refill during the test.
+    let stack = &Stack::builder().env("CANVAS_RATE_PER_MINUTE", 1).env("CANVAS_RATE_BURST", 400).shared().await;
+    let user = stack.user().await;
+    let left = async || number(&user.get("/auth/status").await, "ratelimit-remaining");
+    assert_eq!(left().await, 399);
+    // The rate is judged before body and canvas.
+    let import = user.send("/images/import", &json!({})).await;
+    assert_eq!((import.status, number(&import, "ratelimit-remaining")), (400, 379));
+    let import = user.send("/product-references/import", &json!({})).await;
+    assert_eq!((import.status, number(&import, "ratelimit-remaining")), (400, 359));
+    let svg = user.get("/canvases/none/render").header("accept", "image/svg+xml").await;
+    assert_eq!((svg.status, number(&svg, "ratelimit-remaining")), (404, 358));
+    let png = user.get("/canvases/none/render").header("accept", "image/png").await;
+    assert_eq!((png.status, number(&png, "ratelimit-remaining")), (404, 348));
+    // A body below 1 MiB weighs nothing. One of 1 MiB weighs as much as a request, once it has arrived.
+    let send = async |bytes: usize| {
+        let call = user.post("/canvases/none/operations").body("application/json", vec![b' '; bytes]);
+        call.await.expect_error(400, "invalid_json", &[]);
+    };
+    send((1 << 20) - 1).await;
+    assert_eq!(left().await, 346);
+    send(1 << 20).await;
+    let mut expected = 343;
+    wait_for("the debit", Duration::from_secs(10), async || {
+        expected -= 1;
+        (left().await == expected + 1).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_address_signs_in_30_times_a_minute() {
+    let stack = &Stack::builder().env("CANVAS_FAILED_AUTH_PER_MINUTE", 1000).shared().await;
+    let client = stack.anonymous().from_address(new_address());
+    let sign_in = async |client: &Client| {
+        let call = client.send("/console/session", &json!({"link": "x"})).header("origin", &stack.origin(0));
+        call.header("x-canvas-console", "1").await
+    };
+    let mut sent = 0;
+    let refused = loop {
+        let reply = sign_in(&client).await;
+        if reply.status != 401 {
+            break reply;
+        }
+        sent += 1;
+        assert!(sent < 100, "never limited");
+    };
+    assert!(sent >= 30, "{sent}");
+    assert!((1..=2).contains(&number(&refused, "retry-after")), "{refused}");
+    refused.expect_error(429, "rate_limited", &[]);
+    sign_in(&stack.anonymous().from_address(new_address())).await.expect(401);
 }
 
 /// A new loopback address for each run, because the counters of addresses outlive the stack.

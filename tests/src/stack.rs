@@ -553,5 +553,9 @@ fn environment(
         env.insert("CANVAS_EGRESS_CA_FILE".to_owned(), authority.display().to_string());
     }
     env.extend(builder.env.clone());
+    // A test that switches the rate of tokens off sends more than an account may.
+    if env.get("CANVAS_RATE_PER_MINUTE").is_some_and(|rate| rate == "0") {
+        env.entry("CANVAS_ACCOUNT_RATE_PER_MINUTE".to_owned()).or_insert_with(|| "0".to_owned());
+    }
     env.into_iter().collect()
 }

@@ -18,8 +18,8 @@ use uuid::Uuid;
 
 use super::accept::Accepted;
 use crate::console::{self, credential};
-use crate::observe::{RateLimitHeaders, whole_seconds};
 use crate::problem::{Problem, Result};
+use crate::rates::{self, Charges, IMPORT_WEIGHT};
 use crate::state::App;
 
 /// The account that a request belongs to, once its credential holds; in the extensions of the request. Its body is charged to it.
@@ -32,14 +32,21 @@ pub trait Grant: Send + Sync + 'static {
     const ALL: Scopes = Scopes::from_slice(&[]);
     /// At least one of these scopes, unless empty.
     const ANY: Scopes = Scopes::from_slice(&[]);
+    /// What a request takes of the rates of its token and account.
+    fn weight(_: &Parts) -> u32 {
+        1
+    }
 }
 
 macro_rules! grants {
-    ($($(#[$doc:meta])* $name:ident { $($kind:ident = [$($scope:ident),+]),* })+) => {$(
+    ($($(#[$doc:meta])* $name:ident { $($kind:ident = [$($scope:ident),+]),* } $(=> $weight:ident)?)+) => {$(
         $(#[$doc])*
         pub struct $name;
         impl Grant for $name {
             $(const $kind: Scopes = Scopes::from_slice(&[$(Scope::$scope),+]);)*
+            $(fn weight(_: &Parts) -> u32 {
+                $weight
+            })?
         }
     )+};
 }
@@ -64,9 +71,9 @@ grants! {
     /// Requires the scopes of image generation.
     GenerateImages { ALL = [CanvasRead, CanvasWrite, AssetRead, ImageGenerate] }
     /// Requires the scopes of a product import.
-    ImportProduct { ALL = [CanvasRead, CanvasWrite, AssetRead] }
+    ImportProduct { ALL = [CanvasRead, CanvasWrite, AssetRead] } => IMPORT_WEIGHT
     /// Requires the scopes of an image import.
-    ImportImage { ALL = [CanvasRead, CanvasWrite, AssetRead, ImageGenerate] }
+    ImportImage { ALL = [CanvasRead, CanvasWrite, AssetRead, ImageGenerate] } => IMPORT_WEIGHT
     /// Requires element:read.
     ReadElements { ALL = [ElementRead] }
     /// Requires element:write.
@@ -150,6 +157,10 @@ pub(super) async fn admit<G: Grant>(
     if console::contains(parts) {
         credential::check_origin(parts, &app.config.public_url)?;
     }
+    let (charges, weight) = (parts.extensions.get::<Charges>().cloned().unwrap_or_default(), G::weight(parts));
+    if let Some(refused) = recall_refusal(parts, app, &charges, weight) {
+        return Err(refused);
+    }
     let Some((credential, canvas)) = authenticate(parts, app, canvas).await? else {
         return Err(refuse_credential(parts, app).await);
     };
@@ -158,10 +169,8 @@ pub(super) async fn admit<G: Grant>(
     if console::contains(parts) && credential::names_another(&parts.headers, &credential.account) {
         return Err(Problem::OtherAccount);
     }
-    let span = tracing::Span::current();
-    span.record("token_id", tracing::field::display(credential.token));
-    span.record("account", credential.account.as_str());
-    limit_rate(parts, app, credential.token).await?;
+    record_caller(&credential);
+    rates::admit(app, &charges, &credential, weight).await?;
     require(credential.scopes, G::ALL, G::ANY)?;
     if credential.use_unrecorded {
         record_use(app, credential.token);
@@ -176,17 +185,43 @@ pub(super) async fn admit<G: Grant>(
 }
 
 async fn authenticate(parts: &Parts, app: &App, canvas: Option<&CanvasRef>) -> Result<Option<Authenticated>> {
-    let in_console = console::contains(parts);
-    let presented = if in_console { credential::presented(&parts.headers) } else { bearer(&parts.headers) };
-    let Some((token, secret)) = presented else { return Ok(None) };
+    let Some((token, secret)) = presented(parts) else { return Ok(None) };
     let found = app.credentials.look_up(token, canvas).await?;
-    Ok(found.filter(|(credential, _)| {
-        // The secret is compared first, so that the state of a token is disclosed only to a holder of its secret.
-        // A session is a credential in the console alone, and nothing else is one there.
-        app.keys.verify_token(secret, &credential.secret_hash)
-            && credential.valid
-            && (credential.kind == TokenKind::Session) == in_console
-    }))
+    Ok(found.filter(|(credential, _)| holds(parts, app, credential, secret)))
+}
+
+/// The credential that a request presents.
+fn presented(parts: &Parts) -> Option<(Uuid, &str)> {
+    if console::contains(parts) { credential::presented(&parts.headers) } else { bearer(&parts.headers) }
+}
+
+/// Returns `true` if a credential that was looked up is valid, and `secret` its secret.
+fn holds(parts: &Parts, app: &App, credential: &Credential, secret: &str) -> bool {
+    // The secret is compared first, so that the state of a token is disclosed only to a holder of its secret.
+    // A session is a credential in the console alone, and nothing else is one there.
+    app.keys.verify_token(secret, &credential.secret_hash)
+        && credential.valid
+        && (credential.kind == TokenKind::Session) == console::contains(parts)
+}
+
+/// The refusal of an earlier request with the same credential that the client is still to wait for.
+fn recall_refusal(parts: &Parts, app: &App, charges: &Charges, weight: u32) -> Option<Problem> {
+    let (token, secret) = presented(parts)?;
+    app.refusals.recall(charges, token, weight, |credential| {
+        let other_page = console::contains(parts) && credential::names_another(&parts.headers, &credential.account);
+        let is_same = !other_page && holds(parts, app, credential, secret);
+        if is_same {
+            record_caller(credential);
+        }
+        is_same
+    })
+}
+
+/// Names the caller in the log line of the request.
+fn record_caller(credential: &Credential) {
+    let span = tracing::Span::current();
+    span.record("token_id", tracing::field::display(credential.token));
+    span.record("account", credential.account.as_str());
 }
 
 /// The bearer token of a request. `None` also when it has several.
@@ -227,33 +262,18 @@ pub async fn count_failure(parts: &Parts, app: &App) -> Problem {
     match app.cache.take(1, &[bucket]).await {
         Some(decision) if !decision.allowed => Problem::RateLimited(
             "too many failed credentials from this address".into(),
-            whole_seconds(decision.retry_after),
+            rates::whole_seconds(decision.retry_after),
         ),
         _ => Problem::Unauthorized,
     }
 }
 
-fn peer(parts: &Parts) -> IpAddr {
+/// The address of a client.
+pub fn peer(parts: &Parts) -> IpAddr {
     parts
         .extensions
         .get::<ConnectInfo<SocketAddr>>()
         .map_or(IpAddr::from([0, 0, 0, 0]), |ConnectInfo(address)| address.ip())
-}
-
-async fn limit_rate(parts: &Parts, app: &App, token: Uuid) -> Result<()> {
-    let (per_minute, burst) = (app.config.rate_per_minute, app.config.rate_burst);
-    if per_minute == 0 || burst == 0 {
-        return Ok(());
-    }
-    let bucket = Bucket { key: format!("token:{token}"), quota: Quota::per_minute(per_minute, burst) };
-    let Some(decision) = app.cache.take(1, &[bucket]).await else { return Ok(()) };
-    if let Some(headers) = parts.extensions.get::<RateLimitHeaders>() {
-        headers.set(&decision);
-    }
-    if decision.allowed {
-        return Ok(());
-    }
-    Err(Problem::RateLimited("too many requests with this token".into(), whole_seconds(decision.retry_after)))
 }
 
 /// Records the use of a token in the background, one write per token at a time. If a write is lost, `lastUsedAt` is a minute old.

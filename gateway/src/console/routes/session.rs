@@ -22,6 +22,7 @@ use crate::extract::caller::{self, parse_token};
 use crate::extract::json::{Input, JsonBody, only};
 use crate::openapi::errors::{CredentialErrors, ScopeErrors};
 use crate::problem::{Problem, Result};
+use crate::rates::{self, Rate};
 use crate::reply;
 use crate::state::App;
 
@@ -134,6 +135,7 @@ pub async fn sign_in(State(app): State<App>, parts: Parts, body: JsonBody) -> Re
         let why = "browsers keep a session only over HTTPS or on a loopback address, and CANVAS_PUBLIC_URL is neither";
         return Err(Problem::Forbidden(why.into()));
     }
+    rates::take(&app, Rate::SignIns, &caller::peer(&parts)).await?;
     let wanted: SignIn = body.json().await?;
     let signed_in = match (&wanted.link, &wanted.token) {
         (Some(link), None) if wanted.preview.is_some() => return preview(&app, &parts, link).await,

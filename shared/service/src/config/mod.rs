@@ -342,8 +342,12 @@ variables! {
         "Requests per token and minute; 0 disables the limit.";
     "CANVAS_RATE_BURST" => rate_burst: u32 = Some("200"), parse::count,
         "Burst of requests per token; 0 disables the limit.";
+    "CANVAS_ACCOUNT_RATE_PER_MINUTE" => account_rate_per_minute: u32 = Some("6000"), parse::count,
+        "Requests per account and minute, by all of its tokens and sessions; 0 disables the limit.";
+    "CANVAS_ACCOUNT_RATE_BURST" => account_rate_burst: u32 = Some("1000"), parse::count,
+        "Burst of requests per account; 0 disables the limit.";
     "CANVAS_FAILED_AUTH_PER_MINUTE" => failed_auth_per_minute: u32 = Some("60"), parse::count,
-        "Failed authentications per client address and minute; 0 disables the limit.";
+        "Failed authentications per client address and minute; 0 disables this limit and that of sign-ins.";
     "CANVAS_ACCOUNT_CPU_SECONDS" => account_cpu_seconds: u32 = Some("7200"), parse::count,
         "Seconds of processor time that free work of an account may use in an hour, a sixth of them at once; 0: no limit.";
     "CANVAS_IDEMPOTENCY_DAYS" => idempotency_window: Duration = Some("30"), parse::days,

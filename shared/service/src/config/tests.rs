@@ -39,6 +39,7 @@ fn defaults_hold_for_everything_that_is_not_required() {
     assert_eq!(config.admin_listen, SocketAddr::from(([127, 0, 0, 1], 9090)));
     assert!(config.cors_origins.is_empty());
     assert_eq!((config.rate_per_minute, config.rate_burst, config.failed_auth_per_minute), (1200, 200, 60));
+    assert_eq!((config.account_rate_per_minute, config.account_rate_burst), (6000, 1000));
     assert_eq!(config.account_cpu_seconds, 7200);
     assert_eq!(config.idempotency_window, Duration::from_secs(30 * 86400));
     assert_eq!((config.active_jobs, config.storage_max), (1000, 0));
@@ -140,6 +141,8 @@ fn a_wrong_value_gives_one_line_that_names_the_variable_and_not_the_value() {
         ("CANVAS_CORS_ORIGINS", "*"),
         ("CANVAS_RATE_PER_MINUTE", "-1"),
         ("CANVAS_RATE_BURST", "4294967296"),
+        ("CANVAS_ACCOUNT_RATE_BURST", "-1"),
+        ("CANVAS_ACCOUNT_CPU_SECONDS", "1.5"),
         ("CANVAS_FAILED_AUTH_PER_MINUTE", "1.5"),
         ("CANVAS_IDEMPOTENCY_DAYS", "0"),
         ("CANVAS_IDEMPOTENCY_DAYS", "3651"),
@@ -198,6 +201,8 @@ fn values_at_their_limits_are_accepted() {
     let config = loaded(&[
         ("CANVAS_RATE_PER_MINUTE", "0"),
         ("CANVAS_RATE_BURST", "4294967295"),
+        ("CANVAS_ACCOUNT_RATE_PER_MINUTE", "0"),
+        ("CANVAS_ACCOUNT_CPU_SECONDS", "0"),
         ("CANVAS_IDEMPOTENCY_DAYS", "1"),
         ("CANVAS_ACTIVE_JOBS", "1"),
         ("CANVAS_PREVIEW_TTL_SECONDS", "1"),
@@ -210,6 +215,7 @@ fn values_at_their_limits_are_accepted() {
         ("CANVAS_WEBHOOK_BACKOFF_SECONDS", "0.2, 0.5,1"),
     ]);
     assert_eq!((config.rate_per_minute, config.rate_burst), (0, u32::MAX));
+    assert_eq!((config.account_rate_per_minute, config.account_cpu_seconds), (0, 0));
     assert_eq!(config.retention_unread, Duration::ZERO);
     assert_eq!(config.lease, Duration::from_millis(1));
     assert_eq!(config.worker_silent, Duration::from_secs(10));
