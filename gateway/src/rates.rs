@@ -19,6 +19,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use cache::{Bucket, Cache, Quota, RateDecision};
 use db::accounts::Credential;
+use domain::id::AccountUid;
 use domain::limits::{MEMBER_CHANGES_PER_MINUTE, SIGN_INS_PER_MINUTE, TOKENS_PER_HOUR};
 use http::{HeaderName, HeaderValue};
 use http_body::Body as _;
@@ -111,6 +112,17 @@ pub async fn take(app: &App, rate: Rate, user: &(dyn Display + Sync)) -> Result<
 
 fn refused(refusal: &str, decision: &RateDecision) -> Problem {
     Problem::RateLimited(refusal.into(), whole_seconds(decision.retry_after))
+}
+
+/// Rejects the start of free work of an account that has no processor time left; 429
+/// (docs/reference/conventions.md#processor-time-of-free-work).
+pub async fn require_cpu(app: &App, account: &AccountUid) -> Result<()> {
+    match app.cache.peek_cpu(account.as_str()).await {
+        Some(decision) if !decision.allowed => {
+            Err(refused("the free work of this account used its processor time", &decision))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Whole seconds, rounded up, so that a client that waits this long is admitted.

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use e2e::{Client, Person, Reply, Stack};
+use cache::Cache;
+use e2e::api::{key, text};
+use e2e::{Client, Person, Reply, Stack, images};
 use serde_json::json;
 use testkit::wait_for;
 
@@ -170,6 +172,67 @@ async fn heavy_requests_weigh_more() {
         (left().await == expected + 1).then_some(())
     })
     .await;
+}
+
+#[tokio::test]
+async fn an_account_whose_free_work_used_its_processor_time_starts_no_more_of_it() {
+    let stack = &Stack::without_workers().await;
+    let (user, other) = (stack.user().await, stack.user().await);
+    let accepted = user.start_resize(text(&user.make_canvas().await, "/id"), json!({})).await;
+    let canvas = text(&user.make_canvas().await, "/id").to_owned();
+    let slot = user.slot(&canvas).await;
+    let asset = user.upload("image/png", images::png(300, 200)).await;
+    let request = user.resize_request(&canvas, &slot, text(&asset, "/handle")).await;
+    let plain = text(&user.make_canvas().await, "/id").to_owned();
+    let cache = Cache::connect(&testkit::redis_url(), cache::PREFIX).expect("a Redis URL");
+    // The default limit: 1200 s at once.
+    cache.limit_cpu(7200);
+    let left = async || {
+        let peeked = wait_for("redis", Duration::from_secs(10), async || cache.peek_cpu(&user.uid).await).await;
+        peeked.remaining
+    };
+    assert_eq!(left().await, 1_200_000, "nothing was debited yet");
+    // Below the limit everything starts.
+    wait_for("the debit", Duration::from_secs(10), async || {
+        cache.debit_cpu(&user.uid, 500_000).await;
+        (left().await <= 800_000).then_some(())
+    })
+    .await;
+    let mut dry = request.clone();
+    dry["validateOnly"] = json!(true);
+    user.send("/actions/resize/runs", &dry).await.ok();
+    user.get(&format!("/canvases/{plain}/render")).await.expect(200);
+    // Beyond it nothing does.
+    wait_for("the debit", Duration::from_secs(10), async || {
+        cache.debit_cpu(&user.uid, 1_300_000).await;
+        (left().await == 0).then_some(())
+    })
+    .await;
+    let import = json!({
+        "canvasId": canvas, "idempotencyKey": key(), "imageUrl": "https://example.com/a.png",
+    });
+    let other_view = format!("/canvases/{plain}/render?labels=true");
+    let preview = format!("{}&w=64", text(&asset, "/previewUrl"));
+    for refused in [
+        user.send("/actions/resize/runs", &request).await,
+        user.send("/images/import", &import).await,
+        user.get(&other_view).await,
+        user.get(&preview).await,
+    ] {
+        let wait = number(&refused, "retry-after");
+        assert!(
+            (1..=600).contains(&wait),
+            "at most the debt of another 1200 s, of which 2 s are paid in each: {refused}"
+        );
+        refused.expect_error(429, "rate_limited", &[]);
+    }
+    // What starts nothing, what was accepted, and other accounts go on.
+    user.send("/actions/resize/runs", &dry).await.ok();
+    user.get(text(&accepted, "/pollUrl")).await.expect(202);
+    user.get(&format!("/canvases/{canvas}")).await.ok();
+    user.get(&format!("/canvases/{plain}/render")).await.expect(200);
+    user.get(text(&asset, "/previewUrl")).await.expect(200);
+    other.start_resize(text(&other.make_canvas().await, "/id"), json!({})).await;
 }
 
 #[tokio::test]

@@ -21,6 +21,7 @@ use uuid::Uuid;
 use super::view::View;
 use crate::observe::Trace;
 use crate::problem::{Problem, Result};
+use crate::rates::require_cpu;
 use crate::rendition;
 use crate::state::App;
 
@@ -57,6 +58,7 @@ pub async fn current(
     if let Some(drawn) = cached(app, record, view) {
         return Ok(drawn);
     }
+    require_cpu(app, caller).await?;
     let _turn = app.renderers.pass(caller.as_str()).await?;
     let _room = app.documents.reserve(record.graph_bytes).await?;
     let graph = load(app, caller, handle, view).await?;
