@@ -17,6 +17,7 @@ pub mod blocking;
 mod chain;
 pub mod clock;
 pub mod config;
+pub mod cpu;
 pub mod json;
 pub mod keys;
 pub mod lifecycle;
