@@ -13,26 +13,22 @@ use taskqueue::{BootError, Process};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::admission::RequestLimit;
+use crate::admission;
 use crate::command_line::print_line;
 use crate::credentials::Credentials;
-use crate::documents::{Documents, LOAD_MAX};
+use crate::documents::Documents;
+use crate::failures::Failures;
 use crate::installation;
 use crate::live::Live;
-use crate::open_waits::Waits;
 use crate::preview::Previews;
 use crate::router::router;
+use crate::server::descriptors;
+use crate::server::gate::{Gate, Limits};
 use crate::state::{App, Shared};
 
 const NAME: &str = "canvas-gateway";
 /// Grace period for requests that are being handled when the process is told to stop (docs/reference/command-line.md#signals).
 const GRACE: Duration = Duration::from_secs(60);
-/// Uploads received concurrently; each holds at most one part of a multipart upload in memory.
-const UPLOADS_MAX: usize = 32;
-/// Uploads received concurrently for one account.
-const UPLOADS_OF_ACCOUNT_MAX: usize = 8;
-/// Renders drawn concurrently for one account: each may hold a graph, its images and its document.
-const RENDERS_OF_ACCOUNT_MAX: usize = 2;
 /// Message for operators in `/readyz` and in the log while Redis is unavailable.
 const CACHE_AWAY: &str = "redis does not answer: start Redis, or correct CANVAS_REDIS_URL";
 /// Interval between attempts to open the installation key while the database is unavailable.
@@ -85,6 +81,7 @@ async fn run(config: Config) -> Result<ExitCode, Error> {
     cache.limit_cpu(config.account_cpu_seconds);
     let key_watch = process.readiness().component("installation key", true);
     let aborted = process.lifecycle().aborted();
+    let gate = Gate::new(gate_limits(&config), process.readiness().component("connections", true));
 
     process.lifecycle().spawn_support("object store watch", {
         let (blobs, handle) = (blobs.clone(), process.readiness().component("object store", true));
@@ -113,11 +110,8 @@ async fn run(config: Config) -> Result<ExitCode, Error> {
     });
 
     let (credentials, looking_up) = Credentials::new(process.pool());
-    let (waits, renewing) = Waits::new(cache.clone());
     let (live, following) = Live::new(process.pool().clone(), &cache);
-    for (name, task) in
-        [("credentials", looking_up.boxed()), ("open waits", renewing.boxed()), ("followed states", following.boxed())]
-    {
+    for (name, task) in [("credentials", looking_up.boxed()), ("followed states", following.boxed())] {
         let aborted = aborted.clone();
         process.lifecycle().spawn_support(name, async move {
             tokio::select! {
@@ -135,24 +129,27 @@ async fn run(config: Config) -> Result<ExitCode, Error> {
             upload_metadata,
             pool,
             credentials,
+            failures: Failures::new(config.failed_auth_per_minute),
             keys,
             ring: config.master_keys.clone(),
-            waits,
+            waits: Default::default(),
             live,
             cache,
             blobs,
             models,
             guard,
             waker,
-            reviews: app::job::Reviews::new(Arc::clone(&graphs), documents.large(), LOAD_MAX),
+            reviews: app::job::Reviews::new(Arc::clone(&graphs), documents.large()),
             documents,
             graphs,
             previews: Previews::new(&config.public_url, config.preview_ttl),
-            uploads: tokio::sync::Semaphore::new(UPLOADS_MAX),
-            uploaders: RequestLimit::new(UPLOADS_OF_ACCOUNT_MAX),
-            renderers: RequestLimit::new(RENDERS_OF_ACCOUNT_MAX),
-            writers: RequestLimit::new(1),
+            requests: admission::requests(),
+            uploads: admission::uploads(),
+            renders: admission::renders(),
+            large_work: admission::large_work(),
+            writers: Default::default(),
             recording: Default::default(),
+            refusals: Default::default(),
             last_seen: Default::default(),
             stopping: stopping.clone(),
             config,
@@ -161,11 +158,28 @@ async fn run(config: Config) -> Result<ExitCode, Error> {
         tokio::join!(
             sweep(app.clone(), stopping.clone()),
             crate::queues::measure(app.clone(), stopping.clone()),
-            crate::server::serve(listener, router(app), stopping),
+            crate::server::serve(listener, router(app), gate, stopping),
         );
         Ok::<_, installation::Error>(())
     });
     Ok(process.finish_within(GRACE).await)
+}
+
+/// The limits of the gate. Each connection is an open file.
+fn gate_limits(config: &Config) -> Limits {
+    let wanted = config.connections_max as usize;
+    let possible = descriptors::raise_limit().unwrap_or_else(|error| {
+        tracing::warn!(%error, "the limit of open files cannot be raised");
+        wanted
+    });
+    if possible < wanted {
+        tracing::warn!(possible, "the system permits fewer open files than CANVAS_CONNECTIONS_MAX");
+    }
+    Limits {
+        connections: wanted.min(possible),
+        per_address: config.connections_per_address as usize,
+        trusted: config.trusted_proxies.clone(),
+    }
 }
 
 /// Waits until the database is up and migrated; the migration creates the installation key. `None` when the process is told to
@@ -196,7 +210,7 @@ async fn wait_for_keys(
     }
 }
 
-/// Deletes expired idempotency keys; the gateway owns them.
+/// Deletes expired idempotency keys and tokens that were revoked long ago; the gateway owns them.
 async fn sweep(app: App, stopping: CancellationToken) {
     const BATCH: i64 = 1000;
     let days = i32::try_from(app.config.idempotency_window.as_secs() / 86_400).unwrap_or(i32::MAX);
@@ -204,10 +218,11 @@ async fn sweep(app: App, stopping: CancellationToken) {
         let swept = async {
             let mut connection = db::pool::acquire(&app.pool).await?;
             while db::idempotency::sweep(&mut connection, days, BATCH).await? == BATCH.unsigned_abs() {}
+            while db::tokens::sweep(&mut connection, BATCH).await? == BATCH.unsigned_abs() {}
             Ok::<_, db::Error>(())
         };
         if let Err(error) = db::deadline::with_long_deadline(swept).await {
-            tracing::warn!(error = chain(&error), "idempotency keys were not swept, retrying later");
+            tracing::warn!(error = chain(&error), "idempotency keys and tokens were not swept, retrying later");
         }
     }
 }

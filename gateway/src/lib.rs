@@ -1,12 +1,14 @@
 //! The HTTP process: validates, authorizes, commits, answers. It never decodes foreign pixels and never fetches foreign URLs.
 //! Work is committed with its task and announced afterwards; the workers do it.
 
+mod address;
 mod admin;
 mod admission;
 mod boot;
 mod catalogue;
 mod check_config;
 mod command_line;
+mod compression;
 mod console;
 #[cfg(test)]
 mod counting;
@@ -14,6 +16,7 @@ mod credentials;
 mod docs;
 mod documents;
 mod extract;
+mod failures;
 mod ignored;
 mod installation;
 mod live;
@@ -21,12 +24,12 @@ mod llms;
 mod mcp;
 mod models;
 mod observe;
-mod open_waits;
 mod openapi;
 mod place;
 mod preview;
 mod problem;
 mod queues;
+mod rates;
 mod reference;
 mod rendition;
 mod reply;

@@ -6,29 +6,30 @@
 //! address and the trace of the request to `/mcp`. Memory for what a tool reads is reserved before it is parsed, until the call ends.
 
 use std::io;
-use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use axum::body::{Body, to_bytes};
-use axum::extract::{ConnectInfo, FromRequest, Request};
+use axum::extract::{FromRequest, Request};
 use axum::response::IntoResponse;
 use axum::routing::post;
 use axum::{Extension, Router};
 use client::{BodyStream, Client, Payload, Transport, Unreachable};
-use domain::id::AccountUid;
 use futures_util::TryStreamExt;
 use futures_util::future::BoxFuture;
 use http::header::AUTHORIZATION;
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, Method, Response};
+use tokio::sync::Mutex;
 use tools::http::Http;
 use tools::{MESSAGE_MAX, Server};
 use tower::ServiceExt;
 use url::Url;
 
+use crate::address::ClientAddress;
+use crate::admission::InProgress;
 use crate::extract::accept::Accepted;
-use crate::extract::caller::{AnyToken, Caller, Principal};
-use crate::extract::json::{BodyPermit, JsonBody, for_answer, is_json};
+use crate::extract::caller::{AnyToken, Caller};
+use crate::extract::json::{BodyMemory, JsonBody, answers, is_json};
 use crate::observe::Trace;
 use crate::problem::{Problem, Result};
 use crate::state::App;
@@ -60,9 +61,10 @@ async fn answer(_: Caller<AnyToken>, Extension(http): Extension<Http>, request: 
 
 /// A client that sends the requests of a tool as those of the caller of `/mcp`.
 fn client_of(contract: &Router, parts: &Parts) -> Client {
-    let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>().copied();
-    let account = parts.extensions.get::<Principal>().map(|Principal(account)| account.clone());
-    let mut client = Client::new(Inside { contract: contract.clone(), peer, account, answers: Mutex::default() })
+    let address = ClientAddress::from_extensions(&parts.extensions);
+    let answers = Mutex::new(answers(parts.extensions.get().cloned()));
+    let place = parts.extensions.get::<InProgress>().cloned();
+    let mut client = Client::new(Inside { contract: contract.clone(), address, place, answers })
         .with_header(SURFACE, HeaderValue::from_static("tool"));
     if let Some(credential) = parts.headers.get(AUTHORIZATION) {
         client = client.with_header(AUTHORIZATION, credential.clone());
@@ -83,11 +85,11 @@ fn with_port(origin: &str) -> Option<String> {
 /// The contract's router in this process.
 struct Inside {
     contract: Router,
-    peer: Option<ConnectInfo<SocketAddr>>,
-    /// Whose tools they are.
-    account: Option<AccountUid>,
+    address: ClientAddress,
+    /// The place of the request to `/mcp` among those in progress, which counts for what it causes.
+    place: Option<InProgress>,
     /// The memory of the answers that were read.
-    answers: Mutex<Vec<BodyPermit>>,
+    answers: Mutex<BodyMemory>,
 }
 
 impl Inside {
@@ -95,14 +97,11 @@ impl Inside {
     async fn reserved(&self, response: axum::response::Response) -> axum::response::Response {
         let (head, body) = response.into_parts();
         let reserved = match to_bytes(body, usize::MAX).await {
-            Ok(bytes) => for_answer(self.account.as_ref(), &bytes).await.map(|permit| (bytes, permit)),
+            Ok(bytes) => self.answers.lock().await.parse(&bytes).await.map(|()| bytes),
             Err(error) => Err(Problem::internal(error)),
         };
         match reserved {
-            Ok((bytes, permit)) => {
-                self.answers.lock().unwrap_or_else(PoisonError::into_inner).push(permit);
-                Response::from_parts(head, bytes.into())
-            }
+            Ok(bytes) => Response::from_parts(head, bytes.into()),
             Err(Problem::PayloadTooHeavy) => {
                 Problem::unprocessable("", "holds more than a tool can take at once; ask for less of it")
                     .into_response()
@@ -117,8 +116,9 @@ impl Transport for Inside {
         Box::pin(async move {
             let is_read = request.method() == Method::GET;
             let mut request = request.map(|payload| Body::from(payload.bytes));
-            if let Some(peer) = self.peer {
-                request.extensions_mut().insert(peer);
+            request.extensions_mut().insert(self.address);
+            if let Some(place) = &self.place {
+                request.extensions_mut().insert(place.clone());
             }
             let Ok(mut response) = self.contract.clone().oneshot(request).await;
             // What a write answers is small.

@@ -1,6 +1,6 @@
 //! The layer around every request: request id, trace, log line, metrics, and the headers that every response carries.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Instant;
 
 use axum::extract::{MatchedPath, Request, State};
@@ -13,9 +13,14 @@ use tracing::field::Empty;
 use tracing::{Instrument, Span};
 use uuid::Uuid;
 
+use crate::address::ClientAddress;
+use crate::compression::{self, Coding};
 use crate::extract::accept::{Accepted, weighted};
 use crate::ignored::{IGNORED, KnownParameters};
 use crate::problem::Problem;
+use crate::rates::Charges;
+use crate::server::gate::TooManyInProgress;
+use crate::state::App;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const SURFACE: HeaderName = HeaderName::from_static("x-service-agent-surface");
@@ -23,35 +28,21 @@ const TRACE_PARENT: HeaderName = HeaderName::from_static("traceparent");
 /// A proxy such as nginx passes a response with `no` on as it arrives (docs/reference/conventions.md#event-streams).
 const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
-/// Maximum characters of a method in logs.
-const LOGGED_METHOD_MAX: usize = 16;
+/// The label of all methods that are not in the closed set.
+pub const OTHER_METHOD: &str = "_OTHER";
+/// The label of a route that matches none.
+pub const UNMATCHED: &str = "unmatched";
 
 /// The trace context of the request, which committed work carries on.
 #[derive(Clone, Copy)]
 pub struct Trace(pub TraceContext);
 
-/// Where the rate limiter records its decision for the response headers (docs/reference/conventions.md#rate-limits).
-#[derive(Clone, Default)]
-pub struct RateLimitHeaders(Arc<OnceLock<[(HeaderName, u64); 3]>>);
-
-impl RateLimitHeaders {
-    /// Records a decision; the first one of a request counts.
-    pub fn set(&self, decision: &cache::RateDecision) {
-        let _ = self.0.set([
-            (HeaderName::from_static("ratelimit-limit"), u64::from(decision.limit)),
-            (HeaderName::from_static("ratelimit-remaining"), u64::from(decision.remaining)),
-            (HeaderName::from_static("ratelimit-reset"), whole_seconds(decision.reset_after)),
-        ]);
-    }
-}
-
-/// Whole seconds, rounded up, so that a client that waits this long is admitted.
-pub fn whole_seconds(duration: std::time::Duration) -> u64 {
-    duration.as_secs() + u64::from(duration.subsec_nanos() > 0)
-}
-
 /// The layer around every route.
-pub async fn observe(State(known): State<Arc<KnownParameters>>, mut request: Request, next: Next) -> Response {
+pub async fn observe(
+    State((known, app)): State<(Arc<KnownParameters>, App)>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     let started = Instant::now();
     let request_id = request_id(&request);
     let request_id_text = request_id.to_str().unwrap_or_default().to_owned();
@@ -59,31 +50,38 @@ pub async fn observe(State(known): State<Arc<KnownParameters>>, mut request: Req
         .and_then(|header| header.to_str().ok())
         .and_then(TraceContext::parse)
         .map_or_else(TraceContext::new_root, |parent| parent.child());
-    let route =
-        request.extensions().get::<MatchedPath>().map_or("unmatched".to_owned(), |path| path.as_str().to_owned());
+    let route = request.extensions().get::<MatchedPath>().map_or(UNMATCHED.to_owned(), |path| path.as_str().to_owned());
     let method = request.method().clone();
     let ignored = known.ignored(&route, &method, request.uri());
     let surface = only(request.headers(), SURFACE)
         .and_then(|header| header.to_str().ok())
         .filter(|surface| matches!(*surface, "api" | "cli" | "tool" | "browser"));
+    let address = ClientAddress::from_extensions(request.extensions());
     // The path template, never the query: preview URLs carry their token there.
     let span = service::trace_span!(
-        trace, Server, "request", request_id = request_id_text, method = shown(&method), route = %route, surface = surface,
+        trace, Server, "request", request_id = request_id_text, address = %address, method = label(&method), route = %route, surface = surface,
         token_id = Empty, account = Empty, status = Empty, error_type = Empty
     );
-    let rate = RateLimitHeaders::default();
+    let charges = Charges::default();
+    let too_many = request.extensions().get::<TooManyInProgress>().copied();
     request.extensions_mut().insert(Trace(trace));
-    request.extensions_mut().insert(rate.clone());
+    request.extensions_mut().insert(charges.clone());
+    let request = request.map(|body| charges.weighed(body));
+    let coding = Coding::preferred(request.headers());
 
     async move {
-        let mut response = next.run(request).await;
+        let response = match too_many {
+            None => next.run(request).await,
+            Some(TooManyInProgress) => {
+                Problem::RateLimited("too many requests of this address are in progress".into(), 1).into_response()
+            }
+        };
+        let mut response = compression::compress(&app, &charges, coding, response).await;
         let status = response.status();
         let headers = response.headers_mut();
         headers.insert(REQUEST_ID, request_id);
         headers.extend(ignored.map(|names| (IGNORED, names)));
-        if let Some(rate) = rate.0.get() {
-            headers.extend(rate.iter().map(|(name, value)| (name.clone(), HeaderValue::from(*value))));
-        }
+        headers.extend(charges.headers());
         if is_event_stream(headers) {
             headers.insert(BUFFERING, HeaderValue::from_static("no"));
         }
@@ -113,8 +111,8 @@ fn request_id(request: &Request) -> HeaderValue {
     only(request.headers(), REQUEST_ID).filter(is_uuid).cloned().unwrap_or_else(fresh)
 }
 
-/// The method as the label of a metric. A label is one of a closed set: each value that a client could invent would be a series
-/// for as long as the process lives.
+/// The method in metrics, spans and logs: one of a closed set. Each value that a client could invent would be a series for as long as
+/// the process lives.
 fn label(method: &Method) -> &'static str {
     match method.as_str() {
         "GET" => "GET",
@@ -126,13 +124,8 @@ fn label(method: &Method) -> &'static str {
         "OPTIONS" => "OPTIONS",
         "CONNECT" => "CONNECT",
         "TRACE" => "TRACE",
-        _ => "_OTHER",
+        _ => OTHER_METHOD,
     }
-}
-
-/// The method as logs show it: a client can send one of any length.
-fn shown(method: &Method) -> &str {
-    method.as_str().get(..LOGGED_METHOD_MAX).unwrap_or(method.as_str())
 }
 
 /// Returns `true` if a response is a stream of server-sent events, of whichever route.
@@ -194,15 +187,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_method_is_a_label_of_a_closed_set_and_short_in_logs() {
+    fn a_method_is_one_of_a_closed_set() {
         let method = |text: &str| Method::from_bytes(text.as_bytes()).expect("a method");
         for known in ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT", "TRACE"] {
-            assert_eq!((label(&method(known)), shown(&method(known))), (known, known));
+            assert_eq!(label(&method(known)), known);
         }
-        for other in ["get", "PROPFIND", "X", "_OTHER"] {
-            assert_eq!((label(&method(other)), shown(&method(other))), ("_OTHER", other));
+        for other in ["get", "PROPFIND", "X", "_OTHER", "INVENTED-BY-SOMEBODY"] {
+            assert_eq!(label(&method(other)), OTHER_METHOD);
         }
-        assert_eq!(shown(&method("INVENTED-BY-SOMEBODY")), "INVENTED-BY-SOME");
     }
 
     #[test]

@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use crate::observe::Trace;
 use crate::problem::{Problem, Result};
+use crate::rates::require_cpu;
 use crate::state::App;
 use crate::wait::Changes;
 
@@ -31,8 +32,8 @@ pub enum Rendition {
     GivenUp,
 }
 
-/// The rendition of the blob `source` at `width`. Enqueues it on behalf of `owner` unless that was done before; 503 when it is
-/// not ready in time.
+/// The rendition of the blob `source` at `width`. Enqueues it on behalf of `owner` unless that was done before; 429 when `owner` has no
+/// processor time left for a new one, 503 when it is not ready in time.
 pub async fn rendition(app: &App, source: Uuid, width: u32, owner: &AccountUid, trace: Trace) -> Result<Rendition> {
     let channel = format!("rendition:{source}:{width}");
     let mut changes = None;
@@ -46,7 +47,10 @@ pub async fn rendition(app: &App, source: Uuid, width: u32, owner: &AccountUid, 
             Some((RenditionState::Undecodable, _)) => return Ok(Rendition::Undecodable),
             Some((RenditionState::GivenUp, _)) => return Ok(Rendition::GivenUp),
             Some((RenditionState::Pending, _)) => {}
-            None => request(app, &[(source, width, owner)], trace).await?,
+            None => {
+                require_cpu(app, owner).await?;
+                request(app, &[(source, width, owner)], trace).await?;
+            }
         }
         let changes = match &mut changes {
             Some(changes) => changes,

@@ -70,9 +70,14 @@ pub fn document(document: Bytes) -> Response {
         return (json, document).into_response();
     }
     let held = HeldBytes(document.len());
-    let mut response = (json, Body::new(Slices(document))).into_response();
+    let mut response = (json, sliced(document)).into_response();
     response.extensions_mut().insert(held);
     response
+}
+
+/// A body that is sent in slices of one document.
+pub fn sliced(document: Bytes) -> Body {
+    Body::new(Slices(document))
 }
 
 /// A body made of slices of one document.

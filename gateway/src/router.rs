@@ -12,11 +12,11 @@ use serde_json::Value;
 use tower::{Layer, Service, ServiceBuilder};
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
-use tower_http::compression::predicate::{NotForContentType, Predicate, SizeAbove};
 use tower_http::cors::{AllowOrigin, Cors, CorsLayer};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::compression::Streamed;
 use crate::console::{self, ConsoleDocument};
 use crate::docs;
 use crate::ignored::KnownParameters;
@@ -29,9 +29,6 @@ use crate::routes::{
     providers, recipes, runs, status, videos,
 };
 use crate::state::App;
-
-/// Responses of at least this many bytes are compressed.
-const COMPRESSED_FROM: u64 = 1025;
 
 /// The routes and their document.
 pub fn documented() -> (Router<App>, Value) {
@@ -90,17 +87,13 @@ pub fn documented() -> (Router<App>, Value) {
 pub fn router(app: App) -> Router {
     let (router, document) = documented();
     let (console, console_document) = console::documented();
-    // An SVG render is an image as well.
-    let texts = NotForContentType::new("image/")
-        .and(NotForContentType::new("video/"))
-        .and(NotForContentType::new("text/event-stream"));
     let cors = cors(&app.config.cors_origins);
     let known = Arc::new(KnownParameters::from_documents([&document, &console_document]));
     // One stack, outermost first. A layer that is added to a router by itself costs an allocation per request.
     let around = ServiceBuilder::new()
         .layer(middleware::map_request(crate::observe::always_servable))
-        .layer(CompressionLayer::new().compress_when(SizeAbove::new(COMPRESSED_FROM).and(texts)))
-        .layer(middleware::from_fn_with_state(known, crate::observe::observe))
+        .layer(CompressionLayer::new().compress_when(Streamed))
+        .layer(middleware::from_fn_with_state((known, app.clone()), crate::observe::observe))
         .option_layer(cors)
         .layer(middleware::from_fn(crate::observe::acceptable))
         .layer(CatchPanicLayer::custom(crate::observe::panicked))

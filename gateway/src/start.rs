@@ -90,14 +90,14 @@ pub async fn start<G>(app: &App, caller: &Caller<G>, start: JobStart) -> Result 
     };
     let graph_bytes = record.filter(|_| reads_graph).map(|record| record.graph_bytes);
     let reserve = async || match graph_bytes {
-        Some(bytes) => app.documents.reserve(bytes).await.map(Some),
+        Some(bytes) => app.documents.reserve(&caller.account, bytes).await.map(Some),
         None => Ok(None),
     };
     if terms.is_dry_run() {
         let _room = reserve().await?;
         return quote(app, caller, &command).await;
     }
-    let permit = app.writers.pass(&canvas.to_string()).await?;
+    let permit = app.writers.pass(&caller.account, &canvas.to_string()).await?;
     // After the wait for the canvas, as in all writes: who waits for it holds no memory that others need.
     let _room = reserve().await?;
     let accepted = caller.run(app, &command).await?;

@@ -8,18 +8,21 @@ use db::PgPool;
 use domain::asset::UploadMetadata;
 use service::config::Config;
 use service::keys::{DerivedKeys, KeyRing};
+use service::shares::Shares;
 use taskqueue::Waker;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::admission::RequestLimit;
+use crate::admission::Writers;
 use crate::credentials::Credentials;
 use crate::documents::Documents;
+use crate::failures::Failures;
 use crate::live::Live;
-use crate::open_waits::Waits;
 use crate::preview::Previews;
 use crate::problem::{Problem, Result};
 use crate::queues::LastSeen;
+use crate::rates::Refusals;
+use crate::wait::Waits;
 
 /// The gateway's state: cheap to clone. Nothing in it needs to outlive the process or to agree between replicas; its caches cannot
 /// be stale.
@@ -36,6 +39,8 @@ pub struct Shared {
     pub pool: PgPool,
     /// Looks up credentials.
     pub credentials: Credentials,
+    /// Judges credentials before they are looked up.
+    pub failures: Failures,
     /// Keys derived from the installation key.
     pub keys: DerivedKeys,
     /// The operator's key ring, for webhook secrets.
@@ -60,18 +65,22 @@ pub struct Shared {
     pub previews: Previews,
     /// Subscriptions of event streams and long polls of canvases.
     pub live: Live,
-    /// Counts open long polls and streams.
+    /// Open long polls and streams.
     pub waits: Waits,
-    /// Limits concurrent uploads of all accounts together.
-    pub uploads: tokio::sync::Semaphore,
-    /// Limits concurrent uploads of each account.
-    pub uploaders: RequestLimit,
-    /// Limits concurrent renders of each account.
-    pub renderers: RequestLimit,
+    /// Requests in progress.
+    pub requests: Shares,
+    /// Uploads.
+    pub uploads: Shares,
+    /// Renders.
+    pub renders: Shares,
+    /// Work on more than 1 MiB.
+    pub large_work: Shares,
     /// Admits one writer of a canvas at a time to the database.
-    pub writers: RequestLimit,
+    pub writers: Writers,
     /// Tokens whose use is being recorded.
     pub recording: Mutex<HashSet<Uuid>>,
+    /// Rates that clients exceeded.
+    pub refusals: Refusals,
     /// The last state of the queues.
     pub last_seen: LastSeen,
     /// Canceled when the process begins to stop.

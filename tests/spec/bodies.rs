@@ -178,3 +178,119 @@ async fn slow_bodies_of_one_account_do_not_delay_another() {
         assert!(began.elapsed() < std::time::Duration::from_secs(2), "{:?}", began.elapsed());
     }
 }
+
+/// A connection on which a request with a body was begun: its head, and `part` bytes of the body.
+async fn begun(stack: &Stack, head: &str, part: usize) -> tokio::net::TcpStream {
+    let mut connection = tokio::net::TcpStream::connect(stack.authority(0)).await.expect("connects");
+    connection.write_all(head.as_bytes()).await.expect("sends a head");
+    connection.write_all(&vec![b' '; part]).await.expect("sends a part");
+    connection
+}
+
+/// The status of the response on a connection.
+async fn status_on(connection: &mut tokio::net::TcpStream) -> String {
+    let mut status = [0; 12];
+    let read = tokio::time::timeout(e2e::PATIENCE, connection.read_exact(&mut status)).await;
+    read.expect("is answered").expect("reads");
+    String::from_utf8_lossy(&status).into_owned()
+}
+
+#[tokio::test]
+async fn without_a_credential_a_body_is_neither_received_nor_large() {
+    let stack = &Stack::without_workers().await;
+    let origin = stack.origin(0);
+    let sign_in = |framing: &str| {
+        format!(
+            "POST /console/session HTTP/1.1\r\nhost: e2e\r\norigin: {origin}\r\nx-canvas-console: 1\r\n\
+             content-type: application/json\r\n{framing}\r\n\r\n"
+        )
+    };
+    let mut announced = begun(stack, &sign_in("content-length: 1048576"), 0).await;
+    assert_eq!(status_on(&mut announced).await, "HTTP/1.1 413");
+    let mut chunked = begun(stack, &sign_in("transfer-encoding: chunked"), 0).await;
+    chunked.write_all(format!("1001\r\n{}", " ".repeat(4097)).as_bytes()).await.expect("sends a chunk");
+    assert_eq!(status_on(&mut chunked).await, "HTTP/1.1 413");
+    // A route that needs a credential answers before the first byte of the body.
+    let head = format!("POST {}/canvases HTTP/1.1\r\nhost: e2e\r\ncontent-length: 1000000\r\n\r\n", e2e::API_ROOT);
+    assert_eq!(status_on(&mut begun(stack, &head, 0).await).await, "HTTP/1.1 401");
+}
+
+#[tokio::test]
+async fn a_body_slower_than_its_minimum_rate_is_ended() {
+    let stack = &Stack::without_workers().await;
+    let user = stack.user().await;
+    let head = format!(
+        "POST {}/canvases HTTP/1.1\r\nhost: e2e\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\n\
+         content-length: 500000\r\n\r\n",
+        e2e::API_ROOT,
+        user.token
+    );
+    let mut connection = begun(stack, &head, 20 * 1024).await;
+    let began = std::time::Instant::now();
+    let (mut reading, mut writing) = connection.split();
+    let mut status = [0; 12];
+    let answered = async { reading.read_exact(&mut status).await.expect("is answered") };
+    let sends = async {
+        // Two KiB a second, which was fast enough for a body of any size.
+        while writing.write_all(&[b' '; 1024]).await.is_ok() {
+            tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+        }
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        _ = answered => {}
+        () = sends => {}
+        () = tokio::time::sleep(e2e::PATIENCE) => panic!("not ended"),
+    }
+    assert_eq!(String::from_utf8_lossy(&status), "HTTP/1.1 400");
+    assert!(began.elapsed() >= std::time::Duration::from_secs(9), "{:?}", began.elapsed());
+}
+
+#[tokio::test]
+async fn a_body_whose_parsed_form_exceeds_the_part_of_an_account_is_refused() {
+    let stack = &Stack::without_workers().await;
+    let user = stack.user().await;
+    let objects = |count: usize| format!("[{}]", vec![r#"{"":0}"#; count].join(","));
+    let send = async |count: usize| user.post("/canvases").body("application/json", objects(count)).await;
+    send(75_000).await.expect_error(400, "input_validation_error", &[""]);
+    send(149_000).await.expect_error(413, "payload_too_large", &[]);
+}
+
+#[tokio::test]
+async fn an_account_has_64_requests_in_progress_and_others_do_not_wait_for_them() {
+    let stack = &Stack::without_workers().await;
+    let (busy, other) = (stack.user().await, stack.user().await);
+    let head = format!(
+        "POST {}/canvases HTTP/1.1\r\nhost: e2e\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\n\
+         content-length: 1000000\r\n\r\n",
+        e2e::API_ROOT,
+        busy.token
+    );
+    let mut slow = tokio::task::JoinSet::new();
+    let mut begin = async |requests: usize| {
+        for _ in 0..requests {
+            let mut connection = begun(stack, &head, 1).await;
+            // Fast enough, for half a minute.
+            slow.spawn(async move {
+                while connection.write_all(&[b' '; 20 * 1024]).await.is_ok() {
+                    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+                }
+            });
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    };
+    begin(63).await;
+    let began = std::time::Instant::now();
+    busy.get("/auth/status").await.ok();
+    assert!(began.elapsed() < std::time::Duration::from_secs(2), "{:?}", began.elapsed());
+    begin(1).await;
+    let began = std::time::Instant::now();
+    other.get("/auth/status").await.ok();
+    assert!(began.elapsed() < std::time::Duration::from_secs(2), "{:?}", began.elapsed());
+    // One more of the account waits until one of the others ends.
+    let mut waiting = std::pin::pin!(busy.get("/auth/status").into_future());
+    let waited = tokio::time::timeout(std::time::Duration::from_secs(1), waiting.as_mut()).await;
+    assert!(waited.is_err(), "is answered at once");
+    slow.shutdown().await;
+    tokio::time::timeout(e2e::PATIENCE, waiting).await.expect("is answered").ok();
+}

@@ -33,7 +33,7 @@ const SOUND: [(&str, &str); 8] = [
 ];
 
 /// A wrong value of each variable. It stops every process, whether or not the process itself has a use for it.
-const WRONG: [(&str, &str); 59] = [
+const WRONG: [(&str, &str); 62] = [
     ("CANVAS_DATABASE_URL", ""),
     ("CANVAS_DATABASE_URL", "mysql://user:hunter2@localhost"),
     ("CANVAS_REDIS_URL", "hunter2:6379"),
@@ -51,6 +51,9 @@ const WRONG: [(&str, &str); 59] = [
     ("CANVAS_LISTEN", "hunter2:80"),
     ("CANVAS_ADMIN_LISTEN", "127.0.0.1"),
     ("CANVAS_CORS_ORIGINS", "https://a.example,hunter2"),
+    ("CANVAS_TRUSTED_PROXIES", "10.0.0.0/8,hunter2"),
+    ("CANVAS_CONNECTIONS_MAX", "0"),
+    ("CANVAS_CONNECTIONS_PER_ADDRESS", "-1"),
     ("CANVAS_RATE_PER_MINUTE", "-1"),
     ("CANVAS_RATE_BURST", "4294967296"),
     ("CANVAS_FAILED_AUTH_PER_MINUTE", "1.5"),

@@ -195,7 +195,7 @@ async fn a_malformed_preference_is_ignored() {
 }
 
 #[tokio::test]
-async fn a_token_has_at_most_64_open_waits() {
+async fn a_token_has_at_most_64_open_waits_in_a_gateway() {
     let stack = &Stack::without_workers().await;
     let account = stack.account().await;
     let (user, other) = (stack.user_of(&account, "all").await, stack.user_of(&account, "job:manage").await);

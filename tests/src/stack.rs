@@ -540,8 +540,9 @@ fn environment(
             ("CANVAS_PUBLIC_URL", format!("http://127.0.0.1:{port}")),
             ("CANVAS_EGRESS_ALLOW", allowed.join(",")),
             ("CANVAS_FAILPOINTS", holds.join(";")),
-            // All tests use the same address. The tests of this limit set it.
+            // All tests use the same address. The tests of these limits set them.
             ("CANVAS_FAILED_AUTH_PER_MINUTE", "0".to_owned()),
+            ("CANVAS_CONNECTIONS_PER_ADDRESS", "10000".to_owned()),
             // Few connections, so that many stacks fit on one server.
             ("CANVAS_DATABASE_CONNECTIONS", "8".to_owned()),
         ]
@@ -553,5 +554,9 @@ fn environment(
         env.insert("CANVAS_EGRESS_CA_FILE".to_owned(), authority.display().to_string());
     }
     env.extend(builder.env.clone());
+    // A test that switches the rate of tokens off sends more than an account may.
+    if env.get("CANVAS_RATE_PER_MINUTE").is_some_and(|rate| rate == "0") {
+        env.entry("CANVAS_ACCOUNT_RATE_PER_MINUTE".to_owned()).or_insert_with(|| "0".to_owned());
+    }
     env.into_iter().collect()
 }

@@ -11,19 +11,19 @@ use crate::problem::{Problem, Result};
 use crate::state::App;
 
 /// The caller of a route of the console, signed in by a link or by a token.
-pub struct SignedIn(pub Credential);
+pub struct SignedIn(pub Caller<AnyToken>);
 
 impl FromRequestParts<App> for SignedIn {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self> {
-        Ok(Self(Caller::<AnyToken>::from_request_parts(parts, app).await?.credential))
+        Caller::from_request_parts(parts, app).await.map(Self)
     }
 }
 
 /// The caller of a route that only a person may use: signed in by a link. A session that a token signed in is rejected, because
 /// an agent's token must never create tokens or give access.
-pub struct Person(Credential);
+pub struct Person(Caller<AnyToken>);
 
 impl Deref for Person {
     type Target = Credential;
@@ -36,11 +36,11 @@ impl FromRequestParts<App> for Person {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self> {
-        let SignedIn(credential) = SignedIn::from_request_parts(parts, app).await?;
-        if credential.is_narrow {
+        let SignedIn(caller) = SignedIn::from_request_parts(parts, app).await?;
+        if caller.is_narrow {
             let why = "this session was signed in by a token and may use the canvases alone; sign in by a link";
             return Err(Problem::Forbidden(why.into()));
         }
-        Ok(Self(credential))
+        Ok(Self(caller))
     }
 }

@@ -90,7 +90,7 @@ impl<'a> Range<'a> {
 }
 
 /// Parses a quality: 0 to 1 with at most three decimals.
-fn thousandths(text: &str) -> Option<u16> {
+pub fn thousandths(text: &str) -> Option<u16> {
     let value: f64 = text.parse().ok()?;
     (text.len() <= 5 && (0.0..=1.0).contains(&value)).then(|| (value * 1000.0).round() as u16)
 }

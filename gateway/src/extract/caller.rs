@@ -2,29 +2,37 @@
 //! checks see docs/reference/conventions.md#order-of-checks.
 
 use std::marker::PhantomData;
-use std::net::{IpAddr, SocketAddr};
 use std::sync::PoisonError;
 
-use axum::extract::{ConnectInfo, FromRequestParts};
-use cache::{Bucket, Quota};
+use axum::extract::FromRequestParts;
 use db::accounts::{Authenticated, Credential};
 use domain::account::{Scope, Scopes, TokenKind};
 use domain::canvas::{AccessRole, CanvasRecord};
-use domain::id::{AccountUid, CanvasRef};
+use domain::id::CanvasRef;
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use http::request::Parts;
+use service::shares::{Key, Shares};
 use uuid::Uuid;
 
 use super::accept::Accepted;
+use crate::address::ClientAddress;
+use crate::admission::{InProgress, account_key, admitted};
 use crate::console::{self, credential};
-use crate::observe::{RateLimitHeaders, whole_seconds};
 use crate::problem::{Problem, Result};
+use crate::rates::{self, Charges, IMPORT_WEIGHT};
 use crate::state::App;
 
-/// The account that a request belongs to, once its credential holds; in the extensions of the request. Its body is charged to it.
+/// Who holds what a request needs, once its credential holds; in the extensions of the request.
 #[derive(Clone)]
-pub struct Principal(pub AccountUid);
+pub struct Principal {
+    /// The account of the request.
+    pub key: Key,
+    /// The share of work on its body.
+    pub large_work: Shares,
+    /// What such work is charged to.
+    pub charges: Charges,
+}
 
 /// The scopes that a route requires.
 pub trait Grant: Send + Sync + 'static {
@@ -32,14 +40,21 @@ pub trait Grant: Send + Sync + 'static {
     const ALL: Scopes = Scopes::from_slice(&[]);
     /// At least one of these scopes, unless empty.
     const ANY: Scopes = Scopes::from_slice(&[]);
+    /// What a request takes of the rates of its token and account.
+    fn weight(_: &Parts) -> u32 {
+        1
+    }
 }
 
 macro_rules! grants {
-    ($($(#[$doc:meta])* $name:ident { $($kind:ident = [$($scope:ident),+]),* })+) => {$(
+    ($($(#[$doc:meta])* $name:ident { $($kind:ident = [$($scope:ident),+]),* } $(=> $weight:ident)?)+) => {$(
         $(#[$doc])*
         pub struct $name;
         impl Grant for $name {
             $(const $kind: Scopes = Scopes::from_slice(&[$(Scope::$scope),+]);)*
+            $(fn weight(_: &Parts) -> u32 {
+                $weight
+            })?
         }
     )+};
 }
@@ -64,9 +79,9 @@ grants! {
     /// Requires the scopes of image generation.
     GenerateImages { ALL = [CanvasRead, CanvasWrite, AssetRead, ImageGenerate] }
     /// Requires the scopes of a product import.
-    ImportProduct { ALL = [CanvasRead, CanvasWrite, AssetRead] }
+    ImportProduct { ALL = [CanvasRead, CanvasWrite, AssetRead] } => IMPORT_WEIGHT
     /// Requires the scopes of an image import.
-    ImportImage { ALL = [CanvasRead, CanvasWrite, AssetRead, ImageGenerate] }
+    ImportImage { ALL = [CanvasRead, CanvasWrite, AssetRead, ImageGenerate] } => IMPORT_WEIGHT
     /// Requires element:read.
     ReadElements { ALL = [ElementRead] }
     /// Requires element:write.
@@ -85,6 +100,8 @@ pub struct Caller<G> {
     pub credential: Credential,
     /// `true` if the client rejects JSON, in which the result of every write is served.
     rejects_json: bool,
+    /// The request's place among those in progress.
+    pub place: InProgress,
     grant: PhantomData<G>,
 }
 
@@ -150,43 +167,93 @@ pub(super) async fn admit<G: Grant>(
     if console::contains(parts) {
         credential::check_origin(parts, &app.config.public_url)?;
     }
-    let Some((credential, canvas)) = authenticate(parts, app, canvas).await? else {
-        return Err(refuse_credential(parts, app).await);
-    };
-    parts.extensions.insert(Principal(credential.account.clone()));
+    let (charges, weight) = (parts.extensions.get::<Charges>().cloned().unwrap_or_default(), G::weight(parts));
+    if let Some(refused) = recall_refusal(parts, app, &charges, weight) {
+        return Err(refused);
+    }
+    let (credential, canvas) = authenticate(parts, app, canvas).await?;
+    let key = account_key(&credential.account);
+    parts.extensions.insert(Principal {
+        key: key.clone(),
+        large_work: app.large_work.clone(),
+        charges: charges.clone(),
+    });
     // Before the rate limit, which is that of the session: it pays for no page of another account.
     if console::contains(parts) && credential::names_another(&parts.headers, &credential.account) {
         return Err(Problem::OtherAccount);
     }
-    let span = tracing::Span::current();
-    span.record("token_id", tracing::field::display(credential.token));
-    span.record("account", credential.account.as_str());
-    limit_rate(parts, app, credential.token).await?;
+    record_caller(&credential);
+    rates::admit(app, &charges, &credential, weight).await?;
     require(credential.scopes, G::ALL, G::ANY)?;
+    let place = match parts.extensions.get::<InProgress>() {
+        // A request that a tool sends is a part of that to `/mcp`.
+        Some(place) => place.clone(),
+        None => InProgress::new(admitted(&app.requests, &key, 1).await?),
+    };
+    parts.extensions.insert(place.clone());
     if credential.use_unrecorded {
         record_use(app, credential.token);
     }
     // The response to a read is checked against `Accept` once its type is known.
     let rejects_json = !parts.method.is_safe() && Accepted::from_headers(&parts.headers).rejects("application", "json");
-    let caller = Caller { credential, rejects_json, grant: PhantomData };
+    let caller = Caller { credential, rejects_json, place, grant: PhantomData };
     if console::contains(parts) {
         caller.require_acceptable()?;
     }
     Ok((caller, canvas))
 }
 
-async fn authenticate(parts: &Parts, app: &App, canvas: Option<&CanvasRef>) -> Result<Option<Authenticated>> {
-    let in_console = console::contains(parts);
-    let presented = if in_console { credential::presented(&parts.headers) } else { bearer(&parts.headers) };
-    let Some((token, secret)) = presented else { return Ok(None) };
-    let found = app.credentials.look_up(token, canvas).await?;
-    Ok(found.filter(|(credential, _)| {
-        // The secret is compared first, so that the state of a token is disclosed only to a holder of its secret.
-        // A session is a credential in the console alone, and nothing else is one there.
-        app.keys.verify_token(secret, &credential.secret_hash)
-            && credential.valid
-            && (credential.kind == TokenKind::Session) == in_console
-    }))
+/// A request without a credential is not counted as a failure.
+async fn authenticate(parts: &Parts, app: &App, canvas: Option<&CanvasRef>) -> Result<Authenticated> {
+    let is_presented = match console::contains(parts) {
+        true => credential::is_presented(&parts.headers),
+        false => parts.headers.contains_key(AUTHORIZATION),
+    };
+    if !is_presented {
+        return Err(Problem::Unauthorized);
+    }
+    let presented = presented(parts);
+    let lookup = async {
+        let Some((token, secret)) = presented else { return Ok(None) };
+        let found = app.credentials.look_up(token, canvas).await?;
+        Ok(found.filter(|(credential, _)| holds(parts, app, credential, secret)))
+    };
+    let address = ClientAddress::from_extensions(&parts.extensions);
+    app.failures.judge(address, presented.map(|(token, _)| token), lookup).await
+}
+
+/// The credential that a request presents.
+fn presented(parts: &Parts) -> Option<(Uuid, &str)> {
+    if console::contains(parts) { credential::presented(&parts.headers) } else { bearer(&parts.headers) }
+}
+
+/// Returns `true` if a credential that was looked up is valid, and `secret` its secret.
+fn holds(parts: &Parts, app: &App, credential: &Credential, secret: &str) -> bool {
+    // The secret is compared first, so that the state of a token is disclosed only to a holder of its secret.
+    // A session is a credential in the console alone, and nothing else is one there.
+    app.keys.verify_token(secret, &credential.secret_hash)
+        && credential.valid
+        && (credential.kind == TokenKind::Session) == console::contains(parts)
+}
+
+/// The refusal of an earlier request with the same credential that the client is still to wait for.
+fn recall_refusal(parts: &Parts, app: &App, charges: &Charges, weight: u32) -> Option<Problem> {
+    let (token, secret) = presented(parts)?;
+    app.refusals.recall(charges, token, weight, |credential| {
+        let other_page = console::contains(parts) && credential::names_another(&parts.headers, &credential.account);
+        let is_same = !other_page && holds(parts, app, credential, secret);
+        if is_same {
+            record_caller(credential);
+        }
+        is_same
+    })
+}
+
+/// Names the caller in the log line of the request.
+fn record_caller(credential: &Credential) {
+    let span = tracing::Span::current();
+    span.record("token_id", tracing::field::display(credential.token));
+    span.record("account", credential.account.as_str());
 }
 
 /// The bearer token of a request. `None` also when it has several.
@@ -205,55 +272,6 @@ fn parse_bearer(header: &str) -> Option<(Uuid, &str)> {
 /// `cba_<token-id>.<secret>`.
 pub fn parse_token(token: &str) -> Option<(Uuid, &str)> {
     credential::parse(token.strip_prefix("cba_")?)
-}
-
-/// Rejects a request whose credential failed. A request without a credential is not counted.
-async fn refuse_credential(parts: &Parts, app: &App) -> Problem {
-    let is_presented = if console::contains(parts) {
-        credential::is_presented(&parts.headers)
-    } else {
-        parts.headers.contains_key(AUTHORIZATION)
-    };
-    if is_presented { count_failure(parts, app).await } else { Problem::Unauthorized }
-}
-
-/// Counts a failed credential against its client address; 401, or 429 after too many failures.
-pub async fn count_failure(parts: &Parts, app: &App) -> Problem {
-    let allowed = app.config.failed_auth_per_minute;
-    if allowed == 0 {
-        return Problem::Unauthorized;
-    }
-    let bucket = Bucket { key: format!("auth:{}", peer(parts)), quota: Quota::per_minute(allowed, allowed) };
-    match app.cache.take(1, &[bucket]).await {
-        Some(decision) if !decision.allowed => Problem::RateLimited(
-            "too many failed credentials from this address".into(),
-            whole_seconds(decision.retry_after),
-        ),
-        _ => Problem::Unauthorized,
-    }
-}
-
-fn peer(parts: &Parts) -> IpAddr {
-    parts
-        .extensions
-        .get::<ConnectInfo<SocketAddr>>()
-        .map_or(IpAddr::from([0, 0, 0, 0]), |ConnectInfo(address)| address.ip())
-}
-
-async fn limit_rate(parts: &Parts, app: &App, token: Uuid) -> Result<()> {
-    let (per_minute, burst) = (app.config.rate_per_minute, app.config.rate_burst);
-    if per_minute == 0 || burst == 0 {
-        return Ok(());
-    }
-    let bucket = Bucket { key: format!("token:{token}"), quota: Quota::per_minute(per_minute, burst) };
-    let Some(decision) = app.cache.take(1, &[bucket]).await else { return Ok(()) };
-    if let Some(headers) = parts.extensions.get::<RateLimitHeaders>() {
-        headers.set(&decision);
-    }
-    if decision.allowed {
-        return Ok(());
-    }
-    Err(Problem::RateLimited("too many requests with this token".into(), whole_seconds(decision.retry_after)))
 }
 
 /// Records the use of a token in the background, one write per token at a time. If a write is lost, `lastUsedAt` is a minute old.

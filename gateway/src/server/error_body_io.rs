@@ -20,7 +20,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 use uuid::Uuid;
 
-use super::timeout_io::Phase;
+use super::gate::Connection;
+use crate::observe::{OTHER_METHOD, UNMATCHED};
 use crate::problem::Problem;
 
 /// Maximum bytes of a rejected request to read and discard.
@@ -33,7 +34,7 @@ const BARE_MAX: usize = 256;
 /// A stream that replaces hyper's bare rejections by envelopes.
 pub(super) struct ErrorBodyIo<S> {
     stream: S,
-    phase: Phase,
+    connection: Connection,
     error_write: Option<ErrorWrite>,
 }
 
@@ -45,13 +46,13 @@ struct ErrorWrite {
 }
 
 impl<S> ErrorBodyIo<S> {
-    pub(super) fn new(stream: S, phase: Phase) -> Self {
-        Self { stream, phase, error_write: None }
+    pub(super) fn new(stream: S, connection: Connection) -> Self {
+        Self { stream, connection, error_write: None }
     }
 
     /// Replaces hyper's own response, if these bytes are one.
     fn takes(&mut self, bytes: &[u8]) -> bool {
-        let is_bare = bytes.len() <= BARE_MAX && !self.phase.in_request() && is_bare_refusal(bytes);
+        let is_bare = bytes.len() <= BARE_MAX && !self.connection.in_request() && is_bare_refusal(bytes);
         if is_bare {
             self.error_write = Some(ErrorWrite {
                 unwritten: envelope(bytes),
@@ -80,8 +81,8 @@ fn envelope(bare: &[u8]) -> Bytes {
     let date =
         bare.lines().find(|line| line.starts_with("date: ")).map(|date| format!("{date}\r\n")).unwrap_or_default();
     let id = Uuid::now_v7();
-    metrics::counter!("http_requests_total", "method" => "", "route" => "unreadable", "status" => status.as_str().to_owned())
-        .increment(1);
+    let labels = [("method", OTHER_METHOD), ("route", UNMATCHED), ("status", "400")];
+    metrics::counter!("http_requests_total", &labels).increment(1);
     tracing::info!(request_id = %id, status = status.as_u16(), "request rejected: its head cannot be read");
     Bytes::from(format!(
         "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\ncache-control: no-store\r\n\
@@ -165,6 +166,7 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 
     use super::*;
+    use crate::server::gate::tests;
 
     const BARE: &[u8] =
         b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\ndate: today\r\n\r\n";
@@ -172,11 +174,11 @@ mod tests {
     /// The bytes of `written` that the peer receives, with or without a request being handled.
     async fn arrives(written: &[u8], in_request: bool) -> String {
         let (mut peer, ours) = duplex(4096);
-        let phase = Phase::default();
+        let connection = tests::connection();
         if in_request {
-            phase.begin_request();
+            assert!(connection.begin_request());
         }
-        let mut courteous = ErrorBodyIo::new(ours, phase);
+        let mut courteous = ErrorBodyIo::new(ours, connection);
         courteous.write_all(written).await.expect("written");
         courteous.flush().await.expect("flushed");
         drop(courteous);
@@ -209,7 +211,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_refused_sender_is_listened_to_for_a_while() {
         let (mut peer, ours) = duplex(64);
-        let mut courteous = ErrorBodyIo::new(ours, Phase::default());
+        let mut courteous = ErrorBodyIo::new(ours, tests::connection());
         courteous.write_all(BARE).await.expect("taken");
         let began = tokio::time::Instant::now();
         let closing = tokio::spawn(async move { courteous.shutdown().await });

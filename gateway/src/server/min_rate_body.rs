@@ -72,6 +72,11 @@ impl<B> MinRateBody<B> {
     pub fn at(bytes_per_second: u32, most: Duration, body: B) -> Self {
         Self { body, stall: StallTimer::at(f64::from(bytes_per_second), most) }
     }
+
+    /// Changes the minimum rate of the bytes that are still to come.
+    pub fn require(&mut self, bytes_per_second: u32) {
+        self.stall.bytes_per_second = f64::from(bytes_per_second);
+    }
 }
 
 impl<B> Body for MinRateBody<B>

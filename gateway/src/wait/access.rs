@@ -14,6 +14,7 @@ use db::accounts::Credential;
 use domain::channel;
 use uuid::Uuid;
 
+use crate::extract::caller::Caller;
 use crate::problem::{Problem, Result};
 use crate::state::App;
 
@@ -46,11 +47,9 @@ pub fn loss(app: &App, caller: &Credential) -> impl Future<Output = ()> + Send +
 /// response is sent, so that the client can wait again at once.
 ///
 /// `work` may be dropped at any await point, as when the client disconnects.
-pub async fn during<T>(app: &App, caller: &Credential, work: impl Future<Output = Result<T>>) -> Result<T> {
-    let wait = app.waits.open(caller.token).await?;
-    let outcome = while_held(app, caller, work).await;
-    wait.close().await;
-    outcome
+pub async fn during<G, T>(app: &App, caller: &Caller<G>, work: impl Future<Output = Result<T>>) -> Result<T> {
+    let _wait = app.waits.open(caller)?;
+    while_held(app, caller, work).await
 }
 
 /// Runs `work`, which may take a minute; 401 as soon as the caller's credential is no longer valid. `work` may be dropped as

@@ -4,6 +4,7 @@
 //! more often while Redis is unavailable, so that a lost announcement only delays the waiter.
 
 mod access;
+mod open;
 
 use http::HeaderMap;
 
@@ -11,6 +12,7 @@ use crate::extract::prefer;
 use crate::state::App;
 
 pub use access::{during, holds, loss, while_held};
+pub use open::{Wait, Waits};
 
 /// `Prefer: wait=N` (RFC 7240), clamped to 1 to 30 seconds; a malformed value is ignored. Of several the first counts.
 pub fn preferred_wait(headers: &HeaderMap) -> Option<u64> {

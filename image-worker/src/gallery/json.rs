@@ -20,13 +20,13 @@ pub fn parse(text: &str) -> Option<Value> {
 /// The values of a text that take at most `left` bytes, and subtracts their weight: for documents that exist at the same time. A
 /// text that is no JSON is [repaired](repaired); what follows the first mistake that remains is ignored.
 pub fn values(text: &str, left: &mut u64) -> Vec<Value> {
-    let Some(rest) = left.checked_sub(weigh(text.as_bytes())) else { return Vec::new() };
+    let Some(rest) = left.checked_sub(weigh(text.as_bytes()).total()) else { return Vec::new() };
     if let Ok(value) = serde_json::from_str(text) {
         *left = rest;
         return vec![value];
     }
     let text = repaired(text);
-    let Some(rest) = left.checked_sub(weigh(text.as_bytes())) else { return Vec::new() };
+    let Some(rest) = left.checked_sub(weigh(text.as_bytes()).total()) else { return Vec::new() };
     let values: Vec<Value> = Deserializer::from_str(&text).into_iter().map_while(Result::ok).collect();
     if !values.is_empty() {
         *left = rest;
@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn only_what_is_parsed_counts() {
         let text = r#"{"a":[1,2]}"#;
-        let weight = weigh(text.as_bytes());
+        let weight = weigh(text.as_bytes()).total();
         let mut left = 2 * weight;
         assert_eq!(values(r#"{"a":[1,2}"#, &mut left), [Value::Null; 0]);
         assert!(!values(text, &mut left).is_empty() && !values(text, &mut left).is_empty());

@@ -23,7 +23,7 @@ use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 use crate::Result;
 
 /// Memory that the kept graphs of a process take at most, in bytes.
-const CAPACITY_BYTES: u64 = 64 * 1024 * 1024;
+pub const CAPACITY_BYTES: u64 = 64 * 1024 * 1024;
 /// Number of graphs that the cache is laid out for. Only their sizes limit it.
 const CANVASES: usize = 64;
 /// Memory that a graph takes, as a multiple of its serialized size: its texts, the indexes, and the served form.

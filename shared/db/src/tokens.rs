@@ -14,6 +14,9 @@ use crate::Result;
 use crate::accounts::{lock, scopes};
 use crate::error::known;
 
+/// Days that a revoked token, or an ended session, is kept.
+const KEPT_DAYS: i32 = 90;
+
 /// A token to create.
 pub struct NewToken<'a> {
     /// Id of the token.
@@ -231,4 +234,169 @@ pub async fn record_use(conn: &mut PgConnection, token: Uuid) -> Result<()> {
     .execute(conn)
     .await?;
     Ok(())
+}
+
+/// Deletes tokens that were revoked 90 days ago or earlier, and sessions that ended then. Returns the number deleted, at most `limit`.
+/// One that a job, an import, a Recipe run or a session refers to is kept as long as that is there.
+#[instrument(skip_all, name = "db.token.sweep")]
+pub async fn sweep(conn: &mut PgConnection, limit: i64) -> Result<u64> {
+    let swept = sqlx::query!(
+        "DELETE FROM tokens WHERE id IN (
+             SELECT t.id FROM tokens t JOIN account_sessions s ON s.id = t.session_id
+             WHERE least(t.revoked_at, s.revoked_at, CASE WHEN t.kind = 'session' THEN t.expires_at END)
+                     <= now() - make_interval(days => $1)
+               AND NOT EXISTS (SELECT FROM jobs WHERE token_id = t.id)
+               AND NOT EXISTS (SELECT FROM imports WHERE token_id = t.id)
+               AND NOT EXISTS (SELECT FROM recipe_runs WHERE token_id = t.id)
+               AND NOT EXISTS (SELECT FROM tokens child WHERE child.parent = t.id)
+             LIMIT $2 FOR UPDATE OF t SKIP LOCKED)",
+        KEPT_DAYS,
+        limit
+    )
+    .execute(conn)
+    .await?;
+    Ok(swept.rows_affected())
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::account::Scope;
+    use testkit::TestDatabase;
+
+    use super::*;
+    use crate::accounts;
+    use crate::sessions::{self, NewSession};
+
+    struct Fixture {
+        database: TestDatabase,
+        account: AccountUid,
+    }
+
+    impl Fixture {
+        async fn new() -> Self {
+            let database = TestDatabase::new().await;
+            let account = AccountUid::parse("me").expect("valid");
+            let mut conn = database.pool().acquire().await.expect("connects");
+            accounts::create(&mut conn, &account, "me@example.com").await.expect("creates").expect("is new");
+            drop(conn);
+            Self { database, account }
+        }
+
+        async fn conn(&self) -> crate::Connection {
+            self.database.pool().acquire().await.expect("connects")
+        }
+
+        async fn token(&self) -> Uuid {
+            let id = Uuid::now_v7();
+            let token = NewToken {
+                id,
+                account: &self.account,
+                label: "t",
+                scopes: Scopes::from_slice(&[Scope::CanvasRead]),
+                surface: Surface::Api,
+                secret_hash: b"",
+                expires_days: Some(1),
+            };
+            create(&mut *self.conn().await, &token).await.expect("creates");
+            id
+        }
+
+        async fn session(&self, parent: Option<Uuid>) -> Uuid {
+            let id = Uuid::now_v7();
+            let scopes = Scopes::from_slice(&[Scope::CanvasRead]);
+            let session =
+                NewSession { id, account: &self.account, label: "s", scopes, secret_hash: b"", parent, client: None };
+            sessions::create(&mut *self.conn().await, &session).await.expect("creates");
+            id
+        }
+
+        /// Makes a token's times as they are `days` and `seconds` later.
+        async fn age(&self, token: Uuid, days: i32, seconds: f64) {
+            sqlx::query(
+                "UPDATE tokens SET revoked_at = revoked_at - make_interval(days => $2, secs => $3),
+                        expires_at = expires_at - make_interval(days => $2, secs => $3) WHERE id = $1",
+            )
+            .bind(token)
+            .bind(days)
+            .bind(seconds)
+            .execute(self.database.pool())
+            .await
+            .expect("ages");
+        }
+
+        async fn revoke(&self, token: Uuid) {
+            revoke(&mut *self.conn().await, token, None).await.expect("revokes").expect("is there");
+        }
+
+        async fn sweep(&self) -> u64 {
+            sweep(&mut *self.conn().await, 10).await.expect("sweeps")
+        }
+
+        async fn is_there(&self, token: Uuid) -> bool {
+            let found = sqlx::query_scalar::<_, i64>("SELECT count(*) FROM tokens WHERE id = $1").bind(token);
+            found.fetch_one(self.database.pool()).await.expect("reads") == 1
+        }
+    }
+
+    #[tokio::test]
+    async fn a_revoked_token_is_kept_for_90_days() {
+        let fixture = Fixture::new().await;
+        let (valid, expired, revoked) = (fixture.token().await, fixture.token().await, fixture.token().await);
+        fixture.revoke(revoked).await;
+        fixture.age(expired, 1000, 0.0).await;
+        fixture.age(revoked, 89, 86_000.0).await;
+        assert_eq!(fixture.sweep().await, 0);
+        fixture.age(revoked, 0, 400.0).await;
+        assert_eq!(fixture.sweep().await, 1);
+        assert!(!fixture.is_there(revoked).await);
+        assert!(fixture.is_there(valid).await && fixture.is_there(expired).await, "only revoked ones go");
+    }
+
+    #[tokio::test]
+    async fn a_token_of_a_revoked_session_of_the_account_goes_with_it() {
+        let fixture = Fixture::new().await;
+        let token = fixture.token().await;
+        sqlx::query("UPDATE account_sessions SET revoked_at = now() - interval '91 days'")
+            .execute(fixture.database.pool())
+            .await
+            .expect("revokes");
+        assert_eq!(fixture.sweep().await, 1);
+        assert!(!fixture.is_there(token).await);
+    }
+
+    #[tokio::test]
+    async fn a_session_goes_90_days_after_its_end_and_before_the_token_that_signed_it_in() {
+        let fixture = Fixture::new().await;
+        let token = fixture.token().await;
+        let (narrow, full) = (fixture.session(Some(token)).await, fixture.session(None).await);
+        fixture.revoke(token).await;
+        fixture.age(token, 91, 0.0).await;
+        assert_eq!(fixture.sweep().await, 0, "its session refers to it");
+        // A session expires after 30 days.
+        for session in [narrow, full] {
+            fixture.age(session, 121, 0.0).await;
+        }
+        assert_eq!((fixture.sweep().await, fixture.sweep().await), (2, 1));
+        assert!(!fixture.is_there(token).await);
+    }
+
+    #[tokio::test]
+    async fn a_token_that_work_refers_to_is_kept() {
+        let fixture = Fixture::new().await;
+        let token = fixture.token().await;
+        fixture.revoke(token).await;
+        fixture.age(token, 91, 0.0).await;
+        sqlx::query(
+            "INSERT INTO jobs (id, account_uid, token_id, kind, operation, status, request, estimated_seconds)
+             VALUES ($1, 'me', $2, 'image', 'action', 'queued', '{}', 1)",
+        )
+        .bind(Uuid::now_v7())
+        .bind(token)
+        .execute(fixture.database.pool())
+        .await
+        .expect("inserts");
+        assert_eq!(fixture.sweep().await, 0);
+        sqlx::query("DELETE FROM jobs").execute(fixture.database.pool()).await.expect("deletes");
+        assert_eq!(fixture.sweep().await, 1);
+    }
 }

@@ -97,6 +97,10 @@ pub const CONNECTION_KEY_MAX: usize = 4096;
 pub const CONNECTIONS_MAX: i64 = 100;
 /// Changes of the members of canvases that an owner may make in a minute.
 pub const MEMBER_CHANGES_PER_MINUTE: u32 = 20;
+/// Tokens that an account may create in the console in an hour.
+pub const TOKENS_PER_HOUR: u32 = 20;
+/// Sign-ins to the console from one address in a minute.
+pub const SIGN_INS_PER_MINUTE: u32 = 30;
 /// Attempts of a webhook delivery.
 pub const WEBHOOK_ATTEMPTS_MAX: i32 = 4;
 /// Claims of one task before it fails with `runtime_failed` (`docs/reliability.md#retries`).

@@ -1,5 +1,4 @@
-//! Limits on what is in progress at once: bytes of memory ([`ByteBudget`], [`SharedBudget`]), and holders of a key
-//! ([`KeyedLimit`]).
+//! Limits on what is in progress at once: bytes of memory ([`ByteBudget`]), and holders of a key ([`KeyedLimit`]).
 //!
 //! **Guarantee.** The held amount never exceeds the limit. Waiters are admitted in the order in which they began to wait, so that
 //! small requests do not overtake a large one forever. A permit is released when it is dropped, also by a panic. A waiter that is
@@ -72,39 +71,6 @@ impl MemoryPermit {
     }
 }
 
-/// A [`ByteBudget`] of which one key holds at most a part, so that one key cannot make all others wait. Clones share it.
-#[derive(Clone, Debug)]
-pub struct SharedBudget {
-    total: ByteBudget,
-    keys: KeyedLimit,
-}
-
-/// Bytes held of a [`SharedBudget`], released on drop.
-#[derive(Debug)]
-pub struct SharePermit {
-    _total: MemoryPermit,
-    _key: KeyPermit,
-}
-
-impl SharedBudget {
-    /// A budget of `bytes`, of which one key holds at most `per_key`, unless a single request is larger.
-    pub fn new(bytes: u64, per_key: u64) -> Self {
-        Self { total: ByteBudget::new(bytes), keys: KeyedLimit::new(units_of(per_key) as usize) }
-    }
-
-    /// Waits until `bytes`, rounded up to KiB, are free for `key`. A request waits for its own key first, and meanwhile takes
-    /// nothing of the total. One larger than the part of a key is admitted when the key holds nothing else.
-    pub async fn acquire(&self, key: &str, bytes: u64) -> SharePermit {
-        let key = self.keys.acquire_many(key, units_of(bytes)).await;
-        SharePermit { _total: self.total.acquire(bytes).await, _key: key }
-    }
-
-    /// The size of the budget.
-    pub fn total_bytes(&self) -> u64 {
-        self.total.total_bytes()
-    }
-}
-
 /// At most a fixed number of holders for each key. Keys do not wait for each other. Clones share the limit.
 ///
 /// An entry exists while its key is held or awaited, so that memory does not grow with the keys that were ever used.
@@ -141,18 +107,12 @@ impl KeyedLimit {
 
     /// Waits for a slot of `key`.
     pub async fn acquire(&self, key: &str) -> KeyPermit {
-        self.acquire_many(key, 1).await
-    }
-
-    /// Waits for several slots of `key`; for all of them when `slots` is more than a key has.
-    async fn acquire_many(&self, key: &str, slots: u32) -> KeyPermit {
-        let wanted = slots.min(u32::try_from(self.per_key).unwrap_or(u32::MAX));
         let key: Arc<str> = key.into();
         let slots =
             self.entries.lock().entry(key.clone()).or_insert_with(|| Arc::new(Semaphore::new(self.per_key))).clone();
         // Created before the wait, so that the entry of a waiter that is dropped is removed too.
         let mut permit = KeyPermit { entries: self.entries.clone(), key, slot: None };
-        permit.slot = Some(slots.acquire_many_owned(wanted).await.expect("nothing closes the semaphore"));
+        permit.slot = Some(slots.acquire_owned().await.expect("nothing closes the semaphore"));
         permit
     }
 }
@@ -283,24 +243,6 @@ mod tests {
         held.shrink_to(KIB);
         drop((held, next));
         assert_eq!(budget.held_bytes(), 0);
-    }
-
-    #[test]
-    fn a_key_takes_its_part_of_a_budget_and_its_waiters_take_nothing_of_the_rest() {
-        let budget = SharedBudget::new(8 * KIB, 4 * KIB);
-        let held = now(budget.acquire("a", 3 * KIB)).expect("fits");
-        let mut next = pin!(budget.acquire("a", 2 * KIB));
-        assert!(poll(next.as_mut()).is_none(), "the part of the key is 4");
-        let other = now(budget.acquire("b", 4 * KIB)).expect("nobody waits behind another key");
-        assert!(now(budget.acquire("c", 2 * KIB)).is_none(), "one is free");
-        assert!(now(budget.acquire("c", KIB)).is_some());
-        drop(other);
-        assert!(poll(next.as_mut()).is_none());
-        drop(held);
-        drop(poll(next).expect("fits now"));
-        assert!(now(budget.acquire("a", 8 * KIB)).is_some(), "a request above the part is admitted alone");
-        assert_eq!(budget.total.held_bytes(), 0);
-        assert!(budget.keys.entries.lock().is_empty());
     }
 
     #[test]

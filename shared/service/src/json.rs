@@ -57,9 +57,24 @@ fn text_weight(bytes: usize) -> u64 {
     if bytes == 0 { 0 } else { CHUNK_LEAST.max(bytes as u64 + CHUNK) }
 }
 
-/// Upper bound of the memory that parsing a JSON text takes, during parsing and afterwards. For malformed JSON: until the parser
-/// finds the error.
-pub fn weigh(text: &[u8]) -> u64 {
+/// The memory that parsing a JSON text takes, at most. For malformed JSON: until the parser finds the error.
+#[derive(Clone, Copy, Debug)]
+pub struct Weight {
+    /// Bytes of the value.
+    pub value: u64,
+    /// Bytes in addition while the text is parsed.
+    pub parsing: u64,
+}
+
+impl Weight {
+    /// Bytes in all.
+    pub fn total(self) -> u64 {
+        self.value + self.parsing
+    }
+}
+
+/// Upper bound of the memory that parsing a JSON text takes, during parsing and afterwards.
+pub fn weigh(text: &[u8]) -> Weight {
     let mut open = [Open::List(0); DEPTH_MAX];
     let mut depth = 0;
     let mut weight = LEAST;
@@ -97,5 +112,5 @@ pub fn weigh(text: &[u8]) -> u64 {
             _ => {}
         }
     }
-    weight + 2 * longest as u64
+    Weight { value: weight, parsing: 2 * longest as u64 }
 }

@@ -13,14 +13,24 @@
 //! **Reason.** A semaphore is fair to requests, so whoever sends most requests gets most. To hold the least first equals max-min
 //! fairness of what is held, and needs neither a clock nor weights.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use tokio::sync::oneshot;
+use tokio::time::sleep;
 
 /// How often keys that hold nothing pass one waiter that does not fit.
 const PASSES: u32 = 16;
+/// How often shares are measured, and after how many times the log names who holds most.
+const MEASURED_EVERY: Duration = Duration::from_secs(5);
+const TOLD_EVERY: u32 = 12;
+/// The part of a share above which it is told.
+const NOTABLE: f64 = 0.8;
+
+/// The shares of this process.
+static ALL: Mutex<Vec<Weak<Inner>>> = Mutex::new(Vec::new());
 
 /// Who holds.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -96,7 +106,17 @@ impl Shares {
     /// Shares of `total` units, of which one key holds at most `per_key`; both are at least 1. `name` is their label in metrics.
     pub fn new(name: &'static str, total: u64, per_key: u64) -> Self {
         let total = total.max(1);
-        Self(Arc::new(Inner { name, total, per_key: per_key.clamp(1, total), state: Mutex::default() }))
+        let inner = Inner { name, total, per_key: per_key.clamp(1, total), state: Mutex::default() };
+        let shares = Self(Arc::new(inner));
+        ALL.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(&shares.0));
+        shares
+    }
+
+    /// The shares of this process that are in use.
+    fn all() -> Vec<Self> {
+        let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|shares| shares.strong_count() > 0);
+        all.iter().filter_map(Weak::upgrade).map(Self).collect()
     }
 
     /// The label in metrics.
@@ -124,10 +144,19 @@ impl Shares {
         self.lock().keys.values().map(|entry| entry.waiters.len()).sum()
     }
 
+    /// Counts a request that is refused for want of these shares. `reason` is one of a few names, for metrics.
+    pub fn refuse(&self, reason: &'static str) {
+        metrics::counter!("canvas_share_refused_total", "share" => self.name(), "reason" => reason).increment(1);
+    }
+
     /// The key that holds most, and how much.
     pub fn heaviest(&self) -> Option<(Key, u64)> {
+        self.heaviest_of(|_| true)
+    }
+
+    fn heaviest_of(&self, is_meant: impl Fn(&Key) -> bool) -> Option<(Key, u64)> {
         let state = self.lock();
-        let heaviest = state.keys.iter().max_by_key(|(_, entry)| entry.held);
+        let heaviest = state.keys.iter().filter(|(key, _)| is_meant(key)).max_by_key(|(_, entry)| entry.held);
         heaviest.filter(|(_, entry)| entry.held > 0).map(|(key, entry)| (key.clone(), entry.held))
     }
 
@@ -271,6 +300,38 @@ impl State {
         let passing = if passes > 0 { without.find(|key| **key != head && fits(key)).cloned() } else { None };
         self.head = Some((head, number, passes - u32::from(passing.is_some())));
         passing
+    }
+}
+
+/// Measures the shares of this process, and once a minute tells in one line of the log who held most of each that was almost taken. Runs
+/// until it is dropped; spawn it once in a process.
+pub async fn watch() {
+    let mut notable = Notable::new();
+    for round in 1_u32.. {
+        sleep(MEASURED_EVERY).await;
+        measure(&Shares::all(), &mut notable);
+        if round % TOLD_EVERY == 0 && !notable.is_empty() {
+            let told: Vec<String> = std::mem::take(&mut notable).into_values().map(|(_, told)| told).collect();
+            tracing::warn!(shares = told.join("; "), "shares were almost taken; see docs/reference/limits.md#shares");
+        }
+    }
+}
+
+/// The largest part of a share that was held, and by whom.
+type Notable = BTreeMap<&'static str, (f64, String)>;
+
+/// Sets the metrics, and notes the account and the address that hold most of each share that is almost taken.
+fn measure(all: &[Shares], notable: &mut Notable) {
+    for shares in all {
+        let ratio = shares.held() as f64 / shares.total() as f64;
+        metrics::gauge!("canvas_share_held_ratio", "share" => shares.name()).set(ratio);
+        if ratio > NOTABLE && notable.get(shares.name()).is_none_or(|(before, _)| ratio >= *before) {
+            let account = shares.heaviest_of(|key| matches!(key, Key::Account(_)));
+            let address = shares.heaviest_of(|key| matches!(key, Key::Address(_)));
+            let heaviest = account.iter().chain(&address).map(|(key, units)| format!(", {key:?} {units}"));
+            let told = format!("{} {ratio:.2}{}", shares.name(), heaviest.collect::<String>());
+            notable.insert(shares.name(), (ratio, told));
+        }
     }
 }
 
@@ -534,6 +595,28 @@ mod tests {
             assert_eq!((mine.units(), shares.held()), (left, left), "{units}");
         }
         assert_empty(&shares);
+    }
+
+    #[test]
+    fn who_held_most_of_what_was_almost_taken_is_told() {
+        let (full, quiet) = (Shares::new("test_full", 10, 10), Shares::new("test_quiet", 10, 10));
+        let address = Key::Address(IpAddr::from([192, 0, 2, 1]));
+        let mut notable = Notable::new();
+        let parts = [held(&full, &key("a"), 5), held(&full, &key("b"), 1), held(&full, &address, 2)];
+        measure(&[full.clone(), quiet.clone()], &mut notable);
+        assert!(notable.is_empty(), "at 80 %");
+        let more = held(&full, &key("b"), 1);
+        let _some = held(&quiet, &key("a"), 1);
+        let told = (0.9, r#"test_full 0.90, Account("a") 5, Address(192.0.2.1) 2"#.to_owned());
+        measure(&[full.clone(), quiet.clone()], &mut notable);
+        assert_eq!(notable, Notable::from([("test_full", told.clone())]));
+        // The moment at which most was held counts.
+        drop((parts, more));
+        measure(&[full.clone(), quiet], &mut notable);
+        assert_eq!(notable["test_full"], told);
+        assert!(Shares::all().iter().any(|shares| shares.name() == "test_full"));
+        drop(full);
+        assert!(Shares::all().iter().all(|shares| shares.name() != "test_full"), "what nobody uses is gone");
     }
 
     #[derive(Debug, Clone)]

@@ -163,6 +163,10 @@ impl Process {
         let aborted = lifecycle.aborted();
         lifecycle.spawn_support("probes", probes::serve(listener, readiness.clone(), metrics.clone(), aborted.clone()));
         lifecycle.spawn_support("metrics", metrics.upkeep(aborted.clone()));
+        lifecycle.spawn_support("shares", {
+            let aborted = aborted.clone();
+            async move { aborted.run_until_cancelled(service::shares::watch()).await.unwrap_or_default() }
+        });
         lifecycle.spawn_support("database watch", {
             let handle = readiness.component("database", true);
             let (pool, migrated) = (pool.clone(), Arc::new(AtomicBool::new(false)));

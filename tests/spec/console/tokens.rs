@@ -1,7 +1,7 @@
 //! Tokens of a person (docs/reference/console.md#tokens).
 
-use e2e::Stack;
 use e2e::api::text;
+use e2e::{Account, Stack};
 use reqwest::Method;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -84,15 +84,47 @@ async fn an_account_has_20_active_tokens_besides_its_sessions() {
     let stack = &Stack::without_workers().await;
     let person = Holder::new(stack).await;
     let create = async || person.send("/tokens", &json!({"label": "l", "scopes": ["canvas:read"]})).await;
-    // One token belongs to the account from the beginning.
-    let mut last = String::new();
-    for _ in 0..19 {
-        last = text(&create().await.expect(201).json(), "/token/id").to_owned();
+    // One token belongs to the account from the beginning. The operator creates most of the others, because the console creates no
+    // more than 20 in an hour.
+    let account = Account { uid: person.user.uid.clone(), email: person.email.clone() };
+    for _ in 0..18 {
+        stack.user_of(&account, "canvas:read").await;
     }
+    let last = text(&create().await.expect(201).json(), "/token/id").to_owned();
     create().await.expect_error(409, "conflict", &[]);
     person.delete(&format!("/tokens/{last}")).await.expect(204);
     create().await.expect(201);
     create().await.expect_error(409, "conflict", &[]);
+}
+
+#[tokio::test]
+async fn an_account_creates_20_tokens_in_an_hour() {
+    let stack = &Stack::without_workers().await;
+    let person = Holder::new(stack).await;
+    let create = async || person.send("/tokens", &json!({"label": "l", "scopes": ["canvas:read"]})).await;
+    // A body that is refused counts for nothing.
+    person.send("/tokens", &json!({"label": "l", "scopes": []})).await.expect_error(
+        400,
+        "input_validation_error",
+        &["scopes"],
+    );
+    let mut created = 0;
+    let refused = loop {
+        let reply = create().await;
+        if reply.status != 201 {
+            break reply;
+        }
+        created += 1;
+        assert!(created < 30, "never limited");
+        let id = text(&reply.json(), "/token/id").to_owned();
+        person.delete(&format!("/tokens/{id}")).await.expect(204);
+    };
+    // One more becomes free in each three minutes.
+    assert!((20..=21).contains(&created), "{created}");
+    let wait: u64 = refused.header("retry-after").expect("a wait").parse().expect("seconds");
+    assert!((1..=180).contains(&wait), "{wait}");
+    refused.expect_error(429, "rate_limited", &[]);
+    Holder::new(stack).await.send("/tokens", &json!({"label": "l", "scopes": ["canvas:read"]})).await.expect(201);
 }
 
 #[tokio::test]

@@ -8,8 +8,8 @@ use db::canvases;
 use domain::account::is_email;
 use domain::canvas::AccessRole;
 use domain::channel;
-use domain::id::{AccountUid, CanvasHandle};
-use domain::limits::{MEMBER_CHANGES_PER_MINUTE, PAGE_MAX};
+use domain::id::CanvasHandle;
+use domain::limits::PAGE_MAX;
 use domain::page::Page;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
@@ -21,9 +21,9 @@ use crate::extract::json::{Input, JsonBody};
 use crate::extract::page::{ListScope, Paged, page, page_request};
 use crate::extract::path::PathText;
 use crate::extract::query::QueryReader;
-use crate::observe::whole_seconds;
 use crate::openapi::errors::ReadErrors;
 use crate::problem::{Problem, Result, combine_violations};
+use crate::rates::{self, Rate};
 use crate::reply;
 use crate::state::App;
 
@@ -141,7 +141,7 @@ pub async fn set(State(app): State<App>, person: Person, path: PathText, body: J
     let (SetMember { role }, (canvas, Email(email))) = combine_violations(body.json().await, named)?;
     let mut connection = app.connection().await?;
     owned_canvas(&mut connection, &person.account, &canvas).await?;
-    count_change(&app, &person.account).await?;
+    rates::take(&app, Rate::Members, &person.account).await?;
     let account = db::accounts::find(&mut connection, &email).await?;
     let account = account.ok_or_else(|| Problem::unprocessable("email", "is not that of an account"))?;
     if account.uid == canvas.owner {
@@ -170,24 +170,12 @@ pub async fn remove(State(app): State<App>, person: Person, path: PathText) -> R
     let (canvas, Email(email)) = combine_violations(named_canvas(&path), path.parameter("email"))?;
     let mut connection = app.connection().await?;
     let record = owned_canvas(&mut connection, &person.account, &canvas).await?;
-    count_change(&app, &person.account).await?;
+    rates::take(&app, Rate::Members, &person.account).await?;
     let member = canvases::member(&mut connection, record.key, &email).await?;
     let member = member.ok_or(Problem::NotFound("member"))?;
     canvases::share(&mut connection, &canvas, &member, None).await?;
     announce(&app, &canvas).await;
     Ok(reply::private(StatusCode::NO_CONTENT.into_response()))
-}
-
-/// Counts a change, because each one discloses whether an email is that of an account; 429 after too many.
-async fn count_change(app: &App, person: &AccountUid) -> Result<()> {
-    let quota = cache::Quota::per_minute(MEMBER_CHANGES_PER_MINUTE, MEMBER_CHANGES_PER_MINUTE);
-    match app.cache.take(1, &[cache::Bucket { key: format!("members:{person}"), quota }]).await {
-        Some(decision) if !decision.allowed => Err(Problem::RateLimited(
-            format!("members may be changed {MEMBER_CHANGES_PER_MINUTE} times a minute"),
-            whole_seconds(decision.retry_after),
-        )),
-        _ => Ok(()),
-    }
 }
 
 async fn announce(app: &App, canvas: &CanvasHandle) {

@@ -16,12 +16,14 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use crate::address::ClientAddress;
 use crate::console::credential;
 use crate::console::person::SignedIn;
-use crate::extract::caller::{self, parse_token};
+use crate::extract::caller::{Caller, parse_token};
 use crate::extract::json::{Input, JsonBody, only};
 use crate::openapi::errors::{CredentialErrors, ScopeErrors};
 use crate::problem::{Problem, Result};
+use crate::rates::{self, Rate};
 use crate::reply;
 use crate::state::App;
 
@@ -134,43 +136,45 @@ pub async fn sign_in(State(app): State<App>, parts: Parts, body: JsonBody) -> Re
         let why = "browsers keep a session only over HTTPS or on a loopback address, and CANVAS_PUBLIC_URL is neither";
         return Err(Problem::Forbidden(why.into()));
     }
+    let address = ClientAddress::from_extensions(&parts.extensions);
+    rates::take(&app, Rate::SignIns, &address).await?;
     let wanted: SignIn = body.json().await?;
-    let signed_in = match (&wanted.link, &wanted.token) {
-        (Some(link), None) if wanted.preview.is_some() => return preview(&app, &parts, link).await,
-        (Some(link), None) => by_link(&app, &parts.headers, link).await?,
-        (None, Some(token)) if wanted.preview.is_none() => by_token(&app, &parts.headers, token).await?,
+    let (presented, is_link) = match (&wanted.link, &wanted.token) {
+        (Some(link), None) => (credential::parse(link), true),
+        (None, Some(token)) if wanted.preview.is_none() => (parse_token(token), false),
         (None, Some(_)) => return Err(Problem::invalid("preview", "is for links")),
         (Some(_), Some(_)) => return Err(Problem::invalid("token", "must be absent when `link` is given")),
         (None, None) => return Err(Problem::invalid("link", "`link` or `token` is required")),
     };
-    match signed_in {
-        Some(response) => Ok(response),
-        None => Err(caller::count_failure(&parts, &app).await),
-    }
-}
-
-async fn preview(app: &App, parts: &Parts, link: &str) -> Result {
-    let mut connection = app.connection().await?;
-    let Some((_, account)) = valid_link(app, &mut connection, link).await? else {
-        drop(connection);
-        return Err(caller::count_failure(parts, app).await);
+    let lookup = async {
+        match presented {
+            None => Ok(None),
+            Some((id, secret)) if !is_link => by_token(&app, &parts.headers, id, secret).await,
+            Some((id, secret)) if wanted.preview.is_some() => preview(&app, id, secret).await,
+            Some((id, secret)) => by_link(&app, &parts.headers, id, secret).await,
+        }
     };
-    let account = db::accounts::find(&mut connection, account.as_str()).await?.ok_or(Problem::Unauthorized)?;
-    Ok(reply::ok(&LinkPreview { account: account.into() }))
+    app.failures.judge(address, presented.map(|(id, _)| id), lookup).await
 }
 
-/// The link and the account of a secret that can be redeemed. The secret is compared first, so that the state of a link is
-/// disclosed only to a holder of its secret.
-async fn valid_link(app: &App, conn: &mut db::PgConnection, link: &str) -> Result<Option<(Uuid, AccountUid)>> {
-    let Some((id, secret)) = credential::parse(link) else { return Ok(None) };
+async fn preview(app: &App, id: Uuid, secret: &str) -> Result<Option<Response>> {
+    let mut connection = app.connection().await?;
+    let Some(account) = valid_link(app, &mut connection, id, secret).await? else { return Ok(None) };
+    let account = db::accounts::find(&mut connection, account.as_str()).await?;
+    Ok(account.map(|account| reply::ok(&LinkPreview { account: account.into() })))
+}
+
+/// The account of a link that can be redeemed. The secret is compared first, so that the state of a link is disclosed only to a
+/// holder of its secret.
+async fn valid_link(app: &App, conn: &mut db::PgConnection, id: Uuid, secret: &str) -> Result<Option<AccountUid>> {
     let found = db::sessions::find_link(conn, id).await?;
     let valid = found.filter(|link| app.keys.verify_token(secret, &link.secret_hash) && link.valid);
-    Ok(valid.map(|link| (id, link.account)))
+    Ok(valid.map(|link| link.account))
 }
 
-async fn by_link(app: &App, headers: &HeaderMap, link: &str) -> Result<Option<Response>> {
+async fn by_link(app: &App, headers: &HeaderMap, id: Uuid, secret: &str) -> Result<Option<Response>> {
     let mut transaction = app.transaction().await?;
-    let Some((id, account)) = valid_link(app, &mut transaction, link).await? else { return Ok(None) };
+    let Some(account) = valid_link(app, &mut transaction, id, secret).await? else { return Ok(None) };
     let Some(account) = db::accounts::find(&mut transaction, account.as_str()).await? else { return Ok(None) };
     // In the transaction that creates the session: a link is used up only with a session.
     if !db::sessions::redeem_link(&mut transaction, id).await? {
@@ -181,8 +185,7 @@ async fn by_link(app: &App, headers: &HeaderMap, link: &str) -> Result<Option<Re
     start(app, transaction, headers, person, &label, Scopes::from_slice(Scope::ALL), None).await.map(Some)
 }
 
-async fn by_token(app: &App, headers: &HeaderMap, token: &str) -> Result<Option<Response>> {
-    let Some((id, secret)) = parse_token(token) else { return Ok(None) };
+async fn by_token(app: &App, headers: &HeaderMap, id: Uuid, secret: &str) -> Result<Option<Response>> {
     let found = app.credentials.look_up(id, None).await?.filter(|(credential, _)| {
         app.keys.verify_token(secret, &credential.secret_hash)
             && credential.valid
@@ -237,7 +240,7 @@ async fn start(
     get, path = "/session", operation_id = "getSession", tag = "Session",
     responses(CredentialErrors, (status = 200, description = "The session.", body = SignedInAs))
 )]
-pub async fn read(SignedIn(credential): SignedIn) -> Result {
+pub async fn read(SignedIn(Caller { credential, .. }): SignedIn) -> Result {
     let session = SessionSummary {
         id: credential.token,
         kind: SessionKind::from_narrow(credential.is_narrow),

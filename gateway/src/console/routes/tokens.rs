@@ -22,6 +22,7 @@ use crate::extract::path::PathText;
 use crate::extract::query::QueryReader;
 use crate::openapi::errors::{ReadErrors, ScopeErrors};
 use crate::problem::{Problem, Result};
+use crate::rates::{self, Rate};
 use crate::reply;
 use crate::state::App;
 
@@ -133,7 +134,7 @@ pub struct TokenCreated {
 /// Create a token
 ///
 /// Creates an agent token of the account. The response contains its secret, which is never shown again. An account has at most 20
-/// active tokens.
+/// active tokens, and creates at most 20 in an hour.
 #[utoipa::path(
     post, path = "/tokens", operation_id = "createToken", tag = "Tokens", request_body = CreateToken,
     responses(
@@ -144,6 +145,7 @@ pub struct TokenCreated {
 )]
 pub async fn create(State(app): State<App>, person: Person, body: JsonBody) -> Result {
     let new = body.checked(CreateToken::check).await?;
+    rates::take(&app, Rate::Tokens, &person.account).await?;
     let mut transaction = app.transaction().await?;
     let (row, secret) = app::token::create(&mut transaction, &app.keys, &person.account, &new).await?;
     db::pool::commit(transaction).await?;

@@ -1,92 +1,138 @@
-//! The memory that received bodies take: an estimate before parsing, and budgets to wait for.
+//! The memory that parsed bodies take: an estimate before parsing, and shares to wait for.
 //!
-//! **Guarantee.** In one process, the values made of large bodies take at most 256 MiB, and the violations of rejected ones at most
-//! 64 MiB, whatever they contain. Messages to `/mcp` take at most 128 MiB, and what their tools read as much. One account holds at
-//! most half of a budget, unless a single body is larger. A body that alone would exceed the budget is rejected with 413 before it
-//! is parsed. A body of at most [`FREE`] bytes whose value takes at most [`FREE_VALUE`] waits for nobody.
+//! **Guarantee.** In one process, the values made of bodies and the violations of rejected ones take at most 256 MiB, whatever they
+//! contain, messages to `/mcp` at most 128 MiB, and what their tools read as much. One account holds at most half of each. A body that
+//! alone would exceed that is rejected with 413 before it is parsed. What takes at most [`FREE`] bytes waits for nobody.
 //!
-//! **Mechanism.** [`weigh`] computes what `serde_json` will allocate. Twice that amount is reserved, since a body is copied once
-//! more when it is brought to its canonical form, and it is held as long as the value lives. There are four budgets, so that a
-//! request that holds one of them does not wait for requests that wait for the same one. Only a tool that reads several answers
-//! does; it is refused after the usual time. Violations are reserved only while they are computed, which no request interrupts.
+//! **Mechanism.** [`weigh`] computes what `serde_json` will allocate. The value is held twice, since a body is copied once more when
+//! it is brought to its canonical form, as long as the value lives. Each kind has a share of its own, so that a request that holds one of
+//! them does not wait for requests that wait for the same one. Two growths are left: violations wait for [`VIOLATIONS_WAIT`] and are told
+//! as one without memory; a tool that reads several answers is refused after the usual time.
 //!
-//! **Reason.** A body of 16 MiB can become 1.6 GB, and one account must not make the small requests of all others wait.
+//! **Reason.** A body of 16 MiB can become 1.6 GB, and one account must not make the requests of all others wait.
 
 use std::sync::LazyLock;
+use std::time::Duration;
 
-use domain::id::AccountUid;
 use serde_json::Value;
-use service::admission::{ByteBudget, MemoryPermit, SharePermit, SharedBudget};
-use service::json::weigh;
+use service::json::{Weight, weigh};
+use service::shares::{Held, Key, Shares};
+use tokio::time::timeout;
 
-use super::receive::FREE;
-use crate::admission::admitted;
+use crate::admission::{self, WAIT_MAX, crowded};
+use crate::extract::caller::Principal;
 use crate::problem::{Problem, Result};
+use crate::rates::Charges;
 
-/// Reservations are multiples of this many bytes, which covers what a short buffer allocates ahead.
+const MIB: u64 = 1024 * 1024;
+/// Bytes of a parsed body that nobody waits for.
+pub(super) const FREE: u64 = 64 * 1024;
+/// What is held are multiples of this many bytes, which covers what a short buffer allocates ahead.
 const BLOCK: u64 = 64 * 1024;
-/// Bytes of the value of a short body that nobody waits for: several times what an ordinary body of [`FREE`] bytes takes.
-const FREE_VALUE: u64 = 1024 * 1024;
-/// Budget for parsed values.
-static VALUES: LazyLock<SharedBudget> = LazyLock::new(|| half_each(256 * 1024 * 1024));
-/// Budget for messages, which are held while requests that they cause take of the others.
-static MESSAGES: LazyLock<SharedBudget> = LazyLock::new(|| half_each(128 * 1024 * 1024));
-/// Budget for the answers that tools read.
-static ANSWERS: LazyLock<SharedBudget> = LazyLock::new(|| half_each(128 * 1024 * 1024));
-/// Budget for the violations of rejected bodies.
-static REFUSALS: LazyLock<ByteBudget> = LazyLock::new(|| ByteBudget::new(64 * 1024 * 1024));
+/// Bytes of parsed bodies of a process. One account holds at most half.
+pub(super) const VALUES_TOTAL: u64 = 256 * MIB;
+/// The same for messages, which are held while requests that they cause take of the others, and for the answers that tools read.
+pub(super) const MESSAGES_TOTAL: u64 = 128 * MIB;
 /// Copies of a body's content that exist at the same time, at most.
 const COPIES: u64 = 2;
+/// How long violations wait for memory while their body holds some.
+const VIOLATIONS_WAIT: Duration = Duration::from_secs(1);
 /// Bytes that the violations of one value take, at most.
 const VALUE_VIOLATIONS: u64 = 1024;
 /// Copies of a text in the violations of its schema, at most: one for each form of a value with several forms, and one of the value.
 const TEXT_COPIES: u64 = 3;
 
-/// Why a body is refused that waited in vain.
-pub(super) const CROWDED: &str = "too many large bodies at once";
+static VALUES: LazyLock<Shares> = LazyLock::new(|| Shares::new("parsed", VALUES_TOTAL, VALUES_TOTAL / 2));
+static MESSAGES: LazyLock<Shares> = LazyLock::new(|| Shares::new("messages", MESSAGES_TOTAL, MESSAGES_TOTAL / 2));
+static ANSWERS: LazyLock<Shares> = LazyLock::new(|| Shares::new("answers", MESSAGES_TOTAL, MESSAGES_TOTAL / 2));
 
-/// A budget of which one account holds at most half.
-fn half_each(bytes: u64) -> SharedBudget {
-    SharedBudget::new(bytes, bytes / 2)
+/// The memory of parsed bodies, held as long as this lives.
+pub struct BodyMemory {
+    share: Shares,
+    key: Key,
+    /// The share of work on the text, and what it is charged to; none for a body without a credential, which is small.
+    large_work: Option<(Shares, Charges)>,
+    /// Bytes of the text.
+    text: usize,
+    /// Bytes that are needed. Up to [`FREE`], nothing is held.
+    bytes: u64,
+    held: Option<Held>,
 }
 
-/// The memory that a parsed body takes; nothing for a small one.
-pub type BodyPermit = Option<SharePermit>;
-
-/// Memory of `account` for the value parsed from a body; 413 when it exceeds the whole budget.
-pub(super) async fn for_value(account: Option<&AccountUid>, text: &[u8]) -> Result<BodyPermit> {
-    for_parsed(&VALUES, account, text).await
+/// Memory for the value of a body.
+pub fn values(principal: Option<Principal>) -> BodyMemory {
+    BodyMemory::new(&VALUES, principal)
 }
 
-/// The same for a message.
-pub(super) async fn for_message(account: Option<&AccountUid>, text: &[u8]) -> Result<BodyPermit> {
-    for_parsed(&MESSAGES, account, text).await
+/// Memory for a message.
+pub(super) fn messages(principal: Option<Principal>) -> BodyMemory {
+    BodyMemory::new(&MESSAGES, principal)
 }
 
-/// The same for an answer that a tool reads.
-pub async fn for_answer(account: Option<&AccountUid>, text: &[u8]) -> Result<BodyPermit> {
-    for_parsed(&ANSWERS, account, text).await
+/// Memory for the answers that a tool reads.
+pub fn answers(principal: Option<Principal>) -> BodyMemory {
+    BodyMemory::new(&ANSWERS, principal)
 }
 
-async fn for_parsed(budget: &SharedBudget, account: Option<&AccountUid>, text: &[u8]) -> Result<BodyPermit> {
-    let bytes = COPIES * weigh(text);
-    if bytes > budget.total_bytes() {
-        return Err(Problem::PayloadTooHeavy);
+/// Who holds the memory of a body.
+pub(super) fn key_of(principal: Option<&Principal>) -> Key {
+    principal.map_or_else(|| Key::name(""), |principal| principal.key.clone())
+}
+
+impl BodyMemory {
+    fn new(share: &Shares, principal: Option<Principal>) -> Self {
+        let key = key_of(principal.as_ref());
+        let large_work = principal.map(|principal| (principal.large_work, principal.charges));
+        Self { share: share.clone(), key, large_work, text: 0, bytes: 0, held: None }
     }
-    if text.len() <= FREE && bytes <= FREE_VALUE {
-        return Ok(None);
-    }
-    let key = account.map_or("", AccountUid::as_str);
-    Ok(Some(admitted(budget.acquire(key, bytes.next_multiple_of(BLOCK)), CROWDED).await?))
-}
 
-/// Memory for the violations of `value`; `None` when they could exceed the whole budget.
-pub(super) async fn for_violations(value: &Value) -> Result<Option<MemoryPermit>> {
-    let bytes = violations_bytes(value);
-    if bytes > REFUSALS.total_bytes() {
-        return Ok(None);
+    /// Waits for the memory that parsing `text` takes; 413 when one account may not hold so much.
+    pub async fn parse(&mut self, text: &[u8]) -> Result<()> {
+        self.text = text.len();
+        let Weight { value, parsing } = weigh(text);
+        self.take(COPIES * value + parsing, WAIT_MAX).await
     }
-    admitted(REFUSALS.acquire(bytes.next_multiple_of(BLOCK)), CROWDED).await.map(Some)
+
+    /// Does work on the value of the text; when that is large, within the share of its account.
+    pub(super) async fn work<T>(&self, work: impl FnOnce() -> T) -> Result<T> {
+        match &self.large_work {
+            Some((share, charges)) => admission::work(share, charges, &self.key, self.text, work).await,
+            None => Ok(work()),
+        }
+    }
+
+    /// Waits for the memory that the violations of `value` take. Returns `false` when there is none.
+    pub(super) async fn judge(&mut self, value: &Value) -> bool {
+        self.take(violations_bytes(value), VIOLATIONS_WAIT).await.is_ok()
+    }
+
+    /// Waits at most `patience` for `bytes` more.
+    async fn take(&mut self, bytes: u64, patience: Duration) -> Result<()> {
+        let bytes = self.bytes.saturating_add(bytes);
+        if bytes > self.share.per_key() {
+            self.share.refuse("size");
+            return Err(Problem::PayloadTooHeavy);
+        }
+        if bytes > FREE {
+            let units = bytes.next_multiple_of(BLOCK);
+            let taken = async {
+                match &mut self.held {
+                    Some(held) => held.grow(units.saturating_sub(held.units())).await.is_ok(),
+                    None => {
+                        self.held = Some(self.share.hold(&self.key, units).await);
+                        true
+                    }
+                }
+            };
+            match timeout(patience, taken).await {
+                Ok(true) => {}
+                Ok(false) => return Err(Problem::PayloadTooHeavy),
+                Err(_) => return Err(crowded(&self.share, "waited")),
+            }
+        }
+        self.bytes = bytes;
+        Ok(())
+    }
 }
 
 /// The memory that the violations of `value` take, at most. No schema describes what is in `custom`.
@@ -105,7 +151,7 @@ pub fn violations_bytes(value: &Value) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use domain::limits::OPERATIONS_BODY_MAX;
+    use domain::limits::{JSON_BODY_MAX, OPERATIONS_BODY_MAX};
     use futures_util::FutureExt;
     use serde_json::json;
 
@@ -116,7 +162,7 @@ mod tests {
 
     /// The estimated and the measured bytes of a text.
     fn said_and_taken(text: &str) -> (u64, u64) {
-        (weigh(text.as_bytes()), peak_of(|| serde_json::from_str::<Value>(text)))
+        (weigh(text.as_bytes()).total(), peak_of(|| serde_json::from_str::<Value>(text)))
     }
 
     #[test]
@@ -166,39 +212,90 @@ mod tests {
         assert!(taken <= said && said <= taken * 3 / 2, "{taken} of {said}");
     }
 
+    const ACCOUNT: &str = "a";
+
+    fn of(share: &Shares, name: &str) -> BodyMemory {
+        BodyMemory::new(
+            share,
+            Some(Principal {
+                key: Key::account(name),
+                large_work: admission::large_work(),
+                charges: Charges::default(),
+            }),
+        )
+    }
+
+    async fn parsed(text: &[u8]) -> Result<BodyMemory> {
+        let mut memory = of(&VALUES, ACCOUNT);
+        memory.parse(text).await.map(|()| memory)
+    }
+
     #[tokio::test]
     async fn the_largest_bodies_are_taken_and_those_that_become_too_large_are_not() {
-        let hostile = format!("[{}]", vec![r#"{"":0}"#; 2_300_000].join(","));
-        assert!(hostile.len() < OPERATIONS_BODY_MAX);
-        assert!(matches!(for_value(None, hostile.as_bytes()).await, Err(Problem::PayloadTooHeavy)));
+        let costly = |bytes: usize| format!("[{}]", vec![r#"{"":0}"#; bytes / 7].join(","));
+        // Each takes some 700 bytes, twice.
+        let (fits, hostile) = (costly(JSON_BODY_MAX / 2), costly(JSON_BODY_MAX));
+        assert!(parsed(fits.as_bytes()).await.is_ok());
+        assert!(matches!(parsed(hostile.as_bytes()).await, Err(Problem::PayloadTooHeavy)));
         let custom = json!({"text": "x".repeat(63 * 1024), "more": [1, 2.5, null, {"a": "b"}]});
         let create = json!({"type": "node.create", "node": {"type": "text", "position": {"x": 0, "y": 0},
             "metadata": {"custom": custom}}});
         let batch = json!({"baseRevision": "r", "idempotencyKey": "12345678", "operations": vec![create; 200]});
-        assert!(for_value(None, batch.to_string().as_bytes()).await.is_ok());
-        // Neither does a body of another kind, even of the costliest values.
-        let worst = format!("[{}]", vec![r#"{"":0}"#; domain::limits::JSON_BODY_MAX / 7].join(","));
-        assert!(for_value(None, worst.as_bytes()).await.is_ok());
+        assert!(parsed(batch.to_string().as_bytes()).await.is_ok());
+        // The largest texts of all: of a batch, and of a message with a file.
+        let text = |bytes: usize| format!("\"{}\"", "x".repeat(bytes - 2));
+        assert!(parsed(text(OPERATIONS_BODY_MAX).as_bytes()).await.is_ok());
+        assert!(of(&MESSAGES, ACCOUNT).parse(text(tools::MESSAGE_MAX).as_bytes()).await.is_ok());
     }
+
+    #[tokio::test]
+    async fn a_body_is_refused_above_what_one_account_may_hold() {
+        let share = Shares::new("test", 8 * BLOCK, 4 * BLOCK);
+        for (bytes, fits) in [(4 * BLOCK - 1, true), (4 * BLOCK, true), (4 * BLOCK + 1, false)] {
+            let mut memory = of(&share, ACCOUNT);
+            let taken = memory.take(bytes, WAIT_MAX).await;
+            assert_eq!(taken.is_ok(), fits, "{bytes}");
+            assert!(fits || matches!(taken, Err(Problem::PayloadTooHeavy)));
+        }
+        assert_eq!(share.held(), 0);
+    }
+
     #[tokio::test]
     async fn a_small_body_waits_for_nobody_and_a_large_one_for_its_own_account() {
-        let account = |name: &str| AccountUid::try_from(name.to_owned()).expect("valid");
-        let budget = half_each(4 * FREE_VALUE);
-        let ask = async |name: &str, text: &str| {
-            let permit = for_parsed(&budget, Some(&account(name)), text.as_bytes()).await;
-            permit.expect("is free").is_some()
+        let share = Shares::new("test", 8 * BLOCK, 4 * BLOCK);
+        let ask = async |name: &str, bytes: u64| {
+            let mut memory = of(&share, name);
+            memory.take(bytes, WAIT_MAX).await.map(|()| memory)
         };
-        let small = |bytes: usize| format!("\"{}\"", "x".repeat(bytes - 2));
-        assert!(!ask("a", &small(FREE)).await);
-        assert!(ask("a", &small(FREE + 1)).await);
-        let heavy = format!("[{}]", vec![r#"{"":0}"#; FREE / 7 - 1].join(","));
-        assert!(heavy.len() <= FREE && COPIES * weigh(heavy.as_bytes()) > FREE_VALUE, "64 KiB may become megabytes");
+        for (bytes, held) in [(FREE - 1, 0), (FREE, 0), (FREE + 1, 2 * BLOCK)] {
+            let _memory = ask("a", bytes).await.expect("is free");
+            assert_eq!(share.held(), held, "{bytes}");
+        }
+        let _all = ask("a", 4 * BLOCK).await.expect("the part of an account");
+        assert!(ask("a", FREE).now_or_never().is_some(), "not even for its own account");
+        assert!(ask("b", FREE + 1).now_or_never().is_some());
+        assert!(ask("a", FREE + 1).now_or_never().is_none(), "the account has half of it");
+        let _rest = ask("b", 4 * BLOCK).await.expect("the other half");
+        assert!(ask("c", FREE).now_or_never().is_some());
+        assert!(ask("c", FREE + 1).now_or_never().is_none());
+    }
 
-        let _all = budget.acquire("a", 2 * FREE_VALUE).await;
-        assert!(!ask("a", &small(FREE)).await, "not even for its own account");
-        assert!(ask("b", &small(FREE + 1)).await);
-        assert!(ask("a", &small(FREE + 1)).now_or_never().is_none(), "the account has half of it");
-        let _rest = budget.acquire("b", 2 * FREE_VALUE).await;
-        assert!(!ask("c", &small(FREE)).await);
+    #[tokio::test(start_paused = true)]
+    async fn violations_belong_to_their_body_and_wait_for_a_second() {
+        let share = Shares::new("test", 6 * BLOCK, 4 * BLOCK);
+        let mut memory = of(&share, ACCOUNT);
+        memory.take(2 * BLOCK, WAIT_MAX).await.expect("is free");
+        let values = |count: u64| json!(vec![0; usize::try_from(count / VALUE_VIOLATIONS).expect("few") - 1]);
+        assert!(!memory.judge(&values(2 * BLOCK + VALUE_VIOLATIONS)).await, "more than an account may hold");
+        assert!(memory.judge(&values(BLOCK)).await);
+        assert_eq!(share.held(), 3 * BLOCK);
+        let other = share.hold(&Key::account("b"), 3 * BLOCK).await;
+        let began = tokio::time::Instant::now();
+        assert!(!memory.judge(&values(BLOCK)).await, "there is none");
+        assert_eq!(began.elapsed(), VIOLATIONS_WAIT);
+        drop(other);
+        assert!(memory.judge(&values(BLOCK)).await);
+        drop(memory);
+        assert_eq!(share.held(), 0);
     }
 }

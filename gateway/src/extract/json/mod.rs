@@ -11,7 +11,6 @@ use std::collections::HashSet;
 use axum::body::Body;
 use axum::extract::{FromRequest, Request};
 use domain::Violation;
-use domain::id::AccountUid;
 use domain::limits::{JSON_BODY_MAX, JSON_DEPTH_MAX, VIOLATIONS_COUNTED_MAX};
 use domain::violation::{self, join};
 use http::HeaderMap;
@@ -25,11 +24,18 @@ use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 
 #[cfg(test)]
 pub use self::memory::violations_bytes;
-pub use self::memory::{BodyPermit, for_answer};
+pub use self::memory::{BodyMemory, answers, values};
 use super::caller::Principal;
 use super::header::single;
 use super::schema::validator;
 use crate::problem::{Problem, Result};
+
+/// Bytes that bodies take at most in one process, with all that are free on `connections`, and parsed ones of `requests`.
+#[cfg(test)]
+pub const fn memory_max(connections: u64, requests: u64) -> u64 {
+    let shares = receive::TOTAL + memory::VALUES_TOTAL + 2 * memory::MESSAGES_TOTAL;
+    shares + connections * receive::FREE as u64 + requests * memory::FREE
+}
 
 /// Maximum fields of an object and items of an array outside of `custom`; far more than any schema admits.
 const WIDTH_MAX: usize = 1000;
@@ -62,8 +68,8 @@ pub fn only<const VALUE: bool>() -> impl Into<RefOr<Schema>> {
 /// A body that has not been read yet. The credential is checked before the first byte is received.
 pub struct JsonBody {
     headers: HeaderMap,
-    /// Whose body it is; `None` without a credential.
-    account: Option<AccountUid>,
+    /// Who holds it in memory; `None` without a credential.
+    principal: Option<Principal>,
     body: Body,
 }
 
@@ -72,8 +78,8 @@ impl<S: Send + Sync> FromRequest<S> for JsonBody {
 
     async fn from_request(request: Request, _: &S) -> Result<Self, Self::Rejection> {
         let (mut parts, body) = request.into_parts();
-        let account = parts.extensions.remove::<Principal>().map(|Principal(account)| account);
-        Ok(Self { headers: parts.headers, account, body })
+        let principal = parts.extensions.remove();
+        Ok(Self { headers: parts.headers, principal, body })
     }
 }
 
@@ -86,58 +92,63 @@ impl JsonBody {
     /// The same with rules that a schema cannot express. `check` gets a body of the right shape and reports every violation of
     /// the rules.
     pub async fn checked<T: Input, C>(self, check: impl FnOnce(T) -> Result<C, Vec<Violation>>) -> Result<C> {
-        let (value, _permit) = self.value(T::LIMIT, T::MAY_BE_EMPTY).await?;
-        validate(value, check).await
+        let (value, mut memory) = self.value(T::LIMIT, T::MAY_BE_EMPTY).await?;
+        validate(value, &mut memory, check).await
     }
 
     /// The same for a body with two forms. `is_first` decides from the value which form is meant, and only violations of that
-    /// form are reported. Size limit and emptiness are those of the first form. Hold the returned memory permit as long as the
-    /// body, since a body of this kind may be large.
+    /// form are reported. Size limit and emptiness are those of the first form. Hold the returned memory as long as the body, since
+    /// a body of this kind may be large.
     pub async fn json_of<A: Input, B: Input>(
         self,
         is_first: impl FnOnce(&Value) -> bool,
-    ) -> Result<(Either<A, B>, BodyPermit)> {
-        let (value, permit) = self.value(A::LIMIT, A::MAY_BE_EMPTY).await?;
+    ) -> Result<(Either<A, B>, BodyMemory)> {
+        let (value, mut memory) = self.value(A::LIMIT, A::MAY_BE_EMPTY).await?;
         let body = if is_first(&value) {
-            Either::First(validate(value, Ok).await?)
+            Either::First(validate(value, &mut memory, Ok).await?)
         } else {
-            Either::Second(validate(value, Ok).await?)
+            Either::Second(validate(value, &mut memory, Ok).await?)
         };
-        Ok((body, permit))
+        Ok((body, memory))
     }
 
     /// The body as it is, for a route that parses it by itself and sends requests of its own, and the memory that it takes then.
-    pub async fn message(self, limit: usize) -> Result<(Vec<u8>, BodyPermit)> {
-        let (_, account, bytes) = self.text(limit).await?;
-        let permit = memory::for_message(account.as_ref(), &bytes).await?;
-        Ok((bytes, permit))
+    pub async fn message(self, limit: usize) -> Result<(Vec<u8>, BodyMemory)> {
+        let (_, principal, bytes) = self.text(limit).await?;
+        let mut memory = memory::messages(principal);
+        memory.parse(&bytes).await?;
+        Ok((bytes, memory))
     }
 
-    async fn text(self, limit: usize) -> Result<(HeaderMap, Option<AccountUid>, Vec<u8>)> {
-        let Self { headers, account, body } = self;
+    async fn text(self, limit: usize) -> Result<(HeaderMap, Option<Principal>, Vec<u8>)> {
+        let Self { headers, principal, body } = self;
+        // Who has shown no credential holds nothing that others need.
+        let limit = if principal.is_some() { limit } else { limit.min(receive::FREE) };
         if declared_length(&headers).is_some_and(|length| length > limit as u64) {
             return Err(Problem::PayloadTooLarge(limit as u64));
         }
-        let bytes = receive::receive(body, limit, account.as_ref()).await?;
-        Ok((headers, account, bytes))
+        let bytes = receive::receive(body, limit, memory::key_of(principal.as_ref())).await?;
+        Ok((headers, principal, bytes))
     }
 
     /// The parsed body, and the memory that it takes.
-    async fn value(self, limit: usize, may_be_empty: bool) -> Result<(Value, BodyPermit)> {
-        let (headers, account, bytes) = self.text(limit).await?;
-        let permit = memory::for_value(account.as_ref(), &bytes).await?;
+    async fn value(self, limit: usize, may_be_empty: bool) -> Result<(Value, BodyMemory)> {
+        let (headers, principal, bytes) = self.text(limit).await?;
+        let mut memory = values(principal);
+        memory.parse(&bytes).await?;
         let typed = single(&headers, &CONTENT_TYPE)?.is_some();
         if typed && !is_json(&headers) {
             return Err(Problem::UnsupportedMediaType("the body must be application/json".into()));
         }
         match (bytes.is_empty(), typed, may_be_empty) {
-            (true, _, true) => return Ok((json!({}), permit)),
+            (true, _, true) => return Ok((json!({}), memory)),
             (false, false, _) => {
                 return Err(Problem::UnsupportedMediaType("the body must be declared as application/json".into()));
             }
             _ => {}
         }
-        Ok((parse(&bytes)?, permit))
+        let value = memory.work(|| parse(&bytes)).await??;
+        Ok((value, memory))
     }
 
     /// The headers and the body, for a route that streams.
@@ -243,19 +254,27 @@ fn without_nul(path: &str) -> String {
 
 /// Validates a parsed body in two stages: its schema reports every violation of the shape, and only a body of the right shape is
 /// parsed and reaches `check`, which reports every violation of the rules.
-pub async fn validate<T: Input, C>(mut value: Value, check: impl FnOnce(T) -> Result<C, Vec<Violation>>) -> Result<C> {
+pub async fn validate<T: Input, C>(
+    mut value: Value,
+    memory: &mut BodyMemory,
+    check: impl FnOnce(T) -> Result<C, Vec<Violation>>,
+) -> Result<C> {
     let ignored = T::ignored(&value);
     if let Some(object) = value.as_object_mut() {
         object.retain(|field, _| !ignored.contains(&field.as_str()));
     }
     let mut violations = Vec::new();
-    find_unfit(&value, false, &mut String::new(), &mut violations);
     let validator = validator::<T>();
-    if !violations.is_empty() || !validator.is_valid(&value) {
-        add(&mut violations, against_schema(&validator, &value).await?);
+    let is_valid = memory.work(|| {
+        find_unfit(&value, false, &mut String::new(), &mut violations);
+        violations.is_empty() && validator.is_valid(&value)
+    });
+    if !is_valid.await? {
+        add(&mut violations, against_schema(&validator, &value, memory).await?);
         return Err(Problem::Invalid(violations));
     }
-    let body: T = serde_path_to_error::deserialize(value).map_err(|error| {
+    let body = memory.work(|| serde_path_to_error::deserialize::<_, T>(value)).await?;
+    let body = body.map_err(|error| {
         Problem::invalid(error.path().to_string().trim_start_matches('.'), error.inner().to_string())
     })?;
     check(body).map_err(|violations| match violations.is_empty() {
@@ -265,12 +284,12 @@ pub async fn validate<T: Input, C>(mut value: Value, check: impl FnOnce(T) -> Re
 }
 
 /// The violations of the schema, or one for the whole body when it has more values than there is memory for their violations.
-async fn against_schema(validator: &Validator, value: &Value) -> Result<Vec<Violation>> {
-    let Some(_permit) = memory::for_violations(value).await? else {
+async fn against_schema(validator: &Validator, value: &Value, memory: &mut BodyMemory) -> Result<Vec<Violation>> {
+    if !memory.judge(value).await {
         return Ok(vec![Violation::new("", "does not fit its schema, and has too many values to say where")]);
-    };
-    let errors: Vec<_> = validator.iter_errors(value).collect();
-    let violations = violation::from_schema(&errors).into_iter();
+    }
+    let violations = || violation::from_schema(&validator.iter_errors(value).collect::<Vec<_>>());
+    let violations = memory.work(violations).await?.into_iter();
     Ok(violations.map(|it| Violation::new(without_nul(&it.field), it.message)).collect())
 }
 
@@ -280,7 +299,14 @@ fn add(violations: &mut Vec<Violation>, more: Vec<Violation>) {
     violations.extend(more.into_iter().filter(|extra| !known.contains(&extra.field)));
 }
 
-/// Runs a future to its end, for tests that measure this thread.
+/// The result of [`validate`], for tests that measure this thread.
+#[cfg(test)]
+pub fn judge<T: Input, C>(value: Value, check: impl FnOnce(T) -> Result<C, Vec<Violation>>) -> Result<C> {
+    let mut memory = values(None);
+    block_on(validate(value, &mut memory, check))
+}
+
+/// Runs a future to its end.
 #[cfg(test)]
 pub fn block_on<F: Future>(future: F) -> F::Output {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();

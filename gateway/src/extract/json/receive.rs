@@ -1,15 +1,16 @@
 //! Receiving a body into memory.
 //!
 //! **Guarantee.** Memory is taken as bytes arrive, never for a length that the client declares. The first [`FREE`] bytes of a body
-//! wait for nobody. Beyond them the unfinished bodies of this process hold at most 128 MiB, and those of one account at most 32 MiB
-//! (their buffers at most twice that). A body that cannot grow waits at most about [`WAIT`] behind another account that only holds.
+//! wait for nobody, and a body without a credential has no more. Beyond them the unfinished bodies of this process hold at most 128 MiB,
+//! and those of one account at most 32 MiB (their buffers at most twice that). A body that cannot grow waits at most about [`WAIT`]
+//! behind another account that only holds.
 //!
 //! **Mechanism.** A body is charged in steps of 64 KiB. One that has waited [`WAIT`] in all ends the newest unfinished body of the
 //! account that holds most, or of its own account if that has its part. The end of a body is a 503 for its sender.
 //!
 //! **Reason.** Bodies that wait while they hold can block each other for ever, and slow ones would hold what all others need.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
@@ -17,47 +18,60 @@ use std::time::Duration;
 
 use axum::body::Body;
 use bytes::Bytes;
-use domain::id::AccountUid;
-use domain::limits::OPERATIONS_BODY_MAX;
 use http_body_util::BodyExt;
-use tokio::sync::Notify;
+use service::shares::{Held, Key, Shares};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::memory::CROWDED;
+use crate::admission::crowded;
 use crate::problem::{Problem, Result};
+use crate::server::min_rate_body::MinRateBody;
 
-/// Bytes of a body that nobody waits for.
-pub(super) const FREE: usize = 64 * 1024;
+/// Bytes of a body that nobody waits for, and the most of one without a credential.
+pub(super) const FREE: usize = 16 * 1024;
 /// Larger bodies are charged in multiples of this many bytes.
 const STEP: usize = 64 * 1024;
 /// How long a body waits for room, in all, before it ends another one.
 const WAIT: Duration = Duration::from_secs(2);
 /// Maximum time from the first byte of a body to its last.
 const READ_MAX: Duration = Duration::from_secs(60);
-/// Limits of the bytes of unfinished bodies: two of the largest for one account, eight for all.
-static UNFINISHED: LazyLock<Unfinished> =
-    LazyLock::new(|| Unfinished::new(8 * OPERATIONS_BODY_MAX, 2 * OPERATIONS_BODY_MAX));
+/// Time without a byte after which a body ends. One below its minimum rate uses it up as well.
+const STALL_MAX: Duration = Duration::from_secs(10);
+/// Minimum rate of a body, in bytes per second, and that of what exceeds [`LARGE`].
+const RATE_MIN: u32 = 16 * 1024;
+const LARGE_RATE_MIN: u32 = 64 * 1024;
+/// Bytes after which a body must arrive faster.
+const LARGE: usize = 1024 * 1024;
+/// Bytes that the unfinished bodies of a process hold, and those of one account: eight and two of the largest.
+pub(super) const TOTAL: u64 = 128 * 1024 * 1024;
+pub(super) const PER_ACCOUNT: u64 = 32 * 1024 * 1024;
 
-/// Receives a body of `account` into one buffer. A list of small chunks would cost far more memory than their bytes.
-pub(super) async fn receive(mut body: Body, limit: usize, account: Option<&AccountUid>) -> Result<Vec<u8>> {
+static UNFINISHED: LazyLock<Unfinished> = LazyLock::new(|| Unfinished::new(Shares::new("bodies", TOTAL, PER_ACCOUNT)));
+
+/// Receives a body of `key` into one buffer. A list of small chunks would cost far more memory than their bytes.
+pub(super) async fn receive(body: Body, limit: usize, key: Key) -> Result<Vec<u8>> {
+    let mut body = MinRateBody::at(RATE_MIN, STALL_MAX, body);
     let collect = async {
         let mut bytes = Vec::new();
-        let mut charge = UNFINISHED.charge(account.map_or("", AccountUid::as_str));
+        let mut room = UNFINISHED.begin(key.clone());
         loop {
             let frame = tokio::select! {
-                () = charge.ended.cancelled() => return Err(crowded()),
+                () = room.ended.cancelled() => return Err(room.refusal()),
                 frame = body.frame() => frame,
             };
             let Some(frame) = frame else { return Ok(bytes) };
-            let frame = frame.map_err(|_| Problem::InvalidJson("it ended prematurely".into()))?;
+            let frame =
+                frame.map_err(|_| Problem::InvalidJson("it ended prematurely, or arrived too slowly".into()))?;
             let piece = frame.data_ref().map_or(&[][..], Bytes::as_ref);
             let length = bytes.len() + piece.len();
             if length > limit {
                 return Err(Problem::PayloadTooLarge(limit as u64));
             }
             if length > FREE {
-                charge.grow(length).await?;
+                room.grow(length).await?;
+            }
+            if length > LARGE {
+                body.require(LARGE_RATE_MIN);
             }
             bytes.extend_from_slice(piece);
         }
@@ -66,147 +80,120 @@ pub(super) async fn receive(mut body: Body, limit: usize, account: Option<&Accou
     timeout(READ_MAX, collect).await.unwrap_or_else(took_too_long)
 }
 
-fn crowded() -> Problem {
-    Problem::Unavailable(CROWDED.into(), Some(1))
-}
-
-/// The bytes that unfinished bodies hold.
+/// The unfinished bodies of a process.
 struct Unfinished {
-    total: usize,
-    per_key: usize,
+    share: Shares,
     /// How many bodies began.
     began: AtomicU64,
-    state: Mutex<State>,
-    released: Notify,
+    /// The bodies that hold memory, in the order in which they began, each with what ends it.
+    holding: Mutex<BTreeMap<u64, (Key, CancellationToken)>>,
 }
 
-#[derive(Default)]
-struct State {
-    /// The bodies that exceeded [`FREE`], in the order in which they began.
-    bodies: BTreeMap<u64, UnfinishedBody>,
-}
-
-struct UnfinishedBody {
-    key: String,
-    bytes: usize,
-    ended: CancellationToken,
-}
-
-/// The reserved bytes of one body, released on drop.
-struct Charge<'a> {
+/// The memory of one unfinished body.
+struct Room<'a> {
     of: &'a Unfinished,
-    key: &'a str,
+    key: Key,
     number: u64,
+    held: Option<Held>,
     /// How long it still waits for room before it ends another body.
     patience: Duration,
     /// Cancelled when the body is ended for others.
     ended: CancellationToken,
 }
 
-impl State {
-    fn held_by(&self, key: &str) -> usize {
-        self.bodies.values().filter(|held| held.key == key).map(|held| held.bytes).sum()
-    }
-
-    /// The key that holds most.
-    fn heaviest(&self) -> Option<&str> {
-        let mut sums: HashMap<&str, usize> = HashMap::new();
-        for held in self.bodies.values() {
-            *sums.entry(&held.key).or_default() += held.bytes;
-        }
-        sums.into_iter().max_by_key(|(_, bytes)| *bytes).map(|(key, _)| key)
-    }
-}
-
 impl Unfinished {
-    fn new(total: usize, per_key: usize) -> Self {
-        Self { total, per_key, began: AtomicU64::new(0), state: Mutex::default(), released: Notify::new() }
+    fn new(share: Shares) -> Self {
+        Self { share, began: AtomicU64::new(0), holding: Mutex::default() }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        // The state is consistent after every statement, so a poisoned lock guards a valid value.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn holding(&self) -> MutexGuard<'_, BTreeMap<u64, (Key, CancellationToken)>> {
+        // The map is consistent after every statement, so a poisoned lock guards a valid value.
+        self.holding.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A new body of `key`, which holds nothing yet.
-    fn charge<'a>(&'a self, key: &'a str) -> Charge<'a> {
+    fn begin(&self, key: Key) -> Room<'_> {
         let number = self.began.fetch_add(1, Ordering::Relaxed);
-        Charge { of: self, key, number, patience: WAIT, ended: CancellationToken::new() }
+        Room { of: self, key, number, held: None, patience: WAIT, ended: CancellationToken::new() }
     }
 }
 
-impl Charge<'_> {
-    /// Charges `bytes` in all, rounded up to [`STEP`], and waits for room; 503 when this body is ended instead.
+impl Room<'_> {
+    /// Holds `bytes` in all, rounded up to [`STEP`]; 503 when this body is ended instead.
     async fn grow(&mut self, bytes: usize) -> Result<()> {
-        let bytes = bytes.next_multiple_of(STEP);
-        loop {
-            // Begins to listen before it looks, so that no release is missed.
-            let mut released = pin!(self.of.released.notified());
-            if self.take(bytes) {
-                return Ok(());
-            }
-            let began = Instant::now();
-            tokio::select! {
-                biased;
-                () = self.ended.cancelled() => return Err(crowded()),
-                () = &mut released => {}
-                () = sleep(self.patience) => {
-                    self.end_newest(bytes);
-                    tokio::select! {
-                        () = self.ended.cancelled() => return Err(crowded()),
-                        () = released => {}
-                        () = sleep(WAIT) => {}
+        let by = (bytes.next_multiple_of(STEP) as u64).saturating_sub(self.held.as_ref().map_or(0, Held::units));
+        if by == 0 {
+            return Ok(());
+        }
+        let began = Instant::now();
+        let mut held = self.held.take();
+        let mut patience = self.patience;
+        {
+            let mut growing = pin!(async {
+                match &mut held {
+                    Some(held) => held.grow(by).await.map_err(|_| Problem::PayloadTooHeavy),
+                    None => {
+                        held = Some(self.of.share.hold(&self.key, by).await);
+                        self.of.holding().insert(self.number, (self.key.clone(), self.ended.clone()));
+                        Ok(())
+                    }
+                }
+            });
+            loop {
+                tokio::select! {
+                    biased;
+                    () = self.ended.cancelled() => return Err(self.refusal()),
+                    grown = &mut growing => break grown?,
+                    () = sleep(patience) => {
+                        self.end_newest(by);
+                        patience = WAIT;
                     }
                 }
             }
-            self.patience = self.patience.saturating_sub(began.elapsed());
         }
+        self.held = held;
+        self.patience = self.patience.saturating_sub(began.elapsed());
+        Ok(())
     }
 
-    fn take(&self, bytes: usize) -> bool {
-        let mut state = self.of.state();
-        let total: usize = state.bodies.values().map(|held| held.bytes).sum();
-        let of_key = state.held_by(self.key);
-        let new = || UnfinishedBody { key: self.key.to_owned(), bytes: 0, ended: self.ended.clone() };
-        let held = state.bodies.entry(self.number).or_insert_with(new);
-        let more = bytes.saturating_sub(held.bytes);
-        let fits = more == 0 || (total + more <= self.of.total && of_key + more <= self.of.per_key);
-        if fits {
-            held.bytes += more;
-        }
-        fits
-    }
-
-    /// Ends the newest body of the key that leaves no room for `bytes`: this one, or one that holds something. One at a time, so that many
-    /// that wait do not end each other.
-    fn end_newest(&self, bytes: usize) {
-        let state = self.of.state();
-        let own = state.bodies.get(&self.number).map_or(0, |held| held.bytes);
-        let is_own = state.held_by(self.key) + bytes.saturating_sub(own) > self.of.per_key;
-        let key = if is_own { Some(self.key) } else { state.heaviest() };
-        let of_key = || state.bodies.iter().rev().filter(|(_, held)| key == Some(held.key.as_str()));
-        if of_key().any(|(_, held)| held.ended.is_cancelled()) {
+    /// Ends the newest body of the key that leaves no room for `by` more bytes: this one, or one that holds something. One at a time, so
+    /// that many that wait do not end each other.
+    fn end_newest(&self, by: u64) {
+        let Some(blocker) = self.of.share.blocker(&self.key, by) else { return };
+        let holding = self.of.holding();
+        let mut of_blocker = holding.iter().filter(|(_, (key, _))| *key == blocker);
+        if of_blocker.clone().any(|(_, (_, ended))| ended.is_cancelled()) {
             return;
         }
-        if let Some((_, newest)) = of_key().find(|(number, held)| held.bytes > 0 || **number == self.number) {
-            newest.ended.cancel();
+        match of_blocker.next_back() {
+            Some((number, (_, ended))) if blocker != self.key || *number > self.number => ended.cancel(),
+            _ if blocker == self.key => self.ended.cancel(),
+            _ => {}
         }
+    }
+
+    fn refusal(&self) -> Problem {
+        crowded(&self.of.share, "ended")
     }
 }
 
-impl Drop for Charge<'_> {
+impl Drop for Room<'_> {
     fn drop(&mut self) {
-        if self.of.state().bodies.remove(&self.number).is_some() {
-            self.of.released.notify_waiters();
-        }
+        self.of.holding().remove(&self.number);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use domain::limits::OPERATIONS_BODY_MAX;
     use futures_util::{FutureExt, StreamExt, stream};
 
     use super::*;
+
+    /// Unfinished bodies that hold `total` steps, and of one key `per_key`.
+    fn unfinished(total: usize, per_key: usize) -> Unfinished {
+        Unfinished::new(Shares::new("test", (total * STEP) as u64, (per_key * STEP) as u64))
+    }
 
     fn is_crowded<T: std::fmt::Debug>(outcome: Result<T>) -> bool {
         matches!(outcome, Err(Problem::Unavailable(_, Some(1))))
@@ -218,15 +205,14 @@ mod tests {
             sleep(interval).await;
             Ok::<_, std::io::Error>(Bytes::from(vec![b' '; STEP]))
         });
-        let account = AccountUid::try_from(account.to_owned()).expect("valid");
-        let body = receive(Body::from_stream(pieces), OPERATIONS_BODY_MAX, Some(&account)).await;
+        let body = receive(Body::from_stream(pieces), OPERATIONS_BODY_MAX, Key::account(account)).await;
         body.map(|bytes| bytes.len())
     }
 
     #[tokio::test]
     async fn a_body_is_received_up_to_its_limit() {
         for (bytes, fits) in [(0, true), (4095, true), (4096, true), (4097, false)] {
-            match receive(Body::from(vec![b' '; bytes]), 4096, None).await {
+            match receive(Body::from(vec![b' '; bytes]), 4096, Key::name("")).await {
                 Ok(received) => assert!(fits && received.len() == bytes, "{bytes}"),
                 Err(problem) => assert!(!fits && matches!(problem, Problem::PayloadTooLarge(4096)), "{bytes}"),
             }
@@ -246,14 +232,14 @@ mod tests {
         let (slow_ones, ()) = tokio::join!(futures_util::future::join_all(slow_ones), others);
         assert!(slow_ones.iter().any(Result::is_ok), "the oldest ones of the account are received");
         assert!(slow_ones.into_iter().all(|outcome| outcome.is_ok() || is_crowded(outcome)));
-        assert!(UNFINISHED.state().bodies.is_empty());
+        assert!(UNFINISHED.holding().is_empty());
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_body_waits_two_seconds_and_ends_the_newest_of_the_account_that_holds_most() {
-        let unfinished = Unfinished::new(8 * STEP, 6 * STEP);
-        let (mut older, mut newer) = (unfinished.charge("a"), unfinished.charge("a"));
-        let mut other = unfinished.charge("b");
+        let unfinished = unfinished(8, 6);
+        let (mut older, mut newer) = (unfinished.begin(Key::account("a")), unfinished.begin(Key::account("a")));
+        let mut other = unfinished.begin(Key::account("b"));
         for charge in [&mut older, &mut newer] {
             charge.grow(3 * STEP).await.expect("fits");
         }
@@ -270,9 +256,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_account_that_has_its_part_ends_its_own_newest_body() {
-        let unfinished = Unfinished::new(64 * STEP, 4 * STEP);
-        let (mut older, mut newer) = (unfinished.charge("a"), unfinished.charge("a"));
-        let mut other = unfinished.charge("b");
+        let unfinished = unfinished(64, 4);
+        let (mut older, mut newer) = (unfinished.begin(Key::account("a")), unfinished.begin(Key::account("a")));
+        let mut other = unfinished.begin(Key::account("b"));
         other.grow(4 * STEP).await.expect("the part of a key");
         older.grow(2 * STEP).await.expect("fits");
         newer.grow(2 * STEP).await.expect("fits exactly");
@@ -284,8 +270,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_body_that_waits_goes_on_when_another_ends_in_time() {
-        let unfinished = Unfinished::new(2 * STEP, 2 * STEP);
-        let (mut first, mut second) = (unfinished.charge("a"), unfinished.charge("b"));
+        let unfinished = unfinished(2, 2);
+        let (mut first, mut second) = (unfinished.begin(Key::account("a")), unfinished.begin(Key::account("b")));
         first.grow(STEP).await.expect("fits");
         let began = Instant::now();
         let finishes = async {
@@ -295,5 +281,62 @@ mod tests {
         let (grown, ()) = tokio::join!(second.grow(2 * STEP), finishes);
         assert!(grown.is_ok());
         assert_eq!(began.elapsed(), Duration::from_secs(1));
+    }
+
+    #[tokio::test]
+    async fn what_exceeds_sixteen_kib_is_held_in_steps() {
+        let unfinished = unfinished(4, 4);
+        let mut body = unfinished.begin(Key::account("a"));
+        for (bytes, steps) in [(FREE + 1, 1), (STEP, 1), (STEP + 1, 2), (3 * STEP + 1, 4)] {
+            body.grow(bytes).await.expect("fits");
+            assert_eq!(unfinished.share.held(), (steps * STEP) as u64, "{bytes}");
+        }
+        drop(body);
+        assert_eq!(unfinished.share.held(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_of_sixteen_kib_waits_for_nobody() {
+        let key = Key::account("full");
+        let mut all = Vec::new();
+        for _ in 0..2 {
+            let mut room = UNFINISHED.begin(key.clone());
+            room.grow(OPERATIONS_BODY_MAX).await.expect("fits");
+            all.push(room);
+        }
+        for (bytes, waits) in [(FREE - 1, false), (FREE, false), (FREE + 1, true)] {
+            let received = receive(Body::from(vec![b' '; bytes]), OPERATIONS_BODY_MAX, key.clone()).now_or_never();
+            assert_eq!(received.is_none(), waits, "{bytes}");
+        }
+    }
+
+    /// How a body ends that sends `rate` bytes a second, after the bytes that it sends at once.
+    async fn at_rate(at_once: usize, rate: usize, seconds: usize) -> Result<usize> {
+        let first = stream::iter([Ok::<_, std::io::Error>(Bytes::from(vec![b' '; at_once]))]);
+        let rest = stream::iter(0..seconds).then(move |_| async move {
+            sleep(Duration::from_secs(1)).await;
+            Ok(Bytes::from(vec![b' '; rate]))
+        });
+        let key = Key::account("of a rate");
+        let body = receive(Body::from_stream(first.chain(rest)), OPERATIONS_BODY_MAX, key).await;
+        body.map(|bytes| bytes.len())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_below_its_minimum_rate_ends_and_a_large_one_must_be_faster() {
+        const KIB: usize = 1024;
+        for (at_once, rate, is_received) in [
+            // A little below the rate, the allowance of ten seconds outlasts the minute that any body may take.
+            (0, 13 * KIB, false),
+            (0, 16 * KIB, true),
+            (0, 17 * KIB, true),
+            (LARGE, 16 * KIB, false),
+            (LARGE, 52 * KIB, false),
+            (LARGE, 64 * KIB, true),
+            (LARGE, 65 * KIB, true),
+        ] {
+            let outcome = at_rate(at_once, rate, 58).await;
+            assert_eq!(outcome.is_ok(), is_received, "{at_once} and {rate}: {outcome:?}");
+        }
     }
 }

@@ -85,7 +85,7 @@ fn refused<T: std::fmt::Debug>(outcome: Result<T>) -> Vec<String> {
 }
 
 fn judged<T: Input>(value: Value) -> Result<T> {
-    block_on(validate(value, Ok))
+    judge(value, Ok)
 }
 
 fn fields(text: &str) -> Vec<String> {
@@ -181,7 +181,7 @@ fn judged_span(value: Value) -> Result<Span> {
         check.note_if(span.to < span.from, "to", "must not be less than from");
         check.finish(|| Some(span))
     };
-    block_on(validate(value, check))
+    judge(value, check)
 }
 
 #[test]
@@ -260,7 +260,7 @@ fn the_place_of_a_mistake_is_told_unless_the_body_has_too_many_values() {
     assert_eq!(reported.len(), 502);
     assert_eq!(reported[..3], ["extra", "name", "shapes[0].width"]);
     let values = |count: usize| refused(judged::<Sample>(json!({"name": vec![vec![0; 999]; count]})));
-    assert_eq!((values(65), values(66)), (vec!["name".to_owned()], vec![String::new()]));
+    assert_eq!((values(131), values(132)), (vec!["name".to_owned()], vec![String::new()]));
 }
 
 #[test]
@@ -268,4 +268,23 @@ fn a_long_key_is_cut_in_a_path() {
     let key = "k".repeat(300);
     let reported = refused(judged::<Sample>(json!({"name": "a", "shapes": [], &key: 1})));
     assert_eq!(reported, [format!("{}…", "k".repeat(200))]);
+}
+
+#[tokio::test]
+async fn without_a_credential_a_body_has_at_most_sixteen_kib() {
+    let send = async |bytes: usize, principal: Option<Principal>| {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, "application/json".parse().expect("a value"));
+        let text = format!("{{\"name\": \"a\"{}}}", " ".repeat(bytes - 13));
+        JsonBody { headers, principal, body: Body::from(text) }.json::<Sample>().await
+    };
+    for (bytes, fits) in [(16 * 1024 - 1, true), (16 * 1024, true), (16 * 1024 + 1, false)] {
+        match send(bytes, None).await {
+            Ok(_) => assert!(fits, "{bytes}"),
+            Err(problem) => assert!(!fits && matches!(problem, Problem::PayloadTooLarge(16384)), "{bytes}"),
+        }
+    }
+    let key = service::shares::Key::account("a");
+    let principal = Principal { key, large_work: crate::admission::large_work(), charges: Default::default() };
+    assert!(send(16 * 1024 + 1, Some(principal)).await.is_ok());
 }

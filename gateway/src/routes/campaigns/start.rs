@@ -112,7 +112,7 @@ pub async fn start(
     if caller.account != start.campaign.canvas.owner {
         writable(&app, &caller.account, &start.campaign.canvas).await?;
     }
-    let permit = app.writers.pass(&start.campaign.canvas.to_string()).await?;
+    let permit = app.writers.pass(&caller.account, &start.campaign.canvas.to_string()).await?;
     let (campaign, acceptance) = caller.run(&app, &start).await?;
     drop(permit);
     for shot in &campaign.shots {

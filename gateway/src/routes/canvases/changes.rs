@@ -78,7 +78,7 @@ pub async fn changes(
         during(&app, &on.caller, differs(&app, account, handle, &since, Duration::from_secs(seconds))).await?;
     }
     // Taken before a connection, so that no connection is held while waiting for memory.
-    let room = if with_graph { Some(app.documents.reserve(admitted.graph_bytes).await?) } else { None };
+    let room = if with_graph { Some(app.documents.reserve(account, admitted.graph_bytes).await?) } else { None };
     let answer = read(&app, account, handle, since, with_graph).await?;
     let reply = match room {
         Some(room) => reply::private(reply::document(room.into_json(&answer)?)),

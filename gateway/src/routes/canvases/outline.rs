@@ -44,7 +44,7 @@ pub async fn outline(State(app): State<App>, on: CanvasAccess<ReadCanvas>, Origi
     let OutlineQuery { connections: connection_ids } = query.read().unwrap_or_default();
     combine_violations(on.named(), query.finish())?;
     let (handle, record, _) = on.readable()?;
-    let _room = app.documents.reserve(record.graph_bytes).await?;
+    let _room = app.documents.reserve(&on.caller.account, record.graph_bytes).await?;
     let mut snapshot = db::pool::snapshot(&app.pool).await?;
     let (record, _) =
         db::canvases::find(&mut snapshot, &on.caller.account, handle).await?.ok_or(Problem::NotFound("canvas"))?;

@@ -29,7 +29,7 @@ use crate::state::App;
 )]
 pub async fn review(State(app): State<App>, on: CanvasAccess<ReadCanvas>) -> Result {
     let (handle, record, _) = on.readable()?;
-    let room = app.documents.reserve(record.graph_bytes).await?;
+    let room = app.documents.reserve(&on.caller.account, record.graph_bytes).await?;
     let mut snapshot = db::pool::snapshot(&app.pool).await?;
     let (record, role) =
         db::canvases::find(&mut snapshot, &on.caller.account, handle).await?.ok_or(Problem::NotFound("canvas"))?;

@@ -95,7 +95,7 @@ pub async fn events(
     if Accepted::from_headers(&headers).quality("text", "event-stream") == 0 {
         return Err(Problem::NotAcceptable("text/event-stream".into()));
     }
-    let wait = app.waits.open(caller.token).await?;
+    let wait = app.waits.open(&caller)?;
     let response: Response = Sse::new(followed.stream(app, caller.credential, wait)).into_response();
     Ok(reply::private(response))
 }

@@ -28,10 +28,9 @@ use uuid::Uuid;
 
 use super::Subscriptions;
 use crate::live::{LISTED_MAX, Present};
-use crate::open_waits::Wait;
 use crate::problem::{Problem, Result};
 use crate::state::App;
-use crate::wait::{holds, loss};
+use crate::wait::{Wait, holds, loss};
 
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
@@ -100,7 +99,7 @@ impl Followed {
                 _ = self.send(&app, &caller, sender) => {}
                 () = lost => {}
             }
-            wait.close().await;
+            drop(wait);
         });
         ReceiverStream::new(receiver).map(|event| Ok(*event))
     }

@@ -26,6 +26,7 @@ use uuid::Uuid;
 use crate::extract::caller::Caller;
 use crate::observe::Trace;
 use crate::problem::{Problem, Result};
+use crate::rates::require_cpu;
 use crate::state::App;
 use crate::wait::{Changes, while_held};
 
@@ -60,10 +61,13 @@ async fn answer<G>(caller: &Caller<G>, start: &Start<'_>) -> Result<Answer> {
 async fn outcome<G>(caller: &Caller<G>, start: &Start<'_>) -> Result<Answer> {
     let app = start.app;
     let deadline = Instant::now() + WAIT;
+    require_cpu(app, &caller.account).await?;
     let (id, replayed) = caller.run(app, start).await?;
     if !replayed {
         app.waker.wake(Queue::Import, id);
     }
+    // It is a worker's work from here on.
+    caller.place.leave();
     let outcome = wait(app, caller, id, deadline).await?;
     if !outcome.is_success() {
         db::imports::release(&mut *app.connection().await?, id).await?;

@@ -132,8 +132,8 @@ pub async fn fork(
         location,
     };
     let record = writable(&app, &caller.account, &canvas).await?;
-    let permit = app.writers.pass(&canvas.to_string()).await?;
-    let room = app.documents.reserve(record.graph_bytes).await?;
+    let permit = app.writers.pass(&caller.account, &canvas.to_string()).await?;
+    let room = app.documents.reserve(&caller.account, record.graph_bytes).await?;
     let changed = caller.run(&app, &command).await?;
     drop(permit);
     let (replayed, lenient, minimal) = (changed.replayed, changed.lenient, prefer::minimal(&headers));

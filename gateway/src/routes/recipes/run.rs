@@ -120,11 +120,11 @@ pub async fn run(
     let start = start_of(&app, &caller, id, request, trace);
     let record = writable(&app, &caller.account, &start.run.canvas).await?;
     if start.run.terms.is_dry_run() {
-        let _room = app.documents.reserve(record.graph_bytes).await?;
+        let _room = app.documents.reserve(&caller.account, record.graph_bytes).await?;
         return quote(&app, &caller, &start).await;
     }
-    let permit = app.writers.pass(&start.run.canvas.to_string()).await?;
-    let _room = app.documents.reserve(record.graph_bytes).await?;
+    let permit = app.writers.pass(&caller.account, &start.run.canvas.to_string()).await?;
+    let _room = app.documents.reserve(&caller.account, record.graph_bytes).await?;
     let (mut run, acceptance) = caller.run(&app, &start).await?;
     drop(permit);
     if run.status == RunStatus::Queued {

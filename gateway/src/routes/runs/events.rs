@@ -16,12 +16,11 @@ use tokio::time::{Instant, sleep_until};
 use crate::extract::accept::Accepted;
 use crate::extract::caller::{Caller, ManageJobs};
 use crate::extract::path::PathText;
-use crate::open_waits::Wait;
 use crate::openapi::errors::ReadErrors;
 use crate::problem::{Problem, Result, combine_violations};
 use crate::runs::{Detail, RunView, Target};
 use crate::state::App;
-use crate::wait::{Changes, holds, loss};
+use crate::wait::{Changes, Wait, holds, loss};
 
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
@@ -57,7 +56,7 @@ pub async fn events(
     let stream = match method {
         Method::HEAD => None,
         _ => {
-            let wait = app.waits.open(caller.token).await?;
+            let wait = app.waits.open(&caller)?;
             Some(follow(app, caller.credential, (target, detail), wait))
         }
     };
@@ -80,7 +79,7 @@ fn follow(
             () = send_events(&app, &caller, shown, &sender) => {}
             () = loss(&app, &caller) => {}
         }
-        wait.close().await;
+        drop(wait);
     });
     tokio_stream::wrappers::ReceiverStream::new(receiver)
 }

@@ -19,7 +19,7 @@ use domain::graph::Node;
 use domain::id::{AccountUid, JobId, NodeId};
 use domain::job::{JobStatus, Placement};
 use domain::review::{CompletionReview, Origin, StoredAsset};
-use service::admission::{ByteBudget, KeyPermit, KeyedLimit};
+use service::shares::{Held, Key, Shares};
 use uuid::Uuid;
 
 use super::completion::Completion;
@@ -36,16 +36,14 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Makes the reviews of a process. One job of a canvas at a time has a review, because its end makes all others outdated.
 pub struct Reviews {
     graphs: Arc<Graphs>,
-    turns: KeyedLimit,
-    memory: ByteBudget,
-    /// The most that one review reserves.
-    memory_max: u64,
+    turns: Shares,
+    memory: Shares,
 }
 
 /// The review of a canvas as the end of a job will leave it. While it exists, no other is made for the canvas in this process.
 #[derive(Debug)]
 pub struct PreparedReview {
-    _turn: KeyPermit,
+    _turn: Held,
     /// The revision of the canvas before the end.
     revision: String,
     status: JobStatus,
@@ -79,15 +77,14 @@ impl PreparedReview {
 
 impl Default for Reviews {
     fn default() -> Self {
-        Self::new(Arc::default(), ByteBudget::new(MEMORY_BYTES), MEMORY_BYTES)
+        Self::new(Arc::default(), Shares::new("reviews", MEMORY_BYTES, MEMORY_BYTES))
     }
 }
 
 impl Reviews {
-    /// Reviews the graphs that are kept here, within this budget. One review reserves at most `memory_max` bytes, which must become
-    /// free in a budget that others use.
-    pub fn new(graphs: Arc<Graphs>, memory: ByteBudget, memory_max: u64) -> Self {
-        Self { graphs, turns: KeyedLimit::new(1), memory, memory_max }
+    /// Reviews the graphs that are kept here, within these bytes. One review takes at most as many as one account may hold.
+    pub fn new(graphs: Arc<Graphs>, memory: Shares) -> Self {
+        Self { graphs, turns: Shares::new("reviewed_canvases", u64::MAX, 1), memory }
     }
 
     /// Prepares the review that this completion of a job of the account will leave. `lease_token`: the current lease of the
@@ -121,8 +118,8 @@ impl Reviews {
         let large = db::jobs::large_canvas(&mut *db::pool::acquire(pool).await?, id, account, lease_token).await?;
         let Some((canvas, bytes)) = large else { return Ok(None) };
         let admitted = async {
-            let turn = self.turns.acquire(&canvas.to_string()).await;
-            (turn, self.memory.acquire(graphs::memory_bytes(bytes).min(self.memory_max)).await)
+            let turn = self.turns.hold(&Key::name(&canvas.to_string()), 1).await;
+            (turn, self.memory.hold(&Key::account(account.as_str()), graphs::memory_bytes(bytes)).await)
         };
         let Ok((turn, memory)) = tokio::time::timeout(PATIENCE, admitted).await else { return Ok(None) };
         let mut snapshot = db::pool::snapshot(pool).await?;

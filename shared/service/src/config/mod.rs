@@ -17,6 +17,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use http::HeaderMap;
+use ipnet::IpNet;
 use thiserror::Error;
 use url::Url;
 
@@ -338,12 +339,22 @@ variables! {
         "Address and port of /healthz, /readyz and /metrics of this process.";
     "CANVAS_CORS_ORIGINS" => cors_origins: Vec<String> = Some(""), parse::origins,
         "Origins from which browsers may call, comma separated; if empty, none.";
+    "CANVAS_TRUSTED_PROXIES" => trusted_proxies: Vec<IpNet> = Some(""), parse::blocks,
+        "Reverse proxies whose X-Forwarded-For is believed: CIDR blocks, comma separated; if empty, none.";
+    "CANVAS_CONNECTIONS_MAX" => connections_max: u32 = Some("10000"), parse::positive_count,
+        "Open connections of the gateway.";
+    "CANVAS_CONNECTIONS_PER_ADDRESS" => connections_per_address: u32 = Some("256"), parse::positive_count,
+        "Open connections of one address, unless it is a trusted proxy, and requests in progress of a client address behind one.";
     "CANVAS_RATE_PER_MINUTE" => rate_per_minute: u32 = Some("1200"), parse::count,
         "Requests per token and minute; 0 disables the limit.";
     "CANVAS_RATE_BURST" => rate_burst: u32 = Some("200"), parse::count,
         "Burst of requests per token; 0 disables the limit.";
+    "CANVAS_ACCOUNT_RATE_PER_MINUTE" => account_rate_per_minute: u32 = Some("6000"), parse::count,
+        "Requests per account and minute, by all of its tokens and sessions; 0 disables the limit.";
+    "CANVAS_ACCOUNT_RATE_BURST" => account_rate_burst: u32 = Some("1000"), parse::count,
+        "Burst of requests per account; 0 disables the limit.";
     "CANVAS_FAILED_AUTH_PER_MINUTE" => failed_auth_per_minute: u32 = Some("60"), parse::count,
-        "Failed authentications per client address and minute; 0 disables the limit.";
+        "Failed credentials of a client address in a minute, in one gateway; 0 disables this limit and that of sign-ins.";
     "CANVAS_ACCOUNT_CPU_SECONDS" => account_cpu_seconds: u32 = Some("7200"), parse::count,
         "Seconds of processor time that free work of an account may use in an hour, a sixth of them at once; 0: no limit.";
     "CANVAS_IDEMPOTENCY_DAYS" => idempotency_window: Duration = Some("30"), parse::days,

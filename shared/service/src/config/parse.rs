@@ -1,11 +1,12 @@
 //! Parsers of single values. Their errors say what is expected and never repeat the value.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
+use ipnet::IpNet;
 use percent_encoding::percent_decode_str;
 use tracing_subscriber::EnvFilter;
 use url::Url;
@@ -165,6 +166,24 @@ pub(super) fn origins(text: &str) -> Result<Vec<String>, String> {
 
 pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| "expected an IP address and a port, such as 127.0.0.1:8080".to_owned())
+}
+
+/// Blocks of addresses. Bits beyond the prefix are more likely a mistake than an intention, and addresses are compared in canonical
+/// form, with which an IPv4-mapped block would never agree.
+pub(super) fn blocks(text: &str) -> Result<Vec<IpNet>, String> {
+    let block = |entry: &str| {
+        let (network, prefix) = entry.split_once('/')?;
+        // `IpNet` itself accepts leading zeros, which other programs read as octal.
+        let network: IpAddr = network.parse().ok()?;
+        let block = IpNet::new(network, prefix.parse().ok()?).ok()?;
+        (block.network() == network && network.to_canonical() == network).then_some(block)
+    };
+    let entries = text.split(',').map(str::trim).filter(|entry| !entry.is_empty());
+    let named = entries.enumerate().map(|(at, entry)| {
+        let problem = "is not a CIDR block such as 10.20.0.0/16 or 192.0.2.1/32 (no bits may be set beyond the prefix)";
+        block(entry).ok_or_else(|| format!("entry {} {problem}", at + 1))
+    });
+    named.collect()
 }
 
 pub(super) fn path(text: &str) -> Result<Option<PathBuf>, String> {

@@ -39,6 +39,7 @@ fn defaults_hold_for_everything_that_is_not_required() {
     assert_eq!(config.admin_listen, SocketAddr::from(([127, 0, 0, 1], 9090)));
     assert!(config.cors_origins.is_empty());
     assert_eq!((config.rate_per_minute, config.rate_burst, config.failed_auth_per_minute), (1200, 200, 60));
+    assert_eq!((config.account_rate_per_minute, config.account_rate_burst), (6000, 1000));
     assert_eq!(config.account_cpu_seconds, 7200);
     assert_eq!(config.idempotency_window, Duration::from_secs(30 * 86400));
     assert_eq!((config.active_jobs, config.active_imports, config.storage_max), (1000, 20, 0));
@@ -138,8 +139,14 @@ fn a_wrong_value_gives_one_line_that_names_the_variable_and_not_the_value() {
         ("CANVAS_ADMIN_LISTEN", "127.0.0.1"),
         ("CANVAS_CORS_ORIGINS", "https://a.example,hunter2"),
         ("CANVAS_CORS_ORIGINS", "*"),
+        ("CANVAS_TRUSTED_PROXIES", "10.0.0.0/8,hunter2"),
+        ("CANVAS_TRUSTED_PROXIES", "10.0.0.0/8;hunter2/8"),
+        ("CANVAS_CONNECTIONS_MAX", "0"),
+        ("CANVAS_CONNECTIONS_PER_ADDRESS", "0"),
         ("CANVAS_RATE_PER_MINUTE", "-1"),
         ("CANVAS_RATE_BURST", "4294967296"),
+        ("CANVAS_ACCOUNT_RATE_BURST", "-1"),
+        ("CANVAS_ACCOUNT_CPU_SECONDS", "1.5"),
         ("CANVAS_FAILED_AUTH_PER_MINUTE", "1.5"),
         ("CANVAS_IDEMPOTENCY_DAYS", "0"),
         ("CANVAS_IDEMPOTENCY_DAYS", "3651"),
@@ -197,8 +204,12 @@ fn a_wrong_value_gives_one_line_that_names_the_variable_and_not_the_value() {
 #[test]
 fn values_at_their_limits_are_accepted() {
     let config = loaded(&[
+        ("CANVAS_CONNECTIONS_MAX", "1"),
+        ("CANVAS_CONNECTIONS_PER_ADDRESS", "4294967295"),
         ("CANVAS_RATE_PER_MINUTE", "0"),
         ("CANVAS_RATE_BURST", "4294967295"),
+        ("CANVAS_ACCOUNT_RATE_PER_MINUTE", "0"),
+        ("CANVAS_ACCOUNT_CPU_SECONDS", "0"),
         ("CANVAS_IDEMPOTENCY_DAYS", "1"),
         ("CANVAS_ACTIVE_JOBS", "1"),
         ("CANVAS_ACTIVE_IMPORTS", "1"),
@@ -212,6 +223,7 @@ fn values_at_their_limits_are_accepted() {
         ("CANVAS_WEBHOOK_BACKOFF_SECONDS", "0.2, 0.5,1"),
     ]);
     assert_eq!((config.rate_per_minute, config.rate_burst), (0, u32::MAX));
+    assert_eq!((config.account_rate_per_minute, config.account_cpu_seconds), (0, 0));
     assert_eq!(config.retention_unread, Duration::ZERO);
     assert_eq!(config.lease, Duration::from_millis(1));
     assert_eq!(config.worker_silent, Duration::from_secs(10));
@@ -229,6 +241,30 @@ fn origins_are_kept_in_their_serialised_form() {
     ]);
     assert_eq!(config.public_url, "https://canvas.example");
     assert_eq!(config.cors_origins, ["https://a.example", "http://b.example:8080"]);
+}
+
+#[test]
+fn trusted_proxies_are_blocks_of_addresses() {
+    let blocks = |text: &str| loaded(&[("CANVAS_TRUSTED_PROXIES", text)]).trusted_proxies;
+    assert!(blocks("").is_empty() && blocks(" , ,").is_empty());
+    let written = " 10.0.0.0/8,192.0.2.1/32 ,fd00::/8,, ::1/128,0.0.0.0/0";
+    let shown: Vec<String> = blocks(written).iter().map(ToString::to_string).collect();
+    assert_eq!(shown, ["10.0.0.0/8", "192.0.2.1/32", "fd00::/8", "::1/128", "0.0.0.0/0"]);
+    for wrong in [
+        "10.0.0.1",
+        "10.0.0.1/8",
+        "10.0.0.0/33",
+        "10.0.0/8",
+        "010.0.0.0/8",
+        "::/129",
+        "[fd00::]/8",
+        "::ffff:10.0.0.0/104",
+        "/8",
+    ] {
+        let error =
+            load(&[("CANVAS_TRUSTED_PROXIES", &format!("::1/128, ,{wrong}"))]).expect_err("is wrong").to_string();
+        assert!(error.starts_with("CANVAS_TRUSTED_PROXIES: entry 2 is not a CIDR block"), "{wrong}: {error}");
+    }
 }
 
 #[test]

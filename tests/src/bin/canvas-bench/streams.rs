@@ -14,8 +14,9 @@ use crate::memory::resident_mib;
 use crate::table::{BenchRow, quantile};
 
 const STREAMS: usize = 1000;
-/// Streams of one token, which may have 64 open waits and streams.
+/// Streams of one token, which may have 64 open waits and streams, and tokens of one account, which may have 256.
 const STREAMS_OF_A_TOKEN: usize = 60;
+const TOKENS_OF_AN_ACCOUNT: usize = 4;
 const CHANGES: usize = 100;
 /// The time limit for a change to reach all streams.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -31,13 +32,18 @@ pub async fn measure(stack: &Stack) -> Vec<BenchRow> {
     let canvas = user.make_canvas().await;
     let id = text(&canvas, "/id");
     let mut tokens = Vec::new();
-    for _ in 0..STREAMS.div_ceil(STREAMS_OF_A_TOKEN) {
-        tokens.push(stack.user_of(&account, "canvas:read").await.token);
+    let mut reader = account;
+    for number in 0..STREAMS.div_ceil(STREAMS_OF_A_TOKEN) {
+        if number > 0 && number % TOKENS_OF_AN_ACCOUNT == 0 {
+            reader = stack.account().await;
+            stack.share(&user, id, &reader.uid, "viewer").await;
+        }
+        tokens.push(stack.user_of(&reader, "canvas:read").await.token);
     }
     // Whatever a first request allocates does not count.
     let (arrivals, mut arrived) = mpsc::unbounded_channel();
     let mut revision = text(&canvas, "/revision").to_owned();
-    let path = format!("{API_ROOT}/events?canvas={id}");
+    let path = format!("{API_ROOT}/events?canvas=canvas:{}:{id}", user.uid);
     let mut streams = vec![open(&stack.authority(0), &path, &tokens[0], arrivals.clone()).await];
     reached(&mut arrived, &revision, 1).await;
     let before = resident_mib(Kind::Gateway.binary());

@@ -163,7 +163,7 @@ pub async fn upload(
         traceparent: trace.0.to_string(),
         ready: ReadyTasks::new(),
     };
-    let permit = app.writers.pass(&resource).await?;
+    let permit = app.writers.pass(&caller.account, &resource).await?;
     let (record, replayed) = caller.run(&app, &upload).await?;
     drop(permit);
     app.waker.wake_all(&upload.ready);

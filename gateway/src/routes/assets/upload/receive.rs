@@ -17,7 +17,7 @@ use raster::xmp::{Properties, XmpReader};
 use raster::{Format, Header, HeaderError, HeaderReader};
 
 use super::as_stored;
-use crate::admission::admitted;
+use crate::admission::{account_key, admitted};
 use crate::extract::caller::{Caller, UploadAsset};
 use crate::extract::header::single;
 use crate::problem::{Problem, Result};
@@ -69,8 +69,7 @@ pub async fn store(
     body: Body,
     how: (Option<Format>, UploadMetadata),
 ) -> Result<Stored> {
-    let _turn = app.uploaders.pass(caller.account.as_str()).await?;
-    let _place = admitted(app.uploads.acquire(), "too many uploads at once").await?.map_err(Problem::internal)?;
+    let _place = admitted(&app.uploads, &account_key(&caller.account), 1).await?;
     let body = Body::new(MinRateBody::at(UPLOAD_PACE_MIN, UPLOAD_TIME_LEAST, body));
     let seconds = length.unwrap_or(UPLOAD_MAX) / UPLOAD_BYTES_PER_SECOND_MIN;
     match tokio::time::timeout(UPLOAD_TIME_LEAST + Duration::from_secs(seconds), stream(app, body, how)).await {

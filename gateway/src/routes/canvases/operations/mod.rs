@@ -143,7 +143,7 @@ async fn try_batch(
     let batch = checked(on, request.operations)?;
     let (handle, record, _) = on.readable()?;
     on.caller.require_acceptable()?;
-    let _room = app.documents.reserve(record.graph_bytes).await?;
+    let _room = app.documents.reserve(&on.caller.account, record.graph_bytes).await?;
     let base = request.base_revision.map(|revision| Base { revision, lenient: prefer::lenient(headers) });
     let (answer, is_stale) =
         BatchDryRun { caller: &on.caller, handle, batch: &batch, force: request.force, base }.run(app).await?;
@@ -176,8 +176,8 @@ async fn apply_batch(
         force: request.force,
         graphs: &app.graphs,
     };
-    let permit = app.writers.pass(&handle.to_string()).await?;
-    let room = app.documents.reserve(record.graph_bytes).await?;
+    let permit = app.writers.pass(&on.caller.account, &handle.to_string()).await?;
+    let room = app.documents.reserve(&on.caller.account, record.graph_bytes).await?;
     let changed = on.caller.run(app, &command).await?;
     let (lenient, minimal) = (changed.lenient, prefer::minimal(headers));
     // The next writer takes the graph that this answer is made of.

@@ -5,10 +5,10 @@ use serde_json::json;
 
 use super::*;
 use crate::counting::peak_of;
-use crate::extract::json::{block_on, validate, violations_bytes};
+use crate::extract::json::{judge, violations_bytes};
 
 fn judged(body: Value) -> Result<ApplyOperations> {
-    block_on(validate(body, Ok))
+    judge(body, Ok)
 }
 
 fn batch(operation: &Value) -> Value {

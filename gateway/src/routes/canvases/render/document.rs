@@ -19,8 +19,10 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use uuid::Uuid;
 
 use super::view::View;
+use crate::admission::{account_key, admitted};
 use crate::observe::Trace;
 use crate::problem::{Problem, Result};
+use crate::rates::require_cpu;
 use crate::rendition;
 use crate::state::App;
 
@@ -57,8 +59,9 @@ pub async fn current(
     if let Some(drawn) = cached(app, record, view) {
         return Ok(drawn);
     }
-    let _turn = app.renderers.pass(caller.as_str()).await?;
-    let _room = app.documents.reserve(record.graph_bytes).await?;
+    require_cpu(app, caller).await?;
+    let _turn = admitted(&app.renders, &account_key(caller), 1).await?;
+    let _room = app.documents.reserve(caller, record.graph_bytes).await?;
     let graph = load(app, caller, handle, view).await?;
     let labels = view.labels.then(|| Labels::new(&graph.nodes, view.only_mapped));
     let style = Style { width: view.width, labels: labels.as_ref() };

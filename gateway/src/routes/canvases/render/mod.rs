@@ -12,24 +12,37 @@ use axum::Extension;
 use axum::body::Body;
 use axum::extract::{OriginalUri, State};
 use axum::response::{IntoResponse, Response};
+use domain::account::Scopes;
 use domain::id::CanvasReference;
 use http::header::{
     CACHE_CONTROL, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, HeaderName, VARY,
     X_CONTENT_TYPE_OPTIONS,
 };
+use http::request::Parts;
 use http::{HeaderMap, HeaderValue, StatusCode};
 
-use crate::extract::caller::ReadCanvas;
+use crate::extract::caller::{Grant, ReadCanvas};
 use crate::extract::canvas::CanvasAccess;
 use crate::extract::query::{OwnerQuery, QueryReader};
 use crate::observe::Trace;
 use crate::openapi::Binary;
 use crate::openapi::errors::ReadErrors;
 use crate::problem::{Problem, Result, combine_violations};
+use crate::rates::PNG_RENDER_WEIGHT;
 use crate::reply::none_match;
 use crate::state::App;
 use accept::Form;
 use view::{RenderQuery, View};
+
+/// Requires canvas:read.
+pub struct Render;
+
+impl Grant for Render {
+    const ALL: Scopes = ReadCanvas::ALL;
+    fn weight(parts: &Parts) -> u32 {
+        if Form::accepted(&parts.headers) == Some(Form::Png) { PNG_RENDER_WEIGHT } else { 1 }
+    }
+}
 
 /// Render a canvas as SVG or PNG
 ///
@@ -57,7 +70,7 @@ use view::{RenderQuery, View};
 pub async fn render(
     State(app): State<App>,
     Extension(trace): Extension<Trace>,
-    on: CanvasAccess<ReadCanvas>,
+    on: CanvasAccess<Render>,
     OriginalUri(uri): OriginalUri,
     headers: HeaderMap,
 ) -> Result {

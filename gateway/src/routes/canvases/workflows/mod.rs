@@ -62,8 +62,8 @@ pub async fn workflows(
         fingerprint: fingerprint(PATH, &canvas.to_string(), &canonical(&request, &on.caller.account)),
         workflow: request,
     };
-    let permit = app.writers.pass(&canvas.to_string()).await?;
-    let room = app.documents.reserve(record.graph_bytes).await?;
+    let permit = app.writers.pass(&on.caller.account, &canvas.to_string()).await?;
+    let room = app.documents.reserve(&on.caller.account, record.graph_bytes).await?;
     let (changed, workflow) = on.caller.run(&app, &creation).await?;
     drop(permit);
     let created = (!changed.replayed).then(|| format!("/recipes/{}", workflow.id));

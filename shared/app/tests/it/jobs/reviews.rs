@@ -10,7 +10,7 @@ use domain::graph::Node;
 use domain::id::{JobId, NodeId};
 use domain::job::{CancelReason, Failure, FailureCode};
 use domain::review::{CompletionReview, ReviewStatus};
-use service::admission::ByteBudget;
+use service::shares::{Key, Shares};
 use uuid::Uuid;
 
 use crate::fixture::{CONTEXT, Fixture, account, begin, end_of, image_node, put};
@@ -166,9 +166,9 @@ async fn a_canvas_that_is_too_large_to_be_kept_is_reviewed_ahead_all_the_same() 
 
 #[tokio::test]
 async fn a_review_reserves_no_more_than_its_share_of_a_budget_that_others_use() {
-    let memory = ByteBudget::new(256 << 20);
-    let _held_by_others = memory.acquire(64 << 20).await;
-    let reviews = Reviews::new(Arc::default(), memory, 176 << 20);
+    let memory = Shares::new("test", 256 << 20, 176 << 20);
+    let _held_by_others = memory.hold(&Key::account("others"), 64 << 20).await;
+    let reviews = Reviews::new(Arc::default(), memory);
     let large = Large { reviews, ..Large::new().await };
     run(&large.fixture, "UPDATE canvases SET graph_bytes = 60000000").await;
     assert!(large.prepare(&large.fixture.success().await).await.is_some(), "it waits for no memory");

@@ -34,7 +34,8 @@ const MARK: &str = "trace_id";
 /// Fields that are not exported as attributes, because the span itself contains them.
 const IDS: [&str; 2] = [MARK, "span_id"];
 /// Fields that have another name in OpenTelemetry's semantic conventions than in our logs.
-const CONVENTIONS: [(&str, &str); 5] = [
+const CONVENTIONS: [(&str, &str); 6] = [
+    ("address", "client.address"),
     ("method", METHOD),
     ("route", ROUTE),
     ("status", "http.response.status_code"),
