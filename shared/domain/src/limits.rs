@@ -57,6 +57,8 @@ pub const JSON_BODY_MAX: usize = 1024 * 1024;
 pub const JSON_DEPTH_MAX: usize = 64;
 /// An upload, in bytes.
 pub const UPLOAD_MAX: u64 = 52_428_800;
+/// What a stored file or canvas counts at least towards the storage of its account, in bytes (`docs/reference/assets.md#storage-quota`).
+pub const STORED_MIN: i64 = 64 * 1024;
 /// A file name after decoding, in characters.
 pub const FILE_NAME_MAX: usize = 255;
 /// Cursor of a list, in characters.

@@ -91,7 +91,7 @@ impl<M: Models> Command for CreateWorkflow<'_, M> {
             actor: &self.caller.actor(),
             summary: format!("created the workflow {}", definition.name),
         };
-        let changed = canvas::write(conn, locked, graph, applied, event).await?;
+        let changed = canvas::write(conn, locked, graph, applied, ("canvasId", event)).await?;
         Ok((changed, self.reported(id, &ids, &fillings)))
     }
 

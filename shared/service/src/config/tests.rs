@@ -40,7 +40,7 @@ fn defaults_hold_for_everything_that_is_not_required() {
     assert!(config.cors_origins.is_empty());
     assert_eq!((config.rate_per_minute, config.rate_burst, config.failed_auth_per_minute), (1200, 200, 60));
     assert_eq!(config.idempotency_window, Duration::from_secs(30 * 86400));
-    assert_eq!((config.active_jobs, config.storage_max), (1000, 0));
+    assert_eq!((config.active_jobs, config.storage_max), (1000, None));
     assert_eq!(config.upload_metadata, "auto");
     assert_eq!(config.preview_ttl, Duration::from_secs(900));
     assert_eq!(config.retention_unread, Duration::from_secs(86400));
