@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use e2e::api::{key, text};
 use e2e::{PATIENCE, Part, Stack, User, images};
+use reqwest::Method;
 use serde_json::json;
 use testkit::providers::{SIMULATOR_KEY, Simulator, Vendor};
 use testkit::wait_for;
@@ -193,6 +194,58 @@ async fn a_full_account_cannot_add_and_can_do_everything_else() {
     user.apply(&canvas, json!([{"type": "node.restore", "nodeId": node}])).await;
     user.apply(&canvas, json!([{"type": "canvas.update", "title": "Full"}])).await;
     assert_eq!(user.canvas(&canvas).await["title"], "Full");
+}
+
+/// Runs a statement with the account as `$1` and a number as `$2`.
+async fn fill_rows(stack: &Stack, sql: &'static str, user: &User, count: i64) {
+    sqlx::query(sql).bind(&user.uid).bind(count).execute(stack.pool()).await.expect("inserts");
+}
+
+#[tokio::test]
+async fn one_canvas_element_collection_or_version_beyond_its_cap_is_422() {
+    let stack = &Stack::with_workers().await;
+    let user = stack.user().await;
+    let insert = "INSERT INTO canvases (owner_uid, id, title, revision) SELECT $1, 'c' || n, '', 'r' FROM generate_series(1, $2) n";
+    fill_rows(stack, insert, &user, 9_999).await;
+    user.send("/canvases", &json!({"id": "last"})).await.expect(201);
+    let refused = user.send("/canvases", &json!({"id": "more"})).await;
+    refused.expect_error(422, "unprocessable_entity", &["title"]);
+    user.send("/canvases", &json!({"id": "last"})).await.expect_error(409, "conflict", &[]);
+
+    let insert =
+        "INSERT INTO element_collections (owner_uid, id, name) SELECT $1, 'c' || n, '' FROM generate_series(1, $2) n";
+    fill_rows(stack, insert, &user, 499).await;
+    user.send("/element-collections", &json!({"name": "last"})).await.expect(201);
+    let refused = user.send("/element-collections", &json!({"name": "more"})).await;
+    refused.expect_error(422, "unprocessable_entity", &["name"]);
+
+    let element = json!({"name": "e", "type": "style", "sourceAssetIds": [], "guidelines": "g"});
+    let made = user.send("/elements", &element).await.expect(201).json()["element"].clone();
+    let insert = "INSERT INTO elements (owner_uid, id, search_name, search_guidelines)
+                  SELECT $1, 'e' || n, '', '' FROM generate_series(1, $2) n";
+    fill_rows(stack, insert, &user, 4_998).await;
+    user.send("/elements", &element).await.expect(201);
+    user.send("/elements", &element).await.expect_error(422, "unprocessable_entity", &["name"]);
+
+    let path = format!("/elements/{}", text(&made, "/id"));
+    let patch = async |body: serde_json::Value| {
+        user.call(Method::PATCH, &path).body("application/json", body.to_string()).await
+    };
+    // The first Element gets 499 versions.
+    let insert =
+        "INSERT INTO element_versions (owner_uid, element_id, version, name, type, source_asset_ids, guidelines)
+                  SELECT owner_uid, element_id, n, name, type, source_asset_ids, guidelines
+                  FROM (SELECT * FROM element_versions WHERE owner_uid = $1 ORDER BY created_at LIMIT 1) AS made,
+                       generate_series(2, $2) n";
+    fill_rows(stack, insert, &user, 499).await;
+    let newest = "UPDATE elements SET version = $2 WHERE owner_uid = $1 AND id IN
+                      (SELECT element_id FROM element_versions WHERE owner_uid = $1 AND version = $2)";
+    fill_rows(stack, newest, &user, 499).await;
+    patch(json!({"operation": "update", "element": element})).await.ok();
+    let refused = patch(json!({"operation": "update", "element": element})).await;
+    refused.expect_error(422, "unprocessable_entity", &["operation"]);
+    patch(json!({"operation": "archive", "confirm": true})).await.ok();
+    patch(json!({"operation": "restore"})).await.expect_error(422, "unprocessable_entity", &["operation"]);
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@
 //! **Mechanism.** The function `admit_storage` of the schema decides for all, also within the statement of a batch.
 
 use db::PgConnection;
+use db::kept::Kept;
 use db::storage::Storage;
 use domain::id::AccountUid;
 use domain::limits::STORED_MIN;
@@ -58,5 +59,21 @@ impl Place<'_> {
     pub fn admitted(self, full: Option<Storage>) -> Result<()> {
         let Self { owner, caller, field } = self;
         full.map_or(Ok(()), |storage| Err(Error::StorageFull { field, own: Some(storage).filter(|_| owner == caller) }))
+    }
+}
+
+/// Requires that the account may keep one more. `field` is a member of the request. The transaction locks the account.
+///
+/// # Errors
+///
+/// [`Error::Unprocessable`].
+pub async fn require_fewer(conn: &mut PgConnection, account: &AccountUid, kept: Kept, field: &str) -> Result<()> {
+    match db::kept::admits(conn, account, kept).await? {
+        true => Ok(()),
+        false => {
+            let message =
+                format!("cannot be added: the account has {} {}, the most that it may have", kept.max(), kept.name());
+            Err(Error::unprocessable(field, message))
+        }
     }
 }

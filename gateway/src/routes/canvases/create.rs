@@ -3,6 +3,7 @@
 use app::storage;
 use axum::extract::State;
 use db::canvases::NewCanvas;
+use db::kept::Kept;
 use domain::Violation;
 use domain::canvas::{CanvasRead, CanvasRecord, CanvasType};
 use domain::id::{AccountUid, CanvasHandle, CanvasId};
@@ -107,6 +108,7 @@ async fn make(app: &App, caller: &Caller<WriteCanvas>, wanted: CreateCanvas) -> 
 }
 
 async fn require_room(conn: &mut db::PgConnection, account: &AccountUid) -> app::Result<()> {
+    storage::require_fewer(conn, account, Kept::Canvases, "title").await?;
     storage::Place { owner: account, caller: account, field: None }.hold(conn, STORED_MIN).await
 }
 
